@@ -1,0 +1,59 @@
+"""Every error that Singe raises, drawn once. Messages say what was given, what was expected, what to do.
+
+SingeError
+├── ShapeError          shapes that do not fit together
+├── DTypeError          an element type an op does not take
+├── InputError          a value, name or file that a caller gave and that cannot be used
+├── FormatError         a file that is not what it should be: names the file and the place in it
+│   └── ImportFailure   a well-formed model that cannot be turned into a Graph
+│       └── UnsupportedOp   ops that Singe lacks: all of a model's are listed at once
+├── CompileError        a Graph that a target cannot compile
+└── DeviceError         a device that is absent, refuses, or was asked for what it cannot do
+    └── DeviceLost      a device that went away while it held our buffers
+"""
+
+from __future__ import annotations
+
+
+class SingeError(Exception):
+    """The root: `except singe.SingeError` catches all that Singe raises on purpose."""
+
+
+class ShapeError(SingeError, ValueError):
+    """Shapes that do not fit together."""
+
+
+class DTypeError(SingeError, TypeError):
+    """An element type that an op does not take."""
+
+
+class InputError(SingeError, ValueError):
+    """A value, name or file that a caller gave and that cannot be used."""
+
+
+class FormatError(SingeError, ValueError):
+    """A file that is not what it should be; the message names the file and the place in it."""
+
+
+class ImportFailure(FormatError):
+    """A well-formed model that cannot be turned into a Graph."""
+
+
+class UnsupportedOp(ImportFailure):
+    """Ops that Singe lacks; all of a model's are listed at once."""
+
+    def __init__(self, message: str, ops: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.ops = ops
+
+
+class CompileError(SingeError):
+    """A Graph that a target cannot compile."""
+
+
+class DeviceError(SingeError, RuntimeError):
+    """A device that is absent, refuses, or was asked for what it cannot do."""
+
+
+class DeviceLost(DeviceError):
+    """A device that went away while it held our buffers."""

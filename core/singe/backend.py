@@ -1,0 +1,166 @@
+"""The protocols that carry everything: Target (a code generator) and Backend (a device that runs Programs).
+
+A Target needs no device: it turns Kernels and Routines into text or bytes. A Backend needs no compiler: it holds buffers
+and runs Programs that its Target wrote. Both are found through entry points, `singe.targets` and `singe.backends`, so
+that this package imports neither WebGPU's nor WebAssembly's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib.metadata import entry_points
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from ._dtypes import DType
+from ._errors import DeviceError
+from ._shape import Dim, Shape
+from .kernel import Kernel, Routine
+from .program import Program, Variant
+
+
+@dataclass(frozen=True)
+class Printed:
+    """What a Target makes of one Kernel or Routine.
+
+    code is the target's own (text, a function's body); equal code is kept once. packed gives, for ports whose buffer is
+    a constant, the array to ship in its place, laid out as the code reads it. scratch is the bytes of a workspace that
+    the code takes as one more port, after the others.
+    """
+
+    code: Any
+    variants: tuple[Variant, ...]
+    sizes: tuple[Dim, ...]
+    packed: Mapping[int, np.ndarray] = field(default_factory=dict)
+    scratch: Dim = 0
+
+
+class Target(Protocol):
+    """A code generator: Kernels and Routines in, text or bytes out."""
+
+    name: str
+    max_ports: int  # buffers that one kernel may name (the scratch port included)
+
+    def element_size(self, dtype: DType) -> int:
+        """Bytes of one element in device memory (WGSL, having no bytes, stores bool as four)."""
+        ...
+
+    def print(self, kernel: Kernel | Routine, constants: Mapping[int, np.ndarray]) -> Printed:
+        """The code for a kernel; `constants` are the ports whose contents are known (so that they can be packed)."""
+        ...
+
+    def link(self, printed: Sequence[Printed]) -> tuple[Mapping[str, str | bytes], Sequence[Sequence[Variant]]]:
+        """All of a Program's code as named modules, and the variants of each with their entries in them."""
+        ...
+
+
+@runtime_checkable
+class Array(Protocol):
+    """A tensor's elements on some device. It is freed when nothing refers to it."""
+
+    shape: tuple[int, ...]
+    dtype: DType
+
+
+class Executable(Protocol):
+    """A Program made ready on a device: pipelines built, weights in place."""
+
+    program: Program
+
+    def run(self, inputs: Sequence[Any]) -> list[Any]:
+        """Arrays of the backend in, in the order of the Program's inputs; new arrays out."""
+        ...
+
+    def memory(self) -> Mapping[str, int]:
+        """Bytes held: weights, scratch."""
+        ...
+
+    def dispose(self) -> None:
+        """Free everything at once."""
+        ...
+
+
+class Backend(Protocol):
+    """A device that holds arrays and runs Programs."""
+
+    name: str
+    target: Any  # a Target; None for the backend that runs ops on whole arrays
+
+    def upload(self, array: np.ndarray) -> Any:
+        """A NumPy array as an array of the device."""
+        ...
+
+    def download(self, array: Any) -> np.ndarray:
+        """An array of the device as a NumPy array that the caller owns."""
+        ...
+
+    def prepare(self, program: Program) -> Executable:
+        """Make a Program of this backend's target ready to run."""
+        ...
+
+    def synchronize(self) -> None:
+        """Wait until all work handed over is done."""
+        ...
+
+    def describe(self) -> Mapping[str, Any]:
+        """What the device is, for people: adapter, features, limits."""
+        ...
+
+    def dispose(self) -> None:
+        """Free the device; arrays of it become unusable."""
+        ...
+
+
+@dataclass(frozen=True)
+class HostArray:
+    """The plainest Array: NumPy memory."""
+
+    data: np.ndarray
+    dtype: DType
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.data.shape
+
+
+def check_shape(shape: Shape) -> tuple[int, ...]:
+    """A shape that must be all numbers by now."""
+    if all(isinstance(d, int) for d in shape):
+        return shape  # pyright: ignore[reportReturnType]
+    raise DeviceError(f"shape {shape} still has symbolic sizes")
+
+
+@lru_cache(maxsize=None)
+def _group(name: str) -> Mapping[str, Any]:
+    return {e.name: e for e in entry_points(group=name)}
+
+
+def target_names() -> tuple[str, ...]:
+    return tuple(sorted(_group("singe.targets")))
+
+
+def find_target(name: str) -> Target:
+    """The code generator of that name ("wgsl", "wasm")."""
+    found = _group("singe.targets").get(name)
+    if found is None:
+        raise DeviceError(f"no target {name!r}; there are {', '.join(target_names()) or 'none'} (is singe installed, not only on the path?)")
+    return found.load()()
+
+
+def backend_names() -> tuple[str, ...]:
+    return tuple(sorted(_group("singe.backends")))
+
+
+def open_backend(name: str, **options: Any) -> Backend:
+    """A new device of that backend; DeviceError says why there is none."""
+    found = _group("singe.backends").get(name)
+    if found is None:
+        raise DeviceError(f"no backend {name!r}; there are {', '.join(backend_names()) or 'none'}")
+    try:
+        make = found.load()
+    except ImportError as e:
+        raise DeviceError(f"the {name} backend needs a package that is not here: {e}; pip install 'singe[{name}]'") from e
+    return make(**options)

@@ -1,0 +1,420 @@
+"""The Program: the compiled artifact, plain data that any runner can execute and that can be written to disk.
+
+static/README.md documents the format, word for word what `save` writes. A Program names its buffers; a runner gives
+each one memory (weights at an offset, scratch in a slot, inputs and outputs owned by the caller) and walks the steps.
+
+Slots are how memory is planned: a slot is a piece of scratch that several buffers share, one after the other. Slots
+never overlap, so a runner may give each its own GPU buffer (WebGPU forbids one buffer read and written in a dispatch)
+or lay them out in one memory; a slot's bytes are the largest of its buffers', evaluated when the sizes are known.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from . import _shape
+from ._dtypes import DType, dtype
+from ._errors import FormatError, InputError, ShapeError, SingeError
+from ._shape import Dim, Shape, Size, product, symbols
+
+FORMAT: Final = "singe/1"
+MAGIC: Final = b"SINGE\x001\n"
+ALIGN: Final = 256
+PLACES: Final = ("weights", "slot", "input", "output")
+
+
+def align(count: int) -> int:
+    """Bytes rounded up to the alignment of every buffer."""
+    return -(-count // ALIGN) * ALIGN
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A buffer: `size` is the bytes of one element in device memory, `place` where it lies.
+
+    place is ("weights", byte offset), ("slot", number), ("input", number) or ("output", number).
+    """
+
+    name: str
+    dtype: DType
+    shape: Shape
+    size: int
+    place: tuple[str, int]
+
+    @property
+    def bytes(self) -> Dim:
+        return product(self.shape) * self.size
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One tuning of a kernel: the entry to call and what it requires of the device (all of `requires`).
+
+    groups: workgroups of a dispatch in x, y, z for a GPU; a runner whose limit x exceeds spreads x over x and y
+    (the kernel takes its number as x + y · count of x).
+    """
+
+    entry: str
+    requires: tuple[str, ...] = ()
+    groups: tuple[Dim, Dim, Dim] = (1, 1, 1)
+
+
+@dataclass(frozen=True)
+class Code:
+    """A kernel of a Program: variants in order of preference, and the sizes handed to it as int32, in order.
+
+    label is for people; `work` counts floating-point operations and bytes moved, as dimensions.
+    """
+
+    label: str
+    kind: str
+    ports: int
+    sizes: tuple[Dim, ...]
+    variants: tuple[Variant, ...]
+    flops: Dim = 0
+    bytes: Dim = 0
+
+
+@dataclass(frozen=True)
+class Dispatch:
+    """Run kernel number `kernel` over buffers, one for each port, in order."""
+
+    kernel: int
+    buffers: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Copy:
+    """Copy all of one buffer to another."""
+
+    source: int
+    target: int
+
+
+@dataclass(frozen=True)
+class Host:
+    """Run an op on the host over whole arrays (every step of the numpy backend; ops of data-dependent shape elsewhere)."""
+
+    op: str
+    attrs: Mapping[str, Any]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class If:
+    """Run one branch, by a bool buffer's first element."""
+
+    condition: int
+    then: tuple[Step, ...]
+    otherwise: tuple[Step, ...]
+
+
+@dataclass(frozen=True)
+class Loop:
+    """Run the body while the bool buffer `condition` holds, at most `limit` (an int64 buffer) times; no limit where None."""
+
+    condition: int
+    limit: int | None
+    body: tuple[Step, ...]
+
+
+Step: TypeAlias = "Dispatch | Copy | Host | If | Loop"
+
+
+@dataclass(frozen=True)
+class Program:
+    """See the module's docstring. `modules` is the target's code by name: WGSL text or a WebAssembly module's bytes."""
+
+    target: str
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    buffers: tuple[Buffer, ...]
+    slots: int
+    kernels: tuple[Code, ...]
+    steps: tuple[Step, ...]
+    modules: Mapping[str, str | bytes]
+    weights: np.ndarray  # uint8, one block; buffers placed in it start at multiples of ALIGN
+    facts: Mapping[str, Any] = field(default_factory=dict)  # for people: op counts, labels, how it was compiled
+
+    @property
+    def symbols(self) -> frozenset[str]:
+        """The names of the dimensions that a run decides."""
+        return symbols([self.buffers[i].shape for i in self.inputs])
+
+    def sizes(self, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
+        """The symbolic sizes that the shapes of the inputs decide; every mismatch is an error that names the input."""
+        found: dict[str, int] = {}
+        wanted = [self.buffers[i] for i in self.inputs]
+        missing = [b.name for b in wanted if b.name not in shapes]
+        unknown = [n for n in shapes if n not in {b.name for b in wanted}]
+        if missing or unknown:
+            raise InputError(f"inputs: missing {missing or 'none'}, unknown {unknown or 'none'}; this program takes {', '.join(b.name for b in wanted) or 'none'}")
+        for b in wanted:
+            shape = shapes[b.name]
+            if len(shape) != len(b.shape):
+                raise ShapeError(f"input {b.name!r}: got shape {shape}, expected {_shape.show(b.shape)}")
+            for given, d in zip(shape, b.shape, strict=True):
+                if isinstance(d, Size) and d == _shape.size(str(d)):
+                    if found.setdefault(str(d), given) != given:
+                        raise ShapeError(f"input {b.name!r}: got shape {shape}, but {d} is {found[str(d)]} in another input")
+        for b in wanted:
+            if tuple(_shape.evaluate(d, found) for d in b.shape) != shapes[b.name]:
+                raise ShapeError(f"input {b.name!r}: got shape {shapes[b.name]}, expected {_shape.show(b.shape)}")
+        return found
+
+    def slot_bytes(self, sizes: Mapping[str, int]) -> list[int]:
+        """How many bytes each slot takes at these sizes, aligned."""
+        out = [0] * self.slots
+        for b in self.buffers:
+            if b.place[0] == "slot":
+                out[b.place[1]] = max(out[b.place[1]], align(_shape.known(b.bytes, sizes)))
+        return out
+
+    def peak(self, sizes: Mapping[str, int]) -> int:
+        """Bytes of scratch at these sizes."""
+        return sum(self.slot_bytes(sizes))
+
+    def view(self, buffer: Buffer) -> np.ndarray:
+        """The bytes of a buffer that lies in the weights."""
+        count = _shape.known(buffer.bytes, {})
+        return self.weights[buffer.place[1] : buffer.place[1] + count]
+
+    def save(self, path: str | Path) -> None:
+        """Write the Program to one file."""
+        Path(path).write_bytes(to_bytes(self))
+
+    @staticmethod
+    def load(path: str | Path) -> Program:
+        """Read what `save` wrote; a file that is not one raises FormatError."""
+        try:
+            data = Path(path).read_bytes()
+        except OSError as e:
+            raise InputError(f"cannot read the program {path}: {e.strerror}") from e
+        return from_bytes(data, str(path))
+
+
+# --- the format ------------------------------------------------------------------------------------------------------
+# A file is MAGIC, the header's length (uint32 little-endian), the header (JSON, UTF-8), zeros up to a multiple of ALIGN,
+# and one block of bytes that the header's `blocks` cut into the weights and the modules.
+
+
+def header(program: Program) -> dict[str, Any]:
+    """The Program without its bytes, as JSON data."""
+    return {
+        "format": FORMAT,
+        "target": program.target,
+        "inputs": list(program.inputs),
+        "outputs": list(program.outputs),
+        "slots": program.slots,
+        "buffers": [
+            {"name": b.name, "dtype": b.dtype.name, "shape": [_shape.encode(d) for d in b.shape], "size": b.size, "place": list(b.place)}
+            for b in program.buffers
+        ],
+        "kernels": [
+            {
+                "label": k.label,
+                "kind": k.kind,
+                "ports": k.ports,
+                "sizes": [_shape.encode(d) for d in k.sizes],
+                "variants": [{"entry": v.entry, "requires": list(v.requires), "groups": [_shape.encode(d) for d in v.groups]} for v in k.variants],
+                "flops": _shape.encode(k.flops),
+                "bytes": _shape.encode(k.bytes),
+            }
+            for k in program.kernels
+        ],
+        "steps": [_step_data(s) for s in program.steps],
+        "facts": dict(program.facts),
+    }
+
+
+def to_bytes(program: Program) -> bytes:
+    """The file that `save` writes."""
+    head = header(program)
+    block = bytearray(program.weights.tobytes())
+    blocks: dict[str, Any] = {"weights": [0, len(block)]}
+    modules: dict[str, Any] = {}
+    for name, code in program.modules.items():
+        raw = code.encode() if isinstance(code, str) else code
+        block.extend(bytes(align(len(block)) - len(block)))
+        modules[name] = {"kind": "text" if isinstance(code, str) else "bytes", "at": [len(block), len(raw)]}
+        block.extend(raw)
+    head |= {"blocks": blocks, "modules": modules, "sha256": hashlib.sha256(block).hexdigest()}
+    text = json.dumps(head, separators=(",", ":")).encode()
+    start = align(len(MAGIC) + 4 + len(text))
+    return b"".join((MAGIC, struct.pack("<I", len(text)), text, bytes(start - len(MAGIC) - 4 - len(text)), bytes(block)))
+
+
+def from_bytes(data: bytes, name: str = "program") -> Program:
+    """Read a program file; everything in it is checked before use."""
+    if data[: len(MAGIC)] != MAGIC:
+        raise FormatError(f"{name}: not a Singe program (it starts with {data[:8]!r}, expected {MAGIC!r})")
+    if len(data) < len(MAGIC) + 4:
+        raise FormatError(f"{name}: ends within the first {len(MAGIC) + 4} bytes")
+    (length,) = struct.unpack_from("<I", data, len(MAGIC))
+    start = align(len(MAGIC) + 4 + length)
+    if start > len(data):
+        raise FormatError(f"{name}: the header says {length} bytes, the file has {len(data)}")
+    try:
+        head = json.loads(data[len(MAGIC) + 4 : len(MAGIC) + 4 + length])
+    except (ValueError, RecursionError) as e:
+        raise FormatError(f"{name}: the header is not JSON: {e}") from None
+    try:
+        return _decode(head, memoryview(data)[start:], name)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError, OverflowError) as e:
+        if isinstance(e, SingeError):
+            raise FormatError(f"{name}: {e}") from None
+        raise FormatError(f"{name}: the header is not as the format says: {type(e).__name__}: {e}") from None
+
+
+def _decode(head: Any, block: memoryview, name: str) -> Program:
+    if head.get("format") != FORMAT:
+        raise FormatError(f"{name}: format {head.get('format')!r}, this version of Singe reads {FORMAT!r}; compile it again")
+    if hashlib.sha256(block).hexdigest() != head["sha256"]:
+        raise FormatError(f"{name}: the contents do not match their sha256: the file is damaged")
+
+    def cut(at: Any, what: str) -> memoryview:
+        offset, count = at
+        if not (type(offset) is int and type(count) is int and 0 <= offset and 0 <= count and offset + count <= len(block)):
+            raise FormatError(f"{name}: {what} lies at {at}, the file holds {len(block)} bytes")
+        return block[offset : offset + count]
+
+    weights = np.frombuffer(cut(head["blocks"]["weights"], "weights"), np.uint8)
+    modules = {k: bytes(cut(m["at"], f"module {k}")) for k, m in head["modules"].items()}
+    buffers = tuple(
+        Buffer(str(b["name"]), dtype(b["dtype"]), tuple(_shape.decode(d) for d in b["shape"]), _count(b["size"]), (str(b["place"][0]), _count(b["place"][1])))
+        for b in head["buffers"]
+    )
+    program = Program(
+        target=str(head["target"]),
+        inputs=tuple(map(_count, head["inputs"])),
+        outputs=tuple(map(_count, head["outputs"])),
+        buffers=buffers,
+        slots=_count(head["slots"]),
+        kernels=tuple(
+            Code(
+                str(k["label"]), str(k["kind"]), _count(k["ports"]), tuple(_shape.decode(d) for d in k["sizes"]),
+                tuple(Variant(str(v["entry"]), tuple(map(str, v["requires"])), tuple(_shape.decode(d) for d in v["groups"])) for v in k["variants"]),  # pyright: ignore[reportArgumentType]
+                _shape.decode(k["flops"]), _shape.decode(k["bytes"]),
+            )
+            for k in head["kernels"]
+        ),  # fmt: skip
+        steps=tuple(_step(s, 0) for s in head["steps"]),
+        modules={k: m.decode() if head["modules"][k]["kind"] == "text" else m for k, m in modules.items()},
+        weights=weights,
+        facts=dict(head["facts"]),
+    )
+    _check(program, name)
+    return program
+
+
+def _count(value: Any) -> int:
+    if type(value) is not int or not 0 <= value < 1 << 48:
+        raise ValueError(f"expected a count, got {value!r:.40}")
+    return value
+
+
+def _check(p: Program, name: str) -> None:
+    """Every number that points somewhere points somewhere."""
+
+    def need(ok: bool, what: str) -> None:
+        if not ok:
+            raise FormatError(f"{name}: {what}")
+
+    for k, b in enumerate(p.buffers):
+        kind, at = b.place
+        need(kind in PLACES, f"buffer {k} has the place {kind!r}, expected one of {PLACES}")
+        need(kind != "slot" or at < p.slots, f"buffer {k} lies in slot {at} of {p.slots}")
+        need(kind != "input" or at < len(p.inputs), f"buffer {k} is input {at} of {len(p.inputs)}")
+        need(kind != "output" or at < len(p.outputs), f"buffer {k} is output {at} of {len(p.outputs)}")
+        if kind == "weights":
+            count = b.bytes
+            need(isinstance(count, int) and at % ALIGN == 0 and at + count <= p.weights.size, f"buffer {k} takes {count} bytes at {at} of {p.weights.size}")
+    for i in (*p.inputs, *p.outputs):
+        need(i < len(p.buffers), f"an input or output is buffer {i} of {len(p.buffers)}")
+    for k in p.kernels:
+        need(bool(k.variants) and all(len(v.groups) == 3 for v in k.variants), f"kernel {k.label!r} has no complete variant")
+
+    def walk(steps: tuple[Step, ...]) -> None:
+        for s in steps:
+            if isinstance(s, Dispatch):
+                need(s.kernel < len(p.kernels), f"a step runs kernel {s.kernel} of {len(p.kernels)}")
+                need(len(s.buffers) == p.kernels[s.kernel].ports, f"a step gives {len(s.buffers)} buffers to kernel {s.kernel}, which takes {p.kernels[s.kernel].ports}")
+            for i in _named(s):
+                need(i < len(p.buffers), f"a step names buffer {i} of {len(p.buffers)}")
+            if isinstance(s, If):
+                walk(s.then)
+                walk(s.otherwise)
+            elif isinstance(s, Loop):
+                walk(s.body)
+
+    walk(p.steps)
+
+
+def _named(s: Step) -> tuple[int, ...]:
+    if isinstance(s, Dispatch):
+        return s.buffers
+    if isinstance(s, Copy):
+        return s.source, s.target
+    if isinstance(s, Host):
+        return *s.inputs, *s.outputs
+    return (s.condition,) if isinstance(s, If) or s.limit is None else (s.condition, s.limit)
+
+
+def _step_data(s: Step) -> dict[str, Any]:
+    if isinstance(s, Dispatch):
+        return {"do": "dispatch", "kernel": s.kernel, "buffers": list(s.buffers)}
+    if isinstance(s, Copy):
+        return {"do": "copy", "source": s.source, "target": s.target}
+    if isinstance(s, Host):
+        return {"do": "host", "op": s.op, "attrs": {k: _attr(v) for k, v in s.attrs.items()}, "inputs": list(s.inputs), "outputs": list(s.outputs)}
+    if isinstance(s, If):
+        return {"do": "if", "condition": s.condition, "then": [_step_data(x) for x in s.then], "else": [_step_data(x) for x in s.otherwise]}
+    return {"do": "loop", "condition": s.condition, "limit": s.limit, "body": [_step_data(x) for x in s.body]}
+
+
+def _step(data: Any, depth: int) -> Step:
+    if depth > 32:
+        raise ValueError("steps are nested more than 32 deep")
+    kind = data["do"]
+    if kind == "dispatch":
+        return Dispatch(_count(data["kernel"]), tuple(map(_count, data["buffers"])))
+    if kind == "copy":
+        return Copy(_count(data["source"]), _count(data["target"]))
+    if kind == "host":
+        return Host(str(data["op"]), {k: _value(v) for k, v in data["attrs"].items()}, tuple(map(_count, data["inputs"])), tuple(map(_count, data["outputs"])))
+    if kind == "if":
+        return If(_count(data["condition"]), tuple(_step(s, depth + 1) for s in data["then"]), tuple(_step(s, depth + 1) for s in data["else"]))
+    if kind == "loop":
+        return Loop(_count(data["condition"]), None if data["limit"] is None else _count(data["limit"]), tuple(_step(s, depth + 1) for s in data["body"]))
+    raise ValueError(f"a step does {kind!r}, expected dispatch, copy, host, if or loop")
+
+
+def _attr(value: Any) -> Any:
+    """An attribute as JSON data: Sizes, dtypes and tuples are tagged; infinities and NaN have names."""
+    if isinstance(value, Size):
+        return {"size": _shape.encode(value)}
+    if isinstance(value, DType):
+        return {"dtype": value.name}
+    if isinstance(value, tuple):
+        return [_attr(v) for v in value]
+    if isinstance(value, float) and not np.isfinite(value):
+        return {"float": str(value)}
+    return value
+
+
+def _value(data: Any) -> Any:
+    if isinstance(data, list):
+        return tuple(map(_value, data))
+    if isinstance(data, dict):
+        (kind, inner), = data.items()
+        return _shape.decode(inner) if kind == "size" else dtype(inner) if kind == "dtype" else float(inner)
+    return data
