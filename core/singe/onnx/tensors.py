@@ -1,0 +1,294 @@
+"""ONNX tensors as NumPy arrays: a TensorProto's fields, or its external file, in; a read-only array out.
+
+Data that lie as raw bytes, or as a packed run of their own type, are views of the file. What the shape says is held
+against the bytes that are there before anything is made. External data are read from regular files inside the
+model's folder alone: no absolute path, no `..`, no link that leads out.
+"""
+
+from __future__ import annotations
+
+import math
+import mmap
+import stat
+import sys
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from .._errors import FormatError, ImportFailure
+from .wire import BYTES, DOUBLE, FLOAT, INT32, INT64, LEN, TEXT, UINT64, Fields, Kind, Place, Schema, many, one
+
+MAX_RANK: Final = 32
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class RawTensor:
+    """A tensor of an element type that NumPy lacks: its bytes, as ONNX's `raw_data` has them (narrow elements are
+    packed from the low bits up), in a read-only uint8 array."""
+
+    dtype: str
+    dims: tuple[int, ...]
+    data: np.ndarray
+
+
+Tensor = np.ndarray | RawTensor
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class OnnxSparse:
+    """A sparse tensor: `indices` is [count] into the flattened tensor or [count, rank], and within `dims`."""
+
+    values: Tensor
+    indices: np.ndarray
+    dims: tuple[int, ...]
+
+
+# --- element types -------------------------------------------------------------------------------------------------
+
+
+class Element(NamedTuple):
+    """An element type: the bits it takes, where its typed data lie and what those are narrowed to (complex numbers
+    lie as their two parts). `native` is false where NumPy has no such type."""
+
+    name: str
+    bits: int
+    field: str
+    raw: str
+    native: bool = True
+
+
+ELEMENTS: Final = {
+    1: Element("float32", 32, "float_data", "<f4"),
+    2: Element("uint8", 8, "int32_data", "|u1"),
+    3: Element("int8", 8, "int32_data", "|i1"),
+    4: Element("uint16", 16, "int32_data", "<u2"),
+    5: Element("int16", 16, "int32_data", "<i2"),
+    6: Element("int32", 32, "int32_data", "<i4"),
+    7: Element("int64", 64, "int64_data", "<i8"),
+    8: Element("string", 0, "string_data", "|O"),
+    9: Element("bool", 8, "int32_data", "|u1"),
+    10: Element("float16", 16, "int32_data", "<u2"),
+    11: Element("float64", 64, "double_data", "<f8"),
+    12: Element("uint32", 32, "uint64_data", "<u4"),
+    13: Element("uint64", 64, "uint64_data", "<u8"),
+    14: Element("complex64", 64, "float_data", "<f4"),
+    15: Element("complex128", 128, "double_data", "<f8"),
+    16: Element("bfloat16", 16, "int32_data", "<u2", native=False),
+    17: Element("float8e4m3fn", 8, "int32_data", "|u1", native=False),
+    18: Element("float8e4m3fnuz", 8, "int32_data", "|u1", native=False),
+    19: Element("float8e5m2", 8, "int32_data", "|u1", native=False),
+    20: Element("float8e5m2fnuz", 8, "int32_data", "|u1", native=False),
+    21: Element("uint4", 4, "int32_data", "|u1", native=False),
+    22: Element("int4", 4, "int32_data", "|u1", native=False),
+    23: Element("float4e2m1", 4, "int32_data", "|u1", native=False),
+    24: Element("float8e8m0", 8, "int32_data", "|u1", native=False),
+    25: Element("uint2", 2, "int32_data", "|u1", native=False),
+    26: Element("int2", 2, "int32_data", "|u1", native=False),
+    27: Element("float6e2m3", 6, "int32_data", "|u1", native=False),
+    28: Element("float6e3m2", 6, "int32_data", "|u1", native=False),
+}
+
+
+def element_type(code: int, place: Place) -> Element:
+    if code not in ELEMENTS:
+        raise place.fault(f"element type {code} is none of ONNX's 1 to {max(ELEMENTS)}", ImportFailure)
+    return ELEMENTS[code]
+
+
+# --- tensors -------------------------------------------------------------------------------------------------------
+
+
+def _dims(m: Fields, place: Place) -> tuple[int, ...]:
+    given = m.get("dims", ())
+    if len(given) > MAX_RANK:
+        raise place.field("dims").fault(f"{len(given)} dimensions; at most {MAX_RANK} are supported", ImportFailure)
+    dims = tuple(int(d) for d in given)
+    if any(d < 0 for d in dims):
+        raise place.field("dims").fault(f"a negative dimension in {list(dims)}")
+    # NumPy counts an array's bytes without its zeros, and so must the bound; 16 is the widest element.
+    if math.prod(d or 1 for d in dims) > sys.maxsize // 16:
+        raise place.field("dims").fault(f"the dimensions {list(dims)} are more than memory can address")
+    return dims
+
+
+def _tensor(m: Fields, place: Place, files: Files) -> tuple[str, Tensor]:
+    if "segment" in m:
+        raise place.field("segment").fault("tensors in segments are not supported", ImportFailure)
+    element = element_type(m.get("data_type", 0), place.field("data_type"))
+    dims = _dims(m, place)
+    if element.name == "string":
+        value: Tensor = _strings(m, dims, place)
+    else:
+        data = _bytes(m, element, dims, place, files)
+        value = _shaped(data, element, dims) if element.native else RawTensor(element.name, dims, data)
+    return m.get("name", ""), value
+
+
+def _bytes(m: Fields, element: Element, dims: tuple[int, ...], place: Place, files: Files) -> np.ndarray:
+    """A tensor's bytes as `raw_data` would have them, wherever they are: as many as the shape needs."""
+    need = (math.prod(dims) * element.bits + 7) // 8
+    if m.get("data_location", 0) == 1:
+        where, data = "external_data", np.frombuffer(files.read(m.get("external_data", []), need, place), np.uint8)
+    elif "raw_data" in m and (m["raw_data"] or element.field not in m):
+        where, data = "raw_data", np.frombuffer(m["raw_data"], np.uint8)
+    else:
+        where = element.field
+        data = np.asarray(m.get(where, ())).astype(element.raw, copy=False).view(np.uint8)
+        if element.bits == 6:
+            bits = np.unpackbits(data[:, None], axis=1, bitorder="little")
+            data = np.packbits(bits[:, :6], bitorder="little")
+        data.flags.writeable = False
+    if len(data) != need:
+        shape = f"{element.name}{list(dims)}"
+        raise place.field(where).fault(f"{len(data)} bytes of data, where {shape} takes {need}")
+    return data
+
+
+def _shaped(data: np.ndarray, element: Element, dims: tuple[int, ...]) -> np.ndarray:
+    # A bool that is neither 0 nor 1 has no meaning in NumPy.
+    if element.name == "bool" and len(data) and data.max() > 1:
+        data = (data != 0).view(np.uint8)
+        data.flags.writeable = False
+    return data.view(np.dtype(element.name).newbyteorder("<")).reshape(dims)
+
+
+def _strings(m: Fields, dims: tuple[int, ...], place: Place) -> np.ndarray:
+    given = m.get("string_data", [])
+    if len(given) != math.prod(dims):
+        text = f"{len(given)} strings, where string{list(dims)} takes {math.prod(dims)}"
+        raise place.field("string_data").fault(text)
+    out = np.empty(len(given), object)
+    out[:] = given
+    out.flags.writeable = False
+    return out.reshape(dims)
+
+
+def _sparse(m: Fields, place: Place, files: Files) -> tuple[str, OnnxSparse]:
+    if "values" not in m or "indices" not in m:
+        raise place.fault("a sparse tensor needs values and indices")
+    (name, values), (_, indices), dims = m["values"], m["indices"], _dims(m, place)
+    count = values.dims if isinstance(values, RawTensor) else values.shape
+    where = place.field("indices")
+    if not isinstance(indices, np.ndarray) or indices.dtype != np.int64 or len(count) != 1:
+        raise where.fault("indices are int64, and both they and the values are lists")
+    if indices.shape not in (count, (*count, len(dims))):
+        raise where.fault(f"indices of shape {list(indices.shape)} for {count[0]} values of a rank-{len(dims)} tensor")
+    bounds = np.array([math.prod(dims)] if indices.ndim == 1 else dims, np.int64)
+    if np.any(indices < 0) or np.any(indices >= bounds):
+        raise where.fault(f"an index lies outside of {list(dims)}")
+    return name, OnnxSparse(values, indices, dims)
+
+
+# --- files ---------------------------------------------------------------------------------------------------------
+
+
+def reason(error: Exception) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
+
+
+def mapped(path: Path) -> memoryview:
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise ValueError("it is not a regular file")
+    with path.open("rb") as file:
+        try:
+            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        except (OSError, ValueError):  # an empty file, or a file system that cannot map
+            return memoryview(file.read())
+
+
+class Files:
+    """The files that a model refers to, each mapped once. None of them lies outside of `folder`."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self.folder = folder
+        self.by_location: dict[str, memoryview] = {}
+        self.by_path: dict[Path, memoryview] = {}
+
+    def read(self, entries: list[tuple[str, str]], need: int, place: Place) -> memoryview:
+        """The bytes that a tensor's external_data names: `length` of them, or the `need` of its shape."""
+        given, place = dict(entries), place.field("external_data")
+        location = given.get("location", "")
+        data = self.open(location, place)
+        offset = self.number(given.get("offset", "0"), "offset", place)
+        length = self.number(given.get("length", str(need)), "length", place)
+        if offset + length > len(data):
+            text = f"offset {offset} and length {length} run past the end of {location[:200]!r} ({len(data)} bytes)"
+            raise place.fault(text)
+        return data[offset : offset + length]
+
+    @staticmethod
+    def number(text: str, what: str, place: Place) -> int:
+        if not (text.isascii() and text.isdecimal() and len(text) <= 19):
+            raise place.fault(f"{what} {text[:40]!r} is not a number of bytes")
+        return int(text)
+
+    def open(self, location: str, place: Place) -> memoryview:
+        if location in self.by_location:
+            return self.by_location[location]
+        if self.folder is None:
+            text = f"the data lie in the file {location[:200]!r}; read the model from its path"
+            raise place.fault(text, ImportFailure)
+        names = PurePosixPath(location), PureWindowsPath(location)
+        if not location or any(path.anchor or ".." in path.parts for path in names):
+            raise place.fault(f"location {location[:200]!r} is not a path inside the model's folder")
+        try:
+            path = (self.folder / location).resolve(strict=True)
+            if not path.is_relative_to(self.folder.resolve()):
+                raise place.fault(f"location {location[:200]!r} leads out of the model's folder")
+            data = self.by_path[path] if path in self.by_path else mapped(path)
+        except FormatError:
+            raise
+        except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: links in a circle, before Python 3.13
+            raise place.fault(f"location {location[:200]!r} cannot be read: {reason(error)}") from None
+        self.by_location[location] = self.by_path[path] = data
+        return data
+
+
+# --- messages ------------------------------------------------------------------------------------------------------
+
+
+def _loose_text(payload: memoryview) -> str | bytes:
+    try:
+        return str(payload, "utf-8")
+    except UnicodeDecodeError:
+        return bytes(payload)
+
+
+def _pair(m: Fields, _: Place, __: Files) -> tuple[str, str]:
+    return m.get("key", ""), m.get("value", "")
+
+
+# Text by convention, that ONNX declares to be bytes.
+STRING: Final = Kind(LEN, _loose_text)
+
+MESSAGES: Final = {
+    "TensorProto": Schema(
+        _tensor,
+        {
+            1: many("dims", INT64),
+            2: one("data_type", INT32),
+            3: one("segment", BYTES),
+            4: many("float_data", FLOAT),
+            5: many("int32_data", INT32),
+            6: many("string_data", STRING),
+            7: many("int64_data", INT64),
+            8: one("name", TEXT),
+            9: one("raw_data", BYTES),
+            10: many("double_data", DOUBLE),
+            11: many("uint64_data", UINT64),
+            13: many("external_data", "StringStringEntryProto"),
+            14: one("data_location", INT32),
+        },
+    ),
+    "SparseTensorProto": Schema(
+        _sparse,
+        {
+            1: one("values", "TensorProto"),
+            2: one("indices", "TensorProto"),
+            3: many("dims", INT64),
+        },
+    ),
+    "StringStringEntryProto": Schema(_pair, {1: one("key", TEXT), 2: one("value", TEXT)}),
+}

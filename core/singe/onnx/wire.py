@@ -1,0 +1,313 @@
+"""Protobuf's wire format, read straight from a buffer: bytes and a table of messages in, plain Python values out.
+
+A format is a dict of Schemas: which fields a message has, and what to `build` of those that were found. `decode`
+knows nothing else. Bytes are views of the source, numbers that lie packed are arrays over it: nothing is copied.
+
+The source is hostile until read. No length, field number, wire type, varint or depth is believed before it is
+checked; time and memory are linear in the bytes present, whatever the bytes claim. What is wrong is a FormatError
+that names the file, the byte and the path to the field: `m.onnx: at byte 12, graph.node[17].name: length 99999 …`.
+As protobuf has it, unknown fields are skipped, and of a single field that comes twice the last one counts
+(messages are not merged). Groups, which no format of ours uses, are refused.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from struct import Struct
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from .._errors import FormatError
+
+VARINT, I64, LEN, I32 = 0, 1, 2, 5
+FIXED_SIZE: Final = {I64: 8, I32: 4}
+
+MAX_DEPTH: Final = 64
+MAX_MESSAGES: Final = 4_000_000
+VARINT_BYTES: Final = 10
+SHORT_RUN: Final = 32
+CHUNK: Final = 1 << 16
+WORD: Final = (1 << 64) - 1
+
+Fields = dict[str, Any]
+
+
+class Place(NamedTuple):
+    """Where a message lies: a chain of fields up to the file, spelled only when something is wrong there.
+    `nth` counts within a repeated field, and is -1 elsewhere."""
+
+    up: Place | None
+    name: str
+    nth: int
+    at: int
+
+    def __str__(self) -> str:
+        place, parts = self, []
+        while place.up is not None:
+            parts.append(f"{place.name}[{place.nth}]" if place.nth >= 0 else place.name)
+            place = place.up
+        return ".".join(reversed(parts)) or "top level"
+
+    def fault(self, text: str, kind: type[FormatError] = FormatError) -> FormatError:
+        """The error to raise for what is wrong here."""
+        root = self
+        while root.up is not None:
+            root = root.up
+        return kind(f"{root.name}: at byte {self.at}, {self}: {text}")
+
+    def field(self, name: str, nth: int = -1) -> Place:
+        """A field of this message, for a fault that is not the whole message's."""
+        return Place(self, name, nth, self.at)
+
+
+Build = Callable[[Fields, Place, Any], Any]
+
+
+class Fault(ValueError):
+    """What is wrong with a field; `decode` adds the file, the byte at which the field starts, and the path."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a scalar field holds: how it lies on the wire, how one value is read and, for numbers, a packed run."""
+
+    wire: int
+    parse: Callable[[Any], Any]
+    run: Callable[[memoryview], np.ndarray] | None = None
+    code: str = ""
+
+
+class Field(NamedTuple):
+    """A row of a Schema. `kind` is a Kind, or the name of another Schema. `key` is where `build` finds the value:
+    fields that share a key are a oneof, of which the last counts."""
+
+    name: str
+    kind: Kind | str
+    many: bool
+    key: str
+
+
+def one(name: str, kind: Kind | str, key: str = "") -> Field:
+    return Field(name, kind, False, key or name)
+
+
+def many(name: str, kind: Kind | str) -> Field:
+    return Field(name, kind, True, name)
+
+
+@dataclass(frozen=True)
+class Schema:
+    """A message: its fields by number, and what becomes of them. `build` is given the fields that were present
+    (repeated ones as lists, repeated numbers as arrays), the Place, and the context that `decode` was given."""
+
+    build: Build
+    fields: Mapping[int, Field]
+
+
+# --- scalars -------------------------------------------------------------------------------------------------------
+
+
+def varint(data: memoryview, pos: int, end: int) -> tuple[int, int]:
+    """The unsigned number at `pos`, and where it ends."""
+    if pos < end and (byte := data[pos]) < 128:
+        return byte, pos + 1
+    value = shift = 0
+    for at in range(pos, min(end, pos + VARINT_BYTES)):
+        byte = data[at]
+        if byte < 128:
+            return (value | byte << shift) & WORD, at + 1
+        value |= (byte & 127) << shift
+        shift += 7
+    if end - pos >= VARINT_BYTES:
+        raise Fault(f"a varint is longer than {VARINT_BYTES} bytes")
+    raise Fault(f"a varint runs past the end ({max(end - pos, 0)} bytes left)")
+
+
+def varints(run: memoryview) -> np.ndarray:
+    """A packed run of varints, as uint64: by byte columns, a chunk at a time to bound the memory in use."""
+    if len(run) <= SHORT_RUN:
+        few, at = array("Q"), 0
+        while at < len(run):
+            value, at = varint(run, at, len(run))
+            few.append(value)
+        return np.array(few, np.uint64)
+    source = np.frombuffer(run, np.uint8)
+    if source[-1] >= 128:
+        raise Fault("a varint runs past the end of a packed run")
+    out = np.empty(np.count_nonzero(source < 128), np.uint64)
+    pos = done = 0
+    while pos < len(source):
+        part = source[pos : pos + CHUNK]
+        last = np.flatnonzero(part < 128)
+        if not len(last):
+            raise Fault(f"a varint is longer than {VARINT_BYTES} bytes")
+        sizes = np.diff(last, prepend=-1)
+        if (widest := int(sizes.max())) > VARINT_BYTES:
+            raise Fault(f"a varint is longer than {VARINT_BYTES} bytes")
+        first = last - sizes + 1
+        values = (part[first] & 127).astype(np.uint64)
+        for column in range(1, widest):
+            longer = np.flatnonzero(sizes > column)
+            values[longer] |= (part[first[longer] + column] & 127).astype(np.uint64) << np.uint64(7 * column)
+        out[done : done + len(values)] = values
+        done += len(values)
+        pos += int(last[-1]) + 1
+    return out
+
+
+def signed(value: int, bits: int) -> int:
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if value >> (bits - 1) else value
+
+
+def _text(payload: memoryview) -> str:
+    try:
+        return str(payload, "utf-8")
+    except UnicodeDecodeError as error:
+        raise Fault(f"not UTF-8: {error.reason} at its byte {error.start}") from None
+
+
+def _fixed(code: str, wire: int) -> Kind:
+    def run(payload: memoryview) -> np.ndarray:
+        if len(payload) % dtype.itemsize:
+            raise Fault(f"a packed run of {len(payload)} bytes is no whole number of {dtype.itemsize}-byte values")
+        return np.frombuffer(payload, dtype)
+
+    dtype, unpack = np.dtype("<" + code), Struct("<" + code).unpack
+    return Kind(wire, lambda payload: unpack(payload)[0], run, code)
+
+
+TEXT: Final = Kind(LEN, _text)
+BYTES: Final = Kind(LEN, lambda payload: payload)
+INT64: Final = Kind(VARINT, lambda n: signed(n, 64), lambda run: varints(run).view(np.int64), "q")
+INT32: Final = Kind(VARINT, lambda n: signed(n, 32), lambda run: varints(run).astype(np.uint32).view(np.int32), "i")
+UINT64: Final = Kind(VARINT, lambda n: n, varints, "Q")
+FLOAT: Final = _fixed("f", I32)
+DOUBLE: Final = _fixed("d", I64)
+
+
+# --- messages ------------------------------------------------------------------------------------------------------
+
+
+class _Entry(NamedTuple):
+    """What a tag announces: a field's row, once more, in the order in which the decoder asks."""
+
+    name: str
+    key: str
+    many: bool
+    kind: Kind | None
+    message: str
+    packed: bool = False
+
+
+def _entries(schema: Schema, names: Mapping[str, Schema]) -> dict[int, _Entry]:
+    """A Schema by tag. A repeated number has two tags, so that both of its encodings are read."""
+    table: dict[int, _Entry] = {}
+    for number, (name, kind, many, key) in schema.fields.items():
+        if isinstance(kind, str):
+            if kind not in names:
+                raise KeyError(f"field {name!r} is of an unknown message {kind!r}")
+            table[number << 3 | LEN] = _Entry(name, key, many, None, kind)
+            continue
+        table[number << 3 | kind.wire] = entry = _Entry(name, key, many, kind, "")
+        if many and kind.run:
+            table[number << 3 | LEN] = entry._replace(packed=True)
+    return table
+
+
+class Format:
+    """The messages of a format, by name, checked against each other once: `decode` reads any of them."""
+
+    def __init__(self, schemas: Mapping[str, Schema]) -> None:
+        self.messages: Final = {name: (s.build, _entries(s, schemas)) for name, s in schemas.items()}
+
+    def decode(self, data: memoryview, message: str, file: str, context: Any = None) -> Any:
+        """What the `message` that fills `data` is built into; `file` is for errors, `context` for the builders."""
+        return _Decoder(self, data, context).message(message, 0, len(data), Place(None, file, -1, 0), 1)
+
+
+class _Decoder:
+    def __init__(self, format: Format, data: memoryview, context: Any) -> None:
+        self.messages = format.messages
+        self.data = data
+        self.context = context
+        self.left = MAX_MESSAGES
+
+    def message(self, message: str, pos: int, end: int, place: Place, depth: int) -> Any:
+        if depth > MAX_DEPTH:
+            raise place.fault(f"messages nest more than {MAX_DEPTH} deep")
+        self.left -= 1
+        if self.left < 0:
+            raise place.fault(f"more than {MAX_MESSAGES} messages in one file")
+        build, table = self.messages[message]
+        found: Fields = {}
+        at, entry = pos, None
+        try:
+            while pos < end:
+                at, entry = pos, None
+                tag, pos = varint(self.data, pos, end)
+                entry = table.get(tag)
+                pos = self.field(tag, entry, found, pos, end, place, depth)
+        except Fault as fault:
+            where = place._replace(at=at)
+            if entry is not None:
+                counted = entry.many and not entry.packed
+                where = where.field(entry.name, len(found.get(entry.key, ())) if counted else -1)
+            raise where.fault(str(fault)) from None
+        return build(found, place, self.context)
+
+    def field(self, tag: int, entry: _Entry | None, found: Fields, pos: int, end: int, place: Place, depth: int) -> int:
+        """Puts the value of the field at `pos` into `found`; where it ends."""
+        wire, number, stop = tag & 7, 0, pos
+        if wire == LEN:
+            size, pos = varint(self.data, pos, end)
+            stop = pos + size
+        elif wire == VARINT:
+            number, stop = varint(self.data, pos, end)
+        elif wire in FIXED_SIZE:
+            stop = pos + FIXED_SIZE[wire]
+        else:
+            raise Fault(f"wire type {wire} of field {tag >> 3}: groups are not supported, 6 and 7 are not protobuf")
+        if stop > end:
+            raise Fault(f"length {stop - pos} runs past the end ({end - pos} bytes left)")
+        if entry is None:
+            if not 8 <= tag < 1 << 32:
+                raise Fault(f"field number {tag >> 3} is out of range")
+            return stop
+
+        name, key, many, kind, message, packed = entry
+        have = found.get(key)
+        if kind is None:
+            nth = (len(have) if have else 0) if many else -1
+            value = self.message(message, pos, stop, Place(place, name, nth, pos), depth + 1)
+        elif packed:
+            found[key] = _joined(have, kind, self.data[pos:stop])
+            return stop
+        else:
+            value = kind.parse(number if wire == VARINT else self.data[pos:stop])
+        if many:
+            have = found[key] = _growable(have, kind.code if kind else "")
+            have.append(value)
+        else:
+            found[key] = value
+        return stop
+
+
+def _growable(have: Any, code: str) -> Any:
+    """`have` as something with `append`. A lone packed run stays a view; it is copied once, if more follows."""
+    if have is None:
+        return array(code) if code else []
+    return array(code, have.astype(code).tobytes()) if isinstance(have, np.ndarray) else have
+
+
+def _joined(have: Any, kind: Kind, payload: memoryview) -> Any:
+    assert kind.run is not None
+    values = kind.run(payload)
+    if have is None and len(payload) > SHORT_RUN:
+        return values
+    have = _growable(have, kind.code)
+    have.frombytes(values.astype(kind.code).tobytes())
+    return have
