@@ -2,7 +2,7 @@
 
 An Expr is interned: equal expressions are one object, so identity is equality and shared work is seen for free.
 Values have four types: bool, int32, int64 and float32. The other element types are storage only: a load widens
-(uint8 to int32, float16 to float32), a store narrows. Smart constructors fold constants and drop what does nothing.
+(uint8 to int32, float16 to float32), a store narrows (uint8 keeps the low 8 bits, float16 rounds to nearest even). Smart constructors fold constants and drop what does nothing.
 
 Meaning of the words, binding for every target:
   add sub mul        wrap in integers.

@@ -1,0 +1,378 @@
+"""What a row is: the one declaration of an op. Four shapes of row cover all ops.
+
+  Elementwise  a scalar expression, applied to every element after broadcasting.
+  View         every output element is chosen or computed from input elements by its coordinates (reshape, pad, gather).
+  Nest         every output element folds over inner loops (reductions, pooling, contraction).
+  Composite    other rows put together.
+
+All of them name themselves, infer shape and dtype, and know their gradient. Rows build graphs only through the Builder
+handed to them, so this package needs no Graph.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import Any, Final, Protocol, TypeAlias
+
+import numpy as np
+
+from .. import scalar
+from .._dtypes import ALL, FLOATS, DType, bool_, uint8
+from .._errors import DTypeError, ShapeError
+from .._shape import Shape, Size, broadcast, dim_max, dim_min
+from ..scalar import COMPUTE, Expr
+
+
+class Node(Protocol):
+    """A value of a graph, as rows see it."""
+
+    @property
+    def shape(self) -> Shape: ...
+    @property
+    def dtype(self) -> DType: ...
+
+
+class Builder(Protocol):
+    """Builds nodes. Every row is a method of it: `b.exp(x)`, `b.transpose(x, perm=(1, 0))`."""
+
+    def const(self, value: Any, dtype: DType | None = None) -> Any: ...
+    def __getattr__(self, row: str) -> Callable[..., Any]: ...
+
+
+Read: TypeAlias = Callable[[int, Sequence[Expr]], Expr]
+"""read(k, coordinates): the value of input k there."""
+Attrs: TypeAlias = Mapping[str, Any]
+Vjp: TypeAlias = Callable[..., "Sequence[Any]"]
+"""vjp(builder, gradient of the output, inputs, output, **attrs): the gradient of each input, None where there is none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """What all rows have. onnx: the ONNX ops that it is, one to one; reference: an independent oracle, for tests alone.
+
+    tolerance is in units in the last place of the result, floor an absolute bound below which nothing is asked.
+    """
+
+    name: str
+    onnx: str | None = None
+    dtypes: Sequence[DType] = ALL
+    vjp: Vjp | None = None
+    reference: Callable[..., Any] | None = None
+    tolerance: float = 4.0
+    floor: float = 1e-6
+    doc: str = ""
+
+    def infer(self, inputs: Sequence[Node], attrs: Attrs) -> tuple[Shape, DType]:
+        """The shape and dtype of the output; ShapeError or DTypeError where the inputs do not fit."""
+        raise NotImplementedError
+
+    def array(self, *arrays: np.ndarray, **attrs: Any) -> np.ndarray:
+        """What it computes, over whole arrays."""
+        raise NotImplementedError
+
+    def check_dtypes(self, inputs: Sequence[Node]) -> None:
+        for x in inputs:
+            if x.dtype not in self.dtypes:
+                raise DTypeError(f"{self.name}: got {x.dtype}, expected one of {', '.join(d.name for d in self.dtypes)}; cast it first")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Elementwise(Row):
+    """body: the expression, over compute types; its keyword-only parameters are the op's attributes.
+
+    takes: "T" for each argument of the common type, or the name of a fixed dtype; gives: "T" or the name of a dtype, or
+    "to" where an attribute of that name decides. domain: where tests sample floats.
+    """
+
+    body: Callable[..., Expr]
+    takes: Sequence[str] = ()
+    gives: str = "T"
+    domain: tuple[float, float] = (-4.0, 4.0)
+
+    @cached_property
+    def arity(self) -> int:
+        return sum(p.kind is p.POSITIONAL_OR_KEYWORD for p in inspect.signature(self.body).parameters.values())
+
+    @cached_property
+    def defaults(self) -> dict[str, Any]:
+        """The attributes and their defaults."""
+        return {p.name: p.default for p in inspect.signature(self.body).parameters.values() if p.kind is p.KEYWORD_ONLY}
+
+    def _kinds(self) -> Sequence[str]:
+        return self.takes or ("T",) * self.arity
+
+    def infer(self, inputs: Sequence[Node], attrs: Attrs) -> tuple[Shape, DType]:
+        kinds = self._kinds()
+        if len(inputs) != len(kinds):
+            raise ShapeError(f"{self.name} takes {len(kinds)} inputs, got {len(inputs)}")
+        unknown = attrs.keys() - self.defaults.keys()
+        if unknown:
+            raise DTypeError(f"{self.name} has no attribute {', '.join(sorted(unknown))}; it has {', '.join(self.defaults) or 'none'}")
+        common = [x for x, kind in zip(inputs, kinds, strict=True) if kind == "T"]
+        self.check_dtypes(common)
+        for x, kind in zip(inputs, kinds, strict=True):
+            if kind != "T" and x.dtype.name != kind:
+                raise DTypeError(f"{self.name}: got {x.dtype}, expected {kind}")
+        if len({x.dtype for x in common}) > 1:
+            raise DTypeError(f"{self.name}: the dtypes {', '.join(x.dtype.name for x in common)} differ; cast them to one")
+        given = attrs["to"] if self.gives == "to" else common[0].dtype if self.gives == "T" else bool_
+        return broadcast([x.shape for x in inputs], self.name), given
+
+    def value(self, args: Sequence[Expr], stored: DType, attrs: Attrs) -> Expr:
+        """The element, from elements of compute types; `stored` is the output's dtype (uint8 wraps)."""
+        e = self.body(*args, **attrs)
+        e = scalar.cast(e, COMPUTE[stored])
+        return scalar.and_(e, 255) if stored is uint8 and e.word not in ("load", "const") else e
+
+    def array(self, *arrays: np.ndarray, **attrs: Any) -> np.ndarray:
+        if any(a.dtype == object for a in arrays):
+            return _symbolic(self, arrays, attrs)
+        kinds = [x.dtype for x in arrays]
+        wide = [scalar.convert(a, _compute(a.dtype)) for a in arrays]
+        e, params = _expression(self, tuple(_dtype_of(d) for d in kinds), tuple(sorted(attrs.items())))
+        result = _whole(e, dict(zip(params, wide, strict=True)))
+        to = attrs["to"].numpy if self.gives == "to" else np.dtype(bool) if self.gives == "bool" else next(a.dtype for a, k in zip(arrays, self._kinds(), strict=True) if k == "T")
+        shape = np.broadcast_shapes(*(a.shape for a in arrays))
+        result = scalar.convert(np.asarray(result), to)
+        return result if result.shape == shape else np.broadcast_to(result, shape).copy()
+
+
+def _compute(d: np.dtype[Any]) -> np.dtype[Any]:
+    return COMPUTE[_dtype_of(d)].numpy
+
+
+@lru_cache(maxsize=None)
+def _dtype_of(d: np.dtype[Any]) -> DType:
+    from .._dtypes import dtype  # noqa: PLC0415
+
+    return dtype(d)
+
+
+@lru_cache(maxsize=1024)
+def _expression(row: Elementwise, dtypes: tuple[DType, ...], attrs: tuple[tuple[str, Any], ...]) -> tuple[Expr, tuple[Expr, ...]]:
+    params = tuple(scalar.var(f"x{i}", COMPUTE[d]) for i, d in enumerate(dtypes))
+    kinds = row._kinds()
+    stored = dict(attrs).get("to") if row.gives == "to" else bool_ if row.gives == "bool" else next(d for d, k in zip(dtypes, kinds, strict=True) if k == "T")
+    return row.value(params, stored, dict(attrs)), params  # pyright: ignore[reportArgumentType]
+
+
+def _whole(e: Expr, env: Mapping[Expr, np.ndarray]) -> np.ndarray:
+    """An expression over whole arrays; a temporary is written over as soon as it is not needed again."""
+    order = scalar.postorder([e])
+    uses = {x: 0 for x in order}
+    for x in order:
+        for a in x.args:
+            uses[a] += 1
+    values: dict[Expr, Any] = {}
+    owned: set[Expr] = set()
+    for x in order:
+        if x.word == "const":
+            values[x] = x.dtype.numpy.type(x.value)
+        elif x.word == "var":
+            values[x] = env[x]
+        elif x.word == "cast":
+            values[x] = scalar.convert(values[x.args[0]], x.dtype.numpy)
+        else:
+            args = [values[a] for a in x.args]
+            function = scalar.NUMPY[x.word]
+            out = next((values[a] for a in x.args if a in owned and uses[a] == 1 and a.dtype is x.dtype), None)
+            shape = out is not None and np.broadcast_shapes(*(np.shape(v) for v in args))
+            if out is not None and isinstance(function, np.ufunc) and out.shape == shape:
+                values[x] = function(*args, out=out)
+            else:
+                values[x] = function(*args)
+            if isinstance(values[x], np.ndarray) and values[x].ndim:
+                owned.add(x)
+        for a in x.args:
+            uses[a] -= 1
+            if uses[a] == 0 and a in owned:
+                owned.discard(a)
+    return values[e]
+
+
+_SYMBOLIC: Final[Mapping[str, Callable[..., Any]]] = {
+    "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "div": lambda a, b: a // b,
+    "neg": lambda a: -a, "min": dim_min, "max": dim_max, "eq": lambda a, b: _decided(a, b), "select": lambda c, a, b: a if c else b,
+    "and": lambda a, b: a and b, "or": lambda a, b: a or b, "not": lambda a: not a,
+    "lt": lambda a, b: _less(a, b), "le": lambda a, b: not _less(b, a),
+}  # fmt: skip
+
+
+def _decided(a: Any, b: Any) -> bool:
+    """Equality of dimensions: a symbolic one differs from every negative number and equals itself; else undecided."""
+    if isinstance(a, int) and isinstance(b, int) or a == b:
+        return a == b
+    if any(isinstance(d, int) and d < 0 for d in (a, b)):
+        return False
+    raise ShapeError(f"whether {a} equals {b} is not known before a run; give this dimension a fixed size")
+
+
+def _less(a: Any, b: Any) -> bool:
+    if isinstance(a, int) and isinstance(b, int):
+        return a < b
+    if scalar.at_least(a - b, 0):
+        return False
+    if scalar.at_least(b - a, 1):
+        return True
+    raise ShapeError(f"whether {a} is below {b} is not known before a run; give this dimension a fixed size")
+
+
+def _symbolic(row: Elementwise, arrays: Sequence[np.ndarray], attrs: Attrs) -> np.ndarray:
+    """An elementwise op over small integer tensors that hold Sizes."""
+    from .._dtypes import int64  # noqa: PLC0415
+
+    params = tuple(scalar.var(f"x{i}", bool_ if a.dtype == bool else int64) for i, a in enumerate(arrays))
+    e = row.body(*params, **attrs)
+    shape = np.broadcast_shapes(*(a.shape for a in arrays))
+    whole = [np.broadcast_to(a, shape).ravel().tolist() for a in arrays]
+    out = np.empty(int(np.prod(shape)), object)
+    for i in range(out.size):
+
+        def step(x: Expr, args: tuple[Any, ...], i: int = i) -> Any:
+            if x.word == "const":
+                return x.value
+            if x.word == "var":
+                return whole[params.index(x)][i]
+            if x.word == "cast":
+                if not x.dtype.is_int:
+                    raise ShapeError(f"{row.name}: a symbolic size is needed as {x.dtype} before a run; give this dimension a fixed size")
+                return args[0]
+            if x.word not in _SYMBOLIC:
+                raise ShapeError(f"{row.name}: cannot compute with a symbolic size before a run; give this dimension a fixed size")
+            return _SYMBOLIC[x.word](*args)
+
+        out[i] = scalar.fold([e], step)[0]
+    return narrow(out.reshape(shape), bool_.numpy if row.gives == "bool" else np.dtype(np.int64))
+
+
+def narrow(values: np.ndarray, to: np.dtype[Any]) -> np.ndarray:
+    """An object array of dimensions as plain numbers where none is symbolic."""
+    return values if any(isinstance(v, Size) for v in values.ravel()) else values.astype(to)
+
+
+@dataclass(frozen=True, kw_only=True)
+class View(Row):
+    """shape: the output's, from the inputs and attributes; value: an element, by its coordinates.
+
+    whole: over whole arrays. forward, where each input element goes to exactly one output element and keeps its
+    neighbours' order (reshape, transpose): coordinates in the input ↦ coordinates in the output.
+    """
+
+    shape: Callable[..., Shape]
+    value: Callable[..., Expr]
+    whole: Callable[..., np.ndarray]
+    forward: Callable[..., Sequence[Expr]] | None = None
+    index_inputs: Sequence[int] = ()  # inputs that hold indices, and so may have another dtype
+
+    def infer(self, inputs: Sequence[Node], attrs: Attrs) -> tuple[Shape, DType]:
+        data = [x for i, x in enumerate(inputs) if i not in self.index_inputs]
+        self.check_dtypes(data)
+        if len({x.dtype for x in data}) > 1:
+            raise DTypeError(f"{self.name}: the dtypes {', '.join(x.dtype.name for x in data)} differ; cast them to one")
+        return self.shape(*inputs, **attrs), inputs[0].dtype
+
+    def array(self, *arrays: np.ndarray, **attrs: Any) -> np.ndarray:
+        return self.whole(*arrays, **attrs)
+
+
+@dataclass(frozen=True)
+class Folds:
+    """A Nest at one output element: the extents of the inner loops, the folds over them, and the element from their results.
+
+    folds: pairs (word, value) with value(inner variables, accumulators so far) an Expr.
+    """
+
+    inner: Shape
+    folds: Sequence[tuple[str, Callable[[Sequence[Expr], Sequence[Expr]], Expr]]]
+    result: Callable[[Sequence[Expr]], Expr] = field(default=lambda accumulators: accumulators[0])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Nest(Row):
+    """nest: the Folds of an output element, by its coordinates; routine: the template's kind, where one fits, and facts
+    its facts from the inputs and attributes (None: use the plain loop nest)."""
+
+    shape: Callable[..., Shape]
+    nest: Callable[..., Folds]
+    whole: Callable[..., np.ndarray]
+    gives: DType | None = None
+    routine: str | None = None
+    facts: Callable[..., Attrs | None] = field(default=lambda *inputs, **attrs: {})
+
+    def infer(self, inputs: Sequence[Node], attrs: Attrs) -> tuple[Shape, DType]:
+        self.check_dtypes(inputs)
+        if len({x.dtype for x in inputs}) > 1:
+            raise DTypeError(f"{self.name}: the dtypes {', '.join(x.dtype.name for x in inputs)} differ; cast them to one")
+        return self.shape(*inputs, **attrs), self.gives or inputs[0].dtype
+
+    def array(self, *arrays: np.ndarray, **attrs: Any) -> np.ndarray:
+        return self.whole(*arrays, **attrs)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Composite(Row):
+    """lower: the op as other rows, built with the builder it is given."""
+
+    lower: Callable[..., Any]
+    domain: tuple[float, float] = (-4.0, 4.0)
+
+
+def elementwise_vjp(b: Any, row: Elementwise, g: Any, inputs: Sequence[Any], attrs: Attrs) -> list[Any]:
+    """The gradient of an elementwise op: its derivative as one more elementwise op, summed over what was broadcast."""
+    floats = [i for i, x in enumerate(inputs) if x.dtype in FLOATS]
+    out: list[Any] = [None] * len(inputs)
+    for i in floats:
+        partial = b.apply(derivative_row(row, i), *inputs, g, **attrs)
+        out[i] = sum_to(b, partial, inputs[i].shape)
+    return out
+
+
+@lru_cache(maxsize=None)
+def derivative_row(row: Elementwise, argument: int) -> Elementwise:
+    """The op (inputs…, gradient) ↦ gradient of one input."""
+
+    def body(*args: Expr, **attrs: Any) -> Expr:
+        params = [scalar.var(f"x{i}", a.dtype) for i, a in enumerate(args)]
+        partial = scalar.derivative(row.body(*params[:-1], **attrs), [params[argument]], params[-1])[0]
+        return scalar.substitute(partial, dict(zip(params, args, strict=True)))
+
+    kinds = tuple(row.takes or ("T",) * row.arity)
+    parameters = [inspect.Parameter(f"x{i}", inspect.Parameter.POSITIONAL_OR_KEYWORD) for i in range(len(kinds) + 1)]
+    parameters += [inspect.Parameter(k, inspect.Parameter.KEYWORD_ONLY, default=v) for k, v in row.defaults.items()]
+    body.__signature__ = inspect.Signature(parameters)  # pyright: ignore[reportFunctionMemberAccess]
+    return Elementwise(name=f"{row.name}_d{argument}", body=body, takes=(*kinds, "T"), dtypes=FLOATS)
+
+
+def sum_to(b: Any, x: Any, shape: Shape) -> Any:
+    """The transpose of broadcasting: sums over the axes along which `shape` was repeated."""
+    if x.shape == shape:
+        return x
+    extra = len(x.shape) - len(shape)
+    axes = (*range(extra), *(i + extra for i, d in enumerate(shape) if d == 1 and x.shape[i + extra] != 1))
+    return b.reshape(b.reduce_sum(x, axes=axes), shape=shape)
+
+
+ROWS: Final[dict[str, Row]] = {}
+"""Every row by name: the open table."""
+
+
+def register(*rows: Row) -> None:
+    """Add rows to the table; a name taken twice is an error."""
+    for row in rows:
+        if row.name in ROWS:
+            raise ValueError(f"a row named {row.name!r} is already there")
+        ROWS[row.name] = row
+
+
+def find_row(name: str) -> Row:
+    """The row of that name; "NAME_dK" is the derivative of the elementwise row NAME by its argument K."""
+    if name in ROWS:
+        return ROWS[name]
+    base, _, argument = name.rpartition("_d")
+    row = ROWS.get(base)
+    if isinstance(row, Elementwise) and argument.isdigit() and int(argument) < row.arity:
+        return derivative_row(row, int(argument))
+    raise KeyError(f"there is no op named {name!r}")

@@ -1,0 +1,331 @@
+"""The rows that contract: products of matrices and convolutions. Two primitives, `dot` and `conv_last`; the rest is put
+together from them.
+
+`conv_last` is channels-last (n, …space, channels) with weights (…window, channels per group, outputs): the layout in
+which a vector of channels lies together in memory. ONNX's channels-first ops become it between two transposes, which
+the rewrite pushes apart until they meet others and vanish.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from .. import scalar
+from .._dtypes import FLOATS, NUMBERS, float32
+from .._errors import ShapeError
+from .._shape import Dim, Shape, broadcast, product, show
+from ..scalar import COMPUTE, Expr, const, select, size
+from ._row import Composite, Folds, Nest, Node, Read, register, sum_to
+from .move import project
+from .window import window_size
+
+# --- dot -------------------------------------------------------------------------------------------------------------
+
+
+def _dot_shape(a: Node, b: Node) -> Shape:
+    if len(a.shape) < 2 or len(b.shape) < 2:
+        raise ShapeError(f"dot: got {show(a.shape)} and {show(b.shape)}, expected matrices (or stacks of them)")
+    if a.shape[-1] != b.shape[-2]:
+        raise ShapeError(f"matmul: {show(a.shape)} @ {show(b.shape)}: inner sizes {a.shape[-1]} and {b.shape[-2]} differ; transpose one side?")
+    return (*broadcast([a.shape[:-2], b.shape[:-2]], "matmul"), a.shape[-2], b.shape[-1])
+
+
+def _dot_nest(coords: Sequence[Expr], read: Read, a: Node, b: Node) -> Folds:
+    *batch, m, n = coords
+
+    def value(inner: Sequence[Expr], _: Sequence[Expr]) -> Expr:
+        (k,) = inner
+        return read(0, [*project(batch, a.shape[:-2]), m, k]) * read(1, [*project(batch, b.shape[:-2]), k, n])
+
+    return Folds((a.shape[-1],), [("add", value)])
+
+
+def _wide(x: np.ndarray) -> np.ndarray:
+    return scalar.convert(x, np.dtype(np.float32)) if x.dtype == np.float16 else x
+
+
+def _dot_whole(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    x, y = _wide(a), _wide(b)
+    if y.ndim == 2 and x.ndim > 2:  # one large product instead of a stack of small ones
+        out = (x.reshape(-1, x.shape[-1]) @ y).reshape(*x.shape[:-1], y.shape[-1]) if x.size else np.zeros((*x.shape[:-1], y.shape[-1]), x.dtype)
+    else:
+        out = np.matmul(x, y)
+    return scalar.convert(out, a.dtype)
+
+
+def _swap(b: Any, x: Any) -> Any:
+    rank = len(x.shape)
+    return b.transpose(x, perm=(*range(rank - 2), rank - 1, rank - 2))
+
+
+def _dot_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any) -> list[Any]:
+    left, right = inputs
+    return [sum_to(b, b.dot(g, _swap(b, right)), left.shape), sum_to(b, b.dot(_swap(b, left), g), right.shape)]
+
+
+def _matmul(b: Any, x: Any, y: Any) -> Any:
+    """NumPy's rule: a vector counts as a row on the left and as a column on the right."""
+    if not x.shape or not y.shape:
+        raise ShapeError(f"matmul: got {show(x.shape)} @ {show(y.shape)}, expected at least one axis on each side")
+    left = b.reshape(x, shape=(1, *x.shape)) if len(x.shape) == 1 else x
+    right = b.reshape(y, shape=(*y.shape, 1)) if len(y.shape) == 1 else y
+    out = b.dot(left, right)
+    shape = out.shape
+    if len(y.shape) == 1:
+        shape = shape[:-1]
+    if len(x.shape) == 1:
+        shape = shape[:-1] if len(y.shape) == 1 else (*shape[:-2], shape[-1])
+    return b.reshape(out, shape=shape)
+
+
+def _gemm(b: Any, x: Any, y: Any, c: Any = None, *, alpha: float = 1.0, beta: float = 1.0, trans_a: bool = False, trans_b: bool = False) -> Any:
+    out = b.dot(_swap(b, x) if trans_a else x, _swap(b, y) if trans_b else y)
+    out = out if alpha == 1 else b.mul(out, b.const(alpha, out.dtype))
+    if c is None or beta == 0:
+        return out
+    return b.add(out, c if beta == 1 else b.mul(c, b.const(beta, c.dtype)))
+
+
+# --- convolution, channels last --------------------------------------------------------------------------------------
+
+
+def _conv_shape(x: Node, w: Node, strides: Sequence[int], dilations: Sequence[int], before: Sequence[int], after: Sequence[int], group: int) -> Shape:
+    spaces = len(x.shape) - 2
+    if spaces < 1 or len(w.shape) != len(x.shape):
+        raise ShapeError(f"conv: got an input {show(x.shape)} and weights {show(w.shape)}; expected as many axes in both, at least 3")
+    if not len(strides) == len(dilations) == len(before) == len(after) == spaces:
+        raise ShapeError(f"conv: strides, dilations and pads must each name {spaces} axes")
+    channels, outputs = x.shape[-1], w.shape[-1]
+    if w.shape[-2] * group != channels or not (isinstance(outputs, int) and group >= 1 and outputs % group == 0):
+        raise ShapeError(f"conv: {channels} channels in {group} group(s) do not fit weights for {w.shape[-2]} channels per group and {outputs} outputs")
+    window = [d for d in w.shape[:-2] if isinstance(d, int)]
+    out = [window_size(*f) for f in zip(x.shape[1:-1], window, strides, dilations, before, after, strict=True)]
+    if any(isinstance(d, int) and d < 0 for d in out):
+        raise ShapeError(f"conv: the window {tuple(window)} is larger than the padded input {show(x.shape)}")
+    return (x.shape[0], *out, outputs)
+
+
+def _conv_nest(coords: Sequence[Expr], read: Read, x: Node, w: Node, strides: Any, dilations: Any, before: Any, after: Any, group: int) -> Folds:
+    n, *space, o = coords
+    per_group = w.shape[-2]
+
+    def value(inner: Sequence[Expr], _: Sequence[Expr]) -> Expr:
+        *taps, c = inner
+        inside: Expr | None = None
+        place: list[Expr] = []
+        for axis, (v, t) in enumerate(zip(space, taps, strict=True)):
+            d = x.shape[axis + 1]
+            p = v * strides[axis] + t * dilations[axis] - before[axis]
+            if before[axis] or after[axis]:
+                ok = (p >= 0) & (p < size(d))
+                inside = ok if inside is None else inside & ok
+                p = scalar.clip(p, 0, size(d - 1))
+            place.append(p)
+        channel = c if group == 1 else scalar.index_div(o, w.shape[-1] // group) * size(per_group) + c
+        v = read(0, [n, *place, channel])
+        if inside is not None:
+            v = select(inside, v, const(0, v.dtype))
+        return v * read(1, [*taps, c, o])
+
+    return Folds((*w.shape[:-2], per_group), [("add", value)])
+
+
+def _conv_facts(x: Node, w: Node, strides: Any, dilations: Any, before: Any, after: Any, group: int) -> Mapping[str, Any] | None:
+    return {"x_shape": x.shape, "w_shape": w.shape, "strides": tuple(strides), "dilations": tuple(dilations), "pads": tuple(before), "group": group}
+
+
+BLOCK = 1 << 16
+"""Elements of a depthwise convolution's output worked on at a time: small enough to stay in the cache."""
+
+
+def _conv_whole(x: np.ndarray, w: np.ndarray, strides: Any, dilations: Any, before: Any, after: Any, group: int) -> np.ndarray:
+    kind = x.dtype
+    x, w = _wide(x), _wide(w)
+    if any(before) or any(after):
+        x = np.pad(x, [(0, 0), *zip(before, after, strict=True), (0, 0)])
+    *window, per_group, outputs = w.shape
+    spaces = len(window)
+    reach = tuple(d * (k - 1) + 1 for k, d in zip(window, dilations, strict=True))
+    every = sliding_window_view(x, reach, axis=tuple(range(1, spaces + 1)))
+    # (n, …space, channels, …window)
+    patches = every[(slice(None), *(slice(None, None, s) for s in strides), slice(None), *(slice(None, None, d) for d in dilations))]
+    if per_group == 1 and outputs == group:
+        out = _depthwise(patches, w.reshape(*window, outputs), spaces)
+    else:
+        rows = patches.shape[: spaces + 1]
+        order = (*range(spaces + 1), *range(spaces + 2, 2 * spaces + 2), spaces + 1)
+        columns = patches.transpose(order)  # (n, …space, …window, channels)
+        if group == 1:
+            out = np.ascontiguousarray(columns).reshape(int(np.prod(rows)), -1) @ w.reshape(-1, outputs)
+        else:
+            split = columns.reshape(*columns.shape[:-1], group, per_group)
+            stack = np.moveaxis(split, -2, 0).reshape(group, int(np.prod(rows)), -1)
+            weights = np.moveaxis(w.reshape(*window, per_group, group, outputs // group), -2, 0).reshape(group, -1, outputs // group)
+            out = np.moveaxis(stack @ weights, 0, 1)
+        out = out.reshape(*rows, outputs)
+    return scalar.convert(out, kind)
+
+
+def _depthwise(patches: np.ndarray, w: np.ndarray, spaces: int) -> np.ndarray:
+    """One whole-array product and sum for each place of the window, over blocks of rows."""
+    rows = patches.shape[: spaces + 1]
+    out = np.empty((*rows, w.shape[-1]), np.result_type(patches, w))
+    flat_rows = rows[1] if spaces else 1
+    step = max(1, BLOCK * flat_rows // max(1, out[:1].size))
+    for n in range(rows[0]):
+        for at in range(0, flat_rows, step):
+            here = out[n, at : at + step]
+            part = np.empty_like(here)
+            for number, tap in enumerate(np.ndindex(w.shape[:-1])):
+                source = patches[(n, slice(at, at + step), ..., *tap)]
+                if number == 0:
+                    np.multiply(source, w[tap], out=here)
+                else:
+                    np.multiply(source, w[tap], out=part)
+                    np.add(here, part, out=here)
+    return out
+
+
+def _flip(b: Any, x: Any, axes: Sequence[int]) -> Any:
+    starts = tuple(d - 1 if i in axes else 0 for i, d in enumerate(x.shape))
+    return b.slice(x, starts=starts, steps=tuple(-1 if i in axes else 1 for i in range(len(x.shape))), sizes=x.shape)
+
+
+def _resized(b: Any, x: Any, axis: int, before: Dim, length: Dim) -> Any:
+    """`length` elements of an axis from `before` on; what lies outside is zero."""
+    d = x.shape[axis]
+    lo = -before if isinstance(before, int) and before < 0 else 0
+    start = before + lo
+    end = start + (length - lo)
+    hi = end - d if isinstance(end, int) and isinstance(d, int) and end > d else 0
+    count = length - lo - hi
+    if start != 0 or count != d:
+        x = b.slice(x, starts=tuple(start if i == axis else 0 for i in range(len(x.shape))), steps=(1,) * len(x.shape), sizes=tuple(count if i == axis else n for i, n in enumerate(x.shape)))
+    if lo or hi:
+        x = b.pad(x, b.const(0, x.dtype), before=tuple(lo if i == axis else 0 for i in range(len(x.shape))), after=tuple(hi if i == axis else 0 for i in range(len(x.shape))), mode="constant")
+    return x
+
+
+def transposed_last(b: Any, x: Any, w: Any, strides: Sequence[int], dilations: Sequence[int], before: Sequence[int], sizes: Shape, group: int) -> Any:
+    """The transpose of conv_last: x (n, …space, channels), w (…window, channels, outputs per group) → (n, …sizes, outputs).
+
+    Output Y = i·s + k takes input i. With Y = q·s + r and k = t·s + r it is i = q − t: for each remainder r an ordinary
+    convolution, all of them in one with s times the outputs, whose result is put in order by a reshape.
+    """
+    spaces = len(strides)
+    axes = range(spaces)
+    *window, channels, outputs = w.shape
+    for i in axes:
+        if dilations[i] > 1:  # the window with its gaps as zeros
+            w = b.reshape(w, shape=(*w.shape[: i + 1], 1, *w.shape[i + 1 :]))
+            w = b.pad(w, b.const(0, w.dtype), before=(0,) * len(w.shape), after=tuple(dilations[i] - 1 if j == i + 1 else 0 for j in range(len(w.shape))), mode="constant")
+            w = b.reshape(w, shape=(*w.shape[:i], w.shape[i] * w.shape[i + 1], *w.shape[i + 2 :]))
+            window[i] = dilations[i] * (window[i] - 1) + 1
+            w = _resized(b, w, i, 0, window[i])
+    turns = [-(-k // s) for k, s in zip(window, strides, strict=True)]
+    for i in axes:
+        w = _resized(b, w, i, 0, turns[i] * strides[i])
+    per_group = channels // group
+    split = [d for t, s in zip(turns, strides, strict=True) for d in (t, s)]
+    w = b.reshape(w, shape=(*split, group, per_group, outputs))
+    w = _flip(b, w, [2 * i for i in axes])
+    w = b.transpose(w, perm=(*(2 * i for i in axes), 2 * spaces + 1, 2 * spaces, *(2 * i + 1 for i in axes), 2 * spaces + 2))
+    phases = int(np.prod(strides))
+    w = b.reshape(w, shape=(*turns, per_group, group * phases * outputs))
+    reach = tuple(t - 1 for t in turns)
+    y = conv_or_dot(b, x, w, strides=(1,) * spaces, dilations=(1,) * spaces, before=reach, after=reach, group=group)
+    places = y.shape[1:-1]
+    y = b.reshape(y, shape=(y.shape[0], *places, group, *strides, outputs))
+    y = b.transpose(y, perm=(0, *(p for i in axes for p in (1 + i, 2 + spaces + i)), 1 + spaces, 2 + 2 * spaces))
+    y = b.reshape(y, shape=(y.shape[0], *(q * s for q, s in zip(places, strides, strict=True)), group * outputs))
+    for i in axes:
+        y = _resized(b, y, i + 1, before[i], sizes[i])
+    return y
+
+
+def _conv_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, strides: Any, dilations: Any, before: Any, after: Any, group: int) -> list[Any]:
+    x, w = inputs
+    spaces = len(strides)
+    *window, per_group, outputs = w.shape
+    # By x: the transposed convolution with the weights turned round, group by group.
+    turned = b.reshape(w, shape=(*window, per_group, group, outputs // group))
+    turned = b.transpose(turned, perm=(*range(spaces), spaces + 1, spaces + 2, spaces))
+    turned = b.reshape(turned, shape=(*window, outputs, per_group))
+    dx = transposed_last(b, g, turned, strides, dilations, before, x.shape[1:-1], group)
+    # By w: at each place of the window, the inputs it met times the gradients there.
+    padded = b.pad(x, b.const(0, x.dtype), before=(0, *before, 0), after=(0, *after, 0), mode="constant")
+    rows = product(g.shape[:-1])
+    taps = []
+    for tap in np.ndindex(*window):
+        starts = (0, *(int(t) * d for t, d in zip(tap, dilations, strict=True)), 0)
+        met = b.slice(padded, starts=starts, steps=(1, *strides, 1), sizes=(*g.shape[:-1], x.shape[-1]))
+        left = b.transpose(b.reshape(met, shape=(rows, group, per_group)), perm=(1, 2, 0))
+        right = b.transpose(b.reshape(g, shape=(rows, group, outputs // group)), perm=(1, 0, 2))
+        taps.append(b.reshape(b.transpose(b.dot(left, right), perm=(1, 0, 2)), shape=(1, per_group, outputs)))
+    return [dx, b.reshape(b.concat(*taps, axis=0), shape=w.shape)]
+
+
+# --- convolution, as ONNX and PyTorch spell it -----------------------------------------------------------------------
+
+
+def conv_or_dot(b: Any, x: Any, w: Any, **facts: Any) -> Any:
+    """conv_last, or the plain product that a window of one place is."""
+    window = w.shape[:-2]
+    plain = all(d == 1 for d in (*window, *facts["strides"], facts["group"])) and not any((*facts["before"], *facts["after"]))
+    return b.dot(x, b.reshape(w, shape=w.shape[-2:])) if plain else b.conv_last(x, w, **facts)
+
+
+def _last(b: Any, x: Any) -> Any:
+    return b.transpose(x, perm=(0, *range(2, len(x.shape)), 1))
+
+
+def _first(b: Any, x: Any) -> Any:
+    return b.transpose(x, perm=(0, len(x.shape) - 1, *range(1, len(x.shape) - 1)))
+
+
+def _conv(b: Any, x: Any, w: Any, bias: Any = None, **facts: Any) -> Any:
+    spaces = len(w.shape) - 2
+    weights = b.transpose(w, perm=(*range(2, spaces + 2), 1, 0))
+    y = conv_or_dot(b, _last(b, x), weights, **facts)
+    return _first(b, y if bias is None else b.add(y, bias))
+
+
+def _conv_transpose(b: Any, x: Any, w: Any, bias: Any = None, *, strides: Any, dilations: Any, before: Any, sizes: Any, group: int) -> Any:
+    spaces = len(w.shape) - 2
+    if w.shape[0] != x.shape[1] or not isinstance(w.shape[0], int) or w.shape[0] % group:
+        raise ShapeError(f"conv_transpose: {x.shape[1]} channels in {group} group(s) do not fit weights {show(w.shape)}")
+    weights = b.transpose(w, perm=(*range(2, spaces + 2), 0, 1))
+    y = transposed_last(b, _last(b, x), weights, strides, dilations, before, sizes, group)
+    return _first(b, y if bias is None else b.add(y, bias))
+
+
+def _batch_norm(b: Any, x: Any, scale: Any, shift: Any, mean: Any, variance: Any, *, epsilon: float = 1e-5) -> Any:
+    """(x − mean) / √(variance + ε) · scale + shift along axis 1, as one product and one sum."""
+    kind = x.dtype
+    scale, shift, mean, variance = (p if p.dtype is float32 else b.cast(p, to=float32) for p in (scale, shift, mean, variance))
+    factor = b.div(scale, b.sqrt(b.add(variance, b.const(epsilon, float32))))
+    shape = (scale.shape[0], *(1,) * (len(x.shape) - 2))
+    offset = b.sub(shift, b.mul(mean, factor))
+    wide = x if kind is float32 else b.cast(x, to=float32)
+    y = b.add(b.mul(wide, b.reshape(factor, shape=shape)), b.reshape(offset, shape=shape))
+    return y if kind is float32 else b.cast(y, to=kind)
+
+
+register(
+    Nest(name="dot", doc="products of matrices, the last two axes; the axes before them broadcast", routine="matmul", dtypes=NUMBERS,
+         shape=_dot_shape, nest=_dot_nest, whole=_dot_whole, vjp=_dot_vjp, tolerance=64, floor=1e-5,
+         facts=lambda a, b: {} if COMPUTE[a.dtype] is float32 else None),
+    Nest(name="conv_last", doc="convolution, channels last", routine="conv", dtypes=FLOATS, shape=_conv_shape, nest=_conv_nest,
+         whole=_conv_whole, vjp=_conv_vjp, facts=_conv_facts, tolerance=64, floor=1e-5),
+    Composite(name="matmul", doc="NumPy's and ONNX's product of matrices, stacks of them, and vectors", onnx="MatMul", dtypes=NUMBERS, lower=_matmul,
+              reference=np.matmul, tolerance=64, floor=1e-5),
+    Composite(name="gemm", doc="alpha · a @ b + beta · c, either side transposed", dtypes=NUMBERS, lower=_gemm, tolerance=64, floor=1e-5),
+    Composite(name="conv", doc="convolution, channels first, weights (outputs, channels per group, …window)", dtypes=FLOATS, lower=_conv, tolerance=64, floor=1e-5),
+    Composite(name="conv_transpose", doc="the transpose of a convolution, weights (channels, outputs per group, …window); sizes: the output's",
+              dtypes=FLOATS, lower=_conv_transpose, tolerance=64, floor=1e-5),
+    Composite(name="batch_norm", doc="normalisation along axis 1 with given mean and variance", dtypes=FLOATS, lower=_batch_norm, tolerance=64, floor=1e-5),
+)  # fmt: skip

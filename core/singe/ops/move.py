@@ -1,0 +1,275 @@
+"""The rows that move: each output element is an input element, found by its coordinates. No arithmetic on values.
+
+Attributes are whole: perm names every axis, slices give start, step and size for every axis, shapes may hold Sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from .. import scalar
+from .._dtypes import int32
+from .._errors import ShapeError
+from .._shape import Dim, Shape, axis_of, broadcast, product, show
+from ..scalar import Expr, const, flatten, select, size, unflatten
+from ._row import Node, Read, View, register, sum_to
+
+PAD_MODES: Final = ("constant", "reflect", "edge", "wrap")
+
+
+def _numbers(shape: Sequence[Any]) -> tuple[int, ...]:
+    return tuple(int(d) for d in shape)
+
+
+# --- reshape, transpose, expand --------------------------------------------------------------------------------------
+
+
+def _reshape_shape(x: Node, shape: Shape) -> Shape:
+    if product(x.shape) != product(shape):
+        raise ShapeError(f"reshape: {show(x.shape)} has {product(x.shape)} elements, {show(shape)} has {product(shape)}")
+    return shape
+
+
+def _reshape_forward(coords: Sequence[Expr], x: Node, shape: Shape) -> Sequence[Expr]:
+    return unflatten(flatten(coords, x.shape), shape)
+
+
+def _transpose_shape(x: Node, perm: Sequence[int]) -> Shape:
+    if sorted(perm) != list(range(len(x.shape))):
+        raise ShapeError(f"transpose: perm {tuple(perm)} does not name each of the {len(x.shape)} axes of {show(x.shape)} once")
+    return tuple(x.shape[p] for p in perm)
+
+
+def inverse(perm: Sequence[int]) -> tuple[int, ...]:
+    """The permutation that undoes this one."""
+    return tuple(sorted(range(len(perm)), key=perm.__getitem__))
+
+
+def _expand_shape(x: Node, shape: Shape) -> Shape:
+    if broadcast([x.shape, shape], "expand") != tuple(shape):
+        raise ShapeError(f"expand: {show(x.shape)} does not broadcast to {show(shape)}")
+    return shape
+
+
+def project(coords: Sequence[Expr], shape: Shape) -> list[Expr]:
+    """Coordinates of a broadcast result as coordinates of an input: the last ones, 0 along axes of length 1."""
+    mine = list(coords)[len(coords) - len(shape) :]
+    return [const(0, int32) if d == 1 else c for c, d in zip(mine, shape, strict=True)]
+
+
+# --- slice, pad, concat ----------------------------------------------------------------------------------------------
+
+
+def _slice_shape(x: Node, starts: Sequence[Dim], steps: Sequence[int], sizes: Shape) -> Shape:
+    if not len(starts) == len(steps) == len(sizes) == len(x.shape):
+        raise ShapeError(f"slice: starts, steps and sizes must each name all {len(x.shape)} axes of {show(x.shape)}")
+    for axis, (d, at, step, count) in enumerate(zip(x.shape, starts, steps, sizes, strict=True)):
+        if all(isinstance(v, int) for v in (d, at, count)) and count and not (0 <= at < d and 0 <= at + (count - 1) * step < d):  # pyright: ignore[reportOperatorIssue]
+            raise ShapeError(f"slice: axis {axis} of {show(x.shape)} has no elements {at}, {at} + {step}, … ({count} of them)")
+    return tuple(sizes)
+
+
+def _slice_whole(x: np.ndarray, starts: Sequence[int], steps: Sequence[int], sizes: Sequence[int]) -> np.ndarray:
+    cuts = []
+    for at, step, count in zip(starts, steps, sizes, strict=True):
+        stop = at + step * count
+        cuts.append(slice(at, None if stop < 0 else stop, step) if count else slice(0, 0))
+    return x[tuple(cuts)]
+
+
+def _slice_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, starts: Any, steps: Any, sizes: Any) -> list[Any]:
+    (x,) = inputs
+    flip = [s < 0 for s in steps]
+    if any(flip):  # a walk backwards is a walk forwards, flipped
+        g = b.slice(g, starts=tuple(d - 1 if f else 0 for d, f in zip(y.shape, flip, strict=True)), steps=tuple(-1 if f else 1 for f in flip), sizes=y.shape)
+        starts = tuple(at + (n - 1) * s if f else at for at, n, s, f in zip(starts, sizes, steps, flip, strict=True))
+    strides = [abs(s) for s in steps]
+    if any(s > 1 for s in strides):  # zeros between, by a new axis behind each
+        zero = b.const(0, g.dtype)
+        g = b.reshape(g, shape=tuple(d for n in y.shape for d in (n, 1)))
+        g = b.pad(g, zero, before=(0,) * len(g.shape), after=tuple(e for s in strides for e in (0, s - 1)), mode="constant")
+        g = b.reshape(g, shape=tuple(n * s for n, s in zip(y.shape, strides, strict=True)))
+        g = b.slice(g, starts=(0,) * len(strides), steps=(1,) * len(strides), sizes=tuple(0 if n == 0 else (n - 1) * s + 1 for n, s in zip(y.shape, strides, strict=True)))
+    after = tuple(d - at - n for d, at, n in zip(x.shape, starts, g.shape, strict=True))
+    return [b.pad(g, b.const(0, g.dtype), before=tuple(starts), after=after, mode="constant")]
+
+
+def _pad_shape(x: Node, fill: Node, before: Shape, after: Shape, mode: str) -> Shape:
+    if mode not in PAD_MODES:
+        raise ShapeError(f"pad: mode {mode!r}, expected one of {', '.join(PAD_MODES)}")
+    if fill.shape != ():
+        raise ShapeError(f"pad: the fill value must be a scalar, got shape {show(fill.shape)}")
+    if not len(before) == len(after) == len(x.shape):
+        raise ShapeError(f"pad: before and after must name all {len(x.shape)} axes of {show(x.shape)}")
+    for axis, (d, lo, hi) in enumerate(zip(x.shape, before, after, strict=True)):
+        if any(isinstance(v, int) and v < 0 for v in (lo, hi)):
+            raise ShapeError(f"pad: axis {axis} has a negative pad ({lo}, {hi}); use slice to crop")
+        if mode == "reflect" and isinstance(d, int) and any(isinstance(v, int) and v > max(d - 1, 0) for v in (lo, hi)):
+            raise ShapeError(f"pad: axis {axis} of {show(x.shape)} is too short to reflect ({lo}, {hi}): at most {d} − 1")
+        if mode != "constant" and d == 0 and (lo or hi):
+            raise ShapeError(f"pad: axis {axis} of {show(x.shape)} is empty: nothing to {mode}")
+    return tuple(d + lo + hi for d, lo, hi in zip(x.shape, before, after, strict=True))
+
+
+def _pad_value(coords: Sequence[Expr], read: Read, x: Node, fill: Node, before: Shape, after: Shape, mode: str) -> Expr:
+    inside: list[Expr] = []
+    source: list[Expr] = []
+    for c, d, lo, hi in zip(coords, x.shape, before, after, strict=True):
+        if lo == 0 and hi == 0:
+            source.append(c)
+            continue
+        c = c - size(lo)
+        last = size(d - 1)
+        if mode == "constant":
+            inside += [c >= 0] * (lo != 0) + [c < size(d)] * (hi != 0)
+        elif mode == "reflect":
+            c = select(c < 0, -c, select(c > last, last * 2 - c, c))
+        elif mode == "wrap":
+            c = scalar.rem(c + size(d * ((lo if isinstance(lo, int) else 1) + 1)), size(d)) if isinstance(lo, int) else select(c < 0, c + size(d), scalar.rem(c, size(d)))
+        source.append(scalar.clip(c, 0, last))
+    if not inside:
+        return read(0, source)
+    condition = inside[0]
+    for part in inside[1:]:
+        condition = condition & part
+    if any(d == 0 for d in x.shape):  # nothing inside to read
+        return read(1, ())
+    return select(condition, read(0, source), read(1, ()))
+
+
+def _pad_whole(x: np.ndarray, fill: np.ndarray, before: Sequence[int], after: Sequence[int], mode: str) -> np.ndarray:
+    width = list(zip(before, after, strict=True))
+    if mode == "constant":
+        return np.pad(x, width, mode="constant", constant_values=fill.item())
+    return np.pad(x, width, mode=mode)  # pyright: ignore[reportCallIssue, reportArgumentType]
+
+
+def _pad_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, before: Any, after: Any, mode: str) -> list[Any]:
+    x, fill = inputs
+    if mode == "constant":
+        ones = (1,) * len(x.shape)
+        dx = b.slice(g, starts=tuple(before), steps=ones, sizes=x.shape)
+        return [dx, b.sub(b.reshape(b.reduce_sum(g, axes=tuple(range(len(y.shape)))), shape=()), b.reshape(b.reduce_sum(dx, axes=tuple(range(len(y.shape)))), shape=()))]
+    # Axis by axis, as one product with the 0/1 matrix that says which input each output came from.
+    for axis, (d, lo, hi) in enumerate(zip(x.shape, before, after, strict=True)):
+        if lo == 0 and hi == 0:
+            continue
+        source = np.pad(np.arange(d), (lo, hi), mode=mode)  # pyright: ignore[reportCallIssue, reportArgumentType]
+        matrix = (source[:, None] == np.arange(d)[None]).astype(np.float32)
+        perm = (*(i for i in range(len(x.shape)) if i != axis), axis)
+        g = b.transpose(b.dot(b.transpose(g, perm=perm), b.const(matrix, g.dtype)), perm=inverse(perm))
+    return [g, None]
+
+
+def _concat_shape(*xs: Node, axis: int) -> Shape:
+    axis = axis_of(axis, len(xs[0].shape), "concat")
+    first = xs[0].shape
+    for x in xs[1:]:
+        if len(x.shape) != len(first) or any(a != b for i, (a, b) in enumerate(zip(first, x.shape, strict=True)) if i != axis):
+            raise ShapeError(f"concat: the shapes {', '.join(show(n.shape) for n in xs)} differ outside axis {axis}")
+    total: Dim = 0
+    for x in xs:
+        total = total + x.shape[axis]
+    return tuple(total if i == axis else d for i, d in enumerate(first))
+
+
+def _concat_value(coords: Sequence[Expr], read: Read, *xs: Node, axis: int) -> Expr:
+    axis = axis_of(axis, len(coords), "concat")
+    end: Dim = 0
+    parts: list[tuple[Dim, Expr]] = []
+    for k, x in enumerate(xs):
+        d = x.shape[axis]
+        if d != 0:
+            at = scalar.clip(coords[axis] - size(end), 0, size(d - 1))
+            parts.append((end + d, read(k, [at if i == axis else c for i, c in enumerate(coords)])))
+        end = end + d
+    if not parts:  # an empty result: its kernel runs no element, but must be printable
+        return const(0, scalar.COMPUTE[xs[0].dtype])
+    value = parts[-1][1]
+    for limit, part in reversed(parts[:-1]):
+        value = select(coords[axis] < size(limit), part, value)
+    return value
+
+
+def _concat_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, axis: int) -> list[Any]:
+    axis = axis_of(axis, len(y.shape), "concat")
+    out: list[Any] = []
+    at: Dim = 0
+    for x in inputs:
+        starts = tuple(at if i == axis else 0 for i in range(len(y.shape)))
+        out.append(b.slice(g, starts=starts, steps=(1,) * len(starts), sizes=x.shape))
+        at = at + x.shape[axis]
+    return out
+
+
+# --- gather ----------------------------------------------------------------------------------------------------------
+
+
+def _gather_shape(x: Node, index: Node, axis: int) -> Shape:
+    axis = axis_of(axis, len(x.shape), "gather")
+    if not index.dtype.is_int:
+        raise ShapeError(f"gather: the indices are {index.dtype}, expected an integer type")
+    return (*x.shape[:axis], *index.shape, *x.shape[axis + 1 :])
+
+
+def _gather_value(coords: Sequence[Expr], read: Read, x: Node, index: Node, axis: int) -> Expr:
+    axis = axis_of(axis, len(x.shape), "gather")
+    rank = len(index.shape)
+    at = scalar.cast(read(1, coords[axis : axis + rank]), int32)
+    d = size(x.shape[axis])
+    if at.word != "const":
+        at = scalar.clip(select(at < 0, at + d, at), 0, d - 1)  # out of range reads the nearest: never outside the buffer
+    elif at.value < 0:
+        at = at + d
+    return read(0, [*coords[:axis], at, *coords[axis + rank :]])
+
+
+def _gather_whole(x: np.ndarray, index: np.ndarray, axis: int) -> np.ndarray:
+    d = x.shape[axis]
+    wrapped = np.where(index < 0, index.astype(np.int64) + d, index)
+    if wrapped.size and d == 0:
+        raise ShapeError(f"gather: axis {axis} of {show(x.shape)} is empty")
+    return np.take(x, np.clip(wrapped, 0, max(d - 1, 0)), axis=axis)
+
+
+def _gather_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, axis: int) -> list[Any]:
+    """Sums by a product with the one-hot rows of the indices."""
+    x, index = inputs
+    axis = axis_of(axis, len(x.shape), "gather")
+    d, rank, count = x.shape[axis], len(index.shape), product(index.shape)
+    flat = b.reshape(b.cast(index, to=int32), shape=(count, 1))
+    flat = b.where(b.less(flat, b.const(0, int32)), b.add(flat, b.const(d, int32)), flat)
+    one_hot = b.cast(b.equal(flat, b.const(np.arange(d)[None], int32)), to=g.dtype)
+    perm = (*range(axis), *range(axis + rank, len(y.shape)), *range(axis, axis + rank))
+    outside = (*x.shape[:axis], *x.shape[axis + 1 :])
+    summed = b.dot(b.reshape(b.transpose(g, perm=perm), shape=(*outside, count)), one_hot)
+    back = list(range(len(outside)))
+    back.insert(axis, len(outside))
+    return [b.transpose(summed, perm=tuple(back)), None]
+
+
+register(
+    View(name="reshape", doc="the same elements in row-major order under another shape",
+         shape=_reshape_shape, value=lambda c, read, x, shape: read(0, unflatten(flatten(c, shape), x.shape)),
+         whole=lambda x, shape: x.reshape(_numbers(shape)), forward=_reshape_forward,
+         vjp=lambda b, g, inputs, y, shape: [b.reshape(g, shape=inputs[0].shape)]),
+    View(name="transpose", doc="axes in another order: axis i of the result is axis perm[i]",
+         shape=_transpose_shape, value=lambda c, read, x, perm: read(0, [c[p] for p in inverse(perm)]),
+         whole=lambda x, perm: x.transpose(perm), forward=lambda c, x, perm: [c[p] for p in perm],
+         vjp=lambda b, g, inputs, y, perm: [b.transpose(g, perm=inverse(perm))]),
+    View(name="expand", doc="repeated along axes of length 1 and new leading ones",
+         shape=_expand_shape, value=lambda c, read, x, shape: read(0, project(c, x.shape)),
+         whole=lambda x, shape: np.broadcast_to(x, _numbers(shape)), vjp=lambda b, g, inputs, y, shape: [sum_to(b, g, inputs[0].shape)]),
+    View(name="slice", doc="elements start, start + step, … along every axis; steps may be negative",
+         shape=_slice_shape, value=lambda c, read, x, starts, steps, sizes: read(0, [v * step + size(at) for v, at, step in zip(c, starts, steps, strict=True)]),
+         whole=_slice_whole, vjp=_slice_vjp),
+    View(name="pad", doc="elements added before and after every axis: a constant, reflected, repeated at the edge, or wrapped round",
+         shape=_pad_shape, value=_pad_value, whole=_pad_whole, vjp=_pad_vjp),
+    View(name="concat", doc="inputs one after another along an axis",
+         shape=_concat_shape, value=_concat_value, whole=lambda *xs, axis: np.concatenate(xs, axis), vjp=_concat_vjp),
+    View(name="gather", doc="slices of the first input along an axis, chosen by the second; negative indices count from the end",
+         shape=_gather_shape, value=_gather_value, whole=_gather_whole, vjp=_gather_vjp, index_inputs=(1,)),
+)  # fmt: skip

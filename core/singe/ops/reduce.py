@@ -1,0 +1,110 @@
+"""The rows that fold axes away. All keep them as axes of length 1; a reshape drops them (which costs nothing).
+
+Integers fold in int32 or int64 and wrap to their own width; float16 folds in float32.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import scalar
+from .._dtypes import FLOATS, NUMBERS
+from .._shape import Dim, Shape, axes_of, product
+from ..kernel import IDENTITY
+from ..scalar import COMPUTE, Expr
+from ._row import Composite, Folds, Nest, Node, Read, register
+
+
+def _shape(x: Node, axes: Sequence[int]) -> Shape:
+    axes = axes_of(axes, len(x.shape), "reduce")
+    return tuple(1 if i in axes else d for i, d in enumerate(x.shape))
+
+
+def _nest(word: str) -> Callable[..., Folds]:
+    def nest(coords: Sequence[Expr], read: Read, x: Node, axes: Sequence[int]) -> Folds:
+        axes = axes_of(axes, len(x.shape), "reduce")
+
+        def value(inner: Sequence[Expr], _: Sequence[Expr]) -> Expr:
+            place = dict(zip(axes, inner, strict=True))
+            return read(0, [place.get(i, c) for i, c in enumerate(coords)])
+
+        return Folds(tuple(x.shape[a] for a in axes), [(word, value)])
+
+    return nest
+
+
+def _whole(word: str) -> Callable[..., np.ndarray]:
+    function: Any = scalar.NUMPY[word]
+
+    def whole(x: np.ndarray, axes: Sequence[int]) -> np.ndarray:
+        compute = COMPUTE[_dtype(x)]
+        wide = scalar.convert(x, compute.numpy)
+        out = function.reduce(wide, axis=tuple(axes), keepdims=True, dtype=compute.numpy, initial=IDENTITY[word](compute))
+        return scalar.convert(out, x.dtype)
+
+    return whole
+
+
+def _dtype(x: np.ndarray) -> Any:
+    from .._dtypes import dtype  # noqa: PLC0415
+
+    return dtype(x.dtype)
+
+
+def _extreme_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, axes: Sequence[int]) -> list[Any]:
+    """The gradient goes to the extremes, in equal parts where several are equal."""
+    (x,) = inputs
+    hits = b.cast(b.equal(x, y), to=x.dtype)
+    return [b.mul(hits, b.div(g, b.reduce_sum(hits, axes=axes)))]
+
+
+def count(b: Any, x: Node, axes: Sequence[int]) -> Any:
+    """How many elements are folded into one, as a scalar of x's dtype."""
+    dims: list[Dim] = [x.shape[a] for a in axes_of(axes, len(x.shape), "reduce")]
+    return b.cast(b.const(product(dims)), to=x.dtype)
+
+
+def _softmax(b: Any, x: Any, *, axis: int = -1) -> Any:
+    e = b.exp(b.sub(x, b.reduce_max(x, axes=(axis,))))
+    return b.div(e, b.reduce_sum(e, axes=(axis,)))
+
+
+def _log_softmax(b: Any, x: Any, *, axis: int = -1) -> Any:
+    shifted = b.sub(x, b.reduce_max(x, axes=(axis,)))
+    return b.sub(shifted, b.log(b.reduce_sum(b.exp(shifted), axes=(axis,))))
+
+
+def _np_softmax(x: np.ndarray, axis: int = -1) -> np.ndarray:
+    e = np.exp(x.astype(np.float64) - x.max(axis, keepdims=True, initial=-math.inf))
+    return e / e.sum(axis, keepdims=True)
+
+
+def _spaces(x: Node) -> tuple[int, ...]:
+    return tuple(range(2, len(x.shape)))
+
+
+register(
+    Nest(name="reduce_sum", doc="the sum over axes", shape=_shape, nest=_nest("add"), whole=_whole("add"), dtypes=NUMBERS,
+         vjp=lambda b, g, inputs, y, axes: [b.expand(g, shape=inputs[0].shape)],
+         reference=lambda x, axes: x.sum(axes, keepdims=True, dtype=np.float64 if x.dtype.kind == "f" else x.dtype), tolerance=64, floor=1e-5),
+    Nest(name="reduce_prod", doc="the product over axes", shape=_shape, nest=_nest("mul"), whole=_whole("mul"), dtypes=NUMBERS,
+         vjp=lambda b, g, inputs, y, axes: [b.div(b.mul(g, y), inputs[0])],
+         reference=lambda x, axes: x.prod(axes, keepdims=True, dtype=np.float64 if x.dtype.kind == "f" else x.dtype), tolerance=64),
+    Nest(name="reduce_max", doc="the largest over axes", shape=_shape, nest=_nest("max"), whole=_whole("max"), dtypes=NUMBERS, vjp=_extreme_vjp,
+         reference=lambda x, axes: x.max(axes, keepdims=True)),
+    Nest(name="reduce_min", doc="the least over axes", shape=_shape, nest=_nest("min"), whole=_whole("min"), dtypes=NUMBERS, vjp=_extreme_vjp,
+         reference=lambda x, axes: x.min(axes, keepdims=True)),
+    Composite(name="reduce_mean", doc="the mean over axes", dtypes=NUMBERS, lower=lambda b, x, *, axes: b.div(b.reduce_sum(x, axes=axes), count(b, x, axes)),
+              reference=lambda x, axes: x.mean(axes, keepdims=True, dtype=np.float64), tolerance=64, floor=1e-5),
+    Composite(name="softmax", doc="exponentials that sum to 1 along an axis", dtypes=FLOATS, lower=_softmax, reference=_np_softmax, tolerance=32),
+    Composite(name="log_softmax", doc="the logarithm of softmax", dtypes=FLOATS, lower=_log_softmax,
+              reference=lambda x, axis=-1: np.log(_np_softmax(x, axis)), tolerance=64, floor=1e-5),
+    Composite(name="global_average_pool", doc="the mean over all spatial axes", onnx="GlobalAveragePool", dtypes=FLOATS,
+              lower=lambda b, x: b.reduce_mean(x, axes=_spaces(x)), reference=lambda x: x.mean(tuple(range(2, x.ndim)), keepdims=True, dtype=np.float64), tolerance=64, floor=1e-5),
+    Composite(name="global_max_pool", doc="the largest over all spatial axes", onnx="GlobalMaxPool", dtypes=NUMBERS,
+              lower=lambda b, x: b.reduce_max(x, axes=_spaces(x)), reference=lambda x: x.max(tuple(range(2, x.ndim)), keepdims=True)),
+)  # fmt: skip

@@ -1,0 +1,176 @@
+"""The rows that slide a window: pooling over any axes.
+
+window, strides, dilations, before and after name every axis (1, 1, 1, 0, 0 where nothing slides), so that a change of
+layout only permutes them. What lies outside the input does not take part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from .. import scalar
+from .._dtypes import FLOATS, NUMBERS, int32, int64
+from .._errors import ShapeError
+from .._shape import Dim, Shape, show
+from ..kernel import IDENTITY
+from ..scalar import COMPUTE, Expr, const, flatten, select, size
+from ._row import Folds, Nest, Node, Read, register
+
+
+def window_size(d: Dim, window: int, stride: int, dilation: int, before: Dim, after: Dim) -> Dim:
+    """How many places a window has along an axis."""
+    return (d + before + after - (dilation * (window - 1) + 1)) // stride + 1
+
+
+def _shape(x: Node, window: Sequence[int], strides: Sequence[int], dilations: Sequence[int], before: Sequence[int], after: Sequence[int]) -> Shape:
+    if not len(window) == len(strides) == len(dilations) == len(before) == len(after) == len(x.shape):
+        raise ShapeError(f"pool: window, strides, dilations and pads must name all {len(x.shape)} axes of {show(x.shape)}")
+    out = tuple(window_size(*facts) for facts in zip(x.shape, window, strides, dilations, before, after, strict=True))
+    if any(isinstance(d, int) and d < 0 for d in out):
+        raise ShapeError(f"pool: the window {tuple(window)} is larger than the padded input {show(x.shape)}")
+    return out
+
+
+def _reader(coords: Sequence[Expr], read: Read, x: Node, window: Any, strides: Any, dilations: Any, before: Any, after: Any) -> Any:
+    """(inner variables) ↦ (whether inside the input, the element, its coordinates in the input)."""
+
+    def at(inner: Sequence[Expr]) -> tuple[Expr | None, Expr, list[Expr]]:
+        turns = iter(inner)
+        inside: Expr | None = None
+        place: list[Expr] = []
+        for axis, c in enumerate(coords):
+            lo, hi = before[axis], after[axis]
+            p = c * strides[axis] + (next(turns) * dilations[axis] if window[axis] > 1 else 0) - lo
+            if lo or hi:
+                ok = (p >= 0) & (p < size(x.shape[axis])) if lo else p < size(x.shape[axis])
+                inside = ok if inside is None else inside & ok
+                p = scalar.clip(p, 0, size(x.shape[axis] - 1))
+            place.append(p)
+        return inside, read(0, place), place
+
+    return at
+
+
+def _inner(window: Sequence[int]) -> Shape:
+    return tuple(w for w in window if w > 1)
+
+
+def _max_nest(coords: Sequence[Expr], read: Read, x: Node, **facts: Any) -> Folds:
+    at = _reader(coords, read, x, **facts)
+
+    def value(inner: Sequence[Expr], _: Sequence[Expr]) -> Expr:
+        inside, v, _place = at(inner)
+        return v if inside is None else select(inside, v, const(IDENTITY["max"](v.dtype), v.dtype))
+
+    return Folds(_inner(facts["window"]), [("max", value)])
+
+
+def _max_index_nest(coords: Sequence[Expr], read: Read, x: Node, *, column_major: bool = False, **facts: Any) -> Folds:
+    at = _reader(coords, read, x, **facts)
+    first = _max_nest(coords, read, x, **facts)
+    last = IDENTITY["min"](int32)
+
+    def value(inner: Sequence[Expr], accumulators: Sequence[Expr]) -> Expr:
+        inside, v, place = at(inner)
+        shape = x.shape
+        if column_major:  # ONNX's storage_order 1: the spatial axes in reverse
+            place, shape = [*place[:2], *reversed(place[2:])], (*shape[:2], *reversed(shape[2:]))
+        hit = scalar.eq(v, accumulators[0])
+        return select(hit if inside is None else inside & hit, flatten(place, shape), const(last, int32))
+
+    return Folds(first.inner, [*first.folds, ("min", value)], lambda a: scalar.cast(a[1], int64))
+
+
+def _sum_nest(coords: Sequence[Expr], read: Read, x: Node, **facts: Any) -> Folds:
+    at = _reader(coords, read, x, **facts)
+
+    def value(inner: Sequence[Expr], _: Sequence[Expr]) -> Expr:
+        inside, v, _place = at(inner)
+        return v if inside is None else select(inside, v, const(0, v.dtype))
+
+    return Folds(_inner(facts["window"]), [("add", value)])
+
+
+def _windows(x: np.ndarray, fill: Any, window: Any, strides: Any, dilations: Any, before: Any, after: Any) -> np.ndarray:
+    """Every window of the padded input: axes of places, then axes within the window."""
+    if any(before) or any(after):
+        x = np.pad(x, list(zip(before, after, strict=True)), constant_values=fill)
+    reach = tuple(d * (w - 1) + 1 for w, d in zip(window, dilations, strict=True))
+    every = sliding_window_view(x, reach)
+    return every[(*(slice(None, None, s) for s in strides), *(slice(None, None, d) for d in dilations))]
+
+
+def _fold_taps(x: np.ndarray, fill: Any, function: Any, facts: dict[str, Any]) -> np.ndarray:
+    """The fold over the window, one whole-array step for each of its places."""
+    windows = _windows(x, fill, **facts)
+    rank = x.ndim
+    out: np.ndarray | None = None
+    for tap in np.ndindex(windows.shape[rank:]):
+        part = windows[(*[slice(None)] * rank, *tap)]
+        out = part.copy() if out is None else function(out, part, out=out)
+    assert out is not None
+    return out
+
+
+def _max_whole(x: np.ndarray, **facts: Any) -> np.ndarray:
+    low = IDENTITY["max"](_kind(x)) if x.dtype.kind == "f" else np.iinfo(x.dtype).min
+    return _fold_taps(x, low, np.maximum, facts)
+
+
+def _kind(x: np.ndarray) -> Any:
+    from .._dtypes import dtype  # noqa: PLC0415
+
+    return COMPUTE[dtype(x.dtype)]
+
+
+def _sum_whole(x: np.ndarray, **facts: Any) -> np.ndarray:
+    return scalar.convert(_fold_taps(scalar.convert(x, _kind(x).numpy), 0, np.add, facts), x.dtype)
+
+
+def _max_index_whole(x: np.ndarray, *, column_major: bool = False, **facts: Any) -> np.ndarray:
+    low = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
+    order = x.shape if not column_major else (*x.shape[:2], *reversed(x.shape[2:]))
+    numbers = np.arange(x.size, dtype=np.int64).reshape(order)
+    if column_major:
+        numbers = numbers.transpose(0, 1, *reversed(range(2, x.ndim)))
+    rank = x.ndim
+    values = _windows(x, low, **facts)
+    indices = _windows(numbers, np.iinfo(np.int64).max, **facts)
+    best = values.max(tuple(range(rank, 2 * rank)), keepdims=True)
+    hits = np.where((values == best) & (indices < x.size), indices, np.iinfo(np.int32).max)
+    return hits.min(tuple(range(rank, 2 * rank)))
+
+
+def _taps_vjp(b: Any, x: Any, facts: dict[str, Any], part: Any) -> Any:
+    """The sum over the window's places of part(place's slice of the padded x), put back where it came from."""
+    window, strides, dilations, before, after = (facts[k] for k in ("window", "strides", "dilations", "before", "after"))
+    padded = b.pad(x, b.const(-np.inf, x.dtype), before=tuple(before), after=tuple(after), mode="constant")
+    places = _shape(x, **{k: facts[k] for k in ("window", "strides", "dilations", "before", "after")})
+    total = None
+    for tap in np.ndindex(*window):
+        starts = tuple(int(t) * d for t, d in zip(tap, dilations, strict=True))
+        cut = b.slice(padded, starts=starts, steps=tuple(strides), sizes=places)
+        back = b.vjp(cut, padded, part(cut))
+        total = back if total is None else b.add(total, back)
+    return b.slice(total, starts=tuple(before), steps=(1,) * len(x.shape), sizes=x.shape)
+
+
+def _max_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, **facts: Any) -> list[Any]:
+    """The gradient goes to every element that equals the largest (ties are rare in float; each then gets all of it)."""
+    return [_taps_vjp(b, inputs[0], facts, lambda cut: b.where(b.equal(cut, y), g, b.const(0, g.dtype)))]
+
+
+def _sum_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, **facts: Any) -> list[Any]:
+    return [_taps_vjp(b, inputs[0], facts, lambda cut: g)]
+
+
+register(
+    Nest(name="max_pool", doc="the largest in each window", shape=_shape, nest=_max_nest, whole=_max_whole, dtypes=NUMBERS, vjp=_max_vjp),
+    Nest(name="max_pool_index", doc="the flat index of the first of the largest in each window", gives=int64, dtypes=NUMBERS,
+         shape=lambda x, *, column_major=False, **facts: _shape(x, **facts), nest=_max_index_nest, whole=_max_index_whole),
+    Nest(name="pool_sum", doc="the sum of each window", shape=_shape, nest=_sum_nest, whole=_sum_whole, dtypes=FLOATS, vjp=_sum_vjp),
+)  # fmt: skip
