@@ -1,0 +1,1 @@
+"""WebGPU for Singe: the WGSL code generator (`target`) and the devices that run it (`native`, over wgpu-py)."""

@@ -1,0 +1,202 @@
+"""Any Kernel as one WGSL module, in one of two styles.
+
+points      one invocation for each point of the grid; inner loops are loops. For elementwise kernels, short reductions,
+            and reductions whose neighbouring points lie side by side in memory.
+workgroups  one workgroup for each point of the grid; its invocations share the inner loops and fold what they found
+            through a tree in workgroup memory. For long reductions.
+
+Stages that loop run in passes: a pass is one walk over the inner loops, shared by as many stages as need nothing that
+the pass itself finds out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Final
+
+from singe import scalar
+from singe._shape import Dim, ceildiv, product
+from singe.backend import Printed
+from singe.kernel import Kernel, Reduce, Store, identity
+from singe.program import Variant
+from singe.scalar import Expr
+
+from ..module import Module
+from ..wgsl import TYPES, Block, fold_text, literal
+
+POINT_THREADS: Final = 64
+SHORT: Final = 64
+"""A reduction over at most so many elements stays in one invocation."""
+BUSY: Final = 1024
+"""With so many points of the grid, one invocation for each keeps a device busy."""
+
+
+@dataclass
+class _Pass:
+    """One walk over the inner loops."""
+
+    reduces: list[Reduce] = field(default_factory=list)
+    stores: list[Store] = field(default_factory=list)
+
+    @property
+    def roots(self) -> list[Expr]:
+        return [r.value for r in self.reduces] + [e for s in self.stores for e in (s.index, s.value)]
+
+
+def print_kernel(kernel: Kernel, features: frozenset[str], style: str | None = None) -> Printed:
+    """The kernel in the given style, or in the one that suits it."""
+    module = Module(kernel.ports, features)
+    style = style or _style(kernel)
+    points = product(kernel.grid)
+    if style == "points":
+        threads = POINT_THREADS
+        body = _points(kernel, module)
+        groups: Dim = ceildiv(points, threads)
+    else:
+        threads = _threads(product(kernel.inner))
+        body = _workgroups(kernel, module, threads)
+        groups = points
+    text = module.text(body, threads)
+    return Printed(text, (Variant("main", groups=(groups, 1, 1)),), tuple(module.sizes))
+
+
+def _style(kernel: Kernel) -> str:
+    inner, points = product(kernel.inner), product(kernel.grid)
+    if isinstance(inner, int) and inner <= SHORT or not any(isinstance(s, Reduce) for s in kernel.stages):
+        return "points"
+    busy = not isinstance(points, int) or points >= BUSY
+    return "points" if busy and not _inner_contiguous(kernel) else "workgroups"
+
+
+def _inner_contiguous(kernel: Kernel) -> bool:
+    """Whether some reduced load walks memory step by step with the last inner loop."""
+    last = next((v for v in reversed(kernel.inner_vars) if v.word == "var"), None)
+    reduced = scalar.postorder([s.value for s in kernel.stages if isinstance(s, Reduce)])
+    return any(scalar.linear(e.args[0])[0].get(last) == 1 for e in reduced if e.word == "load" and last is not None)
+
+
+def _threads(inner: Dim) -> int:
+    return 64 if isinstance(inner, int) and inner <= 256 else 256
+
+
+def _passes(kernel: Kernel) -> tuple[list[_Pass], list[Store]]:
+    """The walks over the inner loops, and the stores after them (no port is written and read: their order is free)."""
+    passes: list[_Pass] = []
+    last: list[Store] = []
+    for stage in kernel.stages:
+        if isinstance(stage, Store) and not (stage.inner and kernel.inner):
+            last.append(stage)
+            continue
+        roots = [stage.value] if isinstance(stage, Reduce) else [stage.index, stage.value]
+        below = set(scalar.postorder(roots))
+        if not passes or any(r.accumulator in below for r in passes[-1].reduces):
+            passes.append(_Pass())
+        if isinstance(stage, Reduce):
+            passes[-1].reduces.append(stage)
+        else:
+            passes[-1].stores.append(stage)
+    return passes, last
+
+
+def unflatten(block: Block, flat: str, names: Sequence[tuple[Expr, Dim]]) -> None:
+    """Bind loop variables to the coordinates of a flat index; those of one turn are constants and need none."""
+    turning = [(v, d) for v, d in names if v.word == "var"]
+    for position, (v, _) in enumerate(turning):
+        rest = product(d for _, d in turning[position + 1 :])
+        text = flat if rest == 1 else f"{flat} / {block.module.dim(rest)}"
+        if position:
+            wrap = block.module.dim(turning[position][1])
+            text = f"({text}) % {wrap}" if rest != 1 else f"{text} % {wrap}"
+        block.let(v.value[0], text, v)
+
+
+def _store(block: Block, stores: Sequence[Store]) -> None:
+    roots = [e for s in stores for e in (s.index, s.value)]
+    texts = iter(block.values(roots))
+    for s in stores:
+        block.put(block.module.store(s.port, next(texts), next(texts)))
+
+
+def _fold(block: Block, reduces: Sequence[Reduce], names: Sequence[str]) -> None:
+    for r, name, value in zip(reduces, names, block.values([r.value for r in reduces]), strict=True):
+        block.put(f"{name} = {fold_text(r.word, r.value.dtype, name, value)};")
+
+
+def _start(block: Block, r: Reduce, name: str) -> None:
+    start = identity(r.word, r.value.dtype)
+    block.put(f"var {name}: {TYPES[start.dtype]} = {literal(start.value, start.dtype)};")
+
+
+def _points(kernel: Kernel, module: Module) -> list[str]:
+    block = Block(module)
+    block.put(f"let point = i32((group.x + group.y * groups.x) * {POINT_THREADS}u + lane);")
+    block.put(f"if (point >= {module.dim(product(kernel.grid))}) {{ return; }}")
+    unflatten(block, "point", list(zip(kernel.grid_vars, kernel.grid, strict=True)))
+    passes, last = _passes(kernel)
+    for walk in passes:
+        for r in walk.reduces:
+            _start(block, r, r.name)
+        with ExitStack() as stack:
+            inner = block
+            for v, d in zip(kernel.inner_vars, kernel.inner, strict=True):
+                inner.hoist(walk.roots)
+                if v.word == "var":
+                    name = v.value[0]
+                    header = f"for (var {name} = 0i; {name} < {module.dim(d)}; {name}++)"
+                    inner = stack.enter_context(inner.scope(header))
+                    inner.names[v] = name
+            if 0 in kernel.inner:
+                continue
+            _fold(inner, walk.reduces, [r.name for r in walk.reduces])
+            _store(inner, walk.stores)
+        block.names.update((r.accumulator, r.name) for r in walk.reduces)
+    _store(block, last)
+    return block.lines
+
+
+def _workgroups(kernel: Kernel, module: Module, threads: int) -> list[str]:
+    block = Block(module)
+    block.put("let point = i32(group.x + group.y * groups.x);")
+    block.put(f"if (point >= {module.dim(product(kernel.grid))}) {{ return; }}")
+    unflatten(block, "point", list(zip(kernel.grid_vars, kernel.grid, strict=True)))
+    passes, last = _passes(kernel)
+    turns = [(v, d) for v, d in zip(kernel.inner_vars, kernel.inner, strict=True) if v.word == "var"]
+    for walk in passes:
+        parts = [f"{r.name}_part" for r in walk.reduces]
+        for r, part in zip(walk.reduces, parts, strict=True):
+            _start(block, r, part)
+        block.hoist(walk.roots)
+        # One loop walks itself; several are walked as one and taken apart.
+        turn = turns[0][0].value[0] if len(turns) == 1 else "turn"
+        total = module.dim(product(kernel.inner))
+        with block.scope(f"for (var {turn} = i32(lane); {turn} < {total}; {turn} += {threads}i)") as inner:
+            if len(turns) == 1:
+                inner.names[turns[0][0]] = turn
+            else:
+                unflatten(inner, turn, turns)
+            _fold(inner, walk.reduces, parts)
+            _store(inner, walk.stores)
+        if walk.reduces:
+            _tree(block, walk.reduces, parts, threads)
+    if last:
+        with block.scope("if (lane == 0u)") as inner:
+            _store(inner, last)
+    return block.lines
+
+
+def _tree(block: Block, reduces: Sequence[Reduce], parts: Sequence[str], threads: int) -> None:
+    """Fold the parts that the invocations found into one value that all of them see."""
+    arrays = [block.module.shared(f"{r.name}_parts", TYPES[r.value.dtype], threads) for r in reduces]
+    for array, part in zip(arrays, parts, strict=True):
+        block.put(f"{array}[lane] = {part};")
+    block.put("workgroupBarrier();")
+    with block.scope(f"for (var half = {threads // 2}u; half > 0u; half >>= 1u)") as turn:
+        with turn.scope("if (lane < half)") as low:
+            for r, array in zip(reduces, arrays, strict=True):
+                step = fold_text(r.word, r.value.dtype, f"{array}[lane]", f"{array}[lane + half]")
+                low.put(f"{array}[lane] = {step};")
+        turn.put("workgroupBarrier();")
+    for r, array in zip(reduces, arrays, strict=True):
+        block.let(r.name, f"{array}[0]", r.accumulator)

@@ -1,0 +1,263 @@
+"""WGSL functions for what WGSL's own words do not promise: NaN, saturation, 64-bit integers, large arguments.
+
+LIBRARY is one WGSL text, cut at blank lines into items; a module carries the items that its text names, and what those
+name in turn. An int64 is a vec2<u32> of its low and high half.
+
+NaN and infinity are made from bits that the compiler cannot see through: WGSL refuses constant expressions that
+evaluate to them. NaN is found by bits, since compilers may assume that comparisons never meet one.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final
+
+LIBRARY: Final = """
+var<private> nan_bits: u32 = 0x7fc00000u;
+
+var<private> inf_bits: u32 = 0x7f800000u;
+
+fn nan() -> f32 { return bitcast<f32>(nan_bits); }
+
+fn inf() -> f32 { return bitcast<f32>(inf_bits); }
+
+fn is_nan(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u; }
+
+fn max_f32(a: f32, b: f32) -> f32 { return select(select(max(a, b), b, is_nan(b)), a, is_nan(a)); }
+
+fn min_f32(a: f32, b: f32) -> f32 { return select(select(min(a, b), b, is_nan(b)), a, is_nan(a)); }
+
+fn max_number(a: f32, number: f32) -> f32 { return select(max(a, number), a, is_nan(a)); }
+
+fn min_number(a: f32, number: f32) -> f32 { return select(min(a, number), a, is_nan(a)); }
+
+fn eq_f32(a: f32, b: f32) -> bool { return a == b && !is_nan(a) && !is_nan(b); }
+
+fn lt_f32(a: f32, b: f32) -> bool { return a < b && !is_nan(a) && !is_nan(b); }
+
+fn le_f32(a: f32, b: f32) -> bool { return a <= b && !is_nan(a) && !is_nan(b); }
+
+fn sqrt_f32(x: f32) -> f32 { return select(select(sqrt(x), nan(), x < 0.0f), x, is_nan(x)); }
+
+fn exp_f32(x: f32) -> f32 {
+  return select(select(exp(clamp(x, -110.0f, 88.8f)), inf(), x > 88.8f), x, is_nan(x));
+}
+
+fn log_f32(x: f32) -> f32 {
+  if (is_nan(x) || x < 0.0f) { return nan(); }
+  if (x == 0.0f) { return -inf(); }
+  return select(log(x), x, bitcast<u32>(x) == inf_bits);
+}
+
+fn tanh_f32(x: f32) -> f32 {
+  let a = min(abs(x), 10.0f);
+  let z = a * a;
+  let high = z * (0.0206390888f + z * -0.00570498873f);
+  let small = a + a * (z * (-0.333332819f + z * (0.133314422f + z * (-0.0537397155f + high))));
+  let large = 1.0f - 2.0f / (exp(2.0f * a) + 1.0f);
+  let size = bitcast<u32>(select(large, small, a < 0.625f));
+  return select(bitcast<f32>(size | (bitcast<u32>(x) & 0x80000000u)), x, is_nan(x));
+}
+
+fn sine(x: f32, quarters: i32) -> f32 {
+  // The sine of x + quarters of a turn. The quarter turn is taken off in four parts of which the first three have
+  // eight bits, so that their products with up to 16 bits are exact: good to arguments of 1e5.
+  let turns = round(x * 0.636619772f);
+  let reduced = ((x - turns * 1.5703125f) - turns * 4.825592041015625e-4f) - turns * 1.26659870147705078125e-6f;
+  let r = clamp(reduced - turns * 9.920935796805404e-10f, -0.8f, 0.8f);
+  let z = r * r;
+  let odd = r + r * (z * (-0.166666546f + z * (0.00833216087f + z * -0.000195152959f)));
+  let even = 1.0f - 0.5f * z + z * (z * (0.0416666457f + z * (-0.00138873163f + z * 0.0000244331571f)));
+  let quarter = i32(clamp(turns, -1e9f, 1e9f)) + quarters;
+  let size = select(odd, even, (quarter & 1i) == 1i);
+  return select(select(size, -size, (quarter & 2i) == 2i), nan(), (bitcast<u32>(x) & 0x7fffffffu) >= 0x7f800000u);
+}
+
+fn rem_f32(a: f32, b: f32) -> f32 {
+  // Long division of the mantissas, one bit a turn: exact.
+  let sign = bitcast<u32>(a) & 0x80000000u;
+  var x = bitcast<u32>(a) & 0x7fffffffu;
+  var y = bitcast<u32>(b) & 0x7fffffffu;
+  if (x >= 0x7f800000u || y > 0x7f800000u || y == 0u) { return nan(); }
+  if (x < y) { return a; }
+  var power = i32(x >> 23u);
+  var least = i32(y >> 23u);
+  if (power == 0i) {
+    let shift = countLeadingZeros(x) - 8u;
+    x <<= shift;
+    power = 1i - i32(shift);
+  } else {
+    x = (x & 0x7fffffu) | 0x800000u;
+  }
+  if (least == 0i) {
+    let shift = countLeadingZeros(y) - 8u;
+    y <<= shift;
+    least = 1i - i32(shift);
+  } else {
+    y = (y & 0x7fffffu) | 0x800000u;
+  }
+  for (; power > least; power--) {
+    if (x >= y) { x -= y; }
+    x <<= 1u;
+  }
+  if (x >= y) { x -= y; }
+  if (x == 0u) { return bitcast<f32>(sign); }
+  let shift = countLeadingZeros(x) - 8u;
+  x <<= shift;
+  power -= i32(shift);
+  if (power > 0i) {
+    x = (x - 0x800000u) | (u32(power) << 23u);
+  } else {
+    x >>= u32(1i - power);
+  }
+  return bitcast<f32>(x | sign);
+}
+
+fn bool_of_f32(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) != 0u; }
+
+fn i32_of_f32(x: f32) -> i32 {
+  if (is_nan(x)) { return 0i; }
+  if (x >= 2147483648.0f) { return 2147483647i; }
+  if (x <= -2147483648.0f) { return i32(-2147483647 - 1); }
+  return i32(x);
+}
+
+fn add_i64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
+  let low = a.x + b.x;
+  return vec2<u32>(low, a.y + b.y + select(0u, 1u, low < a.x));
+}
+
+fn sub_i64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
+  return vec2<u32>(a.x - b.x, a.y - b.y - select(0u, 1u, a.x < b.x));
+}
+
+fn neg_i64(a: vec2<u32>) -> vec2<u32> {
+  let low = ~a.x + 1u;
+  return vec2<u32>(low, ~a.y + select(0u, 1u, low == 0u));
+}
+
+fn abs_i64(a: vec2<u32>) -> vec2<u32> { return select(a, neg_i64(a), (a.y >> 31u) == 1u); }
+
+fn mul_i64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
+  let a0 = a.x & 0xffffu;
+  let a1 = a.x >> 16u;
+  let b0 = b.x & 0xffffu;
+  let b1 = b.x >> 16u;
+  let middle = a1 * b0 + ((a0 * b0) >> 16u);
+  let other = a0 * b1 + (middle & 0xffffu);
+  let high = a1 * b1 + (middle >> 16u) + (other >> 16u);
+  return vec2<u32>(a.x * b.x, high + a.x * b.y + a.y * b.x);
+}
+
+fn eq_i64(a: vec2<u32>, b: vec2<u32>) -> bool { return a.x == b.x && a.y == b.y; }
+
+fn lt_u64(a: vec2<u32>, b: vec2<u32>) -> bool { return a.y < b.y || (a.y == b.y && a.x < b.x); }
+
+fn lt_i64(a: vec2<u32>, b: vec2<u32>) -> bool {
+  return bitcast<i32>(a.y) < bitcast<i32>(b.y) || (a.y == b.y && a.x < b.x);
+}
+
+fn le_i64(a: vec2<u32>, b: vec2<u32>) -> bool { return !lt_i64(b, a); }
+
+fn max_i64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> { return select(a, b, lt_i64(a, b)); }
+
+fn min_i64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> { return select(a, b, lt_i64(b, a)); }
+
+fn shl_i64(a: vec2<u32>, amount: vec2<u32>) -> vec2<u32> {
+  let by = amount.x & 63u;
+  if (by == 0u) { return a; }
+  if (by >= 32u) { return vec2<u32>(0u, a.x << (by & 31u)); }
+  return vec2<u32>(a.x << by, (a.y << by) | (a.x >> (32u - by)));
+}
+
+fn shr_i64(a: vec2<u32>, amount: vec2<u32>) -> vec2<u32> {
+  let by = amount.x & 63u;
+  let high = bitcast<i32>(a.y);
+  if (by == 0u) { return a; }
+  if (by >= 32u) { return vec2<u32>(bitcast<u32>(high >> (by & 31u)), bitcast<u32>(high >> 31u)); }
+  return vec2<u32>((a.x >> by) | (a.y << (32u - by)), bitcast<u32>(high >> by));
+}
+
+fn divide_u64(a: vec2<u32>, b: vec2<u32>) -> vec4<u32> {
+  // Quotient and remainder; a zero divisor gives zeros.
+  if ((b.x | b.y) == 0u) { return vec4<u32>(0u, 0u, 0u, 0u); }
+  if ((a.y | b.y) == 0u) { return vec4<u32>(a.x / b.x, 0u, a.x % b.x, 0u); }
+  var quotient = vec2<u32>(0u, 0u);
+  var rest = vec2<u32>(0u, 0u);
+  for (var bit = 0i; bit < 64i; bit++) {
+    let index = u32(63i - bit);
+    let next = select(a.x >> (index & 31u), a.y >> (index & 31u), index >= 32u) & 1u;
+    let carry = rest.y >> 31u;
+    rest = vec2<u32>((rest.x << 1u) | next, (rest.y << 1u) | (rest.x >> 31u));
+    quotient = vec2<u32>(quotient.x << 1u, (quotient.y << 1u) | (quotient.x >> 31u));
+    if (carry == 1u || !lt_u64(rest, b)) {
+      rest = sub_i64(rest, b);
+      quotient.x |= 1u;
+    }
+  }
+  return vec4<u32>(quotient, rest);
+}
+
+fn div_i64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
+  let quotient = divide_u64(abs_i64(a), abs_i64(b)).xy;
+  return select(quotient, neg_i64(quotient), ((a.y ^ b.y) >> 31u) == 1u);
+}
+
+fn rem_i64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
+  let rest = divide_u64(abs_i64(a), abs_i64(b)).zw;
+  return select(rest, neg_i64(rest), (a.y >> 31u) == 1u);
+}
+
+fn bool_of_i64(a: vec2<u32>) -> bool { return (a.x | a.y) != 0u; }
+
+fn i64_of_i32(a: i32) -> vec2<u32> { return vec2<u32>(bitcast<u32>(a), bitcast<u32>(a >> 31u)); }
+
+fn i64_of_f32(x: f32) -> vec2<u32> {
+  if (is_nan(x)) { return vec2<u32>(0u, 0u); }
+  if (x >= 9223372036854775808.0f) { return vec2<u32>(0xffffffffu, 0x7fffffffu); }
+  if (x <= -9223372036854775808.0f) { return vec2<u32>(0u, 0x80000000u); }
+  let bits = bitcast<u32>(x);
+  let power = i32((bits >> 23u) & 255u) - 127i;
+  if (power < 0i) { return vec2<u32>(0u, 0u); }
+  let mantissa = vec2<u32>((bits & 0x7fffffu) | 0x800000u, 0u);
+  let up = shl_i64(mantissa, vec2<u32>(u32(max(power - 23i, 0i)), 0u));
+  let size = select(vec2<u32>(mantissa.x >> u32(clamp(23i - power, 0i, 23i)), 0u), up, power >= 23i);
+  return select(size, neg_i64(size), (bits >> 31u) == 1u);
+}
+
+fn f32_of_i64(a: vec2<u32>) -> f32 {
+  // The upper 32 bits of the size, a lost bit kept as the lowest: rounding then is that of the whole.
+  let size = abs_i64(a);
+  let shift = countLeadingZeros(size.y);
+  if (shift == 32u) { return select(f32(size.x), -f32(size.x), (a.y >> 31u) == 1u); }
+  let whole = shl_i64(size, vec2<u32>(shift, 0u));
+  let rounded = f32(whole.y | select(0u, 1u, whole.x != 0u));
+  let scaled = rounded * bitcast<f32>((127u + 32u - shift) << 23u);
+  return select(scaled, -scaled, (a.y >> 31u) == 1u);
+}
+"""
+
+_ITEMS: Final = {}
+_NAME: Final = re.compile(r"[a-z]\w+")
+for _item in LIBRARY.strip().split("\n\n"):
+    _found = re.match(r"(?:fn |var<private> )(\w+)", _item)
+    assert _found, _item
+    _ITEMS[_found[1]] = _item
+
+
+@lru_cache(maxsize=None)
+def _needs(name: str) -> frozenset[str]:
+    """The item and all that it names."""
+    found = {name}
+    for used in set(_NAME.findall(_ITEMS[name])) & _ITEMS.keys() - {name}:
+        found |= _needs(used)
+    return frozenset(found)
+
+
+def used_by(text: str) -> str:
+    """The items of the library that a WGSL text needs, in the library's order."""
+    wanted: set[str] = set()
+    for name in set(_NAME.findall(text)) & _ITEMS.keys():
+        wanted |= _needs(name)
+    return "\n\n".join(item for name, item in _ITEMS.items() if name in wanted)

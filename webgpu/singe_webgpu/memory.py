@@ -1,0 +1,175 @@
+"""Arrays on a GPU: how elements lie there, the pool that buffers come from, and what a GPU is asked to do.
+
+A Gpu is the small set of calls that a device offers (native.py over wgpu-py; a browser's later). Buffers are untyped
+handles. A buffer that is given back to the pool may still be read by work handed over before: a queue runs in order.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, TypeAlias
+
+import numpy as np
+from singe._dtypes import DType, bool_, float16, uint8
+from singe._errors import DeviceError
+from singe._shape import bytes_text
+
+Handle: TypeAlias = Any
+"""A device's own object: a buffer, a pipeline, a bind group."""
+
+LEAST: Final = 256
+"""The smallest buffer: WebGPU binds none of size 0, and offsets are multiples of this."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a device can hold and run at most."""
+
+    buffer: int
+    binding: int
+    groups: int
+
+
+@dataclass(frozen=True)
+class Binding:
+    """A range of a buffer, as a bind group takes it."""
+
+    buffer: Handle
+    offset: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Launch:
+    """Run a pipeline over bound buffers."""
+
+    pipeline: Handle
+    bindings: Handle
+    groups: tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """Copy bytes from one buffer to another."""
+
+    source: Binding
+    target: Binding
+
+
+Command: TypeAlias = "Launch | Transfer"
+
+
+class Gpu(Protocol):
+    """A device; failures are DeviceErrors, a device that went away is DeviceLost."""
+
+    features: frozenset[str]
+    limits: Limits
+
+    def allocate(self, size: int) -> Handle: ...
+
+    def free(self, buffer: Handle) -> None: ...
+
+    def write(self, buffer: Handle, offset: int, data: np.ndarray) -> None:
+        """Bytes into a buffer, after all work handed over before."""
+        ...
+
+    def read(self, buffer: Handle, count: int) -> np.ndarray:
+        """The first bytes of a buffer, when all work handed over before is done."""
+        ...
+
+    def pipelines(self, codes: Sequence[str]) -> list[Handle]:
+        """Compute pipelines of WGSL modules, built together; the device keeps them by their text."""
+        ...
+
+    def bind(self, pipeline: Handle, bindings: Sequence[Binding]) -> Handle: ...
+
+    def submit(self, commands: Sequence[Command]) -> None: ...
+
+    def wait(self) -> None: ...
+
+    def describe(self) -> Mapping[str, Any]: ...
+
+    def destroy(self) -> None: ...
+
+
+def size_class(count: int) -> int:
+    """The size of the buffer that serves a request: four classes for each power of two."""
+    step = max(LEAST, 1 << max(0, count - 1).bit_length() >> 3)
+    return max(LEAST, -(-count // step) * step)
+
+
+class Pool:
+    """Buffers that were given back serve again; beyond `idle_limit` bytes they are destroyed."""
+
+    def __init__(self, gpu: Gpu, idle_limit: int = 1 << 28) -> None:
+        self._gpu = gpu
+        self._idle_limit = idle_limit
+        self._free: dict[int, list[Handle]] = defaultdict(list)
+        self._idle = 0
+        self.bytes = 0
+        self.open = True
+
+    def take(self, count: int, what: str) -> Handle:
+        size = size_class(count)
+        if size > self._gpu.limits.buffer:
+            size = max(LEAST, -(-count // 4) * 4)
+        if size > self._gpu.limits.buffer:
+            limit = self._gpu.limits.buffer
+            raise DeviceError(f"{what} takes {count} bytes ({bytes_text(count)}), a buffer of this device holds at most {limit} ({bytes_text(limit)})")
+        free = self._free[size]
+        if free:
+            self._idle -= size
+            return free.pop()
+        self.bytes += size
+        return self._gpu.allocate(size)
+
+    def give(self, buffer: Handle, count: int) -> None:
+        """Take a buffer back; `count` is what it was taken for."""
+        if not self.open:
+            return
+        size = size_class(count)
+        if self._idle + size > self._idle_limit or size > self._gpu.limits.buffer:
+            self._gpu.free(buffer)
+            self.bytes -= size
+            return
+        self._free[size].append(buffer)
+        self._idle += size
+
+    def close(self) -> None:
+        self.open = False
+        self._free.clear()
+
+
+class GpuArray:
+    """A tensor's elements in a buffer of the pool, which gets it back when nothing refers to the array."""
+
+    def __init__(self, pool: Pool, shape: tuple[int, ...], dtype: DType, element_size: int) -> None:
+        self.shape = shape
+        self.dtype = dtype
+        self.element_size = element_size
+        self.bytes = int(np.prod(shape, dtype=np.int64)) * element_size
+        self.buffer = pool.take(self.bytes, f"an array of shape {shape} and type {dtype}")
+        weakref.finalize(self, pool.give, self.buffer, self.bytes).atexit = False
+
+
+def stored_type(dtype: DType, element_size: int) -> np.dtype[Any]:
+    """The NumPy type of elements as they lie in device memory."""
+    if dtype is bool_ or dtype is uint8:
+        return np.dtype(np.uint32)
+    if dtype is float16 and element_size == 4:
+        return np.dtype(np.float32)
+    return dtype.numpy
+
+
+def to_device(array: np.ndarray, dtype: DType, element_size: int) -> np.ndarray:
+    """The bytes of an array as they lie in device memory, padded to whole words."""
+    flat = np.ascontiguousarray(array).reshape(-1).astype(stored_type(dtype, element_size), copy=False).view(np.uint8)
+    return np.concatenate([flat, np.zeros(-flat.size % 4, np.uint8)]) if flat.size % 4 else flat
+
+
+def from_device(raw: np.ndarray, shape: tuple[int, ...], dtype: DType, element_size: int) -> np.ndarray:
+    """What `to_device` wrote, as an array that owns its memory."""
+    return raw.view(stored_type(dtype, element_size)).astype(dtype.numpy).reshape(shape)

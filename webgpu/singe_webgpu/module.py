@@ -1,0 +1,98 @@
+"""One WGSL module: bindings, sizes and functions around the body of `main`.
+
+Group 0 binds one storage buffer for each port, in order; then, when the kernel uses sizes, a uniform of them as int32.
+The text depends on the kernel and on the declared features alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from singe._dtypes import DType, bool_, float16, float32, int32, int64, uint8
+from singe._shape import Dim
+from singe.kernel import Port
+from singe.scalar import COMPUTE
+
+from .library import used_by
+from .wgsl import TYPES
+
+SHADER_F16: Final = "shader-f16"
+ENTRY: Final = "main"
+
+_LOADS: Final = {bool_: "({0} != 0u)", uint8: "bitcast<i32>({0})", float16: "f32({0})"}
+_STORES: Final = {bool_: "select(0u, 1u, {0})", uint8: "(bitcast<u32>({0}) & 255u)", float16: "f16({0})"}
+_STORAGE: Final = {bool_: "u32", uint8: "u32", int32: "i32", int64: "vec2<u32>", float16: "f16", float32: "f32"}
+
+
+def stored_as(dtype: DType, features: frozenset[str]) -> DType:
+    """The element type in device memory: float16 is float32 where shaders have no f16."""
+    return float32 if dtype is float16 and SHADER_F16 not in features else dtype
+
+
+def element_size(dtype: DType, features: frozenset[str]) -> int:
+    """Bytes of one element in device memory: WGSL has no bytes, so bool and uint8 take four."""
+    return max(4, dtype.size) if stored_as(dtype, features) is not float16 else 2
+
+
+class Module:
+    """A module under construction; `text` closes it."""
+
+    def __init__(self, ports: Sequence[Port], features: frozenset[str]) -> None:
+        self.ports = ports
+        self.stored = [stored_as(p.dtype, features) for p in ports]
+        self.sizes: list[Dim] = []
+        self.workgroup: dict[str, str] = {}
+        self.functions: list[str] = []
+        self._fresh = 0
+
+    def fresh(self) -> str:
+        """A new name for a value."""
+        self._fresh += 1
+        return f"v{self._fresh}"
+
+    def dim(self, dim: Dim) -> str:
+        """A dimension as an i32: a literal, or an element of the uniform."""
+        if isinstance(dim, int):
+            return f"{dim}i"
+        if dim not in self.sizes:
+            self.sizes.append(dim)
+        at = self.sizes.index(dim)
+        return f"sizes[{at // 4}].{'xyzw'[at % 4]}"
+
+    def load(self, port: int, index: str) -> str:
+        """The element of a port, as its compute type."""
+        return _LOADS.get(self.stored[port], "{0}").format(f"b{port}[{index}]")
+
+    def store(self, port: int, index: str, value: str) -> str:
+        """The statement that writes an element of a port."""
+        return f"b{port}[{index}] = {_STORES.get(self.stored[port], '{0}').format(value)};"
+
+    def shared(self, name: str, element: str, count: int) -> str:
+        """An array in workgroup memory."""
+        self.workgroup[name] = f"var<workgroup> {name}: array<{element}, {count}>;"
+        return name
+
+    def text(self, body: Sequence[str], threads: int) -> str:
+        """The module whose entry point has this body."""
+        lines = ["enable f16;\n"] if float16 in self.stored else []
+        for number, (port, stored) in enumerate(zip(self.ports, self.stored, strict=True)):
+            access = "read_write" if port.written else "read"
+            lines.append(f"@group(0) @binding({number}) var<storage, {access}> b{number}: array<{_STORAGE[stored]}>;")
+        if self.sizes:
+            count = -(-len(self.sizes) // 4)
+            lines.append(f"@group(0) @binding({len(self.ports)}) var<uniform> sizes: array<vec4<i32>, {count}>;")
+        lines += self.workgroup.values()
+        main = [
+            f"@compute @workgroup_size({threads})",
+            f"fn {ENTRY}(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,",
+            "        @builtin(local_invocation_index) lane: u32) {",
+            *body,
+            "}",
+        ]
+        code = "\n\n".join((*self.functions, "\n".join(main)))
+        library = used_by(code)
+        return "\n".join(lines) + "\n\n" + (library + "\n\n" if library else "") + code + "\n"
+
+    def compute_type(self, port: int) -> str:
+        return TYPES[COMPUTE[self.ports[port].dtype]]

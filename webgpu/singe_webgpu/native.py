@@ -1,0 +1,192 @@
+"""The backend "webgpu" over wgpu-py: the only file that imports wgpu."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+import numpy as np
+import wgpu
+from singe._errors import DeviceError, DeviceLost
+
+from .memory import Binding, Command, Handle, Launch, Limits, size_class
+from .module import ENTRY
+from .runtime import WebGpuRuntime
+from .target import FEATURES
+
+logging.getLogger("wgpu").setLevel(logging.CRITICAL)  # what goes wrong is raised as DeviceError
+
+_STORAGE: Final = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.UNIFORM | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
+_STAGING: Final = wgpu.BufferUsage.MAP_READ | wgpu.BufferUsage.COPY_DST
+_RAISED: Final = ("max-buffer-size", "max-storage-buffer-binding-size")
+_DECLARED: Final = re.compile(r"@binding\((\d+)\) var<(storage, read_write|storage, read|uniform)>")
+_KINDS: Final = {"storage, read_write": "storage", "storage, read": "read-only-storage", "uniform": "uniform"}
+
+
+class WebGpuBackend(WebGpuRuntime):
+    """The backend over the first high-performance adapter; `software=True` asks for one that runs on the CPU."""
+
+    def __init__(self, software: bool = False) -> None:
+        super().__init__(NativeGpu(_adapter(software)))
+
+
+@contextmanager
+def _translated(doing: str) -> Iterator[None]:
+    """wgpu's errors as ours."""
+    try:
+        yield
+    except (wgpu.GPUError, RuntimeError) as e:
+        if isinstance(e, DeviceError):
+            raise
+        text = str(e)
+        kind = DeviceLost if "lost" in text.lower() else DeviceError
+        raise kind(f"{doing}: {text.strip()}") from e
+
+
+def _adapter(software: bool) -> Any:
+    with _translated("no WebGPU adapter"), _quiet():
+        found = wgpu.gpu.request_adapter_sync(power_preference="high-performance", force_fallback_adapter=software)
+    if found is None:
+        raise DeviceError("no WebGPU adapter: install a Vulkan, Metal or DX12 driver (Mesa's llvmpipe, mesa-vulkan-drivers, runs without a GPU)")
+    return found
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Drivers write to the standard error that XDG_RUNTIME_DIR is not set; nothing here needs it."""
+    missing = "XDG_RUNTIME_DIR" not in os.environ
+    if missing:
+        os.environ["XDG_RUNTIME_DIR"] = "/tmp"
+    try:
+        yield
+    finally:
+        if missing:
+            del os.environ["XDG_RUNTIME_DIR"]
+
+
+class NativeGpu:
+    """A wgpu-py device as a Gpu; see memory.Gpu."""
+
+    def __init__(self, adapter: Any) -> None:
+        self._adapter = adapter
+        self.features = FEATURES & set(adapter.features)
+        with _translated("opening the device"):
+            self.device = adapter.request_device_sync(
+                label="singe",
+                required_features=sorted(self.features),
+                required_limits={name: adapter.limits[name] for name in _RAISED},
+            )
+        limits = self.device.limits
+        self.limits = Limits(limits["max-buffer-size"], limits["max-storage-buffer-binding-size"], limits["max-compute-workgroups-per-dimension"])
+        self._queue = self.device.queue
+        self._pipelines: dict[str, tuple[Any, Any]] = {}
+        self._layouts: dict[tuple[str, ...], tuple[Any, Any]] = {}
+        self._staging: dict[int, list[Any]] = defaultdict(list)
+
+    def allocate(self, size: int) -> Handle:
+        with _translated(f"allocating {size} bytes"):
+            return self.device.create_buffer(size=size, usage=_STORAGE)
+
+    def free(self, buffer: Handle) -> None:
+        buffer.destroy()
+
+    def write(self, buffer: Handle, offset: int, data: np.ndarray) -> None:
+        with _translated("writing a buffer"):
+            self._queue.write_buffer(buffer, offset, data)
+
+    def read(self, buffer: Handle, count: int) -> np.ndarray:
+        whole = -(-count // 4) * 4
+        size = size_class(whole)
+        with _translated("reading a buffer"):
+            staging = self._staging[size].pop() if self._staging[size] else self.device.create_buffer(size=size, usage=_STAGING)
+            encoder = self.device.create_command_encoder()
+            encoder.copy_buffer_to_buffer(buffer, 0, staging, 0, whole)
+            self._queue.submit([encoder.finish()])
+            staging.map_sync(wgpu.MapMode.READ, 0, whole)
+            out = np.frombuffer(staging.read_mapped(0, whole, copy=False), np.uint8)[:count].copy()
+            staging.unmap()
+        self._staging[size].append(staging)
+        return out
+
+    def pipelines(self, codes: Sequence[str]) -> list[Handle]:
+        for code in codes:
+            if code not in self._pipelines:
+                self._pipelines[code] = self._pipeline(code)
+        return [self._pipelines[code] for code in codes]
+
+    def _pipeline(self, code: str) -> tuple[Any, Any]:
+        try:
+            module = self.device.create_shader_module(code=code)
+            bind_layout, layout = self._layout(code)
+            return self.device.create_compute_pipeline(layout=layout, compute={"module": module, "entry_point": ENTRY}), bind_layout
+        except wgpu.GPUError as e:
+            raise DeviceError(f"WGSL does not compile: {e}\n{_blamed(code, str(e))}") from e
+
+    def _layout(self, code: str) -> tuple[Any, Any]:
+        """The layout of the bindings that the text declares, whether or not it uses them all."""
+        kinds = tuple(_KINDS[kind] for _, kind in _DECLARED.findall(code))
+        if kinds not in self._layouts:
+            entries = [{"binding": i, "visibility": wgpu.ShaderStage.COMPUTE, "buffer": {"type": kind}} for i, kind in enumerate(kinds)]
+            bind_layout = self.device.create_bind_group_layout(entries=entries)
+            self._layouts[kinds] = bind_layout, self.device.create_pipeline_layout(bind_group_layouts=[bind_layout])
+        return self._layouts[kinds]
+
+    def bind(self, pipeline: Handle, bindings: Sequence[Binding]) -> Handle:
+        entries = [{"binding": i, "resource": {"buffer": b.buffer, "offset": b.offset, "size": b.bytes}} for i, b in enumerate(bindings)]
+        with _translated("binding buffers"):
+            return self.device.create_bind_group(layout=pipeline[1], entries=entries)
+
+    def submit(self, commands: Sequence[Command]) -> None:
+        with _translated("running a program"):
+            encoder = self.device.create_command_encoder()
+            walk = None
+            current = None
+            for command in commands:
+                if isinstance(command, Launch):
+                    if walk is None:
+                        walk, current = encoder.begin_compute_pass(), None
+                    if current is not command.pipeline:
+                        current = command.pipeline
+                        walk.set_pipeline(current[0])
+                    walk.set_bind_group(0, command.bindings)
+                    walk.dispatch_workgroups(*command.groups)
+                    continue
+                if walk is not None:
+                    walk.end()
+                    walk = None
+                source, target = command.source, command.target
+                encoder.copy_buffer_to_buffer(source.buffer, source.offset, target.buffer, target.offset, source.bytes)
+            if walk is not None:
+                walk.end()
+            self._queue.submit([encoder.finish()])
+
+    def wait(self) -> None:
+        with _translated("waiting for the device"):
+            self._queue.on_submitted_work_done_sync()
+
+    def describe(self) -> Mapping[str, Any]:
+        info = self._adapter.info
+        return {
+            "adapter": info["device"],
+            "vendor": info["vendor"],
+            "type": info["adapter_type"],
+            "api": info["backend_type"],
+            "features": sorted(self.features),
+            "limits": {"buffer": self.limits.buffer, "binding": self.limits.binding, "workgroups": self.limits.groups},
+        }
+
+    def destroy(self) -> None:
+        self._pipelines.clear()
+        self.device.destroy()
+
+
+def _blamed(code: str, message: str) -> str:
+    """The line of the text that a compiler's message points at."""
+    found = re.search(r"(?:wgsl|shader)[^\n]*?:(\d+):\d+", message)
+    lines = code.splitlines()
+    return f"line {found[1]}: {lines[int(found[1]) - 1]}" if found and int(found[1]) <= len(lines) else ""

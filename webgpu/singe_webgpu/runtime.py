@@ -1,0 +1,330 @@
+"""The backend "webgpu" without its device: arrays, executables, and the plan of dispatches at given sizes.
+
+An Executable keeps a Plan for each of the last few sets of input shapes: slots with their buffers, sizes in one uniform
+buffer, and the commands of a run. Bind groups that name inputs or outputs are kept by the buffers they name; since the
+pool hands the same buffers out again, a program run in a loop binds nothing anew.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from singe._dtypes import dtype as dtype_of
+from singe._errors import DeviceError, InputError
+from singe._shape import bytes_text, known
+from singe.program import ALIGN, Buffer, Code, Copy, Dispatch, Program, Variant, align
+
+from .memory import LEAST, Binding, Command, Gpu, GpuArray, Handle, Launch, Pool, Transfer, from_device, to_device
+from .target import FEATURES, WgslTarget
+
+PLANS: Final = 4
+"""How many sets of input shapes an executable remembers."""
+BOUND: Final = 8
+"""For how many sets of input and output buffers a plan remembers its bind groups."""
+
+Place: TypeAlias = tuple[str, int]
+
+
+class WebGpuRuntime:
+    """A backend over any Gpu; see backend.Backend."""
+
+    name: Final = "webgpu"
+
+    def __init__(self, gpu: Gpu) -> None:
+        self.gpu = gpu
+        self.pool = Pool(gpu)
+        self.target = WgslTarget(FEATURES & gpu.features)
+
+    def upload(self, array: np.ndarray) -> GpuArray:
+        array = np.asarray(array)
+        dtype = dtype_of(array.dtype)
+        return self._upload(array, self.target.element_size(dtype))
+
+    def _upload(self, array: np.ndarray, element_size: int) -> GpuArray:
+        dtype = dtype_of(array.dtype)
+        out = GpuArray(self.pool, array.shape, dtype, element_size)
+        if array.size:
+            self.gpu.write(out.buffer, 0, to_device(array, dtype, element_size))
+        return out
+
+    def download(self, array: GpuArray) -> np.ndarray:
+        raw = self.gpu.read(array.buffer, array.bytes) if array.bytes else np.zeros(0, np.uint8)
+        return from_device(raw, array.shape, array.dtype, array.element_size)
+
+    def stored_with(self, array: GpuArray, element_size: int) -> GpuArray:
+        """The array as a program wants its elements: one compiled for other features may store float16 otherwise."""
+        return array if array.element_size == element_size else self._upload(self.download(array), element_size)
+
+    def prepare(self, program: Program) -> GpuExecutable:
+        if program.target != self.target.name:
+            raise DeviceError(f"the webgpu backend runs programs of the target 'wgsl', this one is for {program.target!r}; compile it again")
+        return GpuExecutable(self, program)
+
+    def synchronize(self) -> None:
+        self.gpu.wait()
+
+    def describe(self) -> Mapping[str, Any]:
+        return {"backend": self.name, **self.gpu.describe(), "pool_bytes": self.pool.bytes}
+
+    def dispose(self) -> None:
+        self.pool.close()
+        self.gpu.destroy()
+
+
+class GpuExecutable:
+    """A Program on a device: pipelines built, weights uploaded; see backend.Executable."""
+
+    def __init__(self, backend: WebGpuRuntime, program: Program) -> None:
+        self.program = program
+        self.backend = backend
+        gpu = backend.gpu
+        self.variants = [_choose(code, gpu.features) for code in program.kernels]
+        codes = [str(program.modules[v.entry]) for v in self.variants]
+        self.pipelines = gpu.pipelines(codes)
+        self.weights = _Weights(gpu, program)
+        self._plans: OrderedDict[tuple[tuple[int, ...], ...], _Plan] = OrderedDict()
+
+    def run(self, inputs: Sequence[GpuArray]) -> list[GpuArray]:
+        program = self.program
+        if len(inputs) != len(program.inputs):
+            raise InputError(f"the program takes {len(program.inputs)} inputs, got {len(inputs)}")
+        buffers = program.buffers
+        given = []
+        for array, number in zip(inputs, program.inputs, strict=True):
+            b = buffers[number]
+            if array.dtype is not b.dtype:
+                raise InputError(f"input {b.name!r}: got {array.dtype}, expected {b.dtype}")
+            given.append(self.backend.stored_with(array, b.size))
+        plan = self._plan(tuple(a.shape for a in given))
+        outputs = [
+            GpuArray(self.backend.pool, shape, buffers[number].dtype, buffers[number].size)
+            for number, shape in zip(program.outputs, plan.output_shapes, strict=True)
+        ]
+        self.backend.gpu.submit(plan.commands([a.buffer for a in given], [a.buffer for a in outputs]))
+        return outputs
+
+    def memory(self) -> Mapping[str, int]:
+        return {"weights": self.weights.bytes, "scratch": sum(p.scratch for p in self._plans.values())}
+
+    def dispose(self) -> None:
+        while self._plans:
+            self._plans.popitem()[1].close()
+        self.weights.close()
+
+    def _plan(self, shapes: tuple[tuple[int, ...], ...]) -> _Plan:
+        found = self._plans.get(shapes)
+        if found is None:
+            names = [self.program.buffers[i].name for i in self.program.inputs]
+            sizes = self.program.sizes(dict(zip(names, shapes, strict=True)))
+            if len(self._plans) >= PLANS:
+                self._plans.popitem(last=False)[1].close()
+            found = self._plans[shapes] = _Plan(self, sizes)
+        self._plans.move_to_end(shapes)
+        return found
+
+
+def _choose(code: Code, features: frozenset[str]) -> Variant:
+    """The first variant that the device can run."""
+    for v in code.variants:
+        if features.issuperset(v.requires):
+            return v
+    wanted = " or ".join(", ".join(v.requires) for v in code.variants)
+    raise DeviceError(f"kernel {code.label!r} requires {wanted}, which this device lacks; compile the model for it again")
+
+
+class _Weights:
+    """The weights of a program: one buffer, or several where a device's buffers are too small, cut between weights."""
+
+    def __init__(self, gpu: Gpu, program: Program) -> None:
+        self._gpu = gpu
+        self._starts: list[int] = []
+        self._parts: list[Handle] = []
+        self._place: dict[int, tuple[int, int]] = {}
+        self.bytes = 0
+        placed = {(b.place[1], align(known(b.bytes, {}))): b for b in program.buffers if b.place[0] == "weights"}
+        spans: list[list[int]] = []
+        for offset, count in sorted(placed):
+            if count > gpu.limits.buffer:
+                b = placed[offset, count]
+                raise DeviceError(f"the weight {b.name!r} takes {count} bytes, a buffer of this device holds at most {gpu.limits.buffer}")
+            if not spans or offset + count - spans[-1][0] > gpu.limits.buffer:
+                spans.append([offset, offset])
+            spans[-1][1] = max(spans[-1][1], offset + count)
+            self._place[offset] = (len(spans) - 1, offset - spans[-1][0])
+        for start, end in spans:
+            size = max(end - start, LEAST)
+            part = gpu.allocate(size)
+            self._parts.append(part)
+            self.bytes += size
+            data = program.weights[start:end]
+            whole = data[: data.size // 4 * 4]
+            if whole.size:
+                gpu.write(part, 0, whole)
+            if whole.size < data.size:
+                gpu.write(part, whole.size, np.concatenate([data[whole.size :], np.zeros(4 - data.size % 4, np.uint8)]))
+
+    def binding(self, offset: int, count: int) -> Binding:
+        part, start = self._place[offset]
+        return Binding(self._parts[part], start, count)
+
+    def close(self) -> None:
+        for part in self._parts:
+            self._gpu.free(part)
+        self._parts = []
+
+
+@dataclass(frozen=True)
+class _Range:
+    """A buffer of the program at known sizes: where it lies, and how many bytes of it are used."""
+
+    place: Place
+    bytes: int
+
+    @property
+    def moves(self) -> bool:
+        """Whether each run may find it in another buffer."""
+        return self.place[0] in ("input", "output")
+
+
+@dataclass(frozen=True)
+class _Dispatch:
+    pipeline: Handle
+    ranges: tuple[_Range, ...]
+    sizes: Binding | None
+    groups: tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class _Move:
+    source: _Range
+    target: _Range
+
+
+class _Plan:
+    """The commands of a program at known sizes."""
+
+    def __init__(self, executable: GpuExecutable, sizes: Mapping[str, int]) -> None:
+        program = executable.program
+        self._gpu = executable.backend.gpu
+        self._pool = executable.backend.pool
+        self._weights = executable.weights
+        self._slot_bytes = program.slot_bytes(sizes)
+        self._slots = [self._pool.take(count, f"slot {i} of the scratch memory") for i, count in enumerate(self._slot_bytes)]
+        self._bound: OrderedDict[tuple[int, ...], tuple[list[Command], list[Handle]]] = OrderedDict()
+        self._static: dict[int, Handle] = {}
+        self.scratch = sum(self._slot_bytes)
+        self.output_shapes = [tuple(known(d, sizes) for d in program.buffers[i].shape) for i in program.outputs]
+        self._ranges = [_Range(b.place, known(b.bytes, sizes)) for b in program.buffers]
+        self._uniforms, at = self._write_sizes(program, sizes)
+        self._steps = self._resolve(executable, sizes, at)
+
+    def _write_sizes(self, program: Program, sizes: Mapping[str, int]) -> tuple[Handle | None, dict[int, Binding]]:
+        """All kernels' sizes in one uniform buffer, and each kernel's part of it."""
+        rows: dict[tuple[int, ...], int] = {}
+        where: dict[int, int] = {}
+        offset = 0
+        for number, code in enumerate(program.kernels):
+            if code.sizes:
+                row = tuple(known(d, sizes) for d in code.sizes)
+                if row not in rows:
+                    rows[row] = offset
+                    offset += align(16 * -(-len(row) // 4))
+                where[number] = rows[row]
+        if not rows:
+            return None, {}
+        data = np.zeros(offset // 4, np.int32)
+        for row, start in rows.items():
+            data[start // 4 : start // 4 + len(row)] = row
+        buffer = self._gpu.allocate(max(offset, LEAST))
+        self._gpu.write(buffer, 0, data.view(np.uint8))
+        counts = {n: 16 * -(-len(program.kernels[n].sizes) // 4) for n in where}
+        return buffer, {n: Binding(buffer, start, counts[n]) for n, start in where.items()}
+
+    def _resolve(self, executable: GpuExecutable, sizes: Mapping[str, int], at: Mapping[int, Binding]) -> list[_Dispatch | _Move]:
+        program = executable.program
+        steps: list[_Dispatch | _Move] = []
+        for step in program.steps:
+            if isinstance(step, Dispatch):
+                code = program.kernels[step.kernel]
+                groups = _spread([known(d, sizes) for d in executable.variants[step.kernel].groups], self._gpu.limits.groups, code)
+                if 0 in groups:
+                    continue
+                ranges = tuple(self._bindable(program.buffers[i], self._ranges[i], code) for i in step.buffers)
+                steps.append(_Dispatch(executable.pipelines[step.kernel], ranges, at.get(step.kernel), groups))
+            elif isinstance(step, Copy):
+                if self._ranges[step.source].bytes:
+                    steps.append(_Move(self._ranges[step.source], self._ranges[step.target]))
+            else:
+                raise DeviceError(f"the webgpu backend does not yet run {type(step).__name__.lower()} steps; run this model on numpy")
+        for number, i in enumerate(program.outputs):
+            if self._ranges[i].place != ("output", number) and self._ranges[i].bytes:
+                steps.append(_Move(self._ranges[i], _Range(("output", number), self._ranges[i].bytes)))
+        return steps
+
+    def _bindable(self, buffer: Buffer, found: _Range, code: Code) -> _Range:
+        if found.bytes > self._gpu.limits.binding:
+            limit = self._gpu.limits.binding
+            raise DeviceError(
+                f"kernel {code.label!r} binds {buffer.name!r} with {found.bytes} bytes ({bytes_text(found.bytes)}), "
+                f"this device binds at most {limit} ({bytes_text(limit)})"
+            )
+        return found
+
+    def commands(self, inputs: Sequence[Handle], outputs: Sequence[Handle]) -> Sequence[Command]:
+        """The commands of a run over these buffers."""
+        key = tuple(map(id, (*inputs, *outputs)))
+        found = self._bound.get(key)
+        if found is None:
+            if len(self._bound) >= BOUND:
+                self._bound.popitem(last=False)
+            # The buffers are kept beside the commands, so that their ids stay theirs.
+            found = self._bound[key] = (self._bind(inputs, outputs), [*inputs, *outputs])
+        self._bound.move_to_end(key)
+        return found[0]
+
+    def _bind(self, inputs: Sequence[Handle], outputs: Sequence[Handle]) -> list[Command]:
+        def binding(r: _Range) -> Binding:
+            kind, at = r.place
+            count = max(16, -(-r.bytes // 4) * 4)
+            if kind == "weights":
+                return self._weights.binding(at, count)
+            owner = self._slots if kind == "slot" else inputs if kind == "input" else outputs
+            return Binding(owner[at], 0, count)
+
+        commands: list[Command] = []
+        for number, step in enumerate(self._steps):
+            if isinstance(step, _Move):
+                source, target = binding(step.source), binding(step.target)
+                commands.append(Transfer(source, target))
+                continue
+            group = self._static.get(number)
+            if group is None:
+                extra = [] if step.sizes is None else [step.sizes]
+                group = self._gpu.bind(step.pipeline, [*map(binding, step.ranges), *extra])
+                if not any(r.moves for r in step.ranges):
+                    self._static[number] = group
+            commands.append(Launch(step.pipeline, group, step.groups))
+        return commands
+
+    def close(self) -> None:
+        for slot, count in zip(self._slots, self._slot_bytes, strict=True):
+            self._pool.give(slot, count)
+        if self._uniforms is not None:
+            self._gpu.free(self._uniforms)
+        self._bound.clear()
+        self._static.clear()
+
+
+def _spread(groups: Sequence[int], limit: int, code: Code) -> tuple[int, int, int]:
+    """The groups of a dispatch, x spread over x and y where the device's limit wants it."""
+    x, y, z = groups
+    if x > limit and y == 1:
+        y = -(-x // limit)
+        x = -(-x // y)
+    if max(x, y, z) > limit:
+        raise DeviceError(f"kernel {code.label!r} needs {groups[0]} × {groups[1]} × {groups[2]} workgroups, this device runs at most {limit} in each direction")
+    return x, y, z

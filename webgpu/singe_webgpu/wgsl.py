@@ -1,0 +1,229 @@
+"""The scalar vocabulary in WGSL, and the writer that puts expressions into statements.
+
+Values: bool → bool, int32 → i32, float32 → f32, int64 → vec2<u32> (low, high). Every word has a spelling for each type
+that it takes; SPELLINGS is complete or this module does not import. Literals carry their type, constants that WGSL
+forbids (NaN, infinity) come from bits, and nothing relies on implicit conversion: naga and Tint read the text alike.
+
+A Block writes statements of one scope. Expressions are interned, so a part used twice is found by identity and bound by
+`let`; `hoist` binds, before a loop opens, what does not depend on it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import numpy as np
+from singe import scalar
+from singe._dtypes import DType, bool_, float32, int32, int64
+from singe._errors import CompileError
+from singe.scalar import Expr
+
+if TYPE_CHECKING:
+    from .module import Module
+
+TYPES: Final[Mapping[DType, str]] = {bool_: "bool", int32: "i32", int64: "vec2<u32>", float32: "f32"}
+"""Compute type → WGSL type."""
+
+INLINE_LIMIT: Final = 120
+"""A text longer than this is bound to a name even where it is used once: compilers bound the depth of expressions."""
+
+
+def literal(value: bool | int | float, dtype: DType) -> str:
+    """A constant of a compute type."""
+    if dtype is bool_:
+        return "true" if value else "false"
+    if dtype is int32:
+        return f"{value}i" if value != -(2**31) else "i32(-2147483647 - 1)"
+    if dtype is int64:
+        return f"vec2<u32>({int(value) & 0xFFFFFFFF}u, {(int(value) >> 32) & 0xFFFFFFFF}u)"
+    if math.isnan(value):
+        return "nan()"
+    if math.isinf(value):
+        return "inf()" if value > 0 else "(-inf())"
+    if 0 < abs(value) < 1.1754944e-38:  # below the normal numbers, where parsers differ
+        return f"bitcast<f32>({int(np.float32(value).view(np.uint32))}u)"
+    return f"{np.float32(value)!s}f"
+
+
+Spelling: TypeAlias = "str | Callable[[Expr, Sequence[str]], str]"
+"""A template over the arguments' texts, or a function of the expression and those texts."""
+
+
+def _number(e: Expr) -> bool:
+    return e.word == "const" and not math.isnan(e.value)
+
+
+def _extreme(word: str) -> Callable[[Expr, Sequence[str]], str]:
+    """min or max of floats; a constant side cannot be NaN and is not asked."""
+
+    def spell(e: Expr, args: Sequence[str]) -> str:
+        a, b = args if _number(e.args[1]) else reversed(args)
+        return f"{word}_number({a}, {b})" if any(map(_number, e.args)) else f"{word}_f32({args[0]}, {args[1]})"
+
+    return spell
+
+
+def _divide(sign: str, of_zero: str) -> Callable[[Expr, Sequence[str]], str]:
+    """Integer division: WGSL defines a zero divisor at run time, and refuses it as a constant."""
+
+    def spell(e: Expr, args: Sequence[str]) -> str:
+        if e.args[1].word == "const" and e.args[1].value == 0:
+            return of_zero.format(*args)
+        return f"({args[0]} {sign} {args[1]})"
+
+    return spell
+
+
+_CASTS: Final[Mapping[tuple[DType, DType], str]] = {
+    (bool_, int32): "select(0i, 1i, {0})",
+    (bool_, int64): "vec2<u32>(select(0u, 1u, {0}), 0u)",
+    (bool_, float32): "select(0.0f, 1.0f, {0})",
+    (int32, bool_): "({0} != 0i)",
+    (int32, int64): "i64_of_i32({0})",
+    (int32, float32): "f32({0})",
+    (int64, bool_): "bool_of_i64({0})",
+    (int64, int32): "bitcast<i32>({0}.x)",
+    (int64, float32): "f32_of_i64({0})",
+    (float32, bool_): "bool_of_f32({0})",
+    (float32, int32): "i32_of_f32({0})",
+    (float32, int64): "i64_of_f32({0})",
+}
+
+
+def _cast(e: Expr, args: Sequence[str]) -> str:
+    return _CASTS[e.args[0].dtype, e.dtype].format(*args)
+
+
+def _float(text: str) -> Mapping[DType, Spelling]:
+    return {float32: text}
+
+
+SPELLINGS: Final[Mapping[str, Mapping[DType, Spelling]]] = scalar.complete("wgsl", {
+    "add": {int32: "({0} + {1})", int64: "add_i64({0}, {1})", float32: "({0} + {1})"},
+    "sub": {int32: "({0} - {1})", int64: "sub_i64({0}, {1})", float32: "({0} - {1})"},
+    "mul": {int32: "({0} * {1})", int64: "mul_i64({0}, {1})", float32: "({0} * {1})"},
+    "div": {int32: _divide("/", "{0}"), int64: "div_i64({0}, {1})", float32: "({0} / {1})"},
+    "rem": {int32: _divide("%", "0i"), int64: "rem_i64({0}, {1})", float32: "rem_f32({0}, {1})"},
+    "min": {int32: "min({0}, {1})", int64: "min_i64({0}, {1})", float32: _extreme("min")},
+    "max": {int32: "max({0}, {1})", int64: "max_i64({0}, {1})", float32: _extreme("max")},
+    "neg": {int32: "(-{0})", int64: "neg_i64({0})", float32: "(-{0})"},
+    "abs": {int32: "abs({0})", int64: "abs_i64({0})", float32: "abs({0})"},
+    "sqrt": _float("sqrt_f32({0})"),
+    "exp": _float("exp_f32({0})"),
+    "log": _float("log_f32({0})"),
+    "sin": _float("sine({0}, 0i)"),
+    "cos": _float("sine({0}, 1i)"),
+    "tanh": _float("tanh_f32({0})"),
+    "floor": _float("floor({0})"),
+    "ceil": _float("ceil({0})"),
+    "round": _float("round({0})"),
+    "isnan": _float("is_nan({0})"),
+    "eq": {bool_: "({0} == {1})", int32: "({0} == {1})", int64: "eq_i64({0}, {1})", float32: "eq_f32({0}, {1})"},
+    "lt": {int32: "({0} < {1})", int64: "lt_i64({0}, {1})", float32: "lt_f32({0}, {1})"},
+    "le": {int32: "({0} <= {1})", int64: "le_i64({0}, {1})", float32: "le_f32({0}, {1})"},
+    "and": {bool_: "({0} && {1})", int32: "({0} & {1})", int64: "({0} & {1})"},
+    "or": {bool_: "({0} || {1})", int32: "({0} | {1})", int64: "({0} | {1})"},
+    "xor": {bool_: "({0} != {1})", int32: "({0} ^ {1})", int64: "({0} ^ {1})"},
+    "not": {bool_: "(!{0})", int32: "(~{0})", int64: "(~{0})"},
+    "shl": {int32: "({0} << (bitcast<u32>({1}) & 31u))", int64: "shl_i64({0}, {1})"},
+    "shr": {int32: "({0} >> (bitcast<u32>({1}) & 31u))", int64: "shr_i64({0}, {1})"},
+    "select": dict.fromkeys(TYPES, "select({2}, {1}, {0})"),
+    "cast": dict.fromkeys(TYPES, _cast),
+})  # fmt: skip
+"""word → type of its (last) argument → spelling."""
+
+
+def spell(e: Expr, args: Sequence[str]) -> str:
+    """One word over the texts of its arguments."""
+    found = SPELLINGS[e.word][e.args[-1].dtype]
+    return found.format(*args) if isinstance(found, str) else found(e, args)
+
+
+def fold_text(word: str, dtype: DType, total: str, value: str) -> str:
+    """A word over an accumulator and a value, as the step of a reduction."""
+    return spell(scalar.make(word, (scalar.var("total", dtype), scalar.var("value", dtype)), dtype), (total, value))
+
+
+class Block:
+    """A scope of a function under construction: its lines, and the names of the values bound so far."""
+
+    def __init__(self, module: Module, names: Mapping[Expr, str] | None = None, depth: int = 1) -> None:
+        self.module = module
+        self.names = dict(names or {})
+        self.depth = depth
+        self.lines: list[str] = []
+
+    def put(self, line: str) -> None:
+        self.lines.append("  " * self.depth + line)
+
+    def let(self, name: str, text: str, *means: Expr) -> str:
+        """Bind a name, which from here on stands for the given expressions."""
+        self.put(f"let {name} = {text};")
+        self.names.update(dict.fromkeys(means, name))
+        return name
+
+    @contextmanager
+    def scope(self, header: str) -> Iterator[Block]:
+        """`header { … }`: what is bound inside is forgotten after."""
+        inner = Block(self.module, self.names, self.depth + 1)
+        self.put(f"{header} {{")
+        yield inner
+        self.lines += inner.lines
+        self.put("}")
+
+    def value(self, e: Expr) -> str:
+        return self.values([e])[0]
+
+    def values(self, roots: Sequence[Expr]) -> list[str]:
+        """The texts of expressions; parts that are used more than once are bound first."""
+        order = self._pending(roots)
+        uses: dict[Expr, int] = {}
+        for e in (*roots, *(a for x in order for a in x.args)):
+            uses[e] = uses.get(e, 0) + 1
+        texts: dict[Expr, str] = {}
+        for e in order:
+            text = self._text(e, [self.names.get(a) or texts[a] for a in e.args])
+            if e.args and (uses[e] > 1 or len(text) > INLINE_LIMIT):
+                text = self.let(self.module.fresh(), text, e)
+            texts[e] = text
+        return [self.names.get(r) or texts[r] for r in roots]
+
+    def hoist(self, roots: Iterable[Expr]) -> None:
+        """Bind the largest parts of the roots whose variables all have values here."""
+        order = self._pending(roots)
+        free: dict[Expr, bool] = {}
+        for e in order:
+            free[e] = e.word == "var" or any(free.get(a, False) for a in e.args)
+        wanted = [a for e in order if free[e] for a in e.args if a.args and a in free and not free[a]]
+        wanted += [r for r in roots if r.args and r in free and not free[r]]
+        wanted = list(dict.fromkeys(wanted))
+        for e, text in zip(wanted, self.values(wanted), strict=True):
+            if e not in self.names:
+                self.let(self.module.fresh(), text, e)
+
+    def _pending(self, roots: Iterable[Expr]) -> list[Expr]:
+        """What is below the roots and has no name yet, arguments first."""
+        order: dict[Expr, None] = {}
+        stack = [(r, False) for r in reversed(list(roots))]
+        while stack:
+            e, ready = stack.pop()
+            if ready:
+                order[e] = None
+            elif e not in order and e not in self.names:
+                stack.append((e, True))
+                stack.extend((a, False) for a in reversed(e.args))
+        return list(order)
+
+    def _text(self, e: Expr, args: Sequence[str]) -> str:
+        if e.word == "const":
+            return literal(e.value, e.dtype)
+        if e.word == "size":
+            return self.module.dim(e.value)
+        if e.word == "load":
+            return self.module.load(e.value, args[0])
+        if e.word == "var":
+            raise CompileError(f"the variable {e.value[0]} has no value where it is used")
+        return spell(e, args)
