@@ -1,0 +1,268 @@
+"""Expressions as instruction trees: scalar or four lanes wide, addresses explicit, every tree's loop level known.
+
+`lane` is the loop variable that runs in steps of four: what depends on it (or on an accumulator declared as a vector)
+becomes a v128, everything else stays scalar and is splat where vectors need it. A shift moves loop variables by
+constants, ((var, amount), …): rows of a tile and unrolled vectors are one expression under different shifts, and a
+shift in a linear index is a constant offset of the memory instruction.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
+
+from singe import scalar
+from singe._dtypes import bool_, float32, int64
+from singe._shape import Dim, Size, divides
+from singe.kernel import Port
+from singe.scalar import Expr
+
+from .. import encode, simd
+from ..encode import Spelling, f32x4, i32, i32x4, ops, unsigned
+from . import memory
+from .writer import EFFECT, Node
+
+Shift: TypeAlias = tuple[tuple[Expr, int], ...]
+
+
+class MissingSize(Exception):
+    """A dimension that the code needs and no argument gives yet."""
+
+    def __init__(self, dim: Size) -> None:
+        super().__init__(str(dim))
+        self.dim = dim
+
+
+class Lowering:
+    """Exprs to Nodes for one function, whose ports' addresses are its first parameters and whose sizes follow."""
+
+    def __init__(self, ports: Sequence[Port], sizes: Sequence[Dim], scratch: bool = False, lane: Expr | None = None) -> None:
+        self.ports: Final = tuple(ports)
+        self.lane = lane
+        self._first_size: Final = len(ports) + scratch
+        self._sizes: Final = {d: self._first_size + i for i, d in enumerate(sizes)}
+        self._values: dict[tuple[Expr, Shift, bool], Node] = {}
+        self._varying: set[Expr] = set()
+        self._leaves: dict[Expr, frozenset[Expr]] = {}
+        self._done: dict[tuple[Expr, bool, Shift], Node] = {}
+        self._addresses: dict[tuple[int, Expr, Shift], tuple[Node, int]] = {}
+        self._shared: dict[tuple[object, ...], Node] = {}
+
+    # --- what a template declares
+
+    def variable(self, var: Expr, local: int, level: int) -> None:
+        """A loop variable or other scalar that lies in a local once `level` loops are open."""
+        if var.word == "var":
+            self._values[var, (), False] = Node(_get(local), (), simd.VALUE[var.dtype], level, trivial=True)
+
+    def accumulator(self, var: Expr, local: int, level: int, vector: bool, shift: Shift = ()) -> None:
+        """An accumulator's value under a shift; it depends on every variable of the shift."""
+        if vector:
+            self._varying.add(var)
+        self._values[var, shift, vector] = Node(_get(local), (), "v128" if vector else simd.VALUE[var.dtype], level, trivial=True)
+
+    # --- questions
+
+    def leaves(self, e: Expr) -> frozenset[Expr]:
+        """The variables below an expression."""
+        found = self._leaves.get(e)
+        if found is None:
+            found = frozenset((e,)) if e.word == "var" else frozenset().union(*map(self.leaves, e.args))
+            self._leaves[e] = found
+        return found
+
+    def varies(self, e: Expr) -> bool:
+        """Whether lanes differ in it."""
+        leaves = self.leaves(e)
+        return self.lane in leaves or not self._varying.isdisjoint(leaves)
+
+    def _relevant(self, e: Expr, shift: Shift) -> Shift:
+        if not shift:
+            return shift
+        leaves = self.leaves(e)
+        if not self._varying.isdisjoint(leaves):
+            return shift
+        return tuple(p for p in shift if p[0] in leaves)
+
+    # --- sizes
+
+    def dim(self, dim: Dim) -> Node:
+        """A dimension as an i32."""
+        return self._share(("dim", dim), lambda: Node(self.dim_code(dim), (), "i32", 0, isinstance(dim, int) or dim in self._sizes))
+
+    def dim_code(self, dim: Dim) -> bytes:
+        if isinstance(dim, int):
+            return i32(dim)
+        if dim in self._sizes:
+            return _get(self._sizes[dim])
+        for known, number in self._sizes.items():
+            if isinstance(known, Size) and divides(dim, known) and isinstance(factor := dim // known, int):
+                return _get(number) + i32(factor) + ops("i32.mul")
+        raise MissingSize(dim)
+
+    def _share(self, key: tuple[object, ...], build: Callable[[], Node]) -> Node:
+        found = self._shared.get(key)
+        if found is None:
+            found = self._shared[key] = build()
+        return found
+
+    def _binary(self, op: str, a: Node, b: Node) -> Node:
+        return self._share((op, a, b), lambda: Node(ops(op), (a, b), "i32", max(a.level, b.level)))
+
+    # --- addresses
+
+    def address(self, port: int, index: Expr, shift: Shift = ()) -> tuple[Node, int]:
+        """The address of an element as (node, constant offset)."""
+        shift = self._relevant(index, shift)
+        found = self._addresses.get((port, index, shift))
+        if found is None:
+            found = self._addresses[port, index, shift] = self._address(port, index, shift)
+        return found
+
+    def pointer(self, port: int) -> Node:
+        """The address of a port's first element."""
+        return self._share(("port", port), lambda: Node(_get(port), (), "i32", 0, trivial=True))
+
+    def _address(self, port: int, index: Expr, shift: Shift) -> tuple[Node, int]:
+        size = self.ports[port].dtype.size if port < len(self.ports) else 4
+        terms, constant = scalar.linear(index)
+        moved = dict(shift)
+        parts: list[tuple[int, Node, Dim]] = []
+        positive = True
+        for atom, factor in terms.items():
+            if atom.word == "var":
+                constant = constant + factor * moved.get(atom, 0)
+                value = self._values[atom, (), False]
+            else:
+                value = self.scalar(atom, shift)
+                positive = positive and (low := scalar.bounds(atom)[0]) is not None and scalar.at_least(low, 0)
+            positive = positive and scalar.at_least(factor, 0)
+            parts.append((value.level, value, factor * size))
+        total = self.pointer(port)
+        offset = 0
+        if isinstance(constant, int) and positive and 0 <= constant * size < 1 << 30:
+            offset = constant * size
+        elif constant != 0:
+            total = self._binary("i32.add", total, self.dim(constant * size))
+        for _, value, factor in sorted(parts, key=lambda p: p[0]):
+            total = self._binary("i32.add", total, value if factor == 1 else self._binary("i32.mul", value, self.dim(factor)))
+        return total, offset
+
+    # --- scalars
+
+    def scalar(self, e: Expr, shift: Shift = ()) -> Node:
+        """The expression as one value (where lanes differ: that of the first)."""
+        shift = self._relevant(e, shift)
+        key = (e, False, shift)
+        found = self._done.get(key)
+        if found is None:
+            found = self._done[key] = self._scalar(e, shift)
+        return found
+
+    def _scalar(self, e: Expr, shift: Shift) -> Node:
+        kind = simd.VALUE[e.dtype]
+        if e.word == "const":
+            return Node(_constant(e), (), kind, 0, trivial=True)
+        if e.word == "size":
+            return self.dim(e.value)
+        if e.word == "var":
+            if (e, shift, False) in self._values:
+                return self._values[e, shift, False]
+            return self._binary("i32.add", self._values[e, (), False], self.dim(dict(shift)[e]))
+        if e.word == "load":
+            address, offset = self.address(e.value, e.args[0], shift)
+            return Node(memory.load(self.ports[e.value].dtype, offset), (address,), kind, address.level)
+        args = tuple(self.scalar(a, shift) for a in e.args)
+        if e.word == "select":
+            args = (args[1], args[2], args[0])
+        return Node(_scalar_spelling(e), args, kind, max(a.level for a in args))
+
+    # --- vectors
+
+    def vector(self, e: Expr, shift: Shift = ()) -> Node:
+        """The expression in four lanes."""
+        shift = self._relevant(e, shift)
+        key = (e, True, shift)
+        found = self._done.get(key)
+        if found is None:
+            found = self._done[key] = self._vector(e, shift) if self.varies(e) else self._splat(e, shift)
+        return found
+
+    def _splat(self, e: Expr, shift: Shift) -> Node:
+        if e.word == "const":
+            return Node(f32x4(e.value) if e.dtype is float32 else i32x4(-int(e.value) if e.dtype is bool_ else e.value), (), "v128", 0)
+        if e.word == "load" and self.ports[e.value].dtype is float32:
+            address, offset = self.address(e.value, e.args[0], shift)
+            return Node(encode.memory("v128.load32_splat", offset), (address,), "v128", address.level)
+        one = self.scalar(e, shift)
+        return Node(simd.SPLAT[e.dtype], (one,), "v128", one.level)
+
+    def _vector(self, e: Expr, shift: Shift) -> Node:
+        if e.word == "var":
+            if e is not self.lane:
+                return self._values[e, shift, True]
+            first = self.scalar(e, shift)
+            return Node(ops("i32x4.splat") + i32x4(0, 1, 2, 3) + ops("i32x4.add"), (first,), "v128", first.level)
+        if e.word == "load":
+            return self._vector_load(e, shift)
+        if e.word in ("shl", "shr") and not self.varies(e.args[1]):
+            args = (self.vector(e.args[0], shift), self.scalar(e.args[1], shift))
+            return Node(simd.SHIFT_BY_ONE_AMOUNT[e.word], args, "v128", max(a.level for a in args))
+        if e.word == "select":
+            condition, a, b = e.args
+            uniform = not self.varies(condition)
+            args = (self.vector(a, shift), self.vector(b, shift), self.scalar(condition, shift) if uniform else self.vector(condition, shift))
+            code: Spelling = ops("select.v128") if uniform else simd.VECTOR["select"][e.dtype]
+            return Node(code, args, "v128", max(x.level for x in args))
+        args = tuple(self.vector(a, shift) for a in e.args)
+        return Node(_vector_spelling(e), args, "v128", max(a.level for a in args))
+
+    def _vector_load(self, e: Expr, shift: Shift) -> Node:
+        assert self.lane is not None
+        address, offset = self.address(e.value, e.args[0], shift)
+        stored = self.ports[e.value].dtype
+        step = scalar.linear(e.args[0])[0].get(self.lane, 0)
+        assert isinstance(step, int)
+        code = memory.load_lanes(stored, offset) if step == 1 else memory.gather(stored, offset, step * stored.size)
+        return Node(code, (address,), "v128", address.level)
+
+    # --- stores
+
+    def store(self, port: int, index: Expr, value: Expr, shift: Shift = (), vector: bool = False) -> Node:
+        """A write; the node leaves nothing on the stack."""
+        address, offset = self.address(port, index, shift)
+        stored = self.ports[port].dtype
+        if not vector:
+            return Node(memory.store(stored, offset), (address, self.scalar(value, shift)), "i32", EFFECT)
+        assert self.lane is not None
+        step = scalar.linear(index)[0].get(self.lane, 0)
+        assert isinstance(step, int)
+        code = memory.store_lanes(stored, offset) if step == 1 else memory.scatter(stored, offset, step * stored.size)
+        return Node(code, (address, self.vector(value, shift)), "i32", EFFECT)
+
+
+def _get(local: int) -> bytes:
+    return b"\x20" + unsigned(local)
+
+
+def _constant(e: Expr) -> bytes:
+    if e.dtype is float32:
+        return encode.f32(e.value)
+    return encode.i64(e.value) if e.dtype is int64 else i32(int(e.value))
+
+
+def _scalar_spelling(e: Expr) -> Spelling:
+    if e.word == "cast":
+        return simd.CASTS[e.args[0].dtype, e.dtype]
+    if e.word in ("div", "rem") and e.dtype is not float32 and e.args[1].word == "const" and e.args[1].value > 0:
+        return ops(f"{simd.VALUE[e.dtype]}.{e.word}_s")
+    return simd.SCALAR[e.word][e.args[-1].dtype]
+
+
+def _vector_spelling(e: Expr) -> Spelling:
+    if e.word == "cast":
+        return simd.VECTOR_CASTS[e.args[0].dtype, e.dtype]
+    if e.word in simd.AGAINST_NUMBER and e.dtype is float32 and e.args[1].word == "const" and not math.isnan(e.args[1].value):
+        return simd.AGAINST_NUMBER[e.word]
+    return simd.VECTOR[e.word][e.args[-1].dtype]

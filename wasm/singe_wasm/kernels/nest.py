@@ -1,0 +1,307 @@
+"""Any Kernel as nested loops, with one loop four lanes wide where the indices allow it.
+
+The last grid loop is the first choice (reductions over other axes then accumulate vectors, with no fold across lanes);
+where the loads of a reduction run along the last inner loop instead, that one is, and its accumulators are folded at
+the end. A loop of four lanes comes as unrolled vectors, single vectors and a scalar rest, each only if it can occur.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+
+from singe import scalar
+from singe._dtypes import float32, int32, int64
+from singe._shape import Dim
+from singe.kernel import Kernel, Reduce, Stage, Store, collapse, identity
+from singe.scalar import Expr
+
+from .. import simd
+from ..encode import Body, Function, i32, ops
+from .lower import Lowering, Shift
+from .memory import VECTOR_STORAGE
+from .writer import Node, Writer
+
+
+def print_kernel(kernel: Kernel, sizes: Sequence[Dim]) -> Function:
+    """The function of a kernel: an address for each port, then the sizes."""
+    return _Nest(collapse(kernel), sizes).function()
+
+
+# --- which loop takes four lanes -------------------------------------------------------------------------------------
+
+
+def _lane_cost(kernel: Kernel, stages: Iterable[Stage], lane: Expr) -> int | None:
+    """How many loads and stores of the stages are not of neighbours if `lane` takes four lanes; None: it cannot."""
+    depends: dict[Expr, bool] = {}
+
+    def varies(e: Expr) -> bool:
+        if e not in depends:
+            depends[e] = e is lane or e.value is not None and e.word == "var" and e.value[1] is None or any(map(varies, e.args))
+        return depends[e]
+
+    def distance(port: int, index: Expr) -> int | None:
+        terms, _ = scalar.linear(index)
+        step = terms.get(lane, 0)
+        if kernel.ports[port].dtype not in VECTOR_STORAGE or not isinstance(step, int) or any(varies(a) for a in terms if a is not lane):
+            return None
+        return step if step * kernel.ports[port].dtype.size < 1 << 24 and step >= 0 else None
+
+    cost = 0
+    seen: set[Expr] = set()
+    waiting: list[Expr] = [s.value for s in stages]
+    for s in stages:
+        if isinstance(s, Store):
+            step = distance(s.port, s.index)
+            if not step:
+                return None
+            cost += step != 1
+    while waiting:
+        e = waiting.pop()
+        if e in seen or not varies(e):
+            continue
+        seen.add(e)
+        if e.dtype is int64 or any(a.dtype is int64 for a in e.args):
+            return None
+        if e.word == "load":
+            step = distance(e.value, e.args[0])
+            if step is None:
+                return None
+            cost += step != 1
+        else:
+            waiting += e.args
+    return cost
+
+
+def _choose_lane(kernel: Kernel) -> tuple[Expr | None, bool]:
+    """The loop variable that takes four lanes, and whether it is an inner one."""
+    options: list[tuple[int, bool, Expr]] = []
+    reduces = any(isinstance(s, Reduce) for s in kernel.stages)
+    for extents, variables, inner in ((kernel.grid, kernel.grid_vars, False), (kernel.inner, kernel.inner_vars, True)):
+        if not extents or isinstance(extents[-1], int) and extents[-1] < 4:
+            continue
+        stages = [s for s in kernel.stages if not inner or isinstance(s, Reduce) or s.inner]
+        cost = _lane_cost(kernel, stages, variables[-1])
+        if cost is not None:
+            options.append((cost, inner, variables[-1]))
+    options.sort(key=lambda o: o[:2])
+    if not options or options[0][0] and (reduces or len(options) > 1 and options[0][1]):
+        return None, False
+    return options[0][2], options[0][1]
+
+
+# --- the loops -------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Loop:
+    variable: Expr
+    local: int
+    extent: Dim
+    level: int
+
+    @property
+    def sure(self) -> bool:
+        return isinstance(self.extent, int) and self.extent > 0
+
+
+@dataclass
+class _Strip:
+    """A part of the loop of four lanes: the vectors of one turn by their shifts, or one scalar."""
+
+    shifts: tuple[Shift, ...]
+    vector: bool
+    step: int
+    limit: bytes
+    sure: bool
+
+
+class _Nest:
+    def __init__(self, kernel: Kernel, sizes: Sequence[Dim]) -> None:
+        self.kernel = kernel
+        self.body = Body(["i32"] * (len(kernel.ports) + len(sizes)))
+        self.writer = Writer(self.body)
+        self.lane, self.lane_is_inner = _choose_lane(kernel)
+        self.low = Lowering(kernel.ports, sizes, lane=self.lane)
+        self.depth = len(kernel.grid)
+        self.folded = self.depth + 1  # the level of accumulators: known in a grid point, but not at its start
+        self.grid = self._loops(kernel.grid_vars, kernel.grid, 1)
+        self.inner = self._loops(kernel.inner_vars, kernel.inner, self.depth + 2)
+        self.accumulators: dict[tuple[str, Shift, bool], int] = {}
+        weight = len(scalar.postorder(kernel.roots))
+        self.unroll = 4 if weight <= 16 else 2 if weight <= 48 else 1
+
+    def _loops(self, variables: Sequence[Expr], extents: Sequence[Dim], level: int) -> list[_Loop]:
+        loops = []
+        for i, (v, d) in enumerate(zip(variables, extents, strict=True)):
+            if v.word == "var":
+                loops.append(_Loop(v, self.body.local("i32"), d, level + i))
+                self.low.variable(v, loops[-1].local, level + i)
+        return loops
+
+    def function(self) -> Function:
+        wide = self.lane is not None and not self.lane_is_inner
+        outer = self.grid[:-1] if wide else self.grid
+        versions = [(s.shifts, s.vector) for s in self._strips(self.grid[-1])] if wide else [(((),), False)]
+        roots = [r for shifts, vector in versions for stage in self.kernel.stages for r in self._roots(stage, shifts, vector)]
+        self.writer.hoist(roots, 0)
+        with self._nested(outer, roots, innermost=not wide and not self.kernel.inner):
+            if wide:
+                self._run(self.grid[-1], self._point)
+            else:
+                self._point(((),), False)
+        return self.body.finish()
+
+    @contextmanager
+    def _nested(self, loops: Sequence[_Loop], roots: Sequence[Node], innermost: bool) -> Iterator[None]:
+        with ExitStack() as stack:
+            for loop in loops:
+                self.body.add(i32(0))
+                self.body.set(loop.local)
+                needed = () if innermost and loop is loops[-1] else roots
+                stack.enter_context(self.writer.loop(loop.local, self.low.dim_code(loop.extent), 1, loop.sure, needed, loop.level))
+            yield
+
+    def _strips(self, loop: _Loop) -> list[_Strip]:
+        """The parts of the loop of four lanes that can occur."""
+        assert self.lane is not None
+        extent = loop.extent
+        unroll = max(1, min(self.unroll, extent // 4)) if isinstance(extent, int) else self.unroll
+        strips: list[_Strip] = []
+        done = 0
+        for count in dict.fromkeys((unroll, 1, 0)):
+            step = 4 * count or 1
+            shifts = ((), *(((self.lane, 4 * u),) for u in range(1, count)))
+            if isinstance(extent, int):
+                end = extent - extent % step
+                if end > done:
+                    strips.append(_Strip(shifts, count > 0, step, i32(end), True))
+                done = end
+            else:
+                limit = self.low.dim_code(extent) + (i32(-step) + ops("i32.and") if count else b"")
+                strips.append(_Strip(shifts, count > 0, step, limit, False))
+        return strips
+
+    def _run(self, loop: _Loop, turn: Callable[[Sequence[Shift], bool], None]) -> None:
+        """The loop of four lanes around `turn`."""
+        self.body.add(i32(0))
+        self.body.set(loop.local)
+        for s in self._strips(loop):
+            with self.writer.loop(loop.local, s.limit, s.step, s.sure):
+                turn(s.shifts, s.vector)
+
+    # --- one point of the grid
+
+    def _point(self, shifts: Sequence[Shift], vector: bool) -> None:
+        for stage in self.kernel.stages:
+            roots = self._roots(stage, shifts, vector)
+            if isinstance(stage, Reduce):
+                (self._fold_lanes if self.lane_is_inner else self._fold)(stage, shifts, vector)
+            elif not stage.inner:
+                for root in roots:
+                    self.writer.push(root)
+            else:
+                self.writer.hoist(roots, self.folded)
+                self._inner(roots, partial(self._store, stage), shifts, vector)
+
+    def _store(self, stage: Store, shifts: Sequence[Shift], vector: bool) -> None:
+        for shift in shifts:
+            self.writer.push(self.low.store(stage.port, stage.index, stage.value, shift, vector))
+
+    def _inner(self, roots: Sequence[Node], turn: Callable[[Sequence[Shift], bool], None], shifts: Sequence[Shift], vector: bool) -> None:
+        """The inner loops around `turn`, the last of them in strips if it takes the lanes."""
+        with self._nested(self.inner[:-1] if self.lane_is_inner else self.inner, roots, innermost=not self.lane_is_inner):
+            if self.lane_is_inner:
+                self._run(self.inner[-1], turn)
+            else:
+                turn(shifts, vector)
+
+    def _roots(self, stage: Stage, shifts: Sequence[Shift], vector: bool) -> list[Node]:
+        """What a stage computes, for hoisting."""
+        if isinstance(stage, Store):
+            versions = self._lane_versions() if self.lane_is_inner and stage.inner else [(s, vector) for s in shifts]
+            return [self.low.store(stage.port, stage.index, stage.value, s, v) for s, v in versions]
+        for shift in shifts:
+            self.low.accumulator(stage.accumulator, self._accumulator(stage, shift, vector), self.folded, vector, shift)
+        versions = self._lane_versions() if self.lane_is_inner else [(s, vector) for s in shifts]
+        return [part for s, v in versions for part in self._parts(stage, s, v)]
+
+    def _lane_versions(self) -> list[tuple[Shift, bool]]:
+        return [(shift, s.vector) for s in self._strips(self.inner[-1]) for shift in s.shifts]
+
+    def _accumulator(self, stage: Reduce, shift: Shift, vector: bool) -> int:
+        key = (stage.name, shift, vector)
+        if key not in self.accumulators:
+            self.accumulators[key] = self.body.local("v128" if vector else simd.VALUE[stage.value.dtype])
+        return self.accumulators[key]
+
+    # --- reductions
+
+    def _parts(self, stage: Reduce, shift: Shift, vector: bool) -> tuple[Node, ...]:
+        """The operands of a multiply-add where it is one, else the value."""
+        if vector and _multiplies(stage):
+            return tuple(self.low.vector(a, shift) for a in stage.value.args)
+        return (self.low.vector(stage.value, shift) if vector else self.low.scalar(stage.value, shift),)
+
+    def _combine(self, stage: Reduce, into: int, shift: Shift, vector: bool) -> None:
+        parts = self._parts(stage, shift, vector)
+        if len(parts) == 1:
+            self.body.get(into)
+        for part in parts:
+            self.writer.push(part)
+        if len(parts) == 2:
+            self.body.multiply_add(into)
+        else:
+            self.body.apply((simd.VECTOR if vector else simd.SCALAR)[stage.word][stage.value.dtype])
+            self.body.set(into)
+
+    def _start(self, stage: Reduce, into: int, vector: bool) -> None:
+        start = identity(stage.word, stage.value.dtype)
+        self.writer.push(self.low.vector(start) if vector else self.low.scalar(start))
+        self.body.set(into)
+
+    def _fold(self, stage: Reduce, shifts: Sequence[Shift], vector: bool) -> None:
+        roots = self._roots(stage, shifts, vector)
+        for shift in shifts:
+            self._start(stage, self._accumulator(stage, shift, vector), vector)
+        self.writer.hoist(roots, self.folded)
+
+        def turn(shifts: Sequence[Shift], vector: bool) -> None:
+            for shift in shifts:
+                self._combine(stage, self._accumulator(stage, shift, vector), shift, vector)
+
+        self._inner(roots, turn, shifts, vector)
+
+    def _fold_lanes(self, stage: Reduce, shifts: Sequence[Shift], vector: bool) -> None:
+        """Vectors along the last inner loop, folded across lanes into the scalar accumulator at the end."""
+        roots = self._roots(stage, shifts, vector)
+        total = self._accumulator(stage, (), False)
+        vectors = [self.body.local("v128") for _ in range(self.unroll)]
+        self._start(stage, total, False)
+        for v in vectors:
+            self._start(stage, v, True)
+        self.writer.hoist(roots, self.folded)
+
+        def turn(shifts: Sequence[Shift], vector: bool) -> None:
+            for number, shift in enumerate(shifts):
+                self._combine(stage, vectors[number] if vector else total, shift, vector)
+
+        self._inner(roots, turn, shifts, vector)
+        dtype = stage.value.dtype
+        for other in vectors[1:]:
+            self.body.get(vectors[0], other)
+            self.body.apply(simd.VECTOR[stage.word][dtype])
+            self.body.set(vectors[0])
+        self.body.get(total)
+        for number in range(4):
+            self.body.get(vectors[0])
+            self.body.add(simd.extract(dtype, number))
+            self.body.apply(simd.SCALAR[stage.word][dtype])
+        self.body.set(total)
+        self.body.free(*vectors)
+
+
+def _multiplies(stage: Reduce) -> bool:
+    return stage.word == "add" and stage.value.dtype is float32 and stage.value.word == "mul"
