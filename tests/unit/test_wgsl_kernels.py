@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pytest
+
 from singe import scalar as S
-from singe._dtypes import DType, bool_, dtype, float16, float32, int32, int64, uint8
+from singe._dtypes import DType, bool_, float16, float32, int32, int64, uint8
 from singe._errors import DeviceError
 from singe._shape import Dim, known, size, symbols
 from singe.interpret import interpret
@@ -17,7 +19,9 @@ from singe.program import Buffer, Code, Dispatch, Program
 from singe.scalar import Expr, const, flatten, load, select, unflatten
 
 pytest.importorskip("wgpu", reason="wgpu is not installed")
-from singe_webgpu.native import WebGpuBackend  # noqa: E402
+from singe_webgpu.kernels.contraction import contraction  # noqa: E402
+from singe_webgpu.kernels.gemm import THIN, TILES, Tile, print_contraction  # noqa: E402
+from singe_webgpu.native import WebGpuBackend
 
 
 @cache
@@ -108,8 +112,8 @@ def elementwise(name: str, ports: Sequence[DType], out: DType, count: Dim, body:
 
 
 F32 = np.array(
-    [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 3.7, -3.7, 1e-3, 1e3, -1e3, 88.0, -88.0, 100.0, -104.0, 1e5, -1e5, 99999.9, 3e9, -3e9]
-    + [2147483648.0, -2147483648.0, 1e19, -1e19, 9.3e18, 1e30, -1e30, 3e38, 1e-30, np.inf, -np.inf, np.nan],
+    [*(0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 3.7, -3.7, 1e-3, 1e3, -1e3, 88.0, -88.0, 100.0, -104.0, 1e5, -1e5, 99999.9, 3e9, -3e9),
+     *(2147483648.0, -2147483648.0, 1e19, -1e19, 9.3e18, 1e30, -1e30, 3e38, 1e-30, np.inf, -np.inf, np.nan)],
     np.float32,
 )
 I32 = np.array([0, 1, -1, 2, 3, -3, 7, 31, 32, 33, -33, 64, 100, -100, 65535, 65536, -65537, 2**31 - 1, -(2**31), -(2**31) + 1], np.int32)
@@ -165,3 +169,256 @@ def test_binary_words(gpu: WebGpuBackend, d: DType) -> None:
 def test_casts_between_all_types(gpu: WebGpuBackend) -> None:
     cases = [(elementwise(f"{a}_to_{b}", [a], b, x.size, lambda v, b=b: S.cast(v, b)), [x]) for a, x in SAMPLES.items() for b in SAMPLES if a is not b]
     check(gpu, cases, rtol=0, atol=0)
+
+
+def test_word_chains_keep_nan_and_infinity(gpu: WebGpuBackend) -> None:
+    clip = elementwise("clip", [float32], float32, F32.size, lambda x: S.clip(x, 0.0, 6.0))
+    silu = elementwise("silu", [float32], float32, F32.size, lambda x: x / (1.0 + S.exp(-x)))
+    chosen = elementwise("chosen", [float32], float32, F32.size, lambda x: select(S.isnan(x), 7.0, x * np.inf))
+    made = elementwise("made", [float32], float32, F32.size, lambda x: select(x < 0.0, np.nan, select(S.eq(x, 0.0), -np.inf, 1e-40)))
+    least = elementwise("least", [int32], int32, I32.size, lambda x: S.maximum(x, -(2**31)) - S.div(x, -1))
+    check(gpu, [(clip, [F32]), (silu, [F32]), (chosen, [F32]), (made, [F32]), (least, [I32])])
+
+
+def test_divisors_of_zero_do_not_trap(gpu: WebGpuBackend) -> None:
+    """Some value comes back, whichever; the elements beside them are right."""
+    for d, values in ((int32, I32), (int64, I64)):
+        for word in ZERO_FREE:
+            by = np.where(np.arange(values.size) % 2, 3, 0).astype(d.numpy)
+            kernel = elementwise(word, [d, d], d, values.size, lambda x, y, w=word: S.make(w, (x, y), x.dtype))
+            constant = elementwise(word, [d], d, values.size, lambda x, w=word: S.make(w, (x, const(0, x.dtype)), x.dtype))
+            program = program_of(gpu, [kernel, constant], [[values, by, np.zeros_like(values)], [values, np.zeros_like(values)]])
+            found = gpu.download(gpu.prepare(program).run([gpu.upload(a) for a in (values, by, values)])[0])
+            wanted = S.NUMPY[word](values[1::2], by[1::2])
+            np.testing.assert_array_equal(found[1::2], wanted)
+
+
+def test_storage_types(gpu: WebGpuBackend) -> None:
+    rng = np.random.default_rng(2)
+    stored = {
+        bool_: rng.integers(0, 2, 37).astype(bool),
+        uint8: rng.integers(0, 256, 37).astype(np.uint8),
+        float16: np.concatenate([rng.normal(0, 100, 33), [np.inf, -np.inf, np.nan, 65504]]).astype(np.float16),
+    }
+    cases: list[Case] = []
+    for d, x in stored.items():
+        cases.append((elementwise(f"copy_{d}", [d], d, x.size, lambda v: v), [x]))
+        cases.append((elementwise(f"twice_{d}", [d], d, x.size, lambda v: v + v if v.dtype is not bool_ else ~v), [x]))
+    halves = rng.normal(0, 3, 37).astype(np.float32)
+    cases.append((elementwise("narrow", [float32], float16, 37, lambda v: v), [halves]))
+    cases.append((elementwise("wrap", [int32], uint8, I32.size, lambda v: v), [I32]))
+    with np.errstate(over="ignore"):
+        check(gpu, cases, rtol=1e-3, atol=1e-3)
+    for x in (*stored.values(), I64, np.zeros((0, 3), np.float16), np.float32(3.5)):
+        back = gpu.download(gpu.upload(np.asarray(x)))
+        np.testing.assert_array_equal(back, x)
+        assert back.dtype == x.dtype
+        assert back.shape == x.shape
+
+
+# --- loop nests ------------------------------------------------------------------------------------------------------
+
+
+def test_permuted_and_broadcast_indices(gpu: WebGpuBackend) -> None:
+    x = np.random.default_rng(3).normal(size=(5, 6, 7)).astype(np.float32)
+    i, j, k = loop_vars("g", (7, 5, 6))
+    moved = Store(2, flatten([i, j, k], (7, 5, 6)), load(0, flatten([j, k, i], (5, 6, 7)), float32) + load(1, j, float32))
+    kernel = Kernel((Port(float32), Port(float32), Port(float32, True)), (7, 5, 6), (), (moved,), "permute")
+    flat = loop_vars("g", (5 * 6 * 7,))[0]
+    a, b, c = unflatten(flat, (5, 6, 7))
+    picked = Store(1, flat, load(0, flatten([S.const(4, int32) - a, b, c], (5, 6, 7)), float32))
+    check(gpu, [(kernel, [x, x[:, 0, 0]]), (Kernel((Port(float32), Port(float32, True)), (210,), (), (picked,), "flip"), [x])])
+
+
+def reduction(word: str, d: DType, outer: Dim, inner: Sequence[Dim], last: Dim = 1) -> Kernel:
+    """out[o, l] = fold over inner of in[o, inner…, l]."""
+    o, l = loop_vars("g", (outer, last))
+    r = loop_vars("r", tuple(inner))
+    first = Reduce("a0", word, load(0, flatten([o, *r, l], (outer, *inner, last)), d))
+    store = Store(1, flatten([o, l], (outer, last)), first.accumulator)
+    return Kernel((Port(d), Port(d, True)), (outer, last), tuple(inner), (first, store), f"{word} {outer}×{tuple(inner)}×{last}")
+
+
+def test_reductions(gpu: WebGpuBackend) -> None:
+    rng = np.random.default_rng(4)
+    cases: list[Case] = []
+    for outer, inner, last in ((3, (5,), 1), (4, (3, 7), 1), (3, (700,), 1), (2, (3, 100, 7), 1), (5, (100,), 300), (2, (1,), 3), (2, (90,), 3), (1, (1000,), 1)):
+        count = outer * int(np.prod(inner)) * last
+        words = ("add", "max", "min", "mul") if inner in ((5,), (700,)) else ("add",)
+        for word in words:
+            x = rng.normal(1, 0.02, count).astype(np.float32)
+            cases.append((reduction(word, float32, outer, inner, last), [x]))
+    for word in ("add", "max", "min", "mul"):
+        cases.append((reduction(word, int64, 3, (300,)), [rng.integers(-(2**40), 2**40, 900)]))
+        cases.append((reduction(word, int32, 3, (300,)), [rng.integers(-(2**30), 2**30, 900).astype(np.int32)]))
+    spotted = np.zeros((2, 500), np.float32)
+    spotted[1, 77] = np.nan
+    cases += [(reduction("max", float32, 2, (500,)), [spotted]), (reduction("min", float32, 2, (500,)), [spotted])]
+    cases += [(reduction("max", float32, 2, (0,)), [np.zeros(0, np.float32)]), (reduction("add", float32, 0, (5,)), [np.zeros(0, np.float32)])]
+    check(gpu, cases, rtol=1e-4)
+
+
+def softmax(rows: Dim, columns: Dim, more: bool = False) -> Kernel:
+    (i,), (r,) = loop_vars("g", (rows,)), loop_vars("r", (columns,))
+    x = load(0, flatten([i, r], (rows, columns)), float32)
+    top = Reduce("a0", "max", x)
+    powers = S.exp(x - top.accumulator)
+    total = Reduce("a1", "add", powers)
+    stages: list[Reduce | Store] = [top, total, Store(1, flatten([i, r], (rows, columns)), powers / total.accumulator, inner=True)]
+    ports = [Port(float32), Port(float32, True)]
+    if more:
+        stages.append(Store(2, i, S.log(total.accumulator) + top.accumulator))
+        ports.append(Port(float32, True))
+    return Kernel(tuple(ports), (rows,), (columns,), tuple(stages), f"softmax {rows}×{columns}")
+
+
+def norm(rows: Dim, columns: Dim) -> Kernel:
+    """Two folds in one walk, then a walk that stores."""
+    (i,), (r,) = loop_vars("g", (rows,)), loop_vars("r", (columns,))
+    x = load(0, flatten([i, r], (rows, columns)), float32)
+    one, two = Reduce("a0", "add", x), Reduce("a1", "add", x * x)
+    mean = one.accumulator / S.cast(S.size(columns), float32)
+    spread = two.accumulator / S.cast(S.size(columns), float32) - mean * mean
+    value = (x - mean) / S.sqrt(spread + 1e-5) * load(1, r, float32)
+    return Kernel((Port(float32), Port(float32), Port(float32, True)), (rows,), (columns,), (one, two, Store(2, flatten([i, r], (rows, columns)), value, True)), "norm")
+
+
+def test_kernels_of_several_stages(gpu: WebGpuBackend) -> None:
+    rng = np.random.default_rng(7)
+    cases: list[Case] = []
+    for rows, columns in ((3, 5), (4, 1000), (3, 65), (1, 300), (2, 1)):
+        x = rng.normal(0, 3, (rows, columns)).astype(np.float32)
+        cases += [(softmax(rows, columns, more=columns % 2 == 0), [x]), (norm(rows, columns), [x, x[0]])]
+    check(gpu, cases, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("n", [0, 1, 5, 130])
+def test_symbolic_sizes(gpu: WebGpuBackend, n: int) -> None:
+    rng = np.random.default_rng(8)
+    rows = size("N")
+    x = rng.normal(size=(n, 6)).astype(np.float32)
+    double = elementwise("double", [float32], float32, rows * 6, lambda v: v * 2.0)
+    wide = rng.normal(size=(3, n)).astype(np.float32)
+    cases: list[Case] = [(double, [x]), (softmax(rows, 6), [x]), (matmul(rows, 9, 6), [x, rng.normal(size=(6, 9)).astype(np.float32)])]
+    if n:
+        cases += [(softmax(3, rows), [wide]), (norm(3, rows), [wide, wide[0]]), (matmul(5, rows, 3), [rng.normal(size=(5, 3)).astype(np.float32), wide])]
+        cases.append((conv((rows, 5, 5, 3), (3, 3, 3, 4)), [rng.normal(size=(n, 5, 5, 3)).astype(np.float32), rng.normal(size=(3, 3, 3, 4)).astype(np.float32)]))
+    check(gpu, cases, {"N": n}, rtol=1e-4, atol=1e-5)
+
+
+# --- products of matrices --------------------------------------------------------------------------------------------
+
+
+def matmul(
+    rows: Dim, columns: Dim, depth: Dim, batch: tuple[Dim, ...] = (), *, turned: str = "", shared: bool = False, d: DType = float32,
+    before: Callable[[Expr], Expr] = lambda a: a, after: Callable[[Expr, Expr], Expr] = lambda y, bias: y,
+) -> Routine:  # fmt: skip
+    """after(before(a) @ b, bias[n]); `turned` names the operands that lie transposed, `shared` b has no batch."""
+    *t, m, n = loop_vars("g", (*batch, rows, columns))
+    (k,) = loop_vars("r", (depth,))
+    a_at = flatten([*t, k, m], (*batch, depth, rows)) if "a" in turned else flatten([*t, m, k], (*batch, rows, depth))
+    lead, outer = ([], ()) if shared else (t, batch)
+    b_at = flatten([*lead, n, k], (*outer, columns, depth)) if "b" in turned else flatten([*lead, k, n], (*outer, depth, columns))
+    total = Reduce("a0", "add", before(load(0, a_at, d)) * load(1, b_at, d))
+    value = after(total.accumulator, load(2, n, d))
+    used = any(e.word == "load" for e in S.postorder([value]))
+    ports = (Port(d), Port(d), *([Port(d)] if used else []), Port(d, True))
+    store = Store(len(ports) - 1, flatten([*t, m, n], (*batch, rows, columns)), value)
+    return Routine("matmul", Kernel(ports, (*batch, rows, columns), (depth,), (total, store), f"matmul {batch}{rows}×{depth}×{columns} {turned}"))
+
+
+def _bias_relu(y: Expr, bias: Expr) -> Expr:
+    return S.maximum(y + bias, 0.0)
+
+
+def test_matmuls(gpu: WebGpuBackend) -> None:
+    rng = np.random.default_rng(9)
+
+    def some(*shape: int) -> np.ndarray:
+        return rng.normal(size=shape).astype(np.float32)
+
+    cases: list[Case] = [
+        (matmul(m, n, k), [some(m, k), some(k, n)])
+        for m, n, k in ((1, 1, 1), (1, 70, 33), (2, 33, 100), (3, 5, 7), (17, 33, 65), (64, 64, 64), (65, 1, 40), (1, 40, 500))
+    ]
+    cases += [(matmul(9, 35, 18, turned=t), [some(9, 18), some(18, 35)]) for t in ("a", "b", "ab")]
+    cases += [(matmul(1, 35, 118, turned="b"), [some(1, 118), some(118, 35)])]
+    cases += [(matmul(7, 6, 5, (3,)), [some(3, 7, 5), some(3, 5, 6)]), (matmul(4, 6, 5, (2, 3)), [some(2, 3, 4, 5), some(2, 3, 5, 6)])]
+    cases += [(matmul(7, 20, 5, (3,), shared=True), [some(3, 7, 5), some(5, 20)]), (matmul(1, 20, 5, (4,)), [some(4, 1, 5), some(4, 5, 20)])]
+    cases += [(matmul(10, 40, 30, before=S.tanh, after=_bias_relu), [some(10, 30), some(30, 40), some(40)])]
+    cases += [(matmul(1, 40, 30, before=S.tanh, after=_bias_relu), [some(1, 30), some(30, 40), some(40)])]
+    cases += [(matmul(8, 8, 0), [some(0), some(0)]), (matmul(0, 8, 8), [some(0), some(8, 8)])]
+    whole = rng.integers(-50, 50, (2, 20, 20))
+    cases += [(matmul(20, 20, 20, d=d), [whole[0].astype(d.numpy), whole[1].astype(d.numpy)]) for d in (int32, int64)]
+    check(gpu, cases, rtol=1e-4, atol=1e-4)
+
+
+def test_every_tile(gpu: WebGpuBackend) -> None:
+    """The cuts themselves, whichever the sizes would choose."""
+    rng = np.random.default_rng(10)
+    a, b, bias = (rng.normal(size=s).astype(np.float32) for s in ((70, 40), (40, 90), (90,)))
+    routine = matmul(70, 90, 40, after=_bias_relu)
+    found = contraction(routine)
+    assert found is not None
+    wanted = np.maximum(a @ b + bias, 0)
+    for cut in (*TILES, Tile(64, 64, 8, 8, 8), Tile(32, 64, 16, 4, 8), THIN):
+        printed = print_contraction(found, cut, gpu.target.features)
+        _, ((variant,),) = gpu.target.link([printed])
+        program = program_of(gpu, [routine], [[a, b, bias, wanted]])
+        code = replace(program.kernels[0], variants=(variant,))
+        program = replace(program, kernels=(code,), modules={"w0": printed.code})
+        (out,) = gpu.prepare(program).run([gpu.upload(x) for x in (a, b, bias)])
+        np.testing.assert_allclose(gpu.download(out).reshape(70, 90), wanted, rtol=1e-4, atol=1e-4, err_msg=str(cut))
+
+
+# --- convolutions ----------------------------------------------------------------------------------------------------
+
+
+def conv(
+    x: Sequence[Dim], w: Sequence[int], strides: Sequence[int] = (), dilations: Sequence[int] = (), before: Sequence[int] = (), after: Sequence[int] = (), group: int = 1,
+    epilogue: Callable[[Expr], Expr] = lambda y: y,
+) -> Routine:  # fmt: skip
+    """x (n, …space, channels) and w (…window, channels of a group, outputs), as singe.ops lowers conv_last."""
+    spaces = len(x) - 2
+    strides, dilations, before, after = (tuple(v) or (fill,) * spaces for v, fill in ((strides, 1), (dilations, 1), (before, 0), (after, 0)))
+    *window, per_group, outputs = w
+    extents = [(d + b + a - dil * (k - 1) - 1) // s + 1 for d, k, s, dil, b, a in zip(x[1:-1], window, strides, dilations, before, after, strict=True)]
+    n, *space, o = loop_vars("g", (x[0], *extents, outputs))
+    *taps, c = loop_vars("r", (*window, per_group))
+    inside = const(True, bool_)
+    place = []
+    for axis in range(spaces):
+        p = space[axis] * strides[axis] + taps[axis] * dilations[axis] - before[axis]
+        inside = inside & (p >= 0) & (p < S.size(x[axis + 1]))
+        place.append(S.clip(p, 0, S.size(x[axis + 1] - 1)))
+    channel = c if group == 1 else S.index_div(o, outputs // group) * per_group + c
+    read = select(inside, load(0, flatten([n, *place, channel], tuple(x)), float32), 0.0)
+    total = Reduce("a0", "add", read * load(1, flatten([*taps, c, o], tuple(w)), float32))
+    grid = (x[0], *extents, outputs)
+    store = Store(2, flatten([n, *space, o], grid), epilogue(total.accumulator))
+    kernel = Kernel((Port(float32), Port(float32), Port(float32, True)), grid, (*window, per_group), (total, store), f"conv {tuple(x)} {tuple(w)} g{group}")
+    facts = {"x": 0, "w": 1, "x_shape": tuple(x), "w_shape": tuple(w), "strides": strides, "dilations": dilations, "pads": before, "group": group}
+    return Routine("conv", kernel, facts)
+
+
+def test_convolutions(gpu: WebGpuBackend) -> None:
+    rng = np.random.default_rng(11)
+    shapes: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, object]]] = [
+        ((2, 9, 3), (3, 3, 5), {}),
+        ((1, 17, 4), (4, 2, 6), {"strides": (2,), "dilations": (3,), "before": (1,), "after": (4,), "group": 2}),
+        ((1, 8, 9, 3), (3, 3, 3, 8), {"before": (1, 1), "after": (1, 1)}),
+        ((2, 9, 8, 3), (3, 2, 3, 7), {"strides": (2, 1), "before": (0, 1), "after": (1, 0)}),
+        ((1, 7, 7, 6), (3, 3, 2, 9), {"group": 3, "dilations": (2, 1), "before": (2, 1), "after": (2, 1)}),
+        ((1, 6, 7, 8), (3, 3, 1, 8), {"group": 8, "before": (1, 1), "after": (1, 1)}),
+        ((1, 6, 7, 8), (3, 3, 1, 16), {"group": 8, "strides": (2, 2), "before": (1, 0), "after": (0, 1)}),
+        ((2, 5, 5, 4), (1, 1, 4, 6), {"strides": (2, 2)}),
+        ((3, 5, 5, 4), (1, 1, 4, 6), {}),
+        ((1, 5, 5, 40), (3, 3, 40, 1), {}),
+        ((1, 4, 5, 6, 2), (2, 3, 2, 2, 4), {"before": (1, 0, 1), "after": (0, 1, 0), "strides": (1, 2, 1)}),
+        ((1, 3, 3, 4), (3, 3, 4, 10), {}),
+    ]
+    cases: list[Case] = []
+    for x, w, facts in shapes:
+        routine = conv(x, w, **facts, epilogue=lambda y: S.maximum(y, 0.0))  # pyright: ignore[reportArgumentType]
+        cases.append((routine, [rng.normal(size=x).astype(np.float32), rng.normal(size=w).astype(np.float32)]))
+    check(gpu, cases, rtol=1e-4, atol=1e-4)

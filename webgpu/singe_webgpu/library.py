@@ -10,7 +10,7 @@ evaluate to them. NaN is found by bits, since compilers may assume that comparis
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import cache
 from typing import Final
 
 LIBRARY: Final = """
@@ -246,7 +246,7 @@ for _item in LIBRARY.strip().split("\n\n"):
     _ITEMS[_found[1]] = _item
 
 
-@lru_cache(maxsize=None)
+@cache
 def _needs(name: str) -> frozenset[str]:
     """The item and all that it names."""
     found = {name}

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
+
 from singe._dtypes import DType, bool_, float16, uint8
 from singe._errors import DeviceError
 from singe._shape import bytes_text

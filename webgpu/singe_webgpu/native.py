@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 import wgpu
+
 from singe._errors import DeviceError, DeviceLost
 
 from .memory import Binding, Command, Handle, Launch, Limits, size_class

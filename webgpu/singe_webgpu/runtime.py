@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import numpy as np
+
 from singe._dtypes import dtype as dtype_of
 from singe._errors import DeviceError, InputError
 from singe._shape import bytes_text, known
-from singe.program import ALIGN, Buffer, Code, Copy, Dispatch, Program, Variant, align
+from singe.program import Buffer, Code, Copy, Dispatch, Program, Variant, align
 
 from .memory import LEAST, Binding, Command, Gpu, GpuArray, Handle, Launch, Pool, Transfer, from_device, to_device
 from .target import FEATURES, WgslTarget

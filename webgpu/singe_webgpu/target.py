@@ -7,12 +7,14 @@ from dataclasses import replace
 from typing import Final
 
 import numpy as np
+
 from singe._dtypes import DType
 from singe._errors import CompileError
 from singe.backend import Printed
 from singe.kernel import Kernel, Routine, collapse
 from singe.program import Variant
 
+from .kernels.gemm import print_routine
 from .kernels.nest import print_kernel
 from .module import SHADER_F16, element_size
 
@@ -42,8 +44,13 @@ class WgslTarget:
     def print(self, kernel: Kernel | Routine, constants: Mapping[int, np.ndarray]) -> Printed:
         if len(kernel.ports) > self.max_ports:
             raise CompileError(f"kernel {kernel.name}: {len(kernel.ports)} buffers, WebGPU binds {self.max_ports} at most")
-        plain = kernel.kernel if isinstance(kernel, Routine) else kernel
-        return self._with_requirements(print_kernel(collapse(plain), self.features))
+        if isinstance(kernel, Routine):
+            printed = print_routine(kernel, self.features)
+            # One output for each point of a short window reads side by side with its neighbours.
+            printed = printed or print_kernel(collapse(kernel.kernel), self.features, "points" if kernel.kind == "conv" else None)
+        else:
+            printed = print_kernel(collapse(kernel), self.features)
+        return self._with_requirements(printed)
 
     def link(self, printed: Sequence[Printed]) -> tuple[Mapping[str, str | bytes], Sequence[Sequence[Variant]]]:
         names: dict[str, str] = {}

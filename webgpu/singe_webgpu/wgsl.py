@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
+
 from singe import scalar
 from singe._dtypes import DType, bool_, float32, int32, int64
 from singe._errors import CompileError

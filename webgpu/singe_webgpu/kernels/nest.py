@@ -64,7 +64,7 @@ def print_kernel(kernel: Kernel, features: frozenset[str], style: str | None = N
 
 def _style(kernel: Kernel) -> str:
     inner, points = product(kernel.inner), product(kernel.grid)
-    if isinstance(inner, int) and inner <= SHORT or not any(isinstance(s, Reduce) for s in kernel.stages):
+    if (isinstance(inner, int) and inner <= SHORT) or not any(isinstance(s, Reduce) for s in kernel.stages):
         return "points"
     busy = not isinstance(points, int) or points >= BUSY
     return "points" if busy and not _inner_contiguous(kernel) else "workgroups"
@@ -102,7 +102,8 @@ def _passes(kernel: Kernel) -> tuple[list[_Pass], list[Store]]:
 
 def unflatten(block: Block, flat: str, names: Sequence[tuple[Expr, Dim]]) -> None:
     """Bind loop variables to the coordinates of a flat index; those of one turn are constants and need none."""
-    turning = [(v, d) for v, d in names if v.word == "var"]
+    # A loop of no turns never runs, but WGSL refuses to divide by its constant.
+    turning = [(v, d if d != 0 else 1) for v, d in names if v.word == "var"]
     for position, (v, _) in enumerate(turning):
         rest = product(d for _, d in turning[position + 1 :])
         text = flat if rest == 1 else f"{flat} / {block.module.dim(rest)}"
@@ -147,8 +148,6 @@ def _points(kernel: Kernel, module: Module) -> list[str]:
                     header = f"for (var {name} = 0i; {name} < {module.dim(d)}; {name}++)"
                     inner = stack.enter_context(inner.scope(header))
                     inner.names[v] = name
-            if 0 in kernel.inner:
-                continue
             _fold(inner, walk.reduces, [r.name for r in walk.reduces])
             _store(inner, walk.stores)
         block.names.update((r.accumulator, r.name) for r in walk.reduces)

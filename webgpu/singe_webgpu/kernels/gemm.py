@@ -1,0 +1,238 @@
+"""Templates for products of matrices: a workgroup computes a tile of the output, its invocations a smaller tile each.
+
+tiled  both operands come through workgroup memory, `depth` of the sum at a time; registers hold the invocation's tile.
+thin   for one or two rows: neighbouring invocations take neighbouring columns, and slices of the depth side by side.
+
+The operands and the epilogue are functions of the module, load_a, load_b and store_c, printed from the kernel's own
+expressions; outside of the matrices the loads give zero and the store does nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from singe._shape import Dim, ceildiv, divides, evaluate, product, symbols
+from singe.backend import Printed
+from singe.kernel import Routine
+from singe.program import Variant
+from singe.scalar import Expr
+
+from ..module import Module
+from ..wgsl import TYPES, Block
+from .contraction import Contraction, contiguous, contraction
+from .nest import unflatten
+
+
+@dataclass(frozen=True)
+class Tile:
+    """How a product is cut: a workgroup's tile and the part of it that one invocation holds, in elements.
+
+    All are powers of two; the invocation's sides are multiples of 4, since it works on vectors.
+    """
+
+    rows: int
+    columns: int
+    depth: int
+    thread_rows: int = 4
+    thread_columns: int = 4
+
+    @property
+    def threads(self) -> int:
+        return self.rows // self.thread_rows * (self.columns // self.thread_columns)
+
+
+@dataclass(frozen=True)
+class Thin:
+    """How a product of few rows is cut: columns of a workgroup, and slices of the depth that it works on at once."""
+
+    columns: int
+    slices: int
+
+    @property
+    def threads(self) -> int:
+        return self.columns * self.slices
+
+
+TILES: Final = (Tile(64, 64, 16), Tile(32, 32, 16), Tile(16, 32, 32))
+"""Largest first: the first that gives a device enough workgroups is taken."""
+THIN: Final = Thin(32, 8)
+THIN_ROWS: Final = 2
+ENOUGH: Final = 96
+"""Workgroups below which a smaller tile is better: fewer leave parts of a large GPU idle."""
+GUESS: Final = 4
+"""What a symbolic size counts as when a tile is chosen."""
+
+
+def print_routine(routine: Routine, features: frozenset[str]) -> Printed | None:
+    """The Routine through a template; None where the plain kernel serves better."""
+    found = contraction(routine)
+    if found is None or 0 in (found.rows, found.columns, found.depth):
+        return None
+    cut = choose(found)
+    return None if cut is None else print_contraction(found, cut, features)
+
+
+def choose(c: Contraction) -> Tile | Thin | None:
+    """The cut that suits the sizes; None for the plain kernel."""
+    rows, columns, batch = _guess(c.rows), _guess(c.columns), _guess(product(c.batch))
+    if c.columns == 1:
+        return None
+    if isinstance(c.rows, int) and rows <= THIN_ROWS:
+        return None if contiguous(c.b, c.k) else THIN
+    for tile in TILES:
+        if batch * -(-rows // tile.rows) * -(-columns // tile.columns) >= ENOUGH:
+            return tile
+    return TILES[-1]
+
+
+def print_contraction(c: Contraction, cut: Tile | Thin, features: frozenset[str]) -> Printed:
+    """The contraction, cut as told."""
+    module = Module(c.kernel.ports, features)
+    if isinstance(cut, Tile):
+        _functions(module, c, cut.rows, cut.columns, cut.depth)
+        block, groups = _tiled(module, c, cut)
+    else:
+        _functions(module, c, 1, cut.columns, 1)
+        block, groups = _thin(module, c, cut)
+    text = module.text(block.lines, cut.threads)
+    return Printed(text, (Variant("main", groups=(groups, 1, 1)),), tuple(module.sizes))
+
+
+def _guess(dim: Dim) -> int:
+    value = evaluate(dim, dict.fromkeys(symbols(dim), GUESS))
+    assert isinstance(value, int)
+    return value
+
+
+def _element(c: Contraction) -> str:
+    return TYPES[c.a.dtype]
+
+
+# --- the functions that a template calls -------------------------------------------------------------------------------
+
+
+def _functions(module: Module, c: Contraction, rows: int, columns: int, depth: int) -> None:
+    """load_a, load_b and store_c; a side that the tile divides needs no test of its bounds."""
+    zero = f"{_element(c)}(0)"
+    limits = {"m": (c.rows, rows), "n": (c.columns, columns), "k": (c.depth, depth)}
+
+    def function(name: str, variables: Sequence[tuple[str, Expr]], more: str, result: str, otherwise: str) -> Block:
+        block = Block(module)
+        names = [*(f"t{i}" for i in range(len(c.batch))), *(n for n, _ in variables)]
+        module.functions.append(f"fn {name}({', '.join(f'{n}: i32' for n in names)}{more}){result} {{")
+        block.names.update((v, v.value[0]) for v in (*c.batch_vars, *(v for _, v in variables)) if v.word == "var")
+        tests = [f"{n} >= {module.dim(limits[n][0])}" for n, _ in variables if not divides(*limits[n])]
+        if tests:
+            block.put(f"if ({' || '.join(tests)}) {{ return{otherwise}; }}")
+        return block
+
+    def close(block: Block) -> None:
+        module.functions[-1] = "\n".join((module.functions[-1], *block.lines, "}"))
+
+    for name, e, variables in (("load_a", c.a, (("m", c.m), ("k", c.k))), ("load_b", c.b, (("k", c.k), ("n", c.n)))):
+        block = function(name, variables, "", f" -> {_element(c)}", f" {zero}")
+        block.put(f"return {block.value(e)};")
+        close(block)
+    total = c.accumulator
+    block = function("store_c", (("m", c.m), ("n", c.n)), f", {total.value[0]}: {_element(c)}", "", "")
+    block.names[total] = total.value[0]
+    index, value = block.values([c.store.index, c.store.value])
+    block.put(module.store(c.store.port, index, value))
+    close(block)
+
+
+def _place(block: Block, c: Contraction, rows: int, columns: int) -> Dim:
+    """Bind the tile that this workgroup computes: `row`, `column` and the batch; the number of all tiles."""
+    module = block.module
+    across, down = ceildiv(c.columns, columns), ceildiv(c.rows, rows)
+    total = across * down * product(c.batch)
+    block.put("let tile = i32(group.x + group.y * groups.x);")
+    block.put(f"if (tile >= {module.dim(total)}) {{ return; }}")
+    block.put(f"let column = tile % {module.dim(across)} * {columns}i;")
+    block.put(f"let strip = tile / {module.dim(across)};")
+    block.put(f"let row = strip % {module.dim(down)} * {rows}i;")
+    block.put(f"let batch = strip / {module.dim(down)};")
+    unflatten(block, "batch", list(zip(c.batch_vars, c.batch, strict=True)))
+    return total
+
+
+def _arguments(c: Contraction) -> str:
+    """The batch coordinates, as the first arguments of a call."""
+    return "".join(f"{v.value[0]}, " if v.word == "var" else "0i, " for v in c.batch_vars)
+
+
+# --- tiled -----------------------------------------------------------------------------------------------------------
+
+
+def _tiled(module: Module, c: Contraction, tile: Tile) -> tuple[Block, Dim]:
+    block = Block(module)
+    vector = f"vec4<{_element(c)}>"
+    total = _place(block, c, tile.rows, tile.columns)
+    # One vector of padding a line: invocations that write down a column then hit different banks.
+    a_line, b_line = tile.rows // 4 + 1, tile.columns // 4 + 1
+    module.shared("tile_a", vector, tile.depth * a_line)
+    module.shared("tile_b", vector, tile.depth * b_line)
+    across = tile.columns // tile.thread_columns
+    block.put(f"let x = i32(lane) % {across}i;")
+    block.put(f"let y = i32(lane) / {across}i;")
+    rights = tile.thread_columns // 4
+    sums = [[f"c{i}_{j}" for j in range(rights)] for i in range(tile.thread_rows)]
+    for name in (s for line in sums for s in line):
+        block.put(f"var {name} = {vector}();")
+    batch = _arguments(c)
+    with block.scope(f"for (var base = 0i; base < {module.dim(c.depth)}; base += {tile.depth}i)") as step:
+        _fill(step, "tile_a", tile.rows, tile, contiguous(c.a, c.k), a_line, [f"load_a({batch}row + side + {i}i, base + deep)" for i in range(4)], vector)
+        _fill(step, "tile_b", tile.columns, tile, contiguous(c.b, c.k), b_line, [f"load_b({batch}base + deep, column + side + {i}i)" for i in range(4)], vector)
+        step.put("workgroupBarrier();")
+        with step.scope(f"for (var deep = 0i; deep < {tile.depth}i; deep++)") as turn:
+            for i in range(tile.thread_rows // 4):
+                turn.put(f"let left{i} = tile_a[deep * {a_line}i + y * {tile.thread_rows // 4}i + {i}i];")
+            for j in range(rights):
+                turn.put(f"let right{j} = tile_b[deep * {b_line}i + x * {rights}i + {j}i];")
+            for i, line in enumerate(sums):
+                for j, name in enumerate(line):
+                    turn.put(f"{name} += left{i // 4}.{'xyzw'[i % 4]} * right{j};")
+        step.put("workgroupBarrier();")
+    for i, line in enumerate(sums):
+        for j, name in enumerate(line):
+            for part in range(4):
+                place = f"row + y * {tile.thread_rows}i + {i}i, column + x * {tile.thread_columns}i + {4 * j + part}i"
+                block.put(f"store_c({batch}{place}, {name}.{'xyzw'[part]});")
+    return block, total
+
+
+def _fill(block: Block, name: str, side: int, tile: Tile, deep_first: bool, line: int, loads: Sequence[str], vector: str) -> None:
+    """Bring a tile of an operand to workgroup memory: neighbours read along the axis that is contiguous."""
+    vectors = side // 4
+    with block.scope(f"for (var at = i32(lane); at < {vectors * tile.depth}i; at += {tile.threads}i)") as turn:
+        if deep_first:
+            turn.put(f"let deep = at % {tile.depth}i;")
+            turn.put(f"let side = at / {tile.depth}i * 4i;")
+        else:
+            turn.put(f"let deep = at / {vectors}i;")
+            turn.put(f"let side = at % {vectors}i * 4i;")
+        turn.put(f"{name}[deep * {line}i + side / 4i] = {vector}({', '.join(loads)});")
+
+
+# --- thin ------------------------------------------------------------------------------------------------------------
+
+
+def _thin(module: Module, c: Contraction, cut: Thin) -> tuple[Block, Dim]:
+    block = Block(module)
+    element = _element(c)
+    total = _place(block, c, 1, cut.columns)
+    batch = _arguments(c)
+    module.shared("parts", element, cut.threads)
+    block.put(f"let side = column + i32(lane) % {cut.columns}i;")
+    block.put(f"var total = {element}(0);")
+    with block.scope(f"for (var base = i32(lane) / {cut.columns}i; base < {module.dim(c.depth)}; base += {cut.slices}i)") as step:
+        step.put(f"total += load_a({batch}row, base) * load_b({batch}base, side);")
+    block.put("parts[lane] = total;")
+    block.put("workgroupBarrier();")
+    with block.scope(f"if (lane < {cut.columns}u)") as first:
+        with first.scope(f"for (var slice = 1u; slice < {cut.slices}u; slice++)") as step:
+            step.put(f"total += parts[lane + slice * {cut.columns}u];")
+        first.put(f"store_c({batch}row, side, total);")
+    return block, total
