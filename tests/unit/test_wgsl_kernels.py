@@ -19,8 +19,8 @@ from singe.program import Buffer, Code, Dispatch, Program
 from singe.scalar import Expr, const, flatten, load, select, unflatten
 
 pytest.importorskip("wgpu", reason="wgpu is not installed")
-from singe_webgpu.kernels.contraction import contraction  # noqa: E402
-from singe_webgpu.kernels.gemm import THIN, TILES, Tile, print_contraction  # noqa: E402
+from singe_webgpu.kernels.contraction import contraction
+from singe_webgpu.kernels.gemm import THIN, TILES, Tile, print_contraction
 from singe_webgpu.native import WebGpuBackend
 
 
@@ -242,7 +242,8 @@ def reduction(word: str, d: DType, outer: Dim, inner: Sequence[Dim], last: Dim =
 def test_reductions(gpu: WebGpuBackend) -> None:
     rng = np.random.default_rng(4)
     cases: list[Case] = []
-    for outer, inner, last in ((3, (5,), 1), (4, (3, 7), 1), (3, (700,), 1), (2, (3, 100, 7), 1), (5, (100,), 300), (2, (1,), 3), (2, (90,), 3), (1, (1000,), 1)):
+    extents = ((3, (5,), 1), (4, (3, 7), 1), (3, (700,), 1), (2, (3, 100, 7), 1), (5, (100,), 300), (2, (1,), 3), (2, (90,), 3), (1, (1000,), 1))
+    for outer, inner, last in extents:
         count = outer * int(np.prod(inner)) * last
         words = ("add", "max", "min", "mul") if inner in ((5,), (700,)) else ("add",)
         for word in words:
@@ -280,7 +281,8 @@ def norm(rows: Dim, columns: Dim) -> Kernel:
     mean = one.accumulator / S.cast(S.size(columns), float32)
     spread = two.accumulator / S.cast(S.size(columns), float32) - mean * mean
     value = (x - mean) / S.sqrt(spread + 1e-5) * load(1, r, float32)
-    return Kernel((Port(float32), Port(float32), Port(float32, True)), (rows,), (columns,), (one, two, Store(2, flatten([i, r], (rows, columns)), value, True)), "norm")
+    stages = (one, two, Store(2, flatten([i, r], (rows, columns)), value, inner=True))
+    return Kernel((Port(float32), Port(float32), Port(float32, True)), (rows,), (columns,), stages, "norm")
 
 
 def test_kernels_of_several_stages(gpu: WebGpuBackend) -> None:
@@ -302,7 +304,8 @@ def test_symbolic_sizes(gpu: WebGpuBackend, n: int) -> None:
     cases: list[Case] = [(double, [x]), (softmax(rows, 6), [x]), (matmul(rows, 9, 6), [x, rng.normal(size=(6, 9)).astype(np.float32)])]
     if n:
         cases += [(softmax(3, rows), [wide]), (norm(3, rows), [wide, wide[0]]), (matmul(5, rows, 3), [rng.normal(size=(5, 3)).astype(np.float32), wide])]
-        cases.append((conv((rows, 5, 5, 3), (3, 3, 3, 4)), [rng.normal(size=(n, 5, 5, 3)).astype(np.float32), rng.normal(size=(3, 3, 3, 4)).astype(np.float32)]))
+        image, weights = rng.normal(size=(n, 5, 5, 3)).astype(np.float32), rng.normal(size=(3, 3, 3, 4)).astype(np.float32)
+        cases.append((conv((rows, 5, 5, 3), (3, 3, 3, 4)), [image, weights]))
     check(gpu, cases, {"N": n}, rtol=1e-4, atol=1e-5)
 
 
@@ -375,7 +378,8 @@ def test_every_tile(gpu: WebGpuBackend) -> None:
 
 
 def conv(
-    x: Sequence[Dim], w: Sequence[int], strides: Sequence[int] = (), dilations: Sequence[int] = (), before: Sequence[int] = (), after: Sequence[int] = (), group: int = 1,
+    x: Sequence[Dim], w: Sequence[int], strides: Sequence[int] = (), dilations: Sequence[int] = (),
+    before: Sequence[int] = (), after: Sequence[int] = (), group: int = 1,
     epilogue: Callable[[Expr], Expr] = lambda y: y,
 ) -> Routine:  # fmt: skip
     """x (n, …space, channels) and w (…window, channels of a group, outputs), as singe.ops lowers conv_last."""

@@ -6,16 +6,16 @@ The text depends on the kernel and on the declared features alone.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
 from singe._dtypes import DType, bool_, float16, float32, int32, int64, uint8
 from singe._shape import Dim
 from singe.kernel import Port
-from singe.scalar import COMPUTE
 
 from .library import used_by
-from .wgsl import TYPES
 
 SHADER_F16: Final = "shader-f16"
 ENTRY: Final = "main"
@@ -33,6 +33,15 @@ def stored_as(dtype: DType, features: frozenset[str]) -> DType:
 def element_size(dtype: DType, features: frozenset[str]) -> int:
     """Bytes of one element in device memory: WGSL has no bytes, so bool and uint8 take four."""
     return max(4, dtype.size) if stored_as(dtype, features) is not float16 else 2
+
+
+_DECLARED: Final = re.compile(r"@binding\(\d+\) var<(storage, read_write|storage, read|uniform)>")
+
+
+@lru_cache(maxsize=1024)
+def bindings(code: str) -> tuple[str, ...]:
+    """How a module's text declares its bindings, in order: "storage, read", "storage, read_write" or "uniform"."""
+    return tuple(_DECLARED.findall(code))
 
 
 class Module:
@@ -93,6 +102,3 @@ class Module:
         code = "\n\n".join((*self.functions, "\n".join(main)))
         library = used_by(code)
         return "\n".join(lines) + "\n\n" + (library + "\n\n" if library else "") + code + "\n"
-
-    def compute_type(self, port: int) -> str:
-        return TYPES[COMPUTE[self.ports[port].dtype]]

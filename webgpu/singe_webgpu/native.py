@@ -16,7 +16,7 @@ import wgpu
 from singe._errors import DeviceError, DeviceLost
 
 from .memory import Binding, Command, Handle, Launch, Limits, size_class
-from .module import ENTRY
+from .module import ENTRY, bindings
 from .runtime import WebGpuRuntime
 from .target import FEATURES
 
@@ -25,7 +25,6 @@ logging.getLogger("wgpu").setLevel(logging.CRITICAL)  # what goes wrong is raise
 _STORAGE: Final = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.UNIFORM | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
 _STAGING: Final = wgpu.BufferUsage.MAP_READ | wgpu.BufferUsage.COPY_DST
 _RAISED: Final = ("max-buffer-size", "max-storage-buffer-binding-size")
-_DECLARED: Final = re.compile(r"@binding\((\d+)\) var<(storage, read_write|storage, read|uniform)>")
 _KINDS: Final = {"storage, read_write": "storage", "storage, read": "read-only-storage", "uniform": "uniform"}
 
 
@@ -130,7 +129,7 @@ class NativeGpu:
 
     def _layout(self, code: str) -> tuple[Any, Any]:
         """The layout of the bindings that the text declares, whether or not it uses them all."""
-        kinds = tuple(_KINDS[kind] for _, kind in _DECLARED.findall(code))
+        kinds = tuple(_KINDS[kind] for kind in bindings(code))
         if kinds not in self._layouts:
             entries = [{"binding": i, "visibility": wgpu.ShaderStage.COMPUTE, "buffer": {"type": kind}} for i, kind in enumerate(kinds)]
             bind_layout = self.device.create_bind_group_layout(entries=entries)

@@ -7,6 +7,7 @@ pool hands the same buffers out again, a program run in a loop binds nothing ane
 
 from __future__ import annotations
 
+import weakref
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from singe._shape import bytes_text, known
 from singe.program import Buffer, Code, Copy, Dispatch, Program, Variant, align
 
 from .memory import LEAST, Binding, Command, Gpu, GpuArray, Handle, Launch, Pool, Transfer, from_device, to_device
+from .module import bindings
 from .target import FEATURES, WgslTarget
 
 PLANS: Final = 4
@@ -86,8 +88,11 @@ class GpuExecutable:
         self.variants = [_choose(code, gpu.features) for code in program.kernels]
         codes = [str(program.modules[v.entry]) for v in self.variants]
         self.pipelines = gpu.pipelines(codes)
+        self.access = [bindings(code) for code in codes]
         self.weights = _Weights(gpu, program)
         self._plans: OrderedDict[tuple[tuple[int, ...], ...], _Plan] = OrderedDict()
+        self.dispose = weakref.finalize(self, _close, self._plans, self.weights)
+        self.dispose.atexit = False
 
     def run(self, inputs: Sequence[GpuArray]) -> list[GpuArray]:
         program = self.program
@@ -111,11 +116,6 @@ class GpuExecutable:
     def memory(self) -> Mapping[str, int]:
         return {"weights": self.weights.bytes, "scratch": sum(p.scratch for p in self._plans.values())}
 
-    def dispose(self) -> None:
-        while self._plans:
-            self._plans.popitem()[1].close()
-        self.weights.close()
-
     def _plan(self, shapes: tuple[tuple[int, ...], ...]) -> _Plan:
         found = self._plans.get(shapes)
         if found is None:
@@ -126,6 +126,12 @@ class GpuExecutable:
             found = self._plans[shapes] = _Plan(self, sizes)
         self._plans.move_to_end(shapes)
         return found
+
+
+def _close(plans: OrderedDict[Any, _Plan], weights: _Weights) -> None:
+    while plans:
+        plans.popitem()[1].close()
+    weights.close()
 
 
 def _choose(code: Code, features: frozenset[str]) -> Variant:
@@ -255,6 +261,7 @@ class _Plan:
                 if 0 in groups:
                     continue
                 ranges = tuple(self._bindable(program.buffers[i], self._ranges[i], code) for i in step.buffers)
+                _no_aliases(ranges, executable.access[step.kernel], code)
                 steps.append(_Dispatch(executable.pipelines[step.kernel], ranges, at.get(step.kernel), groups))
             elif isinstance(step, Copy):
                 if self._ranges[step.source].bytes:
@@ -318,6 +325,16 @@ class _Plan:
             self._gpu.free(self._uniforms)
         self._bound.clear()
         self._static.clear()
+
+
+def _no_aliases(ranges: Sequence[_Range], access: Sequence[str], code: Code) -> None:
+    """WebGPU refuses one buffer that a dispatch both reads and writes through two bindings."""
+    written = [r.place for r, kind in zip(ranges, access, strict=False) if kind == "storage, read_write"]
+    places = [r.place for r in ranges if r.place[0] != "weights"]
+    twice = [place for place in written if places.count(place) > 1]
+    if twice:
+        place = " ".join(map(str, twice[0]))
+        raise DeviceError(f"kernel {code.label!r} is given {place} to read and to write; WebGPU needs two buffers: plan without in-place steps")
 
 
 def _spread(groups: Sequence[int], limit: int, code: Code) -> tuple[int, int, int]:

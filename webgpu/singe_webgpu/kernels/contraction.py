@@ -9,12 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Final
 
 from singe import scalar
 from singe._dtypes import float32, int32
 from singe._shape import Dim, Shape, product
 from singe.kernel import Kernel, Reduce, Routine, Store, collapse, matmul_operands
 from singe.scalar import Expr
+
+_ANY: Final = 2
+"""An extent for `flatten` to take one coordinate by: what is left of it is the joining of splits."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,8 @@ class Contraction:
     a: Expr
     b: Expr
     store: Store
+    a_deep: bool  # whether neighbours in k are neighbours in memory
+    b_deep: bool
 
     @property
     def batch_vars(self) -> tuple[Expr, ...]:
@@ -64,10 +70,11 @@ def contraction(routine: Routine) -> Contraction | None:
     return _matmul(routine.kernel) if routine.kind == "matmul" else _conv(routine) if routine.kind == "conv" else None
 
 
-def contiguous(e: Expr, variable: Expr) -> bool:
-    """Whether the operand walks memory step by step with the variable."""
+def _walks(e: Expr, inner: tuple[Expr, ...]) -> bool:
+    """Whether the operand walks memory step by step with the last inner loop that turns."""
+    last = next((v for v in reversed(inner) if v.word == "var"), None)
     loads = [x for x in scalar.postorder([e]) if x.word == "load"]
-    return any(scalar.linear(x.args[0])[0].get(variable) == 1 for x in loads)
+    return last is not None and any(scalar.linear(x.args[0])[0].get(last) == 1 for x in loads)
 
 
 def _matmul(kernel: Kernel) -> Contraction | None:
@@ -79,9 +86,9 @@ def _matmul(kernel: Kernel) -> Contraction | None:
     operands = matmul_operands(kernel)
     if operands is None:
         return None
-    *batch, rows, columns = kernel.grid
-    *_, m, n = kernel.grid_vars
-    shell = Contraction(kernel, tuple(batch), rows, columns, kernel.inner[0], *operands, _last(kernel))
+    batch, (rows, columns) = kernel.grid[:-2], kernel.grid[-2:]
+    m, n = kernel.grid_vars[-2:]
+    shell = _shell(kernel, batch, rows, columns, operands)
     swap = {m: shell.m, n: shell.n, kernel.inner_vars[0]: shell.k}
     swap |= dict(zip(kernel.grid_vars[:-2], shell.batch_vars, strict=True))
     return _over(shell, swap, swap)
@@ -109,8 +116,7 @@ def _conv(routine: Routine) -> Contraction | None:
         # A window of one place: the places are rows as they are.
         kernel, places, o = collapsed, collapsed.grid_vars[:-1], collapsed.grid_vars[-1]
         x, w = _operands(kernel, places)
-    rows, depth = product(kernel.grid[:-1]), product(kernel.inner)
-    shell = Contraction(kernel, (group,), rows, columns, depth, x, w, _last(kernel))
+    shell = _shell(kernel, (group,), product(kernel.grid[:-1]), columns, (x, w))
     (t,) = shell.batch_vars
     swap = _unflattened(shell.m, places, kernel.grid[:-1]) | _unflattened(shell.k, kernel.inner_vars, kernel.inner)
     swap[o] = t * columns + shell.n
@@ -134,21 +140,40 @@ def _unflattened(flat: Expr, names: tuple[Expr, ...], extents: Shape) -> dict[Ex
     return {v: c for v, c in zip(names, coordinates, strict=True) if v.word == "var"}
 
 
-def _last(kernel: Kernel) -> Store:
+def _shell(kernel: Kernel, batch: Shape, rows: Dim, columns: Dim, operands: tuple[Expr, Expr]) -> Contraction:
+    """The contraction with its expressions still over the kernel's loops."""
     last = kernel.stages[-1]
     assert isinstance(last, Store)
-    return last
+    a, b = operands
+    return Contraction(kernel, batch, rows, columns, product(kernel.inner), a, b, last, _walks(a, kernel.inner_vars), _walks(b, kernel.inner_vars))
 
 
 def _over(shell: Contraction, of_a: Mapping[Expr, Expr], swap: Mapping[Expr, Expr]) -> Contraction | None:
     """The contraction with its expressions over the new variables."""
-    swap = {k: v for k, v in swap.items() if k.word != "const"}
-    a = scalar.substitute(shell.a, {k: v for k, v in of_a.items() if k.word != "const"})
-    b = scalar.substitute(shell.b, swap)
-    store = replace(shell.store, index=scalar.substitute(shell.store.index, swap), value=scalar.substitute(shell.store.value, swap))
+    a, b = _rewritten(shell.a, of_a), _rewritten(shell.b, swap)
+    store = replace(shell.store, index=_joined(_rewritten(shell.store.index, swap)), value=_rewritten(shell.store.value, swap))
     if _uses(a, shell.n) or _uses(b, shell.m):
         return None
     return replace(shell, a=a, b=b, store=store)
+
+
+def _rewritten(e: Expr, swap: Mapping[Expr, Expr]) -> Expr:
+    """The expression with loops replaced, and each index put together again where it was only taken apart."""
+    swap = {k: v for k, v in swap.items() if k.word != "const"}
+
+    def step(x: Expr, args: tuple[Expr, ...]) -> Expr:
+        if x in swap:
+            return swap[x]
+        if x.word == "load":
+            args = (_joined(args[0]),)
+        return x if args == x.args else scalar.make(x.word, args, x.dtype, x.value)
+
+    return scalar.fold([e], step)[0]
+
+
+def _joined(index: Expr) -> Expr:
+    """An index with its splits undone: c·a·(x // a) + c·(x % a) is c·x."""
+    return scalar.flatten((index,), (_ANY,))
 
 
 def _uses(e: Expr, variable: Expr) -> bool:

@@ -21,7 +21,7 @@ from singe.scalar import Expr
 
 from ..module import Module
 from ..wgsl import TYPES, Block
-from .contraction import Contraction, contiguous, contraction
+from .contraction import Contraction, contraction
 from .nest import unflatten
 
 
@@ -80,7 +80,7 @@ def choose(c: Contraction) -> Tile | Thin | None:
     if c.columns == 1:
         return None
     if isinstance(c.rows, int) and rows <= THIN_ROWS:
-        return None if contiguous(c.b, c.k) else THIN
+        return None if c.b_deep else THIN
     for tile in TILES:
         if batch * -(-rows // tile.rows) * -(-columns // tile.columns) >= ENOUGH:
             return tile
@@ -158,6 +158,11 @@ def _place(block: Block, c: Contraction, rows: int, columns: int) -> Dim:
     return total
 
 
+def _sum(name: str, factor: int, plus: int) -> str:
+    """name · factor + plus, without what does nothing."""
+    return (name if factor == 1 else f"{name} * {factor}i") + (f" + {plus}i" if plus else "")
+
+
 def _arguments(c: Contraction) -> str:
     """The batch coordinates, as the first arguments of a call."""
     return "".join(f"{v.value[0]}, " if v.word == "var" else "0i, " for v in c.batch_vars)
@@ -183,23 +188,25 @@ def _tiled(module: Module, c: Contraction, tile: Tile) -> tuple[Block, Dim]:
         block.put(f"var {name} = {vector}();")
     batch = _arguments(c)
     with block.scope(f"for (var base = 0i; base < {module.dim(c.depth)}; base += {tile.depth}i)") as step:
-        _fill(step, "tile_a", tile.rows, tile, contiguous(c.a, c.k), a_line, [f"load_a({batch}row + side + {i}i, base + deep)" for i in range(4)], vector)
-        _fill(step, "tile_b", tile.columns, tile, contiguous(c.b, c.k), b_line, [f"load_b({batch}base + deep, column + side + {i}i)" for i in range(4)], vector)
+        _fill(step, "tile_a", tile.rows, tile, c.a_deep, a_line, [f"load_a({batch}{_sum('row + side', 1, i)}, base + deep)" for i in range(4)], vector)
+        _fill(step, "tile_b", tile.columns, tile, c.b_deep, b_line, [f"load_b({batch}base + deep, {_sum('column + side', 1, i)})" for i in range(4)], vector)
         step.put("workgroupBarrier();")
         with step.scope(f"for (var deep = 0i; deep < {tile.depth}i; deep++)") as turn:
             for i in range(tile.thread_rows // 4):
-                turn.put(f"let left{i} = tile_a[deep * {a_line}i + y * {tile.thread_rows // 4}i + {i}i];")
+                turn.put(f"let left{i} = tile_a[deep * {a_line}i + {_sum('y', tile.thread_rows // 4, i)}];")
             for j in range(rights):
-                turn.put(f"let right{j} = tile_b[deep * {b_line}i + x * {rights}i + {j}i];")
+                turn.put(f"let right{j} = tile_b[deep * {b_line}i + {_sum('x', rights, j)}];")
             for i, line in enumerate(sums):
                 for j, name in enumerate(line):
                     turn.put(f"{name} += left{i // 4}.{'xyzw'[i % 4]} * right{j};")
         step.put("workgroupBarrier();")
+    block.put(f"let top = row + y * {tile.thread_rows}i;")
+    block.put(f"let left = column + x * {tile.thread_columns}i;")
     for i, line in enumerate(sums):
         for j, name in enumerate(line):
             for part in range(4):
-                place = f"row + y * {tile.thread_rows}i + {i}i, column + x * {tile.thread_columns}i + {4 * j + part}i"
-                block.put(f"store_c({batch}{place}, {name}.{'xyzw'[part]});")
+                at = f"{_sum('top', 1, i)}, {_sum('left', 1, 4 * j + part)}"
+                block.put(f"store_c({batch}{at}, {name}.{'xyzw'[part]});")
     return block, total
 
 

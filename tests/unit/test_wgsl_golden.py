@@ -1,0 +1,105 @@
+"""The WGSL of representative kernels, as text: a change shows as a diff. SINGE_UPDATE_GOLDEN=1 writes it anew."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from singe import scalar as S
+from singe._dtypes import float16, float32
+from singe._shape import Dim, size
+from singe.kernel import Kernel, Port, Reduce, Routine, Store, loop_vars
+from singe.scalar import Expr, flatten, load, select
+from singe_webgpu.target import WgslTarget
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+
+
+def _relu() -> Kernel:
+    (i,) = loop_vars("g", (1000,))
+    return Kernel((Port(float32), Port(float32, True)), (1000,), (), (Store(1, i, S.maximum(load(0, i, float32), 0.0)),), "relu")
+
+
+def _half() -> Kernel:
+    (i,) = loop_vars("g", (size("N") * 10,))
+    return Kernel((Port(float16), Port(float16, True)), (size("N") * 10,), (), (Store(1, i, load(0, i, float16) + 1.0),), "half")
+
+
+def _softmax() -> Kernel:
+    (i,), (r,) = loop_vars("g", (size("N"),)), loop_vars("r", (1000,))
+    at = flatten([i, r], (size("N"), 1000))
+    x = load(0, at, float32)
+    top = Reduce("a0", "max", x)
+    powers = S.exp(x - top.accumulator)
+    total = Reduce("a1", "add", powers)
+    stages = (top, total, Store(1, at, powers / total.accumulator, inner=True))
+    return Kernel((Port(float32), Port(float32, True)), (size("N"),), (1000,), stages, "softmax")
+
+
+def _matmul_bias_relu(rows: Dim) -> Routine:
+    (m, n), (k,) = loop_vars("g", (rows, 320)), loop_vars("r", (128,))
+    total = Reduce("a0", "add", load(0, flatten([m, k], (rows, 128)), float32) * load(1, flatten([k, n], (128, 320)), float32))
+    store = Store(3, flatten([m, n], (rows, 320)), S.maximum(total.accumulator + load(2, n, float32), 0.0))
+    ports = (*[Port(float32)] * 3, Port(float32, True))
+    return Routine("matmul", Kernel(ports, (rows, 320), (128,), (total, store), "matmul"))
+
+
+def _conv(channels: int, outputs: int, group: int) -> Routine:
+    """3×3, padded by one, over 14×14."""
+    per_group = channels // group
+    n, y, x, o = loop_vars("g", (1, 14, 14, outputs))
+    ky, kx, c = loop_vars("r", (3, 3, per_group))
+    py, px = y + ky - 1, x + kx - 1
+
+    def inside(p: Expr) -> Expr:
+        return (p >= 0) & (p < 14)
+
+    channel = c if group == 1 else S.index_div(o, outputs // group) * per_group + c
+    at = flatten([n, S.clip(py, 0, 13), S.clip(px, 0, 13), channel], (1, 14, 14, channels))
+    read = select(inside(py) & inside(px), load(0, at, float32), 0.0)
+    total = Reduce("a0", "add", read * load(1, flatten([ky, kx, c, o], (3, 3, per_group, outputs)), float32))
+    store = Store(2, flatten([n, y, x, o], (1, 14, 14, outputs)), S.clip(total.accumulator, 0.0, 6.0))
+    kernel = Kernel((Port(float32), Port(float32), Port(float32, True)), (1, 14, 14, outputs), (3, 3, per_group), (total, store), "conv")
+    facts = {"x": 0, "w": 1, "strides": (1, 1), "dilations": (1, 1), "pads": (1, 1), "group": group}
+    return Routine("conv", kernel, {**facts, "x_shape": (1, 14, 14, channels), "w_shape": (3, 3, per_group, outputs)})
+
+
+CASES: dict[str, Kernel | Routine] = {
+    "relu": _relu(),
+    "softmax": _softmax(),
+    "matmul_bias_relu": _matmul_bias_relu(size("N")),
+    "vector_matrix_bias_relu": _matmul_bias_relu(1),
+    "conv": _conv(24, 48, 1),
+    "depthwise": _conv(32, 32, 32),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_text_is_golden(name: str) -> None:
+    _compare(name, WgslTarget().print(CASES[name], {}).code)
+
+
+def test_half_floats_need_the_feature() -> None:
+    printed = WgslTarget(frozenset({"shader-f16"})).print(_half(), {})
+    _compare("half", printed.code)
+    assert printed.variants[0].requires == ("shader-f16",)
+    plain = WgslTarget().print(_half(), {})
+    assert "f16" not in plain.code
+    assert plain.variants[0].requires == ()
+    assert WgslTarget().element_size(float16) == 4
+
+
+def test_equal_text_is_linked_once() -> None:
+    target = WgslTarget()
+    modules, variants = target.link([target.print(k, {}) for k in (_relu(), _softmax(), _relu())])
+    assert list(modules) == ["w0", "w1"]
+    assert [v.entry for row in variants for v in row] == ["w0", "w1", "w0"]
+
+
+def _compare(name: str, code: str) -> None:
+    path = GOLDEN / f"{name}.wgsl"
+    if os.environ.get("SINGE_UPDATE_GOLDEN"):
+        path.write_text(code)
+    assert code == path.read_text()
