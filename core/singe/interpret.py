@@ -38,7 +38,8 @@ def interpret(kernel: Kernel | Routine, buffers: Sequence[np.ndarray], sizes: Ma
             if x.word == "var":
                 return env[x]
             if x.word == "load":
-                taken = buffers[x.value][args[0]] if all(extents) else np.zeros(args[0].shape, buffers[x.value].dtype)
+                held = buffers[x.value]
+                taken = held[args[0]] if held.size else np.zeros(np.shape(args[0]), held.dtype)
                 return taken.astype(x.dtype.numpy)
             if x.word == "cast":
                 return scalar.convert(args[0], x.dtype.numpy)

@@ -385,6 +385,15 @@ def clip(a: ExprLike, low: ExprLike, high: ExprLike) -> Expr:
     return minimum(maximum(a, low), high)
 
 
+def clamp(index: Expr, extent: Dim) -> Expr:
+    """An index held to 0 … extent − 1; sides that it provably keeps to are not spelled."""
+    least, most = bounds(index)
+    if least is None or not at_least(least, 0):
+        index = maximum(index, 0)
+    inside = most is not None and at_least(extent - 1 - most, 0)
+    return index if inside else minimum(index, size(extent - 1))
+
+
 def make(word: str, args: tuple[Expr, ...], dtype: DType, value: Any = None) -> Expr:
     """Any expression by its parts, through the smart constructors (for rebuilding and decoding)."""
     if word in LEAVES:
@@ -630,6 +639,8 @@ def _split(e: Expr, by: Dim) -> tuple[Expr, Expr]:
 
     if by == 1:
         return e, const(0, int32)
+    if by == 0:  # an empty axis: its kernel runs no element, but must be printable
+        return const(0, int32), const(0, int32)
     terms, constant = linear(e)
     out: dict[Expr, Dim] = {}
     rest: dict[Expr, Dim] = {}

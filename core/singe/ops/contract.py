@@ -19,6 +19,7 @@ from .._dtypes import FLOATS, NUMBERS, float32
 from .._errors import ShapeError
 from .._shape import Dim, Shape, broadcast, product, show
 from ..scalar import COMPUTE, Expr, const, select, size
+from . import _reference as reference
 from ._row import Composite, Folds, Nest, Node, Read, register, sum_to
 from .move import project
 from .window import window_size
@@ -104,7 +105,7 @@ def _conv_shape(x: Node, w: Node, strides: Sequence[int], dilations: Sequence[in
         raise ShapeError(f"conv: {channels} channels in {group} group(s) do not fit weights for {w.shape[-2]} channels per group and {outputs} outputs")
     window = [d for d in w.shape[:-2] if isinstance(d, int)]
     out = [window_size(*f) for f in zip(x.shape[1:-1], window, strides, dilations, before, after, strict=True)]
-    if any(isinstance(d, int) and d < 0 for d in out):
+    if any(isinstance(n, int) and n <= 0 and d != 0 for n, d in zip(out, x.shape[1:-1], strict=True)):
         raise ShapeError(f"conv: the window {tuple(window)} is larger than the padded input {show(x.shape)}")
     return (x.shape[0], *out, outputs)
 
@@ -123,7 +124,7 @@ def _conv_nest(coords: Sequence[Expr], read: Read, x: Node, w: Node, strides: An
             if before[axis] or after[axis]:
                 ok = (p >= 0) & (p < size(d))
                 inside = ok if inside is None else inside & ok
-                p = scalar.clip(p, 0, size(d - 1))
+                p = scalar.clamp(p, d)
             place.append(p)
         channel = c if group == 1 else scalar.index_div(o, w.shape[-1] // group) * size(per_group) + c
         v = read(0, [n, *place, channel])
@@ -318,14 +319,18 @@ def _batch_norm(b: Any, x: Any, scale: Any, shift: Any, mean: Any, variance: Any
 register(
     Nest(name="dot", doc="products of matrices, the last two axes; the axes before them broadcast", routine="matmul", dtypes=NUMBERS,
          shape=_dot_shape, nest=_dot_nest, whole=_dot_whole, vjp=_dot_vjp, tolerance=64, floor=1e-5,
+         reference=lambda a, b: np.einsum("...mk,...kn->...mn", a, b),
          facts=lambda a, b: {} if COMPUTE[a.dtype] is float32 else None),
     Nest(name="conv_last", doc="convolution, channels last", routine="conv", dtypes=FLOATS, shape=_conv_shape, nest=_conv_nest,
-         whole=_conv_whole, vjp=_conv_vjp, facts=_conv_facts, tolerance=64, floor=1e-5),
+         whole=_conv_whole, vjp=_conv_vjp, facts=_conv_facts, reference=reference.conv_last, tolerance=64, floor=1e-5),
     Composite(name="matmul", doc="NumPy's and ONNX's product of matrices, stacks of them, and vectors", onnx="MatMul", dtypes=NUMBERS, lower=_matmul,
               reference=np.matmul, tolerance=64, floor=1e-5),
-    Composite(name="gemm", doc="alpha · a @ b + beta · c, either side transposed", dtypes=NUMBERS, lower=_gemm, tolerance=64, floor=1e-5),
-    Composite(name="conv", doc="convolution, channels first, weights (outputs, channels per group, …window)", dtypes=FLOATS, lower=_conv, tolerance=64, floor=1e-5),
+    Composite(name="gemm", doc="alpha · a @ b + beta · c, either side transposed", dtypes=NUMBERS, lower=_gemm,
+              reference=reference.gemm, tolerance=64, floor=1e-5),
+    Composite(name="conv", doc="convolution, channels first, weights (outputs, channels per group, …window)", dtypes=FLOATS, lower=_conv,
+              reference=reference.conv, tolerance=64, floor=1e-5),
     Composite(name="conv_transpose", doc="the transpose of a convolution, weights (channels, outputs per group, …window); sizes: the output's",
-              dtypes=FLOATS, lower=_conv_transpose, tolerance=64, floor=1e-5),
-    Composite(name="batch_norm", doc="normalisation along axis 1 with given mean and variance", dtypes=FLOATS, lower=_batch_norm, tolerance=64, floor=1e-5),
+              dtypes=FLOATS, lower=_conv_transpose, reference=reference.conv_transpose, tolerance=64, floor=1e-5),
+    Composite(name="batch_norm", doc="normalisation along axis 1 with given mean and variance", dtypes=FLOATS, lower=_batch_norm,
+              reference=reference.batch_norm, tolerance=64, floor=1e-5),
 )  # fmt: skip

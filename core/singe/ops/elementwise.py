@@ -6,6 +6,7 @@ To add an op, add a row: README.md in this folder says how.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from .. import scalar
 from .._dtypes import ALL, FLOATS, INTS, NUMBERS, DType, bool_
 from ..scalar import Expr, clip, const, exp, log, maximum, minimum, select, sqrt, tanh
+from . import _reference as reference
 from ._row import Elementwise, register
 
 LOGIC: Final = (bool_,)
@@ -47,20 +49,43 @@ def _sigmoid(x: Expr) -> Expr:
     return 1.0 / (1.0 + exp(-x))
 
 
-def _np_sigmoid(x: Any) -> Any:
-    return 1 / (1 + np.exp(-x.astype(np.float64)))
-
-
-def _np_erf(x: Any) -> Any:
-    return np.vectorize(math.erf, otypes=[np.float64])(x)
-
-
-def _np_divide(a: Any, b: Any) -> Any:
-    return a / b if a.dtype.kind == "f" else np.where(b == 0, 0, np.trunc(a.astype(np.float64) / np.where(b == 0, 1, b))).astype(a.dtype)
-
-
 def _softplus(x: Expr) -> Expr:
     return maximum(x, 0.0) + log(1.0 + exp(-scalar.absolute(x)))
+
+
+# Gradients where the derivative of the expression would be less exact, or NaN where exp overflows.
+
+
+def _erf_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any) -> list[Any]:
+    (x,) = inputs
+    return [b.mul(g, b.mul(b.const(2 / math.sqrt(math.pi), x.dtype), b.exp(b.neg(b.mul(x, x)))))]
+
+
+def _gelu_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any) -> list[Any]:
+    """Φ(x) + x · φ(x), the normal distribution and its density."""
+    (x,) = inputs
+    half = b.const(0.5, x.dtype)
+    below = b.mul(half, b.add(b.erf(b.mul(x, b.const(SQRT_HALF, x.dtype))), b.const(1.0, x.dtype)))
+    density = b.mul(b.const(1 / math.sqrt(2 * math.pi), x.dtype), b.exp(b.neg(b.mul(half, b.mul(x, x)))))
+    return [b.mul(g, b.add(below, b.mul(x, density)))]
+
+
+def _sigmoid_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any) -> list[Any]:
+    return [b.mul(g, b.mul(y, b.sub(b.const(1.0, y.dtype), y)))]
+
+
+def _silu_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any) -> list[Any]:
+    s = b.sigmoid(inputs[0])
+    return [b.mul(g, b.add(s, b.mul(y, b.sub(b.const(1.0, y.dtype), s))))]
+
+
+def _softplus_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any) -> list[Any]:
+    return [b.mul(g, b.sigmoid(inputs[0]))]
+
+
+def _cast_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, to: DType) -> list[Any]:
+    (x,) = inputs
+    return [b.cast(g, to=x.dtype) if x.dtype in FLOATS else None]
 
 
 register(
@@ -68,7 +93,7 @@ register(
     Elementwise(name="add", body=lambda a, b: a + b, reference=np.add, onnx="Add", dtypes=NUMBERS),
     Elementwise(name="sub", body=lambda a, b: a - b, reference=np.subtract, onnx="Sub", dtypes=NUMBERS),
     Elementwise(name="mul", body=lambda a, b: a * b, reference=np.multiply, onnx="Mul", dtypes=NUMBERS),
-    Elementwise(name="div", body=lambda a, b: a / b, reference=_np_divide, onnx="Div", dtypes=NUMBERS),
+    Elementwise(name="div", body=lambda a, b: a / b, reference=reference.divide, onnx="Div", dtypes=NUMBERS),
     Elementwise(name="minimum", body=minimum, reference=np.minimum, dtypes=NUMBERS),
     Elementwise(name="maximum", body=maximum, reference=np.maximum, dtypes=NUMBERS),
     Elementwise(name="neg", body=lambda x: -x, reference=np.negative, onnx="Neg", dtypes=NUMBERS),
@@ -87,20 +112,20 @@ register(
     Elementwise(name="cos", body=scalar.cos, reference=np.cos, onnx="Cos", dtypes=FLOATS, domain=(-20, 20), tolerance=8),
     Elementwise(name="tan", body=lambda x: scalar.sin(x) / scalar.cos(x), reference=np.tan, onnx="Tan", dtypes=FLOATS, domain=(-1.2, 1.2), tolerance=16),
     Elementwise(name="tanh", body=tanh, reference=np.tanh, onnx="Tanh", dtypes=FLOATS, tolerance=16),
-    Elementwise(name="erf", body=_erf, reference=_np_erf, onnx="Erf", dtypes=FLOATS, tolerance=8),
+    Elementwise(name="erf", body=_erf, reference=reference.erf, vjp=_erf_vjp, onnx="Erf", dtypes=FLOATS, tolerance=8),
     # activations
     Elementwise(name="relu", body=lambda x: maximum(x, const(0, x.dtype)), reference=lambda x: np.maximum(x, 0), onnx="Relu", dtypes=NUMBERS),
-    Elementwise(name="sigmoid", body=_sigmoid, reference=_np_sigmoid, onnx="Sigmoid", dtypes=FLOATS, tolerance=16),
-    Elementwise(name="silu", body=lambda x: x * _sigmoid(x), reference=lambda x: x * _np_sigmoid(x), dtypes=FLOATS, tolerance=16),
+    Elementwise(name="sigmoid", body=_sigmoid, reference=reference.sigmoid, vjp=_sigmoid_vjp, onnx="Sigmoid", dtypes=FLOATS, tolerance=16),
+    Elementwise(name="silu", body=lambda x: x * _sigmoid(x), reference=lambda x: x * reference.sigmoid(x), vjp=_silu_vjp, dtypes=FLOATS, tolerance=16),
     Elementwise(name="hard_sigmoid", body=lambda x, *, alpha=0.2, beta=0.5: clip(x * alpha + beta, 0.0, 1.0),
                 reference=lambda x, alpha=0.2, beta=0.5: np.clip(x * alpha + beta, 0, 1), onnx="HardSigmoid", dtypes=FLOATS),
     Elementwise(name="leaky_relu", body=lambda x, *, alpha=0.01: select(x < 0.0, x * alpha, x),
                 reference=lambda x, alpha=0.01: np.where(x < 0, x * alpha, x), onnx="LeakyRelu", dtypes=FLOATS),
     Elementwise(name="elu", body=lambda x, *, alpha=1.0: select(x < 0.0, alpha * (exp(minimum(x, 0.0)) - 1.0), x),
-                reference=lambda x, alpha=1.0: np.where(x < 0, alpha * np.expm1(np.minimum(x, 0))  , x), onnx="Elu", dtypes=FLOATS, tolerance=32, floor=1e-5),
-    Elementwise(name="softplus", body=_softplus, reference=lambda x: np.logaddexp(x, 0), onnx="Softplus", dtypes=FLOATS, tolerance=16),
+                reference=lambda x, alpha=1.0: np.where(x < 0, alpha * np.expm1(np.minimum(x, 0)), x), onnx="Elu", dtypes=FLOATS, tolerance=32, floor=1e-5),
+    Elementwise(name="softplus", body=_softplus, reference=lambda x: np.logaddexp(x, 0), vjp=_softplus_vjp, onnx="Softplus", dtypes=FLOATS, tolerance=16),
     Elementwise(name="gelu", body=lambda x: 0.5 * x * (1.0 + _erf(x * SQRT_HALF)),
-                reference=lambda x: 0.5 * x * (1 + _np_erf(x * SQRT_HALF)), dtypes=FLOATS, tolerance=32, floor=2e-6),
+                reference=lambda x: 0.5 * x * (1 + reference.erf(x * SQRT_HALF)), vjp=_gelu_vjp, dtypes=FLOATS, tolerance=32, floor=2e-6),
     # comparison and logic
     Elementwise(name="equal", body=scalar.eq, reference=np.equal, onnx="Equal", gives="bool", dtypes=ALL),
     Elementwise(name="less", body=scalar.lt, reference=np.less, onnx="Less", gives="bool", dtypes=NUMBERS),
@@ -118,5 +143,5 @@ register(
     Elementwise(name="bitwise_not", body=scalar.not_, reference=np.invert, onnx="BitwiseNot", dtypes=INTS),
     # choice and conversion
     Elementwise(name="where", body=select, takes=("bool", "T", "T"), reference=np.where, onnx="Where", dtypes=ALL),
-    Elementwise(name="cast", body=_cast, gives="to", reference=lambda x, to: x.astype(to.numpy), dtypes=ALL),
+    Elementwise(name="cast", body=_cast, gives="to", reference=reference.cast, vjp=_cast_vjp, dtypes=ALL),
 )  # fmt: skip

@@ -15,6 +15,7 @@ from .._dtypes import int32
 from .._errors import ShapeError
 from .._shape import Dim, Shape, axis_of, broadcast, product, show
 from ..scalar import Expr, const, flatten, select, size, unflatten
+from . import _reference as reference
 from ._row import Node, Read, View, register, sum_to
 
 PAD_MODES: Final = ("constant", "reflect", "edge", "wrap")
@@ -82,6 +83,7 @@ def _slice_whole(x: np.ndarray, starts: Sequence[int], steps: Sequence[int], siz
 
 def _slice_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, starts: Any, steps: Any, sizes: Any) -> list[Any]:
     (x,) = inputs
+    starts = tuple(0 if n == 0 else at for at, n in zip(starts, sizes, strict=True))
     flip = [s < 0 for s in steps]
     if any(flip):  # a walk backwards is a walk forwards, flipped
         g = b.slice(g, starts=tuple(d - 1 if f else 0 for d, f in zip(y.shape, flip, strict=True)), steps=tuple(-1 if f else 1 for f in flip), sizes=y.shape)
@@ -129,7 +131,7 @@ def _pad_value(coords: Sequence[Expr], read: Read, x: Node, fill: Node, before: 
             c = select(c < 0, -c, select(c > last, last * 2 - c, c))
         elif mode == "wrap":
             c = scalar.rem(c + size(d * ((lo if isinstance(lo, int) else 1) + 1)), size(d)) if isinstance(lo, int) else select(c < 0, c + size(d), scalar.rem(c, size(d)))
-        source.append(scalar.clip(c, 0, last))
+        source.append(scalar.clamp(c, d))
     if not inside:
         return read(0, source)
     condition = inside[0]
@@ -142,6 +144,8 @@ def _pad_value(coords: Sequence[Expr], read: Read, x: Node, fill: Node, before: 
 
 def _pad_whole(x: np.ndarray, fill: np.ndarray, before: Sequence[int], after: Sequence[int], mode: str) -> np.ndarray:
     width = list(zip(before, after, strict=True))
+    if not width:
+        return x
     if mode == "constant":
         return np.pad(x, width, mode="constant", constant_values=fill.item())
     return np.pad(x, width, mode=mode)  # pyright: ignore[reportCallIssue, reportArgumentType]
@@ -160,7 +164,7 @@ def _pad_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, before: Any, after: 
         source = np.pad(np.arange(d), (lo, hi), mode=mode)  # pyright: ignore[reportCallIssue, reportArgumentType]
         matrix = (source[:, None] == np.arange(d)[None]).astype(np.float32)
         perm = (*(i for i in range(len(x.shape)) if i != axis), axis)
-        g = b.transpose(b.dot(b.transpose(g, perm=perm), b.const(matrix, g.dtype)), perm=inverse(perm))
+        g = b.transpose(b.matmul(b.transpose(g, perm=perm), b.const(matrix, g.dtype)), perm=inverse(perm))
     return [g, None]
 
 
@@ -183,7 +187,7 @@ def _concat_value(coords: Sequence[Expr], read: Read, *xs: Node, axis: int) -> E
     for k, x in enumerate(xs):
         d = x.shape[axis]
         if d != 0:
-            at = scalar.clip(coords[axis] - size(end), 0, size(d - 1))
+            at = scalar.clamp(coords[axis] - size(end), d)
             parts.append((end + d, read(k, [at if i == axis else c for i, c in enumerate(coords)])))
         end = end + d
     if not parts:  # an empty result: its kernel runs no element, but must be printable
@@ -212,6 +216,8 @@ def _gather_shape(x: Node, index: Node, axis: int) -> Shape:
     axis = axis_of(axis, len(x.shape), "gather")
     if not index.dtype.is_int:
         raise ShapeError(f"gather: the indices are {index.dtype}, expected an integer type")
+    if x.shape[axis] == 0 and all(d != 0 for d in index.shape):
+        raise ShapeError(f"gather: axis {axis} of {show(x.shape)} is empty: no index chooses anything there")
     return (*x.shape[:axis], *index.shape, *x.shape[axis + 1 :])
 
 
@@ -230,8 +236,6 @@ def _gather_value(coords: Sequence[Expr], read: Read, x: Node, index: Node, axis
 def _gather_whole(x: np.ndarray, index: np.ndarray, axis: int) -> np.ndarray:
     d = x.shape[axis]
     wrapped = np.where(index < 0, index.astype(np.int64) + d, index)
-    if wrapped.size and d == 0:
-        raise ShapeError(f"gather: axis {axis} of {show(x.shape)} is empty")
     return np.take(x, np.clip(wrapped, 0, max(d - 1, 0)), axis=axis)
 
 
@@ -245,7 +249,7 @@ def _gather_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, axis: int) -> lis
     one_hot = b.cast(b.equal(flat, b.const(np.arange(d)[None], int32)), to=g.dtype)
     perm = (*range(axis), *range(axis + rank, len(y.shape)), *range(axis, axis + rank))
     outside = (*x.shape[:axis], *x.shape[axis + 1 :])
-    summed = b.dot(b.reshape(b.transpose(g, perm=perm), shape=(*outside, count)), one_hot)
+    summed = b.matmul(b.reshape(b.transpose(g, perm=perm), shape=(*outside, count)), one_hot)
     back = list(range(len(outside)))
     back.insert(axis, len(outside))
     return [b.transpose(summed, perm=tuple(back)), None]
@@ -255,21 +259,26 @@ register(
     View(name="reshape", doc="the same elements in row-major order under another shape",
          shape=_reshape_shape, value=lambda c, read, x, shape: read(0, unflatten(flatten(c, shape), x.shape)),
          whole=lambda x, shape: x.reshape(_numbers(shape)), forward=_reshape_forward,
+         reference=lambda x, shape: np.array(x.ravel().tolist(), x.dtype).reshape(shape),
          vjp=lambda b, g, inputs, y, shape: [b.reshape(g, shape=inputs[0].shape)]),
     View(name="transpose", doc="axes in another order: axis i of the result is axis perm[i]",
          shape=_transpose_shape, value=lambda c, read, x, perm: read(0, [c[p] for p in inverse(perm)]),
          whole=lambda x, perm: x.transpose(perm), forward=lambda c, x, perm: [c[p] for p in perm],
+         reference=lambda x, perm: np.moveaxis(x, perm, range(x.ndim)),
          vjp=lambda b, g, inputs, y, perm: [b.transpose(g, perm=inverse(perm))]),
     View(name="expand", doc="repeated along axes of length 1 and new leading ones",
          shape=_expand_shape, value=lambda c, read, x, shape: read(0, project(c, x.shape)),
-         whole=lambda x, shape: np.broadcast_to(x, _numbers(shape)), vjp=lambda b, g, inputs, y, shape: [sum_to(b, g, inputs[0].shape)]),
+         whole=lambda x, shape: np.broadcast_to(x, _numbers(shape)), reference=reference.expand,
+         vjp=lambda b, g, inputs, y, shape: [sum_to(b, g, inputs[0].shape)]),
     View(name="slice", doc="elements start, start + step, … along every axis; steps may be negative",
          shape=_slice_shape, value=lambda c, read, x, starts, steps, sizes: read(0, [v * step + size(at) for v, at, step in zip(c, starts, steps, strict=True)]),
-         whole=_slice_whole, vjp=_slice_vjp),
+         whole=_slice_whole, reference=reference.slice_, vjp=_slice_vjp),
     View(name="pad", doc="elements added before and after every axis: a constant, reflected, repeated at the edge, or wrapped round",
-         shape=_pad_shape, value=_pad_value, whole=_pad_whole, vjp=_pad_vjp),
+         shape=_pad_shape, value=_pad_value, whole=_pad_whole, reference=reference.pad, vjp=_pad_vjp),
     View(name="concat", doc="inputs one after another along an axis",
-         shape=_concat_shape, value=_concat_value, whole=lambda *xs, axis: np.concatenate(xs, axis), vjp=_concat_vjp),
+         shape=_concat_shape, value=_concat_value, whole=lambda *xs, axis: np.concatenate(xs, axis),
+         reference=reference.concat, vjp=_concat_vjp),
     View(name="gather", doc="slices of the first input along an axis, chosen by the second; negative indices count from the end",
-         shape=_gather_shape, value=_gather_value, whole=_gather_whole, vjp=_gather_vjp, index_inputs=(1,)),
+         shape=_gather_shape, value=_gather_value, whole=_gather_whole, reference=reference.gather,
+         vjp=_gather_vjp, index_inputs=(1,)),
 )  # fmt: skip

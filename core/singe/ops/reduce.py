@@ -5,17 +5,17 @@ Integers fold in int32 or int64 and wrap to their own width; float16 folds in fl
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from .. import scalar
-from .._dtypes import FLOATS, NUMBERS
+from .._dtypes import FLOATS, NUMBERS, float16, float32, int32, int64
 from .._shape import Dim, Shape, axes_of, product
 from ..kernel import IDENTITY
 from ..scalar import COMPUTE, Expr
+from . import _reference as reference
 from ._row import Composite, Folds, Nest, Node, Read, register
 
 
@@ -68,6 +68,32 @@ def count(b: Any, x: Node, axes: Sequence[int]) -> Any:
     return b.cast(b.const(product(dims)), to=x.dtype)
 
 
+def _prod_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, axes: Sequence[int]) -> list[Any]:
+    """g · y / x; beside one zero only that zero has a gradient, the product of the others; beside two nothing has."""
+    (x,) = inputs
+    zero, one = b.const(0, x.dtype), b.const(1, x.dtype)
+    is_zero = b.equal(x, zero)
+    others = b.where(is_zero, one, x)
+    zeros = b.reduce_sum(b.cast(is_zero, to=x.dtype), axes=axes)
+    counts = b.equal(zeros, b.cast(is_zero, to=x.dtype))  # no zero besides this element
+    return [b.where(counts, b.mul(g, b.div(b.reduce_prod(others, axes=axes), others)), zero)]
+
+
+def wide(lower: Callable[..., Any]) -> Callable[..., Any]:
+    """The lowering with its first input's float16 computed in float32, so that sums neither overflow nor lose digits."""
+
+    def lowered(b: Any, x: Any, *more: Any, **attrs: Any) -> Any:
+        if x.dtype is not float16:
+            return lower(b, x, *more, **attrs)
+        return b.cast(lower(b, b.cast(x, to=float32), *more, **attrs), to=float16)
+
+    return lowered
+
+
+def _mean(b: Any, x: Any, *, axes: Sequence[int]) -> Any:
+    return b.div(b.reduce_sum(x, axes=axes), count(b, x, axes))
+
+
 def _softmax(b: Any, x: Any, *, axis: int = -1) -> Any:
     e = b.exp(b.sub(x, b.reduce_max(x, axes=(axis,))))
     return b.div(e, b.reduce_sum(e, axes=(axis,)))
@@ -76,11 +102,6 @@ def _softmax(b: Any, x: Any, *, axis: int = -1) -> Any:
 def _log_softmax(b: Any, x: Any, *, axis: int = -1) -> Any:
     shifted = b.sub(x, b.reduce_max(x, axes=(axis,)))
     return b.sub(shifted, b.log(b.reduce_sum(b.exp(shifted), axes=(axis,))))
-
-
-def _np_softmax(x: np.ndarray, axis: int = -1) -> np.ndarray:
-    e = np.exp(x.astype(np.float64) - x.max(axis, keepdims=True, initial=-math.inf))
-    return e / e.sum(axis, keepdims=True)
 
 
 def _spaces(x: Node) -> tuple[int, ...]:
@@ -92,17 +113,17 @@ register(
          vjp=lambda b, g, inputs, y, axes: [b.expand(g, shape=inputs[0].shape)],
          reference=lambda x, axes: x.sum(axes, keepdims=True, dtype=np.float64 if x.dtype.kind == "f" else x.dtype), tolerance=64, floor=1e-5),
     Nest(name="reduce_prod", doc="the product over axes", shape=_shape, nest=_nest("mul"), whole=_whole("mul"), dtypes=NUMBERS,
-         vjp=lambda b, g, inputs, y, axes: [b.div(b.mul(g, y), inputs[0])],
+         vjp=_prod_vjp,
          reference=lambda x, axes: x.prod(axes, keepdims=True, dtype=np.float64 if x.dtype.kind == "f" else x.dtype), tolerance=64),
     Nest(name="reduce_max", doc="the largest over axes", shape=_shape, nest=_nest("max"), whole=_whole("max"), dtypes=NUMBERS, vjp=_extreme_vjp,
-         reference=lambda x, axes: x.max(axes, keepdims=True)),
+         reference=reference.extreme(np.maximum, lambda d: -np.inf if d.kind == "f" else np.iinfo(d).min)),
     Nest(name="reduce_min", doc="the least over axes", shape=_shape, nest=_nest("min"), whole=_whole("min"), dtypes=NUMBERS, vjp=_extreme_vjp,
-         reference=lambda x, axes: x.min(axes, keepdims=True)),
-    Composite(name="reduce_mean", doc="the mean over axes", dtypes=NUMBERS, lower=lambda b, x, *, axes: b.div(b.reduce_sum(x, axes=axes), count(b, x, axes)),
-              reference=lambda x, axes: x.mean(axes, keepdims=True, dtype=np.float64), tolerance=64, floor=1e-5),
-    Composite(name="softmax", doc="exponentials that sum to 1 along an axis", dtypes=FLOATS, lower=_softmax, reference=_np_softmax, tolerance=32),
-    Composite(name="log_softmax", doc="the logarithm of softmax", dtypes=FLOATS, lower=_log_softmax,
-              reference=lambda x, axis=-1: np.log(_np_softmax(x, axis)), tolerance=64, floor=1e-5),
+         reference=reference.extreme(np.minimum, lambda d: np.inf if d.kind == "f" else np.iinfo(d).max)),
+    Composite(name="reduce_mean", doc="the mean over axes, toward zero in integers", dtypes=(int32, int64, *FLOATS), lower=wide(_mean),
+              reference=reference.mean, tolerance=64, floor=1e-5),
+    Composite(name="softmax", doc="exponentials that sum to 1 along an axis", dtypes=FLOATS, lower=wide(_softmax), reference=reference.softmax, tolerance=32),
+    Composite(name="log_softmax", doc="the logarithm of softmax", dtypes=FLOATS, lower=wide(_log_softmax),
+              reference=lambda x, axis=-1: np.log(reference.softmax(x, axis)), tolerance=64, floor=1e-5),
     Composite(name="global_average_pool", doc="the mean over all spatial axes", onnx="GlobalAveragePool", dtypes=FLOATS,
               lower=lambda b, x: b.reduce_mean(x, axes=_spaces(x)), reference=lambda x: x.mean(tuple(range(2, x.ndim)), keepdims=True, dtype=np.float64), tolerance=64, floor=1e-5),
     Composite(name="global_max_pool", doc="the largest over all spatial axes", onnx="GlobalMaxPool", dtypes=NUMBERS,

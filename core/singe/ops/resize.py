@@ -8,9 +8,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from .._dtypes import NUMBERS, int32
+from .._dtypes import NUMBERS, float32, int32, uint8
 from .._errors import ShapeError
 from .._shape import Dim, Shape, show
+from . import _reference as reference
 from ._row import Composite, Node, register
 
 Place = Callable[[np.ndarray, int, int, float, tuple[float, float]], np.ndarray]
@@ -97,6 +98,9 @@ def _resize(
         raise ShapeError(f"resize: sizes and scales must name all {rank} axes of {show(x.shape)}")
     options = {"mode": mode, "coordinates": coordinates, "nearest": nearest, "cubic": cubic, "exclude_outside": exclude_outside, "antialias": antialias}
     ends = roi or (0.0,) * rank + (1.0,) * rank
+    kind = x.dtype
+    if mode != "nearest" and kind is not float32:
+        x = b.cast(x, to=float32)
     lost: Any = None
     for axis in range(rank):
         d, out, scale = x.shape[axis], sizes[axis], scales[axis]
@@ -113,7 +117,13 @@ def _resize(
         if outside is not None and outside.any():
             mask = b.const(outside.reshape([-1 if i == axis else 1 for i in range(rank)]))
             lost = mask if lost is None else b.logical_or(lost, mask)
-    return x if lost is None else b.where(lost, b.const(extrapolation, x.dtype), x)
+    if lost is not None:
+        x = b.where(lost, b.const(extrapolation, x.dtype), x)
+    if x.dtype is kind:
+        return x
+    if kind is uint8:  # cubic weights overshoot, and a cast would wrap
+        x = b.clip(x, b.const(0.0), b.const(255.0))
+    return b.cast(x, to=kind)
 
 
 def _repeats(d: Dim, out: Dim, scale: float, options: Mapping[str, Any]) -> bool:
@@ -147,5 +157,6 @@ def _sampled(b: Any, x: Node, axis: int, indices: np.ndarray, weights: np.ndarra
 
 
 register(
-    Composite(name="resize", doc="resampled along every axis whose size changes; attributes as ONNX's Resize", dtypes=NUMBERS, lower=_resize, tolerance=64, floor=1e-4)
-)
+    Composite(name="resize", doc="resampled along every axis whose size changes; attributes as ONNX's Resize", dtypes=NUMBERS, lower=_resize,
+              reference=reference.resize, tolerance=64, floor=1e-5),
+)  # fmt: skip

@@ -18,6 +18,7 @@ from .._errors import ShapeError
 from .._shape import Dim, Shape, show
 from ..kernel import IDENTITY
 from ..scalar import COMPUTE, Expr, const, flatten, select, size
+from . import _reference as reference
 from ._row import Folds, Nest, Node, Read, register
 
 
@@ -30,7 +31,7 @@ def _shape(x: Node, window: Sequence[int], strides: Sequence[int], dilations: Se
     if not len(window) == len(strides) == len(dilations) == len(before) == len(after) == len(x.shape):
         raise ShapeError(f"pool: window, strides, dilations and pads must name all {len(x.shape)} axes of {show(x.shape)}")
     out = tuple(window_size(*facts) for facts in zip(x.shape, window, strides, dilations, before, after, strict=True))
-    if any(isinstance(d, int) and d < 0 for d in out):
+    if any(isinstance(n, int) and n <= 0 and d != 0 for n, d in zip(out, x.shape, strict=True)):
         raise ShapeError(f"pool: the window {tuple(window)} is larger than the padded input {show(x.shape)}")
     return out
 
@@ -48,7 +49,7 @@ def _reader(coords: Sequence[Expr], read: Read, x: Node, window: Any, strides: A
             if lo or hi:
                 ok = (p >= 0) & (p < size(x.shape[axis])) if lo else p < size(x.shape[axis])
                 inside = ok if inside is None else inside & ok
-                p = scalar.clip(p, 0, size(x.shape[axis] - 1))
+                p = scalar.clamp(p, x.shape[axis])
             place.append(p)
         return inside, read(0, place), place
 
@@ -100,7 +101,8 @@ def _windows(x: np.ndarray, fill: Any, window: Any, strides: Any, dilations: Any
     if any(before) or any(after):
         x = np.pad(x, list(zip(before, after, strict=True)), constant_values=fill)
     reach = tuple(d * (w - 1) + 1 for w, d in zip(window, dilations, strict=True))
-    every = sliding_window_view(x, reach)
+    places = tuple(max(0, d - r + 1) for d, r in zip(x.shape, reach, strict=True))
+    every = sliding_window_view(x, reach) if all(places) else np.empty((*places, *reach), x.dtype)
     return every[(*(slice(None, None, s) for s in strides), *(slice(None, None, d) for d in dilations))]
 
 
@@ -169,8 +171,11 @@ def _sum_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, **facts: Any) -> lis
 
 
 register(
-    Nest(name="max_pool", doc="the largest in each window", shape=_shape, nest=_max_nest, whole=_max_whole, dtypes=NUMBERS, vjp=_max_vjp),
+    Nest(name="max_pool", doc="the largest in each window", shape=_shape, nest=_max_nest, whole=_max_whole,
+         reference=reference.max_pool, dtypes=NUMBERS, vjp=_max_vjp),
     Nest(name="max_pool_index", doc="the flat index of the first of the largest in each window", gives=int64, dtypes=NUMBERS,
-         shape=lambda x, *, column_major=False, **facts: _shape(x, **facts), nest=_max_index_nest, whole=_max_index_whole),
-    Nest(name="pool_sum", doc="the sum of each window", shape=_shape, nest=_sum_nest, whole=_sum_whole, dtypes=FLOATS, vjp=_sum_vjp),
+         shape=lambda x, *, column_major=False, **facts: _shape(x, **facts), nest=_max_index_nest, whole=_max_index_whole,
+         reference=reference.max_pool_index),
+    Nest(name="pool_sum", doc="the sum of each window", shape=_shape, nest=_sum_nest, whole=_sum_whole,
+         reference=reference.pool_sum, dtypes=FLOATS, vjp=_sum_vjp, tolerance=32, floor=1e-5),
 )  # fmt: skip

@@ -1,0 +1,99 @@
+"""Ways to run a Graph in tests: node by node on whole arrays, and as Kernels under the slow interpreter.
+
+Both take the graph as it is built, with its symbolic sizes, and NumPy arrays for its inputs in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from singe import scalar
+from singe._shape import known
+from singe.graph import Graph, Node, evaluate, postorder, specialise
+from singe.interpret import interpret
+from singe.kernel import Kernel, Port, Reduce, Store, loop_vars
+from singe.ops import Elementwise, Nest, View
+from singe.ops.move import project
+from singe.scalar import Expr
+
+Arrays = Sequence[np.ndarray]
+
+
+def sizes_of(graph: Graph, arrays: Arrays) -> dict[str, int]:
+    """What the arrays say about the graph's symbolic sizes, each being some input's dimension by itself."""
+    pairs = [(d, n) for x, a in zip(graph.inputs, arrays, strict=True) for d, n in zip(x.shape, a.shape, strict=True)]
+    return {str(d): n for d, n in pairs if not isinstance(d, int)}
+
+
+def below(n: Node) -> Sequence[Node]:
+    """What a node is computed from: a Composite's from its lowering."""
+    return n.inputs if n.lowered is None else (n.lowered,)
+
+
+def walk(graph: Graph, arrays: Arrays, compute: Callable[[Node, list[np.ndarray]], np.ndarray]) -> list[np.ndarray]:
+    values: dict[Node, np.ndarray] = dict(zip(graph.inputs, arrays, strict=True))
+    for n in postorder(graph.outputs, below):
+        if n not in values:
+            given = [values[x] for x in below(n)]
+            values[n] = given[0] if n.lowered is not None else compute(n, given)
+    return [values[x] for x in graph.outputs]
+
+
+def constant(n: Node, sizes: Mapping[str, int]) -> np.ndarray:
+    """A constant's elements; symbolic ones become numbers."""
+    assert n.value is not None
+    if n.value.dtype != object:
+        return n.value
+    return np.array([known(v, sizes) for v in n.value.ravel()], n.dtype.numpy).reshape(n.value.shape)
+
+
+def run_array(graph: Graph, arrays: Arrays) -> list[np.ndarray]:
+    """Each node by its row's `array`, sizes put in for their names first."""
+    graph = specialise(graph, sizes_of(graph, arrays))
+    return walk(graph, arrays, lambda n, given: constant(n, {}) if n.is_const else evaluate(n, given))
+
+
+def kernel_of(n: Node) -> Kernel:
+    """The loop nest that one node of a primitive row means."""
+
+    def read(k: int, place: Sequence[Expr]) -> Expr:
+        x = n.inputs[k]
+        return scalar.load(k, scalar.flatten(place, x.shape), x.dtype)
+
+    ports = (*(Port(x.dtype) for x in n.inputs), Port(n.dtype, written=True))
+    coords = loop_vars("g", n.shape)
+    folds: list[Reduce] = []
+    inner = ()
+    match n.row:
+        case Elementwise() as row:
+            value = row.value([read(k, project(coords, x.shape)) for k, x in enumerate(n.inputs)], n.dtype, n.attrs)
+        case View() as row:
+            value = row.value(coords, read, *n.inputs, **n.attrs)
+        case Nest() as row:
+            nest = row.nest(coords, read, *n.inputs, **n.attrs)
+            inner = nest.inner
+            for word, element in nest.folds:
+                part = element(loop_vars("r", inner), [f.accumulator for f in folds])
+                folds.append(Reduce(f"a{len(folds)}", word, part))
+            value = nest.result([f.accumulator for f in folds])
+        case _:
+            raise AssertionError(f"{n.op} is no primitive")
+    store = Store(len(n.inputs), scalar.flatten(coords, n.shape), value)
+    return Kernel(ports, n.shape, inner, (*folds, store), name=n.op)
+
+
+def run_interpreted(graph: Graph, arrays: Arrays) -> list[np.ndarray]:
+    """Each node as a Kernel of its own; sizes stay symbolic in it."""
+    sizes = sizes_of(graph, arrays)
+
+    def compute(n: Node, given: list[np.ndarray]) -> np.ndarray:
+        if n.is_const:
+            return constant(n, sizes)
+        out = np.zeros([known(d, sizes) for d in n.shape], n.dtype.numpy)
+        flat = out.reshape(-1)
+        interpret(kernel_of(n), [*(np.ascontiguousarray(x).reshape(-1) for x in given), flat], sizes)
+        return out
+
+    return walk(graph, arrays, compute)

@@ -1,0 +1,168 @@
+"""Every row computes what its reference says, in every dtype it takes, on every device."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from row_samples import SAMPLES, Sample, arrays_of, numbers, samples_of, shape_of
+
+from singe._dtypes import DTYPES, DType, dtype, float16, float32, uint8
+from singe._errors import DTypeError, ShapeError
+from singe._shape import size
+from singe.graph import Builder, Graph, Node
+from singe.ops import ROWS, Composite, Elementwise, Row
+
+SPECIAL = (np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-40, -1e-40, 1.2e-38, 1.0, -1.0, 0.5, 1.5, 2.5, -2.5, 100.0, -100.0)
+CASES = [pytest.param(row, kind, id=f"{row.name}-{kind}") for row in ROWS.values() for kind in row.dtypes]
+FLOAT_CASES = [pytest.param(row, kind, id=f"{row.name}-{kind}") for row in ROWS.values() for kind in row.dtypes if kind.is_float and isinstance(row, Elementwise)]
+
+
+def graph_of(row: Row, sample: Sample, arrays: Sequence[np.ndarray], **attrs: Any) -> Graph:
+    b = Builder()
+    inputs = tuple(b.input(f"x{k}", shape_of(s), dtype(a.dtype)) for k, (s, a) in enumerate(zip(sample.inputs, arrays, strict=True)))
+    return Graph(inputs, (b.apply(row, *inputs, **{**sample.attrs, **attrs}),), ("y",))
+
+
+def expected(row: Row, sample: Sample, arrays: Sequence[np.ndarray], kind: DType, **attrs: Any) -> np.ndarray:
+    """The reference's answer, computed in float64 and rounded once to the result's dtype."""
+    assert row.reference is not None
+    wide = [a.astype(np.float64) if a.dtype.kind == "f" else a for a in arrays]
+    with np.errstate(all="ignore"):
+        return np.asarray(row.reference(*wide, **{k: numbers(v) for k, v in {**sample.attrs, **attrs}.items()})).astype(kind.numpy)
+
+
+def assert_close(got: np.ndarray, want: np.ndarray, row: Row, what: str) -> None:
+    """Equal within the row's tolerance, in units in the last place of the dtype, with its absolute floor.
+
+    Where a row is several steps, float16 is rounded after each: what cancels leaves errors of the size of float16's.
+    """
+    assert got.dtype == want.dtype, f"{what}: {got.dtype}, expected {want.dtype}"
+    assert got.shape == want.shape, f"{what}: {got.shape}, expected {want.shape}"
+    if got.dtype.kind != "f":
+        np.testing.assert_array_equal(got, want, what)
+        return
+    with np.errstate(all="ignore"):
+        exact = (got == want) | np.isnan(got) & np.isnan(want)
+        both = np.isfinite(got) & np.isfinite(want)
+        error = np.abs(got.astype(np.float64) - want.astype(np.float64))
+        coarse = np.finfo(got.dtype).eps / np.finfo(np.float32).eps if isinstance(row, Composite) else 1
+        allowed = np.maximum(row.tolerance * np.spacing(np.abs(want)).astype(np.float64), row.floor * coarse)
+        wrong = ~(exact | both & (error <= allowed))
+    assert not wrong.any(), f"{what}: got {got[wrong][:5]}, expected {want[wrong][:5]} at {np.argwhere(wrong)[:5].tolist()}"
+
+
+def seed_of(row: Row, kind: DType) -> np.random.Generator:
+    return np.random.default_rng(zlib.crc32(f"{row.name} {kind}".encode()))
+
+
+def sampled(row: Row, sample: Sample, rng: np.random.Generator, kind: DType) -> list[np.ndarray]:
+    arrays = arrays_of(sample, rng, kind, row, row.takes if isinstance(row, Elementwise) else ())
+    if row.name == "div" and kind.is_int:  # a quotient by zero, or beyond the type, is promised nothing
+        arrays[1][(arrays[1] == 0) | (arrays[1] == -1)] = 2
+    return arrays
+
+
+@pytest.mark.parametrize(("row", "kind"), CASES)
+def test_row(row: Row, kind: DType, run_graph: Any) -> None:
+    rng = seed_of(row, kind)
+    for sample in samples_of(row):
+        if sample.floats_only and not kind.is_float:
+            continue
+        arrays = sampled(row, sample, rng, kind)
+        graph = graph_of(row, sample, arrays)
+        (got,) = run_graph(graph, arrays)
+        assert_close(got, expected(row, sample, arrays, graph.outputs[0].dtype), row, f"{row.name} {sample}")
+
+
+@pytest.mark.parametrize(("row", "kind"), FLOAT_CASES)
+def test_special_values(row: Elementwise, kind: DType, run_graph: Any) -> None:
+    """NaN, infinities, zeros of both signs and denormals, each met with each."""
+    with np.errstate(over="ignore"):
+        values = np.array(SPECIAL).astype(kind.numpy)
+    grid = [np.ascontiguousarray(g.ravel()) for g in np.meshgrid(*[values] * row.arity, indexing="ij")]
+    arrays = [g != 0 if k == "bool" else g for g, k in zip(grid, row.takes or ["T"] * row.arity, strict=True)]
+    for sample in samples_of(row)[::5]:
+        given = Sample(tuple(a.shape for a in arrays), sample.attrs)
+        graph = graph_of(row, given, arrays)
+        (got,) = run_graph(graph, arrays)
+        assert_close(got, expected(row, given, arrays, graph.outputs[0].dtype), row, f"{row.name} {sample.attrs}")
+
+
+@pytest.mark.parametrize("name", ["reduce_sum", "reduce_max", "reduce_min", "max_pool", "softmax", "reshape", "slice", "pad", "concat", "transpose", "expand"])
+def test_special_values_pass_through(name: str, run_graph: Any) -> None:
+    row, rng = ROWS[name], np.random.default_rng(3)
+    for sample in SAMPLES[name]:
+        arrays = [rng.choice(np.array(SPECIAL, np.float32), a.shape) for a in arrays_of(sample, rng, float32, row)]
+        (got,) = run_graph(graph_of(row, sample, arrays), arrays)
+        assert_close(got, expected(row, sample, arrays, float32), row, f"{name} {sample}")
+
+
+@pytest.mark.parametrize("row", [pytest.param(r, id=r.name) for r in ROWS.values()])
+def test_row_is_complete(row: Row) -> None:
+    """Every row has an oracle, samples, and either a meaning as a loop nest or a lowering."""
+    assert row.reference is not None
+    assert samples_of(row)
+    assert row.tolerance > 0
+    assert isinstance(row, Elementwise) or row.doc
+
+
+def test_samples_name_rows_only() -> None:
+    assert SAMPLES.keys() <= ROWS.keys()
+
+
+def test_dtypes_and_shapes_that_do_not_fit_are_refused() -> None:
+    b = Builder()
+    f, i, u = b.input("f", (2, 3), float32), b.input("i", (2, 3), DTYPES["int32"]), b.input("u", (3, 2), uint8)
+    n = b.input("n", (size("N"), 3), float32)
+    with pytest.raises(DTypeError, match="add: the dtypes float32, int32 differ"):
+        b.add(f, i)
+    with pytest.raises(DTypeError, match="exp: got int32"):
+        b.exp(i)
+    with pytest.raises(DTypeError, match="elu has no attribute beta"):
+        b.elu(f, beta=1.0)
+    with pytest.raises(ShapeError, match="do not broadcast"):
+        b.add(i, b.cast(u, to=i.dtype))
+    with pytest.raises(ShapeError, match="do not broadcast"):
+        b.add(n, b.input("m", (size("M"), 3), float32))
+    refused: list[tuple[str, list[Node], dict[str, Any]]] = [
+        ("reshape", [f], {"shape": (4, 2)}),
+        ("reshape", [n], {"shape": (7,)}),
+        ("transpose", [f], {"perm": (0, 0)}),
+        ("expand", [f], {"shape": (3, 3)}),
+        ("slice", [f], {"starts": (0, 2), "steps": (1, 1), "sizes": (2, 2)}),
+        ("pad", [f, b.const(0.0)], {"before": (-1, 0), "after": (0, 0), "mode": "constant"}),
+        ("pad", [f, b.const(0.0)], {"before": (2, 0), "after": (0, 0), "mode": "reflect"}),
+        ("concat", [f, n], {"axis": 1}),
+        ("gather", [b.input("e", (0, 2), float32), b.const(np.array([0]))], {"axis": 0}),
+        ("reduce_sum", [f], {"axes": (2,)}),
+        ("reduce_sum", [f], {"axes": (0, -2)}),
+        ("dot", [f, f], {}),
+        ("matmul", [f, b.const(1.0)], {}),
+        ("max_pool", [f], {"window": (3, 1), "strides": (1, 1), "dilations": (1, 1), "before": (0, 0), "after": (0, 0)}),
+        ("resize", [f], {"sizes": (2, 3), "scales": (1.0,)}),
+        ("resize", [f], {"sizes": (2, 6), "scales": (1.0, 2.0), "mode": "bicubic"}),
+    ]
+    for name, inputs, attrs in refused:
+        with pytest.raises(ShapeError):
+            b.apply(ROWS[name], *inputs, **attrs)
+
+
+def test_interpolated_bytes_are_cut_toward_zero_and_saturate(run_graph: Any) -> None:
+    row, x = ROWS["resize"], np.array([0, 255, 255, 0, 7], np.uint8)
+    for mode in ("linear", "cubic"):
+        sample = Sample((x.shape,), {"sizes": (10,), "scales": (2.0,), "mode": mode})
+        (got,) = run_graph(graph_of(row, sample, [x]), [x])
+        np.testing.assert_array_equal(got, expected(row, sample, [x], uint8))
+
+
+def test_float16_means_and_softmaxes_do_not_overflow(run_graph: Any) -> None:
+    x = np.full((2, 4096), 100, np.float16)
+    for name, attrs in (("reduce_mean", {"axes": (1,)}), ("softmax", {})):
+        row, sample = ROWS[name], Sample((x.shape,), attrs)
+        assert isinstance(row, Composite)
+        (got,) = run_graph(graph_of(row, sample, [x]), [x])
+        assert_close(got, expected(row, sample, [x], float16), row, name)
