@@ -7,8 +7,8 @@ each to an invocation or a workgroup, a CPU vectorises the last); for every poin
   Store   writes a value to a buffer: once for a grid point, or for each point of the inner loops.
 
 Loop variables are named g0, g1, … (grid) and r0, r1, … (inner), accumulators a0, a1, …; loads and stores name buffers
-by their position in `ports` and elements by flat indices, always within bounds. The ports come inputs first, each
-read only or written only; a kernel may be given one memory for an input and an output only where `in_place` says so.
+by their position in `ports` and elements by flat indices, always within bounds. The ports come inputs first. No
+two ports share memory; a port that is both loaded and written works in place, element by element.
 
 A Routine is the named escape hatch for what deserves a tuned template: a Kernel that defines it completely, a kind that
 names the template, and the facts that the template needs. What a target has no template for it prints as the Kernel.
@@ -16,7 +16,7 @@ names the template, and the facts that the template needs. What a target has no 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final, TypeAlias
@@ -107,19 +107,28 @@ class Kernel:
         return tuple(dict.fromkeys(used))
 
     @cached_property
-    def in_place(self) -> tuple[tuple[int, int], ...]:
-        """Pairs (input, output) that may share memory: each element is read only where and before it is written."""
-        pairs = []
-        if any(isinstance(s, Reduce) for s in self.stages) or sum(isinstance(s, Store) for s in self.stages) != 1:
+    def replaceable(self) -> tuple[int, ...]:
+        """The inputs whose memory the output may take: each element is read only where, and before, it is written."""
+        if any(isinstance(s, Reduce) for s in self.stages) or len(self.stages) != 1:
             return ()
-        (store,) = (s for s in self.stages if isinstance(s, Store))
+        (store,) = self.stages
+        assert isinstance(store, Store)
         loads = [e for e in scalar.postorder([store.value]) if e.word == "load"]
+        out = []
         for number, port in enumerate(self.ports):
             mine = [e for e in loads if e.value == number]
-            same = port.dtype.size == self.ports[store.port].dtype.size
-            if not port.written and same and mine and all(e.args[0] is store.index for e in mine):
-                pairs.append((number, store.port))
-        return tuple(pairs)
+            if not port.written and port.dtype is self.ports[store.port].dtype and mine and all(e.args[0] is store.index for e in mine):
+                out.append(number)
+        return tuple(out)
+
+    def in_place(self, number: int) -> Kernel:
+        """The kernel with input `number` (one of `replaceable`) read from the output's memory: one port fewer."""
+        (store,) = self.stages
+        assert isinstance(store, Store)
+        shift = {k: k - (k > number) for k in range(len(self.ports))} | {number: store.port - (store.port > number)}
+        swap = {e: scalar.load(shift[e.value], e.args[0], self.ports[e.value].dtype) for e in scalar.postorder([store.value]) if e.word == "load"}
+        ports = tuple(p for k, p in enumerate(self.ports) if k != number)
+        return replace(self, ports=ports, stages=(replace(store, port=shift[store.port], value=scalar.substitute(store.value, swap)),))
 
     @property
     def points(self) -> Dim:
@@ -190,25 +199,25 @@ def loop_vars(prefix: str, extents: Shape) -> tuple[Expr, ...]:
     return tuple(scalar.var(f"{prefix}{i}", int32, extent) for i, extent in enumerate(extents))
 
 
-def collapse(kernel: Kernel, keep: int = 0) -> Kernel:
+def collapse(kernel: Kernel, keep: int = 0, least: int = 0) -> Kernel:
     """The kernel with neighbouring grid loops merged wherever every index walks through them as through one.
 
-    The last `keep` loops are left as they are. Two loops merge when all expressions use them only in the combination
-    outer · extent + inner. Loops of one turn vanish.
+    The last `keep` loops are left as they are; where fewer than `least` loops would remain, loops of one turn lead. Two
+    loops merge when all expressions use them only in the combination outer · extent + inner. Loops of one turn vanish.
     """
-    grid = [d for d in kernel.grid if d != 1]
-    order = [v for v, d in zip(kernel.grid_vars, kernel.grid, strict=True) if d != 1]
-    kernel = _renamed(kernel, grid, {v: i for i, v in enumerate(order)})
+    last = len(kernel.grid) - keep
+    order = [i for i, d in enumerate(kernel.grid) if d != 1 or i >= last]
+    missing = max(0, least - len(order))
+    names = {kernel.grid_vars[i]: at + missing for at, i in enumerate(order) if kernel.grid[i] != 1}
+    kernel = _renamed(kernel, [*[1] * missing, *(kernel.grid[i] for i in order)], names)
     i = len(kernel.grid) - 2 - keep
-    while i >= 0:
-        merged = _merge(kernel, i)
-        if merged is not None:
-            kernel = merged
+    while i >= 0 and len(kernel.grid) > least:
+        kernel = _merge(kernel, i) or kernel
         i -= 1
     return kernel
 
 
-def _renamed(kernel: Kernel, grid: list[Dim], positions: Mapping[Expr, int]) -> Kernel:
+def _renamed(kernel: Kernel, grid: Sequence[Dim], positions: Mapping[Expr, int]) -> Kernel:
     new = {v: scalar.var(f"g{i}", int32, grid[i]) for v, i in positions.items()}
     return _rebuilt(kernel, tuple(grid), {k: v for k, v in new.items() if k is not v})
 

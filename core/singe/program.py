@@ -36,6 +36,13 @@ def align(count: int) -> int:
     return -(-count // ALIGN) * ALIGN
 
 
+def stored_type(kind: DType, size: int) -> np.dtype[Any]:
+    """The NumPy type of an element that takes `size` bytes in device memory: its own, or the wider one of its kind."""
+    if size == kind.size:
+        return kind.numpy
+    return np.dtype(np.float32) if kind.is_float else np.dtype(np.uint32)
+
+
 @dataclass(frozen=True)
 class Buffer:
     """A buffer: `size` is the bytes of one element in device memory, `place` where it lies.

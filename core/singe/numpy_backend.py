@@ -1,0 +1,116 @@
+"""The backend "numpy": Programs of host steps, run op by op over whole arrays, with BLAS where there is one.
+
+An intermediate array is dropped after its last reader. Sizes in attributes get their numbers when the shapes of the
+inputs are known, once for each set of sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from . import _shape
+from ._dtypes import dtype
+from ._errors import DeviceError
+from ._shape import Size
+from .backend import HostArray
+from .compile import HOST
+from .ops import Row, find_row
+from .program import Copy, Host, Program
+
+
+class NumpyBackend:
+    """See the module's docstring."""
+
+    name = "numpy"
+    target = None
+
+    def upload(self, array: np.ndarray) -> HostArray:
+        return HostArray(array, dtype(array.dtype))
+
+    def download(self, array: HostArray) -> np.ndarray:
+        return np.array(array.data)
+
+    def prepare(self, program: Program) -> NumpyExecutable:
+        return NumpyExecutable(program)
+
+    def synchronize(self) -> None:
+        """Nothing is ever under way."""
+
+    def describe(self) -> Mapping[str, Any]:
+        return {"numpy": np.__version__}
+
+    def dispose(self) -> None:
+        """Nothing is held."""
+
+
+class NumpyExecutable:
+    """A Program whose weights are views of its block."""
+
+    def __init__(self, program: Program) -> None:
+        if program.target != HOST:
+            raise DeviceError(f"the numpy backend runs programs compiled for {HOST!r}, this one is for {program.target!r}")
+        self.program = program
+        self._rows: list[Row | None] = []
+        self._drops: list[list[int]] = []
+        readers: dict[int, int] = {}
+        for number, step in enumerate(program.steps):
+            if not isinstance(step, (Host, Copy)):
+                raise DeviceError(f"the numpy backend cannot run a {type(step).__name__} step yet")
+            self._rows.append(find_row(step.op) if isinstance(step, Host) else None)
+            for i in step.inputs if isinstance(step, Host) else (step.source,):
+                readers[i] = number
+        kept = {*program.outputs}
+        for number in range(len(program.steps)):
+            self._drops.append([i for i, at in readers.items() if at == number and i not in kept and program.buffers[i].place[0] == "slot"])
+        self._consts = {
+            i: program.view(b).view(b.dtype.numpy).reshape(_numbers(b.shape, {})) for i, b in enumerate(program.buffers) if b.place[0] == "weights"
+        }
+        self._attrs: dict[tuple[tuple[str, int], ...], list[Mapping[str, Any]]] = {}
+
+    def run(self, inputs: Sequence[HostArray]) -> list[HostArray]:
+        p = self.program
+        sizes = p.sizes({p.buffers[i].name: a.shape for i, a in zip(p.inputs, inputs, strict=True)})
+        attrs = self._attrs_at(sizes)
+        values: dict[int, np.ndarray] = dict(self._consts)
+        values.update({i: a.data for i, a in zip(p.inputs, inputs, strict=True)})
+        with np.errstate(all="ignore"):
+            for step, row, given, drops in zip(p.steps, self._rows, attrs, self._drops, strict=True):
+                if isinstance(step, Host):
+                    assert row is not None
+                    values[step.outputs[0]] = row.array(*(values[i] for i in step.inputs), **given)
+                elif isinstance(step, Copy):
+                    values[step.target] = values[step.source]
+                for i in drops:
+                    del values[i]
+        return [self._output(values[i], i, sizes) for i in p.outputs]
+
+    def _output(self, value: np.ndarray, number: int, sizes: Mapping[str, int]) -> HostArray:
+        """The array of an output: never a view of something else."""
+        b = self.program.buffers[number]
+        value = value.reshape(_numbers(b.shape, sizes))
+        return HostArray(value if value.base is None and value.flags.writeable else value.copy(), b.dtype)
+
+    def _attrs_at(self, sizes: Mapping[str, int]) -> list[Mapping[str, Any]]:
+        key = tuple(sorted(sizes.items()))
+        if key not in self._attrs:
+            self._attrs[key] = [{k: _fixed(v, sizes) for k, v in s.attrs.items()} if isinstance(s, Host) else {} for s in self.program.steps]
+        return self._attrs[key]
+
+    def memory(self) -> Mapping[str, int]:
+        return {"weights": self.program.weights.nbytes, "scratch": 0}
+
+    def dispose(self) -> None:
+        self._consts = {}
+
+
+def _numbers(shape: Sequence[Any], sizes: Mapping[str, int]) -> tuple[int, ...]:
+    return tuple(_shape.known(d, sizes) for d in shape)
+
+
+def _fixed(value: Any, sizes: Mapping[str, int]) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_fixed(v, sizes) for v in value)
+    return _shape.known(value, sizes) if isinstance(value, Size) else value
