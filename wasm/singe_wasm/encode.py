@@ -107,6 +107,11 @@ def memory(name: str, offset: int = 0) -> bytes:
     return OPS[name] + b"\x00" + unsigned(offset)
 
 
+def get_local(number: int) -> bytes:
+    """Push a local."""
+    return b"\x20" + unsigned(number)
+
+
 def lane(name: str, number: int) -> bytes:
     """An extract_lane or replace_lane."""
     return OPS[name] + bytes([number])
@@ -232,7 +237,7 @@ class Body:
 
     def get(self, *numbers: int) -> None:
         for n in numbers:
-            self._code += b"\x20" + unsigned(n)
+            self._code += get_local(n)
 
     def set(self, number: int) -> None:
         self._code += b"\x21" + unsigned(number)
@@ -247,7 +252,7 @@ class Body:
 
     def multiply_add(self, into: int) -> None:
         """into += a · b, for two vectors a, b on the stack; rounded once where the linked level has relaxed SIMD."""
-        get, put = b"\x20" + unsigned(into), b"\x21" + unsigned(into)
+        get, put = get_local(into), b"\x21" + unsigned(into)
         start = len(self._code)
         self._code += OPS["f32x4.mul"] + get + OPS["f32x4.add"] + put
         self._patches.append(Patch(start, len(self._code), relaxed=get + OPS["f32x4.relaxed_madd"] + put))

@@ -7,9 +7,10 @@ multiply-adds once; both come from one printing wherever their code differs in n
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
 
 import numpy as np
 from singe._dtypes import DType
@@ -19,6 +20,7 @@ from singe.kernel import Kernel, Routine
 from singe.program import Variant
 
 from .encode import Function, module
+from .kernels import matmul
 from .kernels.lower import MissingSize
 from .kernels.nest import print_kernel
 from .library import LIBRARY
@@ -35,6 +37,16 @@ class Twins:
     relaxed: Function
 
 
+@dataclass(frozen=True)
+class _Done:
+    """All of Printed but the packed constants."""
+
+    code: Twins
+    sizes: tuple[Dim, ...]
+    packers: Mapping[int, Callable[[np.ndarray], np.ndarray]] = field(default_factory=dict)
+    scratch: Dim = 0
+
+
 class WasmTarget:
     """See the module's docstring."""
 
@@ -42,17 +54,19 @@ class WasmTarget:
     max_ports = 24
 
     def __init__(self) -> None:
-        self._printed: dict[Kernel, tuple[Twins, tuple[Dim, ...]]] = {}
+        self._printed: dict[tuple[Kernel | Routine, frozenset[int]], _Done] = {}
 
     def element_size(self, dtype: DType) -> int:
         return dtype.size
 
     def print(self, kernel: Kernel | Routine, constants: Mapping[int, np.ndarray]) -> Printed:
-        plain = kernel.kernel if isinstance(kernel, Routine) else kernel
-        if plain not in self._printed:
-            self._printed[plain] = _with_sizes(plain)
-        code, sizes = self._printed[plain]
-        return Printed(code, _variants("0"), sizes)
+        known = frozenset(constants) if isinstance(kernel, Routine) else frozenset()
+        key = (kernel, known)
+        if key not in self._printed:
+            self._printed[key] = _template(kernel, known)
+        done = self._printed[key]
+        packed = {port: pack(constants[port]) for port, pack in done.packers.items()}
+        return Printed(done.code, _variants("0"), done.sizes, packed, done.scratch)
 
     def link(self, printed: Sequence[Printed]) -> tuple[Mapping[str, str | bytes], Sequence[Sequence[Variant]]]:
         names: dict[Twins, str] = {}
@@ -68,13 +82,25 @@ def _variants(name: str) -> tuple[Variant, ...]:
     return tuple(Variant(f"{level}:{name}", requires) for level, requires in LEVELS.items())
 
 
-def _with_sizes(kernel: Kernel) -> tuple[Twins, tuple[Dim, ...]]:
-    """The kernel printed with all the sizes that its code turns out to need."""
+def _template(kernel: Kernel | Routine, constants: frozenset[int]) -> _Done:
+    """The kernel by the best template that takes it."""
+    plain = kernel.kernel if isinstance(kernel, Routine) else kernel
+    if isinstance(kernel, Routine) and kernel.kind == "matmul":
+        plan = matmul.plan(plain, constants)
+        if plan is not None:
+            packers = {plan.b.value: partial(matmul.pack, plan)} if plan.packed else {}
+            code, sizes = _with_sizes(plain, lambda sizes, relaxed: matmul.print_matmul(plan, sizes, relaxed))
+            return _Done(code, sizes, packers, matmul.areas(plan).end)
+    code, sizes = _with_sizes(plain, lambda sizes, relaxed: print_kernel(plain, sizes), alike=True)
+    return _Done(code, sizes)
+
+
+def _with_sizes(kernel: Kernel, write: Callable[[Sequence[Dim], bool], Function], alike: bool = False) -> tuple[Twins, tuple[Dim, ...]]:
+    """A kernel's code, given all the sizes that it turns out to need; alike: written once for both levels."""
     sizes: list[Dim] = list(kernel.sizes)
     while True:
         try:
-            function = print_kernel(kernel, sizes)
+            simd = write(sizes, False)
+            return Twins(simd, simd if alike else write(sizes, True)), tuple(sizes)
         except MissingSize as missing:
             sizes.append(missing.dim)
-        else:
-            return Twins(function, function), tuple(sizes)

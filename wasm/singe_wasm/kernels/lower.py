@@ -19,7 +19,7 @@ from singe.kernel import Port
 from singe.scalar import Expr
 
 from .. import encode, simd
-from ..encode import Spelling, f32x4, i32, i32x4, ops, unsigned
+from ..encode import Spelling, f32x4, get_local, i32, i32x4, ops
 from . import memory
 from .writer import EFFECT, Node
 
@@ -54,13 +54,13 @@ class Lowering:
     def variable(self, var: Expr, local: int, level: int) -> None:
         """A loop variable or other scalar that lies in a local once `level` loops are open."""
         if var.word == "var":
-            self._values[var, (), False] = Node(_get(local), (), simd.VALUE[var.dtype], level, trivial=True)
+            self._values[var, (), False] = Node(get_local(local), (), simd.VALUE[var.dtype], level, trivial=True)
 
     def accumulator(self, var: Expr, local: int, level: int, vector: bool, shift: Shift = ()) -> None:
         """An accumulator's value under a shift; it depends on every variable of the shift."""
         if vector:
             self._varying.add(var)
-        self._values[var, shift, vector] = Node(_get(local), (), "v128" if vector else simd.VALUE[var.dtype], level, trivial=True)
+        self._values[var, shift, vector] = Node(get_local(local), (), "v128" if vector else simd.VALUE[var.dtype], level, trivial=True)
 
     # --- questions
 
@@ -95,10 +95,10 @@ class Lowering:
         if isinstance(dim, int):
             return i32(dim)
         if dim in self._sizes:
-            return _get(self._sizes[dim])
+            return get_local(self._sizes[dim])
         for known, number in self._sizes.items():
             if isinstance(known, Size) and divides(dim, known) and isinstance(factor := dim // known, int):
-                return _get(number) + i32(factor) + ops("i32.mul")
+                return get_local(number) + i32(factor) + ops("i32.mul")
         raise MissingSize(dim)
 
     def _share(self, key: tuple[object, ...], build: Callable[[], Node]) -> Node:
@@ -122,10 +122,19 @@ class Lowering:
 
     def pointer(self, port: int) -> Node:
         """The address of a port's first element."""
-        return self._share(("port", port), lambda: Node(_get(port), (), "i32", 0, trivial=True))
+        return self._share(("port", port), lambda: Node(get_local(port), (), "i32", 0, trivial=True))
+
+    def scratch(self, at: Dim) -> Node:
+        """An address in the scratch port."""
+        return self.pointer(len(self.ports)) if at == 0 else self._binary("i32.add", self.pointer(len(self.ports)), self.dim(at))
+
+    def forget(self) -> None:
+        """Drop what was lowered: variables are about to be declared anew."""
+        self._done.clear()
+        self._addresses.clear()
 
     def _address(self, port: int, index: Expr, shift: Shift) -> tuple[Node, int]:
-        size = self.ports[port].dtype.size if port < len(self.ports) else 4
+        size = self.ports[port].dtype.size
         terms, constant = scalar.linear(index)
         moved = dict(shift)
         parts: list[tuple[int, Node, Dim]] = []
@@ -240,10 +249,6 @@ class Lowering:
         assert isinstance(step, int)
         code = memory.store_lanes(stored, offset) if step == 1 else memory.scatter(stored, offset, step * stored.size)
         return Node(code, (address, self.vector(value, shift)), "i32", EFFECT)
-
-
-def _get(local: int) -> bytes:
-    return b"\x20" + unsigned(local)
 
 
 def _constant(e: Expr) -> bytes:

@@ -33,7 +33,7 @@ def print_kernel(kernel: Kernel, sizes: Sequence[Dim]) -> Function:
 # --- which loop takes four lanes -------------------------------------------------------------------------------------
 
 
-def _lane_cost(kernel: Kernel, stages: Iterable[Stage], lane: Expr) -> int | None:
+def lane_cost(kernel: Kernel, stages: Iterable[Stage], lane: Expr) -> int | None:
     """How many loads and stores of the stages are not of neighbours if `lane` takes four lanes; None: it cannot."""
     depends: dict[Expr, bool] = {}
 
@@ -83,7 +83,7 @@ def _choose_lane(kernel: Kernel) -> tuple[Expr | None, bool]:
         if not extents or isinstance(extents[-1], int) and extents[-1] < 4:
             continue
         stages = [s for s in kernel.stages if not inner or isinstance(s, Reduce) or s.inner]
-        cost = _lane_cost(kernel, stages, variables[-1])
+        cost = lane_cost(kernel, stages, variables[-1])
         if cost is not None:
             options.append((cost, inner, variables[-1]))
     options.sort(key=lambda o: o[:2])

@@ -1,0 +1,325 @@
+"""The register-tiled matrix product that matmul and convolution share.
+
+A tile is `rows` × `columns` accumulators in registers. B comes as panels of `columns` columns, [panel][k][columns], the
+last one filled up with zeros. A comes from Rows: read in place, or from a panel of a few rows written just before.
+The epilogue is evaluated on the accumulators where they are; what sticks out at the right edge (and any epilogue that
+does not go four lanes wide) is spilled to scratch and done one element at a time. Nothing is blocked for cache yet: a
+K-blocked product would start its accumulators from the output and run the epilogue in the last block only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from singe import scalar
+from singe._dtypes import float32
+from singe._shape import Dim
+from singe.kernel import Store
+from singe.scalar import Expr
+
+from ..encode import OPS, Body, f32x4, get_local, i32, memory, ops
+from .lower import Lowering, Shift
+from .writer import Node, Writer
+
+ACCUMULATOR: Final = scalar.var("a0", float32)
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Accumulators of a tile: rows by columns (a multiple of 4)."""
+
+    rows: int
+    columns: int
+
+
+def choose_tile(m: Dim, n: Dim, relaxed: bool) -> Tile:
+    """The tile for a product; its columns are the same at both levels, as they share packed weights."""
+    if m == 1:
+        return Tile(1, 32)
+    if m in (2, 3):
+        return Tile(int(m), 16)  # pyright: ignore[reportArgumentType]
+    if isinstance(n, int) and n <= 4:
+        return Tile(8, 4)
+    return Tile(6 if relaxed else 4, 8)
+
+
+@dataclass(frozen=True)
+class Section:
+    """Rows done with tiles of one height, up to a limit (code that pushes it)."""
+
+    rows: int
+    limit: bytes
+    sure: bool
+
+
+def sections(low: Lowering, m: Dim, most: int) -> list[Section]:
+    """How the rows are cut into tiles: few heights, none of them much lower than the others."""
+    if not isinstance(m, int):
+        heights = [h for h in (most, 2, 1) if h <= most]
+        return [Section(h, low.dim_code(m) + i32(h - 1) + ops("i32.sub"), False) for h in dict.fromkeys(heights)]
+    rest = m % most
+    whole = m - rest
+    heights = [most] * (whole > 0) + [rest] * (rest > 0)
+    if whole and 0 < rest <= most // 2:
+        whole -= most
+        heights = [most] * (whole > 0) + [-(-(most + rest) // 2), (most + rest) // 2]
+    out: list[Section] = []
+    end = 0
+    for h in heights:
+        end = whole if h == most and whole else end + h
+        out.append(Section(h, i32(end), True))
+    return out
+
+
+class Rows(Protocol):
+    """Where A's rows come from."""
+
+    in_place: bool  # read where they are; otherwise `prepare` writes a panel for each block of rows
+    step: int  # bytes from one k to the next
+
+    def addresses(self, rows: int) -> list[tuple[Node, int]]:
+        """The address of k = 0 of each row of the block at the present m, as (node, constant offset)."""
+        ...
+
+    def prepare(self, rows: int) -> None:
+        """Write the panel of the block at the present m."""
+        ...
+
+
+class Product:
+    """Writes the loops over rows and panels of one matrix product."""
+
+    def __init__(
+        self, writer: Writer, low: Lowering, edge: Lowering, store: Store, coordinates: tuple[Expr, Expr],
+        extents: tuple[Dim, Dim, Dim], tile: Tile, level: int, spill: Node | None, wide: bool,
+    ) -> None:  # fmt: skip
+        """low: lanes along n. edge: the same ports, scalar. level: loops open outside. spill: where a tile may be put.
+
+        wide: whether the epilogue can be evaluated four columns at a time.
+        """
+        self.writer: Final = writer
+        self.body: Final[Body] = writer.body
+        self.low: Final = low
+        self.store: Final = store
+        self.row, self.column = coordinates
+        self.m, self.n, self.k = extents
+        self.tile: Final = tile
+        self.level: Final = level
+        self.spill: Final = spill
+        self.wide: Final = wide
+        self.m_local, self.n_local = self.body.local("i32"), self.body.local("i32")
+        self.edge: Final = edge
+        self.edge_locals: Final = (self.body.local("i32"), self.body.local("i32"), self.body.local("f32"))
+        self.b, self.b_end = self.body.local("i32"), self.body.local("i32")
+        self.accumulators: Final = [[self.body.local("v128") for _ in range(tile.columns // 4)] for _ in range(tile.rows)]
+
+    def write(self, a: Rows, b: Node) -> None:
+        """The whole product; `b` is the address of the first panel."""
+        rows_outside = not a.in_place or self._rows_outside()
+        self._declare(rows_outside)
+        cuts = sections(self.low, self.m, self.tile.rows)
+        self.writer.hoist([b, *(node for cut in cuts for node in self._roots(a, cut.rows))], self.level)
+        if rows_outside:
+            for rows in self._cut(cuts, a, self.level + 1):
+                a.prepare(rows)
+                self.writer.push(b)
+                self.body.set(self.b)
+                with self._panels():
+                    self._tile(a, rows)
+            return
+        start = self.body.local("i32")
+        self.writer.push(b)
+        self.body.set(start)
+        with self._panels():
+            for rows in self._cut(cuts, a, self.level + 2):
+                self.body.get(start)
+                self.body.set(self.b)
+                self._tile(a, rows)
+            self.body.get(self.b)
+            self.body.set(start)
+        self.body.free(start)
+
+    def _roots(self, a: Rows, rows: int) -> list[Node]:
+        return [*self._stores(rows, self.tile.columns // 4), *(node for node, _ in a.addresses(rows))]
+
+    def _rows_outside(self) -> bool:
+        """Whether all panels are read for each block of rows, or all rows for each panel: the smaller one should stay in cache."""
+        return not (isinstance(self.m, int) and isinstance(self.n, int) and self.n > self.m)
+
+    def _declare(self, rows_outside: bool) -> None:
+        first, second = self.level + 1, self.level + 2
+        self.low.variable(self.row, self.m_local, first if rows_outside else second)
+        self.low.variable(self.column, self.n_local, second if rows_outside else first)
+        for i, line in enumerate(self.accumulators):
+            for j, local in enumerate(line):
+                self.low.accumulator(ACCUMULATOR, local, self.level + 3, True, self._shift(i, j))
+        self.edge.variable(self.row, self.edge_locals[0], self.level + 3)
+        self.edge.variable(self.column, self.edge_locals[1], self.level + 4)
+        self.edge.accumulator(ACCUMULATOR, self.edge_locals[2], self.level + 4, False)
+
+    def _shift(self, row: int, vector: int) -> Shift:
+        return tuple((v, by) for v, by in ((self.row, row), (self.column, 4 * vector)) if by)
+
+    def _cut(self, cuts: Sequence[Section], a: Rows, level: int) -> Iterator[int]:
+        """The loops over blocks of rows, by their heights."""
+        self.body.add(i32(0))
+        self.body.set(self.m_local)
+        for cut in cuts:
+            with self.writer.loop(self.m_local, cut.limit, cut.rows, cut.sure):
+                if level == self.level + 1:
+                    self.writer.hoist(self._roots(a, cut.rows), level)
+                yield cut.rows
+
+    @contextmanager
+    def _panels(self) -> Iterator[None]:
+        self.body.add(i32(0))
+        self.body.set(self.n_local)
+        sure = isinstance(self.n, int) and self.n > 0
+        with self.writer.loop(self.n_local, self.low.dim_code(self.n), self.tile.columns, sure):
+            yield
+
+    # --- one tile
+
+    def _tile(self, a: Rows, rows: int) -> None:
+        body = self.body
+        accumulators = self.accumulators[:rows]
+        for local in (x for line in accumulators for x in line):
+            body.add(f32x4(0.0))
+            body.set(local)
+        places = a.addresses(rows)
+        pointers = {node: body.local("i32") for node, _ in places}
+        for node, local in pointers.items():
+            self.writer.push(node)
+            body.set(local)
+        lines = [(pointers[node], offset) for node, offset in places]
+        width = 4 * self.tile.columns
+        unroll = 1 if not isinstance(self.k, int) else min(4, max(1, self.k))
+        rest = self.k % unroll if isinstance(self.k, int) else 0
+        if isinstance(self.k, int):
+            body.get(self.b)
+            body.add(i32((self.k - rest) * width) + OPS["i32.add"])
+            body.set(self.b_end)
+            if self.k:
+                with self._loop():
+                    self._turns(lines, a.step, unroll)
+                self._turns(lines, a.step, rest)
+        else:
+            body.get(self.b)
+            body.add(self.low.dim_code(self.k) + i32(width) + ops("i32.mul i32.add"))
+            body.set(self.b_end)
+            body.get(self.b, self.b_end)
+            body.op("i32.lt_u")
+            with body.when(), self._loop():
+                self._turns(lines, a.step, 1)
+        body.free(*pointers.values())
+        self._epilogue(rows)
+
+    @contextmanager
+    def _loop(self) -> Iterator[None]:
+        """Over k, until the pointer into the panel is at its end; it runs at least once."""
+        body = self.body
+        body.add(b"\x03\x40")
+        yield
+        body.get(self.b, self.b_end)
+        body.op("i32.lt_u")
+        body.exit_if()
+        body.add(b"\x0b")
+
+    def _turns(self, lines: Sequence[tuple[int, int]], step: int, count: int) -> None:
+        """`count` steps of k; the pointers are moved on."""
+        if not count:
+            return
+        body = self.body
+        width = self.tile.columns // 4
+        one = body.local("v128")
+        columns = [body.local("v128") for _ in range(width)]
+        for turn in range(count):
+            for j, column in enumerate(columns):
+                body.get(self.b)
+                body.add(memory("v128.load", 16 * (turn * width + j)))
+                body.set(column)
+            for (pointer, offset), line in zip(lines, self.accumulators, strict=False):
+                body.get(pointer)
+                body.add(memory("v128.load32_splat", offset + turn * step))
+                body.set(one)
+                for column, into in zip(columns, line, strict=True):
+                    body.get(one, column)
+                    body.multiply_add(into)
+        body.free(one, *columns)
+        for pointer in dict.fromkeys(p for p, _ in lines):
+            body.increase(pointer, count * step)
+        body.increase(self.b, 16 * width * count)
+
+    # --- the epilogue
+
+    def _stores(self, rows: int, vectors: int) -> list[Node]:
+        if not self.wide:
+            return []
+        s = self.store
+        return [self.low.store(s.port, s.index, s.value, self._shift(i, j), True) for i in range(rows) for j in range(vectors)]
+
+    def _epilogue(self, rows: int) -> None:
+        width = self.tile.columns
+        vectors = width // 4
+        if not self.wide:
+            self._element_by_element(rows)
+            return
+        if isinstance(self.n, int) and self.n % width == 0:
+            self._whole(rows, vectors)
+            return
+        self.body.get(self.n_local)
+        self.body.add(self.low.dim_code(self.n) + i32(width) + ops("i32.sub i32.le_s"))
+        with self.body.when():
+            with self.writer.scope():
+                self._whole(rows, vectors)
+            self.body.otherwise()
+            if isinstance(self.n, int) and self.n % 4 == 0:
+                with self.writer.scope():
+                    self._whole(rows, self.n % width // 4)
+            else:
+                self._element_by_element(rows)
+
+    def _whole(self, rows: int, vectors: int) -> None:
+        for node in self._stores(rows, vectors):
+            self.writer.push(node)
+
+    def _element_by_element(self, rows: int) -> None:
+        """The tile through scratch; columns beyond n are left out."""
+        assert self.spill is not None
+        body, width = self.body, self.tile.columns
+        for i, line in enumerate(self.accumulators[:rows]):
+            for j, local in enumerate(line):
+                self.writer.push(self.spill)
+                body.get(local)
+                body.add(memory("v128.store", 4 * (i * width + 4 * j)))
+        row, column, value = self.edge_locals
+        stop, end, at = body.local("i32"), body.local("i32"), body.local("i32")
+        for local, start, count in ((stop, self.m_local, i32(rows)), (end, self.n_local, i32(width))):
+            body.get(start)
+            body.add(count + OPS["i32.add"])
+            body.set(local)
+        # end = min(n0 + width, n)
+        body.get(end)
+        body.add(self.low.dim_code(self.n))
+        body.get(end)
+        body.add(self.low.dim_code(self.n) + ops("i32.lt_s select"))
+        body.set(end)
+        self.writer.push(self.spill)
+        body.set(at)
+        body.get(self.m_local)
+        body.set(row)
+        store = self.edge.store(self.store.port, self.store.index, self.store.value)
+        with self.writer.scope(), self.writer.loop(row, get_local(stop), 1, True):
+            body.get(self.n_local)
+            body.set(column)
+            with self.writer.loop(column, get_local(end), 1, True):
+                body.get(at)
+                body.get(column, self.n_local)
+                body.add(ops("i32.sub") + i32(2) + ops("i32.shl i32.add") + memory("f32.load"))
+                body.set(value)
+                self.writer.push(store)
+            body.increase(at, 4 * width)
+        body.free(stop, end, at)

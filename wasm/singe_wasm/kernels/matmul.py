@@ -1,0 +1,341 @@
+"""The Routine "matmul": packed panels, a tiled product, a fused prologue and epilogue.
+
+B is packed when the code is printed where its contents are known, else into scratch before the product. A is read in
+place where it is a plain load; any other expression is evaluated into a panel of a few rows. `plan` says whether the
+template takes a kernel; what it does not take is printed as the loop nest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from singe import scalar
+from singe._dtypes import float32
+from singe._shape import Dim, ceildiv
+from singe.kernel import Kernel, Reduce, Store, collapse, matmul_operands
+from singe.scalar import Expr
+
+from ..encode import OPS, Body, Function, get_local, i32, memory, ops
+from .gemm import Product, Rows, Tile, choose_tile
+from .lower import Lowering
+from .nest import lane_cost
+from .writer import Node, Writer
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A matmul as the template sees it: batch loops, then m, n and k."""
+
+    kernel: Kernel
+    a: Expr
+    b: Expr
+    m: Expr
+    n: Expr
+    k: Expr
+    extents: tuple[Dim, Dim, Dim]
+    packed: bool  # B's port holds packed panels
+
+    @property
+    def batch(self) -> tuple[tuple[Expr, Dim], ...]:
+        return tuple(zip(self.kernel.grid_vars[:-2], self.kernel.grid[:-2], strict=True))
+
+    @property
+    def store(self) -> Store:
+        last = self.kernel.stages[-1]
+        assert isinstance(last, Store)
+        return last
+
+    def columns(self) -> int:
+        return choose_tile(self.extents[0], self.extents[1], True).columns
+
+
+def plan(kernel: Kernel, constants: Collection[int]) -> Plan | None:
+    """How the template does this kernel; None where it does not."""
+    if len(kernel.stages) != 2 or not isinstance(kernel.stages[1], Store) or kernel.stages[1].inner:
+        return None
+    for form in (collapse(kernel, keep=1), kernel):
+        made = _planned(form, constants)
+        if made is not None:
+            return made
+    return None
+
+
+def _planned(kernel: Kernel, constants: Collection[int]) -> Plan | None:
+    if len(kernel.grid) == 1:  # collapse drops an m of 1
+        kernel = replace(kernel, grid=(1, *kernel.grid), stages=_renumbered(kernel))
+    operands = matmul_operands(kernel)
+    first = kernel.stages[0]
+    if operands is None or kernel.grid[-1] == 1 or not isinstance(first, Reduce) or first.word != "add" or first.value.dtype is not float32:
+        return None
+    a, b = operands
+    extents = (kernel.grid[-2], kernel.grid[-1], kernel.inner[0])
+    m, n = kernel.grid_vars[-2:]
+    made = Plan(kernel, a, b, m, n, kernel.inner_vars[0], extents, False)
+    made = replace(made, packed=_can_pack(made, constants))
+    if not made.packed and isinstance(extents[0], int) and extents[0] < 4:
+        return None  # packing B would cost as much as the product
+    return made
+
+
+def _renumbered(kernel: Kernel) -> tuple[Reduce | Store, ...]:
+    (old,) = kernel.grid_vars
+    swap = {old: scalar.var("g1", old.dtype, kernel.grid[0])} if old.word == "var" else {}
+    return tuple(
+        replace(s, value=scalar.substitute(s.value, swap)) if isinstance(s, Reduce)
+        else replace(s, index=scalar.substitute(s.index, swap), value=scalar.substitute(s.value, swap))
+        for s in kernel.stages
+    )  # fmt: skip
+
+
+def _strides(e: Expr, *variables: Expr) -> tuple[tuple[int, ...], int] | None:
+    """The steps of a plain float32 load along variables and its constant part, if there is nothing else and all is known."""
+    if e.word != "load":
+        return None
+    terms, constant = scalar.linear(e.args[0])
+    steps = tuple(terms.get(v, 0) for v in variables)
+    if not isinstance(constant, int) or not all(isinstance(s, int) for s in steps) or not terms.keys() <= set(variables):
+        return None
+    return steps, constant  # pyright: ignore[reportReturnType]
+
+
+def _can_pack(p: Plan, constants: Collection[int]) -> bool:
+    b = p.b
+    if b.word != "load" or b.value not in constants or p.kernel.ports[b.value].dtype is not float32:
+        return False
+    uses = [e for e in scalar.postorder(p.kernel.roots) if e.word == "load" and e.value == b.value]
+    return uses == [b] and all(isinstance(d, int) for d in p.extents[1:]) and _strides(b, p.k, p.n) is not None
+
+
+def pack(p: Plan, contents: np.ndarray) -> np.ndarray:
+    """B's panels."""
+    steps = _strides(p.b, p.k, p.n)
+    _, n, k = p.extents
+    assert steps is not None and isinstance(n, int) and isinstance(k, int)
+    (down, right), start = steps
+    flat = np.ascontiguousarray(contents, np.float32).reshape(-1)
+    index = start + down * np.arange(k)[:, None] + right * np.arange(n)[None, :]
+    return panels(flat[index], p.columns())
+
+
+def panels(matrix: np.ndarray, columns: int) -> np.ndarray:
+    """A [k][n] matrix as [panel][k][columns], filled up with zeros."""
+    k, n = matrix.shape
+    count = -(-n // columns)
+    padded = np.zeros((k, count * columns), np.float32)
+    padded[:, :n] = matrix
+    return np.ascontiguousarray(padded.reshape(k, count, columns).transpose(1, 0, 2))
+
+
+# --- scratch ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Areas:
+    """Where things lie in scratch, in bytes: the spilled tile at 0, A's panel, B's panels, the end."""
+
+    a: Dim
+    b: Dim
+    end: Dim
+
+
+def areas(p: Plan) -> Areas:
+    """The same at both levels: for the higher of their tiles."""
+    m, n, k = p.extents
+    rows = max(choose_tile(m, n, level).rows for level in (False, True))
+    spill = 4 * rows * p.columns() if not _wide(p) or not isinstance(n, int) or n % 4 else 0
+    a = 0 if _in_place(p) else 4 * rows * k
+    b = 0 if p.packed else ceildiv(n, p.columns()) * k * (4 * p.columns())
+    return Areas(spill, spill + a, spill + a + b)
+
+
+def _wide(p: Plan) -> bool:
+    return lane_cost(p.kernel, [p.store], p.n) is not None
+
+
+def _in_place(p: Plan) -> bool:
+    """Whether A is read where it lies: a float32 load whose index is linear in m and k, k in fixed steps."""
+    if p.a.word != "load" or p.kernel.ports[p.a.value].dtype is not float32:
+        return False
+    terms, _ = scalar.linear(p.a.args[0])
+    simple = all(t in (p.m, p.k) or not {p.m, p.k} & set(scalar.postorder([t])) for t in terms)
+    step = terms.get(p.k, 0)
+    return simple and isinstance(step, int) and 0 <= step < 1 << 20
+
+
+# --- the function ----------------------------------------------------------------------------------------------------
+
+
+def print_matmul(p: Plan, sizes: Sequence[Dim], relaxed: bool) -> Function:
+    """The function of a planned matmul."""
+    return _Matmul(p, sizes, relaxed).function()
+
+
+class _Matmul:
+    def __init__(self, p: Plan, sizes: Sequence[Dim], relaxed: bool) -> None:
+        self.plan: Final = p
+        self.areas: Final = areas(p)
+        scratch = self.areas.end != 0
+        self.body: Final = Body(["i32"] * (len(p.kernel.ports) + scratch + len(sizes)))
+        self.writer: Final = Writer(self.body)
+        self.tile: Final[Tile] = choose_tile(p.extents[0], p.extents[1], relaxed)
+        self.low, self.edge, self.along_k = (Lowering(p.kernel.ports, sizes, scratch, lane) for lane in (p.n, None, p.k))
+        self.all = (self.low, self.edge, self.along_k)
+
+    def function(self) -> Function:
+        p = self.plan
+        outside = p.batch
+        once = not p.packed and not any(v in self.low.leaves(p.b) for v, _ in outside)
+        if once:
+            self._pack(0)
+        with ExitStack() as stack:
+            for level, (variable, extent) in enumerate(outside, 1):
+                local = self.body.local("i32")
+                for low in self.all:
+                    low.variable(variable, local, level)
+                self.body.add(i32(0))
+                self.body.set(local)
+                stack.enter_context(self.writer.loop(local, self.low.dim_code(extent), 1, isinstance(extent, int) and extent > 0))
+            depth = len(outside)
+            if not p.packed and not once:
+                self._pack(depth)
+            spill = self.low.scratch(0) if self.areas.a else None
+            product = Product(self.writer, self.low, self.edge, p.store, (p.m, p.n), p.extents, self.tile, depth, spill, _wide(p))
+            self.along_k.variable(p.m, product.edge_locals[0], depth + 2)
+            rows: Rows = _InPlace(p, self.low) if _in_place(p) else _Panel(self, product.m_local, product.edge_locals[0], depth + 1)
+            product.write(rows, self.low.pointer(p.b.value) if p.packed else self.low.scratch(self.areas.b))
+        return self.body.finish()
+
+    def _pack(self, depth: int) -> None:
+        """B into panels in scratch."""
+        p, body = self.plan, self.body
+        at, n, k, last = (body.local("i32") for _ in range(4))
+        wide = lane_cost(p.kernel, [Reduce("b", "add", p.b)], p.n) is not None
+        for low in (self.low, self.edge):
+            low.variable(p.k, k, depth + 2)
+        self.low.variable(p.n, n, depth + 1)
+        self.edge.variable(p.n, last, depth + 3)
+        self.writer.push(self.low.scratch(self.areas.b))
+        body.set(at)
+        body.add(i32(0))
+        body.set(n)
+        width = self.tile.columns
+        vectors = [self.low.vector(p.b, ((p.n, 4 * j),) if j else ()) for j in range(width // 4)] if wide else []
+        with self.writer.loop(n, self.low.dim_code(p.extents[1]), width):
+            body.add(i32(0))
+            body.set(k)
+            if wide:
+                body.get(n)
+                body.add(self.low.dim_code(p.extents[1]) + i32(width) + ops("i32.sub i32.le_s"))
+                with body.when():
+                    with self.writer.scope(), self.writer.loop(k, self.low.dim_code(p.extents[2])):
+                        for j, node in enumerate(vectors):
+                            body.get(at)
+                            self.writer.push(node)
+                            body.add(memory("v128.store", 16 * j))
+                        body.increase(at, 4 * width)
+                    body.otherwise()
+                    self._pack_edge(at, n, k, last)
+            else:
+                self._pack_edge(at, n, k, last)
+        body.free(at, n, k, last)
+        for low in (self.low, self.edge):
+            low.forget()
+
+    def _pack_edge(self, at: int, n: int, k: int, column: int) -> None:
+        """One panel, an element at a time, zeros beyond n."""
+        p, body, writer = self.plan, self.body, self.writer
+        stop = body.local("i32")
+        body.get(n)
+        body.add(i32(self.tile.columns) + OPS["i32.add"])
+        body.set(stop)
+        with writer.loop(k, self.low.dim_code(p.extents[2])):
+            body.get(n)
+            body.set(column)
+            with writer.loop(column, get_local(stop), 1, True):
+                body.get(at)
+                body.add(i32(0) + memory("i32.store"))
+                body.get(column)
+                body.add(self.low.dim_code(p.extents[1]) + OPS["i32.lt_s"])
+                with body.when(), writer.scope():
+                    body.get(at)
+                    writer.push(self.edge.scalar(p.b))
+                    body.add(memory("f32.store"))
+                body.increase(at, 4)
+        body.free(stop)
+
+
+class _InPlace:
+    in_place = True
+
+    def __init__(self, p: Plan, low: Lowering) -> None:
+        self._plan = p
+        self._low = low
+        self._index = scalar.substitute(p.a.args[0], {p.k: scalar.const(0, p.k.dtype)} if p.k.word == "var" else {})
+        step = scalar.linear(p.a.args[0])[0].get(p.k, 0)
+        assert isinstance(step, int)
+        self.step = 4 * step
+
+    def addresses(self, rows: int) -> list[tuple[Node, int]]:
+        p = self._plan
+        return [self._low.address(p.a.value, self._index, ((p.m, i),) if i else ()) for i in range(rows)]
+
+    def prepare(self, rows: int) -> None:
+        """Nothing: rows are where they are."""
+
+
+class _Panel:
+    """A few rows of A, evaluated into scratch row by row, four k at a time where the expression allows it."""
+
+    in_place = False
+    step = 4
+
+    def __init__(self, job: _Matmul, first: int, row: int, level: int) -> None:
+        self._job = job
+        self._first = first
+        self._row = row
+        self._level = level
+        self._k = job.body.local("i32")
+        job.along_k.variable(job.plan.k, self._k, level + 2)
+
+    def addresses(self, rows: int) -> list[tuple[Node, int]]:
+        k = self._job.plan.extents[2]
+        low, start = self._job.low, self._job.areas.a
+        if isinstance(k, int):
+            return [(low.scratch(start), 4 * k * i) for i in range(rows)]
+        return [(low.scratch(start + k * (4 * i)), 0) for i in range(rows)]
+
+    def prepare(self, rows: int) -> None:
+        job, p = self._job, self._job.plan
+        body, writer = job.body, job.writer
+        wide = p.k.word == "var" and lane_cost(p.kernel, [Reduce("a", "add", p.a)], p.k) is not None
+        at, stop = body.local("i32"), body.local("i32")
+        writer.push(job.low.scratch(job.areas.a))
+        body.set(at)
+        body.get(self._first)
+        body.set(self._row)
+        body.get(self._row)
+        body.add(i32(rows) + OPS["i32.add"])
+        body.set(stop)
+        value = job.along_k.scalar(p.a)
+        values = job.along_k.vector(p.a) if wide else value
+        count = job.low.dim_code(p.extents[2])
+        with writer.loop(self._row, get_local(stop), 1, True, [value, values], self._level + 1):
+            body.add(i32(0))
+            body.set(self._k)
+            for node, store, limit, step in (
+                (values, "v128.store", count + i32(-4) + OPS["i32.and"], 4),
+                (value, "f32.store", count, 1),
+            ):
+                if step == 4 and not wide:
+                    continue
+                with writer.loop(self._k, limit, step):
+                    body.get(at)
+                    writer.push(node)
+                    body.add(memory(store))
+                    body.increase(at, 4 * step)
+        body.free(at, stop)
+
