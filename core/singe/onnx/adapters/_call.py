@@ -1,0 +1,166 @@
+"""What an adapter is given: one ONNX node, its inputs as nodes of a Graph, its attributes checked for their types.
+
+An adapter is a function from a Call to the node's outputs, entered in ADAPTERS under the name of an ONNX op. Rows take
+shapes, axes and the like as attributes where ONNX passes tensors: `value`, `dims` and `ints` give what such an input
+holds, which must be known by now. Symbolic sizes are known (as Sizes); a value that hangs on the model's inputs is
+not, and raises ValueNeeded. Nothing large is computed here: folding is bounded by MAX_FOLDED.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias, TypeVar
+
+import numpy as np
+
+from ..._errors import ImportFailure, ShapeError
+from ..._shape import Dim, Size, axis_of, product
+from ...graph import Builder, Node, postorder
+
+MAX_FOLDED: Final = 1 << 20
+"""The most elements of a tensor that is computed while a model is imported."""
+
+T = TypeVar("T", int, float, str)
+
+
+class ValueNeeded(ImportFailure):
+    """Inputs of the model whose values, not only their shapes, decide what the Graph is."""
+
+    def __init__(self, message: str, inputs: tuple[str, ...]) -> None:
+        super().__init__(message)
+        self.inputs = inputs
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """One node: `version` is that of its opset, `outputs` its outputs' names (empty: not wanted)."""
+
+    b: Builder
+    op: str
+    version: int
+    inputs: tuple[Node | None, ...]
+    attributes: Mapping[str, Any]
+    outputs: tuple[str, ...]
+
+    def fail(self, text: str) -> ImportFailure:
+        return ImportFailure(text)
+
+    # --- inputs ---
+
+    def maybe(self, i: int) -> Node | None:
+        """Input i, or None where it is left out."""
+        return self.inputs[i] if i < len(self.inputs) else None
+
+    def x(self, i: int = 0) -> Node:
+        """Input i, which must be there."""
+        found = self.maybe(i)
+        if found is None:
+            raise self.fail(f"input {i} is missing")
+        return found
+
+    def all(self) -> list[Node]:
+        """Every input: at least one, and none left out."""
+        return [self.x(i) for i in range(max(1, len(self.inputs)))]
+
+    def value(self, i: int) -> np.ndarray:
+        """What input i holds; an object array where Sizes are among it."""
+        x = self.x(i)
+        if x.value is not None:
+            return x.value
+        below = postorder([x], lambda n: (n.lowered,) if n.lowered is not None else n.inputs)
+        wanted = tuple(n.name for n in below if n.is_input)
+        if wanted:
+            names = ", ".join(map(repr, wanted))
+            raise ValueNeeded(f"input {i} must be known before a run, and depends on the model's input {names}; give its value on import", wanted)
+        for n in below:
+            count = product(n.shape)
+            if not isinstance(count, int) or count > MAX_FOLDED:
+                raise self.fail(f"input {i} needs a constant of {count} elements ({n}); at most {MAX_FOLDED} are computed on import")
+        value = self.b.value_of(x)
+        assert value is not None
+        return value
+
+    def dims(self, i: int) -> tuple[Dim, ...]:
+        """The integers that input i holds; symbolic ones may be among them."""
+        value = self.value(i)
+        if value.ndim > 1 or value.dtype.kind not in "iuO":
+            raise self.fail(f"input {i} is {value.dtype} of rank {value.ndim}; expected a vector of integers")
+        if value.size > MAX_FOLDED:
+            raise self.fail(f"input {i} lists {value.size} numbers; at most {MAX_FOLDED} make sense")
+        return tuple(d if isinstance(d, Size) else int(d) for d in value.ravel())
+
+    def ints(self, i: int) -> tuple[int, ...]:
+        """The integers that input i holds, all of them numbers."""
+        return tuple(self.number(d, f"input {i}") for d in self.dims(i))
+
+    def number(self, d: Dim, what: str) -> int:
+        if isinstance(d, int):
+            return d
+        raise ShapeError(f"{what} is {d}, and must be a number before a run; give this dimension a fixed size")
+
+    def known_shape(self, x: Node, what: str) -> tuple[int, ...]:
+        return tuple(self.number(d, what) for d in x.shape)
+
+    # --- attributes ---
+
+    def attr(self, name: str, default: T) -> T:
+        """An attribute of the default's type."""
+        value = self.attributes.get(name, default)
+        if type(value) is not type(default):
+            raise self.fail(f"attribute {name!r} is {value!r:.60}; expected {type(default).__name__}")
+        return value
+
+    def items(self, name: str, kind: type[T]) -> tuple[T, ...] | None:
+        """An attribute that lists values of one type, or None where it is left out."""
+        value = self.attributes.get(name)
+        if value is None:
+            return None
+        if not isinstance(value, tuple) or not all(type(v) is kind for v in value):
+            raise self.fail(f"attribute {name!r} is {value!r:.60}; expected a list of {kind.__name__}")
+        return value
+
+    def flag(self, name: str, default: bool = False) -> bool:
+        return self.attr(name, int(default)) != 0
+
+    def axis(self, default: int, rank: int) -> int:
+        """The attribute "axis" as an index below rank."""
+        return axis_of(self.attr("axis", default), rank, "axis")
+
+    def listed(self, name: str, i: int) -> tuple[Dim, ...] | None:
+        """Integers that older versions of an op take as attribute `name` and newer ones as input i."""
+        given = self.items(name, int)
+        if given is not None:
+            return given
+        return None if self.maybe(i) is None else self.dims(i)
+
+    def numbers(self, name: str, i: int) -> tuple[int, ...] | None:
+        """`listed`, all of them numbers."""
+        given = self.listed(name, i)
+        return None if given is None else tuple(self.number(d, name) for d in given)
+
+    def lengths(self, shape: Sequence[Dim]) -> tuple[Dim, ...]:
+        """A shape that a model asks for: no length below zero."""
+        if any(isinstance(d, int) and d < 0 for d in shape):
+            raise self.fail(f"the shape {tuple(shape)} has a negative length")
+        return tuple(shape)
+
+
+Result: TypeAlias = "Node | Sequence[Node]"
+Adapter: TypeAlias = Callable[[Call], Result]
+
+ADAPTERS: Final[dict[str, Adapter]] = {}
+"""ONNX ops (of the default domain) that are not a row one to one, by name."""
+
+
+def adapter(*ops: str) -> Callable[[Adapter], Adapter]:
+    """Enters a function in ADAPTERS."""
+
+    def enter(function: Adapter) -> Adapter:
+        for op in ops:
+            if op in ADAPTERS:
+                raise ValueError(f"{op} has an adapter already")
+            ADAPTERS[op] = function
+        return function
+
+    return enter

@@ -1,0 +1,200 @@
+"""Constants, conversions and elementwise ops that are almost rows: optional or any number of inputs, old attributes."""
+
+from __future__ import annotations
+
+import math
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from ..._dtypes import DTYPES, DType, bool_, dtype, float32
+from ..._errors import ImportFailure
+from ..._shape import Size
+from ...graph import Node
+from ..tensors import ELEMENTS, OnnxSparse, RawTensor
+from ._call import MAX_FOLDED, Call, adapter
+
+
+def tensor_node(call: Call, tensor: Any) -> Node:
+    """A tensor of the file as a constant."""
+    if isinstance(tensor, OnnxSparse):
+        return call.b.const(dense(tensor))
+    if isinstance(tensor, np.ndarray) and tensor.dtype.name in DTYPES:
+        return call.b.const(tensor)
+    kind = tensor.dtype if isinstance(tensor, (np.ndarray, RawTensor)) else type(tensor).__name__
+    raise call.fail(f"the constant is {kind}; Singe has {', '.join(DTYPES)}")
+
+
+def dense(sparse: OnnxSparse) -> np.ndarray:
+    """A sparse tensor with its zeros."""
+    count = math.prod(sparse.dims)
+    values = sparse.values
+    if count > MAX_FOLDED or isinstance(values, RawTensor):
+        raise ImportFailure(f"a sparse tensor of {count} elements; at most {MAX_FOLDED} of a plain type are supported")
+    out = np.zeros(count, values.dtype)
+    places = sparse.indices if sparse.indices.ndim == 1 else np.ravel_multi_index(tuple(sparse.indices.T), sparse.dims)
+    out[places] = values
+    return out.reshape(sparse.dims)
+
+
+CONSTANTS = {
+    "value": lambda v: v,
+    "sparse_value": lambda v: v,
+    "value_float": lambda v: np.array(v, np.float32),
+    "value_floats": lambda v: np.array(v, np.float32),
+    "value_int": lambda v: np.array(v, np.int64),
+    "value_ints": lambda v: np.array(v, np.int64),
+}
+"""The attributes by which a Constant may give its value, as tensors."""
+
+
+@adapter("Constant")
+def _constant(call: Call) -> Node:
+    given = [name for name in call.attributes if name in CONSTANTS]
+    if len(given) != 1:
+        raise call.fail(f"a Constant must have one of {', '.join(CONSTANTS)}; got {', '.join(call.attributes) or 'none'}")
+    return tensor_node(call, CONSTANTS[given[0]](call.attributes[given[0]]))
+
+
+@adapter("Identity")
+def _identity(call: Call) -> Node:
+    return call.x()
+
+
+@adapter("Dropout")
+def _dropout(call: Call) -> list[Node]:
+    """Inference drops nothing; a mask, where asked for, is all true."""
+    x, b = call.x(), call.b
+    training = bool(call.value(2)) if call.maybe(2) is not None else False
+    ratio = float(call.value(1)) if call.maybe(1) is not None else 0.5
+    if training and ratio != 0:
+        raise call.fail(f"Dropout in training mode with ratio {ratio} is random; export the model for inference")
+    mask = b.const(np.array(True), bool_ if call.version >= 10 else x.dtype)
+    return [x, b.expand(mask, shape=x.shape)]
+
+
+def _to(call: Call, code: int) -> DType:
+    element = ELEMENTS.get(code)
+    if element is None or element.name not in DTYPES:
+        raise call.fail(f"a cast to {element.name if element else f'type {code}'}; Singe has {', '.join(DTYPES)}")
+    return dtype(element.name)
+
+
+def cast(call: Call, x: Node, to: DType) -> Node:
+    """Symbolic sizes are int64, and stay what they are under any integer type that may hold them."""
+    if x.dtype is to:
+        return x
+    if to.is_int and x.value is not None and any(isinstance(v, Size) for v in x.value.ravel()[:MAX_FOLDED]):
+        return call.b.const(x.value, to)
+    return call.b.cast(x, to=to)
+
+
+@adapter("Cast")
+def _cast(call: Call) -> Node:
+    return cast(call, call.x(), _to(call, call.attr("to", 0)))
+
+
+@adapter("CastLike")
+def _cast_like(call: Call) -> Node:
+    return cast(call, call.x(), call.x(1).dtype)
+
+
+def _bound(call: Call, name: str, i: int) -> Node | None:
+    """Clip's bound: an attribute before version 11, a scalar input since."""
+    if name in call.attributes:
+        return call.b.const(call.attr(name, 0.0), call.x().dtype)
+    bound = call.maybe(i)
+    return bound if bound is None or bound.shape == () else call.b.reshape(bound, shape=())
+
+
+@adapter("Clip")
+def _clip(call: Call) -> Node:
+    x, low, high, b = call.x(), _bound(call, "min", 1), _bound(call, "max", 2), call.b
+    if low is not None and high is not None:
+        return b.clip(x, low, high)
+    if low is not None:
+        return b.maximum(x, low)
+    return x if high is None else b.minimum(x, high)
+
+
+@adapter("Max")
+def _max(call: Call) -> Node:
+    return reduce(call.b.maximum, call.all())
+
+
+@adapter("Min")
+def _min(call: Call) -> Node:
+    return reduce(call.b.minimum, call.all())
+
+
+@adapter("Sum")
+def _sum(call: Call) -> Node:
+    return reduce(call.b.add, call.all())
+
+
+@adapter("Mean")
+def _mean(call: Call) -> Node:
+    xs = call.all()
+    total = reduce(call.b.add, xs)
+    return call.b.div(total, call.b.const(len(xs), total.dtype))
+
+
+@adapter("PRelu")
+def _prelu(call: Call) -> Node:
+    x, slope, b = call.x(), call.x(1), call.b
+    if call.version < 7 and len(slope.shape) == 1 and len(x.shape) > 1:  # one slope for each channel
+        slope = b.reshape(slope, shape=(*slope.shape, *(1,) * (len(x.shape) - 2)))
+    return b.where(b.less(x, b.const(0, x.dtype)), b.mul(x, slope), x)
+
+
+@adapter("Gemm")
+def _gemm(call: Call) -> Node:
+    if len(call.x().shape) != 2 or len(call.x(1).shape) != 2:
+        raise call.fail(f"Gemm takes two matrices, got ranks {len(call.x().shape)} and {len(call.x(1).shape)}")
+    return call.b.gemm(
+        call.x(), call.x(1), call.maybe(2),
+        alpha=call.attr("alpha", 1.0), beta=call.attr("beta", 1.0), trans_a=call.flag("transA"), trans_b=call.flag("transB"),
+    )  # fmt: skip
+
+
+@adapter("Range")
+def _range(call: Call) -> Node:
+    kind = call.x().dtype
+    if any(call.value(i).size != 1 for i in range(3)):
+        raise call.fail("Range takes three scalars")
+    start, limit, delta = (call.value(i).reshape(())[()] for i in range(3))
+    if any(isinstance(v, Size) for v in (start, limit, delta)):
+        raise call.fail(f"a range from {start} to {limit} by {delta} has no known length; give this dimension a fixed size")
+    steps = (float(limit) - float(start)) / float(delta) if delta else math.nan
+    if not steps <= MAX_FOLDED:
+        raise call.fail(f"a range from {start} to {limit} by {delta}; it must end, within {MAX_FOLDED} steps")
+    wide = np.float64 if kind.is_float else np.int64
+    places = np.arange(max(0, math.ceil(steps)), dtype=wide)
+    return call.b.const((wide(start) + places * wide(delta)).astype(kind.numpy))
+
+
+@adapter("Selu")
+def _selu(call: Call) -> Node:
+    x, b = call.x(), call.b
+    scaled = b.elu(x, alpha=call.attr("alpha", 1.6732631921768188))
+    return b.mul(scaled, b.const(call.attr("gamma", 1.0507010221481323), x.dtype))
+
+
+@adapter("Softsign")
+def _softsign(call: Call) -> Node:
+    x, b = call.x(), call.b
+    return b.div(x, b.add(b.abs(x), b.const(1, x.dtype)))
+
+
+def power(call: Call, x: Node, exponent: float) -> Node:
+    """x, being at least 0, to a constant power."""
+    b = call.b
+    if exponent == 1:
+        return x
+    if exponent == 2:
+        return b.mul(x, x)
+    if exponent == 0.5:
+        return b.sqrt(x)
+    wide = cast(call, x, float32)
+    return cast(call, b.exp(b.mul(b.log(wide), b.const(exponent, float32))), x.dtype)

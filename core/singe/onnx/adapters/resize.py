@@ -1,0 +1,140 @@
+"""Resize and its forerunner Upsample: sizes or scales, some axes or all, become a size and a scale for every axis."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from ..._errors import ShapeError
+from ..._shape import Dim, axis_of, divides, floordiv, product, show
+from ...graph import Node
+from ._call import MAX_FOLDED, Call, adapter
+
+POLICIES: Final = {"stretch": None, "not_larger": min, "not_smaller": max}
+"""How one scale is chosen from those of the axes."""
+
+
+def _scaled(d: Dim, scale: float) -> Dim:
+    """floor(d · scale)."""
+    if scale == int(scale):
+        return d * int(scale)
+    if not isinstance(d, int):
+        raise ShapeError(f"the dimension {d} scaled by {scale}; give this dimension a fixed size")
+    return math.floor(d * scale)
+
+
+def _ratio(size: Dim, d: Dim) -> float:
+    """size / d, which must be a number."""
+    if size == d:
+        return 1.0
+    if isinstance(size, int) and isinstance(d, int):
+        if d == 0:
+            raise ShapeError(f"an axis of length 0 resized to {size}")
+        return size / d
+    ratio = floordiv(size, d) if divides(size, d) else None
+    if not isinstance(ratio, int):
+        raise ShapeError(f"the dimension {d} resized to {size}; give this dimension a fixed size")
+    return float(ratio)
+
+
+def _floats(call: Call, i: int) -> tuple[float, ...] | None:
+    """The floats of an optional input; an empty tensor stands for one left out."""
+    if call.maybe(i) is None:
+        return None
+    value = call.value(i)
+    if value.ndim != 1 or value.dtype.kind != "f":
+        raise call.fail(f"input {i} is {value.dtype} of rank {value.ndim}; expected a vector of floats")
+    return tuple(map(float, value)) or None
+
+
+def _targets(call: Call, x: Node, axes: tuple[int, ...], scales: tuple[float, ...] | None, sizes: tuple[Dim, ...] | None) -> tuple[list[Dim], list[float]]:
+    """The size and the scale of every axis."""
+    rank = len(x.shape)
+    given = scales if sizes is None else sizes
+    if given is None or len(given) != len(axes):
+        raise call.fail(f"{0 if given is None else len(given)} scales or sizes for the axes {axes} of {show(x.shape)}")
+    out, factors = list(x.shape), [1.0] * rank
+    if sizes is None:
+        for axis, scale in zip(axes, scales or (), strict=True):
+            if not 0 < scale <= MAX_FOLDED:
+                raise call.fail(f"axis {axis} is scaled by {scale}; expected more than 0 and at most {MAX_FOLDED}")
+            out[axis], factors[axis] = _scaled(x.shape[axis], scale), scale
+        return out, factors
+    call.lengths(sizes)
+    name = call.attr("keep_aspect_ratio_policy", "stretch")
+    if name not in POLICIES:
+        raise call.fail(f"keep_aspect_ratio_policy is {name!r}; expected one of {', '.join(POLICIES)}")
+    choose = POLICIES[name]
+    ratios = [_ratio(size, x.shape[axis]) for axis, size in zip(axes, sizes, strict=True)]
+    for axis, size, ratio in zip(axes, sizes, ratios, strict=True):
+        if choose is None:
+            out[axis], factors[axis] = size, ratio
+        else:
+            d = call.number(x.shape[axis], f"axis {axis}")
+            out[axis] = math.floor(choose(ratios) * d + 0.5)
+            factors[axis] = _ratio(out[axis], d)
+    return out, factors
+
+
+def _bounded(call: Call, x: Node, sizes: list[Dim]) -> tuple[Dim, ...]:
+    """The sizes, none of them so long that its table of places would be a burden."""
+    for axis, (d, size) in enumerate(zip(x.shape, sizes, strict=True)):
+        if size != d and isinstance(size, int) and size > MAX_FOLDED:
+            raise call.fail(f"axis {axis} of {show(x.shape)} is resized to {size}; at most {MAX_FOLDED} are supported")
+    if product(sizes) != 0 and 0 in x.shape:
+        raise call.fail(f"the empty input {show(x.shape)} resized to {show(sizes)}")
+    return tuple(sizes)
+
+
+@adapter("Upsample")
+def _upsample(call: Call) -> Node:
+    x = call.x()
+    scales = call.items("scales", float) if "scales" in call.attributes else _floats(call, 1)
+    sizes, factors = _targets(call, x, tuple(range(len(x.shape))), scales, None)
+    return _old(call, x, sizes, factors)
+
+
+def _old(call: Call, x: Node, sizes: list[Dim], factors: list[float]) -> Node:
+    """As before version 11: places are x / scale, rounded down."""
+    mode = call.attr("mode", "nearest")
+    mode = "linear" if mode == "bilinear" else mode
+    return call.b.resize(x, sizes=_bounded(call, x, sizes), scales=tuple(factors), mode=mode, coordinates="asymmetric", nearest="floor")
+
+
+@adapter("Resize")
+def _resize(call: Call) -> Node:
+    x = call.x()
+    rank = len(x.shape)
+    if call.version < 11:
+        return _old(call, x, *_targets(call, x, tuple(range(rank)), _floats(call, 1), None))
+    named = call.items("axes", int)
+    axes = tuple(range(rank)) if named is None else tuple(axis_of(a, rank, "resize") for a in named)
+    if len(set(axes)) != len(axes):
+        raise call.fail(f"the axes {axes} name one axis twice")
+    wanted = call.dims(3) if call.maybe(3) is not None else ()
+    sizes, factors = _targets(call, x, axes, _floats(call, 2) if not wanted else None, wanted or None)
+    coordinates = call.attr("coordinate_transformation_mode", "half_pixel")
+    return call.b.resize(
+        x,
+        sizes=_bounded(call, x, sizes),
+        scales=tuple(factors),
+        mode=call.attr("mode", "nearest"),
+        coordinates=coordinates,
+        nearest=call.attr("nearest_mode", "round_prefer_floor"),
+        cubic=call.attr("cubic_coeff_a", -0.75),
+        exclude_outside=call.flag("exclude_outside"),
+        extrapolation=call.attr("extrapolation_value", 0.0),
+        roi=_roi(call, axes, rank) if coordinates == "tf_crop_and_resize" else (),
+        antialias=call.flag("antialias"),
+    )
+
+
+def _roi(call: Call, axes: tuple[int, ...], rank: int) -> tuple[float, ...]:
+    """Where the region of interest begins and ends along every axis."""
+    given = _floats(call, 1)
+    if given is None or len(given) != 2 * len(axes):
+        raise call.fail(f"roi has {0 if given is None else len(given)} numbers; expected {2 * len(axes)}")
+    starts, ends = [0.0] * rank, [1.0] * rank
+    for k, axis in enumerate(axes):
+        starts[axis], ends[axis] = given[k], given[k + len(axes)]
+    return (*starts, *ends)

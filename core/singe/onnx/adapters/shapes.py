@@ -1,0 +1,283 @@
+"""Ops that ask for shapes and ops that change them: ONNX's defaults, negative axes and open ends made whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from ..._dtypes import float32
+from ..._shape import Dim, axes_of, axis_of, broadcast, ceildiv, dim_max, dim_min, floordiv, product, show
+from ...graph import Node
+from ._call import MAX_FOLDED, Call, adapter
+from .basic import tensor_node
+
+FAR: Final = 2**31 - 1
+"""From here on, the end of a slice means "to the end"."""
+
+
+# --- shapes as values ------------------------------------------------------------------------------------------------
+
+
+@adapter("Shape")
+def _shape(call: Call) -> Node:
+    dims = call.x().shape
+    start, end = call.attr("start", 0), call.attr("end", len(dims))
+    return _vector(call, dims[slice(*slice(start, end).indices(len(dims)))])
+
+
+def _vector(call: Call, dims: Sequence[Dim]) -> Node:
+    array = np.empty(len(dims), object)
+    array[:] = dims
+    return call.b.const(array)
+
+
+@adapter("Size")
+def _size(call: Call) -> Node:
+    return call.b.const(product(call.x().shape))
+
+
+@adapter("ConstantOfShape")
+def _constant_of_shape(call: Call) -> Node:
+    value = call.attributes.get("value")
+    fill = call.b.const(0, float32) if value is None else tensor_node(call, value)
+    if product(fill.shape) != 1:
+        raise call.fail(f"the value has the shape {show(fill.shape)}; expected one element")
+    return call.b.expand(call.b.reshape(fill, shape=()), shape=call.lengths(call.dims(0)))
+
+
+# --- the same elements, other axes -----------------------------------------------------------------------------------
+
+
+@adapter("Reshape")
+def _reshape(call: Call) -> Node:
+    x = call.x()
+    asked = call.listed("shape", 1)
+    if asked is None:
+        raise call.fail("the shape is missing")
+    shape = list(asked)
+    if not call.flag("allowzero"):
+        for i, d in enumerate(shape):
+            if d == 0:
+                if i >= len(x.shape):
+                    raise call.fail(f"the shape {show(shape)} copies axis {i} of {show(x.shape)}, which is not there")
+                shape[i] = x.shape[i]
+    if shape.count(-1) > 1:
+        raise call.fail(f"the shape {show(shape)} leaves more than one length open")
+    if -1 in shape:
+        rest = product(d for d in shape if d != -1)
+        shape[shape.index(-1)] = 0 if rest == 0 else floordiv(product(x.shape), rest)
+    return call.b.reshape(x, shape=call.lengths(shape))
+
+
+@adapter("Flatten")
+def _flatten(call: Call) -> Node:
+    x = call.x()
+    rank = len(x.shape)
+    at = call.attr("axis", 1)
+    at = at if at == rank else axis_of(at, max(rank, 1), "axis")
+    return call.b.reshape(x, shape=(product(x.shape[:at]), product(x.shape[at:])))
+
+
+@adapter("Squeeze")
+def _squeeze(call: Call) -> Node:
+    x = call.x()
+    asked = call.numbers("axes", 1)
+    if asked is None:
+        call.known_shape(x, "an axis that may have the length 1")
+        axes = tuple(i for i, d in enumerate(x.shape) if d == 1)
+    else:
+        axes = axes_of(asked, len(x.shape), "squeeze")
+    if any(x.shape[a] != 1 for a in axes):
+        raise call.fail(f"squeeze: the axes {axes} of {show(x.shape)} are not all of length 1")
+    return call.b.reshape(x, shape=tuple(d for i, d in enumerate(x.shape) if i not in axes))
+
+
+@adapter("Unsqueeze")
+def _unsqueeze(call: Call) -> Node:
+    x = call.x()
+    asked = call.numbers("axes", 1)
+    if asked is None:
+        raise call.fail("the axes are missing")
+    shape = list(x.shape)
+    for a in axes_of(asked, len(x.shape) + len(asked), "unsqueeze"):
+        shape.insert(a, 1)
+    return call.b.reshape(x, shape=tuple(shape))
+
+
+@adapter("Transpose")
+def _transpose(call: Call) -> Node:
+    x = call.x()
+    perm = call.items("perm", int)
+    return call.b.transpose(x, perm=tuple(reversed(range(len(x.shape)))) if perm is None else perm)
+
+
+@adapter("Expand")
+def _expand(call: Call) -> Node:
+    x = call.x()
+    return call.b.expand(x, shape=broadcast([x.shape, call.lengths(call.dims(1))], "expand"))
+
+
+@adapter("Tile")
+def _tile(call: Call) -> Node:
+    x, b = call.x(), call.b
+    repeats = call.lengths(call.dims(1))
+    if len(repeats) != len(x.shape):
+        raise call.fail(f"{len(repeats)} repeats for the {len(x.shape)} axes of {show(x.shape)}")
+    apart = b.reshape(x, shape=tuple(v for d in x.shape for v in (1, d)))
+    wide = b.expand(apart, shape=tuple(v for r, d in zip(repeats, x.shape, strict=True) for v in (r, d)))
+    return b.reshape(wide, shape=tuple(r * d for r, d in zip(repeats, x.shape, strict=True)))
+
+
+# --- parts -----------------------------------------------------------------------------------------------------------
+
+
+@adapter("Concat")
+def _concat(call: Call) -> Node:
+    xs = call.all()
+    axis = call.axis(1, len(xs[0].shape))
+    return xs[0] if len(xs) == 1 else call.b.concat(*xs, axis=axis)
+
+
+@adapter("Gather")
+def _gather(call: Call) -> Node:
+    x, index = call.x(), call.x(1)
+    axis = call.axis(0, len(x.shape))
+    d = x.shape[axis]
+    if isinstance(d, int) and index.value is not None and index.value.dtype != object and index.value.size:
+        low, high = int(index.value.min()), int(index.value.max())
+        if low < -d or high >= d:
+            raise call.fail(f"indices from {low} to {high} into axis {axis} of {show(x.shape)}")
+    return call.b.gather(x, index, axis=axis)
+
+
+def _surely(d: Dim) -> bool:
+    """Whether a dimension is at least 0 for all named sizes from 1 on."""
+    if isinstance(d, int):
+        return d >= 0
+    terms = dict(d.terms)
+    least = terms.pop((), 0) + sum(v for atoms, v in terms.items() if all(isinstance(a, str) for a in atoms))
+    return least >= 0 and all(v >= 0 for v in terms.values())
+
+
+def _within(v: Dim, low: Dim, high: Dim) -> Dim:
+    """v, no less than low and no more than high; where symbols hide which it is, a Size that says so."""
+    if isinstance(v, int) and abs(v) >= FAR:
+        return high if v > 0 else low
+    if _surely(v - high):
+        return high
+    if _surely(low - v):
+        return low
+    v = v if _surely(high - v) else dim_min(v, high)
+    return v if _surely(v - low) else dim_max(v, low)
+
+
+def _cut(start: Dim, end: Dim, step: int, d: Dim) -> tuple[Dim, int, Dim]:
+    """An axis's slice, by NumPy's rules, as its first element, its step and its number of elements."""
+    low, high = (0, d) if step > 0 else (-1, d - 1)
+    ends = [v + d if isinstance(v, int) and -FAR < v < 0 else v for v in (start, end)]
+    first, last = (_within(v, low, high) for v in ends)
+    span = last - first if step > 0 else first - last
+    count = ceildiv(span, abs(step)) if _surely(span) else 0 if _surely(-span) else dim_max(ceildiv(span, abs(step)), 0)
+    return (0, 1, 0) if count == 0 else (first, 1 if count == 1 else step, count)
+
+
+def slice_axes(call: Call, x: Node, cuts: dict[int, tuple[Dim, int, Dim]]) -> Node:
+    """Some axes cut to (first, step, number of elements), the others whole."""
+    whole = [cuts.get(i, (0, 1, d)) for i, d in enumerate(x.shape)]
+    starts, steps, sizes = zip(*whole, strict=True) if whole else ((), (), ())
+    return x if sizes == x.shape and set(steps) <= {1} else call.b.slice(x, starts=starts, steps=steps, sizes=sizes)
+
+
+@adapter("Slice")
+def _slice(call: Call) -> Node:
+    x = call.x()
+    starts, ends = call.listed("starts", 1), call.listed("ends", 2)
+    if starts is None or ends is None:
+        raise call.fail("the starts or the ends are missing")
+    axes = call.numbers("axes", 3)
+    places = tuple(range(len(starts))) if axes is None else tuple(axis_of(a, len(x.shape), "slice") for a in axes)
+    steps = call.numbers("steps", 4) or (1,) * len(starts)
+    if not len(starts) == len(ends) == len(places) == len(steps) <= len(x.shape) or len(set(places)) != len(places):
+        raise call.fail(f"{len(starts)} starts, {len(ends)} ends, {len(steps)} steps for the axes {places} of {show(x.shape)}")
+    if 0 in steps:
+        raise call.fail("a step is 0")
+    return slice_axes(call, x, {a: _cut(s, e, by, x.shape[a]) for a, s, e, by in zip(places, starts, ends, steps, strict=True)})
+
+
+@adapter("Split")
+def _split(call: Call) -> list[Node]:
+    x = call.x()
+    axis = call.axis(0, len(x.shape))
+    d = x.shape[axis]
+    lengths = call.listed("split", 1)
+    if lengths is None:
+        parts = call.attr("num_outputs", len(call.outputs))
+        if not 1 <= parts <= MAX_FOLDED:
+            raise call.fail(f"a split into {parts} parts")
+        each = ceildiv(d, parts)
+        lengths = (*(each,) * (parts - 1), d - each * (parts - 1))
+    lengths = call.lengths(lengths)
+    total: Dim = 0
+    pieces = []
+    for length in lengths:
+        pieces.append(slice_axes(call, x, {axis: (total, 1, length)}))
+        total = total + length
+    if total != d:
+        raise call.fail(f"the parts {lengths} make {total}, and axis {axis} of {show(x.shape)} has {d}")
+    return pieces
+
+
+@adapter("Pad")
+def _pad(call: Call) -> Node:
+    x, b = call.x(), call.b
+    rank = len(x.shape)
+    pads = call.listed("pads" if "pads" in call.attributes or call.version >= 2 else "paddings", 1)
+    axes = None if call.maybe(3) is None else call.ints(3)
+    places = tuple(range(rank)) if axes is None else tuple(axis_of(a, rank, "pad") for a in axes)
+    if pads is None or len(pads) != 2 * len(places) or len(set(places)) != len(places):
+        raise call.fail(f"{0 if pads is None else len(pads)} pads for the axes {places} of {show(x.shape)}; expected two for each")
+    before: list[Dim] = [0] * rank
+    after: list[Dim] = [0] * rank
+    for k, axis in enumerate(places):
+        before[axis], after[axis] = pads[k], pads[k + len(places)]
+    cuts = {}
+    for axis in range(rank):  # a negative pad crops
+        lo, hi = (-v if isinstance(v, int) and v < 0 else 0 for v in (before[axis], after[axis]))
+        if lo or hi:
+            count = x.shape[axis] - lo - hi
+            cuts[axis] = (lo, 1, call.lengths([count])[0])
+            before[axis], after[axis] = (0 if lo else before[axis]), (0 if hi else after[axis])
+    x = slice_axes(call, x, cuts)
+    if not any((*before, *after)):
+        return x
+    given = call.maybe(2)
+    fill = b.const(call.attr("value", 0.0), x.dtype) if given is None else b.reshape(given, shape=())
+    return b.pad(x, fill, before=tuple(before), after=tuple(after), mode=call.attr("mode", "constant"))
+
+
+def _blocks(call: Call) -> tuple[Node, int, Dim, Dim, Dim, Dim]:
+    x, size = call.x(), call.attr("blocksize", 0)
+    if len(x.shape) != 4 or size < 1:
+        raise call.fail(f"{call.op} takes four axes and a block of at least 1, got {show(x.shape)} and {size}")
+    return x, size, *x.shape  # pyright: ignore[reportReturnType]
+
+
+@adapter("DepthToSpace")
+def _depth_to_space(call: Call) -> Node:
+    x, s, n, c, h, w = _blocks(call)
+    deep = floordiv(c, s * s)
+    if call.attr("mode", "DCR") == "DCR":
+        apart = call.b.transpose(call.b.reshape(x, shape=(n, s, s, deep, h, w)), perm=(0, 3, 4, 1, 5, 2))
+    else:
+        apart = call.b.transpose(call.b.reshape(x, shape=(n, deep, s, s, h, w)), perm=(0, 1, 4, 2, 5, 3))
+    return call.b.reshape(apart, shape=(n, deep, h * s, w * s))
+
+
+@adapter("SpaceToDepth")
+def _space_to_depth(call: Call) -> Node:
+    x, s, n, c, h, w = _blocks(call)
+    high, wide = floordiv(h, s), floordiv(w, s)
+    apart = call.b.reshape(x, shape=(n, c, high, s, wide, s))
+    return call.b.reshape(call.b.transpose(apart, perm=(0, 3, 5, 1, 2, 4)), shape=(n, c * s * s, high, wide))

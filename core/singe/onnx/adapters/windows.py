@@ -1,0 +1,226 @@
+"""Convolutions and pools: kernel_shape, auto_pad, ceil_mode and output_shape become numbers for every axis."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from ..._errors import ShapeError
+from ..._shape import Dim, product, show
+from ...graph import Node
+from ._call import Call, adapter
+from .basic import power
+
+AUTO_PADS: Final = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
+MAX_PADDED: Final = 2**31 - 1
+"""The most elements that an input may have with its padding: what an int32 can count."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """What slides over the spatial axes: a number for each."""
+
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+
+    @property
+    def reach(self) -> tuple[int, ...]:
+        """How many elements the window spans, its gaps included."""
+        return tuple(d * (k - 1) + 1 for k, d in zip(self.sizes, self.dilations, strict=True))
+
+
+def _each(call: Call, name: str, count: int, default: int, least: int) -> tuple[int, ...]:
+    """An attribute with one number for each of `count` places."""
+    given = call.items(name, int)
+    values = (default,) * count if given is None else given
+    if len(values) != count or any(not least <= v <= MAX_PADDED for v in values):
+        raise call.fail(f"{name} is {values}; expected {count} numbers of at least {least}")
+    return values
+
+
+def _halves(total: int, upper: bool) -> tuple[int, int]:
+    """Padding split between the ends; an odd one goes to the upper or the lower."""
+    less, more = total // 2, total - total // 2
+    return (less, more) if upper else (more, less)
+
+
+def _same(d: Dim, reach: int, stride: int) -> int:
+    """The padding with which a window has ceil(d / stride) places."""
+    if stride == 1:
+        return reach - 1
+    if not isinstance(d, int):
+        raise ShapeError(f"auto_pad SAME with stride {stride} over the dimension {d}; give this dimension a fixed size")
+    return max((-(-d // stride) - 1) * stride + reach - d, 0)
+
+
+def _auto_pad(call: Call) -> str:
+    mode = call.attr("auto_pad", "NOTSET") or "NOTSET"
+    if mode not in AUTO_PADS:
+        raise call.fail(f"auto_pad is {mode!r}; expected one of {', '.join(AUTO_PADS)}")
+    return mode
+
+
+def _window(call: Call, x: Node, kernel: tuple[int, ...] | None = None) -> Window:
+    """The node's window; `kernel` is that of the weights, where there are some."""
+    space = x.shape[2:]
+    count = len(space)
+    if not count:
+        raise call.fail(f"the input {show(x.shape)} has no spatial axes")
+    if kernel is None and "kernel_shape" not in call.attributes:
+        raise call.fail("kernel_shape is missing")
+    sizes = _each(call, "kernel_shape", count, 1, 1) if "kernel_shape" in call.attributes else kernel or ()
+    if kernel is not None and sizes != kernel:
+        raise call.fail(f"kernel_shape is {sizes}, and the weights have {kernel}")
+    pads = _each(call, "pads", 2 * count, 0, 0)
+    window = Window(sizes, _each(call, "strides", count, 1, 1), _each(call, "dilations", count, 1, 1), pads[:count], pads[count:])
+    mode = _auto_pad(call)
+    if mode == "VALID":
+        window = replace(window, before=(0,) * count, after=(0,) * count)
+    elif mode != "NOTSET":
+        totals = [_same(d, r, s) for d, r, s in zip(space, window.reach, window.strides, strict=True)]
+        before, after = zip(*(_halves(t, mode == "SAME_UPPER") for t in totals), strict=True)
+        window = replace(window, before=before, after=after)
+    padded = product(d + lo + hi for d, lo, hi in zip(space, window.before, window.after, strict=True))
+    if isinstance(padded, int) and padded > MAX_PADDED:
+        raise call.fail(f"the padded input has {padded} elements; at most {MAX_PADDED} are supported")
+    return window
+
+
+# --- convolutions ----------------------------------------------------------------------------------------------------
+
+
+def _weights(call: Call) -> tuple[Node, Node, tuple[int, ...], int]:
+    x, w, group = call.x(), call.x(1), call.attr("group", 1)
+    if len(x.shape) < 3 or len(w.shape) != len(x.shape):
+        raise call.fail(f"an input {show(x.shape)} and weights {show(w.shape)}; expected as many axes in both, at least 3")
+    kernel = call.known_shape(w, "the weights' shape")[2:]
+    if group < 1 or 0 in kernel:
+        raise call.fail(f"group is {group} and the window {kernel}; expected at least 1")
+    return x, w, kernel, group
+
+
+@adapter("Conv")
+def _conv(call: Call) -> Node:
+    x, w, kernel, group = _weights(call)
+    window = _window(call, x, kernel)
+    return call.b.conv(
+        x, w, call.maybe(2), strides=window.strides, dilations=window.dilations, before=window.before, after=window.after, group=group
+    )  # fmt: skip
+
+
+@adapter("ConvTranspose")
+def _conv_transpose(call: Call) -> Node:
+    """Its output has length (d − 1)·stride + reach + output_padding − pads; output_shape says what the pads are."""
+    x, w, kernel, group = _weights(call)
+    space = x.shape[2:]
+    mode = _auto_pad(call)
+    window = _window(replace(call, attributes={k: v for k, v in call.attributes.items() if k != "auto_pad"}), x, kernel)
+    extra = _each(call, "output_padding", len(space), 0, 0)
+    full = [(d - 1) * s + r + e for d, s, r, e in zip(space, window.strides, window.reach, extra, strict=True)]
+    if "output_shape" in call.attributes:
+        asked = call.items("output_shape", int) or ()
+        if len(asked) not in (len(space), len(x.shape)) or any(not 0 < v <= MAX_PADDED for v in asked):
+            raise call.fail(f"output_shape is {asked}; expected {len(space)} lengths")
+        sizes: tuple[Dim, ...] = asked[-len(space) :]
+    elif mode.startswith("SAME"):
+        sizes = tuple(d * s for d, s in zip(space, window.strides, strict=True))
+    else:
+        pads = (0,) * len(space) if mode == "VALID" else tuple(lo + hi for lo, hi in zip(window.before, window.after, strict=True))
+        before = (0,) * len(space) if mode == "VALID" else window.before
+        sizes = call.lengths([f - p for f, p in zip(full, pads, strict=True)])
+        return _transposed(call, x, w, window, before, sizes, group)
+    totals = [call.number(f - d, "the padding that output_shape asks for") for f, d in zip(full, sizes, strict=True)]
+    before = tuple(_halves(t, mode == "SAME_UPPER")[0] for t in totals)
+    return _transposed(call, x, w, window, before, sizes, group)
+
+
+def _transposed(call: Call, x: Node, w: Node, window: Window, before: tuple[int, ...], sizes: tuple[Dim, ...], group: int) -> Node:
+    return call.b.conv_transpose(
+        x, w, call.maybe(2), strides=window.strides, dilations=window.dilations, before=before, sizes=sizes, group=group
+    )  # fmt: skip
+
+
+# --- pools -----------------------------------------------------------------------------------------------------------
+
+
+def _ceiling(call: Call, x: Node, window: Window) -> Window:
+    """The window with the padding after it that gives ceil_mode's places: those that begin before the end padding."""
+    if not call.flag("ceil_mode") or _auto_pad(call) != "NOTSET":
+        return window
+    after = []
+    for d, r, s, lo, hi in zip(x.shape[2:], window.reach, window.strides, window.before, window.after, strict=True):
+        if s == 1:
+            after.append(hi)
+            continue
+        length = call.number(d, "the dimension under ceil_mode")
+        places = -(-(length + lo + hi - r) // s) + 1
+        if (places - 1) * s >= length + lo:
+            places -= 1
+        after.append(max((places - 1) * s + r - length - lo, 0))
+    return replace(window, after=tuple(after))
+
+
+def _facts(window: Window) -> dict[str, tuple[int, ...]]:
+    """The window over every axis, as the pooling rows take it."""
+    return {
+        "window": (1, 1, *window.sizes),
+        "strides": (1, 1, *window.strides),
+        "dilations": (1, 1, *window.dilations),
+        "before": (0, 0, *window.before),
+        "after": (0, 0, *window.after),
+    }
+
+
+@adapter("MaxPool")
+def _max_pool(call: Call) -> list[Node]:
+    x = call.x()
+    facts = _facts(_ceiling(call, x, _window(call, x)))
+    values = call.b.max_pool(x, **facts)
+    if not any(call.outputs[1:]):
+        return [values]
+    return [values, call.b.max_pool_index(x, column_major=call.flag("storage_order"), **facts)]
+
+
+@adapter("AveragePool")
+def _average_pool(call: Call) -> Node:
+    """The sum over the window by how much of the input is in it: padding counts where the node says so, what ceil_mode
+    adds never does."""
+    x, b = call.x(), call.b
+    asked = _window(call, x)
+    window = _ceiling(call, x, asked)
+    total = b.pool_sum(x, **_facts(window))
+    none = (0,) * len(asked.sizes)
+    counted = replace(asked, after=tuple(map(min, asked.after, window.after))) if call.flag("count_include_pad") else replace(asked, before=none, after=none)
+    if counted.before == window.before and counted.after == window.after:
+        return b.div(total, b.const(product(window.sizes), x.dtype))
+    ones = b.expand(b.const(1, x.dtype), shape=(1, 1, *(d + lo + hi for d, lo, hi in zip(x.shape[2:], counted.before, counted.after, strict=True))))
+    outside = replace(
+        window,
+        before=tuple(w - c for w, c in zip(window.before, counted.before, strict=True)),
+        after=tuple(w - c for w, c in zip(window.after, counted.after, strict=True)),
+    )
+    return b.div(total, b.pool_sum(ones, **_facts(outside)))
+
+
+def _norm_power(call: Call, x: Node) -> tuple[Node, int]:
+    p = call.attr("p", 2)
+    if p < 1:
+        raise call.fail(f"p is {p}; expected at least 1")
+    return power(call, call.b.abs(x), float(p)), p
+
+
+@adapter("LpPool")
+def _lp_pool(call: Call) -> Node:
+    x = call.x()
+    powers, p = _norm_power(call, x)
+    return power(call, call.b.pool_sum(powers, **_facts(_ceiling(call, x, _window(call, x)))), 1 / p)
+
+
+@adapter("GlobalLpPool")
+def _global_lp_pool(call: Call) -> Node:
+    x = call.x()
+    powers, p = _norm_power(call, x)
+    return power(call, call.b.reduce_sum(powers, axes=tuple(range(2, len(x.shape)))), 1 / p)
