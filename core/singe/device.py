@@ -1,0 +1,195 @@
+"""Devices, as Tensors and Models see them: something that holds values and applies rows to them.
+
+A Device is eager: an op runs when it is called, through a Program of one op that is compiled once for each set of
+shapes. Fusion is a decorator: it wraps a Device, remembers ops instead of running them, and runs all that a value needs
+as one Program when the value is read. Both have the same methods, so what is written for one runs on the other.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from . import _dtypes
+from ._dtypes import DType
+from ._errors import DeviceError
+from .backend import Backend, Executable, backend_names, open_backend
+from .compile import compile_graph
+from .graph import INTERNED_BYTES, Builder, Graph, Node, postorder
+
+Build: TypeAlias = Callable[..., Node]
+"""(builder, *nodes) ↦ a node: what an op does, whether now or later."""
+
+PROGRAMS: Final = 512
+"""How many compiled Programs a device keeps; the one unused for longest goes first."""
+AUTO: Final = ("webgpu", "wasm", "numpy")
+"""What `device("auto")` tries, in order. A software adapter does not count as a GPU."""
+
+
+class Value:
+    """A tensor's elements on a device: a node, and for an eager device the backend's array."""
+
+    __slots__ = ("__weakref__", "array", "node")
+
+    def __init__(self, node: Node, array: Any = None) -> None:
+        self.node: Final = node
+        self.array = array
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.node.shape  # pyright: ignore[reportReturnType]
+
+    @property
+    def dtype(self) -> DType:
+        return self.node.dtype
+
+
+class Device:
+    """A backend with eager execution; see the module's docstring."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend: Final = backend
+        self._programs: OrderedDict[Any, Executable] = OrderedDict()
+
+    @property
+    def name(self) -> str:
+        return self.backend.name
+
+    def __repr__(self) -> str:
+        return f"<device {self.name}>"
+
+    def upload(self, array: np.ndarray) -> Value:
+        kind = _dtypes.dtype(array.dtype)
+        return Value(Node(None, (), {}, array.shape, kind), self.backend.upload(np.ascontiguousarray(array).reshape(array.shape)))
+
+    def download(self, value: Value) -> np.ndarray:
+        return self.backend.download(self.realise(value))
+
+    def apply(self, build: Build, values: Sequence[Value]) -> Value:
+        """The value of `build(builder, *nodes)`."""
+        nodes = [Node(None, (), {}, v.shape, v.dtype, name=f"x{i}") for i, v in enumerate(values)]
+        made = build(Builder(), *nodes)
+        graph = Graph(tuple(nodes), (made,), ("y",))
+        (array,) = self._run(graph, [self.realise(v) for v in values])
+        return Value(Node(None, (), {}, made.shape, made.dtype), array)
+
+    def realise(self, value: Value) -> Any:
+        """The value as an array of the backend."""
+        if value.array is None:
+            raise DeviceError(f"{self!r} was given a value that another device has yet to compute")
+        return value.array
+
+    def _run(self, graph: Graph, arrays: Sequence[Any]) -> list[Any]:
+        """Run a graph whose inputs are the arrays, by its Program, compiled when it is first met."""
+        key = structure(graph)
+        executable = self._programs.get(key)
+        if executable is None:
+            executable = self._programs[key] = self.backend.prepare(compile_graph(graph, self.backend.target))
+            if len(self._programs) > PROGRAMS:
+                self._programs.popitem(last=False)[1].dispose()
+        self._programs.move_to_end(key)
+        return executable.run(arrays)
+
+    def synchronize(self) -> None:
+        self.backend.synchronize()
+
+    def describe(self) -> Mapping[str, Any]:
+        return self.backend.describe()
+
+
+class Fusion(Device):
+    """A decorator: laziness. Ops are remembered, and run together when a value is read."""
+
+    def __init__(self, device: Device) -> None:
+        super().__init__(device.backend)
+        self.inner: Final = device
+        # Which nodes have arrays by now; a node lives as long as a value or a node made of it does.
+        self._arrays: weakref.WeakKeyDictionary[Node, Any] = weakref.WeakKeyDictionary()
+
+    def __repr__(self) -> str:
+        return f"<device fusion({self.inner.name})>"
+
+    def upload(self, array: np.ndarray) -> Value:
+        value = super().upload(array)
+        self._arrays[value.node] = value.array
+        return value
+
+    def apply(self, build: Build, values: Sequence[Value]) -> Value:
+        return Value(build(Builder(), *(v.node for v in values)))
+
+    def realise(self, value: Value) -> Any:
+        """The value as an array of the backend, computed now if it is not yet."""
+        array = self._arrays.get(value.node)
+        if array is None:
+            graph, leaves = self._pending(value.node)
+            (array,) = self._run(graph, leaves)
+            self._arrays[value.node] = array
+        return array
+
+    def _pending(self, node: Node) -> tuple[Graph, list[Any]]:
+        """The graph from what has been computed to a node, with the arrays of its inputs."""
+        inputs: dict[Node, Node] = {}
+        done: dict[Node, Node] = {}
+        builder = Builder()
+        for n in postorder([node], lambda m: () if m in self._arrays else m.inputs):
+            if n in self._arrays:
+                done[n] = inputs[n] = Node(None, (), {}, n.shape, n.dtype, name=f"x{len(inputs)}")
+            else:
+                done[n] = n if n.row is None else builder.apply(n.row, *(done[x] for x in n.inputs), **n.attrs)
+        return Graph(tuple(inputs.values()), (done[node],), ("y",)), [self._arrays[n] for n in inputs]
+
+
+def structure(graph: Graph) -> Any:
+    """A key that equal graphs share: rows, attributes, shapes and constants, by position."""
+    number = {n: i for i, n in enumerate(graph.inputs)}
+    parts: list[Any] = [(n.shape, n.dtype) for n in graph.inputs]
+    for n in graph.nodes:
+        if n not in number:
+            number[n] = len(number)
+            if n.value is not None:
+                small = n.value.nbytes <= INTERNED_BYTES and n.value.dtype != object
+                parts.append((n.dtype, n.shape, n.value.tobytes() if small else id(n.value)))
+            else:
+                assert n.row is not None
+                parts.append((n.row.name, tuple(sorted(n.attrs.items())), tuple(number[x] for x in n.inputs)))
+    return tuple(parts), tuple(number[n] for n in graph.outputs)
+
+
+@lru_cache(maxsize=None)
+def _opened(name: str) -> Device:
+    return Device(open_backend(name))
+
+
+def device(name: str | Device = "auto") -> Device:
+    """The device of a backend's name, opened once and shared; "auto" is the first of AUTO that is there."""
+    if isinstance(name, Device):
+        return name
+    if name != "auto":
+        return _opened(name)
+    reasons: list[str] = []
+    for candidate in AUTO:
+        try:
+            found = _opened(candidate)
+        except DeviceError as e:
+            reasons.append(f"{candidate}: {e}")
+            continue
+        if not found.describe().get("software"):
+            return found
+        reasons.append(f"{candidate}: a software adapter")
+    raise DeviceError("no device: " + "; ".join(reasons))
+
+
+def devices() -> dict[str, Device | DeviceError]:
+    """Every backend by name: its device, or why there is none."""
+    found: dict[str, Device | DeviceError] = {}
+    for name in backend_names():
+        try:
+            found[name] = _opened(name)
+        except DeviceError as e:
+            found[name] = e
+    return found
