@@ -45,9 +45,12 @@ fn exp_f32(x: f32) -> f32 {
 }
 
 fn log_f32(x: f32) -> f32 {
-  if (is_nan(x) || x < 0.0f) { return nan(); }
-  if (x == 0.0f) { return -inf(); }
-  return select(log(x), x, bitcast<u32>(x) == inf_bits);
+  // Devices flush numbers below the normal ones to zero: those are multiples of 2^-149 and are taken as such.
+  let bits = bitcast<u32>(x);
+  if ((bits & 0x7fffffffu) == 0u) { return -inf(); }
+  if (bits > inf_bits) { return nan(); }
+  if (bits < 0x00800000u) { return log(f32(bits)) - 103.278931f; }
+  return select(log(x), x, bits == inf_bits);
 }
 
 fn tanh_f32(x: f32) -> f32 {
