@@ -280,4 +280,5 @@ def _space_to_depth(call: Call) -> Node:
     x, s, n, c, h, w = _blocks(call)
     high, wide = floordiv(h, s), floordiv(w, s)
     apart = call.b.reshape(x, shape=(n, c, high, s, wide, s))
-    return call.b.reshape(call.b.transpose(apart, perm=(0, 3, 5, 1, 2, 4)), shape=(n, c * s * s, high, wide))
+    perm = (0, 3, 5, 1, 2, 4) if call.attr("mode", "DCR") == "DCR" else (0, 1, 3, 5, 2, 4)
+    return call.b.reshape(call.b.transpose(apart, perm=perm), shape=(n, c * s * s, high, wide))
