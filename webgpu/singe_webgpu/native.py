@@ -15,7 +15,7 @@ import wgpu
 
 from singe._errors import DeviceError, DeviceLost
 
-from .memory import Binding, Command, Handle, Launch, Limits, size_class
+from .memory import LEAST, Binding, Command, Handle, Launch, Limits, size_class
 from .module import ENTRY, bindings
 from .runtime import WebGpuRuntime
 from .target import FEATURES
@@ -86,6 +86,7 @@ class NativeGpu:
         self._queue = self.device.queue
         self._pipelines: dict[str, tuple[Any, Any]] = {}
         self._layouts: dict[tuple[str, ...], tuple[Any, Any]] = {}
+        self._fence = self.allocate(LEAST)
         self._staging: dict[int, list[Any]] = defaultdict(list)
 
     def allocate(self, size: int) -> Handle:
@@ -166,8 +167,8 @@ class NativeGpu:
             self._queue.submit([encoder.finish()])
 
     def wait(self) -> None:
-        with _translated("waiting for the device"):
-            self._queue.on_submitted_work_done_sync()
+        # The queue runs in order, so reading is waiting (wgpu-py 0.32's on_submitted_work_done raises a TypeError).
+        self.read(self._fence, 4)
 
     def describe(self) -> Mapping[str, Any]:
         info = self._adapter.info

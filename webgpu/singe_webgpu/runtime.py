@@ -182,6 +182,7 @@ class _Weights:
         for part in self._parts:
             self._gpu.free(part)
         self._parts = []
+        self.bytes = 0
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,199 @@
+"""The webgpu backend around its kernels: memory, plans, limits, and what it says when something is wrong."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from singe._dtypes import float16, float32
+from singe._errors import DeviceError, DeviceLost, InputError, ShapeError
+from singe._shape import size
+from singe.backend import Backend
+from singe.program import ALIGN, Buffer, Code, Copy, Dispatch, Host, Program, Variant
+
+pytest.importorskip("wgpu", reason="wgpu is not installed")
+from singe_webgpu.memory import size_class
+from singe_webgpu.native import WebGpuBackend
+from singe_webgpu.runtime import PLANS, _spread
+
+ADD = """
+@group(0) @binding(0) var<storage, read> b0: array<f32>;
+@group(0) @binding(1) var<storage, read> b1: array<f32>;
+@group(0) @binding(2) var<storage, read_write> b2: array<f32>;
+@group(0) @binding(3) var<uniform> sizes: array<vec4<i32>, 1>;
+
+@compute @workgroup_size(64)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
+        @builtin(local_invocation_index) lane: u32) {
+  let point = i32((group.x + group.y * groups.x) * 64u + lane);
+  if (point >= sizes[0].x) { return; }
+  b2[point] = b0[point] + b1[point % 4i];
+}
+"""
+
+
+@pytest.fixture
+def gpu() -> Iterator[WebGpuBackend]:
+    try:
+        backend = WebGpuBackend()
+    except DeviceError as e:
+        pytest.skip(str(e))
+    yield backend
+    backend.dispose()
+
+
+def adding(code: str = ADD) -> Program:
+    """y (N, 4) = (x + w0) + w1, through a slot; z is a copy of w1."""
+    n = size("N")
+    weights = np.zeros(2 * ALIGN, np.uint8)
+    weights[:16] = np.array([1, 2, 3, 4], np.float32).view(np.uint8)
+    weights[ALIGN : ALIGN + 16] = np.array([10, 20, 30, 40], np.float32).view(np.uint8)
+    buffers = (
+        Buffer("x", float32, (n, 4), 4, ("input", 0)),
+        Buffer("w0", float32, (4,), 4, ("weights", 0)),
+        Buffer("w1", float32, (4,), 4, ("weights", ALIGN)),
+        Buffer("between", float32, (n, 4), 4, ("slot", 0)),
+        Buffer("y", float32, (n, 4), 4, ("output", 0)),
+        Buffer("z", float32, (4,), 4, ("output", 1)),
+    )
+    add = Code("add", "nest", 3, (n * 4,), (Variant("w0", groups=((n * 4 + 63) // 64, 1, 1)),))
+    steps = (Dispatch(0, (0, 1, 3)), Dispatch(0, (3, 2, 4)), Copy(2, 5))
+    return Program("wgsl", (0,), (4, 5), buffers, 1, (add,), steps, {"w0": code}, weights)
+
+
+def answer(x: np.ndarray) -> np.ndarray:
+    return x + np.array([11, 22, 33, 44], np.float32)
+
+
+def test_a_program_runs_at_many_sizes(gpu: WebGpuBackend) -> None:
+    assert isinstance(gpu, WebGpuBackend)
+    backend: Backend = gpu
+    executable = backend.prepare(adding())
+    for n in (3, 0, 1000, 3, *range(1, PLANS + 3)):
+        x = np.random.default_rng(n).normal(size=(n, 4)).astype(np.float32)
+        y, z = executable.run([backend.upload(x)])
+        np.testing.assert_allclose(backend.download(y), answer(x), rtol=1e-6)
+        np.testing.assert_array_equal(backend.download(z), [10, 20, 30, 40])
+    assert executable.memory()["weights"] == 2 * ALIGN
+    backend.synchronize()
+
+
+def test_a_loop_neither_allocates_nor_binds_anew(gpu: WebGpuBackend) -> None:
+    executable = gpu.prepare(adding())
+    x = gpu.upload(np.ones((500, 4), np.float32))
+    for _ in range(3):
+        kept = executable.run([x])
+    before, bind = gpu.pool.bytes, gpu.gpu.bind
+    bound: list[object] = []
+    gpu.gpu.bind = lambda *args: bound.append(args) or bind(*args)  # pyright: ignore[reportAttributeAccessIssue]
+    for _ in range(10):
+        kept = executable.run([x])
+    assert gpu.pool.bytes == before
+    assert not bound
+    np.testing.assert_array_equal(gpu.download(kept[0]), answer(np.ones((500, 4), np.float32)))
+
+
+def test_arrays_give_their_buffers_back(gpu: WebGpuBackend) -> None:
+    first = gpu.upload(np.zeros(1000, np.float32))
+    buffer = first.buffer
+    del first
+    gc.collect()
+    assert gpu.upload(np.zeros(990, np.float32)).buffer is buffer
+
+
+def test_size_classes_waste_little() -> None:
+    for count in (0, 1, 255, 256, 257, 5000, 10**6, 123456789):
+        assert count <= size_class(count) <= max(512, 1.26 * count)
+        assert size_class(count) % ALIGN == 0
+
+
+def test_weights_are_cut_where_a_buffer_is_too_small(gpu: WebGpuBackend) -> None:
+    gpu.gpu.limits = replace(gpu.gpu.limits, buffer=ALIGN)
+    executable = gpu.prepare(adding())
+    assert len(executable.weights._parts) == 2
+    x = np.ones((2, 4), np.float32)
+    np.testing.assert_array_equal(gpu.download(executable.run([gpu.upload(x)])[0]), answer(x))
+
+
+def test_limits_are_errors_with_both_numbers(gpu: WebGpuBackend) -> None:
+    executable = gpu.prepare(adding())
+    gpu.gpu.limits = replace(gpu.gpu.limits, binding=1024)
+    with pytest.raises(DeviceError, match=r"16000 bytes .* at most 1024"):
+        executable.run([gpu.upload(np.zeros((1000, 4), np.float32))])
+    gpu.gpu.limits = replace(gpu.gpu.limits, buffer=4096)
+    with pytest.raises(DeviceError, match=r"8000 bytes .* at most 4096"):
+        gpu.upload(np.zeros(2000, np.float32))
+
+
+def test_groups_are_spread_over_x_and_y(gpu: WebGpuBackend) -> None:
+    code = adding().kernels[0]
+    assert _spread((70000, 1, 1), 65535, code) == (35000, 2, 1)
+    with pytest.raises(DeviceError, match="at most 16"):
+        _spread((1000, 1, 1), 16, code)
+    gpu.gpu.limits = replace(gpu.gpu.limits, groups=7)
+    x = np.ones((300, 4), np.float32)
+    np.testing.assert_array_equal(gpu.download(gpu.prepare(adding()).run([gpu.upload(x)])[0]), answer(x))
+
+
+def test_wrong_inputs_are_named(gpu: WebGpuBackend) -> None:
+    executable = gpu.prepare(adding())
+    with pytest.raises(InputError, match="takes 1 inputs, got 0"):
+        executable.run([])
+    with pytest.raises(InputError, match="'x': got int32, expected float32"):
+        executable.run([gpu.upload(np.zeros((1, 4), np.int32))])
+    with pytest.raises(ShapeError, match="'x'"):
+        executable.run([gpu.upload(np.zeros((1, 5), np.float32))])
+
+
+def test_bad_shaders_show_their_line(gpu: WebGpuBackend) -> None:
+    with pytest.raises(DeviceError, match=r"line 12:   b2\[point\] = b0\[point\] \* true;"):
+        gpu.prepare(adding(ADD.replace("b0[point] + b1[point % 4i]", "b0[point] * true")))
+
+
+def test_what_cannot_run_is_refused(gpu: WebGpuBackend) -> None:
+    program = adding()
+    with pytest.raises(DeviceError, match="target 'wgsl'"):
+        gpu.prepare(replace(program, target="wasm"))
+    needy = replace(program.kernels[0], variants=(replace(program.kernels[0].variants[0], requires=("subgroups",)),))
+    with pytest.raises(DeviceError, match="requires subgroups"):
+        gpu.prepare(replace(program, kernels=(needy,)))
+    x = gpu.upload(np.zeros((1, 4), np.float32))
+    with pytest.raises(DeviceError, match="host steps"):
+        gpu.prepare(replace(program, steps=(Host("sort", {}, (0,), (4,)),))).run([x])
+    with pytest.raises(DeviceError, match="to read and to write"):
+        gpu.prepare(replace(program, steps=(Dispatch(0, (3, 1, 3)),))).run([x])
+
+
+def test_halves_of_a_program_for_other_features(gpu: WebGpuBackend) -> None:
+    """A program compiled without shader-f16 stores float16 in four bytes: inputs and outputs are converted."""
+    n = size("N")
+    buffers = (Buffer("x", float16, (n,), 4, ("input", 0)), Buffer("y", float16, (n,), 4, ("output", 0)))
+    program = Program("wgsl", (0,), (1,), buffers, 0, (), (Copy(0, 1),), {}, np.zeros(0, np.uint8))
+    x = np.arange(7, dtype=np.float16)
+    np.testing.assert_array_equal(gpu.download(gpu.prepare(program).run([gpu.upload(x)])[0]), x)
+
+
+def test_disposing_frees_everything(gpu: WebGpuBackend) -> None:
+    executable = gpu.prepare(adding())
+    executable.run([gpu.upload(np.zeros((5, 4), np.float32))])
+    executable.dispose()
+    assert executable.memory() == {"weights": 0, "scratch": 0}
+
+
+def test_a_lost_device_says_so(gpu: WebGpuBackend) -> None:
+    executable = gpu.prepare(adding())
+    x = gpu.upload(np.zeros((5, 4), np.float32))
+    gpu.gpu.device.destroy()
+    with pytest.raises(DeviceLost):
+        gpu.download(executable.run([x])[0])
+
+
+def test_the_device_describes_itself(gpu: WebGpuBackend) -> None:
+    told = gpu.describe()
+    assert told["backend"] == "webgpu"
+    assert told["adapter"]
+    assert told["limits"]["binding"] >= 128 << 20
