@@ -17,7 +17,7 @@ from singe.program import ALIGN, Buffer, Code, Copy, Dispatch, Host, Program, Va
 
 pytest.importorskip("wgpu", reason="wgpu is not installed")
 from singe_webgpu.memory import size_class
-from singe_webgpu.native import WebGpuBackend
+from singe_webgpu.native import NativeGpu, WebGpuBackend
 from singe_webgpu.runtime import PLANS, _spread
 
 ADD = """
@@ -85,6 +85,7 @@ def test_a_program_runs_at_many_sizes(gpu: WebGpuBackend) -> None:
 def test_a_loop_neither_allocates_nor_binds_anew(gpu: WebGpuBackend) -> None:
     executable = gpu.prepare(adding())
     x = gpu.upload(np.ones((500, 4), np.float32))
+    kept = executable.run([x])
     for _ in range(3):
         kept = executable.run([x])
     before, bind = gpu.pool.bytes, gpu.gpu.bind
@@ -187,6 +188,7 @@ def test_disposing_frees_everything(gpu: WebGpuBackend) -> None:
 def test_a_lost_device_says_so(gpu: WebGpuBackend) -> None:
     executable = gpu.prepare(adding())
     x = gpu.upload(np.zeros((5, 4), np.float32))
+    assert isinstance(gpu.gpu, NativeGpu)
     gpu.gpu.device.destroy()
     with pytest.raises(DeviceLost):
         gpu.download(executable.run([x])[0])

@@ -35,7 +35,7 @@ Place: TypeAlias = tuple[str, int]
 class WebGpuRuntime:
     """A backend over any Gpu; see backend.Backend."""
 
-    name: Final = "webgpu"
+    name: str = "webgpu"
 
     def __init__(self, gpu: Gpu) -> None:
         self.gpu = gpu

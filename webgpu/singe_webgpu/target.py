@@ -29,8 +29,8 @@ class WgslTarget:
     wherever WebGPU does. A kernel whose text needs a feature says so in its variant's `requires`.
     """
 
-    name: Final = "wgsl"
-    max_ports: Final = 8  # WebGPU's default maxStorageBuffersPerShaderStage
+    name: str = "wgsl"
+    max_ports: int = 8  # WebGPU's default maxStorageBuffersPerShaderStage
 
     def __init__(self, features: frozenset[str] = frozenset()) -> None:
         unknown = features - FEATURES

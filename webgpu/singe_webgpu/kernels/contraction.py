@@ -86,8 +86,8 @@ def _matmul(kernel: Kernel) -> Contraction | None:
     operands = matmul_operands(kernel)
     if operands is None:
         return None
-    batch, (rows, columns) = kernel.grid[:-2], kernel.grid[-2:]
-    m, n = kernel.grid_vars[-2:]
+    batch, rows, columns = kernel.grid[:-2], kernel.grid[-2], kernel.grid[-1]
+    m, n = kernel.grid_vars[-2], kernel.grid_vars[-1]
     shell = _shell(kernel, batch, rows, columns, operands)
     swap = {m: shell.m, n: shell.n, kernel.inner_vars[0]: shell.k}
     swap |= dict(zip(kernel.grid_vars[:-2], shell.batch_vars, strict=True))
