@@ -18,7 +18,9 @@ from singe.ops import ROWS, Composite, Elementwise, Row
 
 SPECIAL = (np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-40, -1e-40, 1.2e-38, 1.0, -1.0, 0.5, 1.5, 2.5, -2.5, 100.0, -100.0)
 CASES = [pytest.param(row, kind, id=f"{row.name}-{kind}") for row in ROWS.values() for kind in row.dtypes]
-FLOAT_CASES = [pytest.param(row, kind, id=f"{row.name}-{kind}") for row in ROWS.values() for kind in row.dtypes if kind.is_float and isinstance(row, Elementwise)]
+FLOAT_CASES = [
+    pytest.param(row, kind, id=f"{row.name}-{kind}") for row in ROWS.values() for kind in row.dtypes if kind.is_float and isinstance(row, Elementwise)
+]
 
 
 def graph_of(row: Row, sample: Sample, arrays: Sequence[np.ndarray], **attrs: Any) -> Graph:

@@ -129,7 +129,9 @@ def places(d: int, window: int, stride: int, dilation: int, before: int, after: 
     return sum(1 for start in range(0, d + before + after, stride) if start + dilation * (window - 1) < d + before + after)
 
 
-def window(at: Place, shape: Sequence[int], taps: Sequence[int], strides: Sequence[int], dilations: Sequence[int], before: Sequence[int]) -> Iterator[tuple[Place, Place]]:
+def window(
+    at: Place, shape: Sequence[int], taps: Sequence[int], strides: Sequence[int], dilations: Sequence[int], before: Sequence[int]
+) -> Iterator[tuple[Place, Place]]:
     """The (tap, place in the input) of a window that lie inside the input."""
     for tap in np.ndindex(*taps):
         place = tuple(c * s + t * d - lo for c, s, t, d, lo in zip(at, strides, tap, dilations, before, strict=True))
@@ -248,7 +250,9 @@ _ROUND: Final[Mapping[str, Callable[[float], int]]] = {
 }
 
 
-def _axis_matrix(d: int, out: int, scale: float, roi: tuple[float, float], mode: str, coordinates: str, nearest: str, cubic: float, exclude: bool, antialias: bool) -> np.ndarray:
+def _axis_matrix(
+    d: int, out: int, scale: float, roi: tuple[float, float], mode: str, coordinates: str, nearest: str, cubic: float, exclude: bool, antialias: bool
+) -> np.ndarray:
     """[out, d]: how much of each input element is in each output element; a row of NaN lies outside the input."""
     matrix = np.zeros((out, d))
     for i in range(out):
@@ -269,8 +273,9 @@ def _axis_matrix(d: int, out: int, scale: float, roi: tuple[float, float], mode:
 
 
 def resize(
-    x: np.ndarray, *, sizes: Sequence[int], scales: Sequence[float], mode: str = "nearest", coordinates: str = "half_pixel", nearest: str = "round_prefer_floor",
-    cubic: float = -0.75, exclude_outside: bool = False, extrapolation: float = 0.0, roi: Sequence[float] = (), antialias: bool = False,
+    x: np.ndarray, *, sizes: Sequence[int], scales: Sequence[float], mode: str = "nearest", coordinates: str = "half_pixel",
+    nearest: str = "round_prefer_floor", cubic: float = -0.75, exclude_outside: bool = False, extrapolation: float = 0.0,
+    roi: Sequence[float] = (), antialias: bool = False,
 ) -> np.ndarray:  # fmt: skip
     """One product with a matrix for each axis; integers saturate."""
     ends = roi or (*(0.0,) * x.ndim, *(1.0,) * x.ndim)
@@ -279,9 +284,9 @@ def resize(
     for axis in range(x.ndim):
         span = (ends[axis], ends[axis + x.ndim])
         matrix = _axis_matrix(x.shape[axis], sizes[axis], scales[axis], span, mode, coordinates, nearest, cubic, exclude_outside, antialias)
-        lost = np.isnan(matrix).any(1)
-        outside |= lost.reshape([-1 if i == axis else 1 for i in range(x.ndim)])
-        y = np.moveaxis(np.tensordot(np.where(lost[:, None], 0, matrix), y, (1, axis)), 0, axis)
+        lost = np.isnan(matrix)
+        outside |= np.any(lost, axis=1).reshape([-1 if i == axis else 1 for i in range(x.ndim)])
+        y = np.moveaxis(np.tensordot(np.where(lost, 0, matrix), y, (1, axis)), 0, axis)
     y = np.where(outside, extrapolation, y)
     return y if x.dtype.kind == "f" else np.clip(np.trunc(y), *_limits(x.dtype)).astype(x.dtype)
 

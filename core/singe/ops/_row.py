@@ -12,18 +12,20 @@ handed to them, so this package needs no Graph.
 from __future__ import annotations
 
 import inspect
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 
 from .. import scalar
-from .._dtypes import ALL, FLOATS, DType, bool_, uint8
+from .._dtypes import ALL, FLOATS, DType, bool_, int64, uint8
+from .._dtypes import dtype as dtype_of
 from .._errors import DTypeError, ShapeError
 from .._shape import Shape, Size, broadcast, dim_max, dim_min
-from ..scalar import COMPUTE, Expr
+from ..scalar import COMPUTE, Expr, const
 
 
 class Node(Protocol):
@@ -118,8 +120,13 @@ class Elementwise(Row):
                 raise DTypeError(f"{self.name}: got {x.dtype}, expected {kind}")
         if len({x.dtype for x in common}) > 1:
             raise DTypeError(f"{self.name}: the dtypes {', '.join(x.dtype.name for x in common)} differ; cast them to one")
-        given = attrs["to"] if self.gives == "to" else common[0].dtype if self.gives == "T" else bool_
-        return broadcast([x.shape for x in inputs], self.name), given
+        return broadcast([x.shape for x in inputs], self.name), self.result([x.dtype for x in inputs], attrs)
+
+    def result(self, dtypes: Sequence[DType], attrs: Attrs) -> DType:
+        """The dtype of the output, from the inputs' and the attributes."""
+        if self.gives == "to":
+            return attrs["to"]
+        return dtypes[self._kinds().index("T")] if self.gives == "T" else bool_
 
     def value(self, args: Sequence[Expr], stored: DType, attrs: Attrs) -> Expr:
         """The element, from elements of compute types; `stored` is the output's dtype (uint8 wraps)."""
@@ -130,39 +137,25 @@ class Elementwise(Row):
     def array(self, *arrays: np.ndarray, **attrs: Any) -> np.ndarray:
         if any(a.dtype == object for a in arrays):
             return _symbolic(self, arrays, attrs)
-        kinds = [x.dtype for x in arrays]
-        wide = [scalar.convert(a, _compute(a.dtype)) for a in arrays]
-        e, params = _expression(self, tuple(_dtype_of(d) for d in kinds), tuple(sorted(attrs.items())))
+        dtypes = tuple(dtype_of(a.dtype) for a in arrays)
+        wide = [scalar.convert(a, COMPUTE[d].numpy) for a, d in zip(arrays, dtypes, strict=True)]
+        e, params = _expression(self, dtypes, tuple(sorted(attrs.items())))
         result = _whole(e, dict(zip(params, wide, strict=True)))
-        to = attrs["to"].numpy if self.gives == "to" else np.dtype(bool) if self.gives == "bool" else next(a.dtype for a, k in zip(arrays, self._kinds(), strict=True) if k == "T")
         shape = np.broadcast_shapes(*(a.shape for a in arrays))
-        result = scalar.convert(np.asarray(result), to)
+        result = scalar.convert(np.asarray(result), self.result(dtypes, attrs).numpy)
         return result if result.shape == shape else np.broadcast_to(result, shape).copy()
-
-
-def _compute(d: np.dtype[Any]) -> np.dtype[Any]:
-    return COMPUTE[_dtype_of(d)].numpy
-
-
-@lru_cache(maxsize=None)
-def _dtype_of(d: np.dtype[Any]) -> DType:
-    from .._dtypes import dtype  # noqa: PLC0415
-
-    return dtype(d)
 
 
 @lru_cache(maxsize=1024)
 def _expression(row: Elementwise, dtypes: tuple[DType, ...], attrs: tuple[tuple[str, Any], ...]) -> tuple[Expr, tuple[Expr, ...]]:
     params = tuple(scalar.var(f"x{i}", COMPUTE[d]) for i, d in enumerate(dtypes))
-    kinds = row._kinds()
-    stored = dict(attrs).get("to") if row.gives == "to" else bool_ if row.gives == "bool" else next(d for d, k in zip(dtypes, kinds, strict=True) if k == "T")
-    return row.value(params, stored, dict(attrs)), params  # pyright: ignore[reportArgumentType]
+    return row.value(params, row.result(dtypes, dict(attrs)), dict(attrs)), params
 
 
 def _whole(e: Expr, env: Mapping[Expr, np.ndarray]) -> np.ndarray:
     """An expression over whole arrays; a temporary is written over as soon as it is not needed again."""
     order = scalar.postorder([e])
-    uses = {x: 0 for x in order}
+    uses = dict.fromkeys(order, 0)
     for x in order:
         for a in x.args:
             uses[a] += 1
@@ -193,17 +186,9 @@ def _whole(e: Expr, env: Mapping[Expr, np.ndarray]) -> np.ndarray:
     return values[e]
 
 
-_SYMBOLIC: Final[Mapping[str, Callable[..., Any]]] = {
-    "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "div": lambda a, b: a // b,
-    "neg": lambda a: -a, "min": dim_min, "max": dim_max, "eq": lambda a, b: _decided(a, b), "select": lambda c, a, b: a if c else b,
-    "and": lambda a, b: a and b, "or": lambda a, b: a or b, "not": lambda a: not a,
-    "lt": lambda a, b: _less(a, b), "le": lambda a, b: not _less(b, a),
-}  # fmt: skip
-
-
-def _decided(a: Any, b: Any) -> bool:
+def _equal(a: Any, b: Any) -> bool:
     """Equality of dimensions: a symbolic one differs from every negative number and equals itself; else undecided."""
-    if isinstance(a, int) and isinstance(b, int) or a == b:
+    if a == b or (isinstance(a, int) and isinstance(b, int)):
         return a == b
     if any(isinstance(d, int) and d < 0 for d in (a, b)):
         return False
@@ -220,10 +205,24 @@ def _less(a: Any, b: Any) -> bool:
     raise ShapeError(f"whether {a} is below {b} is not known before a run; give this dimension a fixed size")
 
 
-def _symbolic(row: Elementwise, arrays: Sequence[np.ndarray], attrs: Attrs) -> np.ndarray:
-    """An elementwise op over small integer tensors that hold Sizes."""
-    from .._dtypes import int64  # noqa: PLC0415
+def _quotient(a: Any, b: Any) -> Any:
+    """Toward zero among numbers; a Size is never negative, so that rounding down is the same."""
+    if not (isinstance(a, int) and isinstance(b, int)):
+        return a // b
+    return scalar.div(const(a, int64), const(b, int64)).value
 
+
+_SYMBOLIC: Final[Mapping[str, Callable[..., Any]]] = {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": _quotient, "neg": operator.neg,
+    "min": dim_min, "max": dim_max, "eq": _equal, "lt": _less, "le": lambda a, b: not _less(b, a),
+    "and": lambda a, b: a and b, "or": lambda a, b: a or b, "not": operator.not_, "select": lambda c, a, b: a if c else b,
+}  # fmt: skip
+_LOGIC: Final = ("and", "or", "not")
+"""Words that are known of truth values here, not of the bits of a dimension."""
+
+
+def _symbolic(row: Elementwise, arrays: Sequence[np.ndarray], attrs: Attrs) -> np.ndarray:
+    """An elementwise op over small integer tensors that hold Sizes, as an object array."""
     params = tuple(scalar.var(f"x{i}", bool_ if a.dtype == bool else int64) for i, a in enumerate(arrays))
     e = row.body(*params, **attrs)
     shape = np.broadcast_shapes(*(a.shape for a in arrays))
@@ -240,12 +239,12 @@ def _symbolic(row: Elementwise, arrays: Sequence[np.ndarray], attrs: Attrs) -> n
                 if not x.dtype.is_int:
                     raise ShapeError(f"{row.name}: a symbolic size is needed as {x.dtype} before a run; give this dimension a fixed size")
                 return args[0]
-            if x.word not in _SYMBOLIC:
+            if x.word not in _SYMBOLIC or (x.word in _LOGIC and x.dtype is not bool_):
                 raise ShapeError(f"{row.name}: cannot compute with a symbolic size before a run; give this dimension a fixed size")
             return _SYMBOLIC[x.word](*args)
 
         out[i] = scalar.fold([e], step)[0]
-    return narrow(out.reshape(shape), bool_.numpy if row.gives == "bool" else np.dtype(np.int64))
+    return out.reshape(shape)
 
 
 def narrow(values: np.ndarray, to: np.dtype[Any]) -> np.ndarray:
@@ -330,7 +329,7 @@ def elementwise_vjp(b: Any, row: Elementwise, g: Any, inputs: Sequence[Any], att
     return out
 
 
-@lru_cache(maxsize=None)
+@cache
 def derivative_row(row: Elementwise, argument: int) -> Elementwise:
     """The op (inputs…, gradient) ↦ gradient of one input."""
 
@@ -372,7 +371,8 @@ def find_row(name: str) -> Row:
     if name in ROWS:
         return ROWS[name]
     base, _, argument = name.rpartition("_d")
-    row = ROWS.get(base)
-    if isinstance(row, Elementwise) and argument.isdigit() and int(argument) < row.arity:
-        return derivative_row(row, int(argument))
+    if base and argument.isdigit():
+        row = find_row(base)
+        if isinstance(row, Elementwise) and int(argument) < row.arity:
+            return derivative_row(row, int(argument))
     raise KeyError(f"there is no op named {name!r}")

@@ -8,6 +8,7 @@ the rewrite pushes apart until they meet others and vanish.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -115,6 +116,8 @@ def _conv_nest(coords: Sequence[Expr], read: Read, x: Node, w: Node, strides: An
     per_group = w.shape[-2]
 
     def value(inner: Sequence[Expr], _: Sequence[Expr]) -> Expr:
+        if 0 in x.shape:  # windows over the padding of nothing: there is no element to read
+            return const(0, COMPUTE[x.dtype])
         *taps, c = inner
         inside: Expr | None = None
         place: list[Expr] = []
@@ -136,6 +139,8 @@ def _conv_nest(coords: Sequence[Expr], read: Read, x: Node, w: Node, strides: An
 
 
 def _conv_facts(x: Node, w: Node, strides: Any, dilations: Any, before: Any, after: Any, group: int) -> Mapping[str, Any] | None:
+    if 0 in x.shape:
+        return None
     return {"x_shape": x.shape, "w_shape": w.shape, "strides": tuple(strides), "dilations": tuple(dilations), "pads": tuple(before), "group": group}
 
 
@@ -160,12 +165,13 @@ def _conv_whole(x: np.ndarray, w: np.ndarray, strides: Any, dilations: Any, befo
         rows = patches.shape[: spaces + 1]
         order = (*range(spaces + 1), *range(spaces + 2, 2 * spaces + 2), spaces + 1)
         columns = patches.transpose(order)  # (n, …space, …window, channels)
+        points, depth = math.prod(rows), math.prod(window) * per_group
         if group == 1:
-            out = np.ascontiguousarray(columns).reshape(int(np.prod(rows)), -1) @ w.reshape(-1, outputs)
+            out = np.ascontiguousarray(columns).reshape(points, depth) @ w.reshape(depth, outputs)
         else:
             split = columns.reshape(*columns.shape[:-1], group, per_group)
-            stack = np.moveaxis(split, -2, 0).reshape(group, int(np.prod(rows)), -1)
-            weights = np.moveaxis(w.reshape(*window, per_group, group, outputs // group), -2, 0).reshape(group, -1, outputs // group)
+            stack = np.moveaxis(split, -2, 0).reshape(group, points, depth)
+            weights = np.moveaxis(w.reshape(*window, per_group, group, outputs // group), -2, 0).reshape(group, depth, outputs // group)
             out = np.moveaxis(stack @ weights, 0, 1)
         out = out.reshape(*rows, outputs)
     return scalar.convert(out, kind)
@@ -198,16 +204,21 @@ def _flip(b: Any, x: Any, axes: Sequence[int]) -> Any:
 
 def _resized(b: Any, x: Any, axis: int, before: Dim, length: Dim) -> Any:
     """`length` elements of an axis from `before` on; what lies outside is zero."""
-    d = x.shape[axis]
+    rank, d = len(x.shape), x.shape[axis]
+
+    def along(value: Dim, other: Shape) -> Shape:
+        return (*other[:axis], value, *other[axis + 1 :])
+
+    zeros = (0,) * rank
     lo = -before if isinstance(before, int) and before < 0 else 0
     start = before + lo
     end = start + (length - lo)
     hi = end - d if isinstance(end, int) and isinstance(d, int) and end > d else 0
     count = length - lo - hi
     if start != 0 or count != d:
-        x = b.slice(x, starts=tuple(start if i == axis else 0 for i in range(len(x.shape))), steps=(1,) * len(x.shape), sizes=tuple(count if i == axis else n for i, n in enumerate(x.shape)))
+        x = b.slice(x, starts=along(start, zeros), steps=(1,) * rank, sizes=along(count, x.shape))
     if lo or hi:
-        x = b.pad(x, b.const(0, x.dtype), before=tuple(lo if i == axis else 0 for i in range(len(x.shape))), after=tuple(hi if i == axis else 0 for i in range(len(x.shape))), mode="constant")
+        x = b.pad(x, b.const(0, x.dtype), before=along(lo, zeros), after=along(hi, zeros), mode="constant")
     return x
 
 
@@ -223,7 +234,7 @@ def transposed_last(b: Any, x: Any, w: Any, strides: Sequence[int], dilations: S
     for i in axes:
         if dilations[i] > 1:  # the window with its gaps as zeros
             w = b.reshape(w, shape=(*w.shape[: i + 1], 1, *w.shape[i + 1 :]))
-            w = b.pad(w, b.const(0, w.dtype), before=(0,) * len(w.shape), after=tuple(dilations[i] - 1 if j == i + 1 else 0 for j in range(len(w.shape))), mode="constant")
+            w = _resized(b, w, i + 1, 0, dilations[i])
             w = b.reshape(w, shape=(*w.shape[:i], w.shape[i] * w.shape[i + 1], *w.shape[i + 2 :]))
             window[i] = dilations[i] * (window[i] - 1) + 1
             w = _resized(b, w, i, 0, window[i])
@@ -235,7 +246,7 @@ def transposed_last(b: Any, x: Any, w: Any, strides: Sequence[int], dilations: S
     w = b.reshape(w, shape=(*split, group, per_group, outputs))
     w = _flip(b, w, [2 * i for i in axes])
     w = b.transpose(w, perm=(*(2 * i for i in axes), 2 * spaces + 1, 2 * spaces, *(2 * i + 1 for i in axes), 2 * spaces + 2))
-    phases = int(np.prod(strides))
+    phases = math.prod(strides)
     w = b.reshape(w, shape=(*turns, per_group, group * phases * outputs))
     reach = tuple(t - 1 for t in turns)
     y = conv_or_dot(b, x, w, strides=(1,) * spaces, dilations=(1,) * spaces, before=reach, after=reach, group=group)

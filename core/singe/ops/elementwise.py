@@ -49,6 +49,10 @@ def _sigmoid(x: Expr) -> Expr:
     return 1.0 / (1.0 + exp(-x))
 
 
+def _sign(x: Expr) -> Expr:
+    return select(x > 0, const(1, x.dtype), select(x < 0, const(-1, x.dtype), x))
+
+
 def _softplus(x: Expr) -> Expr:
     return maximum(x, 0.0) + log(1.0 + exp(-scalar.absolute(x)))
 
@@ -98,7 +102,7 @@ register(
     Elementwise(name="maximum", body=maximum, reference=np.maximum, dtypes=NUMBERS),
     Elementwise(name="neg", body=lambda x: -x, reference=np.negative, onnx="Neg", dtypes=NUMBERS),
     Elementwise(name="abs", body=scalar.absolute, reference=np.abs, onnx="Abs", dtypes=NUMBERS),
-    Elementwise(name="sign", body=lambda x: select(x > 0, const(1, x.dtype), select(x < 0, const(-1, x.dtype), x)), reference=np.sign, onnx="Sign", dtypes=NUMBERS),
+    Elementwise(name="sign", body=_sign, reference=np.sign, onnx="Sign", dtypes=NUMBERS),
     Elementwise(name="reciprocal", body=lambda x: 1.0 / x, reference=lambda x: 1 / x, onnx="Reciprocal", dtypes=FLOATS),
     Elementwise(name="floor", body=scalar.floor, reference=np.floor, onnx="Floor", dtypes=FLOATS),
     Elementwise(name="ceil", body=scalar.ceil, reference=np.ceil, onnx="Ceil", dtypes=FLOATS),

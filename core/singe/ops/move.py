@@ -1,4 +1,5 @@
-"""The rows that move: each output element is an input element, found by its coordinates. No arithmetic on values.
+"""The rows that move: each output element is an input element, found by its coordinates. No arithmetic on values, but
+for arange, which numbers places.
 
 Attributes are whole: perm names every axis, slices give start, step and size for every axis, shapes may hold Sizes.
 """
@@ -11,10 +12,10 @@ from typing import Any, Final
 import numpy as np
 
 from .. import scalar
-from .._dtypes import int32
+from .._dtypes import FLOATS, DType, dtype, int32, int64
 from .._errors import ShapeError
-from .._shape import Dim, Shape, axis_of, broadcast, product, show
-from ..scalar import Expr, const, flatten, select, size, unflatten
+from .._shape import Dim, Shape, axis_of, broadcast, ceildiv, product, show
+from ..scalar import COMPUTE, Expr, const, flatten, select, size, unflatten
 from . import _reference as reference
 from ._row import Node, Read, View, register, sum_to
 
@@ -73,6 +74,10 @@ def _slice_shape(x: Node, starts: Sequence[Dim], steps: Sequence[int], sizes: Sh
     return tuple(sizes)
 
 
+def _slice_value(coords: Sequence[Expr], read: Read, x: Node, starts: Sequence[Dim], steps: Sequence[int], sizes: Shape) -> Expr:
+    return read(0, [c * step + size(at) for c, at, step in zip(coords, starts, steps, strict=True)])
+
+
 def _slice_whole(x: np.ndarray, starts: Sequence[int], steps: Sequence[int], sizes: Sequence[int]) -> np.ndarray:
     cuts = []
     for at, step, count in zip(starts, steps, sizes, strict=True):
@@ -94,7 +99,8 @@ def _slice_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, starts: Any, steps
         g = b.reshape(g, shape=tuple(d for n in y.shape for d in (n, 1)))
         g = b.pad(g, zero, before=(0,) * len(g.shape), after=tuple(e for s in strides for e in (0, s - 1)), mode="constant")
         g = b.reshape(g, shape=tuple(n * s for n, s in zip(y.shape, strides, strict=True)))
-        g = b.slice(g, starts=(0,) * len(strides), steps=(1,) * len(strides), sizes=tuple(0 if n == 0 else (n - 1) * s + 1 for n, s in zip(y.shape, strides, strict=True)))
+        spread = tuple(0 if n == 0 else (n - 1) * s + 1 for n, s in zip(y.shape, strides, strict=True))
+        g = b.slice(g, starts=(0,) * len(strides), steps=(1,) * len(strides), sizes=spread)
     after = tuple(d - at - n for d, at, n in zip(x.shape, starts, g.shape, strict=True))
     return [b.pad(g, b.const(0, g.dtype), before=tuple(starts), after=after, mode="constant")]
 
@@ -130,7 +136,8 @@ def _pad_value(coords: Sequence[Expr], read: Read, x: Node, fill: Node, before: 
         elif mode == "reflect":
             c = select(c < 0, -c, select(c > last, last * 2 - c, c))
         elif mode == "wrap":
-            c = scalar.rem(c + size(d * ((lo if isinstance(lo, int) else 1) + 1)), size(d)) if isinstance(lo, int) else select(c < 0, c + size(d), scalar.rem(c, size(d)))
+            turns = ceildiv(lo, d) if isinstance(lo, int) and isinstance(d, int) else lo
+            c = scalar.rem(c + size(turns * d), size(d))
         source.append(scalar.clamp(c, d))
     if not inside:
         return read(0, source)
@@ -152,19 +159,17 @@ def _pad_whole(x: np.ndarray, fill: np.ndarray, before: Sequence[int], after: Se
 
 
 def _pad_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, before: Any, after: Any, mode: str) -> list[Any]:
-    x, fill = inputs
+    x, _fill = inputs
     if mode == "constant":
-        ones = (1,) * len(x.shape)
-        dx = b.slice(g, starts=tuple(before), steps=ones, sizes=x.shape)
-        return [dx, b.sub(b.reshape(b.reduce_sum(g, axes=tuple(range(len(y.shape)))), shape=()), b.reshape(b.reduce_sum(dx, axes=tuple(range(len(y.shape)))), shape=()))]
+        dx = b.slice(g, starts=tuple(before), steps=(1,) * len(x.shape), sizes=x.shape)
+        return [dx, b.sub(sum_to(b, g, ()), sum_to(b, dx, ()))]
     # Axis by axis, as one product with the 0/1 matrix that says which input each output came from.
     for axis, (d, lo, hi) in enumerate(zip(x.shape, before, after, strict=True)):
         if lo == 0 and hi == 0:
             continue
-        source = np.pad(np.arange(d), (lo, hi), mode=mode)  # pyright: ignore[reportCallIssue, reportArgumentType]
-        matrix = (source[:, None] == np.arange(d)[None]).astype(np.float32)
+        source = b.pad(_numbered(b, d), b.const(0, int32), before=(lo,), after=(hi,), mode=mode)
         perm = (*(i for i in range(len(x.shape)) if i != axis), axis)
-        g = b.transpose(b.matmul(b.transpose(g, perm=perm), b.const(matrix, g.dtype)), perm=inverse(perm))
+        g = b.transpose(b.matmul(b.transpose(g, perm=perm), _one_hot(b, source, d, g.dtype)), perm=inverse(perm))
     return [g, None]
 
 
@@ -209,7 +214,47 @@ def _concat_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, axis: int) -> lis
     return out
 
 
-# --- gather ----------------------------------------------------------------------------------------------------------
+# --- arange, gather --------------------------------------------------------------------------------------------------
+
+
+def _arange_shape(start: Node, step: Node, count: Dim) -> Shape:
+    if start.shape != () or step.shape != ():
+        raise ShapeError(f"arange: start and step must be scalars, got shapes {show(start.shape)} and {show(step.shape)}")
+    return (count,)
+
+
+def _arange_value(coords: Sequence[Expr], read: Read, start: Node, step: Node, count: Dim) -> Expr:
+    first = read(0, ())
+    return first + scalar.cast(coords[0], first.dtype) * read(1, ())
+
+
+def _arange_whole(start: np.ndarray, step: np.ndarray, count: int) -> np.ndarray:
+    turns = np.arange(count, dtype=np.int32).astype(COMPUTE[dtype(start.dtype)].numpy)
+    return (start + turns * step).astype(start.dtype)
+
+
+def _arange_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, count: Dim) -> list[Any]:
+    turns = b.cast(_numbered(b, count), to=g.dtype)
+    return [sum_to(b, g, ()), sum_to(b, b.mul(g, turns), ())]
+
+
+def _numbered(b: Any, d: Dim) -> Any:
+    """0, 1, … d − 1."""
+    return b.arange(b.const(0, int32), b.const(1, int32), count=d)
+
+
+def amount(b: Any, d: Dim, kind: DType) -> Any:
+    """A dimension as a scalar; a symbolic one is had by adding up as many ones."""
+    if isinstance(d, int):
+        return b.const(d, kind)
+    ones = b.expand(b.const(1, kind), shape=(d,))
+    return b.reshape(b.reduce_sum(ones, axes=(0,)), shape=())
+
+
+def _one_hot(b: Any, index: Any, d: Dim, kind: DType) -> Any:
+    """For each index a row of d elements: 1 at the index, 0 elsewhere."""
+    rows = b.reshape(index, shape=(*index.shape, 1))
+    return b.cast(b.equal(rows, _numbered(b, d)), to=kind)
 
 
 def _gather_shape(x: Node, index: Node, axis: int) -> Shape:
@@ -244,12 +289,11 @@ def _gather_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, axis: int) -> lis
     x, index = inputs
     axis = axis_of(axis, len(x.shape), "gather")
     d, rank, count = x.shape[axis], len(index.shape), product(index.shape)
-    flat = b.reshape(b.cast(index, to=int32), shape=(count, 1))
-    flat = b.where(b.less(flat, b.const(0, int32)), b.add(flat, b.const(d, int32)), flat)
-    one_hot = b.cast(b.equal(flat, b.const(np.arange(d)[None], int32)), to=g.dtype)
+    flat = b.reshape(b.cast(index, to=int32), shape=(count,))
+    flat = b.where(b.less(flat, b.const(0, int32)), b.add(flat, amount(b, d, int32)), flat)
     perm = (*range(axis), *range(axis + rank, len(y.shape)), *range(axis, axis + rank))
     outside = (*x.shape[:axis], *x.shape[axis + 1 :])
-    summed = b.matmul(b.reshape(b.transpose(g, perm=perm), shape=(*outside, count)), one_hot)
+    summed = b.matmul(b.reshape(b.transpose(g, perm=perm), shape=(*outside, count)), _one_hot(b, flat, d, g.dtype))
     back = list(range(len(outside)))
     back.insert(axis, len(outside))
     return [b.transpose(summed, perm=tuple(back)), None]
@@ -271,13 +315,16 @@ register(
          whole=lambda x, shape: np.broadcast_to(x, _numbers(shape)), reference=reference.expand,
          vjp=lambda b, g, inputs, y, shape: [sum_to(b, g, inputs[0].shape)]),
     View(name="slice", doc="elements start, start + step, … along every axis; steps may be negative",
-         shape=_slice_shape, value=lambda c, read, x, starts, steps, sizes: read(0, [v * step + size(at) for v, at, step in zip(c, starts, steps, strict=True)]),
+         shape=_slice_shape, value=_slice_value,
          whole=_slice_whole, reference=reference.slice_, vjp=_slice_vjp),
     View(name="pad", doc="elements added before and after every axis: a constant, reflected, repeated at the edge, or wrapped round",
          shape=_pad_shape, value=_pad_value, whole=_pad_whole, reference=reference.pad, vjp=_pad_vjp),
     View(name="concat", doc="inputs one after another along an axis",
          shape=_concat_shape, value=_concat_value, whole=lambda *xs, axis: np.concatenate(xs, axis),
          reference=reference.concat, vjp=_concat_vjp),
+    View(name="arange", doc="count numbers: start, start + step, start + 2 · step, …", dtypes=(int32, int64, *FLOATS),
+         shape=_arange_shape, value=_arange_value, whole=_arange_whole, vjp=_arange_vjp,
+         reference=lambda start, step, count: np.array([start + i * step for i in range(count)], start.dtype)),
     View(name="gather", doc="slices of the first input along an axis, chosen by the second; negative indices count from the end",
          shape=_gather_shape, value=_gather_value, whole=_gather_whole, reference=reference.gather,
          vjp=_gather_vjp, index_inputs=(1,)),

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from .. import scalar
-from .._dtypes import FLOATS, NUMBERS, float16, float32, int32, int64
-from .._shape import Dim, Shape, axes_of, product
+from .._dtypes import FLOATS, NUMBERS, dtype, float16, float32, int32, int64
+from .._shape import Shape, axes_of, product
 from ..kernel import IDENTITY
 from ..scalar import COMPUTE, Expr
 from . import _reference as reference
 from ._row import Composite, Folds, Nest, Node, Read, register
+from .move import amount
 
 
 def _shape(x: Node, axes: Sequence[int]) -> Shape:
@@ -41,18 +42,12 @@ def _whole(word: str) -> Callable[..., np.ndarray]:
     function: Any = scalar.NUMPY[word]
 
     def whole(x: np.ndarray, axes: Sequence[int]) -> np.ndarray:
-        compute = COMPUTE[_dtype(x)]
+        compute = COMPUTE[dtype(x.dtype)]
         wide = scalar.convert(x, compute.numpy)
         out = function.reduce(wide, axis=tuple(axes), keepdims=True, dtype=compute.numpy, initial=IDENTITY[word](compute))
         return scalar.convert(out, x.dtype)
 
     return whole
-
-
-def _dtype(x: np.ndarray) -> Any:
-    from .._dtypes import dtype  # noqa: PLC0415
-
-    return dtype(x.dtype)
 
 
 def _extreme_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, axes: Sequence[int]) -> list[Any]:
@@ -64,8 +59,7 @@ def _extreme_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, axes: Sequence[i
 
 def count(b: Any, x: Node, axes: Sequence[int]) -> Any:
     """How many elements are folded into one, as a scalar of x's dtype."""
-    dims: list[Dim] = [x.shape[a] for a in axes_of(axes, len(x.shape), "reduce")]
-    return b.cast(b.const(product(dims)), to=x.dtype)
+    return amount(b, product(x.shape[a] for a in axes_of(axes, len(x.shape), "reduce")), x.dtype)
 
 
 def _prod_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, axes: Sequence[int]) -> list[Any]:
@@ -125,7 +119,7 @@ register(
     Composite(name="log_softmax", doc="the logarithm of softmax", dtypes=FLOATS, lower=wide(_log_softmax),
               reference=lambda x, axis=-1: np.log(reference.softmax(x, axis)), tolerance=64, floor=1e-5),
     Composite(name="global_average_pool", doc="the mean over all spatial axes", onnx="GlobalAveragePool", dtypes=FLOATS,
-              lower=lambda b, x: b.reduce_mean(x, axes=_spaces(x)), reference=lambda x: x.mean(tuple(range(2, x.ndim)), keepdims=True, dtype=np.float64), tolerance=64, floor=1e-5),
+              lower=lambda b, x: b.reduce_mean(x, axes=_spaces(x)), reference=lambda x: reference.mean(x, tuple(range(2, x.ndim))), tolerance=64, floor=1e-5),
     Composite(name="global_max_pool", doc="the largest over all spatial axes", onnx="GlobalMaxPool", dtypes=NUMBERS,
               lower=lambda b, x: b.reduce_max(x, axes=_spaces(x)), reference=lambda x: x.max(tuple(range(2, x.ndim)), keepdims=True)),
 )  # fmt: skip

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from .. import scalar
-from .._dtypes import FLOATS, NUMBERS, int32, int64
+from .._dtypes import FLOATS, NUMBERS, bool_, dtype, int32, int64
 from .._errors import ShapeError
 from .._shape import Dim, Shape, show
 from ..kernel import IDENTITY
@@ -36,8 +36,15 @@ def _shape(x: Node, window: Sequence[int], strides: Sequence[int], dilations: Se
     return out
 
 
+def _index_shape(x: Node, *, column_major: bool = False, **facts: Any) -> Shape:
+    return _shape(x, **facts)
+
+
 def _reader(coords: Sequence[Expr], read: Read, x: Node, window: Any, strides: Any, dilations: Any, before: Any, after: Any) -> Any:
     """(inner variables) ↦ (whether inside the input, the element, its coordinates in the input)."""
+    if 0 in x.shape:  # windows over the padding of nothing: there is no element to read
+        nothing = const(0, COMPUTE[x.dtype])
+        return lambda inner: (const(False, bool_), nothing, list(coords))
 
     def at(inner: Sequence[Expr]) -> tuple[Expr | None, Expr, list[Expr]]:
         turns = iter(inner)
@@ -118,29 +125,26 @@ def _fold_taps(x: np.ndarray, fill: Any, function: Any, facts: dict[str, Any]) -
     return out
 
 
+def _least(x: np.ndarray) -> Any:
+    return -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
+
+
 def _max_whole(x: np.ndarray, **facts: Any) -> np.ndarray:
-    low = IDENTITY["max"](_kind(x)) if x.dtype.kind == "f" else np.iinfo(x.dtype).min
-    return _fold_taps(x, low, np.maximum, facts)
-
-
-def _kind(x: np.ndarray) -> Any:
-    from .._dtypes import dtype  # noqa: PLC0415
-
-    return COMPUTE[dtype(x.dtype)]
+    return _fold_taps(x, _least(x), np.maximum, facts)
 
 
 def _sum_whole(x: np.ndarray, **facts: Any) -> np.ndarray:
-    return scalar.convert(_fold_taps(scalar.convert(x, _kind(x).numpy), 0, np.add, facts), x.dtype)
+    wide = scalar.convert(x, COMPUTE[dtype(x.dtype)].numpy)
+    return scalar.convert(_fold_taps(wide, 0, np.add, facts), x.dtype)
 
 
 def _max_index_whole(x: np.ndarray, *, column_major: bool = False, **facts: Any) -> np.ndarray:
-    low = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
     order = x.shape if not column_major else (*x.shape[:2], *reversed(x.shape[2:]))
     numbers = np.arange(x.size, dtype=np.int64).reshape(order)
     if column_major:
         numbers = numbers.transpose(0, 1, *reversed(range(2, x.ndim)))
     rank = x.ndim
-    values = _windows(x, low, **facts)
+    values = _windows(x, _least(x), **facts)
     indices = _windows(numbers, np.iinfo(np.int64).max, **facts)
     best = values.max(tuple(range(rank, 2 * rank)), keepdims=True)
     hits = np.where((values == best) & (indices < x.size), indices, np.iinfo(np.int32).max)
@@ -174,7 +178,7 @@ register(
     Nest(name="max_pool", doc="the largest in each window", shape=_shape, nest=_max_nest, whole=_max_whole,
          reference=reference.max_pool, dtypes=NUMBERS, vjp=_max_vjp),
     Nest(name="max_pool_index", doc="the flat index of the first of the largest in each window", gives=int64, dtypes=NUMBERS,
-         shape=lambda x, *, column_major=False, **facts: _shape(x, **facts), nest=_max_index_nest, whole=_max_index_whole,
+         shape=_index_shape, nest=_max_index_nest, whole=_max_index_whole,
          reference=reference.max_pool_index),
     Nest(name="pool_sum", doc="the sum of each window", shape=_shape, nest=_sum_nest, whole=_sum_whole,
          reference=reference.pool_sum, dtypes=FLOATS, vjp=_sum_vjp, tolerance=32, floor=1e-5),

@@ -1,0 +1,165 @@
+"""The gradient graph of every differentiable row agrees with central differences of its reference in float64."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from row_samples import BATCH, Sample, arrays_of, index, numbers, pool, positive, samples_of, shape_of
+from row_samples import S as sample_of
+
+from singe._dtypes import dtype, float16, float32
+from singe._errors import CompileError, DTypeError
+from singe._shape import size
+from singe.graph import Builder, Graph, gradient
+from singe.ops import ROWS, Elementwise, Row, find_row
+
+STEP = 1e-6
+TOLERANCE = 2e-4
+"""Of the largest gradient: float32's rounding, through sums of a few dozen terms."""
+
+NOT_DIFFERENTIABLE = {"equal", "less", "less_equal", "greater", "greater_equal", "is_nan", "max_pool_index", "cast"}
+"""Rows over floats whose results are no floats, or are rounded by the reference too: no differences can be taken."""
+
+ZEROS_AND_NEGATIVES = [sample_of((3, 4), axes=(1,)), sample_of((2, 3, 2), axes=(0, -1))]
+MORE: dict[str, list[Sample]] = {"reduce_prod": ZEROS_AND_NEGATIVES}
+
+
+def differentiable() -> list[Any]:
+    rows = [r for r in ROWS.values() if float32 in r.dtypes and r.name not in NOT_DIFFERENTIABLE]
+    return [pytest.param(r, id=r.name) for r in rows]
+
+
+def away_from_kinks(x: np.ndarray) -> np.ndarray:
+    """Values at distinct odd multiples of a small step: none at a kink, a jump or a tie, all further apart than STEP."""
+    order = np.argsort(np.argsort(x.ravel(), kind="stable"), kind="stable").reshape(x.shape)
+    low, high = (x.min(), x.max()) if x.size else (0, 0)
+    spread = low + (high - low) * (order + 0.5) / max(1, x.size) + 0.00137
+    return np.asarray(spread, x.dtype)
+
+
+def differences(loss: Callable[[Sequence[np.ndarray]], float], arrays: list[np.ndarray], k: int) -> np.ndarray:
+    """The gradient of a loss by array number k, element by element."""
+    out = np.zeros(arrays[k].shape)
+    for place in np.ndindex(*out.shape):
+        at = []
+        for step in (STEP, -STEP):
+            moved = [a.copy() for a in arrays]
+            moved[k][place] += step
+            at.append(loss(moved))
+        out[place] = (at[0] - at[1]) / (2 * STEP)
+    return out
+
+
+def check_gradient(row: Row, sample: Sample, arrays: Sequence[np.ndarray], run_graph: Any, rng: np.random.Generator) -> None:
+    b = Builder()
+    inputs = tuple(b.input(f"x{k}", shape_of(s), dtype(a.dtype)) for k, (s, a) in enumerate(zip(sample.inputs, arrays, strict=True)))
+    y = b.apply(row, *inputs, **sample.attrs)
+    if y.dtype is not float32:  # a step function has no differences
+        return
+    seed = b.input("seed", y.shape, y.dtype)
+    by = [k for k, x in enumerate(inputs) if x.dtype.is_float]
+    graph = Graph(inputs, (y,), ("y",))
+    parts = gradient(graph, b, [seed], [inputs[k] for k in by])
+    g = np.asarray(rng.uniform(0.5, 1.5, numbers(y.shape)), np.float32)
+    got = run_graph(Graph((*inputs, seed), tuple(parts), tuple(f"dx{k}" for k in by)), [*arrays, g])
+    attrs = {k: numbers(v) for k, v in sample.attrs.items()}
+    assert row.reference is not None
+
+    def loss(given: Sequence[np.ndarray]) -> float:
+        return float((g.astype(np.float64) * row.reference(*given, **attrs)).sum())
+
+    wide = [np.asarray(a, np.float64) if a.dtype.kind == "f" else a for a in arrays]
+    for k, part in zip(by, got, strict=True):
+        want = differences(loss, wide, k)
+        assert part.shape == want.shape, f"{row.name} {sample}: by input {k}"
+        scale = max(1.0, float(np.abs(want).max(initial=0)))
+        np.testing.assert_allclose(part, want, atol=TOLERANCE * scale, rtol=TOLERANCE, err_msg=f"{row.name} {sample}: by input {k}")
+
+
+@pytest.mark.parametrize("row", differentiable())
+def test_gradient(row: Row, run_graph: Any) -> None:
+    rng = np.random.default_rng(zlib.crc32(row.name.encode()))
+    small = [s for s in samples_of(row) if all(np.prod(numbers(shape_of(x)), dtype=int) <= 200 for x in s.inputs)]
+    assert small
+    for sample in [*small, *MORE.get(row.name, [])]:
+        arrays = arrays_of(sample, rng, float32, row, row.takes if isinstance(row, Elementwise) else ())
+        arrays = [away_from_kinks(a) if a.dtype.kind == "f" else a for a in arrays]
+        check_gradient(row, sample, arrays, run_graph, rng)
+
+
+@pytest.mark.parametrize("name", ["exp", "tanh", "mul", "div", "sigmoid", "elu"])
+def test_gradient_of_a_gradient(name: str, run_graph: Any) -> None:
+    """The derivative of an elementwise row is a row, and so has a derivative, and a name that finds it."""
+    row = ROWS[name]
+    b = Builder()
+    x, other = b.input("x", (5,), float32), b.input("other", (5,), float32)
+    arity = row.arity if isinstance(row, Elementwise) else 1
+    inputs = (x, other)[:arity]
+    ones = b.expand(b.const(1.0), shape=(5,))
+    (first,) = gradient(Graph(inputs, (b.apply(row, *inputs),), ("y",)), b, [ones], [x])
+    (second,) = gradient(Graph(inputs, (first,), ("dx",)), b, [ones], [x])
+    values = [np.array([-1.5, -0.7, 0.3, 0.8, 2.1], np.float32), np.array([0.7, -2.0, 1.1, 3.0, -0.4], np.float32)][:arity]
+    (got,) = run_graph(Graph(inputs, (second,), ("ddx",)), values)
+    wide, h = [v.astype(np.float64) for v in values], 1e-4
+    reference = row.reference
+    assert reference is not None
+    want = (reference(wide[0] + h, *wide[1:]) - 2 * reference(*wide) + reference(wide[0] - h, *wide[1:])) / h**2
+    np.testing.assert_allclose(got, want, atol=2e-3)
+    assert find_row(f"{name}_d0_d0").name == f"{name}_d0_d0"
+
+
+def test_gradients_stay_finite_where_exp_overflows(run_graph: Any) -> None:
+    x = np.array([-200.0, -95.0, -20.0, 0.0, 20.0, 95.0, 200.0], np.float32)
+    sigmoid = 1 / (1 + np.exp(-x.astype(np.float64)))
+    exact = {"sigmoid": sigmoid * (1 - sigmoid), "softplus": sigmoid, "silu": sigmoid * (1 + x * (1 - sigmoid)), "tanh": 1 / np.cosh(x.astype(np.float64)) ** 2}
+    for name, want in exact.items():
+        b = Builder()
+        node = b.input("x", x.shape, float32)
+        (dx,) = gradient(Graph((node,), (b.apply(ROWS[name], node),), ("y",)), b, [b.expand(b.const(1.0), shape=x.shape)], [node])
+        (got,) = run_graph(Graph((node,), (dx,), ("dx",)), [x])
+        np.testing.assert_allclose(got, want, atol=1e-6, err_msg=name)
+
+
+def test_product_with_zeros(run_graph: Any) -> None:
+    b = Builder()
+    x = b.input("x", (3, 3), float32)
+    (dx,) = gradient(Graph((x,), (b.reduce_prod(x, axes=(1,)),), ("y",)), b, [b.expand(b.const(1.0), shape=(3, 1))], [x])
+    (got,) = run_graph(Graph((x,), (dx,), ("dx",)), [np.array([[1, 2, 3], [0, 2, 3], [0, 0, 3]], np.float32)])
+    np.testing.assert_array_equal(got, [[6, 3, 2], [6, 0, 0], [0, 0, 0]])
+
+
+def test_gradients_pass_through_casts_shared_nodes_and_symbolic_sizes(run_graph: Any) -> None:
+    b = Builder()
+    x = b.input("x", (size("N"), 4), float32)
+    half = b.cast(b.exp(x), to=float16)
+    y = b.reduce_mean(b.mul(b.cast(half, to=float32), b.cast(half, to=float32)), axes=(0, 1))
+    (dx,) = gradient(Graph((x,), (y,), ("y",)), b, [b.const(np.ones((1, 1), np.float32))], [x])
+    value = np.linspace(-1, 1, 4 * BATCH, dtype=np.float32).reshape(BATCH, 4)
+    (got,) = run_graph(Graph((x,), (dx,), ("dx",)), [value])
+    np.testing.assert_allclose(got, 2 * np.exp(2 * value) / value.size, rtol=3e-3)
+
+
+def test_what_does_not_depend_has_zeros_and_what_cannot_says_so() -> None:
+    b = Builder()
+    x, other = b.input("x", (2, 3), float32), b.input("other", (4,), float32)
+    (zeros,) = gradient(Graph((x, other), (b.exp(x),), ("y",)), b, [x], [other])
+    assert zeros.shape == (4,)
+    with pytest.raises(DTypeError, match="an output is bool"):
+        gradient(Graph((x,), (b.less(x, x),), ("y",)), b, [x], [x])
+    index_row = ROWS["max_pool_index"]
+    picked = b.apply(index_row, x, **pool((1, 2)))
+    with pytest.raises(CompileError, match="max_pool_index has no gradient"):
+        b.gradients(picked, picked)
+
+
+def test_samples_cover_batch_norms_variance_and_negative_indices() -> None:
+    """The tables feed inputs that gradients need: positive variances, indices from the end."""
+    rng = np.random.default_rng(0)
+    (variance,) = arrays_of(sample_of(positive(5)), rng, float32, ROWS["exp"])
+    assert (variance >= 0.5).all()
+    (at,) = arrays_of(sample_of(index((50,), -5, 5)), rng, float32, ROWS["exp"])
+    assert at.min() == -5
