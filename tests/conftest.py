@@ -6,14 +6,19 @@ A device that is absent here is a visible skip with its reason; run one alone wi
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from typing import Any
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
 import numpy as np
 import pytest
-from devices import run_array, run_interpreted
+from devices import run_array, run_interpreted, run_model
+
+from singe._errors import DeviceError
+from singe.device import device as open_device
 
 Run = Callable[[Any, Sequence[np.ndarray]], list[np.ndarray]]
 """(graph, arrays) ↦ the graph's outputs."""
@@ -21,10 +26,25 @@ Run = Callable[[Any, Sequence[np.ndarray]], list[np.ndarray]]
 DEVICES: dict[str, Run] = {
     "array": run_array,
     "interpret": run_interpreted,
+    "numpy": partial(run_model, "numpy"),
+    "wasm": partial(run_model, "wasm"),
+    "webgpu": partial(run_model, "webgpu"),
 }
+NEED_NOTHING = ("array", "interpret")
 
 
 @pytest.fixture(params=DEVICES)
-def run_graph(request: pytest.FixtureRequest) -> Run:
+def device_name(request: pytest.FixtureRequest) -> str:
+    """The name of each device in turn."""
+    if request.param not in NEED_NOTHING:
+        try:
+            open_device(request.param)
+        except DeviceError as e:
+            pytest.skip(f"no {request.param} here: {e}")
+    return request.param
+
+
+@pytest.fixture
+def run_graph(device_name: str) -> Run:
     """What runs a graph on each device in turn."""
-    return DEVICES[request.param]
+    return DEVICES[device_name]

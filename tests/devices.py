@@ -1,6 +1,6 @@
-"""Ways to run a Graph in tests: node by node on whole arrays, and as Kernels under the slow interpreter.
+"""Ways to run a Graph in tests: node by node on whole arrays, as Kernels under the slow interpreter, and compiled.
 
-Both take the graph as it is built, with its symbolic sizes, and NumPy arrays for its inputs in order.
+All take the graph as it is built, with its symbolic sizes, and NumPy arrays for its inputs in order.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from singe._shape import known
 from singe.graph import Graph, Node, evaluate, postorder, specialise
 from singe.interpret import interpret
 from singe.kernel import Kernel, Port, Reduce, Store, loop_vars
+from singe.model import Model
 from singe.ops import Elementwise, Nest, View
 from singe.ops.move import project
 from singe.scalar import Expr
@@ -97,3 +98,14 @@ def run_interpreted(graph: Graph, arrays: Arrays) -> list[np.ndarray]:
         return out
 
     return walk(graph, arrays, compute)
+
+
+def run_model(device: str, graph: Graph, arrays: Arrays) -> list[np.ndarray]:
+    """The whole pipeline: rewritten, fused, planned and printed for a device, and run there."""
+    model = Model(graph, device)
+    given = {x.name: a for x, a in zip(graph.inputs, arrays, strict=True)}
+    runnable = model.program({name: a.shape for name, a in given.items()}, given)
+    try:
+        return runnable.run([given[p.name] for p in runnable.inputs])
+    finally:
+        runnable.dispose()
