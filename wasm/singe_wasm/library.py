@@ -1,4 +1,4 @@
-"""Functions that generated code calls: exp, log, sin, cos and tanh of four floats, fmod, and float16's conversions.
+"""Functions that generated code calls: exp, log, sin, cos and tanh of four floats, fmod, float16's conversions, and copies.
 
 The vector functions are accurate to a few units in the last place and answer ±inf, NaN, zeros and subnormals as NumPy
 does. sin and cos reduce their argument in float64 and are good for |x| up to some 1e8.
@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from .encode import Body, Function, f32, f32x4, f64, i32, i32x4, i64, ops, shuffle
+from .encode import Body, Function, f32, f32x4, f64, i32, i32x4, i64, memory, ops, shuffle
 
 _INF: Final = math.inf
 _LOG2E: Final = 1.4426950408889634
@@ -311,6 +311,62 @@ def _float_to_half() -> Function:
     return body.finish()
 
 
+def _copy_words(body: Body, to: int, source: int, count: int) -> None:
+    """Copy `count` bytes, a multiple of 4; all three locals are moved on."""
+    for step, load, store in ((16, "v128.load", "v128.store"), (4, "i32.load", "i32.store")):
+        with body.block():
+            body.get(count)
+            body.add(i32(step) + ops("i32.lt_s"))
+            body.exit_if()
+            body.add(b"\x03\x40")
+            body.get(to, source)
+            body.add(memory(load) + memory(store))
+            body.increase(to, step)
+            body.increase(source, step)
+            body.get(count)
+            body.add(i32(step) + ops("i32.sub"))
+            body.tee(count)
+            body.add(i32(step) + ops("i32.ge_s") + b"\x0d\x00\x0b")
+
+
+def _fill_zero() -> Function:
+    """(to, bytes): bytes is a multiple of 4."""
+    body = Body(["i32", "i32"])
+    to, count = 0, 1
+    for step, zero, store in ((16, i32x4(0), "v128.store"), (4, i32(0), "i32.store")):
+        with body.block():
+            body.get(count)
+            body.add(i32(step) + ops("i32.lt_s"))
+            body.exit_if()
+            body.add(b"\x03\x40")
+            body.get(to)
+            body.add(zero + memory(store))
+            body.increase(to, step)
+            body.get(count)
+            body.add(i32(step) + ops("i32.sub"))
+            body.tee(count)
+            body.add(i32(step) + ops("i32.ge_s") + b"\x0d\x00\x0b")
+    return body.finish()
+
+
+def _copy_padded() -> Function:
+    """(to, before, count, source, whole): zeros, `count` bytes of the source, zeros up to `whole` bytes."""
+    body = Body(["i32"] * 5)
+    to, before, count, source, whole = range(5)
+    body.get(to, before)
+    body.call("fill_zero")
+    body.get(whole, before, count)
+    body.op("i32.add", "i32.sub")
+    body.set(whole)
+    body.get(to, before)
+    body.op("i32.add")
+    body.set(to)
+    _copy_words(body, to, source, count)
+    body.get(to, whole)
+    body.call("fill_zero")
+    return body.finish()
+
+
 LIBRARY: Final[Mapping[str, Function]] = {
     "exp": _exp(),
     "log": _log(),
@@ -320,4 +376,6 @@ LIBRARY: Final[Mapping[str, Function]] = {
     "fmod": _fmod(),
     "half_to_float": _half_to_float(),
     "float_to_half": _float_to_half(),
+    "fill_zero": _fill_zero(),
+    "copy_padded": _copy_padded(),
 }

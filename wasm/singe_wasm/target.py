@@ -20,7 +20,7 @@ from singe.kernel import Kernel, Routine
 from singe.program import Variant
 
 from .encode import Function, module
-from .kernels import matmul
+from .kernels import conv, depthwise, matmul
 from .kernels.lower import MissingSize
 from .kernels.nest import print_kernel
 from .library import LIBRARY
@@ -91,6 +91,15 @@ def _template(kernel: Kernel | Routine, constants: frozenset[int]) -> _Done:
             packers = {plan.b.value: partial(matmul.pack, plan)} if plan.packed else {}
             code, sizes = _with_sizes(plain, lambda sizes, relaxed: matmul.print_matmul(plan, sizes, relaxed))
             return _Done(code, sizes, packers, matmul.areas(plan).end)
+    if isinstance(kernel, Routine) and kernel.kind == "conv":
+        if depthwise.takes(kernel):
+            code, sizes = _with_sizes(plain, lambda sizes, relaxed: depthwise.print_depthwise(kernel, sizes), alike=True)
+            return _Done(code, sizes)
+        made = conv.plan(kernel, constants)
+        if made is not None:
+            packers = {kernel.facts["w"]: partial(conv.pack, made)} if made.packed else {}
+            code, sizes = _with_sizes(plain, lambda sizes, relaxed: conv.print_conv(made, sizes, relaxed))
+            return _Done(code, sizes, packers, conv.areas(made).end)
     code, sizes = _with_sizes(plain, lambda sizes, relaxed: print_kernel(plain, sizes), alike=True)
     return _Done(code, sizes)
 

@@ -23,6 +23,7 @@ from ..encode import OPS, Body, Function, get_local, i32, memory, ops
 from .gemm import Product, Rows, Tile, choose_tile
 from .lower import Lowering
 from .nest import lane_cost
+from .panels import Packer, RowsInPlace, in_place, panels
 from .writer import Node, Writer
 
 
@@ -121,15 +122,6 @@ def pack(p: Plan, contents: np.ndarray) -> np.ndarray:
     return panels(flat[index], p.columns())
 
 
-def panels(matrix: np.ndarray, columns: int) -> np.ndarray:
-    """A [k][n] matrix as [panel][k][columns], filled up with zeros."""
-    k, n = matrix.shape
-    count = -(-n // columns)
-    padded = np.zeros((k, count * columns), np.float32)
-    padded[:, :n] = matrix
-    return np.ascontiguousarray(padded.reshape(k, count, columns).transpose(1, 0, 2))
-
-
 # --- scratch ---------------------------------------------------------------------------------------------------------
 
 
@@ -157,13 +149,7 @@ def _wide(p: Plan) -> bool:
 
 
 def _in_place(p: Plan) -> bool:
-    """Whether A is read where it lies: a float32 load whose index is linear in m and k, k in fixed steps."""
-    if p.a.word != "load" or p.kernel.ports[p.a.value].dtype is not float32:
-        return False
-    terms, _ = scalar.linear(p.a.args[0])
-    simple = all(t in (p.m, p.k) or not {p.m, p.k} & set(scalar.postorder([t])) for t in terms)
-    step = terms.get(p.k, 0)
-    return simple and isinstance(step, int) and 0 <= step < 1 << 20
+    return in_place(p.kernel, p.a, p.m, p.k)
 
 
 # --- the function ----------------------------------------------------------------------------------------------------
@@ -188,9 +174,10 @@ class _Matmul:
     def function(self) -> Function:
         p = self.plan
         outside = p.batch
+        packer = Packer(self.writer, self.low, self.edge, p.kernel, p.b, (p.k, p.n), (p.extents[2], p.extents[1]), self.tile.columns)
         once = not p.packed and not any(v in self.low.leaves(p.b) for v, _ in outside)
         if once:
-            self._pack(0)
+            packer.write(self.low.scratch(self.areas.b), 0)
         with ExitStack() as stack:
             for level, (variable, extent) in enumerate(outside, 1):
                 local = self.body.local("i32")
@@ -201,90 +188,13 @@ class _Matmul:
                 stack.enter_context(self.writer.loop(local, self.low.dim_code(extent), 1, isinstance(extent, int) and extent > 0))
             depth = len(outside)
             if not p.packed and not once:
-                self._pack(depth)
+                packer.write(self.low.scratch(self.areas.b), depth)
             spill = self.low.scratch(0) if self.areas.a else None
             product = Product(self.writer, self.low, self.edge, p.store, (p.m, p.n), p.extents, self.tile, depth, spill, _wide(p))
             self.along_k.variable(p.m, product.edge_locals[0], depth + 2)
-            rows: Rows = _InPlace(p, self.low) if _in_place(p) else _Panel(self, product.m_local, product.edge_locals[0], depth + 1)
+            rows: Rows = RowsInPlace(self.low, p.a, p.m, p.k) if _in_place(p) else _Panel(self, product.m_local, product.edge_locals[0], depth + 1)
             product.write(rows, self.low.pointer(p.b.value) if p.packed else self.low.scratch(self.areas.b))
         return self.body.finish()
-
-    def _pack(self, depth: int) -> None:
-        """B into panels in scratch."""
-        p, body = self.plan, self.body
-        at, n, k, last = (body.local("i32") for _ in range(4))
-        wide = lane_cost(p.kernel, [Reduce("b", "add", p.b)], p.n) is not None
-        for low in (self.low, self.edge):
-            low.variable(p.k, k, depth + 2)
-        self.low.variable(p.n, n, depth + 1)
-        self.edge.variable(p.n, last, depth + 3)
-        self.writer.push(self.low.scratch(self.areas.b))
-        body.set(at)
-        body.add(i32(0))
-        body.set(n)
-        width = self.tile.columns
-        vectors = [self.low.vector(p.b, ((p.n, 4 * j),) if j else ()) for j in range(width // 4)] if wide else []
-        with self.writer.loop(n, self.low.dim_code(p.extents[1]), width):
-            body.add(i32(0))
-            body.set(k)
-            if wide:
-                body.get(n)
-                body.add(self.low.dim_code(p.extents[1]) + i32(width) + ops("i32.sub i32.le_s"))
-                with body.when():
-                    with self.writer.scope(), self.writer.loop(k, self.low.dim_code(p.extents[2])):
-                        for j, node in enumerate(vectors):
-                            body.get(at)
-                            self.writer.push(node)
-                            body.add(memory("v128.store", 16 * j))
-                        body.increase(at, 4 * width)
-                    body.otherwise()
-                    self._pack_edge(at, n, k, last)
-            else:
-                self._pack_edge(at, n, k, last)
-        body.free(at, n, k, last)
-        for low in (self.low, self.edge):
-            low.forget()
-
-    def _pack_edge(self, at: int, n: int, k: int, column: int) -> None:
-        """One panel, an element at a time, zeros beyond n."""
-        p, body, writer = self.plan, self.body, self.writer
-        stop = body.local("i32")
-        body.get(n)
-        body.add(i32(self.tile.columns) + OPS["i32.add"])
-        body.set(stop)
-        with writer.loop(k, self.low.dim_code(p.extents[2])):
-            body.get(n)
-            body.set(column)
-            with writer.loop(column, get_local(stop), 1, True):
-                body.get(at)
-                body.add(i32(0) + memory("i32.store"))
-                body.get(column)
-                body.add(self.low.dim_code(p.extents[1]) + OPS["i32.lt_s"])
-                with body.when(), writer.scope():
-                    body.get(at)
-                    writer.push(self.edge.scalar(p.b))
-                    body.add(memory("f32.store"))
-                body.increase(at, 4)
-        body.free(stop)
-
-
-class _InPlace:
-    in_place = True
-
-    def __init__(self, p: Plan, low: Lowering) -> None:
-        self._plan = p
-        self._low = low
-        self._index = scalar.substitute(p.a.args[0], {p.k: scalar.const(0, p.k.dtype)} if p.k.word == "var" else {})
-        step = scalar.linear(p.a.args[0])[0].get(p.k, 0)
-        assert isinstance(step, int)
-        self.step = 4 * step
-
-    def addresses(self, rows: int) -> list[tuple[Node, int]]:
-        p = self._plan
-        return [self._low.address(p.a.value, self._index, ((p.m, i),) if i else ()) for i in range(rows)]
-
-    def prepare(self, rows: int) -> None:
-        """Nothing: rows are where they are."""
 
 
 class _Panel:

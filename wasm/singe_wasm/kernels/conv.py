@@ -1,0 +1,297 @@
+"""The Routine "conv" as a matrix product: rows are output positions, k runs over window and channels.
+
+Where the window is one element, input rows are read in place; else the few rows of a tile are gathered into a panel,
+in runs of neighbouring elements, zeros outside the input. Groups are products of their own. Neighbouring axes of the
+output are one axis of rows wherever the epilogue's indices allow it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+from singe import scalar
+from singe._dtypes import float32, int32
+from singe._shape import Dim, ceildiv, product
+from singe.kernel import Kernel, Routine, Store, collapse
+from singe.scalar import Expr
+
+from ..encode import OPS, Body, Function, get_local, i32
+from .gemm import Product, Rows, Tile, choose_tile
+from .lower import Lowering
+from .nest import lane_cost
+from .panels import Packer, RowsInPlace, in_place, panels
+from .writer import Node, Writer
+
+_ZERO: Final = scalar.const(0, int32)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A convolution as the template sees it: outer loops (the group last), then rows m, columns n, and k."""
+
+    kernel: Kernel  # its ports, and a grid (…outer, m, n) with the epilogue in terms of it
+    facts: Any
+    coordinates: tuple[Expr, ...]  # of an output position: n, …space
+    space: tuple[Dim, ...]  # of the output
+    group: Expr
+    packed: bool
+
+    @property
+    def store(self) -> Store:
+        last = self.kernel.stages[-1]
+        assert isinstance(last, Store)
+        return last
+
+    @cached_property
+    def extents(self) -> tuple[Dim, Dim, int]:
+        return self.kernel.grid[-2], self.kernel.grid[-1], int(np.prod(self.facts["w_shape"][:-1]))
+
+    @property
+    def k(self) -> Expr:
+        return scalar.var("k", int32, self.extents[2])
+
+    @property
+    def columns(self) -> int:
+        return choose_tile(self.extents[0], self.extents[1], True).columns
+
+    @cached_property
+    def wide(self) -> bool:
+        return lane_cost(self.kernel, [self.store], self.kernel.grid_vars[-1]) is not None
+
+    @cached_property
+    def in_place(self) -> Expr | None:
+        """The load that reads a row at m and k where each output position reads the one input position in its place."""
+        f = self.facts
+        space = f["x_shape"][1:-1]
+        if any(d != 1 for d in (*f["w_shape"][:-2], *f["strides"])) or any(f["pads"]) or space != self.space:
+            return None
+        place = scalar.flatten(self.coordinates, (f["x_shape"][0], *space))
+        load = scalar.load(f["x"], place * f["x_shape"][-1] + self.group * f["w_shape"][-2] + self.k, float32)
+        return load if in_place(self.kernel, load, self.kernel.grid_vars[-2], self.k) else None
+
+
+def plan(routine: Routine, constants: Collection[int]) -> Plan | None:
+    """How the template does this convolution; None where it does not."""
+    facts = routine.facts
+    grid, store = routine.kernel.grid, routine.epilogue
+    columns = grid[-1]
+    fixed = (facts["x_shape"][-1], *facts["w_shape"], columns)
+    if not all(isinstance(d, int) and d > 0 for d in fixed) or store.inner or any(routine.ports[facts[p]].dtype is not float32 for p in "xw"):
+        return None
+    group = facts["group"]
+    assert isinstance(columns, int)
+    if columns == group:
+        return None
+    merged = collapse(replace(routine.kernel, inner=(), stages=(store,)), keep=1)
+    coordinates = _coordinates(merged, grid[:-1])
+    merged = _grouped(merged, group)
+    packed = facts["w"] in constants and not any(e.word == "load" and e.value == facts["w"] for e in scalar.postorder([store.value]))
+    return Plan(merged, facts, coordinates, tuple(grid[1:-1]), scalar.var("group", int32, group), packed)
+
+
+def _coordinates(merged: Kernel, axes: Sequence[Dim]) -> tuple[Expr, ...]:
+    """Each output axis in terms of the merged loops, which hold one or several neighbouring axes that are not 1."""
+    out: list[Expr] = []
+    waiting = list(zip(merged.grid_vars[:-1], merged.grid[:-1], strict=True))
+    run: list[Dim] = []
+    for axis in axes:
+        run.append(axis)
+        if waiting and product(run) == waiting[0][1] and axis != 1:
+            out += scalar.unflatten(waiting.pop(0)[0], tuple(run))
+            run = []
+    return (*out, *[_ZERO for _ in run])
+
+
+def _grouped(merged: Kernel, group: int) -> Kernel:
+    """The epilogue over (…outer, m, n), n within one group."""
+    grid = merged.grid if len(merged.grid) > 1 else (1, *merged.grid)
+    old, columns = merged.grid_vars[-1], merged.grid[-1]
+    assert isinstance(columns, int)
+    new = scalar.var(f"g{len(grid) - 1}", int32, columns // group)
+    swap = {old: scalar.var("group", int32, group) * (columns // group) + new}
+    (store,) = merged.stages
+    assert isinstance(store, Store)
+    stage = replace(store, index=scalar.substitute(store.index, swap), value=scalar.substitute(store.value, swap))
+    return replace(merged, grid=(*grid[:-1], columns // group), stages=(stage,))
+
+
+def pack(p: Plan, contents: np.ndarray) -> np.ndarray:
+    """The weights' panels, group by group."""
+    _, n, k = p.extents
+    matrix = np.ascontiguousarray(contents, np.float32).reshape(k, -1)
+    return np.stack([panels(matrix[:, g * n : (g + 1) * n], p.columns) for g in range(p.facts["group"])])
+
+
+@dataclass(frozen=True)
+class Areas:
+    """Where things lie in scratch, in bytes: the spilled tile at 0, the panel of rows, the weights' panels, the end."""
+
+    rows: int
+    weights: int
+    end: int
+
+
+def areas(p: Plan) -> Areas:
+    m, n, k = p.extents
+    assert isinstance(n, int)
+    rows = max(choose_tile(m, n, level).rows for level in (False, True))
+    spill = 0 if p.wide and n % 4 == 0 else 4 * rows * p.columns
+    panel = 0 if p.in_place is not None else 4 * rows * k
+    weights = 0 if p.packed else _panel_bytes(p)
+    return Areas(spill, spill + panel, spill + panel + weights)
+
+
+def _panel_bytes(p: Plan) -> int:
+    """Of one group."""
+    _, n, k = p.extents
+    count = ceildiv(n, p.columns) * k * 4 * p.columns
+    assert isinstance(count, int)
+    return count
+
+
+def print_conv(p: Plan, sizes: Sequence[Dim], relaxed: bool) -> Function:
+    """The function of a planned convolution."""
+    return _Conv(p, sizes, relaxed).function()
+
+
+class _Conv:
+    def __init__(self, p: Plan, sizes: Sequence[Dim], relaxed: bool) -> None:
+        self.plan: Final = p
+        self.areas: Final = areas(p)
+        scratch = self.areas.end != 0
+        self.body: Final = Body(["i32"] * (len(p.kernel.ports) + scratch + len(sizes)))
+        self.writer: Final = Writer(self.body)
+        self.tile: Final[Tile] = choose_tile(p.extents[0], p.extents[1], relaxed)
+        self.m, self.n = p.kernel.grid_vars[-2:]
+        self.low, self.edge, self.gather = (Lowering(p.kernel.ports, sizes, scratch, lane) for lane in (self.n, None, None))
+
+    def function(self) -> Function:
+        p = self.plan
+        facts = p.facts
+        outputs = facts["w_shape"][-1]
+        _, n, k = p.extents
+        # The group is the outermost loop: weights are packed once.
+        loops = [(p.group, facts["group"]), *zip(p.kernel.grid_vars[:-2], p.kernel.grid[:-2], strict=True)]
+        depth = len(loops)
+        with ExitStack() as stack:
+            for level, (variable, extent) in enumerate(loops, 1):
+                local = self.body.local("i32")
+                for low in (self.low, self.edge, self.gather):
+                    low.variable(variable, local, level)
+                self.body.add(i32(0))
+                self.body.set(local)
+                stack.enter_context(self.writer.loop(local, self.low.dim_code(extent), 1, isinstance(extent, int) and extent > 0))
+                if level == 1 and not p.packed:
+                    weights = scalar.load(facts["w"], p.k * outputs + p.group * n + self.n, float32)
+                    packer = Packer(self.writer, self.low, self.edge, p.kernel, weights, (p.k, self.n), (k, n), self.tile.columns)
+                    packer.write(self.low.scratch(self.areas.weights), 1)
+            spill = self.low.scratch(0) if self.areas.rows else None
+            product = Product(self.writer, self.low, self.edge, p.store, (self.m, self.n), p.extents, self.tile, depth, spill, p.wide)
+            if p.in_place is not None:
+                rows: Rows = RowsInPlace(self.low, p.in_place, self.m, p.k)
+            else:
+                self.gather.variable(self.m, product.edge_locals[0], depth + 2)
+                rows = _Gathered(self, product.m_local, product.edge_locals[0], depth + 2)
+            b = self.low.address(facts["w"], p.group * (_panel_bytes(p) // 4))[0] if p.packed else self.low.scratch(self.areas.weights)
+            product.write(rows, b)
+        return self.body.finish()
+
+
+class _Gathered:
+    """A few rows as a panel [row][…window, channel], zeros where the window sticks out."""
+
+    in_place = False
+    step = 4
+
+    def __init__(self, job: _Conv, first: int, row: int, level: int) -> None:
+        self._job = job
+        self._first = first
+        self._row = row
+        self._level = level
+        facts = job.plan.facts
+        # Taps side by side along the last axis are one run where channels are whole and nothing is skipped.
+        self._whole = facts["group"] == 1 and facts["dilations"][-1] == 1
+        window = facts["w_shape"][:-2]
+        self._taps = [scalar.var(f"t{i}", int32, d) for i, d in enumerate(window)]
+        self._locals = [job.body.local("i32") for _ in window]
+        for i, (tap, local) in enumerate(zip(self._taps, self._locals, strict=True), 1):
+            job.gather.variable(tap, local, level + i)
+
+    def addresses(self, rows: int) -> list[tuple[Node, int]]:
+        job = self._job
+        return [(job.low.scratch(job.areas.rows), 4 * job.plan.extents[2] * i) for i in range(rows)]
+
+    def prepare(self, rows: int) -> None:
+        job = self._job
+        body, writer = job.body, job.writer
+        facts = job.plan.facts
+        at, stop = body.local("i32"), body.local("i32")
+        writer.push(job.low.scratch(job.areas.rows))
+        body.set(at)
+        body.get(self._first)
+        body.set(self._row)
+        body.get(self._row)
+        body.add(i32(rows) + OPS["i32.add"])
+        body.set(stop)
+        window = facts["w_shape"][:-2]
+        looped = len(window) - 1 if self._whole else len(window)
+        inputs = self._inputs()
+        run = 4 * facts["w_shape"][-2] * (window[-1] if self._whole else 1)
+        with ExitStack() as stack:
+            stack.enter_context(writer.loop(self._row, get_local(stop), 1, True))
+            writer.hoist([job.gather.scalar(e) for e in job.plan.coordinates], self._level)
+            for local, extent in zip(self._locals[:looped], window, strict=False):
+                body.add(i32(0))
+                body.set(local)
+                stack.enter_context(writer.loop(local, i32(extent), 1, True))
+            self._run(at, inputs, looped, run)
+            body.increase(at, run)
+        body.free(at, stop)
+
+    def _inputs(self) -> list[Expr]:
+        """The input coordinates of the present tap; along a whole run's axis, of its first."""
+        f = self._job.plan.facts
+        space = self._job.plan.coordinates[1:]
+        taps = [*self._taps[:-1], _ZERO] if self._whole else self._taps
+        return [c * s + t * d - p for c, s, t, d, p in zip(space, f["strides"], taps, f["dilations"], f["pads"], strict=True)]
+
+    def _run(self, at: int, inputs: Sequence[Expr], looped: int, run: int) -> None:
+        """Copy the run that lies inside, fill the rest with zeros."""
+        job = self._job
+        body, writer, low = job.body, job.writer, job.gather
+        facts = job.plan.facts
+        lengths = facts["x_shape"][1:-1]
+        channels = facts["w_shape"][-2]
+        body.add(i32(1))
+        for e, length in zip(inputs[:looped], lengths, strict=False):
+            writer.push(low.scalar(e))
+            body.add(low.dim_code(length) + OPS["i32.lt_u"] + OPS["i32.and"])
+        with body.when():
+            with writer.scope():
+                start, count = _ZERO, scalar.const(run // 4, int32)
+                last = inputs[-1]
+                if self._whole:
+                    window = facts["w_shape"][-3]
+                    start = scalar.minimum(scalar.maximum(-last, 0), window)
+                    end = scalar.maximum(scalar.minimum(scalar.size(lengths[-1]) - last, window), start)
+                    last, start, count = last + start, start * channels, (end - start) * channels
+                first = (job.plan.coordinates[0], *inputs[:-1], last, job.plan.group * channels)
+                index = scalar.flatten(first, facts["x_shape"])
+                source, offset = low.address(facts["x"], index)
+                for value in (at, start, count):
+                    if isinstance(value, int):
+                        body.get(value)
+                    else:
+                        writer.push(low.scalar(value * 4))
+                writer.push(source)
+                body.add(i32(offset) + OPS["i32.add"] + i32(run))
+                body.call("copy_padded")
+            body.otherwise()
+            body.get(at)
+            body.add(i32(run))
+            body.call("fill_zero")
