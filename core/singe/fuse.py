@@ -130,7 +130,7 @@ class _Fusion:
             # A member that a node outside reads must be the last: nothing after it can make the group end in one value.
             if n in self.members or not self._room(n, growth) or not growth.add(n):
                 break
-            if {m for m in growth.coords if self._leaves(m, growth)} == {n}:
+            if bare(n) is n and {m for m in growth.coords if self._leaves(m, growth)} == {n}:
                 best = len(growth.coords)
         growth.restore(best)
         for m in growth.coords:

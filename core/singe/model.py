@@ -1,0 +1,291 @@
+"""Models and Programs that run: `load` and `compile` make them, calling them with NumPy arrays runs them.
+
+A Model keeps its source (a Graph or an ONNX file) and compiles it when it first meets shapes. Batch sizes, dimensions
+that are only ever an input's first axis, stay symbolic: one Program serves them all. Other open dimensions, and inputs
+whose values decide shapes, are put in as numbers, one Program for each set, the latest PROGRAMS of which are kept.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from . import program as programs
+from ._dtypes import DType, dtype
+from ._errors import CompileError, DeviceError, FormatError, ImportFailure, InputError, ShapeError, UnsupportedOp
+from ._shape import Shape, Size, show, size, symbols
+from .backend import Executable
+from .compile import compile_graph
+from .device import Device, device
+from .graph import Graph, Node, specialise
+from .onnx.adapters import ValueNeeded
+from .onnx.importer import import_model, signature
+from .onnx.model import OnnxModel, read_model
+
+PROGRAMS: Final = 8
+"""How many Programs a Model keeps."""
+
+
+@dataclass(frozen=True)
+class Port:
+    """An input or output: its name, element type and shape, in which sizes that a run decides have names."""
+
+    name: str
+    dtype: DType
+    shape: Shape | None  # None: not known before a run
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.dtype}{'' if self.shape is None else show(self.shape)}"
+
+
+class Source(Protocol):
+    """What a Model is compiled from."""
+
+    inputs: tuple[Node, ...]
+    output_names: tuple[str, ...]
+
+    def graph(self, sizes: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Graph:
+        """The Graph with numbers for some sizes, and constants for some inputs."""
+        ...
+
+
+class GraphSource:
+    """A Graph that is there already."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.inputs = graph.inputs
+        self.output_names = graph.output_names
+        self._graph = graph
+
+    def graph(self, sizes: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Graph:
+        assert not values, "a Graph's shapes depend on no values"
+        return specialise(self._graph, sizes) if sizes else self._graph
+
+
+class OnnxSource:
+    """An ONNX file, imported anew for each set of sizes."""
+
+    def __init__(self, model: OnnxModel, input_shapes: Mapping[str, Sequence[int | str]] | None = None) -> None:
+        self._model = model
+        self._shapes = input_shapes
+        self.inputs = signature(model, input_shapes)
+        self.output_names = tuple(v.name for v in model.graph.outputs)
+
+    def graph(self, sizes: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Graph:
+        shapes: dict[str, Sequence[int | str]] = dict(self._shapes or {})
+        for x in self.inputs:
+            if symbols(x.shape) & sizes.keys():  # by shape, not by name: names that the importer invented have none in the file
+                shapes[x.name] = [sizes.get(str(d), str(d)) if isinstance(d, Size) else d for d in x.shape]
+        return import_model(self._model, input_shapes=shapes, values=values)
+
+
+class Runnable:
+    """A Program on a device, called with NumPy arrays; `save` writes it, `Program.load` reads it."""
+
+    def __init__(self, data: programs.Program, on: Device) -> None:
+        self.data: Final = data
+        self.device: Final = on
+        self._executable: Executable = on.backend.prepare(data)
+
+    @property
+    def inputs(self) -> tuple[Port, ...]:
+        return self._ports(self.data.inputs)
+
+    @property
+    def outputs(self) -> tuple[Port, ...]:
+        return self._ports(self.data.outputs)
+
+    def _ports(self, numbers: Sequence[int]) -> tuple[Port, ...]:
+        return tuple(Port(b.name, b.dtype, b.shape) for b in (self.data.buffers[i] for i in numbers))
+
+    @property
+    def memory(self) -> Mapping[str, int]:
+        """Bytes held on the device."""
+        return self._executable.memory()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run it: arrays in order or by name (or one dict of them) → the output's array, or a dict of several by name."""
+        arrays = bind(self.inputs, args, kwargs)
+        return unwrap(self.run([arrays[p.name] for p in self.inputs]), [p.name for p in self.outputs])
+
+    def run(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Run it with checked arrays, in the order of the inputs."""
+        backend = self.device.backend
+        return [backend.download(a) for a in self._executable.run([backend.upload(a) for a in arrays])]
+
+    def save(self, path: str | Path) -> None:
+        self.data.save(path)
+
+    @staticmethod
+    def load(path: str | Path, device: str | Device | None = None) -> Runnable:
+        """A Program from a file, on a device that runs its target (by default the backend of that target)."""
+        return _on_device(programs.Program.load(path), device)
+
+    def dispose(self) -> None:
+        self._executable.dispose()
+
+
+DEVICE_OF: Final = {"numpy": "numpy", "wasm": "wasm", "wgsl": "webgpu"}
+"""A Program's target ↦ the backend that runs it."""
+
+
+def _on_device(data: programs.Program, given: str | Device | None) -> Runnable:
+    on = device(DEVICE_OF.get(data.target, data.target) if given is None else given)
+    target = on.backend.target.name if on.backend.target else "numpy"
+    if target != data.target:
+        raise DeviceError(f"the program was compiled for {data.target!r}, and {on!r} runs {target!r}; compile it again for this device")
+    return Runnable(data, on)
+
+
+class Model:
+    """See the module's docstring."""
+
+    def __init__(self, source: Graph | Source, device: str | Device = "auto", name: str = "model") -> None:
+        self.name: Final = name
+        self.device: Final = _device(device)
+        self.source: Final = GraphSource(source) if isinstance(source, Graph) else source
+        self.inputs: Final = tuple(Port(x.name, x.dtype, x.shape) for x in self.source.inputs)
+        self._programs: OrderedDict[Any, Runnable] = OrderedDict()
+        self._batch: Final = _batch_sizes(self.inputs)
+        self._flexible = True  # until a graph turns out to need numbers for all of its sizes
+        self._by_value: tuple[str, ...] = ()  # the inputs whose values the graph depends on
+
+    @property
+    def outputs(self) -> tuple[Port, ...]:
+        """The outputs; their shapes are known where the graph can be had without a run."""
+        try:
+            graph = self.graph()
+        except (ShapeError, ImportFailure):
+            return tuple(Port(name, dtype("float32"), None) for name in self.source.output_names)
+        return tuple(Port(name, n.dtype, n.shape) for name, n in zip(graph.output_names, graph.outputs, strict=True))
+
+    def __repr__(self) -> str:
+        return f"<model {self.name} on {self.device.name}: {', '.join(map(str, self.inputs))} → {', '.join(self.source.output_names)}>"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run it: arrays in order or by name (or one dict of them) → the output's array, or a dict of several by name."""
+        arrays = bind(self.inputs, args, kwargs)
+        runnable = self.program({k: a.shape for k, a in arrays.items()}, arrays)
+        return unwrap(runnable.run([arrays[p.name] for p in runnable.inputs]), self.source.output_names)
+
+    def graph(self, sizes: Mapping[str, int] | None = None) -> Graph:
+        """The Graph, with numbers for some of its sizes."""
+        return self.source.graph(sizes or {}, {})
+
+    def program(self, shapes: Mapping[str, Sequence[int]] | None = None, values: Mapping[str, np.ndarray] | None = None) -> Runnable:
+        """The Program for inputs of these shapes (none given: all open dimensions symbolic), compiled if it is new."""
+        sizes = {} if shapes is None else self._sizes(shapes)
+        while True:
+            fixed = {k: v for k, v in sizes.items() if not (self._flexible and k in self._batch)}
+            known = {k: (values or {})[k] for k in self._by_value if k in (values or {})}
+            key = (tuple(sorted(fixed.items())), tuple((k, v.tobytes(), v.shape) for k, v in known.items()))
+            found = self._programs.get(key)
+            if found is None:
+                try:
+                    found = Runnable(compile_graph(self.source.graph(fixed, known), self.device.backend.target), self.device)
+                except ValueNeeded as e:
+                    if values is None or set(e.inputs) <= known.keys():
+                        raise
+                    self._by_value = (*self._by_value, *(n for n in e.inputs if n not in self._by_value))
+                    continue
+                except (ShapeError, ImportFailure, CompileError) as e:
+                    if isinstance(e, UnsupportedOp) or fixed == sizes:
+                        raise
+                    self._flexible = False  # this graph cannot be had with a symbolic batch
+                    continue
+                self._programs[key] = found
+                if len(self._programs) > PROGRAMS:
+                    self._programs.popitem(last=False)[1].dispose()
+            self._programs.move_to_end(key)
+            return found
+
+    def _sizes(self, shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:
+        """What the shapes of the inputs say about symbolic sizes; a shape that does not fit is an error."""
+        found: dict[str, int] = {}
+        for p in self.inputs:
+            shape = tuple(shapes[p.name])
+            assert p.shape is not None
+            if len(shape) != len(p.shape) or any(isinstance(d, int) and d != n for d, n in zip(p.shape, shape, strict=True)):
+                raise ShapeError(f"input {p.name!r}: got shape {shape}, expected {show(p.shape)}")
+            for d, n in zip(p.shape, shape, strict=True):
+                if isinstance(d, Size) and found.setdefault(str(d), n) != n:
+                    raise ShapeError(f"input {p.name!r}: got shape {shape}, but {d} is {found[str(d)]} elsewhere")
+        return found
+
+
+def _device(given: str | Device) -> Device:
+    return device(given)
+
+
+def _batch_sizes(inputs: Sequence[Port]) -> frozenset[str]:
+    """The sizes that are only ever the first dimension of an input."""
+    first: set[str] = set()
+    rest: set[str] = set()
+    for p in inputs:
+        shape = p.shape or ()
+        first |= {str(d) for d in shape[:1] if isinstance(d, Size) and d == size(str(d))}
+        rest |= symbols(shape[1:])
+    return frozenset(first - rest)
+
+
+def bind(inputs: Sequence[Port], args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Arguments as arrays by input name, of the dtypes that the inputs have."""
+    if len(args) == 1 and isinstance(args[0], Mapping) and not kwargs:
+        kwargs, args = args[0], ()
+    names = [p.name for p in inputs]
+    if len(args) > len(names):
+        raise InputError(f"got {len(args)} inputs, expected {len(names)}: {', '.join(names)}")
+    given = dict(zip(names, args, strict=False))
+    twice = given.keys() & kwargs.keys()
+    given |= kwargs
+    missing = [n for n in names if n not in given]
+    unknown = [n for n in given if n not in names]
+    if twice or missing or unknown:
+        parts = [f"{what} {', '.join(map(repr, which))}" for what, which in (("given twice:", sorted(twice)), ("missing:", missing), ("unknown:", unknown)) if which]
+        raise InputError(f"inputs {'; '.join(parts)}. The inputs are {', '.join(map(str, inputs)) or 'none'}")
+    return {p.name: as_array(given[p.name], p) for p in inputs}
+
+
+def as_array(value: Any, port: Port) -> np.ndarray:
+    """A value as an array for an input: numbers and lists take its dtype, an array must have it (float64 is narrowed)."""
+    wanted = port.dtype.numpy
+    array = value if isinstance(value, np.ndarray) else np.asarray(value)
+    if array.dtype == wanted:
+        return np.ascontiguousarray(array).reshape(array.shape)
+    plain = not isinstance(value, (np.ndarray, np.generic)) and not hasattr(value, "dtype")
+    if (plain and np.can_cast(array.dtype, wanted, "same_kind")) or (array.dtype == np.float64 and wanted == np.float32) or (plain and array.size == 0):
+        return array.astype(wanted)
+    if plain and array.dtype.kind in "iu" and wanted.kind in "iuf":
+        return array.astype(wanted)
+    raise InputError(f"input {port.name!r}: got {array.dtype}, expected {wanted}; convert it with .astype({wanted.name!r})")
+
+
+def unwrap(arrays: Sequence[np.ndarray], names: Sequence[str]) -> Any:
+    """One output as it is, several by name."""
+    return arrays[0] if len(arrays) == 1 else dict(zip(names, arrays, strict=True))
+
+
+def load(path: str | Path | bytes, device: str | Device = "auto", input_shapes: Mapping[str, Sequence[int | str]] | None = None) -> Model:
+    """A Model from an ONNX file (or its bytes); input_shapes gives numbers, or names, for dimensions it leaves open."""
+    name = Path(path).stem if isinstance(path, (str, Path)) else "model"
+    if isinstance(path, (str, Path)) and Path(path).suffix == ".singe":
+        raise FormatError(f"{path}: a compiled Program, not a model: singe.Program.load reads it")
+    return Model(OnnxSource(read_model(path), input_shapes), device, name)
+
+
+def compile(what: Model | Graph | Callable[..., Any], *examples: Any, device: str | Device = "auto") -> Runnable:  # noqa: A001
+    """A Program from a Model, a Graph, or a function of Tensors and examples of its arguments."""
+    if isinstance(what, Graph):
+        what = Model(what, device)
+    if isinstance(what, Model):
+        shapes = None if not examples else {p.name: np.shape(x) for p, x in zip(what.inputs, examples, strict=True)}
+        on = what if what.device is _device(device) or device == "auto" else Model(what.source, device, what.name)
+        return on.program(shapes)
+    from .tracing import trace_call  # noqa: PLC0415
+
+    return Model(trace_call(what, examples), device).program({f"x{i}": np.shape(x) for i, x in enumerate(examples)})
