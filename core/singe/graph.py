@@ -82,7 +82,7 @@ class Builder:
         if array.dtype == object:
             array = narrow(array, np.dtype(np.int64))
         if array.dtype == object:
-            return self._intern(("symbols", array.shape, tuple(array.ravel())), lambda: Node(None, (), {}, array.shape, kind or int64, value=array))
+            return self._intern(("symbols", kind, array.shape, tuple(array.ravel())), lambda: Node(None, (), {}, array.shape, kind or int64, value=array))
         if kind is not None and array.dtype != kind.numpy:
             with np.errstate(over="ignore"):
                 array = array.astype(kind.numpy)

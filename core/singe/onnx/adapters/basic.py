@@ -82,12 +82,7 @@ def _to(call: Call, code: int) -> DType:
 
 
 def cast(call: Call, x: Node, to: DType) -> Node:
-    """Symbolic sizes are int64, and stay what they are under any integer type that may hold them."""
-    if x.dtype is to:
-        return x
-    if to.is_int and x.value is not None and any(isinstance(v, Size) for v in x.value.ravel()[:MAX_FOLDED]):
-        return call.b.const(x.value, to)
-    return call.b.cast(x, to=to)
+    return x if x.dtype is to else call.b.cast(x, to=to)
 
 
 @adapter("Cast")

@@ -13,8 +13,8 @@ from ...graph import Node
 from ._call import MAX_FOLDED, Call, adapter
 from .basic import tensor_node
 
-FAR: Final = 2**31 - 1
-"""From here on, the end of a slice means "to the end"."""
+FAR: Final = 10**9
+"""From here on, the end of a slice means "to the end" (jax2tf writes just this number)."""
 
 
 # --- shapes as values ------------------------------------------------------------------------------------------------

@@ -1,0 +1,27 @@
+"""Counts of ONNX's node cases by device, at the end of a run (with pytest-xdist too: the reports meet in one place)."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from typing import Any
+
+NODES = "test_onnx_nodes.py::test_node["
+OUTCOMES = ("passed", "failed", "error", "skipped", "xfailed")
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    counts: dict[str, Counter[str]] = {}
+    for outcome in OUTCOMES:
+        for report in terminalreporter.stats.get(outcome, []):
+            _, found, name = report.nodeid.partition(NODES)
+            if found:
+                counts.setdefault(name.partition("-")[0], Counter())[outcome] += 1
+    if not counts:
+        return
+    terminalreporter.section("ONNX node cases")
+    nodes = sys.modules.get("test_onnx_nodes")
+    total = f" of all {len(nodes.every_case()):,}" if nodes else ""
+    for device, count in counts.items():
+        others = ", ".join(f"{n} {outcome}" for outcome, n in count.items() if outcome != "passed")
+        terminalreporter.write_line(f"{device}: {count['passed']} passed of {count.total()} selected{total}{f' ({others})' if others else ''}")

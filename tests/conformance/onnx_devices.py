@@ -1,0 +1,63 @@
+"""What the conformance tests share: ONNX's devices, the files that come with the onnx package, and comparing outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from singe._errors import SingeError
+from singe.device import device as open_device
+from singe.onnx.backend import DEVICES
+from singe.onnx.model import read_tensor
+
+ONNX_DATA = Path(pytest.importorskip("onnx").__file__).parent / "backend" / "test" / "data"
+MODELS = Path(__file__).parents[2].parent / "shared" / "models"
+
+
+@cache
+def _absence(device: str) -> str | None:
+    try:
+        open_device(DEVICES[device])
+    except SingeError as e:
+        return f"{device} is absent: {e}"
+    return None
+
+
+def need(device: str) -> None:
+    """Skip, with the reason, where there is no such device."""
+    reason = _absence(device)
+    if reason:
+        pytest.skip(reason)
+
+
+def data_sets(folder: Path) -> list[tuple[list[np.ndarray], list[np.ndarray]]]:
+    """The inputs and outputs that lie beside a model."""
+
+    def tensors(place: Path, kind: str) -> list[np.ndarray]:
+        files = sorted(place.glob(f"{kind}_*.pb"), key=lambda p: int(p.stem.split("_")[1]))
+        return [np.asarray(read_tensor(p)) for p in files]
+
+    return [(tensors(place, "input"), tensors(place, "output")) for place in sorted(folder.glob("test_data_set_*"))]
+
+
+def check(got: Sequence[np.ndarray], wanted: Sequence[np.ndarray], rtol: float, atol: float) -> None:
+    """Equal in number, dtype and shape, and close in value."""
+    assert len(got) == len(wanted)
+    for mine, theirs in zip(got, wanted, strict=True):
+        assert mine.dtype == theirs.dtype
+        assert mine.shape == theirs.shape
+        np.testing.assert_allclose(mine, theirs, rtol=rtol, atol=atol)
+
+
+def check_relative(got: Mapping[str, np.ndarray], wanted: Mapping[str, np.ndarray], bound: float) -> None:
+    """No output is off by more than `bound` of its largest value."""
+    assert got.keys() == wanted.keys()
+    for name, theirs in wanted.items():
+        mine = got[name]
+        assert mine.shape == theirs.shape
+        error = np.abs(mine - theirs).max() / np.abs(theirs).max()
+        assert error <= bound, f"{name}: off by {error:.2e} of the largest value"

@@ -1,0 +1,70 @@
+"""ONNX's own node cases, on every device: all whose ops Singe has and whose tensors are of its element types.
+
+A case that cannot pass is listed in EXCEPTIONS with its reason, and must fail: when it passes, it leaves the list.
+"""
+
+from __future__ import annotations
+
+import warnings
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx_devices import DEVICES, check, need
+
+from singe._dtypes import DTYPES
+from singe._errors import SingeError
+from singe.onnx.backend import prepare
+from singe.onnx.importer import unsupported_ops
+from singe.onnx.model import OnnxModel, read_model
+
+loader = pytest.importorskip("onnx.backend.test.loader")
+
+EXCEPTIONS = {
+    "test_reduce_log_sum_exp_empty_set_expanded": "computes in float64, which is none of Singe's element types",
+}
+
+
+@lru_cache(maxsize=1)
+def every_case() -> list[Any]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the cases overflow and divide by zero on purpose while they are made
+        return loader.load_model_tests(kind="node")
+
+
+@lru_cache(maxsize=1)
+def cases() -> dict[str, tuple[Any, OnnxModel]]:
+    """The cases that Singe takes on, by name."""
+    found = {}
+    for case in every_case():
+        arrays = [a for data_set in case.data_sets for part in data_set for a in part]
+        if not all(isinstance(a, np.ndarray) and a.dtype.name in DTYPES for a in arrays):
+            continue
+        try:
+            model = read_model(case.model.SerializeToString(), name=case.name)
+        except SingeError:
+            continue
+        if not unsupported_ops(model):
+            found[case.name] = case, model
+    return found
+
+
+def parameters() -> list[Any]:
+    def marks(name: str) -> list[pytest.MarkDecorator]:
+        return [pytest.mark.xfail(reason=EXCEPTIONS[name], strict=True, raises=SingeError)] if name in EXCEPTIONS else []
+
+    return [pytest.param(device, name, id=f"{device}-{name}", marks=marks(name)) for device in DEVICES for name in cases()]
+
+
+@pytest.mark.parametrize(("device", "name"), parameters())
+def test_node(device: str, name: str) -> None:
+    need(device)
+    case, model = cases()[name]
+    rep = prepare(model, device)
+    for inputs, outputs in case.data_sets:
+        check(rep.run(inputs), outputs, case.rtol, case.atol)
+
+
+def test_exceptions_are_cases() -> None:
+    assert EXCEPTIONS.keys() <= cases().keys()
