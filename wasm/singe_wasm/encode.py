@@ -69,16 +69,16 @@ _PLAIN: Final = {
 }  # fmt: skip
 _SATURATING: Final = {"i32.trunc_sat_f32_s": 0, "i64.trunc_sat_f32_s": 4}
 _SIMD: Final = {
-    "v128.load": 0, "v128.load32_splat": 9, "v128.store": 11, "i8x16.shuffle": 13,
+    "v128.load": 0, "v128.load32_splat": 9, "v128.store": 11, "i8x16.shuffle": 13, "i8x16.swizzle": 14,
     "i32x4.splat": 17, "f32x4.splat": 19, "f64x2.splat": 20,
     "i32x4.extract_lane": 27, "i32x4.replace_lane": 28, "f32x4.extract_lane": 31, "f32x4.replace_lane": 32,
     **_numbered(55, "i32x4.eq i32x4.ne i32x4.lt_s i32x4.lt_u i32x4.gt_s i32x4.gt_u i32x4.le_s i32x4.le_u i32x4.ge_s i32x4.ge_u"),
     **_numbered(65, "f32x4.eq f32x4.ne f32x4.lt f32x4.gt f32x4.le f32x4.ge"),
     **_numbered(77, "v128.not v128.and v128.andnot v128.or v128.xor v128.bitselect v128.any_true"),
     "v128.load32_lane": 86, "v128.store32_lane": 90, "v128.load32_zero": 92,
-    "f32x4.demote_f64x2_zero": 94, "f64x2.promote_low_f32x4": 95, "i8x16.narrow_i16x8_u": 102,
+    "f32x4.demote_f64x2_zero": 94, "f64x2.promote_low_f32x4": 95,
     **_numbered(103, "f32x4.ceil f32x4.floor f32x4.trunc f32x4.nearest"),
-    "i16x8.narrow_i32x4_u": 134, "i16x8.extend_low_i8x16_u": 137, "f64x2.nearest": 148,
+    "i16x8.extend_low_i8x16_u": 137, "f64x2.nearest": 148,
     "i32x4.abs": 160, "i32x4.neg": 161, "i32x4.extend_low_i16x8_u": 169,
     **_numbered(171, "i32x4.shl i32x4.shr_s i32x4.shr_u i32x4.add"), "i32x4.sub": 177,
     **_numbered(181, "i32x4.mul i32x4.min_s i32x4.min_u i32x4.max_s i32x4.max_u"),

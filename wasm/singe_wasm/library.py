@@ -205,11 +205,14 @@ def _tanh() -> Function:
     body.get(x)
     body.op("f32x4.mul")
     body.set(z)
+    body.get(x)  # the answer where |x| is small
     _horner(body, z, _TANH_P)
     body.get(x)
     body.op("f32x4.mul")
     _horner(body, z, _TANH_Q)
     body.add(ops("f32x4.div") + f32x4(-1.0) + ops("f32x4.max") + f32x4(1.0) + ops("f32x4.min"))
+    body.get(x)
+    body.add(ops("f32x4.abs") + f32x4(4e-4) + ops("f32x4.lt v128.bitselect"))
     return body.finish()
 
 

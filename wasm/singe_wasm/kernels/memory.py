@@ -7,7 +7,7 @@ from typing import Final
 
 from singe._dtypes import DType, bool_, float16, float32, int32, int64, uint8
 
-from ..encode import Body, Spelling, i32x4, lane, memory, ops
+from ..encode import Body, Spelling, i32x4, lane, memory, ops, v128
 from ..simd import extract
 
 _LOADS: Final[Mapping[DType, str]] = {
@@ -19,7 +19,7 @@ _STORES: Final[Mapping[DType, str]] = {
 VECTOR_STORAGE: Final = (bool_, uint8, int32, float32)
 """Element types that are loaded and stored four at a time."""
 _WIDEN: Final = ops("i16x8.extend_low_i8x16_u i32x4.extend_low_i16x8_u")
-_NARROW: Final = ops("v128.and i16x8.narrow_i32x4_u i8x16.narrow_i16x8_u")
+_NARROW: Final = v128(bytes((0, 4, 8, 12, *[255] * 12))) + ops("i8x16.swizzle")
 _TRUE: Final = i32x4(0) + ops("i32x4.ne")
 
 
@@ -60,7 +60,7 @@ def store_lanes(stored: DType, offset: int) -> bytes:
     """Write four neighbouring elements."""
     if stored.size == 4:
         return memory("v128.store", offset)
-    return i32x4(1 if stored is bool_ else 255) + _NARROW + memory("v128.store32_lane", offset) + b"\x00"
+    return (i32x4(1) + ops("v128.and") if stored is bool_ else b"") + _NARROW + memory("v128.store32_lane", offset) + b"\x00"
 
 
 def gather(stored: DType, offset: int, step: int) -> Spelling:

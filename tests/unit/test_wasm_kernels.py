@@ -1,0 +1,281 @@
+"""Plain kernels on the target "wasm" compute what the interpreter computes, at both levels of SIMD."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pytest
+import wasmtime
+from singe import scalar as s
+from singe._dtypes import ALL, bool_, dtype, float16, float32, int32, int64, uint8
+from singe._shape import known, size
+from singe.interpret import interpret
+from singe.kernel import Kernel, Port, Reduce, Routine, Store
+from singe_wasm.target import LEVELS, WasmTarget
+
+TARGET = WasmTarget()
+CANARY = bytes(range(256))
+
+
+def _engine() -> wasmtime.Engine:
+    config = wasmtime.Config()
+    config.wasm_relaxed_simd = True
+    return wasmtime.Engine(config)
+
+
+ENGINE = _engine()
+
+
+def execute(kernel: Kernel | Routine, buffers: Sequence[np.ndarray], sizes: Mapping[str, int], level: str, constants: Mapping[int, np.ndarray]) -> list[np.ndarray]:
+    """The buffers after a run; nothing outside of them may be written."""
+    printed = TARGET.print(kernel, constants)
+    modules, variants = TARGET.link([printed])
+    entry = next(v.entry for v in variants[0] if v.entry.startswith(level + ":")).split(":")[1]
+    store = wasmtime.Store(ENGINE)
+    given = [printed.packed.get(i, b) for i, b in enumerate(buffers)]
+    scratch = known(printed.scratch, sizes)
+    if printed.scratch != 0:
+        given.append(np.full(scratch, 255, np.uint8))
+    addresses, at = [], 256
+    for b in given:
+        addresses.append(at)
+        at += b.nbytes + 256
+    memory = wasmtime.Memory(store, wasmtime.MemoryType(wasmtime.Limits(at // 65536 + 1, None)))
+    for address, b in zip(addresses, given, strict=True):
+        memory.write(store, b.tobytes() + CANARY, address)
+    exports = wasmtime.Instance(store, wasmtime.Module(ENGINE, modules[level]), [memory]).exports(store)
+    exports[entry](store, *addresses, *(known(d, sizes) for d in printed.sizes))
+    out = []
+    for address, b in zip(addresses, given, strict=True):
+        assert bytes(memory.read(store, address + b.nbytes, address + b.nbytes + 256)) == CANARY, "written beyond a buffer"
+        out.append(np.frombuffer(bytes(memory.read(store, address, address + b.nbytes)), b.dtype))
+    return out
+
+
+def check(
+    kernel: Kernel | Routine, buffers: Sequence[np.ndarray], sizes: Mapping[str, int] | None = None,
+    constants: Sequence[int] = (), rtol: float = 1e-5, atol: float = 1e-6,
+) -> None:  # fmt: skip
+    expected = [b.copy() for b in buffers]
+    interpret(kernel, expected, sizes)
+    for level in LEVELS:
+        got = execute(kernel, buffers, sizes or {}, level, {i: buffers[i] for i in constants})
+        for i, port in enumerate(kernel.ports):
+            if port.written:
+                np.testing.assert_allclose(got[i], expected[i], rtol, atol, err_msg=f"{level}: {kernel}")
+
+
+def g(number: int, bound: object) -> s.Expr:
+    return s.var(f"g{number}", int32, bound)  # pyright: ignore[reportArgumentType]
+
+
+def r(number: int, bound: object) -> s.Expr:
+    return s.var(f"r{number}", int32, bound)  # pyright: ignore[reportArgumentType]
+
+
+FLOATS = np.array(
+    [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 3.7, -3.7, np.inf, -np.inf, np.nan, 1e-40, -1e-40, 1.2e-38, 88.0, 89.5, -87.0, -103.5, -104.5, 3e38, 1e9, -1e10, 2147483648.0],
+    np.float32,
+)
+EXTREMES = {
+    float32: FLOATS,
+    int32: np.array([0, 1, -1, 2, 3, -3, 7, -8, 31, 33, 2**31 - 1, -(2**31), 1000, -1001], np.int32),
+    int64: np.array([0, 1, -1, 2, 3, -3, 7, -8, 31, 65, 2**63 - 1, -(2**63), 2**40, -(2**40) - 1], np.int64),
+    bool_: np.array([False, True, True, False]),
+}
+
+
+def _word_cases() -> list[tuple[str, object]]:
+    return [(w, d) for w, row in s.WORDS.items() if w not in ("cast", "select") for d in EXTREMES if s._KINDS[row.kinds](d)]
+
+
+@pytest.mark.parametrize(("word", "kind"), _word_cases(), ids=lambda p: str(p))
+def test_every_word_on_extremes(word: str, kind: object) -> None:
+    values = EXTREMES[kind]  # pyright: ignore[reportArgumentType]
+    arity = s.WORDS[word].arity
+    pairs = np.meshgrid(*[values] * arity)
+    columns = [np.ascontiguousarray(p.reshape(-1)) for p in pairs]
+    if word in ("div", "rem") and kind is not float32:
+        keep = columns[1] != 0  # a zero divisor gives some value: it is only run
+        zero = [np.where(keep, c, 0).astype(c.dtype) for c in columns]
+        _word(word, kind, zero, compare=False)
+        columns = [c[keep] for c in columns]
+        smallest = columns[0] == np.iinfo(columns[0].dtype).min
+        columns = [c[~(smallest & (columns[1] == -1))] for c in columns]
+    if word in ("sin", "cos"):
+        columns = [c[~(np.abs(c) > 1e6) | np.isinf(c)] for c in columns]
+    _word(word, kind, columns)
+
+
+def _word(word: str, kind: object, columns: list[np.ndarray], compare: bool = True) -> None:
+    port = dtype(columns[0].dtype)
+    count = len(columns[0])
+    at = g(0, count)
+    value = s.make(word, tuple(s.load(i, at, port) for i in range(len(columns))), port)
+    out = np.zeros(count, value.dtype.numpy)
+    kernel = Kernel((*[Port(port) for _ in columns], Port(dtype(out.dtype), True)), (count,), (), (Store(len(columns), at, value),))
+    if compare:
+        check(kernel, [*columns, out], rtol=4e-7, atol=1e-7 if word in ("sin", "cos") else 0)
+    else:
+        execute(kernel, [*columns, out], {}, "simd", {})
+
+
+@pytest.mark.parametrize(
+    ("word", "low", "high", "ulps"), [("exp", -103, 88.7, 2), ("log", 1e-38, 3e38, 2), ("sin", -1e5, 1e5, 4), ("cos", -1e5, 1e5, 4), ("tanh", -12, 12, 6), ("tanh", -0.1, 0.1, 4)]
+)
+def test_functions_are_accurate_to_a_few_units(word: str, low: float, high: float, ulps: int) -> None:
+    rng = np.random.default_rng(1)
+    x = np.exp(rng.uniform(np.log(low), np.log(high), 20001)) if word == "log" else rng.uniform(low, high, 20001)
+    x = x.astype(np.float32)
+    at = g(0, x.size)
+    kernel = Kernel((Port(float32), Port(float32, True)), (x.size,), (), (Store(1, at, s.make(word, (s.load(0, at, float32),), float32)),))
+    got = execute(kernel, [x, np.zeros_like(x)], {}, "simd", {})[1]
+    exact = getattr(np, word)(x.astype(np.float64))
+    error = np.abs(got - exact) / np.maximum(np.spacing(np.abs(exact).astype(np.float32)), 1e-7 / ulps if word in ("sin", "cos") else 0)
+    assert error.max() <= ulps, (x[error.argmax()], error.max())
+
+
+def test_fmod_is_exact() -> None:
+    rng = np.random.default_rng(2)
+    a, b = (np.ldexp(rng.uniform(-1, 1, 4000), rng.integers(-140, 127, 4000)).astype(np.float32) for _ in range(2))
+    _word("rem", float32, [a, b])
+
+
+@pytest.mark.parametrize("source", ALL, ids=str)
+@pytest.mark.parametrize("to", ALL, ids=str)
+@pytest.mark.parametrize("count", [3, 26])
+def test_casts_and_storage(source: object, to: object, count: int) -> None:
+    values = FLOATS if source is float16 else EXTREMES.get(source, np.arange(256))  # pyright: ignore[reportArgumentType]
+    with np.errstate(all="ignore"):
+        values = np.resize(values, count).astype(source.numpy)  # pyright: ignore[reportAttributeAccessIssue]
+    at = g(0, count)
+    value = s.cast(s.load(0, at, source), s.COMPUTE[to])  # pyright: ignore[reportArgumentType]
+    if to is float16:
+        value = s.clip(value, -65504.0, 65504.0)
+    kernel = Kernel((Port(source), Port(to, True)), (count,), (), (Store(1, at, value),))  # pyright: ignore[reportArgumentType]
+    check(kernel, [values, np.zeros(count, to.numpy)])  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_all_float16_bit_patterns_go_through_float32() -> None:
+    bits = np.arange(65536, dtype=np.uint16)
+    at = g(0, bits.size)
+    widen = Kernel((Port(float16), Port(float32, True)), (bits.size,), (), (Store(1, at, s.load(0, at, float16)),))
+    wide = execute(widen, [bits, np.zeros(bits.size, np.float32)], {}, "simd", {})[1]
+    np.testing.assert_array_equal(wide, bits.view(np.float16).astype(np.float32))
+    narrow = Kernel((Port(float32), Port(float16, True)), (bits.size,), (), (Store(1, at, s.load(0, at, float32)),))
+    back = execute(narrow, [wide, np.zeros(bits.size, np.float16)], {}, "simd", {})[1]
+    number = ~np.isnan(wide)
+    np.testing.assert_array_equal(back.view(np.uint16)[number], bits[number])
+    assert np.isnan(back[~number]).all()
+
+
+def test_float32_to_float16_rounds_to_even() -> None:
+    x = np.random.default_rng(3).integers(0, 2**32, 100_000, dtype=np.uint64).astype(np.uint32).view(np.float32)
+    ties = (np.arange(1, 31744, dtype=np.uint16).view(np.float16).astype(np.float64) + np.arange(31743, dtype=np.uint16).view(np.float16)) / 2
+    x = np.concatenate([x, ties.astype(np.float32), np.float32([65519.9, 65520, 1e-8, 2**-25, 2**-24 * 1.5])])
+    at = g(0, x.size)
+    kernel = Kernel((Port(float32), Port(float16, True)), (x.size,), (), (Store(1, at, s.load(0, at, float32)),))
+    got = execute(kernel, [x, np.zeros(x.size, np.float16)], {}, "simd", {})[1]
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(got, x.astype(np.float16))
+
+
+def _random(count: int, kind: object = float32) -> np.ndarray:
+    rng = np.random.default_rng(count)
+    return (rng.standard_normal(count) * 4).astype(kind.numpy)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 4, 5, 16, 19, 67])
+def test_symbolic_elementwise(count: int) -> None:
+    n = size("N")
+    at = g(0, n)
+    x, y = s.load(0, at, float32), s.load(1, at, uint8)
+    value = s.select(s.lt(x, 0.5), s.cast(y + at, float32), s.exp(s.minimum(x, 3.0)))
+    kernel = Kernel((Port(float32), Port(uint8), Port(float32, True), Port(bool_, True)), (n,), (), (Store(2, at, value), Store(3, at, s.isnan(value) | s.lt(x, 0))))
+    check(kernel, [_random(count), np.arange(count, dtype=np.uint8), np.zeros(count, np.float32), np.zeros(count, bool)], {"N": count})
+
+
+@pytest.mark.parametrize("word", ["add", "mul", "max", "min"])
+@pytest.mark.parametrize("kind", [float32, int32, int64], ids=str)
+@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (2, 3), (5, 7), (4, 16), (9, 37), (70, 5)])
+def test_reductions_over_either_axis(word: str, kind: object, rows: int, columns: int) -> None:
+    for axis in (0, 1):
+        kept, folded = (columns, rows) if axis == 0 else (rows, columns)
+        i, k = g(0, kept), r(0, folded)
+        fold = Reduce("a0", word, s.load(0, k * columns + i if axis == 0 else i * columns + k, kind))  # pyright: ignore[reportArgumentType]
+        kernel = Kernel((Port(kind), Port(kind, True)), (kept,), (folded,), (fold, Store(1, i, fold.accumulator + 1)))  # pyright: ignore[reportArgumentType]
+        values = _random(rows * columns, kind) if word != "mul" else (1 + _random(rows * columns, kind) / 8).astype(kind.numpy)  # pyright: ignore[reportAttributeAccessIssue]
+        check(kernel, [values, np.zeros(kept, kind.numpy)], rtol=1e-4, atol=1e-4)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+@pytest.mark.parametrize(("middle", "axes"), [((3, 4), "outer"), ((3, 6), "both"), ((2, 5), "last")])
+def test_reductions_over_two_axes(middle: tuple[int, int], axes: str) -> None:
+    a, b, c = 5, *middle
+    shape = (a, b, c, 6)
+    if axes == "outer":  # over a and c, as pooling does
+        grid, inner = (b, 6), (a, c)
+        index = s.flatten((r(0, a), g(0, b), r(1, c), g(1, 6)), shape)
+        out = s.flatten((g(0, b), g(1, 6)), (b, 6))
+    elif axes == "both":
+        grid, inner = (a,), (b, c, 6)
+        index = s.flatten((g(0, a), r(0, b), r(1, c), r(2, 6)), shape)
+        out = g(0, a)
+    else:
+        grid, inner = (a, b), (c, 6)
+        index = s.flatten((g(0, a), g(1, b), r(0, c), r(1, 6)), shape)
+        out = s.flatten((g(0, a), g(1, b)), (a, b))
+    fold = Reduce("a0", "add", s.load(0, index, float32) * s.load(0, index, float32))
+    kernel = Kernel((Port(float32), Port(float32, True)), grid, inner, (fold, Store(1, out, s.sqrt(fold.accumulator))))
+    check(kernel, [_random(int(np.prod(shape))), np.zeros(int(np.prod(grid)), np.float32)], rtol=1e-4)
+
+
+@pytest.mark.parametrize("last", [True, False])
+@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (3, 5), (4, 33), (9, 8), (0, 7), (7, 64)])
+@pytest.mark.parametrize("symbolic", [False, True])
+def test_softmax(rows: int, columns: int, last: bool, symbolic: bool) -> None:
+    m, n = (size("M"), size("N")) if symbolic else (rows, columns)
+    i, k = g(0, m if last else n), r(0, n if last else m)
+    index = i * s.size(n) + k if last else k * s.size(n) + i
+    x = s.load(0, index, float32)
+    top = Reduce("a0", "max", x)
+    e = s.exp(x - top.accumulator)
+    total = Reduce("a1", "add", e)
+    kernel = Kernel((Port(float32), Port(float32, True)), (m if last else n,), (n if last else m,), (top, total, Store(1, index, e / total.accumulator, True)))
+    check(kernel, [_random(rows * columns), np.zeros(rows * columns, np.float32)], {"M": rows, "N": columns})
+
+
+@pytest.mark.parametrize("kind", [float32, int32, uint8, bool_, int64, float16], ids=str)
+def test_transpose(kind: object) -> None:
+    a, b, c = 3, 9, 6
+    i, j, k = g(0, c), g(1, a), g(2, b)
+    value = s.load(0, s.flatten((j, k, i), (a, b, c)), kind)  # pyright: ignore[reportArgumentType]
+    kernel = Kernel((Port(kind), Port(kind, True)), (c, a, b), (), (Store(1, s.flatten((i, j, k), (c, a, b)), value),))  # pyright: ignore[reportArgumentType]
+    check(kernel, [_random(a * b * c, kind), np.zeros(a * b * c, kind.numpy)])  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_gather_by_an_index_tensor() -> None:
+    rows, width, picked = 7, 5, 6
+    i, j = g(0, picked), g(1, width)
+    row = s.cast(s.load(1, i, int64), int32)
+    kernel = Kernel((Port(float32), Port(int64), Port(float32, True)), (picked, width), (), (Store(2, i * width + j, s.load(0, row * width + j, float32)),))
+    check(kernel, [_random(rows * width), np.array([0, 6, 3, 3, 1, 5]), np.zeros(picked * width, np.float32)])
+
+
+def test_loop_variables_as_values_and_padding() -> None:
+    h, w = 5, 11
+    i, j = g(0, h), g(1, w)
+    inside = s.and_(s.le(2, j), s.lt(j, 9))
+    x = s.load(0, i * 7 + s.minimum(s.maximum(j - 2, 0), 6), float32)
+    value = s.select(inside, x, s.cast(i * 100 + j, float32))
+    kernel = Kernel((Port(float32), Port(float32, True)), (h, w), (), (Store(1, i * w + j, value),))
+    check(kernel, [_random(35), np.zeros(h * w, np.float32)])
+
+
+def test_equal_code_is_kept_once() -> None:
+    at = g(0, 8)
+    relu = Kernel((Port(float32), Port(float32, True)), (8,), (), (Store(1, at, s.maximum(s.load(0, at, float32), 0.0)),))
+    double = Kernel((Port(float32), Port(float32, True)), (8,), (), (Store(1, at, s.load(0, at, float32) * 2.0),))
+    _, variants = TARGET.link([TARGET.print(k, {}) for k in (relu, double, relu)])
+    entries = [v[0].entry for v in variants]
+    assert entries == ["relaxed:k0", "relaxed:k1", "relaxed:k0"]
