@@ -126,9 +126,16 @@ class Kernel:
         (store,) = self.stages
         assert isinstance(store, Store)
         shift = {k: k - (k > number) for k in range(len(self.ports))} | {number: store.port - (store.port > number)}
-        swap = {e: scalar.load(shift[e.value], e.args[0], self.ports[e.value].dtype) for e in scalar.postorder([store.value]) if e.word == "load"}
+
+        def renumber(e: Expr, args: tuple[Expr, ...]) -> Expr:
+            """Loads are renumbered within the indices of other loads too."""
+            if e.word == "load":
+                return scalar.load(shift[e.value], args[0], self.ports[e.value].dtype)
+            return e if args == e.args else scalar.make(e.word, args, e.dtype, e.value)
+
+        (value,) = scalar.fold([store.value], renumber)
         ports = tuple(p for k, p in enumerate(self.ports) if k != number)
-        return replace(self, ports=ports, stages=(replace(store, port=shift[store.port], value=scalar.substitute(store.value, swap)),))
+        return replace(self, ports=ports, stages=(replace(store, port=shift[store.port], value=value),))
 
     @property
     def points(self) -> Dim:
