@@ -126,6 +126,8 @@ fn i32_of_f32(x: f32) -> i32 {
   return i32(x);
 }
 
+fn rem_i32(a: i32, b: i32) -> i32 { return a - (a / b) * b; }
+
 fn add_i64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
   let low = a.x + b.x;
   return vec2<u32>(low, a.y + b.y + select(0u, 1u, low < a.x));

@@ -67,15 +67,25 @@ def _extreme(word: str) -> Callable[[Expr, Sequence[str]], str]:
     return spell
 
 
-def _divide(sign: str, of_zero: str) -> Callable[[Expr, Sequence[str]], str]:
-    """Integer division: WGSL defines a zero divisor at run time, and refuses it as a constant."""
+def _divide(e: Expr, args: Sequence[str]) -> str:
+    """WGSL defines a zero divisor at run time, and refuses it as a constant."""
+    return args[0] if _is_zero(e.args[1]) else f"({args[0]} / {args[1]})"
 
-    def spell(e: Expr, args: Sequence[str]) -> str:
-        if e.args[1].word == "const" and e.args[1].value == 0:
-            return of_zero.format(*args)
-        return f"({args[0]} {sign} {args[1]})"
 
-    return spell
+def _remainder(e: Expr, args: Sequence[str]) -> str:
+    """Of indices by the machine's own word; Vulkan leaves it undefined for negative numbers, which some devices use."""
+    a, b = e.args
+    if _is_zero(b):
+        return "0i"
+    least = scalar.bounds(a)[0]
+    positive = b.word == "size" or (b.word == "const" and b.value > 0)
+    if positive and least is not None and scalar.at_least(least, 0):
+        return f"({args[0]} % {args[1]})"
+    return f"rem_i32({args[0]}, {args[1]})"
+
+
+def _is_zero(e: Expr) -> bool:
+    return e.word == "const" and e.value == 0
 
 
 _CASTS: Final[Mapping[tuple[DType, DType], str]] = {
@@ -106,8 +116,8 @@ SPELLINGS: Final[Mapping[str, Mapping[DType, Spelling]]] = scalar.complete("wgsl
     "add": {int32: "({0} + {1})", int64: "add_i64({0}, {1})", float32: "({0} + {1})"},
     "sub": {int32: "({0} - {1})", int64: "sub_i64({0}, {1})", float32: "({0} - {1})"},
     "mul": {int32: "({0} * {1})", int64: "mul_i64({0}, {1})", float32: "({0} * {1})"},
-    "div": {int32: _divide("/", "{0}"), int64: "div_i64({0}, {1})", float32: "({0} / {1})"},
-    "rem": {int32: _divide("%", "0i"), int64: "rem_i64({0}, {1})", float32: "rem_f32({0}, {1})"},
+    "div": {int32: _divide, int64: "div_i64({0}, {1})", float32: "({0} / {1})"},
+    "rem": {int32: _remainder, int64: "rem_i64({0}, {1})", float32: "rem_f32({0}, {1})"},
     "min": {int32: "min({0}, {1})", int64: "min_i64({0}, {1})", float32: _extreme("min")},
     "max": {int32: "max({0}, {1})", int64: "max_i64({0}, {1})", float32: _extreme("max")},
     "neg": {int32: "(-{0})", int64: "neg_i64({0})", float32: "(-{0})"},

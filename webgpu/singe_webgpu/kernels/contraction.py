@@ -81,14 +81,14 @@ def _matmul(kernel: Kernel) -> Contraction | None:
     if matmul_operands(kernel) is None:
         return None
     # Where b is the same for the whole batch, the batch is more rows: collapse merges them.
-    if len(kernel.grid) > 2 and kernel.grid[-1] != 1 and kernel.grid[-2] != 1:
+    if len(kernel.grid) > 2 and 1 not in kernel.grid[-2:]:
         kernel = _widest(kernel)
     operands = matmul_operands(kernel)
     if operands is None:
         return None
-    batch, rows, columns = kernel.grid[:-2], kernel.grid[-2], kernel.grid[-1]
-    m, n = kernel.grid_vars[-2], kernel.grid_vars[-1]
-    shell = _shell(kernel, batch, rows, columns, operands)
+    *batch, rows, columns = list(kernel.grid)
+    *_, m, n = list(kernel.grid_vars)
+    shell = _shell(kernel, tuple(batch), rows, columns, operands)
     swap = {m: shell.m, n: shell.n, kernel.inner_vars[0]: shell.k}
     swap |= dict(zip(kernel.grid_vars[:-2], shell.batch_vars, strict=True))
     return _over(shell, swap, swap)

@@ -29,7 +29,8 @@ from .nest import unflatten
 class Tile:
     """How a product is cut: a workgroup's tile and the part of it that one invocation holds, in elements.
 
-    All are powers of two; the invocation's sides are multiples of 4, since it works on vectors.
+    All are powers of two; the invocation's sides are multiples of 4, since it works on vectors. With `slices`, so many
+    teams of the workgroup sum over parts of the depth side by side, for products too small to fill a device otherwise.
     """
 
     rows: int
@@ -37,10 +38,21 @@ class Tile:
     depth: int
     thread_rows: int = 4
     thread_columns: int = 4
+    slices: int = 1
+
+    @property
+    def team(self) -> int:
+        """Invocations that compute the tile together."""
+        return self.rows // self.thread_rows * (self.columns // self.thread_columns)
 
     @property
     def threads(self) -> int:
-        return self.rows // self.thread_rows * (self.columns // self.thread_columns)
+        return self.team * self.slices
+
+    @property
+    def shared_bytes(self) -> int:
+        """Workgroup memory: WebGPU promises 16 KiB."""
+        return 16 * self.slices * self.depth * (self.rows // 4 + self.columns // 4 + 2)
 
 
 @dataclass(frozen=True)
@@ -55,8 +67,11 @@ class Thin:
         return self.columns * self.slices
 
 
-TILES: Final = (Tile(64, 64, 16), Tile(32, 32, 16), Tile(16, 32, 32))
+TILES: Final = (Tile(128, 128, 8, 8, 8), Tile(64, 64, 16), Tile(32, 32, 16), Tile(16, 32, 32))
 """Largest first: the first that gives a device enough workgroups is taken."""
+SLICED: Final = Tile(16, 32, 16, slices=4)
+"""For few and deep tiles."""
+DEEP: Final = 128
 THIN: Final = Thin(32, 8)
 THIN_ROWS: Final = 2
 ENOUGH: Final = 96
@@ -84,14 +99,14 @@ def choose(c: Contraction) -> Tile | Thin | None:
     for tile in TILES:
         if batch * -(-rows // tile.rows) * -(-columns // tile.columns) >= ENOUGH:
             return tile
-    return TILES[-1]
+    return SLICED if _guess(c.depth) >= DEEP else TILES[-1]
 
 
 def print_contraction(c: Contraction, cut: Tile | Thin, features: frozenset[str]) -> Printed:
     """The contraction, cut as told."""
     module = Module(c.kernel.ports, features)
     if isinstance(cut, Tile):
-        _functions(module, c, cut.rows, cut.columns, cut.depth)
+        _functions(module, c, cut.rows, cut.columns, cut.depth * cut.slices)
         block, groups = _tiled(module, c, cut)
     else:
         _functions(module, c, 1, cut.columns, 1)
@@ -177,29 +192,39 @@ def _tiled(module: Module, c: Contraction, tile: Tile) -> tuple[Block, Dim]:
     total = _place(block, c, tile.rows, tile.columns)
     # One vector of padding a line: invocations that write down a column then hit different banks.
     a_line, b_line = tile.rows // 4 + 1, tile.columns // 4 + 1
-    module.shared("tile_a", vector, tile.depth * a_line)
-    module.shared("tile_b", vector, tile.depth * b_line)
+    module.shared("tile_a", vector, tile.slices * tile.depth * a_line)
+    module.shared("tile_b", vector, tile.slices * tile.depth * b_line)
     across = tile.columns // tile.thread_columns
-    block.put(f"let x = i32(lane) % {across}i;")
-    block.put(f"let y = i32(lane) / {across}i;")
-    rights = tile.thread_columns // 4
-    sums = [[f"c{i}_{j}" for j in range(rights)] for i in range(tile.thread_rows)]
-    for name in (s for line in sums for s in line):
+    block.put(f"let member = i32(lane){'' if tile.slices == 1 else f' % {tile.team}i'};")
+    block.put(f"let x = member % {across}i;")
+    block.put(f"let y = member / {across}i;")
+    a_start, b_start = "", ""
+    if tile.slices > 1:
+        block.put(f"let slice = i32(lane) / {tile.team}i;")
+        a_start, b_start = f"slice * {tile.depth * a_line}i + ", f"slice * {tile.depth * b_line}i + "
+    sums = [[f"c{i}_{j}" for j in range(tile.thread_columns // 4)] for i in range(tile.thread_rows)]
+    names = [name for line in sums for name in line]
+    for name in names:
         block.put(f"var {name} = {vector}();")
     batch = _arguments(c)
-    with block.scope(f"for (var base = 0i; base < {module.dim(c.depth)}; base += {tile.depth}i)") as step:
-        _fill(step, "tile_a", tile.rows, tile, c.a_deep, a_line, [f"load_a({batch}{_sum('row + side', 1, i)}, base + deep)" for i in range(4)], vector)
-        _fill(step, "tile_b", tile.columns, tile, c.b_deep, b_line, [f"load_b({batch}base + deep, {_sum('column + side', 1, i)})" for i in range(4)], vector)
+    deep = "base + deep" if tile.slices == 1 else f"base + slice * {tile.depth}i + deep"
+    with block.scope(f"for (var base = 0i; base < {module.dim(c.depth)}; base += {tile.depth * tile.slices}i)") as step:
+        a_loads = [f"load_a({batch}{_sum('row + side', 1, i)}, {deep})" for i in range(4)]
+        b_loads = [f"load_b({batch}{deep}, {_sum('column + side', 1, i)})" for i in range(4)]
+        _fill(step, f"tile_a[{a_start}deep * {a_line}i + side / 4i]", tile.rows, tile, c.a_deep, a_loads, vector)
+        _fill(step, f"tile_b[{b_start}deep * {b_line}i + side / 4i]", tile.columns, tile, c.b_deep, b_loads, vector)
         step.put("workgroupBarrier();")
         with step.scope(f"for (var deep = 0i; deep < {tile.depth}i; deep++)") as turn:
             for i in range(tile.thread_rows // 4):
-                turn.put(f"let left{i} = tile_a[deep * {a_line}i + {_sum('y', tile.thread_rows // 4, i)}];")
-            for j in range(rights):
-                turn.put(f"let right{j} = tile_b[deep * {b_line}i + {_sum('x', rights, j)}];")
+                turn.put(f"let left{i} = tile_a[{a_start}deep * {a_line}i + {_sum('y', tile.thread_rows // 4, i)}];")
+            for j in range(tile.thread_columns // 4):
+                turn.put(f"let right{j} = tile_b[{b_start}deep * {b_line}i + {_sum('x', tile.thread_columns // 4, j)}];")
             for i, line in enumerate(sums):
                 for j, name in enumerate(line):
                     turn.put(f"{name} += left{i // 4}.{'xyzw'[i % 4]} * right{j};")
         step.put("workgroupBarrier();")
+    if tile.slices > 1:
+        _gather(block, tile, names)
     block.put(f"let top = row + y * {tile.thread_rows}i;")
     block.put(f"let left = column + x * {tile.thread_columns}i;")
     for i, line in enumerate(sums):
@@ -210,17 +235,31 @@ def _tiled(module: Module, c: Contraction, tile: Tile) -> tuple[Block, Dim]:
     return block, total
 
 
-def _fill(block: Block, name: str, side: int, tile: Tile, deep_first: bool, line: int, loads: Sequence[str], vector: str) -> None:
+def _gather(block: Block, tile: Tile, names: Sequence[str]) -> None:
+    """Add the teams' sums to the first team's, through the memory that the operands no longer need; the others end."""
+    room = tile.slices * tile.depth * (tile.columns // 4 + 1)
+    assert (tile.slices - 1) * len(names) * tile.team <= room, tile
+    with block.scope("if (slice > 0i)") as other:
+        for k, name in enumerate(names):
+            other.put(f"tile_b[((slice - 1i) * {len(names)}i + {k}i) * {tile.team}i + member] = {name};")
+    block.put("workgroupBarrier();")
+    block.put("if (slice > 0i) { return; }")
+    with block.scope(f"for (var other = 0i; other < {tile.slices - 1}i; other++)") as turn:
+        for k, name in enumerate(names):
+            turn.put(f"{name} += tile_b[(other * {len(names)}i + {k}i) * {tile.team}i + member];")
+
+
+def _fill(block: Block, target: str, side: int, tile: Tile, deep_first: bool, loads: Sequence[str], vector: str) -> None:
     """Bring a tile of an operand to workgroup memory: neighbours read along the axis that is contiguous."""
     vectors = side // 4
-    with block.scope(f"for (var at = i32(lane); at < {vectors * tile.depth}i; at += {tile.threads}i)") as turn:
+    with block.scope(f"for (var at = member; at < {vectors * tile.depth}i; at += {tile.team}i)") as turn:
         if deep_first:
             turn.put(f"let deep = at % {tile.depth}i;")
             turn.put(f"let side = at / {tile.depth}i * 4i;")
         else:
             turn.put(f"let deep = at / {vectors}i;")
             turn.put(f"let side = at % {vectors}i * 4i;")
-        turn.put(f"{name}[deep * {line}i + side / 4i] = {vector}({', '.join(loads)});")
+        turn.put(f"{target} = {vector}({', '.join(loads)});")
 
 
 # --- thin ------------------------------------------------------------------------------------------------------------

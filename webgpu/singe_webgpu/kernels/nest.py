@@ -26,11 +26,20 @@ from singe.scalar import Expr
 from ..module import Module
 from ..wgsl import TYPES, Block, fold_text, literal
 
-POINT_THREADS: Final = 64
+CROWD: Final = 1 << 17
+"""So many points fill any device: from here on workgroups are larger, and an invocation does several points."""
 SHORT: Final = 64
 """A reduction over at most so many elements stays in one invocation."""
 BUSY: Final = 1024
 """With so many points of the grid, one invocation for each keeps a device busy."""
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """How points are dealt out: invocations of a workgroup, and the points that each takes in turn."""
+
+    threads: int
+    turns: int = 1
 
 
 @dataclass
@@ -51,9 +60,10 @@ def print_kernel(kernel: Kernel, features: frozenset[str], style: str | None = N
     style = style or _style(kernel)
     points = product(kernel.grid)
     if style == "points":
-        threads = POINT_THREADS
-        body = _points(kernel, module)
-        groups: Dim = ceildiv(points, threads)
+        cut = _cut(points)
+        threads = cut.threads
+        body = _points(kernel, module, cut)
+        groups: Dim = ceildiv(points, threads * cut.turns)
     else:
         threads = _threads(product(kernel.inner))
         body = _workgroups(kernel, module, threads)
@@ -75,6 +85,12 @@ def _inner_contiguous(kernel: Kernel) -> bool:
     last = next((v for v in reversed(kernel.inner_vars) if v.word == "var"), None)
     reduced = scalar.postorder([s.value for s in kernel.stages if isinstance(s, Reduce)])
     return any(scalar.linear(e.args[0])[0].get(last) == 1 for e in reduced if e.word == "load" and last is not None)
+
+
+def _cut(points: Dim) -> _Cut:
+    if not isinstance(points, int) or points < CROWD:
+        return _Cut(64)
+    return _Cut(256) if points < 16 * CROWD else _Cut(256, 4)
 
 
 def _threads(inner: Dim) -> int:
@@ -130,10 +146,26 @@ def _start(block: Block, r: Reduce, name: str) -> None:
     block.put(f"var {name}: {TYPES[start.dtype]} = {literal(start.value, start.dtype)};")
 
 
-def _points(kernel: Kernel, module: Module) -> list[str]:
+def _points(kernel: Kernel, module: Module, cut: _Cut) -> list[str]:
     block = Block(module)
-    block.put(f"let point = i32((group.x + group.y * groups.x) * {POINT_THREADS}u + lane);")
-    block.put(f"if (point >= {module.dim(product(kernel.grid))}) {{ return; }}")
+    points = module.dim(product(kernel.grid))
+    group = "(group.x + group.y * groups.x)"
+    if cut.turns == 1:
+        block.put(f"let point = i32({group} * {cut.threads}u + lane);")
+        block.put(f"if (point >= {points}) {{ return; }}")
+        _point(block, kernel)
+        return block.lines
+    share = cut.threads * cut.turns
+    block.put(f"let first = i32({group} * {share}u + lane);")
+    # A group spread beyond the points finds none, before its sums could wrap.
+    block.put(f"let end = min(first, {points} - {share}i) + {share}i;")
+    with block.scope(f"for (var point = first; point < end; point += {cut.threads}i)") as turn:
+        _point(turn, kernel)
+    return block.lines
+
+
+def _point(block: Block, kernel: Kernel) -> None:
+    """The stages at the point that `point` counts."""
     unflatten(block, "point", list(zip(kernel.grid_vars, kernel.grid, strict=True)))
     passes, last = _passes(kernel)
     for walk in passes:
@@ -145,14 +177,13 @@ def _points(kernel: Kernel, module: Module) -> list[str]:
                 inner.hoist(walk.roots)
                 if v.word == "var":
                     name = v.value[0]
-                    header = f"for (var {name} = 0i; {name} < {module.dim(d)}; {name}++)"
+                    header = f"for (var {name} = 0i; {name} < {block.module.dim(d)}; {name}++)"
                     inner = stack.enter_context(inner.scope(header))
                     inner.names[v] = name
             _fold(inner, walk.reduces, [r.name for r in walk.reduces])
             _store(inner, walk.stores)
         block.names.update((r.accumulator, r.name) for r in walk.reduces)
     _store(block, last)
-    return block.lines
 
 
 def _workgroups(kernel: Kernel, module: Module, threads: int) -> list[str]:
