@@ -87,7 +87,7 @@ def plan(routine: Routine, constants: Collection[int]) -> Plan | None:
     assert isinstance(columns, int)
     if columns == group:
         return None
-    merged = collapse(replace(routine.kernel, inner=(), stages=(store,)), keep=1)
+    merged = collapse(replace(routine.kernel, inner=(), stages=(store,)), keep=1, least=2)
     coordinates = _coordinates(merged, grid[:-1])
     merged = _grouped(merged, group)
     packed = facts["w"] in constants and not any(e.word == "load" and e.value == facts["w"] for e in scalar.postorder([store.value]))
@@ -97,7 +97,7 @@ def plan(routine: Routine, constants: Collection[int]) -> Plan | None:
 def _coordinates(merged: Kernel, axes: Sequence[Dim]) -> tuple[Expr, ...]:
     """Each output axis in terms of the merged loops, which hold one or several neighbouring axes that are not 1."""
     out: list[Expr] = []
-    waiting = list(zip(merged.grid_vars[:-1], merged.grid[:-1], strict=True))
+    waiting = [(v, d) for v, d in zip(merged.grid_vars[:-1], merged.grid[:-1], strict=True) if d != 1]
     run: list[Dim] = []
     for axis in axes:
         run.append(axis)
@@ -109,7 +109,7 @@ def _coordinates(merged: Kernel, axes: Sequence[Dim]) -> tuple[Expr, ...]:
 
 def _grouped(merged: Kernel, group: int) -> Kernel:
     """The epilogue over (…outer, m, n), n within one group."""
-    grid = merged.grid if len(merged.grid) > 1 else (1, *merged.grid)
+    grid = merged.grid
     old, columns = merged.grid_vars[-1], merged.grid[-1]
     assert isinstance(columns, int)
     new = scalar.var(f"g{len(grid) - 1}", int32, columns // group)

@@ -58,7 +58,7 @@ def plan(kernel: Kernel, constants: Collection[int]) -> Plan | None:
     """How the template does this kernel; None where it does not."""
     if len(kernel.stages) != 2 or not isinstance(kernel.stages[1], Store) or kernel.stages[1].inner:
         return None
-    for form in (collapse(kernel, keep=1), kernel):
+    for form in (collapse(kernel, keep=1, least=2), kernel):
         made = _planned(form, constants)
         if made is not None:
             return made
@@ -66,8 +66,6 @@ def plan(kernel: Kernel, constants: Collection[int]) -> Plan | None:
 
 
 def _planned(kernel: Kernel, constants: Collection[int]) -> Plan | None:
-    if len(kernel.grid) == 1:  # collapse drops an m of 1
-        kernel = replace(kernel, grid=(1, *kernel.grid), stages=_renumbered(kernel))
     operands = matmul_operands(kernel)
     first = kernel.stages[0]
     if operands is None or kernel.grid[-1] == 1 or not isinstance(first, Reduce) or first.word != "add" or first.value.dtype is not float32:
@@ -80,16 +78,6 @@ def _planned(kernel: Kernel, constants: Collection[int]) -> Plan | None:
     if not made.packed and isinstance(extents[0], int) and extents[0] < 4:
         return None  # packing B would cost as much as the product
     return made
-
-
-def _renumbered(kernel: Kernel) -> tuple[Reduce | Store, ...]:
-    (old,) = kernel.grid_vars
-    swap = {old: scalar.var("g1", old.dtype, kernel.grid[0])} if old.word == "var" else {}
-    return tuple(
-        replace(s, value=scalar.substitute(s.value, swap)) if isinstance(s, Reduce)
-        else replace(s, index=scalar.substitute(s.index, swap), value=scalar.substitute(s.value, swap))
-        for s in kernel.stages
-    )  # fmt: skip
 
 
 def _strides(e: Expr, *variables: Expr) -> tuple[tuple[int, ...], int] | None:
