@@ -16,6 +16,11 @@ from singe.onnx.importer import import_model
 from singe.onnx.model import read_model
 
 BOUND = 1e-4
+BOUNDS = {
+    # It takes logarithms of sums that cancel: onnxruntime with and without its optimisations is 2.4e-3 apart from
+    # itself on the recorded input, and either is about as far from the result in float64.
+    "basic_pitch": 2.5e-3,
+}
 BATCHES = (1, 2, 3, 7)
 NAMES = ("basic_pitch", "efficientnet_lite0", "magika", "mnist_cnn", "ppocr_cls", "ppocr_det")
 
@@ -67,6 +72,6 @@ def test_model(name: str, device: str) -> None:
     try:
         for array, wanted in ((x, outputs), *((batch(x, n), expected(name, n)) for n in BATCHES)):
             arrays = executable.run([backend.upload(array)])
-            check_relative(dict(zip(graph.output_names, map(backend.download, arrays), strict=True)), wanted, BOUND)
+            check_relative(dict(zip(graph.output_names, map(backend.download, arrays), strict=True)), wanted, BOUNDS.get(name, BOUND))
     finally:
         executable.dispose()

@@ -70,6 +70,14 @@ def import_model(
     return Graph(inputs, outputs, tuple(v.name for v in model.graph.outputs))
 
 
+def signature(model: OnnxModel, input_shapes: Mapping[str, Sequence[int | str]] | None = None) -> tuple[Node, ...]:
+    """The model's inputs as `import_model` would have them, all dimensions that the file leaves open symbolic."""
+    try:
+        return _Importer(model).inputs({}, input_shapes or {}, {})
+    except ImportFailure as e:
+        raise ImportFailure(f"{model.path}: {e}") from e
+
+
 def unsupported_ops(model: OnnxModel) -> dict[str, int]:
     """The ops that a model needs and Singe lacks, each with how often it is there, the most frequent first."""
     functions = _functions(model)
