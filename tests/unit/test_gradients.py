@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ from row_samples import S as sample_of
 from singe._dtypes import dtype, float16, float32
 from singe._errors import CompileError, DTypeError
 from singe._shape import size
-from singe.graph import Builder, Graph, gradient
+from singe.graph import Builder, Graph, Node, gradient
 from singe.ops import ROWS, Elementwise, Row, find_row
 
 STEP = 1e-6
@@ -54,41 +56,56 @@ def differences(loss: Callable[[Sequence[np.ndarray]], float], arrays: list[np.n
     return out
 
 
-def check_gradient(row: Row, sample: Sample, arrays: Sequence[np.ndarray], run_graph: Any, rng: np.random.Generator) -> None:
-    b = Builder()
-    inputs = tuple(b.input(f"x{k}", shape_of(s), dtype(a.dtype)) for k, (s, a) in enumerate(zip(sample.inputs, arrays, strict=True)))
-    y = b.apply(row, *inputs, **sample.attrs)
-    if y.dtype is not float32:  # a step function has no differences
-        return
-    seed = b.input("seed", y.shape, y.dtype)
-    by = [k for k, x in enumerate(inputs) if x.dtype.is_float]
-    graph = Graph(inputs, (y,), ("y",))
-    parts = gradient(graph, b, [seed], [inputs[k] for k in by])
-    g = np.asarray(rng.uniform(0.5, 1.5, numbers(y.shape)), np.float32)
-    got = run_graph(Graph((*inputs, seed), tuple(parts), tuple(f"dx{k}" for k in by)), [*arrays, g])
-    attrs = {k: numbers(v) for k, v in sample.attrs.items()}
-    assert row.reference is not None
+@dataclass(frozen=True)
+class Case:
+    """A sample with values, a gradient for the output, and what each float input's gradient should be."""
 
-    def loss(given: Sequence[np.ndarray]) -> float:
-        return float((g.astype(np.float64) * row.reference(*given, **attrs)).sum())
+    sample: Sample
+    arrays: list[np.ndarray]
+    seed: np.ndarray
+    wanted: dict[int, np.ndarray]
 
-    wide = [np.asarray(a, np.float64) if a.dtype.kind == "f" else a for a in arrays]
-    for k, part in zip(by, got, strict=True):
-        want = differences(loss, wide, k)
-        assert part.shape == want.shape, f"{row.name} {sample}: by input {k}"
-        scale = max(1.0, float(np.abs(want).max(initial=0)))
-        np.testing.assert_allclose(part, want, atol=TOLERANCE * scale, rtol=TOLERANCE, err_msg=f"{row.name} {sample}: by input {k}")
+    def inputs(self, b: Builder) -> list[Node]:
+        return [b.input(f"x{k}", shape_of(s), dtype(a.dtype)) for k, (s, a) in enumerate(zip(self.sample.inputs, self.arrays, strict=True))]
+
+
+@cache
+def cases(name: str) -> list[Case]:
+    """The cases of a row, made once for all devices."""
+    row, rng = ROWS[name], np.random.default_rng(zlib.crc32(name.encode()))
+    small = [s for s in samples_of(row) if all(np.prod(numbers(shape_of(x)), dtype=int) <= 200 for x in s.inputs)]
+    reference = row.reference
+    assert small
+    assert reference is not None
+    out = []
+    for sample in [*small, *MORE.get(name, [])]:
+        arrays = arrays_of(sample, rng, float32, row, row.takes if isinstance(row, Elementwise) else ())
+        arrays = [away_from_kinks(a) if a.dtype.kind == "f" else a for a in arrays]
+        wide = [np.asarray(a, np.float64) if a.dtype.kind == "f" else a for a in arrays]
+        attrs = {k: numbers(v) for k, v in sample.attrs.items()}
+        seed = np.asarray(rng.uniform(0.5, 1.5, np.shape(reference(*wide, **attrs))), np.float32)
+
+        def loss(given: Sequence[np.ndarray], attrs: Any = attrs, seed: Any = seed.astype(np.float64)) -> float:
+            return float((seed * reference(*given, **attrs)).sum())
+
+        out.append(Case(sample, arrays, seed, {k: differences(loss, wide, k) for k, a in enumerate(wide) if a.dtype.kind == "f"}))
+    return out
 
 
 @pytest.mark.parametrize("row", differentiable())
 def test_gradient(row: Row, run_graph: Any) -> None:
-    rng = np.random.default_rng(zlib.crc32(row.name.encode()))
-    small = [s for s in samples_of(row) if all(np.prod(numbers(shape_of(x)), dtype=int) <= 200 for x in s.inputs)]
-    assert small
-    for sample in [*small, *MORE.get(row.name, [])]:
-        arrays = arrays_of(sample, rng, float32, row, row.takes if isinstance(row, Elementwise) else ())
-        arrays = [away_from_kinks(a) if a.dtype.kind == "f" else a for a in arrays]
-        check_gradient(row, sample, arrays, run_graph, rng)
+    for case in cases(row.name):
+        b = Builder()
+        inputs = case.inputs(b)
+        y = b.apply(row, *inputs, **case.sample.attrs)
+        seed = b.input("seed", y.shape, float32)
+        parts = gradient(Graph(tuple(inputs), (y,), ("y",)), b, [seed], [inputs[k] for k in case.wanted])
+        got = run_graph(Graph((*inputs, seed), tuple(parts), tuple(f"dx{k}" for k in case.wanted)), [*case.arrays, case.seed])
+        for (k, want), part in zip(case.wanted.items(), got, strict=True):
+            what = f"{row.name} {case.sample}: by input {k}"
+            assert part.shape == want.shape, what
+            scale = max(1.0, float(np.abs(want).max(initial=0)))
+            np.testing.assert_allclose(part, want, atol=TOLERANCE * scale, rtol=TOLERANCE, err_msg=what)
 
 
 @pytest.mark.parametrize("name", ["exp", "tanh", "mul", "div", "sigmoid", "elu"])
