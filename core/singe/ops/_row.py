@@ -132,7 +132,7 @@ class Elementwise(Row):
         """The element, from elements of compute types; `stored` is the output's dtype (uint8 wraps)."""
         e = self.body(*args, **attrs)
         e = scalar.cast(e, COMPUTE[stored])
-        return scalar.and_(e, 255) if stored is uint8 and e.word not in ("load", "const") else e
+        return scalar.and_(e, 255) if stored is uint8 else e
 
     def array(self, *arrays: np.ndarray, **attrs: Any) -> np.ndarray:
         if any(a.dtype == object for a in arrays):
