@@ -12,6 +12,11 @@ fn is_nan(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u
 
 fn max_f32(a: f32, b: f32) -> f32 { return select(select(max(a, b), b, is_nan(b)), a, is_nan(a)); }
 
+fn div_f32(a: f32, b: f32) -> f32 {
+  let scale = select(1.0f, 0.25f, abs(b) > 8.507059e37f);
+  return (a * scale) / (b * scale);
+}
+
 fn exp_f32(x: f32) -> f32 {
   return select(select(exp(clamp(x, -110.0f, 88.8f)), inf(), x > 88.8f), x, is_nan(x));
 }
@@ -51,6 +56,6 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   let a1 = a1_parts[0];
   for (var r0 = i32(lane); r0 < 1000i; r0 += 256i) {
     let v2 = (v1 + r0);
-    b1[v2] = (exp_f32((b0[v2] - a0)) / a1);
+    b1[v2] = div_f32(exp_f32((b0[v2] - a0)), a1);
   }
 }

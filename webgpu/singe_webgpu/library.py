@@ -4,7 +4,8 @@ LIBRARY is one WGSL text, cut at blank lines into items; a module carries the it
 name in turn. An int64 is a vec2<u32> of its low and high half.
 
 NaN and infinity are made from bits that the compiler cannot see through: WGSL refuses constant expressions that
-evaluate to them. NaN is found by bits, since compilers may assume that comparisons never meet one.
+evaluate to them. NaN is found by bits, since compilers may assume that comparisons never meet one. Numbers below the normal ones may be flushed to
+zero, as WGSL allows and some devices do: they compare equal to zero there.
 """
 
 from __future__ import annotations
@@ -37,6 +38,11 @@ fn eq_f32(a: f32, b: f32) -> bool { return a == b && !is_nan(a) && !is_nan(b); }
 fn lt_f32(a: f32, b: f32) -> bool { return a < b && !is_nan(a) && !is_nan(b); }
 
 fn le_f32(a: f32, b: f32) -> bool { return a <= b && !is_nan(a) && !is_nan(b); }
+
+fn div_f32(a: f32, b: f32) -> f32 {
+  let scale = select(1.0f, 0.25f, abs(b) > 8.507059e37f);
+  return (a * scale) / (b * scale);
+}
 
 fn sqrt_f32(x: f32) -> f32 { return select(select(sqrt(x), nan(), x < 0.0f), x, is_nan(x)); }
 

@@ -72,6 +72,13 @@ def _divide(e: Expr, args: Sequence[str]) -> str:
     return args[0] if _is_zero(e.args[1]) else f"({args[0]} / {args[1]})"
 
 
+def _quotient(e: Expr, args: Sequence[str]) -> str:
+    """Of floats: WGSL promises nothing for divisors near the largest numbers, whose reciprocal devices flush to zero."""
+    b = e.args[1]
+    plain = b.word == "const" and 2.0**-126 <= abs(b.value) <= 2.0**126
+    return f"({args[0]} / {args[1]})" if plain else f"div_f32({args[0]}, {args[1]})"
+
+
 def _remainder(e: Expr, args: Sequence[str]) -> str:
     """Of indices by the machine's own word; Vulkan leaves it undefined for negative numbers, which some devices use."""
     a, b = e.args
@@ -116,7 +123,7 @@ SPELLINGS: Final[Mapping[str, Mapping[DType, Spelling]]] = scalar.complete("wgsl
     "add": {int32: "({0} + {1})", int64: "add_i64({0}, {1})", float32: "({0} + {1})"},
     "sub": {int32: "({0} - {1})", int64: "sub_i64({0}, {1})", float32: "({0} - {1})"},
     "mul": {int32: "({0} * {1})", int64: "mul_i64({0}, {1})", float32: "({0} * {1})"},
-    "div": {int32: _divide, int64: "div_i64({0}, {1})", float32: "({0} / {1})"},
+    "div": {int32: _divide, int64: "div_i64({0}, {1})", float32: _quotient},
     "rem": {int32: _remainder, int64: "rem_i64({0}, {1})", float32: "rem_f32({0}, {1})"},
     "min": {int32: "min({0}, {1})", int64: "min_i64({0}, {1})", float32: _extreme("min")},
     "max": {int32: "max({0}, {1})", int64: "max_i64({0}, {1})", float32: _extreme("max")},
