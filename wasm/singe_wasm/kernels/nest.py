@@ -53,7 +53,10 @@ def lane_cost(kernel: Kernel, stages: Iterable[Stage], lane: Expr) -> int | None
     seen: set[Expr] = set()
     waiting: list[Expr] = [s.value for s in stages]
     for s in stages:
-        if isinstance(s, Store):
+        if isinstance(s, Reduce):
+            if s.value.dtype is int64:
+                return None
+        else:
             step = distance(s.port, s.index)
             if not step:
                 return None

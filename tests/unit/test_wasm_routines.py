@@ -1,0 +1,183 @@
+"""The matmul and conv templates of the target "wasm" compute what the Routine's own Kernel means."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from singe import scalar as s
+from singe._dtypes import DType, bool_, float32, int32
+from singe._shape import Dim, known, size
+from singe.kernel import Kernel, Port, Reduce, Routine, Store, loop_vars
+from singe_wasm.kernels import conv, depthwise, matmul
+from test_wasm_kernels import check
+
+N = size("N")
+
+
+def _buffers(routine: Routine, shapes: list[tuple[Dim, ...]], sizes: dict[str, int]) -> list[np.ndarray]:
+    rng = np.random.default_rng(0)
+    out = []
+    for port, shape in zip(routine.ports, shapes, strict=True):
+        count = int(np.prod([known(d, sizes) for d in shape], dtype=np.int64))
+        out.append(np.zeros(count, port.dtype.numpy) if port.written else rng.standard_normal(count).astype(np.float32))
+    return out
+
+
+# --- matmul ----------------------------------------------------------------------------------------------------------
+
+
+def product(
+    m: Dim, n: Dim, k: Dim, batch: tuple[Dim, ...] = (), shared: bool = False, prologue: bool = False, transposed: bool = False,
+    plain: bool = False, out: DType = float32,
+) -> tuple[Routine, list[tuple[Dim, ...]]]:  # fmt: skip
+    """clip(a @ b + bias) + residual; shared: one b for all batches; prologue: a function of a; plain: no epilogue."""
+    grid = (*batch, m, n)
+    *outer, i, j = loop_vars("g", grid)
+    (r,) = loop_vars("r", (k,))
+    outside = () if shared else tuple(outer)
+    b_shape = (*(() if shared else batch), *((n, k) if transposed else (k, n)))
+    a = s.load(0, s.flatten((*outer, i, r), (*batch, m, k)), float32)
+    if prologue:
+        a = s.maximum(a * 2.0 + 1.0, 0.0)
+    b = s.load(1, s.flatten((*outside, *((j, r) if transposed else (r, j))), b_shape), float32)
+    fold = Reduce("a0", "add", a * b)
+    at = s.flatten((*outer, i, j), grid)
+    value = fold.accumulator if plain else s.clip(fold.accumulator + s.load(2, j, float32), 0.0, 6.0) + s.load(3, at, float32)
+    ports = (Port(float32), Port(float32), Port(float32), Port(float32), Port(out, True))
+    kernel = Kernel(ports, grid, (k,), (fold, Store(4, at, s.cast(value, s.COMPUTE[out]))))
+    return Routine("matmul", kernel), [(*batch, m, k), b_shape, (n,), grid, grid]
+
+
+def check_product(*given: Any, constant: bool, at: int = 1, **options: Any) -> None:
+    routine, shapes = product(*given, **options)
+    sizes = {"N": at}
+    check(routine, _buffers(routine, shapes, sizes), sizes, [1] if constant else [], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("constant", [True, False])
+@pytest.mark.parametrize("m", [1, 2, 3, 4, 5, 7, 8, 9, 13, 17, 33])
+def test_matmul_of_many_shapes(m: int, constant: bool) -> None:
+    for number, n in enumerate((1, 2, 3, 4, 5, 7, 8, 9, 12, 17, 33)):
+        check_product(m, n, (1, 2, 3, 5, 7, 8, 9, 17, 33)[(7 * m + number) % 9], constant=constant)
+
+
+@pytest.mark.parametrize("constant", [True, False])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"batch": (3,)}, {"batch": (2, 3), "shared": True}, {"prologue": True}, {"transposed": True}, {"plain": True}, {"out": int32},
+        {"batch": (2,), "prologue": True, "transposed": True},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_matmul_with_what_surrounds_it(options: dict[str, Any], constant: bool) -> None:
+    for shape in ((5, 9, 7), (12, 16, 8), (7, 12, 3), (1, 9, 5)):
+        check_product(*shape, constant=constant, **options)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 7, 13])
+def test_matmul_of_symbolic_sizes(count: int) -> None:
+    for options in ({}, {"prologue": True}, {"transposed": True}, {"batch": (2,)}):
+        for constant in (True, False):
+            check_product(N, 9, 5, constant=constant, at=count, **options)
+            check_product(N * 4, 8, 5, constant=constant, at=count, **options)
+        check_product(5, 7, N, constant=False, at=count, **options)
+        check_product(6, N, 5, constant=False, at=count, **options)
+        check_product(5, 5, 5, constant=False, at=count, **{**options, "batch": (N,)})
+
+
+def test_the_template_takes_what_it_should() -> None:
+    planned = matmul.plan(product(12, 16, 8)[0].kernel, {1})
+    assert planned is not None
+    assert planned.packed
+    assert matmul.plan(product(5, 16, 8)[0].kernel, ()) is not None
+    assert matmul.plan(product(12, 1, 8)[0].kernel, {1}) is None
+
+
+# --- conv ------------------------------------------------------------------------------------------------------------
+
+
+def convolution(
+    batch: Dim, space: tuple[int, ...], channels: int, outputs: int, window: tuple[int, ...], strides: tuple[int, ...] = (),
+    dilations: tuple[int, ...] = (), pads: tuple[tuple[int, int], ...] = (), group: int = 1, scaled: bool = False,
+) -> tuple[Routine, list[tuple[Dim, ...]]]:  # fmt: skip
+    """A convolution, channels last; pads (beginning, end) by axis; scaled: times a factor for each image and channel."""
+    rank = len(space)
+    strides, dilations, pads = strides or (1,) * rank, dilations or (1,) * rank, pads or ((0, 0),) * rank
+    each = channels // group
+    extents = tuple((x + a + b - d * (w - 1) - 1) // t + 1 for x, (a, b), d, w, t in zip(space, pads, dilations, window, strides, strict=True))
+    grid, inner = (batch, *extents, outputs), (*window, each)
+    n, *place, o = loop_vars("g", grid)
+    *taps, c = loop_vars("r", inner)
+    inside = s.const(True, bool_)
+    read = []
+    for p, t, k, d, (a, _), x in zip(place, strides, taps, dilations, pads, space, strict=True):
+        q = p * t + k * d - a
+        inside = s.and_(inside, s.and_(s.le(0, q), s.lt(q, x)))
+        read.append(s.clip(q, 0, x - 1))
+    channel = s.div(o, s.const(outputs // group, int32)) * each + c
+    x = s.select(inside, s.load(0, s.flatten((n, *read, channel), (batch, *space, channels)), float32), 0.0)
+    w_shape = (*window, each, outputs)
+    fold = Reduce("a0", "add", x * s.load(1, s.flatten((*taps, c, o), w_shape), float32))
+    at = s.flatten((n, *place, o), grid)
+    value = s.clip(fold.accumulator + s.load(2, o, float32), 0.0, 6.0)
+    value = value * s.load(3, n * outputs + o, float32) if scaled else value + s.load(3, at, float32)
+    ports = (Port(float32), Port(float32), Port(float32), Port(float32), Port(float32, True))
+    facts = {
+        "x": 0, "w": 1, "x_shape": (batch, *space, channels), "w_shape": w_shape,
+        "strides": strides, "dilations": dilations, "pads": tuple(p[0] for p in pads), "group": group,
+    }  # fmt: skip
+    return Routine("conv", Kernel(ports, grid, inner, (fold, Store(4, at, value))), facts), [(batch, *space, channels), w_shape, (outputs,), grid, grid]
+
+
+ONE, SAME = (0, 0), (1, 1)
+CASES: dict[str, tuple[Any, ...]] = {
+    "1-d, strided": ((11,), 3, 7, (5,), (2,), (1,), ((2, 3),)),
+    "first layer": ((9, 8), 3, 16, (3, 3), (2, 2), (1, 1), (SAME, SAME)),
+    "pointwise": ((5, 6), 4, 5, (1, 1)),
+    "pointwise, strided": ((5, 6), 4, 8, (1, 1), (2, 2)),
+    "one position": ((1, 1), 8, 12, (1, 1)),
+    "window as large as the input": ((3, 3), 8, 12, (3, 3)),
+    "window beyond the input, one output": ((2, 2), 3, 1, (5, 5), (1, 1), (1, 1), ((2, 2), (2, 2))),
+    "dilated, asymmetric": ((7, 9), 6, 12, (3, 2), (1, 2), (2, 3), ((1, 0), (0, 2))),
+    "grouped": ((7, 7), 8, 8, (3, 3), (1, 1), (1, 1), (SAME, SAME), 2),
+    "grouped, dilated": ((7, 9), 6, 12, (3, 2), (1, 2), (2, 3), ((1, 0), (0, 2)), 3),
+    "one output a group": ((4, 4), 8, 4, (3, 3), (1, 1), (1, 1), (SAME, SAME), 4),
+    "several outputs a channel": ((4, 4), 4, 8, (3, 3), (1, 1), (1, 1), (SAME, SAME), 4),
+    "3-d": ((4, 5, 6), 3, 9, (2, 3, 3), (1, 2, 1), (1, 1, 2), ((0, 1), SAME, (2, 0))),
+    "depthwise": ((7, 7), 8, 8, (3, 3), (1, 1), (1, 1), (SAME, SAME), 8),
+    "depthwise, strided, odd channels": ((14, 15), 10, 10, (5, 5), (2, 2), (1, 1), ((1, 2), (2, 2)), 10),
+    "depthwise, dilated": ((9, 23), 9, 9, (3, 3), (1, 1), (2, 2), ((2, 2), (2, 2)), 9),
+    "depthwise, 1-d": ((13,), 5, 5, (3,), (1,), (2,), ((4, 0),), 5),
+    "depthwise, 3-d": ((4, 5, 9), 4, 4, (2, 3, 3), (1, 2, 1), (1, 1, 2), ((0, 1), SAME, (2, 0)), 4),
+}
+
+
+@pytest.mark.parametrize("constant", [True, False])
+@pytest.mark.parametrize("count", [None, 0, 3])
+@pytest.mark.parametrize("case", CASES)
+def test_conv(case: str, count: int | None, constant: bool) -> None:
+    """count: of images as a symbolic size; None: one, known."""
+    for scaled in (False, True):
+        routine, shapes = convolution(1 if count is None else N, *CASES[case], scaled=scaled)
+        sizes = {} if count is None else {"N": count}
+        check(routine, _buffers(routine, shapes, sizes), sizes, [1] if constant else [], rtol=1e-4, atol=1e-4)
+
+
+def test_conv_templates_take_what_they_should() -> None:
+    for case, given in CASES.items():
+        routine, _ = convolution(N, *given)
+        assert depthwise.takes(routine) == case.startswith("depthwise"), case
+    planned = conv.plan(convolution(2, *CASES["pointwise"])[0], {1})
+    assert planned is not None
+    assert planned.in_place is not None
+    assert planned.kernel.grid == (60, 5)
+
+
+def test_blocks_of_a_row_share_code_between_the_borders() -> None:
+    first, middle, last = depthwise.blocks(112, 112, 3, 1, 1, 1)
+    assert (first.count, middle.count, middle.turns, last.count) == (8, 8, 12, 8)
+    assert len(middle.taps) == 24
+    assert len(first.taps) == len(last.taps) == 23
