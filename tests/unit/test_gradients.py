@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -69,6 +69,10 @@ class Case:
         return [b.input(f"x{k}", shape_of(s), dtype(a.dtype)) for k, (s, a) in enumerate(zip(self.sample.inputs, self.arrays, strict=True))]
 
 
+def weighted(reference: Callable[..., Any], attrs: dict[str, Any], seed: np.ndarray, given: Sequence[np.ndarray]) -> float:
+    return float((seed * reference(*given, **attrs)).sum())
+
+
 @cache
 def cases(name: str) -> list[Case]:
     """The cases of a row, made once for all devices."""
@@ -85,9 +89,7 @@ def cases(name: str) -> list[Case]:
         attrs = {k: numbers(v) for k, v in sample.attrs.items()}
         seed = np.asarray(rng.uniform(0.5, 1.5, np.shape(reference(*wide, **attrs))), np.float32)
 
-        def loss(given: Sequence[np.ndarray], attrs: Any = attrs, seed: Any = seed.astype(np.float64)) -> float:
-            return float((seed * reference(*given, **attrs)).sum())
-
+        loss = partial(weighted, reference, attrs, seed.astype(np.float64))
         out.append(Case(sample, arrays, seed, {k: differences(loss, wide, k) for k, a in enumerate(wide) if a.dtype.kind == "f"}))
     return out
 

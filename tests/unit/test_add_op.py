@@ -1,0 +1,81 @@
+"""Adding an op touches one row: HardSwish is declared here, and then builds, differentiates, runs everywhere and imports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from singe._dtypes import FLOATS, dtype, float32
+from singe.graph import Builder, Graph, gradient
+from singe.onnx.adapters import ADAPTERS
+from singe.onnx.importer import BY_ONNX, import_model
+from singe.onnx.model import read_model
+from singe.ops import ROWS, Elementwise, register
+from singe.scalar import clip
+
+HARD_SWISH = Elementwise(
+    name="hard_swish",
+    body=lambda x: x * clip(x / 6.0 + 0.5, 0.0, 1.0),
+    reference=lambda x: x * np.clip(x / 6 + 0.5, 0, 1),
+    onnx="HardSwish",
+    dtypes=FLOATS,
+    domain=(-8, 8),
+)
+
+
+@pytest.fixture
+def hard_swish(monkeypatch: pytest.MonkeyPatch) -> Iterator[Elementwise]:
+    """The row, registered for the duration of a test as if nobody had thought of it before."""
+    monkeypatch.delitem(ROWS, HARD_SWISH.name, raising=False)
+    for table in (BY_ONNX, ADAPTERS):
+        monkeypatch.delitem(table, "HardSwish", raising=False)
+    register(HARD_SWISH)
+    yield HARD_SWISH
+    del ROWS[HARD_SWISH.name]
+    BY_ONNX.pop("HardSwish", None)
+
+
+@pytest.mark.parametrize("kind", ["float16", "float32"])
+def test_it_runs_everywhere(hard_swish: Elementwise, kind: str, run_graph: Any) -> None:
+    b = Builder()
+    x = b.input("x", (4, 5), dtype(kind))
+    value = np.linspace(*hard_swish.domain, 20).reshape(4, 5).astype(kind)
+    (got,) = run_graph(Graph((x,), (b.hard_swish(x),), ("y",)), [value])
+    assert hard_swish.reference is not None
+    want = hard_swish.reference(value.astype(np.float64))
+    assert got.dtype == value.dtype
+    np.testing.assert_allclose(got, want, atol=1e-6, rtol=4 * float(np.finfo(kind).eps))
+
+
+def test_it_differentiates(hard_swish: Elementwise, run_graph: Any) -> None:
+    b = Builder()
+    x = b.input("x", (9,), float32)
+    (dx,) = gradient(Graph((x,), (b.hard_swish(x),), ("y",)), b, [b.expand(b.const(1.0), shape=(9,))], [x])
+    value = np.array([-5, -2.9, -1, -0.1, 0, 0.5, 2.9, 3.1, 7], np.float32)
+    (got,) = run_graph(Graph((x,), (dx,), ("dx",)), [value])
+    reference, step = hard_swish.reference, 1e-6
+    assert reference is not None
+    want = (reference(value.astype(np.float64) + step) - reference(value.astype(np.float64) - step)) / (2 * step)
+    np.testing.assert_allclose(got, want, atol=1e-5)
+
+
+def test_it_imports_by_its_onnx_name(hard_swish: Elementwise, run_graph: Any) -> None:
+    onnx = pytest.importorskip("onnx")
+    helper = onnx.helper
+    ports = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ["N", 3]) for name in "xy"]
+    node = helper.make_node("HardSwish", ["x"], ["y"])
+    model = helper.make_model(helper.make_graph([node], "g", ports[:1], ports[1:]), opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    graph = import_model(read_model(model.SerializeToString()))
+    assert graph.ops() == {hard_swish.name: 1}
+    value = np.array([[-4, -1, 0], [1, 2, 4]], np.float32)
+    (got,) = run_graph(graph, [value])
+    assert hard_swish.reference is not None
+    np.testing.assert_allclose(got, hard_swish.reference(value.astype(np.float64)), atol=1e-6)
+
+
+def test_a_name_is_given_once(hard_swish: Elementwise) -> None:
+    with pytest.raises(ValueError, match="already there"):
+        register(hard_swish)
