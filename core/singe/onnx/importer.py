@@ -26,7 +26,7 @@ from .model import OnnxFunction, OnnxModel, OnnxNode, OnnxRef, OnnxValue
 from .tensors import RawTensor
 
 MAX_ELEMENTS: Final = 2**31 - 1
-MAX_NODES: Final = 200_000
+MAX_NODES: Final = 100_000
 """Nodes of a model, its functions inlined."""
 MAX_DEPTH: Final = 64
 """Functions within functions."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..._dtypes import float32
 from ..._shape import product
 from ...graph import Node
-from ._call import Call, adapter
+from ._call import MAX_FOLDED, Call, adapter
 from .basic import cast, power
 
 
@@ -87,7 +87,7 @@ def _local_response(call: Call) -> Node:
     """x / (bias + α/size · Σ of squares over neighbouring channels)^β."""
     x, b = call.x(), call.b
     size, rank = call.attr("size", 1), len(x.shape)
-    if size < 1 or rank < 2:
+    if not 1 <= size <= MAX_FOLDED or rank < 2:
         raise call.fail(f"a window of {size} channels over rank {rank}")
 
     def channels(value: int, other: int) -> tuple[int, ...]:
