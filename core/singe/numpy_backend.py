@@ -17,7 +17,7 @@ from ._errors import DeviceError
 from ._shape import Size
 from .backend import HostArray
 from .compile import HOST
-from .ops import Row, find_row
+from .ops import Elementwise, Row, View, find_row
 from .program import Copy, Host, Program
 
 
@@ -65,6 +65,7 @@ class NumpyExecutable:
         kept = {*program.outputs}
         for number in range(len(program.steps)):
             self._drops.append([i for i, at in readers.items() if at == number and i not in kept and program.buffers[i].place[0] == "slot"])
+        self._spent = [_spent(program, step, drops) for step, drops in zip(program.steps, self._drops, strict=True)]
         self._consts = {
             i: program.view(b).view(b.dtype.numpy).reshape(_numbers(b.shape, {})) for i, b in enumerate(program.buffers) if b.place[0] == "weights"
         }
@@ -77,8 +78,11 @@ class NumpyExecutable:
         values: dict[int, np.ndarray] = dict(self._consts)
         values.update({i: a.data for i, a in zip(p.inputs, inputs, strict=True)})
         with np.errstate(all="ignore"):
-            for step, row, given, drops in zip(p.steps, self._rows, attrs, self._drops, strict=True):
-                if isinstance(step, Host):
+            for step, row, given, drops, spent in zip(p.steps, self._rows, attrs, self._drops, self._spent, strict=True):
+                if isinstance(row, Elementwise) and spent:
+                    assert isinstance(step, Host)
+                    values[step.outputs[0]] = row.array_over([values[i] for i in step.inputs], spent, given)
+                elif isinstance(step, Host):
                     assert row is not None
                     values[step.outputs[0]] = row.array(*(values[i] for i in step.inputs), **given)
                 elif isinstance(step, Copy):
@@ -104,6 +108,14 @@ class NumpyExecutable:
 
     def dispose(self) -> None:
         self._consts = {}
+
+
+def _spent(program: Program, step: Any, drops: Sequence[int]) -> tuple[int, ...]:
+    """The inputs of a step that are read for the last time and that no other array looks into."""
+    if not isinstance(step, Host):
+        return ()
+    looked_into = {i for s in program.steps if isinstance(s, Copy) or isinstance(find_row(s.op), View) for i in ((s.source,) if isinstance(s, Copy) else (*s.inputs, *s.outputs))}  # pyright: ignore[reportAttributeAccessIssue]
+    return tuple(k for k, i in enumerate(step.inputs) if i in drops and i not in looked_into)
 
 
 def _numbers(shape: Sequence[Any], sizes: Mapping[str, int]) -> tuple[int, ...]:

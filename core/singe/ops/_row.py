@@ -15,7 +15,7 @@ import inspect
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property, lru_cache, partial
 from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
@@ -135,55 +135,70 @@ class Elementwise(Row):
         return scalar.and_(e, 255) if stored is uint8 else e
 
     def array(self, *arrays: np.ndarray, **attrs: Any) -> np.ndarray:
+        return self.array_over(arrays, (), attrs)
+
+    def array_over(self, arrays: Sequence[np.ndarray], spent: Sequence[int], attrs: Attrs) -> np.ndarray:
+        """`array`, free to write over the inputs at the positions `spent`."""
         if any(a.dtype == object for a in arrays):
             return _symbolic(self, arrays, attrs)
         dtypes = tuple(dtype_of(a.dtype) for a in arrays)
+        recipe = _recipe(self, dtypes, tuple(attrs.items()))
         wide = [scalar.convert(a, COMPUTE[d].numpy) for a, d in zip(arrays, dtypes, strict=True)]
-        e, params = _expression(self, dtypes, tuple(sorted(attrs.items())))
-        result = _whole(e, dict(zip(params, wide, strict=True)))
+        result = recipe.run(wide, [i in spent or w is not a for i, (w, a) in enumerate(zip(wide, arrays, strict=True))])
         shape = np.broadcast_shapes(*(a.shape for a in arrays))
-        result = scalar.convert(np.asarray(result), self.result(dtypes, attrs).numpy)
+        result = scalar.convert(np.asarray(result), recipe.gives)
         return result if result.shape == shape else np.broadcast_to(result, shape).copy()
 
 
-@lru_cache(maxsize=1024)
-def _expression(row: Elementwise, dtypes: tuple[DType, ...], attrs: tuple[tuple[str, Any], ...]) -> tuple[Expr, tuple[Expr, ...]]:
+@dataclass(frozen=True)
+class _Recipe:
+    """An expression as whole-array steps over numbered values: parameters first, then constants, then results."""
+
+    gives: np.dtype[Any]
+    constants: Sequence[Any]
+    steps: Sequence[tuple[Callable[..., Any], tuple[int, ...], tuple[int, ...]]]  # function, arguments, those not needed again
+    result: int
+
+    def run(self, params: Sequence[np.ndarray], owned: list[bool]) -> Any:
+        """The value; what is owned, temporaries among it, is written over as soon as it is not needed again."""
+        values: list[Any] = [*params, *self.constants]
+        owned = [*owned, *[False] * len(self.constants)]
+        for function, places, last in self.steps:
+            args = [values[i] for i in places]
+            out = next((values[i] for i in last if owned[i] and _holds(values[i], args)), None) if isinstance(function, np.ufunc) else None
+            value = function(*args) if out is None else function(*args, out=out)
+            values.append(value)
+            owned.append(isinstance(value, np.ndarray) and value.ndim > 0)
+        return values[self.result]
+
+
+def _holds(out: np.ndarray, args: Sequence[Any]) -> bool:
+    """Whether an array can take the result of an ufunc of arguments of its own type."""
+    return all(a is out or np.ndim(a) == 0 or a.shape == out.shape or np.broadcast_shapes(a.shape, out.shape) == out.shape for a in args)
+
+
+@lru_cache(maxsize=4096)
+def _recipe(row: Elementwise, dtypes: tuple[DType, ...], attrs: tuple[tuple[str, Any], ...]) -> _Recipe:
     params = tuple(scalar.var(f"x{i}", COMPUTE[d]) for i, d in enumerate(dtypes))
-    return row.value(params, row.result(dtypes, dict(attrs)), dict(attrs)), params
-
-
-def _whole(e: Expr, env: Mapping[Expr, np.ndarray]) -> np.ndarray:
-    """An expression over whole arrays; a temporary is written over as soon as it is not needed again."""
+    given = dict(attrs)
+    gives = row.result(dtypes, given)
+    e = row.value(params, gives, given)
     order = scalar.postorder([e])
-    uses = dict.fromkeys(order, 0)
+    constants = [x for x in order if x.word == "const"]
+    number = {x: i for i, x in enumerate((*params, *constants))}
+    steps = []
+    final = {a: x for x in order for a in x.args}  # the last step that reads each value
     for x in order:
-        for a in x.args:
-            uses[a] += 1
-    values: dict[Expr, Any] = {}
-    owned: set[Expr] = set()
-    for x in order:
-        if x.word == "const":
-            values[x] = x.dtype.numpy.type(x.value)
-        elif x.word == "var":
-            values[x] = env[x]
-        elif x.word == "cast":
-            values[x] = scalar.convert(values[x.args[0]], x.dtype.numpy)
-        else:
-            args = [values[a] for a in x.args]
-            function = scalar.NUMPY[x.word]
-            out = next((values[a] for a in x.args if a in owned and uses[a] == 1 and a.dtype is x.dtype), None)
-            shape = out is not None and np.broadcast_shapes(*(np.shape(v) for v in args))
-            if out is not None and isinstance(function, np.ufunc) and out.shape == shape:
-                values[x] = function(*args, out=out)
-            else:
-                values[x] = function(*args)
-            if isinstance(values[x], np.ndarray) and values[x].ndim:
-                owned.add(x)
-        for a in x.args:
-            uses[a] -= 1
-            if uses[a] == 0 and a in owned:
-                owned.discard(a)
-    return values[e]
+        if x.args:
+            number[x] = len(params) + len(constants) + len(steps)
+            function = partial(_convert, to=x.dtype.numpy) if x.word == "cast" else scalar.NUMPY[x.word]
+            last = {number[a] for a in x.args if final[a] is x and a.dtype is x.dtype}
+            steps.append((function, tuple(number[a] for a in x.args), tuple(last)))
+    return _Recipe(gives.numpy, [x.dtype.numpy.type(x.value) for x in constants], steps, number[e])
+
+
+def _convert(array: Any, to: np.dtype[Any]) -> Any:
+    return scalar.convert(np.asarray(array), to)
 
 
 def _equal(a: Any, b: Any) -> bool:
