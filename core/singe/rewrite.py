@@ -112,7 +112,7 @@ class Rewriter:
         size = int(np.prod([d for d in n.shape if isinstance(d, int)], dtype=np.float64)) * n.dtype.size
         if size > max(SMALL, GROWTH * sum(v.nbytes for v in values)):
             return None
-        return self.const(np.ascontiguousarray(evaluate(n, values)), n)
+        return self.const(np.asarray(evaluate(n, values), order="C"), n)
 
     def const(self, value: Any, like: Node) -> Node:
         return self.builder.const(value, like.dtype)

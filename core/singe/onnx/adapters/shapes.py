@@ -174,10 +174,13 @@ def _within(v: Dim, low: Dim, high: Dim) -> Dim:
 
 
 def _cut(start: Dim, end: Dim, step: int, d: Dim) -> tuple[Dim, int, Dim]:
-    """An axis's slice, by NumPy's rules, as its first element, its step and its number of elements."""
+    """An axis's slice as its first element, its step and its number of elements: NumPy's rules, but that a walk backwards
+    from before the axis begins at its first element."""
     low, high = (0, d) if step > 0 else (-1, d - 1)
+    if d == 0:
+        return 0, 1, 0
     ends = [v + d if isinstance(v, int) and -FAR < v < 0 else v for v in (start, end)]
-    first, last = (_within(v, low, high) for v in ends)
+    first, last = _within(ends[0], 0, high), _within(ends[1], low, high)
     span = last - first if step > 0 else first - last
     count = ceildiv(span, abs(step)) if _surely(span) else 0 if _surely(-span) else dim_max(ceildiv(span, abs(step)), 0)
     return (0, 1, 0) if count == 0 else (first, 1 if count == 1 else step, count)
