@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -35,9 +36,8 @@ def compile_graph(graph: Graph, target: Target | None) -> Program:
     _check_symbols(graph)
     rewritten = rewrite(graph)
     program = _host_program(rewritten) if target is None else _device_program(rewritten, target)
-    facts = {"ops": graph.ops(), "seconds": round(time.perf_counter() - start, 4)}
-    object.__setattr__(program, "facts", {**program.facts, **facts})
-    return program
+    facts = {**program.facts, "ops": graph.ops(), "seconds": round(time.perf_counter() - start, 4)}
+    return replace(program, facts=facts)
 
 
 def _check_symbols(graph: Graph) -> None:

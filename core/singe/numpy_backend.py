@@ -54,7 +54,7 @@ class NumpyExecutable:
             raise DeviceError(f"the numpy backend runs programs compiled for {HOST!r}, this one is for {program.target!r}")
         self.program = program
         self._rows: list[Row | None] = []
-        self._drops: list[list[int]] = []
+        self._drops: list[list[int]]
         readers: dict[int, int] = {}
         for number, step in enumerate(program.steps):
             if not isinstance(step, (Host, Copy)):
@@ -62,10 +62,12 @@ class NumpyExecutable:
             self._rows.append(find_row(step.op) if isinstance(step, Host) else None)
             for i in step.inputs if isinstance(step, Host) else (step.source,):
                 readers[i] = number
-        kept = {*program.outputs}
-        for number in range(len(program.steps)):
-            self._drops.append([i for i, at in readers.items() if at == number and i not in kept and program.buffers[i].place[0] == "slot"])
-        self._spent = [_spent(program, step, drops) for step, drops in zip(program.steps, self._drops, strict=True)]
+        self._drops = [[] for _ in program.steps]
+        for i, number in readers.items():
+            if program.buffers[i].place[0] == "slot":
+                self._drops[number].append(i)
+        shared = _shared(program)
+        self._spent = [_spent(step, drops, shared) for step, drops in zip(program.steps, self._drops, strict=True)]
         self._consts = {
             i: program.view(b).view(b.dtype.numpy).reshape(_numbers(b.shape, {})) for i, b in enumerate(program.buffers) if b.place[0] == "weights"
         }
@@ -110,12 +112,22 @@ class NumpyExecutable:
         self._consts = {}
 
 
-def _spent(program: Program, step: Any, drops: Sequence[int]) -> tuple[int, ...]:
+def _shared(program: Program) -> set[int]:
+    """The buffers whose memory may be another's too: what views and copies read and give."""
+    found: set[int] = set()
+    for step in program.steps:
+        if isinstance(step, Copy):
+            found |= {step.source, step.target}
+        elif isinstance(step, Host) and isinstance(find_row(step.op), View):
+            found |= {*step.inputs, *step.outputs}
+    return found
+
+
+def _spent(step: Any, drops: Sequence[int], shared: set[int]) -> tuple[int, ...]:
     """The inputs of a step that are read for the last time and that no other array looks into."""
     if not isinstance(step, Host):
         return ()
-    looked_into = {i for s in program.steps if isinstance(s, Copy) or isinstance(find_row(s.op), View) for i in ((s.source,) if isinstance(s, Copy) else (*s.inputs, *s.outputs))}  # pyright: ignore[reportAttributeAccessIssue]
-    return tuple(k for k, i in enumerate(step.inputs) if i in drops and i not in looked_into)
+    return tuple(k for k, i in enumerate(step.inputs) if i in drops and i not in shared)
 
 
 def _numbers(shape: Sequence[Any], sizes: Mapping[str, int]) -> tuple[int, ...]:

@@ -30,7 +30,7 @@ import numpy as np
 
 from ._dtypes import DType, bool_, float16, float32, int32, int64, uint8
 from ._errors import DTypeError
-from ._shape import Dim, Shape, Size
+from ._shape import Dim, Shape, Size, divides
 
 T = TypeVar("T")
 Number: TypeAlias = "bool | int | float"
@@ -621,7 +621,9 @@ def below(e: Expr, limit: Dim) -> bool:
         return False
     gap = limit - 1 - high
     # A loop over no elements never runs, so a size inside may count as at least 1.
-    return at_least(gap, 0) or isinstance(gap, Size) and sum(v for _, v in gap.terms) >= 0 and all(v >= 0 for k, v in gap.terms if k)
+    if isinstance(gap, Size):
+        return sum(v for _, v in gap.terms) >= 0 and all(v >= 0 for k, v in gap.terms if k)
+    return gap >= 0
 
 
 def index_div(e: Expr, by: Dim) -> Expr:
@@ -635,8 +637,6 @@ def index_rem(e: Expr, by: Dim) -> Expr:
 
 
 def _split(e: Expr, by: Dim) -> tuple[Expr, Expr]:
-    from ._shape import divides  # noqa: PLC0415
-
     if by == 1:
         return e, const(0, int32)
     if by == 0:  # an empty axis: its kernel runs no element, but must be printable
