@@ -1,0 +1,73 @@
+"""Programs of real models: the same text however they are made, few dispatches, and the same answers after a round trip."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx_devices import MODELS
+
+from singe.backend import find_target
+from singe.compile import compile_graph
+from singe.device import device as open_device
+from singe.model import Runnable, load
+from singe.program import Program
+from singe_webgpu.target import WgslTarget
+
+pytestmark = pytest.mark.skipif(not MODELS.is_dir(), reason="the folder of real models is not here")
+
+HASHES = """
+import hashlib, sys
+from singe.backend import find_target
+from singe.compile import compile_graph
+from singe.model import load
+for target in ("wgsl", "wasm"):
+    program = compile_graph(load(sys.argv[1], "numpy").graph(), find_target(target))
+    print({k: hashlib.sha256(v.encode() if isinstance(v, str) else v).hexdigest() for k, v in program.modules.items()})
+"""
+
+
+def text_hashes(program: Program) -> dict[str, str]:
+    return {k: hashlib.sha256(v.encode() if isinstance(v, str) else v).hexdigest() for k, v in program.modules.items()}
+
+
+@pytest.mark.parametrize("name", ["efficientnet_lite0", "magika"])
+def test_text_is_the_same_in_every_process(name: str) -> None:
+    """No order of sets, no address and no time leaks into the code."""
+    said = {
+        subprocess.run([sys.executable, "-c", HASHES, str(MODELS / f"{name}.onnx")], env={**os.environ, "PYTHONHASHSEED": seed}, check=True, capture_output=True, text=True).stdout
+        for seed in ("1", "2")
+    }
+    assert len(said) == 1
+
+
+@pytest.mark.parametrize("device_name", ["webgpu"], indirect=True)
+def test_wgsl_is_the_same_with_and_without_a_device(device_name: str) -> None:
+    """A device only adds the capabilities that it has; the target alone, given these, writes the same text."""
+    model = load(MODELS / "efficientnet_lite0.onnx", device_name)
+    on_device = model.program().data
+    features = open_device(device_name).backend.target.features
+    assert text_hashes(compile_graph(model.graph(), WgslTarget(features))) == text_hashes(on_device)
+
+
+@pytest.mark.parametrize("target", ["wgsl", "wasm"])
+def test_efficientnet_takes_few_dispatches(target: str) -> None:
+    """49 convolutions and a classifier: all else rides along."""
+    program = compile_graph(load(MODELS / "efficientnet_lite0.onnx", "numpy").graph(), find_target(target))
+    assert len(program.steps) <= 60
+
+
+@pytest.mark.parametrize("device_name", ["numpy", "wasm", "webgpu"], indirect=True)
+def test_a_saved_program_gives_the_same_answers(device_name: str, tmp_path: Path) -> None:
+    image = np.load(MODELS / "mnist_cnn.npz")["in:input"]
+    program = load(MODELS / "mnist_cnn.onnx", device_name).program()
+    program.save(tmp_path / "mnist.singe")
+    again = Runnable.load(tmp_path / "mnist.singe")
+    assert again.device is program.device
+    np.testing.assert_array_equal(again(image), program(image))
+    np.testing.assert_array_equal(again(image[:3]), program(image[:3]))
