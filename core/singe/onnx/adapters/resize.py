@@ -70,9 +70,8 @@ def _targets(call: Call, x: Node, axes: tuple[int, ...], scales: tuple[float, ..
         if choose is None:
             out[axis], factors[axis] = size, ratio
         else:
-            d = call.number(x.shape[axis], f"axis {axis}")
-            out[axis] = math.floor(choose(ratios) * d + 0.5)
-            factors[axis] = _ratio(out[axis], d)
+            factors[axis] = choose(ratios)
+            out[axis] = math.floor(factors[axis] * call.number(x.shape[axis], f"axis {axis}") + 0.5)
     return out, factors
 
 
