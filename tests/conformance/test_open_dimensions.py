@@ -1,0 +1,109 @@
+"""Dimensions that a file leaves open: what they are called, what is computed with them before any run, what must be known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from singe._errors import ImportFailure
+from singe._shape import size
+from singe.graph import Graph
+from singe.onnx.importer import import_model
+from singe.onnx.model import OnnxGraph, OnnxModel, OnnxNode, OnnxType, OnnxValue
+
+N, H = size("N"), size("H")
+
+
+def ints(*values: int) -> np.ndarray:
+    return np.array(values, np.int64)
+
+
+def node(op: str, *inputs: str, outputs: tuple[str, ...] = ("y",), **attributes: Any) -> OnnxNode:
+    return OnnxNode(op, "", "", inputs, outputs, attributes)
+
+
+def graph(*nodes: OnnxNode, inputs: dict[str, tuple[Any, ...]], constants: dict[str, np.ndarray] | None = None, **options: Any) -> Graph:
+    declared = tuple(OnnxValue(name, OnnxType("tensor", "float32", shape)) for name, shape in inputs.items())
+    whole = OnnxGraph("g", nodes, constants or {}, declared, (OnnxValue("y", None),), ())
+    return import_model(OnnxModel("open.onnx", 8, {"": 18}, whole, (), {}), **options)
+
+
+def test_names() -> None:
+    """A file's own names stay; nameless dimensions get one each, for "?" is no name that two could share."""
+    x, y = graph(node("Relu", "x"), inputs={"x": (None, "unk__7", "?", "?", 3), "z": (None,)}).inputs
+    assert x.shape == (N, size("unk__7"), size("x.2"), size("x.3"), 3)
+    assert y.shape == (size("z.0"),)
+
+
+def test_sizes_and_shapes_fix_dimensions() -> None:
+    assert graph(node("Relu", "x"), inputs={"x": ("N", "H")}, sizes={"H": 4}).outputs[0].shape == (N, 4)
+    assert graph(node("Relu", "x"), inputs={"x": ("N", None)}, input_shapes={"x": (2, "H")}).outputs[0].shape == (2, H)
+
+
+def test_initialisers_among_the_inputs_are_none() -> None:
+    made = graph(node("Reshape", "x", "s"), inputs={"x": (2, 3), "s": (1,)}, constants={"s": ints(6)})
+    assert [x.name for x in made.inputs] == ["x"]
+
+
+def test_shape_arithmetic_leaves_no_nodes() -> None:
+    """Shape, Gather, Concat and Reshape, as exporters write a flattening."""
+    made = graph(
+        node("Shape", "x", outputs=("shape",)),
+        node("Gather", "shape", "zero", outputs=("n",)),
+        node("Unsqueeze", "n", "first", outputs=("row",)),
+        node("Cast", "row", outputs=("narrow",), to=6),
+        node("Cast", "narrow", outputs=("wide",), to=7),
+        node("Concat", "wide", "open", outputs=("target",), axis=0),
+        node("Reshape", "x", "target"),
+        inputs={"x": ("N", 3, "H")},
+        constants={"zero": np.array(0), "first": ints(0), "open": ints(-1)},
+    )
+    assert made.ops() == {"reshape": 1}
+    assert made.outputs[0].shape == (N, 3 * H)
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "step", "length"),
+    [
+        (0, 2**63 - 1, 1, N),
+        (1, 10**9, 1, N - 1),
+        (0, -1, 1, N - 1),
+        (-1, 2**31 - 1, 1, 1),
+        (-1, -(2**63), -1, N),
+        (0, 2**31 - 1, 2, (N + 1) // 2),
+    ],
+)
+def test_slices(start: int, end: int, step: int, length: Any) -> None:
+    made = graph(
+        node("Slice", "x", "start", "end", "axis", "step"),
+        inputs={"x": ("N", 3)},
+        constants={"start": ints(start), "end": ints(end), "axis": ints(0), "step": ints(step)},
+    )
+    assert made.outputs[0].shape == (length, 3)
+
+
+def test_sizes_of_windows_and_scales() -> None:
+    kernel = np.zeros((4, 3, 3, 3), np.float32)
+    conv = graph(node("Conv", "x", "w", strides=(2, 1), pads=(1, 1, 1, 1)), inputs={"x": ("N", 3, "H", "W")}, constants={"w": kernel})
+    assert conv.outputs[0].shape == (N, 4, (H - 1) // 2 + 1, size("W"))
+    scales = np.array([1, 1, 2, 3], np.float32)
+    resize = graph(node("Resize", "x", "", "s", coordinate_transformation_mode="asymmetric", nearest_mode="floor"),
+                   inputs={"x": ("N", 3, "H", "W")}, constants={"s": scales})  # fmt: skip
+    assert resize.outputs[0].shape == (N, 3, 2 * H, 3 * size("W"))
+
+
+@pytest.mark.parametrize(
+    ("made", "constants"),
+    [
+        (node("Squeeze", "x"), {}),
+        (node("MaxPool", "x", kernel_shape=(3,), strides=(2,), auto_pad="SAME_UPPER"), {}),
+        (node("Resize", "x", "", "s"), {"s": np.array([1, 1, 1.5], np.float32)}),
+        (node("Add", "x", "c"), {"c": np.zeros((1, 3, 5), np.float32)}),
+    ],
+    ids=lambda v: v.op_type if isinstance(v, OnnxNode) else "",
+)
+def test_what_needs_a_number_says_which(made: OnnxNode, constants: dict[str, np.ndarray]) -> None:
+    with pytest.raises(ImportFailure, match=r"^open\.onnx: node 0 .*H"):
+        graph(made, inputs={"x": ("N", 3, "H")}, constants=constants)
