@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import Any, Final
 
+from ..._dtypes import float32
 from ..._errors import ShapeError
 from ..._shape import Dim, axis_of, divides, floordiv, product, show
 from ...graph import Node
 from ._call import MAX_FOLDED, Call, adapter
+from .basic import cast
 
 POLICIES: Final = {"stretch": None, "not_larger": min, "not_smaller": max}
 """How one scale is chosen from those of the axes."""
@@ -97,7 +99,13 @@ def _old(call: Call, x: Node, sizes: list[Dim], factors: list[float]) -> Node:
     """As before version 11: places are x / scale, rounded down."""
     mode = call.attr("mode", "nearest")
     mode = "linear" if mode == "bilinear" else mode
-    return call.b.resize(x, sizes=_bounded(call, x, sizes), scales=tuple(factors), mode=mode, coordinates="asymmetric", nearest="floor")
+    return _resampled(call, x, sizes=_bounded(call, x, sizes), scales=tuple(factors), mode=mode, coordinates="asymmetric", nearest="floor")
+
+
+def _resampled(call: Call, x: Node, **options: Any) -> Node:
+    """The row; weights are fractions, so integers are weighed as floats and lose what is behind the point."""
+    wide = cast(call, x, float32) if x.dtype.is_int and options["mode"] != "nearest" else x
+    return cast(call, call.b.resize(wide, **options), x.dtype)
 
 
 @adapter("Resize")
@@ -113,7 +121,8 @@ def _resize(call: Call) -> Node:
     wanted = call.dims(3) if call.maybe(3) is not None else ()
     sizes, factors = _targets(call, x, axes, _floats(call, 2) if not wanted else None, wanted or None)
     coordinates = call.attr("coordinate_transformation_mode", "half_pixel")
-    return call.b.resize(
+    return _resampled(
+        call,
         x,
         sizes=_bounded(call, x, sizes),
         scales=tuple(factors),

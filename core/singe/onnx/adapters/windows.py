@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
+from ..._dtypes import float32
 from ..._errors import ShapeError
 from ..._shape import Dim, product, show
 from ...graph import Node
 from ._call import Call, adapter
-from .basic import power
+from .basic import cast, power
 
 AUTO_PADS: Final = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
 MAX_PADDED: Final = 2**31 - 1
@@ -188,21 +189,22 @@ def _max_pool(call: Call) -> list[Node]:
 def _average_pool(call: Call) -> Node:
     """The sum over the window by how much of the input is in it: padding counts where the node says so, what ceil_mode
     adds never does."""
-    x, b = call.x(), call.b
+    b, kind = call.b, call.x().dtype
+    x = cast(call, call.x(), float32)  # a sum of float16 may be beyond its range where the mean is not
     asked = _window(call, x)
     window = _ceiling(call, x, asked)
     total = b.pool_sum(x, **_facts(window))
     none = (0,) * len(asked.sizes)
     counted = replace(asked, after=tuple(map(min, asked.after, window.after))) if call.flag("count_include_pad") else replace(asked, before=none, after=none)
     if counted.before == window.before and counted.after == window.after:
-        return b.div(total, b.const(product(window.sizes), x.dtype))
+        return cast(call, b.div(total, b.const(product(window.sizes), x.dtype)), kind)
     ones = b.expand(b.const(1, x.dtype), shape=(1, 1, *(d + lo + hi for d, lo, hi in zip(x.shape[2:], counted.before, counted.after, strict=True))))
     outside = replace(
         window,
         before=tuple(w - c for w, c in zip(window.before, counted.before, strict=True)),
         after=tuple(w - c for w, c in zip(window.after, counted.after, strict=True)),
     )
-    return b.div(total, b.pool_sum(ones, **_facts(outside)))
+    return cast(call, b.div(total, b.pool_sum(ones, **_facts(outside))), kind)
 
 
 def _norm_power(call: Call, x: Node) -> tuple[Node, int]:
