@@ -19,7 +19,7 @@ from .._dtypes import DTYPES, dtype
 from .._errors import ImportFailure, InputError, SingeError, UnsupportedOp
 from .._shape import Dim, product, show, size, symbols
 from ..graph import Builder, Graph, Node
-from ..ops import ROWS, Composite, Elementwise, Row
+from ..ops import ROWS, Composite, Elementwise, Nest, Row, View
 from .adapters import ADAPTERS, Call, ValueNeeded
 from .adapters.basic import dense
 from .model import OnnxFunction, OnnxModel, OnnxNode, OnnxRef, OnnxValue
@@ -258,14 +258,13 @@ def _made(call: Call) -> Node | Sequence[Node]:
 
 def _from_row(call: Call, row: Row) -> Node:
     """The row itself: inputs in order, attributes by their names."""
-    function = row.body if isinstance(row, Elementwise) else row.lower if isinstance(row, Composite) else row.infer
-    parameters = inspect.signature(function).parameters.values()
-    places = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD][0 if isinstance(row, Elementwise) else 1 :]
+    parameters = _parameters(row)
+    places = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD and p.name not in call.attributes]
     required = sum(p.default is p.empty for p in places)
     if not required <= len(call.inputs) <= len(places) or None in call.inputs[:required]:
         raise call.fail(f"{len(call.inputs)} inputs; expected {required}{f' to {len(places)}' if required < len(places) else ''}")
     attributes = {k: v for k, v in call.attributes.items() if k not in ("broadcast", "axis", "consumed_inputs") or call.version >= 7}
-    defaults = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+    defaults = {p.name: p.default for p in parameters if p not in places}
     for name, value in attributes.items():
         default = defaults.get(name, value)
         if isinstance(default, bool) and value in (0, 1):
@@ -273,6 +272,14 @@ def _from_row(call: Call, row: Row) -> Node:
         elif name not in defaults or (default is not inspect.Parameter.empty and type(value) is not type(default)):
             raise call.fail(f"attribute {name!r} is {value!r:.60}; {row.name} takes {', '.join(defaults) or 'none'}")
     return call.b.apply(row, *_aligned(call), **attributes)  # pyright: ignore[reportArgumentType]
+
+
+def _parameters(row: Row) -> list[inspect.Parameter]:
+    """A row's inputs, in order, and its attributes, as the function that defines it names them."""
+    if isinstance(row, Composite):
+        return list(inspect.signature(row.lower).parameters.values())[1:]  # without the builder
+    assert isinstance(row, (Elementwise, Nest, View))
+    return list(inspect.signature(row.body if isinstance(row, Elementwise) else row.shape).parameters.values())
 
 
 def _aligned(call: Call) -> tuple[Node | None, ...]:

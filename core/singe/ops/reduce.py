@@ -6,6 +6,7 @@ Integers fold in int32 or int64 and wrap to their own width; float16 folds in fl
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -76,6 +77,7 @@ def _prod_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, axes: Sequence[int]
 def wide(lower: Callable[..., Any]) -> Callable[..., Any]:
     """The lowering with its first input's float16 computed in float32, so that sums neither overflow nor lose digits."""
 
+    @wraps(lower)
     def lowered(b: Any, x: Any, *more: Any, **attrs: Any) -> Any:
         if x.dtype is not float16:
             return lower(b, x, *more, **attrs)

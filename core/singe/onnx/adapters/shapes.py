@@ -236,7 +236,7 @@ def _split(call: Call) -> list[Node]:
 def _pad(call: Call) -> Node:
     x, b = call.x(), call.b
     rank = len(x.shape)
-    pads = call.listed("pads" if "pads" in call.attributes or call.version >= 2 else "paddings", 1)
+    pads = call.listed("pads" if call.version >= 2 else "paddings", 1)
     axes = None if call.maybe(3) is None else call.ints(3)
     places = tuple(range(rank)) if axes is None else tuple(axis_of(a, rank, "pad") for a in axes)
     if pads is None or len(pads) != 2 * len(places) or len(set(places)) != len(places):
