@@ -133,6 +133,7 @@ CASES = [
     Case("Gemm", 11, {"transA": 1}, ((7, 3),), (7, 6)),
     Case("Gemm", 13, {"beta": 2.0}, ((6, 3), (7, 1)), (7, 6)),
     Case("Upsample", 9, {"mode": "nearest"}, (floats(1, 1, 2, 1.5),)),
+    Case("Resize", 10, {"mode": "nearest"}, (floats(1, 1, 0.6, 1.7),)),
     Case("Resize", 10, {"mode": "linear"}, (floats(1, 1, 0.6, 1.7),)),
     Case("Resize", 11, {"mode": "nearest", "nearest_mode": "ceil"}, (NONE, NONE, ints(2, 4, 3, 11))),
     Case("Resize", 13, {"mode": "cubic", "exclude_outside": 1, "cubic_coeff_a": -0.5}, (None, floats(1, 1, 1.5, 0.7))),

@@ -96,10 +96,16 @@ def _upsample(call: Call) -> Node:
 
 
 def _old(call: Call, x: Node, sizes: list[Dim], factors: list[float]) -> Node:
-    """As before version 11: places are x / scale, rounded down."""
+    """As before version 11: places are x / scale, and the nearest is below where an axis grows, above where it shrinks."""
     mode = call.attr("mode", "nearest")
     mode = "linear" if mode == "bilinear" else mode
-    return _resampled(call, x, sizes=_bounded(call, x, sizes), scales=tuple(factors), mode=mode, coordinates="asymmetric", nearest="floor")
+    targets = _bounded(call, x, sizes)
+    for nearest, now in (("ceil", [f < 1 for f in factors]), ("floor", [f >= 1 for f in factors])):
+        lengths = tuple(t if n else d for t, d, n in zip(targets, x.shape, now, strict=True))
+        scales = tuple(f if n else 1.0 for f, n in zip(factors, now, strict=True))
+        if any(f != 1 for f in scales):
+            x = _resampled(call, x, sizes=lengths, scales=scales, mode=mode, coordinates="asymmetric", nearest=nearest)
+    return x
 
 
 def _resampled(call: Call, x: Node, **options: Any) -> Node:
