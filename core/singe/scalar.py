@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 import struct
+import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -141,6 +142,7 @@ class Expr:
 
 
 _interned: Final[weakref.WeakValueDictionary[Any, Expr]] = weakref.WeakValueDictionary()
+_interning: Final = threading.Lock()
 
 
 def _make(word: str, args: tuple[Expr, ...], dtype: DType, value: Any = None) -> Expr:
@@ -149,7 +151,8 @@ def _make(word: str, args: tuple[Expr, ...], dtype: DType, value: Any = None) ->
     if found is None:
         found = Expr()
         found.word, found.args, found.dtype, found.value = word, args, dtype, value
-        found = _interned.setdefault(key, found)
+        with _interning:  # two threads must not make one expression twice
+            found = _interned.setdefault(key, found)
     return found
 
 

@@ -1,0 +1,43 @@
+# One command each: `make setup`, `make test`, `make quick`, `make check`, `make bench`.
+# On a bare Debian with Python 3.11 and root, `make test` installs what it needs first.
+
+SHELL := /bin/bash
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/stamp-$(firstword $(shell sha256sum pyproject.toml))
+SYSTEM := chromium libvulkan1 mesa-vulkan-drivers
+JOBS ?= 2
+
+.PHONY: setup system check test quick bench
+
+setup: system $(STAMP)
+
+# The environment is made again when pyproject.toml changes.
+$(STAMP):
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || apt-get install -y -q python3-venv
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install -q --disable-pip-version-check -e '.[dev]'
+	@rm -f .venv/stamp-* && touch $@
+
+# A browser and a Vulkan driver that needs no GPU: tests skip, and say so, where they cannot be had.
+system:
+	@missing=$$(for p in $(SYSTEM); do dpkg-query -W -f '$${Status}\n' $$p 2>/dev/null | grep -q ' installed$$' || echo $$p; done); \
+	if [ -z "$$missing" ]; then exit 0; \
+	elif command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
+	  export DEBIAN_FRONTEND=noninteractive; \
+	  apt-get update -q && apt-get install -y -q --no-install-recommends $$missing; \
+	else echo "not installed:" $$missing "(needs apt-get and root); tests that want them will be skipped" >&2; fi
+
+check: setup
+	$(BIN)/ruff check .
+	$(BIN)/pyright --pythonpath $(BIN)/python
+	$(BIN)/lint-imports
+
+test: check
+	$(BIN)/pytest -n $(JOBS)
+
+quick: setup
+	$(BIN)/pytest -n $(JOBS) -m 'not slow' tests/unit
+
+bench: setup
+	@for script in tests/bench/*.py; do echo "== $$script"; $(BIN)/python "$$script" || exit 1; done
