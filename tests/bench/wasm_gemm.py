@@ -7,6 +7,7 @@ import time
 
 import numpy as np
 import wasmtime
+
 from singe import scalar
 from singe._dtypes import float32, int32
 from singe.kernel import Kernel, Port, Reduce, Routine, Store

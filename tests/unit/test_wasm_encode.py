@@ -6,6 +6,7 @@ import random
 
 import pytest
 import wasmtime
+
 from singe_wasm.encode import OPS, Body, Function, i32, module, signed, unsigned
 from singe_wasm.heap import Heap
 from singe_wasm.library import LIBRARY
@@ -65,7 +66,7 @@ def test_locals_are_used_again() -> None:
 
 def test_heap() -> None:
     grown = [0]
-    heap = Heap(lambda count: grown.append(count))
+    heap = Heap(grown.append)
     rng = random.Random(0)
     held: dict[int, int] = {}
     for _ in range(2000):

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pytest
 import wasmtime
+
 from singe import scalar as s
 from singe._dtypes import ALL, bool_, dtype, float16, float32, int32, int64, uint8
 from singe._shape import known, size
@@ -27,7 +28,9 @@ def _engine() -> wasmtime.Engine:
 ENGINE = _engine()
 
 
-def execute(kernel: Kernel | Routine, buffers: Sequence[np.ndarray], sizes: Mapping[str, int], level: str, constants: Mapping[int, np.ndarray]) -> list[np.ndarray]:
+def execute(
+    kernel: Kernel | Routine, buffers: Sequence[np.ndarray], sizes: Mapping[str, int], level: str, constants: Mapping[int, np.ndarray]
+) -> list[np.ndarray]:
     """The buffers after a run; nothing outside of them may be written."""
     printed = TARGET.print(kernel, constants)
     modules, variants = TARGET.link([printed])
@@ -75,7 +78,8 @@ def r(number: int, bound: object) -> s.Expr:
 
 
 FLOATS = np.array(
-    [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 3.7, -3.7, np.inf, -np.inf, np.nan, 1e-40, -1e-40, 1.2e-38, 88.0, 89.5, -87.0, -103.5, -104.5, 3e38, 1e9, -1e10, 2147483648.0],
+    [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 3.7, -3.7, np.inf, -np.inf, np.nan, 1e-40, -1e-40,
+     1.2e-38, 88.0, 89.5, -87.0, -103.5, -104.5, 3e38, 1e9, -1e10, 2147483648.0],
     np.float32,
 )
 EXTREMES = {
@@ -90,7 +94,7 @@ def _word_cases() -> list[tuple[str, object]]:
     return [(w, d) for w, row in s.WORDS.items() if w not in ("cast", "select") for d in EXTREMES if s._KINDS[row.kinds](d)]
 
 
-@pytest.mark.parametrize(("word", "kind"), _word_cases(), ids=lambda p: str(p))
+@pytest.mark.parametrize(("word", "kind"), _word_cases(), ids=str)
 def test_every_word_on_extremes(word: str, kind: object) -> None:
     values = EXTREMES[kind]  # pyright: ignore[reportArgumentType]
     arity = s.WORDS[word].arity
@@ -122,7 +126,9 @@ def _word(word: str, kind: object, columns: list[np.ndarray], compare: bool = Tr
 
 
 @pytest.mark.parametrize(
-    ("word", "low", "high", "ulps"), [("exp", -103, 88.7, 2), ("log", 1e-38, 3e38, 2), ("sin", -1e5, 1e5, 4), ("cos", -1e5, 1e5, 4), ("tanh", -12, 12, 6), ("tanh", -0.1, 0.1, 4)]
+    ("word", "low", "high", "ulps"), [
+        ("exp", -103, 88.7, 2), ("log", 1e-38, 3e38, 2), ("sin", -1e5, 1e5, 4), ("cos", -1e5, 1e5, 4), ("tanh", -12, 12, 6), ("tanh", -0.1, 0.1, 4),
+    ],
 )
 def test_functions_are_accurate_to_a_few_units(word: str, low: float, high: float, ulps: int) -> None:
     rng = np.random.default_rng(1)
@@ -192,7 +198,8 @@ def test_symbolic_elementwise(count: int) -> None:
     at = g(0, n)
     x, y = s.load(0, at, float32), s.load(1, at, uint8)
     value = s.select(s.lt(x, 0.5), s.cast(y + at, float32), s.exp(s.minimum(x, 3.0)))
-    kernel = Kernel((Port(float32), Port(uint8), Port(float32, True), Port(bool_, True)), (n,), (), (Store(2, at, value), Store(3, at, s.isnan(value) | s.lt(x, 0))))
+    stages = (Store(2, at, value), Store(3, at, s.isnan(value) | s.lt(x, 0)))
+    kernel = Kernel((Port(float32), Port(uint8), Port(float32, True), Port(bool_, True)), (n,), (), stages)
     check(kernel, [_random(count), np.arange(count, dtype=np.uint8), np.zeros(count, np.float32), np.zeros(count, bool)], {"N": count})
 
 

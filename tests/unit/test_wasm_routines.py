@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from test_wasm_kernels import check
+
 from singe import scalar as s
 from singe._dtypes import DType, bool_, float32, int32
 from singe._shape import Dim, known, size
 from singe.kernel import Kernel, Port, Reduce, Routine, Store, loop_vars
 from singe_wasm.kernels import conv, depthwise, matmul
-from test_wasm_kernels import check
 
 N = size("N")
 

@@ -196,6 +196,11 @@ class Function:
         return sized(b"".join(parts))
 
 
+def integers(count: int) -> list[Type]:
+    """That many i32 parameters: addresses and sizes."""
+    return ["i32" for _ in range(count)]
+
+
 class Body:
     """An assembler for one function: instructions, locals, and loops as context managers."""
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from .encode import Body, Function, f32, f32x4, f64, i32, i32x4, i64, memory, ops, shuffle
+from .encode import Body, Function, f32, f32x4, f64, i32, i32x4, i64, integers, memory, ops, shuffle
 
 _INF: Final = math.inf
 _LOG2E: Final = 1.4426950408889634
@@ -354,7 +354,7 @@ def _fill_zero() -> Function:
 
 def _copy_padded() -> Function:
     """(to, before, count, source, whole): zeros, `count` bytes of the source, zeros up to `whole` bytes."""
-    body = Body(["i32"] * 5)
+    body = Body(integers(5))
     to, before, count, source, whole = range(5)
     body.get(to, before)
     body.call("fill_zero")

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 import wasmtime
+
 from singe import _shape
 from singe._dtypes import DType, dtype
 from singe._errors import DeviceError, InputError
@@ -125,12 +126,26 @@ class WasmBackend:
             raise DeviceError("wasm: this device was disposed of")
 
 
+@dataclass(frozen=True, slots=True)
+class _Call:
+    function: Any
+    buffers: tuple[int, ...]
+    sizes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Move:
+    source: int
+    target: int
+    bytes: int
+
+
 @dataclass
 class _Plan:
     """What the sizes of a run decide."""
 
     addresses: list[int]  # of every buffer; 0 for inputs and outputs
-    calls: list[tuple[Any, tuple[int, ...], tuple[int, ...]] | tuple[int, int, int]]  # (function, buffers, sizes) or (source, target, bytes)
+    steps: list[_Call | _Move]
     outputs: list[tuple[int, ...]]
 
 
@@ -143,11 +158,12 @@ class WasmExecutable:
         self.program: Final = program
         self.backend: Final = backend
         self._functions: Final = self._instantiate()
-        self._weights: int | None = backend.heap.take(program.weights.size)
+        self._weights: Final = backend.heap.take(program.weights.size)
         backend.write(self._weights, program.weights)
-        self._scratch = (0, 0)  # address, bytes
+        # What is held: the finalizer reads it when it runs.
+        self._held: Final = {"weights": (self._weights, program.weights.size)}
         self._plans: dict[tuple[tuple[str, int], ...], _Plan] = {}
-        self._finalizer = weakref.finalize(self, backend.release, self._weights, program.weights.size)
+        self._finalizer = weakref.finalize(self, _release_all, backend, self._held)
         self._finalizer.atexit = False
 
     def _instantiate(self) -> list[Any]:
@@ -170,7 +186,7 @@ class WasmExecutable:
     def run(self, inputs: Sequence[Any]) -> list[WasmArray]:
         backend, program = self.backend, self.program
         with backend.lock:
-            if self._weights is None:
+            if not self._held:
                 raise DeviceError("wasm: this program was disposed of")
             if len(inputs) != len(program.inputs):
                 raise InputError(f"got {len(inputs)} inputs, this program takes {len(program.inputs)}")
@@ -187,11 +203,11 @@ class WasmExecutable:
                 elif kind == "output":
                     at[i] = outputs[number].address
             store = backend.store
-            for first, buffers, rest in plan.calls:
-                if isinstance(buffers, tuple):
-                    first(store, *[at[b] for b in buffers], *rest)
+            for step in plan.steps:
+                if isinstance(step, _Call):
+                    step.function(store, *[at[b] for b in step.buffers], *step.sizes)
                 else:
-                    ctypes.memmove(backend.pointer(at[buffers]), backend.pointer(at[first]), rest)
+                    ctypes.memmove(backend.pointer(at[step.target]), backend.pointer(at[step.source]), step.bytes)
             for made, i in zip(outputs, program.outputs, strict=True):
                 if at[i] != made.address:
                     ctypes.memmove(backend.pointer(made.address), backend.pointer(at[i]), made.bytes)
@@ -205,44 +221,43 @@ class WasmExecutable:
         return self._plans[key]
 
     def _made_plan(self, sizes: Mapping[str, int]) -> _Plan:
-        assert self._weights is not None
         program = self.program
-        starts = np.cumsum([self._scratch[0], *program.slot_bytes(sizes)]).tolist()
+        starts = np.cumsum([self._held.get("scratch", (0, 0))[0], *program.slot_bytes(sizes)]).tolist()
         bases = {"weights": lambda n: self._weights + n, "slot": lambda n: starts[n]}
         addresses = [bases[kind](number) if kind in bases else 0 for kind, number in (b.place for b in program.buffers)]
-        calls: list[Any] = []
+        steps: list[_Call | _Move] = []
         for step in program.steps:
             if isinstance(step, Dispatch):
                 values = tuple(_shape.known(d, sizes) for d in program.kernels[step.kernel].sizes)
-                calls.append((self._functions[step.kernel], step.buffers, values))
+                steps.append(_Call(self._functions[step.kernel], step.buffers, values))
             elif isinstance(step, Copy):
-                calls.append((step.source, step.target, _shape.known(program.buffers[step.source].bytes, sizes)))
+                steps.append(_Move(step.source, step.target, _shape.known(program.buffers[step.source].bytes, sizes)))
             else:
                 raise DeviceError(f"wasm: steps of kind {type(step).__name__.lower()} cannot be run here yet")
         outputs = [tuple(_shape.known(d, sizes) for d in program.buffers[i].shape) for i in program.outputs]
-        return _Plan(addresses, calls, outputs)
+        return _Plan(addresses, steps, outputs)
 
     def _reserve(self, count: int) -> None:
         """Scratch of at least that many bytes; plans that point into a smaller one are forgotten."""
-        address, size = self._scratch
-        if count <= size:
+        if count <= self._held.get("scratch", (0, 0))[1]:
             return
-        if size:
-            self.backend.heap.give(address, size)
-        self._scratch = (0, 0)
         self._plans.clear()
-        self._scratch = (self.backend.heap.take(count), count)
+        if "scratch" in self._held:
+            self.backend.release(*self._held.pop("scratch"))
+        self._held["scratch"] = (self.backend.heap.take(count), count)
 
     def memory(self) -> Mapping[str, int]:
-        return {"weights": self.program.weights.size if self._weights is not None else 0, "scratch": self._scratch[1]}
+        return {what: self._held.get(what, (0, 0))[1] for what in ("weights", "scratch")}
 
     def dispose(self) -> None:
         with self.backend.lock:
             self._finalizer()
-            if self._scratch[1]:
-                self.backend.release(*self._scratch)
-            self._weights, self._scratch = None, (0, 0)
             self._plans.clear()
+
+
+def _release_all(backend: WasmBackend, held: dict[str, tuple[int, int]]) -> None:
+    while held:
+        backend.release(*held.popitem()[1])
 
 
 def _best(label: str, variants: Sequence[Variant]) -> Variant:

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Final
 
 import numpy as np
+
 from singe._dtypes import DType
 from singe._shape import Dim
 from singe.backend import Printed

@@ -14,13 +14,14 @@ from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
+
 from singe import scalar
 from singe._dtypes import float32, int32
 from singe._shape import Dim, ceildiv, product
 from singe.kernel import Kernel, Routine, Store, collapse
 from singe.scalar import Expr
 
-from ..encode import OPS, Body, Function, get_local, i32
+from ..encode import OPS, Body, Function, get_local, i32, integers
 from .gemm import Product, Rows, Tile, choose_tile
 from .lower import Lowering
 from .nest import lane_cost
@@ -164,7 +165,7 @@ class _Conv:
         self.plan: Final = p
         self.areas: Final = areas(p)
         scratch = self.areas.end != 0
-        self.body: Final = Body(["i32"] * (len(p.kernel.ports) + scratch + len(sizes)))
+        self.body: Final = Body(integers(len(p.kernel.ports) + scratch + len(sizes)))
         self.writer: Final = Writer(self.body)
         self.tile: Final[Tile] = choose_tile(p.extents[0], p.extents[1], relaxed)
         self.m, self.n = p.kernel.grid_vars[-2:]

@@ -19,7 +19,7 @@ from singe._shape import Dim
 from singe.kernel import Routine, Store
 from singe.scalar import Expr
 
-from ..encode import Body, Function, f32, f32x4, get_local, i32, memory, ops
+from ..encode import Body, Function, f32, f32x4, get_local, i32, integers, memory, ops
 from .gemm import ACCUMULATOR
 from .lower import Lowering, Shift
 from .nest import lane_cost
@@ -36,7 +36,7 @@ def takes(routine: Routine) -> bool:
         facts["group"] == x_shape[-1] == grid[-1]
         and w_shape[-2] == 1
         and all(isinstance(d, int) and d > 0 for d in fixed)
-        and grid[-1] >= 4
+        and fixed[-1] >= 4  # pyright: ignore[reportOperatorIssue]
         and all(routine.ports[facts[p]].dtype is float32 for p in "xw")
         and not store.inner
         and lane_cost(routine.kernel, [store], routine.kernel.grid_vars[-1]) is not None
@@ -82,7 +82,7 @@ class _Depthwise:
         self.x_shape, self.w_shape = facts["x_shape"], facts["w_shape"]
         self.window: Final[tuple[int, ...]] = self.w_shape[:-2]
         self.strides, self.dilations, self.pads = facts["strides"], facts["dilations"], facts["pads"]
-        self.body: Final = Body(["i32"] * (len(kernel.ports) + len(sizes)))
+        self.body: Final = Body(integers(len(kernel.ports) + len(sizes)))
         self.writer: Final = Writer(self.body)
         self.variables, self.grid = kernel.grid_vars, kernel.grid
         self.channel: Final = self.variables[-1]
@@ -98,14 +98,16 @@ class _Depthwise:
 
     def function(self) -> Function:
         with ExitStack() as stack:
-            for level, (local, extent) in enumerate(zip(self.locals[:-2], self.grid[:-2], strict=True), 1):
+            for local, extent in zip(self.locals[:-2], self.grid[:-2], strict=True):
                 self.body.add(i32(0))
                 self.body.set(local)
                 sure = isinstance(extent, int) and extent > 0
                 stack.enter_context(self.writer.loop(local, self.low.dim_code(extent), 1, sure))
             limits = [(self.low.scalar(a), self.low.scalar(b)) for a, b in self._limits()]
             self.writer.hoist([n for pair in limits for n in pair], self.level - 2)
-            for block in blocks(self.grid[-2], self.x_shape[-2], self.window[-1], self.strides[-1], self.dilations[-1], self.pads[-1]):
+            width = self.grid[-2]
+            assert isinstance(width, int)
+            for block in blocks(width, self.x_shape[-2], self.window[-1], self.strides[-1], self.dilations[-1], self.pads[-1]):
                 self._block(block, limits)
         return self.body.finish()
 
@@ -114,7 +116,8 @@ class _Depthwise:
         out = []
         for i, (window, stride, dilation, pad) in enumerate(zip(self.window[:-1], self.strides, self.dilations, self.pads, strict=False)):
             outside = pad - self.variables[1 + i] * stride  # input elements before the window's first one, if positive
-            first, last = (scalar.div(scalar.maximum(e, 0) + (dilation - 1), scalar.const(dilation, int32)) for e in (outside, outside + scalar.size(self.x_shape[1 + i])))
+            edges = (outside, outside + scalar.size(self.x_shape[1 + i]))
+            first, last = (scalar.div(scalar.maximum(e, 0) + (dilation - 1), scalar.const(dilation, int32)) for e in edges)
             out.append((first, scalar.minimum(last, window)))
         return out
 

@@ -13,13 +13,14 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
+
 from singe import scalar
 from singe._dtypes import float32
 from singe._shape import Dim, ceildiv
 from singe.kernel import Kernel, Reduce, Store, collapse, matmul_operands
 from singe.scalar import Expr
 
-from ..encode import OPS, Body, Function, get_local, i32, memory, ops
+from ..encode import OPS, Body, Function, get_local, i32, integers, memory
 from .gemm import Product, Rows, Tile, choose_tile
 from .lower import Lowering
 from .nest import lane_cost
@@ -103,7 +104,9 @@ def pack(p: Plan, contents: np.ndarray) -> np.ndarray:
     """B's panels."""
     steps = _strides(p.b, p.k, p.n)
     _, n, k = p.extents
-    assert steps is not None and isinstance(n, int) and isinstance(k, int)
+    assert steps is not None
+    assert isinstance(n, int)
+    assert isinstance(k, int)
     (down, right), start = steps
     flat = np.ascontiguousarray(contents, np.float32).reshape(-1)
     index = start + down * np.arange(k)[:, None] + right * np.arange(n)[None, :]
@@ -153,7 +156,7 @@ class _Matmul:
         self.plan: Final = p
         self.areas: Final = areas(p)
         scratch = self.areas.end != 0
-        self.body: Final = Body(["i32"] * (len(p.kernel.ports) + scratch + len(sizes)))
+        self.body: Final = Body(integers(len(p.kernel.ports) + scratch + len(sizes)))
         self.writer: Final = Writer(self.body)
         self.tile: Final[Tile] = choose_tile(p.extents[0], p.extents[1], relaxed)
         self.low, self.edge, self.along_k = (Lowering(p.kernel.ports, sizes, scratch, lane) for lane in (p.n, None, p.k))

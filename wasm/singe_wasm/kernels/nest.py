@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from functools import partial
 
 from singe import scalar
-from singe._dtypes import float32, int32, int64
+from singe._dtypes import float32, int64
 from singe._shape import Dim
 from singe.kernel import Kernel, Reduce, Stage, Store, collapse, identity
 from singe.scalar import Expr
 
 from .. import simd
-from ..encode import Body, Function, i32, ops
+from ..encode import Body, Function, i32, integers, ops
 from .lower import Lowering, Shift
 from .memory import VECTOR_STORAGE
 from .writer import Node, Writer
@@ -39,7 +39,7 @@ def lane_cost(kernel: Kernel, stages: Iterable[Stage], lane: Expr) -> int | None
 
     def varies(e: Expr) -> bool:
         if e not in depends:
-            depends[e] = e is lane or e.value is not None and e.word == "var" and e.value[1] is None or any(map(varies, e.args))
+            depends[e] = e is lane or (e.value is not None and e.word == "var" and e.value[1] is None) or any(map(varies, e.args))
         return depends[e]
 
     def distance(port: int, index: Expr) -> int | None:
@@ -83,14 +83,14 @@ def _choose_lane(kernel: Kernel) -> tuple[Expr | None, bool]:
     options: list[tuple[int, bool, Expr]] = []
     reduces = any(isinstance(s, Reduce) for s in kernel.stages)
     for extents, variables, inner in ((kernel.grid, kernel.grid_vars, False), (kernel.inner, kernel.inner_vars, True)):
-        if not extents or isinstance(extents[-1], int) and extents[-1] < 4:
+        if not extents or (isinstance(extents[-1], int) and extents[-1] < 4):
             continue
         stages = [s for s in kernel.stages if not inner or isinstance(s, Reduce) or s.inner]
         cost = lane_cost(kernel, stages, variables[-1])
         if cost is not None:
             options.append((cost, inner, variables[-1]))
     options.sort(key=lambda o: o[:2])
-    if not options or options[0][0] and (reduces or len(options) > 1 and options[0][1]):
+    if not options or (options[0][0] and (reduces or (len(options) > 1 and options[0][1]))):
         return None, False
     return options[0][2], options[0][1]
 
@@ -124,7 +124,7 @@ class _Strip:
 class _Nest:
     def __init__(self, kernel: Kernel, sizes: Sequence[Dim]) -> None:
         self.kernel = kernel
-        self.body = Body(["i32"] * (len(kernel.ports) + len(sizes)))
+        self.body = Body(integers(len(kernel.ports) + len(sizes)))
         self.writer = Writer(self.body)
         self.lane, self.lane_is_inner = _choose_lane(kernel)
         self.low = Lowering(kernel.ports, sizes, lane=self.lane)

@@ -6,6 +6,7 @@ A panel holds `columns` columns of B for every k, [panel][k][columns]; the last 
 from __future__ import annotations
 
 import numpy as np
+
 from singe import scalar
 from singe._dtypes import float32
 from singe._shape import Dim
