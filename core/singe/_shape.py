@@ -145,15 +145,22 @@ def divides(a: Dim, b: Dim) -> bool:
 
 def floordiv(a: Dim, b: Dim) -> Dim:
     """a // b, exact where it can be seen; otherwise an opaque atom."""
-    if isinstance(a, int) and isinstance(b, int):
-        return a // b
     if b == 0:
         raise ShapeError(f"division of the dimension {a} by zero")
+    if isinstance(a, int) and isinstance(b, int):
+        return a // b
     quotient, rest = _divide_terms(a, b)
     if rest == 0:
         return quotient
     # (q·b + r) // b = q + r // b holds for every integer q.
     return quotient + _opaque("div", rest, b)
+
+
+def remainder(a: Dim, b: Dim) -> Dim:
+    """a % b, of the sign of b."""
+    if b == 0:
+        raise ShapeError(f"division of the dimension {a} by zero")
+    return a % b
 
 
 def ceildiv(a: Dim, b: Dim) -> Dim:
@@ -202,9 +209,12 @@ def evaluate(dim: Dim, sizes: Mapping[str, Dim]) -> Dim:
                 term = term * sizes.get(atom, size(atom))
             else:
                 a, b = evaluate(atom[1], sizes), evaluate(atom[2], sizes)
-                term = term * (floordiv(a, b) if atom[0] == "div" else a % b if atom[0] == "mod" else _opaque(atom[0], a, b))
+                term = term * _COMBINED[atom[0]](a, b)
         total = total + term
     return total
+
+
+_COMBINED: Final = {"div": floordiv, "mod": remainder, "max": dim_max, "min": dim_min}
 
 
 def known(dim: Dim, sizes: Mapping[str, int]) -> int:
@@ -236,8 +246,8 @@ def decode(data: Any, depth: int = 0) -> Dim:
         for atom in term[1:]:
             if isinstance(atom, str):
                 part = part * size(atom)
-            elif isinstance(atom, list) and len(atom) == 3 and atom[0] in OPAQUE:
-                part = part * _opaque(atom[0], decode(atom[1], depth + 1), decode(atom[2], depth + 1))
+            elif isinstance(atom, list) and len(atom) == 3 and isinstance(atom[0], str) and atom[0] in OPAQUE:
+                part = part * _COMBINED[atom[0]](decode(atom[1], depth + 1), decode(atom[2], depth + 1))
             else:
                 raise ShapeError(f"an atom of a dimension must be a name or [word, a, b], got {atom!r:.80}")
         total = total + part

@@ -1,0 +1,142 @@
+"""Sizes are canonical: however a dimension is computed, it is one value, and means what Python's integers mean."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from singe import _shape
+from singe._errors import ShapeError
+from singe._shape import Dim, Size, broadcast, ceildiv, decode, dim_max, dim_min, divides, encode, evaluate, floordiv, known, product, size, strides, symbols
+
+N, M = size("N"), size("M")
+
+
+def random_dim(rng: random.Random, depth: int = 4) -> tuple[Dim, Callable[[dict[str, int]], int]]:
+    """A dimension, and the same computed with plain integers."""
+    if depth == 0 or rng.random() < 0.15:
+        name = rng.choice(["N", "M", ""])
+        if name:
+            return size(name), lambda s: s[name]
+        value = rng.randint(-5, 9)
+        return value, lambda s: value
+    (a, f), (b, g) = random_dim(rng, depth - 1), random_dim(rng, depth - 1)
+    by = rng.randint(1, 5)
+    cases: list[tuple[Dim, Callable[[dict[str, int]], int]]] = [
+        (a + b, lambda s: f(s) + g(s)),
+        (a - b, lambda s: f(s) - g(s)),
+        (a * b, lambda s: f(s) * g(s)),
+        (-a, lambda s: -f(s)),
+        (floordiv(a, by), lambda s: f(s) // by),
+        (a % by, lambda s: f(s) % by),
+        (ceildiv(a, by), lambda s: -(-f(s) // by)),
+        (dim_max(a, b), lambda s: max(f(s), g(s))),
+        (dim_min(a, b), lambda s: min(f(s), g(s))),
+    ]
+    return rng.choice(cases)
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_arithmetic_means_what_integers_mean(seed: int) -> None:
+    rng = random.Random(seed)
+    dim, exact = random_dim(rng)
+    for n in (0, 1, 2, 7):
+        for m in (1, 3, 12):
+            assert known(dim, {"N": n, "M": m}) == exact({"N": n, "M": m}), f"{dim} at N={n}, M={m}"
+    half = evaluate(dim, {"N": 4})
+    assert symbols(half) <= {"M"}
+    assert known(half, {"M": 5}) == exact({"N": 4, "M": 5})
+    assert decode(encode(dim)) == dim
+    assert hash(decode(encode(dim))) == hash(dim)
+
+
+def test_equal_dimensions_are_equal() -> None:
+    assert (N + 1) * (M - 2) == N * M - 2 * N + M - 2
+    assert (N + M) * (N - M) == N * N - M * M
+    assert N - N == 0
+    assert isinstance(N - N, int)
+    assert 2 * N + 3 - N - N == 3
+    assert N != M
+    assert N + 1 != N
+    assert {N * 2: 1}[N + N] == 1
+    assert dim_max(N, N) == N
+
+
+def test_division_is_exact_where_it_can_be_seen() -> None:
+    assert floordiv(6 * N * M, 3 * N) == 2 * M
+    assert floordiv(4 * N + 3, 4) == N
+    assert floordiv(4 * N + 9, 4) == N + 2
+    assert floordiv(N * (M + 1), M + 1) != 0
+    assert (6 * N) % 3 == 0
+    assert divides(4 * N + 8, 4)
+    assert not divides(4 * N + 2, 4)
+    assert not divides(N, 0)
+    assert floordiv(N + 1, N + 1) == 1
+    assert str(floordiv(N + 1, 2)) == "(N + 1 // 2)"
+
+
+def test_zero_divides_nothing() -> None:
+    for a in (7, N):
+        with pytest.raises(ShapeError, match="by zero"):
+            floordiv(a, 0)
+        with pytest.raises(ShapeError, match="by zero"):
+            _shape.remainder(a, 0)
+    with pytest.raises(ShapeError, match="by zero"):
+        known(floordiv(M, N), {"N": 0, "M": 4})
+    with pytest.raises(ShapeError, match="by zero"):
+        known(M % N, {"N": 0, "M": 4})  # pyright: ignore[reportArgumentType]
+
+
+def deep(levels: int) -> Any:
+    data: Any = 1
+    for _ in range(levels):
+        data = [[1, ["max", data, [[1, "N"]]]]]
+    return data
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        *(None, True, 1.5, "N", {}, [1], [[]], [["N"]], [[1.0, "N"]], [[1, 2]], [[1, None]], [[1, ["max", 1]]], [[1, ["pow", 2, 3]]]),
+        *([[1, ["div", 1, 0]]], [[1, ["mod", [[1, "N"]], 0]]], [[1, ["max", "N", 1]]], [[1, [["max"], 1, 2]]], deep(40)),
+    ],
+)
+def test_hostile_data_is_refused(data: Any) -> None:
+    with pytest.raises(ShapeError):
+        decode(data)
+
+
+def test_a_name_that_is_missing_is_named() -> None:
+    with pytest.raises(ShapeError, match=r"needs M, which no input gives"):
+        known(N + M, {"N": 1})
+
+
+def test_broadcasting_follows_numpys_rule() -> None:
+    assert broadcast([(2, 1, 3), (4, 1)]) == (2, 4, 3)
+    assert broadcast([(N, 1), (3,), ()]) == (N, 3)
+    assert broadcast([]) == ()
+    assert broadcast([(0, 1), (1, 5)]) == (0, 5)
+    for shapes in ([(2,), (3,)], [(N,), (M,)], [(N,), (2,)]):
+        with pytest.raises(ShapeError, match="do not broadcast"):
+            broadcast(shapes)
+
+
+def test_strides_and_products() -> None:
+    assert strides((2, N, 3)) == (3 * N, 3, 1)
+    assert strides(()) == ()
+    assert product((2, N, 3)) == 6 * N
+    assert product(()) == 1
+    assert isinstance(N * 1, Size)
+    assert N * 0 == 0
+
+
+def test_axes_are_checked() -> None:
+    assert _shape.axis_of(-1, 3, "op") == 2
+    assert _shape.axes_of((-1, 0), 3, "op") == (0, 2)
+    with pytest.raises(ShapeError, match="axis 3 is out of range for rank 3"):
+        _shape.axis_of(3, 3, "op")
+    with pytest.raises(ShapeError, match="name one axis twice"):
+        _shape.axes_of((0, -3), 3, "op")
