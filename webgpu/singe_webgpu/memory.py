@@ -14,9 +14,10 @@ from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 
-from singe._dtypes import DType, bool_, float16, uint8
+from singe._dtypes import DType
 from singe._errors import DeviceError
 from singe._shape import bytes_text
+from singe.program import stored_type
 
 Handle: TypeAlias = Any
 """A device's own object: a buffer, a pipeline, a bind group."""
@@ -154,15 +155,6 @@ class GpuArray:
         self.bytes = int(np.prod(shape, dtype=np.int64)) * element_size
         self.buffer = pool.take(self.bytes, f"an array of shape {shape} and type {dtype}")
         weakref.finalize(self, pool.give, self.buffer, self.bytes).atexit = False
-
-
-def stored_type(dtype: DType, element_size: int) -> np.dtype[Any]:
-    """The NumPy type of elements as they lie in device memory."""
-    if dtype is bool_ or dtype is uint8:
-        return np.dtype(np.uint32)
-    if dtype is float16 and element_size == 4:
-        return np.dtype(np.float32)
-    return dtype.numpy
 
 
 def to_device(array: np.ndarray, dtype: DType, element_size: int) -> np.ndarray:

@@ -7,6 +7,7 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -115,9 +116,12 @@ class NativeGpu:
         return out
 
     def pipelines(self, codes: Sequence[str]) -> list[Handle]:
-        for code in codes:
-            if code not in self._pipelines:
-                self._pipelines[code] = self._pipeline(code)
+        new = [code for code in dict.fromkeys(codes) if code not in self._pipelines]
+        for code in new:
+            self._layout(code)
+        # wgpu-py 0.32 creates no pipelines asynchronously, but lets go of the interpreter's lock while it works.
+        with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
+            self._pipelines.update(zip(new, pool.map(self._pipeline, new), strict=True))
         return [self._pipelines[code] for code in codes]
 
     def _pipeline(self, code: str) -> tuple[Any, Any]:
