@@ -9,7 +9,6 @@ white. Needs Pillow (`pip install 'singe[images]'`); nothing else in Singe does.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -138,16 +137,3 @@ def _plain(pil: Any, picture: Any, path: str | Path) -> Any:
         picture = picture.convert("RGBA")
         return pil.Image.alpha_composite(pil.Image.new("RGBA", picture.size, "white"), picture).convert("RGB")
     return picture.convert("RGB")
-
-
-def numbers(text: str) -> tuple[float, ...]:
-    """Numbers separated by commas, as the command line takes them."""
-    return tuple(map(float, text.split(",")))
-
-
-def sides(text: str) -> tuple[int, int]:
-    """A size as the command line takes it: `224`, or height x width as `240x320`."""
-    parts: Sequence[int] = tuple(map(int, text.split("x")))
-    if len(parts) not in (1, 2):
-        raise ValueError(f"expected 224 or 240x320, got {text!r}")
-    return parts[0], parts[-1]

@@ -1,0 +1,146 @@
+"""The command line: `singe run`, `inspect`, `compile`, `devices`. Here is what is asked; commands.py does it.
+
+Options that take NAME=VALUE are given once per name and are split at the last "=". Exit codes: 0; 2 with one line on
+standard error for whatever a caller can put right (`--verbose` adds the traceback); 130 when interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Any, Final, NoReturn
+
+from ._errors import SingeError
+
+DEVICES: Final = ("auto", "numpy", "wasm", "webgpu")
+LAYOUTS: Final = ("nchw", "nhwc")
+_DIMENSION: Final = re.compile(r"[0-9]+|[A-Za-z_]\w*")
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse with errors in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command that the arguments give; returns the exit code."""
+    args = parser().parse_args(argv)
+    try:
+        from . import commands  # noqa: PLC0415 (`singe --help` need not wait for what commands import)
+
+        getattr(commands, args.command)(args)
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever read our output has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    except (SingeError, OSError) as e:
+        if args.verbose:
+            traceback.print_exc()
+        print(f"singe {args.command}: {_line(e)}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _line(e: SingeError | OSError) -> str:
+    text = f"{e.filename}: {e.strerror}" if isinstance(e, OSError) and e.strerror and e.filename else str(e)
+    return "".join(c if c.isprintable() else "?" for c in " ".join(text.split())) or type(e).__name__
+
+
+def parser() -> argparse.ArgumentParser:
+    """All commands with their options."""
+    root = _Parser(prog="singe", description="A neural-network runtime: ONNX models on NumPy, WebAssembly and WebGPU.", allow_abbrev=False)
+    commands = root.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
+
+    def command(name: str, text: str) -> argparse.ArgumentParser:
+        made = commands.add_parser(name, help=text, description=text, allow_abbrev=False)
+        made.add_argument("--verbose", action="store_true", help="show the traceback of an error")
+        return made
+
+    run = command("run", "Run a model on arrays (.npy) and pictures.")
+    _model(run, "an ONNX model, or a program that `singe compile` wrote")
+    run.add_argument("--input", metavar="NAME=FILE", action="append", default=[], type=_pair, help="an input: an .npy file or a picture; the name may be left out where there is one input")
+    run.add_argument("--output", metavar="NAME=FILE", action="append", default=[], type=_pair, help="write an output to an .npy file")
+    run.add_argument("--device", choices=DEVICES, help="where it runs (default: auto)")
+    run.add_argument("--repeat", metavar="N", type=_positive, default=0, help="run N more times and report the times")
+    run.add_argument("--top", metavar="K", type=_positive, help="rank the K most probable classes")
+    run.add_argument("--labels", metavar="FILE", help="names of the classes: a JSON list or object, or one a line")
+    pictures = run.add_argument_group("pictures")
+    pictures.add_argument("--size", metavar="224", type=_sides, help="height and width of the tensor, one number or 240x320 (default: what the model's input says)")
+    pictures.add_argument("--crop", metavar="0.875", type=float, default=1.0, help="the part of the shorter side that is used, from the centre (default: 1)")
+    pictures.add_argument("--mean", metavar="127", type=_numbers, default=(0.0,), help="subtracted from pixels of 0 to 255: one number, or one a channel with commas (default: 0)")
+    pictures.add_argument("--std", metavar="128", type=_numbers, help="divides them then (default: 255, or 1 where the input takes integers)")
+    pictures.add_argument("--layout", choices=LAYOUTS, help="order of the tensor's axes (default: what the model's input suggests)")
+
+    inspect = command("inspect", "Show what a model takes, gives and needs, before anything runs.")
+    _model(inspect, "an ONNX model")
+    _shapes(inspect)
+    inspect.add_argument("--device", choices=DEVICES[1:], help="compile for this device only (default: for each; none need be here)")
+    inspect.add_argument("--kernels", action="store_true", help="list every kernel")
+
+    compiled = command("compile", "Compile a model to a program: one file that `singe run` runs without compiling.")
+    _model(compiled, "an ONNX model")
+    _shapes(compiled)
+    compiled.add_argument("-o", "--out", metavar="FILE.singe", required=True, help="the file to write")
+    compiled.add_argument("--device", choices=DEVICES[1:], default="wasm", help="what it is compiled for; it need not be here (default: wasm)")
+
+    command("devices", "Show which devices are here, and why others are not.")
+    return root
+
+
+def _model(command: argparse.ArgumentParser, text: str) -> None:
+    command.add_argument("model", metavar="MODEL", help=text)
+
+
+def _shapes(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--input-shape", metavar="NAME=1x3x224x224", action="append", default=[], type=_shape, help="an input's shape; a name in place of a number (N) keeps it open; a rank of 0 is `scalar`")
+
+
+# --- values -----------------------------------------------------------------------------------------------------------
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, _, value = text.rpartition("=")
+    if not value:
+        raise argparse.ArgumentTypeError(f"expected NAME=FILE, got {text!r}")
+    return name, value
+
+
+def _shape(text: str) -> tuple[str, tuple[int | str, ...]]:
+    name, sign, value = text.rpartition("=")
+    parts = [] if value == "scalar" else value.split("x")
+    if not sign or not all(_DIMENSION.fullmatch(p) for p in parts):
+        raise argparse.ArgumentTypeError(f"expected NAME=1x3x224x224, NAME=Nx10 or NAME=scalar, got {text!r}")
+    return name, tuple(int(p) if p.isdigit() else p for p in parts)
+
+
+def _numbers(text: str) -> tuple[float, ...]:
+    return tuple(_read(float, part, text, "numbers with commas between them") for part in text.split(","))
+
+
+def _sides(text: str) -> tuple[int, int]:
+    parts = tuple(_read(int, part, text, "224 or 240x320") for part in text.split("x"))
+    if len(parts) > 2:
+        raise argparse.ArgumentTypeError(f"expected 224 or 240x320, got {text!r}")
+    return parts[0], parts[-1]
+
+
+def _positive(text: str) -> int:
+    value = _read(int, text, text, "a number above 0")
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"expected a number above 0, got {text!r}")
+    return value
+
+
+def _read(kind: type, part: str, text: str, wanted: str) -> Any:
+    try:
+        return kind(part)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected {wanted}, got {text!r}") from None

@@ -1,0 +1,50 @@
+"""Facts as aligned plain text: tables, lists of fields, and numbers with their units.
+
+Names come out of files: characters that a terminal would obey are shown as "?".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeAlias
+
+Column: TypeAlias = tuple[str, Callable[[str, int], str]]
+"""A heading, and LEFT or RIGHT."""
+LEFT: Final[Callable[[str, int], str]] = str.ljust
+RIGHT: Final[Callable[[str, int], str]] = str.rjust
+GAP: Final = "  "
+
+
+def clean(value: Any) -> str:
+    """A value's text with nothing in it but what prints, in one line."""
+    return "".join(c if c.isprintable() else "?" for c in " ".join(str(value).split()))
+
+
+def table(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> str:
+    """Headings and rows, each column as wide as its widest cell."""
+    cells = [[heading for heading, _ in columns], *([clean(v) for v in row] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = (GAP.join(pad(cell, width) for cell, width, (_, pad) in zip(line, widths, columns, strict=True)) for line in cells)
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def fields(pairs: Sequence[tuple[str, Any]]) -> str:
+    """Names and values, one pair a line."""
+    width = max(len(name) for name, _ in pairs)
+    return "\n".join(f"{name.ljust(width)}{GAP}{clean(value)}" for name, value in pairs)
+
+
+def seconds(value: float) -> str:
+    """A duration: 1.24 s, 38.1 ms, 0.21 ms."""
+    if value >= 1:
+        return f"{value:.2f} s"
+    return f"{value * 1e3:.{1 if value >= 0.01 else 2}f} ms"
+
+
+def quantity(count: float, unit: str) -> str:
+    """A count with the prefix that keeps it short: 385.9 MFLOP."""
+    for prefix in ("", "k", "M", "G"):
+        if abs(count) < 1000:
+            return f"{count:.{1 if prefix else 0}f} {prefix}{unit}"
+        count /= 1000
+    return f"{count:.1f} T{unit}"
