@@ -1,0 +1,254 @@
+"""What the commands of cli.py do: each takes the parsed arguments, prints a report, and raises what a caller can put right."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from argparse import Namespace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+from threading import Timer
+from typing import Any, Final, TypeVar
+
+import numpy as np
+
+from . import images
+from ._errors import CompileError, DeviceError, InputError
+from ._shape import bytes_text, show
+from .backend import find_target
+from .compile import HOST, compile_graph
+from .device import device as open_device
+from .device import devices as all_devices
+from .inspection import TARGETS, describe_model, describe_program
+from .model import Model, Port, Runnable, bind, load
+from .program import Program
+from .report import LEFT, RIGHT, fields, seconds, table
+
+T = TypeVar("T")
+PATIENCE: Final = 1.0
+"""Seconds after which a person is told what is being waited for."""
+TOP: Final = 5
+SOFTWARE: Final = "a software adapter: right, but slow"
+
+
+@contextmanager
+def _doing(what: str) -> Iterator[list[float]]:
+    """Time a piece of work (the seconds are in the list afterwards), with a note if it takes long."""
+    taken: list[float] = []
+    note = Timer(PATIENCE, lambda: print(f"{what} …", file=sys.stderr))
+    note.daemon = True
+    note.start()
+    start = time.perf_counter()
+    try:
+        yield taken
+    finally:
+        taken.append(time.perf_counter() - start)
+        note.cancel()
+
+
+def _once(pairs: Sequence[tuple[str, T]], option: str) -> dict[str, T]:
+    """The values of an option by name; no name comes twice."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise InputError(f"{option} is given twice for {next(n for n in found if sum(n == name for name, _ in pairs) > 1)!r}")
+    return found
+
+
+# --- run --------------------------------------------------------------------------------------------------------------
+
+
+def run(args: Namespace) -> None:
+    """Run a model or a program on files."""
+    with _doing("loading") as loading:
+        model = _open(args)
+    arrays = _inputs(args, model.inputs)
+    with _doing("compiling") as compiling:
+        program = model if isinstance(model, Runnable) else model.program({k: a.shape for k, a in arrays.items()}, arrays)
+    names = [p.name for p in program.outputs]
+    targets = _once(args.output, "--output")
+    unknown = targets.keys() - set(names)
+    if unknown:
+        raise InputError(f"--output {', '.join(sorted(unknown))}: no such output; the outputs are {', '.join(names)}")
+    labels = None if args.labels is None else _labels(args.labels)
+    given = [arrays[p.name] for p in program.inputs]
+    with _doing("running") as first:
+        results = dict(zip(names, program.run(given), strict=True))
+    again: list[float] = []
+    for _ in range(args.repeat):
+        with _doing("running") as taken:
+            program.run(given)
+        again += taken
+
+    print(fields([
+        ("device", _device_line(program.device.name, program.device.describe())),
+        ("load", seconds(loading[0])),
+        ("compile", seconds(compiling[0])),
+        ("first run", seconds(first[0])),
+        *([("run", f"{seconds(median(again))} (median of {len(again)}; least {seconds(min(again))})")] if again else []),
+    ]))  # fmt: skip
+    print()
+    columns = [("output", LEFT), ("dtype", LEFT), ("shape", LEFT), ("least", RIGHT), ("mean", RIGHT), ("most", RIGHT), ("", LEFT)]
+    print(table(columns, [(name, a.dtype, show(a.shape), *_summary(a)) for name, a in results.items()]))
+    _rank(args, results, labels)
+    for name, path in targets.items():
+        with Path(path).open("wb") as file:  # np.save would add a suffix to a path without one
+            np.save(file, results[name])
+
+
+def _open(args: Namespace) -> Model | Runnable:
+    if Path(args.model).suffix == ".singe":
+        return Runnable.load(args.model, args.device)
+    return load(args.model, args.device or "auto")
+
+
+def _device_line(name: str, facts: Mapping[str, Any]) -> str:
+    what = ", ".join(str(facts[k]) for k in ("adapter", "engine") if k in facts) or ", ".join(f"{k} {v}" for k, v in facts.items())
+    return f"{name} ({what})"
+
+
+def _inputs(args: Namespace, ports: Sequence[Port]) -> dict[str, np.ndarray]:
+    """The arrays of all inputs; what is missing or unknown is told by `bind`, with what there is."""
+    by_name = {p.name: p for p in ports}
+    found: dict[str, Any] = {}
+    for name, path in _once([(n or (ports[0].name if len(ports) == 1 else n), f) for n, f in args.input], "--input").items():
+        if name not in by_name:
+            raise InputError(f"--input {name}: no such input; the inputs are {', '.join(map(str, ports))}")
+        found[name] = _read(path, by_name[name], args)
+    return bind(ports, (), found)
+
+
+def _read(path: str, port: Port, args: Namespace) -> np.ndarray:
+    """The array in an .npy file, or the tensor of a picture."""
+    suffix = Path(path).suffix.lower()
+    if suffix in images.SUFFIXES:
+        std = args.std or ((255.0,) if port.dtype.is_float else (1.0,))
+        recipe = images.recipe_for(port.shape or (), size=args.size, crop=args.crop, mean=args.mean, std=std, layout=args.layout)
+        values = images.read(path, recipe)
+        kind = port.dtype.numpy
+        if port.dtype.is_int:
+            limits = np.iinfo(kind)
+            values = np.clip(np.rint(values), limits.min, limits.max)
+        return values.astype(kind)
+    if suffix != ".npy":
+        raise InputError(f"{path}: expected an .npy file or a picture ({', '.join(sorted(images.SUFFIXES))})")
+    try:
+        # Mapped first: a header that promises more than the file holds is refused before memory is taken.
+        return np.array(np.load(path, mmap_mode="r", allow_pickle=False))
+    except OSError as e:
+        raise InputError(f"{path}: {e.strerror or e}") from e
+    except (ValueError, SyntaxError, EOFError, OverflowError) as e:
+        raise InputError(f"{path}: not an array that can be read: {e}") from e
+
+
+def _summary(a: np.ndarray) -> tuple[str, str, str, str]:
+    """Least, mean and most of the finite values, and a note on the others."""
+    numbers = a.astype(np.float64).ravel()
+    finite = numbers[np.isfinite(numbers)]
+    note = "" if finite.size == numbers.size else f"{numbers.size - finite.size} not finite"
+    if not finite.size:
+        return "", "", "", note or "empty"
+    return f"{finite.min():.5g}", f"{finite.mean():.5g}", f"{finite.max():.5g}", note
+
+
+def _labels(path: str) -> Mapping[int, str]:
+    """The names of classes: a JSON list, a JSON object from numbers to names, or a text of one a line."""
+    try:
+        text = Path(path).read_text("utf-8")
+    except UnicodeDecodeError as e:
+        raise InputError(f"{path}: labels must be UTF-8 text: {e}") from e
+    try:
+        data = json.loads(text) if text.lstrip()[:1] in ("[", "{") else text.splitlines()
+        return {int(k): str(v) for k, v in (data.items() if isinstance(data, dict) else enumerate(data))}
+    except (ValueError, RecursionError) as e:
+        raise InputError(f"{path}: expected a JSON list, a JSON object from numbers to names, or one name a line: {e}") from e
+
+
+def _rank(args: Namespace, results: Mapping[str, np.ndarray], labels: Mapping[int, str] | None) -> None:
+    """The most probable classes of each row, when asked for or when one output looks like classes."""
+    classes = [a for a in results.values() if a.ndim in (1, 2) and a.size and a.shape[-1] > 1 and a.dtype.kind == "f"]
+    asked = args.top is not None or labels is not None
+    if not classes:
+        if asked:
+            raise InputError(f"--top and --labels need an output of classes, shaped (1, K); there are {', '.join(f'{n}{show(a.shape)}' for n, a in results.items())}")
+        return
+    if not asked and (len(results) > 1 or classes[0].shape[:-1] != (1,)):
+        return
+    names = labels or {}
+    for row in np.atleast_2d(classes[0]):
+        probabilities = _probabilities(row.astype(np.float64))
+        best = np.argsort(-probabilities, kind="stable")[: args.top or TOP]
+        columns = [("rank", RIGHT), ("probability", RIGHT), ("class", RIGHT), *([("label", LEFT)] if labels else [])]
+        print()
+        print(table(columns, [(n, f"{probabilities[k]:.1%}", k, *([names.get(int(k), "")] if labels else [])) for n, k in enumerate(best, 1)]))
+
+
+def _probabilities(row: np.ndarray) -> np.ndarray:
+    """The row itself where it is a distribution already, else its softmax."""
+    if row.min() >= 0 and abs(row.sum() - 1) < 1e-3:
+        return row
+    powers = np.exp(row - row.max())
+    return powers / powers.sum()
+
+
+# --- inspect, compile -------------------------------------------------------------------------------------------------
+
+
+def inspect(args: Namespace) -> None:
+    """Show a model, and the Programs it becomes."""
+    model = _model(args)
+    print(describe_model(model))
+    for name in [args.device] if args.device else TARGETS:
+        print()
+        try:
+            program = _compiled(model, name)
+        except (CompileError, DeviceError) as e:
+            if args.device:
+                raise
+            print(f"{name}: cannot be compiled: {e}")
+            continue
+        print(describe_program(name, program, args.kernels))
+
+
+def compile(args: Namespace) -> None:  # noqa: A001 (the command's name)
+    """Write a model's Program."""
+    program = _compiled(_model(args), args.device)
+    program.save(args.out)
+    print(fields([("wrote", args.out), ("target", program.target), ("size", bytes_text(Path(args.out).stat().st_size)), ("compile", seconds(program.facts["seconds"]))]))
+
+
+def _model(args: Namespace) -> Model:
+    """The model by itself: the device that it is given here is always there."""
+    shapes = _once(args.input_shape, "--input-shape")
+    with _doing("loading"):
+        return load(args.model, HOST, shapes)
+
+
+def _compiled(model: Model, name: str) -> Program:
+    target = TARGETS[name]
+    with _doing(f"compiling for {name}"):
+        return compile_graph(model.graph(), None if target == HOST else find_target(target))
+
+
+# --- devices ----------------------------------------------------------------------------------------------------------
+
+
+def devices(args: Namespace) -> None:
+    """Show every device, or why it is absent."""
+    for name, found in all_devices().items():
+        if isinstance(found, DeviceError):
+            print(fields([(name, f"absent: {found}")]))
+            continue
+        facts = found.describe()
+        print(fields([(name, "here" if not facts.get("software") else SOFTWARE)]))
+        for key, value in facts.items():
+            print(f"  {fields([(key, _plain(value))])}")
+    print(fields([("auto", open_device("auto").name)]))
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{k} {v}" for k, v in value.items())
+    return ", ".join(map(str, value)) or "none" if isinstance(value, (list, tuple)) else str(value)
