@@ -29,6 +29,7 @@ FORMAT: Final = "singe/1"
 MAGIC: Final = b"SINGE\x001\n"
 ALIGN: Final = 256
 PLACES: Final = ("weights", "slot", "input", "output")
+ELEMENT_SIZES: Final = (1, 2, 4, 8)
 
 
 def align(count: int) -> int:
@@ -276,7 +277,7 @@ def from_bytes(data: bytes, name: str = "program") -> Program:
         raise FormatError(f"{name}: the header is not JSON: {e}") from None
     try:
         return _decode(head, memoryview(data)[start:], name)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError, OverflowError) as e:
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError, ArithmeticError) as e:
         if isinstance(e, SingeError):
             raise FormatError(f"{name}: {e}") from None
         raise FormatError(f"{name}: the header is not as the format says: {type(e).__name__}: {e}") from None
@@ -336,8 +337,11 @@ def _check(p: Program, name: str) -> None:
         if not ok:
             raise FormatError(f"{name}: {what}")
 
+    need(p.slots <= len(p.buffers), f"{p.slots} slots for {len(p.buffers)} buffers")
     for k, b in enumerate(p.buffers):
         kind, at = b.place
+        need(all(isinstance(d, Size) or d >= 0 for d in b.shape), f"buffer {k} has a negative dimension: {_shape.show(b.shape)}")
+        need(b.size in ELEMENT_SIZES, f"buffer {k} has elements of {b.size} bytes, expected one of {ELEMENT_SIZES}")
         need(kind in PLACES, f"buffer {k} has the place {kind!r}, expected one of {PLACES}")
         need(kind != "slot" or at < p.slots, f"buffer {k} lies in slot {at} of {p.slots}")
         need(kind != "input" or at < len(p.inputs), f"buffer {k} is input {at} of {len(p.inputs)}")
@@ -347,8 +351,12 @@ def _check(p: Program, name: str) -> None:
             need(isinstance(count, int) and at % ALIGN == 0 and at + count <= p.weights.size, f"buffer {k} takes {count} bytes at {at} of {p.weights.size}")
     for i in (*p.inputs, *p.outputs):
         need(i < len(p.buffers), f"an input or output is buffer {i} of {len(p.buffers)}")
+    for number, i in enumerate(p.inputs):
+        need(p.buffers[i].place == ("input", number), f"input {number} is buffer {i}, which lies in {p.buffers[i].place}")
     for k in p.kernels:
         need(bool(k.variants) and all(len(v.groups) == 3 for v in k.variants), f"kernel {k.label!r} has no complete variant")
+        for v in k.variants:
+            need(v.entry.partition(":")[0] in p.modules, f"kernel {k.label!r} is in the module {v.entry!r}, which is not there")
 
     def walk(steps: tuple[Step, ...]) -> None:
         for s in steps:

@@ -1,0 +1,259 @@
+"""The file format singe/1: as documented, the same after a round trip, and refused when it is damaged."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import random
+import re
+import struct
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from singe._dtypes import float32, int64
+from singe._errors import FormatError, InputError
+from singe._shape import size
+from singe.backend import find_target, open_backend
+from singe.compile import compile_graph
+from singe.graph import Builder, Graph
+from singe.program import ALIGN, MAGIC, Buffer, Code, Copy, Dispatch, Host, If, Loop, Program, Variant, from_bytes, header, to_bytes
+
+DOCUMENT = Path(__file__).parents[2] / "static" / "README.md"
+BACKENDS = {"numpy": "numpy", "wasm": "wasm", "wgsl": "webgpu"}
+"""A target ↦ the backend that runs its Programs."""
+
+
+def small_program(target: str) -> Program:
+    """relu(x · w + b), with a symbolic batch."""
+    b = Builder()
+    x = b.input("x", (size("N"), 3), float32)
+    w = b.const(np.arange(6, dtype=np.float32).reshape(3, 2) - 2)
+    y = b.relu(b.add(b.matmul(x, w), b.const(np.array([0.5, -0.5], np.float32))))
+    return compile_graph(Graph((x,), (y,), ("y",)), None if target == "numpy" else find_target(target))
+
+
+def documented_program() -> Program:
+    """relu(x + c): the example of the document."""
+    b = Builder()
+    x = b.input("x", (size("N"), 4), float32)
+    y = b.relu(b.add(x, b.const(np.array([-1, 0, 1, 2], np.float32))))
+    return compile_graph(Graph((x,), (y,), ("y",)), find_target("wgsl"))
+
+
+def every_step() -> Program:
+    """A Program with each kind of step and each kind of attribute; it is never run."""
+    n = size("N")
+    buffers = (
+        Buffer("x", float32, (n, 4), 4, ("input", 0)),
+        Buffer("k", int64, (1,), 8, ("weights", 0)),
+        Buffer("t", float32, ((n + 1) // 2, 4), 4, ("slot", 0)),
+        Buffer("y", float32, (n, 4), 4, ("output", 0)),
+    )
+    host = Host("slice", {"axes": (0, n * 2), "to": int64, "least": -np.inf, "eps": 0.5, "name": "a", "flag": True}, (0,), (2,))
+    steps = (Dispatch(0, (0, 2)), Copy(0, 3), host, If(0, (Copy(0, 3),), ()), Loop(0, 1, (Copy(0, 2),)), Loop(0, None, ()))
+    kernel = Code("relu", "elementwise", 2, (n * 4,), (Variant("w0", ("shader-f16",), (n, 1, 1)),), n * 4, n * 32)
+    return Program("wgsl", (0,), (3,), buffers, 1, (kernel,), steps, {"w0": "fn main() {}", "b": b"\0asm"}, np.arange(256, dtype=np.uint8), {"ops": {"relu": 1}})
+
+
+def split(data: bytes) -> tuple[dict[str, Any], bytes]:
+    """A file's header and its block."""
+    (length,) = struct.unpack_from("<I", data, len(MAGIC))
+    at = len(MAGIC) + 4
+    return json.loads(data[at : at + length]), data[-(-(at + length) // ALIGN) * ALIGN :]
+
+
+def joined(head: Any, block: bytes) -> bytes:
+    """A file of a header and a block, its hash right."""
+    if isinstance(head, dict) and "sha256" in head:
+        head["sha256"] = hashlib.sha256(block).hexdigest()
+    text = json.dumps(head).encode()
+    return (MAGIC + struct.pack("<I", len(text)) + text).ljust(-(-(len(MAGIC) + 4 + len(text)) // ALIGN) * ALIGN, b"\0") + block
+
+
+# --- the document -----------------------------------------------------------------------------------------------------
+
+
+def written_fields() -> set[str]:
+    """Every field that a file can have, `.` between the levels; what names itself (modules, attributes, facts) is left out."""
+    found: set[str] = set()
+
+    def walk(data: Any, path: str) -> None:
+        if isinstance(data, list):
+            for item in data:
+                walk(item, path)
+        elif isinstance(data, dict):
+            if path in ("modules", "facts") or path.endswith(".attrs"):
+                data = {"*": next(iter(data.values()))} if path == "modules" else {}
+            for key, value in data.items():
+                name = f"steps.{key}" if path.startswith("steps") else f"{path}.{key}" if path else key
+                found.add(name)
+                walk(value, name)
+
+    walk(split(to_bytes(every_step()))[0], "")
+    return found
+
+
+def test_the_document_names_every_field_and_no_other() -> None:
+    """A field's row in a table of static/README.md starts with its name in backquotes: | `buffers.place` | … |"""
+    documented = set(re.findall(r"^\| `([a-z0-9_.*]+)` \|", DOCUMENT.read_text(), re.M))
+    assert documented == written_fields()
+    assert set(header(every_step())) == {f for f in written_fields() if "." not in f} - {"blocks", "modules", "sha256"}
+
+
+def test_the_example_in_the_document_is_what_is_written() -> None:
+    text, code = re.findall(r"^```(?:json|wgsl)\n(.*?)^```", DOCUMENT.read_text(), re.M | re.S)
+    program = documented_program()
+    head, _ = split(to_bytes(program))
+    shown = json.loads(text)
+    head["facts"]["seconds"] = shown["facts"]["seconds"]
+    assert shown == head
+    assert code == program.modules["w0"]
+
+
+# --- round trips ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("target", BACKENDS)
+def test_a_program_runs_the_same_after_a_round_trip(target: str, tmp_path: Path) -> None:
+    program = small_program(target)
+    program.save(tmp_path / "p.singe")
+    again = Program.load(tmp_path / "p.singe")
+    assert to_bytes(again) == to_bytes(program)
+    try:
+        backend = open_backend(BACKENDS[target])
+    except Exception as e:  # noqa: BLE001
+        pytest.skip(f"{target}: {e}")
+    for batch in (1, 3):
+        x = np.random.default_rng(batch).standard_normal((batch, 3), np.float32)
+        one, two = (backend.download(backend.prepare(p).run([backend.upload(x)])[0]) for p in (program, again))
+        assert one.shape == (batch, 2)
+        np.testing.assert_array_equal(one, two)
+
+
+def test_every_kind_of_step_survives() -> None:
+    program = every_step()
+    again = from_bytes(to_bytes(program))
+    assert (again.steps, again.buffers, again.kernels, again.modules, again.facts) == (program.steps, program.buffers, program.kernels, program.modules, program.facts)
+
+
+def test_a_missing_file_is_an_input_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="No such file"):
+        Program.load(tmp_path / "none.singe")
+
+
+# --- damage -----------------------------------------------------------------------------------------------------------
+
+
+def test_another_version_is_named() -> None:
+    head, block = split(to_bytes(every_step()))
+    with pytest.raises(FormatError, match="'singe/2', this version of Singe reads 'singe/1'"):
+        from_bytes(joined(head | {"format": "singe/2"}, block))
+
+
+def test_truncation_at_every_offset() -> None:
+    data = to_bytes(small_program("numpy"))
+    for count in range(len(data)):
+        with pytest.raises(FormatError):
+            from_bytes(data[:count])
+
+
+def accepts_or_refuses(data: bytes) -> bool:
+    """Whether a file is read; anything but a Program whose numbers can be relied on, or a FormatError, fails the test."""
+    start = time.perf_counter()
+    try:
+        p = from_bytes(data)
+    except FormatError:
+        return False
+    finally:
+        assert time.perf_counter() - start < 2
+    assert p.slots <= len(p.buffers)
+    for b in p.buffers:
+        if b.place[0] == "weights":
+            p.view(b).view(np.uint8)
+    return True
+
+
+def test_flipped_bytes() -> None:
+    data = to_bytes(every_step())
+    rng = random.Random(1)
+    for _ in range(2000):
+        damaged = bytearray(data)
+        damaged[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+        accepts_or_refuses(bytes(damaged))
+
+
+def test_flipped_bytes_in_the_block_are_noticed() -> None:
+    data = to_bytes(small_program("wgsl"))
+    start = len(data) - len(split(data)[1])
+    rng = random.Random(2)
+    for _ in range(200):
+        damaged = bytearray(data)
+        damaged[rng.randrange(start, len(data))] ^= 1 << rng.randrange(8)
+        with pytest.raises(FormatError, match="sha256"):
+            from_bytes(bytes(damaged))
+
+
+def places(data: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The path of every value in JSON data."""
+    yield path
+    for key, value in data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ():
+        yield from places(value, (*path, key))
+
+
+HOSTILE = (None, True, -1, 0, 2**31, 2**47, 10**30, 0.5, "", "x", [], [[]], {}, {"size": [[1, ["div", 1, 0]]]}, [[1, ["mod", 1, 0]]], [[-1, "N"]], [[1, *["N"] * 40]])
+
+
+def test_every_value_replaced_by_hostile_ones() -> None:
+    """With the hash made right again: what is left standing is the checks alone."""
+    head, block = split(to_bytes(every_step()))
+    for path in list(places(head))[1:]:
+        for value in HOSTILE:
+            changed = copy.deepcopy(head)
+            inner = changed
+            for key in path[:-1]:
+                inner = inner[key]
+            inner[path[-1]] = value
+            accepts_or_refuses(joined(changed, block))
+
+
+REFUSED: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
+    "a buffer in a slot that is not there": (lambda h: h["buffers"][2].update(place=["slot", 9]), "slot 9 of 1"),
+    "an input that is not there": (lambda h: h["buffers"][0].update(place=["input", 1]), "input 1 of 1"),
+    "an output that is not there": (lambda h: h["buffers"][3].update(place=["output", 7]), "output 7 of 1"),
+    "a place that is none": (lambda h: h["buffers"][0].update(place=["heap", 0]), "place 'heap'"),
+    "weights beyond the block": (lambda h: h["buffers"][1].update(place=["weights", 256]), "8 bytes at 256 of 256"),
+    "weights that are not aligned": (lambda h: h["buffers"][1].update(place=["weights", 8]), "8 bytes at 8"),
+    "weights of an open size": (lambda h: h["buffers"][1].update(shape=[[[1, "N"]]]), "bytes at 0"),
+    "a negative dimension": (lambda h: h["buffers"][0].update(shape=[-3, 4]), "negative"),
+    "elements of three bytes": (lambda h: h["buffers"][0].update(size=3), "3 bytes"),
+    "an input that lies elsewhere": (lambda h: h.update(inputs=[2]), "input 0 is buffer 2"),
+    "a module that is not there": (lambda h: h["kernels"][0]["variants"][0].update(entry="w9"), "'w9'"),
+    "more slots than buffers": (lambda h: h.update(slots=2**40), "slots"),
+    "a step of no kernel": (lambda h: h["steps"][0].update(kernel=3), "kernel 3 of 1"),
+    "a step with too few buffers": (lambda h: h["steps"][0].update(buffers=[0]), "1 buffers to kernel 0, which takes 2"),
+    "a step of no buffer": (lambda h: h["steps"][1].update(source=44), "buffer 44 of 4"),
+    "a step within a loop": (lambda h: h["steps"][4]["body"][0].update(target=44), "buffer 44 of 4"),
+    "a step of no kind": (lambda h: h["steps"][0].update(do="jump"), "'jump'"),
+    "a kernel with no variant": (lambda h: h["kernels"][0].update(variants=[]), "no complete variant"),
+    "a block beyond the file": (lambda h: h["blocks"].update(weights=[0, 10**9]), "the file holds"),
+    "a field that is missing": (lambda h: h.pop("slots"), "slots"),
+    "steps within steps within …": (lambda h: h.update(steps=[nested(40)]), "32 deep"),
+}
+
+
+def nested(depth: int) -> dict[str, Any]:
+    return {"do": "loop", "condition": 0, "limit": None, "body": [nested(depth - 1)] if depth else []}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_references_out_of_range(name: str) -> None:
+    damage, message = REFUSED[name]
+    head, block = split(to_bytes(every_step()))
+    damage(head)
+    with pytest.raises(FormatError, match=re.escape(message)):
+        from_bytes(joined(head, block))
