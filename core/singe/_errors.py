@@ -6,7 +6,8 @@ SingeError
 ├── InputError          a value, name or file that a caller gave and that cannot be used
 ├── FormatError         a file that is not what it should be: names the file and the place in it
 │   └── ImportFailure   a well-formed model that cannot be turned into a Graph
-│       └── UnsupportedOp   ops that Singe lacks: all of a model's are listed at once
+│       ├── UnsupportedOp   ops that Singe lacks: all of a model's are listed at once
+│       └── ValueNeeded     inputs whose values, not only their shapes, decide what the Graph is
 ├── CompileError        a Graph that a target cannot compile
 └── DeviceError         a device that is absent, refuses, or was asked for what it cannot do
     └── DeviceLost      a device that went away while it held our buffers
@@ -45,6 +46,14 @@ class UnsupportedOp(ImportFailure):
     def __init__(self, message: str, ops: tuple[str, ...] = ()) -> None:
         super().__init__(message)
         self.ops = ops
+
+
+class ValueNeeded(ImportFailure):
+    """Inputs of the model whose values, not only their shapes, decide what the Graph is."""
+
+    def __init__(self, message: str, inputs: tuple[str, ...]) -> None:
+        super().__init__(message)
+        self.inputs = inputs
 
 
 class CompileError(SingeError):

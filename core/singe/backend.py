@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
-from importlib.metadata import entry_points
+from functools import cache
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -133,8 +132,10 @@ def check_shape(shape: Shape) -> tuple[int, ...]:
     raise DeviceError(f"shape {shape} still has symbolic sizes")
 
 
-@lru_cache(maxsize=None)
+@cache
 def _group(name: str) -> Mapping[str, Any]:
+    from importlib.metadata import entry_points  # noqa: PLC0415 (a third of the time that `import singe` may take)
+
     return {e.name: e for e in entry_points(group=name)}
 
 

@@ -3,14 +3,18 @@
 A Device is eager: an op runs when it is called, through a Program of one op that is compiled once for each set of
 shapes. Fusion is a decorator: it wraps a Device, remembers ops instead of running them, and runs all that a value needs
 as one Program when the value is read. Both have the same methods, so what is written for one runs on the other.
+
+Threads may share a device: it does one thing at a time.
 """
 
 from __future__ import annotations
 
+import hashlib
+import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import cache
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -37,7 +41,7 @@ class Value:
     __slots__ = ("__weakref__", "array", "node")
 
     def __init__(self, node: Node, array: Any = None) -> None:
-        self.node: Final = node
+        self.node = node
         self.array = array
 
     @property
@@ -52,23 +56,41 @@ class Value:
 class Device:
     """A backend with eager execution; see the module's docstring."""
 
+    adopts = False
+    """Whether values of other devices may meet its own: it then takes them in by `adopt`."""
+
     def __init__(self, backend: Backend) -> None:
         self.backend: Final = backend
+        self.lock = threading.RLock()
         self._programs: OrderedDict[Any, Executable] = OrderedDict()
 
     @property
     def name(self) -> str:
         return self.backend.name
 
+    @property
+    def label(self) -> str:
+        """Its name with its decorators', as people see it."""
+        return self.name
+
     def __repr__(self) -> str:
-        return f"<device {self.name}>"
+        return f"<device {self.label}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return device, (self.name,)
 
     def upload(self, array: np.ndarray) -> Value:
         kind = _dtypes.dtype(array.dtype)
-        return Value(Node(None, (), {}, array.shape, kind), self.backend.upload(np.ascontiguousarray(array).reshape(array.shape)))
+        with self.lock:
+            return Value(Node(None, (), {}, array.shape, kind), self.backend.upload(np.ascontiguousarray(array).reshape(array.shape)))
 
     def download(self, value: Value) -> np.ndarray:
-        return self.backend.download(self.realise(value))
+        with self.lock:
+            return self.backend.download(self.realise(value))
+
+    def adopt(self, value: Value, source: Device) -> Value:
+        """Another device's value as one of this device's."""
+        raise DeviceError(f"a value of {source!r} meets one of {self!r}; move one of them with .to(device)")
 
     def apply(self, build: Build, values: Sequence[Value]) -> Value:
         """The value of `build(builder, *nodes)`."""
@@ -87,13 +109,14 @@ class Device:
     def _run(self, graph: Graph, arrays: Sequence[Any]) -> list[Any]:
         """Run a graph whose inputs are the arrays, by its Program, compiled when it is first met."""
         key = structure(graph)
-        executable = self._programs.get(key)
-        if executable is None:
-            executable = self._programs[key] = self.backend.prepare(compile_graph(graph, self.backend.target))
-            if len(self._programs) > PROGRAMS:
-                self._programs.popitem(last=False)[1].dispose()
-        self._programs.move_to_end(key)
-        return executable.run(arrays)
+        with self.lock:
+            executable = self._programs.get(key)
+            if executable is None:
+                executable = self._programs[key] = self.backend.prepare(compile_graph(graph, self.backend.target))
+                if len(self._programs) > PROGRAMS:
+                    self._programs.popitem(last=False)[1].dispose()
+            self._programs.move_to_end(key)
+            return executable.run(arrays)
 
     def synchronize(self) -> None:
         self.backend.synchronize()
@@ -108,15 +131,21 @@ class Fusion(Device):
     def __init__(self, device: Device) -> None:
         super().__init__(device.backend)
         self.inner: Final = device
+        self.lock = device.lock  # one backend, one lock
         # Which nodes have arrays by now; a node lives as long as a value or a node made of it does.
         self._arrays: weakref.WeakKeyDictionary[Node, Any] = weakref.WeakKeyDictionary()
 
-    def __repr__(self) -> str:
-        return f"<device fusion({self.inner.name})>"
+    @property
+    def label(self) -> str:
+        return f"fusion({self.inner.label})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Fusion, (self.inner,)
 
     def upload(self, array: np.ndarray) -> Value:
-        value = super().upload(array)
-        self._arrays[value.node] = value.array
+        with self.lock:
+            value = super().upload(array)
+            self._arrays[value.node] = value.array
         return value
 
     def apply(self, build: Build, values: Sequence[Value]) -> Value:
@@ -124,11 +153,15 @@ class Fusion(Device):
 
     def realise(self, value: Value) -> Any:
         """The value as an array of the backend, computed now if it is not yet."""
-        array = self._arrays.get(value.node)
-        if array is None:
-            graph, leaves = self._pending(value.node)
-            (array,) = self._run(graph, leaves)
-            self._arrays[value.node] = array
+        with self.lock:
+            array = self._arrays.get(value.node)
+            if array is None:
+                graph, leaves = self._pending(value.node)
+                (array,) = self._run(graph, leaves)
+                self._arrays[value.node] = array
+                # From now on a leaf: what it was computed from can be freed.
+                value.node = Node(None, (), {}, value.shape, value.dtype)
+                self._arrays[value.node] = array
         return array
 
     def _pending(self, node: Node) -> tuple[Graph, list[Any]]:
@@ -152,17 +185,32 @@ def structure(graph: Graph) -> Any:
         if n not in number:
             number[n] = len(number)
             if n.value is not None:
-                small = n.value.nbytes <= INTERNED_BYTES and n.value.dtype != object
-                parts.append((n.dtype, n.shape, n.value.tobytes() if small else id(n.value)))
+                parts.append((n.dtype, n.shape, _contents(n.value)))
             else:
                 assert n.row is not None
                 parts.append((n.row.name, tuple(sorted(n.attrs.items())), tuple(number[x] for x in n.inputs)))
     return tuple(parts), tuple(number[n] for n in graph.outputs)
 
 
-@lru_cache(maxsize=None)
-def _opened(name: str) -> Device:
+def _contents(value: np.ndarray) -> Any:
+    """What equal constants have in common; not their identity, which a new array may take over from a freed one."""
+    if value.dtype == object:
+        return tuple(value.ravel())
+    return value.tobytes() if value.nbytes <= INTERNED_BYTES else hashlib.blake2b(value.tobytes()).digest()
+
+
+_opening: Final = threading.Lock()
+
+
+@cache
+def _device_of(name: str) -> Device:
     return Device(open_backend(name))
+
+
+def _opened(name: str) -> Device:
+    """The one device of a backend: threads that ask for it together get the same."""
+    with _opening:
+        return _device_of(name)
 
 
 def device(name: str | Device = "auto") -> Device:
@@ -193,3 +241,18 @@ def devices() -> dict[str, Device | DeviceError]:
         except DeviceError as e:
             found[name] = e
     return found
+
+
+def Numpy() -> Device:
+    """The device "numpy": whole arrays on the CPU; there wherever Singe is."""
+    return device("numpy")
+
+
+def Wasm() -> Device:
+    """The device "wasm": WebAssembly SIMD kernels on the CPU."""
+    return device("wasm")
+
+
+def WebGpu() -> Device:
+    """The device "webgpu": WGSL kernels on a GPU, natively through wgpu or a browser's own."""
+    return device("webgpu")

@@ -17,15 +17,12 @@ import numpy as np
 
 from . import program as programs
 from ._dtypes import DType, dtype
-from ._errors import CompileError, DeviceError, FormatError, ImportFailure, InputError, ShapeError, UnsupportedOp
+from ._errors import CompileError, DeviceError, FormatError, ImportFailure, InputError, ShapeError, UnsupportedOp, ValueNeeded
 from ._shape import Shape, Size, show, size, symbols
 from .backend import Executable
 from .compile import compile_graph
 from .device import Device, device
 from .graph import Graph, Node, specialise
-from .onnx.adapters import ValueNeeded
-from .onnx.importer import import_model, signature
-from .onnx.model import OnnxModel, read_model
 
 PROGRAMS: Final = 8
 """How many Programs a Model keeps."""
@@ -65,23 +62,6 @@ class GraphSource:
     def graph(self, sizes: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Graph:
         assert not values, "a Graph's shapes depend on no values"
         return specialise(self._graph, sizes) if sizes else self._graph
-
-
-class OnnxSource:
-    """An ONNX file, imported anew for each set of sizes."""
-
-    def __init__(self, model: OnnxModel, input_shapes: Mapping[str, Sequence[int | str]] | None = None) -> None:
-        self._model = model
-        self._shapes = input_shapes
-        self.inputs = signature(model, input_shapes)
-        self.output_names = tuple(v.name for v in model.graph.outputs)
-
-    def graph(self, sizes: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Graph:
-        shapes: dict[str, Sequence[int | str]] = dict(self._shapes or {})
-        for x in self.inputs:
-            if symbols(x.shape) & sizes.keys():  # by shape, not by name: names that the importer invented have none in the file
-                shapes[x.name] = [sizes.get(str(d), str(d)) if isinstance(d, Size) else d for d in x.shape]
-        return import_model(self._model, input_shapes=shapes, values=values)
 
 
 class Runnable:
@@ -246,7 +226,8 @@ def bind(inputs: Sequence[Port], args: Sequence[Any], kwargs: Mapping[str, Any])
     missing = [n for n in names if n not in given]
     unknown = [n for n in given if n not in names]
     if twice or missing or unknown:
-        parts = [f"{what} {', '.join(map(repr, which))}" for what, which in (("given twice:", sorted(twice)), ("missing:", missing), ("unknown:", unknown)) if which]
+        faults = (("given twice:", sorted(twice)), ("missing:", missing), ("unknown:", unknown))
+        parts = [f"{fault} {', '.join(map(repr, which))}" for fault, which in faults if which]
         raise InputError(f"inputs {'; '.join(parts)}. The inputs are {', '.join(map(str, inputs)) or 'none'}")
     return {p.name: as_array(given[p.name], p) for p in inputs}
 
@@ -272,13 +253,16 @@ def unwrap(arrays: Sequence[np.ndarray], names: Sequence[str]) -> Any:
 
 def load(path: str | Path | bytes, device: str | Device = "auto", input_shapes: Mapping[str, Sequence[int | str]] | None = None) -> Model:
     """A Model from an ONNX file (or its bytes); input_shapes gives numbers, or names, for dimensions it leaves open."""
+    from .onnx.model import read_model  # noqa: PLC0415 (`import singe` pays for no importer)
+    from .onnx.source import OnnxSource  # noqa: PLC0415
+
     name = Path(path).stem if isinstance(path, (str, Path)) else "model"
     if isinstance(path, (str, Path)) and Path(path).suffix == ".singe":
         raise FormatError(f"{path}: a compiled Program, not a model: singe.Program.load reads it")
     return Model(OnnxSource(read_model(path), input_shapes), device, name)
 
 
-def compile(what: Model | Graph | Callable[..., Any], *examples: Any, device: str | Device = "auto") -> Runnable:  # noqa: A001
+def compile(what: Model | Graph | Callable[..., Any], *examples: Any, device: str | Device = "auto") -> Runnable:
     """A Program from a Model, a Graph, or a function of Tensors and examples of its arguments."""
     if isinstance(what, Graph):
         what = Model(what, device)

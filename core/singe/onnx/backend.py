@@ -15,10 +15,11 @@ import numpy as np
 from .._errors import DeviceError, ImportFailure, InputError, ShapeError, UnsupportedOp
 from ..device import Device
 from ..device import device as open_device
-from ..model import Model, OnnxSource, Runnable, bind
+from ..model import Model, Runnable, bind
 from ..program import Host
 from .importer import unsupported_ops
 from .model import FORMAT, OnnxGraph, OnnxModel, OnnxType, OnnxValue, read_model
+from .source import OnnxSource
 from .tensors import Files
 
 DEVICES: Final = {"CPU": "numpy", "WASM": "wasm", "WEBGPU": "webgpu"}

@@ -16,11 +16,11 @@ from typing import Any, Final
 import numpy as np
 
 from .._dtypes import DTYPES, dtype
-from .._errors import ImportFailure, InputError, SingeError, UnsupportedOp
+from .._errors import ImportFailure, InputError, SingeError, UnsupportedOp, ValueNeeded
 from .._shape import Dim, product, show, size, symbols
 from ..graph import Builder, Graph, Node
 from ..ops import ROWS, Composite, Elementwise, Nest, Row, View
-from .adapters import ADAPTERS, Call, ValueNeeded
+from .adapters import ADAPTERS, Call
 from .adapters.basic import dense
 from .model import OnnxFunction, OnnxModel, OnnxNode, OnnxRef, OnnxValue
 from .tensors import RawTensor

@@ -4,5 +4,4 @@ from . import basic, normalise, reduce, resize, shapes, windows  # noqa: F401 (e
 from ._call import ADAPTERS as ADAPTERS
 from ._call import MAX_FOLDED as MAX_FOLDED
 from ._call import Call as Call
-from ._call import ValueNeeded as ValueNeeded
 from ._call import adapter as adapter

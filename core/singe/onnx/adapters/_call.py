@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 
-from ..._errors import ImportFailure, ShapeError
+from ..._errors import ImportFailure, ShapeError, ValueNeeded
 from ..._shape import Dim, Size, axis_of, product
 from ...graph import Builder, Node, postorder
 
@@ -22,14 +22,6 @@ MAX_FOLDED: Final = 1 << 20
 """The most elements of a tensor that is computed while a model is imported."""
 
 T = TypeVar("T", int, float, str)
-
-
-class ValueNeeded(ImportFailure):
-    """Inputs of the model whose values, not only their shapes, decide what the Graph is."""
-
-    def __init__(self, message: str, inputs: tuple[str, ...]) -> None:
-        super().__init__(message)
-        self.inputs = inputs
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,29 @@
+"""What a Model is compiled from when it comes in an ONNX file: the file, imported anew for each set of sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from .._shape import Size, symbols
+from ..graph import Graph
+from .importer import import_model, signature
+from .model import OnnxModel
+
+
+class OnnxSource:
+    """See the module's docstring."""
+
+    def __init__(self, model: OnnxModel, input_shapes: Mapping[str, Sequence[int | str]] | None = None) -> None:
+        self._model = model
+        self._shapes = input_shapes
+        self.inputs = signature(model, input_shapes)
+        self.output_names = tuple(v.name for v in model.graph.outputs)
+
+    def graph(self, sizes: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Graph:
+        shapes: dict[str, Sequence[int | str]] = dict(self._shapes or {})
+        for x in self.inputs:
+            if symbols(x.shape) & sizes.keys():  # by shape, not by name: names that the importer invented have none in the file
+                shapes[x.name] = [sizes.get(str(d), str(d)) if isinstance(d, Size) else d for d in x.shape]
+        return import_model(self._model, input_shapes=shapes, values=values)
