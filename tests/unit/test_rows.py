@@ -14,7 +14,7 @@ from singe._dtypes import DTYPES, DType, dtype, float16, float32, uint8
 from singe._errors import DTypeError, ShapeError
 from singe._shape import size
 from singe.graph import Builder, Graph, Node
-from singe.ops import ROWS, Composite, Elementwise, Row
+from singe.ops import ROWS, Composite, Elementwise, Row, find_row
 
 SPECIAL = (np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-40, -1e-40, 1.2e-38, 1.0, -1.0, 0.5, 1.5, 2.5, -2.5, 100.0, -100.0)
 CASES = [pytest.param(row, kind, id=f"{row.name}-{kind}") for row in ROWS.values() for kind in row.dtypes]
@@ -159,6 +159,18 @@ def test_interpolated_bytes_are_cut_toward_zero_and_saturate(run_graph: Any) -> 
         sample = Sample((x.shape,), {"sizes": (10,), "scales": (2.0,), "mode": mode})
         (got,) = run_graph(graph_of(row, sample, [x]), [x])
         np.testing.assert_array_equal(got, expected(row, sample, [x], uint8))
+
+
+def test_running_leaves_the_inputs_alone(run_graph: Any) -> None:
+    """Not even where an op gives back its input and the next one could write over that."""
+    b = Builder()
+    x = b.input("x", (4,), float32)
+    same = b.apply(find_row("add_d0"), x, x, x)  # the gradient of a sum: what it is given
+    value = np.arange(4, dtype=np.float32)
+    (got,) = run_graph(Graph((x,), (b.mul(b.apply(find_row("sub_d1"), x, x, same), b.const(3.0)),), ("y",)), [value])
+    np.testing.assert_array_equal(got, [0, -3, -6, -9])
+    np.testing.assert_array_equal(value, [0, 1, 2, 3])
+    assert not np.shares_memory(got, value)
 
 
 def test_float16_means_and_softmaxes_do_not_overflow(run_graph: Any) -> None:

@@ -20,7 +20,7 @@ from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 
-from .. import scalar
+from .. import affine, scalar
 from .._dtypes import ALL, FLOATS, DType, bool_, int64, uint8
 from .._dtypes import dtype as dtype_of
 from .._errors import DTypeError, ShapeError
@@ -138,7 +138,7 @@ class Elementwise(Row):
         return self.array_over(arrays, (), attrs)
 
     def array_over(self, arrays: Sequence[np.ndarray], spent: Sequence[int], attrs: Attrs) -> np.ndarray:
-        """`array`, free to write over the inputs at the positions `spent`."""
+        """`array`, free to write over the inputs at the positions `spent`; the result never is another input's memory."""
         if any(a.dtype == object for a in arrays):
             return _symbolic(self, arrays, attrs)
         dtypes = tuple(dtype_of(a.dtype) for a in arrays)
@@ -147,7 +147,8 @@ class Elementwise(Row):
         result = recipe.run(wide, [i in spent or w is not a for i, (w, a) in enumerate(zip(wide, arrays, strict=True))])
         shape = np.broadcast_shapes(*(a.shape for a in arrays))
         result = scalar.convert(np.asarray(result), recipe.gives)
-        return result if result.shape == shape else np.broadcast_to(result, shape).copy()
+        borrowed = any(result is a for i, a in enumerate(arrays) if i not in spent)
+        return np.broadcast_to(result, shape).copy() if borrowed or result.shape != shape else result
 
 
 @dataclass(frozen=True)
@@ -213,9 +214,9 @@ def _equal(a: Any, b: Any) -> bool:
 def _less(a: Any, b: Any) -> bool:
     if isinstance(a, int) and isinstance(b, int):
         return a < b
-    if scalar.at_least(a - b, 0):
+    if affine.at_least(a - b, 0):
         return False
-    if scalar.at_least(b - a, 1):
+    if affine.at_least(b - a, 1):
         return True
     raise ShapeError(f"whether {a} is below {b} is not known before a run; give this dimension a fixed size")
 
