@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from singe import scalar
+from singe import affine, scalar
 from singe._shape import known
 from singe.graph import Graph, Node, evaluate, postorder, specialise
 from singe.interpret import interpret
@@ -61,7 +61,7 @@ def kernel_of(n: Node) -> Kernel:
 
     def read(k: int, place: Sequence[Expr]) -> Expr:
         x = n.inputs[k]
-        return scalar.load(k, scalar.flatten(place, x.shape), x.dtype)
+        return scalar.load(k, affine.flatten(place, x.shape), x.dtype)
 
     ports = (*(Port(x.dtype) for x in n.inputs), Port(n.dtype, written=True))
     coords = loop_vars("g", n.shape)
@@ -81,7 +81,7 @@ def kernel_of(n: Node) -> Kernel:
             value = nest.result([f.accumulator for f in folds])
         case _:
             raise AssertionError(f"{n.op} is no primitive")
-    store = Store(len(n.inputs), scalar.flatten(coords, n.shape), value)
+    store = Store(len(n.inputs), affine.flatten(coords, n.shape), value)
     return Kernel(ports, n.shape, inner, (*folds, store), name=n.op)
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from . import scalar
+from . import affine, scalar
 from ._dtypes import int32, uint8
 from ._errors import CompileError
 from ._shape import Shape, product
@@ -345,7 +345,7 @@ class _Maker:
                     self._note(n)
                     self.inside[n] = self._member(n)
         value = self.inside[exit_] if growth.anchored else self._inlined(exit_, growth.coords[exit_])
-        index = scalar.flatten(growth.coords[exit_], exit_.shape)
+        index = affine.flatten(growth.coords[exit_], exit_.shape)
         output = len(self.ports)
         stages.append(Store(output, index, value, exit_ in growth.full))
         ports = (*(Port(n.dtype) for n in self.ports), Port(exit_.dtype, True))
@@ -408,7 +408,7 @@ class _Maker:
     def _load(self, n: Node, shape: Shape, coords: tuple[Expr, ...]) -> Expr:
         """An element of memory, `shape` being how it is looked at."""
         port = self.ports.setdefault(n, len(self.ports))
-        return scalar.load(port, scalar.flatten(coords, shape), n.dtype)
+        return scalar.load(port, affine.flatten(coords, shape), n.dtype)
 
     def _inlined(self, n: Node, coords: tuple[Expr, ...]) -> Expr:
         self._note(n)
@@ -440,7 +440,7 @@ def _stored(value: Expr, n: Node) -> Expr:
 def _symbolic(n: Node, coords: tuple[Expr, ...]) -> Expr:
     """An element of a constant that holds Sizes: they are known when it runs."""
     assert n.value is not None
-    flat = scalar.flatten(coords, n.shape)
+    flat = affine.flatten(coords, n.shape)
     compute = COMPUTE[n.dtype]
     values = [scalar.cast(scalar.size(v), compute) for v in n.value.reshape(-1).tolist()]
     out = values[-1] if values else scalar.const(0, compute)

@@ -23,7 +23,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from . import scalar
+from . import affine, scalar
 from ._dtypes import DType, float32, int32
 from ._shape import Dim, Shape, Size, product, show
 from .scalar import Expr
@@ -245,7 +245,7 @@ def _merge(kernel: Kernel, i: int) -> Kernel | None:
     def step(e: Expr, args: tuple[Expr | None, ...]) -> Expr | None:
         """The expression over the merged loop, None where it cannot be had."""
         if e.dtype is int32 and e.word in ("add", "mul", "sub", "var"):
-            terms, constant = scalar.linear(e)
+            terms, constant = affine.linear(e)
             a, b = terms.get(outer, 0), terms.get(inner, 0)
             if a == 0 and b == 0:
                 return e if e not in (outer, inner) and not _uses(e, outer, inner) else _through(e, args)
@@ -255,7 +255,7 @@ def _merge(kernel: Kernel, i: int) -> Kernel | None:
                     return None
                 # The merged loop takes the place of its parts: largest steps stay first.
                 items = [(one, b) if k is outer else (k, v) for k, v in terms.items() if k is not inner]
-                return scalar.from_linear(dict(items), constant)
+                return affine.from_linear(dict(items), constant)
             return None
         return _through(e, args)
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from singe import scalar
+from singe import affine, scalar
 from singe._dtypes import float16, float32, int32, uint8
 from singe._shape import Dim, Shape, known, product, size
 from singe.interpret import interpret
@@ -47,13 +47,13 @@ def random_kernel(rng: random.Random) -> tuple[Kernel, list[tuple[int, ...]]]:
             coords[-1] = scalar.size(grid[last] - 1) - g[last]
         if inner and rng.random() < 0.7:
             coords, dims = [*coords, r[0]], [*dims, inner[0]]
-        element = scalar.load(number, scalar.flatten(coords, tuple(dims)), float32)
+        element = scalar.load(number, affine.flatten(coords, tuple(dims)), float32)
         value = value + element * rng.choice([1.0, -2.0, 0.25])
         if rng.random() < 0.3:  # a value that depends on the place itself
             value = scalar.select(scalar.lt(rng.choice(g), 2), value, scalar.neg(value))
         ports.append(F32)
         shapes.append(tuple(known(d, SIZES) for d in dims))
-    out = scalar.flatten(g, tuple(grid))
+    out = affine.flatten(g, tuple(grid))
     stages: list[Reduce | Store] = [Store(len(ports), out, value)]
     if inner:
         fold = Reduce("a0", rng.choice(["add", "max", "min"]), value)
@@ -79,13 +79,13 @@ def test_collapse_keeps_the_meaning(seed: int) -> None:
 
 def test_collapse_merges_what_is_walked_as_one() -> None:
     g = loop_vars("g", (2, N, 4))
-    flat = scalar.flatten(g, (2, N, 4))
+    flat = affine.flatten(g, (2, N, 4))
     plain = Kernel((F32, Port(float32, True)), (2, N, 4), (), (Store(1, flat, scalar.load(0, flat, float32)),))
     assert collapse(plain).grid == (N * 8,)
     assert collapse(plain, keep=1).grid == (N * 2, 4)
     bias = scalar.load(0, g[2], float32)
     assert collapse(Kernel(plain.ports, plain.grid, (), (Store(1, flat, bias),))).grid == (N * 2, 4)
-    turned = scalar.load(0, scalar.flatten((g[2], g[1]), (4, N)), float32)
+    turned = scalar.load(0, affine.flatten((g[2], g[1]), (4, N)), float32)
     assert collapse(Kernel(plain.ports, plain.grid, (), (Store(1, flat, turned),))).grid == (2, N, 4)
 
 

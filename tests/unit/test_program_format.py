@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from singe._dtypes import float32, int64
 from singe._errors import FormatError, InputError
 from singe._shape import size

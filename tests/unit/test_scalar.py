@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from singe import scalar
+from singe import affine, scalar
 from singe._dtypes import DType, bool_, dtype, float32, int32, int64, uint8
 from singe._errors import DTypeError
 from singe._shape import Shape, Size, known, product, size
@@ -216,7 +216,7 @@ def grid(shape: Shape, names: str = "i") -> tuple[list[Expr], dict[Expr, np.ndar
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_flatten_counts_in_row_major_order(shape: Shape) -> None:
     variables, env = grid(shape)
-    flat = value_of(scalar.flatten(variables, shape), env, SIZES)
+    flat = value_of(affine.flatten(variables, shape), env, SIZES)
     want = np.arange(int(known(product(shape), SIZES))).reshape(numbers(shape))
     np.testing.assert_array_equal(np.broadcast_to(flat, want.shape), want)
 
@@ -227,12 +227,12 @@ def test_flatten_counts_in_row_major_order(shape: Shape) -> None:
 def test_reshapes_agree_with_numpy(old: Shape, new: Shape) -> None:
     """unflatten(flatten(·)) walks the new shape as NumPy's unravel_index does, and back again is where it began."""
     variables, env = grid(new)
-    places = scalar.unflatten(scalar.flatten(variables, new), old)
+    places = affine.unflatten(affine.flatten(variables, new), old)
     want = np.unravel_index(np.arange(int(np.prod(numbers(new)))).reshape(numbers(new)), numbers(old))
     for got, exact in zip(places, want, strict=True):
         np.testing.assert_array_equal(np.broadcast_to(value_of(got, env, SIZES), exact.shape), exact)
     if product(old) == product(new):
-        assert scalar.flatten(scalar.unflatten(scalar.flatten(variables, new), old), old) is scalar.flatten(variables, new)
+        assert affine.flatten(affine.unflatten(affine.flatten(variables, new), old), old) is affine.flatten(variables, new)
 
 
 @pytest.mark.parametrize("seed", range(150))
@@ -245,16 +245,16 @@ def test_index_division_is_division(seed: int) -> None:
     for v in variables:
         part = v
         if rng.random() < 0.3:
-            part = scalar.index_div(part, rng.choice([2, 3])) if rng.random() < 0.5 else scalar.index_rem(part, rng.choice([2, N]))
+            part = affine.index_div(part, rng.choice([2, 3])) if rng.random() < 0.5 else affine.index_rem(part, rng.choice([2, N]))
         factor = rng.choice([0, 1, 2, 3, 4, 6, N, M, N * 4])
         e = e + part * scalar.size(factor)
     by = rng.choice([1, 2, 3, 4, 6, N, M, N * 2])
     exact, divisor = value_of(e, env, SIZES), known(by, SIZES)
-    np.testing.assert_array_equal(*np.broadcast_arrays(value_of(scalar.index_div(e, by), env, SIZES), exact // divisor), f"{e} // {by}")
-    np.testing.assert_array_equal(*np.broadcast_arrays(value_of(scalar.index_rem(e, by), env, SIZES), exact % divisor), f"{e} % {by}")
-    terms, constant = scalar.linear(e)
-    np.testing.assert_array_equal(*np.broadcast_arrays(value_of(scalar.from_linear(terms, constant), env, SIZES), exact))
-    low, high = scalar.bounds(e)
+    np.testing.assert_array_equal(*np.broadcast_arrays(value_of(affine.index_div(e, by), env, SIZES), exact // divisor), f"{e} // {by}")
+    np.testing.assert_array_equal(*np.broadcast_arrays(value_of(affine.index_rem(e, by), env, SIZES), exact % divisor), f"{e} % {by}")
+    terms, constant = affine.linear(e)
+    np.testing.assert_array_equal(*np.broadcast_arrays(value_of(affine.from_linear(terms, constant), env, SIZES), exact))
+    low, high = affine.bounds(e)
     assert low is None or known(low, SIZES) <= exact.min()
     assert high is None or known(high, SIZES) >= exact.max()
 
@@ -269,20 +269,20 @@ def test_bounds_and_clamps_hold(seed: int) -> None:
         e = e + v * rng.choice([-3, -1, 1, 2])
     e = rng.choice([lambda: e, lambda: scalar.minimum(e, 5), lambda: scalar.maximum(e, scalar.size(N)), lambda: scalar.clip(e, 0, 7)])()
     exact = value_of(e, env, SIZES)
-    low, high = scalar.bounds(e)
+    low, high = affine.bounds(e)
     assert low is None or known(low, SIZES) <= exact.min()
     assert high is None or known(high, SIZES) >= exact.max()
     extent = rng.choice([1, 3, 8, N, M * 2])
-    clamped = value_of(scalar.clamp(e, extent), env, SIZES)
+    clamped = value_of(affine.clamp(e, extent), env, SIZES)
     np.testing.assert_array_equal(*np.broadcast_arrays(clamped, np.clip(exact, 0, known(extent, SIZES) - 1)), f"{e} in {extent}")
 
 
 def test_simple_indices_stay_simple() -> None:
     i, j = var("i", int32, N), var("j", int32, 4)
     flat = i * 4 + j
-    assert scalar.index_div(flat, 4) is i
-    assert scalar.index_rem(flat, 4) is j
-    assert scalar.below(flat, N * 4)
-    assert not scalar.below(flat, N * 4 - 1)
-    assert scalar.unflatten(flat, (N, 4)) == (i, j)
-    assert isinstance(scalar.bounds(flat)[1], Size)
+    assert affine.index_div(flat, 4) is i
+    assert affine.index_rem(flat, 4) is j
+    assert affine.below(flat, N * 4)
+    assert not affine.below(flat, N * 4 - 1)
+    assert affine.unflatten(flat, (N, 4)) == (i, j)
+    assert isinstance(affine.bounds(flat)[1], Size)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import wasmtime
 
+from singe import affine
 from singe import scalar as s
 from singe._dtypes import ALL, bool_, dtype, float16, float32, int32, int64, uint8
 from singe._shape import known, size
@@ -222,16 +223,16 @@ def test_reductions_over_two_axes(middle: tuple[int, int], axes: str) -> None:
     shape = (a, b, c, 6)
     if axes == "outer":  # over a and c, as pooling does
         grid, inner = (b, 6), (a, c)
-        index = s.flatten((r(0, a), g(0, b), r(1, c), g(1, 6)), shape)
-        out = s.flatten((g(0, b), g(1, 6)), (b, 6))
+        index = affine.flatten((r(0, a), g(0, b), r(1, c), g(1, 6)), shape)
+        out = affine.flatten((g(0, b), g(1, 6)), (b, 6))
     elif axes == "both":
         grid, inner = (a,), (b, c, 6)
-        index = s.flatten((g(0, a), r(0, b), r(1, c), r(2, 6)), shape)
+        index = affine.flatten((g(0, a), r(0, b), r(1, c), r(2, 6)), shape)
         out = g(0, a)
     else:
         grid, inner = (a, b), (c, 6)
-        index = s.flatten((g(0, a), g(1, b), r(0, c), r(1, 6)), shape)
-        out = s.flatten((g(0, a), g(1, b)), (a, b))
+        index = affine.flatten((g(0, a), g(1, b), r(0, c), r(1, 6)), shape)
+        out = affine.flatten((g(0, a), g(1, b)), (a, b))
     fold = Reduce("a0", "add", s.load(0, index, float32) * s.load(0, index, float32))
     kernel = Kernel((Port(float32), Port(float32, True)), grid, inner, (fold, Store(1, out, s.sqrt(fold.accumulator))))
     check(kernel, [_random(int(np.prod(shape))), np.zeros(int(np.prod(grid)), np.float32)], rtol=1e-4)
@@ -256,8 +257,8 @@ def test_softmax(rows: int, columns: int, last: bool, symbolic: bool) -> None:
 def test_transpose(kind: object) -> None:
     a, b, c = 3, 9, 6
     i, j, k = g(0, c), g(1, a), g(2, b)
-    value = s.load(0, s.flatten((j, k, i), (a, b, c)), kind)  # pyright: ignore[reportArgumentType]
-    kernel = Kernel((Port(kind), Port(kind, True)), (c, a, b), (), (Store(1, s.flatten((i, j, k), (c, a, b)), value),))  # pyright: ignore[reportArgumentType]
+    value = s.load(0, affine.flatten((j, k, i), (a, b, c)), kind)  # pyright: ignore[reportArgumentType]
+    kernel = Kernel((Port(kind), Port(kind, True)), (c, a, b), (), (Store(1, affine.flatten((i, j, k), (c, a, b)), value),))  # pyright: ignore[reportArgumentType]
     check(kernel, [_random(a * b * c, kind), np.zeros(a * b * c, kind.numpy)])  # pyright: ignore[reportAttributeAccessIssue]
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from test_wasm_kernels import check
 
+from singe import affine
 from singe import scalar as s
 from singe._dtypes import DType, bool_, float32, int32
 from singe._shape import Dim, known, size
@@ -39,12 +40,12 @@ def product(
     (r,) = loop_vars("r", (k,))
     outside = () if shared else tuple(outer)
     b_shape = (*(() if shared else batch), *((n, k) if transposed else (k, n)))
-    a = s.load(0, s.flatten((*outer, i, r), (*batch, m, k)), float32)
+    a = s.load(0, affine.flatten((*outer, i, r), (*batch, m, k)), float32)
     if prologue:
         a = s.maximum(a * 2.0 + 1.0, 0.0)
-    b = s.load(1, s.flatten((*outside, *((j, r) if transposed else (r, j))), b_shape), float32)
+    b = s.load(1, affine.flatten((*outside, *((j, r) if transposed else (r, j))), b_shape), float32)
     fold = Reduce("a0", "add", a * b)
-    at = s.flatten((*outer, i, j), grid)
+    at = affine.flatten((*outer, i, j), grid)
     value = fold.accumulator if plain else s.clip(fold.accumulator + s.load(2, j, float32), 0.0, 6.0) + s.load(3, at, float32)
     ports = (Port(float32), Port(float32), Port(float32), Port(float32), Port(out, True))
     kernel = Kernel(ports, grid, (k,), (fold, Store(4, at, s.cast(value, s.COMPUTE[out]))))
@@ -119,10 +120,10 @@ def convolution(
         inside = s.and_(inside, s.and_(s.le(0, q), s.lt(q, x)))
         read.append(s.clip(q, 0, x - 1))
     channel = s.div(o, s.const(outputs // group, int32)) * each + c
-    x = s.select(inside, s.load(0, s.flatten((n, *read, channel), (batch, *space, channels)), float32), 0.0)
+    x = s.select(inside, s.load(0, affine.flatten((n, *read, channel), (batch, *space, channels)), float32), 0.0)
     w_shape = (*window, each, outputs)
-    fold = Reduce("a0", "add", x * s.load(1, s.flatten((*taps, c, o), w_shape), float32))
-    at = s.flatten((n, *place, o), grid)
+    fold = Reduce("a0", "add", x * s.load(1, affine.flatten((*taps, c, o), w_shape), float32))
+    at = affine.flatten((n, *place, o), grid)
     value = s.clip(fold.accumulator + s.load(2, o, float32), 0.0, 6.0)
     value = value * s.load(3, n * outputs + o, float32) if scaled else value + s.load(3, at, float32)
     ports = (Port(float32), Port(float32), Port(float32), Port(float32), Port(float32, True))

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from singe import affine
 from singe import scalar as S
 from singe._dtypes import float16, float32
 from singe._shape import Dim, size
+from singe.affine import flatten
 from singe.kernel import Kernel, Port, Reduce, Routine, Store, loop_vars
-from singe.scalar import Expr, flatten, load, select
+from singe.scalar import Expr, load, select
 from singe_webgpu.target import WgslTarget
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -56,7 +58,7 @@ def _conv(channels: int, outputs: int, group: int) -> Routine:
     def inside(p: Expr) -> Expr:
         return (p >= 0) & (p < 14)
 
-    channel = c if group == 1 else S.index_div(o, outputs // group) * per_group + c
+    channel = c if group == 1 else affine.index_div(o, outputs // group) * per_group + c
     at = flatten([n, S.clip(py, 0, 13), S.clip(px, 0, 13), channel], (1, 14, 14, channels))
     read = select(inside(py) & inside(px), load(0, at, float32), 0.0)
     total = Reduce("a0", "add", read * load(1, flatten([ky, kx, c, o], (3, 3, per_group, outputs)), float32))

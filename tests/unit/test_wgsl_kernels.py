@@ -9,14 +9,16 @@ from functools import cache
 import numpy as np
 import pytest
 
+from singe import affine
 from singe import scalar as S
 from singe._dtypes import DType, bool_, float16, float32, int32, int64, uint8
 from singe._errors import DeviceError
 from singe._shape import Dim, known, size, symbols
+from singe.affine import flatten, unflatten
 from singe.interpret import interpret
 from singe.kernel import Kernel, Port, Reduce, Routine, Store, loop_vars
 from singe.program import Buffer, Code, Dispatch, Program
-from singe.scalar import Expr, const, flatten, load, select, unflatten
+from singe.scalar import Expr, const, load, select
 
 pytest.importorskip("wgpu", reason="wgpu is not installed")
 from singe_webgpu.kernels.contraction import contraction
@@ -408,7 +410,7 @@ def conv(
         p = space[axis] * strides[axis] + taps[axis] * dilations[axis] - before[axis]
         inside = inside & (p >= 0) & (p < S.size(x[axis + 1]))
         place.append(S.clip(p, 0, S.size(x[axis + 1] - 1)))
-    channel = c if group == 1 else S.index_div(o, outputs // group) * per_group + c
+    channel = c if group == 1 else affine.index_div(o, outputs // group) * per_group + c
     read = select(inside, load(0, flatten([n, *place, channel], tuple(x)), float32), 0.0)
     total = Reduce("a0", "add", read * load(1, flatten([*taps, c, o], tuple(w)), float32))
     grid = (x[0], *extents, outputs)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
-from singe import scalar
+from singe import affine, scalar
 from singe._dtypes import DType, bool_, float32, int32, int64
 from singe._errors import CompileError
 from singe.scalar import Expr
@@ -84,9 +84,9 @@ def _remainder(e: Expr, args: Sequence[str]) -> str:
     a, b = e.args
     if _is_zero(b):
         return "0i"
-    least = scalar.bounds(a)[0]
+    least = affine.bounds(a)[0]
     positive = b.word == "size" or (b.word == "const" and b.value > 0)
-    if positive and least is not None and scalar.at_least(least, 0):
+    if positive and least is not None and affine.at_least(least, 0):
         return f"({args[0]} % {args[1]})"
     return f"rem_i32({args[0]}, {args[1]})"
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from .. import scalar
+from .. import affine, scalar
 from .._dtypes import FLOATS, NUMBERS, float32
 from .._errors import ShapeError
 from .._shape import Dim, Shape, broadcast, product, show
@@ -127,9 +127,9 @@ def _conv_nest(coords: Sequence[Expr], read: Read, x: Node, w: Node, strides: An
             if before[axis] or after[axis]:
                 ok = (p >= 0) & (p < size(d))
                 inside = ok if inside is None else inside & ok
-                p = scalar.clamp(p, d)
+                p = affine.clamp(p, d)
             place.append(p)
-        channel = c if group == 1 else scalar.index_div(o, w.shape[-1] // group) * size(per_group) + c
+        channel = c if group == 1 else affine.index_div(o, w.shape[-1] // group) * size(per_group) + c
         v = read(0, [n, *place, channel])
         if inside is not None:
             v = select(inside, v, const(0, v.dtype))

@@ -11,11 +11,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from .. import scalar
+from .. import affine, scalar
 from .._dtypes import FLOATS, DType, dtype, int32, int64
 from .._errors import ShapeError
 from .._shape import Dim, Shape, axis_of, broadcast, ceildiv, product, show
-from ..scalar import COMPUTE, Expr, const, flatten, select, size, unflatten
+from ..affine import flatten, unflatten
+from ..scalar import COMPUTE, Expr, const, select, size
 from . import _reference as reference
 from ._row import Node, Read, View, register, sum_to
 
@@ -138,7 +139,7 @@ def _pad_value(coords: Sequence[Expr], read: Read, x: Node, fill: Node, before: 
         elif mode == "wrap":
             turns = ceildiv(lo, d) if isinstance(lo, int) and isinstance(d, int) else lo
             c = scalar.rem(c + size(turns * d), size(d))
-        source.append(scalar.clamp(c, d))
+        source.append(affine.clamp(c, d))
     if not inside:
         return read(0, source)
     condition = inside[0]
@@ -192,7 +193,7 @@ def _concat_value(coords: Sequence[Expr], read: Read, *xs: Node, axis: int) -> E
     for k, x in enumerate(xs):
         d = x.shape[axis]
         if d != 0:
-            at = scalar.clamp(coords[axis] - size(end), d)
+            at = affine.clamp(coords[axis] - size(end), d)
             parts.append((end + d, read(k, [at if i == axis else c for i, c in enumerate(coords)])))
         end = end + d
     if not parts:  # an empty result: its kernel runs no element, but must be printable

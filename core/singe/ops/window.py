@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from .. import scalar
+from .. import affine, scalar
 from .._dtypes import FLOATS, NUMBERS, bool_, dtype, int32, int64
 from .._errors import ShapeError
 from .._shape import Dim, Shape, show
+from ..affine import flatten
 from ..kernel import IDENTITY
-from ..scalar import COMPUTE, Expr, const, flatten, select, size
+from ..scalar import COMPUTE, Expr, const, select, size
 from . import _reference as reference
 from ._row import Folds, Nest, Node, Read, register
 
@@ -56,7 +57,7 @@ def _reader(coords: Sequence[Expr], read: Read, x: Node, window: Any, strides: A
             if lo or hi:
                 ok = (p >= 0) & (p < size(x.shape[axis])) if lo else p < size(x.shape[axis])
                 inside = ok if inside is None else inside & ok
-                p = scalar.clamp(p, x.shape[axis])
+                p = affine.clamp(p, x.shape[axis])
             place.append(p)
         return inside, read(0, place), place
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from singe import scalar
+from singe import affine, scalar
 from singe._dtypes import float32, int32
 from singe._shape import Dim, ceildiv, product
 from singe.kernel import Kernel, Routine, Store, collapse
@@ -71,7 +71,7 @@ class Plan:
         space = f["x_shape"][1:-1]
         if any(d != 1 for d in (*f["w_shape"][:-2], *f["strides"])) or any(f["pads"]) or space != self.space:
             return None
-        place = scalar.flatten(self.coordinates, (f["x_shape"][0], *space))
+        place = affine.flatten(self.coordinates, (f["x_shape"][0], *space))
         load = scalar.load(f["x"], place * f["x_shape"][-1] + self.group * f["w_shape"][-2] + self.k, float32)
         return load if in_place(self.kernel, load, self.kernel.grid_vars[-2], self.k) else None
 
@@ -103,7 +103,7 @@ def _coordinates(merged: Kernel, axes: Sequence[Dim]) -> tuple[Expr, ...]:
     for axis in axes:
         run.append(axis)
         if waiting and product(run) == waiting[0][1] and axis != 1:
-            out += scalar.unflatten(waiting.pop(0)[0], tuple(run))
+            out += affine.unflatten(waiting.pop(0)[0], tuple(run))
             run = []
     return (*out, *[_ZERO for _ in run])
 
@@ -282,7 +282,7 @@ class _Gathered:
                     end = scalar.maximum(scalar.minimum(scalar.size(lengths[-1]) - last, window), start)
                     last, start, count = last + start, start * channels, (end - start) * channels
                 first = (job.plan.coordinates[0], *inputs[:-1], last, job.plan.group * channels)
-                index = scalar.flatten(first, facts["x_shape"])
+                index = affine.flatten(first, facts["x_shape"])
                 source, offset = low.address(facts["x"], index)
                 for value in (at, start, count):
                     if isinstance(value, int):

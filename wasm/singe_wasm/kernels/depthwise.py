@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Final
 
-from singe import scalar
+from singe import affine, scalar
 from singe._dtypes import float32, int32
 from singe._shape import Dim
 from singe.kernel import Routine, Store
@@ -172,9 +172,9 @@ class _Depthwise:
         batch, *space, column, channel = self.variables
         rows = [v * s + t * d - p for v, s, t, d, p in zip(space, self.strides, self.taps, self.dilations, self.pads, strict=False)]
         place = column * self.strides[-1] + (self._nearest(block) - self.pads[-1])
-        x = self.low.address(self.x, scalar.flatten((batch, *rows, place, channel), self.x_shape))
+        x = self.low.address(self.x, affine.flatten((batch, *rows, place, channel), self.x_shape))
         zero = scalar.const(0, int32)
-        return [x, self.low.address(self.w, scalar.flatten((*self.taps, zero, zero, channel), self.w_shape))]
+        return [x, self.low.address(self.w, affine.flatten((*self.taps, zero, zero, channel), self.w_shape))]
 
     def _multiply(self, block: Block, totals: Sequence[int], vector: bool) -> None:
         """All taps along the last axis."""

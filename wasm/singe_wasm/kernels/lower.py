@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
-from singe import scalar
+from singe import affine
 from singe._dtypes import bool_, float32, int64
 from singe._shape import Dim, Size, divides
 from singe.kernel import Port
@@ -135,7 +135,7 @@ class Lowering:
 
     def _address(self, port: int, index: Expr, shift: Shift) -> tuple[Node, int]:
         size = self.ports[port].dtype.size
-        terms, constant = scalar.linear(index)
+        terms, constant = affine.linear(index)
         moved = dict(shift)
         parts: list[tuple[int, Node, Dim]] = []
         positive = True
@@ -145,8 +145,8 @@ class Lowering:
                 value = self._values[atom, (), False]
             else:
                 value = self.scalar(atom, shift)
-                positive = positive and (low := scalar.bounds(atom)[0]) is not None and scalar.at_least(low, 0)
-            positive = positive and scalar.at_least(factor, 0)
+                positive = positive and (low := affine.bounds(atom)[0]) is not None and affine.at_least(low, 0)
+            positive = positive and affine.at_least(factor, 0)
             parts.append((value.level, value, factor * size))
         total = self.pointer(port)
         offset = 0
@@ -231,7 +231,7 @@ class Lowering:
         assert self.lane is not None
         address, offset = self.address(e.value, e.args[0], shift)
         stored = self.ports[e.value].dtype
-        step = scalar.linear(e.args[0])[0].get(self.lane, 0)
+        step = affine.linear(e.args[0])[0].get(self.lane, 0)
         assert isinstance(step, int)
         code = memory.load_lanes(stored, offset) if step == 1 else memory.gather(stored, offset, step * stored.size)
         return Node(code, (address,), "v128", address.level)
@@ -245,7 +245,7 @@ class Lowering:
         if not vector:
             return Node(memory.store(stored, offset), (address, self.scalar(value, shift)), "i32", EFFECT)
         assert self.lane is not None
-        step = scalar.linear(index)[0].get(self.lane, 0)
+        step = affine.linear(index)[0].get(self.lane, 0)
         assert isinstance(step, int)
         code = memory.store_lanes(stored, offset) if step == 1 else memory.scatter(stored, offset, step * stored.size)
         return Node(code, (address, self.vector(value, shift)), "i32", EFFECT)

@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from singe import scalar
+from singe import affine, scalar
 from singe._dtypes import float32
 from singe._shape import Dim, ceildiv
 from singe.kernel import Kernel, Reduce, Store, collapse, matmul_operands
@@ -85,7 +85,7 @@ def _strides(e: Expr, *variables: Expr) -> tuple[tuple[int, ...], int] | None:
     """The steps of a plain float32 load along variables and its constant part, if there is nothing else and all is known."""
     if e.word != "load":
         return None
-    terms, constant = scalar.linear(e.args[0])
+    terms, constant = affine.linear(e.args[0])
     steps = tuple(terms.get(v, 0) for v in variables)
     if not isinstance(constant, int) or not all(isinstance(s, int) for s in steps) or not terms.keys() <= set(variables):
         return None

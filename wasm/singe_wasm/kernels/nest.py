@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from singe import scalar
+from singe import affine, scalar
 from singe._dtypes import float32, int64
 from singe._shape import Dim
 from singe.kernel import Kernel, Reduce, Stage, Store, collapse, identity
@@ -43,7 +43,7 @@ def lane_cost(kernel: Kernel, stages: Iterable[Stage], lane: Expr) -> int | None
         return depends[e]
 
     def distance(port: int, index: Expr) -> int | None:
-        terms, _ = scalar.linear(index)
+        terms, _ = affine.linear(index)
         step = terms.get(lane, 0)
         if kernel.ports[port].dtype not in VECTOR_STORAGE or not isinstance(step, int) or any(varies(a) for a in terms if a is not lane):
             return None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from singe import scalar
+from singe import affine, scalar
 from singe._dtypes import float32
 from singe._shape import Dim
 from singe.kernel import Kernel, Reduce
@@ -32,7 +32,7 @@ def in_place(kernel: Kernel, a: Expr, m: Expr, k: Expr) -> bool:
     """Whether A can be read where it lies: a float32 load whose index is linear in m and k, k in fixed steps."""
     if a.word != "load" or kernel.ports[a.value].dtype is not float32:
         return False
-    terms, _ = scalar.linear(a.args[0])
+    terms, _ = affine.linear(a.args[0])
     simple = all(t in (m, k) or not {m, k} & set(scalar.postorder([t])) for t in terms)
     step = terms.get(k, 0)
     return simple and isinstance(step, int) and 0 <= step < 1 << 20
@@ -48,7 +48,7 @@ class RowsInPlace:
         self._port = a.value
         self._m = m
         self._index = scalar.substitute(a.args[0], {k: scalar.const(0, k.dtype)} if k.word == "var" else {})
-        step = scalar.linear(a.args[0])[0].get(k, 0)
+        step = affine.linear(a.args[0])[0].get(k, 0)
         assert isinstance(step, int)
         self.step = 4 * step
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from singe import scalar
+from singe import affine, scalar
 from singe._dtypes import float32, int32
 from singe._shape import Dim, Shape, product
 from singe.kernel import Kernel, Reduce, Routine, Store, collapse, matmul_operands
@@ -74,7 +74,7 @@ def _walks(e: Expr, inner: tuple[Expr, ...]) -> bool:
     """Whether the operand walks memory step by step with the last inner loop that turns."""
     last = next((v for v in reversed(inner) if v.word == "var"), None)
     loads = [x for x in scalar.postorder([e]) if x.word == "load"]
-    return last is not None and any(scalar.linear(x.args[0])[0].get(last) == 1 for x in loads)
+    return last is not None and any(affine.linear(x.args[0])[0].get(last) == 1 for x in loads)
 
 
 def _matmul(kernel: Kernel) -> Contraction | None:
@@ -122,7 +122,7 @@ def _conv(routine: Routine) -> Contraction | None:
     swap[o] = t * columns + shell.n
     in_group = dict(swap)
     if group > 1:
-        in_group[scalar.index_div(o, columns)] = t
+        in_group[affine.index_div(o, columns)] = t
     return _over(shell, in_group, swap)
 
 
@@ -136,7 +136,7 @@ def _operands(kernel: Kernel, places: tuple[Expr, ...]) -> tuple[Expr, Expr]:
 
 
 def _unflattened(flat: Expr, names: tuple[Expr, ...], extents: Shape) -> dict[Expr, Expr]:
-    coordinates = scalar.unflatten(flat, extents)
+    coordinates = affine.unflatten(flat, extents)
     return {v: c for v, c in zip(names, coordinates, strict=True) if v.word == "var"}
 
 
@@ -173,7 +173,7 @@ def _rewritten(e: Expr, swap: Mapping[Expr, Expr]) -> Expr:
 
 def _joined(index: Expr) -> Expr:
     """An index with its splits undone: c·a·(x // a) + c·(x % a) is c·x."""
-    return scalar.flatten((index,), (_ANY,))
+    return affine.flatten((index,), (_ANY,))
 
 
 def _uses(e: Expr, variable: Expr) -> bool:

@@ -16,7 +16,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Final
 
-from singe import scalar
+from singe import affine, scalar
 from singe._shape import Dim, ceildiv, product
 from singe.backend import Printed
 from singe.kernel import Kernel, Reduce, Store, identity
@@ -84,7 +84,7 @@ def _inner_contiguous(kernel: Kernel) -> bool:
     """Whether some reduced load walks memory step by step with the last inner loop."""
     last = next((v for v in reversed(kernel.inner_vars) if v.word == "var"), None)
     reduced = scalar.postorder([s.value for s in kernel.stages if isinstance(s, Reduce)])
-    return any(scalar.linear(e.args[0])[0].get(last) == 1 for e in reduced if e.word == "load" and last is not None)
+    return any(affine.linear(e.args[0])[0].get(last) == 1 for e in reduced if e.word == "load" and last is not None)
 
 
 def _cut(points: Dim) -> _Cut:
