@@ -66,16 +66,25 @@ def parser() -> argparse.ArgumentParser:
 
     run = command("run", "Run a model on arrays (.npy) and pictures.")
     _model(run, "an ONNX model, or a program that `singe compile` wrote")
-    run.add_argument("--input", metavar="NAME=FILE", action="append", default=[], type=_pair, help="an input: an .npy file or a picture; the name may be left out where there is one input")
+    run.add_argument(
+        "--input",
+        metavar="NAME=FILE",
+        action="append",
+        default=[],
+        type=_pair,
+        help="an .npy file or a picture for an input; a model of one input needs no NAME=",
+    )
     run.add_argument("--output", metavar="NAME=FILE", action="append", default=[], type=_pair, help="write an output to an .npy file")
     run.add_argument("--device", choices=DEVICES, help="where it runs (default: auto)")
     run.add_argument("--repeat", metavar="N", type=_positive, default=0, help="run N more times and report the times")
     run.add_argument("--top", metavar="K", type=_positive, help="rank the K most probable classes")
     run.add_argument("--labels", metavar="FILE", help="names of the classes: a JSON list or object, or one a line")
     pictures = run.add_argument_group("pictures")
-    pictures.add_argument("--size", metavar="224", type=_sides, help="height and width of the tensor, one number or 240x320 (default: what the model's input says)")
+    pictures.add_argument("--size", metavar="224", type=_sides, help="height and width, as one number or 240x320 (default: what the model's input says)")
     pictures.add_argument("--crop", metavar="0.875", type=float, default=1.0, help="the part of the shorter side that is used, from the centre (default: 1)")
-    pictures.add_argument("--mean", metavar="127", type=_numbers, default=(0.0,), help="subtracted from pixels of 0 to 255: one number, or one a channel with commas (default: 0)")
+    pictures.add_argument(
+        "--mean", metavar="127", type=_numbers, default=(0.0,), help="subtracted from pixels of 0 to 255; one number, or 127,120,110 (default: 0)"
+    )
     pictures.add_argument("--std", metavar="128", type=_numbers, help="divides them then (default: 255, or 1 where the input takes integers)")
     pictures.add_argument("--layout", choices=LAYOUTS, help="order of the tensor's axes (default: what the model's input suggests)")
 
@@ -100,7 +109,8 @@ def _model(command: argparse.ArgumentParser, text: str) -> None:
 
 
 def _shapes(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--input-shape", metavar="NAME=1x3x224x224", action="append", default=[], type=_shape, help="an input's shape; a name in place of a number (N) keeps it open; a rank of 0 is `scalar`")
+    text = "an input's shape; a name in place of a number (N) keeps it open; `scalar` is a rank of 0"
+    command.add_argument("--input-shape", metavar="NAME=1x3x224x224", action="append", default=[], type=_shape, help=text)
 
 
 # --- values -----------------------------------------------------------------------------------------------------------
@@ -126,10 +136,9 @@ def _numbers(text: str) -> tuple[float, ...]:
 
 
 def _sides(text: str) -> tuple[int, int]:
-    parts = tuple(_read(int, part, text, "224 or 240x320") for part in text.split("x"))
-    if len(parts) > 2:
-        raise argparse.ArgumentTypeError(f"expected 224 or 240x320, got {text!r}")
-    return parts[0], parts[-1]
+    height, _, width = text.partition("x")
+    first, second = (_read(int, part, text, "224 or 240x320") for part in (height, width or height))
+    return first, second
 
 
 def _positive(text: str) -> int:

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from . import images
-from ._errors import CompileError, DeviceError, InputError
+from ._errors import CompileError, DeviceError, ImportFailure, InputError, ShapeError, UnsupportedOp
 from ._shape import bytes_text, show
 from .backend import find_target
 from .compile import HOST, compile_graph
@@ -172,7 +172,8 @@ def _rank(args: Namespace, results: Mapping[str, np.ndarray], labels: Mapping[in
     asked = args.top is not None or labels is not None
     if not classes:
         if asked:
-            raise InputError(f"--top and --labels need an output of classes, shaped (1, K); there are {', '.join(f'{n}{show(a.shape)}' for n, a in results.items())}")
+            there = ", ".join(f"{name}{show(a.shape)}" for name, a in results.items())
+            raise InputError(f"--top and --labels need an output of classes, of shape (1, K); there are {there}")
         return
     if not asked and (len(results) > 1 or classes[0].shape[:-1] != (1,)):
         return
@@ -212,24 +213,36 @@ def inspect(args: Namespace) -> None:
         print(describe_program(name, program, args.kernels))
 
 
-def compile(args: Namespace) -> None:  # noqa: A001 (the command's name)
+def compile(args: Namespace) -> None:
     """Write a model's Program."""
     program = _compiled(_model(args), args.device)
     program.save(args.out)
-    print(fields([("wrote", args.out), ("target", program.target), ("size", bytes_text(Path(args.out).stat().st_size)), ("compile", seconds(program.facts["seconds"]))]))
+    size = bytes_text(Path(args.out).stat().st_size)
+    print(fields([("wrote", args.out), ("target", program.target), ("size", size), ("compile", seconds(program.facts["seconds"]))]))
 
 
 def _model(args: Namespace) -> Model:
     """The model by itself: the device that it is given here is always there."""
     shapes = _once(args.input_shape, "--input-shape")
     with _doing("loading"):
-        return load(args.model, HOST, shapes)
+        return _with_hint(load(args.model, HOST, shapes))
 
 
 def _compiled(model: Model, name: str) -> Program:
     target = TARGETS[name]
     with _doing(f"compiling for {name}"):
         return compile_graph(model.graph(), None if target == HOST else find_target(target))
+
+
+def _with_hint(model: Model) -> Model:
+    """The model, if its graph can be had; where open dimensions are in the way, the error names the option that closes them."""
+    try:
+        model.graph()
+    except UnsupportedOp:
+        raise
+    except (ShapeError, ImportFailure) as e:
+        raise InputError(f"{e}. Give numbers with --input-shape, as in --input-shape {model.inputs[0].name}=1x3x224x224") from e
+    return model
 
 
 # --- devices ----------------------------------------------------------------------------------------------------------

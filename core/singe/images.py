@@ -86,7 +86,7 @@ def read(path: str | Path, recipe: Recipe) -> np.ndarray:
     """The picture in a file as a float32 tensor with a batch of one."""
     picture = _open(path).convert(MODES[recipe.channels])
     pixels = np.asarray(picture.resize(recipe.size[::-1], _pillow().Image.Resampling.BICUBIC, box=_box(picture.size, recipe)), np.float32)
-    values = (pixels.reshape(*recipe.size, recipe.channels) - np.float32(recipe.mean)) / np.float32(recipe.std)
+    values = (pixels.reshape(*recipe.size, recipe.channels) - np.array(recipe.mean, np.float32)) / np.array(recipe.std, np.float32)
     return np.ascontiguousarray(values.transpose(LAYOUTS[recipe.layout]))[None]
 
 

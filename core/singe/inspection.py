@@ -36,11 +36,12 @@ def describe_program(device: str, program: Program, kernels: bool) -> str:
     steps = list(_walk(program.steps))
     work = [s for s in steps if isinstance(s, Dispatch)]
     hosted = Counter(s.op for s in steps if isinstance(s, Host))
+    copies = sum(isinstance(s, Copy) for s in steps)
     slots = program.slot_bytes(at)
     facts = [
         (device, f"program for {program.target}, compiled in {seconds(program.facts['seconds'])}"),
         ("ops", _where(program, len(work), hosted)),
-        ("steps", f"{len(steps)}: {len(work)} dispatches of {len(program.kernels)} kernels, {sum(hosted.values())} host, {sum(isinstance(s, Copy) for s in steps)} copies"),
+        ("steps", f"{len(steps)}: {len(work)} dispatches of {len(program.kernels)} kernels, {sum(hosted.values())} host, {copies} copies"),
         ("memory", f"{program.slots} slots, {bytes_text(sum(slots))}{_at(at)}{_formula(program)}"),
     ]
     parts = [fields(facts), _weights(program)]

@@ -165,15 +165,15 @@ class Program:
         missing = [b.name for b in wanted if b.name not in shapes]
         unknown = [n for n in shapes if n not in {b.name for b in wanted}]
         if missing or unknown:
-            raise InputError(f"inputs: missing {missing or 'none'}, unknown {unknown or 'none'}; this program takes {', '.join(b.name for b in wanted) or 'none'}")
+            takes = ", ".join(b.name for b in wanted) or "none"
+            raise InputError(f"inputs: missing {missing or 'none'}, unknown {unknown or 'none'}; this program takes {takes}")
         for b in wanted:
             shape = shapes[b.name]
             if len(shape) != len(b.shape):
                 raise ShapeError(f"input {b.name!r}: got shape {shape}, expected {_shape.show(b.shape)}")
             for given, d in zip(shape, b.shape, strict=True):
-                if isinstance(d, Size) and d == _shape.size(str(d)):
-                    if found.setdefault(str(d), given) != given:
-                        raise ShapeError(f"input {b.name!r}: got shape {shape}, but {d} is {found[str(d)]} in another input")
+                if isinstance(d, Size) and d == _shape.size(str(d)) and found.setdefault(str(d), given) != given:
+                    raise ShapeError(f"input {b.name!r}: got shape {shape}, but {d} is {found[str(d)]} in another input")
         for b in wanted:
             if tuple(_shape.evaluate(d, found) for d in b.shape) != shapes[b.name]:
                 raise ShapeError(f"input {b.name!r}: got shape {shapes[b.name]}, expected {_shape.show(b.shape)}")
@@ -291,7 +291,7 @@ def _decode(head: Any, block: memoryview, name: str) -> Program:
 
     def cut(at: Any, what: str) -> memoryview:
         offset, count = at
-        if not (type(offset) is int and type(count) is int and 0 <= offset and 0 <= count and offset + count <= len(block)):
+        if not (type(offset) is int and type(count) is int and offset >= 0 and count >= 0 and offset + count <= len(block)):
             raise FormatError(f"{name}: {what} lies at {at}, the file holds {len(block)} bytes")
         return block[offset : offset + count]
 
@@ -309,12 +309,16 @@ def _decode(head: Any, block: memoryview, name: str) -> Program:
         slots=_count(head["slots"]),
         kernels=tuple(
             Code(
-                str(k["label"]), str(k["kind"]), _count(k["ports"]), tuple(_shape.decode(d) for d in k["sizes"]),
+                str(k["label"]),
+                str(k["kind"]),
+                _count(k["ports"]),
+                tuple(_shape.decode(d) for d in k["sizes"]),
                 tuple(Variant(str(v["entry"]), tuple(map(str, v["requires"])), tuple(_shape.decode(d) for d in v["groups"])) for v in k["variants"]),  # pyright: ignore[reportArgumentType]
-                _shape.decode(k["flops"]), _shape.decode(k["bytes"]),
+                _shape.decode(k["flops"]),
+                _shape.decode(k["bytes"]),
             )
             for k in head["kernels"]
-        ),  # fmt: skip
+        ),
         steps=tuple(_step(s, 0) for s in head["steps"]),
         modules={k: m.decode() if head["modules"][k]["kind"] == "text" else m for k, m in modules.items()},
         weights=weights,
@@ -362,7 +366,8 @@ def _check(p: Program, name: str) -> None:
         for s in steps:
             if isinstance(s, Dispatch):
                 need(s.kernel < len(p.kernels), f"a step runs kernel {s.kernel} of {len(p.kernels)}")
-                need(len(s.buffers) == p.kernels[s.kernel].ports, f"a step gives {len(s.buffers)} buffers to kernel {s.kernel}, which takes {p.kernels[s.kernel].ports}")
+                ports = p.kernels[s.kernel].ports
+                need(len(s.buffers) == ports, f"a step gives {len(s.buffers)} buffers to kernel {s.kernel}, which takes {ports}")
             for i in _named(s):
                 need(i < len(p.buffers), f"a step names buffer {i} of {len(p.buffers)}")
             if isinstance(s, If):
@@ -430,6 +435,6 @@ def _value(data: Any) -> Any:
     if isinstance(data, list):
         return tuple(map(_value, data))
     if isinstance(data, dict):
-        (kind, inner), = data.items()
+        ((kind, inner),) = data.items()
         return _shape.decode(inner) if kind == "size" else dtype(inner) if kind == "dtype" else float(inner)
     return data

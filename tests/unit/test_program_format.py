@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from singe._dtypes import float32, int64
-from singe._errors import FormatError, InputError
+from singe._errors import DeviceError, FormatError, InputError
 from singe._shape import size
 from singe.backend import find_target, open_backend
 from singe.compile import compile_graph
@@ -58,7 +58,8 @@ def every_step() -> Program:
     host = Host("slice", {"axes": (0, n * 2), "to": int64, "least": -np.inf, "eps": 0.5, "name": "a", "flag": True}, (0,), (2,))
     steps = (Dispatch(0, (0, 2)), Copy(0, 3), host, If(0, (Copy(0, 3),), ()), Loop(0, 1, (Copy(0, 2),)), Loop(0, None, ()))
     kernel = Code("relu", "elementwise", 2, (n * 4,), (Variant("w0", ("shader-f16",), (n, 1, 1)),), n * 4, n * 32)
-    return Program("wgsl", (0,), (3,), buffers, 1, (kernel,), steps, {"w0": "fn main() {}", "b": b"\0asm"}, np.arange(256, dtype=np.uint8), {"ops": {"relu": 1}})
+    modules = {"w0": "fn main() {}", "b": b"\0asm"}
+    return Program("wgsl", (0,), (3,), buffers, 1, (kernel,), steps, modules, np.arange(256, dtype=np.uint8), {"ops": {"relu": 1}})
 
 
 def split(data: bytes) -> tuple[dict[str, Any], bytes]:
@@ -127,7 +128,7 @@ def test_a_program_runs_the_same_after_a_round_trip(target: str, tmp_path: Path)
     assert to_bytes(again) == to_bytes(program)
     try:
         backend = open_backend(BACKENDS[target])
-    except Exception as e:  # noqa: BLE001
+    except DeviceError as e:
         pytest.skip(f"{target}: {e}")
     for batch in (1, 3):
         x = np.random.default_rng(batch).standard_normal((batch, 3), np.float32)
@@ -139,7 +140,8 @@ def test_a_program_runs_the_same_after_a_round_trip(target: str, tmp_path: Path)
 def test_every_kind_of_step_survives() -> None:
     program = every_step()
     again = from_bytes(to_bytes(program))
-    assert (again.steps, again.buffers, again.kernels, again.modules, again.facts) == (program.steps, program.buffers, program.kernels, program.modules, program.facts)
+    assert header(again) == header(program)
+    assert (again.steps, again.modules) == (program.steps, program.modules)
 
 
 def test_a_missing_file_is_an_input_error(tmp_path: Path) -> None:
@@ -206,7 +208,10 @@ def places(data: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         yield from places(value, (*path, key))
 
 
-HOSTILE = (None, True, -1, 0, 2**31, 2**47, 10**30, 0.5, "", "x", [], [[]], {}, {"size": [[1, ["div", 1, 0]]]}, [[1, ["mod", 1, 0]]], [[-1, "N"]], [[1, *["N"] * 40]])
+HOSTILE = (
+    *(None, True, -1, 0, 2**31, 2**47, 10**30, 0.5, "", "x", [], [[]], {}),
+    *({"size": [[1, ["div", 1, 0]]]}, [[1, ["mod", 1, 0]]], [[-1, "N"]], [[1, *["N"] * 40]]),
+)
 
 
 def test_every_value_replaced_by_hostile_ones() -> None:
