@@ -253,7 +253,7 @@ def _meets(shapes: Sequence[Shape], shape: Shape) -> bool:
 
 def _channel_factor(c: Node, n: Node) -> np.ndarray | None:
     """A constant that varies along the last axis only, as a vector (or a scalar)."""
-    if c.value is None or c.value.dtype == object or any(d != 1 for d in c.shape[:-1]):
+    if not n.shape or c.value is None or c.value.dtype == object or any(d != 1 for d in c.shape[:-1]):
         return None
     last = n.shape[-1]
     return c.value.reshape(-1) if c.value.size in (1, last) else None

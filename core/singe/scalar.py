@@ -15,6 +15,8 @@ Meaning of the words, binding for every target:
                      integer to integer: wraps.
   select             (condition, if true, if false).
   isnan              of floats; must survive a compiler that assumes there are none.
+
+Floats too small to be normal may count as zeros: WebGPU leaves that to the GPU.
 """
 
 from __future__ import annotations
