@@ -287,7 +287,7 @@ class Tensor:
     def __pow__(self, exponent: Any) -> Tensor:
         return apply(lambda b, x: power(b, x, _operand(exponent)), self)
 
-    def _matmul_nodes__(self, other: Any) -> Tensor:
+    def __matmul__(self, other: Any) -> Tensor:
         return self.matmul(other) if isinstance(other, (Tensor, np.ndarray)) else NotImplemented
 
     def __rmatmul__(self, other: Any) -> Tensor:

@@ -1,0 +1,32 @@
+"""Modules one after another. There is no ModuleList: a list in a field is one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ._module import Module
+
+
+class Sequential(Module, inline="layers"):
+    """Each layer takes what the one before it gave. Named by their numbers, or by the keys of a dict."""
+
+    layers: tuple[Module, ...] | dict[str, Module]
+
+    def __init__(self, *layers: Module | Mapping[str, Module]) -> None:
+        first = layers[0] if len(layers) == 1 else None
+        self.layers = dict(first) if isinstance(first, Mapping) else layers  # pyright: ignore[reportAttributeAccessIssue]
+
+    def forward(self, x: Any) -> Any:
+        for layer in self:
+            x = layer(x)
+        return x
+
+    def __iter__(self) -> Iterator[Module]:
+        return iter(self.layers.values() if isinstance(self.layers, dict) else self.layers)
+
+    def __len__(self) -> int:
+        return len(self.layers)
+
+    def __getitem__(self, index: int) -> Module:
+        return list(self)[index]

@@ -1,0 +1,260 @@
+"""Module: a layer is plain data, fields that hold tensors, numbers, other modules, and lists or dicts of them.
+
+There is nothing to register: a module is what its fields are. It is frozen once it is made, so that threads may share it
+and a trace of it stays true; what would change it gives a new one (`with_state`, `map`, `to`, `train`, `replace`).
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar, Final, Self, TypeAlias
+
+import numpy as np
+
+from .._dtypes import dtype
+from .._errors import InputError, ShapeError
+from .._shape import show
+from .._tensor import Tensor
+from ..device import Device
+
+State: TypeAlias = Mapping[str, "Tensor | np.ndarray"]
+
+SHOWN: Final = 8
+"""How many names an error lists."""
+
+
+class _Frozen(type):
+    """What a class makes is frozen when its `__init__` returns."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        module = super().__call__(*args, **kwargs)
+        module.__dict__["_frozen"] = True
+        return module
+
+
+class Module(metaclass=_Frozen):
+    """The base of all layers; README.md in this folder says how to write one.
+
+    Tensors in fields are parameters, unless the class names the field among its buffers:
+    `class BatchNorm2d(Module, buffers=("running_mean", "running_var"))`. What the field `inline` holds is named as if it
+    were held by the module itself: "0.weight", not "layers.0.weight".
+    """
+
+    _buffers: ClassVar[frozenset[str]] = frozenset()
+    _inline: ClassVar[str | None] = None
+
+    def __init_subclass__(cls, buffers: tuple[str, ...] = (), inline: str | None = None, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls._buffers |= set(buffers)
+        cls._inline = inline or cls._inline
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if "_frozen" in self.__dict__:
+            raise AttributeError(f"{type(self).__name__} is frozen: use module = module.replace({name}=…)")
+        object.__setattr__(self, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"{type(self).__name__}.{name} cannot be deleted; set it to None with replace")
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """What the module computes, in Tensor operations alone: then it runs, and traces, on every device."""
+        raise NotImplementedError(f"{type(self).__name__} has no forward")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.forward(*args, **kwargs)
+
+    # --- what is in it ---
+
+    def fields(self) -> dict[str, Any]:
+        """The fields by name, in the order in which they were set."""
+        return {name: value for name, value in self.__dict__.items() if name != "_frozen"}
+
+    def named_modules(self) -> Iterator[tuple[str, Module]]:
+        """This module, as "", and all below it."""
+        yield from ((path, part) for path, part, _ in _walk(self) if isinstance(part, Module))
+
+    def named_parameters(self) -> Iterator[tuple[str, Tensor]]:
+        """Parameters by path; one that is shared by two layers is given once."""
+        return self._tensors(buffers=False)
+
+    def named_buffers(self) -> Iterator[tuple[str, Tensor]]:
+        """Tensors that training does not learn, by path."""
+        return self._tensors(buffers=True)
+
+    def parameters(self) -> Iterator[Tensor]:
+        return (t for _, t in self.named_parameters())
+
+    def buffers(self) -> Iterator[Tensor]:
+        return (t for _, t in self.named_buffers())
+
+    def _tensors(self, buffers: bool) -> Iterator[tuple[str, Tensor]]:
+        seen: set[Tensor] = set()
+        for path, part, is_buffer in _walk(self):
+            if isinstance(part, Tensor) and is_buffer is buffers and part not in seen:
+                seen.add(part)
+                yield path, part
+
+    @property
+    def parameter_count(self) -> int:
+        """How many numbers its parameters hold."""
+        return sum(t.size for t in self.parameters())
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """All parameters and buffers by path, named as PyTorch names them: "conv.weight", "0.bias"."""
+        return {path: part for path, part, _ in _walk(self) if isinstance(part, Tensor)}
+
+    # --- modules made of it ---
+
+    def with_state(self, state: State, strict: bool = True) -> Self:
+        """The module with the tensors or arrays of a state dict for its own, in its own dtypes and on its own devices.
+
+        strict: every name of the one must be in the other; else what fits is taken. A new module, where PyTorch's
+        load_state_dict changes the old one: nobody sees weights of which half are new.
+        """
+        own = self.state_dict()
+        missing, unknown = [k for k in own if k not in state], [k for k in state if k not in own]
+        if strict and (missing or unknown):
+            faults = [f"{what} {_listed(names)}" for what, names in (("missing:", missing), ("unknown:", unknown)) if names]
+            raise InputError(f"with_state: {'; '.join(faults)}. With strict=False only what fits is taken")
+        shapes = {k: tuple(state[k].shape) for k in own if k in state}
+        misfits = [f"{k} is {show(shape)}, expected {show(own[k].shape)}" for k, shape in shapes.items() if shape != own[k].shape]
+        if misfits:
+            raise ShapeError(f"with_state: {_listed(misfits)}")
+        return self._mapped(lambda path, t: _like(state[path], t) if path in state else t)
+
+    def map(self, function: Callable[[Tensor], Tensor]) -> Self:
+        """The module with function(tensor) for every parameter and buffer; shared ones stay shared."""
+        made: dict[Tensor, Tensor] = {}
+
+        def once(_: str, t: Tensor) -> Tensor:
+            if t not in made:
+                made[t] = function(t)
+            return made[t]
+
+        return self._mapped(once)
+
+    def to(self, device: str | Device) -> Self:
+        """The module on another device."""
+        return self.map(lambda t: t.to(device))
+
+    def cast(self, to: Any) -> Self:
+        """The module with its floats in another float type; integers stay as they are."""
+        kind = dtype(to)
+        if not kind.is_float:
+            raise InputError(f"cast: got {kind}, expected a float type")
+        return self.map(lambda t: t.cast(kind) if t.dtype.is_float else t)
+
+    def train(self, training: bool = True) -> Self:
+        """The module with `training` set in every layer that has this field."""
+        return _rebuilt(self, lambda path, key, part: training if key == "training" else part)
+
+    def eval(self) -> Self:
+        return self.train(False)
+
+    def replace(self, **fields: Any) -> Self:
+        """The module with other values for some of its fields."""
+        unknown = [name for name in fields if name not in self.fields()]
+        if unknown:
+            raise InputError(f"replace: {type(self).__name__} has no field {', '.join(unknown)}; it has {', '.join(self.fields())}")
+        made = copy.copy(self)
+        vars(made).update(fields)
+        return made
+
+    def with_modules(self, new: Mapping[Module, Module]) -> Self:
+        """The module with other modules in the place of some of those below it (or of itself)."""
+        return _swapped(self, new)
+
+    def clone(self) -> Self:
+        """A module of its own; tensors are immutable and need no copies."""
+        return copy.deepcopy(self)
+
+    def _mapped(self, function: Callable[[str, Tensor], Tensor]) -> Self:
+        return _rebuilt(self, lambda path, key, part: function(path, part) if isinstance(part, Tensor) else part)
+
+    def __repr__(self) -> str:
+        return _tree(self)
+
+
+# --- walking over modules, lists and dicts ---------------------------------------------------------------------------
+
+CONTAINERS: Final = (Module, list, tuple, dict)
+
+
+def _parts(value: Any, path: str) -> Iterator[tuple[Any, str, Any]]:
+    """(key, path, part) of what a container holds; nothing for what is none."""
+    inline = value._inline if isinstance(value, Module) else None
+    items = value.fields().items() if isinstance(value, Module) else value.items() if isinstance(value, dict) else ()
+    for key, part in enumerate(value) if isinstance(value, (list, tuple)) else items:
+        yield key, path if key == inline else f"{path}.{key}" if path else str(key), part
+
+
+def _walk(value: Any, path: str = "", is_buffer: bool = False) -> Iterator[tuple[str, Any, bool]]:
+    """(path, part, whether it is a buffer) of everything, from the outside in."""
+    yield path, value, is_buffer
+    buffers = value._buffers if isinstance(value, Module) else ()
+    for key, at, part in _parts(value, path):
+        yield from _walk(part, at, key in buffers or (is_buffer and not isinstance(part, Module)))
+
+
+def _rebuilt(value: Any, rule: Callable[[str, Any, Any], Any], path: str = "") -> Any:
+    """A container made anew, with rule(path, key, part) for whatever it holds that is no container."""
+    new: dict[Any, Any] = {}
+    for key, at, part in _parts(value, path):
+        new[key] = _rebuilt(part, rule, at) if isinstance(part, CONTAINERS) else rule(at, key, part)
+    return _remade(value, new)
+
+
+def _swapped(value: Any, new: Mapping[Module, Module]) -> Any:
+    """A container made anew with other modules for some."""
+    if isinstance(value, Module) and value in new:
+        return new[value]
+    return _remade(value, {key: _swapped(part, new) for key, _, part in _parts(value, "")}) if isinstance(value, CONTAINERS) else value
+
+
+def _remade(value: Any, parts: dict[Any, Any]) -> Any:
+    """A container of the same kind with other parts."""
+    if isinstance(value, Module):
+        return value.replace(**parts)
+    return parts if isinstance(value, dict) else type(value)(parts.values())
+
+
+def _like(value: Tensor | np.ndarray, old: Tensor) -> Tensor:
+    """A value in the dtype and on the device of the tensor that it replaces."""
+    if isinstance(value, Tensor):
+        return value.to(old.device).cast(old.dtype)
+    return Tensor(old.device, old.device.upload(np.array(value, old.dtype.numpy)))
+
+
+def _listed(names: list[str]) -> str:
+    rest = len(names) - SHOWN
+    return ", ".join(names[:SHOWN]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def _tree(module: Module) -> str:
+    """As PyTorch shows modules: plain fields in brackets, modules on lines of their own."""
+    facts: list[str] = []
+    lines: list[str] = []
+    for _, path, part in _parts(module, ""):
+        below = list(_modules(part, path))
+        lines += [f"({at}): {m!r}" for at, m in below]
+        facts += [] if below else [f"{path}={_fact(part)}"] if path else []
+    head = f"{type(module).__name__}({', '.join(facts)}"
+    return f"{head}\n{_indented(lines)}\n)" if lines else f"{head})"
+
+
+def _modules(value: Any, path: str) -> Iterator[tuple[str, Module]]:
+    """The outermost modules in a value."""
+    if isinstance(value, Module):
+        yield path, value
+    else:
+        for _, at, part in _parts(value, path):
+            yield from _modules(part, at)
+
+
+def _fact(value: Any) -> str:
+    return show(value.shape) if isinstance(value, Tensor) else repr(value)
+
+
+def _indented(lines: list[str]) -> str:
+    return "\n".join(f"  {line}" for text in lines for line in text.split("\n"))
