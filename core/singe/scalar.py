@@ -487,7 +487,7 @@ complete("numpy", {**NUMPY, "cast": convert})
 
 _ZERO: Final = ("floor", "ceil", "round", "isnan", "eq", "lt", "le", "and", "or", "xor", "not", "shl", "shr", "rem")
 # word → (arguments, result) ↦ the partial derivative by each argument; None: no dependence.
-_PARTIALS: Final[Mapping[str, Callable[..., tuple[Expr | None, ...]]]] = {
+_PARTIALS: Mapping[str, Callable[..., tuple[Expr | None, ...]]] = {
     "add": lambda a, b, y: (const(1, y.dtype), const(1, y.dtype)),
     "sub": lambda a, b, y: (const(1, y.dtype), const(-1, y.dtype)),
     "mul": lambda a, b, y: (b, a),
