@@ -112,10 +112,12 @@ def _device_line(name: str, facts: Mapping[str, Any]) -> str:
 def _inputs(args: Namespace, ports: Sequence[Port]) -> dict[str, np.ndarray]:
     """The arrays of all inputs; what is missing or unknown is told by `bind`, with what there is."""
     by_name = {p.name: p for p in ports}
+    only = ports[0].name if len(ports) == 1 else ""
     found: dict[str, Any] = {}
-    for name, path in _once([(n or (ports[0].name if len(ports) == 1 else n), f) for n, f in args.input], "--input").items():
+    for name, path in _once([(n or only, f) for n, f in args.input], "--input").items():
         if name not in by_name:
-            raise InputError(f"--input {name}: no such input; the inputs are {', '.join(map(str, ports))}")
+            problem = "no such input" if name else "expected NAME=FILE"
+            raise InputError(f"--input {name or path}: {problem}; the inputs are {', '.join(map(str, ports))}")
         found[name] = _read(path, by_name[name], args)
     return bind(ports, (), found)
 
