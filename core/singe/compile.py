@@ -18,8 +18,8 @@ from ._dtypes import DType, uint8
 from ._errors import CompileError
 from ._shape import Dim, Shape, product, symbols
 from .backend import Printed, Target
-from .fuse import Group, bare, fuse
-from .graph import Builder, Graph, Node
+from .fuse import Group, fuse
+from .graph import Builder, Graph, Node, bare
 from .kernel import Kernel, Reduce, Routine
 from .ops import find_row
 from .program import Buffer, Code, Copy, Dispatch, Host, Program, Step, align, stored_type

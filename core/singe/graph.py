@@ -188,6 +188,13 @@ def postorder(roots: Iterable[Node], inputs_of: Callable[[Node], Sequence[Node]]
     return list(order)
 
 
+def bare(n: Node) -> Node:
+    """The node whose memory a node is: reshapes change no memory."""
+    while n.row is not None and n.row.name == "reshape":
+        n = n.inputs[0]
+    return n
+
+
 @dataclass(frozen=True, eq=False)
 class Graph:
     """Named inputs and outputs; the nodes are what the outputs reach."""

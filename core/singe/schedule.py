@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ._shape import Dim, evaluate, product, symbols
-from .fuse import Group, bare
-from .graph import Graph, Node
+from .fuse import Group
+from .graph import Graph, Node, bare
 from .kernel import Kernel
 
 
