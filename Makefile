@@ -7,6 +7,7 @@ BIN := .venv/bin
 STAMP := .venv/stamp-$(firstword $(shell sha256sum pyproject.toml))
 SYSTEM := chromium libvulkan1 mesa-vulkan-drivers
 JOBS ?= 2
+MODELS ?= ../shared/models
 
 .PHONY: setup system check test quick bench
 
@@ -39,5 +40,7 @@ test: check
 quick: setup
 	$(BIN)/pytest -n $(JOBS) -m 'not slow' tests/unit
 
+# MODELS is a folder of ONNX models, each with an .npz of inputs and expected outputs beside it.
 bench: setup
-	@for script in tests/bench/*.py; do echo "== $$script"; $(BIN)/python "$$script" || exit 1; done
+	$(BIN)/python tests/bench/wasm_gemm.py
+	$(BIN)/python tests/bench/spine.py $(MODELS)
