@@ -180,6 +180,7 @@ class NativeGpu:
             "adapter": info["device"],
             "vendor": info["vendor"],
             "type": info["adapter_type"],
+            "software": info["adapter_type"] == "CPU",
             "api": info["backend_type"],
             "features": sorted(self.features),
             "limits": {"buffer": self.limits.buffer, "binding": self.limits.binding, "workgroups": self.limits.groups},
