@@ -15,7 +15,7 @@ setup: system $(STAMP)
 
 # The environment is made again when pyproject.toml changes.
 $(STAMP):
-	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || apt-get install -y -q python3-venv
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { apt-get update -q && apt-get install -y -q python3-venv; }
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install -q --disable-pip-version-check -e '.[dev]'
 	@rm -f .venv/stamp-* && touch $@
