@@ -13,6 +13,8 @@ from .report import LEFT, RIGHT, fields, quantity, seconds, table
 
 TARGETS: Final = {device: target for target, device in DEVICE_OF.items()}
 """A device ↦ the target that its Programs are compiled for."""
+LONGEST_FORMULA: Final = 100
+"""Characters up to which a formula says more than it hides."""
 
 
 def describe_model(model: Model) -> str:
@@ -80,7 +82,8 @@ def _formula(program: Program) -> str:
     total: Dim = 0
     for slot in range(program.slots):
         total = total + _largest([b.bytes for b in program.buffers if b.place == ("slot", slot)])
-    return f"; in bytes {total}"
+    text = str(total)
+    return f"; in bytes {text}" if len(text) <= LONGEST_FORMULA else "; what other sizes take, --input-shape tells"
 
 
 def _largest(dims: Sequence[Dim]) -> Dim:
