@@ -30,7 +30,10 @@ def plain_array(data: Any, kind: DType | None = None) -> np.ndarray:
     Unless a dtype is given, float64 becomes float32: it is what Python's floats and NumPy's defaults are, not a wish
     for precision that devices lack. Python's integers are int64.
     """
-    array = np.asarray(data)
+    try:
+        array = np.asarray(data)
+    except ValueError:  # lists of different lengths
+        array = np.empty(0, object)
     if array.dtype == object:
         raise InputError(f"tensor: got {data!r:.80}, expected numbers in lists of equal lengths, or an array")
     if kind is None:

@@ -1,0 +1,33 @@
+"""`import singe` is quick, and imports nothing that only some use."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+LIMIT = 250
+"""Milliseconds beyond NumPy's own import; the goal is 100, and a busy machine is slow."""
+LAZY = ("importlib.metadata", "wgpu", "wasmtime", "singe.onnx", "PIL", "difflib")
+
+SCRIPT = """
+import time, sys
+import numpy
+start = time.perf_counter()
+import singe
+print((time.perf_counter() - start) * 1000)
+print(*sys.modules)
+"""
+
+
+def test_import_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"} | {"PYTHONPYCACHEPREFIX": str(tmp_path)}
+    runs = [subprocess.run([sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=True).stdout for _ in range(3)]
+    times = [float(out.split("\n")[0]) for out in runs]
+    with capsys.disabled():
+        print(f"\nimport singe: {min(times[1:]):.0f} ms beyond NumPy, {times[0]:.0f} ms while its bytecode is written")
+    assert min(times[1:]) < LIMIT
+    assert not set(LAZY) & set(runs[-1].split("\n")[1].split())

@@ -1,0 +1,337 @@
+"""Tensors: what NumPy computes, on every device, eager and fused; and errors that say got, wanted, do."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+
+import singe as sg
+from singe.ops import ROWS
+
+RNG = np.random.default_rng(5)
+A = RNG.normal(size=(3, 4)).astype(np.float32)
+B = RNG.uniform(0.5, 2, (3, 4)).astype(np.float32)
+INTS = RNG.integers(-5, 6, (3, 4))
+POSITIVE = RNG.integers(1, 6, (3, 4))
+M = RNG.normal(size=(4, 5)).astype(np.float32)
+X = RNG.normal(size=(2, 3, 7, 9)).astype(np.float32)
+BOOLS = RNG.random((3, 4)) > 0.5
+CUBE = np.arange(60).reshape(3, 4, 5)
+
+
+def check(got: sg.Tensor, want: Any) -> None:
+    """Equal to NumPy's answer, in shape and values; float64 and int32 of NumPy's are float32 and int64 here."""
+    want = np.asarray(want)
+    assert got.shape == want.shape
+    assert got.dtype.numpy.kind == want.dtype.kind
+    np.testing.assert_allclose(got.numpy(), want, rtol=2e-5, atol=2e-5)
+
+
+# (a name, the operation on tensors, on arrays, operands): the arrays' function is the tensors' unless given.
+Case = tuple[Callable[..., Any], Callable[..., Any] | None, tuple[np.ndarray, ...]]
+OPERATIONS: dict[str, Case] = {
+    "add": (lambda a, b: a + b, None, (A, B)),
+    "add a number": (lambda a: 1.5 + a + 2, None, (A,)),
+    "sub": (lambda a, b: a - b, None, (A, B)),
+    "sub from a number": (lambda a: 1 - a, None, (A,)),
+    "mul by a row": (lambda a, b: a * b[0], None, (A, B)),
+    "div": (lambda a, b: a / b, None, (A, B)),
+    "div a number": (lambda b: 1 / b, None, (B,)),
+    "div integers": (lambda i, j: i / j, lambda i, j: (i / j).astype(np.float32), (INTS, POSITIVE)),
+    "div integers by a number": (lambda i: i / 2, None, (INTS,)),
+    "an integer and a float": (lambda i: i * 0.5, None, (INTS,)),
+    "integers and floats": (lambda i, a: i + a, None, (INTS, A)),
+    "bools and integers": (lambda b, i: b * 2 + i, None, (BOOLS, INTS)),
+    "matmul": (lambda a, m: a @ m, None, (A, M)),
+    "matmul of a vector": (lambda a, m: a[0] @ m, None, (A, M)),
+    "matmul of integers and floats": (lambda i, m: i @ m, None, (INTS, M)),
+    "square": (lambda a: a**2, None, (A,)),
+    "seventh power": (lambda b: b**7, None, (B,)),
+    "power zero": (lambda a: a**0, None, (A,)),
+    "negative power": (lambda b: b**-3, None, (B,)),
+    "root": (lambda b: b**0.5, None, (B,)),
+    "power of a half": (lambda b: b**-1.5, None, (B,)),
+    "integer power": (lambda i: i**3, None, (INTS,)),
+    "neg and abs": (lambda a: abs(-a), None, (A,)),
+    "equal": (lambda i, j: i == j, None, (INTS, POSITIVE)),
+    "not equal": (lambda i, j: i != j, None, (INTS, POSITIVE)),
+    "less": (lambda a, b: a < b, None, (A, B)),
+    "at most": (lambda i: i <= 2, None, (INTS,)),
+    "greater": (lambda a: a > 0, None, (A,)),
+    "at least": (lambda a, i: a >= i, None, (A, INTS)),
+    "logic": (lambda a, b: (a > 0) & (b < 1) | ~(a < 0.5) ^ (b > 1), None, (A, B)),
+    "bits": (lambda i, j: (i & j) | (i ^ 3) & ~j, None, (INTS, POSITIVE)),
+    "where": (lambda a, b: sg.where(a > 0, b, 0.0), lambda a, b: np.where(a > 0, b, np.float32(0)), (A, B)),
+    "a row with attributes": (lambda a: a.leaky_relu(alpha=0.3), lambda a: np.where(a < 0, a * np.float32(0.3), a), (A,)),
+    "a row of two": (lambda a: a.maximum(0.25), lambda a: np.maximum(a, np.float32(0.25)), (A,)),
+    "clip": (lambda a: a.clip(-0.5, 0.5), None, (A,)),
+    "clip below": (lambda a: a.clip(low=0), lambda a: a.clip(0, None), (A,)),
+    "cast": (lambda a: a.cast("int32"), lambda a: a.astype(np.int32), (A * 10,)),
+    "half": (lambda a: a.half(), lambda a: a.astype(np.float16), (A,)),
+    "sum": (lambda a: a.sum(), None, (A,)),
+    "sum of bools": (lambda b: b.sum(0), None, (BOOLS,)),
+    "mean": (lambda a: a.mean((0, -1), keepdims=True), None, (A,)),
+    "mean of integers": (lambda i: i.mean(1), lambda i: i.mean(1).astype(np.float32), (INTS,)),
+    "max": (lambda a: a.max(1), None, (A,)),
+    "min": (lambda i: i.min(-1, keepdims=True), None, (INTS,)),
+    "any": (lambda b: b.max(1), None, (BOOLS,)),
+    "prod": (lambda j: j.prod(0), None, (POSITIVE,)),
+    "argmax": (lambda a: a.argmax(1), None, (A,)),
+    "argmin of all": (lambda a: a.argmin(), None, (A,)),
+    "softmax": (lambda a: a.softmax(0), lambda a: np.exp(a) / np.exp(a).sum(0), (A,)),
+    "reshape": (lambda a: a.reshape(2, -1), None, (A,)),
+    "flatten": (lambda c: c.flatten(1), lambda c: c.reshape(3, 20), (CUBE,)),
+    "transposes": (lambda c: c.permute(2, 0, 1).mT, lambda c: c.transpose(2, 1, 0), (CUBE,)),
+    "T": (lambda a: a.T, None, (A,)),
+    "squeeze": (lambda a: a.unsqueeze(1).unsqueeze(-1).squeeze(1), lambda a: a[..., None], (A,)),
+    "expand": (lambda a: a.unsqueeze(0).expand(2, -1, 4), lambda a: np.broadcast_to(a, (2, 3, 4)), (A,)),
+    "pad": (lambda a: a.pad([(1, 0), (0, 2)], value=7), lambda a: np.pad(a, [(1, 0), (0, 2)], constant_values=7), (A,)),
+    "pad by reflection": (lambda a: a.pad(2, "reflect"), lambda a: np.pad(a, 2, "reflect"), (A,)),
+    "concat": (lambda a, i: sg.concat([a, i], 1), lambda a, i: np.concatenate([a, i], 1), (A, INTS)),
+    "stack": (lambda a, b: sg.stack([a, b], -1), lambda a, b: np.stack([a, b], -1), (A, B)),
+    "split": (lambda a: a.split([1, 3], 1)[1], lambda a: a[:, 1:], (A,)),
+    "take": (lambda c: c.take([1, -1, 1], 1), lambda c: c.take([1, 3, 1], 1), (CUBE,)),
+    "zeros like": (lambda i: sg.zeros_like(i) + 1, np.ones_like, (INTS,)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_operation(name: str, on: sg.Device) -> None:
+    operation, reference, arrays = OPERATIONS[name]
+    with np.errstate(all="ignore"):
+        want = (reference or operation)(*arrays)
+    check(operation(*(sg.tensor(a, device=on) for a in arrays)), want)
+
+
+KEYS: dict[str, Any] = {
+    "integer": 1,
+    "negative": (-1, -2, -3),
+    "slice": (slice(1, None), slice(None, -1)),
+    "steps": (slice(None, None, 2), slice(None, None, -1), slice(3, 0, -2)),
+    "empty": (slice(2, 1),),
+    "dots": (..., 2),
+    "dots in the middle": (0, ..., slice(1, 3)),
+    "new axes": (None, 1, None, slice(None), None),
+    "array": np.array([2, 0, -1]),
+    "list along an axis": (slice(1, None), [3, 0, 3]),
+    "matrix of indices": (slice(None), slice(1, 3), np.array([[0, 1], [4, -5]])),
+    "integer beside an array": (1, [0, 2], slice(None, None, -1)),
+    "numpy's integers": (np.int64(2), slice(np.int32(1), None)),
+}
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_index(name: str, on: sg.Device) -> None:
+    check(sg.tensor(CUBE, device=on)[KEYS[name]], CUBE[KEYS[name]])
+
+
+def test_index_by_a_tensor(on: sg.Device) -> None:
+    index = sg.tensor([2, -1], device=on)
+    check(sg.tensor(CUBE, device=on)[:, index], CUBE[:, [2, -1]])
+    check(sg.tensor(CUBE, device=on)[:, :, index[0]], CUBE[:, :, 2])
+
+
+def _windows(x: np.ndarray, size: int, stride: int) -> np.ndarray:
+    return np.lib.stride_tricks.sliding_window_view(x, (size, size), (2, 3))[:, :, ::stride, ::stride]
+
+
+def test_conv(on: sg.Device) -> None:
+    w = RNG.normal(size=(6, 3, 3, 3)).astype(np.float32)
+    bias = RNG.normal(size=6).astype(np.float32)
+    padded = np.pad(X, [(0, 0), (0, 0), (1, 1), (1, 1)])
+    want = np.einsum("nchwij,ocij->nohw", _windows(padded, 3, 2), w) + bias[:, None, None]
+    x = sg.tensor(X, device=on)
+    check(x.conv(w, bias, stride=2, padding=1), want)
+    assert x.conv(w, padding="same").shape == (2, 6, 7, 9)
+    depthwise = np.einsum("nchwij,cij->nchw", _windows(X, 3, 1), w[:3, 0])
+    check(x.conv(w[:3, :1], groups=3), depthwise)
+
+
+def test_pools(on: sg.Device) -> None:
+    x = sg.tensor(X, device=on)
+    check(x.max_pool(3, 2), _windows(X, 3, 2).max((-2, -1)))
+    check(x.avg_pool(2), _windows(X, 2, 2).mean((-2, -1)))
+    ones = np.pad(np.ones_like(X), [(0, 0), (0, 0), (1, 1), (1, 1)])
+    padded = np.pad(X, [(0, 0), (0, 0), (1, 1), (1, 1)])
+    sums = _windows(padded, 3, 2).sum((-2, -1))
+    check(x.avg_pool(3, 2, 1), sums / 9)
+    check(x.avg_pool(3, 2, 1, count_include_pad=False), sums / _windows(ones, 3, 2).sum((-2, -1)))
+    assert x.max_pool(2, ceil_mode=True).shape == (2, 3, 4, 5)
+    last = X[:, :, 6:, 8:].mean((-2, -1))  # what an overhanging window holds, and no more
+    np.testing.assert_allclose(x.avg_pool(2, ceil_mode=True).numpy()[:, :, -1, -1], last, rtol=1e-5)
+    check(x.adaptive_avg_pool(1), X.mean((2, 3), keepdims=True))
+    check(x.adaptive_avg_pool((7, 3)), X.reshape(2, 3, 7, 3, 3).mean(-1))
+
+
+def test_interpolate(on: sg.Device) -> None:
+    x = sg.tensor(X, device=on)
+    check(x.interpolate(scale=2), X.repeat(2, 2).repeat(2, 3))
+    check(x.interpolate((14, 3)), X.repeat(2, 2)[..., ::3])
+    row = sg.tensor([[[0.0, 1.0]]], device=on)
+    check(row.interpolate(4, mode="linear"), np.array([[[0, 0.25, 0.75, 1]]], np.float32))
+    check(row.interpolate(3, mode="linear", align_corners=True), np.array([[[0, 0.5, 1]]], np.float32))
+
+
+# --- what it is ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        (1.5, "float32"), (3, "int64"), (True, "bool"), ([[1, 2], [3, 4]], "int64"), ([1, 2.5], "float32"), ([], "float32"),
+        (np.float64(2), "float32"), (np.arange(3, dtype=np.int32), "int32"), (np.ones(2, np.float16), "float16"),
+    ],
+)  # fmt: skip
+def test_natural_dtypes(data: Any, kind: str) -> None:
+    x = sg.tensor(data)
+    assert x.dtype.name == kind
+    np.testing.assert_array_equal(x.numpy(), np.asarray(data))
+
+
+def test_creation() -> None:
+    check(sg.zeros((2, 3)), np.zeros((2, 3)))
+    check(sg.ones(2, "int32"), np.ones(2, int))
+    check(sg.full((1, 2), 7), np.full((1, 2), 7))
+    check(sg.arange(2, 10, 3), np.arange(2, 10, 3))
+    check(sg.arange(0, 1, 0.25), np.arange(0, 1, 0.25))
+    check(sg.eye(2, 3), np.eye(2, 3))
+    assert sg.zeros_like(sg.ones(3, "int32")).dtype is sg.int32
+    assert sg.zeros(1).device is sg.device("numpy")
+
+
+def test_a_tensor_is_never_the_callers_memory(on: sg.Device) -> None:
+    data = np.ones(3, np.float32)
+    x = sg.tensor(data, device=on)
+    data[:] = 5
+    x.numpy()[:] = 6
+    assert x.tolist() == [1, 1, 1]
+
+
+def test_as_python_values(on: sg.Device) -> None:
+    x = sg.tensor([[1, 2]], device=on)
+    assert x.tolist() == [[1, 2]]
+    assert len(x) == 1
+    assert [t.tolist() for t in x[0]] == [1, 2]
+    assert (x[0, 1].item(), float(x[0, 0]), int(x[0, 1]), bool(x[0, 0] > 5)) == (2, 1.0, 2, False)
+    assert "abc"[sg.tensor(1, device=on)] == "b"
+    assert np.asarray(x).dtype == np.int64
+    assert (x.ndim, x.size, x.shape) == (2, 2, (1, 2))
+
+
+def test_arrays_meet_tensors_on_the_tensors_device(on: sg.Device) -> None:
+    x = sg.tensor(A, device=on)
+    for got in (B * x, x * B, np.float64(2) * x, x @ M.astype(np.float64), A.T @ x):
+        assert got.device is on
+        assert got.dtype is sg.float32
+
+
+def test_numbers_take_the_tensors_dtype() -> None:
+    assert (sg.tensor([1], "uint8") + 1).dtype is sg.uint8
+    assert (sg.tensor([1.0], "float16") * 2.5).dtype is sg.float16
+    assert (sg.tensor([True]) + 1).dtype is sg.int64
+    assert (sg.tensor([1]) + 1.5).dtype is sg.float32
+
+
+def test_tensors_are_compared_by_value_and_hashed_by_identity() -> None:
+    x, y = sg.tensor([1, 2]), sg.tensor([1, 2])
+    assert (x == y).tolist() == [True, True]
+    assert len({x, y}) == 2
+    assert (x == "other") is False
+    assert (x != None) is True  # noqa: E711
+
+
+def test_repr() -> None:
+    assert repr(sg.tensor([1, 2])) == "tensor([1, 2], shape=(2,), dtype=int64, device=numpy)"
+    assert "fusion(numpy)" in repr(sg.tensor(1.0, device=sg.Fusion(sg.Numpy())))
+    assert "..." in repr(sg.zeros((100, 100)))
+
+
+def test_every_row_is_a_method() -> None:
+    x = sg.tensor([0.5])
+    assert set(ROWS) <= set(dir(x))
+    assert all(callable(getattr(x, name)) for name in ROWS)
+
+
+def test_copies_and_pickles(on: sg.Device) -> None:
+    x = sg.tensor(A, device=on)
+    assert copy.deepcopy([x])[0] is x
+    again = pickle.loads(pickle.dumps(x))
+    np.testing.assert_array_equal(again.numpy(), A)
+    assert again.device.label == x.device.label
+
+
+def test_moving_between_devices(on: sg.Device) -> None:
+    x = sg.tensor(A)
+    moved = x.to(on)
+    assert moved.device is on
+    assert moved.to(on) is moved
+    np.testing.assert_array_equal(moved.to("numpy").numpy(), A)
+
+
+def test_fusion_frees_what_has_been_computed() -> None:
+    x = sg.tensor(A, device=sg.Fusion(sg.Numpy()))
+    y = x + 1
+    y.numpy()
+    assert not y._value.node.inputs
+
+
+# --- errors ----------------------------------------------------------------------------------------------------------
+
+FAULTS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
+    "unknown method": (lambda: sg.tensor(A).soft_max(), AttributeError, "did you mean 'softmax'"),
+    "two devices": (lambda: sg.tensor(A) + sg.tensor(A, device=sg.Fusion(sg.Numpy())), sg.DeviceError, r"<device fusion\(numpy\)> meets one of <device numpy>"),
+    "backward": (lambda: sg.tensor(A).backward(), sg.DeviceError, "Autodiff"),
+    "shapes": (lambda: sg.tensor(A) + sg.tensor(M), sg.ShapeError, r"\(3, 4\), \(4, 5\) do not broadcast"),
+    "matmul": (lambda: sg.tensor(A) @ sg.tensor(A), sg.ShapeError, "inner sizes 4 and 3"),
+    "power": (lambda: sg.tensor(B) ** 0.3, sg.InputError, "whole numbers and halves"),
+    "too high a power": (lambda: sg.tensor(B) ** 100, sg.InputError, "beyond 16"),
+    "a number too large": (lambda: sg.tensor([1], "uint8") + 300, sg.DTypeError, "300 does not fit uint8"),
+    "exp of integers": (lambda: sg.tensor(INTS).exp(), sg.DTypeError, "cast it first"),
+    "an attribute": (lambda: sg.tensor(A).elu(beta=1), sg.DTypeError, "no attribute beta"),
+    "truth of several": (lambda: bool(sg.tensor(A)), sg.ShapeError, "ambiguous"),
+    "item of several": (lambda: sg.tensor(A).item(), sg.ShapeError, "12 elements"),
+    "reshape": (lambda: sg.tensor(A).reshape(5, -1), sg.ShapeError, "cannot be divided"),
+    "squeeze": (lambda: sg.tensor(A).squeeze(1), sg.ShapeError, "has length 4, expected 1"),
+    "index out of range": (lambda: sg.tensor(A)[3], sg.InputError, "got 3, expected from -3 to 2"),
+    "array out of range": (lambda: sg.tensor(A)[[0, 5]], sg.InputError, "run from 0 to 5"),
+    "too many indices": (lambda: sg.tensor(A)[0, 0, 0], sg.ShapeError, "3 axes are indexed"),
+    "mask": (lambda: sg.tensor(A)[sg.tensor(A) > 0], sg.InputError, "use where"),
+    "two arrays": (lambda: sg.tensor(A)[[0], [1]], sg.InputError, "2 arrays; supported are"),
+    "array after a slice": (lambda: sg.tensor(CUBE)[0, :, [1]], sg.InputError, "index twice"),
+    "a string as index": (lambda: sg.tensor(A)["x"], sg.InputError, "got 'x', a str"),
+    "ragged lists": (lambda: sg.tensor([[1], [2, 3]]), sg.InputError, "lists of equal lengths"),
+    "complex": (lambda: sg.tensor(np.ones(2, complex)), sg.DTypeError, "complex128"),
+    "interpolate": (lambda: sg.tensor(X).interpolate(2, mode="area"), sg.InputError, "expected one of nearest"),
+    "same padding": (lambda: sg.tensor(X).conv(X, stride=2, padding="same"), sg.InputError, "stride 1 only"),
+    "pool without batch": (lambda: sg.tensor(A).max_pool(2), sg.ShapeError, "unsqueeze"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_errors_say_what_to_do(name: str) -> None:
+    operation, kind, text = FAULTS[name]
+    with pytest.raises(kind, match=text):
+        operation()
+
+
+# --- threads ---------------------------------------------------------------------------------------------------------
+
+
+def test_threads_share_a_tensor(on: sg.Device) -> None:
+    x = sg.tensor(A, device=on)
+    fused = (x * 2 + 1).exp()  # under Fusion not computed yet: eight threads ask for it at once
+
+    def work(k: int) -> np.ndarray:
+        return ((fused - k).relu() @ x.T + fused[:, :1]).numpy()
+
+    with ThreadPoolExecutor(8) as pool:
+        got = list(pool.map(work, [k % 4 for k in range(16)]))
+    whole = np.exp(A * 2 + 1)
+    for k, y in enumerate(got):
+        np.testing.assert_allclose(y, np.maximum(whole - k % 4, 0) @ A.T + whole[:, :1], rtol=1e-4, atol=1e-4)
