@@ -62,7 +62,14 @@ def ones_like(x: Tensor, dtype: Any = None) -> Tensor:
     return full_like(x, 1, dtype)
 
 
-def arange(start: Number, stop: Number | None = None, step: Number = 1, *, dtype: Any = None, device: str | Device | None = None) -> Tensor:
+def arange(
+    start: Number,
+    stop: Number | None = None,
+    step: Number = 1,
+    *,
+    dtype: Any = None,
+    device: str | Device | None = None,
+) -> Tensor:
     """start, start + step, … below stop; arange(stop) starts at 0. int64, or float32 if a float is among them."""
     first, end = (0, start) if stop is None else (start, stop)
     if step == 0:

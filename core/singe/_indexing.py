@@ -24,7 +24,9 @@ class ArrayIndex:
 
     def __init__(self, dtype: Any, array: np.ndarray | None = None) -> None:
         if np.dtype(dtype).kind == "b":
-            raise InputError("index: the shape of a selection by a mask depends on data; use where(mask, x, other), or NumPy's nonzero on mask.numpy()")
+            raise InputError(
+                "index: the shape of a selection by a mask depends on data; use where(mask, x, other), or NumPy's nonzero on mask.numpy()"
+            )
         if np.dtype(dtype).kind not in "iu":
             raise InputError(f"index: got an array of {np.dtype(dtype)}, expected integers")
         self.array: Final = array
@@ -95,11 +97,15 @@ def _check_arrays(key: Sequence[Any]) -> None:
     """At most one array; and no slice between it and an integer, where NumPy would move its axis to the front."""
     arrays = [i for i, item in enumerate(key) if isinstance(item, ArrayIndex)]
     if len(arrays) > 1:
-        raise InputError(f"index: {len(arrays)} arrays; supported are {SUPPORTED}. Index one axis after the other, or flatten and index once")
+        raise InputError(
+            f"index: {len(arrays)} arrays; supported are {SUPPORTED}. Index one axis after the other, or flatten and index once"
+        )
     if arrays:
         advanced = [i for i, item in enumerate(key) if item is not None and not isinstance(item, slice)]
         if advanced[-1] - advanced[0] + 1 != len(advanced):
-            raise InputError("index: an integer and an array with a slice between them; index twice, as in x[0][:, array]")
+            raise InputError(
+                "index: an integer and an array with a slice between them; index twice, as in x[0][:, array]"
+            )
 
 
 def _check_range(item: ArrayIndex, d: Dim, where: str) -> None:

@@ -85,7 +85,9 @@ def matmul_nodes(b: Any, x: Any, y: Any) -> Any:
 def power(b: Any, x: Any, exponent: Any) -> Any:
     """x to a small whole number by products, or to a half by the square root."""
     if isinstance(exponent, bool) or not isinstance(exponent, (int, float)) or 2 * exponent % 1:
-        raise InputError(f"**: the exponent is {exponent!r:.40}; supported are whole numbers and halves. For positive x, use (x.log() * y).exp()")
+        raise InputError(
+            f"**: the exponent is {exponent!r:.40}; supported are whole numbers and halves. For positive x, use (x.log() * y).exp()"
+        )
     if abs(exponent) > _POWERS:
         raise InputError(f"**: the exponent {exponent} is beyond {_POWERS}; for positive x, use (x.log() * y).exp()")
     if not x.dtype.is_float and (exponent < 0 or exponent != int(exponent)):

@@ -257,11 +257,19 @@ def decode(data: Any, depth: int = 0) -> Dim:
 def _text(dim: Size) -> str:
     parts = []
     for key, value in dim.terms:
-        names = ["*".join([a if isinstance(a, str) else f"({a[1]} {_SIGNS[a[0]]} {a[2]})" for a in key])] if key else []
+        names = ["*".join(map(_atom_text, key))] if key else []
         head = [] if abs(value) == 1 and key else [str(abs(value))]
         parts.append(("-" if value < 0 else "+", "*".join(head + names)))
     text = " ".join(f"{sign} {part}" for sign, part in parts)
     return text[2:] if text.startswith("+ ") else text
+
+
+def _atom_text(atom: Atom) -> str:
+    if isinstance(atom, str):
+        return atom
+    word, *sides = atom
+    a, b = (f"({d})" if isinstance(d, Size) and len(d.terms) > 1 else str(d) for d in sides)
+    return f"({a} {_SIGNS[word]} {b})"
 
 
 _SIGNS: Final = {"div": "//", "mod": "%", "max": "max", "min": "min"}
@@ -274,7 +282,9 @@ def broadcast(shapes: Sequence[Shape], what: str = "broadcast") -> Shape:
     for axis in range(rank):
         dims = {s[axis - rank + len(s)] for s in shapes if axis - rank + len(s) >= 0} - {1}
         if len(dims) > 1:
-            raise ShapeError(f"{what}: the shapes {', '.join(map(show, shapes))} do not broadcast: axis {axis} is {' and '.join(map(str, sorted(dims, key=str)))}")
+            raise ShapeError(
+                f"{what}: the shapes {', '.join(map(show, shapes))} do not broadcast: axis {axis} is {' and '.join(map(str, sorted(dims, key=str)))}"
+            )
         out.append(dims.pop() if dims else 1)
     return tuple(out)
 

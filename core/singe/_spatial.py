@@ -38,11 +38,15 @@ def each(given: Ints, count: int, what: str) -> tuple[int, ...]:
 
 def _spaces(x: Any, what: str) -> int:
     if len(x.shape) < 3:
-        raise ShapeError(f"{what}: got {show(x.shape)}, expected (batch, channels, …space); add an axis with unsqueeze(0)?")
+        raise ShapeError(
+            f"{what}: got {show(x.shape)}, expected (batch, channels, …space); add an axis with unsqueeze(0)?"
+        )
     return len(x.shape) - 2
 
 
-def _pads(padding: Padding, window: Sequence[Any], strides: Sequence[int], dilations: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _pads(
+    padding: Padding, window: Sequence[Any], strides: Sequence[int], dilations: Sequence[int]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """(before, after) each spatial axis."""
     if not isinstance(padding, str):
         pads = each(padding, len(window), "padding")
@@ -52,7 +56,9 @@ def _pads(padding: Padding, window: Sequence[Any], strides: Sequence[int], dilat
     if padding != "same":
         raise InputError(f"padding: got {padding!r}, expected numbers, 'same' or 'valid'")
     if any(s != 1 for s in strides):
-        raise InputError(f"padding 'same' with stride {tuple(strides)}: the size stays the same for stride 1 only; give numbers")
+        raise InputError(
+            f"padding 'same' with stride {tuple(strides)}: the size stays the same for stride 1 only; give numbers"
+        )
     total = [d * (w - 1) for w, d in zip(window, dilations, strict=True)]
     return tuple(t // 2 for t in total), tuple(t - t // 2 for t in total)
 
@@ -64,17 +70,32 @@ def conv(b: Any, x: Any, weight: Any, bias: Any, stride: Ints, padding: Padding,
     return b.conv(x, weight, bias, strides=strides, dilations=dilations, before=before, after=after, group=groups)
 
 
-def conv_transpose(b: Any, x: Any, weight: Any, bias: Any, stride: Ints, padding: Ints, output_padding: Ints, dilation: Ints, groups: int) -> Any:
+def conv_transpose(
+    b: Any,
+    x: Any,
+    weight: Any,
+    bias: Any,
+    stride: Ints,
+    padding: Ints,
+    output_padding: Ints,
+    dilation: Ints,
+    groups: int,
+) -> Any:
     spaces = _spaces(x, "conv_transpose")
     strides, dilations = each(stride, spaces, "stride"), each(dilation, spaces, "dilation")
     before, extra = each(padding, spaces, "padding"), each(output_padding, spaces, "output_padding")
     sizes = tuple(
-        (d - 1) * s - 2 * p + t * (w - 1) + e + 1 for d, w, s, t, p, e in zip(x.shape[2:], weight.shape[2:], strides, dilations, before, extra, strict=True)
+        (d - 1) * s - 2 * p + t * (w - 1) + e + 1
+        for d, w, s, t, p, e in zip(x.shape[2:], weight.shape[2:], strides, dilations, before, extra, strict=True)
     )
-    return b.conv_transpose(x, weight, bias, strides=strides, dilations=dilations, before=before, sizes=sizes, group=groups)
+    return b.conv_transpose(
+        x, weight, bias, strides=strides, dilations=dilations, before=before, sizes=sizes, group=groups
+    )
 
 
-def _window(x: Any, kernel: Ints, stride: Ints | None, padding: Ints, dilation: Ints, ceil_mode: bool, what: str) -> dict[str, tuple[Any, ...]]:
+def _window(
+    x: Any, kernel: Ints, stride: Ints | None, padding: Ints, dilation: Ints, ceil_mode: bool, what: str
+) -> dict[str, tuple[Any, ...]]:
     """The facts of a pooling row, for every axis."""
     spaces = _spaces(x, what)
     window = each(kernel, spaces, "kernel_size")
@@ -82,7 +103,10 @@ def _window(x: Any, kernel: Ints, stride: Ints | None, padding: Ints, dilation: 
     dilations, pads = each(dilation, spaces, "dilation"), each(padding, spaces, "padding")
     after = pads
     if ceil_mode:
-        after = tuple(p + _overhang(*facts) for p, facts in zip(pads, zip(x.shape[2:], window, strides, dilations, pads, strict=True), strict=True))
+        after = tuple(
+            p + _overhang(*facts)
+            for p, facts in zip(pads, zip(x.shape[2:], window, strides, dilations, pads, strict=True), strict=True)
+        )
     return {
         "window": (1, 1, *window), "strides": (1, 1, *strides), "dilations": (1, 1, *dilations),
         "before": (0, 0, *pads), "after": (0, 0, *after),
@@ -103,7 +127,9 @@ def max_pool(b: Any, x: Any, kernel: Ints, stride: Ints | None, padding: Ints, d
     return b.max_pool(x, **_window(x, kernel, stride, padding, dilation, ceil_mode, "max_pool"))
 
 
-def avg_pool(b: Any, x: Any, kernel: Ints, stride: Ints | None, padding: Ints, ceil_mode: bool, count_include_pad: bool) -> Any:
+def avg_pool(
+    b: Any, x: Any, kernel: Ints, stride: Ints | None, padding: Ints, ceil_mode: bool, count_include_pad: bool
+) -> Any:
     """Sums over windows by how many elements they hold: the padding's too if count_include_pad, an overhang's never."""
     facts = _window(x, kernel, stride, padding, 1, ceil_mode, "avg_pool")
     total = b.pool_sum(x, **facts)
@@ -112,7 +138,9 @@ def avg_pool(b: Any, x: Any, kernel: Ints, stride: Ints | None, padding: Ints, c
     beyond = tuple(hi - p for hi, p in zip(facts["after"], pads, strict=True))
     if not any((*outside, *beyond)):
         return b.div(total, b.const(product(facts["window"]), x.dtype))
-    counted = b.expand(b.const(1, x.dtype), shape=(1, 1, *(d + 2 * p for d, p in zip(x.shape[2:], pads[2:], strict=True))))
+    counted = b.expand(
+        b.const(1, x.dtype), shape=(1, 1, *(d + 2 * p for d, p in zip(x.shape[2:], pads[2:], strict=True)))
+    )
     return b.div(total, b.pool_sum(counted, **{**facts, "before": outside, "after": beyond}))
 
 
@@ -122,12 +150,16 @@ def adaptive_avg_pool(b: Any, x: Any, output_size: Ints) -> Any:
     if all(n == 1 for n in sizes):
         return b.global_average_pool(x)
     if any(not isinstance(d, int) or d % n for d, n in zip(x.shape[2:], sizes, strict=True)):
-        raise ShapeError(f"adaptive_avg_pool: {show(x.shape[2:])} to {show(sizes)}: supported is a size that divides the input's; use interpolate?")
+        raise ShapeError(
+            f"adaptive_avg_pool: {show(x.shape[2:])} to {show(sizes)}: supported is a size that divides the input's; use interpolate?"
+        )
     window = tuple(d // n for d, n in zip(x.shape[2:], sizes, strict=True))
     return avg_pool(b, x, window, None, 0, False, True)
 
 
-def interpolate(b: Any, x: Any, size: Ints | None, scale: float | Sequence[float] | None, mode: str, align_corners: bool) -> Any:
+def interpolate(
+    b: Any, x: Any, size: Ints | None, scale: float | Sequence[float] | None, mode: str, align_corners: bool
+) -> Any:
     spaces = _spaces(x, "interpolate")
     if (size is None) == (scale is None):
         raise InputError("interpolate: give either size or scale")
@@ -144,7 +176,9 @@ def interpolate(b: Any, x: Any, size: Ints | None, scale: float | Sequence[float
     if size is not None:
         sizes: Shape = each(size, spaces, "size")
         if not all(isinstance(d, int) for d in space):
-            raise ShapeError(f"interpolate: a size for the symbolic axes of {show(x.shape)}; give scale, or fix these dimensions")
+            raise ShapeError(
+                f"interpolate: a size for the symbolic axes of {show(x.shape)}; give scale, or fix these dimensions"
+            )
         scales = tuple(n / d for n, d in zip(sizes, space, strict=True))  # pyright: ignore[reportOperatorIssue]
     else:
         assert scale is not None
@@ -161,4 +195,6 @@ def _scaled(d: Dim, scale: float) -> Dim:
         return int(d * scale)
     if scale == int(scale):
         return d * int(scale)
-    raise ShapeError(f"interpolate: the symbolic size {d} times {scale}; give this dimension a fixed size, or a whole scale")
+    raise ShapeError(
+        f"interpolate: the symbolic size {d} times {scale}; give this dimension a fixed size, or a whole scale"
+    )

@@ -33,7 +33,11 @@ _int: TypeAlias = int
 
 _SUM_TYPES: Final = {bool_: int64, uint8: int64, int32: int64}
 """In which type integers are summed and multiplied up, as in NumPy and PyTorch."""
-_LOGIC: Final = {"and": ("logical_and", "bitwise_and"), "or": ("logical_or", "bitwise_or"), "xor": ("logical_xor", "bitwise_xor")}
+_LOGIC: Final = {
+    "and": ("logical_and", "bitwise_and"),
+    "or": ("logical_or", "bitwise_or"),
+    "xor": ("logical_xor", "bitwise_xor"),
+}
 _SHOWN: Final = 1000
 """From how many elements on repr leaves out the middle."""
 
@@ -73,7 +77,10 @@ def elementwise(row: Elementwise, operands: Sequence[Operand], **attrs: Any) -> 
     def build(b: Any, *given: Any) -> Any:
         takes = row.takes or ("T",) * len(given)
         kind = common_type([x for x, takes_it in zip(given, takes, strict=False) if takes_it == "T"])
-        nodes = [as_type(b, x, kind) if k == "T" or isinstance(x, (bool, int, float)) else x for x, k in zip(given, takes, strict=False)]
+        nodes = [
+            as_type(b, x, kind) if k == "T" or isinstance(x, (bool, int, float)) else x
+            for x, k in zip(given, takes, strict=False)
+        ]
         return b.apply(row, *nodes, *given[len(takes) :], **attrs)
 
     return apply(build, *map(_operand, operands))
@@ -90,7 +97,9 @@ def call_row(row: Row, operands: Sequence[Operand | None], **attrs: Any) -> Tens
         return elementwise(row, [x for x in operands if x is not None], **attrs)
 
     def build(b: Any, first: Any, *rest: Any) -> Any:
-        return b.apply(row, first, *(as_type(b, x, first.dtype) if isinstance(x, (bool, int, float)) else x for x in rest), **attrs)
+        return b.apply(
+            row, first, *(as_type(b, x, first.dtype) if isinstance(x, (bool, int, float)) else x for x in rest), **attrs
+        )
 
     return apply(build, *map(_operand, operands))
 
@@ -217,7 +226,9 @@ class Tensor:
 
     def __bool__(self) -> bool:
         if self.size != 1:
-            raise ShapeError(f"the truth of a tensor with {self.size} elements is ambiguous; reduce it first, as in (x > 0).min()")
+            raise ShapeError(
+                f"the truth of a tensor with {self.size} elements is ambiguous; reduce it first, as in (x > 0).min()"
+            )
         return bool(self.item())
 
     def __float__(self) -> float:
@@ -237,7 +248,9 @@ class Tensor:
         return self if target is self.device else Tensor(target, target.upload(self.numpy()))
 
     def backward(self) -> Any:
-        raise DeviceError(f"backward: {self.device!r} keeps no track of gradients; make the tensors on singe.Autodiff(device)")
+        raise DeviceError(
+            f"backward: {self.device!r} keeps no track of gradients; make the tensors on singe.Autodiff(device)"
+        )
 
     # rows as methods
 
@@ -331,10 +344,14 @@ class Tensor:
 
     def squeeze(self, axis: Axis = None) -> Tensor:
         """Without axes of length 1: those given, or all of them."""
-        axes = _axes(axis, self.ndim, "squeeze") if axis is not None else [i for i, d in enumerate(self.shape) if d == 1]
+        axes = (
+            _axes(axis, self.ndim, "squeeze") if axis is not None else [i for i, d in enumerate(self.shape) if d == 1]
+        )
         long = [i for i in axes if self.shape[i] != 1]
         if long:
-            raise ShapeError(f"squeeze: axis {long[0]} of {show(self.shape)} has length {self.shape[long[0]]}, expected 1")
+            raise ShapeError(
+                f"squeeze: axis {long[0]} of {show(self.shape)} has length {self.shape[long[0]]}, expected 1"
+            )
         return self.reshape(*(d for i, d in enumerate(self.shape) if i not in axes))
 
     def unsqueeze(self, axis: _int) -> Tensor:
@@ -368,7 +385,9 @@ class Tensor:
         """As broadcast_to; -1 keeps a dimension."""
         wanted = _unpacked(shape)
         old = (1,) * (len(wanted) - self.ndim) + self.shape
-        return self.broadcast_to(tuple(o if d == -1 else d for o, d in zip(old, wanted, strict=True)) if len(old) == len(wanted) else wanted)
+        return self.broadcast_to(
+            tuple(o if d == -1 else d for o, d in zip(old, wanted, strict=True)) if len(old) == len(wanted) else wanted
+        )
 
     def pad(self, width: _int | Sequence[Any], mode: str = "constant", value: Number = 0) -> Tensor:
         """Elements before and after every axis. width: one number for all, or a pair (before, after) for each axis.
@@ -410,7 +429,9 @@ class Tensor:
                 raise ShapeError(f"split: pieces of size {sizes}, expected at least 1")
             sizes = [min(sizes, length - start) for start in range(0, length, sizes)]
         if sum(sizes) != length:
-            raise ShapeError(f"split: the sizes {tuple(sizes)} add up to {sum(sizes)}, axis {at} of {show(self.shape)} has {length}")
+            raise ShapeError(
+                f"split: the sizes {tuple(sizes)} add up to {sum(sizes)}, axis {at} of {show(self.shape)} has {length}"
+            )
         ends = np.cumsum(sizes).tolist()
         return tuple(self[(slice(None),) * at + (slice(end - n, end),)] for end, n in zip(ends, sizes, strict=True))
 
@@ -491,16 +512,30 @@ class Tensor:
         self, weight: Operand, bias: Operand | None = None, *, stride: Ints = 1, padding: Padding = 0, dilation: Ints = 1, groups: _int = 1
     ) -> Tensor:  # fmt: skip
         """Convolution with weights (outputs, channels per group, …window). padding: numbers, "same" or "valid"."""
-        return apply(lambda b, x, w, c: _spatial.conv(b, x, w, c, stride, padding, dilation, groups), self, weight, bias)
+        return apply(
+            lambda b, x, w, c: _spatial.conv(b, x, w, c, stride, padding, dilation, groups), self, weight, bias
+        )
 
     def conv_transpose(
         self, weight: Operand, bias: Operand | None = None, *,
         stride: Ints = 1, padding: Ints = 0, output_padding: Ints = 0, dilation: Ints = 1, groups: _int = 1,
     ) -> Tensor:  # fmt: skip
         """The transpose of a convolution, with weights (channels, outputs per group, …window)."""
-        return apply(lambda b, x, w, c: _spatial.conv_transpose(b, x, w, c, stride, padding, output_padding, dilation, groups), self, weight, bias)
+        return apply(
+            lambda b, x, w, c: _spatial.conv_transpose(b, x, w, c, stride, padding, output_padding, dilation, groups),
+            self,
+            weight,
+            bias,
+        )
 
-    def max_pool(self, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0, dilation: Ints = 1, ceil_mode: bool = False) -> Tensor:
+    def max_pool(
+        self,
+        kernel_size: Ints,
+        stride: Ints | None = None,
+        padding: Ints = 0,
+        dilation: Ints = 1,
+        ceil_mode: bool = False,
+    ) -> Tensor:
         """The largest in each window; the stride is the window's size unless given."""
         return apply(lambda b, x: _spatial.max_pool(b, x, kernel_size, stride, padding, dilation, ceil_mode), self)
 
@@ -508,7 +543,9 @@ class Tensor:
         self, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0, ceil_mode: bool = False, count_include_pad: bool = True
     ) -> Tensor:  # fmt: skip
         """The mean of each window."""
-        return apply(lambda b, x: _spatial.avg_pool(b, x, kernel_size, stride, padding, ceil_mode, count_include_pad), self)
+        return apply(
+            lambda b, x: _spatial.avg_pool(b, x, kernel_size, stride, padding, ceil_mode, count_include_pad), self
+        )
 
     def adaptive_avg_pool(self, output_size: Ints) -> Tensor:
         """Means over equal windows, as many as asked for."""

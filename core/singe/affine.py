@@ -88,7 +88,13 @@ def bounds(e: Expr) -> tuple[Dim | None, Dim | None]:
     if e.word in ("min", "max"):
         (l1, h1), (l2, h2) = bounds(e.args[0]), bounds(e.args[1])
         if e.word == "min":  # at least the smaller low, at most either high
-            low = l1 if l1 == l2 else 0 if l1 is not None and l2 is not None and at_least(l1, 0) and at_least(l2, 0) else None
+            low = (
+                l1
+                if l1 == l2
+                else 0
+                if l1 is not None and l2 is not None and at_least(l1, 0) and at_least(l2, 0)
+                else None
+            )
             return low, h2 if h2 is not None else h1
         low = l2 if l2 is not None else l1
         high = h1 if h1 == h2 else h1 if h1 is not None and isinstance(h2, int) and at_least(h1, h2) else None
@@ -131,7 +137,11 @@ def _split(e: Expr, by: Dim) -> tuple[Expr, Expr]:
             out[atom] = factor // by
         else:
             rest[atom] = factor
-    whole, part = divmod(constant, by) if isinstance(constant, int) and isinstance(by, int) else ((constant // by, 0) if divides(constant, by) else (0, constant))
+    whole, part = (
+        divmod(constant, by)
+        if isinstance(constant, int) and isinstance(by, int)
+        else ((constant // by, 0) if divides(constant, by) else (0, constant))
+    )
     left = from_linear(rest, part)
     low = bounds(left)[0]
     if below(left, by):

@@ -147,7 +147,9 @@ def find_target(name: str) -> Target:
     """The code generator of that name ("wgsl", "wasm")."""
     found = _group("singe.targets").get(name)
     if found is None:
-        raise DeviceError(f"no target {name!r}; there are {', '.join(target_names()) or 'none'} (is singe installed, not only on the path?)")
+        raise DeviceError(
+            f"no target {name!r}; there are {', '.join(target_names()) or 'none'} (is singe installed, not only on the path?)"
+        )
     return found.load()()
 
 
@@ -163,5 +165,7 @@ def open_backend(name: str, **options: Any) -> Backend:
     try:
         make = found.load()
     except ImportError as e:
-        raise DeviceError(f"the {name} backend needs a package that is not here: {e}; pip install 'singe[{name}]'") from e
+        raise DeviceError(
+            f"the {name} backend needs a package that is not here: {e}; pip install 'singe[{name}]'"
+        ) from e
     return make(**options)

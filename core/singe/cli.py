@@ -56,7 +56,11 @@ def _line(e: SingeError | OSError) -> str:
 
 def parser() -> argparse.ArgumentParser:
     """All commands with their options."""
-    root = _Parser(prog="singe", description="A neural-network runtime: ONNX models on NumPy, WebAssembly and WebGPU.", allow_abbrev=False)
+    root = _Parser(
+        prog="singe",
+        description="A neural-network runtime: ONNX models on NumPy, WebAssembly and WebGPU.",
+        allow_abbrev=False,
+    )
     commands = root.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
 
     def command(name: str, text: str) -> argparse.ArgumentParser:
@@ -74,31 +78,62 @@ def parser() -> argparse.ArgumentParser:
         type=_pair,
         help="an .npy file or a picture for an input; a model of one input needs no NAME=",
     )
-    run.add_argument("--output", metavar="NAME=FILE", action="append", default=[], type=_pair, help="write an output to an .npy file")
+    run.add_argument(
+        "--output", metavar="NAME=FILE", action="append", default=[], type=_pair, help="write an output to an .npy file"
+    )
     run.add_argument("--device", choices=DEVICES, help="where it runs (default: auto)")
     run.add_argument("--repeat", metavar="N", type=_positive, default=0, help="run N more times and report the times")
     run.add_argument("--top", metavar="K", type=_positive, help="rank the K most probable classes")
     run.add_argument("--labels", metavar="FILE", help="names of the classes: a JSON list or object, or one a line")
     pictures = run.add_argument_group("pictures")
-    pictures.add_argument("--size", metavar="224", type=_sides, help="height and width, as one number or 240x320 (default: what the model's input says)")
-    pictures.add_argument("--crop", metavar="0.875", type=float, default=1.0, help="the part of the shorter side that is used, from the centre (default: 1)")
     pictures.add_argument(
-        "--mean", metavar="127", type=_numbers, default=(0.0,), help="subtracted from pixels of 0 to 255; one number, or 127,120,110 (default: 0)"
+        "--size",
+        metavar="224",
+        type=_sides,
+        help="height and width, as one number or 240x320 (default: what the model's input says)",
     )
-    pictures.add_argument("--std", metavar="128", type=_numbers, help="divides them then (default: 255, or 1 where the input takes integers)")
-    pictures.add_argument("--layout", choices=LAYOUTS, help="order of the tensor's axes (default: what the model's input suggests)")
+    pictures.add_argument(
+        "--crop",
+        metavar="0.875",
+        type=float,
+        default=1.0,
+        help="the part of the shorter side that is used, from the centre (default: 1)",
+    )
+    pictures.add_argument(
+        "--mean",
+        metavar="127",
+        type=_numbers,
+        default=(0.0,),
+        help="subtracted from pixels of 0 to 255; one number, or 127,120,110 (default: 0)",
+    )
+    pictures.add_argument(
+        "--std",
+        metavar="128",
+        type=_numbers,
+        help="divides them then (default: 255, or 1 where the input takes integers)",
+    )
+    pictures.add_argument(
+        "--layout", choices=LAYOUTS, help="order of the tensor's axes (default: what the model's input suggests)"
+    )
 
     inspect = command("inspect", "Show what a model takes, gives and needs, before anything runs.")
     _model(inspect, "an ONNX model")
     _shapes(inspect)
-    inspect.add_argument("--device", choices=DEVICES[1:], help="compile for this device only (default: for each; none need be here)")
+    inspect.add_argument(
+        "--device", choices=DEVICES[1:], help="compile for this device only (default: for each; none need be here)"
+    )
     inspect.add_argument("--kernels", action="store_true", help="list every kernel")
 
     compiled = command("compile", "Compile a model to a program: one file that `singe run` runs without compiling.")
     _model(compiled, "an ONNX model")
     _shapes(compiled)
     compiled.add_argument("-o", "--out", metavar="FILE.singe", required=True, help="the file to write")
-    compiled.add_argument("--device", choices=DEVICES[1:], default="wasm", help="what it is compiled for; it need not be here (default: wasm)")
+    compiled.add_argument(
+        "--device",
+        choices=DEVICES[1:],
+        default="wasm",
+        help="what it is compiled for; it need not be here (default: wasm)",
+    )
 
     command("devices", "Show which devices are here, and why others are not.")
     return root
@@ -110,7 +145,9 @@ def _model(command: argparse.ArgumentParser, text: str) -> None:
 
 def _shapes(command: argparse.ArgumentParser) -> None:
     text = "an input's shape; a name in place of a number (N) keeps it open; `scalar` is a rank of 0"
-    command.add_argument("--input-shape", metavar="NAME=1x3x224x224", action="append", default=[], type=_shape, help=text)
+    command.add_argument(
+        "--input-shape", metavar="NAME=1x3x224x224", action="append", default=[], type=_shape, help=text
+    )
 
 
 # --- values -----------------------------------------------------------------------------------------------------------

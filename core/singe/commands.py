@@ -53,7 +53,9 @@ def _once(pairs: Sequence[tuple[str, T]], option: str) -> dict[str, T]:
     """The values of an option by name; no name comes twice."""
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise InputError(f"{option} is given twice for {next(n for n in found if sum(n == name for name, _ in pairs) > 1)!r}")
+        raise InputError(
+            f"{option} is given twice for {next(n for n in found if sum(n == name for name, _ in pairs) > 1)!r}"
+        )
     return found
 
 
@@ -66,7 +68,9 @@ def run(args: Namespace) -> None:
         model = _open(args)
     arrays = _inputs(args, model.inputs)
     with _doing("compiling") as compiling:
-        program = model if isinstance(model, Runnable) else model.program({k: a.shape for k, a in arrays.items()}, arrays)
+        program = (
+            model if isinstance(model, Runnable) else model.program({k: a.shape for k, a in arrays.items()}, arrays)
+        )
     names = [p.name for p in program.outputs]
     targets = _once(args.output, "--output")
     unknown = targets.keys() - set(names)
@@ -90,7 +94,15 @@ def run(args: Namespace) -> None:
         *([("run", f"{seconds(median(again))} (median of {len(again)}; least {seconds(min(again))})")] if again else []),
     ]))  # fmt: skip
     print()
-    columns = [("output", LEFT), ("dtype", LEFT), ("shape", LEFT), ("least", RIGHT), ("mean", RIGHT), ("most", RIGHT), ("", LEFT)]
+    columns = [
+        ("output", LEFT),
+        ("dtype", LEFT),
+        ("shape", LEFT),
+        ("least", RIGHT),
+        ("mean", RIGHT),
+        ("most", RIGHT),
+        ("", LEFT),
+    ]
     print(table(columns, [(name, a.dtype, show(a.shape), *_summary(a)) for name, a in results.items()]))
     _rank(args, results, labels)
     for name, path in targets.items():
@@ -105,7 +117,9 @@ def _open(args: Namespace) -> Model | Runnable:
 
 
 def _device_line(name: str, facts: Mapping[str, Any]) -> str:
-    what = ", ".join(str(facts[k]) for k in ("adapter", "engine") if k in facts) or ", ".join(f"{k} {v}" for k, v in facts.items())
+    what = ", ".join(str(facts[k]) for k in ("adapter", "engine") if k in facts) or ", ".join(
+        f"{k} {v}" for k, v in facts.items()
+    )
     return f"{name} ({what})"
 
 
@@ -127,7 +141,9 @@ def _read(path: str, port: Port, args: Namespace) -> np.ndarray:
     suffix = Path(path).suffix.lower()
     if suffix in images.SUFFIXES:
         std = args.std or ((255.0,) if port.dtype.is_float else (1.0,))
-        recipe = images.recipe_for(port.shape or (), size=args.size, crop=args.crop, mean=args.mean, std=std, layout=args.layout)
+        recipe = images.recipe_for(
+            port.shape or (), size=args.size, crop=args.crop, mean=args.mean, std=std, layout=args.layout
+        )
         values = images.read(path, recipe)
         kind = port.dtype.numpy
         if port.dtype.is_int:
@@ -165,7 +181,9 @@ def _labels(path: str) -> Mapping[int, str]:
         data = json.loads(text) if text.lstrip()[:1] in ("[", "{") else text.splitlines()
         return {int(k): str(v) for k, v in (data.items() if isinstance(data, dict) else enumerate(data))}
     except (ValueError, RecursionError) as e:
-        raise InputError(f"{path}: expected a JSON list, a JSON object from numbers to names, or one name a line: {e}") from e
+        raise InputError(
+            f"{path}: expected a JSON list, a JSON object from numbers to names, or one name a line: {e}"
+        ) from e
 
 
 def _rank(args: Namespace, results: Mapping[str, np.ndarray], labels: Mapping[int, str] | None) -> None:
@@ -185,7 +203,15 @@ def _rank(args: Namespace, results: Mapping[str, np.ndarray], labels: Mapping[in
         best = np.argsort(-probabilities, kind="stable")[: args.top or TOP]
         columns = [("rank", RIGHT), ("probability", RIGHT), ("class", RIGHT), *([("label", LEFT)] if labels else [])]
         print()
-        print(table(columns, [(n, f"{probabilities[k]:.1%}", k, *([names.get(int(k), "")] if labels else [])) for n, k in enumerate(best, 1)]))
+        print(
+            table(
+                columns,
+                [
+                    (n, f"{probabilities[k]:.1%}", k, *([names.get(int(k), "")] if labels else []))
+                    for n, k in enumerate(best, 1)
+                ],
+            )
+        )
 
 
 def _probabilities(row: np.ndarray) -> np.ndarray:
@@ -220,7 +246,16 @@ def compile(args: Namespace) -> None:
     program = _compiled(_model(args), args.device)
     program.save(args.out)
     size = bytes_text(Path(args.out).stat().st_size)
-    print(fields([("wrote", args.out), ("target", program.target), ("size", size), ("compile", seconds(program.facts["seconds"]))]))
+    print(
+        fields(
+            [
+                ("wrote", args.out),
+                ("target", program.target),
+                ("size", size),
+                ("compile", seconds(program.facts["seconds"])),
+            ]
+        )
+    )
 
 
 def _model(args: Namespace) -> Model:
@@ -243,7 +278,9 @@ def _with_hint(model: Model) -> Model:
     except UnsupportedOp:
         raise
     except (ShapeError, ImportFailure) as e:
-        raise InputError(f"{e}. Give numbers with --input-shape, as in --input-shape {model.inputs[0].name}=1x3x224x224") from e
+        raise InputError(
+            f"{e}. Give numbers with --input-shape, as in --input-shape {model.inputs[0].name}=1x3x224x224"
+        ) from e
     return model
 
 

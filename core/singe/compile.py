@@ -45,7 +45,9 @@ def _check_symbols(graph: Graph) -> None:
     told = {str(d) for x in graph.inputs for d in x.shape if not isinstance(d, int) and symbols(d) == {str(d)}}
     missing = graph.symbols - told
     if missing:
-        raise CompileError(f"the sizes {', '.join(sorted(missing))} are no input's dimension by themselves: give them as numbers")
+        raise CompileError(
+            f"the sizes {', '.join(sorted(missing))} are no input's dimension by themselves: give them as numbers"
+        )
 
 
 class _Layout:
@@ -74,9 +76,15 @@ class _Layout:
         kind = n.dtype
         stored = value.astype(stored_type(kind, self.size(kind)), copy=False) if packed is None else packed
         raw = np.ascontiguousarray(stored).reshape(-1).view(np.uint8)
-        key = (kind, value.shape, raw.tobytes() if raw.size <= 4096 else id(value) if packed is None else hash(raw.tobytes()))
+        key = (
+            kind,
+            value.shape,
+            raw.tobytes() if raw.size <= 4096 else id(value) if packed is None else hash(raw.tobytes()),
+        )
         if key not in self._consts:
-            self._consts[key] = self.add(n.name or "constant", kind, value.shape, ("weights", self._weights_end), stored.dtype.itemsize)
+            self._consts[key] = self.add(
+                n.name or "constant", kind, value.shape, ("weights", self._weights_end), stored.dtype.itemsize
+            )
             self.weights.append(raw)
             self._weights_end += align(raw.size)
         return self._consts[key]
@@ -118,8 +126,12 @@ def _device_program(graph: Graph, target: Target) -> Program:
         if number is None:
             layout.of[n] = layout.add(group.kernel.name, n.dtype, n.shape, ("slot", plan.slots[n]))
         else:
-            layout.of[n] = layout.add(graph.output_names[number], n.dtype, graph.outputs[number].shape, ("output", number))
-    printed = [target.print(g.kernel, {k: n.value for k, n in enumerate(g.inputs) if n.value is not None}) for g in plan.groups]
+            layout.of[n] = layout.add(
+                graph.output_names[number], n.dtype, graph.outputs[number].shape, ("output", number)
+            )
+    printed = [
+        target.print(g.kernel, {k: n.value for k, n in enumerate(g.inputs) if n.value is not None}) for g in plan.groups
+    ]
     modules, variants = target.link(printed)
     kernels: dict[Code, int] = {}
     steps: list[Step] = []
@@ -142,7 +154,9 @@ def _with_computed_outputs(graph: Graph) -> Graph:
     """Outputs that are symbolic constants (a shape) need a kernel to write them."""
     b = Builder()
     cast = find_row("cast")
-    outputs = tuple(b.apply(cast, n, to=n.dtype) if n.value is not None and n.value.dtype == object else n for n in graph.outputs)
+    outputs = tuple(
+        b.apply(cast, n, to=n.dtype) if n.value is not None and n.value.dtype == object else n for n in graph.outputs
+    )
     return Graph(graph.inputs, outputs, graph.output_names)
 
 
@@ -167,7 +181,9 @@ def _flops(kernel: Kernel) -> Dim:
     """Scalar float operations of a kernel, one for each word."""
     total: Dim = 0
     for s in kernel.stages:
-        work = sum(e.dtype.is_float and bool(e.args) and e.word != "load" for e in scalar.postorder([s.value])) + isinstance(s, Reduce)
+        work = sum(
+            e.dtype.is_float and bool(e.args) and e.word != "load" for e in scalar.postorder([s.value])
+        ) + isinstance(s, Reduce)
         inner = isinstance(s, Reduce) or s.inner
         total = total + product(kernel.grid) * (product(kernel.inner) if inner else 1) * work
     return total
@@ -195,9 +211,18 @@ def _host_program(graph: Graph) -> Program:
             place = ("slot", slots.of[n])
         name = graph.output_names[direct[n]] if n in direct else n.op
         layout.of[n] = layout.add(name, n.dtype, n.shape, place)
-        steps.append(Host(n.row.name, n.attrs, tuple(layout.const(x) if x.is_const else layout.of[x] for x in n.inputs), (layout.of[n],)))
+        steps.append(
+            Host(
+                n.row.name,
+                n.attrs,
+                tuple(layout.const(x) if x.is_const else layout.of[x] for x in n.inputs),
+                (layout.of[n],),
+            )
+        )
         for x in dict.fromkeys(n.inputs):
             if last[x] is n and x in slots.of:
                 slots.give(x)
     outputs, copies = layout.outputs(graph, direct)
-    return Program(HOST, layout.inputs, outputs, tuple(layout.buffers), slots.count, (), (*steps, *copies), {}, layout.block())
+    return Program(
+        HOST, layout.inputs, outputs, tuple(layout.buffers), slots.count, (), (*steps, *copies), {}, layout.block()
+    )

@@ -82,7 +82,10 @@ class Device:
     def upload(self, array: np.ndarray) -> Value:
         kind = _dtypes.dtype(array.dtype)
         with self.lock:
-            return Value(Node(None, (), {}, array.shape, kind), self.backend.upload(np.ascontiguousarray(array).reshape(array.shape)))
+            return Value(
+                Node(None, (), {}, array.shape, kind),
+                self.backend.upload(np.ascontiguousarray(array).reshape(array.shape)),
+            )
 
     def download(self, value: Value) -> np.ndarray:
         with self.lock:

@@ -78,11 +78,20 @@ class Builder:
             array = value
         else:
             natural = np.asarray(value)
-            array = natural if natural.dtype == object else natural.astype(np.float32 if natural.dtype.kind == "f" else bool if natural.dtype.kind == "b" else np.int64)
+            array = (
+                natural
+                if natural.dtype == object
+                else natural.astype(
+                    np.float32 if natural.dtype.kind == "f" else bool if natural.dtype.kind == "b" else np.int64
+                )
+            )
         if array.dtype == object:
             array = narrow(array, np.dtype(np.int64))
         if array.dtype == object:
-            return self._intern(("symbols", kind, array.shape, tuple(array.ravel())), lambda: Node(None, (), {}, array.shape, kind or int64, value=array))
+            return self._intern(
+                ("symbols", kind, array.shape, tuple(array.ravel())),
+                lambda: Node(None, (), {}, array.shape, kind or int64, value=array),
+            )
         if kind is not None and array.dtype != kind.numpy:
             with np.errstate(over="ignore"):
                 array = array.astype(kind.numpy)
@@ -229,7 +238,12 @@ class Graph:
         return dict(sorted(out.items(), key=lambda item: (-item[1], item[0])))
 
 
-def rebuild(graph: Graph, builder: Builder, rule: Callable[[Builder, Node, tuple[Node, ...]], Node | None], inputs: Mapping[Node, Node] | None = None) -> Graph:
+def rebuild(
+    graph: Graph,
+    builder: Builder,
+    rule: Callable[[Builder, Node, tuple[Node, ...]], Node | None],
+    inputs: Mapping[Node, Node] | None = None,
+) -> Graph:
     """The graph made anew, inputs first: `rule(builder, node, new inputs)` gives a node's replacement, None keeps it."""
     done: dict[Node, Node] = dict(inputs or {})
     for n in graph.nodes:
@@ -264,7 +278,10 @@ def specialise(graph: Graph, sizes: Mapping[str, int]) -> Graph:
 
 def gradient(graph: Graph, builder: Builder, seeds: Sequence[Node], by: Sequence[Node]) -> list[Node]:
     """The gradients of Σ seed · output by some nodes, as nodes; zeros where nothing depends on them."""
-    order = postorder(graph.outputs, lambda n: (n.lowered,) if n.lowered is not None and n.row is not None and n.row.vjp is None else n.inputs)
+    order = postorder(
+        graph.outputs,
+        lambda n: (n.lowered,) if n.lowered is not None and n.row is not None and n.row.vjp is None else n.inputs,
+    )
     adjoint: dict[Node, Node] = {}
 
     def give(n: Node, g: Node | None) -> None:

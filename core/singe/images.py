@@ -42,7 +42,10 @@ class Recipe:
 
     def __post_init__(self) -> None:
         for ok, problem in (
-            (len(self.size) == 2 and all(0 < n <= 1 << 14 for n in self.size), f"size {self.size}: expected two numbers from 1 to {1 << 14}"),
+            (
+                len(self.size) == 2 and all(0 < n <= 1 << 14 for n in self.size),
+                f"size {self.size}: expected two numbers from 1 to {1 << 14}",
+            ),
             (self.channels in MODES, f"channels {self.channels}: pictures have {' or '.join(map(str, MODES))}"),
             (0 < self.crop <= 1, f"crop {self.crop}: expected a part of the picture, above 0 and at most 1"),
             (len(self.mean) in (1, self.channels), f"mean {self.mean}: expected 1 or {self.channels} numbers"),
@@ -85,8 +88,13 @@ def _number(d: Dim, shape: Shape) -> int:
 def read(path: str | Path, recipe: Recipe) -> np.ndarray:
     """The picture in a file as a float32 tensor with a batch of one."""
     picture = _open(path).convert(MODES[recipe.channels])
-    pixels = np.asarray(picture.resize(recipe.size[::-1], _pillow().Image.Resampling.BICUBIC, box=_box(picture.size, recipe)), np.float32)
-    values = (pixels.reshape(*recipe.size, recipe.channels) - np.array(recipe.mean, np.float32)) / np.array(recipe.std, np.float32)
+    pixels = np.asarray(
+        picture.resize(recipe.size[::-1], _pillow().Image.Resampling.BICUBIC, box=_box(picture.size, recipe)),
+        np.float32,
+    )
+    values = (pixels.reshape(*recipe.size, recipe.channels) - np.array(recipe.mean, np.float32)) / np.array(
+        recipe.std, np.float32
+    )
     return np.ascontiguousarray(values.transpose(LAYOUTS[recipe.layout]))[None]
 
 
@@ -115,7 +123,9 @@ def _open(path: str | Path) -> Any:
             warnings.simplefilter("ignore")  # of large pictures: the limit here is lower
             with pil.Image.open(path, formats=FORMATS) as picture:
                 if picture.width * picture.height > MAX_PIXELS:
-                    raise InputError(f"{path}: {picture.width} × {picture.height} pixels, more than the {MAX_PIXELS} that are read")
+                    raise InputError(
+                        f"{path}: {picture.width} × {picture.height} pixels, more than the {MAX_PIXELS} that are read"
+                    )
                 return _plain(pil, pil.ImageOps.exif_transpose(picture), path)
     except InputError:
         raise

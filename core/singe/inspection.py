@@ -29,7 +29,10 @@ def describe_model(model: Model) -> str:
 
 
 def _ports(heading: str, ports: Sequence[Port]) -> str:
-    return table([(heading, LEFT), ("dtype", LEFT), ("shape", LEFT)], [(p.name, p.dtype, "?" if p.shape is None else show(p.shape)) for p in ports])
+    return table(
+        [(heading, LEFT), ("dtype", LEFT), ("shape", LEFT)],
+        [(p.name, p.dtype, "?" if p.shape is None else show(p.shape)) for p in ports],
+    )
 
 
 def describe_program(device: str, program: Program, kernels: bool) -> str:
@@ -43,7 +46,10 @@ def describe_program(device: str, program: Program, kernels: bool) -> str:
     facts = [
         (device, f"program for {program.target}, compiled in {seconds(program.facts['seconds'])}"),
         ("ops", _where(program, len(work), hosted)),
-        ("steps", f"{len(steps)}: {len(work)} dispatches of {len(program.kernels)} kernels, {sum(hosted.values())} host, {copies} copies"),
+        (
+            "steps",
+            f"{len(steps)}: {len(work)} dispatches of {len(program.kernels)} kernels, {sum(hosted.values())} host, {copies} copies",
+        ),
         ("memory", f"{program.slots} slots, {bytes_text(sum(slots))}{_at(at)}{_formula(program)}"),
     ]
     parts = [fields(facts), _weights(program)]
@@ -109,7 +115,10 @@ def _weights(program: Program) -> str:
         count[b.dtype.name] += 1
         total[b.dtype.name] += known(b.bytes, {})
     rows = [(name, count[name], bytes_text(size)) for name, size in total.most_common()]
-    return table([("weights", LEFT), ("count", RIGHT), ("bytes", RIGHT)], [*rows, ("together", sum(count.values()), bytes_text(program.weights.size))])
+    return table(
+        [("weights", LEFT), ("count", RIGHT), ("bytes", RIGHT)],
+        [*rows, ("together", sum(count.values()), bytes_text(program.weights.size))],
+    )
 
 
 def _kernels(program: Program, work: Sequence[Dispatch], at: dict[str, int], each: bool) -> str:
@@ -118,9 +127,17 @@ def _kernels(program: Program, work: Sequence[Dispatch], at: dict[str, int], eac
     rows: dict[tuple[str, ...], list[int]] = {}
     for number, k in enumerate(program.kernels):
         row = rows.setdefault((k.label, k.kind) if each else (k.kind,), [0, 0, 0, 0])
-        for column, value in enumerate((1, uses[number], known(k.flops, at) * uses[number], known(k.bytes, at) * uses[number])):
+        for column, value in enumerate(
+            (1, uses[number], known(k.flops, at) * uses[number], known(k.bytes, at) * uses[number])
+        ):
             row[column] += value
     ordered = sorted(rows.items(), key=lambda item: (-item[1][2], item[0]))
     names = [("kernel", LEFT), ("kind", LEFT)] if each else [("kind", LEFT)]
     columns = [*names, ("count", RIGHT), ("dispatches", RIGHT), ("work", RIGHT), ("moved", RIGHT)]
-    return table(columns, [(*name, count, runs, quantity(flops, "FLOP"), bytes_text(moved)) for name, (count, runs, flops, moved) in ordered])
+    return table(
+        columns,
+        [
+            (*name, count, runs, quantity(flops, "FLOP"), bytes_text(moved))
+            for name, (count, runs, flops, moved) in ordered
+        ],
+    )

@@ -51,12 +51,15 @@ def interpret(kernel: Kernel | Routine, buffers: Sequence[np.ndarray], sizes: Ma
         for stage in kernel.stages:
             value = evaluate(stage.value)
             if isinstance(stage, Reduce):
-                whole = np.broadcast_to(value, [value.shape[a] if a not in inner_axes else extents[a] for a in range(rank)])
+                whole = np.broadcast_to(
+                    value, [value.shape[a] if a not in inner_axes else extents[a] for a in range(rank)]
+                )
                 start = identity(stage.word, stage.value.dtype).value
-                env[stage.accumulator] = NUMPY[stage.word].reduce(whole, axis=inner_axes, keepdims=True, initial=start, dtype=value.dtype)  # pyright: ignore[reportFunctionMemberAccess]
+                env[stage.accumulator] = NUMPY[stage.word].reduce(
+                    whole, axis=inner_axes, keepdims=True, initial=start, dtype=value.dtype
+                )  # pyright: ignore[reportFunctionMemberAccess]
             else:
                 shape = extents if stage.inner else [*extents[: len(kernel.grid)], *[1] * len(kernel.inner)]
                 index = np.broadcast_to(evaluate(stage.index), shape)
                 out = buffers[stage.port]
                 out[index] = scalar.convert(np.broadcast_to(value, shape), out.dtype)
-

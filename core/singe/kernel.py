@@ -117,7 +117,12 @@ class Kernel:
         out = []
         for number, port in enumerate(self.ports):
             mine = [e for e in loads if e.value == number]
-            if not port.written and port.dtype is self.ports[store.port].dtype and mine and all(e.args[0] is store.index for e in mine):
+            if (
+                not port.written
+                and port.dtype is self.ports[store.port].dtype
+                and mine
+                and all(e.args[0] is store.index for e in mine)
+            ):
                 out.append(number)
         return tuple(out)
 
@@ -233,7 +238,12 @@ def _rebuilt(kernel: Kernel, grid: Shape, swap: Mapping[Expr, Expr]) -> Kernel:
     def change(e: Expr) -> Expr:
         return scalar.substitute(e, swap) if swap else e
 
-    stages = tuple(replace(s, value=change(s.value)) if isinstance(s, Reduce) else replace(s, index=change(s.index), value=change(s.value)) for s in kernel.stages)
+    stages = tuple(
+        replace(s, value=change(s.value))
+        if isinstance(s, Reduce)
+        else replace(s, index=change(s.index), value=change(s.value))
+        for s in kernel.stages
+    )
     return replace(kernel, grid=grid, stages=stages)
 
 
@@ -269,9 +279,16 @@ def _merge(kernel: Kernel, i: int) -> Kernel | None:
     if any(r is None for r in roots):
         return None
     after = iter(roots)
-    stages = tuple(replace(s, value=next(after)) if isinstance(s, Reduce) else replace(s, index=next(after), value=next(after)) for s in kernel.stages)  # pyright: ignore[reportArgumentType]
+    stages = tuple(
+        replace(s, value=next(after)) if isinstance(s, Reduce) else replace(s, index=next(after), value=next(after))
+        for s in kernel.stages
+    )  # pyright: ignore[reportArgumentType]
     grid = (*kernel.grid[:i], kernel.grid[i] * extent, *kernel.grid[i + 2 :])
-    names = {v: scalar.var(f"g{k - 1}", int32, kernel.grid[k]) for k, v in enumerate(kernel.grid_vars) if k > i + 1 and v.word == "var"}
+    names = {
+        v: scalar.var(f"g{k - 1}", int32, kernel.grid[k])
+        for k, v in enumerate(kernel.grid_vars)
+        if k > i + 1 and v.word == "var"
+    }
     names[one] = scalar.var(f"g{i}", int32, grid[i])
     return _rebuilt(replace(kernel, stages=stages), grid, names)
 

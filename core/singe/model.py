@@ -17,7 +17,16 @@ import numpy as np
 
 from . import program as programs
 from ._dtypes import DType, dtype
-from ._errors import CompileError, DeviceError, FormatError, ImportFailure, InputError, ShapeError, UnsupportedOp, ValueNeeded
+from ._errors import (
+    CompileError,
+    DeviceError,
+    FormatError,
+    ImportFailure,
+    InputError,
+    ShapeError,
+    UnsupportedOp,
+    ValueNeeded,
+)
 from ._shape import Shape, Size, show, size, symbols
 from .backend import Executable
 from .compile import compile_graph
@@ -118,7 +127,9 @@ def _on_device(data: programs.Program, given: str | Device | None) -> Runnable:
     on = device(DEVICE_OF.get(data.target, data.target) if given is None else given)
     target = on.backend.target.name if on.backend.target else "numpy"
     if target != data.target:
-        raise DeviceError(f"the program was compiled for {data.target!r}, and {on!r} runs {target!r}; compile it again for this device")
+        raise DeviceError(
+            f"the program was compiled for {data.target!r}, and {on!r} runs {target!r}; compile it again for this device"
+        )
     return Runnable(data, on)
 
 
@@ -157,7 +168,9 @@ class Model:
         """The Graph, with numbers for some of its sizes."""
         return self.source.graph(sizes or {}, {})
 
-    def program(self, shapes: Mapping[str, Sequence[int]] | None = None, values: Mapping[str, np.ndarray] | None = None) -> Runnable:
+    def program(
+        self, shapes: Mapping[str, Sequence[int]] | None = None, values: Mapping[str, np.ndarray] | None = None
+    ) -> Runnable:
         """The Program for inputs of these shapes (none given: all open dimensions symbolic), compiled if it is new."""
         sizes = {} if shapes is None else self._sizes(shapes)
         while True:
@@ -167,7 +180,9 @@ class Model:
             found = self._programs.get(key)
             if found is None:
                 try:
-                    found = Runnable(compile_graph(self.source.graph(fixed, known), self.device.backend.target), self.device)
+                    found = Runnable(
+                        compile_graph(self.source.graph(fixed, known), self.device.backend.target), self.device
+                    )
                 except ValueNeeded as e:
                     if values is None or set(e.inputs) <= known.keys():
                         raise
@@ -190,7 +205,9 @@ class Model:
         for p in self.inputs:
             shape = tuple(shapes[p.name])
             assert p.shape is not None
-            if len(shape) != len(p.shape) or any(isinstance(d, int) and d != n for d, n in zip(p.shape, shape, strict=True)):
+            if len(shape) != len(p.shape) or any(
+                isinstance(d, int) and d != n for d, n in zip(p.shape, shape, strict=True)
+            ):
                 raise ShapeError(f"input {p.name!r}: got shape {shape}, expected {show(p.shape)}")
             for d, n in zip(p.shape, shape, strict=True):
                 if isinstance(d, Size) and found.setdefault(str(d), n) != n:
@@ -239,11 +256,17 @@ def as_array(value: Any, port: Port) -> np.ndarray:
     if array.dtype == wanted:
         return np.ascontiguousarray(array).reshape(array.shape)
     plain = not isinstance(value, (np.ndarray, np.generic)) and not hasattr(value, "dtype")
-    if (plain and np.can_cast(array.dtype, wanted, "same_kind")) or (array.dtype == np.float64 and wanted == np.float32) or (plain and array.size == 0):
+    if (
+        (plain and np.can_cast(array.dtype, wanted, "same_kind"))
+        or (array.dtype == np.float64 and wanted == np.float32)
+        or (plain and array.size == 0)
+    ):
         return array.astype(wanted)
     if plain and array.dtype.kind in "iu" and wanted.kind in "iuf":
         return array.astype(wanted)
-    raise InputError(f"input {port.name!r}: got {array.dtype}, expected {wanted}; convert it with .astype({wanted.name!r})")
+    raise InputError(
+        f"input {port.name!r}: got {array.dtype}, expected {wanted}; convert it with .astype({wanted.name!r})"
+    )
 
 
 def unwrap(arrays: Sequence[np.ndarray], names: Sequence[str]) -> Any:
@@ -251,7 +274,11 @@ def unwrap(arrays: Sequence[np.ndarray], names: Sequence[str]) -> Any:
     return arrays[0] if len(arrays) == 1 else dict(zip(names, arrays, strict=True))
 
 
-def load(path: str | Path | bytes, device: str | Device = "auto", input_shapes: Mapping[str, Sequence[int | str]] | None = None) -> Model:
+def load(
+    path: str | Path | bytes,
+    device: str | Device = "auto",
+    input_shapes: Mapping[str, Sequence[int | str]] | None = None,
+) -> Model:
     """A Model from an ONNX file (or its bytes); input_shapes gives numbers, or names, for dimensions it leaves open."""
     from .onnx.model import read_model  # noqa: PLC0415 (`import singe` pays for no importer)
     from .onnx.source import OnnxSource  # noqa: PLC0415

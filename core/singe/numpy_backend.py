@@ -51,7 +51,9 @@ class NumpyExecutable:
 
     def __init__(self, program: Program) -> None:
         if program.target != HOST:
-            raise DeviceError(f"the numpy backend runs programs compiled for {HOST!r}, this one is for {program.target!r}")
+            raise DeviceError(
+                f"the numpy backend runs programs compiled for {HOST!r}, this one is for {program.target!r}"
+            )
         self.program = program
         self._rows: list[Row | None] = []
         self._drops: list[list[int]]
@@ -69,7 +71,9 @@ class NumpyExecutable:
         shared = _shared(program)
         self._spent = [_spent(step, drops, shared) for step, drops in zip(program.steps, self._drops, strict=True)]
         self._consts = {
-            i: program.view(b).view(b.dtype.numpy).reshape(_numbers(b.shape, {})) for i, b in enumerate(program.buffers) if b.place[0] == "weights"
+            i: program.view(b).view(b.dtype.numpy).reshape(_numbers(b.shape, {}))
+            for i, b in enumerate(program.buffers)
+            if b.place[0] == "weights"
         }
         self._attrs: dict[tuple[tuple[str, int], ...], list[Mapping[str, Any]]] = {}
 
@@ -80,7 +84,9 @@ class NumpyExecutable:
         values: dict[int, np.ndarray] = dict(self._consts)
         values.update({i: a.data for i, a in zip(p.inputs, inputs, strict=True)})
         with np.errstate(all="ignore"):
-            for step, row, given, drops, spent in zip(p.steps, self._rows, attrs, self._drops, self._spent, strict=True):
+            for step, row, given, drops, spent in zip(
+                p.steps, self._rows, attrs, self._drops, self._spent, strict=True
+            ):
                 if isinstance(row, Elementwise) and spent:
                     assert isinstance(step, Host)
                     values[step.outputs[0]] = row.array_over([values[i] for i in step.inputs], spent, given)
@@ -102,7 +108,10 @@ class NumpyExecutable:
     def _attrs_at(self, sizes: Mapping[str, int]) -> list[Mapping[str, Any]]:
         key = tuple(sorted(sizes.items()))
         if key not in self._attrs:
-            self._attrs[key] = [{k: _fixed(v, sizes) for k, v in s.attrs.items()} if isinstance(s, Host) else {} for s in self.program.steps]
+            self._attrs[key] = [
+                {k: _fixed(v, sizes) for k, v in s.attrs.items()} if isinstance(s, Host) else {}
+                for s in self.program.steps
+            ]
         return self._attrs[key]
 
     def memory(self) -> Mapping[str, int]:

@@ -166,14 +166,18 @@ class Program:
         unknown = [n for n in shapes if n not in {b.name for b in wanted}]
         if missing or unknown:
             takes = ", ".join(b.name for b in wanted) or "none"
-            raise InputError(f"inputs: missing {missing or 'none'}, unknown {unknown or 'none'}; this program takes {takes}")
+            raise InputError(
+                f"inputs: missing {missing or 'none'}, unknown {unknown or 'none'}; this program takes {takes}"
+            )
         for b in wanted:
             shape = shapes[b.name]
             if len(shape) != len(b.shape):
                 raise ShapeError(f"input {b.name!r}: got shape {shape}, expected {_shape.show(b.shape)}")
             for given, d in zip(shape, b.shape, strict=True):
                 if isinstance(d, Size) and d == _shape.size(str(d)) and found.setdefault(str(d), given) != given:
-                    raise ShapeError(f"input {b.name!r}: got shape {shape}, but {d} is {found[str(d)]} in another input")
+                    raise ShapeError(
+                        f"input {b.name!r}: got shape {shape}, but {d} is {found[str(d)]} in another input"
+                    )
         for b in wanted:
             if tuple(_shape.evaluate(d, found) for d in b.shape) != shapes[b.name]:
                 raise ShapeError(f"input {b.name!r}: got shape {shapes[b.name]}, expected {_shape.show(b.shape)}")
@@ -224,7 +228,13 @@ def header(program: Program) -> dict[str, Any]:
         "outputs": list(program.outputs),
         "slots": program.slots,
         "buffers": [
-            {"name": b.name, "dtype": b.dtype.name, "shape": [_shape.encode(d) for d in b.shape], "size": b.size, "place": list(b.place)}
+            {
+                "name": b.name,
+                "dtype": b.dtype.name,
+                "shape": [_shape.encode(d) for d in b.shape],
+                "size": b.size,
+                "place": list(b.place),
+            }
             for b in program.buffers
         ],
         "kernels": [
@@ -233,7 +243,10 @@ def header(program: Program) -> dict[str, Any]:
                 "kind": k.kind,
                 "ports": k.ports,
                 "sizes": [_shape.encode(d) for d in k.sizes],
-                "variants": [{"entry": v.entry, "requires": list(v.requires), "groups": [_shape.encode(d) for d in v.groups]} for v in k.variants],
+                "variants": [
+                    {"entry": v.entry, "requires": list(v.requires), "groups": [_shape.encode(d) for d in v.groups]}
+                    for v in k.variants
+                ],
                 "flops": _shape.encode(k.flops),
                 "bytes": _shape.encode(k.bytes),
             }
@@ -258,7 +271,9 @@ def to_bytes(program: Program) -> bytes:
     head |= {"blocks": blocks, "modules": modules, "sha256": hashlib.sha256(block).hexdigest()}
     text = json.dumps(head, separators=(",", ":")).encode()
     start = align(len(MAGIC) + 4 + len(text))
-    return b"".join((MAGIC, struct.pack("<I", len(text)), text, bytes(start - len(MAGIC) - 4 - len(text)), bytes(block)))
+    return b"".join(
+        (MAGIC, struct.pack("<I", len(text)), text, bytes(start - len(MAGIC) - 4 - len(text)), bytes(block))
+    )
 
 
 def from_bytes(data: bytes, name: str = "program") -> Program:
@@ -285,20 +300,30 @@ def from_bytes(data: bytes, name: str = "program") -> Program:
 
 def _decode(head: Any, block: memoryview, name: str) -> Program:
     if head.get("format") != FORMAT:
-        raise FormatError(f"{name}: format {head.get('format')!r}, this version of Singe reads {FORMAT!r}; compile it again")
+        raise FormatError(
+            f"{name}: format {head.get('format')!r}, this version of Singe reads {FORMAT!r}; compile it again"
+        )
     if hashlib.sha256(block).hexdigest() != head["sha256"]:
         raise FormatError(f"{name}: the contents do not match their sha256: the file is damaged")
 
     def cut(at: Any, what: str) -> memoryview:
         offset, count = at
-        if not (type(offset) is int and type(count) is int and offset >= 0 and count >= 0 and offset + count <= len(block)):
+        if not (
+            type(offset) is int and type(count) is int and offset >= 0 and count >= 0 and offset + count <= len(block)
+        ):
             raise FormatError(f"{name}: {what} lies at {at}, the file holds {len(block)} bytes")
         return block[offset : offset + count]
 
     weights = np.frombuffer(cut(head["blocks"]["weights"], "weights"), np.uint8)
     modules = {k: bytes(cut(m["at"], f"module {k}")) for k, m in head["modules"].items()}
     buffers = tuple(
-        Buffer(str(b["name"]), dtype(b["dtype"]), tuple(_shape.decode(d) for d in b["shape"]), _count(b["size"]), (str(b["place"][0]), _count(b["place"][1])))
+        Buffer(
+            str(b["name"]),
+            dtype(b["dtype"]),
+            tuple(_shape.decode(d) for d in b["shape"]),
+            _count(b["size"]),
+            (str(b["place"][0]), _count(b["place"][1])),
+        )
         for b in head["buffers"]
     )
     program = Program(
@@ -313,7 +338,12 @@ def _decode(head: Any, block: memoryview, name: str) -> Program:
                 str(k["kind"]),
                 _count(k["ports"]),
                 tuple(_shape.decode(d) for d in k["sizes"]),
-                tuple(Variant(str(v["entry"]), tuple(map(str, v["requires"])), tuple(_shape.decode(d) for d in v["groups"])) for v in k["variants"]),  # pyright: ignore[reportArgumentType]
+                tuple(
+                    Variant(
+                        str(v["entry"]), tuple(map(str, v["requires"])), tuple(_shape.decode(d) for d in v["groups"])
+                    )
+                    for v in k["variants"]
+                ),  # pyright: ignore[reportArgumentType]
                 _shape.decode(k["flops"]),
                 _shape.decode(k["bytes"]),
             )
@@ -344,7 +374,10 @@ def _check(p: Program, name: str) -> None:
     need(p.slots <= len(p.buffers), f"{p.slots} slots for {len(p.buffers)} buffers")
     for k, b in enumerate(p.buffers):
         kind, at = b.place
-        need(all(isinstance(d, Size) or d >= 0 for d in b.shape), f"buffer {k} has a negative dimension: {_shape.show(b.shape)}")
+        need(
+            all(isinstance(d, Size) or d >= 0 for d in b.shape),
+            f"buffer {k} has a negative dimension: {_shape.show(b.shape)}",
+        )
         need(b.size in ELEMENT_SIZES, f"buffer {k} has elements of {b.size} bytes, expected one of {ELEMENT_SIZES}")
         need(kind in PLACES, f"buffer {k} has the place {kind!r}, expected one of {PLACES}")
         need(kind != "slot" or at < p.slots, f"buffer {k} lies in slot {at} of {p.slots}")
@@ -352,22 +385,36 @@ def _check(p: Program, name: str) -> None:
         need(kind != "output" or at < len(p.outputs), f"buffer {k} is output {at} of {len(p.outputs)}")
         if kind == "weights":
             count = b.bytes
-            need(isinstance(count, int) and at % ALIGN == 0 and at + count <= p.weights.size, f"buffer {k} takes {count} bytes at {at} of {p.weights.size}")
+            need(
+                isinstance(count, int) and at % ALIGN == 0 and at + count <= p.weights.size,
+                f"buffer {k} takes {count} bytes at {at} of {p.weights.size}",
+            )
     for i in (*p.inputs, *p.outputs):
         need(i < len(p.buffers), f"an input or output is buffer {i} of {len(p.buffers)}")
     for number, i in enumerate(p.inputs):
-        need(p.buffers[i].place == ("input", number), f"input {number} is buffer {i}, which lies in {p.buffers[i].place}")
+        need(
+            p.buffers[i].place == ("input", number), f"input {number} is buffer {i}, which lies in {p.buffers[i].place}"
+        )
     for k in p.kernels:
-        need(bool(k.variants) and all(len(v.groups) == 3 for v in k.variants), f"kernel {k.label!r} has no complete variant")
+        need(
+            bool(k.variants) and all(len(v.groups) == 3 for v in k.variants),
+            f"kernel {k.label!r} has no complete variant",
+        )
         for v in k.variants:
-            need(v.entry.partition(":")[0] in p.modules, f"kernel {k.label!r} is in the module {v.entry!r}, which is not there")
+            need(
+                v.entry.partition(":")[0] in p.modules,
+                f"kernel {k.label!r} is in the module {v.entry!r}, which is not there",
+            )
 
     def walk(steps: tuple[Step, ...]) -> None:
         for s in steps:
             if isinstance(s, Dispatch):
                 need(s.kernel < len(p.kernels), f"a step runs kernel {s.kernel} of {len(p.kernels)}")
                 ports = p.kernels[s.kernel].ports
-                need(len(s.buffers) == ports, f"a step gives {len(s.buffers)} buffers to kernel {s.kernel}, which takes {ports}")
+                need(
+                    len(s.buffers) == ports,
+                    f"a step gives {len(s.buffers)} buffers to kernel {s.kernel}, which takes {ports}",
+                )
             for i in _named(s):
                 need(i < len(p.buffers), f"a step names buffer {i} of {len(p.buffers)}")
             if isinstance(s, If):
@@ -395,9 +442,20 @@ def _step_data(s: Step) -> dict[str, Any]:
     if isinstance(s, Copy):
         return {"do": "copy", "source": s.source, "target": s.target}
     if isinstance(s, Host):
-        return {"do": "host", "op": s.op, "attrs": {k: _attr(v) for k, v in s.attrs.items()}, "inputs": list(s.inputs), "outputs": list(s.outputs)}
+        return {
+            "do": "host",
+            "op": s.op,
+            "attrs": {k: _attr(v) for k, v in s.attrs.items()},
+            "inputs": list(s.inputs),
+            "outputs": list(s.outputs),
+        }
     if isinstance(s, If):
-        return {"do": "if", "condition": s.condition, "then": [_step_data(x) for x in s.then], "else": [_step_data(x) for x in s.otherwise]}
+        return {
+            "do": "if",
+            "condition": s.condition,
+            "then": [_step_data(x) for x in s.then],
+            "else": [_step_data(x) for x in s.otherwise],
+        }
     return {"do": "loop", "condition": s.condition, "limit": s.limit, "body": [_step_data(x) for x in s.body]}
 
 
@@ -410,11 +468,24 @@ def _step(data: Any, depth: int) -> Step:
     if kind == "copy":
         return Copy(_count(data["source"]), _count(data["target"]))
     if kind == "host":
-        return Host(str(data["op"]), {k: _value(v) for k, v in data["attrs"].items()}, tuple(map(_count, data["inputs"])), tuple(map(_count, data["outputs"])))
+        return Host(
+            str(data["op"]),
+            {k: _value(v) for k, v in data["attrs"].items()},
+            tuple(map(_count, data["inputs"])),
+            tuple(map(_count, data["outputs"])),
+        )
     if kind == "if":
-        return If(_count(data["condition"]), tuple(_step(s, depth + 1) for s in data["then"]), tuple(_step(s, depth + 1) for s in data["else"]))
+        return If(
+            _count(data["condition"]),
+            tuple(_step(s, depth + 1) for s in data["then"]),
+            tuple(_step(s, depth + 1) for s in data["else"]),
+        )
     if kind == "loop":
-        return Loop(_count(data["condition"]), None if data["limit"] is None else _count(data["limit"]), tuple(_step(s, depth + 1) for s in data["body"]))
+        return Loop(
+            _count(data["condition"]),
+            None if data["limit"] is None else _count(data["limit"]),
+            tuple(_step(s, depth + 1) for s in data["body"]),
+        )
     raise ValueError(f"a step does {kind!r}, expected dispatch, copy, host, if or loop")
 
 

@@ -24,7 +24,10 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> str:
     """Headings and rows, each column as wide as its widest cell."""
     cells = [[heading for heading, _ in columns], *([clean(v) for v in row] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = (GAP.join(pad(cell, width) for cell, width, (_, pad) in zip(line, widths, columns, strict=True)) for line in cells)
+    lines = (
+        GAP.join(pad(cell, width) for cell, width, (_, pad) in zip(line, widths, columns, strict=True))
+        for line in cells
+    )
     return "\n".join(line.rstrip() for line in lines)
 
 

@@ -2,7 +2,8 @@
 
 An Expr is interned: equal expressions are one object, so identity is equality and shared work is seen for free.
 Values have four types: bool, int32, int64 and float32. The other element types are storage only: a load widens
-(uint8 to int32, float16 to float32), a store narrows (uint8 keeps the low 8 bits, float16 rounds to nearest even). Smart constructors fold constants and drop what does nothing.
+(uint8 to int32, float16 to float32), a store narrows (uint8 keeps the low 8 bits, float16 rounds to nearest even).
+Smart constructors fold constants and drop what does nothing.
 
 Meaning of the words, binding for every target:
   add sub mul        wrap in integers.
@@ -39,7 +40,10 @@ Number: TypeAlias = "bool | int | float"
 ExprLike: TypeAlias = Union["Expr", bool, int, float]
 
 COMPUTE: Final = {bool_: bool_, uint8: int32, int32: int32, int64: int64, float16: float32, float32: float32}
-"""Element type in a buffer → type of the value that a load gives and a store takes."""
+"""Element type in a buffer → type of the value that a load gives and a store takes.
+
+Between ops of one kernel a float16 is therefore not rounded: only what is stored is.
+"""
 
 
 @dataclass(frozen=True)
@@ -197,7 +201,9 @@ def _meet(word: str, given: tuple[ExprLike, ...]) -> tuple[Expr, ...]:
     args = tuple(a if isinstance(a, Expr) else const(a, typed) for a in given)
     kind = WORDS[word].kinds
     if any(a.dtype is not typed for a in args) or not _KINDS[kind](typed):
-        raise DTypeError(f"{word} takes {WORDS[word].arity} {kind} value(s) of one type, got {', '.join(map(repr, (a.dtype for a in args)))}")
+        raise DTypeError(
+            f"{word} takes {WORDS[word].arity} {kind} value(s) of one type, got {', '.join(map(repr, (a.dtype for a in args)))}"
+        )
     return args
 
 
@@ -228,22 +234,27 @@ def _integral(e: Expr) -> bool:
     return e.dtype is int32 or e.dtype is int64
 
 
+def _chain(word: str, a: Expr, b: Expr) -> bool:
+    """Whether (x ∘ constant) ∘ constant can be one step: in integers."""
+    return _integral(a) and a.word == word and a.args[1].word == "const" and b.word == "const"
+
+
 Rule: TypeAlias = Callable[..., "Expr | None"]
 # x + 0.0 is x but for x = −0.0, and x · 0 is 0 in integers only.
 _RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
     "add": (lambda a, b: a if _is(b, 0) else None,
-            lambda a, b: add(a.args[0], const(a.args[1].value + b.value, a.dtype)) if _integral(a) and b.word == "const" and a.word == "add" and a.args[1].word == "const" else None),
+            lambda a, b: add(a.args[0], const(a.args[1].value + b.value, a.dtype)) if _chain("add", a, b) else None),
     "sub": (lambda a, b: a if _is(b, 0) else None,
             lambda a, b: add(a, const(-b.value, a.dtype)) if _integral(a) and b.word == "const" else None),
     "mul": (lambda a, b: a if _is(b, 1) else None,
             lambda a, b: b if _integral(a) and _is(b, 0) else None,
-            lambda a, b: mul(a.args[0], const(a.args[1].value * b.value, a.dtype)) if _integral(a) and b.word == "const" and a.word == "mul" and a.args[1].word == "const" else None),
+            lambda a, b: mul(a.args[0], const(a.args[1].value * b.value, a.dtype)) if _chain("mul", a, b) else None),
     "div": (lambda a, b: a if _is(b, 1) else None,),
     "rem": (lambda a, b: const(0, a.dtype) if _integral(a) and _is(b, 1) else None,),
     "min": (lambda a, b: a if a is b else None,),
     "max": (lambda a, b: a if a is b else None,),
     "neg": (lambda a: a.args[0] if a.word == "neg" else None,),
-    "and": (lambda a, b: a if a is b or _is(b, True) and b.dtype is bool_ else None, lambda a, b: b if _is(b, False) else None),
+    "and": (lambda a, b: a if a is b or (_is(b, True) and b.dtype is bool_) else None, lambda a, b: b if _is(b, False) else None),
     "or": (lambda a, b: a if a is b or _is(b, False) else None, lambda a, b: b if _is(b, True) and b.dtype is bool_ else None),
     "not": (lambda a: a.args[0] if a.word == "not" else None,),
     "eq": (lambda a, b: const(True, bool_) if a is b and a.dtype is not float32 else None,),
@@ -429,7 +440,10 @@ def fold(roots: Iterable[Expr], step: Callable[[Expr, tuple[T, ...]], T]) -> lis
 
 def substitute(e: Expr, replace: Mapping[Expr, Expr]) -> Expr:
     """The expression with parts replaced, simplified again on the way up."""
-    return fold([e], lambda x, args: replace[x] if x in replace else x if args == x.args else make(x.word, args, x.dtype, x.value))[0]
+    return fold(
+        [e],
+        lambda x, args: replace[x] if x in replace else x if args == x.args else make(x.word, args, x.dtype, x.value),
+    )[0]
 
 
 def convert(array: np.ndarray, to: np.dtype[Any]) -> np.ndarray:
@@ -439,10 +453,16 @@ def convert(array: np.ndarray, to: np.dtype[Any]) -> np.ndarray:
     if array.dtype.kind == "f" and to.kind in "iu":
         wide = np.int64 if to.itemsize == 8 else np.int32
         info = np.iinfo(wide)
-        clean = np.nan_to_num(np.trunc(array.astype(np.float64)), nan=0.0, posinf=float(info.max), neginf=float(info.min))
+        clean = np.nan_to_num(
+            np.trunc(array.astype(np.float64)), nan=0.0, posinf=float(info.max), neginf=float(info.min)
+        )
         # float(2**63 − 1) rounds up to 2**63, which does not fit: saturate by hand.
         top = clean >= float(info.max)
-        return np.where(top, info.max, np.where(top, 0, np.maximum(clean, float(info.min))).astype(wide)).astype(wide).astype(to)
+        return (
+            np.where(top, info.max, np.where(top, 0, np.maximum(clean, float(info.min))).astype(wide))
+            .astype(wide)
+            .astype(to)
+        )
     with np.errstate(over="ignore", invalid="ignore"):
         return array.astype(to)
 
@@ -476,7 +496,9 @@ def complete(target: str, spellings: Mapping[str, T]) -> Mapping[str, T]:
     missing = WORDS.keys() - spellings.keys()
     unknown = spellings.keys() - WORDS.keys() - set(LEAVES)
     if missing or unknown:
-        raise NotImplementedError(f"target {target}: no spelling for {sorted(missing)}, unknown words {sorted(unknown)}")
+        raise NotImplementedError(
+            f"target {target}: no spelling for {sorted(missing)}, unknown words {sorted(unknown)}"
+        )
     return spellings
 
 
@@ -519,7 +541,9 @@ def derivative(e: Expr, by: Iterable[Expr], seed: Expr | None = None) -> list[Ex
         elif x.word == "cast" or x.word == "load":
             continue
         else:
-            parts = [(a, mul(g, p)) for a, p in zip(x.args, _PARTIALS[x.word](*x.args, x), strict=True) if p is not None]
+            parts = [
+                (a, mul(g, p)) for a, p in zip(x.args, _PARTIALS[x.word](*x.args, x), strict=True) if p is not None
+            ]
         for a, part in parts:
             adjoint[a] = add(adjoint[a], part) if a in adjoint else part
     return [adjoint.get(x, const(0, float32)) for x in by]

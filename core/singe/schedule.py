@@ -43,7 +43,11 @@ class Slots:
         need = _weight(_bytes(n))
         enough = [s for s in self._free if _weight(self._room[s]) >= need]
         if self._free:
-            slot = min(enough, key=lambda s: _weight(self._room[s])) if enough else max(self._free, key=lambda s: _weight(self._room[s]))
+            slot = (
+                min(enough, key=lambda s: _weight(self._room[s]))
+                if enough
+                else max(self._free, key=lambda s: _weight(self._room[s]))
+            )
             self._free.remove(slot)
             self._room[slot] = max(self._room[slot], _bytes(n), key=_weight)
         else:

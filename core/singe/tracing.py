@@ -50,7 +50,9 @@ class Tracer(Device):
     def adopt(self, value: Value, source: Device) -> Value:
         """A constant; a value that is met twice is one."""
         if source.adopts:
-            raise DeviceError("a tensor of a function that was traced earlier is used in another: return it there, and pass it here")
+            raise DeviceError(
+                "a tensor of a function that was traced earlier is used in another: return it there, and pass it here"
+            )
         if value not in self._adopted:
             self._adopted[value] = self.upload(source.download(value))
         return self._adopted[value]
@@ -59,7 +61,9 @@ class Tracer(Device):
         return Value(build(self._builder, *(v.node for v in values)))
 
     def realise(self, value: Value) -> Any:
-        raise DeviceError("a tensor's elements are not known while a function is traced; choose with where(condition, x, y)")
+        raise DeviceError(
+            "a tensor's elements are not known while a function is traced; choose with where(condition, x, y)"
+        )
 
     def download(self, value: Value) -> np.ndarray:
         known = self._builder.value_of(value.node)

@@ -16,11 +16,19 @@ from types import TracebackType
 from typing import Any, Final
 
 import numpy as np
+from playwright.sync_api import sync_playwright
 
 VERSION: Final = "1.30.0"
 CACHE: Final = Path(__file__).parents[1] / ".cache" / "ort-web"
 CHROMIUM: Final = "/usr/bin/chromium"
-FLAGS: Final = ["--no-sandbox", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run", "--disable-quic"]
+FLAGS: Final = [
+    "--no-sandbox",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+    "--disable-quic",
+]
 PAGE: Final = """<!doctype html><meta charset=utf-8><script type=module>
 const ort = await import('/node_modules/onnxruntime-web/dist/ort.wasm.min.mjs');
 ort.env.wasm.wasmPaths = '/node_modules/onnxruntime-web/dist/';
@@ -43,17 +51,29 @@ def package() -> Path:
     """The folder that onnxruntime-web is installed in."""
     if not (CACHE / "node_modules" / "onnxruntime-web").exists():
         CACHE.mkdir(parents=True, exist_ok=True)
-        subprocess.run(["npm", "install", "--prefix", str(CACHE), "--no-audit", "--no-fund", "--ignore-scripts", f"onnxruntime-web@{VERSION}"], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            [
+                "npm",
+                "install",
+                "--prefix",
+                str(CACHE),
+                "--no-audit",
+                "--no-fund",
+                "--ignore-scripts",
+                f"onnxruntime-web@{VERSION}",
+            ],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
     return CACHE
 
 
 class _Handler(http.server.SimpleHTTPRequestHandler):
     """Serves the package, the page and one model, isolated so that threads are there."""
 
-    extensions_map = {**http.server.SimpleHTTPRequestHandler.extensions_map, ".mjs": "text/javascript", ".wasm": "application/wasm"}
-
     def __init__(self, *args: Any, model: Path, **kwargs: Any) -> None:
         self.model = model
+        self.extensions_map = {**self.extensions_map, ".mjs": "text/javascript", ".wasm": "application/wasm"}
         super().__init__(*args, directory=str(package()), **kwargs)
 
     def do_GET(self) -> None:
@@ -80,8 +100,6 @@ class OrtWeb:
     """A page with one model loaded; `once()` runs it and gives milliseconds."""
 
     def __init__(self, model: Path, inputs: dict[str, np.ndarray], threads: int = 1) -> None:
-        from playwright.sync_api import sync_playwright
-
         package()
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(_Handler, model=model))
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
@@ -90,7 +108,10 @@ class OrtWeb:
         self._page = self._browser.new_page()
         self._page.goto(f"http://127.0.0.1:{self._server.server_port}/")
         self._page.wait_for_function("window.ready === true")
-        given = [[name, str(a.dtype), list(a.shape), base64.b64encode(np.ascontiguousarray(a).tobytes()).decode()] for name, a in inputs.items()]
+        given = [
+            [name, str(a.dtype), list(a.shape), base64.b64encode(np.ascontiguousarray(a).tobytes()).decode()]
+            for name, a in inputs.items()
+        ]
         self._page.evaluate("([threads, inputs]) => open_(threads, inputs)", [threads, given])
 
     def once(self) -> float:
@@ -99,7 +120,9 @@ class OrtWeb:
     def __enter__(self) -> OrtWeb:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._browser.close()
         self._playwright.stop()
         self._server.shutdown()

@@ -90,7 +90,10 @@ def wasm_race(folder: Path, name: str, rounds: int) -> str:
 def import_times(runs: int = 7) -> str:
     """Milliseconds of `import singe` after `import numpy`, in fresh processes."""
     code = "import numpy, time; t = time.perf_counter(); import singe; print((time.perf_counter() - t) * 1e3)"
-    times = [float(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout) for _ in range(runs)]
+    times = [
+        float(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout)
+        for _ in range(runs)
+    ]
     return f"`import singe` beyond NumPy: {statistics.median(times):.0f} ms (best of {runs}: {min(times):.0f} ms)"
 
 
@@ -102,11 +105,17 @@ def main() -> None:
     args = parser.parse_args()
     names = args.models.split(",")
     print(import_times(), end="\n\n")
-    print("| model | wasm: compile s | dispatches | scratch MB | webgpu: compile s | dispatches | scratch MB |\n|---|---|---|---|---|---|---|")
+    print(
+        "| model | wasm: compile s | dispatches | scratch MB | webgpu: compile s | dispatches | scratch MB |\n|---|---|---|---|---|---|---|"
+    )
     print(*(compiled(args.folder, n) for n in names), sep="\n", end="\n\n")
-    print(f"| batch 1, one thread | numpy backend ms | onnxruntime {onnxruntime.__version__} ms | ratio |\n|---|---|---|---|")
+    print(
+        f"| batch 1, one thread | numpy backend ms | onnxruntime {onnxruntime.__version__} ms | ratio |\n|---|---|---|---|"
+    )
     print(*(numpy_race(args.folder, n, args.rounds) for n in names), sep="\n", end="\n\n")
-    print("| batch 1, one thread | wasm backend (wasmtime) ms | onnxruntime-web in Chromium ms | ratio |\n|---|---|---|---|")
+    print(
+        "| batch 1, one thread | wasm backend (wasmtime) ms | onnxruntime-web in Chromium ms | ratio |\n|---|---|---|---|"
+    )
     print(*(wasm_race(args.folder, n, args.rounds) for n in names), sep="\n")
 
 

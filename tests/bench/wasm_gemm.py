@@ -13,7 +13,16 @@ from singe._dtypes import float32, int32
 from singe.kernel import Kernel, Port, Reduce, Routine, Store
 from singe_wasm.target import WasmTarget
 
-SHAPES = ((256, 256, 256), (1024, 1024, 1024), (12544, 96, 16), (12544, 16, 32), (196, 672, 112), (196, 112, 672), (49, 1152, 320), (1, 1000, 1280))
+SHAPES = (
+    (256, 256, 256),
+    (1024, 1024, 1024),
+    (12544, 96, 16),
+    (12544, 16, 32),
+    (196, 672, 112),
+    (196, 112, 672),
+    (49, 1152, 320),
+    (1, 1000, 1280),
+)
 
 
 def matmul(m: int, n: int, k: int) -> Routine:

@@ -23,4 +23,6 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     total = len(import_module("test_onnx_nodes").every_case())
     for device, count in counts.items():
         others = ", ".join(f"{n} {outcome}" for outcome, n in count.items() if outcome != "passed")
-        terminalreporter.write_line(f"{device}: {count['passed']} passed of {count.total()} selected of all {total:,}{f' ({others})' if others else ''}")
+        terminalreporter.write_line(
+            f"{device}: {count['passed']} passed of {count.total()} selected of all {total:,}{f' ({others})' if others else ''}"
+        )

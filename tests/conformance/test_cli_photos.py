@@ -15,7 +15,11 @@ from singe.device import device
 
 SHARED = Path(__file__).parents[3] / "shared"
 MODEL, PHOTOS = SHARED / "models" / "efficientnet_lite0.onnx", SHARED / "photos"
-SEEN = {"chelsea.png": {"tiger cat", "Egyptian cat", "tabby, tabby cat"}, "coffee.png": {"espresso"}, "flower.jpg": {"daisy"}}
+SEEN = {
+    "chelsea.png": {"tiger cat", "Egyptian cat", "tabby, tabby cat"},
+    "coffee.png": {"espresso"},
+    "flower.jpg": {"daisy"},
+}
 """A photograph ↦ the labels of which one comes first."""
 PICTURES = ("--size", "224", "--crop", "0.875", "--mean", "127", "--std", "128", "--layout", "nchw")
 
@@ -30,8 +34,22 @@ def test_the_first_label(name: str, photo: str) -> None:
         pytest.skip(str(e))
     pytest.importorskip("PIL", reason="Pillow is not here")
     labels = PHOTOS / "imagenet_labels.json"
-    command = ["run", MODEL, "--input", f"input={PHOTOS / photo}", "--device", name, "--top", "5", "--labels", labels, *PICTURES]
-    done = subprocess.run([sys.executable, "-m", "singe", *map(str, command)], capture_output=True, text=True, check=False)
+    command = [
+        "run",
+        MODEL,
+        "--input",
+        f"input={PHOTOS / photo}",
+        "--device",
+        name,
+        "--top",
+        "5",
+        "--labels",
+        labels,
+        *PICTURES,
+    ]
+    done = subprocess.run(
+        [sys.executable, "-m", "singe", *map(str, command)], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     first = re.search(r"^ +1 +[\d.]+% +\d+  (.+)$", done.stdout, re.M)
     assert first is not None, done.stdout

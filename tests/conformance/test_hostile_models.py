@@ -54,7 +54,9 @@ def model(
 ) -> OnnxModel:
     """A model of one input x."""
     x, y = OnnxValue("x", OnnxType("tensor", dtype, shape)), OnnxValue(output, None)
-    return OnnxModel("hostile.onnx", 8, {"": opset}, OnnxGraph("g", nodes, dict(constants or {}), (x,), (y,), ()), functions, {})
+    return OnnxModel(
+        "hostile.onnx", 8, {"": opset}, OnnxGraph("g", nodes, dict(constants or {}), (x,), (y,), ()), functions, {}
+    )
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,9 @@ class Absurd:
     def model(self) -> OnnxModel:
         inputs = (name if value is not None else "" for name, value in self.constants.items())
         constants = {name: value for name, value in self.constants.items() if value is not None}
-        return model(node(self.op, "x", *inputs, **self.attributes), shape=self.shape, constants=constants, opset=self.opset)
+        return model(
+            node(self.op, "x", *inputs, **self.attributes), shape=self.shape, constants=constants, opset=self.opset
+        )
 
 
 KERNEL = {"w": np.zeros((4, 4, 3, 3), np.float32)}
@@ -202,9 +206,14 @@ def test_giant_constants_are_not_made() -> None:
         import_model(model(of_shape, node("Relu", "big"), constants={"n": ints(HUGE, HUGE)}))
 
 
-@pytest.mark.parametrize(("start", "limit", "delta"), [(0, 2**62, 1), (0, 1, 0), (0.0, np.inf, 1.0), (np.nan, 1.0, 1.0), (0.0, 1.0, 1e-30)])
+@pytest.mark.parametrize(
+    ("start", "limit", "delta"), [(0, 2**62, 1), (0, 1, 0), (0.0, np.inf, 1.0), (np.nan, 1.0, 1.0), (0.0, 1.0, 1e-30)]
+)
 def test_endless_range(start: float, limit: float, delta: float) -> None:
-    constants = {k: np.array(v, np.int64 if isinstance(v, int) else np.float32) for k, v in zip("abc", (start, limit, delta), strict=True)}
+    constants = {
+        k: np.array(v, np.int64 if isinstance(v, int) else np.float32)
+        for k, v in zip("abc", (start, limit, delta), strict=True)
+    }
     with pytest.raises(ImportFailure, match="range"):
         import_model(model(node("Range", "a", "b", "c"), constants=constants))
 
@@ -291,12 +300,26 @@ def test_values_that_decide_shapes_are_asked_for() -> None:
 def test_inputs_that_cannot_be() -> None:
     with pytest.raises(ImportFailure, match="float64"):
         import_model(model(node("Relu", "x"), dtype="float64"))
-    unknown = OnnxModel("hostile.onnx", 8, {"": 18}, OnnxGraph("g", (), {}, (OnnxValue("x", OnnxType("tensor", "float32")),), (), ()), (), {})
+    unknown = OnnxModel(
+        "hostile.onnx",
+        8,
+        {"": 18},
+        OnnxGraph("g", (), {}, (OnnxValue("x", OnnxType("tensor", "float32")),), (), ()),
+        (),
+        {},
+    )
     with pytest.raises(ImportFailure, match="no known rank"):
         import_model(unknown)
-    sequence = OnnxModel("hostile.onnx", 8, {"": 18}, OnnxGraph("g", (), {}, (OnnxValue("x", OnnxType("sequence")),), (), ()), (), {})
+    sequence = OnnxModel(
+        "hostile.onnx", 8, {"": 18}, OnnxGraph("g", (), {}, (OnnxValue("x", OnnxType("sequence")),), (), ()), (), {}
+    )
     with pytest.raises(ImportFailure, match="sequence"):
         import_model(sequence)
-    for options in ({"sizes": {"M": 1}}, {"input_shapes": {"z": (1,)}}, {"input_shapes": {"x": (1, 4, 8)}}, {"input_shapes": {"x": (1, 4, 8, -8)}}):
+    for options in (
+        {"sizes": {"M": 1}},
+        {"input_shapes": {"z": (1,)}},
+        {"input_shapes": {"x": (1, 4, 8)}},
+        {"input_shapes": {"x": (1, 4, 8, -8)}},
+    ):
         with pytest.raises(InputError):
             import_model(model(node("Relu", "x")), **options)  # pyright: ignore[reportArgumentType]

@@ -52,9 +52,13 @@ def cases() -> dict[str, tuple[Any, OnnxModel]]:
 
 def parameters() -> list[Any]:
     def marks(name: str) -> list[pytest.MarkDecorator]:
-        return [pytest.mark.xfail(reason=EXCEPTIONS[name], strict=True, raises=SingeError)] if name in EXCEPTIONS else []
+        return (
+            [pytest.mark.xfail(reason=EXCEPTIONS[name], strict=True, raises=SingeError)] if name in EXCEPTIONS else []
+        )
 
-    return [pytest.param(device, name, id=f"{device}-{name}", marks=marks(name)) for device in DEVICES for name in cases()]
+    return [
+        pytest.param(device, name, id=f"{device}-{name}", marks=marks(name)) for device in DEVICES for name in cases()
+    ]
 
 
 @pytest.mark.parametrize(("device", "name"), parameters())

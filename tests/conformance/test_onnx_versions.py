@@ -46,7 +46,9 @@ class Case:
         node = onnx.helper.make_node(self.op, ["x", *names], outputs, **self.attributes)
         given = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, x.shape)
         graph = onnx.helper.make_graph([node], "g", [given], [onnx.ValueInfoProto(name=o) for o in outputs], tensors)
-        return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", self.opset)], ir_version=8 if self.opset < 19 else 10)
+        return onnx.helper.make_model(
+            graph, opset_imports=[onnx.helper.make_opsetid("", self.opset)], ir_version=8 if self.opset < 19 else 10
+        )
 
 
 def ints(*values: int) -> np.ndarray:
@@ -155,5 +157,7 @@ def test_version(case: Case, device: str) -> None:
     model = case.model(x)
     options = runtime.SessionOptions()
     options.log_severity_level = 4
-    wanted = runtime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"]).run(None, {"x": x})
+    wanted = runtime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"]).run(
+        None, {"x": x}
+    )
     check(prepare(model, device).run([x]), wanted, RTOL, ATOL)

@@ -24,7 +24,9 @@ def node(op: str, *inputs: str, outputs: tuple[str, ...] = ("y",), **attributes:
     return OnnxNode(op, "", "", inputs, outputs, attributes)
 
 
-def graph(*nodes: OnnxNode, inputs: dict[str, tuple[Any, ...]], constants: dict[str, np.ndarray] | None = None, **options: Any) -> Graph:
+def graph(
+    *nodes: OnnxNode, inputs: dict[str, tuple[Any, ...]], constants: dict[str, np.ndarray] | None = None, **options: Any
+) -> Graph:
     declared = tuple(OnnxValue(name, OnnxType("tensor", "float32", shape)) for name, shape in inputs.items())
     whole = OnnxGraph("g", nodes, constants or {}, declared, (OnnxValue("y", None),), ())
     return import_model(OnnxModel("open.onnx", 8, {"": 18}, whole, (), {}), **options)
@@ -86,7 +88,11 @@ def test_slices(start: int, end: int, step: int, length: Any) -> None:
 
 def test_sizes_of_windows_and_scales() -> None:
     kernel = np.zeros((4, 3, 3, 3), np.float32)
-    conv = graph(node("Conv", "x", "w", strides=(2, 1), pads=(1, 1, 1, 1)), inputs={"x": ("N", 3, "H", "W")}, constants={"w": kernel})
+    conv = graph(
+        node("Conv", "x", "w", strides=(2, 1), pads=(1, 1, 1, 1)),
+        inputs={"x": ("N", 3, "H", "W")},
+        constants={"w": kernel},
+    )
     assert conv.outputs[0].shape == (N, 4, (H - 1) // 2 + 1, size("W"))
     scales = np.array([1, 1, 2, 3], np.float32)
     resize = graph(node("Resize", "x", "", "s", coordinate_transformation_mode="asymmetric", nearest_mode="floor"),

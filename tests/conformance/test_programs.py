@@ -40,7 +40,13 @@ def text_hashes(program: Program) -> dict[str, str]:
 def test_text_is_the_same_in_every_process(name: str) -> None:
     """No order of sets, no address and no time leaks into the code."""
     said = {
-        subprocess.run([sys.executable, "-c", HASHES, str(MODELS / f"{name}.onnx")], env={**os.environ, "PYTHONHASHSEED": seed}, check=True, capture_output=True, text=True).stdout
+        subprocess.run(
+            [sys.executable, "-c", HASHES, str(MODELS / f"{name}.onnx")],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
         for seed in ("1", "2")
     }
     assert len(said) == 1

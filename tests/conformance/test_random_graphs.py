@@ -51,7 +51,11 @@ class Sketch:
     def partner(self, x: Node) -> Node | None:
         """A node of the same dtype that broadcasts with x."""
         return self.pick(
-            lambda n: n.dtype is x.dtype and len(n.shape) <= len(x.shape) and all(d in (1, e) for d, e in zip(n.shape[::-1], x.shape[::-1], strict=False))
+            lambda n: (
+                n.dtype is x.dtype
+                and len(n.shape) <= len(x.shape)
+                and all(d in (1, e) for d, e in zip(n.shape[::-1], x.shape[::-1], strict=False))
+            )
         )
 
     def one_of(self, *choices: Any) -> Any:
@@ -144,7 +148,12 @@ def choose(s: Sketch) -> None:
 def convert(s: Sketch) -> None:
     x = s.pick(lambda n: n in s.exact)
     to = s.one_of(float32, float16, int32, int64, uint8, bool_)
-    if x is None or (to is float16 and s.bound[x] > 1000) or (to is uint8 and s.bound[x] > 1e6) or (is_float(x) and to is uint8):
+    if (
+        x is None
+        or (to is float16 and s.bound[x] > 1000)
+        or (to is uint8 and s.bound[x] > 1e6)
+        or (is_float(x) and to is uint8)
+    ):
         return
     s.add(s.b.cast(x, to=to), to is not float16, 255 if to is uint8 else s.bound[x])
 
@@ -195,7 +204,11 @@ def pad(s: Sketch) -> None:
         return
     before, after = ([0] * len(x.shape) for _ in range(2))
     before[axis], after[axis] = int(s.rng.integers(3)), int(s.rng.integers(3))
-    s.add(s.b.pad(x, s.b.const(1, x.dtype), before=tuple(before), after=tuple(after), mode=mode), x in s.exact, max(1, s.bound[x]))
+    s.add(
+        s.b.pad(x, s.b.const(1, x.dtype), before=tuple(before), after=tuple(after), mode=mode),
+        x in s.exact,
+        max(1, s.bound[x]),
+    )
 
 
 def concat(s: Sketch) -> None:
@@ -208,7 +221,9 @@ def concat(s: Sketch) -> None:
     same = [
         n
         for n in s.nodes
-        if n.dtype is x.dtype and len(n.shape) == len(x.shape) and all(a == b or i == axis for i, (a, b) in enumerate(zip(n.shape, x.shape, strict=True)))
+        if n.dtype is x.dtype
+        and len(n.shape) == len(x.shape)
+        and all(a == b or i == axis for i, (a, b) in enumerate(zip(n.shape, x.shape, strict=True)))
     ]
     parts = [s.one_of(*same) for _ in range(int(s.rng.integers(2, 4)))]
     s.add(s.b.concat(*parts, axis=axis), all(p in s.exact for p in parts), max(s.bound[p] for p in parts))
@@ -228,7 +243,7 @@ def reduce(s: Sketch) -> None:
         return
     axes = tuple(sorted({axis_in(s, x), axis_in(s, x)}))
     op = s.one_of("reduce_sum", "reduce_max", "reduce_min", "reduce_mean")
-    if op == "reduce_mean" and not is_float(x) or x.dtype is float16 and op == "reduce_sum":
+    if (op == "reduce_mean" and not is_float(x)) or (x.dtype is float16 and op == "reduce_sum"):
         op = "reduce_max"
     bound = s.bound[x] * 200 if op == "reduce_sum" else s.bound[x]
     if bound < 5000 or not is_float(x):
@@ -248,7 +263,15 @@ def normalise(s: Sketch) -> None:
 
 
 def dot(s: Sketch) -> None:
-    x = s.pick(lambda n: is_float(n) and len(n.shape) >= 2 and isinstance(n.shape[-1], int) and 0 < n.shape[-1] <= 64 and s.bound[n] < 100)
+    x = s.pick(
+        lambda n: (
+            is_float(n)
+            and len(n.shape) >= 2
+            and isinstance(n.shape[-1], int)
+            and 0 < n.shape[-1] <= 64
+            and s.bound[n] < 100
+        )
+    )
     if x is None:
         return
     k, n = int(x.shape[-1]), s.one_of(1, 2, 5, 8, 17)  # pyright: ignore[reportArgumentType]
@@ -260,7 +283,14 @@ def dot(s: Sketch) -> None:
 
 
 def conv(s: Sketch) -> None:
-    x = s.pick(lambda n: n.dtype is float32 and 3 <= len(n.shape) <= 5 and all(isinstance(d, int) for d in n.shape[1:]) and s.bound[n] < 100)
+    x = s.pick(
+        lambda n: (
+            n.dtype is float32
+            and 3 <= len(n.shape) <= 5
+            and all(isinstance(d, int) for d in n.shape[1:])
+            and s.bound[n] < 100
+        )
+    )
     if x is None:
         return
     spaces = len(x.shape) - 2
@@ -269,10 +299,22 @@ def conv(s: Sketch) -> None:
     outputs = group * s.one_of(1, 2, 3) if s.rng.random() < 0.6 else channels
     outputs -= outputs % group
     window = tuple(min(s.one_of(1, 2, 3), int(d)) for d in x.shape[2:])  # pyright: ignore[reportArgumentType]
-    w = s.b.const(s.rng.uniform(-1, 1, (outputs, channels // group, *window)) / np.sqrt(np.prod(window) * channels / group), float32)
+    w = s.b.const(
+        s.rng.uniform(-1, 1, (outputs, channels // group, *window)) / np.sqrt(np.prod(window) * channels / group),
+        float32,
+    )
     bias = s.b.const(s.rng.uniform(-1, 1, (outputs,)), float32) if s.rng.random() < 0.7 else None
     pads = [tuple(map(int, s.rng.integers(0, 2, spaces))) for _ in range(2)]
-    y = s.b.conv(x, w, bias, strides=tuple(map(int, s.rng.integers(1, 3, spaces))), dilations=(1,) * spaces, before=pads[0], after=pads[1], group=group)
+    y = s.b.conv(
+        x,
+        w,
+        bias,
+        strides=tuple(map(int, s.rng.integers(1, 3, spaces))),
+        dilations=(1,) * spaces,
+        before=pads[0],
+        after=pads[1],
+        group=group,
+    )
     s.add(y, False, s.bound[x] * 30**0.5 + 1)
 
 
@@ -281,11 +323,17 @@ def pool(s: Sketch) -> None:
     if x is not None:
         window = (1, *(min(2, int(d)) if d else 1 for d in x.shape[1:]))  # pyright: ignore[reportArgumentType]
         ones, none = (1,) * len(x.shape), (0,) * len(x.shape)
-        s.add(s.b.max_pool(x, window=window, strides=window, dilations=ones, before=none, after=none), x in s.exact, s.bound[x])
+        s.add(
+            s.b.max_pool(x, window=window, strides=window, dilations=ones, before=none, after=none),
+            x in s.exact,
+            s.bound[x],
+        )
 
 
 def resize(s: Sketch) -> None:
-    x = s.pick(lambda n: n.dtype is float32 and len(n.shape) == 4 and all(isinstance(d, int) and d > 0 for d in n.shape[2:]))
+    x = s.pick(
+        lambda n: n.dtype is float32 and len(n.shape) == 4 and all(isinstance(d, int) and d > 0 for d in n.shape[2:])
+    )
     if x is not None:
         mode, factor = s.one_of("nearest", "linear", "cubic"), s.one_of(2.0, 1.5)
         sizes = (*x.shape[:2], *(int(d * factor) for d in x.shape[2:]))  # pyright: ignore[reportOperatorIssue]
@@ -331,7 +379,9 @@ def draw(seed: int) -> tuple[Graph, dict[str, Callable[[int], np.ndarray]]]:
         s.add(x, True, 4 if kind is not bool_ else 1)
 
         def make(n: int, x: Node = x, seed: int = seed * 10 + i) -> np.ndarray:
-            whole = np.random.default_rng(seed).integers(-4 if x.dtype is not uint8 else 0, 5, [d if isinstance(d, int) else n for d in x.shape])
+            whole = np.random.default_rng(seed).integers(
+                -4 if x.dtype is not uint8 else 0, 5, [d if isinstance(d, int) else n for d in x.shape]
+            )
             return (whole % 2).astype(bool) if x.dtype is bool_ else whole.astype(x.dtype.numpy)
 
         makers[x.name] = make
@@ -344,13 +394,15 @@ def draw(seed: int) -> tuple[Graph, dict[str, Callable[[int], np.ndarray]]]:
 
 
 def assert_close(got: np.ndarray, want: np.ndarray, what: str) -> None:
-    assert got.shape == want.shape and got.dtype == want.dtype, what
+    assert (got.shape, got.dtype) == (want.shape, want.dtype), what
     if want.dtype.kind != "f":
         np.testing.assert_array_equal(got, want, what)
     elif want.size:
         top = max(1.0, float(np.abs(want.astype(np.float64)).max()))
         worst = float(np.abs(got.astype(np.float64) - want.astype(np.float64)).max())
-        assert worst <= TOLERANCE[float16 if want.dtype == np.float16 else float32] * top, f"{what}: off by {worst:.3g} of {top:.3g}"
+        assert worst <= TOLERANCE[float16 if want.dtype == np.float16 else float32] * top, (
+            f"{what}: off by {worst:.3g} of {top:.3g}"
+        )
 
 
 @pytest.mark.parametrize("chunk", range(GRAPHS // CHUNK))

@@ -72,6 +72,10 @@ def test_model(name: str, device: str) -> None:
     try:
         for array, wanted in ((x, outputs), *((batch(x, n), expected(name, n)) for n in BATCHES)):
             arrays = executable.run([backend.upload(array)])
-            check_relative(dict(zip(graph.output_names, map(backend.download, arrays), strict=True)), wanted, BOUNDS.get(name, BOUND))
+            check_relative(
+                dict(zip(graph.output_names, map(backend.download, arrays), strict=True)),
+                wanted,
+                BOUNDS.get(name, BOUND),
+            )
     finally:
         executable.dispose()

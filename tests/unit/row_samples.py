@@ -55,14 +55,38 @@ def positive(*shape: int) -> Filled:
     return Filled(shape, make=lambda x: np.abs(x) + 0.5)
 
 
-def pool(window: Any, strides: Any = None, dilations: Any = None, before: Any = None, after: Any = None, **more: Any) -> dict[str, Any]:
+def pool(
+    window: Any, strides: Any = None, dilations: Any = None, before: Any = None, after: Any = None, **more: Any
+) -> dict[str, Any]:
     ones, zeros = (1,) * len(window), (0,) * len(window)
-    return {"window": window, "strides": strides or ones, "dilations": dilations or ones, "before": before or zeros, "after": after or zeros, **more}
+    return {
+        "window": window,
+        "strides": strides or ones,
+        "dilations": dilations or ones,
+        "before": before or zeros,
+        "after": after or zeros,
+        **more,
+    }
 
 
-def conv(spaces: int, strides: Any = None, dilations: Any = None, before: Any = None, after: Any = None, group: int = 1, **more: Any) -> dict[str, Any]:
+def conv(
+    spaces: int,
+    strides: Any = None,
+    dilations: Any = None,
+    before: Any = None,
+    after: Any = None,
+    group: int = 1,
+    **more: Any,
+) -> dict[str, Any]:
     ones, zeros = (1,) * spaces, (0,) * spaces
-    return {"strides": strides or ones, "dilations": dilations or ones, "before": before or zeros, "after": after or zeros, "group": group, **more}
+    return {
+        "strides": strides or ones,
+        "dilations": dilations or ones,
+        "before": before or zeros,
+        "after": after or zeros,
+        "group": group,
+        **more,
+    }
 
 
 REDUCE = [
@@ -126,7 +150,9 @@ def transposed(spaces: int, sizes: Any, **facts: Any) -> dict[str, Any]:
     return {k: v for k, v in conv(spaces, **facts).items() if k != "after"} | {"sizes": sizes}
 
 
-def resized(shape: tuple[Any, ...], sizes: tuple[Any, ...], scales: tuple[float, ...] | None = None, **options: Any) -> Sample:
+def resized(
+    shape: tuple[Any, ...], sizes: tuple[Any, ...], scales: tuple[float, ...] | None = None, **options: Any
+) -> Sample:
     attrs = {"sizes": sizes, "scales": scales or tuple(o / d for o, d in zip(sizes, shape, strict=True)), **options}
     return Sample((shape,), attrs, floats_only="mode" in options)
 
@@ -140,7 +166,14 @@ CONV_TRANSPOSE = [
     S((1, 4, 2, 2, 2), (4, 2, 2, 1, 2), (4,), **transposed(3, (2, 3, 3), strides=(1, 2, 1), before=(1, 0, 0), group=2)),
 ]
 
-COORDINATES = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_half_pixel_for_nn")
+COORDINATES = (
+    "half_pixel",
+    "half_pixel_symmetric",
+    "pytorch_half_pixel",
+    "align_corners",
+    "asymmetric",
+    "tf_half_pixel_for_nn",
+)
 RESIZE = [
     *(
         resized((1, 2, 3, 4), (1, 2, 6, 8), nearest=n, coordinates=c)
@@ -156,7 +189,9 @@ RESIZE = [
     resized((8, 6), (3, 4), mode="cubic", antialias=True),
     resized((4, 4), (8, 3), mode="cubic", exclude_outside=True, cubic=-0.5),
     resized((4, 4), (1, 1), mode="linear", coordinates="pytorch_half_pixel"),
-    resized((4, 5), (3, 3), mode="linear", coordinates="tf_crop_and_resize", roi=(0.4, -0.2, 0.6, 1.2), extrapolation=10.0),
+    resized(
+        (4, 5), (3, 3), mode="linear", coordinates="tf_crop_and_resize", roi=(0.4, -0.2, 0.6, 1.2), extrapolation=10.0
+    ),
     resized((2, 3), (2, 3), mode="linear"),
     S((N, 2, 3), sizes=(N, 4, 6), scales=(1.0, 2.0, 2.0)),
     resized((N, 2, 3), (N, 5, 2), (1.0, 2.5, 0.75), mode="linear"),
@@ -194,7 +229,13 @@ SAMPLES: dict[str, list[Sample]] = {
         S((N, 3, 2), perm=(0, 2, 1)),
         S((N, 3), perm=(1, 0)),
     ],
-    "expand": [S((3, 1), shape=(3, 4)), S((), shape=(2, 3)), S((1,), shape=(0,)), S((2,), shape=(3, 1, 2)), S((N, 1), shape=(2, N, 4))],
+    "expand": [
+        S((3, 1), shape=(3, 4)),
+        S((), shape=(2, 3)),
+        S((1,), shape=(0,)),
+        S((2,), shape=(3, 1, 2)),
+        S((N, 1), shape=(2, N, 4)),
+    ],
     "slice": [
         S((5, 6), starts=(1, 5), steps=(1, -1), sizes=(3, 6)),
         S((7, 6), starts=(6, 0), steps=(-3, 2), sizes=(3, 3)),
@@ -289,7 +330,9 @@ def shape_of(given: Any) -> tuple[Any, ...]:
     return given.shape if isinstance(given, Filled) else given
 
 
-def random_values(rng: np.random.Generator, shape: Sequence[int], dtype: DType, domain: tuple[float, float]) -> np.ndarray:
+def random_values(
+    rng: np.random.Generator, shape: Sequence[int], dtype: DType, domain: tuple[float, float]
+) -> np.ndarray:
     """Floats within a domain, on and off whole numbers and halves; small integers, and some at the ends of their range."""
     if dtype.is_float:
         values = rng.uniform(*domain, shape)
@@ -303,7 +346,9 @@ def random_values(rng: np.random.Generator, shape: Sequence[int], dtype: DType, 
     return np.where(rng.random(shape) < 0.1, ends, small).astype(dtype.numpy)
 
 
-def arrays_of(sample: Sample, rng: np.random.Generator, dtype: DType, row: Row, takes: Sequence[str] = ()) -> list[np.ndarray]:
+def arrays_of(
+    sample: Sample, rng: np.random.Generator, dtype: DType, row: Row, takes: Sequence[str] = ()
+) -> list[np.ndarray]:
     """Values for a sample's inputs, within the row's domain."""
     domain = getattr(row, "domain", (-4.0, 4.0))
     arrays = []

@@ -74,7 +74,22 @@ HEAD = """#include <math.h>
 static float u2f(uint32_t bits) { union { uint32_t u; float f; } both = { bits }; return both.f; }
 """
 PRINTED = {
-    **{name: [float32] for name in ("relu", "sigmoid", "gelu", "erf", "softplus", "elu", "leaky_relu", "tan", "round", "sign", "hard_sigmoid")},
+    **{
+        name: [float32]
+        for name in (
+            "relu",
+            "sigmoid",
+            "gelu",
+            "erf",
+            "softplus",
+            "elu",
+            "leaky_relu",
+            "tan",
+            "round",
+            "sign",
+            "hard_sigmoid",
+        )
+    },
     **{name: [float32, float32] for name in ("add", "div", "minimum", "less")},
     **{name: [int32, int32] for name in ("bitwise_xor", "maximum", "equal")},
     "where": [bool_, float32, float32],

@@ -42,7 +42,9 @@ def model(tmp_path: Path) -> Path:
 
 
 def written(path: Path, graph: object) -> Path:
-    path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10).SerializeToString())  # pyright: ignore[reportArgumentType]
+    path.write_bytes(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10).SerializeToString()
+    )  # pyright: ignore[reportArgumentType]
     return path
 
 
@@ -56,8 +58,21 @@ def inputs(tmp_path: Path) -> list[object]:
 # --- run --------------------------------------------------------------------------------------------------------------
 
 
-def test_run_reports_and_writes(capsys: pytest.CaptureFixture[str], tmp_path: Path, model: Path, inputs: list[object]) -> None:
-    code, out, err = run(capsys, "run", model, *inputs, "--output", f"scores={tmp_path}/s.npy", "--output", f"twice={tmp_path}/t", "--repeat", 3)
+def test_run_reports_and_writes(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, model: Path, inputs: list[object]
+) -> None:
+    code, out, err = run(
+        capsys,
+        "run",
+        model,
+        *inputs,
+        "--output",
+        f"scores={tmp_path}/s.npy",
+        "--output",
+        f"twice={tmp_path}/t",
+        "--repeat",
+        3,
+    )
     assert (code, err) == (0, "")
     np.testing.assert_array_equal(np.load(tmp_path / "s.npy"), [[1, 4, -1]])
     assert np.load(tmp_path / "t") == 42
@@ -68,26 +83,39 @@ def test_run_reports_and_writes(capsys: pytest.CaptureFixture[str], tmp_path: Pa
     assert "rank" not in out  # two outputs, and nobody asked
 
 
-@pytest.mark.parametrize("labels", ["zero\none\ntwo\n", '["zero", "one", "two"]', '{"1": "one", "0": "zero", "2": "two"}'])
-def test_run_ranks_classes(capsys: pytest.CaptureFixture[str], tmp_path: Path, model: Path, inputs: list[object], labels: str) -> None:
+@pytest.mark.parametrize(
+    "labels", ["zero\none\ntwo\n", '["zero", "one", "two"]', '{"1": "one", "0": "zero", "2": "two"}']
+)
+def test_run_ranks_classes(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, model: Path, inputs: list[object], labels: str
+) -> None:
     (tmp_path / "labels").write_text(labels)
     code, out, _ = run(capsys, "run", model, *inputs, "--top", 2, "--labels", tmp_path / "labels")
     e = np.exp([1, 4, -1])
     assert code == 0
-    assert out.split("\n\n")[-1].splitlines()[1:] == [f"   1        {e[1] / e.sum():.1%}      1  one", f"   2         {e[0] / e.sum():.1%}      0  zero"]
+    assert out.split("\n\n")[-1].splitlines()[1:] == [
+        f"   1        {e[1] / e.sum():.1%}      1  one",
+        f"   2         {e[0] / e.sum():.1%}      0  zero",
+    ]
 
 
 def test_one_output_of_classes_is_ranked_unasked(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """Probabilities are shown as they are, not through another softmax. The one input needs no name."""
     value = helper.make_tensor_value_info
-    graph = helper.make_graph([helper.make_node("Softmax", ["x"], ["p"])], "g", [value("x", 1, ["N", 2])], [value("p", 1, ["N", 2])])
+    graph = helper.make_graph(
+        [helper.make_node("Softmax", ["x"], ["p"])], "g", [value("x", 1, ["N", 2])], [value("p", 1, ["N", 2])]
+    )
     np.save(tmp_path / "x.npy", np.log(np.array([[0.25, 0.75]], np.float32)))
-    code, out, _ = run(capsys, "run", written(tmp_path / "p.onnx", graph), "--input", f"={tmp_path}/x.npy", "--device", "numpy")
+    code, out, _ = run(
+        capsys, "run", written(tmp_path / "p.onnx", graph), "--input", f"={tmp_path}/x.npy", "--device", "numpy"
+    )
     assert code == 0
     assert [line.split() for line in out.splitlines()[-2:]] == [["1", "75.0%", "1"], ["2", "25.0%", "0"]]
 
 
-def test_a_compiled_program_runs(capsys: pytest.CaptureFixture[str], tmp_path: Path, model: Path, inputs: list[object]) -> None:
+def test_a_compiled_program_runs(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, model: Path, inputs: list[object]
+) -> None:
     code, out, _ = run(capsys, "compile", model, "-o", tmp_path / "m.singe", "--device", "numpy")
     assert code == 0
     assert re.search(r"^target +numpy$", out, re.M)
@@ -111,7 +139,9 @@ def test_inspect(capsys: pytest.CaptureFixture[str], model: Path) -> None:
 
 
 def test_inspect_one_device_with_numbers_for_shapes(capsys: pytest.CaptureFixture[str], model: Path) -> None:
-    code, out, _ = run(capsys, "inspect", model, "--device", "wasm", "--input-shape", "x=5x2", "--input-shape", "b=2=scalar")
+    code, out, _ = run(
+        capsys, "inspect", model, "--device", "wasm", "--input-shape", "x=5x2", "--input-shape", "b=2=scalar"
+    )
     assert code == 0
     assert "(5, 3)" in out
     assert "webgpu" not in out
@@ -137,9 +167,15 @@ REFUSED = {
     "a model that is none": (["inspect", "{}/x.npy"], "x.npy"),
     "a program that is none": (["run", "{}/x.singe"], "not a Singe program"),
     "no inputs": (["run", "{}/m.onnx"], "missing: 'x', 'b=2'"),
-    "an unknown input": (["run", "{}/m.onnx", "--input", "y={}/x.npy"], "y: no such input; the inputs are x: float32(N, 2), b=2: int64()"),
+    "an unknown input": (
+        ["run", "{}/m.onnx", "--input", "y={}/x.npy"],
+        "y: no such input; the inputs are x: float32(N, 2), b=2: int64()",
+    ),
     "an input without a name": (["run", "{}/m.onnx", "--input", "{}/x.npy"], "expected NAME=FILE"),
-    "an input given twice": (["run", "{}/m.onnx", "--input", "x={}/x.npy", "--input", "x={}/x.npy"], "--input is given twice for 'x'"),
+    "an input given twice": (
+        ["run", "{}/m.onnx", "--input", "x={}/x.npy", "--input", "x={}/x.npy"],
+        "--input is given twice for 'x'",
+    ),
     "an input of no file": (["run", "{}/m.onnx", "--input", "x"], "expected NAME=FILE"),
     "a missing array": (["run", "{}/m.onnx", "--input", "x={}/none.npy"], "none.npy: No such file"),
     "an array that is none": (["run", "{}/m.onnx", "--input", "x={}/bad.npy"], "bad.npy: not an array"),
@@ -151,15 +187,30 @@ REFUSED = {
         ["run", "{}/m.onnx", "--input", "x={}/bad_shape.npy", "--input", "b=2={}/b.npy"],
         "got shape (1, 3), expected (N, 2)",
     ),
-    "a dtype that does not fit": (["run", "{}/m.onnx", "--input", "x={}/b.npy", "--input", "b=2={}/b.npy"], "input 'x': got int64, expected float32"),
-    "an unknown output": (["run", "{}/m.onnx", "{inputs}", "--output", "z={}/z.npy"], "z: no such output; the outputs are scores, twice"),
-    "an output into no folder": (["run", "{}/m.onnx", "{inputs}", "--output", "scores={}/no/z.npy"], "No such file or directory"),
+    "a dtype that does not fit": (
+        ["run", "{}/m.onnx", "--input", "x={}/b.npy", "--input", "b=2={}/b.npy"],
+        "input 'x': got int64, expected float32",
+    ),
+    "an unknown output": (
+        ["run", "{}/m.onnx", "{inputs}", "--output", "z={}/z.npy"],
+        "z: no such output; the outputs are scores, twice",
+    ),
+    "an output into no folder": (
+        ["run", "{}/m.onnx", "{inputs}", "--output", "scores={}/no/z.npy"],
+        "No such file or directory",
+    ),
     "missing labels": (["run", "{}/m.onnx", "{inputs}", "--labels", "{}/none.txt"], "none.txt: No such file"),
-    "labels that are none": (["run", "{}/m.onnx", "{inputs}", "--labels", "{}/bad.json"], "bad.json: expected a JSON list"),
+    "labels that are none": (
+        ["run", "{}/m.onnx", "{inputs}", "--labels", "{}/bad.json"],
+        "bad.json: expected a JSON list",
+    ),
     "no such device": (["run", "{}/m.onnx", "--device", "abacus"], "invalid choice: 'abacus'"),
     "a top of none": (["run", "{}/m.onnx", "--top", "0"], "expected a number above 0, got '0'"),
     "a size that is none": (["run", "{}/m.onnx", "--size", "2x3x4"], "expected 224 or 240x320, got '2x3x4'"),
-    "a mean that is none": (["run", "{}/m.onnx", "--mean", "1,b"], "expected numbers with commas between them, got '1,b'"),
+    "a mean that is none": (
+        ["run", "{}/m.onnx", "--mean", "1,b"],
+        "expected numbers with commas between them, got '1,b'",
+    ),
     "a shape that is none": (["inspect", "{}/m.onnx", "--input-shape", "x=1x-2"], "expected NAME=1x3x224x224"),
     "a shape of no input": (["inspect", "{}/m.onnx", "--input-shape", "y=1x2"], "y"),
     "a shape against the model": (["inspect", "{}/m.onnx", "--input-shape", "x=1x5"], "5"),
@@ -167,7 +218,9 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_bad_input_is_code_2_and_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path, model: Path, inputs: list[object], name: str) -> None:
+def test_bad_input_is_code_2_and_one_line(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, model: Path, inputs: list[object], name: str
+) -> None:
     given, message = REFUSED[name]
     data = (tmp_path / "x.npy").read_bytes()
     (tmp_path / "bad.npy").write_bytes(b"\x93NUMPY\x01\x00\xff\xff{'descr'")
@@ -194,8 +247,15 @@ def test_verbose_shows_the_traceback(capsys: pytest.CaptureFixture[str], tmp_pat
 
 def test_unsupported_ops_are_listed_together(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     value = helper.make_tensor_value_info
-    nodes = [helper.make_node("Lacking", ["x"], ["y"], domain="no"), helper.make_node("Missing", ["y"], ["z"], domain="no")]
-    code, _, err = run(capsys, "inspect", written(tmp_path / "u.onnx", helper.make_graph(nodes, "g", [value("x", 1, [1])], [value("z", 1, [1])])))
+    nodes = [
+        helper.make_node("Lacking", ["x"], ["y"], domain="no"),
+        helper.make_node("Missing", ["y"], ["z"], domain="no"),
+    ]
+    code, _, err = run(
+        capsys,
+        "inspect",
+        written(tmp_path / "u.onnx", helper.make_graph(nodes, "g", [value("x", 1, [1])], [value("z", 1, [1])])),
+    )
     assert code == 2
     assert "no.Lacking" in err
     assert "no.Missing" in err
@@ -205,7 +265,9 @@ def test_unsupported_ops_are_listed_together(capsys: pytest.CaptureFixture[str],
 
 
 def test_the_module_is_the_command() -> None:
-    done = subprocess.run([sys.executable, "-m", "singe", "run", "none.onnx"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "singe", "run", "none.onnx"], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 2
     assert done.stderr.startswith("singe run: none.onnx")
     done = subprocess.run([sys.executable, "-m", "singe", "--help"], capture_output=True, text=True, check=False)
@@ -225,9 +287,16 @@ def test_tables_are_aligned_and_clean() -> None:
 
 def test_numbers_have_units() -> None:
     assert [seconds(s) for s in (0.00021, 0.0381, 1.239)] == ["0.21 ms", "38.1 ms", "1.24 s"]
-    assert [quantity(n, "FLOP") for n in (0, 999, 385_900_000, 2e13)] == ["0 FLOP", "999 FLOP", "385.9 MFLOP", "20.0 TFLOP"]
+    assert [quantity(n, "FLOP") for n in (0, 999, 385_900_000, 2e13)] == [
+        "0 FLOP",
+        "999 FLOP",
+        "385.9 MFLOP",
+        "20.0 TFLOP",
+    ]
 
 
-def test_labels_need_not_be_ascii(capsys: pytest.CaptureFixture[str], tmp_path: Path, model: Path, inputs: list[object]) -> None:
+def test_labels_need_not_be_ascii(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, model: Path, inputs: list[object]
+) -> None:
     (tmp_path / "labels").write_text(json.dumps(["ä", "猫", "c"]), "utf-8")
     assert "猫" in run(capsys, "run", model, *inputs, "--labels", tmp_path / "labels")[1]

@@ -66,10 +66,15 @@ class Case:
     wanted: dict[int, np.ndarray]
 
     def inputs(self, b: Builder) -> list[Node]:
-        return [b.input(f"x{k}", shape_of(s), dtype(a.dtype)) for k, (s, a) in enumerate(zip(self.sample.inputs, self.arrays, strict=True))]
+        return [
+            b.input(f"x{k}", shape_of(s), dtype(a.dtype))
+            for k, (s, a) in enumerate(zip(self.sample.inputs, self.arrays, strict=True))
+        ]
 
 
-def weighted(reference: Callable[..., Any], attrs: dict[str, Any], seed: np.ndarray, given: Sequence[np.ndarray]) -> float:
+def weighted(
+    reference: Callable[..., Any], attrs: dict[str, Any], seed: np.ndarray, given: Sequence[np.ndarray]
+) -> float:
     return float((seed * reference(*given, **attrs)).sum())
 
 
@@ -90,7 +95,11 @@ def cases(name: str) -> list[Case]:
         seed = np.asarray(rng.uniform(0.5, 1.5, np.shape(reference(*wide, **attrs))), np.float32)
 
         loss = partial(weighted, reference, attrs, seed.astype(np.float64))
-        out.append(Case(sample, arrays, seed, {k: differences(loss, wide, k) for k, a in enumerate(wide) if a.dtype.kind == "f"}))
+        out.append(
+            Case(
+                sample, arrays, seed, {k: differences(loss, wide, k) for k, a in enumerate(wide) if a.dtype.kind == "f"}
+            )
+        )
     return out
 
 
@@ -102,7 +111,9 @@ def test_gradient(row: Row, run_graph: Any) -> None:
         y = b.apply(row, *inputs, **case.sample.attrs)
         seed = b.input("seed", y.shape, float32)
         parts = gradient(Graph(tuple(inputs), (y,), ("y",)), b, [seed], [inputs[k] for k in case.wanted])
-        got = run_graph(Graph((*inputs, seed), tuple(parts), tuple(f"dx{k}" for k in case.wanted)), [*case.arrays, case.seed])
+        got = run_graph(
+            Graph((*inputs, seed), tuple(parts), tuple(f"dx{k}" for k in case.wanted)), [*case.arrays, case.seed]
+        )
         for (k, want), part in zip(case.wanted.items(), got, strict=True):
             what = f"{row.name} {case.sample}: by input {k}"
             assert part.shape == want.shape, what
@@ -121,7 +132,9 @@ def test_gradient_of_a_gradient(name: str, run_graph: Any) -> None:
     ones = b.expand(b.const(1.0), shape=(5,))
     (first,) = gradient(Graph(inputs, (b.apply(row, *inputs),), ("y",)), b, [ones], [x])
     (second,) = gradient(Graph(inputs, (first,), ("dx",)), b, [ones], [x])
-    values = [np.array([-1.5, -0.7, 0.3, 0.8, 2.1], np.float32), np.array([0.7, -2.0, 1.1, 3.0, -0.4], np.float32)][:arity]
+    values = [np.array([-1.5, -0.7, 0.3, 0.8, 2.1], np.float32), np.array([0.7, -2.0, 1.1, 3.0, -0.4], np.float32)][
+        :arity
+    ]
     (got,) = run_graph(Graph(inputs, (second,), ("ddx",)), values)
     wide, h = [v.astype(np.float64) for v in values], 1e-4
     reference = row.reference
@@ -134,11 +147,18 @@ def test_gradient_of_a_gradient(name: str, run_graph: Any) -> None:
 def test_gradients_stay_finite_where_exp_overflows(run_graph: Any) -> None:
     x = np.array([-200.0, -95.0, -20.0, 0.0, 20.0, 95.0, 200.0], np.float32)
     sigmoid = 1 / (1 + np.exp(-x.astype(np.float64)))
-    exact = {"sigmoid": sigmoid * (1 - sigmoid), "softplus": sigmoid, "silu": sigmoid * (1 + x * (1 - sigmoid)), "tanh": 1 / np.cosh(x.astype(np.float64)) ** 2}
+    exact = {
+        "sigmoid": sigmoid * (1 - sigmoid),
+        "softplus": sigmoid,
+        "silu": sigmoid * (1 + x * (1 - sigmoid)),
+        "tanh": 1 / np.cosh(x.astype(np.float64)) ** 2,
+    }
     for name, want in exact.items():
         b = Builder()
         node = b.input("x", x.shape, float32)
-        (dx,) = gradient(Graph((node,), (b.apply(ROWS[name], node),), ("y",)), b, [b.expand(b.const(1.0), shape=x.shape)], [node])
+        (dx,) = gradient(
+            Graph((node,), (b.apply(ROWS[name], node),), ("y",)), b, [b.expand(b.const(1.0), shape=x.shape)], [node]
+        )
         (got,) = run_graph(Graph((node,), (dx,), ("dx",)), [x])
         np.testing.assert_allclose(got, want, atol=1e-6, err_msg=name)
 
@@ -146,7 +166,9 @@ def test_gradients_stay_finite_where_exp_overflows(run_graph: Any) -> None:
 def test_product_with_zeros(run_graph: Any) -> None:
     b = Builder()
     x = b.input("x", (3, 3), float32)
-    (dx,) = gradient(Graph((x,), (b.reduce_prod(x, axes=(1,)),), ("y",)), b, [b.expand(b.const(1.0), shape=(3, 1))], [x])
+    (dx,) = gradient(
+        Graph((x,), (b.reduce_prod(x, axes=(1,)),), ("y",)), b, [b.expand(b.const(1.0), shape=(3, 1))], [x]
+    )
     (got,) = run_graph(Graph((x,), (dx,), ("dx",)), [np.array([[1, 2, 3], [0, 2, 3], [0, 0, 3]], np.float32)])
     np.testing.assert_array_equal(got, [[6, 3, 2], [6, 0, 0], [0, 0, 0]])
 

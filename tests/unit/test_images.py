@@ -24,7 +24,12 @@ def saved(tmp_path: Path, pixels: np.ndarray, name: str = "p.png", **options: ob
 def quarters() -> np.ndarray:
     """A picture of 8 by 4 whose quarters have four colours."""
     pixels = np.zeros((4, 8, 3), np.uint8)
-    pixels[:2, :4], pixels[:2, 4:], pixels[2:, :4], pixels[2:, 4:] = (250, 0, 0), (0, 250, 0), (0, 0, 250), (250, 250, 0)
+    pixels[:2, :4], pixels[:2, 4:], pixels[2:, :4], pixels[2:, 4:] = (
+        (250, 0, 0),
+        (0, 250, 0),
+        (0, 0, 250),
+        (250, 250, 0),
+    )
     return pixels
 
 
@@ -61,7 +66,16 @@ def test_the_shorter_side_decides(tmp_path: Path) -> None:
     assert np.abs(x[0] - whole[2:30, 10:38]).max() <= 1
 
 
-HELD = {1: None, 2: "FLIP_LEFT_RIGHT", 3: "ROTATE_180", 4: "FLIP_TOP_BOTTOM", 5: "TRANSPOSE", 6: "ROTATE_90", 7: "TRANSVERSE", 8: "ROTATE_270"}
+HELD = {
+    1: None,
+    2: "FLIP_LEFT_RIGHT",
+    3: "ROTATE_180",
+    4: "FLIP_TOP_BOTTOM",
+    5: "TRANSPOSE",
+    6: "ROTATE_90",
+    7: "TRANSVERSE",
+    8: "ROTATE_270",
+}
 """An EXIF orientation ↦ what makes the stored picture of an upright one."""
 
 
@@ -107,7 +121,9 @@ def test_a_transparent_palette(tmp_path: Path) -> None:
     picture = Image.new("P", (4, 4), 0)
     picture.putpalette([10, 20, 30])
     picture.save(tmp_path / "p.png", transparency=0)
-    np.testing.assert_array_equal(read(tmp_path / "p.png", Recipe((4, 4), 3, **PLAIN)), np.full((1, 3, 4, 4), 255, np.float32))
+    np.testing.assert_array_equal(
+        read(tmp_path / "p.png", Recipe((4, 4), 3, **PLAIN)), np.full((1, 3, 4, 4), 255, np.float32)
+    )
 
 
 # --- recipes ----------------------------------------------------------------------------------------------------------
@@ -154,7 +170,9 @@ def test_a_bomb_is_refused_before_it_is_decoded(tmp_path: Path) -> None:
 
 def test_a_long_picture_takes_no_more_than_it_has(tmp_path: Path) -> None:
     Image.new("L", (60_000, 1), 7).save(tmp_path / "long.png")
-    np.testing.assert_array_equal(read(tmp_path / "long.png", Recipe((64, 64), 1, **PLAIN)), np.full((1, 1, 64, 64), 7, np.float32))
+    np.testing.assert_array_equal(
+        read(tmp_path / "long.png", Recipe((64, 64), 1, **PLAIN)), np.full((1, 1, 64, 64), 7, np.float32)
+    )
 
 
 @pytest.mark.parametrize("name", ["p.png", "p.jpg", "p.gif", "p.webp", "p.bmp", "p.tiff"])

@@ -24,8 +24,15 @@ print(*sys.modules)
 
 
 def test_import_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"} | {"PYTHONPYCACHEPREFIX": str(tmp_path)}
-    runs = [subprocess.run([sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=True).stdout for _ in range(3)]
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"} | {
+        "PYTHONPYCACHEPREFIX": str(tmp_path)
+    }
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=True
+        ).stdout
+        for _ in range(3)
+    ]
     times = [float(out.split("\n")[0]) for out in runs]
     with capsys.disabled():
         print(f"\nimport singe: {min(times[1:]):.0f} ms beyond NumPy, {times[0]:.0f} ms while its bytecode is written")

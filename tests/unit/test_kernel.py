@@ -122,7 +122,9 @@ def test_stores_narrow_and_loads_widen() -> None:
     assert run(grown, [np.array([0, 5, 6, 255], np.uint8)], np.zeros(4, np.uint8)).tolist() == [250, 255, 0, 249]
     third = Kernel((Port(float16), Port(float16, True)), (4,), (), (Store(1, i, scalar.load(0, i, float16) / 3.0),))
     x = np.array([1, 2, 65504, np.inf], np.float16)
-    np.testing.assert_array_equal(run(third, [x], np.zeros(4, np.float16)), (x.astype(np.float32) / np.float32(3)).astype(np.float16))
+    np.testing.assert_array_equal(
+        run(third, [x], np.zeros(4, np.float16)), (x.astype(np.float32) / np.float32(3)).astype(np.float16)
+    )
 
 
 def test_stages_follow_each_other_and_inner_stores_see_the_folds() -> None:

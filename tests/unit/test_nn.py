@@ -24,7 +24,10 @@ class Block(nn.Module):
 
     def __init__(self, channels: int, rng: np.random.Generator) -> None:
         self.scale = sg.ones(1)
-        self.convs = [nn.Conv2d(channels, channels, 3, padding=1, rng=rng), nn.Conv2d(channels, channels, 1, bias=False, rng=rng)]
+        self.convs = [
+            nn.Conv2d(channels, channels, 3, padding=1, rng=rng),
+            nn.Conv2d(channels, channels, 1, bias=False, rng=rng),
+        ]
         self.norm = nn.BatchNorm2d(channels)
         self.residual = True
 
@@ -55,7 +58,9 @@ def test_a_network_runs_where_its_tensors_are(on: sg.Device) -> None:
 
 def test_linear() -> None:
     layer = nn.Linear(8, 5, rng=0)
-    np.testing.assert_allclose(layer(sg.tensor(X)).numpy(), X @ layer.weight.numpy().T + np.asarray(layer.bias), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        layer(sg.tensor(X)).numpy(), X @ layer.weight.numpy().T + np.asarray(layer.bias), rtol=1e-4, atol=1e-5
+    )
     assert nn.Linear(8, 5, bias=False)(sg.tensor(X[0, 0, 0])).shape == (5,)
 
 
@@ -74,7 +79,9 @@ def test_batch_norm_by_running_statistics() -> None:
     state = {k: rng.uniform(0.5, 2, 3).astype(np.float32) for k in ("weight", "bias", "running_mean", "running_var")}
     layer = nn.BatchNorm2d(3).with_state(state | {"num_batches_tracked": np.array(4)})
     w, b, mean, var = (v[:, None, None] for v in state.values())
-    np.testing.assert_allclose(layer(sg.tensor(X)).numpy(), (X - mean) / np.sqrt(var + 1e-5) * w + b, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        layer(sg.tensor(X)).numpy(), (X - mean) / np.sqrt(var + 1e-5) * w + b, rtol=1e-4, atol=1e-5
+    )
 
 
 def test_batch_norm_in_training_collects_what_it_sees() -> None:
@@ -138,7 +145,10 @@ def test_names_are_those_of_pytorch() -> None:
         *(f"3.norm.{k}" for k in norm), "6.weight", "6.bias",
     ]  # fmt: skip
     assert [k for k, _ in network().named_buffers()] == [f"{m}.{k}" for m in ("1", "3.norm") for k in norm[2:]]
-    assert [k for k, _ in nn.Sequential({"body": nn.Linear(1, 1), "act": nn.ReLU()}).named_parameters()] == ["body.weight", "body.bias"]
+    assert [k for k, _ in nn.Sequential({"body": nn.Linear(1, 1), "act": nn.ReLU()}).named_parameters()] == [
+        "body.weight",
+        "body.bias",
+    ]
     assert network().parameter_count == sum(p.size for p in network().parameters()) == 318
 
 
@@ -148,7 +158,9 @@ def test_weights_are_pytorchs_defaults_and_follow_the_seed() -> None:
     for t in (layer.weight, layer.bias):
         assert t is not None
         assert 0.9 * bound < abs(t.numpy()).max() <= bound
-    assert all((a.numpy() == b.numpy()).all() for a, b in zip(network().parameters(), network().parameters(), strict=True))
+    assert all(
+        (a.numpy() == b.numpy()).all() for a, b in zip(network().parameters(), network().parameters(), strict=True)
+    )
     assert (nn.Linear(3, 3, rng=1).weight.numpy() != nn.Linear(3, 3, rng=2).weight.numpy()).any()
 
 
@@ -188,7 +200,9 @@ def test_a_module_is_frozen() -> None:
         layer.replace(wieght=None)
 
 
-@pytest.mark.parametrize("copy", [lambda m: m.clone(), lambda m: pickle.loads(pickle.dumps(m)), lambda m: m.map(lambda t: t)])
+@pytest.mark.parametrize(
+    "copy", [lambda m: m.clone(), lambda m: pickle.loads(pickle.dumps(m)), lambda m: m.map(lambda t: t)]
+)
 def test_copies_compute_the_same(copy: Any) -> None:
     model = network()
     other = copy(model)
@@ -252,7 +266,10 @@ def test_traced_with_a_symbolic_batch(run_graph: Any) -> None:
 
 def test_parameters_of_any_device_become_constants_once(on: sg.Device) -> None:
     weight = sg.tensor(np.eye(3), device=on)
-    graph = trace(lambda x, y: {"a": x @ weight, "b": y @ weight, "c": weight}, [("x", (2, 3), sg.float32), ("y", (size("N"), 3), sg.float32)])
+    graph = trace(
+        lambda x, y: {"a": x @ weight, "b": y @ weight, "c": weight},
+        [("x", (2, 3), sg.float32), ("y", (size("N"), 3), sg.float32)],
+    )
     assert graph.output_names == ("a", "b", "c")
     assert sum(n.is_const for n in graph.nodes) == 1
 

@@ -22,7 +22,22 @@ from singe._shape import size
 from singe.backend import find_target, open_backend
 from singe.compile import compile_graph
 from singe.graph import Builder, Graph
-from singe.program import ALIGN, MAGIC, Buffer, Code, Copy, Dispatch, Host, If, Loop, Program, Variant, from_bytes, header, to_bytes
+from singe.program import (
+    ALIGN,
+    MAGIC,
+    Buffer,
+    Code,
+    Copy,
+    Dispatch,
+    Host,
+    If,
+    Loop,
+    Program,
+    Variant,
+    from_bytes,
+    header,
+    to_bytes,
+)
 
 DOCUMENT = Path(__file__).parents[2] / "static" / "README.md"
 BACKENDS = {"numpy": "numpy", "wasm": "wasm", "wgsl": "webgpu"}
@@ -55,11 +70,22 @@ def every_step() -> Program:
         Buffer("t", float32, ((n + 1) // 2, 4), 4, ("slot", 0)),
         Buffer("y", float32, (n, 4), 4, ("output", 0)),
     )
-    host = Host("slice", {"axes": (0, n * 2), "to": int64, "least": -np.inf, "eps": 0.5, "name": "a", "flag": True}, (0,), (2,))
-    steps = (Dispatch(0, (0, 2)), Copy(0, 3), host, If(0, (Copy(0, 3),), ()), Loop(0, 1, (Copy(0, 2),)), Loop(0, None, ()))
+    host = Host(
+        "slice", {"axes": (0, n * 2), "to": int64, "least": -np.inf, "eps": 0.5, "name": "a", "flag": True}, (0,), (2,)
+    )
+    steps = (
+        Dispatch(0, (0, 2)),
+        Copy(0, 3),
+        host,
+        If(0, (Copy(0, 3),), ()),
+        Loop(0, 1, (Copy(0, 2),)),
+        Loop(0, None, ()),
+    )
     kernel = Code("relu", "elementwise", 2, (n * 4,), (Variant("w0", ("shader-f16",), (n, 1, 1)),), n * 4, n * 32)
     modules = {"w0": "fn main() {}", "b": b"\0asm"}
-    return Program("wgsl", (0,), (3,), buffers, 1, (kernel,), steps, modules, np.arange(256, dtype=np.uint8), {"ops": {"relu": 1}})
+    return Program(
+        "wgsl", (0,), (3,), buffers, 1, (kernel,), steps, modules, np.arange(256, dtype=np.uint8), {"ops": {"relu": 1}}
+    )
 
 
 def split(data: bytes) -> tuple[dict[str, Any], bytes]:
@@ -74,7 +100,9 @@ def joined(head: Any, block: bytes) -> bytes:
     if isinstance(head, dict) and "sha256" in head:
         head["sha256"] = hashlib.sha256(block).hexdigest()
     text = json.dumps(head).encode()
-    return (MAGIC + struct.pack("<I", len(text)) + text).ljust(-(-(len(MAGIC) + 4 + len(text)) // ALIGN) * ALIGN, b"\0") + block
+    return (MAGIC + struct.pack("<I", len(text)) + text).ljust(
+        -(-(len(MAGIC) + 4 + len(text)) // ALIGN) * ALIGN, b"\0"
+    ) + block
 
 
 # --- the document -----------------------------------------------------------------------------------------------------
@@ -241,7 +269,10 @@ REFUSED: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "a module that is not there": (lambda h: h["kernels"][0]["variants"][0].update(entry="w9"), "'w9'"),
     "more slots than buffers": (lambda h: h.update(slots=2**40), "slots"),
     "a step of no kernel": (lambda h: h["steps"][0].update(kernel=3), "kernel 3 of 1"),
-    "a step with too few buffers": (lambda h: h["steps"][0].update(buffers=[0]), "1 buffers to kernel 0, which takes 2"),
+    "a step with too few buffers": (
+        lambda h: h["steps"][0].update(buffers=[0]),
+        "1 buffers to kernel 0, which takes 2",
+    ),
     "a step of no buffer": (lambda h: h["steps"][1].update(source=44), "buffer 44 of 4"),
     "a step within a loop": (lambda h: h["steps"][4]["body"][0].update(target=44), "buffer 44 of 4"),
     "a step of no kind": (lambda h: h["steps"][0].update(do="jump"), "'jump'"),

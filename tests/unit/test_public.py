@@ -16,7 +16,9 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.parametrize("module", [singe, nn])
 def test_all_is_what_is_importable(module: ModuleType) -> None:
-    public = {name for name, value in vars(module).items() if not name.startswith("_") and not isinstance(value, ModuleType)}
+    public = {
+        name for name, value in vars(module).items() if not name.startswith("_") and not isinstance(value, ModuleType)
+    }
     assert len(set(module.__all__)) == len(module.__all__)
     assert public | ({"nn", "__version__"} if module is singe else set()) == set(module.__all__)
     for name in module.__all__:

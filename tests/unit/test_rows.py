@@ -21,13 +21,19 @@ CASES = [pytest.param(row, kind, id=f"{row.name}-{kind}") for row in ROWS.values
 NORMAL = tuple(v for v in SPECIAL if not 0 < abs(v) < np.finfo(np.float32).tiny)
 """For WebGPU, which may take denormals for zeros: a GPU does, a software driver does not."""
 FLOAT_CASES = [
-    pytest.param(row, kind, id=f"{row.name}-{kind}") for row in ROWS.values() for kind in row.dtypes if kind.is_float and isinstance(row, Elementwise)
+    pytest.param(row, kind, id=f"{row.name}-{kind}")
+    for row in ROWS.values()
+    for kind in row.dtypes
+    if kind.is_float and isinstance(row, Elementwise)
 ]
 
 
 def graph_of(row: Row, sample: Sample, arrays: Sequence[np.ndarray], **attrs: Any) -> Graph:
     b = Builder()
-    inputs = tuple(b.input(f"x{k}", shape_of(s), dtype(a.dtype)) for k, (s, a) in enumerate(zip(sample.inputs, arrays, strict=True)))
+    inputs = tuple(
+        b.input(f"x{k}", shape_of(s), dtype(a.dtype))
+        for k, (s, a) in enumerate(zip(sample.inputs, arrays, strict=True))
+    )
     return Graph(inputs, (b.apply(row, *inputs, **{**sample.attrs, **attrs}),), ("y",))
 
 
@@ -36,7 +42,9 @@ def expected(row: Row, sample: Sample, arrays: Sequence[np.ndarray], kind: DType
     assert row.reference is not None
     wide = [a.astype(np.float64) if a.dtype.kind == "f" else a for a in arrays]
     with np.errstate(all="ignore"):
-        return np.asarray(row.reference(*wide, **{k: numbers(v) for k, v in {**sample.attrs, **attrs}.items()})).astype(kind.numpy)
+        return np.asarray(row.reference(*wide, **{k: numbers(v) for k, v in {**sample.attrs, **attrs}.items()})).astype(
+            kind.numpy
+        )
 
 
 def assert_close(got: np.ndarray, want: np.ndarray, row: Row, what: str) -> None:
@@ -56,7 +64,9 @@ def assert_close(got: np.ndarray, want: np.ndarray, row: Row, what: str) -> None
         coarse = np.finfo(got.dtype).eps / np.finfo(np.float32).eps if isinstance(row, Composite) else 1
         allowed = np.maximum(row.tolerance * np.spacing(np.abs(want)).astype(np.float64), row.floor * coarse)
         wrong = ~(exact | both & (error <= allowed))
-    assert not wrong.any(), f"{what}: got {got[wrong][:5]}, expected {want[wrong][:5]} at {np.argwhere(wrong)[:5].tolist()}"
+    assert not wrong.any(), (
+        f"{what}: got {got[wrong][:5]}, expected {want[wrong][:5]} at {np.argwhere(wrong)[:5].tolist()}"
+    )
 
 
 def seed_of(row: Row, kind: DType) -> np.random.Generator:
@@ -96,7 +106,22 @@ def test_special_values(row: Elementwise, kind: DType, run_graph: Any, device_na
         assert_close(got, expected(row, given, arrays, graph.outputs[0].dtype), row, f"{row.name} {sample.attrs}")
 
 
-@pytest.mark.parametrize("name", ["reduce_sum", "reduce_max", "reduce_min", "max_pool", "softmax", "reshape", "slice", "pad", "concat", "transpose", "expand"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "reduce_sum",
+        "reduce_max",
+        "reduce_min",
+        "max_pool",
+        "softmax",
+        "reshape",
+        "slice",
+        "pad",
+        "concat",
+        "transpose",
+        "expand",
+    ],
+)
 def test_special_values_pass_through(name: str, run_graph: Any, device_name: str) -> None:
     row, rng = ROWS[name], np.random.default_rng(3)
     values = np.array(NORMAL if device_name == "webgpu" else SPECIAL, np.float32)
@@ -147,7 +172,11 @@ def test_dtypes_and_shapes_that_do_not_fit_are_refused() -> None:
         ("reduce_sum", [f], {"axes": (0, -2)}),
         ("dot", [f, f], {}),
         ("matmul", [f, b.const(1.0)], {}),
-        ("max_pool", [f], {"window": (3, 1), "strides": (1, 1), "dilations": (1, 1), "before": (0, 0), "after": (0, 0)}),
+        (
+            "max_pool",
+            [f],
+            {"window": (3, 1), "strides": (1, 1), "dilations": (1, 1), "before": (0, 0), "after": (0, 0)},
+        ),
         ("resize", [f], {"sizes": (2, 3), "scales": (1.0,)}),
         ("resize", [f], {"sizes": (2, 6), "scales": (1.0, 2.0), "mode": "bicubic"}),
     ]

@@ -119,9 +119,17 @@ def test_expressions_are_interned_and_typed() -> None:
 def random_pair(rng: random.Random, kind: DType, leaves: Mapping[DType, list[Expr]], depth: int) -> tuple[Expr, Expr]:
     """One random expression twice: through the smart constructors, and put together word by word as it stands."""
     if depth == 0 or rng.random() < 0.1:
-        leaf = rng.choice(leaves[kind]) if rng.random() < 0.6 else const(rng.choice([0, 1, -1, 2, 3.5]) if kind is not bool_ else rng.random() < 0.5, kind)
+        leaf = (
+            rng.choice(leaves[kind])
+            if rng.random() < 0.6
+            else const(rng.choice([0, 1, -1, 2, 3.5]) if kind is not bool_ else rng.random() < 0.5, kind)
+        )
         return leaf, leaf
-    words = [w for w, row in WORDS.items() if w not in ("cast", "select") and (kind is bool_ if row.result == "bool" else scalar._KINDS[row.kinds](kind))]
+    words = [
+        w
+        for w, row in WORDS.items()
+        if w not in ("cast", "select") and (kind is bool_ if row.result == "bool" else scalar._KINDS[row.kinds](kind))
+    ]
     word = rng.choice([*words, "select", "cast"])
     if word == "select":
         parts = [random_pair(rng, k, leaves, depth - 1) for k in (bool_, kind, kind)]
@@ -144,14 +152,33 @@ def test_smart_constructors_never_change_meaning(kind: DType, seed: int) -> None
     leaves = {k: [var(f"{k}{i}", k) for i in range(2)] for k in VALUES}
     env = {v: noise.choice(VALUES[k], 64) for k, some in leaves.items() for v in some}
     smart, plain = random_pair(rng, kind, leaves, 5)
-    np.testing.assert_array_equal(*np.broadcast_arrays(value_of(smart, env), value_of(plain, env)), f"{plain}\nbecame {smart}")
+    np.testing.assert_array_equal(
+        *np.broadcast_arrays(value_of(smart, env), value_of(plain, env)), f"{plain}\nbecame {smart}"
+    )
 
 
 def test_rules_do_something() -> None:
     """The random test would pass without any rule: these are the ones that must fire."""
     x, i, p = var("x", float32), var("i", int32), var("p", bool_)
-    same = [(x + const(0.0, float32), x), (x * 1.0, x), (x / 1.0, x), (scalar.neg(-x), x), (i + 0, i), (i * 1, i), (~~p, p), (p & True, p), (p | False, p)]
-    for found, want in [*same, ((i + 3) + 4, i + 7), ((i * 3) * 4, i * 12), (i - 3, i + -3), (i * 0, const(0, int32)), (scalar.minimum(x, x), x)]:
+    same = [
+        (x + const(0.0, float32), x),
+        (x * 1.0, x),
+        (x / 1.0, x),
+        (scalar.neg(-x), x),
+        (i + 0, i),
+        (i * 1, i),
+        (~~p, p),
+        (p & True, p),
+        (p | False, p),
+    ]
+    for found, want in [
+        *same,
+        ((i + 3) + 4, i + 7),
+        ((i * 3) * 4, i * 12),
+        (i - 3, i + -3),
+        (i * 0, const(0, int32)),
+        (scalar.minimum(x, x), x),
+    ]:
         assert found is want
     assert scalar.select(const(True, bool_), x, -x) is x
     assert (x * 0.0).word == "mul"
@@ -200,7 +227,20 @@ def test_derivatives_agree_with_differences(seed: int) -> None:
 # --- index arithmetic ------------------------------------------------------------------------------------------------
 
 SIZES = {"N": 3, "M": 5}
-SHAPES: list[Shape] = [(), (4,), (2, 3), (3, 1, 4), (1, 1), (2, 5, 3, 2), (N, 4), (2, N), (N, M), (N, 2, M), (N * 2, 3), (M, 1, N)]
+SHAPES: list[Shape] = [
+    (),
+    (4,),
+    (2, 3),
+    (3, 1, 4),
+    (1, 1),
+    (2, 5, 3, 2),
+    (N, 4),
+    (2, N),
+    (N, M),
+    (N, 2, M),
+    (N * 2, 3),
+    (M, 1, N),
+]
 
 
 def numbers(shape: Shape) -> tuple[int, ...]:
@@ -222,7 +262,14 @@ def test_flatten_counts_in_row_major_order(shape: Shape) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new"), [(a, b) for a in SHAPES for b in SHAPES if numbers(a) != () and known(product(a), SIZES) == known(product(b), SIZES)], ids=str
+    ("old", "new"),
+    [
+        (a, b)
+        for a in SHAPES
+        for b in SHAPES
+        if numbers(a) != () and known(product(a), SIZES) == known(product(b), SIZES)
+    ],
+    ids=str,
 )
 def test_reshapes_agree_with_numpy(old: Shape, new: Shape) -> None:
     """unflatten(flatten(·)) walks the new shape as NumPy's unravel_index does, and back again is where it began."""
@@ -232,7 +279,9 @@ def test_reshapes_agree_with_numpy(old: Shape, new: Shape) -> None:
     for got, exact in zip(places, want, strict=True):
         np.testing.assert_array_equal(np.broadcast_to(value_of(got, env, SIZES), exact.shape), exact)
     if product(old) == product(new):
-        assert affine.flatten(affine.unflatten(affine.flatten(variables, new), old), old) is affine.flatten(variables, new)
+        assert affine.flatten(affine.unflatten(affine.flatten(variables, new), old), old) is affine.flatten(
+            variables, new
+        )
 
 
 @pytest.mark.parametrize("seed", range(150))
@@ -245,15 +294,25 @@ def test_index_division_is_division(seed: int) -> None:
     for v in variables:
         part = v
         if rng.random() < 0.3:
-            part = affine.index_div(part, rng.choice([2, 3])) if rng.random() < 0.5 else affine.index_rem(part, rng.choice([2, N]))
+            part = (
+                affine.index_div(part, rng.choice([2, 3]))
+                if rng.random() < 0.5
+                else affine.index_rem(part, rng.choice([2, N]))
+            )
         factor = rng.choice([0, 1, 2, 3, 4, 6, N, M, N * 4])
         e = e + part * scalar.size(factor)
     by = rng.choice([1, 2, 3, 4, 6, N, M, N * 2])
     exact, divisor = value_of(e, env, SIZES), known(by, SIZES)
-    np.testing.assert_array_equal(*np.broadcast_arrays(value_of(affine.index_div(e, by), env, SIZES), exact // divisor), f"{e} // {by}")
-    np.testing.assert_array_equal(*np.broadcast_arrays(value_of(affine.index_rem(e, by), env, SIZES), exact % divisor), f"{e} % {by}")
+    np.testing.assert_array_equal(
+        *np.broadcast_arrays(value_of(affine.index_div(e, by), env, SIZES), exact // divisor), f"{e} // {by}"
+    )
+    np.testing.assert_array_equal(
+        *np.broadcast_arrays(value_of(affine.index_rem(e, by), env, SIZES), exact % divisor), f"{e} % {by}"
+    )
     terms, constant = affine.linear(e)
-    np.testing.assert_array_equal(*np.broadcast_arrays(value_of(affine.from_linear(terms, constant), env, SIZES), exact))
+    np.testing.assert_array_equal(
+        *np.broadcast_arrays(value_of(affine.from_linear(terms, constant), env, SIZES), exact)
+    )
     low, high = affine.bounds(e)
     assert low is None or known(low, SIZES) <= exact.min()
     assert high is None or known(high, SIZES) >= exact.max()
@@ -267,14 +326,23 @@ def test_bounds_and_clamps_hold(seed: int) -> None:
     e: Expr = const(rng.randint(-4, 4), int32)
     for v in variables:
         e = e + v * rng.choice([-3, -1, 1, 2])
-    e = rng.choice([lambda: e, lambda: scalar.minimum(e, 5), lambda: scalar.maximum(e, scalar.size(N)), lambda: scalar.clip(e, 0, 7)])()
+    e = rng.choice(
+        [
+            lambda: e,
+            lambda: scalar.minimum(e, 5),
+            lambda: scalar.maximum(e, scalar.size(N)),
+            lambda: scalar.clip(e, 0, 7),
+        ]
+    )()
     exact = value_of(e, env, SIZES)
     low, high = affine.bounds(e)
     assert low is None or known(low, SIZES) <= exact.min()
     assert high is None or known(high, SIZES) >= exact.max()
     extent = rng.choice([1, 3, 8, N, M * 2])
     clamped = value_of(affine.clamp(e, extent), env, SIZES)
-    np.testing.assert_array_equal(*np.broadcast_arrays(clamped, np.clip(exact, 0, known(extent, SIZES) - 1)), f"{e} in {extent}")
+    np.testing.assert_array_equal(
+        *np.broadcast_arrays(clamped, np.clip(exact, 0, known(extent, SIZES) - 1)), f"{e} in {extent}"
+    )
 
 
 def test_simple_indices_stay_simple() -> None:

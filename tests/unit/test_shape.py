@@ -10,7 +10,24 @@ import pytest
 
 from singe import _shape
 from singe._errors import ShapeError
-from singe._shape import Dim, Size, broadcast, ceildiv, decode, dim_max, dim_min, divides, encode, evaluate, floordiv, known, product, size, strides, symbols
+from singe._shape import (
+    Dim,
+    Size,
+    broadcast,
+    ceildiv,
+    decode,
+    dim_max,
+    dim_min,
+    divides,
+    encode,
+    evaluate,
+    floordiv,
+    known,
+    product,
+    size,
+    strides,
+    symbols,
+)
 
 N, M = size("N"), size("M")
 
@@ -100,8 +117,28 @@ def deep(levels: int) -> Any:
 @pytest.mark.parametrize(
     "data",
     [
-        *(None, True, 1.5, "N", {}, [1], [[]], [["N"]], [[1.0, "N"]], [[1, 2]], [[1, None]], [[1, ["max", 1]]], [[1, ["pow", 2, 3]]]),
-        *([[1, ["div", 1, 0]]], [[1, ["mod", [[1, "N"]], 0]]], [[1, ["max", "N", 1]]], [[1, [["max"], 1, 2]]], deep(40)),
+        *(
+            None,
+            True,
+            1.5,
+            "N",
+            {},
+            [1],
+            [[]],
+            [["N"]],
+            [[1.0, "N"]],
+            [[1, 2]],
+            [[1, None]],
+            [[1, ["max", 1]]],
+            [[1, ["pow", 2, 3]]],
+        ),
+        *(
+            [[1, ["div", 1, 0]]],
+            [[1, ["mod", [[1, "N"]], 0]]],
+            [[1, ["max", "N", 1]]],
+            [[1, [["max"], 1, 2]]],
+            deep(40),
+        ),
     ],
 )
 def test_hostile_data_is_refused(data: Any) -> None:

@@ -17,7 +17,9 @@ def test_unsigned_leb(value: int, expected: str) -> None:
     assert unsigned(value).hex() == expected
 
 
-@pytest.mark.parametrize(("value", "expected"), [(0, "00"), (63, "3f"), (64, "c000"), (-64, "40"), (-65, "bf7f"), (-123456, "c0bb78")])
+@pytest.mark.parametrize(
+    ("value", "expected"), [(0, "00"), (63, "3f"), (64, "c000"), (-64, "40"), (-65, "bf7f"), (-123456, "c0bb78")]
+)
 def test_signed_leb(value: int, expected: str) -> None:
     assert signed(value).hex() == expected
 

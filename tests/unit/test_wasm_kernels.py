@@ -30,7 +30,11 @@ ENGINE = _engine()
 
 
 def execute(
-    kernel: Kernel | Routine, buffers: Sequence[np.ndarray], sizes: Mapping[str, int], level: str, constants: Mapping[int, np.ndarray]
+    kernel: Kernel | Routine,
+    buffers: Sequence[np.ndarray],
+    sizes: Mapping[str, int],
+    level: str,
+    constants: Mapping[int, np.ndarray],
 ) -> list[np.ndarray]:
     """The buffers after a run; nothing outside of them may be written."""
     printed = TARGET.print(kernel, constants)
@@ -52,7 +56,9 @@ def execute(
     exports[entry](store, *addresses, *(known(d, sizes) for d in printed.sizes))
     out = []
     for address, b in zip(addresses, given, strict=True):
-        assert bytes(memory.read(store, address + b.nbytes, address + b.nbytes + 256)) == CANARY, "written beyond a buffer"
+        assert bytes(memory.read(store, address + b.nbytes, address + b.nbytes + 256)) == CANARY, (
+            "written beyond a buffer"
+        )
         out.append(np.frombuffer(bytes(memory.read(store, address, address + b.nbytes)), b.dtype))
     return out
 
@@ -79,8 +85,34 @@ def r(number: int, bound: object) -> s.Expr:
 
 
 FLOATS = np.array(
-    [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 3.7, -3.7, np.inf, -np.inf, np.nan, 1e-40, -1e-40,
-     1.2e-38, 88.0, 89.5, -87.0, -103.5, -104.5, 3e38, 1e9, -1e10, 2147483648.0],
+    [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        0.5,
+        -0.5,
+        1.5,
+        2.5,
+        -2.5,
+        3.7,
+        -3.7,
+        np.inf,
+        -np.inf,
+        np.nan,
+        1e-40,
+        -1e-40,
+        1.2e-38,
+        88.0,
+        89.5,
+        -87.0,
+        -103.5,
+        -104.5,
+        3e38,
+        1e9,
+        -1e10,
+        2147483648.0,
+    ],
     np.float32,
 )
 EXTREMES = {
@@ -92,7 +124,9 @@ EXTREMES = {
 
 
 def _word_cases() -> list[tuple[str, object]]:
-    return [(w, d) for w, row in s.WORDS.items() if w not in ("cast", "select") for d in EXTREMES if s._KINDS[row.kinds](d)]
+    return [
+        (w, d) for w, row in s.WORDS.items() if w not in ("cast", "select") for d in EXTREMES if s._KINDS[row.kinds](d)
+    ]
 
 
 @pytest.mark.parametrize(("word", "kind"), _word_cases(), ids=str)
@@ -119,7 +153,9 @@ def _word(word: str, kind: object, columns: list[np.ndarray], compare: bool = Tr
     at = g(0, count)
     value = s.make(word, tuple(s.load(i, at, port) for i in range(len(columns))), port)
     out = np.zeros(count, value.dtype.numpy)
-    kernel = Kernel((*[Port(port) for _ in columns], Port(dtype(out.dtype), True)), (count,), (), (Store(len(columns), at, value),))
+    kernel = Kernel(
+        (*[Port(port) for _ in columns], Port(dtype(out.dtype), True)), (count,), (), (Store(len(columns), at, value),)
+    )
     if compare:
         check(kernel, [*columns, out], rtol=4e-7, atol=1e-7 if word in ("sin", "cos") else 0)
     else:
@@ -127,8 +163,14 @@ def _word(word: str, kind: object, columns: list[np.ndarray], compare: bool = Tr
 
 
 @pytest.mark.parametrize(
-    ("word", "low", "high", "ulps"), [
-        ("exp", -103, 88.7, 2), ("log", 1e-38, 3e38, 2), ("sin", -1e5, 1e5, 4), ("cos", -1e5, 1e5, 4), ("tanh", -12, 12, 6), ("tanh", -0.1, 0.1, 4),
+    ("word", "low", "high", "ulps"),
+    [
+        ("exp", -103, 88.7, 2),
+        ("log", 1e-38, 3e38, 2),
+        ("sin", -1e5, 1e5, 4),
+        ("cos", -1e5, 1e5, 4),
+        ("tanh", -12, 12, 6),
+        ("tanh", -0.1, 0.1, 4),
     ],
 )
 def test_functions_are_accurate_to_a_few_units(word: str, low: float, high: float, ulps: int) -> None:
@@ -136,10 +178,17 @@ def test_functions_are_accurate_to_a_few_units(word: str, low: float, high: floa
     x = np.exp(rng.uniform(np.log(low), np.log(high), 20001)) if word == "log" else rng.uniform(low, high, 20001)
     x = x.astype(np.float32)
     at = g(0, x.size)
-    kernel = Kernel((Port(float32), Port(float32, True)), (x.size,), (), (Store(1, at, s.make(word, (s.load(0, at, float32),), float32)),))
+    kernel = Kernel(
+        (Port(float32), Port(float32, True)),
+        (x.size,),
+        (),
+        (Store(1, at, s.make(word, (s.load(0, at, float32),), float32)),),
+    )
     got = execute(kernel, [x, np.zeros_like(x)], {}, "simd", {})[1]
     exact = getattr(np, word)(x.astype(np.float64))
-    error = np.abs(got - exact) / np.maximum(np.spacing(np.abs(exact).astype(np.float32)), 1e-7 / ulps if word in ("sin", "cos") else 0)
+    error = np.abs(got - exact) / np.maximum(
+        np.spacing(np.abs(exact).astype(np.float32)), 1e-7 / ulps if word in ("sin", "cos") else 0
+    )
     assert error.max() <= ulps, (x[error.argmax()], error.max())
 
 
@@ -179,7 +228,10 @@ def test_all_float16_bit_patterns_go_through_float32() -> None:
 
 def test_float32_to_float16_rounds_to_even() -> None:
     x = np.random.default_rng(3).integers(0, 2**32, 100_000, dtype=np.uint64).astype(np.uint32).view(np.float32)
-    ties = (np.arange(1, 31744, dtype=np.uint16).view(np.float16).astype(np.float64) + np.arange(31743, dtype=np.uint16).view(np.float16)) / 2
+    ties = (
+        np.arange(1, 31744, dtype=np.uint16).view(np.float16).astype(np.float64)
+        + np.arange(31743, dtype=np.uint16).view(np.float16)
+    ) / 2
     x = np.concatenate([x, ties.astype(np.float32), np.float32([65519.9, 65520, 1e-8, 2**-25, 2**-24 * 1.5])])
     at = g(0, x.size)
     kernel = Kernel((Port(float32), Port(float16, True)), (x.size,), (), (Store(1, at, s.load(0, at, float32)),))
@@ -201,7 +253,11 @@ def test_symbolic_elementwise(count: int) -> None:
     value = s.select(s.lt(x, 0.5), s.cast(y + at, float32), s.exp(s.minimum(x, 3.0)))
     stages = (Store(2, at, value), Store(3, at, s.isnan(value) | s.lt(x, 0)))
     kernel = Kernel((Port(float32), Port(uint8), Port(float32, True), Port(bool_, True)), (n,), (), stages)
-    check(kernel, [_random(count), np.arange(count, dtype=np.uint8), np.zeros(count, np.float32), np.zeros(count, bool)], {"N": count})
+    check(
+        kernel,
+        [_random(count), np.arange(count, dtype=np.uint8), np.zeros(count, np.float32), np.zeros(count, bool)],
+        {"N": count},
+    )
 
 
 @pytest.mark.parametrize("word", ["add", "mul", "max", "min"])
@@ -213,7 +269,11 @@ def test_reductions_over_either_axis(word: str, kind: object, rows: int, columns
         i, k = g(0, kept), r(0, folded)
         fold = Reduce("a0", word, s.load(0, k * columns + i if axis == 0 else i * columns + k, kind))  # pyright: ignore[reportArgumentType]
         kernel = Kernel((Port(kind), Port(kind, True)), (kept,), (folded,), (fold, Store(1, i, fold.accumulator + 1)))  # pyright: ignore[reportArgumentType]
-        values = _random(rows * columns, kind) if word != "mul" else (1 + _random(rows * columns, kind) / 8).astype(kind.numpy)  # pyright: ignore[reportAttributeAccessIssue]
+        values = (
+            _random(rows * columns, kind)
+            if word != "mul"
+            else (1 + _random(rows * columns, kind) / 8).astype(kind.numpy)
+        )  # pyright: ignore[reportAttributeAccessIssue]
         check(kernel, [values, np.zeros(kept, kind.numpy)], rtol=1e-4, atol=1e-4)  # pyright: ignore[reportAttributeAccessIssue]
 
 
@@ -249,7 +309,12 @@ def test_softmax(rows: int, columns: int, last: bool, symbolic: bool) -> None:
     top = Reduce("a0", "max", x)
     e = s.exp(x - top.accumulator)
     total = Reduce("a1", "add", e)
-    kernel = Kernel((Port(float32), Port(float32, True)), (m if last else n,), (n if last else m,), (top, total, Store(1, index, e / total.accumulator, True)))
+    kernel = Kernel(
+        (Port(float32), Port(float32, True)),
+        (m if last else n,),
+        (n if last else m,),
+        (top, total, Store(1, index, e / total.accumulator, True)),
+    )
     check(kernel, [_random(rows * columns), np.zeros(rows * columns, np.float32)], {"M": rows, "N": columns})
 
 
@@ -258,7 +323,9 @@ def test_transpose(kind: object) -> None:
     a, b, c = 3, 9, 6
     i, j, k = g(0, c), g(1, a), g(2, b)
     value = s.load(0, affine.flatten((j, k, i), (a, b, c)), kind)  # pyright: ignore[reportArgumentType]
-    kernel = Kernel((Port(kind), Port(kind, True)), (c, a, b), (), (Store(1, affine.flatten((i, j, k), (c, a, b)), value),))  # pyright: ignore[reportArgumentType]
+    kernel = Kernel(
+        (Port(kind), Port(kind, True)), (c, a, b), (), (Store(1, affine.flatten((i, j, k), (c, a, b)), value),)
+    )  # pyright: ignore[reportArgumentType]
     check(kernel, [_random(a * b * c, kind), np.zeros(a * b * c, kind.numpy)])  # pyright: ignore[reportAttributeAccessIssue]
 
 
@@ -266,7 +333,12 @@ def test_gather_by_an_index_tensor() -> None:
     rows, width, picked = 7, 5, 6
     i, j = g(0, picked), g(1, width)
     row = s.cast(s.load(1, i, int64), int32)
-    kernel = Kernel((Port(float32), Port(int64), Port(float32, True)), (picked, width), (), (Store(2, i * width + j, s.load(0, row * width + j, float32)),))
+    kernel = Kernel(
+        (Port(float32), Port(int64), Port(float32, True)),
+        (picked, width),
+        (),
+        (Store(2, i * width + j, s.load(0, row * width + j, float32)),),
+    )
     check(kernel, [_random(rows * width), np.array([0, 6, 3, 3, 1, 5]), np.zeros(picked * width, np.float32)])
 
 
@@ -282,7 +354,9 @@ def test_loop_variables_as_values_and_padding() -> None:
 
 def test_equal_code_is_kept_once() -> None:
     at = g(0, 8)
-    relu = Kernel((Port(float32), Port(float32, True)), (8,), (), (Store(1, at, s.maximum(s.load(0, at, float32), 0.0)),))
+    relu = Kernel(
+        (Port(float32), Port(float32, True)), (8,), (), (Store(1, at, s.maximum(s.load(0, at, float32), 0.0)),)
+    )
     double = Kernel((Port(float32), Port(float32, True)), (8,), (), (Store(1, at, s.load(0, at, float32) * 2.0),))
     _, variants = TARGET.link([TARGET.print(k, {}) for k in (relu, double, relu)])
     entries = [v[0].entry for v in variants]

@@ -46,7 +46,11 @@ def product(
     b = s.load(1, affine.flatten((*outside, *((j, r) if transposed else (r, j))), b_shape), float32)
     fold = Reduce("a0", "add", a * b)
     at = affine.flatten((*outer, i, j), grid)
-    value = fold.accumulator if plain else s.clip(fold.accumulator + s.load(2, j, float32), 0.0, 6.0) + s.load(3, at, float32)
+    value = (
+        fold.accumulator
+        if plain
+        else s.clip(fold.accumulator + s.load(2, j, float32), 0.0, 6.0) + s.load(3, at, float32)
+    )
     ports = (Port(float32), Port(float32), Port(float32), Port(float32), Port(out, True))
     kernel = Kernel(ports, grid, (k,), (fold, Store(4, at, s.cast(value, s.COMPUTE[out]))))
     return Routine("matmul", kernel), [(*batch, m, k), b_shape, (n,), grid, grid]
@@ -109,7 +113,10 @@ def convolution(
     rank = len(space)
     strides, dilations, pads = strides or (1,) * rank, dilations or (1,) * rank, pads or ((0, 0),) * rank
     each = channels // group
-    extents = tuple((x + a + b - d * (w - 1) - 1) // t + 1 for x, (a, b), d, w, t in zip(space, pads, dilations, window, strides, strict=True))
+    extents = tuple(
+        (x + a + b - d * (w - 1) - 1) // t + 1
+        for x, (a, b), d, w, t in zip(space, pads, dilations, window, strides, strict=True)
+    )
     grid, inner = (batch, *extents, outputs), (*window, each)
     n, *place, o = loop_vars("g", grid)
     *taps, c = loop_vars("r", inner)
@@ -131,7 +138,13 @@ def convolution(
         "x": 0, "w": 1, "x_shape": (batch, *space, channels), "w_shape": w_shape,
         "strides": strides, "dilations": dilations, "pads": tuple(p[0] for p in pads), "group": group,
     }  # fmt: skip
-    return Routine("conv", Kernel(ports, grid, inner, (fold, Store(4, at, value))), facts), [(batch, *space, channels), w_shape, (outputs,), grid, grid]
+    return Routine("conv", Kernel(ports, grid, inner, (fold, Store(4, at, value))), facts), [
+        (batch, *space, channels),
+        w_shape,
+        (outputs,),
+        grid,
+        grid,
+    ]
 
 
 ONE, SAME = (0, 0), (1, 1)

@@ -21,12 +21,16 @@ GOLDEN = Path(__file__).parents[1] / "golden"
 
 def _relu() -> Kernel:
     (i,) = loop_vars("g", (1000,))
-    return Kernel((Port(float32), Port(float32, True)), (1000,), (), (Store(1, i, S.maximum(load(0, i, float32), 0.0)),), "relu")
+    return Kernel(
+        (Port(float32), Port(float32, True)), (1000,), (), (Store(1, i, S.maximum(load(0, i, float32), 0.0)),), "relu"
+    )
 
 
 def _half() -> Kernel:
     (i,) = loop_vars("g", (size("N") * 10,))
-    return Kernel((Port(float16), Port(float16, True)), (size("N") * 10,), (), (Store(1, i, load(0, i, float16) + 1.0),), "half")
+    return Kernel(
+        (Port(float16), Port(float16, True)), (size("N") * 10,), (), (Store(1, i, load(0, i, float16) + 1.0),), "half"
+    )
 
 
 def _softmax() -> Kernel:
@@ -42,7 +46,9 @@ def _softmax() -> Kernel:
 
 def _matmul_bias_relu(rows: Dim) -> Routine:
     (m, n), (k,) = loop_vars("g", (rows, 320)), loop_vars("r", (128,))
-    total = Reduce("a0", "add", load(0, flatten([m, k], (rows, 128)), float32) * load(1, flatten([k, n], (128, 320)), float32))
+    total = Reduce(
+        "a0", "add", load(0, flatten([m, k], (rows, 128)), float32) * load(1, flatten([k, n], (128, 320)), float32)
+    )
     store = Store(3, flatten([m, n], (rows, 320)), S.maximum(total.accumulator + load(2, n, float32), 0.0))
     ports = (*[Port(float32)] * 3, Port(float32, True))
     return Routine("matmul", Kernel(ports, (rows, 320), (128,), (total, store), "matmul"))
@@ -63,7 +69,13 @@ def _conv(channels: int, outputs: int, group: int) -> Routine:
     read = select(inside(py) & inside(px), load(0, at, float32), 0.0)
     total = Reduce("a0", "add", read * load(1, flatten([ky, kx, c, o], (3, 3, per_group, outputs)), float32))
     store = Store(2, flatten([n, y, x, o], (1, 14, 14, outputs)), S.clip(total.accumulator, 0.0, 6.0))
-    kernel = Kernel((Port(float32), Port(float32), Port(float32, True)), (1, 14, 14, outputs), (3, 3, per_group), (total, store), "conv")
+    kernel = Kernel(
+        (Port(float32), Port(float32), Port(float32, True)),
+        (1, 14, 14, outputs),
+        (3, 3, per_group),
+        (total, store),
+        "conv",
+    )
     facts = {"x": 0, "w": 1, "strides": (1, 1), "dilations": (1, 1), "pads": (1, 1), "group": group}
     return Routine("conv", kernel, {**facts, "x_shape": (1, 14, 14, channels), "w_shape": (3, 3, per_group, outputs)})
 

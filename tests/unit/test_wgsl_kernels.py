@@ -42,7 +42,9 @@ def gpu() -> WebGpuBackend:
     return found
 
 
-def program_of(backend: WebGpuBackend, kernels: Sequence[Kernel | Routine], arrays: Sequence[Sequence[np.ndarray]]) -> Program:
+def program_of(
+    backend: WebGpuBackend, kernels: Sequence[Kernel | Routine], arrays: Sequence[Sequence[np.ndarray]]
+) -> Program:
     """A program that runs each kernel once over buffers of its own; every symbolic size is an input of that length."""
     target = backend.target
     printed = [target.print(k, {}) for k in kernels]
@@ -55,11 +57,24 @@ def program_of(backend: WebGpuBackend, kernels: Sequence[Kernel | Routine], arra
         for port, array in zip(kernel.ports, given, strict=True):
             side, place = (outputs, "output") if port.written else (inputs, "input")
             mine.append(len(buffers))
-            buffers.append(Buffer(f"k{number}_{len(mine)}", port.dtype, array.shape, target.element_size(port.dtype), (place, len(side))))
+            buffers.append(
+                Buffer(
+                    f"k{number}_{len(mine)}",
+                    port.dtype,
+                    array.shape,
+                    target.element_size(port.dtype),
+                    (place, len(side)),
+                )
+            )
             side.append(mine[-1])
         steps.append(Dispatch(number, tuple(mine)))
-    codes = tuple(Code(k.name, "nest", len(k.ports), p.sizes, tuple(v)) for k, p, v in zip(kernels, printed, variants, strict=True))
-    return Program("wgsl", tuple(inputs), tuple(outputs), tuple(buffers), 0, codes, tuple(steps), modules, np.zeros(0, np.uint8))
+    codes = tuple(
+        Code(k.name, "nest", len(k.ports), p.sizes, tuple(v))
+        for k, p, v in zip(kernels, printed, variants, strict=True)
+    )
+    return Program(
+        "wgsl", tuple(inputs), tuple(outputs), tuple(buffers), 0, codes, tuple(steps), modules, np.zeros(0, np.uint8)
+    )
 
 
 def _kernel(k: Kernel | Routine) -> Kernel:
@@ -69,14 +84,22 @@ def _kernel(k: Kernel | Routine) -> Kernel:
 Case = tuple[Kernel | Routine, Sequence[np.ndarray]]
 
 
-def check(backend: WebGpuBackend, cases: Sequence[Case], sizes: dict[str, int] | None = None, rtol: float = 1e-5, atol: float = 1e-6) -> None:
+def check(
+    backend: WebGpuBackend,
+    cases: Sequence[Case],
+    sizes: dict[str, int] | None = None,
+    rtol: float = 1e-5,
+    atol: float = 1e-6,
+) -> None:
     """Run all cases as one program and compare each output with the interpreter's."""
     sizes = sizes or {}
     with_outputs = []
     for kernel, inputs in cases:
         given = iter(inputs)
         filled = [
-            np.zeros(_extent(kernel, number, sizes), p.dtype.numpy) if p.written else np.ascontiguousarray(next(given)).reshape(-1)
+            np.zeros(_extent(kernel, number, sizes), p.dtype.numpy)
+            if p.written
+            else np.ascontiguousarray(next(given)).reshape(-1)
             for number, p in enumerate(kernel.ports)
         ]
         with_outputs.append((kernel, filled))
@@ -115,12 +138,39 @@ def elementwise(name: str, ports: Sequence[DType], out: DType, count: Dim, body:
 
 F32 = np.array(
     [
-        *(0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 3.7, -3.7, 1e-3, 1e3, -1e3, 88.0, -88.0, 100.0, -104.0, 1e5, -1e5, 99999.9, 3e9, -3e9),
+        *(
+            0.0,
+            -0.0,
+            1.0,
+            -1.0,
+            0.5,
+            -0.5,
+            1.5,
+            2.5,
+            -2.5,
+            3.7,
+            -3.7,
+            1e-3,
+            1e3,
+            -1e3,
+            88.0,
+            -88.0,
+            100.0,
+            -104.0,
+            1e5,
+            -1e5,
+            99999.9,
+            3e9,
+            -3e9,
+        ),
         *(2147483648.0, -2147483648.0, 1e19, -1e19, 9.3e18, 1e30, -1e30, 3e38, 1e-30, np.inf, -np.inf, np.nan),
     ],
     np.float32,
 )
-I32 = np.array([0, 1, -1, 2, 3, -3, 7, 31, 32, 33, -33, 64, 100, -100, 65535, 65536, -65537, 2**31 - 1, -(2**31), -(2**31) + 1], np.int32)
+I32 = np.array(
+    [0, 1, -1, 2, 3, -3, 7, 31, 32, 33, -33, 64, 100, -100, 65535, 65536, -65537, 2**31 - 1, -(2**31), -(2**31) + 1],
+    np.int32,
+)
 I64 = np.concatenate([
     np.array([0, 1, -1, 2, 3, -7, 31, 32, 33, 63, 64, 65, 2**31, -(2**31), 2**32 - 1, 2**32, -(2**32), 2**53 + 1, 2**63 - 1, -(2**63)], np.int64),
     np.random.default_rng(5).integers(-(2**63), 2**63 - 1, 60, np.int64) >> np.random.default_rng(6).integers(0, 63, 60),
@@ -150,14 +200,27 @@ def _pairs(word: str, d: DType) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("d", SAMPLES, ids=repr)
 def test_unary_words(gpu: WebGpuBackend, d: DType) -> None:
-    x = np.concatenate([SAMPLES[d], np.random.default_rng(1).normal(0, 20, 500).astype(np.float32)]) if d is float32 else SAMPLES[d]
+    x = (
+        np.concatenate([SAMPLES[d], np.random.default_rng(1).normal(0, 20, 500).astype(np.float32)])
+        if d is float32
+        else SAMPLES[d]
+    )
     cases = []
     for word in UNARY:
         if _takes(word, d):
             mine = x[np.abs(np.where(np.isnan(x), 0, x)) <= 1e5] if word in ("sin", "cos") else x
-            cases.append((elementwise(word, [d], _result(word, d), mine.size, lambda a, w=word: S.make(w, (a,), _result(w, a.dtype))), [mine]))
+            cases.append(
+                (
+                    elementwise(
+                        word, [d], _result(word, d), mine.size, lambda a, w=word: S.make(w, (a,), _result(w, a.dtype))
+                    ),
+                    [mine],
+                )
+            )
     if d is float32:
-        tiny = np.array([1e-38, 1e-40, 1e-45], np.float32)  # devices may flush them to zero, which a logarithm would show
+        tiny = np.array(
+            [1e-38, 1e-40, 1e-45], np.float32
+        )  # devices may flush them to zero, which a logarithm would show
         cases.append((elementwise("log of tiny", [d], d, tiny.size, S.log), [tiny]))
     if cases:
         check(gpu, cases, rtol=1e-5, atol=2e-7)
@@ -169,12 +232,28 @@ def test_binary_words(gpu: WebGpuBackend, d: DType) -> None:
     for word in BINARY:
         if _takes(word, d):
             a, b = _pairs(word, d)
-            cases.append((elementwise(word, [d, d], _result(word, d), a.size, lambda x, y, w=word: S.make(w, (x, y), _result(w, x.dtype))), [a, b]))
+            cases.append(
+                (
+                    elementwise(
+                        word,
+                        [d, d],
+                        _result(word, d),
+                        a.size,
+                        lambda x, y, w=word: S.make(w, (x, y), _result(w, x.dtype)),
+                    ),
+                    [a, b],
+                )
+            )
     check(gpu, cases)
 
 
 def test_casts_between_all_types(gpu: WebGpuBackend) -> None:
-    cases = [(elementwise(f"{a}_to_{b}", [a], b, x.size, lambda v, b=b: S.cast(v, b)), [x]) for a, x in SAMPLES.items() for b in SAMPLES if a is not b]
+    cases = [
+        (elementwise(f"{a}_to_{b}", [a], b, x.size, lambda v, b=b: S.cast(v, b)), [x])
+        for a, x in SAMPLES.items()
+        for b in SAMPLES
+        if a is not b
+    ]
     check(gpu, cases, rtol=0, atol=0)
 
 
@@ -182,7 +261,9 @@ def test_word_chains_keep_nan_and_infinity(gpu: WebGpuBackend) -> None:
     clip = elementwise("clip", [float32], float32, F32.size, lambda x: S.clip(x, 0.0, 6.0))
     silu = elementwise("silu", [float32], float32, F32.size, lambda x: x / (1.0 + S.exp(-x)))
     chosen = elementwise("chosen", [float32], float32, F32.size, lambda x: select(S.isnan(x), 7.0, x * np.inf))
-    made = elementwise("made", [float32], float32, F32.size, lambda x: select(x < 0.0, np.nan, select(S.eq(x, 0.0), -np.inf, 1e-40)))
+    made = elementwise(
+        "made", [float32], float32, F32.size, lambda x: select(x < 0.0, np.nan, select(S.eq(x, 0.0), -np.inf, 1e-40))
+    )
     least = elementwise("least", [int32], int32, I32.size, lambda x: S.maximum(x, -(2**31)) - S.div(x, -1))
     check(gpu, [(clip, [F32]), (silu, [F32]), (chosen, [F32]), (made, [F32]), (least, [I32])])
 
@@ -193,8 +274,12 @@ def test_divisors_of_zero_do_not_trap(gpu: WebGpuBackend) -> None:
         for word in ZERO_FREE:
             by = np.where(np.arange(values.size) % 2, 3, 0).astype(d.numpy)
             kernel = elementwise(word, [d, d], d, values.size, lambda x, y, w=word: S.make(w, (x, y), x.dtype))
-            constant = elementwise(word, [d], d, values.size, lambda x, w=word: S.make(w, (x, const(0, x.dtype)), x.dtype))
-            program = program_of(gpu, [kernel, constant], [[values, by, np.zeros_like(values)], [values, np.zeros_like(values)]])
+            constant = elementwise(
+                word, [d], d, values.size, lambda x, w=word: S.make(w, (x, const(0, x.dtype)), x.dtype)
+            )
+            program = program_of(
+                gpu, [kernel, constant], [[values, by, np.zeros_like(values)], [values, np.zeros_like(values)]]
+            )
             found = gpu.download(gpu.prepare(program).run([gpu.upload(a) for a in (values, by, values)])[0])
             wanted = S.NUMPY[word](values[1::2], by[1::2])
             np.testing.assert_array_equal(found[1::2], wanted)
@@ -229,14 +314,26 @@ def test_storage_types(gpu: WebGpuBackend) -> None:
 def test_permuted_and_broadcast_indices(gpu: WebGpuBackend) -> None:
     x = np.random.default_rng(3).normal(size=(5, 6, 7)).astype(np.float32)
     i, j, k = loop_vars("g", (7, 5, 6))
-    moved = Store(2, flatten([i, j, k], (7, 5, 6)), load(0, flatten([j, k, i], (5, 6, 7)), float32) + load(1, j, float32))
+    moved = Store(
+        2, flatten([i, j, k], (7, 5, 6)), load(0, flatten([j, k, i], (5, 6, 7)), float32) + load(1, j, float32)
+    )
     kernel = Kernel((Port(float32), Port(float32), Port(float32, True)), (7, 5, 6), (), (moved,), "permute")
     counts = [(1 << 17) + 5, (1 << 21) + 7]
-    many = [(elementwise("many", [float32], float32, count, lambda v: v + 1.0), [np.arange(count, dtype=np.float32)]) for count in counts]
+    many = [
+        (elementwise("many", [float32], float32, count, lambda v: v + 1.0), [np.arange(count, dtype=np.float32)])
+        for count in counts
+    ]
     flat = loop_vars("g", (5 * 6 * 7,))[0]
     a, b, c = unflatten(flat, (5, 6, 7))
     picked = Store(1, flat, load(0, flatten([S.const(4, int32) - a, b, c], (5, 6, 7)), float32))
-    check(gpu, [(kernel, [x, x[:, 0, 0]]), (Kernel((Port(float32), Port(float32, True)), (210,), (), (picked,), "flip"), [x]), *many])
+    check(
+        gpu,
+        [
+            (kernel, [x, x[:, 0, 0]]),
+            (Kernel((Port(float32), Port(float32, True)), (210,), (), (picked,), "flip"), [x]),
+            *many,
+        ],
+    )
 
 
 def reduction(word: str, d: DType, outer: Dim, inner: Sequence[Dim], last: Dim = 1) -> Kernel:
@@ -245,13 +342,24 @@ def reduction(word: str, d: DType, outer: Dim, inner: Sequence[Dim], last: Dim =
     r = loop_vars("r", tuple(inner))
     first = Reduce("a0", word, load(0, flatten([o, *r, l], (outer, *inner, last)), d))
     store = Store(1, flatten([o, l], (outer, last)), first.accumulator)
-    return Kernel((Port(d), Port(d, True)), (outer, last), tuple(inner), (first, store), f"{word} {outer}×{tuple(inner)}×{last}")
+    return Kernel(
+        (Port(d), Port(d, True)), (outer, last), tuple(inner), (first, store), f"{word} {outer}×{tuple(inner)}×{last}"
+    )
 
 
 def test_reductions(gpu: WebGpuBackend) -> None:
     rng = np.random.default_rng(4)
     cases: list[Case] = []
-    extents = ((3, (5,), 1), (4, (3, 7), 1), (3, (700,), 1), (2, (3, 100, 7), 1), (5, (100,), 300), (2, (1,), 3), (2, (90,), 3), (1, (1000,), 1))
+    extents = (
+        (3, (5,), 1),
+        (4, (3, 7), 1),
+        (3, (700,), 1),
+        (2, (3, 100, 7), 1),
+        (5, (100,), 300),
+        (2, (1,), 3),
+        (2, (90,), 3),
+        (1, (1000,), 1),
+    )
     for outer, inner, last in extents:
         count = outer * int(np.prod(inner)) * last
         words = ("add", "max", "min", "mul") if inner in ((5,), (700,)) else ("add",)
@@ -264,7 +372,10 @@ def test_reductions(gpu: WebGpuBackend) -> None:
     spotted = np.zeros((2, 500), np.float32)
     spotted[1, 77] = np.nan
     cases += [(reduction("max", float32, 2, (500,)), [spotted]), (reduction("min", float32, 2, (500,)), [spotted])]
-    cases += [(reduction("max", float32, 2, (0,)), [np.zeros(0, np.float32)]), (reduction("add", float32, 0, (5,)), [np.zeros(0, np.float32)])]
+    cases += [
+        (reduction("max", float32, 2, (0,)), [np.zeros(0, np.float32)]),
+        (reduction("add", float32, 0, (5,)), [np.zeros(0, np.float32)]),
+    ]
     check(gpu, cases, rtol=1e-4)
 
 
@@ -274,7 +385,11 @@ def softmax(rows: Dim, columns: Dim, more: bool = False) -> Kernel:
     top = Reduce("a0", "max", x)
     powers = S.exp(x - top.accumulator)
     total = Reduce("a1", "add", powers)
-    stages: list[Reduce | Store] = [top, total, Store(1, flatten([i, r], (rows, columns)), powers / total.accumulator, inner=True)]
+    stages: list[Reduce | Store] = [
+        top,
+        total,
+        Store(1, flatten([i, r], (rows, columns)), powers / total.accumulator, inner=True),
+    ]
     ports = [Port(float32), Port(float32, True)]
     if more:
         stages.append(Store(2, i, S.log(total.accumulator) + top.accumulator))
@@ -310,10 +425,21 @@ def test_symbolic_sizes(gpu: WebGpuBackend, n: int) -> None:
     x = rng.normal(size=(n, 6)).astype(np.float32)
     double = elementwise("double", [float32], float32, rows * 6, lambda v: v * 2.0)
     wide = rng.normal(size=(3, n)).astype(np.float32)
-    cases: list[Case] = [(double, [x]), (softmax(rows, 6), [x]), (matmul(rows, 9, 6), [x, rng.normal(size=(6, 9)).astype(np.float32)])]
+    cases: list[Case] = [
+        (double, [x]),
+        (softmax(rows, 6), [x]),
+        (matmul(rows, 9, 6), [x, rng.normal(size=(6, 9)).astype(np.float32)]),
+    ]
     if n:
-        cases += [(softmax(3, rows), [wide]), (norm(3, rows), [wide, wide[0]]), (matmul(5, rows, 3), [rng.normal(size=(5, 3)).astype(np.float32), wide])]
-        image, weights = rng.normal(size=(n, 5, 5, 3)).astype(np.float32), rng.normal(size=(3, 3, 3, 4)).astype(np.float32)
+        cases += [
+            (softmax(3, rows), [wide]),
+            (norm(3, rows), [wide, wide[0]]),
+            (matmul(5, rows, 3), [rng.normal(size=(5, 3)).astype(np.float32), wide]),
+        ]
+        image, weights = (
+            rng.normal(size=(n, 5, 5, 3)).astype(np.float32),
+            rng.normal(size=(3, 3, 3, 4)).astype(np.float32),
+        )
         cases.append((conv((rows, 5, 5, 3), (3, 3, 3, 4)), [image, weights]))
     check(gpu, cases, {"N": n}, rtol=1e-4, atol=1e-5)
 
@@ -330,13 +456,22 @@ def matmul(
     (k,) = loop_vars("r", (depth,))
     a_at = flatten([*t, k, m], (*batch, depth, rows)) if "a" in turned else flatten([*t, m, k], (*batch, rows, depth))
     lead, outer = ([], ()) if shared else (t, batch)
-    b_at = flatten([*lead, n, k], (*outer, columns, depth)) if "b" in turned else flatten([*lead, k, n], (*outer, depth, columns))
+    b_at = (
+        flatten([*lead, n, k], (*outer, columns, depth))
+        if "b" in turned
+        else flatten([*lead, k, n], (*outer, depth, columns))
+    )
     total = Reduce("a0", "add", before(load(0, a_at, d)) * load(1, b_at, d))
     value = after(total.accumulator, load(2, n, d))
     used = any(e.word == "load" for e in S.postorder([value]))
     ports = (Port(d), Port(d), *([Port(d)] if used else []), Port(d, True))
     store = Store(len(ports) - 1, flatten([*t, m, n], (*batch, rows, columns)), value)
-    return Routine("matmul", Kernel(ports, (*batch, rows, columns), (depth,), (total, store), f"matmul {batch}{rows}×{depth}×{columns} {turned}"))
+    return Routine(
+        "matmul",
+        Kernel(
+            ports, (*batch, rows, columns), (depth,), (total, store), f"matmul {batch}{rows}×{depth}×{columns} {turned}"
+        ),
+    )
 
 
 def _bias_relu(y: Expr, bias: Expr) -> Expr:
@@ -351,12 +486,27 @@ def test_matmuls(gpu: WebGpuBackend) -> None:
 
     cases: list[Case] = [
         (matmul(m, n, k), [some(m, k), some(k, n)])
-        for m, n, k in ((1, 1, 1), (1, 70, 33), (2, 33, 100), (3, 5, 7), (17, 33, 65), (64, 64, 64), (65, 1, 40), (1, 40, 500))
+        for m, n, k in (
+            (1, 1, 1),
+            (1, 70, 33),
+            (2, 33, 100),
+            (3, 5, 7),
+            (17, 33, 65),
+            (64, 64, 64),
+            (65, 1, 40),
+            (1, 40, 500),
+        )
     ]
     cases += [(matmul(9, 35, 18, turned=t), [some(9, 18), some(18, 35)]) for t in ("a", "b", "ab")]
     cases += [(matmul(1, 35, 118, turned="b"), [some(1, 118), some(118, 35)])]
-    cases += [(matmul(7, 6, 5, (3,)), [some(3, 7, 5), some(3, 5, 6)]), (matmul(4, 6, 5, (2, 3)), [some(2, 3, 4, 5), some(2, 3, 5, 6)])]
-    cases += [(matmul(7, 20, 5, (3,), shared=True), [some(3, 7, 5), some(5, 20)]), (matmul(1, 20, 5, (4,)), [some(4, 1, 5), some(4, 5, 20)])]
+    cases += [
+        (matmul(7, 6, 5, (3,)), [some(3, 7, 5), some(3, 5, 6)]),
+        (matmul(4, 6, 5, (2, 3)), [some(2, 3, 4, 5), some(2, 3, 5, 6)]),
+    ]
+    cases += [
+        (matmul(7, 20, 5, (3,), shared=True), [some(3, 7, 5), some(5, 20)]),
+        (matmul(1, 20, 5, (4,)), [some(4, 1, 5), some(4, 5, 20)]),
+    ]
     cases += [(matmul(10, 40, 30, before=S.tanh, after=_bias_relu), [some(10, 30), some(30, 40), some(40)])]
     cases += [(matmul(1, 40, 30, before=S.tanh, after=_bias_relu), [some(1, 30), some(30, 40), some(40)])]
     cases += [(matmul(8, 8, 0), [some(0), some(0)]), (matmul(0, 8, 8), [some(0), some(8, 8)])]
@@ -399,9 +549,14 @@ def conv(
 ) -> Routine:  # fmt: skip
     """x (n, …space, channels) and w (…window, channels of a group, outputs), as singe.ops lowers conv_last."""
     spaces = len(x) - 2
-    strides, dilations, before, after = (tuple(v) or (fill,) * spaces for v, fill in ((strides, 1), (dilations, 1), (before, 0), (after, 0)))
+    strides, dilations, before, after = (
+        tuple(v) or (fill,) * spaces for v, fill in ((strides, 1), (dilations, 1), (before, 0), (after, 0))
+    )
     *window, per_group, outputs = w
-    extents = [(d + b + a - dil * (k - 1) - 1) // s + 1 for d, k, s, dil, b, a in zip(x[1:-1], window, strides, dilations, before, after, strict=True)]
+    extents = [
+        (d + b + a - dil * (k - 1) - 1) // s + 1
+        for d, k, s, dil, b, a in zip(x[1:-1], window, strides, dilations, before, after, strict=True)
+    ]
     n, *space, o = loop_vars("g", (x[0], *extents, outputs))
     *taps, c = loop_vars("r", (*window, per_group))
     inside = const(True, bool_)
@@ -415,8 +570,23 @@ def conv(
     total = Reduce("a0", "add", read * load(1, flatten([*taps, c, o], tuple(w)), float32))
     grid = (x[0], *extents, outputs)
     store = Store(2, flatten([n, *space, o], grid), epilogue(total.accumulator))
-    kernel = Kernel((Port(float32), Port(float32), Port(float32, True)), grid, (*window, per_group), (total, store), f"conv {tuple(x)} {tuple(w)} g{group}")
-    facts = {"x": 0, "w": 1, "x_shape": tuple(x), "w_shape": tuple(w), "strides": strides, "dilations": dilations, "pads": before, "group": group}
+    kernel = Kernel(
+        (Port(float32), Port(float32), Port(float32, True)),
+        grid,
+        (*window, per_group),
+        (total, store),
+        f"conv {tuple(x)} {tuple(w)} g{group}",
+    )
+    facts = {
+        "x": 0,
+        "w": 1,
+        "x_shape": tuple(x),
+        "w_shape": tuple(w),
+        "strides": strides,
+        "dilations": dilations,
+        "pads": before,
+        "group": group,
+    }
     return Routine("conv", kernel, facts)
 
 

@@ -264,7 +264,14 @@ def _half_to_float() -> Function:
     body = Body(["i32"], ["f32"])
     h = 0
     body.get(h)
-    body.add(i32(0x7FFF) + ops("i32.and") + i32(13) + ops("i32.shl f32.reinterpret_i32") + f32(2.0**112) + ops("f32.mul i32.reinterpret_f32"))
+    body.add(
+        i32(0x7FFF)
+        + ops("i32.and")
+        + i32(13)
+        + ops("i32.shl f32.reinterpret_i32")
+        + f32(2.0**112)
+        + ops("f32.mul i32.reinterpret_f32")
+    )
     # Exponent 31 is infinity or NaN.
     body.get(h)
     body.add(i32(0x7FFF) + ops("i32.and") + i32(13) + ops("i32.shl") + i32(0x70000000) + ops("i32.or"))
@@ -298,7 +305,13 @@ def _float_to_half() -> Function:
     body.add(i32(0x38800000) + ops("i32.lt_u"))
     with body.when():  # subnormal: adding 0.5 leaves the rounded units of 2^-24 in the mantissa
         body.get(bits)
-        body.add(ops("f32.reinterpret_i32") + f32(0.5) + ops("f32.add i32.reinterpret_f32") + i32(0x3F000000) + ops("i32.sub"))
+        body.add(
+            ops("f32.reinterpret_i32")
+            + f32(0.5)
+            + ops("f32.add i32.reinterpret_f32")
+            + i32(0x3F000000)
+            + ops("i32.sub")
+        )
         body.get(sign)
         body.op("i32.or", "return")
     # Normal: move the exponent and round half to even; what is too large becomes infinity.

@@ -69,7 +69,9 @@ class WasmBackend:
         try:
             self.linear.grow(self.store, max(wanted, pages))
         except wasmtime.WasmtimeError as e:
-            raise DeviceError(f"wasm: cannot grow the memory to {_shape.bytes_text(count)} (it ends at 4 GiB): {e}") from None
+            raise DeviceError(
+                f"wasm: cannot grow the memory to {_shape.bytes_text(count)} (it ends at 4 GiB): {e}"
+            ) from None
 
     def release(self, address: int, count: int) -> None:
         """Free memory; called by the collector for arrays, maybe from another thread."""
@@ -104,7 +106,9 @@ class WasmBackend:
     def own(self, array: Any, what: str) -> WasmArray:
         self._check_alive()
         if not isinstance(array, WasmArray) or array.backend is not self:
-            raise DeviceError(f"wasm: {what} is a {type(array).__name__}, expected an array of this device; upload it first")
+            raise DeviceError(
+                f"wasm: {what} is a {type(array).__name__}, expected an array of this device; upload it first"
+            )
         return array
 
     def prepare(self, program: Program) -> WasmExecutable:
@@ -116,7 +120,12 @@ class WasmBackend:
         """Calls return when they are done."""
 
     def describe(self) -> Mapping[str, Any]:
-        return {"engine": f"wasmtime {version('wasmtime')}", "features": sorted(FEATURES), "memory": self.linear.data_len(self.store), "used": self.heap.used}
+        return {
+            "engine": f"wasmtime {version('wasmtime')}",
+            "features": sorted(FEATURES),
+            "memory": self.linear.data_len(self.store),
+            "used": self.heap.used,
+        }
 
     def dispose(self) -> None:
         self._alive = False
@@ -194,7 +203,10 @@ class WasmExecutable:
             given = [backend.own(x, f"input {n!r}") for x, n in zip(inputs, names, strict=True)]
             sizes = program.sizes({n: x.shape for n, x in zip(names, given, strict=True)})
             plan = self._plan(sizes)
-            outputs = [WasmArray(backend, shape, program.buffers[i].dtype) for shape, i in zip(plan.outputs, program.outputs, strict=True)]
+            outputs = [
+                WasmArray(backend, shape, program.buffers[i].dtype)
+                for shape, i in zip(plan.outputs, program.outputs, strict=True)
+            ]
             at = list(plan.addresses)
             for i, b in enumerate(program.buffers):
                 kind, number = b.place
@@ -264,4 +276,6 @@ def _best(label: str, variants: Sequence[Variant]) -> Variant:
     for v in variants:
         if FEATURES.issuperset(v.requires):
             return v
-    raise DeviceError(f"wasm: no variant of {label!r} runs here; they require {[v.requires for v in variants]}, this engine has {sorted(FEATURES)}")
+    raise DeviceError(
+        f"wasm: no variant of {label!r} runs here; they require {[v.requires for v in variants]}, this engine has {sorted(FEATURES)}"
+    )

@@ -74,7 +74,8 @@ class WasmTarget:
         for p in printed:
             names.setdefault(p.code, f"k{len(names)}")
         modules: dict[str, str | bytes] = {
-            level: module({name: getattr(code, level) for code, name in names.items()}, LIBRARY, level == "relaxed") for level in LEVELS
+            level: module({name: getattr(code, level) for code, name in names.items()}, LIBRARY, level == "relaxed")
+            for level in LEVELS
         }
         return modules, [_variants(names[p.code]) for p in printed]
 
@@ -94,7 +95,9 @@ def _template(kernel: Kernel | Routine, constants: frozenset[int]) -> _Done:
             return _Done(code, sizes, packers, matmul.areas(plan).end)
     if isinstance(kernel, Routine) and kernel.kind == "conv":
         if depthwise.takes(kernel):
-            code, sizes = _with_sizes(plain, lambda sizes, relaxed: depthwise.print_depthwise(kernel, sizes), alike=True)
+            code, sizes = _with_sizes(
+                plain, lambda sizes, relaxed: depthwise.print_depthwise(kernel, sizes), alike=True
+            )
             return _Done(code, sizes)
         made = conv.plan(kernel, constants)
         if made is not None:
@@ -105,7 +108,9 @@ def _template(kernel: Kernel | Routine, constants: frozenset[int]) -> _Done:
     return _Done(code, sizes)
 
 
-def _with_sizes(kernel: Kernel, write: Callable[[Sequence[Dim], bool], Function], alike: bool = False) -> tuple[Twins, tuple[Dim, ...]]:
+def _with_sizes(
+    kernel: Kernel, write: Callable[[Sequence[Dim], bool], Function], alike: bool = False
+) -> tuple[Twins, tuple[Dim, ...]]:
     """A kernel's code, given all the sizes that it turns out to need; alike: written once for both levels."""
     sizes: list[Dim] = list(kernel.sizes)
     while True:

@@ -120,7 +120,9 @@ class Pool:
             size = max(LEAST, -(-count // 4) * 4)
         if size > self._gpu.limits.buffer:
             limit = self._gpu.limits.buffer
-            raise DeviceError(f"{what} takes {count} bytes ({bytes_text(count)}), a buffer of this device holds at most {limit} ({bytes_text(limit)})")
+            raise DeviceError(
+                f"{what} takes {count} bytes ({bytes_text(count)}), a buffer of this device holds at most {limit} ({bytes_text(limit)})"
+            )
         free = self._free[size]
         if free:
             self._idle -= size

@@ -23,7 +23,9 @@ from .target import FEATURES
 
 logging.getLogger("wgpu").setLevel(logging.CRITICAL)  # what goes wrong is raised as DeviceError
 
-_STORAGE: Final = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.UNIFORM | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
+_STORAGE: Final = (
+    wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.UNIFORM | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
+)
 _STAGING: Final = wgpu.BufferUsage.MAP_READ | wgpu.BufferUsage.COPY_DST
 _RAISED: Final = ("max-buffer-size", "max-storage-buffer-binding-size")
 _KINDS: Final = {"storage, read_write": "storage", "storage, read": "read-only-storage", "uniform": "uniform"}
@@ -53,7 +55,9 @@ def _adapter(software: bool) -> Any:
     with _translated("no WebGPU adapter"), _quiet():
         found = wgpu.gpu.request_adapter_sync(power_preference="high-performance", force_fallback_adapter=software)
     if found is None:
-        raise DeviceError("no WebGPU adapter: install a Vulkan, Metal or DX12 driver (Mesa's llvmpipe, mesa-vulkan-drivers, runs without a GPU)")
+        raise DeviceError(
+            "no WebGPU adapter: install a Vulkan, Metal or DX12 driver (Mesa's llvmpipe, mesa-vulkan-drivers, runs without a GPU)"
+        )
     return found
 
 
@@ -83,7 +87,11 @@ class NativeGpu:
                 required_limits={name: adapter.limits[name] for name in _RAISED},
             )
         limits = self.device.limits
-        self.limits = Limits(limits["max-buffer-size"], limits["max-storage-buffer-binding-size"], limits["max-compute-workgroups-per-dimension"])
+        self.limits = Limits(
+            limits["max-buffer-size"],
+            limits["max-storage-buffer-binding-size"],
+            limits["max-compute-workgroups-per-dimension"],
+        )
         self._queue = self.device.queue
         self._pipelines: dict[str, tuple[Any, Any]] = {}
         self._layouts: dict[tuple[str, ...], tuple[Any, Any]] = {}
@@ -105,7 +113,11 @@ class NativeGpu:
         whole = -(-count // 4) * 4
         size = size_class(whole)
         with _translated("reading a buffer"):
-            staging = self._staging[size].pop() if self._staging[size] else self.device.create_buffer(size=size, usage=_STAGING)
+            staging = (
+                self._staging[size].pop()
+                if self._staging[size]
+                else self.device.create_buffer(size=size, usage=_STAGING)
+            )
             encoder = self.device.create_command_encoder()
             encoder.copy_buffer_to_buffer(buffer, 0, staging, 0, whole)
             self._queue.submit([encoder.finish()])
@@ -128,7 +140,9 @@ class NativeGpu:
         try:
             module = self.device.create_shader_module(code=code)
             bind_layout, layout = self._layout(code)
-            return self.device.create_compute_pipeline(layout=layout, compute={"module": module, "entry_point": ENTRY}), bind_layout
+            return self.device.create_compute_pipeline(
+                layout=layout, compute={"module": module, "entry_point": ENTRY}
+            ), bind_layout
         except wgpu.GPUError as e:
             raise DeviceError(f"WGSL does not compile: {e}\n{_blamed(code, str(e))}") from e
 
@@ -136,13 +150,19 @@ class NativeGpu:
         """The layout of the bindings that the text declares, whether or not it uses them all."""
         kinds = tuple(_KINDS[kind] for kind in bindings(code))
         if kinds not in self._layouts:
-            entries = [{"binding": i, "visibility": wgpu.ShaderStage.COMPUTE, "buffer": {"type": kind}} for i, kind in enumerate(kinds)]
+            entries = [
+                {"binding": i, "visibility": wgpu.ShaderStage.COMPUTE, "buffer": {"type": kind}}
+                for i, kind in enumerate(kinds)
+            ]
             bind_layout = self.device.create_bind_group_layout(entries=entries)
             self._layouts[kinds] = bind_layout, self.device.create_pipeline_layout(bind_group_layouts=[bind_layout])
         return self._layouts[kinds]
 
     def bind(self, pipeline: Handle, bindings: Sequence[Binding]) -> Handle:
-        entries = [{"binding": i, "resource": {"buffer": b.buffer, "offset": b.offset, "size": b.bytes}} for i, b in enumerate(bindings)]
+        entries = [
+            {"binding": i, "resource": {"buffer": b.buffer, "offset": b.offset, "size": b.bytes}}
+            for i, b in enumerate(bindings)
+        ]
         with _translated("binding buffers"):
             return self.device.create_bind_group(layout=pipeline[1], entries=entries)
 

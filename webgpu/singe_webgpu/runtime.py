@@ -64,7 +64,9 @@ class WebGpuRuntime:
 
     def prepare(self, program: Program) -> GpuExecutable:
         if program.target != self.target.name:
-            raise DeviceError(f"the webgpu backend runs programs of the target 'wgsl', this one is for {program.target!r}; compile it again")
+            raise DeviceError(
+                f"the webgpu backend runs programs of the target 'wgsl', this one is for {program.target!r}; compile it again"
+            )
         return GpuExecutable(self, program)
 
     def synchronize(self) -> None:
@@ -140,7 +142,9 @@ def _choose(code: Code, features: frozenset[str]) -> Variant:
         if features.issuperset(v.requires):
             return v
     wanted = " or ".join(", ".join(v.requires) for v in code.variants)
-    raise DeviceError(f"kernel {code.label!r} requires {wanted}, which this device lacks; compile the model for it again")
+    raise DeviceError(
+        f"kernel {code.label!r} requires {wanted}, which this device lacks; compile the model for it again"
+    )
 
 
 class _Weights:
@@ -157,7 +161,9 @@ class _Weights:
         for offset, count in sorted(placed):
             if count > gpu.limits.buffer:
                 b = placed[offset, count]
-                raise DeviceError(f"the weight {b.name!r} takes {count} bytes, a buffer of this device holds at most {gpu.limits.buffer}")
+                raise DeviceError(
+                    f"the weight {b.name!r} takes {count} bytes, a buffer of this device holds at most {gpu.limits.buffer}"
+                )
             if not spans or offset + count - spans[-1][0] > gpu.limits.buffer:
                 spans.append([offset, offset])
             spans[-1][1] = max(spans[-1][1], offset + count)
@@ -221,7 +227,9 @@ class _Plan:
         self._pool = executable.backend.pool
         self._weights = executable.weights
         self._slot_bytes = program.slot_bytes(sizes)
-        self._slots = [self._pool.take(count, f"slot {i} of the scratch memory") for i, count in enumerate(self._slot_bytes)]
+        self._slots = [
+            self._pool.take(count, f"slot {i} of the scratch memory") for i, count in enumerate(self._slot_bytes)
+        ]
         self._bound: OrderedDict[tuple[int, ...], tuple[list[Command], list[Handle]]] = OrderedDict()
         self._static: dict[int, Handle] = {}
         self.scratch = sum(self._slot_bytes)
@@ -252,13 +260,17 @@ class _Plan:
         counts = {n: 16 * -(-len(program.kernels[n].sizes) // 4) for n in where}
         return buffer, {n: Binding(buffer, start, counts[n]) for n, start in where.items()}
 
-    def _resolve(self, executable: GpuExecutable, sizes: Mapping[str, int], at: Mapping[int, Binding]) -> list[_Dispatch | _Move]:
+    def _resolve(
+        self, executable: GpuExecutable, sizes: Mapping[str, int], at: Mapping[int, Binding]
+    ) -> list[_Dispatch | _Move]:
         program = executable.program
         steps: list[_Dispatch | _Move] = []
         for step in program.steps:
             if isinstance(step, Dispatch):
                 code = program.kernels[step.kernel]
-                groups = _spread([known(d, sizes) for d in executable.variants[step.kernel].groups], self._gpu.limits.groups, code)
+                groups = _spread(
+                    [known(d, sizes) for d in executable.variants[step.kernel].groups], self._gpu.limits.groups, code
+                )
                 if 0 in groups:
                     continue
                 ranges = tuple(self._bindable(program.buffers[i], self._ranges[i], code) for i in step.buffers)
@@ -268,7 +280,9 @@ class _Plan:
                 if self._ranges[step.source].bytes:
                     steps.append(_Move(self._ranges[step.source], self._ranges[step.target]))
             else:
-                raise DeviceError(f"the webgpu backend does not yet run {type(step).__name__.lower()} steps; run this model on numpy")
+                raise DeviceError(
+                    f"the webgpu backend does not yet run {type(step).__name__.lower()} steps; run this model on numpy"
+                )
         for number, i in enumerate(program.outputs):
             if self._ranges[i].place != ("output", number) and self._ranges[i].bytes:
                 steps.append(_Move(self._ranges[i], _Range(("output", number), self._ranges[i].bytes)))
@@ -335,7 +349,9 @@ def _no_aliases(ranges: Sequence[_Range], access: Sequence[str], code: Code) -> 
     twice = [place for place in written if places.count(place) > 1]
     if twice:
         place = " ".join(map(str, twice[0]))
-        raise DeviceError(f"kernel {code.label!r} is given {place} to read and to write; WebGPU needs two buffers: plan without in-place steps")
+        raise DeviceError(
+            f"kernel {code.label!r} is given {place} to read and to write; WebGPU needs two buffers: plan without in-place steps"
+        )
 
 
 def _spread(groups: Sequence[int], limit: int, code: Code) -> tuple[int, int, int]:
@@ -345,5 +361,7 @@ def _spread(groups: Sequence[int], limit: int, code: Code) -> tuple[int, int, in
         y = -(-x // limit)
         x = -(-x // y)
     if max(x, y, z) > limit:
-        raise DeviceError(f"kernel {code.label!r} needs {groups[0]} × {groups[1]} × {groups[2]} workgroups, this device runs at most {limit} in each direction")
+        raise DeviceError(
+            f"kernel {code.label!r} needs {groups[0]} × {groups[1]} × {groups[2]} workgroups, this device runs at most {limit} in each direction"
+        )
     return x, y, z

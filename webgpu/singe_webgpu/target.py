@@ -43,11 +43,15 @@ class WgslTarget:
 
     def print(self, kernel: Kernel | Routine, constants: Mapping[int, np.ndarray]) -> Printed:
         if len(kernel.ports) > self.max_ports:
-            raise CompileError(f"kernel {kernel.name}: {len(kernel.ports)} buffers, WebGPU binds {self.max_ports} at most")
+            raise CompileError(
+                f"kernel {kernel.name}: {len(kernel.ports)} buffers, WebGPU binds {self.max_ports} at most"
+            )
         if isinstance(kernel, Routine):
             printed = print_routine(kernel, self.features)
             # One output for each point of a short window reads side by side with its neighbours.
-            printed = printed or print_kernel(collapse(kernel.kernel), self.features, "points" if kernel.kind == "conv" else None)
+            printed = printed or print_kernel(
+                collapse(kernel.kernel), self.features, "points" if kernel.kind == "conv" else None
+            )
         else:
             printed = print_kernel(collapse(kernel), self.features)
         return self._with_requirements(printed)

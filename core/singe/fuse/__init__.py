@@ -134,7 +134,12 @@ class _Fusion:
     def _room(self, n: Node, growth: Growth) -> bool:
         """Whether the group may take one more: its size, and the buffers it reads if every other input gets memory."""
         members = {*growth.coords, n}
-        read = {bare(x) for m in members for x in m.inputs if x not in members and not (x.value is not None and x.value.size == 1)}
+        read = {
+            bare(x)
+            for m in members
+            for x in m.inputs
+            if x not in members and not (x.value is not None and x.value.size == 1)
+        }
         return len(members) <= MAX_MEMBERS and len(read) + 2 <= self.max_ports
 
     # --- what gets memory ---
@@ -147,7 +152,11 @@ class _Fusion:
                 found = _Cost(0, 0 if n.is_const and not n.shape else 1, 0)
             else:
                 parts = [self.cost(x) for x in n.inputs]
-                found = _Cost(_own_work(n) + sum(p.work for p in parts), sum(p.loads for p in parts), 1 + max((p.depth for p in parts), default=0))
+                found = _Cost(
+                    _own_work(n) + sum(p.work for p in parts),
+                    sum(p.loads for p in parts),
+                    1 + max((p.depth for p in parts), default=0),
+                )
             self.costs[n] = found
         return found
 
@@ -189,7 +198,9 @@ class _Fusion:
             if u.row.routine == "conv":
                 return True
             if u.row.name.startswith("reduce_"):
-                return cost.work > 2 * CHEAP and sum(v in self.members for v in self.users[n]) > 1  # once for each stage
+                return (
+                    cost.work > 2 * CHEAP and sum(v in self.members for v in self.users[n]) > 1
+                )  # once for each stage
             return cost.work > CHEAP or cost.loads > 2
         spread = product(n.shape) != product(u.shape)
         return spread and cost.work > CHEAP and not _is_movement(n)
@@ -208,7 +219,9 @@ class _Fusion:
                 return
             victim = self._widest(growth)
             if victim is None:
-                raise CompileError(f"{n!r} reads {len(group.kernel.ports) - 1} buffers, and this target allows {self.max_ports - 1}")
+                raise CompileError(
+                    f"{n!r} reads {len(group.kernel.ports) - 1} buffers, and this target allows {self.max_ports - 1}"
+                )
             self._keep(victim)
             self._build(victim, by_exit, groups)
 
@@ -226,7 +239,9 @@ class _Fusion:
             seen.add(x)
             stack += x.inputs
             leaves = len(self._leaf_buffers(x))
-            rank = leaves if leaves < self.max_ports else 1  # one that is too wide itself only where nothing else is left
+            rank = (
+                leaves if leaves < self.max_ports else 1
+            )  # one that is too wide itself only where nothing else is left
             if leaves >= 2 and bare(x) is x and (best is None or (rank, self.number[x]) > best[:2]):
                 best = (rank, self.number[x], x)
         return best[2] if best else None

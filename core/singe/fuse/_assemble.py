@@ -113,7 +113,11 @@ class Maker:
         if n in self.kept or n.row is None:
             return self._load(n, n.shape, coords)
         base = bare(n)
-        if base is not n and (base in self.kept or base.row is None) and not (base.value is not None and base.value.size == 1):
+        if (
+            base is not n
+            and (base in self.kept or base.row is None)
+            and not (base.value is not None and base.value.size == 1)
+        ):
             return self._load(base, n.shape, coords)
         return self._inlined(n, coords)
 
@@ -132,7 +136,7 @@ class Maker:
 
     def _routine(self, kernel: Kernel, anchor: Node, facts: Mapping[str, Any]) -> Routine | None:
         """The kernel as its template wants it, or None where the template cannot take it."""
-        assert isinstance(anchor.row, Nest) and anchor.row.routine is not None
+        assert isinstance(anchor.row, Nest)
         if anchor.row.routine == "matmul":
             if matmul_operands(kernel) is None:
                 return None

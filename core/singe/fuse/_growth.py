@@ -46,9 +46,17 @@ class Growth:
         inside = [x for x in n.inputs if x in self.coords]
         if isinstance(n.row, Elementwise):
             place = self._elementwise(n, inside)
-        elif isinstance(n.row, View) and n.row.forward is not None and inside[0] not in self.full and len(n.inputs) == 1:
+        elif (
+            isinstance(n.row, View) and n.row.forward is not None and inside[0] not in self.full and len(n.inputs) == 1
+        ):
             place = tuple(n.row.forward(self.coords[inside[0]], *n.inputs, **n.attrs))
-        elif self.axes and isinstance(n.row, Nest) and n.op.startswith("reduce_") and inside[0] in self.full and tuple(sorted(n.attrs["axes"])) == self.axes:
+        elif (
+            self.axes
+            and isinstance(n.row, Nest)
+            and n.op.startswith("reduce_")
+            and inside[0] in self.full
+            and tuple(sorted(n.attrs["axes"])) == self.axes
+        ):
             place = loop_vars("g", self.grid)
         else:
             place = None
@@ -60,7 +68,9 @@ class Growth:
 
     def _elementwise(self, n: Node, inside: Sequence[Node]) -> tuple[Expr, ...] | None:
         if self.axes and n.shape == self.space and self.space != self.grid:
-            if all(x in self.full or x.shape == self.grid and self.coords[x] == loop_vars("g", self.grid) for x in inside):
+            if all(
+                x in self.full or (x.shape == self.grid and self.coords[x] == loop_vars("g", self.grid)) for x in inside
+            ):
                 self.full.add(n)
                 return self.everywhere
             return None

@@ -25,7 +25,9 @@ class Activation(Module):
     def __init__(self, *values: Any, **named: Any) -> None:
         given = dict(zip(self._defaults, values, strict=False)) | named
         if len(values) > len(self._defaults) or given.keys() - self._defaults.keys():
-            raise InputError(f"{type(self).__name__} takes {', '.join(self._defaults) or 'no arguments'}; got {values} {named}")
+            raise InputError(
+                f"{type(self).__name__} takes {', '.join(self._defaults) or 'no arguments'}; got {values} {named}"
+            )
         for name, default in self._defaults.items():
             setattr(self, name, given.get(name, default))
 

@@ -28,7 +28,9 @@ class Conv2d(Module):
         groups: int = 1, bias: bool = True, *, rng: Rng = None,
     ) -> None:  # fmt: skip
         if in_channels % groups or out_channels % groups:
-            raise ShapeError(f"Conv2d: {in_channels} channels in and {out_channels} out cannot be divided into {groups} groups")
+            raise ShapeError(
+                f"Conv2d: {in_channels} channels in and {out_channels} out cannot be divided into {groups} groups"
+            )
         rng = np.random.default_rng(rng)
         window = each(kernel_size, 2, "kernel_size")
         fan_in = in_channels // groups * math.prod(window)
@@ -37,4 +39,6 @@ class Conv2d(Module):
         self.stride, self.padding, self.dilation, self.groups = stride, padding, dilation, groups
 
     def forward(self, x: Tensor) -> Tensor:
-        return x.conv(self.weight, self.bias, stride=self.stride, padding=self.padding, dilation=self.dilation, groups=self.groups)
+        return x.conv(
+            self.weight, self.bias, stride=self.stride, padding=self.padding, dilation=self.dilation, groups=self.groups
+        )

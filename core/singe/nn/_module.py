@@ -115,10 +115,16 @@ class Module(metaclass=_Frozen):
         own = self.state_dict()
         missing, unknown = [k for k in own if k not in state], [k for k in state if k not in own]
         if strict and (missing or unknown):
-            faults = [f"{what} {_listed(names)}" for what, names in (("missing:", missing), ("unknown:", unknown)) if names]
+            faults = [
+                f"{what} {_listed(names)}" for what, names in (("missing:", missing), ("unknown:", unknown)) if names
+            ]
             raise InputError(f"with_state: {'; '.join(faults)}. With strict=False only what fits is taken")
         shapes = {k: tuple(state[k].shape) for k in own if k in state}
-        misfits = [f"{k} is {show(shape)}, expected {show(own[k].shape)}" for k, shape in shapes.items() if shape != own[k].shape]
+        misfits = [
+            f"{k} is {show(shape)}, expected {show(own[k].shape)}"
+            for k, shape in shapes.items()
+            if shape != own[k].shape
+        ]
         if misfits:
             raise ShapeError(f"with_state: {_listed(misfits)}")
         return self._mapped(lambda path, t: _like(state[path], t) if path in state else t)
@@ -156,7 +162,9 @@ class Module(metaclass=_Frozen):
         """The module with other values for some of its fields."""
         unknown = [name for name in fields if name not in self.fields()]
         if unknown:
-            raise InputError(f"replace: {type(self).__name__} has no field {', '.join(unknown)}; it has {', '.join(self.fields())}")
+            raise InputError(
+                f"replace: {type(self).__name__} has no field {', '.join(unknown)}; it has {', '.join(self.fields())}"
+            )
         made = copy.copy(self)
         vars(made).update(fields)
         return made
@@ -209,7 +217,11 @@ def _swapped(value: Any, new: Mapping[Module, Module]) -> Any:
     """A container made anew with other modules for some."""
     if isinstance(value, Module) and value in new:
         return new[value]
-    return _remade(value, {key: _swapped(part, new) for key, _, part in _parts(value, "")}) if isinstance(value, CONTAINERS) else value
+    return (
+        _remade(value, {key: _swapped(part, new) for key, _, part in _parts(value, "")})
+        if isinstance(value, CONTAINERS)
+        else value
+    )
 
 
 def _remade(value: Any, parts: dict[Any, Any]) -> Any:

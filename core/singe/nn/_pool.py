@@ -10,7 +10,14 @@ from ._module import Module
 class MaxPool2d(Module):
     """The largest in each window; the stride is the window's size unless given."""
 
-    def __init__(self, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0, dilation: Ints = 1, ceil_mode: bool = False) -> None:
+    def __init__(
+        self,
+        kernel_size: Ints,
+        stride: Ints | None = None,
+        padding: Ints = 0,
+        dilation: Ints = 1,
+        ceil_mode: bool = False,
+    ) -> None:
         self.kernel_size, self.stride, self.padding, self.dilation = kernel_size, stride, padding, dilation
         self.ceil_mode = ceil_mode
 

@@ -84,21 +84,27 @@ class Backend:
     @classmethod
     def prepare(cls, model: Any, device: str = "CPU", **options: Any) -> BackendRep:
         read = _read(model)
-        return BackendRep(Model(OnnxSource(read), _device(device), read.path), fail_on_host=bool(options.get("fail_on_host", False)))
+        return BackendRep(
+            Model(OnnxSource(read), _device(device), read.path), fail_on_host=bool(options.get("fail_on_host", False))
+        )
 
     @classmethod
     def run_model(cls, model: Any, inputs: Any, device: str = "CPU", **options: Any) -> tuple[np.ndarray, ...]:
         return cls.prepare(model, device, **options).run(inputs)
 
     @classmethod
-    def run_node(cls, node: Any, inputs: Any, device: str = "CPU", outputs_info: Any = None, **options: Any) -> tuple[np.ndarray, ...]:
+    def run_node(
+        cls, node: Any, inputs: Any, device: str = "CPU", outputs_info: Any = None, **options: Any
+    ) -> tuple[np.ndarray, ...]:
         """One NodeProto over arrays: those of its inputs that are not left out, in order."""
         op = FORMAT.decode(memoryview(node.SerializeToString()), "NodeProto", "<node>", Files(None))
         names = [name for name in op.inputs if name]
         arrays = [np.asarray(a) for a in inputs]
         if len(arrays) != len(names):
             raise InputError(f"{op.op_type}: got {len(arrays)} inputs, expected {', '.join(names) or 'none'}")
-        given = tuple(OnnxValue(n, OnnxType("tensor", a.dtype.name, a.shape)) for n, a in zip(names, arrays, strict=True))
+        given = tuple(
+            OnnxValue(n, OnnxType("tensor", a.dtype.name, a.shape)) for n, a in zip(names, arrays, strict=True)
+        )
         made = tuple(OnnxValue(name, None) for name in op.outputs if name)
         graph = OnnxGraph(op.name, (op,), {}, given, made, ())
         model = OnnxModel("<node>", 10, {"": int(options.get("opset_version", OPSET))}, graph, (), {})

@@ -157,13 +157,17 @@ class _Importer:
 
     # --- inputs ---
 
-    def inputs(self, sizes: Mapping[str, int], shapes: Mapping[str, Sequence[int | str]], values: Mapping[str, np.ndarray]) -> tuple[Node, ...]:
+    def inputs(
+        self, sizes: Mapping[str, int], shapes: Mapping[str, Sequence[int | str]], values: Mapping[str, np.ndarray]
+    ) -> tuple[Node, ...]:
         """The graph's inputs, entered in its scope; initialisers among them are none, nor are those given as values."""
         declared = {v.name: v for v in self.model.graph.inputs if v.name not in self.scope.tensors}
         for what, given in (("shapes", shapes), ("values", values)):
             unknown = given.keys() - declared.keys()
             if unknown:
-                raise InputError(f"{self.model.path}: {what} are given for {', '.join(sorted(unknown))}; the inputs are {', '.join(declared) or 'none'}")
+                raise InputError(
+                    f"{self.model.path}: {what} are given for {', '.join(sorted(unknown))}; the inputs are {', '.join(declared) or 'none'}"
+                )
         taken = {d for v in declared.values() for d in (shapes.get(v.name) or v.shape or ()) if isinstance(d, str)}
         out = []
         for name, value in declared.items():
@@ -171,16 +175,23 @@ class _Importer:
             if name in values:
                 self.scope.nodes[name] = self.builder.const(_plain(name, np.asarray(values[name])), dtype(kind))
                 continue
-            shape = [self.dimension(d, name, axis, taken, sizes) for axis, d in enumerate(_input_shape(value, shapes.get(name)))]
+            shape = [
+                self.dimension(d, name, axis, taken, sizes)
+                for axis, d in enumerate(_input_shape(value, shapes.get(name)))
+            ]
             node = self.scope.nodes[name] = self.builder.input(name, shape, dtype(kind))
             _check_count(node)
             out.append(node)
         unknown = sizes.keys() - taken
         if unknown:
-            raise InputError(f"{self.model.path}: no dimension is named {', '.join(sorted(unknown))}; the names are {', '.join(sorted(taken)) or 'none'}")
+            raise InputError(
+                f"{self.model.path}: no dimension is named {', '.join(sorted(unknown))}; the names are {', '.join(sorted(taken)) or 'none'}"
+            )
         return tuple(out)
 
-    def dimension(self, given: int | str | None, name: str, axis: int, taken: set[str], sizes: Mapping[str, int]) -> Dim:
+    def dimension(
+        self, given: int | str | None, name: str, axis: int, taken: set[str], sizes: Mapping[str, int]
+    ) -> Dim:
         """A dimension of an input: a number, or a Size by its name or an invented one ("N" for the first axis)."""
         if isinstance(given, int):
             return given
@@ -191,7 +202,9 @@ class _Importer:
 
     # --- nodes ---
 
-    def run(self, nodes: Iterable[tuple[int, OnnxNode]], scope: _Scope, opsets: Mapping[str, int], depth: int = 0) -> None:
+    def run(
+        self, nodes: Iterable[tuple[int, OnnxNode]], scope: _Scope, opsets: Mapping[str, int], depth: int = 0
+    ) -> None:
         for index, node in nodes:
             self.count += 1
             if self.count > MAX_NODES:
@@ -206,7 +219,9 @@ class _Importer:
             except SingeError as e:
                 raise ImportFailure(f"{where}: {e}{_hint(inputs)}") from e
 
-    def define(self, node: OnnxNode, inputs: tuple[Node | None, ...], scope: _Scope, opsets: Mapping[str, int], depth: int) -> None:
+    def define(
+        self, node: OnnxNode, inputs: tuple[Node | None, ...], scope: _Scope, opsets: Mapping[str, int], depth: int
+    ) -> None:
         """Enter a node's outputs in the scope."""
         attributes = scope.resolved(node.attributes)
         function = self.functions.get((node.domain, node.op_type, node.overload))
@@ -226,7 +241,9 @@ class _Importer:
             if name:
                 scope.nodes[name] = result
 
-    def inline(self, function: OnnxFunction, inputs: tuple[Node | None, ...], attributes: Mapping[str, Any], depth: int) -> list[Node]:
+    def inline(
+        self, function: OnnxFunction, inputs: tuple[Node | None, ...], attributes: Mapping[str, Any], depth: int
+    ) -> list[Node]:
         if depth >= MAX_DEPTH:
             raise ImportFailure(f"functions call each other more than {MAX_DEPTH} deep")
         if len(inputs) > len(function.inputs):
@@ -262,8 +279,14 @@ def _from_row(call: Call, row: Row) -> Node:
     places = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD and p.name not in call.attributes]
     required = sum(p.default is p.empty for p in places)
     if not required <= len(call.inputs) <= len(places) or None in call.inputs[:required]:
-        raise call.fail(f"{len(call.inputs)} inputs; expected {required}{f' to {len(places)}' if required < len(places) else ''}")
-    attributes = {k: v for k, v in call.attributes.items() if k not in ("broadcast", "axis", "consumed_inputs") or call.version >= 7}
+        raise call.fail(
+            f"{len(call.inputs)} inputs; expected {required}{f' to {len(places)}' if required < len(places) else ''}"
+        )
+    attributes = {
+        k: v
+        for k, v in call.attributes.items()
+        if k not in ("broadcast", "axis", "consumed_inputs") or call.version >= 7
+    }
     defaults = {p.name: p.default for p in parameters if p not in places}
     for name, value in attributes.items():
         default = defaults.get(name, value)
@@ -298,7 +321,9 @@ def _input_dtype(value: OnnxValue) -> str:
     if kind != "tensor":
         raise ImportFailure(f"the input {value.name!r} is a {kind}; expected a tensor")
     if value.dtype not in DTYPES:
-        raise ImportFailure(f"the input {value.name!r} is {value.dtype}; Singe has {', '.join(DTYPES)}: convert the model")
+        raise ImportFailure(
+            f"the input {value.name!r} is {value.dtype}; Singe has {', '.join(DTYPES)}: convert the model"
+        )
     return value.dtype
 
 

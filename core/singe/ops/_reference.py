@@ -40,7 +40,9 @@ def cast(x: np.ndarray, to: Any) -> np.ndarray:
     def one(v: float) -> int:
         if math.isnan(v):
             return 0
-        return limits.max if v == math.inf else limits.min if v == -math.inf else min(max(int(v), limits.min), limits.max)
+        return (
+            limits.max if v == math.inf else limits.min if v == -math.inf else min(max(int(v), limits.min), limits.max)
+        )
 
     return np.array([one(v) for v in x.ravel().tolist()], np.int64).astype(to.numpy).reshape(x.shape)
 
@@ -84,11 +86,17 @@ def softmax(x: np.ndarray, axis: int = -1) -> np.ndarray:
 
 
 def expand(x: np.ndarray, shape: Sequence[int]) -> np.ndarray:
-    return each(shape, x.dtype, lambda at: x[tuple(0 if d == 1 else c for c, d in zip(at[len(shape) - x.ndim :], x.shape, strict=True))])
+    return each(
+        shape,
+        x.dtype,
+        lambda at: x[tuple(0 if d == 1 else c for c, d in zip(at[len(shape) - x.ndim :], x.shape, strict=True))],
+    )
 
 
 def slice_(x: np.ndarray, starts: Sequence[int], steps: Sequence[int], sizes: Sequence[int]) -> np.ndarray:
-    return each(sizes, x.dtype, lambda at: x[tuple(start + c * step for start, step, c in zip(starts, steps, at, strict=True))])
+    return each(
+        sizes, x.dtype, lambda at: x[tuple(start + c * step for start, step, c in zip(starts, steps, at, strict=True))]
+    )
 
 
 def pad(x: np.ndarray, fill: np.ndarray, before: Sequence[int], after: Sequence[int], mode: str) -> np.ndarray:
@@ -111,7 +119,9 @@ def concat(*xs: np.ndarray, axis: int) -> np.ndarray:
     axis %= xs[0].ndim
     owner = [(k, c) for k, x in enumerate(xs) for c in range(x.shape[axis])]
     shape = [len(owner) if i == axis else d for i, d in enumerate(xs[0].shape)]
-    return each(shape, xs[0].dtype, lambda at: xs[owner[at[axis]][0]][(*at[:axis], owner[at[axis]][1], *at[axis + 1 :])])
+    return each(
+        shape, xs[0].dtype, lambda at: xs[owner[at[axis]][0]][(*at[:axis], owner[at[axis]][1], *at[axis + 1 :])]
+    )
 
 
 def gather(x: np.ndarray, index: np.ndarray, axis: int) -> np.ndarray:
@@ -126,11 +136,18 @@ def gather(x: np.ndarray, index: np.ndarray, axis: int) -> np.ndarray:
 
 def places(d: int, window: int, stride: int, dilation: int, before: int, after: int) -> int:
     """How many places a window has along an axis, by counting them."""
-    return sum(1 for start in range(0, d + before + after, stride) if start + dilation * (window - 1) < d + before + after)
+    return sum(
+        1 for start in range(0, d + before + after, stride) if start + dilation * (window - 1) < d + before + after
+    )
 
 
 def window(
-    at: Place, shape: Sequence[int], taps: Sequence[int], strides: Sequence[int], dilations: Sequence[int], before: Sequence[int]
+    at: Place,
+    shape: Sequence[int],
+    taps: Sequence[int],
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    before: Sequence[int],
 ) -> Iterator[tuple[Place, Place]]:
     """The (tap, place in the input) of a window that lie inside the input."""
     for tap in np.ndindex(*taps):
@@ -140,7 +157,9 @@ def window(
 
 
 def _pool(finish: Callable[[np.ndarray, list[Place]], Any], kind: Any = None) -> Callable[..., np.ndarray]:
-    def pool(x: np.ndarray, *, window: Any, strides: Any, dilations: Any, before: Any, after: Any, **more: Any) -> np.ndarray:
+    def pool(
+        x: np.ndarray, *, window: Any, strides: Any, dilations: Any, before: Any, after: Any, **more: Any
+    ) -> np.ndarray:
         shape = [places(*facts) for facts in zip(x.shape, window, strides, dilations, before, after, strict=True)]
         met = _window_of(x.shape, window, strides, dilations, before)
         return each(shape, kind or x.dtype, lambda at: finish(x, met(at), **more))
@@ -169,7 +188,9 @@ max_pool_index: Final = _pool(_first_largest, np.int64)
 # --- contraction -----------------------------------------------------------------------------------------------------
 
 
-def conv_last(x: np.ndarray, w: np.ndarray, strides: Any, dilations: Any, before: Any, after: Any, group: int) -> np.ndarray:
+def conv_last(
+    x: np.ndarray, w: np.ndarray, strides: Any, dilations: Any, before: Any, after: Any, group: int
+) -> np.ndarray:
     *taps, per_group, outputs = w.shape
     space = x.shape[1:-1]
     shape = [places(*facts) for facts in zip(space, taps, strides, dilations, before, after, strict=True)]
@@ -178,7 +199,9 @@ def conv_last(x: np.ndarray, w: np.ndarray, strides: Any, dilations: Any, before
         n, *where, o = at
         first = o // (outputs // group) * per_group
         met = window(tuple(where), space, taps, strides, dilations, before)
-        return sum((x[(n, *place, slice(first, first + per_group))] @ w[(*tap, slice(None), o)] for tap, place in met), 0.0)
+        return sum(
+            (x[(n, *place, slice(first, first + per_group))] @ w[(*tap, slice(None), o)] for tap, place in met), 0.0
+        )
 
     return each((x.shape[0], *shape, outputs), x.dtype, element)
 
@@ -188,20 +211,33 @@ def conv(x: np.ndarray, w: np.ndarray, bias: Any = None, **facts: Any) -> np.nda
     return y if bias is None else y + bias.reshape(-1, *(1,) * (x.ndim - 2))
 
 
-def conv_transpose(x: np.ndarray, w: np.ndarray, bias: Any = None, *, strides: Any, dilations: Any, before: Any, sizes: Any, group: int) -> np.ndarray:
+def conv_transpose(
+    x: np.ndarray, w: np.ndarray, bias: Any = None, *, strides: Any, dilations: Any, before: Any, sizes: Any, group: int
+) -> np.ndarray:
     """Every input element stamps the window, times its value, on the output."""
     channels, per_group, *taps = w.shape
     out = np.zeros((x.shape[0], per_group * group, *sizes), x.dtype)
     for n, c, *where in np.ndindex(*x.shape):
         first = c // (channels // group) * per_group
         for tap in np.ndindex(*taps):
-            place = tuple(p * s + t * d - lo for p, s, t, d, lo in zip(where, strides, tap, dilations, before, strict=True))
+            place = tuple(
+                p * s + t * d - lo for p, s, t, d, lo in zip(where, strides, tap, dilations, before, strict=True)
+            )
             if all(0 <= p < d for p, d in zip(place, sizes, strict=True)):
                 out[(n, slice(first, first + per_group), *place)] += x[(n, c, *where)] * w[(c, slice(None), *tap)]
     return out if bias is None else out + bias.reshape(-1, *(1,) * (x.ndim - 2))
 
 
-def gemm(x: np.ndarray, y: np.ndarray, c: Any = None, *, alpha: float = 1.0, beta: float = 1.0, trans_a: bool = False, trans_b: bool = False) -> np.ndarray:
+def gemm(
+    x: np.ndarray,
+    y: np.ndarray,
+    c: Any = None,
+    *,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    trans_a: bool = False,
+    trans_b: bool = False,
+) -> np.ndarray:
     product = (x.T if trans_a else x) @ (y.T if trans_b else y) * x.dtype.type(alpha)
     return product if c is None else product + c * x.dtype.type(beta)
 
@@ -251,7 +287,16 @@ _ROUND: Final[Mapping[str, Callable[[float], int]]] = {
 
 
 def _axis_matrix(
-    d: int, out: int, scale: float, roi: tuple[float, float], mode: str, coordinates: str, nearest: str, cubic: float, exclude: bool, antialias: bool
+    d: int,
+    out: int,
+    scale: float,
+    roi: tuple[float, float],
+    mode: str,
+    coordinates: str,
+    nearest: str,
+    cubic: float,
+    exclude: bool,
+    antialias: bool,
 ) -> np.ndarray:
     """[out, d]: how much of each input element is in each output element; a row of NaN lies outside the input."""
     matrix = np.zeros((out, d))
@@ -264,7 +309,10 @@ def _axis_matrix(
         else:
             shrink = min(scale, 1.0) if antialias else 1.0
             reach = math.ceil(2 / shrink) + 1
-            taps = [(k, _weight((k - x) * shrink, mode, cubic)) for k in range(math.floor(x) - reach, math.floor(x) + reach + 1)]
+            taps = [
+                (k, _weight((k - x) * shrink, mode, cubic))
+                for k in range(math.floor(x) - reach, math.floor(x) + reach + 1)
+            ]
             taps = [(k, v) for k, v in taps if not exclude or 0 <= k < d]
             total = sum(v for _, v in taps) if antialias or exclude else 1.0
             for k, v in taps:
@@ -283,7 +331,18 @@ def resize(
     y = x.astype(np.longdouble)  # holds every int64
     for axis in range(x.ndim):
         span = (ends[axis], ends[axis + x.ndim])
-        matrix = _axis_matrix(x.shape[axis], sizes[axis], scales[axis], span, mode, coordinates, nearest, cubic, exclude_outside, antialias)
+        matrix = _axis_matrix(
+            x.shape[axis],
+            sizes[axis],
+            scales[axis],
+            span,
+            mode,
+            coordinates,
+            nearest,
+            cubic,
+            exclude_outside,
+            antialias,
+        )
         lost = np.isnan(matrix)
         outside |= np.any(lost, axis=1).reshape([-1 if i == axis else 1 for i in range(x.ndim)])
         y = np.moveaxis(np.tensordot(np.where(lost, 0, matrix), y, (1, axis)), 0, axis)

@@ -78,7 +78,9 @@ class Row:
     def check_dtypes(self, inputs: Sequence[Node]) -> None:
         for x in inputs:
             if x.dtype not in self.dtypes:
-                raise DTypeError(f"{self.name}: got {x.dtype}, expected one of {', '.join(d.name for d in self.dtypes)}; cast it first")
+                raise DTypeError(
+                    f"{self.name}: got {x.dtype}, expected one of {', '.join(d.name for d in self.dtypes)}; cast it first"
+                )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,14 +114,18 @@ class Elementwise(Row):
             raise ShapeError(f"{self.name} takes {len(kinds)} inputs, got {len(inputs)}")
         unknown = attrs.keys() - self.defaults.keys()
         if unknown:
-            raise DTypeError(f"{self.name} has no attribute {', '.join(sorted(unknown))}; it has {', '.join(self.defaults) or 'none'}")
+            raise DTypeError(
+                f"{self.name} has no attribute {', '.join(sorted(unknown))}; it has {', '.join(self.defaults) or 'none'}"
+            )
         common = [x for x, kind in zip(inputs, kinds, strict=True) if kind == "T"]
         self.check_dtypes(common)
         for x, kind in zip(inputs, kinds, strict=True):
             if kind != "T" and x.dtype.name != kind:
                 raise DTypeError(f"{self.name}: got {x.dtype}, expected {kind}")
         if len({x.dtype for x in common}) > 1:
-            raise DTypeError(f"{self.name}: the dtypes {', '.join(x.dtype.name for x in common)} differ; cast them to one")
+            raise DTypeError(
+                f"{self.name}: the dtypes {', '.join(x.dtype.name for x in common)} differ; cast them to one"
+            )
         return broadcast([x.shape for x in inputs], self.name), self.result([x.dtype for x in inputs], attrs)
 
     def result(self, dtypes: Sequence[DType], attrs: Attrs) -> DType:
@@ -157,7 +163,9 @@ class _Recipe:
 
     gives: np.dtype[Any]
     constants: Sequence[Any]
-    steps: Sequence[tuple[Callable[..., Any], tuple[int, ...], tuple[int, ...]]]  # function, arguments, those not needed again
+    steps: Sequence[
+        tuple[Callable[..., Any], tuple[int, ...], tuple[int, ...]]
+    ]  # function, arguments, those not needed again
     result: int
 
     def run(self, params: Sequence[np.ndarray], owned: list[bool]) -> Any:
@@ -166,7 +174,11 @@ class _Recipe:
         owned = [*owned, *[False] * len(self.constants)]
         for function, places, last in self.steps:
             args = [values[i] for i in places]
-            out = next((values[i] for i in last if owned[i] and _holds(values[i], args)), None) if isinstance(function, np.ufunc) else None
+            out = (
+                next((values[i] for i in last if owned[i] and _holds(values[i], args)), None)
+                if isinstance(function, np.ufunc)
+                else None
+            )
             value = function(*args) if out is None else function(*args, out=out)
             values.append(value)
             owned.append(isinstance(value, np.ndarray) and value.ndim > 0)
@@ -175,7 +187,10 @@ class _Recipe:
 
 def _holds(out: np.ndarray, args: Sequence[Any]) -> bool:
     """Whether an array can take the result of an ufunc of arguments of its own type."""
-    return all(a is out or np.ndim(a) == 0 or a.shape == out.shape or np.broadcast_shapes(a.shape, out.shape) == out.shape for a in args)
+    return all(
+        a is out or np.ndim(a) == 0 or a.shape == out.shape or np.broadcast_shapes(a.shape, out.shape) == out.shape
+        for a in args
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -253,10 +268,14 @@ def _symbolic(row: Elementwise, arrays: Sequence[np.ndarray], attrs: Attrs) -> n
                 return whole[params.index(x)][i]
             if x.word == "cast":
                 if not x.dtype.is_int:
-                    raise ShapeError(f"{row.name}: a symbolic size is needed as {x.dtype} before a run; give this dimension a fixed size")
+                    raise ShapeError(
+                        f"{row.name}: a symbolic size is needed as {x.dtype} before a run; give this dimension a fixed size"
+                    )
                 return args[0]
             if x.word not in _SYMBOLIC or (x.word in _LOGIC and x.dtype is not bool_):
-                raise ShapeError(f"{row.name}: cannot compute with a symbolic size before a run; give this dimension a fixed size")
+                raise ShapeError(
+                    f"{row.name}: cannot compute with a symbolic size before a run; give this dimension a fixed size"
+                )
             return _SYMBOLIC[x.word](*args)
 
         out[i] = scalar.fold([e], step)[0]
@@ -286,7 +305,9 @@ class View(Row):
         data = [x for i, x in enumerate(inputs) if i not in self.index_inputs]
         self.check_dtypes(data)
         if len({x.dtype for x in data}) > 1:
-            raise DTypeError(f"{self.name}: the dtypes {', '.join(x.dtype.name for x in data)} differ; cast them to one")
+            raise DTypeError(
+                f"{self.name}: the dtypes {', '.join(x.dtype.name for x in data)} differ; cast them to one"
+            )
         return self.shape(*inputs, **attrs), inputs[0].dtype
 
     def array(self, *arrays: np.ndarray, **attrs: Any) -> np.ndarray:
@@ -320,7 +341,9 @@ class Nest(Row):
     def infer(self, inputs: Sequence[Node], attrs: Attrs) -> tuple[Shape, DType]:
         self.check_dtypes(inputs)
         if len({x.dtype for x in inputs}) > 1:
-            raise DTypeError(f"{self.name}: the dtypes {', '.join(x.dtype.name for x in inputs)} differ; cast them to one")
+            raise DTypeError(
+                f"{self.name}: the dtypes {', '.join(x.dtype.name for x in inputs)} differ; cast them to one"
+            )
         return self.shape(*inputs, **attrs), self.gives or inputs[0].dtype
 
     def array(self, *arrays: np.ndarray, **attrs: Any) -> np.ndarray:

@@ -32,7 +32,9 @@ def _dot_shape(a: Node, b: Node) -> Shape:
     if len(a.shape) < 2 or len(b.shape) < 2:
         raise ShapeError(f"dot: got {show(a.shape)} and {show(b.shape)}, expected matrices (or stacks of them)")
     if a.shape[-1] != b.shape[-2]:
-        raise ShapeError(f"matmul: {show(a.shape)} @ {show(b.shape)}: inner sizes {a.shape[-1]} and {b.shape[-2]} differ; transpose one side?")
+        raise ShapeError(
+            f"matmul: {show(a.shape)} @ {show(b.shape)}: inner sizes {a.shape[-1]} and {b.shape[-2]} differ; transpose one side?"
+        )
     return (*broadcast([a.shape[:-2], b.shape[:-2]], "matmul"), a.shape[-2], b.shape[-1])
 
 
@@ -53,7 +55,11 @@ def _wide(x: np.ndarray) -> np.ndarray:
 def _dot_whole(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     x, y = _wide(a), _wide(b)
     if y.ndim == 2 and x.ndim > 2:  # one large product instead of a stack of small ones
-        out = (x.reshape(-1, x.shape[-1]) @ y).reshape(*x.shape[:-1], y.shape[-1]) if x.size else np.zeros((*x.shape[:-1], y.shape[-1]), x.dtype)
+        out = (
+            (x.reshape(-1, x.shape[-1]) @ y).reshape(*x.shape[:-1], y.shape[-1])
+            if x.size
+            else np.zeros((*x.shape[:-1], y.shape[-1]), x.dtype)
+        )
     else:
         out = np.matmul(x, y)
     return scalar.convert(out, a.dtype)
@@ -84,7 +90,17 @@ def _matmul(b: Any, x: Any, y: Any) -> Any:
     return b.reshape(out, shape=shape)
 
 
-def _gemm(b: Any, x: Any, y: Any, c: Any = None, *, alpha: float = 1.0, beta: float = 1.0, trans_a: bool = False, trans_b: bool = False) -> Any:
+def _gemm(
+    b: Any,
+    x: Any,
+    y: Any,
+    c: Any = None,
+    *,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    trans_a: bool = False,
+    trans_b: bool = False,
+) -> Any:
     out = b.dot(_swap(b, x) if trans_a else x, _swap(b, y) if trans_b else y)
     out = out if alpha == 1 else b.mul(out, b.const(alpha, out.dtype))
     if c is None or beta == 0:
@@ -95,15 +111,27 @@ def _gemm(b: Any, x: Any, y: Any, c: Any = None, *, alpha: float = 1.0, beta: fl
 # --- convolution, channels last --------------------------------------------------------------------------------------
 
 
-def _conv_shape(x: Node, w: Node, strides: Sequence[int], dilations: Sequence[int], before: Sequence[int], after: Sequence[int], group: int) -> Shape:
+def _conv_shape(
+    x: Node,
+    w: Node,
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    before: Sequence[int],
+    after: Sequence[int],
+    group: int,
+) -> Shape:
     spaces = len(x.shape) - 2
     if spaces < 1 or len(w.shape) != len(x.shape):
-        raise ShapeError(f"conv: got an input {show(x.shape)} and weights {show(w.shape)}; expected as many axes in both, at least 3")
+        raise ShapeError(
+            f"conv: got an input {show(x.shape)} and weights {show(w.shape)}; expected as many axes in both, at least 3"
+        )
     if not len(strides) == len(dilations) == len(before) == len(after) == spaces:
         raise ShapeError(f"conv: strides, dilations and pads must each name {spaces} axes")
     channels, outputs = x.shape[-1], w.shape[-1]
     if w.shape[-2] * group != channels or not (isinstance(outputs, int) and group >= 1 and outputs % group == 0):
-        raise ShapeError(f"conv: {channels} channels in {group} group(s) do not fit weights for {w.shape[-2]} channels per group and {outputs} outputs")
+        raise ShapeError(
+            f"conv: {channels} channels in {group} group(s) do not fit weights for {w.shape[-2]} channels per group and {outputs} outputs"
+        )
     window = [d for d in w.shape[:-2] if isinstance(d, int)]
     out = [window_size(*f) for f in zip(x.shape[1:-1], window, strides, dilations, before, after, strict=True)]
     if any(isinstance(n, int) and n <= 0 and d != 0 for n, d in zip(out, x.shape[1:-1], strict=True)):
@@ -111,7 +139,17 @@ def _conv_shape(x: Node, w: Node, strides: Sequence[int], dilations: Sequence[in
     return (x.shape[0], *out, outputs)
 
 
-def _conv_nest(coords: Sequence[Expr], read: Read, x: Node, w: Node, strides: Any, dilations: Any, before: Any, after: Any, group: int) -> Folds:
+def _conv_nest(
+    coords: Sequence[Expr],
+    read: Read,
+    x: Node,
+    w: Node,
+    strides: Any,
+    dilations: Any,
+    before: Any,
+    after: Any,
+    group: int,
+) -> Folds:
     n, *space, o = coords
     per_group = w.shape[-2]
 
@@ -138,17 +176,28 @@ def _conv_nest(coords: Sequence[Expr], read: Read, x: Node, w: Node, strides: An
     return Folds((*w.shape[:-2], per_group), [("add", value)])
 
 
-def _conv_facts(x: Node, w: Node, strides: Any, dilations: Any, before: Any, after: Any, group: int) -> Mapping[str, Any] | None:
+def _conv_facts(
+    x: Node, w: Node, strides: Any, dilations: Any, before: Any, after: Any, group: int
+) -> Mapping[str, Any] | None:
     if 0 in x.shape:
         return None
-    return {"x_shape": x.shape, "w_shape": w.shape, "strides": tuple(strides), "dilations": tuple(dilations), "pads": tuple(before), "group": group}
+    return {
+        "x_shape": x.shape,
+        "w_shape": w.shape,
+        "strides": tuple(strides),
+        "dilations": tuple(dilations),
+        "pads": tuple(before),
+        "group": group,
+    }
 
 
 BLOCK = 1 << 16
 """Elements of a depthwise convolution's output worked on at a time: small enough to stay in the cache."""
 
 
-def _conv_whole(x: np.ndarray, w: np.ndarray, strides: Any, dilations: Any, before: Any, after: Any, group: int) -> np.ndarray:
+def _conv_whole(
+    x: np.ndarray, w: np.ndarray, strides: Any, dilations: Any, before: Any, after: Any, group: int
+) -> np.ndarray:
     kind = x.dtype
     x, w = _wide(x), _wide(w)
     if any(before) or any(after):
@@ -158,7 +207,9 @@ def _conv_whole(x: np.ndarray, w: np.ndarray, strides: Any, dilations: Any, befo
     reach = tuple(d * (k - 1) + 1 for k, d in zip(window, dilations, strict=True))
     every = sliding_window_view(x, reach, axis=tuple(range(1, spaces + 1)))
     # (n, …space, channels, …window)
-    patches = every[(slice(None), *(slice(None, None, s) for s in strides), slice(None), *(slice(None, None, d) for d in dilations))]
+    patches = every[
+        (slice(None), *(slice(None, None, s) for s in strides), slice(None), *(slice(None, None, d) for d in dilations))
+    ]
     if per_group == 1 and outputs == group:
         out = _depthwise(patches, w.reshape(*window, outputs), spaces)
     else:
@@ -171,7 +222,9 @@ def _conv_whole(x: np.ndarray, w: np.ndarray, strides: Any, dilations: Any, befo
         else:
             split = columns.reshape(*columns.shape[:-1], group, per_group)
             stack = np.moveaxis(split, -2, 0).reshape(group, points, depth)
-            weights = np.moveaxis(w.reshape(*window, per_group, group, outputs // group), -2, 0).reshape(group, depth, outputs // group)
+            weights = np.moveaxis(w.reshape(*window, per_group, group, outputs // group), -2, 0).reshape(
+                group, depth, outputs // group
+            )
             out = np.moveaxis(stack @ weights, 0, 1)
         out = out.reshape(*rows, outputs)
     return scalar.convert(out, kind)
@@ -222,7 +275,16 @@ def _resized(b: Any, x: Any, axis: int, before: Dim, length: Dim) -> Any:
     return x
 
 
-def transposed_last(b: Any, x: Any, w: Any, strides: Sequence[int], dilations: Sequence[int], before: Sequence[int], sizes: Shape, group: int) -> Any:
+def transposed_last(
+    b: Any,
+    x: Any,
+    w: Any,
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    before: Sequence[int],
+    sizes: Shape,
+    group: int,
+) -> Any:
     """The transpose of conv_last: x (n, …space, channels), w (…window, channels, outputs per group) → (n, …sizes, outputs).
 
     Output Y = i·s + k takes input i. With Y = q·s + r and k = t·s + r it is i = q − t: for each remainder r an ordinary
@@ -245,7 +307,9 @@ def transposed_last(b: Any, x: Any, w: Any, strides: Sequence[int], dilations: S
     split = [d for t, s in zip(turns, strides, strict=True) for d in (t, s)]
     w = b.reshape(w, shape=(*split, group, per_group, outputs))
     w = _flip(b, w, [2 * i for i in axes])
-    w = b.transpose(w, perm=(*(2 * i for i in axes), 2 * spaces + 1, 2 * spaces, *(2 * i + 1 for i in axes), 2 * spaces + 2))
+    w = b.transpose(
+        w, perm=(*(2 * i for i in axes), 2 * spaces + 1, 2 * spaces, *(2 * i + 1 for i in axes), 2 * spaces + 2)
+    )
     phases = math.prod(strides)
     w = b.reshape(w, shape=(*turns, per_group, group * phases * outputs))
     reach = tuple(t - 1 for t in turns)
@@ -259,7 +323,9 @@ def transposed_last(b: Any, x: Any, w: Any, strides: Sequence[int], dilations: S
     return y
 
 
-def _conv_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, strides: Any, dilations: Any, before: Any, after: Any, group: int) -> list[Any]:
+def _conv_vjp(
+    b: Any, g: Any, inputs: Sequence[Any], y: Any, strides: Any, dilations: Any, before: Any, after: Any, group: int
+) -> list[Any]:
     x, w = inputs
     spaces = len(strides)
     *window, per_group, outputs = w.shape
@@ -287,7 +353,9 @@ def _conv_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, strides: Any, dilat
 def conv_or_dot(b: Any, x: Any, w: Any, **facts: Any) -> Any:
     """conv_last, or the plain product that a window of one place is."""
     window = w.shape[:-2]
-    plain = all(d == 1 for d in (*window, *facts["strides"], facts["group"])) and not any((*facts["before"], *facts["after"]))
+    plain = all(d == 1 for d in (*window, *facts["strides"], facts["group"])) and not any(
+        (*facts["before"], *facts["after"])
+    )
     return b.dot(x, b.reshape(w, shape=w.shape[-2:])) if plain else b.conv_last(x, w, **facts)
 
 
@@ -306,10 +374,14 @@ def _conv(b: Any, x: Any, w: Any, bias: Any = None, **facts: Any) -> Any:
     return _first(b, y if bias is None else b.add(y, bias))
 
 
-def _conv_transpose(b: Any, x: Any, w: Any, bias: Any = None, *, strides: Any, dilations: Any, before: Any, sizes: Any, group: int) -> Any:
+def _conv_transpose(
+    b: Any, x: Any, w: Any, bias: Any = None, *, strides: Any, dilations: Any, before: Any, sizes: Any, group: int
+) -> Any:
     spaces = len(w.shape) - 2
     if w.shape[0] != x.shape[1] or not isinstance(w.shape[0], int) or w.shape[0] % group:
-        raise ShapeError(f"conv_transpose: {x.shape[1]} channels in {group} group(s) do not fit weights {show(w.shape)}")
+        raise ShapeError(
+            f"conv_transpose: {x.shape[1]} channels in {group} group(s) do not fit weights {show(w.shape)}"
+        )
     weights = b.transpose(w, perm=(*range(2, spaces + 2), 0, 1))
     y = transposed_last(b, _last(b, x), weights, strides, dilations, before, sizes, group)
     return _first(b, y if bias is None else b.add(y, bias))
@@ -318,7 +390,9 @@ def _conv_transpose(b: Any, x: Any, w: Any, bias: Any = None, *, strides: Any, d
 def _batch_norm(b: Any, x: Any, scale: Any, shift: Any, mean: Any, variance: Any, *, epsilon: float = 1e-5) -> Any:
     """(x − mean) / √(variance + ε) · scale + shift along axis 1, as one product and one sum."""
     kind = x.dtype
-    scale, shift, mean, variance = (p if p.dtype is float32 else b.cast(p, to=float32) for p in (scale, shift, mean, variance))
+    scale, shift, mean, variance = (
+        p if p.dtype is float32 else b.cast(p, to=float32) for p in (scale, shift, mean, variance)
+    )
     factor = b.div(scale, b.sqrt(b.add(variance, b.const(epsilon, float32))))
     shape = (scale.shape[0], *(1,) * (len(x.shape) - 2))
     offset = b.sub(shift, b.mul(mean, factor))

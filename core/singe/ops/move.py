@@ -32,7 +32,9 @@ def _numbers(shape: Sequence[Any]) -> tuple[int, ...]:
 
 def _reshape_shape(x: Node, shape: Shape) -> Shape:
     if product(x.shape) != product(shape):
-        raise ShapeError(f"reshape: {show(x.shape)} has {product(x.shape)} elements, {show(shape)} has {product(shape)}")
+        raise ShapeError(
+            f"reshape: {show(x.shape)} has {product(x.shape)} elements, {show(shape)} has {product(shape)}"
+        )
     return shape
 
 
@@ -42,7 +44,9 @@ def _reshape_forward(coords: Sequence[Expr], x: Node, shape: Shape) -> Sequence[
 
 def _transpose_shape(x: Node, perm: Sequence[int]) -> Shape:
     if sorted(perm) != list(range(len(x.shape))):
-        raise ShapeError(f"transpose: perm {tuple(perm)} does not name each of the {len(x.shape)} axes of {show(x.shape)} once")
+        raise ShapeError(
+            f"transpose: perm {tuple(perm)} does not name each of the {len(x.shape)} axes of {show(x.shape)} once"
+        )
     return tuple(x.shape[p] for p in perm)
 
 
@@ -70,12 +74,20 @@ def _slice_shape(x: Node, starts: Sequence[Dim], steps: Sequence[int], sizes: Sh
     if not len(starts) == len(steps) == len(sizes) == len(x.shape):
         raise ShapeError(f"slice: starts, steps and sizes must each name all {len(x.shape)} axes of {show(x.shape)}")
     for axis, (d, at, step, count) in enumerate(zip(x.shape, starts, steps, sizes, strict=True)):
-        if all(isinstance(v, int) for v in (d, at, count)) and count and not (0 <= at < d and 0 <= at + (count - 1) * step < d):  # pyright: ignore[reportOperatorIssue]
-            raise ShapeError(f"slice: axis {axis} of {show(x.shape)} has no elements {at}, {at} + {step}, … ({count} of them)")
+        if (
+            all(isinstance(v, int) for v in (d, at, count))
+            and count
+            and not (0 <= at < d and 0 <= at + (count - 1) * step < d)
+        ):  # pyright: ignore[reportOperatorIssue]
+            raise ShapeError(
+                f"slice: axis {axis} of {show(x.shape)} has no elements {at}, {at} + {step}, … ({count} of them)"
+            )
     return tuple(sizes)
 
 
-def _slice_value(coords: Sequence[Expr], read: Read, x: Node, starts: Sequence[Dim], steps: Sequence[int], sizes: Shape) -> Expr:
+def _slice_value(
+    coords: Sequence[Expr], read: Read, x: Node, starts: Sequence[Dim], steps: Sequence[int], sizes: Shape
+) -> Expr:
     return read(0, [c * step + size(at) for c, at, step in zip(coords, starts, steps, strict=True)])
 
 
@@ -92,13 +104,20 @@ def _slice_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, starts: Any, steps
     starts = tuple(0 if n == 0 else at for at, n in zip(starts, sizes, strict=True))
     flip = [s < 0 for s in steps]
     if any(flip):  # a walk backwards is a walk forwards, flipped
-        g = b.slice(g, starts=tuple(d - 1 if f else 0 for d, f in zip(y.shape, flip, strict=True)), steps=tuple(-1 if f else 1 for f in flip), sizes=y.shape)
+        g = b.slice(
+            g,
+            starts=tuple(d - 1 if f else 0 for d, f in zip(y.shape, flip, strict=True)),
+            steps=tuple(-1 if f else 1 for f in flip),
+            sizes=y.shape,
+        )
         starts = tuple(at + (n - 1) * s if f else at for at, n, s, f in zip(starts, sizes, steps, flip, strict=True))
     strides = [abs(s) for s in steps]
     if any(s > 1 for s in strides):  # zeros between, by a new axis behind each
         zero = b.const(0, g.dtype)
         g = b.reshape(g, shape=tuple(d for n in y.shape for d in (n, 1)))
-        g = b.pad(g, zero, before=(0,) * len(g.shape), after=tuple(e for s in strides for e in (0, s - 1)), mode="constant")
+        g = b.pad(
+            g, zero, before=(0,) * len(g.shape), after=tuple(e for s in strides for e in (0, s - 1)), mode="constant"
+        )
         g = b.reshape(g, shape=tuple(n * s for n, s in zip(y.shape, strides, strict=True)))
         spread = tuple(0 if n == 0 else (n - 1) * s + 1 for n, s in zip(y.shape, strides, strict=True))
         g = b.slice(g, starts=(0,) * len(strides), steps=(1,) * len(strides), sizes=spread)
@@ -117,7 +136,9 @@ def _pad_shape(x: Node, fill: Node, before: Shape, after: Shape, mode: str) -> S
         if any(isinstance(v, int) and v < 0 for v in (lo, hi)):
             raise ShapeError(f"pad: axis {axis} has a negative pad ({lo}, {hi}); use slice to crop")
         if mode == "reflect" and isinstance(d, int) and any(isinstance(v, int) and v > max(d - 1, 0) for v in (lo, hi)):
-            raise ShapeError(f"pad: axis {axis} of {show(x.shape)} is too short to reflect ({lo}, {hi}): at most {d} − 1")
+            raise ShapeError(
+                f"pad: axis {axis} of {show(x.shape)} is too short to reflect ({lo}, {hi}): at most {d} − 1"
+            )
         if mode != "constant" and d == 0 and (lo or hi):
             raise ShapeError(f"pad: axis {axis} of {show(x.shape)} is empty: nothing to {mode}")
     return tuple(d + lo + hi for d, lo, hi in zip(x.shape, before, after, strict=True))
@@ -178,7 +199,9 @@ def _concat_shape(*xs: Node, axis: int) -> Shape:
     axis = axis_of(axis, len(xs[0].shape), "concat")
     first = xs[0].shape
     for x in xs[1:]:
-        if len(x.shape) != len(first) or any(a != b for i, (a, b) in enumerate(zip(first, x.shape, strict=True)) if i != axis):
+        if len(x.shape) != len(first) or any(
+            a != b for i, (a, b) in enumerate(zip(first, x.shape, strict=True)) if i != axis
+        ):
             raise ShapeError(f"concat: the shapes {', '.join(show(n.shape) for n in xs)} differ outside axis {axis}")
     total: Dim = 0
     for x in xs:
@@ -220,7 +243,9 @@ def _concat_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, axis: int) -> lis
 
 def _arange_shape(start: Node, step: Node, count: Dim) -> Shape:
     if start.shape != () or step.shape != ():
-        raise ShapeError(f"arange: start and step must be scalars, got shapes {show(start.shape)} and {show(step.shape)}")
+        raise ShapeError(
+            f"arange: start and step must be scalars, got shapes {show(start.shape)} and {show(step.shape)}"
+        )
     return (count,)
 
 
@@ -273,7 +298,9 @@ def _gather_value(coords: Sequence[Expr], read: Read, x: Node, index: Node, axis
     at = scalar.cast(read(1, coords[axis : axis + rank]), int32)
     d = size(x.shape[axis])
     if at.word != "const":
-        at = scalar.clip(select(at < 0, at + d, at), 0, d - 1)  # out of range reads the nearest: never outside the buffer
+        at = scalar.clip(
+            select(at < 0, at + d, at), 0, d - 1
+        )  # out of range reads the nearest: never outside the buffer
     elif at.value < 0:
         at = at + d
     return read(0, [*coords[:axis], at, *coords[axis + rank :]])

@@ -45,7 +45,9 @@ def _whole(word: str) -> Callable[..., np.ndarray]:
     def whole(x: np.ndarray, axes: Sequence[int]) -> np.ndarray:
         compute = COMPUTE[dtype(x.dtype)]
         wide = scalar.convert(x, compute.numpy)
-        out = function.reduce(wide, axis=tuple(axes), keepdims=True, dtype=compute.numpy, initial=IDENTITY[word](compute))
+        out = function.reduce(
+            wide, axis=tuple(axes), keepdims=True, dtype=compute.numpy, initial=IDENTITY[word](compute)
+        )
         return scalar.convert(out, x.dtype)
 
     return whole

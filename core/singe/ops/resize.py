@@ -60,11 +60,16 @@ def _cubic(x: np.ndarray, a: float) -> np.ndarray:
     return np.where(x <= 1, near, np.where(x < 2, far, 0.0))
 
 
-FILTERS: Final[Mapping[str, tuple[Callable[[np.ndarray, float], np.ndarray], int]]] = {"linear": (_triangle, 1), "cubic": (_cubic, 2)}
+FILTERS: Final[Mapping[str, tuple[Callable[[np.ndarray, float], np.ndarray], int]]] = {
+    "linear": (_triangle, 1),
+    "cubic": (_cubic, 2),
+}
 """mode ↦ the weight at a distance, and the distance at which it ends."""
 
 
-def _table(d: int, out: int, scale: float, roi: tuple[float, float], options: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
+def _table(
+    d: int, out: int, scale: float, roi: tuple[float, float], options: Mapping[str, Any]
+) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
     """(input indices [taps, out], weights [taps, out] or None for one tap of weight 1, which outputs lie outside or None)."""
     i = np.arange(out, dtype=np.float64)
     place = PLACES[options["coordinates"]](i, d, out, scale, roi)
@@ -90,13 +95,24 @@ def _resize(
     b: Any, x: Any, *, sizes: Shape, scales: tuple[float, ...], mode: str = "nearest", coordinates: str = "half_pixel", nearest: str = "round_prefer_floor",
     cubic: float = -0.75, exclude_outside: bool = False, extrapolation: float = 0.0, roi: tuple[float, ...] = (), antialias: bool = False,
 ) -> Any:  # fmt: skip
-    for what, given, allowed in (("mode", mode, ("nearest", *FILTERS)), ("coordinates", coordinates, tuple(PLACES)), ("nearest", nearest, tuple(ROUNDINGS))):
+    for what, given, allowed in (
+        ("mode", mode, ("nearest", *FILTERS)),
+        ("coordinates", coordinates, tuple(PLACES)),
+        ("nearest", nearest, tuple(ROUNDINGS)),
+    ):
         if given not in allowed:
             raise ShapeError(f"resize: {what} {given!r}, expected one of {', '.join(allowed)}")
     rank = len(x.shape)
     if not len(sizes) == len(scales) == rank:
         raise ShapeError(f"resize: sizes and scales must name all {rank} axes of {show(x.shape)}")
-    options = {"mode": mode, "coordinates": coordinates, "nearest": nearest, "cubic": cubic, "exclude_outside": exclude_outside, "antialias": antialias}
+    options = {
+        "mode": mode,
+        "coordinates": coordinates,
+        "nearest": nearest,
+        "cubic": cubic,
+        "exclude_outside": exclude_outside,
+        "antialias": antialias,
+    }
     ends = roi or (0.0,) * rank + (1.0,) * rank
     kind = x.dtype
     if mode != "nearest" and kind is not float32:
@@ -128,7 +144,13 @@ def _resize(
 
 def _repeats(d: Dim, out: Dim, scale: float, options: Mapping[str, Any]) -> bool:
     """Whether the axis is enlarged by a whole factor with each element repeated: then index arithmetic needs no table."""
-    if options["mode"] != "nearest" or scale != int(scale) or scale < 1 or out != d * int(scale) or options["coordinates"] == "tf_crop_and_resize":
+    if (
+        options["mode"] != "nearest"
+        or scale != int(scale)
+        or scale < 1
+        or out != d * int(scale)
+        or options["coordinates"] == "tf_crop_and_resize"
+    ):
         return False
     probe = 7  # the rule is the same for every length, and shows within a few elements
     length = d if isinstance(d, int) and d > 0 else probe

@@ -28,9 +28,18 @@ def window_size(d: Dim, window: int, stride: int, dilation: int, before: Dim, af
     return (d + before + after - (dilation * (window - 1) + 1)) // stride + 1
 
 
-def _shape(x: Node, window: Sequence[int], strides: Sequence[int], dilations: Sequence[int], before: Sequence[int], after: Sequence[int]) -> Shape:
+def _shape(
+    x: Node,
+    window: Sequence[int],
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    before: Sequence[int],
+    after: Sequence[int],
+) -> Shape:
     if not len(window) == len(strides) == len(dilations) == len(before) == len(after) == len(x.shape):
-        raise ShapeError(f"pool: window, strides, dilations and pads must name all {len(x.shape)} axes of {show(x.shape)}")
+        raise ShapeError(
+            f"pool: window, strides, dilations and pads must name all {len(x.shape)} axes of {show(x.shape)}"
+        )
     out = tuple(window_size(*facts) for facts in zip(x.shape, window, strides, dilations, before, after, strict=True))
     if any(isinstance(n, int) and n <= 0 and d != 0 for n, d in zip(out, x.shape, strict=True)):
         raise ShapeError(f"pool: the window {tuple(window)} is larger than the padded input {show(x.shape)}")
@@ -41,7 +50,9 @@ def _index_shape(x: Node, *, column_major: bool = False, **facts: Any) -> Shape:
     return _shape(x, **facts)
 
 
-def _reader(coords: Sequence[Expr], read: Read, x: Node, window: Any, strides: Any, dilations: Any, before: Any, after: Any) -> Any:
+def _reader(
+    coords: Sequence[Expr], read: Read, x: Node, window: Any, strides: Any, dilations: Any, before: Any, after: Any
+) -> Any:
     """(inner variables) ↦ (whether inside the input, the element, its coordinates in the input)."""
     if 0 in x.shape:  # windows over the padding of nothing: there is no element to read
         nothing = const(0, COMPUTE[x.dtype])
@@ -104,7 +115,9 @@ def _sum_nest(coords: Sequence[Expr], read: Read, x: Node, **facts: Any) -> Fold
     return Folds(_inner(facts["window"]), [("add", value)])
 
 
-def _windows(x: np.ndarray, fill: Any, window: Any, strides: Any, dilations: Any, before: Any, after: Any) -> np.ndarray:
+def _windows(
+    x: np.ndarray, fill: Any, window: Any, strides: Any, dilations: Any, before: Any, after: Any
+) -> np.ndarray:
     """Every window of the padded input: axes of places, then axes within the window."""
     if any(before) or any(after):
         x = np.pad(x, list(zip(before, after, strict=True)), constant_values=fill)
@@ -154,7 +167,9 @@ def _max_index_whole(x: np.ndarray, *, column_major: bool = False, **facts: Any)
 
 def _taps_vjp(b: Any, x: Any, facts: dict[str, Any], part: Any) -> Any:
     """The sum over the window's places of part(place's slice of the padded x), put back where it came from."""
-    window, strides, dilations, before, after = (facts[k] for k in ("window", "strides", "dilations", "before", "after"))
+    window, strides, dilations, before, after = (
+        facts[k] for k in ("window", "strides", "dilations", "before", "after")
+    )
     padded = b.pad(x, b.const(-np.inf, x.dtype), before=tuple(before), after=tuple(after), mode="constant")
     places = _shape(x, **{k: facts[k] for k in ("window", "strides", "dilations", "before", "after")})
     total = None

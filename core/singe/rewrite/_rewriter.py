@@ -97,7 +97,11 @@ class Rewriter:
         """A composite that a rule used: its parts, each simplified."""
         if n.lowered is not None:
             return self._relowered(n.lowered)
-        return n if n.row is None or n in self._made else self.make(n.row, *(self._relowered(x) for x in n.inputs), **n.attrs)
+        return (
+            n
+            if n.row is None or n in self._made
+            else self.make(n.row, *(self._relowered(x) for x in n.inputs), **n.attrs)
+        )
 
     def _folded(self, n: Node) -> Node | None:
         if not all(x.is_const for x in n.inputs) or any(not isinstance(d, int) for d in n.shape):

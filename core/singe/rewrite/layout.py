@@ -109,7 +109,9 @@ def _sink_reshape(r: Rewriter, n: Node) -> Node | None:
     for g in order:
         for i in groups[g][1]:
             at[i] = len(at)
-    return r.make("transpose", r.make("reshape", t.inputs[0], shape=shape), perm=tuple(at[i] for i in range(len(n.shape))))
+    return r.make(
+        "transpose", r.make("reshape", t.inputs[0], shape=shape), perm=tuple(at[i] for i in range(len(n.shape)))
+    )
 
 
 def _groups(before: Shape, after: Shape) -> list[tuple[list[int], list[int]]] | None:
@@ -122,7 +124,7 @@ def _groups(before: Shape, after: Shape) -> list[tuple[list[int], list[int]]] | 
         b: Dim = 1
         i += 1
         while a != b:
-            small = isinstance(a, int) and isinstance(b, int) and a < b or not isinstance(b, int)
+            small = (isinstance(a, int) and isinstance(b, int) and a < b) or not isinstance(b, int)
             if small and i < len(before):
                 a = a * before[i]
                 left.append(i)

@@ -52,7 +52,11 @@ def _through_reshape_up(r: Rewriter, n: Node, x: Node) -> Node | None:
     """transpose(reshape(transpose(y))) where the reshape only added or dropped axes of length 1: one transpose."""
     y = x.inputs[0]
     long = tuple(d for d in x.shape if d != 1)
-    if not is_row(y, "transpose") or long != tuple(d for d in y.shape if d != 1) or len(set(map(str, long))) != len(long):
+    if (
+        not is_row(y, "transpose")
+        or long != tuple(d for d in y.shape if d != 1)
+        or len(set(map(str, long))) != len(long)
+    ):
         return None
     source = y.inputs[0]
     order = [d for d in n.shape if d != 1]
@@ -125,7 +129,9 @@ def _unbroadcast(r: Rewriter, n: Node) -> Node | None:
 
 def _meets(shapes: Sequence[Shape], shape: Shape) -> bool:
     rank = max(map(len, shapes))
-    return rank == len(shape) and all(any(len(s) >= rank - a and s[a - rank] == d for s in shapes) for a, d in enumerate(shape) if d != 1)
+    return rank == len(shape) and all(
+        any(len(s) >= rank - a and s[a - rank] == d for s in shapes) for a, d in enumerate(shape) if d != 1
+    )
 
 
 # --- constants into contractions -------------------------------------------------------------------------------------
@@ -164,7 +170,14 @@ def _scale_contraction(r: Rewriter, n: Node) -> Node | None:
 def _join_shifts(r: Rewriter, n: Node) -> Node | None:
     """(x + constant) + constant is x + constant."""
     for x, c in (n.inputs, n.inputs[::-1]):
-        if not (c.is_const and is_row(x, "add") and r.used_once(x) and n.dtype.is_float and c.value is not None and c.value.dtype != object):
+        if not (
+            c.is_const
+            and is_row(x, "add")
+            and r.used_once(x)
+            and n.dtype.is_float
+            and c.value is not None
+            and c.value.dtype != object
+        ):
             continue
         for y, shift in (x.inputs, x.inputs[::-1]):
             if shift.is_const and y.shape == n.shape and shift.value is not None and shift.value.dtype != object:
@@ -179,7 +192,9 @@ def _sub_constant(r: Rewriter, n: Node) -> Node | None:
 
 def _div_constant(r: Rewriter, n: Node) -> Node | None:
     x, c = n.inputs
-    return r.make("mul", x, r.make("reciprocal", c)) if c.is_const and n.dtype.is_float and _contraction_below(x) else None
+    return (
+        r.make("mul", x, r.make("reciprocal", c)) if c.is_const and n.dtype.is_float and _contraction_below(x) else None
+    )
 
 
 def _contraction_below(x: Node) -> bool:

@@ -82,7 +82,11 @@ def plan(routine: Routine, constants: Collection[int]) -> Plan | None:
     grid, store = routine.kernel.grid, routine.epilogue
     columns = grid[-1]
     fixed = (facts["x_shape"][-1], *facts["w_shape"], columns)
-    if not all(isinstance(d, int) and d > 0 for d in fixed) or store.inner or any(routine.ports[facts[p]].dtype is not float32 for p in "xw"):
+    if (
+        not all(isinstance(d, int) and d > 0 for d in fixed)
+        or store.inner
+        or any(routine.ports[facts[p]].dtype is not float32 for p in "xw")
+    ):
         return None
     group = facts["group"]
     assert isinstance(columns, int)
@@ -91,7 +95,9 @@ def plan(routine: Routine, constants: Collection[int]) -> Plan | None:
     merged = collapse(replace(routine.kernel, inner=(), stages=(store,)), keep=1, least=2)
     coordinates = _coordinates(merged, grid[:-1])
     merged = _grouped(merged, group)
-    packed = facts["w"] in constants and not any(e.word == "load" and e.value == facts["w"] for e in scalar.postorder([store.value]))
+    packed = facts["w"] in constants and not any(
+        e.word == "load" and e.value == facts["w"] for e in scalar.postorder([store.value])
+    )
     return Plan(merged, facts, coordinates, tuple(grid[1:-1]), scalar.var("group", int32, group), packed)
 
 
@@ -169,7 +175,9 @@ class _Conv:
         self.writer: Final = Writer(self.body)
         self.tile: Final[Tile] = choose_tile(p.extents[0], p.extents[1], relaxed)
         self.m, self.n = p.kernel.grid_vars[-2:]
-        self.low, self.edge, self.gather = (Lowering(p.kernel.ports, sizes, scratch, lane) for lane in (self.n, None, None))
+        self.low, self.edge, self.gather = (
+            Lowering(p.kernel.ports, sizes, scratch, lane) for lane in (self.n, None, None)
+        )
 
     def function(self) -> Function:
         p = self.plan
@@ -186,19 +194,29 @@ class _Conv:
                     low.variable(variable, local, level)
                 self.body.add(i32(0))
                 self.body.set(local)
-                stack.enter_context(self.writer.loop(local, self.low.dim_code(extent), 1, isinstance(extent, int) and extent > 0))
+                stack.enter_context(
+                    self.writer.loop(local, self.low.dim_code(extent), 1, isinstance(extent, int) and extent > 0)
+                )
                 if level == 1 and not p.packed:
                     weights = scalar.load(facts["w"], p.k * outputs + p.group * n + self.n, float32)
-                    packer = Packer(self.writer, self.low, self.edge, p.kernel, weights, (p.k, self.n), (k, n), self.tile.columns)
+                    packer = Packer(
+                        self.writer, self.low, self.edge, p.kernel, weights, (p.k, self.n), (k, n), self.tile.columns
+                    )
                     packer.write(self.low.scratch(self.areas.weights), 1)
             spill = self.low.scratch(0) if self.areas.rows else None
-            product = Product(self.writer, self.low, self.edge, p.store, (self.m, self.n), p.extents, self.tile, depth, spill, p.wide)
+            product = Product(
+                self.writer, self.low, self.edge, p.store, (self.m, self.n), p.extents, self.tile, depth, spill, p.wide
+            )
             if p.in_place is not None:
                 rows: Rows = RowsInPlace(self.low, p.in_place, self.m, p.k)
             else:
                 self.gather.variable(self.m, product.edge_locals[0], depth + 2)
                 rows = _Gathered(self, product.m_local, product.edge_locals[0], depth + 2)
-            b = self.low.address(facts["w"], p.group * (_panel_bytes(p) // 4))[0] if p.packed else self.low.scratch(self.areas.weights)
+            b = (
+                self.low.address(facts["w"], p.group * (_panel_bytes(p) // 4))[0]
+                if p.packed
+                else self.low.scratch(self.areas.weights)
+            )
             product.write(rows, b)
         return self.body.finish()
 
@@ -259,7 +277,10 @@ class _Gathered:
         f = self._job.plan.facts
         space = self._job.plan.coordinates[1:]
         taps = [*self._taps[:-1], _ZERO] if self._whole else self._taps
-        return [c * s + t * d - p for c, s, t, d, p in zip(space, f["strides"], taps, f["dilations"], f["pads"], strict=True)]
+        return [
+            c * s + t * d - p
+            for c, s, t, d, p in zip(space, f["strides"], taps, f["dilations"], f["pads"], strict=True)
+        ]
 
     def _run(self, at: int, inputs: Sequence[Expr], looped: int, run: int) -> None:
         """Copy the run that lies inside, fill the rest with zeros."""

@@ -59,7 +59,12 @@ def blocks(width: int, length: int, window: int, stride: int, dilation: int, pad
     out: list[Block] = []
     for start in range(0, width, size):
         count = min(size, width - start)
-        taps = tuple((i, k) for k in range(window) for i in range(count) if 0 <= (start + i) * stride + k * dilation - pad < length)
+        taps = tuple(
+            (i, k)
+            for k in range(window)
+            for i in range(count)
+            if 0 <= (start + i) * stride + k * dilation - pad < length
+        )
         last = out[-1] if out else None
         if last is not None and (last.count, last.taps) == (count, taps):
             out[-1] = Block(last.start, count, last.turns + 1, taps)
@@ -107,17 +112,23 @@ class _Depthwise:
             self.writer.hoist([n for pair in limits for n in pair], self.level - 2)
             width = self.grid[-2]
             assert isinstance(width, int)
-            for block in blocks(width, self.x_shape[-2], self.window[-1], self.strides[-1], self.dilations[-1], self.pads[-1]):
+            for block in blocks(
+                width, self.x_shape[-2], self.window[-1], self.strides[-1], self.dilations[-1], self.pads[-1]
+            ):
                 self._block(block, limits)
         return self.body.finish()
 
     def _limits(self) -> list[tuple[Expr, Expr]]:
         """The first tap inside the input and the one after the last, for each window axis but the last."""
         out = []
-        for i, (window, stride, dilation, pad) in enumerate(zip(self.window[:-1], self.strides, self.dilations, self.pads, strict=False)):
+        for i, (window, stride, dilation, pad) in enumerate(
+            zip(self.window[:-1], self.strides, self.dilations, self.pads, strict=False)
+        ):
             outside = pad - self.variables[1 + i] * stride  # input elements before the window's first one, if positive
             edges = (outside, outside + scalar.size(self.x_shape[1 + i]))
-            first, last = (scalar.div(scalar.maximum(e, 0) + (dilation - 1), scalar.const(dilation, int32)) for e in edges)
+            first, last = (
+                scalar.div(scalar.maximum(e, 0) + (dilation - 1), scalar.const(dilation, int32)) for e in edges
+            )
             out.append((first, scalar.minimum(last, window)))
         return out
 
@@ -153,7 +164,16 @@ class _Depthwise:
                 body.set(end)
                 stack.callback(body.free, end)
                 roots = [address for address, _ in self._addresses(block)]
-                stack.enter_context(writer.loop(local, get_local(end), 1, False, roots if number + 1 < len(limits) else (), self.level + 2 + number))
+                stack.enter_context(
+                    writer.loop(
+                        local,
+                        get_local(end),
+                        1,
+                        False,
+                        roots if number + 1 < len(limits) else (),
+                        self.level + 2 + number,
+                    )
+                )
             self._multiply(block, totals, vector)
         shifts: list[Shift] = [((self.variables[-2], i),) if i else () for i in range(block.count)]
         for total, shift in zip(totals, shifts, strict=True):
@@ -170,7 +190,10 @@ class _Depthwise:
     def _addresses(self, block: Block) -> list[tuple[Node, int]]:
         """Of the nearest input element and of the first weight, for the present taps of the outer axes."""
         batch, *space, column, channel = self.variables
-        rows = [v * s + t * d - p for v, s, t, d, p in zip(space, self.strides, self.taps, self.dilations, self.pads, strict=False)]
+        rows = [
+            v * s + t * d - p
+            for v, s, t, d, p in zip(space, self.strides, self.taps, self.dilations, self.pads, strict=False)
+        ]
         place = column * self.strides[-1] + (self._nearest(block) - self.pads[-1])
         x = self.low.address(self.x, affine.flatten((batch, *rows, place, channel), self.x_shape))
         zero = scalar.const(0, int32)

@@ -114,7 +114,9 @@ class Product:
         self.edge: Final = edge
         self.edge_locals: Final = (self.body.local("i32"), self.body.local("i32"), self.body.local("f32"))
         self.b, self.b_end = self.body.local("i32"), self.body.local("i32")
-        self.accumulators: Final = [[self.body.local("v128") for _ in range(tile.columns // 4)] for _ in range(tile.rows)]
+        self.accumulators: Final = [
+            [self.body.local("v128") for _ in range(tile.columns // 4)] for _ in range(tile.rows)
+        ]
 
     def write(self, a: Rows, b: Node) -> None:
         """The whole product; `b` is the address of the first panel."""
@@ -259,7 +261,11 @@ class Product:
         if not self.wide:
             return []
         s = self.store
-        return [self.low.store(s.port, s.index, s.value, self._shift(i, j), True) for i in range(rows) for j in range(vectors)]
+        return [
+            self.low.store(s.port, s.index, s.value, self._shift(i, j), True)
+            for i in range(rows)
+            for j in range(vectors)
+        ]
 
     def _epilogue(self, rows: int) -> None:
         width = self.tile.columns

@@ -37,7 +37,9 @@ class MissingSize(Exception):
 class Lowering:
     """Exprs to Nodes for one function, whose ports' addresses are its first parameters and whose sizes follow."""
 
-    def __init__(self, ports: Sequence[Port], sizes: Sequence[Dim], scratch: bool = False, lane: Expr | None = None) -> None:
+    def __init__(
+        self, ports: Sequence[Port], sizes: Sequence[Dim], scratch: bool = False, lane: Expr | None = None
+    ) -> None:
         self.ports: Final = tuple(ports)
         self.lane = lane
         self._first_size: Final = len(ports) + scratch
@@ -60,7 +62,9 @@ class Lowering:
         """An accumulator's value under a shift; it depends on every variable of the shift."""
         if vector:
             self._varying.add(var)
-        self._values[var, shift, vector] = Node(get_local(local), (), "v128" if vector else simd.VALUE[var.dtype], level, trivial=True)
+        self._values[var, shift, vector] = Node(
+            get_local(local), (), "v128" if vector else simd.VALUE[var.dtype], level, trivial=True
+        )
 
     # --- questions
 
@@ -89,7 +93,9 @@ class Lowering:
 
     def dim(self, dim: Dim) -> Node:
         """A dimension as an i32."""
-        return self._share(("dim", dim), lambda: Node(self.dim_code(dim), (), "i32", 0, isinstance(dim, int) or dim in self._sizes))
+        return self._share(
+            ("dim", dim), lambda: Node(self.dim_code(dim), (), "i32", 0, isinstance(dim, int) or dim in self._sizes)
+        )
 
     def dim_code(self, dim: Dim) -> bytes:
         if isinstance(dim, int):
@@ -126,7 +132,11 @@ class Lowering:
 
     def scratch(self, at: Dim) -> Node:
         """An address in the scratch port."""
-        return self.pointer(len(self.ports)) if at == 0 else self._binary("i32.add", self.pointer(len(self.ports)), self.dim(at))
+        return (
+            self.pointer(len(self.ports))
+            if at == 0
+            else self._binary("i32.add", self.pointer(len(self.ports)), self.dim(at))
+        )
 
     def forget(self) -> None:
         """Drop what was lowered: variables are about to be declared anew."""
@@ -155,7 +165,9 @@ class Lowering:
         elif constant != 0:
             total = self._binary("i32.add", total, self.dim(constant * size))
         for _, value, factor in sorted(parts, key=lambda p: p[0]):
-            total = self._binary("i32.add", total, value if factor == 1 else self._binary("i32.mul", value, self.dim(factor)))
+            total = self._binary(
+                "i32.add", total, value if factor == 1 else self._binary("i32.mul", value, self.dim(factor))
+            )
         return total, offset
 
     # --- scalars
@@ -200,7 +212,12 @@ class Lowering:
 
     def _splat(self, e: Expr, shift: Shift) -> Node:
         if e.word == "const":
-            return Node(f32x4(e.value) if e.dtype is float32 else i32x4(-int(e.value) if e.dtype is bool_ else e.value), (), "v128", 0)
+            return Node(
+                f32x4(e.value) if e.dtype is float32 else i32x4(-int(e.value) if e.dtype is bool_ else e.value),
+                (),
+                "v128",
+                0,
+            )
         if e.word == "load" and self.ports[e.value].dtype is float32:
             address, offset = self.address(e.value, e.args[0], shift)
             return Node(encode.memory("v128.load32_splat", offset), (address,), "v128", address.level)
@@ -221,7 +238,11 @@ class Lowering:
         if e.word == "select":
             condition, a, b = e.args
             uniform = not self.varies(condition)
-            args = (self.vector(a, shift), self.vector(b, shift), self.scalar(condition, shift) if uniform else self.vector(condition, shift))
+            args = (
+                self.vector(a, shift),
+                self.vector(b, shift),
+                self.scalar(condition, shift) if uniform else self.vector(condition, shift),
+            )
             code: Spelling = ops("select.v128") if uniform else simd.VECTOR["select"][e.dtype]
             return Node(code, args, "v128", max(x.level for x in args))
         args = tuple(self.vector(a, shift) for a in e.args)
@@ -268,6 +289,11 @@ def _scalar_spelling(e: Expr) -> Spelling:
 def _vector_spelling(e: Expr) -> Spelling:
     if e.word == "cast":
         return simd.VECTOR_CASTS[e.args[0].dtype, e.dtype]
-    if e.word in simd.AGAINST_NUMBER and e.dtype is float32 and e.args[1].word == "const" and not math.isnan(e.args[1].value):
+    if (
+        e.word in simd.AGAINST_NUMBER
+        and e.dtype is float32
+        and e.args[1].word == "const"
+        and not math.isnan(e.args[1].value)
+    ):
         return simd.AGAINST_NUMBER[e.word]
     return simd.VECTOR[e.word][e.args[-1].dtype]

@@ -69,7 +69,13 @@ def plan(kernel: Kernel, constants: Collection[int]) -> Plan | None:
 def _planned(kernel: Kernel, constants: Collection[int]) -> Plan | None:
     operands = matmul_operands(kernel)
     first = kernel.stages[0]
-    if operands is None or kernel.grid[-1] == 1 or not isinstance(first, Reduce) or first.word != "add" or first.value.dtype is not float32:
+    if (
+        operands is None
+        or kernel.grid[-1] == 1
+        or not isinstance(first, Reduce)
+        or first.word != "add"
+        or first.value.dtype is not float32
+    ):
         return None
     a, b = operands
     extents = (kernel.grid[-2], kernel.grid[-1], kernel.inner[0])
@@ -87,7 +93,11 @@ def _strides(e: Expr, *variables: Expr) -> tuple[tuple[int, ...], int] | None:
         return None
     terms, constant = affine.linear(e.args[0])
     steps = tuple(terms.get(v, 0) for v in variables)
-    if not isinstance(constant, int) or not all(isinstance(s, int) for s in steps) or not terms.keys() <= set(variables):
+    if (
+        not isinstance(constant, int)
+        or not all(isinstance(s, int) for s in steps)
+        or not terms.keys() <= set(variables)
+    ):
         return None
     return steps, constant  # pyright: ignore[reportReturnType]
 
@@ -159,13 +169,17 @@ class _Matmul:
         self.body: Final = Body(integers(len(p.kernel.ports) + scratch + len(sizes)))
         self.writer: Final = Writer(self.body)
         self.tile: Final[Tile] = choose_tile(p.extents[0], p.extents[1], relaxed)
-        self.low, self.edge, self.along_k = (Lowering(p.kernel.ports, sizes, scratch, lane) for lane in (p.n, None, p.k))
+        self.low, self.edge, self.along_k = (
+            Lowering(p.kernel.ports, sizes, scratch, lane) for lane in (p.n, None, p.k)
+        )
         self.all = (self.low, self.edge, self.along_k)
 
     def function(self) -> Function:
         p = self.plan
         outside = p.batch
-        packer = Packer(self.writer, self.low, self.edge, p.kernel, p.b, (p.k, p.n), (p.extents[2], p.extents[1]), self.tile.columns)
+        packer = Packer(
+            self.writer, self.low, self.edge, p.kernel, p.b, (p.k, p.n), (p.extents[2], p.extents[1]), self.tile.columns
+        )
         once = not p.packed and not any(v in self.low.leaves(p.b) for v, _ in outside)
         if once:
             packer.write(self.low.scratch(self.areas.b), 0)
@@ -176,14 +190,22 @@ class _Matmul:
                     low.variable(variable, local, level)
                 self.body.add(i32(0))
                 self.body.set(local)
-                stack.enter_context(self.writer.loop(local, self.low.dim_code(extent), 1, isinstance(extent, int) and extent > 0))
+                stack.enter_context(
+                    self.writer.loop(local, self.low.dim_code(extent), 1, isinstance(extent, int) and extent > 0)
+                )
             depth = len(outside)
             if not p.packed and not once:
                 packer.write(self.low.scratch(self.areas.b), depth)
             spill = self.low.scratch(0) if self.areas.a else None
-            product = Product(self.writer, self.low, self.edge, p.store, (p.m, p.n), p.extents, self.tile, depth, spill, _wide(p))
+            product = Product(
+                self.writer, self.low, self.edge, p.store, (p.m, p.n), p.extents, self.tile, depth, spill, _wide(p)
+            )
             self.along_k.variable(p.m, product.edge_locals[0], depth + 2)
-            rows: Rows = RowsInPlace(self.low, p.a, p.m, p.k) if _in_place(p) else _Panel(self, product.m_local, product.edge_locals[0], depth + 1)
+            rows: Rows = (
+                RowsInPlace(self.low, p.a, p.m, p.k)
+                if _in_place(p)
+                else _Panel(self, product.m_local, product.edge_locals[0], depth + 1)
+            )
             product.write(rows, self.low.pointer(p.b.value) if p.packed else self.low.scratch(self.areas.b))
         return self.body.finish()
 
@@ -239,4 +261,3 @@ class _Panel:
                     body.add(memory(store))
                     body.increase(at, 4 * step)
         body.free(at, stop)
-

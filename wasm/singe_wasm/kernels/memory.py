@@ -60,7 +60,12 @@ def store_lanes(stored: DType, offset: int) -> bytes:
     """Write four neighbouring elements."""
     if stored.size == 4:
         return memory("v128.store", offset)
-    return (i32x4(1) + ops("v128.and") if stored is bool_ else b"") + _NARROW + memory("v128.store32_lane", offset) + b"\x00"
+    return (
+        (i32x4(1) + ops("v128.and") if stored is bool_ else b"")
+        + _NARROW
+        + memory("v128.store32_lane", offset)
+        + b"\x00"
+    )
 
 
 def gather(stored: DType, offset: int, step: int) -> Spelling:

@@ -39,13 +39,21 @@ def lane_cost(kernel: Kernel, stages: Iterable[Stage], lane: Expr) -> int | None
 
     def varies(e: Expr) -> bool:
         if e not in depends:
-            depends[e] = e is lane or (e.value is not None and e.word == "var" and e.value[1] is None) or any(map(varies, e.args))
+            depends[e] = (
+                e is lane
+                or (e.value is not None and e.word == "var" and e.value[1] is None)
+                or any(map(varies, e.args))
+            )
         return depends[e]
 
     def distance(port: int, index: Expr) -> int | None:
         terms, _ = affine.linear(index)
         step = terms.get(lane, 0)
-        if kernel.ports[port].dtype not in VECTOR_STORAGE or not isinstance(step, int) or any(varies(a) for a in terms if a is not lane):
+        if (
+            kernel.ports[port].dtype not in VECTOR_STORAGE
+            or not isinstance(step, int)
+            or any(varies(a) for a in terms if a is not lane)
+        ):
             return None
         return step if step * kernel.ports[port].dtype.size < 1 << 24 and step >= 0 else None
 
@@ -148,7 +156,9 @@ class _Nest:
         wide = self.lane is not None and not self.lane_is_inner
         outer = self.grid[:-1] if wide else self.grid
         versions = [(s.shifts, s.vector) for s in self._strips(self.grid[-1])] if wide else [(((),), False)]
-        roots = [r for shifts, vector in versions for stage in self.kernel.stages for r in self._roots(stage, shifts, vector)]
+        roots = [
+            r for shifts, vector in versions for stage in self.kernel.stages for r in self._roots(stage, shifts, vector)
+        ]
         self.writer.hoist(roots, 0)
         with self._nested(outer, roots, innermost=not wide and not self.kernel.inner):
             if wide:
@@ -164,7 +174,9 @@ class _Nest:
                 self.body.add(i32(0))
                 self.body.set(loop.local)
                 needed = () if innermost and loop is loops[-1] else roots
-                stack.enter_context(self.writer.loop(loop.local, self.low.dim_code(loop.extent), 1, loop.sure, needed, loop.level))
+                stack.enter_context(
+                    self.writer.loop(loop.local, self.low.dim_code(loop.extent), 1, loop.sure, needed, loop.level)
+                )
             yield
 
     def _strips(self, loop: _Loop) -> list[_Strip]:
@@ -213,9 +225,17 @@ class _Nest:
         for shift in shifts:
             self.writer.push(self.low.store(stage.port, stage.index, stage.value, shift, vector))
 
-    def _inner(self, roots: Sequence[Node], turn: Callable[[Sequence[Shift], bool], None], shifts: Sequence[Shift], vector: bool) -> None:
+    def _inner(
+        self,
+        roots: Sequence[Node],
+        turn: Callable[[Sequence[Shift], bool], None],
+        shifts: Sequence[Shift],
+        vector: bool,
+    ) -> None:
         """The inner loops around `turn`, the last of them in strips if it takes the lanes."""
-        with self._nested(self.inner[:-1] if self.lane_is_inner else self.inner, roots, innermost=not self.lane_is_inner):
+        with self._nested(
+            self.inner[:-1] if self.lane_is_inner else self.inner, roots, innermost=not self.lane_is_inner
+        ):
             if self.lane_is_inner:
                 self._run(self.inner[-1], turn)
             else:

@@ -88,7 +88,11 @@ class Packer:
         body.set(at)
         body.add(i32(0))
         body.set(n)
-        vectors = [self.low.vector(self.b, ((self.column, 4 * j),) if j else ()) for j in range(width // 4)] if self.wide else []
+        vectors = (
+            [self.low.vector(self.b, ((self.column, 4 * j),) if j else ()) for j in range(width // 4)]
+            if self.wide
+            else []
+        )
         with self.writer.loop(n, self.n, width):
             body.add(i32(0))
             body.set(k)

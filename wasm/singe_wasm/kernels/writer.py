@@ -80,7 +80,9 @@ class Writer:
             node.local = None
 
     @contextmanager
-    def loop(self, variable: int, limit: bytes, step: int = 1, sure: bool = False, hoist: Iterable[Node] = (), level: int = 0) -> Iterator[None]:
+    def loop(
+        self, variable: int, limit: bytes, step: int = 1, sure: bool = False, hoist: Iterable[Node] = (), level: int = 0
+    ) -> Iterator[None]:
         """A counted loop (see Body.count) inside which the level is `level`."""
         with self.body.count(variable, limit, step, sure), self.scope():
             self.hoist(hoist, level)

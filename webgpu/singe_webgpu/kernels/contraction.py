@@ -145,13 +145,26 @@ def _shell(kernel: Kernel, batch: Shape, rows: Dim, columns: Dim, operands: tupl
     last = kernel.stages[-1]
     assert isinstance(last, Store)
     a, b = operands
-    return Contraction(kernel, batch, rows, columns, product(kernel.inner), a, b, last, _walks(a, kernel.inner_vars), _walks(b, kernel.inner_vars))
+    return Contraction(
+        kernel,
+        batch,
+        rows,
+        columns,
+        product(kernel.inner),
+        a,
+        b,
+        last,
+        _walks(a, kernel.inner_vars),
+        _walks(b, kernel.inner_vars),
+    )
 
 
 def _over(shell: Contraction, of_a: Mapping[Expr, Expr], swap: Mapping[Expr, Expr]) -> Contraction | None:
     """The contraction with its expressions over the new variables."""
     a, b = _rewritten(shell.a, of_a), _rewritten(shell.b, swap)
-    store = replace(shell.store, index=_joined(_rewritten(shell.store.index, swap)), value=_rewritten(shell.store.value, swap))
+    store = replace(
+        shell.store, index=_joined(_rewritten(shell.store.index, swap)), value=_rewritten(shell.store.value, swap)
+    )
     if _uses(a, shell.n) or _uses(b, shell.m):
         return None
     return replace(shell, a=a, b=b, store=store)

@@ -218,7 +218,9 @@ def _tiled(module: Module, c: Contraction, tile: Tile) -> tuple[Block, Dim]:
             for i in range(tile.thread_rows // 4):
                 turn.put(f"let left{i} = tile_a[{a_start}deep * {a_line}i + {_sum('y', tile.thread_rows // 4, i)}];")
             for j in range(tile.thread_columns // 4):
-                turn.put(f"let right{j} = tile_b[{b_start}deep * {b_line}i + {_sum('x', tile.thread_columns // 4, j)}];")
+                turn.put(
+                    f"let right{j} = tile_b[{b_start}deep * {b_line}i + {_sum('x', tile.thread_columns // 4, j)}];"
+                )
             for i, line in enumerate(sums):
                 for j, name in enumerate(line):
                     turn.put(f"{name} += left{i // 4}.{'xyzw'[i % 4]} * right{j};")
@@ -249,7 +251,9 @@ def _gather(block: Block, tile: Tile, names: Sequence[str]) -> None:
             turn.put(f"{name} += tile_b[(other * {len(names)}i + {k}i) * {tile.team}i + member];")
 
 
-def _fill(block: Block, target: str, side: int, tile: Tile, deep_first: bool, loads: Sequence[str], vector: str) -> None:
+def _fill(
+    block: Block, target: str, side: int, tile: Tile, deep_first: bool, loads: Sequence[str], vector: str
+) -> None:
     """Bring a tile of an operand to workgroup memory: neighbours read along the axis that is contiguous."""
     vectors = side // 4
     with block.scope(f"for (var at = member; at < {vectors * tile.depth}i; at += {tile.team}i)") as turn:
@@ -273,7 +277,9 @@ def _thin(module: Module, c: Contraction, cut: Thin) -> tuple[Block, Dim]:
     module.shared("parts", element, cut.threads)
     block.put(f"let side = column + i32(lane) % {cut.columns}i;")
     block.put(f"var total = {element}(0);")
-    with block.scope(f"for (var base = i32(lane) / {cut.columns}i; base < {module.dim(c.depth)}; base += {cut.slices}i)") as step:
+    with block.scope(
+        f"for (var base = i32(lane) / {cut.columns}i; base < {module.dim(c.depth)}; base += {cut.slices}i)"
+    ) as step:
         step.put(f"total += load_a({batch}row, base) * load_b({batch}base, side);")
     block.put("parts[lane] = total;")
     block.put("workgroupBarrier();")

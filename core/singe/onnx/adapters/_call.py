@@ -64,11 +64,16 @@ class Call:
         wanted = tuple(n.name for n in below if n.is_input)
         if wanted:
             names = ", ".join(map(repr, wanted))
-            raise ValueNeeded(f"input {i} must be known before a run, and depends on the model's input {names}; give its value on import", wanted)
+            raise ValueNeeded(
+                f"input {i} must be known before a run, and depends on the model's input {names}; give its value on import",
+                wanted,
+            )
         for n in below:
             count = product(n.shape)
             if not isinstance(count, int) or count > MAX_FOLDED:
-                raise self.fail(f"input {i} needs a constant of {count} elements ({n}); at most {MAX_FOLDED} are computed on import")
+                raise self.fail(
+                    f"input {i} needs a constant of {count} elements ({n}); at most {MAX_FOLDED} are computed on import"
+                )
         value = self.b.value_of(x)
         assert value is not None
         return value

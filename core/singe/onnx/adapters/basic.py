@@ -53,7 +53,9 @@ CONSTANTS = {
 def _constant(call: Call) -> Node:
     given = [name for name in call.attributes if name in CONSTANTS]
     if len(given) != 1:
-        raise call.fail(f"a Constant must have one of {', '.join(CONSTANTS)}; got {', '.join(call.attributes) or 'none'}")
+        raise call.fail(
+            f"a Constant must have one of {', '.join(CONSTANTS)}; got {', '.join(call.attributes) or 'none'}"
+        )
     return tensor_node(call, CONSTANTS[given[0]](call.attributes[given[0]]))
 
 
@@ -160,7 +162,9 @@ def _range(call: Call) -> Node:
         raise call.fail("Range takes three scalars")
     start, limit, delta = (call.value(i).reshape(())[()] for i in range(3))
     if any(isinstance(v, Size) for v in (start, limit, delta)):
-        raise call.fail(f"a range from {start} to {limit} by {delta} has no known length; give this dimension a fixed size")
+        raise call.fail(
+            f"a range from {start} to {limit} by {delta} has no known length; give this dimension a fixed size"
+        )
     steps = (float(limit) - float(start)) / float(delta) if delta else math.nan
     if not steps <= MAX_FOLDED:
         raise call.fail(f"a range from {start} to {limit} by {delta}; it must end, within {MAX_FOLDED} steps")

@@ -40,7 +40,11 @@ def _batch_norm(call: Call) -> list[Node]:
         if any(call.outputs[1:]):
             raise call.fail("statistics are asked for, and this is no training mode; export the model for inference")
         per_element = call.version < 9 and not call.flag("spatial", True)
-        return [_normalised(call, x, parameters, epsilon) if per_element else call.b.batch_norm(x, *parameters, epsilon=epsilon)]
+        return [
+            _normalised(call, x, parameters, epsilon)
+            if per_element
+            else call.b.batch_norm(x, *parameters, epsilon=epsilon)
+        ]
     return _batch_norm_training(call, x, parameters, epsilon)
 
 
@@ -94,6 +98,13 @@ def _local_response(call: Call) -> Node:
         return tuple(value if i == 1 else other for i in range(rank))
 
     ones = (1,) * rank
-    squares = b.pool_sum(b.mul(x, x), window=channels(size, 1), strides=ones, dilations=ones, before=channels((size - 1) // 2, 0), after=channels(size // 2, 0))
+    squares = b.pool_sum(
+        b.mul(x, x),
+        window=channels(size, 1),
+        strides=ones,
+        dilations=ones,
+        before=channels((size - 1) // 2, 0),
+        after=channels(size // 2, 0),
+    )
     scaled = b.mul(squares, b.const(call.attr("alpha", 1e-4) / size, x.dtype))
     return b.div(x, power(call, b.add(scaled, b.const(call.attr("bias", 1.0), x.dtype)), call.attr("beta", 0.75)))

@@ -49,7 +49,9 @@ def _floats(call: Call, i: int) -> tuple[float, ...] | None:
     return tuple(map(float, value)) or None
 
 
-def _targets(call: Call, x: Node, axes: tuple[int, ...], scales: tuple[float, ...] | None, sizes: tuple[Dim, ...] | None) -> tuple[list[Dim], list[float]]:
+def _targets(
+    call: Call, x: Node, axes: tuple[int, ...], scales: tuple[float, ...] | None, sizes: tuple[Dim, ...] | None
+) -> tuple[list[Dim], list[float]]:
     """The size and the scale of every axis."""
     rank = len(x.shape)
     given = scales if sizes is None else sizes

@@ -203,10 +203,14 @@ def _slice(call: Call) -> Node:
     places = tuple(range(len(starts))) if axes is None else tuple(axis_of(a, len(x.shape), "slice") for a in axes)
     steps = call.numbers("steps", 4) or (1,) * len(starts)
     if not len(starts) == len(ends) == len(places) == len(steps) <= len(x.shape) or len(set(places)) != len(places):
-        raise call.fail(f"{len(starts)} starts, {len(ends)} ends, {len(steps)} steps for the axes {places} of {show(x.shape)}")
+        raise call.fail(
+            f"{len(starts)} starts, {len(ends)} ends, {len(steps)} steps for the axes {places} of {show(x.shape)}"
+        )
     if 0 in steps:
         raise call.fail("a step is 0")
-    return slice_axes(call, x, {a: _cut(s, e, by, x.shape[a]) for a, s, e, by in zip(places, starts, ends, steps, strict=True)})
+    return slice_axes(
+        call, x, {a: _cut(s, e, by, x.shape[a]) for a, s, e, by in zip(places, starts, ends, steps, strict=True)}
+    )
 
 
 @adapter("Split")
@@ -240,7 +244,9 @@ def _pad(call: Call) -> Node:
     axes = None if call.maybe(3) is None else call.ints(3)
     places = tuple(range(rank)) if axes is None else tuple(axis_of(a, rank, "pad") for a in axes)
     if pads is None or len(pads) != 2 * len(places) or len(set(places)) != len(places):
-        raise call.fail(f"{0 if pads is None else len(pads)} pads for the axes {places} of {show(x.shape)}; expected two for each")
+        raise call.fail(
+            f"{0 if pads is None else len(pads)} pads for the axes {places} of {show(x.shape)}; expected two for each"
+        )
     before: list[Dim] = [0] * rank
     after: list[Dim] = [0] * rank
     for k, axis in enumerate(places):

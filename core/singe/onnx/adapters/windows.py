@@ -76,7 +76,9 @@ def _window(call: Call, x: Node, kernel: tuple[int, ...] | None = None) -> Windo
     if kernel is not None and sizes != kernel:
         raise call.fail(f"kernel_shape is {sizes}, and the weights have {kernel}")
     pads = _each(call, "pads", 2 * count, 0, 0)
-    window = Window(sizes, _each(call, "strides", count, 1, 1), _each(call, "dilations", count, 1, 1), pads[:count], pads[count:])
+    window = Window(
+        sizes, _each(call, "strides", count, 1, 1), _each(call, "dilations", count, 1, 1), pads[:count], pads[count:]
+    )
     mode = _auto_pad(call)
     if mode == "VALID":
         window = replace(window, before=(0,) * count, after=(0,) * count)
@@ -96,7 +98,9 @@ def _window(call: Call, x: Node, kernel: tuple[int, ...] | None = None) -> Windo
 def _weights(call: Call) -> tuple[Node, Node, tuple[int, ...], int]:
     x, w, group = call.x(), call.x(1), call.attr("group", 1)
     if len(x.shape) < 3 or len(w.shape) != len(x.shape):
-        raise call.fail(f"an input {show(x.shape)} and weights {show(w.shape)}; expected as many axes in both, at least 3")
+        raise call.fail(
+            f"an input {show(x.shape)} and weights {show(w.shape)}; expected as many axes in both, at least 3"
+        )
     kernel = call.known_shape(w, "the weights' shape")[2:]
     if group < 1 or 0 in kernel:
         raise call.fail(f"group is {group} and the window {kernel}; expected at least 1")
@@ -129,7 +133,11 @@ def _conv_transpose(call: Call) -> Node:
     elif mode.startswith("SAME"):
         sizes = tuple(d * s for d, s in zip(space, window.strides, strict=True))
     else:
-        pads = (0,) * len(space) if mode == "VALID" else tuple(lo + hi for lo, hi in zip(window.before, window.after, strict=True))
+        pads = (
+            (0,) * len(space)
+            if mode == "VALID"
+            else tuple(lo + hi for lo, hi in zip(window.before, window.after, strict=True))
+        )
         before = (0,) * len(space) if mode == "VALID" else window.before
         sizes = call.lengths([f - p for f, p in zip(full, pads, strict=True)])
         return _transposed(call, x, w, window, before, sizes, group)
@@ -138,7 +146,9 @@ def _conv_transpose(call: Call) -> Node:
     return _transposed(call, x, w, window, before, sizes, group)
 
 
-def _transposed(call: Call, x: Node, w: Node, window: Window, before: tuple[int, ...], sizes: tuple[Dim, ...], group: int) -> Node:
+def _transposed(
+    call: Call, x: Node, w: Node, window: Window, before: tuple[int, ...], sizes: tuple[Dim, ...], group: int
+) -> Node:
     return call.b.conv_transpose(
         x, w, call.maybe(2), strides=window.strides, dilations=window.dilations, before=before, sizes=sizes, group=group
     )  # fmt: skip
@@ -195,10 +205,17 @@ def _average_pool(call: Call) -> Node:
     window = _ceiling(call, x, asked)
     total = b.pool_sum(x, **_facts(window))
     none = (0,) * len(asked.sizes)
-    counted = replace(asked, after=tuple(map(min, asked.after, window.after))) if call.flag("count_include_pad") else replace(asked, before=none, after=none)
+    counted = (
+        replace(asked, after=tuple(map(min, asked.after, window.after)))
+        if call.flag("count_include_pad")
+        else replace(asked, before=none, after=none)
+    )
     if counted.before == window.before and counted.after == window.after:
         return cast(call, b.div(total, b.const(product(window.sizes), x.dtype)), kind)
-    ones = b.expand(b.const(1, x.dtype), shape=(1, 1, *(d + lo + hi for d, lo, hi in zip(x.shape[2:], counted.before, counted.after, strict=True))))
+    ones = b.expand(
+        b.const(1, x.dtype),
+        shape=(1, 1, *(d + lo + hi for d, lo, hi in zip(x.shape[2:], counted.before, counted.after, strict=True))),
+    )
     outside = replace(
         window,
         before=tuple(w - c for w, c in zip(window.before, counted.before, strict=True)),
