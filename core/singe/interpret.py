@@ -7,6 +7,7 @@ loops and is meant for tests and for reading.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -51,13 +52,15 @@ def interpret(kernel: Kernel | Routine, buffers: Sequence[np.ndarray], sizes: Ma
         for stage in kernel.stages:
             value = evaluate(stage.value)
             if isinstance(stage, Reduce):
-                whole = np.broadcast_to(
-                    value, [value.shape[a] if a not in inner_axes else extents[a] for a in range(rank)]
+                shape = [value.shape[a] if a not in inner_axes else extents[a] for a in range(rank)]
+                word: Any = NUMPY[stage.word]
+                env[stage.accumulator] = word.reduce(
+                    np.broadcast_to(value, shape),
+                    axis=inner_axes,
+                    keepdims=True,
+                    initial=identity(stage.word, stage.value.dtype).value,
+                    dtype=value.dtype,
                 )
-                start = identity(stage.word, stage.value.dtype).value
-                env[stage.accumulator] = NUMPY[stage.word].reduce(
-                    whole, axis=inner_axes, keepdims=True, initial=start, dtype=value.dtype
-                )  # pyright: ignore[reportFunctionMemberAccess]
             else:
                 shape = extents if stage.inner else [*extents[: len(kernel.grid)], *[1] * len(kernel.inner)]
                 index = np.broadcast_to(evaluate(stage.index), shape)

@@ -338,12 +338,7 @@ def _decode(head: Any, block: memoryview, name: str) -> Program:
                 str(k["kind"]),
                 _count(k["ports"]),
                 tuple(_shape.decode(d) for d in k["sizes"]),
-                tuple(
-                    Variant(
-                        str(v["entry"]), tuple(map(str, v["requires"])), tuple(_shape.decode(d) for d in v["groups"])
-                    )
-                    for v in k["variants"]
-                ),  # pyright: ignore[reportArgumentType]
+                tuple(map(_variant, k["variants"])),
                 _shape.decode(k["flops"]),
                 _shape.decode(k["bytes"]),
             )
@@ -356,6 +351,11 @@ def _decode(head: Any, block: memoryview, name: str) -> Program:
     )
     _check(program, name)
     return program
+
+
+def _variant(data: Any) -> Variant:
+    x, y, z = (_shape.decode(d) for d in data["groups"])
+    return Variant(str(data["entry"]), tuple(map(str, data["requires"])), (x, y, z))
 
 
 def _count(value: Any) -> int:

@@ -74,11 +74,9 @@ def _slice_shape(x: Node, starts: Sequence[Dim], steps: Sequence[int], sizes: Sh
     if not len(starts) == len(steps) == len(sizes) == len(x.shape):
         raise ShapeError(f"slice: starts, steps and sizes must each name all {len(x.shape)} axes of {show(x.shape)}")
     for axis, (d, at, step, count) in enumerate(zip(x.shape, starts, steps, sizes, strict=True)):
-        if (
-            all(isinstance(v, int) for v in (d, at, count))
-            and count
-            and not (0 <= at < d and 0 <= at + (count - 1) * step < d)
-        ):  # pyright: ignore[reportOperatorIssue]
+        if not (isinstance(d, int) and isinstance(at, int) and isinstance(count, int)):
+            continue
+        if count and not (0 <= at < d and 0 <= at + (count - 1) * step < d):
             raise ShapeError(
                 f"slice: axis {axis} of {show(x.shape)} has no elements {at}, {at} + {step}, … ({count} of them)"
             )
