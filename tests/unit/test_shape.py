@@ -92,7 +92,7 @@ def test_division_is_exact_where_it_can_be_seen() -> None:
     assert not divides(4 * N + 2, 4)
     assert not divides(N, 0)
     assert floordiv(N + 1, N + 1) == 1
-    assert str(floordiv(N + 1, 2)) == "(N + 1 // 2)"
+    assert str(floordiv(N + 1, 2)) == "((N + 1) // 2)"
 
 
 def test_zero_divides_nothing() -> None:
