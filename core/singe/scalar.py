@@ -261,120 +261,46 @@ _RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
 }  # fmt: skip
 
 
-def add(a: ExprLike, b: ExprLike) -> Expr:
-    return _apply("add", a, b)
+def _unary(word: str) -> Callable[[ExprLike], Expr]:
+    return lambda a: _apply(word, a)
 
 
-def sub(a: ExprLike, b: ExprLike) -> Expr:
-    return _apply("sub", a, b)
+def _binary(word: str) -> Callable[[ExprLike, ExprLike], Expr]:
+    return lambda a, b: _apply(word, a, b)
 
 
-def mul(a: ExprLike, b: ExprLike) -> Expr:
-    return _apply("mul", a, b)
-
-
-def div(a: ExprLike, b: ExprLike) -> Expr:
-    return _apply("div", a, b)
-
-
-def rem(a: ExprLike, b: ExprLike) -> Expr:
-    return _apply("rem", a, b)
-
-
-def minimum(a: ExprLike, b: ExprLike) -> Expr:
-    return _apply("min", a, b)
-
-
-def maximum(a: ExprLike, b: ExprLike) -> Expr:
-    return _apply("max", a, b)
-
-
-def neg(a: ExprLike) -> Expr:
-    return _apply("neg", a)
-
-
-def absolute(a: ExprLike) -> Expr:
-    return _apply("abs", a)
-
-
-def sqrt(a: ExprLike) -> Expr:
-    return _apply("sqrt", a)
-
-
-def exp(a: ExprLike) -> Expr:
-    return _apply("exp", a)
-
-
-def log(a: ExprLike) -> Expr:
-    return _apply("log", a)
-
-
-def sin(a: ExprLike) -> Expr:
-    return _apply("sin", a)
-
-
-def cos(a: ExprLike) -> Expr:
-    return _apply("cos", a)
-
-
-def tanh(a: ExprLike) -> Expr:
-    return _apply("tanh", a)
-
-
-def floor(a: ExprLike) -> Expr:
-    return _apply("floor", a)
-
-
-def ceil(a: ExprLike) -> Expr:
-    return _apply("ceil", a)
-
-
-def round_(a: ExprLike) -> Expr:
-    return _apply("round", a)
-
-
-def isnan(a: ExprLike) -> Expr:
-    return _apply("isnan", a)
-
-
-def eq(a: ExprLike, b: ExprLike) -> Expr:
-    return _apply("eq", a, b)
+add = _binary("add")
+sub = _binary("sub")
+mul = _binary("mul")
+div = _binary("div")
+rem = _binary("rem")
+minimum = _binary("min")
+maximum = _binary("max")
+neg = _unary("neg")
+absolute = _unary("abs")
+sqrt = _unary("sqrt")
+exp = _unary("exp")
+log = _unary("log")
+sin = _unary("sin")
+cos = _unary("cos")
+tanh = _unary("tanh")
+floor = _unary("floor")
+ceil = _unary("ceil")
+round_ = _unary("round")
+isnan = _unary("isnan")
+eq = _binary("eq")
+lt = _binary("lt")
+le = _binary("le")
+and_ = _binary("and")
+or_ = _binary("or")
+xor = _binary("xor")
+not_ = _unary("not")
+shl = _binary("shl")
+shr = _binary("shr")
 
 
 def ne(a: ExprLike, b: ExprLike) -> Expr:
     return not_(eq(a, b))
-
-
-def lt(a: ExprLike, b: ExprLike) -> Expr:
-    return _apply("lt", a, b)
-
-
-def le(a: ExprLike, b: ExprLike) -> Expr:
-    return _apply("le", a, b)
-
-
-def and_(a: ExprLike, b: ExprLike) -> Expr:
-    return _apply("and", a, b)
-
-
-def or_(a: ExprLike, b: ExprLike) -> Expr:
-    return _apply("or", a, b)
-
-
-def xor(a: ExprLike, b: ExprLike) -> Expr:
-    return _apply("xor", a, b)
-
-
-def not_(a: ExprLike) -> Expr:
-    return _apply("not", a)
-
-
-def shl(a: ExprLike, b: ExprLike) -> Expr:
-    return _apply("shl", a, b)
-
-
-def shr(a: ExprLike, b: ExprLike) -> Expr:
-    return _apply("shr", a, b)
 
 
 def select(condition: Expr, a: ExprLike, b: ExprLike) -> Expr:
