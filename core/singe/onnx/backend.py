@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from .._errors import DeviceError, ImportFailure, InputError, ShapeError, UnsupportedOp
+from .._errors import CompileError, DeviceError, ImportFailure, InputError, ShapeError, UnsupportedOp
 from ..device import Device
 from ..device import device as open_device
 from ..model import Model, Runnable, bind
@@ -49,22 +49,26 @@ class BackendRep:
         self.model: Final = model
         self._fail_on_host = fail_on_host
         self.report: Mapping[str, str] = {}
-        """Where each op of the latest run ran: the device's name, or "host"."""
+        """Where each op runs: the device's name, or "host". Empty until a run where only its shapes can tell."""
         try:
-            model.graph()
-        except (ImportFailure, ShapeError) as e:
+            self._look(model.program())
+        except (CompileError, ImportFailure, ShapeError) as e:
             if isinstance(e, UnsupportedOp) or not model.inputs:
                 raise  # a run would tell no more
+
+    def _look(self, runnable: Runnable) -> Runnable:
+        """Report a Program's ops; with fail_on_host, refuse one that needs the host."""
+        self.report = _report(runnable)
+        on_host = [op for op, place in self.report.items() if place == "host"]
+        if on_host and self._fail_on_host:
+            raise DeviceError(f"{self.model.name}: {', '.join(on_host)} would run on the host, and fail_on_host is set")
+        return runnable
 
     def run(self, inputs: Any, **_: Any) -> tuple[np.ndarray, ...]:
         """The outputs for inputs in the model's order, by name, or for the only one."""
         given = (inputs,) if isinstance(inputs, (np.ndarray, Mapping)) else tuple(inputs)
         arrays = bind(self.model.inputs, given, {})
-        runnable = self.model.program({k: a.shape for k, a in arrays.items()}, arrays)
-        self.report = _report(runnable)
-        on_host = [op for op, place in self.report.items() if place == "host"]
-        if on_host and self._fail_on_host:
-            raise DeviceError(f"{self.model.name}: {', '.join(on_host)} would run on the host, and fail_on_host is set")
+        runnable = self._look(self.model.program({k: a.shape for k, a in arrays.items()}, arrays))
         return tuple(runnable.run([arrays[p.name] for p in runnable.inputs]))
 
 
