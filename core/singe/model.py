@@ -103,9 +103,10 @@ class Runnable:
         return unwrap(self.run([arrays[p.name] for p in self.inputs]), [p.name for p in self.outputs])
 
     def run(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Run it with checked arrays, in the order of the inputs."""
+        """Run it with checked arrays, in the order of the inputs; threads take turns."""
         backend = self.device.backend
-        return [backend.download(a) for a in self._executable.run([backend.upload(a) for a in arrays])]
+        with self.device.lock:
+            return [backend.download(a) for a in self._executable.run([backend.upload(a) for a in arrays])]
 
     def save(self, path: str | Path) -> None:
         self.data.save(path)
@@ -173,6 +174,10 @@ class Model:
     ) -> Runnable:
         """The Program for inputs of these shapes (none given: all open dimensions symbolic), compiled if it is new."""
         sizes = {} if shapes is None else self._sizes(shapes)
+        with self.device.lock:
+            return self._program(sizes, values)
+
+    def _program(self, sizes: Mapping[str, int], values: Mapping[str, np.ndarray] | None) -> Runnable:
         while True:
             fixed = {k: v for k, v in sizes.items() if not (self._flexible and k in self._batch)}
             known = {k: (values or {})[k] for k in self._by_value if k in (values or {})}

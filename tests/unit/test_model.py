@@ -1,0 +1,80 @@
+"""Models: batch sizes share one Program, other sizes get their own, threads may share a Model, inputs are checked."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from singe._dtypes import float32
+from singe._errors import InputError, ShapeError
+from singe._shape import size
+from singe.graph import Builder, Graph
+from singe.model import Model
+
+RUNNERS = pytest.mark.parametrize("device_name", ["numpy", "wasm", "webgpu"], indirect=True)
+
+
+def classifier() -> Graph:
+    """softmax(x @ w + b) over a symbolic batch."""
+    b, rng = Builder(), np.random.default_rng(0)
+    x = b.input("x", (size("N"), 24), float32)
+    w, shift = (b.const(rng.standard_normal(s).astype(np.float32)) for s in ((24, 10), (10,)))
+    return Graph((x,), (b.softmax(b.add(b.dot(x, w), shift), axis=-1),), ("y",))
+
+
+def blur() -> Graph:
+    """A sum with the neighbours along an axis of open length, put back by a reshape."""
+    b = Builder()
+    x = b.input("x", (size("N"), size("L")), float32)
+    padded = b.pad(x, b.const(0.0), before=(0, 1), after=(0, 1), mode="constant")
+    parts = [b.slice(padded, starts=(0, i), steps=(1, 1), sizes=x.shape) for i in range(3)]
+    return Graph((x,), (b.add(b.add(*parts[:2]), parts[2]),), ("y",))
+
+
+@RUNNERS
+def test_one_program_serves_every_batch_size(device_name: str) -> None:
+    model, rng = Model(classifier(), device_name), np.random.default_rng(1)
+    reference = Model(classifier(), "numpy")
+    programs = set()
+    for batch in (1, 2, 3, 7, 0):
+        x = rng.standard_normal((batch, 24)).astype(np.float32)
+        np.testing.assert_allclose(model(x), reference(x), rtol=1e-5, atol=1e-6)
+        programs.add(model.program({"x": x.shape}))
+    assert len(programs) == 1
+
+
+def test_other_open_sizes_get_programs_of_their_own() -> None:
+    model = Model(blur(), "wasm")
+    for length in (4, 5):
+        x = np.arange(2.0 * length, dtype=np.float32).reshape(2, length)
+        wanted = x + np.pad(x, ((0, 0), (1, 0)))[:, :-1] + np.pad(x, ((0, 0), (0, 1)))[:, 1:]
+        np.testing.assert_array_equal(model(x), wanted)
+    assert model.program({"x": (2, 4)}) is model.program({"x": (9, 4)})
+    assert model.program({"x": (2, 4)}) is not model.program({"x": (2, 5)})
+
+
+@RUNNERS
+def test_threads_share_a_model(device_name: str) -> None:
+    model, reference = Model(classifier(), device_name), Model(classifier(), "numpy")
+    inputs = [np.random.default_rng(k).standard_normal((k % 5 + 1, 24)).astype(np.float32) for k in range(40)]
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(model, inputs))
+    for x, answer in zip(inputs, answers, strict=True):
+        np.testing.assert_allclose(answer, reference(x), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "words"),
+    [
+        ((), InputError, "missing: 'x'"),
+        ((np.zeros((1, 24), np.int32),), InputError, r"got int32, expected float32.*astype\('float32'\)"),
+        ((np.zeros((1, 23), np.float32),), ShapeError, r"got shape \(1, 23\), expected \(N, 24\)"),
+        (({"z": np.zeros(1)},), InputError, "unknown: 'z'"),
+        ((np.zeros((1, 24), np.float32),) * 2, InputError, "got 2 inputs, expected 1: x"),
+    ],
+)
+def test_inputs_that_do_not_fit_are_refused(given: tuple, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        Model(classifier(), "numpy")(*given)
