@@ -1,0 +1,119 @@
+"""Bundles for the tests of the runner: folders of a manifest, kernels and weights, made from Graphs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from singe import _shape
+from singe._dtypes import bool_, float32, int32
+from singe._shape import size
+from singe.backend import find_target
+from singe.compile import compile_graph
+from singe.graph import Builder, Graph
+from singe.model import load
+from singe.program import header
+
+ROOT: Final = Path(__file__).parents[2]
+STATIC: Final = ROOT / "static"
+MODELS: Final = ROOT.parent / "shared" / "models"
+PIECE: Final = 4 << 20
+"""The most bytes of a file of weights."""
+TARGETS: Final = {"wasm": "wasm", "webgpu": "wgsl"}
+
+
+def write_bundle(graph: Graph, folder: Path, name: str) -> Path:
+    """The bundle of a graph, for both devices."""
+    folder.mkdir(parents=True, exist_ok=True)
+    targets: dict[str, Any] = {}
+    for device, target in TARGETS.items():
+        program = compile_graph(graph, find_target(target))
+        raw = program.weights.tobytes()
+        pieces = [raw[at : at + PIECE] for at in range(0, len(raw), PIECE)]
+        modules: Any = {
+            k: _file(folder, f"kernels-{k}.wasm", v) for k, v in program.modules.items() if isinstance(v, bytes)
+        }
+        if device == "webgpu":
+            modules = _file(folder, "kernels-webgpu.json", json.dumps(dict(program.modules)).encode())
+        weights = [_file(folder, f"weights-{device}-{k}.bin", piece) for k, piece in enumerate(pieces)]
+        targets[device] = {"program": header(program), "modules": modules, "weights": weights}
+    manifest = {
+        "format": "singe/1",
+        "singe": "0.1.0",
+        "name": name,
+        "inputs": [_port(x.name, x) for x in graph.inputs],
+        "outputs": [_port(n, x) for n, x in zip(graph.output_names, graph.outputs, strict=True)],
+        "image": None,
+        "labels": None,
+        "targets": targets,
+    }
+    (folder / "model.json").write_text(json.dumps(manifest))
+    return folder
+
+
+def _port(name: str, node: Any) -> dict[str, Any]:
+    return {"name": name, "dtype": node.dtype.name, "shape": [_shape.encode(d) for d in node.shape]}
+
+
+def _file(folder: Path, name: str, data: bytes) -> dict[str, Any]:
+    (folder / name).write_bytes(data)
+    return {"file": name, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+
+
+# --- models ----------------------------------------------------------------------------------------------------------
+
+
+def small_graph() -> Graph:
+    """Of a symbolic batch, with an int32 and a bool input: scores = keep ? x · w + bias[k] : −1, and negated = ¬keep."""
+    b = Builder()
+    n = size("N")
+    x, k, keep = b.input("x", (n, 3), float32), b.input("k", (n, 1), int32), b.input("keep", (n, 1), bool_)
+    w = b.const(np.arange(12, dtype=np.float32).reshape(3, 4) - 5)
+    shifted = b.add(b.matmul(x, w), b.cast(k, to=float32))
+    scores = b.where(keep, shifted, b.const(np.float32(-1)))
+    return Graph((x, k, keep), (scores, b.logical_not(keep), b.add(k, k)), ("scores", "negated", "twice"))
+
+
+def small_case(count: int) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Inputs of the small graph, and what NumPy says of them."""
+    rng = np.random.default_rng(count)
+    x = rng.normal(size=(count, 3)).astype(np.float32)
+    k = rng.integers(-9, 9, (count, 1)).astype(np.int32)
+    keep = rng.integers(0, 2, (count, 1)).astype(bool)
+    w = np.arange(12, dtype=np.float32).reshape(3, 4) - 5
+    scores = np.where(keep, x @ w + k, np.float32(-1)).astype(np.float32)
+    return {"x": x, "k": k, "keep": keep}, {"scores": scores, "negated": ~keep, "twice": k + k}
+
+
+def model_graph(name: str) -> Graph:
+    """The graph of a model of the shared folder, its batch symbolic where it can be."""
+    return load(MODELS / f"{name}.onnx", device="numpy").graph()
+
+
+def model_case(name: str) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """A shared model's inputs, and its outputs by onnxruntime."""
+    with np.load(MODELS / f"{name}.npz") as data:
+        sides = [{k[len(p) :]: v for k, v in data.items() if k.startswith(p)} for p in ("in:", "out:")]
+    return sides[0], sides[1]
+
+
+# --- tensors on disk -------------------------------------------------------------------------------------------------
+
+
+def write_tensors(tensors: dict[str, np.ndarray], folder: Path) -> list[dict[str, Any]]:
+    """Arrays as raw files, and what a script needs to read them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, array in tensors.items():
+        (folder / f"{name}.bin").write_bytes(np.ascontiguousarray(array).tobytes())
+    return [{"name": k, "dtype": str(v.dtype), "shape": list(v.shape)} for k, v in tensors.items()]
+
+
+def worst(found: Sequence[float] | np.ndarray, expected: np.ndarray) -> float:
+    """The largest difference, relative to the largest expected value."""
+    got = np.asarray(found, np.float64).reshape(expected.shape)
+    return float(np.abs(got - expected.astype(np.float64)).max() / max(1e-6, np.abs(expected.astype(np.float64)).max()))
