@@ -249,7 +249,7 @@ class Tensor:
 
     def backward(self) -> Any:
         raise DeviceError(
-            f"backward: {self.device!r} keeps no track of gradients; make the tensors on singe.Autodiff(device)"
+            f"backward: {self.device!r} keeps no track of gradients, and the device that does is not there yet"
         )
 
     # rows as methods
