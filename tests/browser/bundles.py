@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from base64 import b64decode, b64encode
 from pathlib import Path
 from typing import Any, Final
 
@@ -102,18 +102,27 @@ def model_case(name: str) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]
     return sides[0], sides[1]
 
 
-# --- tensors on disk -------------------------------------------------------------------------------------------------
+# --- tensors as plain data, as harness.js has them -------------------------------------------------------------------
 
 
-def write_tensors(tensors: dict[str, np.ndarray], folder: Path) -> list[dict[str, Any]]:
-    """Arrays as raw files, and what a script needs to read them."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, array in tensors.items():
-        (folder / f"{name}.bin").write_bytes(np.ascontiguousarray(array).tobytes())
-    return [{"name": k, "dtype": str(v.dtype), "shape": list(v.shape)} for k, v in tensors.items()]
+def packed(tensors: dict[str, np.ndarray]) -> dict[str, Any]:
+    """Arrays as JSON data."""
+    return {
+        k: {"dtype": str(v.dtype), "shape": list(v.shape), "data": b64encode(v.tobytes()).decode()}
+        for k, v in tensors.items()
+    }
 
 
-def worst(found: Sequence[float] | np.ndarray, expected: np.ndarray) -> float:
-    """The largest difference, relative to the largest expected value."""
-    got = np.asarray(found, np.float64).reshape(expected.shape)
-    return float(np.abs(got - expected.astype(np.float64)).max() / max(1e-6, np.abs(expected.astype(np.float64)).max()))
+def unpacked(tensors: dict[str, Any]) -> dict[str, np.ndarray]:
+    """JSON data as arrays."""
+    return {k: np.frombuffer(b64decode(v["data"]), v["dtype"]).reshape(v["shape"]) for k, v in tensors.items()}
+
+
+def assert_close(found: dict[str, Any], expected: dict[str, np.ndarray]) -> None:
+    """The outputs that a runner answered, within 1e-4 of the largest expected value, of the same dtypes and shapes."""
+    got = unpacked(found)
+    assert got.keys() == expected.keys()
+    for name, wanted in expected.items():
+        assert (got[name].dtype, got[name].shape) == (wanted.dtype, wanted.shape), name
+        difference = np.abs(got[name].astype(np.float64) - wanted.astype(np.float64)).max(initial=0)
+        assert difference <= 1e-4 * max(1.0, np.abs(wanted.astype(np.float64)).max(initial=0)), name

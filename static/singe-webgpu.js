@@ -1,0 +1,439 @@
+/**
+ * The device "webgpu": buffers, pipelines, and the plan of a run at given sizes.
+ *
+ * Contract: `open(target, files, gpuDevice)` gives { memory, gpuDevice, run, dispose }. Weights are written file by file,
+ * so that no more than a few of them are ever held in JavaScript. A plan keeps its own buffers for slots, inputs and
+ * outputs, so that all its bind groups are made once; what a caller gives or gets on the GPU is copied there. A device
+ * of the caller's is used as it is, and stays the caller's. A device that went away is a SingeError of the code "lost".
+ */
+
+import { ARRAYS, SingeError, align, areasOf, bytesOf, chooseVariant, countOf, evaluate, shapeOf } from "./singe-format.js";
+
+const LEAST = 256;
+const PLANS = 4;
+const FEATURES = ["shader-f16"];
+const LIMITS = ["maxBufferSize", "maxStorageBufferBindingSize"];
+const LOST_WITHIN_MS = 500;
+
+const DECLARED = /@binding\(\d+\) var<(storage, read_write|storage, read|uniform)>/g;
+const KINDS = { "storage, read_write": "storage", "storage, read": "read-only-storage", uniform: "uniform" };
+const USAGE = { read: 1, source: 4, target: 8, uniform: 64, storage: 128 };
+const RESIDENT = USAGE.storage | USAGE.source | USAGE.target;
+
+export async function open(target, files, given) {
+  const gpu = new Gpu(given ?? (await requestDevice()), !given);
+  try {
+    return await gpu.guard(() => load(target, files, gpu));
+  } catch (error) {
+    gpu.dispose();
+    throw error;
+  }
+}
+
+async function load({ program, modules, weights }, files, gpu) {
+  const entries = program.kernels.map((kernel) => chooseVariant(kernel, gpu.device.features).entry);
+  files.expect([modules, ...weights]);
+  const store = new Weights(gpu, program);
+  const [texts] = await Promise.all([
+    files.json(modules),
+    files.each(weights, async (file, at) => {
+      store.write(at, await files.bytes(file));
+      await gpu.device.queue.onSubmittedWorkDone();
+    }),
+  ]);
+  files.phase("compile");
+  const pipelines = await buildPipelines(gpu, program, entries, texts);
+  return new Device(gpu, program, pipelines, store);
+}
+
+async function requestDevice() {
+  const adapter = await globalThis.navigator?.gpu?.requestAdapter({ powerPreference: "high-performance" });
+  if (!adapter) throw new SingeError("device", "this engine has no WebGPU adapter");
+  return adapter.requestDevice({
+    requiredFeatures: FEATURES.filter((name) => adapter.features.has(name)),
+    requiredLimits: Object.fromEntries(LIMITS.map((name) => [name, adapter.limits[name]])),
+  });
+}
+
+/** A GPUDevice that counts the bytes it is asked for, and tells its errors as ours. */
+class Gpu {
+  bytes = 0;
+  #own;
+  #lost;
+  #buffers = new Set();
+
+  constructor(device, own) {
+    this.device = device;
+    this.#own = own;
+    device.lost.then(({ message }) => (this.#lost = message || "the GPU device was lost"));
+  }
+
+  allocate(size, usage = RESIDENT) {
+    const { maxBufferSize } = this.device.limits;
+    if (size > maxBufferSize) {
+      throw new SingeError("device", `a buffer of ${size} bytes is needed, this device holds at most ${maxBufferSize}`);
+    }
+    const buffer = this.device.createBuffer({ size, usage });
+    this.#buffers.add(buffer);
+    this.bytes += size;
+    return buffer;
+  }
+
+  free(buffer) {
+    if (!this.#buffers.delete(buffer)) return;
+    this.bytes -= buffer.size;
+    buffer.destroy();
+  }
+
+  /** Whatever the device finds wrong with the synchronous part of `work`, and whatever fails later, is an error. */
+  async guard(work) {
+    const { device } = this;
+    ["out-of-memory", "validation"].forEach((filter) => device.pushErrorScope(filter));
+    const attempt = (async () => work())();
+    const [outcome, ...scopes] = await Promise.allSettled([attempt, device.popErrorScope(), device.popErrorScope()]);
+    const { value, reason } = outcome;
+    if (reason instanceof SingeError) throw reason;
+    const fault = scopes.find((scope) => scope.value)?.value ?? reason;
+    if (reason) await Promise.race([device.lost, new Promise((done) => setTimeout(done, LOST_WITHIN_MS))]);
+    if (this.#lost) throw new SingeError("lost", this.#lost, reason);
+    if (fault) throw new SingeError("device", fault.message, fault);
+    return value;
+  }
+
+  dispose() {
+    this.#buffers.forEach((buffer) => this.free(buffer));
+    if (this.#own) this.device.destroy();
+  }
+}
+
+// --- weights ---------------------------------------------------------------------------------------------------------
+
+/** The weights: one buffer, or several where a device's are too small, cut between weights. */
+class Weights {
+  #gpu;
+  #parts = [];
+
+  constructor(gpu, program) {
+    this.#gpu = gpu;
+    const limit = gpu.device.limits.maxBufferSize;
+    const placed = program.buffers
+      .filter(({ place }) => place[0] === "weights")
+      .map((buffer) => [buffer.place[1], buffer.place[1] + align(Math.max(1, bytesOf(buffer, {})))])
+      .sort(([a], [b]) => a - b);
+    for (const [start, end] of placed) {
+      const last = this.#parts.at(-1);
+      if (last && Math.max(end, last.end) - last.start <= limit) last.end = Math.max(end, last.end);
+      else this.#parts.push({ start, end });
+    }
+    for (const part of this.#parts) part.buffer = gpu.allocate(part.end - part.start);
+  }
+
+  /** A piece of the block, to every part that it overlaps. */
+  write(at, bytes) {
+    for (const { start, end, buffer } of this.#parts) {
+      const [from, to] = [Math.max(start, at), Math.min(end, at + bytes.length)];
+      if (from < to) this.#gpu.device.queue.writeBuffer(buffer, from - start, words(bytes.subarray(from - at, to - at)));
+    }
+  }
+
+  binding(offset, size) {
+    const { start, buffer } = this.#parts.findLast((part) => part.start <= offset);
+    return { buffer, offset: offset - start, size };
+  }
+}
+
+/** Bytes up to whole words, which is what a GPU's queue takes. */
+function words(bytes) {
+  if (bytes.length % 4 === 0) return bytes;
+  const padded = new Uint8Array(align(bytes.length, 4));
+  padded.set(bytes);
+  return padded;
+}
+
+// --- pipelines -------------------------------------------------------------------------------------------------------
+
+/** A pipeline for each kernel; kernels of one text share theirs. */
+async function buildPipelines(gpu, program, entries, texts) {
+  const made = new Map();
+  program.kernels.forEach((kernel, k) => {
+    const text = typeof texts === "object" && Object.hasOwn(texts ?? {}, entries[k]) ? texts[entries[k]] : undefined;
+    if (typeof text !== "string") throw new SingeError("format", `the bundle has no module ${entries[k]}`);
+    const kinds = [...text.matchAll(DECLARED)].map(([, kind]) => KINDS[kind]);
+    const [storage, uniforms] = [kinds.slice(0, kernel.ports), kinds.slice(kernel.ports)];
+    const fits = !storage.includes("uniform") && ["", "uniform"].includes(uniforms.join()) && storage.length === kernel.ports;
+    if (!fits || (uniforms.length && !kernel.sizes.length)) {
+      throw new SingeError("format", `the module ${entries[k]} does not declare ${kernel.ports} buffers`);
+    }
+    if (!made.has(text)) made.set(text, buildPipeline(gpu.device, text, kinds));
+  });
+  const built = new Map(await Promise.all([...made].map(async ([text, pipeline]) => [text, await pipeline])));
+  return entries.map((entry) => built.get(texts[entry]));
+}
+
+/** The layout is made of what the text declares, so that a binding that it does not use still counts. */
+async function buildPipeline(device, text, kinds) {
+  const entries = kinds.map((type, binding) => ({ binding, visibility: GPUShaderStage.COMPUTE, buffer: { type } }));
+  const layout = device.createBindGroupLayout({ entries });
+  const pipeline = await device.createComputePipelineAsync({
+    layout: device.createPipelineLayout({ bindGroupLayouts: [layout] }),
+    compute: { module: device.createShaderModule({ code: text }), entryPoint: "main" },
+  });
+  return { pipeline, layout, hasSizes: kinds.at(-1) === "uniform" };
+}
+
+// --- running ---------------------------------------------------------------------------------------------------------
+
+class Device {
+  #gpu;
+  #program;
+  #pipelines;
+  #weights;
+  #plans = new Map();
+
+  constructor(gpu, program, pipelines, weights) {
+    this.#gpu = gpu;
+    this.#program = program;
+    this.#pipelines = pipelines;
+    this.#weights = weights;
+  }
+
+  get gpuDevice() {
+    return this.#gpu.device;
+  }
+
+  get memory() {
+    return { gpu: this.#gpu.bytes, wasm: 0, js: 0 };
+  }
+
+  /** Inputs are typed arrays or GPUBuffers, in order; outputs { data, shape, dtype }, on the GPU if `onGpu`. */
+  run(inputs, sizes, onGpu) {
+    return this.#gpu.guard(() => {
+      const plan = this.#plan(sizes);
+      const commands = this.#gpu.device.createCommandEncoder();
+      inputs.forEach((data, k) => plan.give(k, data, commands));
+      plan.encode(commands);
+      return onGpu ? plan.copies(commands) : plan.read(commands);
+    });
+  }
+
+  #plan(sizes) {
+    const key = JSON.stringify(sizes);
+    let plan = this.#plans.get(key);
+    if (!plan && this.#plans.size >= PLANS) {
+      const [oldest, old] = this.#plans.entries().next().value;
+      this.#plans.delete(oldest);
+      old.free();
+    }
+    plan ??= new Plan(this.#gpu, this.#program, this.#pipelines, this.#weights, sizes);
+    this.#plans.delete(key);
+    this.#plans.set(key, plan);
+    return plan;
+  }
+
+  dispose() {
+    this.#plans.clear();
+    this.#gpu.dispose();
+  }
+}
+
+/** The buffers and commands of a program at known sizes. */
+class Plan {
+  #gpu;
+  #program;
+  #weights;
+  #sizes;
+  #buffers = {};
+  #owned = [];
+  #steps;
+  #outputs;
+  #staging;
+
+  constructor(gpu, program, pipelines, weights, sizes) {
+    this.#gpu = gpu;
+    this.#program = program;
+    this.#weights = weights;
+    this.#sizes = sizes;
+    try {
+      for (const [kind, areas] of Object.entries(areasOf(program, sizes))) {
+        this.#buffers[kind] = areas.map((bytes) => this.#own(gpu.allocate(bytes)));
+      }
+      this.#outputs = program.outputs.map((i) => describe(program.buffers[i], sizes));
+      this.#steps = program.steps.flatMap((step) => this.#step(step, pipelines));
+    } catch (error) {
+      this.free();
+      throw error;
+    }
+  }
+
+  #own(buffer) {
+    this.#owned.push(buffer);
+    return buffer;
+  }
+
+  free() {
+    this.#owned.forEach((buffer) => this.#gpu.free(buffer));
+  }
+
+  /** Where a buffer of the program lies, as a binding. */
+  #binding(index) {
+    const buffer = this.#program.buffers[index];
+    const [kind, at] = buffer.place;
+    const size = Math.max(16, align(bytesOf(buffer, this.#sizes), 4));
+    return kind === "weights" ? this.#weights.binding(at, size) : { buffer: this.#buffers[kind][at], offset: 0, size };
+  }
+
+  /** What a step adds to the commands: nothing, if it has nothing to do. */
+  #step(step, pipelines) {
+    if (step.do === "copy") {
+      const [source, target] = [this.#binding(step.source), this.#binding(step.target)];
+      const bytes = align(bytesOf(this.#program.buffers[step.source], this.#sizes), 4);
+      return bytes ? [{ source, target, bytes }] : [];
+    }
+    const kernel = this.#program.kernels[step.kernel];
+    const { features, limits } = this.#gpu.device;
+    const groups = chooseVariant(kernel, features).groups.map((dim) => evaluate(dim, this.#sizes));
+    if (groups.some((n) => n <= 0)) return [];
+    const { pipeline, layout, hasSizes } = pipelines[step.kernel];
+    const resources = step.buffers.map((i) => this.#binding(i));
+    if (hasSizes) resources.push(this.#uniform(kernel.sizes));
+    const entries = resources.map((resource, binding) => ({ binding, resource }));
+    const bound = this.#gpu.device.createBindGroup({ layout, entries });
+    return [{ pipeline, bound, groups: spread(groups, limits.maxComputeWorkgroupsPerDimension, kernel.label) }];
+  }
+
+  #uniform(dims) {
+    const values = new Int32Array(align(dims.length, 4));
+    values.set(dims.map((dim) => evaluate(dim, this.#sizes)));
+    const buffer = this.#own(this.#gpu.allocate(values.byteLength, USAGE.uniform | USAGE.target));
+    this.#gpu.device.queue.writeBuffer(buffer, 0, values);
+    return { buffer };
+  }
+
+  /** Hand over an input. */
+  give(k, data, commands) {
+    const buffer = this.#program.buffers[this.#program.inputs[k]];
+    const bytes = align(bytesOf(buffer, this.#sizes), 4);
+    const place = this.#buffers.input[k];
+    if (ArrayBuffer.isView(data)) {
+      const wide = widen(data, buffer);
+      const raw = new Uint8Array(wide.buffer, wide.byteOffset, wide.byteLength);
+      this.#gpu.device.queue.writeBuffer(place, 0, words(raw));
+      return;
+    }
+    if (!(data.usage & USAGE.source) || data.size < bytes) {
+      const wanted = `${bytes} bytes with GPUBufferUsage.COPY_SRC`;
+      throw new SingeError("input", `input ${buffer.name}: got a GPUBuffer of ${data.size} bytes, expected ${wanted}`);
+    }
+    if (bytes) commands.copyBufferToBuffer(data, 0, place, 0, bytes);
+  }
+
+  encode(commands) {
+    let pass;
+    for (const { pipeline, bound, groups, source, target, bytes } of this.#steps) {
+      if (pipeline) {
+        pass ??= commands.beginComputePass();
+        pass.setPipeline(pipeline);
+        pass.setBindGroup(0, bound);
+        pass.dispatchWorkgroups(...groups);
+        continue;
+      }
+      pass?.end();
+      pass = undefined;
+      commands.copyBufferToBuffer(source.buffer, source.offset, target.buffer, target.offset, bytes);
+    }
+    pass?.end();
+  }
+
+  /** The outputs in buffers that are the caller's. */
+  copies(commands) {
+    const results = this.#outputs.map(({ bytes, shape, dtype }, k) => {
+      const data = this.#gpu.device.createBuffer({ size: Math.max(16, align(bytes, 4)), usage: RESIDENT });
+      this.#copyOutput(k, commands, data, 0);
+      return { data, shape: [...shape], dtype };
+    });
+    this.#gpu.device.queue.submit([commands.finish()]);
+    return results;
+  }
+
+  /** The outputs in arrays that are the caller's. */
+  async read(commands) {
+    const starts = [];
+    const total = this.#outputs.reduce((end, { bytes }) => (starts.push(end), end + align(bytes)), 0);
+    if (total === 0) {
+      this.#gpu.device.queue.submit([commands.finish()]);
+      return this.#outputs.map(({ shape, dtype }) => ({ data: new ARRAYS[dtype](0), shape: [...shape], dtype }));
+    }
+    this.#staging ??= this.#own(this.#gpu.allocate(total, USAGE.read | USAGE.target));
+    this.#outputs.forEach((_, k) => this.#copyOutput(k, commands, this.#staging, starts[k]));
+    this.#gpu.device.queue.submit([commands.finish()]);
+    await this.#staging.mapAsync(GPUMapMode.READ);
+    const mapped = this.#staging.getMappedRange();
+    const results = this.#outputs.map((output, k) => {
+      return { data: narrow(mapped, starts[k], output), shape: [...output.shape], dtype: output.dtype };
+    });
+    this.#staging.unmap();
+    return results;
+  }
+
+  #copyOutput(k, commands, target, at) {
+    const { buffer, offset } = this.#binding(this.#program.outputs[k]);
+    const bytes = align(this.#outputs[k].bytes, 4);
+    if (bytes) commands.copyBufferToBuffer(buffer, offset, target, at, bytes);
+  }
+}
+
+const describe = (buffer, sizes) => {
+  const shape = shapeOf(buffer, sizes);
+  return { shape, count: countOf(shape), bytes: bytesOf(buffer, sizes), dtype: buffer.dtype, size: buffer.size };
+};
+
+/** The workgroups of a dispatch, x spread over x and y where the device's limit wants it. */
+function spread([x, y, z], limit, label) {
+  if (x > limit && y === 1) {
+    y = Math.ceil(x / limit);
+    x = Math.ceil(x / y);
+  }
+  if (Math.max(x, y, z) <= limit) return [x, y, z];
+  throw new SingeError("device", `the kernel ${label} needs ${x} × ${y} × ${z} workgroups, the limit is ${limit}`);
+}
+
+// --- elements that are wider on the device ---------------------------------------------------------------------------
+
+/** An input's elements as they lie on the device. */
+function widen(data, { dtype, size }) {
+  if (size === data.BYTES_PER_ELEMENT) return data;
+  return dtype === "float16" ? Float32Array.from(data, fromHalf) : Uint32Array.from(data);
+}
+
+/** An output's elements, copied, as the caller gets them. */
+function narrow(mapped, at, { dtype, size, count }) {
+  const own = ARRAYS[dtype];
+  if (size === own.BYTES_PER_ELEMENT) return new own(mapped, at, count).slice();
+  return dtype === "float16" ? own.from(new Float32Array(mapped, at, count), toHalf) : own.from(new Uint32Array(mapped, at, count));
+}
+
+/** The number that the 16 bits of a float16 mean. */
+export function fromHalf(bits) {
+  const sign = bits & 0x8000 ? -1 : 1;
+  const exponent = (bits >> 10) & 31;
+  const fraction = bits & 1023;
+  if (exponent === 31) return fraction ? NaN : sign * Infinity;
+  return sign * (exponent ? 2 ** (exponent - 15) * (1 + fraction / 1024) : 2 ** -14 * (fraction / 1024));
+}
+
+/** The 16 bits of the float16 that is nearest to a number, of two the even one. */
+export function toHalf(value) {
+  const sign = value < 0 || Object.is(value, -0) ? 0x8000 : 0;
+  const size = Math.abs(value);
+  if (Number.isNaN(value)) return 0x7e00;
+  if (size >= 65520) return sign | 0x7c00;
+  const exponent = Math.max(-14, Math.floor(Math.log2(size)));
+  const steps = roundEven(size / 2 ** (exponent - 10));
+  return sign | (steps < 1024 ? steps : ((exponent + 15) << 10) + (steps - 1024));
+}
+
+function roundEven(x) {
+  const low = Math.floor(x);
+  const rest = x - low;
+  return rest > 0.5 || (rest === 0.5 && low % 2 === 1) ? low + 1 : low;
+}

@@ -1,0 +1,93 @@
+/** Singe's runner: a bundle that `singe export` wrote, run in a page, a worker or node. */
+
+export const VERSION: string;
+
+export type DType = "bool" | "uint8" | "int32" | "int64" | "float16" | "float32";
+
+/** bool and uint8: Uint8Array; int64: BigInt64Array; float16: Uint16Array (its bits), or Float16Array as an input. */
+export type TypedArray = Uint8Array | Int32Array | BigInt64Array | Uint16Array | Float32Array;
+
+/**
+ * - `input`: what a caller gave is not what the model takes; the message says what it takes
+ * - `network`: a file cannot be had
+ * - `format`: the bundle is damaged, or not one
+ * - `device`: this engine or device cannot do it
+ * - `lost`: the GPU device went away, and again when it was opened anew
+ * - `aborted`: the caller's signal said so
+ * - `disposed`: the model was disposed of
+ */
+export type Code = "input" | "network" | "format" | "device" | "lost" | "aborted" | "disposed";
+
+export class SingeError extends Error {
+  readonly code: Code;
+}
+
+export interface Progress {
+  /** Bytes of kernels and weights that have arrived, and that will have. */
+  loaded: number;
+  total: number;
+  phase: "download" | "compile" | "ready";
+}
+
+export interface LoadOptions {
+  /** "auto", the default, is WebAssembly where the bundle has it. */
+  device?: "wasm" | "webgpu" | "auto";
+  /** 0: as many as pay off. Kernels of this version run on one. */
+  threads?: number;
+  onProgress?: (progress: Progress) => void;
+  signal?: AbortSignal;
+  /** A device of the caller's, for inputs and outputs on the GPU; it stays the caller's, and is not opened anew if lost. */
+  gpuDevice?: GPUDevice;
+}
+
+/** Load the bundle in the folder `url`, relative to the page (in node: to the working directory). */
+export function load(url: string | URL, options?: LoadOptions): Promise<Model>;
+
+/** A tensor's description: a dimension that each run decides is a name; "?" is one computed from such. */
+export interface Port {
+  name: string;
+  dtype: DType;
+  shape: (number | string)[];
+}
+
+/** A GPUBuffer holds elements as the device stores them (static/README.md) and has COPY_SRC among its usages. */
+export type Data = TypedArray | GPUBuffer | { BYTES_PER_ELEMENT: 2; buffer: ArrayBufferLike };
+export type Input = Data | { data: Data; shape?: readonly number[] };
+
+export interface Output<D = TypedArray> {
+  data: D;
+  shape: number[];
+  dtype: DType;
+}
+
+export interface ImageFacts {
+  size: number | number[];
+  crop: number;
+  mean: number | number[];
+  std: number | number[];
+  layout: "nchw" | "nhwc";
+}
+
+export interface Model {
+  readonly name: string;
+  readonly device: "wasm" | "webgpu";
+  readonly inputs: Port[];
+  readonly outputs: Port[];
+  /** How a picture becomes the input, and the file of the labels, if the bundle says. */
+  readonly image: ImageFacts | null;
+  readonly labels: string | null;
+  /** Bytes held. */
+  readonly memory: { gpu: number; wasm: number; js: number };
+  readonly gpuDevice: GPUDevice | undefined;
+
+  /**
+   * Run it. Overlapping runs follow each other in order; an input's array must stay as it is until its run is done.
+   * Outputs are copies that the caller owns; with { outputs: "gpu" } they are GPU buffers, the caller's to destroy,
+   * which live as long as the model's device.
+   */
+  run(inputs: Record<string, Input>, options?: { outputs?: "data" }): Promise<Record<string, Output>>;
+  run(inputs: Record<string, Input>, options: { outputs: "gpu" }): Promise<Record<string, Output<GPUBuffer>>>;
+
+  /** Free every byte, after the runs that were asked for. */
+  dispose(): Promise<void>;
+}

@@ -1,0 +1,254 @@
+"""singe.js in node: bundles on WebAssembly, what it refuses, and how large it is."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from bundles import STATIC, assert_close, model_case, packed, small_case
+
+HARNESS = Path(__file__).parent / "harness.js"
+MOST_GZIP_BYTES = 20_000
+PRELUDE = f"""
+import {{ load, SingeError }} from {json.dumps((STATIC / "singe.js").as_uri())};
+import {{ answer, failure, unpack, pack }} from {json.dumps(HARNESS.as_uri())};
+let text = "";
+for await (const part of process.stdin) text += part;
+const given = JSON.parse(text);
+const main = async () => {{ BODY }};
+process.stdout.write(JSON.stringify(await main()));
+"""
+Edit = Callable[[dict[str, Any]], None]
+
+
+def node(body: str, **given: Any) -> Any:
+    """What a script answers: the body of an async function that finds its arguments in `given`."""
+    if shutil.which("node") is None:
+        pytest.skip("no node here")
+    done = subprocess.run(
+        ["node", "--no-warnings", "--input-type=module", "-e", PRELUDE.replace("BODY", body)],
+        input=json.dumps(given),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def failed(folder: Path, body: str = "await load(given.url)", **given: Any) -> dict[str, str]:
+    return node(f"return failure(async () => {{ {body} }});", url=folder.as_uri(), **given)
+
+
+def edited(source: Path, folder: Path, edit: Edit) -> Path:
+    """A copy of a bundle whose manifest was changed."""
+    shutil.copytree(source, folder, dirs_exist_ok=True)
+    manifest = json.loads((folder / "model.json").read_text())
+    edit(manifest)
+    (folder / "model.json").write_text(json.dumps(manifest))
+    return folder
+
+
+ANSWER = "return answer(load, given.url, { device: given.device }, given.cases);"
+
+
+@pytest.mark.parametrize("name", ["mnist_cnn", "efficientnet_lite0"])
+def test_models(bundle: Callable[[str], Path], name: str) -> None:
+    folder = bundle(name)
+    inputs, outputs = model_case(name)
+    done = node(ANSWER, url=folder.as_uri(), device="wasm", cases=[packed(inputs)])
+    assert_close(done["outputs"][0], outputs)
+    print(f"{name}: {done['seconds']:.3f} s a run, {done['memory']['wasm'] / 2**20:.1f} MiB")
+
+
+def test_overlapping_runs_of_several_sizes(bundle: Callable[[str], Path]) -> None:
+    cases = [small_case(n) for n in (3, 1, 200, 2, 3)]
+    done = node(ANSWER, url=bundle("small").as_uri(), device="auto", cases=[packed(x) for x, _ in cases])
+    for found, (_, expected) in zip(done["outputs"], cases, strict=True):
+        assert_close(found, expected)
+    assert done["device"] == "wasm"
+    assert done["inputs"][1] == {"name": "k", "dtype": "int32", "shape": ["N", 1]}
+    assert done["memory"]["wasm"] > 0
+    assert done["after"] == {"gpu": 0, "wasm": 0, "js": 0}
+
+
+def test_progress_is_true(bundle: Callable[[str], Path]) -> None:
+    progress = node(ANSWER, url=bundle("mnist_cnn").as_uri(), device="wasm", cases=[])["progress"]
+    loaded = [p["loaded"] for p in progress]
+    assert [p for k, p in enumerate(q["phase"] for q in progress) if k == 0 or progress[k - 1]["phase"] != p] == [
+        "download", "compile", "ready",
+    ]  # fmt: skip
+    assert loaded == sorted(loaded)
+    assert loaded[-1] == progress[-1]["total"] > 1_500_000
+
+
+def test_shapes_are_inferred_and_outputs_are_copies(bundle: Callable[[str], Path]) -> None:
+    body = """
+    const model = await load(given.url);
+    const inputs = { x: new Float32Array(6).fill(1), k: Int32Array.of(1, 2), keep: Uint8Array.of(1, 0) };
+    const first = await model.run(inputs);
+    first.scores.data.fill(7);
+    const second = await model.run(inputs);
+    return [first.scores.data[0], [...second.scores.data], second.scores.shape, second.negated.dtype];
+    """
+    assert node(body, url=bundle("small").as_uri()) == [7, [-2, 1, 4, 7, -1, -1, -1, -1], [2, 4], "bool"]
+
+
+BAD_INPUTS = {
+    "missing": ("{}", "got undefined, expected Float32Array"),
+    "unknown": ("{ ...good, y: 1 }", 'unknown input "y"'),
+    "a list": ("{ ...good, x: [1, 2, 3] }", "expected Float32Array (float32) of shape (N, 3)"),
+    "another dtype": ("{ ...good, k: new Float32Array(1) }", "got Float32Array, expected Int32Array"),
+    "a part of a row": ("{ ...good, x: new Float32Array(4) }", "got 4 elements"),
+    "two batches": ("{ ...good, x: new Float32Array(6) }", "got 1 elements for the shape (2, 1)"),
+    "another rank": ("{ ...good, x: { data: new Float32Array(3), shape: [3] } }", "got the shape (3)"),
+    "a negative dimension": ("{ ...good, x: { data: new Float32Array(3), shape: [-1, 3] } }", "got the shape [-1,3]"),
+    "no bools": ("{ ...good, keep: Uint8Array.of(2) }", "other than 0 and 1"),
+}
+
+
+def test_bad_inputs_say_what_was_expected(bundle: Callable[[str], Path]) -> None:
+    cases = ", ".join(f"() => model.run({given})" for given, _ in BAD_INPUTS.values())
+    body = f"""
+    const model = await load(given.url);
+    const good = {{ x: new Float32Array(3), k: new Int32Array(1), keep: new Uint8Array(1) }};
+    return Promise.all([{cases}].map(failure));
+    """
+    found = node(body, url=bundle("small").as_uri())
+    for answer, (_, message) in zip(found, BAD_INPUTS.values(), strict=True):
+        assert answer["code"] == "input", answer
+        assert message in answer["message"]
+
+
+def test_disposed(bundle: Callable[[str], Path]) -> None:
+    body = "const model = await load(given.url); await model.dispose(); await model.dispose(); await model.run({});"
+    assert failed(bundle("small"), body)["code"] == "disposed"
+
+
+def test_aborted(bundle: Callable[[str], Path]) -> None:
+    body = """
+    const stop = new AbortController();
+    await load(given.url, { signal: stop.signal, onProgress: ({ loaded }) => loaded && stop.abort() });
+    """
+    assert failed(bundle("mnist_cnn"), body)["code"] == "aborted"
+    assert failed(bundle("small"), "await load(given.url, { signal: AbortSignal.abort() })")["code"] == "aborted"
+
+
+def test_options_are_checked(bundle: Callable[[str], Path]) -> None:
+    assert failed(bundle("small"), "await load(given.url, { device: 'tpu' })")["code"] == "input"
+    assert failed(bundle("small"), "await load(given.url, { device: 'webgpu' })")["code"] == "device"
+
+
+def test_files_that_are_not_as_the_manifest_says(bundle: Callable[[str], Path], tmp_path: Path) -> None:
+    def spoilt(name: str, spoil: Callable[[bytes], bytes]) -> dict[str, str]:
+        folder = edited(bundle("small"), tmp_path / name, lambda m: None)
+        path = next(folder.glob("weights-wasm*"))
+        path.write_bytes(spoil(path.read_bytes()))
+        return failed(folder)
+
+    assert "sha256" in spoilt("changed", lambda raw: bytes([raw[0] ^ 1]) + raw[1:])["message"]
+    assert spoilt("short", lambda raw: raw[:-1])["code"] == "format"
+    assert spoilt("long", lambda raw: raw + b"\0")["code"] == "format"
+    assert failed(tmp_path / "nothing")["code"] == "network"
+    (tmp_path / "text").mkdir()
+    (tmp_path / "text" / "model.json").write_text("<!doctype html>")
+    assert failed(tmp_path / "text")["code"] == "format"
+
+
+def program(edit: Edit) -> Edit:
+    return lambda m: edit(m["targets"]["wasm"]["program"])
+
+
+def deep(depth: int) -> Any:
+    dim: Any = [[1, "N"]]
+    for _ in range(depth):
+        dim = [[1, ["div", dim, 2]]]
+    return dim
+
+
+HOSTILE: dict[str, Edit] = {
+    "format": lambda m: m.update(format="singe/2"),
+    "no targets": lambda m: m.update(targets={}),
+    "targets of the prototype": lambda m: m.update(targets=[]),
+    "a file elsewhere": lambda m: m["targets"]["wasm"]["weights"][0].update(file="../weights.bin"),
+    "a file of another site": lambda m: m["targets"]["wasm"]["weights"][0].update(file="https://a.b/c"),
+    "no hash": lambda m: m["targets"]["wasm"]["weights"][0].pop("sha256"),
+    "bytes below zero": lambda m: m["targets"]["wasm"]["weights"][0].update(bytes=-1),
+    "weights missing": lambda m: m["targets"]["wasm"].update(weights=[]),
+    "no such module": lambda m: m["targets"]["wasm"].update(modules={}),
+    "program null": lambda m: m["targets"]["wasm"].update(program=None),
+    "another target": program(lambda p: p.update(target="wgsl")),
+    "input out of range": program(lambda p: p["inputs"].__setitem__(0, 99)),
+    "input that is none": program(lambda p: p["inputs"].__setitem__(0, p["outputs"][0])),
+    "too many slots": program(lambda p: p.update(slots=10**9)),
+    "slot out of range": program(lambda p: p["buffers"][-1].update(place=["slot", p["slots"]])),
+    "weights out of range": program(lambda p: p["buffers"][-1].update(place=["weights", 2**40])),
+    "weights off the grid": program(lambda p: p["buffers"][-1].update(place=["weights", 4])),
+    "an unknown dtype": program(lambda p: p["buffers"][0].update(dtype="constructor")),
+    "a large element": program(lambda p: p["buffers"][0].update(size=64)),
+    "a negative dimension": program(lambda p: p["buffers"][0].update(shape=[-1, 3])),
+    "a fraction": program(lambda p: p["buffers"][0].update(shape=[1.5, 3])),
+    "an untold size": program(lambda p: p["buffers"][-1].update(place=["slot", 0], shape=[[[1, "M"]]])),
+    "an unknown word": program(lambda p: p["buffers"][0].update(shape=[[[1, ["toString", 1, 2]]]])),
+    "a deep dimension": program(lambda p: p["kernels"][0]["sizes"].__setitem__(0, deep(40))),
+    "no variant": program(lambda p: p["kernels"][0].update(variants=[])),
+    "a missing function": program(
+        lambda p: [v.update(entry="simd:none") for v in p["kernels"][0]["variants"]] and None
+    ),
+    "more ports": program(lambda p: p["kernels"][0].update(ports=9)),
+    "a step's kernel": program(lambda p: p["steps"][0].update(kernel=99)),
+    "a step's buffers": program(lambda p: p["steps"][0]["buffers"].__setitem__(0, -1)),
+    "an unknown step": program(lambda p: p["steps"][0].update(do="call")),
+}
+
+
+def test_hostile_manifests(bundle: Callable[[str], Path], tmp_path: Path) -> None:
+    folders = [edited(bundle("small"), tmp_path / str(k), edit) for k, edit in enumerate(HOSTILE.values())]
+    body = "return Promise.all(given.urls.map((url) => failure(() => load(url))));"
+    found = node(body, urls=[f.as_uri() for f in folders])
+    for name, answer in zip(HOSTILE, found, strict=True):
+        assert (answer["name"], answer["code"]) == ("SingeError", "format"), (name, answer)
+
+
+def test_absurd_sizes_are_refused(bundle: Callable[[str], Path], tmp_path: Path) -> None:
+    def absurd(m: dict[str, Any]) -> None:
+        m["targets"]["wasm"]["weights"][0]["bytes"] = 2**47
+
+    assert failed(edited(bundle("small"), tmp_path / "weights", absurd))["code"] == "device"
+    many = "const m = await load(given.url); const x = { data: new Float32Array(0), shape: [2 ** 46, 3] }; await m.run({ x });"
+    assert failed(bundle("small"), many)["code"] == "input"
+
+
+def test_other_steps_are_refused(bundle: Callable[[str], Path], tmp_path: Path) -> None:
+    folder = edited(bundle("small"), tmp_path / "host", program(lambda p: p["steps"][0].update(do="host")))
+    assert failed(folder)["code"] == "device"
+
+
+def test_half_precision() -> None:
+    values = np.concatenate([np.random.default_rng(0).normal(size=500), [65519, 65520, 6e-8, 2.0**-25, 0, -0.0, 1e9]])
+    body = f"""
+    const {{ fromHalf, toHalf }} = await import({json.dumps((STATIC / "singe-webgpu.js").as_uri())});
+    const back = Array.from({{ length: 65536 }}, (_, k) => toHalf(fromHalf(k)));
+    return [back, given.values.map((x) => toHalf(Math.fround(x)))];
+    """
+    back, bits = node(body, values=values.tolist())
+    every = np.arange(65536, dtype=np.uint16)
+    number = ~np.isnan(every.view(np.float16))
+    assert np.array_equal(np.array(back, np.uint16)[number], every[number])
+    with np.errstate(over="ignore"):
+        assert np.array_equal(np.array(bits, np.uint16), values.astype(np.float32).astype(np.float16).view(np.uint16))
+
+
+def test_size_as_shipped() -> None:
+    files = sorted(STATIC.glob("singe*.js"))
+    counts = {f.name: len(gzip.compress(f.read_bytes(), 9)) for f in files}
+    print(f"gzip: {counts}, together {sum(counts.values())} bytes")
+    assert sum(counts.values()) <= MOST_GZIP_BYTES
