@@ -1,0 +1,277 @@
+"""singe.js in Chromium, on both devices: bundles served over loopback, and what goes wrong there."""
+
+from __future__ import annotations
+
+import hashlib
+import http.server
+import json
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pytest
+from bundles import ROOT, assert_close, model_case, packed, small_case
+
+CHROMIUM: Final = Path("/usr/bin/chromium")
+FLAGS: Final = (
+    "--enable-unsafe-webgpu",
+    "--use-webgpu-adapter=swiftshader",
+    "--enable-unsafe-swiftshader",
+    "--no-sandbox",
+)
+HEADERS: Final = {
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Embedder-Policy": "require-corp",
+    "Cache-Control": "no-store",
+}
+SCRIPT: Final = """async (given) => {
+  const { load } = await import("/static/singe.js");
+  const { answer, failure, pack, unpack } = await import("/tests/browser/harness.js");
+  BODY
+}"""
+
+
+class Handler(http.server.SimpleHTTPRequestHandler):
+    """Serves the working tree, and bundles at /bundles/; under /slow/ too, where they never end."""
+
+    bundles: Path
+
+    def __init__(self, *args: Any, bundles: Path, asked: list[str], **kwargs: Any) -> None:
+        self.bundles, self.asked = bundles, asked
+        types = {".js": "text/javascript", ".wasm": "application/wasm", ".json": "application/json"}
+        self.extensions_map = {**self.extensions_map, **types}
+        super().__init__(*args, directory=str(ROOT), **kwargs)
+
+    def translate_path(self, path: str) -> str:
+        for prefix in ("/bundles/", "/slow/"):
+            if path.startswith(prefix):
+                return str(self.bundles / path.removeprefix(prefix))
+        return super().translate_path(path)
+
+    def do_GET(self) -> None:
+        self.asked.append(self.path)
+        if self.path == "/":
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(b"<!doctype html><title>singe</title>")
+        elif self.path.startswith("/slow/") and self.path.endswith(".bin"):
+            self.send_response(200)
+            self.send_header("Content-Length", str(Path(self.translate_path(self.path)).stat().st_size))
+            self.end_headers()
+            self.wfile.write(bytes(100))
+            self.wfile.flush()
+            time.sleep(3)
+        else:
+            super().do_GET()
+
+    def end_headers(self) -> None:
+        for name, value in HEADERS.items():
+            self.send_header(name, value)
+        super().end_headers()
+
+    def log_message(self, *args: Any) -> None:
+        pass
+
+
+class Page:
+    """A page of Chromium, and the files that were asked for."""
+
+    def __init__(self, page: Any, root: Path, asked: list[str]) -> None:
+        self.page, self.root, self.asked = page, root, asked
+
+    def run(self, body: str, **given: Any) -> Any:
+        """What a script answers: the body of an async function that finds its arguments in `given`."""
+        return self.page.evaluate(SCRIPT.replace("BODY", body), given)
+
+    def failed(self, body: str, **given: Any) -> dict[str, str]:
+        return self.run(f"return failure(async () => {{ {body} }});", **given)
+
+
+@pytest.fixture(scope="module")
+def chromium(bundle: Callable[[str], Path]) -> Iterator[Page]:
+    api = pytest.importorskip("playwright.sync_api")
+    if not CHROMIUM.exists():
+        pytest.skip(f"no {CHROMIUM} here")
+    root = bundle("small").parent
+    asked: list[str] = []
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, bundles=root, asked=asked))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        with api.sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=list(FLAGS))
+            page = browser.new_page()
+            page.goto(f"http://127.0.0.1:{server.server_port}/")
+            yield Page(page, root, asked)
+            browser.close()
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.fixture(params=["wasm", "webgpu"])
+def device(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+ANSWER: Final = "return answer(load, given.url, { device: given.device }, given.cases);"
+
+
+def test_mnist(chromium: Page, bundle: Callable[[str], Path], device: str) -> None:
+    bundle("mnist_cnn")
+    inputs, outputs = model_case("mnist_cnn")
+    chromium.asked.clear()
+    done = chromium.run(ANSWER, url="/bundles/mnist_cnn", device=device, cases=[packed(inputs)])
+    assert_close(done["outputs"][0], outputs)
+    assert done["device"] == device
+    fetched = [path for path in chromium.asked if path.startswith("/bundles/")]
+    assert sorted(set(fetched)) == sorted(fetched), "each file is fetched once"
+    assert done["progress"][-1]["loaded"] == done["progress"][-1]["total"] > 1_500_000
+    print(f"mnist_cnn on {device}: {done['seconds']:.3f} s for 32 pictures, {done['memory']}")
+
+
+def test_small_graph_of_several_sizes(chromium: Page, device: str) -> None:
+    cases = [small_case(n) for n in (3, 1, 200, 2, 3, 5, 7, 3)]
+    done = chromium.run(ANSWER, url="/bundles/small", device=device, cases=[packed(x) for x, _ in cases])
+    for found, (_, expected) in zip(done["outputs"], cases, strict=True):
+        assert_close(found, expected)
+    assert done["memory"]["gpu" if device == "webgpu" else "wasm"] > 0
+    assert done["after"] == {"gpu": 0, "wasm": 0, "js": 0}
+
+
+def test_no_rows(chromium: Page, device: str) -> None:
+    body = """
+    const model = await load("/bundles/small", { device: given.device });
+    const { scores } = await model.run({ x: new Float32Array(0), k: new Int32Array(0), keep: new Uint8Array(0) });
+    await model.dispose();
+    return [scores.shape, scores.data.length];
+    """
+    assert chromium.run(body, device=device) == [[0, 4], 0]
+
+
+GPU_BUFFERS: Final = """
+const first = await load("/bundles/small", { device: "webgpu" });
+const gpuDevice = first.gpuDevice;
+const model = await load("/bundles/small", { device: "webgpu", gpuDevice });
+const inputs = unpack(given.tensors);
+const x = gpuDevice.createBuffer({ size: inputs.x.data.byteLength, usage: GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST });
+gpuDevice.queue.writeBuffer(x, 0, inputs.x.data);
+const held = await model.run({ ...inputs, x: { data: x, shape: inputs.x.shape } }, { outputs: "gpu" });
+const again = await model.run({ ...inputs, x, k: { data: held.twice.data, shape: held.twice.shape } });
+await model.dispose();
+const more = await first.run(inputs);
+await first.dispose();
+return { again: pack(again), more: pack(more), size: held.scores.data.size, shape: held.scores.shape };
+"""
+
+
+def test_gpu_buffers_and_a_device_of_the_callers(chromium: Page) -> None:
+    inputs, expected = small_case(6)
+    done = chromium.run(GPU_BUFFERS, tensors=packed(inputs))
+    assert_close(done["more"], expected)
+    kept = inputs["keep"]
+    scores = np.where(kept, expected["scores"] + inputs["k"], np.float32(-1)).astype(np.float32)
+    assert_close(done["again"], {"scores": scores, "negated": ~kept, "twice": 4 * inputs["k"]})
+    assert (done["size"], done["shape"]) == (96, [6, 4])
+
+
+def test_a_lost_device_is_opened_anew(chromium: Page) -> None:
+    inputs, expected = small_case(4)
+    body = """
+    const model = await load("/bundles/small", { device: "webgpu" });
+    await model.run(unpack(given.tensors));
+    const before = model.gpuDevice;
+    before.destroy();
+    const outputs = await model.run(unpack(given.tensors));
+    const fresh = model.gpuDevice !== before;
+    await model.dispose();
+    return { outputs: pack(outputs), fresh };
+    """
+    done = chromium.run(body, tensors=packed(inputs))
+    assert done["fresh"]
+    assert_close(done["outputs"], expected)
+
+
+def test_a_lost_device_of_the_callers_is_an_error(chromium: Page) -> None:
+    body = """
+    const gpuDevice = await (await navigator.gpu.requestAdapter()).requestDevice();
+    const model = await load("/bundles/small", { device: "webgpu", gpuDevice });
+    gpuDevice.destroy();
+    await model.run(unpack(given.tensors));
+    """
+    assert chromium.failed(body, tensors=packed(small_case(4)[0]))["code"] == "lost"
+
+
+LOAD: Final = "await load(given.url, { device: given.device });"
+
+
+def spoilt(page: Page, name: str, spoil: Callable[[Path], object]) -> str:
+    """The address of a copy of the small bundle that something was done to."""
+    folder = page.root / name
+    shutil.copytree(page.root / "small", folder, dirs_exist_ok=True)
+    spoil(folder)
+    return f"/bundles/{name}/"
+
+
+def test_a_wrong_hash(chromium: Page, device: str) -> None:
+    def change(folder: Path) -> None:
+        for path in folder.glob("weights*"):
+            path.write_bytes(bytes(path.stat().st_size))
+
+    found = chromium.failed(LOAD, url=spoilt(chromium, "changed", change), device=device)
+    assert found["code"] == "format"
+    assert "sha256" in found["message"]
+
+
+def test_a_missing_file(chromium: Page, device: str) -> None:
+    def remove(folder: Path) -> None:
+        for path in folder.glob("kernels*"):
+            path.unlink()
+
+    url = spoilt(chromium, "missing", remove)
+    found = chromium.failed(LOAD, url=url, device=device)
+    assert found["code"] == "network"
+    assert "404" in found["message"]
+
+
+def test_kernels_that_do_not_compile(chromium: Page) -> None:
+    def change(folder: Path) -> None:
+        path = folder / "kernels-webgpu.json"
+        text = path.read_text().replace("fn main(", "fn main((").encode()
+        path.write_bytes(text)
+        manifest = json.loads((folder / "model.json").read_text())
+        manifest["targets"]["webgpu"]["modules"].update(bytes=len(text), sha256=hashlib.sha256(text).hexdigest())
+        (folder / "model.json").write_text(json.dumps(manifest))
+
+    found = chromium.failed(LOAD, url=spoilt(chromium, "broken", change), device="webgpu")
+    assert found["code"] == "device"
+
+
+def test_abort_while_downloading(chromium: Page, device: str) -> None:
+    body = """
+    const stop = new AbortController();
+    setTimeout(() => stop.abort(), 300);
+    await load("/slow/small", { device: given.device, signal: stop.signal });
+    """
+    start = time.perf_counter()
+    assert chromium.failed(body, device=device)["code"] == "aborted"
+    assert time.perf_counter() - start < 2.5
+
+
+def test_many_loads_hold_nothing(chromium: Page, device: str) -> None:
+    body = """
+    for (let k = 0; k < given.times; k++) {
+      const model = await load("/bundles/small", { device: given.device });
+      await model.run(unpack(given.tensors));
+      await model.dispose();
+      if (Object.values(model.memory).some((bytes) => bytes)) return model.memory;
+    }
+    return "nothing";
+    """
+    times = {"wasm": 40, "webgpu": 5}[device]  # a pipeline takes 28 to 70 ms on SwiftShader
+    assert chromium.run(body, device=device, times=times, tensors=packed(small_case(3)[0])) == "nothing"
