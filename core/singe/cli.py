@@ -1,4 +1,4 @@
-"""The command line: `singe run`, `inspect`, `compile`, `devices`. Here is what is asked; commands.py does it.
+"""The command line: `singe run`, `inspect`, `compile`, `export`, `serve`, `devices`. Here is what is asked; commands.py does it.
 
 Options that take NAME=VALUE are given once per name and are split at the last "=". Exit codes: 0; 2 with one line on
 standard error for whatever a caller can put right (`--verbose` adds the traceback); 130 when interrupted.
@@ -18,6 +18,7 @@ from ._errors import SingeError
 
 DEVICES: Final = ("auto", "numpy", "wasm", "webgpu")
 LAYOUTS: Final = ("nchw", "nhwc")
+TARGETS: Final = ("wasm", "webgpu")
 _DIMENSION: Final = re.compile(r"[0-9]+|[A-Za-z_]\w*")
 
 
@@ -84,37 +85,7 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--device", choices=DEVICES, help="where it runs (default: auto)")
     run.add_argument("--repeat", metavar="N", type=_positive, default=0, help="run N more times and report the times")
     run.add_argument("--top", metavar="K", type=_positive, help="rank the K most probable classes")
-    run.add_argument("--labels", metavar="FILE", help="names of the classes: a JSON list or object, or one a line")
-    pictures = run.add_argument_group("pictures")
-    pictures.add_argument(
-        "--size",
-        metavar="224",
-        type=_sides,
-        help="height and width, as one number or 240x320 (default: what the model's input says)",
-    )
-    pictures.add_argument(
-        "--crop",
-        metavar="0.875",
-        type=float,
-        default=1.0,
-        help="the part of the shorter side that is used, from the centre (default: 1)",
-    )
-    pictures.add_argument(
-        "--mean",
-        metavar="127",
-        type=_numbers,
-        default=(0.0,),
-        help="subtracted from pixels of 0 to 255; one number, or 127,120,110 (default: 0)",
-    )
-    pictures.add_argument(
-        "--std",
-        metavar="128",
-        type=_numbers,
-        help="divides them then (default: 255, or 1 where the input takes integers)",
-    )
-    pictures.add_argument(
-        "--layout", choices=LAYOUTS, help="order of the tensor's axes (default: what the model's input suggests)"
-    )
+    _pictures(run)
 
     inspect = command("inspect", "Show what a model takes, gives and needs, before anything runs.")
     _model(inspect, "an ONNX model")
@@ -135,6 +106,31 @@ def parser() -> argparse.ArgumentParser:
         help="what it is compiled for; it need not be here (default: wasm)",
     )
 
+    exported = command("export", "Write a folder of static files with which a web page runs a model.")
+    _model(exported, "an ONNX model")
+    _shapes(exported)
+    exported.add_argument("-o", "--out", metavar="DIR", required=True, help="the folder to write")
+    exported.add_argument(
+        "--targets",
+        metavar="wasm,webgpu",
+        type=_names,
+        default=TARGETS,
+        help="what pages may run it on (default: wasm,webgpu; neither need be here)",
+    )
+    exported.add_argument("--dtype", metavar="float32", default="float32", help="what weights are kept in: float32")
+    exported.add_argument("--force", action="store_true", help="write into a folder that holds other files too")
+    _pictures(exported)
+
+    served = command("serve", "Serve a folder to a browser, with the headers that threads in WebAssembly need.")
+    served.add_argument("folder", metavar="DIR", nargs="?", default=".", help="the folder (default: this one)")
+    served.add_argument("--port", metavar="N", type=_count, default=8000, help="default: 8000; 0 takes any")
+    served.add_argument(
+        "--host",
+        metavar="ADDRESS",
+        default="127.0.0.1",
+        help="the address to listen on (default: 127.0.0.1, this machine alone)",
+    )
+
     command("devices", "Show which devices are here, and why others are not.")
     return root
 
@@ -147,6 +143,39 @@ def _shapes(command: argparse.ArgumentParser) -> None:
     text = "an input's shape; a name in place of a number (N) keeps it open; `scalar` is a rank of 0"
     command.add_argument(
         "--input-shape", metavar="NAME=1x3x224x224", action="append", default=[], type=_shape, help=text
+    )
+
+
+def _pictures(command: argparse.ArgumentParser) -> None:
+    """What becomes of pictures before, and of classes after. What is not given is None."""
+    command.add_argument("--labels", metavar="FILE", help="names of the classes: a JSON list or object, or one a line")
+    pictures = command.add_argument_group("pictures")
+    pictures.add_argument(
+        "--size",
+        metavar="224",
+        type=_sides,
+        help="height and width, as one number or 240x320 (default: what the model's input says)",
+    )
+    pictures.add_argument(
+        "--crop",
+        metavar="0.875",
+        type=float,
+        help="the part of the shorter side that is used, from the centre (default: 1)",
+    )
+    pictures.add_argument(
+        "--mean",
+        metavar="127",
+        type=_numbers,
+        help="subtracted from pixels of 0 to 255; one number, or 127,120,110 (default: 0)",
+    )
+    pictures.add_argument(
+        "--std",
+        metavar="128",
+        type=_numbers,
+        help="divides them then (default: 255, or 1 where the input takes integers)",
+    )
+    pictures.add_argument(
+        "--layout", choices=LAYOUTS, help="order of the tensor's axes (default: what the model's input suggests)"
     )
 
 
@@ -168,6 +197,13 @@ def _shape(text: str) -> tuple[str, tuple[int | str, ...]]:
     return name, tuple(int(p) if p.isdigit() else p for p in parts)
 
 
+def _names(text: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(text.split(",")))
+    if not set(names) <= set(TARGETS):
+        raise argparse.ArgumentTypeError(f"expected some of {','.join(TARGETS)}, got {text!r}")
+    return names
+
+
 def _numbers(text: str) -> tuple[float, ...]:
     return tuple(_read(float, part, text, "numbers with commas between them") for part in text.split(","))
 
@@ -176,6 +212,10 @@ def _sides(text: str) -> tuple[int, int]:
     height, _, width = text.partition("x")
     first, second = (_read(int, part, text, "224 or 240x320") for part in (height, width or height))
     return first, second
+
+
+def _count(text: str) -> int:
+    return _read(int, text, text, "a number")
 
 
 def _positive(text: str) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 import time
 from argparse import Namespace
@@ -22,15 +23,19 @@ from .backend import find_target
 from .compile import HOST, compile_graph
 from .device import device as open_device
 from .device import devices as all_devices
+from .export import Picture, describe_bundle, export_model
 from .inspection import TARGETS, describe_model, describe_program
 from .model import Model, Port, Runnable, bind, load
 from .program import Program
 from .report import LEFT, RIGHT, fields, seconds, table
+from .serve import serve_folder
 
 T = TypeVar("T")
 PATIENCE: Final = 1.0
 """Seconds after which a person is told what is being waited for."""
 TOP: Final = 5
+LATER: Final = ("float16", "int8")
+"""What weights cannot be exported in yet."""
 SOFTWARE: Final = "a software adapter: right, but slow"
 
 
@@ -140,11 +145,7 @@ def _read(path: str, port: Port, args: Namespace) -> np.ndarray:
     """The array in an .npy file, or the tensor of a picture."""
     suffix = Path(path).suffix.lower()
     if suffix in images.SUFFIXES:
-        std = args.std or ((255.0,) if port.dtype.is_float else (1.0,))
-        recipe = images.recipe_for(
-            port.shape or (), size=args.size, crop=args.crop, mean=args.mean, std=std, layout=args.layout
-        )
-        values = images.read(path, recipe)
+        values = images.read(path, _recipe(args, port))
         kind = port.dtype.numpy
         if port.dtype.is_int:
             limits = np.iinfo(kind)
@@ -159,6 +160,15 @@ def _read(path: str, port: Port, args: Namespace) -> np.ndarray:
         raise InputError(f"{path}: {e.strerror or e}") from e
     except (ValueError, SyntaxError, EOFError, OverflowError) as e:
         raise InputError(f"{path}: not an array that can be read: {e}") from e
+
+
+def _recipe(args: Namespace, port: Port) -> images.Recipe:
+    """What the options say about pictures, and for the rest what the input does."""
+    crop = 1.0 if args.crop is None else args.crop
+    std = args.std or ((255.0,) if port.dtype.is_float else (1.0,))
+    return images.recipe_for(
+        port.shape or (), size=args.size, crop=crop, mean=args.mean or (0.0,), std=std, layout=args.layout
+    )
 
 
 def _summary(a: np.ndarray) -> tuple[str, str, str, str]:
@@ -282,6 +292,43 @@ def _with_hint(model: Model) -> Model:
             f"{e}. Give numbers with --input-shape, as in --input-shape {model.inputs[0].name}=1x3x224x224"
         ) from e
     return model
+
+
+# --- export, serve ----------------------------------------------------------------------------------------------------
+
+
+def export(args: Namespace) -> None:
+    """Write a model's bundle."""
+    if args.dtype != "float32":
+        later = "comes later" if args.dtype in LATER else "is not known"
+        raise InputError(f"--dtype {args.dtype} {later}: this version exports float32")
+    model = _model(args)
+    labels = None if args.labels is None else _labels(args.labels)
+    with _doing("exporting"):
+        bundle = export_model(
+            model, args.out, args.targets, picture=_picture(args, model), labels=labels, force=args.force
+        )
+    print(describe_bundle(bundle))
+    print(f"\nTo see it run: singe serve {shlex.quote(args.out)}")
+
+
+def _picture(args: Namespace, model: Model) -> Picture | None:
+    """The first input with the shape of pictures, if the options say how they become its tensors."""
+    if all(getattr(args, option) is None for option in ("size", "crop", "mean", "std", "layout")):
+        return None
+    graph = model.graph()
+    ports = [Port(x.name, x.dtype, x.shape) for x in graph.inputs]
+    found = next((p for p in ports if len(p.shape or ()) == 4), None)
+    if found is None:
+        raise InputError(
+            f"--size, --crop, --mean, --std and --layout need an input of four axes; there are {', '.join(map(str, ports))}"
+        )
+    return Picture(found.name, _recipe(args, found))
+
+
+def serve(args: Namespace) -> None:
+    """Serve a folder until interrupted."""
+    serve_folder(args.folder, args.host, args.port, args.verbose)
 
 
 # --- devices ----------------------------------------------------------------------------------------------------------

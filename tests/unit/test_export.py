@@ -1,0 +1,270 @@
+"""Bundles: the manifest is the Program's header, the files are its bytes, and no folder of others is written into."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from singe import __version__, _shape, cli, export
+from singe._dtypes import float32
+from singe._errors import InputError
+from singe._shape import size
+from singe.assets import static_folder
+from singe.backend import find_target
+from singe.compile import compile_graph
+from singe.export import MANIFEST, PIECE, TARGETS, Bundle, Picture, describe_bundle, export_model, make_bundle
+from singe.graph import Builder, Graph, specialise
+from singe.images import Recipe
+from singe.model import Model, load
+from singe.program import ALIGN, Program, header
+
+DOCUMENT = Path(__file__).parents[2] / "static" / "README.md"
+MODELS = Path(__file__).parents[3] / "shared" / "models"
+
+
+def dense() -> Graph:
+    """relu(x · w + b), with a symbolic batch."""
+    b = Builder()
+    x = b.input("x", (size("N"), 3), float32)
+    w = b.const(np.arange(6, dtype=np.float32).reshape(3, 2) - 2)
+    return Graph((x,), (b.relu(b.add(b.matmul(x, w), b.const(np.array([0.5, -0.5], np.float32)))),), ("y",))
+
+
+def two() -> Graph:
+    """Two inputs, two outputs, fixed shapes, no weights."""
+    b = Builder()
+    x, y = b.input("x:0", (2, 3), float32), b.input("y", (), float32)
+    return Graph((x, y), (b.add(x, y), b.exp(x)), ("sum", "powers"))
+
+
+def picture() -> Graph:
+    """A picture's input."""
+    b = Builder()
+    x = b.input("pixels", (1, 3, 8, 6), float32)
+    return Graph((x,), (b.relu(b.add(x, b.const(np.ones((3, 1, 1), np.float32)))),), ("y",))
+
+
+GRAPHS: dict[str, Callable[[], Graph]] = {"dense": dense, "two": two, "picture": picture}
+
+
+def model(graph: Graph, name: str = "model") -> Model:
+    return Model(graph, "numpy", name)
+
+
+def compiled(graph: Graph, target: str) -> Program:
+    return compile_graph(graph, find_target(TARGETS[target]))
+
+
+def check(bundle: Bundle, graph: Graph) -> None:
+    """The bundle holds what the graph is compiled to, byte by byte."""
+    manifest = json.loads(bundle.files[MANIFEST])
+    assert manifest == bundle.manifest
+    assert manifest["inputs"] == [
+        {"name": x.name, "dtype": x.dtype.name, "shape": [_shape.encode(d) for d in x.shape]} for x in graph.inputs
+    ]
+    assert [p["name"] for p in manifest["outputs"]] == list(graph.output_names)
+    for name, target in manifest["targets"].items():
+        program = compiled(graph, name)
+        wanted = header(program)
+        del wanted["facts"]["seconds"]
+        assert target["program"] == wanted
+        pieces = [read(bundle, w) for w in target["weights"]]
+        assert b"".join(pieces) == program.weights.tobytes()
+        assert all(len(p) % ALIGN == 0 for p in pieces[:-1])
+        assert all(len(p) <= PIECE for p in pieces)
+        if name == "wasm":
+            assert {k: read(bundle, m) for k, m in target["modules"].items()} == program.modules
+        else:
+            assert json.loads(read(bundle, target["modules"])) == program.modules
+
+
+def read(bundle: Bundle, entry: dict[str, Any]) -> bytes:
+    """A file of the manifest, its length and hash checked."""
+    data = bundle.files[entry["file"]]
+    assert entry == {"file": entry["file"], "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    return data
+
+
+# --- contents ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_a_bundle_is_its_programs(name: str) -> None:
+    graph = GRAPHS[name]()
+    bundle = make_bundle(model(graph, name))
+    assert bundle.manifest["format"] == "singe/1"
+    assert (bundle.manifest["singe"], bundle.manifest["name"]) == (__version__, name)
+    assert list(bundle.manifest["targets"]) == ["wasm", "webgpu"]
+    assert bundle.manifest["image"] is bundle.manifest["labels"] is None
+    check(bundle, graph)
+
+
+def test_weights_are_cut_into_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(export, "PIECE", 2 * ALIGN)
+    b = Builder()
+    x = b.input("x", (1, 300), float32)
+    graph = Graph((x,), (b.add(x, b.const(np.arange(300, dtype=np.float32))),), ("y",))
+    bundle = make_bundle(model(graph))
+    assert [w["bytes"] for w in bundle.manifest["targets"]["wasm"]["weights"]] == [512, 512, 256]
+    check(bundle, graph)
+
+
+def test_the_weights_of_a_model_without_any_are_no_files() -> None:
+    bundle = make_bundle(model(two()))
+    assert [t["weights"] for t in bundle.manifest["targets"].values()] == [[], []]
+
+
+def test_open_sizes_stay_open_and_given_ones_are_numbers() -> None:
+    assert make_bundle(model(dense())).manifest["inputs"][0]["shape"] == [[[1, "N"]], 3]
+    assert make_bundle(model(specialise(dense(), {"N": 4}))).manifest["inputs"][0]["shape"] == [4, 3]
+
+
+@pytest.mark.skipif(not (MODELS / "mnist_cnn.onnx").exists(), reason="needs ../shared/models")
+def test_a_real_model(tmp_path: Path) -> None:
+    mnist = load(MODELS / "mnist_cnn.onnx", "numpy")
+    bundle = export_model(mnist, tmp_path / "mnist")
+    check(bundle, mnist.graph())
+    assert {p.name: p.read_bytes() for p in (tmp_path / "mnist").iterdir()} == bundle.files
+
+
+def test_webgpu_code_needs_no_feature() -> None:
+    program = make_bundle(model(dense()), ["webgpu"]).manifest["targets"]["webgpu"]["program"]
+    assert [v["requires"] for k in program["kernels"] for v in k["variants"]] == [[]] * len(program["kernels"])
+
+
+def test_one_model_is_one_bundle() -> None:
+    assert make_bundle(model(dense())).files == make_bundle(model(dense())).files
+
+
+def test_pictures_and_labels() -> None:
+    recipe = Recipe((8, 6), 3, 0.875, (127.0,), (128.0,), "nchw")
+    bundle = make_bundle(model(picture()), picture=Picture("pixels", recipe), labels={0: "cat", 1: "größer"})
+    assert bundle.manifest["image"] == {
+        "input": "pixels", "size": [8, 6], "channels": 3, "crop": 0.875, "mean": [127.0], "std": [128.0], "layout": "nchw",
+    }  # fmt: skip
+    assert json.loads(bundle.files[bundle.manifest["labels"]]) == ["cat", "größer"]
+    gaps = make_bundle(model(picture()), labels={3: "dog"})
+    assert json.loads(gaps.files["labels.json"]) == {"3": "dog"}
+
+
+def test_the_scripts_are_those_of_static() -> None:
+    files = make_bundle(model(dense())).files
+    for path in (*static_folder().glob("*.js"), *static_folder().glob("*.d.ts")):
+        assert files[path.name] == path.read_bytes()
+
+
+def test_the_page_allows_its_own_script_and_style_alone() -> None:
+    page = make_bundle(model(dense())).files["index.html"].decode()
+    for tag in ("script", "style"):
+        (text,) = re.findall(rf"<{tag}\b[^>]*>(.*?)</{tag}>", page, re.S)
+        assert f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" in page
+        assert f"{tag}-hash" not in page
+    assert not re.search(r"https?:|//\w|unsafe-inline|unsafe-eval'(?<!wasm-unsafe-eval')|\son\w+=", page)
+
+
+def test_targets_are_known() -> None:
+    for targets in (["cuda"], ["numpy"], []):
+        with pytest.raises(InputError, match=r"expected some of wasm, webgpu"):
+            make_bundle(model(dense()), targets)
+
+
+# --- the folder -------------------------------------------------------------------------------------------------------
+
+
+def test_a_new_bundle_replaces_the_old_one_and_leaves_the_rest(tmp_path: Path) -> None:
+    export_model(model(dense()), tmp_path / "a" / "b", labels={0: "x"})
+    (tmp_path / "a" / "b" / "notes.txt").write_text("mine")
+    bundle = export_model(model(two()), tmp_path / "a" / "b", ["wasm"])
+    assert {p.name for p in (tmp_path / "a" / "b").iterdir()} == {*bundle.files, "notes.txt"}
+
+
+@pytest.mark.parametrize("name", ["notes.txt", MANIFEST, ".hidden"])
+def test_a_folder_of_others_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text('{"format": "other"}')
+    with pytest.raises(InputError, match="not empty, and no bundle"):
+        export_model(model(two()), tmp_path)
+    assert [p.name for p in tmp_path.iterdir()] == [name]
+
+
+def test_force_shares_a_folder_and_removes_nothing(tmp_path: Path) -> None:
+    for name in ("notes.txt", "labels.json"):
+        (tmp_path / name).write_text("mine")
+    bundle = export_model(model(two()), tmp_path, force=True)
+    assert {p.name for p in tmp_path.iterdir()} == {*bundle.files, "notes.txt", "labels.json"}
+
+
+def test_a_file_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("")
+    with pytest.raises(InputError, match="a file, expected a folder"):
+        export_model(model(two()), tmp_path / "f")
+
+
+# --- the command ------------------------------------------------------------------------------------------------------
+
+
+def test_the_report_has_every_file() -> None:
+    bundle = make_bundle(model(dense()))
+    text = describe_bundle(bundle)
+    for name in bundle.files:
+        assert re.search(rf"^{re.escape(name)} +[\d.]+ k?M?B +[\d.]+ k?M?B$", text, re.M)
+    assert re.search(r"^wasm +weights 512 B \(.* gzip\); kernels .* \(relaxed\), or .* \(simd\)$", text, re.M)
+
+
+@pytest.mark.skipif(not (MODELS / "mnist_cnn.onnx").exists(), reason="needs ../shared/models")
+def test_the_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    labels = tmp_path / "labels.txt"
+    labels.write_text("\n".join("0123456789"))
+    pictures = ["--mean", "33.3", "--std", "78.6", "--labels", str(labels)]
+    path, out = str(MODELS / "mnist_cnn.onnx"), str(tmp_path / "out")
+    assert cli.main(["export", path, "-o", out, "--targets", "wasm", *pictures]) == 0
+    assert "singe serve" in capsys.readouterr().out
+    manifest = json.loads((tmp_path / "out" / MANIFEST).read_text())
+    assert list(manifest["targets"]) == ["wasm"]
+    assert (manifest["image"]["size"], manifest["image"]["mean"]) == ([28, 28], [33.3])
+    assert json.loads((tmp_path / "out" / "labels.json").read_text()) == list("0123456789")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "what"), [("float16", "comes later"), ("int8", "comes later"), ("x", "is not known")]
+)
+def test_other_dtypes_are_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path, dtype: str, what: str) -> None:
+    assert cli.main(["export", "m.onnx", "-o", str(tmp_path), "--dtype", dtype]) == 2
+    assert f"--dtype {dtype} {what}: this version exports float32" in capsys.readouterr().err
+
+
+def test_options_of_pictures_need_a_picture(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    if not (MODELS / "magika.onnx").exists():
+        pytest.skip("needs ../shared/models")
+    assert cli.main(["export", str(MODELS / "magika.onnx"), "-o", str(tmp_path / "o"), "--mean", "1"]) == 2
+    assert "need an input of four axes" in capsys.readouterr().err
+
+
+# --- the document -----------------------------------------------------------------------------------------------------
+
+
+def test_the_document_names_every_field_of_the_manifest_and_no_other() -> None:
+    """A row of "The bundle" starts with a path: | `/inputs/name` | … |; a Program's own fields stand above it."""
+    documented = set(re.findall(r"^\| `(/[A-Za-z0-9_./*]+)` \|", DOCUMENT.read_text(), re.M))
+    recipe = Recipe((8, 6))
+    bundle = make_bundle(model(picture()), picture=Picture("pixels", recipe), labels={0: "a"})
+    found: set[str] = set()
+
+    def walk(data: Any, path: str) -> None:
+        if isinstance(data, list):
+            for item in data:
+                walk(item, path)
+        elif isinstance(data, dict) and not path.endswith("/program"):
+            for key, value in data.items():
+                found.add(f"{path}/{key}")
+                walk(value, f"{path}/{key}")
+
+    walk(bundle.manifest, "")
+    assert documented == {re.sub(r"/modules/(simd|relaxed)\b", "/modules/*", f) for f in found}
