@@ -72,18 +72,38 @@ export class Files {
 
   /** A file's bytes, written to `view` as they arrive. */
   async into(entry, view) {
+    await this.#receive(entry, (chunk, at) => view.set(chunk, at));
+    checkHash(entry, await hashOf(view));
+    this.checkSignal();
+    return view;
+  }
+
+  /** A file's bytes as they arrive, held nowhere: `write(bytes, offset)` gets whole words, but for the file's last. */
+  async stream(entry, write) {
+    const { Sha256 } = await import("./singe-sha256.js");
+    const hash = new Sha256();
+    let rest = new Uint8Array(0);
+    await this.#receive(entry, (chunk, at) => {
+      hash.update(chunk);
+      const joined = rest.length ? join(rest, chunk) : chunk;
+      const end = joined.length - (joined.length % 4);
+      write(joined.subarray(0, end), at - rest.length);
+      rest = joined.slice(end);
+    });
+    if (rest.length) write(rest, entry.bytes - rest.length);
+    checkHash(entry, hash.hex());
+  }
+
+  async #receive(entry, take) {
     let at = 0;
     for await (const chunk of this.#chunks(entry.file)) {
       if (at + chunk.length > entry.bytes) throw wrongLength(entry, "more");
-      view.set(chunk, at);
+      take(chunk, at);
       at += chunk.length;
       this.#loaded += chunk.length;
       this.phase("download");
     }
     if (at < entry.bytes) throw wrongLength(entry, at);
-    await checkHash(entry, view);
-    this.checkSignal();
-    return view;
   }
 
   /** Call `take(entry, offset)` for consecutive pieces of a block, a few at once. */
@@ -139,9 +159,25 @@ function room({ file, bytes }) {
 const wrongLength = ({ file, bytes }, found) =>
   new SingeError("format", `${file} has ${found} bytes, the manifest says ${bytes}`);
 
-async function checkHash({ file, sha256 }, view) {
-  if (!globalThis.crypto?.subtle) throw new SingeError("device", "hashes need a secure context: https or localhost");
-  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", view));
-  const found = Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
+function join(a, b) {
+  const both = new Uint8Array(a.length + b.length);
+  both.set(a);
+  both.set(b, a.length);
+  return both;
+}
+
+/** By SubtleCrypto, or where a page has none (http, other than localhost) by ours. */
+async function hashOf(bytes) {
+  if (globalThis.crypto?.subtle) {
+    const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
+    return Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  }
+  const { Sha256 } = await import("./singe-sha256.js");
+  const hash = new Sha256();
+  hash.update(bytes);
+  return hash.hex();
+}
+
+function checkHash({ file, sha256 }, found) {
   if (found !== sha256) throw new SingeError("format", `${file} does not match its sha256: it is damaged or exchanged`);
 }

@@ -138,23 +138,27 @@ function checkTensor({ name, dtype, shape }, what, known) {
   });
 }
 
-/** A file of the bundle: a plain name, so that nothing leads out of its folder. */
+/** Whether it is a plain name, so that nothing leads out of the bundle's folder. */
+const isFileName = (value) => isText(value) && /^[\w-][\w.-]*$/.test(value);
+
 function checkFile(entry, what) {
   const { file, bytes, sha256 } = object(entry, what);
-  need(isText(file) && /^[\w-][\w.-]*$/.test(file), `${what} is in the file ${JSON.stringify(file)}`);
+  need(isFileName(file), `${what} is in the file ${JSON.stringify(file)}`);
   need(isCount(bytes), `${what} has ${bytes} bytes`);
   need(isText(sha256) && /^[0-9a-f]{64}$/.test(sha256), `${what} has no sha256`);
 }
 
 /** The manifest, `model.json`, but for its programs, which `checkProgram` sees when one is chosen. */
 export function checkManifest(manifest) {
-  const { format, targets } = object(manifest, "the manifest");
+  const { format, targets, name, image, labels } = object(manifest, "the manifest");
   if (format !== FORMAT) {
     throw new SingeError("format", `the bundle's format is ${JSON.stringify(format)}, this runner reads "${FORMAT}"`);
   }
   for (const side of ["inputs", "outputs"]) {
     list(manifest[side], side, (tensor, what) => checkTensor(object(tensor, what), what));
   }
+  need(isText(name) && (image === null || isObject(image)), "it has no name, or no image");
+  need(labels === null || isFileName(labels), `its labels are in the file ${JSON.stringify(labels)}`);
   need(isObject(targets) && ["wasm", "webgpu"].some((t) => Object.hasOwn(targets, t)), "it has no target");
   return manifest;
 }

@@ -1,15 +1,14 @@
 /**
  * The device "webgpu": buffers, pipelines, and the plan of a run at given sizes.
  *
- * Contract: `open(target, files, gpuDevice)` gives { memory, gpuDevice, run, dispose }. Weights are written file by file,
- * so that no more than a few of them are ever held in JavaScript. A plan keeps its own buffers for slots, inputs and
- * outputs, so that all its bind groups are made once; what a caller gives or gets on the GPU is copied there. A device
- * of the caller's is used as it is, and stays the caller's. A device that went away is a SingeError of the code "lost".
+ * Contract: `open(target, files, gpuDevice)` gives { memory, gpuDevice, run, dispose }. Weights are written as they
+ * arrive, and never held in JavaScript. A plan keeps its own buffers for slots, inputs and outputs, so that all its bind
+ * groups are made once; what a caller gives or gets on the GPU is copied there. A device of the caller's is used as it
+ * is, and stays the caller's. A device that went away is a SingeError of the code "lost".
  */
 
 import { ARRAYS, SingeError, align, areasOf, bytesOf, chooseVariant, countOf, evaluate, shapeOf } from "./singe-format.js";
 
-const LEAST = 256;
 const PLANS = 4;
 const FEATURES = ["shader-f16"];
 const LIMITS = ["maxBufferSize", "maxStorageBufferBindingSize"];
@@ -37,7 +36,7 @@ async function load({ program, modules, weights }, files, gpu) {
   const [texts] = await Promise.all([
     files.json(modules),
     files.each(weights, async (file, at) => {
-      store.write(at, await files.bytes(file));
+      await files.stream(file, (bytes, offset) => store.write(at + offset, bytes));
       await gpu.device.queue.onSubmittedWorkDone();
     }),
   ]);

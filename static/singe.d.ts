@@ -60,11 +60,14 @@ export interface Output<D = TypedArray> {
   dtype: DType;
 }
 
+/** How a picture becomes the input `input`: static/README.md, "The bundle". */
 export interface ImageFacts {
-  size: number | number[];
+  input: string;
+  size: [height: number, width: number];
+  channels: 1 | 3;
   crop: number;
-  mean: number | number[];
-  std: number | number[];
+  mean: number[];
+  std: number[];
   layout: "nchw" | "nhwc";
 }
 

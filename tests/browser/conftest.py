@@ -10,20 +10,20 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from bundles import MODELS, model_graph, small_graph, write_bundle
+from bundles import GRAPHS, MODELS, model_graph, write_bundle
 
 
 @pytest.fixture(scope="session")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """The folder of a bundle by name: "small", or a model of the shared folder."""
+    """The folder of a bundle by name: a graph of our own, or a model of the shared folder."""
     root = tmp_path_factory.mktemp("bundles")
 
     def made(name: str) -> Path:
-        if name != "small" and not (MODELS / f"{name}.onnx").exists():
+        if name not in GRAPHS and not (MODELS / f"{name}.onnx").exists():
             pytest.skip(f"no model {name} in {MODELS}")
         folder = root / name
         if not folder.exists():
-            write_bundle(small_graph() if name == "small" else model_graph(name), folder, name)
+            write_bundle(GRAPHS[name]() if name in GRAPHS else model_graph(name), folder, name)
         return folder
 
     return made

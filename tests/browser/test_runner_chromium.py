@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 import pytest
-from bundles import ROOT, assert_close, model_case, packed, small_case
+from bundles import ROOT, assert_close, dtypes_case, model_case, packed, small_case
 
 CHROMIUM: Final = Path("/usr/bin/chromium")
 FLAGS: Final = (
@@ -142,6 +142,13 @@ def test_small_graph_of_several_sizes(chromium: Page, device: str) -> None:
         assert_close(found, expected)
     assert done["memory"]["gpu" if device == "webgpu" else "wasm"] > 0
     assert done["after"] == {"gpu": 0, "wasm": 0, "js": 0}
+
+
+def test_dtypes(chromium: Page, bundle: Callable[[str], Path], device: str) -> None:
+    bundle("dtypes")
+    inputs, expected = dtypes_case(37)
+    done = chromium.run(ANSWER, url="/bundles/dtypes", device=device, cases=[packed(inputs)])
+    assert_close(done["outputs"][0], expected)
 
 
 def test_no_rows(chromium: Page, device: str) -> None:

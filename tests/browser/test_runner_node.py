@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import shutil
 import subprocess
@@ -12,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bundles import STATIC, assert_close, model_case, packed, small_case
+from bundles import STATIC, assert_close, dtypes_case, model_case, packed, small_case
 
 HARNESS = Path(__file__).parent / "harness.js"
 MOST_GZIP_BYTES = 20_000
@@ -78,6 +79,12 @@ def test_overlapping_runs_of_several_sizes(bundle: Callable[[str], Path]) -> Non
     assert done["inputs"][1] == {"name": "k", "dtype": "int32", "shape": ["N", 1]}
     assert done["memory"]["wasm"] > 0
     assert done["after"] == {"gpu": 0, "wasm": 0, "js": 0}
+
+
+def test_dtypes(bundle: Callable[[str], Path]) -> None:
+    inputs, expected = dtypes_case(37)
+    done = node(ANSWER, url=bundle("dtypes").as_uri(), device="wasm", cases=[packed(inputs)])
+    assert_close(done["outputs"][0], expected)
 
 
 def test_progress_is_true(bundle: Callable[[str], Path]) -> None:
@@ -181,6 +188,7 @@ HOSTILE: dict[str, Edit] = {
     "a file elsewhere": lambda m: m["targets"]["wasm"]["weights"][0].update(file="../weights.bin"),
     "a file of another site": lambda m: m["targets"]["wasm"]["weights"][0].update(file="https://a.b/c"),
     "no hash": lambda m: m["targets"]["wasm"]["weights"][0].pop("sha256"),
+    "labels elsewhere": lambda m: m.update(labels="/etc/passwd"),
     "bytes below zero": lambda m: m["targets"]["wasm"]["weights"][0].update(bytes=-1),
     "weights missing": lambda m: m["targets"]["wasm"].update(weights=[]),
     "no such module": lambda m: m["targets"]["wasm"].update(modules={}),
@@ -245,6 +253,25 @@ def test_half_precision() -> None:
     assert np.array_equal(np.array(back, np.uint16)[number], every[number])
     with np.errstate(over="ignore"):
         assert np.array_equal(np.array(bits, np.uint16), values.astype(np.float32).astype(np.float16).view(np.uint16))
+
+
+def test_sha256() -> None:
+    body = f"""
+    const {{ Sha256 }} = await import({json.dumps((STATIC / "singe-sha256.js").as_uri())});
+    return Array.from({{ length: 300 }}, (_, length) => {{
+      const bytes = Uint8Array.from({{ length }}, (_, k) => k * 7 + length);
+      const hash = new Sha256();
+      for (let at = 0, step = 1; at < length; at += step, step = (step * 5) % 97) hash.update(bytes.subarray(at, at + step));
+      return hash.hex();
+    }});
+    """
+    expected = [hashlib.sha256(bytes((k * 7 + n) % 256 for k in range(n))).hexdigest() for n in range(300)]
+    assert node(body) == expected
+
+
+def test_hashes_where_pages_have_no_crypto(bundle: Callable[[str], Path]) -> None:
+    body = "Object.defineProperty(globalThis, 'crypto', {}); return (await load(given.url)).device;"
+    assert node(body, url=bundle("small").as_uri()) == "wasm"
 
 
 def test_size_as_shipped() -> None:
