@@ -1,68 +1,28 @@
-"""Bundles for the tests of the runner: folders of a manifest, kernels and weights, made from Graphs."""
+"""Bundles for the tests of the runner: folders that `export_model` writes, of Graphs of our own and of the shared models."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 from base64 import b64decode, b64encode
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from singe import _shape
 from singe._dtypes import bool_, float16, float32, int32, int64, uint8
 from singe._shape import size
-from singe.backend import find_target
-from singe.compile import compile_graph
+from singe.export import export_model
 from singe.graph import Builder, Graph
-from singe.model import load
-from singe.program import header
+from singe.model import Model, load
 
 ROOT: Final = Path(__file__).parents[2]
 STATIC: Final = ROOT / "static"
 MODELS: Final = ROOT.parent / "shared" / "models"
-PIECE: Final = 4 << 20
-"""The most bytes of a file of weights."""
-TARGETS: Final = {"wasm": "wasm", "webgpu": "wgsl"}
 
 
 def write_bundle(graph: Graph, folder: Path, name: str) -> Path:
     """The bundle of a graph, for both devices."""
-    folder.mkdir(parents=True, exist_ok=True)
-    targets: dict[str, Any] = {}
-    for device, target in TARGETS.items():
-        program = compile_graph(graph, find_target(target))
-        raw = program.weights.tobytes()
-        pieces = [raw[at : at + PIECE] for at in range(0, len(raw), PIECE)]
-        modules: Any = {
-            k: _file(folder, f"kernels-{k}.wasm", v) for k, v in program.modules.items() if isinstance(v, bytes)
-        }
-        if device == "webgpu":
-            modules = _file(folder, "kernels-webgpu.json", json.dumps(dict(program.modules)).encode())
-        weights = [_file(folder, f"weights-{device}-{k}.bin", piece) for k, piece in enumerate(pieces)]
-        targets[device] = {"program": header(program), "modules": modules, "weights": weights}
-    manifest = {
-        "format": "singe/1",
-        "singe": "0.1.0",
-        "name": name,
-        "inputs": [_port(x.name, x) for x in graph.inputs],
-        "outputs": [_port(n, x) for n, x in zip(graph.output_names, graph.outputs, strict=True)],
-        "image": None,
-        "labels": None,
-        "targets": targets,
-    }
-    (folder / "model.json").write_text(json.dumps(manifest))
+    export_model(Model(graph, "numpy", name), folder)
     return folder
-
-
-def _port(name: str, node: Any) -> dict[str, Any]:
-    return {"name": name, "dtype": node.dtype.name, "shape": [_shape.encode(d) for d in node.shape]}
-
-
-def _file(folder: Path, name: str, data: bytes) -> dict[str, Any]:
-    (folder / name).write_bytes(data)
-    return {"file": name, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
 
 
 # --- models ----------------------------------------------------------------------------------------------------------
