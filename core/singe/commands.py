@@ -262,7 +262,7 @@ def compile(args: Namespace) -> None:
                 ("wrote", args.out),
                 ("target", program.target),
                 ("size", size),
-                ("compile", seconds(program.facts["seconds"])),
+                ("compile", seconds(program.seconds)),
             ]
         )
     )

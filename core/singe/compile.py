@@ -37,8 +37,7 @@ def compile_graph(graph: Graph, target: Target | None) -> Program:
     _check_symbols(graph)
     rewritten = rewrite(graph)
     program = _host_program(rewritten) if target is None else _device_program(rewritten, target)
-    facts = {**program.facts, "ops": graph.ops(), "seconds": round(time.perf_counter() - start, 4)}
-    return replace(program, facts=facts)
+    return replace(program, facts={**program.facts, "ops": graph.ops()}, seconds=time.perf_counter() - start)
 
 
 def _check_symbols(graph: Graph) -> None:
@@ -77,7 +76,7 @@ class _Layout:
         kind = n.dtype
         stored = value.astype(stored_type(kind, self.size(kind)), copy=False) if packed is None else packed
         raw = np.ascontiguousarray(stored).reshape(-1).view(np.uint8)
-        key = kind, value.shape, hashlib.blake2b(raw, digest_size=16).digest()
+        key = kind, value.shape, hashlib.blake2b(raw.data, digest_size=16).digest()
         if key not in self._consts:
             self._consts[key] = self.add(
                 n.name or "constant", kind, value.shape, ("weights", self._weights_end), stored.dtype.itemsize

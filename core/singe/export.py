@@ -16,7 +16,7 @@ import os
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -121,8 +121,6 @@ def _image(picture: Picture) -> dict[str, Any]:
 def _target(name: str, graph: Graph, files: dict[str, bytes]) -> dict[str, Any]:
     """A target's entry in the manifest; its files are added to `files`."""
     program = compile_graph(graph, find_target(TARGETS[name]))
-    # How long it took would make two bundles of one model differ.
-    program = replace(program, facts={k: v for k, v in program.facts.items() if k != "seconds"})
     return {
         "program": header(program),
         "modules": _modules(name, program, files),

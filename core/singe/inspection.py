@@ -44,7 +44,7 @@ def describe_program(device: str, program: Program, kernels: bool) -> str:
     copies = sum(isinstance(s, Copy) for s in steps)
     slots = program.slot_bytes(at)
     facts = [
-        (device, f"program for {program.target}, compiled in {seconds(program.facts['seconds'])}"),
+        (device, f"program for {program.target}, compiled in {seconds(program.seconds)}"),
         ("ops", _where(program, len(work), hosted)),
         (
             "steps",

@@ -151,7 +151,10 @@ class Program:
     steps: tuple[Step, ...]
     modules: Mapping[str, str | bytes]
     weights: np.ndarray  # uint8, one block; buffers placed in it start at multiples of ALIGN
-    facts: Mapping[str, Any] = field(default_factory=dict)  # for people: op counts, labels, how it was compiled
+    facts: Mapping[str, Any] = field(default_factory=dict)  # for people: op counts, what was fused
+    seconds: float = field(
+        default=0.0, compare=False
+    )  # how long it took to compile; not saved, so that equal models give equal files
 
     @property
     def symbols(self) -> frozenset[str]:

@@ -67,7 +67,7 @@ def compiled(folder: Path, name: str) -> str:
             cells.append(f"{e} | | |")
             continue
         peak = program.peak(dict.fromkeys(program.symbols, 1))
-        cells.append(f"{program.facts['seconds']:.2f} | {len(program.steps)} | {peak / 1e6:.2f}")
+        cells.append(f"{program.seconds:.2f} | {len(program.steps)} | {peak / 1e6:.2f}")
     return f"| {name} | {' | '.join(cells)} |"
 
 
