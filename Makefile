@@ -31,6 +31,7 @@ system:
 
 check: setup
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check -q .
 	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
 
