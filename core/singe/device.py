@@ -117,7 +117,7 @@ class Device:
             if executable is None:
                 executable = self._programs[key] = self.backend.prepare(compile_graph(graph, self.backend.target))
                 if len(self._programs) > PROGRAMS:
-                    self._programs.popitem(last=False)[1].dispose()
+                    self._programs.popitem(last=False)
             self._programs.move_to_end(key)
             return executable.run(arrays)
 

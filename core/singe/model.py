@@ -30,7 +30,8 @@ from ._errors import (
 from ._shape import Shape, Size, show, size, symbols
 from .backend import Executable
 from .compile import compile_graph
-from .device import Device, device
+from .device import Device
+from .device import device as open_device
 from .graph import Graph, Node, specialise
 
 PROGRAMS: Final = 8
@@ -125,7 +126,7 @@ DEVICE_OF: Final = {"numpy": "numpy", "wasm": "wasm", "wgsl": "webgpu"}
 
 
 def _on_device(data: programs.Program, given: str | Device | None) -> Runnable:
-    on = device(DEVICE_OF.get(data.target, data.target) if given is None else given)
+    on = open_device(DEVICE_OF.get(data.target, data.target) if given is None else given)
     target = on.backend.target.name if on.backend.target else "numpy"
     if target != data.target:
         raise DeviceError(
@@ -139,7 +140,7 @@ class Model:
 
     def __init__(self, source: Graph | Source, device: str | Device = "auto", name: str = "model") -> None:
         self.name: Final = name
-        self.device: Final = _device(device)
+        self.device: Final = open_device(device)
         self.source: Final = GraphSource(source) if isinstance(source, Graph) else source
         self.inputs: Final = tuple(Port(x.name, x.dtype, x.shape) for x in self.source.inputs)
         self._programs: OrderedDict[Any, Runnable] = OrderedDict()
@@ -200,7 +201,7 @@ class Model:
                     continue
                 self._programs[key] = found
                 if len(self._programs) > PROGRAMS:
-                    self._programs.popitem(last=False)[1].dispose()
+                    self._programs.popitem(last=False)  # whoever still holds it may go on running it
             self._programs.move_to_end(key)
             return found
 
@@ -218,10 +219,6 @@ class Model:
                 if isinstance(d, Size) and found.setdefault(str(d), n) != n:
                     raise ShapeError(f"input {p.name!r}: got shape {shape}, but {d} is {found[str(d)]} elsewhere")
         return found
-
-
-def _device(given: str | Device) -> Device:
-    return device(given)
 
 
 def _batch_sizes(inputs: Sequence[Port]) -> frozenset[str]:
@@ -300,7 +297,7 @@ def compile(what: Model | Graph | Callable[..., Any], *examples: Any, device: st
         what = Model(what, device)
     if isinstance(what, Model):
         shapes = None if not examples else {p.name: np.shape(x) for p, x in zip(what.inputs, examples, strict=True)}
-        on = what if what.device is _device(device) or device == "auto" else Model(what.source, device, what.name)
+        on = what if what.device is open_device(device) or device == "auto" else Model(what.source, device, what.name)
         return on.program(shapes)
     from .tracing import trace_call  # noqa: PLC0415
 

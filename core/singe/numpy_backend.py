@@ -1,7 +1,7 @@
 """The backend "numpy": Programs of host steps, run op by op over whole arrays, with BLAS where there is one.
 
 An intermediate array is dropped after its last reader. Sizes in attributes get their numbers when the shapes of the
-inputs are known, once for each set of sizes.
+inputs are known, anew only when these change.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class NumpyExecutable:
             for i, b in enumerate(program.buffers)
             if b.place[0] == "weights"
         }
-        self._attrs: dict[tuple[tuple[str, int], ...], list[Mapping[str, Any]]] = {}
+        self._latest: tuple[Mapping[str, int], list[Mapping[str, Any]]] | None = None
 
     def run(self, inputs: Sequence[HostArray]) -> list[HostArray]:
         p = self.program
@@ -106,13 +106,14 @@ class NumpyExecutable:
         return HostArray(value if value.base is None and value.flags.writeable else value.copy(), b.dtype)
 
     def _attrs_at(self, sizes: Mapping[str, int]) -> list[Mapping[str, Any]]:
-        key = tuple(sorted(sizes.items()))
-        if key not in self._attrs:
-            self._attrs[key] = [
+        """The attributes of every step with numbers for sizes; those of the latest sizes are kept."""
+        if self._latest is None or self._latest[0] != sizes:
+            attrs: list[Mapping[str, Any]] = [
                 {k: _fixed(v, sizes) for k, v in s.attrs.items()} if isinstance(s, Host) else {}
                 for s in self.program.steps
             ]
-        return self._attrs[key]
+            self._latest = sizes, attrs
+        return self._latest[1]
 
     def memory(self) -> Mapping[str, int]:
         return {"weights": self.program.weights.nbytes, "scratch": 0}

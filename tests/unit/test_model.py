@@ -11,7 +11,7 @@ from singe._dtypes import float32
 from singe._errors import InputError, ShapeError
 from singe._shape import size
 from singe.graph import Builder, Graph
-from singe.model import Model
+from singe.model import PROGRAMS, Model
 
 RUNNERS = pytest.mark.parametrize("device_name", ["numpy", "wasm", "webgpu"], indirect=True)
 
@@ -53,6 +53,16 @@ def test_other_open_sizes_get_programs_of_their_own() -> None:
         np.testing.assert_array_equal(model(x), wanted)
     assert model.program({"x": (2, 4)}) is model.program({"x": (9, 4)})
     assert model.program({"x": (2, 4)}) is not model.program({"x": (2, 5)})
+
+
+@RUNNERS
+def test_a_program_outlives_its_place_among_the_latest(device_name: str) -> None:
+    model, x = Model(blur(), device_name), np.ones((1, 3), np.float32)
+    held = model.program({"x": x.shape})
+    for length in range(4, 4 + 2 * PROGRAMS):
+        model(np.ones((1, length), np.float32))
+    assert model.program({"x": x.shape}) is not held
+    np.testing.assert_array_equal(held(x), [[2, 3, 2]])
 
 
 @RUNNERS

@@ -24,8 +24,7 @@ class OnnxSource:
     def graph(self, sizes: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Graph:
         shapes: dict[str, Sequence[int | str]] = dict(self._shapes or {})
         for x in self.inputs:
-            if (
-                symbols(x.shape) & sizes.keys()
-            ):  # by shape, not by name: names that the importer invented have none in the file
+            # By shape, not by name: a name that the importer invented is not in the file.
+            if symbols(x.shape) & sizes.keys():
                 shapes[x.name] = [sizes.get(str(d), str(d)) if isinstance(d, Size) else d for d in x.shape]
         return import_model(self._model, input_shapes=shapes, values=values)
