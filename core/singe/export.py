@@ -161,7 +161,7 @@ def _json(data: Any) -> bytes:
 def _scripts() -> dict[str, bytes]:
     """The runner with all that it may load, and the page."""
     static = static_folder()
-    found = sorted((*static.glob("*.js"), *static.glob("*.d.ts")))
+    found = sorted((*static.glob("singe*.js"), *static.glob("*.d.ts")))
     page = _with_hashes((static / "bundle.html").read_text("utf-8"))
     return {**{path.name: path.read_bytes() for path in found}, "index.html": page.encode()}
 
