@@ -1,0 +1,570 @@
+"""PyTorch's `.pth` and `.pt` files → arrays by name, without executing what is in them.
+
+A pickle is a program for a stack machine. Here it runs on a machine of our own that knows a closed list of opcodes and
+a closed list of names (GLOBALS), of which none calls anything: tensors become plain facts about a storage, and are
+made into arrays when all is read. Two layouts of files are read: the ZIP archive of PyTorch 1.6 and later, and the
+stream of pickles before it. What is refused is a FormatError that says where.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NoReturn
+
+import numpy as np
+
+from .._errors import FormatError, InputError
+from .._shape import bytes_text
+
+ZIP: Final = b"PK\x03\x04"
+LEGACY: Final = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."
+"""How the stream of pickles begins: a pickle of PyTorch's magic number."""
+LEGACY_VERSION: Final = 1001
+STEPS: Final = 4_000_000
+"""Opcodes of a pickle at most; a model of a thousand layers has about a hundred thousand."""
+NESTING: Final = 32
+SHARING: Final = 8
+"""Tensors may share storages: together they take at most this many times the file's bytes."""
+SHOWN: Final = 8
+_RANK: Final = 32
+
+
+def is_pytorch(data: bytes) -> bool:
+    """Whether these bytes begin as PyTorch's files do."""
+    return data.startswith((ZIP, LEGACY))
+
+
+def read_pytorch(data: bytes, name: str = "weights", key: str | None = None) -> dict[str, np.ndarray]:
+    """The tensors of a state dict by name, in its order; bfloat16 becomes float32, strided views become contiguous.
+
+    key: under which key of the file's dict the state dict lies; needed only where several entries are one.
+    """
+    file = _Archive(data, name) if data.startswith(ZIP) else _Stream(data, name)
+    state = _state(file.root, name, key)
+    return _Reader(file, len(data), name).arrays(state)
+
+
+# --- what a pickle makes ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Element:
+    """The element type of a storage. bfloat16 is kept as its upper halves of float32s."""
+
+    name: str
+    numpy: np.dtype[Any]
+
+    def array(self, raw: np.ndarray) -> np.ndarray:
+        return (raw.astype(np.uint32) << 16).view(np.float32) if self.name == "bfloat16" else raw
+
+
+@dataclass(frozen=True)
+class _Storage:
+    key: str
+    element: _Element
+    count: int
+
+
+@dataclass(frozen=True)
+class _Tensor:
+    storage: _Storage
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class _Global:
+    """One of GLOBALS: `call` is what REDUCE does with it, None where it is no function."""
+
+    name: str
+    call: Callable[[tuple[Any, ...]], Any] | None = None
+    element: _Element | None = None
+
+
+def _count(value: Any, what: str) -> int:
+    if type(value) is not int or not 0 <= value < 1 << 48:
+        raise ValueError(f"{what} is {_named(value)}, expected a count")
+    return value
+
+
+def _counts(value: Any, what: str) -> tuple[int, ...]:
+    if not isinstance(value, (tuple, list)) or len(value) > _RANK:
+        raise ValueError(f"{what} is {_named(value)}, expected at most {_RANK} counts")
+    return tuple(_count(v, what) for v in value)
+
+
+def _named(value: Any) -> str:
+    """A value for a message; what may be nested is told by its type."""
+    return f"{value!r:.60}" if isinstance(value, (int, float, str, type(None))) else f"a {type(value).__name__}"
+
+
+def _tensor(args: tuple[Any, ...]) -> _Tensor:
+    if not 4 <= len(args) <= 7 or not isinstance(args[0], _Storage):
+        raise ValueError("a tensor is not made of a storage, an offset, sizes and strides")
+    shape, strides = _counts(args[2], "a tensor's size"), _counts(args[3], "a tensor's stride")
+    if len(shape) != len(strides):
+        raise ValueError(f"a tensor has {len(shape)} sizes and {len(strides)} strides")
+    tensor = _Tensor(args[0], _count(args[1], "a tensor's offset"), shape, strides)
+    last = tensor.offset + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
+    if 0 not in shape and last >= tensor.storage.count:
+        raise ValueError(f"a tensor reaches to element {last} of a storage of {tensor.storage.count}")
+    return tensor
+
+
+def _parameter(args: tuple[Any, ...]) -> _Tensor:
+    if not args or not isinstance(args[0], _Tensor):
+        raise ValueError("a parameter is not made of a tensor")
+    return args[0]
+
+
+def _size(args: tuple[Any, ...]) -> tuple[int, ...]:
+    return _counts(args[0] if args else None, "a size")
+
+
+def _ordered(args: tuple[Any, ...]) -> dict[Any, Any]:
+    if args and args != ([],):
+        raise ValueError("an OrderedDict is made of something, expected it to be filled later")
+    return {}
+
+
+_ELEMENTS: Final = {
+    "Float": ("float32", "<f4"), "Double": ("float64", "<f8"), "Half": ("float16", "<f2"), "BFloat16": ("bfloat16", "<u2"),
+    "Long": ("int64", "<i8"), "Int": ("int32", "<i4"), "Short": ("int16", "<i2"), "Char": ("int8", "i1"),
+    "Byte": ("uint8", "u1"), "Bool": ("bool", "?"),
+}  # fmt: skip
+_KINDS: Final = {kind: _Element(name, np.dtype(spelled)) for kind, (name, spelled) in _ELEMENTS.items()}
+
+GLOBALS: Final[Mapping[str, _Global]] = {
+    g.name: g
+    for g in (
+        _Global("collections.OrderedDict", _ordered),
+        _Global("torch._utils._rebuild_tensor", _tensor),
+        _Global("torch._utils._rebuild_tensor_v2", _tensor),
+        _Global("torch._utils._rebuild_parameter", _parameter),
+        _Global("torch.Size", _size),
+        _Global("torch.device", lambda args: None),
+        *(_Global(f"torch.{kind}Storage", element=element) for kind, element in _KINDS.items()),
+        *(_Global(f"torch.{element.name}") for element in _KINDS.values()),
+    )
+}
+"""Every name that a file may use."""
+
+
+def _storage(pid: Any) -> _Storage:
+    """What a persistent id stands for: ("storage", type, key, location, count), with a view before PyTorch 1.6."""
+    if not isinstance(pid, tuple) or len(pid) not in (5, 6) or pid[0] != "storage":
+        raise ValueError("a persistent id is no storage")
+    kind, key, view = pid[1], pid[2], pid[5] if len(pid) == 6 else None
+    if not isinstance(kind, _Global) or kind.element is None or not isinstance(key, str) or view is not None:
+        raise ValueError("a storage is not as PyTorch writes it: a type, a key, a device, a count, no view")
+    return _Storage(key, kind.element, _count(pid[4], "a storage's count"))
+
+
+# --- the machine ------------------------------------------------------------------------------------------------------
+
+_MARK: Final = object()
+
+
+class _Machine:
+    """Runs one pickle that begins at `at`; `value` is what it makes, `at` then the place after it.
+
+    Dicts and OrderedDicts are dicts; their keys are strings and ints. Memory is in proportion to the bytes read: every
+    opcode pushes at most one thing, and none copies.
+    """
+
+    def __init__(self, data: bytes, at: int, name: str) -> None:
+        self._data, self.at, self._name = data, at, name
+        self._stack: list[Any] = []
+        self._memo: dict[int, Any] = {}
+        self.value: Any = None
+        for _ in range(STEPS):
+            start = self.at
+            code = self._take(1)[0]
+            try:
+                if code == 0x2E:  # STOP
+                    self.value = self._pop()
+                    return
+                if code not in _OPCODES:
+                    raise ValueError(f"the opcode {code:#04x} is not among those that state dicts use")
+                _OPCODES[code](self)
+            except FormatError:
+                raise
+            except (ValueError, IndexError, KeyError, TypeError, struct.error) as e:
+                what = str(e) if isinstance(e, ValueError) else "the pickle is damaged"
+                raise FormatError(f"{name}, byte {start}: {what}") from None
+        raise FormatError(f"{name}: a pickle of more than {STEPS:,} steps")
+
+    def _take(self, count: int) -> bytes:
+        if count > len(self._data) - self.at:
+            raise FormatError(f"{self._name}, byte {self.at}: ends within a pickle, {count} bytes more expected")
+        self.at += count
+        return self._data[self.at - count : self.at]
+
+    def number(self, layout: str) -> Any:
+        return struct.unpack("<" + layout, self._take(struct.calcsize("<" + layout)))[0]
+
+    def text(self, layout: str) -> str:
+        try:
+            return self._take(self.number(layout)).decode()
+        except UnicodeDecodeError:
+            raise ValueError("a string is not UTF-8") from None
+
+    def line(self) -> str:
+        end = self._data.find(b"\n", self.at, self.at + 256)
+        if end < 0:
+            raise ValueError("a name without an end")
+        return self._take(end + 1 - self.at)[:-1].decode("latin-1")
+
+    def long(self, layout: str) -> int:
+        return int.from_bytes(self._take(self.number(layout)), "little", signed=True)
+
+    def push(self, value: Any) -> None:
+        self._stack.append(value)
+
+    def _pop(self) -> Any:
+        value = self._stack.pop()
+        if value is _MARK:
+            raise ValueError("a mark where a value is expected")
+        return value
+
+    def mark(self) -> None:
+        self._stack.append(_MARK)
+
+    def _marked(self) -> list[Any]:
+        """What lies above the topmost mark, which goes with it."""
+        found: list[Any] = []
+        while (value := self._stack.pop()) is not _MARK:
+            found.append(value)
+        found.reverse()
+        return found
+
+    def pack(self, count: int | None) -> None:
+        self.push(tuple(self._marked() if count is None else reversed([self._pop() for _ in range(count)])))
+
+    def put(self, index: int) -> None:
+        self._memo[index] = self._stack[-1]
+
+    def memoize(self) -> None:
+        self.put(len(self._memo))
+
+    def get(self, index: int) -> None:
+        if index not in self._memo:
+            raise ValueError(f"the memo has no number {index}")
+        self.push(self._memo[index])
+
+    def append(self, values: list[Any]) -> None:
+        target = self._stack[-1]
+        if not isinstance(target, list):
+            raise ValueError(f"appends to {_named(target)}, expected a list")
+        target.extend(values)
+
+    def appends(self) -> None:
+        self.append(self._marked())
+
+    def append_one(self) -> None:
+        self.append([self._pop()])
+
+    def update(self, pairs: list[Any]) -> None:
+        target = self._stack[-1]
+        if not isinstance(target, dict) or len(pairs) % 2:
+            raise ValueError(f"sets items of {_named(target)}, expected a dict and pairs")
+        for k, v in zip(pairs[::2], pairs[1::2], strict=True):
+            if type(k) not in (str, int):
+                raise ValueError(f"a key is {_named(k)}, expected a string")
+            if k in target:
+                raise ValueError(f"the key {k!r:.60} comes twice")
+            target[k] = v
+
+    def set_items(self) -> None:
+        self.update(self._marked())
+
+    def set_item(self) -> None:
+        value, key = self._pop(), self._pop()
+        self.update([key, value])
+
+    def find(self, module: Any, name: Any) -> None:
+        """A name of GLOBALS."""
+        full = f"{module}.{name}"
+        if full not in GLOBALS:
+            raise ValueError(
+                f"the file uses {full!r:.120}, which state dicts do not need and Singe does not run; "
+                "save model.state_dict() alone, with torch.save"
+            )
+        self.push(GLOBALS[full])
+
+    def find_named(self) -> None:
+        module = self.line()
+        self.find(module, self.line())
+
+    def find_stacked(self) -> None:
+        name, module = self._pop(), self._pop()
+        self.find(module, name)
+
+    def reduce(self) -> None:
+        args, function = self._pop(), self._pop()
+        if not isinstance(function, _Global) or function.call is None or not isinstance(args, tuple):
+            raise ValueError(f"calls {function.name if isinstance(function, _Global) else _named(function)}")
+        self.push(function.call(args))
+
+    def build(self) -> None:
+        """Attributes of an OrderedDict (PyTorch's `_metadata`), which hold no weights."""
+        self._pop()
+        if not isinstance(self._stack[-1], dict):
+            raise ValueError(f"sets attributes of {_named(self._stack[-1])}, expected an OrderedDict")
+
+    def persistent(self) -> None:
+        self.push(_storage(self._pop()))
+
+
+_OPCODES: Final[Mapping[int, Callable[[_Machine], None]]] = {
+    ord(code): run
+    for code, run in {
+        "\x80": lambda m: m.number("B"),  # PROTO
+        "\x95": lambda m: m.number("Q"),  # FRAME
+        "(": _Machine.mark,
+        "0": lambda m: m._pop(),
+        "N": lambda m: m.push(None),
+        "\x88": lambda m: m.push(True),
+        "\x89": lambda m: m.push(False),
+        "K": lambda m: m.push(m.number("B")),
+        "M": lambda m: m.push(m.number("H")),
+        "J": lambda m: m.push(m.number("i")),
+        "\x8a": lambda m: m.push(m.long("B")),
+        "G": lambda m: m.push(struct.unpack(">d", m._take(8))[0]),
+        "\x8c": lambda m: m.push(m.text("B")),
+        "X": lambda m: m.push(m.text("I")),
+        "U": lambda m: m.push(m.text("B")),  # Python 2's strings
+        "T": lambda m: m.push(m.text("I")),
+        "}": lambda m: m.push({}),
+        "]": lambda m: m.push([]),
+        ")": lambda m: m.push(()),
+        "t": lambda m: m.pack(None),
+        "\x85": lambda m: m.pack(1),
+        "\x86": lambda m: m.pack(2),
+        "\x87": lambda m: m.pack(3),
+        "q": lambda m: m.put(m.number("B")),
+        "r": lambda m: m.put(m.number("I")),
+        "\x94": _Machine.memoize,
+        "h": lambda m: m.get(m.number("B")),
+        "j": lambda m: m.get(m.number("I")),
+        "a": _Machine.append_one,
+        "e": _Machine.appends,
+        "s": _Machine.set_item,
+        "u": _Machine.set_items,
+        "c": _Machine.find_named,
+        "\x93": _Machine.find_stacked,
+        "R": _Machine.reduce,
+        "b": _Machine.build,
+        "Q": _Machine.persistent,
+    }.items()
+}
+"""Opcode ↦ what it does. STOP is the machine's own."""
+
+
+# --- the two layouts of files -----------------------------------------------------------------------------------------
+
+
+class _Archive:
+    """A ZIP archive: X/data.pkl, and a storage by key in X/data/. PyTorch compresses nothing, so nothing may be."""
+
+    def __init__(self, data: bytes, name: str) -> None:
+        self._name = name
+        try:
+            self._zip = zipfile.ZipFile(io.BytesIO(data))
+        except Exception as e:  # zipfile raises many things at damaged archives
+            self._refuse("the archive", e)
+        entries = self._zip.infolist()
+        self._entries = {i.filename: i for i in entries}
+        if len(self._entries) != len(entries):
+            raise FormatError(f"{name}: two entries of the archive have one name")
+        for i in entries:
+            parts = i.filename.split("/")
+            if ".." in parts or parts[0] == "" or "\\" in i.filename:
+                raise FormatError(f"{name}: the archive's entry {i.filename!r:.80} leads out of it")
+            if i.compress_type != zipfile.ZIP_STORED or i.compress_size != i.file_size or i.flag_bits & 1:
+                raise FormatError(
+                    f"{name}: the archive's entry {i.filename!r:.80} is compressed or encrypted; PyTorch stores"
+                )
+        # Entries that overlap are how a small archive holds a large one.
+        if sum(i.file_size for i in entries) > len(data):
+            raise FormatError(f"{name}: the archive's entries are larger than the file")
+        roots = [n[: -len("data.pkl")] for n in self._entries if n == "data.pkl" or n.endswith("/data.pkl")]
+        if len(roots) != 1:
+            raise FormatError(
+                f"{name}: an archive with {len(roots)} entries data.pkl, expected one: no file of PyTorch's"
+            )
+        (self._root,) = roots
+        if self._root + "constants.pkl" in self._entries:
+            raise FormatError(
+                f"{name}: a TorchScript model, expected a state dict: torch.save(model.state_dict(), path)"
+            )
+        order = self._root + "byteorder"
+        if order in self._entries and self._read(order) != b"little":
+            raise FormatError(f"{name}: written on a big-endian machine, which is not supported")
+        self.root = _Machine(self._read(self._root + "data.pkl"), 0, f"{name}: data.pkl").value
+
+    def bytes_of(self, storage: _Storage) -> memoryview:
+        entry = f"{self._root}data/{storage.key}"
+        if entry not in self._entries:
+            raise FormatError(f"{self._name}: the storage {storage.key!r:.60} is not in the archive")
+        return memoryview(self._read(entry))
+
+    def _read(self, entry: str) -> bytes:
+        try:
+            return self._zip.read(self._entries[entry])
+        except Exception as e:
+            self._refuse(f"the archive's entry {entry!r:.80}", e)
+
+    def _refuse(self, what: str, e: Exception) -> NoReturn:
+        raise FormatError(f"{self._name}: {what} is damaged: {e or type(e).__name__}") from None
+
+
+class _Stream:
+    """Pickles one after the other: magic, version, facts about the system, the object, the keys of its storages; then
+    each storage as a count (int64) and its elements."""
+
+    def __init__(self, data: bytes, name: str) -> None:
+        self._name, at, made = name, len(LEGACY), []
+        if not data.startswith(LEGACY):
+            raise FormatError(f"{name}: starts with {data[:8]!r}, expected a file of PyTorch's")
+        for _ in range(4):
+            machine = _Machine(data, at, name)
+            made.append(machine.value)
+            at = machine.at
+        version, system, self.root, keys = made
+        if version != LEGACY_VERSION:
+            raise FormatError(f"{name}: version {_named(version)} of PyTorch's files, expected {LEGACY_VERSION}")
+        if not isinstance(system, dict) or system.get("little_endian") is not True:
+            raise FormatError(f"{name}: written on a big-endian machine, which is not supported")
+        if not isinstance(keys, list) or not all(isinstance(k, str) for k in keys) or len(set(keys)) != len(keys):
+            raise FormatError(f"{name}: the keys of its storages are no list of different strings")
+        self._data, self._keys, self._at = data, keys, at
+        self._places: dict[str, int] = {}
+
+    def bytes_of(self, storage: _Storage) -> memoryview:
+        if not self._places:
+            self._find(_storages(self.root))
+        if storage.key not in self._places:
+            raise FormatError(f"{self._name}: the storage {storage.key!r:.60} is not in the file")
+        at = self._places[storage.key]
+        return memoryview(self._data)[at : at + storage.count * storage.element.numpy.itemsize]
+
+    def _find(self, storages: Mapping[str, _Storage]) -> None:
+        """Where each storage's elements begin; the file has only counts, so their sizes come from the object."""
+        at = self._at
+        for key in self._keys:
+            storage = storages.get(key)
+            if storage is None or at + 8 > len(self._data):
+                raise FormatError(f"{self._name}, byte {at}: no storage {key!r:.60}, or none that a tensor uses")
+            (count,) = struct.unpack_from("<q", self._data, at)
+            size = storage.count * storage.element.numpy.itemsize
+            if count != storage.count or at + 8 + size > len(self._data):
+                raise FormatError(
+                    f"{self._name}, byte {at}: storage {key!r:.60} has {count} elements, expected {storage.count}, "
+                    f"and {len(self._data) - at - 8} bytes follow"
+                )
+            self._places[key] = at + 8
+            at += 8 + size
+
+
+def _storages(root: Any) -> dict[str, _Storage]:
+    """Every storage that tensors use, by key."""
+    found: dict[str, _Storage] = {}
+    seen: set[int] = set()
+    stack = [root]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, _Tensor):
+            found.setdefault(value.storage.key, value.storage)
+        elif isinstance(value, (dict, list, tuple)) and id(value) not in seen:
+            seen.add(id(value))
+            stack.extend(value.values() if isinstance(value, dict) else value)
+    return found
+
+
+# --- from the object to arrays ----------------------------------------------------------------------------------------
+
+
+def _state(root: Any, name: str, key: str | None) -> dict[str, _Tensor]:
+    """The state dict: the object itself, or the one entry of it that is one ({"epoch": 3, "state_dict": {…}})."""
+    if not isinstance(root, dict):
+        raise FormatError(f"{name}: holds {_named(root)}, expected a state dict: torch.save(model.state_dict(), path)")
+    found = {str(k): v for k, v in root.items() if _is_state(v)}
+    keys = _listed(list(map(str, root))) or "none"
+    if key is not None:
+        if key not in found:
+            raise InputError(f"{name}: no state dict under the key {key!r}; its keys are {keys}")
+        return found[key]
+    if _is_state(root):
+        return root
+    if len(found) == 1:
+        return next(iter(found.values()))
+    if found:
+        raise InputError(f"{name}: several state dicts; choose one with key=: {_listed(list(found))}")
+    raise FormatError(f"{name}: neither a state dict nor a dict that holds one; its keys are {keys}")
+
+
+def _is_state(value: Any) -> bool:
+    return (
+        isinstance(value, dict)
+        and bool(value)
+        and all(isinstance(k, str) and isinstance(v, _Tensor) for k, v in value.items())
+    )
+
+
+def _listed(names: list[str]) -> str:
+    rest = len(names) - SHOWN
+    return ", ".join(f"{n!r:.60}" for n in names[:SHOWN]) + (f" and {rest} more" if rest > 0 else "")
+
+
+class _Reader:
+    """Makes arrays of tensors; equal tensors are one array."""
+
+    def __init__(self, file: _Archive | _Stream, size: int, name: str) -> None:
+        self._file, self._name, self._room = file, name, SHARING * size
+        self._limit = self._room
+        self._storages: dict[str, np.ndarray] = {}
+        self._known: dict[str, _Storage] = {}
+        self._made: dict[_Tensor, np.ndarray] = {}
+
+    def arrays(self, state: Mapping[str, _Tensor]) -> dict[str, np.ndarray]:
+        return {k: self._array(k, t) for k, t in state.items()}
+
+    def _array(self, key: str, tensor: _Tensor) -> np.ndarray:
+        if tensor not in self._made:
+            count = 1
+            for n in tensor.shape:
+                count *= n
+            self._room -= count * max(4, tensor.storage.element.numpy.itemsize)
+            if self._room < 0:
+                raise FormatError(
+                    f"{self._name}: {key!r:.60} and those before it take more than {bytes_text(self._limit)}, "
+                    f"{SHARING} times the file"
+                )
+            element = tensor.storage.element
+            storage = self._storage(tensor.storage)
+            strides = tuple(s * storage.itemsize for s in tensor.strides)
+            if count == 0:
+                view = np.empty(tensor.shape, storage.dtype)
+            else:  # within the storage: _tensor and _storage have checked
+                view = np.lib.stride_tricks.as_strided(storage[tensor.offset :], tensor.shape, strides, writeable=False)
+            self._made[tensor] = element.array(np.ascontiguousarray(view).reshape(tensor.shape))
+        return self._made[tensor]
+
+    def _storage(self, storage: _Storage) -> np.ndarray:
+        if self._known.setdefault(storage.key, storage) != storage:
+            raise FormatError(f"{self._name}: the storage {storage.key!r:.60} is described in two ways")
+        if storage.key not in self._storages:
+            raw = self._file.bytes_of(storage)
+            if len(raw) != storage.count * storage.element.numpy.itemsize:
+                raise FormatError(
+                    f"{self._name}: the storage {storage.key!r:.60} has {len(raw)} bytes, "
+                    f"expected {storage.count} elements of {storage.element.name}"
+                )
+            self._storages[storage.key] = np.frombuffer(raw, storage.element.numpy)
+        return self._storages[storage.key]
