@@ -39,19 +39,21 @@ from .device import Numpy as Numpy
 from .device import Wasm as Wasm
 from .device import WebGpu as WebGpu
 from .device import device as device
+from .device import device_async as device_async
 from .device import devices as devices
 from .model import Model as Model
 from .model import Runnable as Program
 from .model import compile as compile
 from .model import load as load
+from .model import load_async as load_async
 
 __version__ = "0.1.0"
 
 __all__ = [
     "CompileError", "DType", "DTypeError", "Device", "DeviceError", "DeviceLost", "FormatError", "Fusion", "ImportFailure", "InputError",
     "Model", "Numpy", "Program", "ShapeError", "SingeError", "Tensor", "UnsupportedOp", "ValueNeeded", "Wasm", "WebGpu",
-    "__version__", "arange", "bool_", "compile", "concat", "device", "devices", "dtype", "eye", "float16", "float32", "full", "full_like",
-    "int32", "int64", "load", "nn", "ones", "ones_like", "stack", "tensor", "uint8", "where", "zeros", "zeros_like",
+    "__version__", "arange", "bool_", "compile", "concat", "device", "device_async", "devices", "dtype", "eye", "float16", "float32", "full", "full_like",
+    "int32", "int64", "load", "load_async", "nn", "ones", "ones_like", "stack", "tensor", "uint8", "where", "zeros", "zeros_like",
 ]  # fmt: skip
 
 

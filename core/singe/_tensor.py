@@ -21,6 +21,7 @@ from ._errors import DeviceError, DTypeError, ShapeError
 from ._meet import Number, as_type, common_type, inferred_shape, matmul_nodes, plain_array, power
 from ._shape import axes_of, axis_of, product, show
 from ._spatial import Ints, Padding
+from ._waiting import soon
 from .device import Device, Value
 from .device import device as find_device
 from .ops import ROWS, Elementwise, Row
@@ -209,6 +210,10 @@ class Tensor:
     def numpy(self) -> np.ndarray:
         """The elements as a NumPy array that the caller owns; waits for the device."""
         return self.device.download(self._value)
+
+    async def numpy_async(self) -> np.ndarray:
+        """`numpy` for a page, where the device may have to be waited for."""
+        return await soon(self.device.fetch(self._value))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if copy is False:

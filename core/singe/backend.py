@@ -17,6 +17,7 @@ import numpy as np
 from ._dtypes import DType
 from ._errors import DeviceError
 from ._shape import Dim, Shape
+from ._waiting import Later
 from .kernel import Kernel, Routine
 from .program import Program, Variant
 
@@ -82,8 +83,17 @@ class Executable(Protocol):
         ...
 
 
+@runtime_checkable
+class DirectExecutable(Executable, Protocol):
+    """An Executable with a shorter way for NumPy arrays than through arrays of its backend."""
+
+    def call(self, inputs: Sequence[np.ndarray]) -> Later[list[np.ndarray]]:
+        """NumPy arrays in, in the order of the Program's inputs; new ones out, which the caller owns."""
+        ...
+
+
 class Backend(Protocol):
-    """A device that holds arrays and runs Programs."""
+    """A device that holds arrays and runs Programs; in a page, what it answers may have to be waited for."""
 
     name: str
     target: Any  # a Target; None for the backend that runs ops on whole arrays
@@ -92,7 +102,7 @@ class Backend(Protocol):
         """A NumPy array as an array of the device."""
         ...
 
-    def download(self, array: Any) -> np.ndarray:
+    def download(self, array: Any) -> Later[np.ndarray]:
         """An array of the device as a NumPy array that the caller owns."""
         ...
 
@@ -100,7 +110,7 @@ class Backend(Protocol):
         """Make a Program of this backend's target ready to run."""
         ...
 
-    def synchronize(self) -> None:
+    def synchronize(self) -> Later[None]:
         """Wait until all work handed over is done."""
         ...
 
@@ -157,7 +167,7 @@ def backend_names() -> tuple[str, ...]:
     return tuple(sorted(_group("singe.backends")))
 
 
-def open_backend(name: str, **options: Any) -> Backend:
+def open_backend(name: str, **options: Any) -> Later[Backend]:
     """A new device of that backend; DeviceError says why there is none."""
     found = _group("singe.backends").get(name)
     if found is None:

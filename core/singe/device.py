@@ -14,7 +14,6 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -22,6 +21,7 @@ import numpy as np
 from . import _dtypes
 from ._dtypes import DType
 from ._errors import DeviceError
+from ._waiting import Later, finished, now, soon, then
 from .backend import Backend, Executable, backend_names, open_backend
 from .compile import compile_graph
 from .graph import INTERNED_BYTES, Builder, Graph, Node, postorder
@@ -88,6 +88,11 @@ class Device:
             )
 
     def download(self, value: Value) -> np.ndarray:
+        """The value's elements as an array that the caller owns."""
+        return now(self.fetch(value), "await tensor.numpy_async()")
+
+    def fetch(self, value: Value) -> Later[np.ndarray]:
+        """What `download` waits for."""
         with self.lock:
             return self.backend.download(self.realise(value))
 
@@ -122,7 +127,8 @@ class Device:
             return executable.run(arrays)
 
     def synchronize(self) -> None:
-        self.backend.synchronize()
+        """Wait until all work handed over is done."""
+        now(self.backend.synchronize(), "await tensor.numpy_async(), which waits for what it reads")
 
     def describe(self) -> Mapping[str, Any]:
         return self.backend.describe()
@@ -203,29 +209,45 @@ def _contents(value: np.ndarray) -> Any:
 
 
 _opening: Final = threading.Lock()
+_devices: Final[dict[str, Device]] = {}
 
 
-@cache
-def _device_of(name: str) -> Device:
-    return Device(open_backend(name))
+def _opened(name: str) -> Later[Device]:
+    """The one device of a backend: who asks for it together gets the same."""
 
+    def kept(backend: Backend) -> Device:
+        found = _devices.setdefault(name, Device(backend))
+        if found.backend is not backend:  # two waited for it at once
+            backend.dispose()
+        return found
 
-def _opened(name: str) -> Device:
-    """The one device of a backend: threads that ask for it together get the same."""
     with _opening:
-        return _device_of(name)
+        return _devices[name] if name in _devices else then(open_backend(name), kept)
+
+
+def _opened_now(name: str) -> Device:
+    return now(_opened(name), f'await singe.device_async("{name}")')
 
 
 def device(name: str | Device = "auto") -> Device:
     """The device of a backend's name, opened once and shared; "auto" is the first of AUTO that is there."""
+    return finished(_chosen(name, _opened_now))
+
+
+async def device_async(name: str | Device = "auto") -> Device:
+    """`device` for a page, where opening one may have to be waited for."""
+    return await _chosen(name, _opened)
+
+
+async def _chosen(name: str | Device, opened: Callable[[str], Later[Device]]) -> Device:
     if isinstance(name, Device):
         return name
     if name != "auto":
-        return _opened(name)
+        return await soon(opened(name))
     reasons: list[str] = []
     for candidate in AUTO:
         try:
-            found = _opened(candidate)
+            found = await soon(opened(candidate))
         except DeviceError as e:
             reasons.append(f"{candidate}: {e}")
             continue
@@ -240,7 +262,7 @@ def devices() -> dict[str, Device | DeviceError]:
     found: dict[str, Device | DeviceError] = {}
     for name in backend_names():
         try:
-            found[name] = _opened(name)
+            found[name] = _opened_now(name)
         except DeviceError as e:
             found[name] = e
     return found

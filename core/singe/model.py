@@ -27,10 +27,12 @@ from ._errors import (
     UnsupportedOp,
     ValueNeeded,
 )
+from ._fetch import fetch, is_url, stem_of
 from ._shape import Shape, Size, show, size, symbols
-from .backend import Executable
+from ._waiting import Later, now, soon, then, together
+from .backend import DirectExecutable, Executable
 from .compile import compile_graph
-from .device import Device
+from .device import Device, device_async
 from .device import device as open_device
 from .graph import Graph, Node, specialise
 
@@ -81,6 +83,7 @@ class Runnable:
         self.data: Final = data
         self.device: Final = on
         self._executable: Executable = on.backend.prepare(data)
+        self._direct: Final = self._executable if isinstance(self._executable, DirectExecutable) else None
 
     @property
     def inputs(self) -> tuple[Port, ...]:
@@ -100,14 +103,28 @@ class Runnable:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run it: arrays in order or by name (or one dict of them) → the output's array, or a dict of several by name."""
+        return now(self._called(args, kwargs), "await program.run_async(…)")
+
+    async def run_async(self, *args: Any, **kwargs: Any) -> Any:
+        """A call for a page, where the device may have to be waited for."""
+        return await soon(self._called(args, kwargs))
+
+    def _called(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Later[Any]:
         arrays = bind(self.inputs, args, kwargs)
-        return unwrap(self.run([arrays[p.name] for p in self.inputs]), [p.name for p in self.outputs])
+        names = [p.name for p in self.outputs]
+        return then(self.start([arrays[p.name] for p in self.inputs]), lambda outputs: unwrap(outputs, names))
 
     def run(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Run it with checked arrays, in the order of the inputs; threads take turns."""
+        return now(self.start(arrays), "await program.run_async(…)")
+
+    def start(self, arrays: Sequence[np.ndarray]) -> Later[list[np.ndarray]]:
+        """What `run` waits for."""
         backend = self.device.backend
         with self.device.lock:
-            return [backend.download(a) for a in self._executable.run([backend.upload(a) for a in arrays])]
+            if self._direct is not None:
+                return self._direct.call(arrays)
+            return together([backend.download(a) for a in self._executable.run([backend.upload(a) for a in arrays])])
 
     def save(self, path: str | Path) -> None:
         self.data.save(path)
@@ -162,9 +179,17 @@ class Model:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run it: arrays in order or by name (or one dict of them) → the output's array, or a dict of several by name."""
+        return now(self._called(args, kwargs), "await model.run_async(…)")
+
+    async def run_async(self, *args: Any, **kwargs: Any) -> Any:
+        """A call for a page, where the device may have to be waited for."""
+        return await soon(self._called(args, kwargs))
+
+    def _called(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Later[Any]:
         arrays = bind(self.inputs, args, kwargs)
         runnable = self.program({k: a.shape for k, a in arrays.items()}, arrays)
-        return unwrap(runnable.run([arrays[p.name] for p in runnable.inputs]), self.source.output_names)
+        outputs = runnable.start([arrays[p.name] for p in runnable.inputs])
+        return then(outputs, lambda found: unwrap(found, self.source.output_names))
 
     def graph(self, sizes: Mapping[str, int] | None = None) -> Graph:
         """The Graph, with numbers for some of its sizes."""
@@ -280,15 +305,29 @@ def load(
     path: str | Path | bytes,
     device: str | Device = "auto",
     input_shapes: Mapping[str, Sequence[int | str]] | None = None,
+    name: str | None = None,
 ) -> Model:
     """A Model from an ONNX file (or its bytes); input_shapes gives numbers, or names, for dimensions it leaves open."""
     from .onnx.model import read_model  # noqa: PLC0415 (`import singe` pays for no importer)
     from .onnx.source import OnnxSource  # noqa: PLC0415
 
-    name = Path(path).stem if isinstance(path, (str, Path)) else "model"
+    name = name or (Path(path).stem if isinstance(path, (str, Path)) else "model")
     if isinstance(path, (str, Path)) and Path(path).suffix == ".singe":
         raise FormatError(f"{path}: a compiled Program, not a model: singe.Program.load reads it")
     return Model(OnnxSource(read_model(path), input_shapes), device, name)
+
+
+async def load_async(
+    path: str | Path | bytes,
+    device: str | Device = "auto",
+    input_shapes: Mapping[str, Sequence[int | str]] | None = None,
+    name: str | None = None,
+) -> Model:
+    """`load` for a page, where the device may have to be waited for; in a page, `path` may be a URL."""
+    on = await device_async(device)
+    if isinstance(path, str) and is_url(path):
+        return load(await fetch(path), on, input_shapes, name or stem_of(path))
+    return load(path, on, input_shapes, name)
 
 
 def compile(what: Model | Graph | Callable[..., Any], *examples: Any, device: str | Device = "auto") -> Runnable:

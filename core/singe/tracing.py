@@ -65,7 +65,7 @@ class Tracer(Device):
             "a tensor's elements are not known while a function is traced; choose with where(condition, x, y)"
         )
 
-    def download(self, value: Value) -> np.ndarray:
+    def fetch(self, value: Value) -> np.ndarray:
         known = self._builder.value_of(value.node)
         return self.realise(value) if known is None or known.dtype == object else np.array(known)
 
