@@ -6,7 +6,7 @@
  * URLs are read from disk.
  */
 
-import { SingeError } from "./singe-format.js";
+import { SingeError, spanOf } from "./singe-format.js";
 
 const AT_ONCE = 4;
 const MOST_MANIFEST_BYTES = 1 << 26;
@@ -70,8 +70,12 @@ export class Files {
     return this.into(entry, room(entry));
   }
 
-  /** A file's bytes, written to `view` as they arrive. */
+  /** A file's bytes, written to `view` as they arrive; those of an encoded piece of weights decoded. */
   async into(entry, view) {
+    if (entry.parts) {
+      await this.stream(entry, (bytes, at) => view.set(bytes, at));
+      return view;
+    }
     await this.#receive(entry, (chunk, at) => view.set(chunk, at));
     checkHash(entry, await hashOf(view));
     this.checkSignal();
@@ -81,16 +85,17 @@ export class Files {
   /** A file's bytes as they arrive, held nowhere: `write(bytes, offset)` gets whole words, but for the file's last. */
   async stream(entry, write) {
     const { Sha256 } = await import("./singe-sha256.js");
+    const put = entry.parts ? (await import("./singe-decode.js")).decoder(entry, write) : write;
     const hash = new Sha256();
     let rest = new Uint8Array(0);
     await this.#receive(entry, (chunk, at) => {
       hash.update(chunk);
       const joined = rest.length ? join(rest, chunk) : chunk;
       const end = joined.length - (joined.length % 4);
-      write(joined.subarray(0, end), at - rest.length);
+      put(joined.subarray(0, end), at - rest.length);
       rest = joined.slice(end);
     });
-    if (rest.length) write(rest, entry.bytes - rest.length);
+    if (rest.length) put(rest, entry.bytes - rest.length);
     checkHash(entry, hash.hex());
   }
 
@@ -109,7 +114,7 @@ export class Files {
   /** Call `take(entry, offset)` for consecutive pieces of a block, a few at once. */
   async each(entries, take) {
     let offset = 0;
-    const jobs = entries.map((entry) => [entry, (offset += entry.bytes) - entry.bytes]).values();
+    const jobs = entries.map((entry) => [entry, (offset += spanOf(entry)) - spanOf(entry)]).values();
     const worker = async () => {
       for (const job of jobs) await take(...job);
     };

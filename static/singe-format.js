@@ -7,6 +7,9 @@
  */
 
 export const FORMAT = "singe/1";
+export const VERSION = "0.1.0";
+/** The oldest Singe whose bundles this runner reads. */
+const OLDEST = "0.1.0";
 
 /** An error that a program can tell apart by its `code`: see singe.d.ts for the codes. */
 export class SingeError extends Error {
@@ -30,6 +33,7 @@ export const ARRAYS = {
 const LARGEST = 2 ** 48;
 const DEEPEST = 32;
 const ALIGN = 256;
+const DEVICES = ["wasm", "webgpu"];
 const PLACES = ["weights", "slot", "input", "output"];
 
 export const align = (bytes, to = ALIGN) => Math.ceil(bytes / to) * to;
@@ -148,29 +152,75 @@ function checkFile(entry, what) {
   need(isText(sha256) && /^[0-9a-f]{64}$/.test(sha256), `${what} has no sha256`);
 }
 
+/** A piece of the weights; an encoded one says what it decodes to, and singe-decode.js checks its parts. */
+function checkPiece(entry, what) {
+  checkFile(entry, what);
+  const { bytes, parts, decoded } = entry;
+  if (parts === undefined) return;
+  list(parts, `${what}.parts`, object);
+  need(isCount(decoded) && decoded <= 4 * bytes + ALIGN * parts.length, `${what} decodes to ${decoded} bytes`);
+}
+
+/** How many bytes of the weights a piece holds. */
+export const spanOf = ({ bytes, parts, decoded }) => (parts ? decoded : bytes);
+
+/** Whether version a comes before version b; undefined where one is none. */
+function before(a, b) {
+  const [x, y] = [a, b].map((text) => /^(\d+)\.(\d+)\.(\d+)$/.exec(text)?.slice(1).map(Number));
+  const at = x && y && x.findIndex((n, i) => n !== y[i]);
+  return at === undefined ? undefined : at >= 0 && x[at] < y[at];
+}
+
+/** Whether the bundle is for this runner, and the runner for this bundle. */
+function checkVersions(singe, runner) {
+  need(isText(singe) && before(singe, OLDEST) !== undefined, `it was written by Singe ${JSON.stringify(singe)}`);
+  const [least, below] = ["least", "below"].map((end) => object(runner, "runner")[end]);
+  const [early, late] = [before(VERSION, least), before(VERSION, below)];
+  need(early !== undefined && late !== undefined, "it does not say which runner it needs");
+  if (before(singe, OLDEST) || early || !late) {
+    const wanted = `needs a runner from ${least} to below ${below}`;
+    const found = `this one is ${VERSION} and reads bundles from ${OLDEST} on`;
+    throw new SingeError("format", `the bundle, by Singe ${singe}, ${wanted}; ${found}: export it again, or use its own singe.js`);
+  }
+}
+
 /** The manifest, `model.json`, but for its programs, which `checkProgram` sees when one is chosen. */
 export function checkManifest(manifest) {
   const { format, targets, name, image, labels } = object(manifest, "the manifest");
   if (format !== FORMAT) {
     throw new SingeError("format", `the bundle's format is ${JSON.stringify(format)}, this runner reads "${FORMAT}"`);
   }
+  checkVersions(manifest.singe, manifest.runner);
   for (const side of ["inputs", "outputs"]) {
     list(manifest[side], side, (tensor, what) => checkTensor(object(tensor, what), what));
   }
   need(isText(name) && (image === null || isObject(image)), "it has no name, or no image");
   need(labels === null || isFileName(labels), `its labels are in the file ${JSON.stringify(labels)}`);
-  need(isObject(targets) && ["wasm", "webgpu"].some((t) => Object.hasOwn(targets, t)), "it has no target");
+  need(isObject(targets) && DEVICES.some((t) => Object.hasOwn(targets, t)), "it has no target");
+  for (const name of DEVICES.filter((t) => Object.hasOwn(targets, t))) {
+    for (const side of ["inputs", "outputs"]) checkPorts(manifest[side], targets[name], side);
+  }
   return manifest;
 }
 
 /** One target of the manifest: { program, modules, weights }; `kind` is the program's target, "wasm" or "wgsl". */
 export function checkTarget(target, kind) {
   const { program, modules, weights } = object(target, "the target");
-  list(weights, "weights", checkFile);
-  weights.slice(0, -1).forEach((w) => need(w.bytes % 4 === 0, `${w.file} ends within a word`));
+  list(weights, "weights", checkPiece);
+  weights.slice(0, -1).forEach((w) => need(spanOf(w) % 4 === 0, `${w.file} ends within a word`));
   if (kind === "wasm") Object.entries(object(modules, "modules")).forEach(([name, file]) => checkFile(file, name));
   else checkFile(modules, "modules");
-  checkProgram(program, kind, weights.reduce((sum, w) => sum + w.bytes, 0));
+  checkProgram(program, kind, weights.reduce((sum, w) => sum + spanOf(w), 0));
+}
+
+/** That a program's inputs or outputs, `side`, are those of the manifest. */
+function checkPorts(ports, target, side) {
+  const { buffers, [side]: indices } = object(object(target, "a target").program, "its program");
+  list(buffers, "buffers", object);
+  list(indices, side, (i, what) => need(isIndex(i, buffers), `${what} is no buffer`));
+  const say = (tensors) => JSON.stringify(tensors.map(({ name, dtype, shape }) => [name, dtype, shape]));
+  const [told, found] = [say(ports), say(indices.map((i) => buffers[i]))];
+  need(told === found, `its ${side} are ${told}, those of its program ${found}`);
 }
 
 function checkProgram(program, kind, weightBytes) {

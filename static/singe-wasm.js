@@ -6,7 +6,7 @@
  * run and never moves what lies in it. `run` is synchronous, gets checked inputs, and returns copies.
  */
 
-import { ARRAYS, SingeError, align, areasOf, bytesOf, chooseVariant, countOf, evaluate, shapeOf } from "./singe-format.js";
+import { ARRAYS, SingeError, align, areasOf, bytesOf, chooseVariant, countOf, evaluate, shapeOf, spanOf } from "./singe-format.js";
 
 const PAGE = 65536;
 const START = 256;
@@ -41,12 +41,12 @@ export function open(target, files) {
 }
 
 async function load({ program, modules, weights }, files, entries, names) {
-  const weightBytes = weights.reduce((sum, w) => sum + w.bytes, 0);
+  const weightBytes = weights.reduce((sum, w) => sum + spanOf(w), 0);
   const memory = allocate(START + align(weightBytes));
   const view = (at, bytes) => new Uint8Array(memory.buffer, START + at, bytes);
   const [linked] = await Promise.all([
     Promise.all(names.map(async (name) => compile(await files.bytes(modules[name]), name))),
-    files.each(weights, (file, at) => files.into(file, view(at, file.bytes))),
+    files.each(weights, (file, at) => files.into(file, view(at, spanOf(file)))),
   ]);
   files.phase("compile");
   const exports = Object.fromEntries(linked.map((module, k) => [names[k], instantiate(module, memory)]));

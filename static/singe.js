@@ -11,10 +11,9 @@
  */
 
 import { Files } from "./singe-files.js";
-import { ARRAYS, SingeError, checkManifest, checkTarget, countOf, evaluate, showShape, sizeName } from "./singe-format.js";
+import { ARRAYS, SingeError, VERSION, checkManifest, checkTarget, countOf, evaluate, showShape, sizeName } from "./singe-format.js";
 
-export { SingeError };
-export const VERSION = "0.1.0";
+export { SingeError, VERSION };
 
 /** A device's name ↦ its module, and the target that its programs are for. */
 const DEVICES = {

@@ -37,6 +37,8 @@ PIECE: Final = 4_000_000 // ALIGN * ALIGN
 """Bytes of a file of weights at most: small enough to come in parallel and to be fetched again alone."""
 TARGETS: Final[Mapping[str, str]] = {device: target for target, device in DEVICE_OF.items() if device != "numpy"}
 """What a page runs on ↦ the code generator for it."""
+RUNNER: Final = {"least": "0.1.0", "below": "0.2.0"}
+"""The versions of singe.js that read what is written here."""
 _GENERATED: Final = re.compile(r"(weights-\w+-\d+\.bin|kernels-\w+\.(wasm|json)|labels\.json)")
 """Names that one export writes and the next may not: those of the last one are removed."""
 
@@ -88,6 +90,7 @@ def make_bundle(
     manifest: dict[str, Any] = {
         "format": FORMAT,
         "singe": __version__,
+        "runner": dict(RUNNER),
         "name": model.name,
         "inputs": [_port(x.name, x) for x in graph.inputs],
         "outputs": [_port(name, x) for name, x in zip(graph.output_names, graph.outputs, strict=True)],
