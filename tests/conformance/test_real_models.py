@@ -17,9 +17,11 @@ from singe.onnx.model import read_model
 
 BOUND = 1e-4
 BOUNDS = {
-    # It takes logarithms of sums that cancel: onnxruntime with and without its optimisations is 2.4e-3 apart from
-    # itself on the recorded input, and either is about as far from the result in float64.
-    "basic_pitch": 2.5e-3,
+    # It takes logarithms of sums that cancel. The recording adds one product after the other with fused steps, as
+    # WebAssembly's relaxed level does; NumPy and the software driver have no fused step, and a last bit is 1e-3 here
+    # (onnxruntime with and without its own optimisations is 2.4e-3 apart).
+    ("basic_pitch", "CPU"): 2.5e-3,
+    ("basic_pitch", "WEBGPU"): 2.5e-3,
 }
 BATCHES = (1, 2, 3, 7)
 NAMES = ("basic_pitch", "efficientnet_lite0", "magika", "mnist_cnn", "ppocr_cls", "ppocr_det")
@@ -75,7 +77,7 @@ def test_model(name: str, device: str) -> None:
             check_relative(
                 dict(zip(graph.output_names, map(backend.download, arrays), strict=True)),
                 wanted,
-                BOUNDS.get(name, BOUND),
+                BOUNDS.get((name, device), BOUND),
             )
     finally:
         executable.dispose()

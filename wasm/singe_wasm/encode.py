@@ -255,12 +255,21 @@ class Body:
         self._code += b"\x10"
         self._patches.append(Patch(start, start + 1, call=name))
 
-    def multiply_add(self, into: int) -> None:
-        """into += a · b, for two vectors a, b on the stack; rounded once where the linked level has relaxed SIMD."""
+    def multiply_add(self, into: int, vector: bool = True) -> None:
+        """into += a · b, for a, b on the stack; rounded once where the linked level has relaxed SIMD, scalars too."""
         get, put = get_local(into), b"\x21" + unsigned(into)
         start = len(self._code)
-        self._code += OPS["f32x4.mul"] + get + OPS["f32x4.add"] + put
-        self._patches.append(Patch(start, len(self._code), relaxed=get + OPS["f32x4.relaxed_madd"] + put))
+        if vector:
+            self._code += OPS["f32x4.mul"] + get + OPS["f32x4.add"] + put
+            relaxed = get + OPS["f32x4.relaxed_madd"] + put
+        else:
+            # Only vectors have a step that rounds once: a sum then is the same whichever path computes it.
+            self._code += OPS["f32.mul"] + get + OPS["f32.add"] + put
+            splat, b = OPS["f32x4.splat"], self.local("f32")
+            operands = b"\x21" + unsigned(b) + splat + get_local(b) + splat + get + splat
+            relaxed = operands + OPS["f32x4.relaxed_madd"] + lane("f32x4.extract_lane", 0) + put
+            self.free(b)
+        self._patches.append(Patch(start, len(self._code), relaxed=relaxed))
 
     def increase(self, local: int, by: int) -> None:
         """local += by."""

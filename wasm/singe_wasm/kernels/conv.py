@@ -29,6 +29,8 @@ from .panels import Packer, RowsInPlace, in_place, panels
 from .writer import Node, Writer
 
 _ZERO: Final = scalar.const(0, int32)
+LONG: Final = 64
+"""Elements of a window from which one output of one channel pays as a product: gathering its rows then costs little."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ def plan(routine: Routine, constants: Collection[int]) -> Plan | None:
         return None
     group = facts["group"]
     assert isinstance(columns, int)
-    if columns == group:
+    if columns == group and (facts["x_shape"][-1] != 1 or np.prod(facts["w_shape"]) < LONG):
         return None
     merged = collapse(replace(routine.kernel, inner=(), stages=(store,)), keep=1, least=2)
     coordinates = _coordinates(merged, grid[:-1])

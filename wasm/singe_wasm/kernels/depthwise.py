@@ -19,7 +19,7 @@ from singe._shape import Dim
 from singe.kernel import Routine, Store
 from singe.scalar import Expr
 
-from ..encode import Body, Function, f32, f32x4, get_local, i32, integers, memory, ops
+from ..encode import Body, Function, f32, f32x4, get_local, i32, integers, memory
 from .gemm import ACCUMULATOR
 from .lower import Lowering, Shift
 from .nest import lane_cost
@@ -219,14 +219,8 @@ class _Depthwise:
                 body.add(memory(load, w_offset + 4 * channels * k))
                 body.set(weight)
             step = i * self.strides[-1] + k * self.dilations[-1] - nearest
-            if not vector:
-                body.get(totals[i])
             body.get(x_local)
             body.add(memory(load, x_offset + 4 * channels * step))
             body.get(weight)
-            if vector:
-                body.multiply_add(totals[i])
-            else:
-                body.add(ops("f32.mul f32.add"))
-                body.set(totals[i])
+            body.multiply_add(totals[i], vector)
         body.free(x_local, w_local, weight)

@@ -264,9 +264,8 @@ class _Nest:
 
     def _parts(self, stage: Reduce, shift: Shift, vector: bool) -> tuple[Node, ...]:
         """The operands of a multiply-add where it is one, else the value."""
-        if vector and _multiplies(stage):
-            return tuple(self.low.vector(a, shift) for a in stage.value.args)
-        return (self.low.vector(stage.value, shift) if vector else self.low.scalar(stage.value, shift),)
+        parts = stage.value.args if _multiplies(stage) else (stage.value,)
+        return tuple(self.low.vector(e, shift) if vector else self.low.scalar(e, shift) for e in parts)
 
     def _combine(self, stage: Reduce, into: int, shift: Shift, vector: bool) -> None:
         parts = self._parts(stage, shift, vector)
@@ -275,7 +274,7 @@ class _Nest:
         for part in parts:
             self.writer.push(part)
         if len(parts) == 2:
-            self.body.multiply_add(into)
+            self.body.multiply_add(into, vector)
         else:
             self.body.apply((simd.VECTOR if vector else simd.SCALAR)[stage.word][stage.value.dtype])
             self.body.set(into)
