@@ -10,9 +10,6 @@ or lay them out in one memory; a slot's bytes are the largest of its buffers', e
 
 from __future__ import annotations
 
-import hashlib
-import json
-import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,19 +19,13 @@ import numpy as np
 
 from . import _shape
 from ._dtypes import DType, dtype
-from ._errors import FormatError, InputError, ShapeError, SingeError
+from ._errors import FormatError, InputError, ShapeError
 from ._shape import Dim, Shape, Size, product, symbols
+from .container import ALIGN, align, checking, count, cut, decode_attr, encode_attr, read, write
+from .container import PROGRAM as FORMAT
 
-FORMAT: Final = "singe/1"
-MAGIC: Final = b"SINGE\x001\n"
-ALIGN: Final = 256
 PLACES: Final = ("weights", "slot", "input", "output")
 ELEMENT_SIZES: Final = (1, 2, 4, 8)
-
-
-def align(count: int) -> int:
-    """Bytes rounded up to the alignment of every buffer."""
-    return -(-count // ALIGN) * ALIGN
 
 
 def stored_type(kind: DType, size: int) -> np.dtype[Any]:
@@ -200,8 +191,7 @@ class Program:
 
     def view(self, buffer: Buffer) -> np.ndarray:
         """The bytes of a buffer that lies in the weights."""
-        count = _shape.known(buffer.bytes, {})
-        return self.weights[buffer.place[1] : buffer.place[1] + count]
+        return self.weights[buffer.place[1] : buffer.place[1] + _shape.known(buffer.bytes, {})]
 
     def save(self, path: str | Path) -> None:
         """Write the Program to one file."""
@@ -218,8 +208,6 @@ class Program:
 
 
 # --- the format ------------------------------------------------------------------------------------------------------
-# A file is MAGIC, the header's length (uint32 little-endian), the header (JSON, UTF-8), zeros up to a multiple of ALIGN,
-# and one block of bytes that the header's `blocks` cut into the weights and the modules.
 
 
 def header(program: Program) -> dict[str, Any]:
@@ -271,75 +259,40 @@ def to_bytes(program: Program) -> bytes:
         block.extend(bytes(align(len(block)) - len(block)))
         modules[name] = {"kind": "text" if isinstance(code, str) else "bytes", "at": [len(block), len(raw)]}
         block.extend(raw)
-    head |= {"blocks": blocks, "modules": modules, "sha256": hashlib.sha256(block).hexdigest()}
-    text = json.dumps(head, separators=(",", ":")).encode()
-    start = align(len(MAGIC) + 4 + len(text))
-    return b"".join(
-        (MAGIC, struct.pack("<I", len(text)), text, bytes(start - len(MAGIC) - 4 - len(text)), bytes(block))
-    )
+    return write(head | {"blocks": blocks, "modules": modules}, block)
 
 
 def from_bytes(data: bytes, name: str = "program") -> Program:
     """Read a program file; everything in it is checked before use."""
-    if data[: len(MAGIC)] != MAGIC:
-        raise FormatError(f"{name}: not a Singe program (it starts with {data[:8]!r}, expected {MAGIC!r})")
-    if len(data) < len(MAGIC) + 4:
-        raise FormatError(f"{name}: ends within the first {len(MAGIC) + 4} bytes")
-    (length,) = struct.unpack_from("<I", data, len(MAGIC))
-    start = align(len(MAGIC) + 4 + length)
-    if start > len(data):
-        raise FormatError(f"{name}: the header says {length} bytes, the file has {len(data)}")
-    try:
-        head = json.loads(data[len(MAGIC) + 4 : len(MAGIC) + 4 + length])
-    except (ValueError, RecursionError) as e:
-        raise FormatError(f"{name}: the header is not JSON: {e}") from None
-    try:
-        return _decode(head, memoryview(data)[start:], name)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError, ArithmeticError) as e:
-        if isinstance(e, SingeError):
-            raise FormatError(f"{name}: {e}") from None
-        raise FormatError(f"{name}: the header is not as the format says: {type(e).__name__}: {e}") from None
+    head, block = read(data, name, FORMAT)
+    with checking(name):
+        return _decode(head, block, name)
 
 
 def _decode(head: Any, block: memoryview, name: str) -> Program:
-    if head.get("format") != FORMAT:
-        raise FormatError(
-            f"{name}: format {head.get('format')!r}, this version of Singe reads {FORMAT!r}; compile it again"
-        )
-    if hashlib.sha256(block).hexdigest() != head["sha256"]:
-        raise FormatError(f"{name}: the contents do not match their sha256: the file is damaged")
-
-    def cut(at: Any, what: str) -> memoryview:
-        offset, count = at
-        if not (
-            type(offset) is int and type(count) is int and offset >= 0 and count >= 0 and offset + count <= len(block)
-        ):
-            raise FormatError(f"{name}: {what} lies at {at}, the file holds {len(block)} bytes")
-        return block[offset : offset + count]
-
-    weights = np.frombuffer(cut(head["blocks"]["weights"], "weights"), np.uint8)
-    modules = {k: bytes(cut(m["at"], f"module {k}")) for k, m in head["modules"].items()}
+    weights = np.frombuffer(cut(block, head["blocks"]["weights"], "weights"), np.uint8)
+    modules = {k: bytes(cut(block, m["at"], f"module {k}")) for k, m in head["modules"].items()}
     buffers = tuple(
         Buffer(
             str(b["name"]),
             dtype(b["dtype"]),
             tuple(_shape.decode(d) for d in b["shape"]),
-            _count(b["size"]),
-            (str(b["place"][0]), _count(b["place"][1])),
+            count(b["size"]),
+            (str(b["place"][0]), count(b["place"][1])),
         )
         for b in head["buffers"]
     )
     program = Program(
         target=str(head["target"]),
-        inputs=tuple(map(_count, head["inputs"])),
-        outputs=tuple(map(_count, head["outputs"])),
+        inputs=tuple(map(count, head["inputs"])),
+        outputs=tuple(map(count, head["outputs"])),
         buffers=buffers,
-        slots=_count(head["slots"]),
+        slots=count(head["slots"]),
         kernels=tuple(
             Code(
                 str(k["label"]),
                 str(k["kind"]),
-                _count(k["ports"]),
+                count(k["ports"]),
                 tuple(_shape.decode(d) for d in k["sizes"]),
                 tuple(map(_variant, k["variants"])),
                 _shape.decode(k["flops"]),
@@ -359,12 +312,6 @@ def _decode(head: Any, block: memoryview, name: str) -> Program:
 def _variant(data: Any) -> Variant:
     x, y, z = (_shape.decode(d) for d in data["groups"])
     return Variant(str(data["entry"]), tuple(map(str, data["requires"])), (x, y, z))
-
-
-def _count(value: Any) -> int:
-    if type(value) is not int or not 0 <= value < 1 << 48:
-        raise ValueError(f"expected a count, got {value!r:.40}")
-    return value
 
 
 def _check(p: Program, name: str) -> None:
@@ -387,10 +334,10 @@ def _check(p: Program, name: str) -> None:
         need(kind != "input" or at < len(p.inputs), f"buffer {k} is input {at} of {len(p.inputs)}")
         need(kind != "output" or at < len(p.outputs), f"buffer {k} is output {at} of {len(p.outputs)}")
         if kind == "weights":
-            count = b.bytes
+            taken = b.bytes
             need(
-                isinstance(count, int) and at % ALIGN == 0 and at + count <= p.weights.size,
-                f"buffer {k} takes {count} bytes at {at} of {p.weights.size}",
+                isinstance(taken, int) and at % ALIGN == 0 and at + taken <= p.weights.size,
+                f"buffer {k} takes {taken} bytes at {at} of {p.weights.size}",
             )
     for i in (*p.inputs, *p.outputs):
         need(i < len(p.buffers), f"an input or output is buffer {i} of {len(p.buffers)}")
@@ -448,7 +395,7 @@ def _step_data(s: Step) -> dict[str, Any]:
         return {
             "do": "host",
             "op": s.op,
-            "attrs": {k: _attr(v) for k, v in s.attrs.items()},
+            "attrs": {k: encode_attr(v) for k, v in s.attrs.items()},
             "inputs": list(s.inputs),
             "outputs": list(s.outputs),
         }
@@ -467,48 +414,26 @@ def _step(data: Any, depth: int) -> Step:
         raise ValueError("steps are nested more than 32 deep")
     kind = data["do"]
     if kind == "dispatch":
-        return Dispatch(_count(data["kernel"]), tuple(map(_count, data["buffers"])))
+        return Dispatch(count(data["kernel"]), tuple(map(count, data["buffers"])))
     if kind == "copy":
-        return Copy(_count(data["source"]), _count(data["target"]))
+        return Copy(count(data["source"]), count(data["target"]))
     if kind == "host":
         return Host(
             str(data["op"]),
-            {k: _value(v) for k, v in data["attrs"].items()},
-            tuple(map(_count, data["inputs"])),
-            tuple(map(_count, data["outputs"])),
+            {k: decode_attr(v) for k, v in data["attrs"].items()},
+            tuple(map(count, data["inputs"])),
+            tuple(map(count, data["outputs"])),
         )
     if kind == "if":
         return If(
-            _count(data["condition"]),
+            count(data["condition"]),
             tuple(_step(s, depth + 1) for s in data["then"]),
             tuple(_step(s, depth + 1) for s in data["else"]),
         )
     if kind == "loop":
         return Loop(
-            _count(data["condition"]),
-            None if data["limit"] is None else _count(data["limit"]),
+            count(data["condition"]),
+            None if data["limit"] is None else count(data["limit"]),
             tuple(_step(s, depth + 1) for s in data["body"]),
         )
     raise ValueError(f"a step does {kind!r}, expected dispatch, copy, host, if or loop")
-
-
-def _attr(value: Any) -> Any:
-    """An attribute as JSON data: Sizes, dtypes and tuples are tagged; infinities and NaN have names."""
-    if isinstance(value, Size):
-        return {"size": _shape.encode(value)}
-    if isinstance(value, DType):
-        return {"dtype": value.name}
-    if isinstance(value, tuple):
-        return [_attr(v) for v in value]
-    if isinstance(value, float) and not np.isfinite(value):
-        return {"float": str(value)}
-    return value
-
-
-def _value(data: Any) -> Any:
-    if isinstance(data, list):
-        return tuple(map(_value, data))
-    if isinstance(data, dict):
-        ((kind, inner),) = data.items()
-        return _shape.decode(inner) if kind == "size" else dtype(inner) if kind == "dtype" else float(inner)
-    return data

@@ -21,10 +21,9 @@ from singe._errors import DeviceError, FormatError, InputError
 from singe._shape import size
 from singe.backend import find_target, open_backend
 from singe.compile import compile_graph
+from singe.container import ALIGN, MAGIC
 from singe.graph import Builder, Graph
 from singe.program import (
-    ALIGN,
-    MAGIC,
     Buffer,
     Code,
     Copy,
