@@ -45,7 +45,7 @@ async function load({ program, modules, weights }, files, gpu) {
   return new Device(gpu, program, pipelines, store);
 }
 
-async function requestDevice() {
+export async function requestDevice() {
   const adapter = await globalThis.navigator?.gpu?.requestAdapter({ powerPreference: "high-performance" });
   if (!adapter) throw new SingeError("device", "this engine has no WebGPU adapter");
   return adapter.requestDevice({
@@ -55,7 +55,7 @@ async function requestDevice() {
 }
 
 /** A GPUDevice that counts the bytes it is asked for, and tells its errors as ours. */
-class Gpu {
+export class Gpu {
   bytes = 0;
   #own;
   #lost;

@@ -1,0 +1,220 @@
+/**
+ * What Singe's Python drives under Pyodide: programs on WebAssembly and on WebGPU, one call for each run.
+ *
+ * Contract: Python hands over numbers, JSON and typed arrays, and keeps what it gets as it is. WebAssembly runs in
+ * Pyodide's own memory, where NumPy's arrays lie, so nothing is copied. On WebGPU everything is asked for at once, and
+ * what is not there yet is a promise that the next step waits for; only elements that are read are waited for by Python.
+ */
+
+import { ARRAYS, SingeError, align } from "./singe-format.js";
+import { features } from "./singe-wasm.js";
+import { Gpu, open, requestDevice } from "./singe-webgpu.js";
+
+// --- WebAssembly -----------------------------------------------------------------------------------------------------
+
+/** What this engine can do, of the words of a variant's `requires`, and "simd". */
+export const wasmFeatures = () => (typeof WebAssembly === "object" ? [...features()] : []);
+
+/**
+ * Pyodide's memory, which its API does not give: where it has been found so far. It is the memory only if `bytes`, which
+ * Python wrote at `address`, are there; undefined otherwise.
+ */
+export function pythonMemory({ _module }, address, bytes) {
+  const places = [() => _module.LDSO.loadedLibsByName.__main__.exports.memory, () => _module.memory];
+  for (const place of places) {
+    try {
+      const memory = place();
+      const found = new Uint8Array(memory.buffer, address, bytes.length);
+      if (memory instanceof WebAssembly.Memory && found.every((byte, k) => byte === bytes[k])) return memory;
+    } catch {
+      continue;
+    }
+  }
+  return undefined;
+}
+
+/** The functions "module:function", in order, of modules [name, bytes] that work in a memory. */
+export function linkModules(memory, modules, entries) {
+  const exports = Object.fromEntries(
+    modules.map(([name, bytes]) => [name, new WebAssembly.Instance(new WebAssembly.Module(bytes), { env: { memory } }).exports]),
+  );
+  return entries.map((entry) => {
+    const [module, name] = entry.split(":");
+    const found = exports[module]?.[name];
+    if (typeof found !== "function") throw new SingeError("format", `the module ${module} has no function ${name}`);
+    return found;
+  });
+}
+
+/** Carry out calls: for each, the number of a function (−1: copy to, from, bytes), how many arguments, and these. */
+export function runCalls(memory, functions, words) {
+  for (let at = 0; at < words.length; ) {
+    const end = at + 2 + words[at + 1];
+    const given = words.subarray(at + 2, end);
+    if (words[at] < 0) {
+      const [to, from, bytes] = new Uint32Array(given.buffer, given.byteOffset, 3);
+      new Uint8Array(memory.buffer).copyWithin(to, from, from + bytes);
+    } else {
+      functions[words[at]].apply(undefined, given);
+    }
+    at = end;
+  }
+}
+
+/** The same, of calls that lie in that memory. */
+export function runCallsAt(memory, functions, address, count) {
+  runCalls(memory, functions, new Int32Array(memory.buffer, address, count));
+}
+
+// --- WebGPU ----------------------------------------------------------------------------------------------------------
+
+export const openGpu = async () => new PythonGpu(new Gpu(await requestDevice(), true));
+
+/** A buffer that is there or will be: `ready` says so, `idle` when all that was asked of it is done. */
+class Held {
+  constructor(ready) {
+    this.ready = ready;
+    this.idle = ready.catch(() => {}); // whoever reads it is told
+  }
+
+  usedBy(work) {
+    this.idle = Promise.allSettled([this.idle, work]);
+  }
+}
+
+class PythonGpu {
+  #gpu;
+
+  constructor(gpu) {
+    this.#gpu = gpu;
+  }
+
+  /** What the device is, as JSON. */
+  describe() {
+    const { adapterInfo, features, limits } = this.#gpu.device;
+    const { vendor = "", architecture = "", description = "", isFallbackAdapter } = adapterInfo ?? {};
+    return JSON.stringify({
+      adapter: description || architecture,
+      vendor,
+      software: isFallbackAdapter ?? architecture === "swiftshader",
+      features: [...features].sort(),
+      limits: {
+        buffer: limits.maxBufferSize,
+        binding: limits.maxStorageBufferBindingSize,
+        workgroups: limits.maxComputeWorkgroupsPerDimension,
+      },
+      bytes: this.#gpu.bytes,
+    });
+  }
+
+  /** Bytes, whole words of them, in a buffer. */
+  upload(bytes) {
+    const buffer = this.#gpu.allocate(Math.max(16, bytes.length));
+    this.#gpu.device.queue.writeBuffer(buffer, 0, bytes);
+    return new Held(Promise.resolve(buffer));
+  }
+
+  /** The first bytes of a buffer. */
+  read(held, count) {
+    const work = held.ready.then((buffer) => this.#gpu.guard(() => this.#read(buffer, count)));
+    held.usedBy(work);
+    return work;
+  }
+
+  async #read(buffer, count) {
+    const { device } = this.#gpu;
+    const size = align(count, 4);
+    const staging = this.#gpu.allocate(size, GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST);
+    try {
+      const commands = device.createCommandEncoder();
+      commands.copyBufferToBuffer(buffer, 0, staging, 0, size);
+      device.queue.submit([commands.finish()]);
+      await staging.mapAsync(GPUMapMode.READ);
+      return new Uint8Array(staging.getMappedRange()).slice(0, count);
+    } finally {
+      this.#gpu.free(staging);
+    }
+  }
+
+  /** Give a buffer back when nothing that was asked for needs it any more. */
+  async free(held) {
+    for (let idle; idle !== held.idle; ) await (idle = held.idle);
+    const buffer = await held.ready.catch(() => undefined);
+    this.#gpu.free(buffer);
+    buffer?.destroy(); // the runner's own outputs
+  }
+
+  /** A program made ready: `weights` is a Python buffer of so many `bytes`, which is read once. */
+  prepare(program, texts, weights, bytes) {
+    const files = {
+      expect() {},
+      phase() {},
+      json: async () => JSON.parse(texts),
+      each: (entries, take) => Promise.all(entries.map((entry) => take(entry, 0))),
+      async stream(_, write) {
+        const view = weights.getBuffer("u8");
+        try {
+          write(view.data, 0);
+        } finally {
+          view.release();
+        }
+      },
+    };
+    const target = { program: JSON.parse(program), modules: {}, weights: bytes ? [{ bytes }] : [] };
+    return new PythonProgram(open(target, files, this.#gpu.device), target.program);
+  }
+
+  /** Wait until all work handed over is done. */
+  wait() {
+    return this.#gpu.guard(() => this.#gpu.device.queue.onSubmittedWorkDone());
+  }
+
+  dispose() {
+    this.#gpu.dispose();
+  }
+}
+
+/** A program on the GPU; its runs follow each other in the order in which they were asked for. */
+class PythonProgram {
+  #opened;
+  #types;
+  #count;
+  #last;
+
+  constructor(opened, { inputs, outputs, buffers }) {
+    this.#opened = opened;
+    this.#types = inputs.map((i) => ARRAYS[buffers[i].dtype]);
+    this.#count = outputs.length;
+    this.#last = opened.catch(() => {}); // whoever reads an output is told
+  }
+
+  #run(inputs, sizes, onGpu) {
+    const work = this.#last.then(async () => (await this.#opened).run(await Promise.all(inputs), JSON.parse(sizes), onGpu));
+    this.#last = work.catch(() => {});
+    return work;
+  }
+
+  /** Buffers in, buffers out; `sizes` is JSON. */
+  run(inputs, sizes) {
+    const work = this.#run(
+      inputs.map((held) => held.ready),
+      sizes,
+      true,
+    );
+    inputs.forEach((held) => held.usedBy(work.catch(() => {})));
+    return Array.from({ length: this.#count }, (_, k) => new Held(work.then((outputs) => outputs[k].data)));
+  }
+
+  /** The bytes of arrays in, those of new arrays out. */
+  async call(inputs, sizes) {
+    const arrays = inputs.map((bytes, k) => {
+      return new this.#types[k](bytes.buffer, bytes.byteOffset, bytes.length / this.#types[k].BYTES_PER_ELEMENT);
+    });
+    const outputs = await this.#run(arrays, sizes, false);
+    return outputs.map(({ data }) => new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
+  }
+
+  dispose() {
+    this.#last = this.#last.then(async () => (await this.#opened).dispose()).catch(() => {});
+  }
+}
