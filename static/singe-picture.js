@@ -1,0 +1,244 @@
+/**
+ * Pictures become tensors, as core/singe/images.py makes them: upright, cropped, resized, normalised, laid out.
+ *
+ * Contract: `pictureToTensor(source, recipe)` takes a Blob, or what a canvas draws (ImageBitmap, image, canvas, video,
+ * ImageData), and answers the elements of one picture's tensor. The part that is used is the largest centred rectangle
+ * of the wanted proportions, shrunk by `crop`; it is resized in one step, bicubic with antialiasing, in 8 bits. What is
+ * transparent is laid on white. A Blob's size is read before it is decoded: too large a picture takes no memory. Pixels
+ * are taken out of a picture a strip at a time. What is no picture is a SingeError of the code "input".
+ */
+
+import { SingeError } from "./singe-format.js";
+
+/** Pixels of a picture at most, as in images.py, and of a side, which is what canvases have. */
+export const MOST_PIXELS = 2 ** 26;
+const MOST_SIDE = 32767;
+/** Elements of a tensor at most. */
+const MOST_ELEMENTS = 2 ** 26;
+/** Pixels that are taken out of a picture at once. */
+const STRIP = 2 ** 20;
+
+const refuse = (what, cause) => new SingeError("input", `picture: ${what}`, cause);
+
+/** The elements of the tensor, with a batch of one, for a recipe: `image` of a bundle's manifest. */
+export async function pictureToTensor(source, recipe) {
+  checkRecipe(recipe);
+  if (!(source instanceof Blob)) return normalised(resized(source, recipe), recipe);
+  checkSize(...(await sizeOf(source)));
+  const bitmap = await decoded(source);
+  try {
+    return normalised(resized(bitmap, recipe), recipe);
+  } finally {
+    bitmap.close();
+  }
+}
+
+async function decoded(blob) {
+  try {
+    const options = { imageOrientation: "from-image", colorSpaceConversion: "none" };
+    return await createImageBitmap(blob, options);
+  } catch (cause) {
+    throw refuse(`it cannot be decoded, it seems to be damaged (${cause.message})`, cause);
+  }
+}
+
+function checkRecipe({ size, channels, crop, mean, std, layout } = {}) {
+  const numbers = (list) => Array.isArray(list) && [1, channels].includes(list.length) && list.every(Number.isFinite);
+  const sides = Array.isArray(size) && size.length === 2 && size.every((n) => Number.isInteger(n) && n > 0);
+  for (const [ok, name, wanted] of [
+    [sides && size[0] * size[1] * 3 <= MOST_ELEMENTS, "size", "[height, width]"],
+    [channels === 1 || channels === 3, "channels", "1 or 3"],
+    [crop > 0 && crop <= 1, "crop", "above 0 and at most 1"],
+    [numbers(mean), "mean", "1 number, or one for each channel"],
+    [numbers(std) && !std.includes(0), "std", "1 number other than 0, or one for each channel"],
+    [layout === "nchw" || layout === "nhwc", "layout", "nchw or nhwc"],
+  ]) {
+    if (!ok) throw refuse(`the recipe's ${name} is not as expected: ${wanted}`);
+  }
+}
+
+function checkSize(width, height) {
+  if (!(width > 0 && height > 0)) throw refuse(`it has ${width} × ${height} pixels`);
+  if (width * height > MOST_PIXELS || Math.max(width, height) > MOST_SIDE) {
+    const most = `${Math.floor(MOST_PIXELS / 1e6)} million, and ${MOST_SIDE} a side`;
+    throw refuse(`it has ${width} × ${height} pixels, more than can be read here (${most}): make it smaller first`);
+  }
+}
+
+// --- how large a picture is, without decoding it ---------------------------------------------------------------------
+
+const KINDS = "a JPEG, PNG, GIF, WebP or BMP file";
+const HEAD = 32;
+
+/** [width, height] as the file's head says; sides may be exchanged. */
+async function sizeOf(blob) {
+  const view = new DataView(await blob.slice(0, HEAD).arrayBuffer());
+  const text = (at, length) => String.fromCharCode(...new Uint8Array(view.buffer.slice(at, at + length)));
+  const long = view.byteLength >= HEAD;
+  if (text(0, 3) === "\xff\xd8\xff") return jpegSize(blob);
+  if (long && text(0, 8) === "\x89PNG\r\n\x1a\n") return [view.getUint32(16), view.getUint32(20)];
+  if (long && text(0, 4) === "GIF8") return [view.getUint16(6, true), view.getUint16(8, true)];
+  if (long && text(0, 2) === "BM") return [view.getInt32(18, true), Math.abs(view.getInt32(22, true))];
+  if (long && text(0, 4) === "RIFF" && text(8, 4) === "WEBP") return webpSize(view, text(12, 4));
+  throw refuse(`expected ${KINDS}${blob.size ? "" : ", this one is empty"}`);
+}
+
+function webpSize(view, kind) {
+  if (kind === "VP8 ") return [view.getUint16(26, true) & 0x3fff, view.getUint16(28, true) & 0x3fff];
+  if (kind === "VP8L") {
+    const bits = view.getUint32(21, true);
+    return [(bits & 0x3fff) + 1, ((bits >> 14) & 0x3fff) + 1];
+  }
+  if (kind === "VP8X") return [24, 27].map((at) => (view.getUint32(at, true) & 0xffffff) + 1);
+  throw refuse(`expected ${KINDS}; this WebP is of an unknown kind`);
+}
+
+/** From one segment to the next until a frame begins. */
+async function jpegSize(blob) {
+  for (let at = 2; at < blob.size; ) {
+    const view = new DataView(await blob.slice(at, at + 9).arrayBuffer());
+    if (view.byteLength < 9 || view.getUint8(0) !== 0xff) break;
+    const marker = view.getUint8(1);
+    if (marker === 0xff) at += 1;
+    else if (marker >= 0xc0 && marker <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(marker)) return [view.getUint16(7), view.getUint16(5)];
+    else at += 2 + view.getUint16(2);
+  }
+  throw refuse("the JPEG file ends before its picture begins");
+}
+
+// --- resizing --------------------------------------------------------------------------------------------------------
+
+/** A picture's pixels at the recipe's size, as [height][width][channels] of 0 to 255. */
+function resized(source, { size: [height, width], channels, crop }) {
+  const [fullWidth, fullHeight] = extentOf(source);
+  checkSize(fullWidth, fullHeight);
+  const scale = Math.min(fullWidth / width, fullHeight / height) * crop;
+  const across = taps(fullWidth, width * scale, width);
+  const down = taps(fullHeight, height * scale, height);
+  const [left, right] = ends(across);
+  const [top, bottom] = ends(down);
+
+  const sums = new Float64Array(height * width * channels);
+  const row = new Float64Array(width * channels);
+  let first = 0;
+  const rows = Math.max(1, Math.floor(STRIP / (right - left)));
+  const strip = canvas(right - left, Math.min(rows, bottom - top));
+  for (let y = top; y < bottom; y += rows) {
+    const count = Math.min(rows, bottom - y);
+    const pixels = cut(strip, source, left, y, right - left, count);
+    for (let k = 0; k < count; k++) {
+      squeeze(pixels.subarray(4 * k * (right - left)), across, left, channels, row);
+      while (first < height && down[first].end <= y + k) first++;
+      for (let out = first; out < height && down[out].start <= y + k; out++) {
+        if (y + k >= down[out].end) continue;
+        const weight = down[out].weights[y + k - down[out].start];
+        const at = out * row.length;
+        for (let i = 0; i < row.length; i++) sums[at + i] += weight * row[i];
+      }
+    }
+  }
+  return Uint8ClampedArray.from(sums, round);
+}
+
+/** How large what a canvas draws is: a video and an image have sizes of their own. */
+function extentOf(source) {
+  const width = source?.videoWidth ?? source?.naturalWidth ?? source?.displayWidth ?? source?.width;
+  const height = source?.videoHeight ?? source?.naturalHeight ?? source?.displayHeight ?? source?.height;
+  if (typeof width === "number" && typeof height === "number") return [width, height];
+  throw refuse(`expected a file, or something that a canvas draws, got ${source?.constructor?.name ?? typeof source}`);
+}
+
+/** For each of `count` outputs the pixels that it is made of, and their weights, over the centred `part` of `full`. */
+function taps(full, part, count) {
+  const offset = Math.max(0, (full - part) / 2);
+  const scale = Math.min(full - offset, offset + part) - offset;
+  const step = scale / count;
+  const wide = Math.max(1, step);
+  return Array.from({ length: count }, (_, k) => {
+    const center = offset + (k + 0.5) * step;
+    const start = Math.max(0, Math.floor(center - 2 * wide + 0.5));
+    const end = Math.min(full, Math.floor(center + 2 * wide + 0.5));
+    const raw = Float64Array.from({ length: end - start }, (_, i) => bicubic((start + i - center + 0.5) / wide));
+    const sum = raw.reduce((a, b) => a + b, 0);
+    return { start, end, weights: raw.map((w) => w / sum) };
+  });
+}
+
+const ends = (list) => [list[0].start, list.at(-1).end];
+
+function bicubic(x) {
+  x = Math.abs(x);
+  if (x < 1) return (1.5 * x - 2.5) * x * x + 1;
+  return x < 2 ? ((-0.5 * x + 2.5) * x - 4) * x + 2 : 0;
+}
+
+const round = (x) => Math.min(255, Math.max(0, Math.floor(x + 0.5)));
+
+/** One row of RGBA pixels, which begins at column `left`, at its new width. */
+function squeeze(pixels, across, left, channels, row) {
+  if (channels === 1) {
+    across.forEach(({ start, weights }, x) => {
+      let sum = 0;
+      for (let i = 0, at = 4 * (start - left); i < weights.length; i++, at += 4) sum += weights[i] * grey(pixels, at);
+      row[x] = round(sum);
+    });
+    return;
+  }
+  across.forEach(({ start, weights }, x) => {
+    let [r, g, b] = [0, 0, 0];
+    for (let i = 0, at = 4 * (start - left); i < weights.length; i++, at += 4) {
+      r += weights[i] * pixels[at];
+      g += weights[i] * pixels[at + 1];
+      b += weights[i] * pixels[at + 2];
+    }
+    row[3 * x] = round(r);
+    row[3 * x + 1] = round(g);
+    row[3 * x + 2] = round(b);
+  });
+}
+
+/** Luma as ITU-R BT.601 has it, in 16 bits. */
+const grey = (pixels, at) => (19595 * pixels[at] + 38470 * pixels[at + 1] + 7471 * pixels[at + 2] + 0x8000) >> 16;
+
+function canvas(width, height) {
+  const made = globalThis.OffscreenCanvas
+    ? new OffscreenCanvas(width, height)
+    : Object.assign(document.createElement("canvas"), { width, height });
+  const context = made.getContext("2d", { willReadFrequently: true });
+  if (!context) throw new SingeError("device", "picture: this engine gives no canvas to read it with");
+  context.imageSmoothingEnabled = false;
+  return context;
+}
+
+/** A rectangle of a picture as RGBA, on white. */
+function cut(context, source, x, y, width, height) {
+  const drawn = source instanceof ImageData ? bitmapOf(source, x, y, width, height) : [source, x, y];
+  context.fillStyle = "white";
+  context.fillRect(0, 0, width, height);
+  try {
+    context.drawImage(drawn[0], drawn[1], drawn[2], width, height, 0, 0, width, height);
+    return context.getImageData(0, 0, width, height).data;
+  } catch (cause) {
+    throw refuse(`it cannot be drawn (${cause.message})`, cause);
+  }
+}
+
+/** ImageData is put, not drawn: a rectangle of it as a canvas. */
+function bitmapOf(data, x, y, width, height) {
+  const part = canvas(width, height);
+  part.putImageData(data, -x, -y);
+  return [part.canvas, 0, 0];
+}
+
+// --- numbers ---------------------------------------------------------------------------------------------------------
+
+function normalised(pixels, { size: [height, width], channels, mean, std, layout }) {
+  const out = new Float32Array(pixels.length);
+  const area = height * width;
+  for (let i = 0; i < pixels.length; i++) {
+    const c = i % channels;
+    const at = layout === "nhwc" ? i : c * area + (i - c) / channels;
+    out[at] = Math.fround(pixels[i] - Math.fround(mean[c % mean.length])) / Math.fround(std[c % std.length]);
+  }
+  return out;
+}

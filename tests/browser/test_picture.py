@@ -1,0 +1,232 @@
+"""singe-picture.js in Chromium: the tensors of pictures are those of core/singe/images.py, and what is none is refused."""
+
+from __future__ import annotations
+
+import struct
+import threading
+import zlib
+from base64 import b64decode, b64encode
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from bundles import MODELS, ROOT, STATIC
+
+from singe import images, load
+from singe.images import Recipe
+from singe.serve import Server
+
+PHOTOS = ROOT.parent / "shared" / "photos"
+CHROMIUM = Path("/usr/bin/chromium")
+UNIT = 1 / 255
+LITE0 = Recipe((224, 224), 3, 0.875, (127.0,), (128.0,), "nchw")
+RECIPES = {
+    "lite0": LITE0,
+    "wide, every channel its own": Recipe((64, 160), 3, 1.0, (123.0, 117.0, 104.0), (58.0, 57.0, 57.0), "nhwc"),
+    "grey and larger than most pictures": Recipe((600, 500), 1, 1.0, (0.0,), (255.0,), "nchw"),
+}
+
+
+@pytest.fixture(scope="module")
+def page() -> Iterator[Any]:
+    api = pytest.importorskip("playwright.sync_api")
+    if not CHROMIUM.exists():
+        pytest.skip(f"no {CHROMIUM} here")
+    with Server(STATIC, port=0) as server, api.sync_playwright() as playwright:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
+        page = browser.new_page()
+        page.goto(f"{server.address}/singe.js")
+        yield page
+        browser.close()
+        server.shutdown()
+
+
+SCRIPT = """async ({ data, recipe, source, length }) => {
+  const { pictureToTensor } = await import("/singe-picture.js");
+  const bytes = Uint8Array.from(atob(data), (c) => c.charCodeAt(0));
+  const parts = [bytes];
+  for (let left = length ?? 0; left > 0; left -= 1 << 24) parts.push(new Uint8Array(Math.min(left, 1 << 24)));
+  const blob = new Blob(parts);
+  try {
+    let given = blob;
+    if (source) {
+      const bitmap = await createImageBitmap(blob, { colorSpaceConversion: "none" });
+      const context = new OffscreenCanvas(bitmap.width, bitmap.height).getContext("2d");
+      context.drawImage(bitmap, 0, 0);
+      given = { bitmap, canvas: context.canvas, data: context.getImageData(0, 0, bitmap.width, bitmap.height) }[source];
+    }
+    const tensor = await pictureToTensor(given, recipe);
+    const raw = new Uint8Array(tensor.buffer);
+    let text = "";
+    for (let i = 0; i < raw.length; i += 4096) text += String.fromCharCode(...raw.subarray(i, i + 4096));
+    return { data: btoa(text) };
+  } catch ({ name, code, message }) {
+    return { name, code, message };
+  }
+}"""
+
+
+def asked(page: Any, data: bytes, recipe: Recipe = LITE0, **more: Any) -> dict[str, str]:
+    """What pictureToTensor answers for a file."""
+    fields = {k: list(v) if isinstance(v, tuple) else v for k, v in vars(recipe).items()}
+    return page.evaluate(SCRIPT, {"data": b64encode(data).decode(), "recipe": fields, **more})
+
+
+def tensor(page: Any, data: bytes, recipe: Recipe, **more: Any) -> np.ndarray:
+    answer = asked(page, data, recipe, **more)
+    assert "data" in answer, answer
+    return np.frombuffer(b64decode(answer["data"]), np.float32)
+
+
+def in_pixels(values: np.ndarray, recipe: Recipe) -> np.ndarray:
+    """Elements times their std: differences are in units of 1/255 of the full range."""
+    shape = (recipe.channels, -1) if recipe.layout == "nchw" else (-1, recipe.channels)
+    std = np.array(recipe.std, np.float32).reshape((-1, 1) if recipe.layout == "nchw" else (1, -1))
+    return values.reshape(shape) * std
+
+
+def photos() -> list[Any]:
+    names = sorted(p.name for p in PHOTOS.glob("*.*") if p.suffix != ".json") if PHOTOS.exists() else []
+    return names or [pytest.param("", marks=pytest.mark.skip(f"no photos in {PHOTOS}"))]
+
+
+@pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES.keys())
+@pytest.mark.parametrize("photo", photos())
+def test_photos_become_what_python_makes_of_them(page: Any, photo: str, recipe: Recipe) -> None:
+    found = in_pixels(tensor(page, (PHOTOS / photo).read_bytes(), recipe), recipe)
+    expected = in_pixels(images.read(PHOTOS / photo, recipe).reshape(-1), recipe)
+    difference = np.abs(found - expected)
+    assert difference.max() <= 3.01, f"{difference.max()} units of 1/255"
+    assert difference.mean() <= 0.25, f"{difference.mean()} units of 1/255 in the mean"
+
+
+@pytest.mark.skipif(not (PHOTOS.exists() and MODELS.exists()), reason="needs ../shared")
+def test_photos_are_classified_alike(page: Any) -> None:
+    model = load(MODELS / "efficientnet_lite0.onnx", device="numpy")
+    for photo in photos():
+        theirs = tensor(page, (PHOTOS / photo).read_bytes(), LITE0).reshape(1, 3, 224, 224)
+        ours = images.read(PHOTOS / photo, LITE0)
+        assert np.argmax(model(theirs)) == np.argmax(model(ours)), photo
+
+
+# --- pictures of our own ---------------------------------------------------------------------------------------------
+
+
+def drawn(size: tuple[int, int] = (61, 37), mode: str = "RGB") -> Any:
+    """A picture of which no two corners are alike."""
+    from PIL import Image  # noqa: PLC0415
+
+    x, y = np.meshgrid(np.linspace(0, 255, size[0]), np.linspace(0, 255, size[1]))
+    channels = [x, y, 255 - x, 255 - y][: len(mode)]
+    return Image.fromarray(np.stack(channels, -1).astype(np.uint8), mode=None)
+
+
+def file_of(picture: Any, kind: str, **options: Any) -> bytes:
+    out = BytesIO()
+    picture.save(out, kind, **options)
+    return out.getvalue()
+
+
+def expected(tmp_path: Path, data: bytes, recipe: Recipe) -> np.ndarray:
+    path = tmp_path / "picture.png"
+    path.write_bytes(data)
+    return images.read(path, recipe).reshape(-1)
+
+
+SMALL = Recipe((20, 24), 3, 0.8, (0.0,), (1.0,), "nhwc")
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "BMP", "WEBP", "WEBP lossless"])
+def test_kinds_of_files(page: Any, tmp_path: Path, kind: str) -> None:
+    pytest.importorskip("PIL")
+    name, _, lossless = kind.partition(" ")
+    data = file_of(drawn(), name, **({"lossless": True} if lossless else {}))
+    difference = np.abs(tensor(page, data, SMALL) - expected(tmp_path, data, SMALL))
+    assert difference.max() <= 3, difference.max()
+
+
+@pytest.mark.parametrize("turn", range(1, 9))
+def test_exif_says_how_a_picture_is_turned(page: Any, tmp_path: Path, turn: int) -> None:
+    pil = pytest.importorskip("PIL.Image")
+    exif = pil.Exif()
+    exif[0x0112] = turn
+    data = file_of(drawn(), "JPEG", exif=exif, quality=95)
+    difference = np.abs(tensor(page, data, SMALL) - expected(tmp_path, data, SMALL))
+    assert difference.max() <= 3, difference.max()
+
+
+def test_what_is_transparent_lies_on_white(page: Any, tmp_path: Path) -> None:
+    pytest.importorskip("PIL")
+    data = file_of(drawn(mode="RGBA"), "PNG")
+    assert np.abs(tensor(page, data, SMALL) - expected(tmp_path, data, SMALL)).max() <= 3
+
+
+@pytest.mark.parametrize("source", ["bitmap", "canvas", "data"])
+def test_what_a_canvas_draws_is_a_picture(page: Any, source: str) -> None:
+    pytest.importorskip("PIL")
+    data = file_of(drawn(), "PNG")
+    assert np.array_equal(tensor(page, data, SMALL, source=source), tensor(page, data, SMALL))
+
+
+@pytest.mark.parametrize("size", [(5000, 3), (3, 5000), (1500, 1200), (1, 1)])
+def test_any_proportions(page: Any, tmp_path: Path, size: tuple[int, int]) -> None:
+    """Larger ones are taken out of the picture in several strips."""
+    pytest.importorskip("PIL")
+    data = file_of(drawn(size), "PNG")
+    assert np.abs(tensor(page, data, SMALL) - expected(tmp_path, data, SMALL)).max() <= 1
+
+
+def png_head(width: int, height: int) -> bytes:
+    """The beginning of a PNG that claims these sides."""
+    body = b"IHDR" + struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + body + struct.pack(">I", zlib.crc32(body)) + bytes(32)
+
+
+JPEG_HEAD = b"\xff\xd8" + b"\xff\xe1" + struct.pack(">H", 9000) + bytes(8998)
+
+
+@pytest.mark.parametrize(
+    ("data", "what"),
+    [
+        (b"", "this one is empty"),
+        (b"%PDF-1.7 and so on, and on, and on and on", "expected a JPEG, PNG, GIF, WebP or BMP file"),
+        (b"<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'/>", "expected a JPEG, PNG"),
+        (b"\x89PNG\r\n\x1a\n", "expected a JPEG"),
+        (png_head(8, 8), "cannot be decoded"),
+        (png_head(0, 8), "0 × 8 pixels"),
+        (png_head(10000, 10000), "10000 × 10000 pixels, more than can be read"),
+        (png_head(40000, 2), "40000 × 2 pixels, more than can be read"),
+        (JPEG_HEAD, "ends before its picture begins"),
+        (JPEG_HEAD + b"\xff\xc0\x00\x11\x08\x40\x00\x40\x00\x03" + bytes(9), "16384 × 16384 pixels, more than"),
+        (b"\xff\xd8\xff\xe0\x00\x00" + bytes(40), "ends before"),
+    ],
+)  # fmt: skip
+def test_what_is_no_picture_is_refused(page: Any, data: bytes, what: str) -> None:
+    answer = asked(page, data)
+    assert (answer.get("name"), answer.get("code")) == ("SingeError", "input"), answer
+    assert what in answer["message"]
+
+
+def test_a_picture_of_100_megapixels_is_refused_before_it_is_decoded(page: Any) -> None:
+    pil = pytest.importorskip("PIL.Image")
+    data = file_of(pil.new("L", (10000, 10000)), "PNG")
+    answer = asked(page, data)
+    assert answer["code"] == "input"
+    assert "10000 × 10000 pixels, more than can be read" in answer["message"]
+
+
+@pytest.mark.parametrize(
+    "recipe",
+    [{"size": [1 << 14, 1 << 14]}, {"size": [0, 4]}, {"channels": 4}, {"crop": 2}, {"std": [0]}, {"mean": []}, {"layout": "x"}],
+    ids=str,
+)  # fmt: skip
+def test_recipes_are_checked(page: Any, recipe: dict[str, Any]) -> None:
+    fields = {k: list(v) if isinstance(v, tuple) else v for k, v in vars(SMALL).items()}
+    data = b64encode(png_head(8, 8)).decode()
+    answer = page.evaluate(SCRIPT, {"data": data, "recipe": {**fields, **recipe}})
+    assert answer["code"] == "input"
+    assert f"the recipe's {next(iter(recipe))}" in answer["message"]
