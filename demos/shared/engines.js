@@ -1,0 +1,129 @@
+/**
+ * One model on every backend that a browser has, two ways: singe.js in this page, or Singe's Python in a worker.
+ *
+ * Contract: `findReasons` says why a backend cannot be had here, before anything is loaded. `Engines.open` answers an
+ * Engine, the same one each time; one that fails may be asked for again. An Engine has `load`, the milliseconds that
+ * opening it took, and `run(data, shape)`: a Float32Array in, `{ data, ms }` out, with the first output's numbers and the
+ * milliseconds of the run where it was run. Python is fetched when an Engine that needs it is first opened.
+ */
+
+import { load } from "../singe.js";
+
+/** A module with one function that makes a vector: it is valid where WebAssembly has SIMD. */
+const SIMD = [0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 8, 1, 6, 0, 65, 0, 253, 15, 11];
+const PYTHON = new URL("../python/", import.meta.url);
+
+/** For each backend, and for `python` itself: why it is not to be had here, or "" where it is. */
+export async function findReasons() {
+  const [python, webgpu] = await Promise.all([reasonAgainstPython(), reasonAgainstWebGpu()]);
+  return { python, numpy: python, wasm: reasonAgainstWasm(), webgpu };
+}
+
+async function reasonAgainstPython() {
+  if (typeof WebAssembly !== "object") return "this browser has no WebAssembly";
+  try {
+    const { ok } = await fetch(new URL("start.js", PYTHON), { method: "HEAD" });
+    return ok ? "" : "this site was built without Python";
+  } catch {
+    return "Python cannot be fetched: there is no network";
+  }
+}
+
+async function reasonAgainstWebGpu() {
+  if (!navigator.gpu) {
+    return isSecureContext ? "this browser has no WebGPU" : "WebGPU needs a page from https or from this machine";
+  }
+  try {
+    return (await navigator.gpu.requestAdapter()) ? "" : "the browser has WebGPU, but found no GPU for it";
+  } catch (error) {
+    return `the browser refuses WebGPU: ${error.message}`;
+  }
+}
+
+function reasonAgainstWasm() {
+  if (typeof WebAssembly !== "object") return "this browser has no WebAssembly";
+  return WebAssembly.validate(Uint8Array.from(SIMD)) ? "" : "this browser's WebAssembly has no SIMD";
+}
+
+export class Engines {
+  #bundle;
+  #record;
+  #opened = new Map();
+
+  /** bundle: the folder of the exported model; record: the name of the same model's record among Python's files. */
+  constructor({ bundle, record }) {
+    this.#bundle = bundle;
+    this.#record = new URL(record, PYTHON).href;
+  }
+
+  open(backend, throughPython, onProgress) {
+    const key = `${backend} ${throughPython}`;
+    if (!this.#opened.has(key)) {
+      const opening = throughPython
+        ? openInPython(this.#record, backend, onProgress)
+        : openHere(this.#bundle, backend, onProgress);
+      opening.catch(() => this.#opened.delete(key));
+      this.#opened.set(key, opening);
+    }
+    return this.#opened.get(key);
+  }
+}
+
+async function openHere(bundle, device, onProgress) {
+  const start = performance.now();
+  const model = await load(bundle, { device, onProgress });
+  return {
+    load: performance.now() - start,
+    async run(data, shape) {
+      const begun = performance.now();
+      const outputs = await model.run({ [model.inputs[0].name]: { data, shape } });
+      return { ms: performance.now() - begun, data: outputs[model.outputs[0].name].data };
+    },
+  };
+}
+
+// --- Python ----------------------------------------------------------------------------------------------------------
+
+let python;
+
+/** The worker, started when it is first needed, and anew after it broke. */
+class Python {
+  #worker = new Worker(new URL("python-worker.js", import.meta.url), { type: "module" });
+  #waiting = new Map();
+  #last = 0;
+
+  constructor() {
+    this.#worker.onmessage = ({ data: { id, progress, error, answer } }) => {
+      const { onProgress, resolve, reject } = this.#waiting.get(id);
+      if (progress) return onProgress?.(progress);
+      this.#waiting.delete(id);
+      error ? reject(new Error(error)) : resolve(answer);
+    };
+    this.#worker.onerror = (event) => {
+      python = undefined;
+      this.#worker.terminate();
+      for (const { reject } of this.#waiting.values()) reject(new Error(`Python stopped: ${event.message ?? "no reason given"}`));
+    };
+  }
+
+  ask(task, onProgress, transfer = []) {
+    const id = ++this.#last;
+    return new Promise((resolve, reject) => {
+      this.#waiting.set(id, { onProgress, resolve, reject });
+      this.#worker.postMessage({ id, ...task }, transfer);
+    });
+  }
+}
+
+async function openInPython(record, device, onProgress) {
+  const start = performance.now();
+  const here = (python ??= new Python());
+  const model = await here.ask({ do: "open", python: PYTHON.href, record, device }, onProgress);
+  return {
+    load: performance.now() - start,
+    run(data, shape) {
+      const copy = data.slice();
+      return here.ask({ do: "run", model, data: copy, shape }, undefined, [copy.buffer]);
+    },
+  };
+}
