@@ -46,6 +46,8 @@ from .model import Runnable as Program
 from .model import compile as compile
 from .model import load as load
 from .model import load_async as load_async
+from .model import save as save
+from .weights import load_weights as load_weights
 
 __version__ = "0.1.0"
 
@@ -53,7 +55,7 @@ __all__ = [
     "CompileError", "DType", "DTypeError", "Device", "DeviceError", "DeviceLost", "FormatError", "Fusion", "ImportFailure", "InputError",
     "Model", "Numpy", "Program", "ShapeError", "SingeError", "Tensor", "UnsupportedOp", "ValueNeeded", "Wasm", "WebGpu",
     "__version__", "arange", "bool_", "compile", "concat", "device", "device_async", "devices", "dtype", "eye", "float16", "float32", "full", "full_like",
-    "int32", "int64", "load", "load_async", "nn", "ones", "ones_like", "stack", "tensor", "uint8", "where", "zeros", "zeros_like",
+    "int32", "int64", "load", "load_async", "load_weights", "nn", "ones", "ones_like", "save", "stack", "tensor", "uint8", "where", "zeros", "zeros_like",
 ]  # fmt: skip
 
 

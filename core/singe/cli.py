@@ -70,7 +70,7 @@ def parser() -> argparse.ArgumentParser:
         return made
 
     run = command("run", "Run a model on arrays (.npy) and pictures.")
-    _model(run, "an ONNX model, or a program that `singe compile` wrote")
+    _model(run, "an ONNX model, a record that singe.save wrote, or a program that `singe compile` wrote")
     run.add_argument(
         "--input",
         metavar="NAME=FILE",
@@ -88,7 +88,7 @@ def parser() -> argparse.ArgumentParser:
     _pictures(run)
 
     inspect = command("inspect", "Show what a model takes, gives and needs, before anything runs.")
-    _model(inspect, "an ONNX model")
+    _model(inspect, "an ONNX model, or a record that singe.save wrote")
     _shapes(inspect)
     inspect.add_argument(
         "--device", choices=DEVICES[1:], help="compile for this device only (default: for each; none need be here)"
@@ -96,7 +96,7 @@ def parser() -> argparse.ArgumentParser:
     inspect.add_argument("--kernels", action="store_true", help="list every kernel")
 
     compiled = command("compile", "Compile a model to a program: one file that `singe run` runs without compiling.")
-    _model(compiled, "an ONNX model")
+    _model(compiled, "an ONNX model, or a record that singe.save wrote")
     _shapes(compiled)
     compiled.add_argument("-o", "--out", metavar="FILE.singe", required=True, help="the file to write")
     compiled.add_argument(
@@ -107,7 +107,7 @@ def parser() -> argparse.ArgumentParser:
     )
 
     exported = command("export", "Write a folder of static files with which a web page runs a model.")
-    _model(exported, "an ONNX model")
+    _model(exported, "an ONNX model, or a record that singe.save wrote")
     _shapes(exported)
     exported.add_argument("-o", "--out", metavar="DIR", required=True, help="the folder to write")
     exported.add_argument(

@@ -21,6 +21,7 @@ from ._errors import CompileError, DeviceError, ImportFailure, InputError, Shape
 from ._shape import bytes_text, show
 from .backend import find_target
 from .compile import HOST, compile_graph
+from .container import PROGRAM, format_of
 from .device import device as open_device
 from .device import devices as all_devices
 from .export import Picture, describe_bundle, export_model
@@ -116,7 +117,8 @@ def run(args: Namespace) -> None:
 
 
 def _open(args: Namespace) -> Model | Runnable:
-    if Path(args.model).suffix == ".singe":
+    found = format_of(args.model)
+    if found == PROGRAM or (found is None and Path(args.model).suffix == ".singe"):
         return Runnable.load(args.model, args.device)
     return load(args.model, args.device or "auto")
 

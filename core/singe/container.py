@@ -11,12 +11,13 @@ import json
 import struct
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from . import _shape
-from ._dtypes import DType, dtype
+from ._dtypes import DTYPES, DType
 from ._errors import FormatError, SingeError
 from ._shape import Size
 
@@ -34,6 +35,19 @@ FORMATS: Final[Mapping[str, tuple[str, str]]] = {
 def align(count: int) -> int:
     """Bytes rounded up to the alignment of every buffer."""
     return -(-count // ALIGN) * ALIGN
+
+
+def format_of(path: str | Path) -> str | None:
+    """What a file says that it is; None where it is none of ours, or cannot be read."""
+    try:
+        with Path(path).open("rb") as file:
+            start = file.read(len(MAGIC) + 4)
+            if start[: len(MAGIC)] != MAGIC:
+                return None
+            head = json.loads(file.read(int.from_bytes(start[len(MAGIC) :], "little")))
+            return str(head.get("format"))
+    except (OSError, ValueError, AttributeError, RecursionError):
+        return None
 
 
 def write(head: Mapping[str, Any], block: bytes | bytearray) -> bytes:
@@ -103,6 +117,13 @@ def count(value: Any) -> int:
     return value
 
 
+def element_type(name: Any) -> DType:
+    """The dtype of that name."""
+    if not isinstance(name, str) or name not in DTYPES:
+        raise FormatError(f"the dtype {name!r:.40}, expected one of {', '.join(DTYPES)}")
+    return DTYPES[name]
+
+
 def encode_attr(value: Any) -> Any:
     """An attribute as JSON data: Sizes, dtypes and tuples are tagged; infinities and NaN have names."""
     if isinstance(value, Size):
@@ -122,5 +143,5 @@ def decode_attr(data: Any) -> Any:
         return tuple(map(decode_attr, data))
     if isinstance(data, dict):
         ((kind, inner),) = data.items()
-        return _shape.decode(inner) if kind == "size" else dtype(inner) if kind == "dtype" else float(inner)
+        return _shape.decode(inner) if kind == "size" else element_type(inner) if kind == "dtype" else float(inner)
     return data

@@ -21,6 +21,8 @@ from ._shape import Shape, Size, show
 from .ops import ROWS, Composite, Elementwise, Row, elementwise_vjp
 from .ops._row import narrow
 
+MAX_ELEMENTS: Final = 2**31 - 1
+"""Elements of a tensor at most, as far as files may ask for it."""
 INTERNED_BYTES: Final = 4096
 """Constants up to this size are interned by content; larger ones by identity."""
 

@@ -20,21 +20,23 @@ from ._dtypes import DType, dtype
 from ._errors import (
     CompileError,
     DeviceError,
-    FormatError,
     ImportFailure,
     InputError,
     ShapeError,
     UnsupportedOp,
     ValueNeeded,
 )
-from ._fetch import fetch, is_url, stem_of
+from ._page import fetch, is_url, stem_of
 from ._shape import Shape, Size, show, size, symbols
 from ._waiting import Later, now, soon, then, together
 from .backend import DirectExecutable, Executable
 from .compile import compile_graph
+from .container import MAGIC
 from .device import Device, device_async
 from .device import device as open_device
 from .graph import Graph, Node, specialise
+from .nn import Module
+from .weights.records import is_container, model_record, read_graph, weights_record
 
 PROGRAMS: Final = 8
 """How many Programs a Model keeps."""
@@ -57,6 +59,7 @@ class Source(Protocol):
 
     inputs: tuple[Node, ...]
     output_names: tuple[str, ...]
+    output_dtypes: tuple[DType, ...]
 
     def graph(self, sizes: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Graph:
         """The Graph with numbers for some sizes, and constants for some inputs."""
@@ -69,6 +72,7 @@ class GraphSource:
     def __init__(self, graph: Graph) -> None:
         self.inputs = graph.inputs
         self.output_names = graph.output_names
+        self.output_dtypes = tuple(x.dtype for x in graph.outputs)
         self._graph = graph
 
     def graph(self, sizes: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Graph:
@@ -165,13 +169,33 @@ class Model:
         self._flexible = True  # until a graph turns out to need numbers for all of its sizes
         self._by_value: tuple[str, ...] = ()  # the inputs whose values the graph depends on
 
+    @staticmethod
+    def of(
+        function: Callable[..., Any], input_shapes: Mapping[str, Sequence[int | str]], device: str | Device = "auto",
+        *, dtypes: Mapping[str, Any] | None = None, name: str = "model",
+    ) -> Model:  # fmt: skip
+        """A Model of a function of Tensors, such as a Module: `Model.of(net, {"input": ("N", 3, 224, 224)})`.
+
+        The inputs are given in order, by names of the caller's; a name in a shape keeps that dimension open. Inputs are
+        float32 unless `dtypes` says otherwise. The output is called "output", unless the function returns a dict.
+        """
+        from .tracing import trace  # noqa: PLC0415
+
+        unknown = [k for k in dtypes or {} if k not in input_shapes]
+        if unknown:
+            raise InputError(f"dtypes are given for {', '.join(unknown)}; the inputs are {', '.join(input_shapes)}")
+        kinds = {k: dtype((dtypes or {}).get(k, "float32")) for k in input_shapes}
+        shapes = {k: tuple(size(d) if isinstance(d, str) else d for d in shape) for k, shape in input_shapes.items()}
+        return Model(trace(function, [(k, shapes[k], kinds[k]) for k in input_shapes]), device, name)
+
     @property
     def outputs(self) -> tuple[Port, ...]:
         """The outputs; their shapes are known where the graph can be had without a run."""
         try:
             graph = self.graph()
         except (ShapeError, ImportFailure):
-            return tuple(Port(name, dtype("float32"), None) for name in self.source.output_names)
+            declared = zip(self.source.output_names, self.source.output_dtypes, strict=True)
+            return tuple(Port(name, kind, None) for name, kind in declared)
         return tuple(Port(name, n.dtype, n.shape) for name, n in zip(graph.output_names, graph.outputs, strict=True))
 
     def __repr__(self) -> str:
@@ -307,14 +331,57 @@ def load(
     input_shapes: Mapping[str, Sequence[int | str]] | None = None,
     name: str | None = None,
 ) -> Model:
-    """A Model from an ONNX file (or its bytes); input_shapes gives numbers, or names, for dimensions it leaves open."""
+    """A Model from an ONNX file or a record that `save` wrote (or their bytes); input_shapes gives numbers, or names, for
+    dimensions that it leaves open."""
+    name = name or (Path(path).stem if isinstance(path, (str, Path)) else "model")
+    source = _record(path)
+    if source is not None:
+        return Model(_closed(read_graph(source, name), input_shapes or {}), device, name)
     from .onnx.model import read_model  # noqa: PLC0415 (`import singe` pays for no importer)
     from .onnx.source import OnnxSource  # noqa: PLC0415
 
-    name = name or (Path(path).stem if isinstance(path, (str, Path)) else "model")
-    if isinstance(path, (str, Path)) and Path(path).suffix == ".singe":
-        raise FormatError(f"{path}: a compiled Program, not a model: singe.Program.load reads it")
     return Model(OnnxSource(read_model(path), input_shapes), device, name)
+
+
+def _record(path: str | Path | bytes) -> bytes | None:
+    """The bytes of a file of our own; None where it is none, or cannot be read, which whoever reads it next will tell."""
+    if isinstance(path, bytes):
+        return path if is_container(path) else None
+    try:
+        with Path(path).open("rb") as file:
+            head = file.read(len(MAGIC))
+            return head + file.read() if is_container(head) else None
+    except OSError:
+        return None
+
+
+def _closed(graph: Graph, shapes: Mapping[str, Sequence[int | str]]) -> Graph:
+    """The graph with the numbers that these shapes give for its sizes."""
+    inputs = {x.name: x for x in graph.inputs}
+    sizes: dict[str, int] = {}
+    for name, shape in shapes.items():
+        if name not in inputs:
+            raise InputError(f"a shape is given for {name!r}; the inputs are {', '.join(inputs) or 'none'}")
+        own = inputs[name].shape
+        for d, n in zip(own, shape, strict=len(own) == len(shape)):
+            known = d if isinstance(d, int) else sizes.setdefault(str(d), n) if isinstance(n, int) else n
+            if len(own) != len(shape) or known != n:
+                raise InputError(f"the input {name!r} has the shape {show(own)}, got {tuple(shape)}")
+    return specialise(graph, sizes) if sizes else graph
+
+
+def save(what: Model | Module, path: str | Path, dtype: str | None = None) -> None:
+    """Write a record: a Model, which `load` reads, or the weights of a Module, which `load_weights` reads.
+
+    dtype="float16" stores float32s in half the bytes, to be widened when they are read.
+    """
+    if isinstance(what, Model):
+        data = model_record(what.graph(), dtype)
+    elif isinstance(what, Module):
+        data = weights_record({name: t.numpy() for name, t in what.state_dict().items()}, dtype)
+    else:
+        raise InputError(f"save: got a {type(what).__name__}, expected a Model or a Module; a Program has save(path)")
+    Path(path).write_bytes(data)
 
 
 async def load_async(

@@ -18,10 +18,10 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from . import _shape
-from ._dtypes import DType, dtype
+from ._dtypes import DType
 from ._errors import FormatError, InputError, ShapeError
 from ._shape import Dim, Shape, Size, product, symbols
-from .container import ALIGN, align, checking, count, cut, decode_attr, encode_attr, read, write
+from .container import ALIGN, align, checking, count, cut, decode_attr, element_type, encode_attr, read, write
 from .container import PROGRAM as FORMAT
 
 PLACES: Final = ("weights", "slot", "input", "output")
@@ -275,7 +275,7 @@ def _decode(head: Any, block: memoryview, name: str) -> Program:
     buffers = tuple(
         Buffer(
             str(b["name"]),
-            dtype(b["dtype"]),
+            element_type(b["dtype"]),
             tuple(_shape.decode(d) for d in b["shape"]),
             count(b["size"]),
             (str(b["place"][0]), count(b["place"][1])),

@@ -113,20 +113,18 @@ class Module(metaclass=_Frozen):
         load_state_dict changes the old one: nobody sees weights of which half are new.
         """
         own = self.state_dict()
-        missing, unknown = [k for k in own if k not in state], [k for k in state if k not in own]
-        if strict and (missing or unknown):
-            faults = [
-                f"{what} {_listed(names)}" for what, names in (("missing:", missing), ("unknown:", unknown)) if names
-            ]
-            raise InputError(f"with_state: {'; '.join(faults)}. With strict=False only what fits is taken")
         shapes = {k: tuple(state[k].shape) for k in own if k in state}
         misfits = [
             f"{k} is {show(shape)}, expected {show(own[k].shape)}"
             for k, shape in shapes.items()
             if shape != own[k].shape
         ]
-        if misfits:
-            raise ShapeError(f"with_state: {_listed(misfits)}")
+        missing, unknown = [k for k in own if k not in state], [k for k in state if k not in own]
+        absent = [(what, names) for what, names in (("missing", missing), ("unknown", unknown)) if names and strict]
+        if misfits or absent:
+            faults = [*absent, *([("of another shape", misfits)] if misfits else [])]
+            text = f"state dict: {'; '.join(f'{what}: {_listed(names)}' for what, names in faults)}"
+            raise InputError(f"{text}. With strict=False only what fits is taken") if absent else ShapeError(text)
         return self._mapped(lambda path, t: _like(state[path], t) if path in state else t)
 
     def map(self, function: Callable[[Tensor], Tensor]) -> Self:

@@ -18,14 +18,13 @@ import numpy as np
 from .._dtypes import DTYPES, dtype
 from .._errors import ImportFailure, InputError, SingeError, UnsupportedOp, ValueNeeded
 from .._shape import Dim, product, show, size, symbols
-from ..graph import Builder, Graph, Node
+from ..graph import MAX_ELEMENTS, Builder, Graph, Node
 from ..ops import ROWS, Composite, Elementwise, Nest, Row, View
 from .adapters import ADAPTERS, Call
 from .adapters.basic import dense
 from .model import OnnxFunction, OnnxModel, OnnxNode, OnnxRef, OnnxValue
 from .tensors import RawTensor
 
-MAX_ELEMENTS: Final = 2**31 - 1
 MAX_NODES: Final = 100_000
 """Nodes of a model, its functions inlined."""
 MAX_DEPTH: Final = 64

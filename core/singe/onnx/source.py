@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from .._dtypes import DTYPES, float32
 from .._shape import Size, symbols
 from ..graph import Graph
 from .importer import import_model, signature
@@ -20,6 +21,8 @@ class OnnxSource:
         self._shapes = input_shapes
         self.inputs = signature(model, input_shapes)
         self.output_names = tuple(v.name for v in model.graph.outputs)
+        # A type that is missing or that Singe lacks is told when the graph is imported.
+        self.output_dtypes = tuple(DTYPES.get(v.dtype or "", float32) for v in model.graph.outputs)
 
     def graph(self, sizes: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Graph:
         shapes: dict[str, Sequence[int | str]] = dict(self._shapes or {})

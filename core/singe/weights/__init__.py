@@ -1,1 +1,5 @@
-"""Weights and models in files: records of our own, and PyTorch's files, read without executing them. README.md: the format."""
+"""Weights and models in files: records of our own, and PyTorch's files, read without executing them."""
+
+from .files import load_weights as load_weights
+
+__all__ = ["load_weights"]

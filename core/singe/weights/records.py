@@ -1,0 +1,275 @@
+"""Records: files of our own that hold the weights of a Module, or a whole model as a Graph. README.md: the format.
+
+`weights_record` and `model_record` write them, `read_weights` and `read_graph` read them. A Graph is written node by
+node, by the names of its rows, and built anew when it is read, so every shape and dtype is inferred, never believed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+
+from .. import _shape
+from .._dtypes import DType, dtype, float16, float32
+from .._errors import FormatError, InputError
+from .._shape import Size, product
+from ..container import (
+    ALIGN,
+    MAGIC,
+    RECORD,
+    align,
+    checking,
+    count,
+    cut,
+    decode_attr,
+    element_type,
+    encode_attr,
+    read,
+    write,
+)  # fmt: skip
+from ..graph import MAX_ELEMENTS, Builder, Graph, Node, postorder
+from ..ops import ROWS, Elementwise, find_row
+
+WEIGHTS: Final = "weights"
+MODEL: Final = "model"
+READERS: Final = {WEIGHTS: "singe.load_weights(module, path)", MODEL: "singe.load(path)"}
+"""What a record holds ↦ what reads it."""
+MAX_RANK: Final = 32
+MAX_DERIVATIVES: Final = 2
+"""Times that a row's name may ask for a derivative: each makes the expression a few times longer."""
+
+
+def is_container(data: bytes) -> bool:
+    """Whether these bytes begin as Singe's own files do: a record, or a Program."""
+    return data.startswith(MAGIC)
+
+
+# --- arrays -----------------------------------------------------------------------------------------------------------
+
+
+class _Block:
+    """The arrays of a record while it is written; equal arrays are kept once."""
+
+    def __init__(self, floats: str | None) -> None:
+        if floats not in (None, "float16", "float32"):
+            raise InputError(f"save: dtype {floats!r}, expected 'float16' (half the bytes) or None")
+        self._half = floats == "float16"
+        self._places: dict[Any, int] = {}
+        self.bytes = bytearray()
+
+    def entry(self, array: np.ndarray) -> dict[str, Any]:
+        """What the header says of an array, whose elements are added to the block."""
+        stored = self._stored(array)
+        raw = np.ascontiguousarray(stored.astype(stored.dtype.newbyteorder("<"), copy=False)).tobytes()
+        key = stored.dtype, raw
+        if key not in self._places:
+            self.bytes += bytes(align(len(self.bytes)) - len(self.bytes))
+            self._places[key] = len(self.bytes)
+            self.bytes += raw
+        return {
+            "dtype": dtype(array.dtype).name, "stored": dtype(stored.dtype).name, "shape": list(array.shape), "at": self._places[key],
+        }  # fmt: skip
+
+    def _stored(self, array: np.ndarray) -> np.ndarray:
+        """The array as it is written: halved, unless numbers that are finite would become infinite."""
+        if not self._half or array.dtype != np.float32:
+            return array
+        with np.errstate(over="ignore"):
+            half = array.astype(np.float16)
+        return array if bool(np.any(np.isinf(half) & np.isfinite(array))) else half
+
+
+class _Arrays:
+    """The arrays of a record that is read. They may share bytes only wholly, so reading takes no more than twice the file."""
+
+    def __init__(self, entries: Any, block: memoryview) -> None:
+        self._block = block
+        self._made: dict[Any, np.ndarray] = {}
+        spans = sorted({self._span(e) for e in entries})
+        for (start, size), (after, _) in pairwise(spans):
+            if start + size > after:
+                raise FormatError(f"the array at {after} begins within the {size} bytes of the one at {start}")
+        self.all = [self._array(e) for e in entries]
+
+    def _span(self, entry: Any) -> tuple[int, int]:
+        shape, at = _numbers(entry["shape"]), count(entry["at"])
+        if at % ALIGN:
+            raise FormatError(f"an array lies at {at}, expected a multiple of {ALIGN}")
+        size = int(product(shape)) * element_type(entry["stored"]).size  # pyright: ignore[reportArgumentType]
+        return at, len(cut(self._block, [at, size], "an array"))
+
+    def _array(self, entry: Any) -> np.ndarray:
+        kind, stored, (at, size) = element_type(entry["dtype"]), element_type(entry["stored"]), self._span(entry)
+        if kind is not stored and (kind, stored) != (float32, float16):
+            raise FormatError(f"an array of {kind} is stored as {stored}")
+        key = at, size, kind, stored
+        if key not in self._made:
+            raw = np.frombuffer(
+                self._block[at : at + size], "u1" if stored.name == "bool" else f"<{stored.numpy.str[1:]}"
+            )
+            # What is no truth value is made one; what is widened, or was read on another kind of machine, is a copy.
+            self._made[key] = raw != 0 if stored.name == "bool" else raw.astype(kind.numpy, copy=False)
+        return self._made[key].reshape(_numbers(entry["shape"]))
+
+
+def _numbers(shape: Any) -> tuple[int, ...]:
+    if not isinstance(shape, list) or len(shape) > MAX_RANK:
+        raise FormatError(f"a shape of an array is {shape!r:.60}, expected at most {MAX_RANK} numbers")
+    return tuple(map(count, shape))
+
+
+# --- a module's weights -----------------------------------------------------------------------------------------------
+
+
+def weights_record(state: Mapping[str, np.ndarray], floats: str | None = None) -> bytes:
+    """The record of arrays by name; floats: "float16" to store float32s in half the bytes."""
+    block = _Block(floats)
+    entries = [{"name": name, **block.entry(array)} for name, array in state.items()]
+    return write({"format": RECORD, "holds": WEIGHTS, "arrays": entries}, block.bytes)
+
+
+def read_weights(data: bytes, name: str = "record") -> dict[str, np.ndarray]:
+    """The arrays of a record of weights by name, in its order; they may share memory with `data`."""
+    head, block = _open(data, name, WEIGHTS)
+    with checking(name):
+        entries = head["arrays"]
+        found = {str(e["name"]): array for e, array in zip(entries, _Arrays(entries, block).all, strict=True)}
+        if len(found) != len(entries):
+            raise FormatError("two arrays have one name")
+        return found
+
+
+def _open(data: bytes, name: str, holds: str) -> tuple[dict[str, Any], memoryview]:
+    head, block = read(data, name, RECORD)
+    with checking(name):
+        given = head["holds"]
+        if given != holds:
+            what = f"a record of {given!r:.40}, expected {holds!r}"
+            raise FormatError(f"{what}: {READERS[given]} reads it" if given in READERS else what)
+    return head, block
+
+
+# --- a model ----------------------------------------------------------------------------------------------------------
+
+
+def model_record(graph: Graph, floats: str | None = None) -> bytes:
+    """The record of a Graph; floats as in `weights_record`."""
+    block = _Block(floats)
+    arrays: list[dict[str, Any]] = []
+    nodes = list(dict.fromkeys((*graph.inputs, *graph.nodes)))
+    number = {n: k for k, n in enumerate(nodes)}
+
+    def node(n: Node) -> dict[str, Any]:
+        if n.row is not None:
+            attrs = {k: encode_attr(v) for k, v in n.attrs.items()}
+            return {"op": n.row.name, "inputs": [number[x] for x in n.inputs], "attrs": attrs}
+        if n.value is None:
+            return {"input": n.name, "dtype": n.dtype.name, "shape": [_shape.encode(d) for d in n.shape]}
+        if n.value.dtype == object:
+            sizes = [_shape.encode(d) for d in n.value.ravel()]
+            return {"sizes": sizes, "dtype": n.dtype.name, "shape": list(n.value.shape)}
+        arrays.append(block.entry(n.value))
+        return {"array": len(arrays) - 1}
+
+    head = {
+        "format": RECORD,
+        "holds": MODEL,
+        "inputs": [number[x] for x in graph.inputs],
+        "outputs": [
+            {"name": name, "node": number[x]} for name, x in zip(graph.output_names, graph.outputs, strict=True)
+        ],
+        "nodes": [node(n) for n in nodes],
+        "arrays": arrays,
+    }
+    return write(head, block.bytes)
+
+
+def read_graph(data: bytes, name: str = "record") -> Graph:
+    """The Graph of a record of a model; its constants may share memory with `data`."""
+    head, block = _open(data, name, MODEL)
+    with checking(name):
+        arrays = _Arrays(head["arrays"], block).all
+        builder = Builder()
+        nodes: list[Node] = []
+        for k, entry in enumerate(head["nodes"]):
+            try:
+                nodes.append(_checked(_node(builder, entry, nodes, arrays)))
+            except AssertionError as e:  # rows assert what whoever builds with them promises
+                raise FormatError(f"node {k}: not as its row takes it ({e})") from None
+            except FormatError as e:
+                raise FormatError(f"node {k}: {e}") from None
+        inputs = tuple(_pick(nodes, i, "an input") for i in head["inputs"])
+        outputs = tuple(_pick(nodes, o["node"], "an output") for o in head["outputs"])
+        graph = Graph(inputs, outputs, tuple(str(o["name"]) for o in head["outputs"]))
+        _check(graph)
+        return graph
+
+
+def _node(b: Builder, entry: Any, before: Sequence[Node], arrays: Sequence[np.ndarray]) -> Node:
+    """A node of the list, over those before it."""
+    if "op" in entry:
+        return _applied(b, entry, [_pick(before, i, "its input") for i in entry["inputs"]])
+    if "array" in entry:
+        return b.const(_pick(arrays, entry["array"], "its array"))
+    kind = element_type(entry["dtype"])
+    if "input" in entry:
+        return b.input(str(entry["input"]), [_shape.decode(d) for d in entry["shape"]], kind)
+    shape, sizes = _numbers(entry["shape"]), [_shape.decode(d) for d in entry["sizes"]]
+    values = np.empty(len(sizes), object)
+    values[:] = sizes
+    return b.const(values.reshape(shape), kind)
+
+
+def _applied(b: Builder, entry: Any, inputs: Sequence[Node]) -> Node:
+    name = str(entry["op"])
+    if name.count("_d") > MAX_DERIVATIVES and name not in ROWS:
+        raise FormatError(f"there is no op {name!r:.60}")
+    try:
+        row = find_row(name)
+    except KeyError:
+        raise FormatError(f"there is no op {name!r:.60}; a newer Singe may have written this") from None
+    attrs = {str(k): decode_attr(v) for k, v in entry["attrs"].items()}
+    if isinstance(row, Elementwise):
+        for key, value in attrs.items():
+            default = row.defaults.get(key)
+            wanted = DType if key == "to" else (int, float) if isinstance(default, float) else type(default)
+            if key in row.defaults and (
+                not isinstance(value, wanted) or isinstance(value, bool) is not isinstance(default, bool)
+            ):
+                raise FormatError(f"{name}: the attribute {key!r:.60} is {value!r:.60}")
+    return b.apply(row, *inputs, **attrs)
+
+
+def _checked(n: Node) -> Node:
+    """A node of which the row has inferred what a node can be."""
+    dims = n.shape
+    if not isinstance(dims, tuple) or len(dims) > MAX_RANK or not isinstance(n.dtype, DType):
+        raise FormatError(f"{n.op} gives {n.dtype!r:.40} of shape {dims!r:.60}")
+    if not all(isinstance(d, Size) or (type(d) is int and d >= 0) for d in dims):
+        raise FormatError(f"{n.op} gives the shape {_shape.show(dims):.80}")
+    total = product(dims)
+    if isinstance(total, int) and total > MAX_ELEMENTS:
+        raise FormatError(f"{n.op} gives {total} elements: at most {MAX_ELEMENTS} are supported")
+    return n
+
+
+def _pick(things: Sequence[Any], index: Any, what: str) -> Any:
+    if count(index) >= len(things):
+        raise FormatError(f"{what} is number {index} of {len(things)}")
+    return things[index]
+
+
+def _check(graph: Graph) -> None:
+    """Inputs are inputs, all of them and once; names differ."""
+    if not graph.outputs:
+        raise FormatError("a model without outputs")
+    if len(set(graph.inputs)) != len(graph.inputs) or not all(x.is_input for x in graph.inputs):
+        raise FormatError("an input is no node of an input, or is one twice")
+    if {n for n in postorder(graph.outputs) if n.is_input} - set(graph.inputs):
+        raise FormatError("the outputs need an input that is not among the inputs")
+    for what, names in (("inputs", [x.name for x in graph.inputs]), ("outputs", graph.output_names)):
+        if len(set(names)) != len(names):
+            raise FormatError(f"two {what} have one name")

