@@ -1,0 +1,263 @@
+"""Assemble the site of the front page and the demos: `python demos/build.py [-o DIR] [--without-python]`.
+
+What comes out is static files with relative paths, for any host and any sub-folder; demos/README.md has the layout. What
+takes time (the models' bundles, the wheel, Pyodide) is kept in demos/.cache under a hash of what it is made from, so
+that a second build copies files and no more. Python in the page is optional: where its files cannot be had, the site is
+built without them, and its pages say so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import importlib
+import json
+import re
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import singe as sg
+from singe.export import Picture, export_model
+from singe.graph import Builder, Graph
+from singe.images import Recipe
+
+HERE: Final = Path(__file__).resolve().parent
+ROOT: Final = HERE.parent
+STATIC: Final = ROOT / "static"
+CACHE: Final = HERE / ".cache"
+PAGES: Final = ("index.html", "style.css", "front*.css", "front*.js", "singe*.js", "singe.d.ts")
+"""Of static/, what the site has at its root; the service worker comes last, with the list of all files."""
+DEMOS: Final = ("mnist", "classify", "shared")
+SERVED: Final = frozenset((".html", ".css", ".js", ".json", ".jpg", ".jpeg", ".png", ".webp", ".svg", ".txt"))
+"""Of a demo's folder, what the site has: not its Python, not its README."""
+DOCUMENTS: Final = {
+    "readme.txt": ROOT / "README.md",
+    "format.txt": STATIC / "README.md",
+    "demos.txt": HERE / "README.md",
+    "types.txt": STATIC / "singe.d.ts",
+}
+"""Copies for reading: any host shows .txt as text."""
+SIDE: Final = 512
+PRODUCTS: Final = 4
+"""Of the benchmark's matrix product: several in a row, so that bringing numbers in and out weighs little."""
+WORKER: Final = "service-worker.js"
+PLACE: Final = "const SITE = { files: {}, first: [] };"
+"""The line of the service worker that the build fills in."""
+RUNNERS_OWN: Final = re.compile(r"(weights-\w+-\d+\.bin|kernels-\w+\.(wasm|json))")
+"""Files that the runner keeps in a cache of its own, by their hashes."""
+
+Say = Callable[[str], None]
+
+
+class BuildError(Exception):
+    """A site that cannot be built; the message says why."""
+
+
+@dataclass(frozen=True)
+class Demo:
+    """A model of the site: where its bundle goes, who makes it, and how it is exported."""
+
+    folder: str
+    make: Callable[[Path], sg.Model]
+    options: Callable[[sg.Model], Mapping[str, Any]] = lambda model: {}
+    record: str | None = None
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="Assemble the site of the front page and the demos.")
+    parser.add_argument("-o", "--output", type=Path, default=HERE / "site", metavar="DIR", help="default: demos/site")
+    parser.add_argument("--without-python", action="store_true", help="leave out Pyodide, NumPy and the wheel")
+    given = parser.parse_args(arguments)
+    try:
+        build(given.output, with_python=not given.without_python)
+    except (BuildError, sg.SingeError, OSError) as e:
+        print(f"error: {e}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def build(out: Path, with_python: bool = True, say: Say = print) -> None:
+    """The site in a folder; what an earlier build left there and this one does not write is removed."""
+    begun = time.perf_counter()
+    if out.exists() and not (out.is_dir() and (not any(out.iterdir()) or (out / WORKER).is_file())):
+        raise BuildError(f"{out}: holds something, and no site (no {WORKER}); give another folder with -o")
+    out.mkdir(parents=True, exist_ok=True)
+    files = {**page_files(), **document_files()}
+    made = source_stamp()
+    for demo in demos():
+        files |= model_files(demo, made, say)
+    files |= python_files(made, say) if with_python else {}
+    write_site(files, out)
+    total = sum(path.stat().st_size for path in files.values())
+    say(f"{out}: {len(files) + 1} files, {total / 1e6:.1f} MB, {time.perf_counter() - begun:.1f} s")
+
+
+# --- what the site is made of: a path in the site ↦ the file that goes there -------------------------------------------
+
+
+def page_files() -> dict[str, Path]:
+    found = {p.name: p for pattern in PAGES for p in sorted(STATIC.glob(pattern))}
+    for demo in DEMOS:
+        folder = HERE / demo
+        found |= {f"{demo}/{p.relative_to(folder).as_posix()}": p for p in files_under(folder) if p.suffix in SERVED}
+    return found
+
+
+def document_files() -> dict[str, Path]:
+    return {f"docs/{name}": path for name, path in DOCUMENTS.items()}
+
+
+def demos() -> list[Demo]:
+    sys.path.insert(0, str(HERE))
+    weights = importlib.import_module("weights")
+    return [
+        Demo("mnist/model", weights.mnist, record="mnist.singe"),
+        Demo("classify/model", weights.classify, classify_options, record="classify.singe"),
+        Demo("matmul", lambda cache: matmul()),
+    ]
+
+
+def classify_options(model: sg.Model) -> Mapping[str, Any]:
+    labels = json.loads((HERE / "classify" / "labels.json").read_text("utf-8"))
+    recipe = Recipe((224, 224), 3, 0.875, (127.0,), (128.0,), "nchw")
+    picture = Picture(model.inputs[0].name, recipe)
+    return {"dtype": "float16", "picture": picture, "labels": dict(enumerate(labels))}
+
+
+def matmul() -> sg.Model:
+    """a · b · … · b, for the benchmark."""
+    builder = Builder()
+    a, b = (builder.input(name, (SIDE, SIDE), sg.float32) for name in "ab")
+    y = a
+    for _ in range(PRODUCTS):
+        y = builder.matmul(y, b)
+    return sg.Model(Graph((a, b), (y,), ("y",)), "numpy", "matmul")
+
+
+def model_files(demo: Demo, made: str, say: Say) -> dict[str, Path]:
+    """A model's bundle, and its record for Python."""
+    begun = time.perf_counter()
+
+    def make(folder: Path) -> None:
+        say(f"{demo.folder}: making the bundle …")
+        model = demo.make(CACHE)
+        export_model(model, folder / "bundle", **demo.options(model))
+        if demo.record is not None:
+            sg.save(model, folder / demo.record)
+
+    kept = keep(f"{demo.folder.split('/', maxsplit=1)[0]}-{made}", make)
+    say(f"{demo.folder}: {time.perf_counter() - begun:.1f} s")
+    files = {f"{demo.folder}/{p.name}": p for p in files_under(kept / "bundle")}
+    return files if demo.record is None else files | {f"python/{demo.record}": kept / demo.record}
+
+
+def python_files(made: str, say: Say) -> dict[str, Path]:
+    """Pyodide's folder; nothing where it cannot be had."""
+    sys.path.insert(0, str(ROOT / "wasm" / "pyodide"))
+    setup = importlib.import_module("setup")
+    begun = time.perf_counter()
+
+    def make(folder: Path) -> None:
+        say("python: assembling Pyodide, NumPy and Singe's wheel …")
+        setup.assemble(folder, say=lambda text: say(f"python: {text}"))
+
+    try:
+        kept = keep(f"python-{made}", make)
+    except (setup.SetupError, OSError, *setup.FAILURES) as e:
+        say(f"python: left out, the pages will say so. {e}")
+        return {}
+    say(f"python: {time.perf_counter() - begun:.1f} s")
+    return {f"python/{p.name}": p for p in files_under(kept)}
+
+
+# --- what takes time is kept -------------------------------------------------------------------------------------------
+
+
+def source_stamp() -> str:
+    """A hash of all that models, wheel and bundles are made from."""
+    folders = (ROOT / "core", ROOT / "webgpu", ROOT / "wasm", STATIC)
+    sources = [p for f in folders for p in files_under(f)] + sorted(HERE.rglob("*.py")) + [ROOT / "pyproject.toml"]
+    labels = HERE / "classify" / "labels.json"
+    digest = hashlib.sha256()
+    for path in [*sources, *([labels] if labels.exists() else [])]:
+        digest.update(f"{path.relative_to(ROOT)}\0{path.stat().st_size}\0".encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def keep(name: str, make: Callable[[Path], None]) -> Path:
+    """The folder of that name in the cache, made where it is not there; others of its kind are removed."""
+    kept = CACHE / "site" / name
+    if kept.exists():
+        return kept
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".making-", dir=kept.parent) as made:
+        folder = Path(made) / name
+        folder.mkdir()
+        make(folder)
+        for old in kept.parent.glob(f"{name.rsplit('-', maxsplit=1)[0]}-*"):
+            shutil.rmtree(old)
+        folder.rename(kept)
+    return kept
+
+
+def files_under(folder: Path) -> Iterator[Path]:
+    """All files, in order, but none in a folder that Python or a dot made."""
+    if not folder.is_dir():
+        return
+    for path in sorted(folder.iterdir()):
+        if path.name == "__pycache__" or path.name.startswith(".") or path.name.endswith(".egg-info"):
+            continue
+        if path.is_dir():
+            yield from files_under(path)
+        else:
+            yield path
+
+
+# --- the folder --------------------------------------------------------------------------------------------------------
+
+
+def write_site(files: Mapping[str, Path], out: Path) -> None:
+    """Copy what changed, then write the service worker, which names all files."""
+    hashes = {}
+    for name, source in sorted(files.items()):
+        data = source.read_bytes()
+        hashes[name] = hashlib.sha256(data).hexdigest()
+        put(out / name, data)
+    put(out / WORKER, service_worker(hashes).encode())
+    wanted = {out / name for name in files} | {out / WORKER}
+    for path in sorted(out.rglob("*"), reverse=True):
+        if path.is_dir() and not any(path.iterdir()):
+            path.rmdir()
+        elif not path.is_dir() and path not in wanted:
+            path.unlink()
+
+
+def put(path: Path, data: bytes) -> None:
+    """A file that has these bytes already keeps its time, by which servers know that it is unchanged."""
+    if path.is_file() and path.read_bytes() == data:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+
+
+def service_worker(hashes: Mapping[str, str]) -> str:
+    """The service worker with its list. At the first visit it fetches what the pages are made of, and the manifests."""
+    listed = {name: digest for name, digest in hashes.items() if not RUNNERS_OWN.fullmatch(name.rsplit("/", 1)[-1])}
+    apart = tuple(f"{demo.rsplit('/', 1)[0]}/" for demo in hashes if demo.endswith("/model.json"))
+    later = ("python/", "docs/", "classify/samples/", *apart)
+    first = [name for name in listed if not name.startswith(later) or name.endswith(("/model.json", "/labels.json"))]
+    text = (STATIC / WORKER).read_text("utf-8")
+    if text.count(PLACE) != 1:
+        raise BuildError(f"static/{WORKER}: expected the line {PLACE} once")
+    return text.replace(PLACE, f"const SITE = {json.dumps({'files': listed, 'first': first}, separators=(',', ':'))};")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,112 @@
+/**
+ * Python in a worker, for the prompt: takes { source } and answers what became of it.
+ *
+ * Says { what: "progress", … } and { what: "started" } once, or { what: "failed" }. For each source: "incomplete" where it
+ * is the beginning of something; otherwise "accepted", any number of "output", and one "answer", with the value of its
+ * last expression as Python shows it, or the traceback.
+ */
+
+const FOLDER = new URL("./python/", import.meta.url);
+
+/** `complete` and `evaluate` over one dict of globals; `await` works at the top. */
+const PROMPT = `
+import ast, codeop, linecache, sys, traceback
+import numpy as np
+import singe as sg
+from pyodide.code import eval_code_async
+
+compiler = codeop.CommandCompiler()
+compiler.compiler.flags |= ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+scope = {"__name__": "__main__", "np": np, "sg": sg}
+count = 0
+
+def complete(source):
+    """Whether a source is a whole one; one that is wrong is, too."""
+    try:
+        return compiler(source, "<prompt>", "exec") is not None
+    except (SyntaxError, ValueError, OverflowError):
+        return True
+
+async def evaluate(source):
+    """The text to show, and whether it is an error's."""
+    global count
+    count += 1
+    name = f"<prompt {count}>"
+    linecache.cache[name] = (len(source), None, source.splitlines(True), name)
+    try:
+        value = await eval_code_async(source, scope, filename=name)
+        if value is not None:
+            scope["_"] = value
+        text = "" if value is None else repr(value)
+    except BaseException as error:
+        frame = error.__traceback__
+        while frame is not None and not frame.tb_frame.f_code.co_filename.startswith("<prompt"):
+            frame = frame.tb_next
+        return "".join(traceback.format_exception(type(error), error, frame)).rstrip(), True
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    return text, False
+
+banner = f"Python {sys.version.split()[0]}, NumPy {np.__version__}, Singe {sg.__version__}"
+`;
+
+/** Characters and milliseconds after which printed text is sent on. */
+const ENOUGH = 4000;
+const SOON = 40;
+
+let printed = "";
+let sent = 0;
+
+function send() {
+  if (printed) postMessage({ what: "output", text: printed });
+  printed = "";
+  sent = performance.now();
+}
+
+function printer() {
+  const decoder = new TextDecoder();
+  return {
+    write(bytes) {
+      printed += decoder.decode(bytes, { stream: true });
+      if (printed.length > ENOUGH || performance.now() - sent > SOON) send();
+      return bytes.length;
+    },
+  };
+}
+
+/** The module that starts Python, or why there is none: a site may be built without. */
+async function findStart() {
+  const script = new URL("start.js", FOLDER);
+  let response;
+  try {
+    response = await fetch(script);
+  } catch {
+    return { message: "Python is not on this device yet, and there is no network to fetch it." };
+  }
+  if (!response.ok) return { message: `This site was built without Python (the server answers ${response.status}).`, unsupported: true };
+  return import(script);
+}
+
+async function begin() {
+  const { start, message, unsupported } = await findStart();
+  if (!start) return postMessage({ what: "failed", message, unsupported });
+  const { pyodide } = await start({ base: FOLDER, onProgress: (progress) => postMessage({ what: "progress", ...progress }) });
+  pyodide.setStdout(printer());
+  pyodide.setStderr(printer());
+  const globals = pyodide.globals.get("dict")();
+  await pyodide.runPythonAsync(PROMPT, { globals });
+  const [complete, evaluate] = ["complete", "evaluate"].map((name) => globals.get(name));
+  onmessage = async ({ data: { source } }) => {
+    if (!complete(source)) return postMessage({ what: "incomplete" });
+    postMessage({ what: "accepted" });
+    const result = await evaluate(source);
+    const [text, failed] = result.toJs();
+    result.destroy();
+    send();
+    return postMessage({ what: "answer", text, failed });
+  };
+  postMessage({ what: "started", version: globals.get("banner") });
+}
+
+begin().catch((error) => postMessage({ what: "failed", message: error?.message ?? String(error) }));

@@ -1,0 +1,188 @@
+/**
+ * The Python prompt of the front page: a log, an entry with history, and front-python-worker.js, where Python runs.
+ *
+ * Contract: one statement or block at a time; "Stop and restart" ends the worker, whatever it does, and begins anew with
+ * nothing of what was defined. Text in the log is bounded.
+ */
+
+/** Characters of the log that are kept. */
+const LIMIT = 200_000;
+const PHASES = { runtime: "CPython", numpy: "NumPy", singe: "Singe" };
+const EXAMPLES = {
+  Tensors: 'x = sg.tensor([[1.0, 2.0], [3.0, 4.0]], device="numpy")\n(x @ x).exp().numpy()',
+  "A model on WebAssembly":
+    'model = await sg.load_async("mnist.singe", device="wasm")\nprint(model)\nx = np.random.rand(1, 1, 28, 28).astype("float32")\nawait model.run_async(x)',
+  "Which devices": "for name in sg.devices():\n    print(name)",
+};
+
+const byId = (id) => document.getElementById(id);
+const [start, stop, bar, log, input, run] = ["start", "stop", "progress", "log", "input", "run"].map((id) => byId(`python-${id}`));
+const history = [];
+let place = 0;
+let draft = "";
+let asked = "";
+let worker;
+let busy = false;
+let kept = 0;
+
+export function startPython() {
+  if (worker) return;
+  start.disabled = true;
+  stop.disabled = false;
+  say("loading", "Starting Python …");
+  worker = new Worker(new URL("./front-python-worker.js", import.meta.url), { type: "module", name: "python" });
+  worker.onmessage = ({ data }) => HEAR[data.what](data);
+  worker.onerror = (event) => HEAR.failed({ message: event.message || "the worker with Python could not be started" });
+}
+
+/** What the worker says. */
+const HEAR = {
+  progress({ loaded, total, phase }) {
+    bar.hidden = false;
+    if (total) bar.value = loaded / total;
+    else bar.removeAttribute("value");
+    const share = total ? `: ${(loaded / 1e6).toFixed(1)} of ${(total / 1e6).toFixed(1)} MB` : "";
+    say("loading", `Starting Python, ${PHASES[phase] ?? phase}${share}`);
+  },
+  started({ version }) {
+    bar.hidden = true;
+    byId("terminal").hidden = byId("python-help").hidden = false;
+    write(`${version}\n`, "said");
+    rest();
+    input.focus();
+  },
+  failed({ message, unsupported }) {
+    end();
+    start.disabled = false;
+    stop.disabled = true;
+    say(unsupported ? "unsupported" : "error", message);
+  },
+  accepted() {
+    write(`${asked.replaceAll(/^/gm, "... ").replace("...", ">>>")}\n`, "asked");
+    if (history.at(-1) !== asked) history.push(asked);
+    place = history.length;
+    setEntry("");
+  },
+  output: ({ text }) => write(text, ""),
+  incomplete() {
+    rest();
+    insertLine();
+  },
+  answer({ text, failed }) {
+    if (text) write(`${text}\n`, failed ? "failed" : "");
+    rest();
+  },
+};
+
+function say(state, text) {
+  const status = byId("python-status");
+  status.dataset.state = state;
+  if (status.textContent !== text) status.textContent = text;
+}
+
+function rest() {
+  busy = false;
+  run.disabled = false;
+  say("ready", "Python is ready.");
+}
+
+function end() {
+  worker?.terminate();
+  worker = undefined;
+  busy = false;
+  run.disabled = false;
+  bar.hidden = true;
+}
+
+function write(text, kind) {
+  const last = log.lastElementChild;
+  if (last?.className === kind && kind === "") last.append(text);
+  else log.append(Object.assign(document.createElement("pre"), { className: kind, textContent: text }));
+  kept += text.length;
+  while (kept > LIMIT && log.childNodes.length > 1) {
+    kept -= log.firstChild.textContent.length;
+    log.firstChild.remove();
+  }
+  if (kept > LIMIT) {
+    log.firstChild.textContent = log.firstChild.textContent.slice(-LIMIT / 2);
+    kept = LIMIT / 2;
+  }
+  log.scrollTop = log.scrollHeight;
+}
+
+/** Run what stands in the entry; the worker answers, or says that it is the beginning of something. */
+function submit() {
+  const source = input.value.trimEnd();
+  if (busy || !worker || !source.trim()) return;
+  busy = true;
+  run.disabled = true;
+  say("running", "Python is running …");
+  asked = source;
+  worker.postMessage({ source });
+}
+
+function setEntry(text) {
+  input.value = text;
+  input.rows = Math.min(12, text.split("\n").length);
+  input.setSelectionRange(text.length, text.length);
+}
+
+/** A new line at the caret, as far in as the one before, further after a colon. */
+function insertLine() {
+  const before = input.value.slice(0, input.selectionStart);
+  const line = before.slice(before.lastIndexOf("\n") + 1);
+  const indent = /^\s*/.exec(line)[0] + (/:\s*$/.test(line) ? "    " : "");
+  input.setRangeText(`\n${indent}`, input.selectionStart, input.selectionEnd, "end");
+  input.rows = Math.min(12, input.value.split("\n").length);
+}
+
+/** Whether Enter goes on with a block: the caret is in it, or stands after an indented line that is not blank. */
+function inBlock() {
+  const rest = input.value.slice(input.selectionEnd);
+  const last = input.value.slice(input.value.lastIndexOf("\n") + 1);
+  return rest.trim() !== "" || (input.value.includes("\n") && /^\s+\S/.test(last));
+}
+
+function recall(step) {
+  if (place === history.length) draft = input.value;
+  place += step;
+  setEntry(history[place] ?? draft);
+}
+
+input.addEventListener("keydown", (event) => {
+  if (event.isComposing || event.ctrlKey || event.altKey || event.metaKey) return;
+  const before = input.value.slice(0, input.selectionStart);
+  const after = input.value.slice(input.selectionEnd);
+  if (event.key === "Enter") {
+    event.preventDefault();
+    if (event.shiftKey || inBlock()) insertLine();
+    else submit();
+  } else if (event.key === "ArrowUp" && !event.shiftKey && !before.includes("\n") && place > 0) {
+    event.preventDefault();
+    recall(-1);
+  } else if (event.key === "ArrowDown" && !event.shiftKey && !after.includes("\n") && place < history.length) {
+    event.preventDefault();
+    recall(1);
+  }
+});
+input.addEventListener("input", () => {
+  input.rows = Math.min(12, input.value.split("\n").length);
+});
+byId("python-form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  submit();
+  input.focus();
+});
+stop.addEventListener("click", () => {
+  end();
+  write("Stopped; what was defined is gone.\n", "said");
+  startPython();
+});
+for (const [name, source] of Object.entries(EXAMPLES)) {
+  const button = Object.assign(document.createElement("button"), { type: "button", textContent: name });
+  button.addEventListener("click", () => {
+    setEntry(source);
+    input.focus();
+  });
+  byId("python-examples").append(button);
+}

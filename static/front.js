@@ -1,0 +1,46 @@
+/**
+ * The front page. It looks up what this browser can do; the benchmark and Python are loaded when they are asked for.
+ */
+
+import { findFacts } from "./front-facts.js";
+
+const byId = (id) => document.getElementById(id);
+
+function element(tag, text, className) {
+  return Object.assign(document.createElement(tag), { textContent: text, className: className ?? "" });
+}
+
+/** Run `work` at the first use of a button, and say so where it cannot be loaded. */
+function whenUsed(button, status, work) {
+  button.addEventListener("click", async (event) => {
+    event.preventDefault();
+    try {
+      await work();
+    } catch (error) {
+      status.dataset.state = "error";
+      status.textContent = error?.message ?? String(error);
+    }
+  });
+}
+
+async function showFacts() {
+  const rows = (await findFacts()).map(({ name, has, short, why }) => {
+    const row = document.createElement("div");
+    const mark = has === undefined ? element("dd", short) : element("dd", short ?? (has ? "yes" : "no"), has ? "yes" : "no");
+    row.append(element("dt", name), mark, element("dd", why, "why"));
+    return row;
+  });
+  byId("facts").replaceChildren(...rows);
+  byId("facts").setAttribute("aria-busy", "false");
+}
+
+async function showOffline() {
+  if (!("serviceWorker" in navigator)) return;
+  await navigator.serviceWorker.ready;
+  byId("offline").textContent = "Works offline from now on";
+}
+
+whenUsed(byId("bench-run"), byId("bench-status"), async () => (await import("./front-benchmark.js")).runBenchmark());
+whenUsed(byId("python-start"), byId("python-status"), async () => (await import("./front-python.js")).startPython());
+showFacts();
+showOffline();

@@ -1,0 +1,89 @@
+/**
+ * The site without a network, and isolated on hosts that send no headers for that. demos/build.py fills in SITE.
+ *
+ * Contract: what a page gets is what the build wrote. SITE.files names each file of the site with its sha256, and a file
+ * is kept under its path and hash once its bytes were seen to have that hash; so an update fetches what changed, and
+ * never mixes a new file into an old cache. The files in SITE.first are fetched at the first visit, the others when a
+ * page asks for them. Weights and kernels are not in the list: the runner keeps them by their hashes in a cache of its
+ * own, and they are stored once. All answers carry the headers that isolate a page (COOP, COEP, CORP).
+ */
+
+const SITE = { files: {}, first: [] };
+
+const SCOPE = self.registration.scope;
+const CACHE = `singe-site ${SCOPE}`;
+const ISOLATION = {
+  "Cross-Origin-Opener-Policy": "same-origin",
+  "Cross-Origin-Embedder-Policy": "require-corp",
+  "Cross-Origin-Resource-Policy": "same-origin",
+};
+
+const key = (path) => `${SCOPE}${path}?sha256=${SITE.files[path]}`;
+
+self.addEventListener("install", (event) => {
+  self.skipWaiting();
+  event.waitUntil(Promise.allSettled(SITE.first.map(refresh)));
+});
+
+self.addEventListener("activate", (event) => {
+  event.waitUntil(Promise.all([removeOld(), self.clients.claim()]));
+});
+
+self.addEventListener("fetch", (event) => {
+  const { request } = event;
+  if (request.method !== "GET" || !request.url.startsWith(SCOPE)) return;
+  if (request.cache === "only-if-cached" && request.mode !== "same-origin") return;
+  event.respondWith(answer(event, pathOf(request.url)));
+});
+
+/** A URL's file in the site: a folder is its index.html. */
+function pathOf(address) {
+  const url = new URL(address);
+  const path = decodeURI((url.origin + url.pathname).slice(SCOPE.length));
+  return path === "" || path.endsWith("/") ? `${path}index.html` : path;
+}
+
+async function answer(event, path) {
+  const { request } = event;
+  const known = Object.hasOwn(SITE.files, path) && !request.headers.has("Range");
+  const held = known && (await (await caches.open(CACHE)).match(key(path)));
+  if (held) return held;
+  const response = isolated(await fetch(request));
+  if (known && response.status === 200) event.waitUntil(keep(path, response.clone()));
+  return response;
+}
+
+/** The answer with the headers that isolate; redirects and the like pass as they are. */
+function isolated(response) {
+  if (response.type !== "basic" || [0, 204, 205, 304].includes(response.status)) return response;
+  const headers = new Headers(response.headers);
+  for (const [name, value] of Object.entries(ISOLATION)) headers.set(name, value);
+  // The body is decoded already: its length is not the one on the wire.
+  if (headers.has("Content-Encoding")) for (const name of ["Content-Encoding", "Content-Length"]) headers.delete(name);
+  const { status, statusText } = response;
+  return new Response(response.body, { status, statusText, headers });
+}
+
+/** Fetch a file unless it is held. */
+async function refresh(path) {
+  const cache = await caches.open(CACHE);
+  if (await cache.match(key(path))) return;
+  const response = await fetch(SCOPE + path.replace(/(^|\/)index\.html$/, "$1"), { cache: "no-cache" });
+  if (response.status === 200) await keep(path, isolated(response));
+}
+
+/** Store an answer if it has the bytes that the build wrote: a host may be between two versions, or answer a page of its own. */
+async function keep(path, response) {
+  const bytes = await response.arrayBuffer();
+  const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
+  const found = Array.from(hash, (b) => b.toString(16).padStart(2, "0")).join("");
+  if (found !== SITE.files[path]) return;
+  const cache = await caches.open(CACHE);
+  await cache.put(key(path), new Response(bytes, { headers: response.headers }));
+}
+
+async function removeOld() {
+  const wanted = new Set(Object.keys(SITE.files).map((path) => new URL(key(path)).href));
+  const cache = await caches.open(CACHE);
+  for (const { url } of await cache.keys()) if (!wanted.has(url)) await cache.delete(url);
+}
