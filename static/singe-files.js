@@ -2,13 +2,16 @@
  * The files of a bundle: fetched once each, straight to their place, checked against their sha256.
  *
  * Contract: `Files` reports every byte that arrives as it arrives; a file that is missing is a "network" error, one that
- * is longer, shorter or other than the manifest says a "format" error, and after `stop()` all of it ends. In node, file:
- * URLs are read from disk.
+ * is longer, shorter or other than the manifest says a "format" error, and after `stop()` all of it ends. What was
+ * fetched once is kept in Cache Storage, where there is one, by its hash (singe-cache.js); only the manifest is asked for
+ * each time. In node, file: URLs are read from disk. Devices use `expect`, `phase`, `bytes`, `json`, `into`, `each` and
+ * `stream`: another class with these serves them as well.
  */
 
 import { SingeError, spanOf } from "./singe-format.js";
 
 const AT_ONCE = 4;
+const CHUNK = 1 << 17;
 const MOST_MANIFEST_BYTES = 1 << 26;
 
 export class Files {
@@ -16,14 +19,17 @@ export class Files {
   #signal;
   #report;
   #stopper = new AbortController();
+  #hashing = Promise.resolve();
   #loaded = 0;
   #total = 0;
 
-  /** base: the URL of the folder; signal: the caller's AbortSignal, if any. */
-  constructor(base, signal, report = () => {}) {
+  /** base: the URL of the folder; cache: whether Cache Storage may be used; signal: the caller's, if any. */
+  constructor(base, cache, signal, report = () => {}) {
     this.#base = base;
     this.#signal = signal;
     this.#report = report;
+    /** What is kept of this bundle, if anything can be: a promise of a Store. */
+    this.store = cache && !onDisk(base) ? import("./singe-cache.js").then(({ openStore }) => openStore(base)) : undefined;
     signal?.addEventListener("abort", this.stop);
     if (signal?.aborted) this.stop();
   }
@@ -40,6 +46,7 @@ export class Files {
 
   /** Say which files will be asked for: their bytes are the progress's total. */
   expect(entries) {
+    this.#loaded = 0;
     this.#total = entries.reduce((sum, { bytes }) => sum + bytes, 0);
     this.phase("download");
   }
@@ -49,16 +56,24 @@ export class Files {
     this.#report({ loaded: this.#loaded, total: this.#total, phase });
   }
 
-  /** A JSON file that nothing is known of yet. */
+  /** A JSON file that nothing is known of yet: as it is now, or without a network as it was last time. */
   async manifest(name) {
-    const chunks = [];
+    const response = this.#ask(name, { cache: "no-cache" }).catch(async (error) => {
+      const kept = error.code === "network" && error.cause && (await (await this.store)?.manifest());
+      if (!kept) throw error;
+      return kept;
+    });
+    const parts = [];
     let length = 0;
-    for await (const chunk of this.#chunks(name)) {
+    for await (const chunk of this.#chunks(name, response)) {
       length += chunk.length;
       if (length > MOST_MANIFEST_BYTES) throw new SingeError("format", `${name} is too long`);
-      chunks.push(chunk);
+      parts.push(chunk.slice());
     }
-    return parseJson(await new Blob(chunks).text(), name);
+    const text = await new Blob(parts).text();
+    const manifest = parseJson(text, name);
+    this.store?.then((store) => store?.adopt(text));
+    return manifest;
   }
 
   async json(entry) {
@@ -76,32 +91,62 @@ export class Files {
       await this.stream(entry, (bytes, at) => view.set(bytes, at));
       return view;
     }
-    await this.#receive(entry, (chunk, at) => view.set(chunk, at));
-    checkHash(entry, await hashOf(view));
-    this.checkSignal();
+    await this.#verified(entry, async (chunks) => {
+      await this.#receive(entry, chunks, (chunk, at) => view.set(chunk, at));
+      // One after the other: SubtleCrypto takes a copy.
+      return (this.#hashing = this.#hashing.then(() => hashOf(view)));
+    });
     return view;
   }
 
   /** A file's bytes as they arrive, held nowhere: `write(bytes, offset)` gets whole words, but for the file's last. */
   async stream(entry, write) {
     const { Sha256 } = await import("./singe-sha256.js");
-    const put = entry.parts ? (await import("./singe-decode.js")).decoder(entry, write) : write;
-    const hash = new Sha256();
-    let rest = new Uint8Array(0);
-    await this.#receive(entry, (chunk, at) => {
-      hash.update(chunk);
-      const joined = rest.length ? join(rest, chunk) : chunk;
-      const end = joined.length - (joined.length % 4);
-      put(joined.subarray(0, end), at - rest.length);
-      rest = joined.slice(end);
+    const { decoder } = entry.parts ? await import("./singe-decode.js") : {};
+    await this.#verified(entry, async (chunks) => {
+      const hash = new Sha256();
+      const put = decoder ? decoder(entry, write) : write;
+      let rest = new Uint8Array(0);
+      await this.#receive(entry, chunks, (chunk, at) => {
+        hash.update(chunk);
+        const joined = rest.length ? join(rest, chunk) : chunk;
+        const end = joined.length - (joined.length % 4);
+        put(joined.subarray(0, end), at - rest.length);
+        rest = joined.slice(end);
+      });
+      if (rest.length) put(rest, entry.bytes - rest.length);
+      return hash.hex();
     });
-    if (rest.length) put(rest, entry.bytes - rest.length);
-    checkHash(entry, hash.hex());
   }
 
-  async #receive(entry, take) {
+  /** A file, whose hash `receive(chunks)` answers: what the cache holds of it, or if that is nothing or damaged, anew. */
+  async #verified(entry, receive) {
+    const { file, sha256 } = entry;
+    const store = await this.store;
+    const kept = await store?.find(sha256);
+    const before = this.#loaded;
+    const check = async (response) => {
+      if ((await receive(this.#chunks(file, response))) === sha256) return this.checkSignal();
+      throw new SingeError("format", `${file} does not match its sha256: it is damaged or exchanged`);
+    };
+    try {
+      if (kept) return await check(kept);
+    } catch (error) {
+      if (this.#stopper.signal.aborted) throw error;
+      this.#loaded = before;
+      await store.drop(sha256);
+    }
+    try {
+      await check(this.#ask(file, {}, (response) => store?.keep(sha256, response)));
+    } catch (error) {
+      if (error.code === "format") store?.drop(sha256);
+      throw error;
+    }
+  }
+
+  async #receive(entry, chunks, take) {
     let at = 0;
-    for await (const chunk of this.#chunks(entry.file)) {
+    for await (const chunk of chunks) {
       if (at + chunk.length > entry.bytes) throw wrongLength(entry, "more");
       take(chunk, at);
       at += chunk.length;
@@ -121,28 +166,53 @@ export class Files {
     await Promise.all(Array.from({ length: AT_ONCE }, worker));
   }
 
-  async *#chunks(name) {
+  /** The answer of a server, shown to `see` before it is read; in node, a file on disk. */
+  async #ask(name, options, see) {
     const url = new URL(name, this.#base);
-    const signal = this.#stopper.signal;
+    const { signal } = this.#stopper;
+    if (onDisk(url)) return { body: process.getBuiltinModule("fs").createReadStream(url, { signal }) };
+    const response = await fetch(url, { ...options, signal }).catch((cause) => this.#fail(name, cause));
+    if (!response.ok) this.#fail(name, { message: `the server answers ${response.status}` });
+    see?.(response);
+    return response;
+  }
+
+  /** The bytes of an answer; each chunk is there until the next is asked for. */
+  async *#chunks(name, response) {
+    const { body } = await response;
     try {
-      yield* url.protocol === "file:" && inNode() ? diskChunks(url, signal) : webChunks(url, signal);
+      for await (const chunk of body.getReader ? streamChunks(body) : body) {
+        this.#stopper.signal.throwIfAborted();
+        yield chunk;
+      }
     } catch (cause) {
-      this.checkSignal();
-      if (cause instanceof SingeError) throw cause;
-      throw new SingeError("network", `cannot read ${url}: ${cause.message}`, cause);
+      this.#fail(name, cause);
     }
+  }
+
+  #fail(name, cause) {
+    this.checkSignal();
+    const isError = cause instanceof Error;
+    throw new SingeError("network", `cannot read ${new URL(name, this.#base)}: ${cause.message}`, isError ? cause : undefined);
   }
 }
 
-const inNode = () => typeof process === "object" && typeof process.getBuiltinModule === "function";
+const onDisk = ({ protocol }) => protocol === "file:" && typeof globalThis.process?.getBuiltinModule === "function";
 
-const diskChunks = (url, signal) => process.getBuiltinModule("fs").createReadStream(url, { signal });
-
-async function* webChunks(url, signal) {
-  const response = await fetch(url, { signal });
-  if (!response.ok) throw new SingeError("network", `cannot read ${url}: the server answers ${response.status}`);
-  const reader = response.body.getReader();
-  for (let part = await reader.read(); !part.done; part = await reader.read()) yield part.value;
+/** The chunks of a stream, in one buffer that is used again where the engine can. */
+async function* streamChunks(body) {
+  let reader;
+  try {
+    reader = body.getReader({ mode: "byob" });
+  } catch {
+    reader = body.getReader();
+  }
+  for (let room = new ArrayBuffer(CHUNK); ; ) {
+    const { done, value } = await reader.read(new Uint8Array(room));
+    if (done) return;
+    yield value;
+    room = value.buffer;
+  }
 }
 
 function parseJson(text, name) {
@@ -181,8 +251,4 @@ async function hashOf(bytes) {
   const hash = new Sha256();
   hash.update(bytes);
   return hash.hex();
-}
-
-function checkHash({ file, sha256 }, found) {
-  if (found !== sha256) throw new SingeError("format", `${file} does not match its sha256: it is damaged or exchanged`);
 }

@@ -1,0 +1,95 @@
+/**
+ * What a page keeps of its bundles in Cache Storage, so that each byte is fetched once ever.
+ *
+ * Contract: `openStore(folder)` answers a Store, or undefined where there is no Cache Storage (http, other than localhost;
+ * an opaque origin; node). A Store never fails: what cannot be kept is not kept. Files lie under their sha256, so bundles
+ * share what is equal, and whoever takes one out checks it. Manifests lie under their own addresses; a file that no kept
+ * manifest names is removed when a manifest changes, and the manifests that changed longest ago are removed with them.
+ */
+
+const NAME = "singe";
+const MOST_BUNDLES = 32;
+const FILES = "https://sha256.invalid/"; // a host that can never be: the keys are no addresses
+const HASHES = /"sha256":\s*"([0-9a-f]{64})"/g;
+
+export async function openStore(folder) {
+  try {
+    return new Store(await caches.open(NAME), folder);
+  } catch {
+    return undefined;
+  }
+}
+
+const quietly = (promise) => promise.catch(() => undefined);
+
+class Store {
+  #cache;
+  #manifest;
+  #choice;
+  #adopted;
+  #puts = new Map();
+
+  constructor(cache, folder) {
+    this.#cache = cache;
+    this.#manifest = new URL("model.json", folder).href;
+    this.#choice = new URL("?choice", this.#manifest).href;
+  }
+
+  #get(key) {
+    return quietly(this.#cache.match(key, { ignoreVary: true }));
+  }
+
+  /** The answer that holds a file. */
+  find(sha256) {
+    return this.#get(FILES + sha256);
+  }
+
+  /** Keep an answer that is about to be read, as it arrives. */
+  keep(sha256, response) {
+    this.#puts.set(sha256, quietly(this.#cache.put(FILES + sha256, response.clone())));
+  }
+
+  async drop(sha256) {
+    await this.#puts.get(sha256);
+    return quietly(this.#cache.delete(FILES + sha256));
+  }
+
+  /** The answer that holds the manifest of last time. */
+  manifest() {
+    return this.#get(this.#manifest);
+  }
+
+  /** This is the manifest now. */
+  adopt(text) {
+    return (this.#adopted ??= quietly(this.#adopt(text)));
+  }
+
+  async #adopt(text) {
+    const before = await this.manifest();
+    if ((await before?.text()) === text) return;
+    await this.#cache.put(this.#manifest, new Response(text));
+    await this.#cache.delete(this.#choice);
+    await this.#sweep();
+  }
+
+  async #sweep() {
+    const keys = (await this.#cache.keys()).map(({ url }) => url);
+    const files = keys.filter((key) => key.startsWith(FILES));
+    const manifests = keys.filter((key) => new URL(key).pathname.endsWith("/model.json") && !key.endsWith("?choice"));
+    const gone = manifests.slice(0, -MOST_BUNDLES); // Cache Storage lists what was put last as the last
+    const texts = await Promise.all(manifests.slice(-MOST_BUNDLES).map(async (key) => (await this.#get(key))?.text()));
+    const named = new Set(texts.flatMap((text) => Array.from(text?.matchAll(HASHES) ?? [], ([, hash]) => FILES + hash)));
+    const unused = [...gone, ...gone.map((key) => `${key}?choice`), ...files.filter((key) => !named.has(key))];
+    await Promise.all(unused.map((key) => this.#cache.delete(key)));
+  }
+
+  /** What `remember` was told of this manifest. */
+  async recall() {
+    await this.#adopted;
+    return quietly((async () => (await this.#get(this.#choice))?.json())());
+  }
+
+  remember(value) {
+    return quietly(this.#cache.put(this.#choice, Response.json(value)));
+  }
+}

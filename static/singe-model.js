@@ -1,0 +1,263 @@
+/**
+ * A model that is loaded: its device, the order of its runs, and what a caller may give it.
+ *
+ * Contract: `loadHere(folder, options)` is `load` of singe.js in this page or worker, its options checked. A device that is
+ * lost is opened anew, once for each run. Where the caller left the choice of the device open ("auto"), WebGPU that fails
+ * gives way to WebAssembly, and singe-auto.js decides after the first run.
+ */
+
+import { Files } from "./singe-files.js";
+import { ARRAYS, SingeError, checkManifest, checkTarget, countOf, evaluate, showShape, sizeName } from "./singe-format.js";
+
+/** A device's name ↦ its module, and the target that its programs are for. */
+const DEVICES = {
+  wasm: { kind: "wasm", module: () => import("./singe-wasm.js") },
+  webgpu: { kind: "wgsl", module: () => import("./singe-webgpu.js") },
+};
+
+export async function loadHere(folder, options) {
+  const { device = "auto", cache = true, onProgress, onDevice, signal, gpuDevice } = options;
+  const files = new Files(folder, cache, signal, onProgress);
+  const guess = DEVICES[device] ?? DEVICES.wasm;
+  guess.module().catch(() => {}); // it comes beside the manifest, and is asked for again below
+  try {
+    const manifest = checkManifest(await files.manifest("model.json"));
+    const { targets } = manifest;
+    const first = chooseDevice(device, targets);
+    const open = async (name, from = new Files(folder, cache)) => {
+      checkTarget(targets[name], DEVICES[name].kind);
+      const { open } = await DEVICES[name].module();
+      return new Opened(name, targets[name].program, await open(targets[name], from, gpuDevice));
+    };
+    const auto = device === "auto" && Boolean(targets.wasm && targets.webgpu && globalThis.navigator?.gpu);
+    const store = auto ? await files.store : undefined;
+    const known = (await store?.recall())?.device;
+    const model = new Model(manifest, open, { auto, store, onDevice, gpuDevice });
+    await model.start(Object.hasOwn(DEVICES, known) ? known : first, files);
+    try {
+      files.phase("ready");
+    } catch (error) {
+      model.dispose();
+      throw error;
+    }
+    return model;
+  } finally {
+    files.stop();
+  }
+}
+
+/** "auto" is WebAssembly where the bundle has it. */
+function chooseDevice(wanted, targets) {
+  const name = wanted === "auto" ? Object.keys(DEVICES).find((d) => Object.hasOwn(targets, d)) : wanted;
+  if (Object.hasOwn(targets, name)) return name;
+  throw new SingeError("device", `the bundle was exported without ${name}; it has ${Object.keys(targets).join(", ")}`);
+}
+
+/** A device, and the program that it runs. */
+class Opened {
+  constructor(name, program, device) {
+    Object.assign(this, { name, program, device });
+  }
+
+  async run(inputs, outputs) {
+    const onGpu = this.name === "webgpu" && outputs === "gpu";
+    if (outputs !== "data" && !onGpu) {
+      throw new SingeError("input", `outputs: got ${JSON.stringify(outputs)}, expected "data", or "gpu" on webgpu`);
+    }
+    const at = (i) => this.program.buffers[i];
+    const { given, sizes } = bind(this.program.inputs.map(at), inputs, this.name === "webgpu");
+    const results = await this.device.run(given, sizes, onGpu);
+    return Object.fromEntries(this.program.outputs.map((i, k) => [at(i).name, results[k]]));
+  }
+}
+
+class Model {
+  worker = false;
+  threads = 1; // kernels of this version run on one
+  #open;
+  #options;
+  /** now: what runs; rival: what singe-auto.js holds beside it; seen: the inputs of the last run, until it has decided. */
+  #state = {};
+  #deciding;
+  #last = Promise.resolve();
+  #disposed;
+
+  constructor({ name, image, labels, inputs, outputs }, open, options) {
+    this.name = name;
+    this.image = image;
+    this.labels = labels;
+    this.inputs = inputs.map(describe);
+    this.outputs = outputs.map(describe);
+    this.#open = open;
+    this.#options = options;
+  }
+
+  /** Open a device; WebGPU gives way if it fails, where the choice is ours. */
+  async start(name, files) {
+    const state = this.#state;
+    const before = state.now?.name ?? name;
+    try {
+      state.now = await this.#open(name, files);
+    } catch (error) {
+      if (!this.#options.auto || name === "wasm" || error.code === "aborted") throw error;
+      state.now = await this.#open("wasm", files);
+    }
+    if (state.now.name !== before) this.#tell();
+  }
+
+  #tell() {
+    queueMicrotask(() => this.#options.onDevice?.(this.device));
+  }
+
+  get device() {
+    return this.#state.now.name;
+  }
+
+  /** Bytes held: { gpu, wasm, js }. */
+  get memory() {
+    const { now, rival } = this.#state;
+    const [{ gpu, wasm, js }, more] = [now.device.memory, rival?.device.memory];
+    return { gpu: gpu + (more?.gpu ?? 0), wasm: wasm + (more?.wasm ?? 0), js: js + (more?.js ?? 0) };
+  }
+
+  get gpuDevice() {
+    return this.#state.now.device.gpuDevice;
+  }
+
+  /** inputs by name ↦ outputs by name. */
+  async run(inputs, { outputs = "data" } = {}) {
+    if (this.#disposed) throw new SingeError("disposed", "the model was disposed of");
+    const results = await this.#inTurn(() => this.#attempt(inputs, outputs));
+    if (this.#options.auto) this.#decide(inputs);
+    return results;
+  }
+
+  async #attempt(inputs, outputs) {
+    const { now } = this.#state;
+    try {
+      return await now.run(inputs, outputs);
+    } catch (error) {
+      const { auto, gpuDevice } = this.#options;
+      const again = error.code === "lost" && !gpuDevice;
+      const other = auto && now.name === "webgpu" && ["lost", "device"].includes(error.code);
+      if (!again && !other) throw error;
+      now.device.dispose();
+      await this.start(again ? now.name : "wasm");
+      return this.#state.now.run(inputs, outputs);
+    }
+  }
+
+  /** Have the faster device chosen, once. */
+  #decide(inputs) {
+    const state = this.#state;
+    if (!state.decided) state.seen = inputs;
+    this.#deciding ??= import("./singe-auto.js")
+      .then(({ decide }) => decide(state, this.#open, (task) => this.#inTurn(task), this.#options.store))
+      .then((changed) => changed && this.#tell())
+      .catch(() => {}) // it stays with what it has
+      .finally(() => Object.assign(state, { decided: true, seen: undefined }));
+  }
+
+  /** Free everything, after the runs that were asked for. */
+  dispose() {
+    this.#state.disposed = true;
+    this.#disposed ??= this.#inTurn(() => {
+      const { now, rival } = this.#state;
+      now.device.dispose();
+      rival?.device.dispose();
+    });
+    return this.#disposed;
+  }
+
+  #inTurn(task) {
+    const turn = this.#last.then(task);
+    this.#last = turn.catch(() => {});
+    return turn;
+  }
+}
+
+const describe = ({ name, dtype, shape }) => ({
+  name,
+  dtype,
+  shape: shape.map((dim) => (typeof dim === "number" ? dim : (sizeName(dim) ?? "?"))),
+});
+
+// --- inputs ----------------------------------------------------------------------------------------------------------
+
+/** What a caller gave, checked: the data in the program's order, and the sizes that its shapes tell. */
+function bind(buffers, inputs, gpu) {
+  const names = buffers.map((b) => b.name);
+  const takes = `this model takes ${names.join(", ") || "none"}`;
+  if (typeof inputs !== "object" || inputs === null) throw new SingeError("input", `run({ name: data, … }): ${takes}`);
+  for (const name of Object.keys(inputs)) {
+    if (!names.includes(name)) throw new SingeError("input", `unknown input ${JSON.stringify(name)}: ${takes}`);
+  }
+  const sizes = {};
+  const tensors = buffers.map((b) => unpack(b, inputs[b.name], gpu));
+  tensors.forEach((tensor, k) => tensor.shape && learn(buffers[k], tensor.shape, sizes));
+  tensors.forEach((tensor, k) => (tensor.shape ??= infer(buffers[k], tensor, sizes)));
+  tensors.forEach((tensor, k) => checkShape(buffers[k], tensor, sizes));
+  return { given: tensors.map((tensor) => tensor.data), sizes };
+}
+
+const wrong = (buffer, got) => {
+  const { name, dtype, shape } = buffer;
+  const expected = `expected ${ARRAYS[dtype].name} (${dtype}) of shape ${showShape(shape)}`;
+  return new SingeError("input", `input ${JSON.stringify(name)}: got ${got}, ${expected}`);
+};
+
+const isGpuBuffer = (value) => typeof GPUBuffer === "function" && value instanceof GPUBuffer;
+
+/** A typed array, { data, shape } or a GPUBuffer as { data, shape?, count, exact }. */
+function unpack(buffer, value, gpu) {
+  const bare = ArrayBuffer.isView(value) || isGpuBuffer(value);
+  let { data, shape } = bare ? { data: value } : (value ?? {});
+  if (shape !== undefined && !(Array.isArray(shape) && shape.every((d) => Number.isSafeInteger(d) && d >= 0))) {
+    throw wrong(buffer, `the shape ${JSON.stringify(shape)}`);
+  }
+  shape = shape && [...shape];
+  if (gpu && isGpuBuffer(data)) return { data, shape, count: Math.floor(data.size / buffer.size), exact: false };
+  const wanted = ARRAYS[buffer.dtype];
+  if (buffer.dtype === "float16" && data?.constructor?.name === "Float16Array") {
+    data = new Uint16Array(data.buffer, data.byteOffset, data.length);
+  }
+  if (!(data instanceof wanted)) throw wrong(buffer, data?.constructor?.name ?? typeof value);
+  if (buffer.dtype === "bool" && data.some((x) => x > 1)) throw wrong(buffer, "bools other than 0 and 1");
+  return { data, shape, count: data.length, exact: true };
+}
+
+/** Take the sizes that a shape tells. */
+function learn(buffer, shape, sizes) {
+  if (shape.length !== buffer.shape.length) throw wrong(buffer, `the shape ${showShape(shape)}`);
+  buffer.shape.forEach((dim, k) => {
+    const name = sizeName(dim);
+    if (name !== undefined && (sizes[name] ??= shape[k]) !== shape[k]) {
+      throw wrong(buffer, `${name} = ${shape[k]}, which is ${sizes[name]} elsewhere`);
+    }
+  });
+}
+
+/** The shape of an input that came without one: at most one of its dimensions may be unknown. */
+function infer(buffer, { count }, sizes) {
+  const value = (dim) => {
+    const name = sizeName(dim);
+    return typeof dim !== "number" && name !== undefined && !(name in sizes) ? undefined : evaluate(dim, sizes);
+  };
+  const shape = buffer.shape.map(value);
+  const open = shape.flatMap((d, k) => (d === undefined ? [k] : []));
+  if (open.length > 1) throw wrong(buffer, `no shape: give { data, shape }`);
+  if (open.length === 1) {
+    const rest = countOf(shape.filter((d) => d !== undefined));
+    if (rest === 0 || count % rest !== 0) throw wrong(buffer, `${count} elements`);
+    shape[open[0]] = count / rest;
+    learn(buffer, shape, sizes);
+  }
+  return shape;
+}
+
+function checkShape(buffer, { shape, count, exact }, sizes) {
+  const same = shape.length === buffer.shape.length && buffer.shape.every((d, k) => evaluate(d, sizes) === shape[k]);
+  if (!same) throw wrong(buffer, `the shape ${showShape(shape)}`);
+  const wanted = countOf(shape);
+  if (exact ? count !== wanted : count < wanted) throw wrong(buffer, `${count} elements for the shape ${showShape(shape)}`);
+}

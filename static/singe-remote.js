@@ -1,0 +1,170 @@
+/**
+ * The page's side of a model in a worker; singe-worker.js is the other.
+ *
+ * Contract: `loadInWorker(folder, options)` answers a model with the interface of all models, or undefined where no worker
+ * can start (a policy forbids it; node). Inputs are copied when a run is asked for, outputs are handed over. GPU buffers
+ * cannot cross. The worker ends with the model; one that dies takes its runs with it, as errors of the code "lost".
+ */
+
+import { SingeError } from "./singe-format.js";
+
+export async function loadInWorker(folder, { onProgress, onDevice, signal, gpuDevice, ...options }) {
+  if (gpuDevice) throw new SingeError("input", "gpuDevice: a GPUDevice cannot be handed to a worker: load without one of them");
+  const aborted = () => new SingeError("aborted", "loading was aborted", signal.reason);
+  if (signal?.aborted) throw aborted();
+  const link = await Link.start();
+  if (!link) return undefined;
+  const stop = () => link.end(aborted());
+  signal?.addEventListener("abort", stop);
+  if (signal?.aborted) stop();
+  link.told = { progress: onProgress, device: onDevice };
+  try {
+    return new RemoteModel(link, await link.call("load", { folder: folder.href, options }));
+  } catch (error) {
+    link.end(error);
+    throw error;
+  } finally {
+    signal?.removeEventListener("abort", stop);
+  }
+}
+
+class RemoteModel {
+  worker = true;
+  gpuDevice = undefined;
+  #link;
+  #disposed;
+
+  constructor(link, facts) {
+    this.#link = link;
+    Object.assign(this, facts);
+  }
+
+  get device() {
+    return this.#link.state.device;
+  }
+
+  /** As it was after the last thing that the worker did. */
+  get memory() {
+    return { ...this.#link.state.memory };
+  }
+
+  async run(inputs, { outputs = "data" } = {}) {
+    if (this.#disposed) throw new SingeError("disposed", "the model was disposed of");
+    if (outputs !== "data") {
+      throw new SingeError("input", `outputs: got ${JSON.stringify(outputs)}, a model in a worker answers "data"`);
+    }
+    const copies = [];
+    const given = isObject(inputs) ? mapValues(inputs, (value) => copied(value, copies)) : inputs;
+    return this.#link.call("run", given, copies);
+  }
+
+  /** Free everything, after the runs that were asked for. */
+  dispose() {
+    const gone = new SingeError("disposed", "the model was disposed of");
+    this.#disposed ??= this.#link
+      .call("dispose")
+      .catch(() => {}) // a worker that died holds nothing
+      .then(() => this.#link.end(gone));
+    return this.#disposed;
+  }
+}
+
+const isObject = (value) => typeof value === "object" && value !== null;
+const mapValues = (object, f) => Object.fromEntries(Object.entries(object).map(([name, value]) => [name, f(value)]));
+
+/** An input with its array copied; the copies' memory is added to `copies`. What is no input is for the worker to refuse. */
+function copied(value, copies) {
+  const bare = ArrayBuffer.isView(value);
+  const data = bare ? value : value?.data;
+  if (!ArrayBuffer.isView(data) || !data.slice) return value;
+  const copy = data.slice();
+  copies.push(copy.buffer);
+  return bare ? copy : { data: copy, shape: value.shape };
+}
+
+/** A worker, and the calls that it has not answered yet. */
+class Link {
+  state = { device: undefined, memory: { gpu: 0, wasm: 0, js: 0 } };
+  told = {};
+  #worker;
+  #waiting = new Map();
+  #count = 0;
+  #ended;
+  #unlock = new AbortController();
+
+  /** A link to a worker that runs, or undefined. */
+  static async start() {
+    try {
+      const worker = spawn();
+      const name = await new Promise((done, fail) => {
+        worker.onmessage = ({ data }) => done(data.started);
+        worker.onerror = (event) => {
+          event.preventDefault?.();
+          fail(event);
+        };
+      });
+      return new Link(worker, name);
+    } catch {
+      return undefined;
+    }
+  }
+
+  constructor(worker, lock) {
+    this.#worker = worker;
+    const died = (why) => this.end(new SingeError("lost", `the worker ended${why ? `: ${why}` : ""}`));
+    worker.onmessage = ({ data }) => this.#hear(data);
+    worker.onerror = (event) => died(event.message);
+    const { signal } = this.#unlock;
+    if (lock) navigator.locks.request(lock, { signal }, () => died()).catch(() => {});
+  }
+
+  call(call, given, transfer = []) {
+    if (this.#ended) return Promise.reject(this.#ended);
+    const id = this.#count++;
+    return new Promise((done, fail) => {
+      try {
+        this.#worker.postMessage({ id, call, given }, transfer);
+        this.#waiting.set(id, { done, fail });
+      } catch (cause) {
+        fail(new SingeError("input", `an input cannot be handed to the worker: ${cause.message}`, cause));
+      }
+    });
+  }
+
+  #hear({ id, value, error, state, ...told }) {
+    if (state) this.state = state;
+    const { done, fail } = this.#waiting.get(id) ?? {};
+    this.#waiting.delete(id);
+    if (error) fail?.(new SingeError(error.code, error.message));
+    else done?.(value);
+    try {
+      for (const [what, told_] of Object.entries(told)) this.told[what]?.(told_);
+    } catch (thrown) {
+      if (told.progress) this.end(thrown);
+      else throw thrown;
+    }
+  }
+
+  /** End the worker; what it was asked for, and will be, fails with `error`. */
+  end(error) {
+    if (this.#ended) return;
+    this.#ended = error;
+    this.#worker.terminate();
+    this.#unlock.abort();
+    this.state = { device: this.state.device, memory: { gpu: 0, wasm: 0, js: 0 } };
+    this.#waiting.forEach(({ fail }) => fail(error));
+    this.#waiting.clear();
+  }
+}
+
+/** Start the worker. Its script may lie at another origin than the page: then one of the page's origin imports it. */
+function spawn() {
+  const Here = globalThis.Worker;
+  // Bundlers look for the words `new Worker(new URL("…", import.meta.url)`.
+  const Worker = function (url, options) {
+    if (url.origin === globalThis.origin) return new Here(url, options);
+    const text = `import ${JSON.stringify(url.href)};`;
+    return new Here(URL.createObjectURL(new Blob([text], { type: "text/javascript" })), options);
+  };
+  return new Worker(new URL("./singe-worker.js", import.meta.url), { type: "module" });
+}
