@@ -1,8 +1,8 @@
 @group(0) @binding(0) var<storage, read> b0: array<f32>;
 @group(0) @binding(1) var<storage, read> b1: array<f32>;
 @group(0) @binding(2) var<storage, read_write> b2: array<f32>;
-var<workgroup> tile_a: array<vec4<f32>, 320>;
-var<workgroup> tile_b: array<vec4<f32>, 576>;
+var<workgroup> tile_a: array<vec4<f32>, 160>;
+var<workgroup> tile_b: array<vec4<f32>, 288>;
 
 fn is_nan(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u; }
 
@@ -28,7 +28,7 @@ fn store_c(t0: i32, m: i32, n: i32, a0: f32) {
   b2[((m * 48i) + n)] = min_number(max_number(a0, 0.0f), 6.0f);
 }
 
-@compute @workgroup_size(128)
+@compute @workgroup_size(32)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
         @builtin(local_invocation_index) lane: u32) {
   let tile = i32(group.x + group.y * groups.x);
@@ -37,49 +37,34 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   let strip = tile / 2i;
   let row = strip % 13i * 16i;
   let batch = strip / 13i;
-  let member = i32(lane) % 32i;
+  let member = i32(lane);
   let x = member % 8i;
   let y = member / 8i;
-  let slice = i32(lane) / 32i;
   var c0_0 = vec4<f32>();
   var c1_0 = vec4<f32>();
   var c2_0 = vec4<f32>();
   var c3_0 = vec4<f32>();
-  for (var base = 0i; base < 216i; base += 64i) {
-    for (var at = member; at < 64i; at += 32i) {
-      let deep = at % 16i;
-      let side = at / 16i * 4i;
-      tile_a[slice * 80i + deep * 5i + side / 4i] = vec4<f32>(load_a(0i, row + side, base + slice * 16i + deep), load_a(0i, row + side + 1i, base + slice * 16i + deep), load_a(0i, row + side + 2i, base + slice * 16i + deep), load_a(0i, row + side + 3i, base + slice * 16i + deep));
-    }
+  for (var base = 0i; base < 216i; base += 32i) {
     for (var at = member; at < 128i; at += 32i) {
+      let deep = at % 32i;
+      let side = at / 32i * 4i;
+      tile_a[deep * 5i + side / 4i] = vec4<f32>(load_a(0i, row + side, base + deep), load_a(0i, row + side + 1i, base + deep), load_a(0i, row + side + 2i, base + deep), load_a(0i, row + side + 3i, base + deep));
+    }
+    for (var at = member; at < 256i; at += 32i) {
       let deep = at / 8i;
       let side = at % 8i * 4i;
-      tile_b[slice * 144i + deep * 9i + side / 4i] = vec4<f32>(load_b(0i, base + slice * 16i + deep, column + side), load_b(0i, base + slice * 16i + deep, column + side + 1i), load_b(0i, base + slice * 16i + deep, column + side + 2i), load_b(0i, base + slice * 16i + deep, column + side + 3i));
+      tile_b[deep * 9i + side / 4i] = vec4<f32>(load_b(0i, base + deep, column + side), load_b(0i, base + deep, column + side + 1i), load_b(0i, base + deep, column + side + 2i), load_b(0i, base + deep, column + side + 3i));
     }
     workgroupBarrier();
-    for (var deep = 0i; deep < 16i; deep++) {
-      let left0 = tile_a[slice * 80i + deep * 5i + y];
-      let right0 = tile_b[slice * 144i + deep * 9i + x];
+    for (var deep = 0i; deep < 32i; deep++) {
+      let left0 = tile_a[deep * 5i + y];
+      let right0 = tile_b[deep * 9i + x];
       c0_0 += left0.x * right0;
       c1_0 += left0.y * right0;
       c2_0 += left0.z * right0;
       c3_0 += left0.w * right0;
     }
     workgroupBarrier();
-  }
-  if (slice > 0i) {
-    tile_b[((slice - 1i) * 4i + 0i) * 32i + member] = c0_0;
-    tile_b[((slice - 1i) * 4i + 1i) * 32i + member] = c1_0;
-    tile_b[((slice - 1i) * 4i + 2i) * 32i + member] = c2_0;
-    tile_b[((slice - 1i) * 4i + 3i) * 32i + member] = c3_0;
-  }
-  workgroupBarrier();
-  if (slice > 0i) { return; }
-  for (var other = 0i; other < 3i; other++) {
-    c0_0 += tile_b[(other * 4i + 0i) * 32i + member];
-    c1_0 += tile_b[(other * 4i + 1i) * 32i + member];
-    c2_0 += tile_b[(other * 4i + 2i) * 32i + member];
-    c3_0 += tile_b[(other * 4i + 3i) * 32i + member];
   }
   let top = row + y * 4i;
   let left = column + x * 4i;

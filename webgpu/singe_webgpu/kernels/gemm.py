@@ -71,7 +71,8 @@ TILES: Final = (Tile(128, 128, 8, 8, 8), Tile(64, 64, 16), Tile(32, 32, 16), Til
 """Largest first: the first that gives a device enough workgroups is taken."""
 SLICED: Final = Tile(16, 32, 16, slices=4)
 """For few and deep tiles."""
-DEEP: Final = 128
+DEEP: Final = 512
+"""Depth from which slices pay for their sum in another order: logarithms of sums that cancel show the last bit."""
 THIN: Final = Thin(32, 8)
 THIN_ROWS: Final = 2
 ENOUGH: Final = 96
