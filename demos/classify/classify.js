@@ -1,0 +1,168 @@
+/** The page that names what is in a picture: the picture becomes a tensor, the tensor five names, on each backend. */
+
+import { Engines } from "../shared/engines.js";
+import { Panel, latest, milliseconds, probabilities } from "../shared/panel.js";
+import { pictureToTensor } from "../singe-picture.js";
+import { takePictures } from "./pictures.js";
+
+const BUNDLE = "./model/";
+const REPEATS = 10;
+
+const byId = (id) => document.getElementById(id);
+const top = [...byId("top").children];
+const used = new Map();
+let tensor;
+let turn = 0;
+
+const facts = readFacts();
+const read = latest(readPicture);
+const panel = new Panel(new Engines({ bundle: BUNDLE, record: "classify.singe" }), warmUp);
+
+takePictures({
+  samples: document.querySelectorAll("[data-src]"),
+  file: byId("file"),
+  paste: byId("paste"),
+  camera: byId("camera"),
+  video: byId("video"),
+  onPicture: take,
+  onFrame: lookAt,
+  onProblem: (text) => panel.fail(new Error(text)),
+});
+byId("again").addEventListener("click", async () => {
+  for (let k = 0; k < REPEATS; k++) await read();
+});
+
+/** How a picture becomes the input, and the classes' names, as the bundle has them. */
+async function readFacts() {
+  const { image, labels } = await fetchJson("model.json");
+  if (!image || !labels) throw new Error("The bundle does not say how pictures become its input, or what its classes are called.");
+  const { channels, layout, size } = image;
+  const shape = layout === "nchw" ? [1, channels, ...size] : [1, ...size, channels];
+  return { image, shape, labels: await fetchJson(labels) };
+}
+
+async function fetchJson(name) {
+  const answer = await fetch(BUNDLE + name);
+  if (!answer.ok) throw new Error(`${name}: the server answers ${answer.status}.`);
+  return answer.json();
+}
+
+/** The first run of a backend is its slowest: it is spent before anybody waits for it, and not counted. */
+async function warmUp(engine) {
+  const { shape } = await facts;
+  await engine.run(new Float32Array(shape.reduce((a, b) => a * b)), shape);
+  performance.mark("first answer");
+  await read();
+}
+
+/** What somebody gave, which may be no picture. */
+async function take(blob, name) {
+  const mine = ++turn;
+  panel.say("running", `Reading ${name} …`);
+  try {
+    const { image } = await facts;
+    const made = await pictureToTensor(blob, image);
+    if (mine !== turn) return;
+    tensor = made;
+    showPicture(blob, name);
+    showTensor(image);
+    await read();
+  } catch (error) {
+    if (mine === turn) panel.fail(new Error(`${name}: ${error.message.replace(/^picture: /, "")}`));
+  }
+}
+
+/** A frame of the camera. */
+async function lookAt(video) {
+  turn++;
+  try {
+    const { image } = await facts;
+    tensor = await pictureToTensor(video, image);
+    showTensor(image);
+    await read();
+  } catch (error) {
+    panel.fail(error);
+  }
+}
+
+async function readPicture() {
+  const { engine } = panel;
+  byId("again").disabled = !engine || !tensor;
+  if (!engine || !tensor) return;
+  const { shape, labels } = await facts;
+  panel.say("running");
+  try {
+    const { data, ms } = await engine.run(tensor, shape);
+    if (engine !== panel.engine) return;
+    panel.ready();
+    panel.took(ms);
+    showAnswer(probabilities(data), labels);
+    count(engine, ms);
+  } catch (error) {
+    if (engine === panel.engine) panel.fail(error);
+  }
+}
+
+// --- what is shown ---------------------------------------------------------------------------------------------------
+
+function showPicture(blob, name) {
+  const picture = byId("picture");
+  URL.revokeObjectURL(picture.src);
+  picture.src = URL.createObjectURL(blob);
+  picture.alt = name;
+  picture.hidden = false;
+}
+
+/** The tensor turned back into pixels: what is shown is what the network is given. */
+function showTensor({ size: [height, width], channels, mean, std, layout }) {
+  const view = byId("view");
+  [view.width, view.height] = [width, height];
+  const pixels = new ImageData(width, height);
+  const area = width * height;
+  for (let i = 0; i < area; i++) {
+    for (let c = 0; c < 3; c++) {
+      const channel = Math.min(c, channels - 1);
+      const value = tensor[layout === "nchw" ? channel * area + i : i * channels + channel];
+      pixels.data[4 * i + c] = value * std[channel % std.length] + mean[channel % mean.length];
+    }
+    pixels.data[4 * i + 3] = 255;
+  }
+  view.getContext("2d").putImageData(pixels, 0, 0);
+}
+
+function showAnswer(parts, labels) {
+  const order = Array.from(parts.keys()).sort((a, b) => parts[b] - parts[a]);
+  top.forEach((row, k) => {
+    const [label, , value] = row.children;
+    const index = order[k];
+    row.style.setProperty("--value", parts[index]);
+    row.classList.toggle("leading", k === 0);
+    label.dataset.value = index;
+    label.textContent = labels[index] ?? `class ${index}`;
+    value.textContent = `${(100 * parts[index]).toFixed(1)} %`;
+  });
+  const said = `${top[0].children[0].textContent}, ${top[0].children[2].textContent}`;
+  const name = top[0].children[0].textContent;
+  if (!byId("said").textContent.startsWith(`${name}, `)) byId("said").textContent = said;
+}
+
+/** A row of figures for each backend and way. */
+function count(engine, ms) {
+  if (!used.has(engine)) {
+    const row = byId("compared").tBodies[0].insertRow();
+    row.append(Object.assign(document.createElement("th"), { scope: "row", textContent: panel.name }));
+    row.insertCell().textContent = panel.way;
+    for (let k = 0; k < 4; k++) row.insertCell().className = "number";
+    used.set(engine, { row, times: [] });
+    byId("compared").hidden = false;
+  }
+  const { row, times } = used.get(engine);
+  times.push(ms);
+  const figures = [milliseconds(engine.load), milliseconds(ms), milliseconds(median(times)), times.length];
+  figures.forEach((figure, k) => (row.cells[k + 2].textContent = figure));
+}
+
+function median(times) {
+  const sorted = Float64Array.from(times).sort();
+  return (sorted[(sorted.length - 1) >> 1] + sorted[sorted.length >> 1]) / 2;
+}

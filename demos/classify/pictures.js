@@ -1,0 +1,143 @@
+/**
+ * How pictures come into the page: from samples, a file, a drop anywhere, the clipboard, or the camera.
+ *
+ * Contract: `onPicture(blob, name)` gets what somebody gave, whatever it is; `onFrame(video)` is asked for each frame of
+ * the camera, and the next is not offered before it is done; `onProblem(text)` says why there is no picture.
+ */
+
+const REASONS = {
+  NotAllowedError: "The camera was refused: allow it for this page in the browser’s settings, then try again.",
+  NotFoundError: "There is no camera here.",
+  OverconstrainedError: "There is no camera here.",
+  NotReadableError: "The camera cannot be read: another program may be using it.",
+};
+
+export function takePictures({ samples, file, paste, camera, video, onPicture, onFrame, onProblem }) {
+  const take = (blob, name) => {
+    shots.stop();
+    onPicture(blob, name);
+  };
+  const shots = new Camera({ button: camera, video, onFrame, onProblem, onLast: onPicture });
+
+  for (const sample of samples) sample.addEventListener("click", () => takeSample(sample, take, onProblem));
+  file.addEventListener("change", () => {
+    if (file.files.length) take(file.files[0], file.files[0].name);
+    file.value = ""; // so that the same file can be chosen again
+  });
+  takeDrops(take, onProblem);
+  takePastes(paste, take, onProblem);
+}
+
+async function takeSample(sample, take, onProblem) {
+  try {
+    const answer = await fetch(sample.dataset.src);
+    if (!answer.ok) throw new Error(`the server answers ${answer.status}`);
+    take(await answer.blob(), sample.dataset.src.split("/").at(-1));
+  } catch (error) {
+    onProblem(`The sample cannot be fetched: ${error.message}.`);
+  }
+}
+
+// --- drops and the clipboard -----------------------------------------------------------------------------------------
+
+function takeDrops(take, onProblem) {
+  const mark = (over) => document.body.classList.toggle("dropping", over);
+  let depth = 0; // of the elements that the pointer is over
+  addEventListener("dragenter", () => mark(++depth > 0));
+  addEventListener("dragleave", () => mark(--depth > 0));
+  addEventListener("dragover", (event) => event.preventDefault());
+  addEventListener("drop", (event) => {
+    event.preventDefault();
+    mark((depth = 0) > 0);
+    const [dropped] = event.dataTransfer.files;
+    if (dropped) take(dropped, dropped.name);
+    else onProblem("What was dropped is no file: save the picture first, then drop its file.");
+  });
+}
+
+function takePastes(button, take, onProblem) {
+  addEventListener("paste", (event) => {
+    const [pasted] = event.clipboardData.files;
+    if (pasted) take(pasted, "The clipboard");
+    else onProblem("There is no picture in the clipboard.");
+  });
+  button.hidden = !navigator.clipboard?.read;
+  button.addEventListener("click", async () => {
+    try {
+      for (const item of await navigator.clipboard.read()) {
+        const type = item.types.find((name) => name.startsWith("image/"));
+        if (type) return take(await item.getType(type), "The clipboard");
+      }
+      onProblem("There is no picture in the clipboard.");
+    } catch (error) {
+      onProblem(`The clipboard cannot be read: ${error.message}`);
+    }
+  });
+}
+
+// --- the camera ------------------------------------------------------------------------------------------------------
+
+class Camera {
+  #given;
+  #stream;
+
+  constructor(given) {
+    this.#given = given;
+    given.button.addEventListener("click", () => (this.#stream ? this.stop(true) : this.#start()));
+    document.addEventListener("visibilitychange", () => document.hidden && this.stop(true));
+  }
+
+  async #start() {
+    const { button, video, onProblem } = this.#given;
+    if (!navigator.mediaDevices) return onProblem("No camera can be asked for: the page must come from https.");
+    button.disabled = true;
+    try {
+      const wanted = { facingMode: "environment", width: { ideal: 640 }, height: { ideal: 480 } };
+      this.#stream = await navigator.mediaDevices.getUserMedia({ video: wanted });
+      this.#stream.getVideoTracks()[0].addEventListener("ended", () => this.stop());
+      video.srcObject = this.#stream;
+      video.hidden = false;
+      this.#show("Stop the camera", true);
+      await video.play();
+      this.#follow(this.#stream);
+    } catch (error) {
+      this.stop();
+      onProblem(REASONS[error.name] ?? `The camera does not start: ${error.message}`);
+    } finally {
+      button.disabled = false;
+    }
+  }
+
+  /** keep: the last frame stays as a picture. */
+  stop(keep = false) {
+    if (!this.#stream) return;
+    const { video, onLast } = this.#given;
+    const last = document.createElement("canvas");
+    [last.width, last.height] = [video.videoWidth, video.videoHeight];
+    if (keep && last.width) {
+      last.getContext("2d").drawImage(video, 0, 0);
+      last.toBlob((blob) => blob && onLast(blob, "The camera"), "image/jpeg", 0.92);
+    }
+    for (const track of this.#stream.getTracks()) track.stop();
+    this.#stream = undefined;
+    video.srcObject = null;
+    video.hidden = true;
+    this.#show("Camera", false);
+  }
+
+  async #follow(stream) {
+    const { video, onFrame } = this.#given;
+    while (this.#stream === stream) {
+      await new Promise((next) => {
+        if (video.requestVideoFrameCallback) video.requestVideoFrameCallback(next);
+        else requestAnimationFrame(next);
+      });
+      if (this.#stream === stream) await onFrame(video);
+    }
+  }
+
+  #show(text, pressed) {
+    this.#given.button.textContent = text;
+    this.#given.button.setAttribute("aria-pressed", pressed);
+  }
+}
