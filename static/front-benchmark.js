@@ -26,7 +26,7 @@ export async function runBenchmark() {
   if (stopping) return;
   stopping = new AbortController();
   controls.run.disabled = true;
-  controls.stop.disabled = false;
+  controls.stop.hidden = false;
   rows.replaceChildren();
   const results = [];
   try {
@@ -44,7 +44,7 @@ export async function runBenchmark() {
   } finally {
     stopping = undefined;
     controls.run.disabled = false;
-    controls.stop.disabled = true;
+    controls.stop.hidden = true;
     if (results.length) await offer(results);
   }
 }

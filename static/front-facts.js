@@ -61,16 +61,16 @@ async function findGpu() {
   const rows = [
     { name: "WebGPU", has: true, why: `${describeAdapter(adapter)}.` },
     {
-      name: "Its limits",
+      name: "GPU limits",
       short: most,
-      why: `for a tensor; ${bytes(limits.maxComputeWorkgroupStorageSize)} and ${limits.maxComputeInvocationsPerWorkgroup} invocations for a workgroup.`,
+      why: `For a tensor; ${bytes(limits.maxComputeWorkgroupStorageSize)} and ${limits.maxComputeInvocationsPerWorkgroup} invocations for a workgroup.`,
     },
   ];
   const here = Object.keys(WANTED).filter((f) => features.has(f));
   const missing = Object.keys(WANTED).filter((f) => !features.has(f));
   const list = (names) => names.map((f) => WANTED[f]).join(", ");
-  const why = [here.length && `${list(here)}${missing.length ? "; " : ""}`, missing.length && `missing: ${list(missing)}`];
-  rows.push({ name: "Its features", short: `${here.length} of ${here.length + missing.length}`, why: `${why.filter(Boolean).join("")}.` });
+  const why = [here.length && `It has ${list(here)}${missing.length ? "; " : ""}`, missing.length && `${here.length ? "" : "It has "}no ${list(missing)}`];
+  rows.push({ name: "GPU features", short: `${here.length} of ${here.length + missing.length}`, why: `${why.filter(Boolean).join("")}.` });
   return rows;
 }
 
@@ -101,7 +101,7 @@ async function findMemory() {
   });
   try {
     const { usage, quota } = await navigator.storage.estimate();
-    rows.push({ name: "Storage", short: bytes(quota), why: `for models that are kept; ${bytes(usage)} are in use here.` });
+    rows.push({ name: "Storage", short: bytes(quota), why: `For models that are kept; ${bytes(usage)} are in use here.` });
   } catch {
     rows.push({ name: "Storage", has: false, why: "Not offered here: models are fetched at each visit." });
   }

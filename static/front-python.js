@@ -27,8 +27,8 @@ let kept = 0;
 
 export function startPython() {
   if (worker) return;
-  start.disabled = true;
-  stop.disabled = false;
+  start.hidden = true;
+  stop.hidden = false;
   say("loading", "Starting Python …");
   worker = new Worker(new URL("./front-python-worker.js", import.meta.url), { type: "module", name: "python" });
   worker.onmessage = ({ data }) => HEAR[data.what](data);
@@ -53,8 +53,8 @@ const HEAR = {
   },
   failed({ message, unsupported }) {
     end();
-    start.disabled = false;
-    stop.disabled = true;
+    start.hidden = false;
+    stop.hidden = true;
     say(unsupported ? "unsupported" : "error", message);
   },
   accepted() {
