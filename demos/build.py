@@ -20,11 +20,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Final
 
 import singe as sg
+from singe import nn
 from singe.export import Picture, export_model
-from singe.graph import Builder, Graph
 from singe.images import Recipe
 
 HERE: Final = Path(__file__).resolve().parent
@@ -76,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     try:
         build(given.output, with_python=not given.without_python)
-    except (BuildError, sg.SingeError, OSError) as e:
+    except (BuildError, sg.SingeError, weights().Unavailable, OSError) as e:
         print(f"error: {e}", file=sys.stderr)
         return 1
     return 0
@@ -113,13 +114,25 @@ def document_files() -> dict[str, Path]:
     return {f"docs/{name}": path for name, path in DOCUMENTS.items()}
 
 
+def weights() -> ModuleType:
+    return module(HERE, "weights")
+
+
+def module(folder: Path, name: str) -> ModuleType:
+    """A script beside this one, or elsewhere in the repository."""
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+    return importlib.import_module(name)
+
+
 def demos() -> list[Demo]:
-    sys.path.insert(0, str(HERE))
-    weights = importlib.import_module("weights")
     return [
-        Demo("mnist/model", weights.mnist, record="mnist.singe"),
-        Demo("classify/model", weights.classify, classify_options, record="classify.singe"),
-        Demo("matmul", lambda cache: matmul()),
+        Demo("mnist/model", weights().mnist, record="mnist.singe"),
+        Demo("classify/model", weights().classify, classify_options, record="classify.singe"),
+        Demo(
+            "matmul",
+            lambda cache: sg.Model.of(Products(), {"a": (SIDE, SIDE), "b": (SIDE, SIDE)}, "numpy", name="matmul"),
+        ),
     ]
 
 
@@ -130,14 +143,13 @@ def classify_options(model: sg.Model) -> Mapping[str, Any]:
     return {"dtype": "float16", "picture": picture, "labels": dict(enumerate(labels))}
 
 
-def matmul() -> sg.Model:
+class Products(nn.Module):
     """a · b · … · b, for the benchmark."""
-    builder = Builder()
-    a, b = (builder.input(name, (SIDE, SIDE), sg.float32) for name in "ab")
-    y = a
-    for _ in range(PRODUCTS):
-        y = builder.matmul(y, b)
-    return sg.Model(Graph((a, b), (y,), ("y",)), "numpy", "matmul")
+
+    def forward(self, a: sg.Tensor, b: sg.Tensor) -> dict[str, sg.Tensor]:
+        for _ in range(PRODUCTS):
+            a = a @ b
+        return {"y": a}
 
 
 def model_files(demo: Demo, made: str, say: Say) -> dict[str, Path]:
@@ -159,8 +171,7 @@ def model_files(demo: Demo, made: str, say: Say) -> dict[str, Path]:
 
 def python_files(made: str, say: Say) -> dict[str, Path]:
     """Pyodide's folder; nothing where it cannot be had."""
-    sys.path.insert(0, str(ROOT / "wasm" / "pyodide"))
-    setup = importlib.import_module("setup")
+    setup = module(ROOT / "wasm" / "pyodide", "setup")
     begun = time.perf_counter()
 
     def make(folder: Path) -> None:
