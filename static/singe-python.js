@@ -144,7 +144,7 @@ class PythonGpu {
     buffer?.destroy(); // the runner's own outputs
   }
 
-  /** A program made ready: `weights` is a Python buffer of so many `bytes`, which is read once. */
+  /** A program made ready: `weights` is a proxy of Python's for so many `bytes`, which is read once. */
   prepare(program, texts, weights, bytes) {
     const files = {
       expect() {},
@@ -161,7 +161,8 @@ class PythonGpu {
       },
     };
     const target = { program: JSON.parse(program), modules: {}, weights: bytes ? [{ bytes }] : [] };
-    return new PythonProgram(open(target, files, this.#gpu.device), target.program);
+    const opened = open(target, files, this.#gpu.device).finally(() => weights.destroy());
+    return new PythonProgram(opened, target.program);
   }
 
   /** Wait until all work handed over is done. */
@@ -177,6 +178,7 @@ class PythonGpu {
 /** A program on the GPU; its runs follow each other in the order in which they were asked for. */
 class PythonProgram {
   #opened;
+  #runner;
   #types;
   #count;
   #last;
@@ -185,7 +187,12 @@ class PythonProgram {
     this.#opened = opened;
     this.#types = inputs.map((i) => ARRAYS[buffers[i].dtype]);
     this.#count = outputs.length;
-    this.#last = opened.catch(() => {}); // whoever reads an output is told
+    this.#last = opened.then((runner) => (this.#runner = runner)).catch(() => {}); // whoever reads an output is told
+  }
+
+  /** What it holds on the GPU, as far as it is there. */
+  get bytes() {
+    return this.#runner?.memory.gpu ?? 0;
   }
 
   #run(inputs, sizes, onGpu) {

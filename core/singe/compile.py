@@ -23,7 +23,7 @@ from .fuse import Group, fuse
 from .graph import Builder, Graph, Node, bare
 from .kernel import Kernel, Reduce, Routine
 from .ops import find_row
-from .program import Buffer, Code, Copy, Dispatch, Host, Program, Step, align, stored_type
+from .program import Buffer, Code, Copy, Dispatch, Host, Program, Step, align, aligned, stored_type
 from .rewrite import rewrite
 from .schedule import Plan, Slots, schedule
 
@@ -87,7 +87,7 @@ class _Layout:
 
     def block(self) -> np.ndarray:
         """All weights in one block, each at its offset."""
-        out = np.zeros(self._weights_end, np.uint8)
+        out = aligned(self._weights_end)
         at = 0
         for raw in self.weights:
             out[at : at + raw.size] = raw

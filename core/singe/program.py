@@ -28,6 +28,13 @@ PLACES: Final = ("weights", "slot", "input", "output")
 ELEMENT_SIZES: Final = (1, 2, 4, 8)
 
 
+def aligned(count: int) -> np.ndarray:
+    """So many bytes, zeros, at an address that is a multiple of ALIGN."""
+    room = np.zeros(count + ALIGN, np.uint8)
+    start = -room.__array_interface__["data"][0] % ALIGN
+    return room[start : start + count]
+
+
 def stored_type(kind: DType, size: int) -> np.dtype[Any]:
     """The NumPy type of an element that takes `size` bytes in device memory: its own, or the wider one of its kind."""
     if size == kind.size:

@@ -58,6 +58,11 @@ class WasmtimeEngine:
     def take(self, count: int) -> int:
         return self._heap.take(count)
 
+    def hold(self, block: np.ndarray) -> int:
+        address = self.take(block.size)
+        self.write(address, block)
+        return address
+
     def give(self, address: int, count: int) -> None:
         self._heap.give(address, count)
 

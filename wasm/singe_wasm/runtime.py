@@ -36,8 +36,12 @@ class Engine(Protocol):
         """The address, a multiple of 256, of so many bytes."""
         ...
 
+    def hold(self, block: np.ndarray) -> int:
+        """The address of a block of constant bytes: their own, or that of a copy."""
+        ...
+
     def give(self, address: int, count: int) -> None:
-        """Free what `take(count)` answered."""
+        """Free what `take`, or `hold` of so many bytes, answered."""
         ...
 
     def write(self, address: int, array: np.ndarray) -> None: ...
@@ -151,8 +155,7 @@ class WasmExecutable:
         binaries = {name: code for name, code in program.modules.items() if name in modules and isinstance(code, bytes)}
         self._functions: Final = engine.link(binaries, entries)
         self._inputs: Final = [(program.buffers[i].name, program.buffers[i].dtype) for i in program.inputs]
-        self._weights: Final = engine.take(program.weights.size)
-        engine.write(self._weights, program.weights)
+        self._weights: Final = engine.hold(program.weights)
         # What is held: the finalizer reads it when it runs.
         self._held: Final = {"weights": (self._weights, program.weights.size)}
         self._plans: Final[dict[tuple[tuple[int, ...], ...], Plan]] = {}

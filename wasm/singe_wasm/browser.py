@@ -1,0 +1,195 @@
+"""The backend "wasm" under Pyodide: Programs of WasmTarget run by the page's own WebAssembly.
+
+Generated modules work in Pyodide's memory, where NumPy's arrays lie: addresses are passed, and nothing is copied. Where
+that memory cannot be had (it is no public API: singe-python.js looks for it) they get one of their own, and arrays are
+copied there and back. With native.py's, this file has the same contract; static/singe-python.js carries out the calls.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import js  # pyright: ignore[reportMissingImports]
+import numpy as np
+import pyodide_js  # pyright: ignore[reportMissingImports]
+from pyodide.ffi import to_js  # pyright: ignore[reportMissingImports]
+
+from singe._dtypes import dtype
+from singe._errors import DeviceError
+from singe._page import device_error, js_errors, scripts
+from singe._shape import bytes_text
+from singe._waiting import Later, then
+from singe.program import ALIGN, Program, aligned
+
+from .heap import Heap
+from .runtime import WasmExecutable, WasmRuntime
+
+_PAGE: Final = 1 << 16
+_SIMD: Final = "simd"
+_JS_ERRORS: Final = js_errors()
+
+
+def open_backend(share: bool = True) -> Later[WasmRuntime]:
+    """The backend over the page's engine; share=False gives modules a memory of their own."""
+    return then(scripts(), lambda found: _open(found, share))
+
+
+def _open(found: Any, share: bool) -> WasmRuntime:
+    able = frozenset(found.wasmFeatures().to_py())
+    if _SIMD not in able:
+        raise DeviceError("wasm: this browser has no WebAssembly SIMD; use a newer one, or the device numpy")
+    probe = np.frombuffer(os.urandom(64), np.uint8)
+    memory = found.pythonMemory(pyodide_js, address_of(probe), to_js(probe)) if share else None
+    if memory is None:
+        return WasmRuntime(OwnEngine(found, able))
+    return SharedRuntime(SharedEngine(found, able, memory))
+
+
+def address_of(array: np.ndarray) -> int:
+    """Where an array's elements begin in Pyodide's memory."""
+    return array.__array_interface__["data"][0]
+
+
+def _bytes_of(array: np.ndarray) -> np.ndarray:
+    return array.reshape(-1).view(np.uint8)
+
+
+class _PageEngine:
+    """What both engines have in common; see runtime.Engine."""
+
+    def __init__(self, found: Any, features: frozenset[str], memory: Any) -> None:
+        self.features: Final = features
+        self._scripts: Final = found
+        self._memory: Final = memory
+
+    def link(self, modules: Mapping[str, bytes], entries: Sequence[str]) -> Any:
+        try:
+            return self._scripts.linkModules(self._memory, to_js(list(modules.items())), to_js(list(entries)))
+        except _JS_ERRORS as e:
+            raise device_error(e, "wasm: the modules do not load") from None
+
+    def describe(self) -> Mapping[str, Any]:
+        return {"engine": "WebAssembly of this page", "features": sorted(self.features)}
+
+
+class SharedEngine(_PageEngine):
+    """Modules in Pyodide's memory; what they work on are arrays of NumPy's."""
+
+    def __init__(self, found: Any, features: frozenset[str], memory: Any) -> None:
+        super().__init__(found, features, memory)
+        self._blocks: Final[dict[int, tuple[np.ndarray, int]]] = {}
+
+    def take(self, count: int) -> int:
+        return self._kept(aligned(count))
+
+    def hold(self, block: np.ndarray) -> int:
+        return self._kept(placed(block))
+
+    def _kept(self, block: np.ndarray) -> int:
+        """The address of a block, which stays where it is until it is given back as often as it was kept."""
+        address = address_of(block)
+        _, users = self._blocks.get(address, (block, 0))
+        self._blocks[address] = block, users + 1
+        return address
+
+    def give(self, address: int, count: int) -> None:
+        block, users = self._blocks.pop(address)
+        if users > 1:
+            self._blocks[address] = block, users - 1
+
+    def write(self, address: int, array: np.ndarray) -> None:
+        self._blocks[address][0][: array.nbytes] = _bytes_of(array)
+
+    def read(self, address: int, out: np.ndarray) -> None:
+        _bytes_of(out)[:] = self._blocks[address][0][: out.nbytes]
+
+    def run(self, functions: Any, words: np.ndarray) -> None:
+        try:
+            self._scripts.runCallsAt(self._memory, functions, address_of(words), words.size)
+        except _JS_ERRORS as e:
+            raise device_error(e, "wasm: a kernel failed") from None
+
+    def describe(self) -> Mapping[str, Any]:
+        used = sum(block.size for block, _ in self._blocks.values())
+        return {**super().describe(), "shared": True, "memory": self._memory.buffer.byteLength, "used": used}
+
+
+class OwnEngine(_PageEngine):
+    """Modules in a memory of their own, to and from which arrays are copied."""
+
+    def __init__(self, found: Any, features: frozenset[str]) -> None:
+        super().__init__(found, features, js.WebAssembly.Memory.new(js.Object.fromEntries(to_js([["initial", 1]]))))
+        self._heap: Final = Heap(self._grow)
+
+    def _grow(self, count: int) -> None:
+        pages = -(-(count - self._memory.buffer.byteLength) // _PAGE)
+        if pages <= 0:
+            return
+        try:
+            self._memory.grow(pages)
+        except _JS_ERRORS as e:
+            raise device_error(e, f"wasm: cannot grow the memory to {bytes_text(count)}") from None
+
+    def take(self, count: int) -> int:
+        return self._heap.take(count)
+
+    def hold(self, block: np.ndarray) -> int:
+        address = self.take(block.size)
+        self.write(address, block)
+        return address
+
+    def give(self, address: int, count: int) -> None:
+        self._heap.give(address, count)
+
+    def _view(self, address: int, count: int) -> Any:
+        return js.Uint8Array.new(self._memory.buffer, address, count)
+
+    def write(self, address: int, array: np.ndarray) -> None:
+        if array.nbytes:
+            self._view(address, array.nbytes).assign(_bytes_of(array))
+
+    def read(self, address: int, out: np.ndarray) -> None:
+        if out.nbytes:
+            self._view(address, out.nbytes).assign_to(_bytes_of(out))
+
+    def run(self, functions: Any, words: np.ndarray) -> None:
+        try:
+            self._scripts.runCalls(self._memory, functions, to_js(words))
+        except _JS_ERRORS as e:
+            raise device_error(e, "wasm: a kernel failed") from None
+
+    def describe(self) -> Mapping[str, Any]:
+        memory = self._memory.buffer.byteLength
+        return {**super().describe(), "shared": False, "memory": memory, "used": self._heap.used}
+
+
+class SharedRuntime(WasmRuntime):
+    """A backend whose executables take NumPy's arrays where they lie."""
+
+    def prepare(self, program: Program) -> SharedExecutable:
+        with self.lock:
+            self._check_alive()
+            return SharedExecutable(self, program)
+
+
+class SharedExecutable(WasmExecutable):
+    """An executable that reads arrays where they lie, and writes new ones for the caller; see DirectExecutable."""
+
+    def call(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        with self.backend.lock:
+            plan = self.plan([x.shape for x in inputs], [dtype(x.dtype) for x in inputs])
+            given = [placed(x) for x in inputs]
+            made = [aligned(int(np.prod(shape, dtype=np.int64)) * kind.size) for shape, kind in plan.outputs]
+            self.execute(plan, [address_of(x) for x in given], [address_of(y) for y in made])
+            return [y.view(kind.numpy).reshape(shape) for y, (shape, kind) in zip(made, plan.outputs, strict=True)]
+
+
+def placed(array: np.ndarray) -> np.ndarray:
+    """The array itself if modules can read it where it is, else a copy that they can."""
+    if array.flags.c_contiguous and address_of(array) % ALIGN == 0:
+        return array
+    copy = aligned(array.nbytes)
+    copy[:] = _bytes_of(np.ascontiguousarray(array))
+    return copy

@@ -1,0 +1,169 @@
+"""The backend "webgpu" under Pyodide: Programs of WgslTarget run by Singe's JavaScript runner (static/singe-python.js).
+
+Nothing blocks: uploads, runs and the building of pipelines are asked for, in order, and come to pass while Python goes
+on. Arrays stay on the GPU from one Program to the next. Only elements that are read are waited for; whatever went wrong
+on the way to them is raised there.
+"""
+
+from __future__ import annotations
+
+import json
+import weakref
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+from pyodide.ffi import create_proxy, to_js  # pyright: ignore[reportMissingImports]
+
+from singe import _shape
+from singe._dtypes import DType, dtype
+from singe._errors import DeviceError, InputError
+from singe._page import device_error, js_errors, scripts
+from singe._waiting import soon
+from singe.program import Program, header
+
+from .memory import from_device, to_device
+from .target import FEATURES, WgslTarget
+
+_JS_ERRORS: Final = js_errors()
+
+
+async def open_backend() -> WebGpuBackend:
+    """The backend over the page's high-performance adapter."""
+    found = await soon(scripts())
+    try:
+        return WebGpuBackend(await found.openGpu())
+    except _JS_ERRORS as e:
+        raise device_error(e, "no WebGPU in this page") from None
+
+
+class GpuArray:
+    """A tensor's elements in a GPU buffer, which is there or will be; it is freed when nothing refers to the array."""
+
+    def __init__(self, backend: WebGpuBackend, held: Any, shape: tuple[int, ...], kind: DType, size: int) -> None:
+        self.backend: Final = backend
+        self.held: Final = held
+        self.shape: Final = shape
+        self.dtype: Final = kind
+        self.element_size: Final = size
+        self.bytes: Final = int(np.prod(shape, dtype=np.int64)) * size
+        weakref.finalize(self, backend.gpu.free, held).atexit = False
+
+
+class WebGpuBackend:
+    """See the module's docstring, and backend.Backend."""
+
+    name: Final = "webgpu"
+
+    def __init__(self, gpu: Any) -> None:
+        self.gpu: Final = gpu
+        self.target: Final = WgslTarget(FEATURES & set(self.describe()["features"]))
+
+    def upload(self, array: np.ndarray) -> GpuArray:
+        kind = dtype(array.dtype)
+        return self._upload(np.asarray(array), kind, self.target.element_size(kind))
+
+    def _upload(self, array: np.ndarray, kind: DType, size: int) -> GpuArray:
+        try:
+            held = self.gpu.upload(to_js(to_device(array, kind, size)))
+        except _JS_ERRORS as e:
+            raise device_error(e, f"webgpu: an array of shape {array.shape} cannot be held") from None
+        return GpuArray(self, held, array.shape, kind, size)
+
+    async def download(self, array: Any) -> np.ndarray:
+        own = self.own(array, "the array")
+        raw = np.empty(own.bytes, np.uint8)
+        if own.bytes:
+            try:
+                (await self.gpu.read(own.held, own.bytes)).assign_to(raw)
+            except _JS_ERRORS as e:
+                raise device_error(e, "webgpu: elements cannot be read") from None
+        return from_device(raw, own.shape, own.dtype, own.element_size)
+
+    def own(self, array: Any, what: str) -> GpuArray:
+        if not isinstance(array, GpuArray) or array.backend is not self:
+            raise DeviceError(
+                f"webgpu: {what} is a {type(array).__name__}, expected an array of this device; upload it first"
+            )
+        return array
+
+    def prepare(self, program: Program) -> GpuExecutable:
+        if program.target != self.target.name:
+            raise DeviceError(f"webgpu: the program was compiled for {program.target!r}; compile it for 'wgsl'")
+        return GpuExecutable(self, program)
+
+    async def synchronize(self) -> None:
+        try:
+            await self.gpu.wait()
+        except _JS_ERRORS as e:
+            raise device_error(e, "webgpu: waiting for the device") from None
+
+    def describe(self) -> Mapping[str, Any]:
+        return {"backend": self.name, **json.loads(self.gpu.describe())}
+
+    def dispose(self) -> None:
+        self.gpu.dispose()
+
+
+class GpuExecutable:
+    """A Program that the JavaScript runner makes ready; see backend.DirectExecutable."""
+
+    def __init__(self, backend: WebGpuBackend, program: Program) -> None:
+        self.program: Final = program
+        self.backend: Final = backend
+        self._buffers: Final = [program.buffers[i] for i in program.inputs]
+        self._sizes: Final[dict[tuple[tuple[int, ...], ...], tuple[str, list[tuple[int, ...]]]]] = {}
+        weights = create_proxy(program.weights)
+        texts = json.dumps({name: code for name, code in program.modules.items() if isinstance(code, str)})
+        self._runner: Final = backend.gpu.prepare(json.dumps(header(program)), texts, weights, program.weights.size)
+        self.dispose = weakref.finalize(self, self._runner.dispose)
+        self.dispose.atexit = False
+
+    def run(self, inputs: Sequence[Any]) -> list[GpuArray]:
+        given = [self.backend.own(x, f"input {k}") for k, x in enumerate(inputs)]
+        sizes, shapes = self._sized([x.shape for x in given], [x.dtype for x in given])
+        stored = zip(given, self._buffers, strict=True)
+        faults = [b.name for x, b in stored if x.element_size != b.size]
+        if faults:
+            raise InputError(
+                f"input {faults[0]!r} is stored otherwise than this program wants; compile it for this device"
+            )
+        buffers = [self.program.buffers[i] for i in self.program.outputs]
+        made = self._runner.run(to_js([x.held for x in given]), sizes)
+        return [
+            GpuArray(self.backend, held, shape, b.dtype, b.size)
+            for held, shape, b in zip(made, shapes, buffers, strict=True)
+        ]
+
+    async def call(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        sizes, shapes = self._sized([x.shape for x in inputs], [dtype(x.dtype) for x in inputs])
+        given = [np.ascontiguousarray(x).reshape(-1).view(np.uint8) for x in inputs]
+        try:
+            made = await self._runner.call(to_js(given), sizes)
+        except _JS_ERRORS as e:
+            raise device_error(e, "webgpu: the run failed") from None
+        outputs = []
+        for raw, shape, i in zip(made, shapes, self.program.outputs, strict=True):
+            out = np.empty(shape, self.program.buffers[i].dtype.numpy)
+            if out.nbytes:
+                raw.assign_to(out.reshape(-1).view(np.uint8))
+            outputs.append(out)
+        return outputs
+
+    def _sized(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[DType]) -> tuple[str, list[tuple[int, ...]]]:
+        """The sizes that inputs of these shapes decide, as JSON, and the shapes of the outputs."""
+        if len(shapes) != len(self._buffers):
+            raise InputError(f"got {len(shapes)} inputs, this program takes {len(self._buffers)}")
+        for kind, b in zip(kinds, self._buffers, strict=True):
+            if kind is not b.dtype:
+                raise InputError(f"input {b.name!r}: got {kind}, expected {b.dtype}")
+        key = tuple(shapes)
+        if key not in self._sizes:
+            sizes = self.program.sizes({b.name: shape for b, shape in zip(self._buffers, shapes, strict=True)})
+            outputs = [self.program.buffers[i].shape for i in self.program.outputs]
+            made = [tuple(_shape.known(d, sizes) for d in shape) for shape in outputs]
+            self._sizes[key] = json.dumps(sizes), made
+        return self._sizes[key]
+
+    def memory(self) -> Mapping[str, int]:
+        return {"weights": self.program.weights.size, "scratch": max(0, self._runner.bytes - self.program.weights.size)}
