@@ -36,6 +36,7 @@ CACHE: Final = ROOT / "demos" / ".cache" / "pyodide"
 VERSION: Final = "0.27.7"
 """The version of Pyodide that pages get."""
 SCRIPT: Final = "pyodide.mjs"
+PYTHON_SCRIPT: Final = "singe-python.js"
 PATIENCE: Final = 5.0
 """Seconds that Pyodide's own distribution has to begin its answer; there is another source."""
 FAILURES: Final = (OSError, subprocess.SubprocessError, LookupError, ValueError, tarfile.TarError, zipfile.BadZipFile)
@@ -84,10 +85,22 @@ def assemble(
     else:
         shutil.copyfile(wheel, folder / wheel.name)
     shutil.copyfile(HERE / "start.js", folder / "start.js")
+    _unpack_scripts(folder / wheel.name, folder)
     sizes = {f.name: f.bytes for f in files} | {wheel.name: (folder / wheel.name).stat().st_size}
     facts = {"pyodide": version, "wheel": wheel.name, "bytes": sizes}
     (folder / "start.json").write_text(json.dumps(facts, indent=2) + "\n", "utf-8")
     say(f"{folder}: {sum(sizes.values()) / 1e6:.1f} MB in {len(sizes)} files")
+
+
+def _unpack_scripts(wheel: Path, folder: Path) -> None:
+    """singe-python.js out of the wheel, and what it imports: for pages whose policy lets only files be scripts."""
+    wanted = [PYTHON_SCRIPT]
+    with zipfile.ZipFile(wheel) as package:
+        for name in wanted:
+            text = package.read(f"singe/_static/{name}")
+            (folder / name).write_bytes(text)
+            found = (m.decode() for m in re.findall(rb"""(?:from|import)\s*\(?\s*["']\./([\w.-]+\.js)["']""", text))
+            wanted += [other for other in found if other not in wanted]
 
 
 def build_wheel(folder: Path, say: Say = print) -> Path:

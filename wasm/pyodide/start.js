@@ -22,6 +22,7 @@ export async function start({ base = new URL("./", import.meta.url), onProgress 
     await pyodide.loadPackage(["numpy", "micropip"], { messageCallback: () => {} });
     progress.arrived((name) => name !== facts.wheel);
     progress.enter("singe");
+    pyodide.registerJsModule("singe_scripts", await import(new URL("singe-python.js", folder).href));
     await pyodide.pyimport("micropip").install(new URL(facts.wheel, folder).href);
     await pyodide.runPythonAsync("import singe");
     progress.arrived(() => true);
