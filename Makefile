@@ -1,4 +1,4 @@
-# One command each: `make setup`, `make test`, `make quick`, `make check`, `make bench`.
+# One command each: `make demo`, `make setup`, `make test`, `make quick`, `make check`, `make bench`.
 # On a bare Debian with Python 3.11 and root, `make test` installs what it needs first.
 
 SHELL := /bin/bash
@@ -7,9 +7,10 @@ BIN := .venv/bin
 STAMP := .venv/stamp-$(firstword $(shell sha256sum pyproject.toml))
 SYSTEM := chromium libvulkan1 mesa-vulkan-drivers
 JOBS ?= 2
+PORT ?= 8000
 MODELS ?= ../shared/models
 
-.PHONY: setup system check test quick bench
+.PHONY: setup system check test quick bench demo
 
 setup: system $(STAMP)
 
@@ -19,6 +20,12 @@ $(STAMP):
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install -q --disable-pip-version-check -e '.[dev]'
 	@rm -f .venv/stamp-* && touch $@
+
+# Singe alone, for what needs no tests; an environment that has more will do.
+.venv/bin/singe:
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { apt-get update -q && apt-get install -y -q python3-venv; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install -q --disable-pip-version-check -e .
 
 # A browser and a Vulkan driver that needs no GPU: tests skip, and say so, where they cannot be had.
 system:
@@ -45,3 +52,8 @@ quick: setup
 bench: setup
 	$(BIN)/python tests/bench/wasm_gemm.py
 	$(BIN)/python tests/bench/spine.py $(MODELS)
+
+# The front page and the demos at http://127.0.0.1:8000/ (PORT=9000 for another port).
+demo: .venv/bin/singe
+	$(BIN)/python demos/build.py
+	$(BIN)/singe serve demos/site --port $(PORT)

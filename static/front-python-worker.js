@@ -32,7 +32,7 @@ async def evaluate(source):
     global count
     count += 1
     name = f"<prompt {count}>"
-    linecache.cache[name] = (len(source), None, source.splitlines(True), name)
+    linecache.cache[name] = (len(source), None, [line + "\\n" for line in source.split("\\n")], name)
     try:
         value = await eval_code_async(source, scope, filename=name)
         if value is not None:

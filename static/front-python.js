@@ -11,8 +11,8 @@ const PHASES = { runtime: "CPython", numpy: "NumPy", singe: "Singe" };
 const EXAMPLES = {
   Tensors: 'x = sg.tensor([[1.0, 2.0], [3.0, 4.0]], device="numpy")\n(x @ x).exp().numpy()',
   "A model on WebAssembly":
-    'model = await sg.load_async("mnist.singe", device="wasm")\nprint(model)\nx = np.random.rand(1, 1, 28, 28).astype("float32")\nawait model.run_async(x)',
-  "Which devices": "for name in sg.devices():\n    print(name)",
+    'model = await sg.load_async("python/mnist.singe", device="wasm")\nprint(model)\nx = np.random.rand(1, 1, 28, 28).astype("float32")\nawait model.run_async(x)',
+  "Which devices": "sg.devices()",
 };
 
 const byId = (id) => document.getElementById(id);
