@@ -10,7 +10,14 @@ import { findReasons } from "./engines.js";
 
 const IDS = ["backend", "python", "reasons", "status", "progress", "time", "load"];
 const NAMES = { numpy: "NumPy", wasm: "WebAssembly", webgpu: "WebGPU" };
-const PHASES = { download: "Downloading", compile: "Preparing the kernels", ready: "Ready", model: "Loading the model into Python" };
+const PHASES = {
+  download: "Downloading",
+  compile: "Preparing the kernels",
+  runtime: "Python",
+  numpy: "NumPy",
+  singe: "Singe",
+  model: "Loading the model into Python",
+};
 
 export const milliseconds = (ms) => `${ms < 10 ? ms.toFixed(2) : ms < 100 ? ms.toFixed(1) : Math.round(ms)} ms`;
 

@@ -67,8 +67,8 @@ onmessage = ({ data: { id, do: task, ...given } }) => {
   });
 };
 
-/** What a person can use of a Python traceback: its last line. */
+/** What a person can use of a Python traceback: its last line, without the error's class. */
 function lastLine(error) {
-  const lines = String(error.message ?? error).trim().split("\n");
-  return error.name === "PythonError" ? lines.at(-1) : lines.join(" ");
+  const text = String(error.message ?? error).trim();
+  return error.name === "PythonError" ? text.split("\n").at(-1).replace(/^[\w.]+: /, "") : text;
 }
