@@ -4,7 +4,9 @@
 SHELL := /bin/bash
 PYTHON ?= python3
 BIN := .venv/bin
-STAMP := .venv/stamp-$(firstword $(shell sha256sum pyproject.toml))
+HASH := $(firstword $(shell sha256sum pyproject.toml))
+STAMP := .venv/stamp-$(HASH)
+SINGE := .venv/singe-$(HASH)
 SYSTEM := chromium libvulkan1 mesa-vulkan-drivers
 JOBS ?= 2
 PORT ?= 8000
@@ -22,10 +24,10 @@ $(STAMP):
 	@rm -f .venv/stamp-* && touch $@
 
 # Singe alone, for what needs no tests; an environment that has more will do.
-.venv/bin/singe:
+$(SINGE):
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { apt-get update -q && apt-get install -y -q python3-venv; }
-	$(PYTHON) -m venv .venv
-	$(BIN)/pip install -q --disable-pip-version-check -e .
+	[ -e $(STAMP) ] || { $(PYTHON) -m venv .venv && $(BIN)/pip install -q --disable-pip-version-check -e .; }
+	@rm -f .venv/singe-* && touch $@
 
 # A browser and a Vulkan driver that needs no GPU: tests skip, and say so, where they cannot be had.
 system:
@@ -54,6 +56,6 @@ bench: setup
 	$(BIN)/python tests/bench/spine.py $(MODELS)
 
 # The front page and the demos at http://127.0.0.1:8000/ (PORT=9000 for another port).
-demo: .venv/bin/singe
+demo: $(SINGE)
 	$(BIN)/python demos/build.py
 	$(BIN)/singe serve demos/site --port $(PORT)
