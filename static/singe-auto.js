@@ -15,6 +15,17 @@ const PATIENCE_MS = 1000;
 const SOFTWARE = /swiftshader|llvmpipe|softpipe|basic render|software/i;
 
 export async function decide(state, open, inTurn, store) {
+  try {
+    return await faster(state, open, inTurn, store);
+  } catch {
+    return false; // it stays with what it has
+  } finally {
+    state.decided = true;
+    state.seen = undefined;
+  }
+}
+
+async function faster(state, open, inTurn, store) {
   await idle();
   const adapter = await navigator.gpu.requestAdapter({ powerPreference: "high-performance" });
   const name = adapter && nameOf(adapter);

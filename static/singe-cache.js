@@ -27,7 +27,6 @@ class Store {
   #manifest;
   #choice;
   #adopted;
-  #puts = new Map();
 
   constructor(cache, folder) {
     this.#cache = cache;
@@ -39,19 +38,26 @@ class Store {
     return quietly(this.#cache.match(key, { ignoreVary: true }));
   }
 
-  /** The answer that holds a file. */
-  find(sha256) {
-    return this.#get(FILES + sha256);
-  }
-
-  /** Keep an answer that is about to be read, as it arrives. */
-  keep(sha256, response) {
-    this.#puts.set(sha256, quietly(this.#cache.put(FILES + sha256, response.clone())));
-  }
-
-  async drop(sha256) {
-    await this.#puts.get(sha256);
-    return quietly(this.#cache.delete(FILES + sha256));
+  /**
+   * A file: `check` gets what is kept of it, if anything is; what it throws goes to `again`, and the damaged file is
+   * dropped. Else `ask(see)` checks an answer that it shows to `see` before reading it, and that is kept as it arrives.
+   */
+  async through(sha256, check, again, ask) {
+    const key = FILES + sha256;
+    const kept = await this.#get(key);
+    try {
+      if (kept) return await check(kept);
+    } catch (error) {
+      again(error);
+      await quietly(this.#cache.delete(key));
+    }
+    let put;
+    try {
+      await ask((response) => (put = quietly(this.#cache.put(key, response.clone()))));
+    } catch (error) {
+      put?.then(() => quietly(this.#cache.delete(key)));
+      throw error;
+    }
   }
 
   /** The answer that holds the manifest of last time. */

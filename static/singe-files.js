@@ -87,61 +87,42 @@ export class Files {
 
   /** A file's bytes, written to `view` as they arrive; those of an encoded piece of weights decoded. */
   async into(entry, view) {
-    if (entry.parts) {
-      await this.stream(entry, (bytes, at) => view.set(bytes, at));
-      return view;
+    // Pages have no SubtleCrypto over http, other than from localhost.
+    if (entry.parts || !globalThis.crypto?.subtle) await this.stream(entry, (bytes, at) => view.set(bytes, at));
+    else {
+      await this.#verified(entry, async (chunks) => {
+        await this.#receive(entry, chunks, (chunk, at) => view.set(chunk, at));
+        return (this.#hashing = this.#hashing.then(() => hashOf(view))); // one at a time: it takes a copy
+      });
     }
-    await this.#verified(entry, async (chunks) => {
-      await this.#receive(entry, chunks, (chunk, at) => view.set(chunk, at));
-      // One after the other: SubtleCrypto takes a copy.
-      return (this.#hashing = this.#hashing.then(() => hashOf(view)));
-    });
     return view;
   }
 
   /** A file's bytes as they arrive, held nowhere: `write(bytes, offset)` gets whole words, but for the file's last. */
   async stream(entry, write) {
-    const { Sha256 } = await import("./singe-sha256.js");
-    const { decoder } = entry.parts ? await import("./singe-decode.js") : {};
+    const { receiver } = await import("./singe-stream.js");
+    const start = await receiver(entry, write);
     await this.#verified(entry, async (chunks) => {
-      const hash = new Sha256();
-      const put = decoder ? decoder(entry, write) : write;
-      let rest = new Uint8Array(0);
-      await this.#receive(entry, chunks, (chunk, at) => {
-        hash.update(chunk);
-        const joined = rest.length ? join(rest, chunk) : chunk;
-        const end = joined.length - (joined.length % 4);
-        put(joined.subarray(0, end), at - rest.length);
-        rest = joined.slice(end);
-      });
-      if (rest.length) put(rest, entry.bytes - rest.length);
-      return hash.hex();
+      const { take, end } = start();
+      await this.#receive(entry, chunks, take);
+      return end();
     });
   }
 
-  /** A file, whose hash `receive(chunks)` answers: what the cache holds of it, or if that is nothing or damaged, anew. */
-  async #verified(entry, receive) {
-    const { file, sha256 } = entry;
-    const store = await this.store;
-    const kept = await store?.find(sha256);
-    const before = this.#loaded;
+  /** A file, whose hash `receive(chunks)` answers, by way of the cache where there is one. */
+  async #verified({ file, sha256 }, receive) {
     const check = async (response) => {
       if ((await receive(this.#chunks(file, response))) === sha256) return this.checkSignal();
       throw new SingeError("format", `${file} does not match its sha256: it is damaged or exchanged`);
     };
-    try {
-      if (kept) return await check(kept);
-    } catch (error) {
+    const ask = (see) => check(this.#ask(file, {}, see));
+    const before = this.#loaded;
+    const again = (error) => {
       if (this.#stopper.signal.aborted) throw error;
       this.#loaded = before;
-      await store.drop(sha256);
-    }
-    try {
-      await check(this.#ask(file, {}, (response) => store?.keep(sha256, response)));
-    } catch (error) {
-      if (error.code === "format") store?.drop(sha256);
-      throw error;
-    }
+    };
+    const store = await this.store;
+    await (store ? store.through(sha256, check, again, ask) : ask());
   }
 
   async #receive(entry, chunks, take) {
@@ -234,21 +215,7 @@ function room({ file, bytes }) {
 const wrongLength = ({ file, bytes }, found) =>
   new SingeError("format", `${file} has ${found} bytes, the manifest says ${bytes}`);
 
-function join(a, b) {
-  const both = new Uint8Array(a.length + b.length);
-  both.set(a);
-  both.set(b, a.length);
-  return both;
-}
-
-/** By SubtleCrypto, or where a page has none (http, other than localhost) by ours. */
 async function hashOf(bytes) {
-  if (globalThis.crypto?.subtle) {
-    const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
-    return Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
-  }
-  const { Sha256 } = await import("./singe-sha256.js");
-  const hash = new Sha256();
-  hash.update(bytes);
-  return hash.hex();
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
+  return Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }

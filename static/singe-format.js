@@ -34,7 +34,6 @@ const LARGEST = 2 ** 48;
 const DEEPEST = 32;
 const ALIGN = 256;
 const DEVICES = ["wasm", "webgpu"];
-const PLACES = ["weights", "slot", "input", "output"];
 
 export const align = (bytes, to = ALIGN) => Math.ceil(bytes / to) * to;
 
@@ -93,184 +92,180 @@ export function areasOf(program, sizes) {
   return areas;
 }
 
+/** What a run gives at these sizes: the buffers, by index, with their shapes and bytes. */
+export const outputsOf = ({ buffers, outputs }, sizes) =>
+  outputs.map((index) => {
+    const { dtype, size } = buffers[index];
+    const shape = shapeOf(buffers[index], sizes);
+    return { index, shape, dtype, size, count: countOf(shape), bytes: countOf(shape) * size };
+  });
+
+/** What `make(sizes)` made for the last few sizes; `free` is called on what is dropped. */
+export class Recent {
+  #kept = new Map();
+
+  constructor(most, make, free = () => {}) {
+    Object.assign(this, { most, make, free });
+  }
+
+  at(sizes) {
+    const key = JSON.stringify(sizes);
+    let found = this.#kept.get(key);
+    if (!found && this.#kept.size >= this.most) {
+      const [oldest, old] = this.#kept.entries().next().value;
+      this.#kept.delete(oldest);
+      this.free(old);
+    }
+    found ??= this.make(sizes);
+    this.#kept.delete(key);
+    this.#kept.set(key, found);
+    return found;
+  }
+}
+
 // --- what is checked -------------------------------------------------------------------------------------------------
 
 function need(ok, what) {
   if (!ok) throw new SingeError("format", `the bundle is not as ${FORMAT} says: ${what}`);
 }
 
-const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
-const isCount = (value) => Number.isInteger(value) && value >= 0 && value < LARGEST;
-const isIndex = (value, list) => isCount(value) && value < list.length;
-const isText = (value) => typeof value === "string";
+/** What a value may be; errors read out the names. */
+const IS = {
+  text: (value) => typeof value === "string",
+  object: (value) => typeof value === "object" && value !== null && !Array.isArray(value),
+  count: (value) => Number.isInteger(value) && value >= 0 && value < LARGEST,
+  dimension: (value) => (typeof value === "number" ? IS.count(value) : isDim(value)),
+  dtype: (value) => IS.text(value) && Object.hasOwn(ARRAYS, value),
+  version: (value) => IS.text(value) && /^\d+\.\d+\.\d+$/.test(value),
+  sha256: (value) => IS.text(value) && /^[0-9a-f]{64}$/.test(value),
+  "plain file name": (value) => IS.text(value) && /^[\w-][\w.-]*$/.test(value), // nothing leads out of the folder
+};
 
-/** A list whose items pass `check(item, what)`. */
-function list(value, what, check) {
-  need(Array.isArray(value), `${what} is no list`);
-  value.forEach((item, k) => check(item, `${what}[${k}]`));
+const TENSOR = { name: IS.text, dtype: IS.dtype, shape: [IS.dimension] };
+const FILE = { file: IS["plain file name"], bytes: IS.count, sha256: IS.sha256 };
+const MANIFEST = {
+  singe: IS.version,
+  runner: { least: IS.version, below: IS.version },
+  name: IS.text,
+  inputs: [TENSOR],
+  outputs: [TENSOR],
+  targets: IS.object,
+};
+const PROGRAM = { inputs: [IS.count], outputs: [IS.count], slots: IS.count, buffers: [{ ...TENSOR, place: [] }] };
+
+/** Hold a value to a row: a function of IS, a list of such rows, or an object of them. */
+function check(value, row, what) {
+  const shown = typeof value === "object" ? "another" : JSON.stringify(value);
+  if (typeof row === "function") return need(row(value), `${what} is ${shown}, expected a ${row.name}`);
+  if (Array.isArray(row)) {
+    need(Array.isArray(value), `${what} is no list`);
+    if (row.length) value.forEach((item, k) => check(item, row[0], `${what}[${k}]`));
+    return;
+  }
+  need(IS.object(value), `${what} is no object`);
+  for (const [key, inner] of Object.entries(row)) check(value[key], inner, `${what}.${key}`);
 }
 
-function object(value, what) {
-  need(isObject(value), `${what} is no object`);
-  return value;
-}
-
-/** A dimension, of sizes that `known` has. */
-function checkDim(dim, what, known, depth = 0) {
-  if (typeof dim === "number") return need(Number.isSafeInteger(dim), `${what} is no integer`);
-  need(depth <= DEEPEST, `${what} is nested more than ${DEEPEST} deep`);
-  list(dim, what, (term) => {
-    need(Array.isArray(term) && Number.isSafeInteger(term[0]), `${what} has a term without its number`);
-    for (const atom of term.slice(1)) {
-      if (isText(atom)) {
-        need(!known || known.has(atom), `${what} is of the size ${atom}, which no input tells`);
-        continue;
-      }
-      need(Array.isArray(atom) && atom.length === 3 && Object.hasOwn(WORDS, atom[0]), `${what} has an unknown word`);
-      checkDim(atom[1], what, known, depth + 1);
-      checkDim(atom[2], what, known, depth + 1);
-    }
-  });
-}
-
-function checkTensor({ name, dtype, shape }, what, known) {
-  need(isText(name), `${what} has no name`);
-  need(isText(dtype) && Object.hasOwn(ARRAYS, dtype), `${what} is of the dtype ${dtype}`);
-  list(shape, `${what}.shape`, (dim, where) => {
-    checkDim(dim, where, known);
-    need(typeof dim !== "number" || isCount(dim), `${where} is ${dim}`);
-  });
-}
-
-/** Whether it is a plain name, so that nothing leads out of the bundle's folder. */
-const isFileName = (value) => isText(value) && /^[\w-][\w.-]*$/.test(value);
-
-function checkFile(entry, what) {
-  const { file, bytes, sha256 } = object(entry, what);
-  need(isFileName(file), `${what} is in the file ${JSON.stringify(file)}`);
-  need(isCount(bytes), `${what} has ${bytes} bytes`);
-  need(isText(sha256) && /^[0-9a-f]{64}$/.test(sha256), `${what} has no sha256`);
-}
-
-/** A piece of the weights; an encoded one says what it decodes to, and singe-decode.js checks its parts. */
-function checkPiece(entry, what) {
-  checkFile(entry, what);
-  const { bytes, parts, decoded } = entry;
-  if (parts === undefined) return;
-  list(parts, `${what}.parts`, object);
-  need(isCount(decoded) && decoded <= 4 * bytes + ALIGN * parts.length, `${what} decodes to ${decoded} bytes`);
+/** Whether it is a dimension, of sizes that `known` has. */
+function isDim(dim, known, depth = 0) {
+  if (typeof dim === "number") return Number.isSafeInteger(dim);
+  const isAtom = (atom) => {
+    if (IS.text(atom)) return !known || known.has(atom);
+    const [word, ...sides] = Array.isArray(atom) ? atom : [];
+    return Object.hasOwn(WORDS, word) && sides.length === 2 && sides.every((side) => isDim(side, known, depth + 1));
+  };
+  const isTerm = (term) => Array.isArray(term) && Number.isSafeInteger(term[0]) && term.slice(1).every(isAtom);
+  return depth <= DEEPEST && Array.isArray(dim) && dim.every(isTerm);
 }
 
 /** How many bytes of the weights a piece holds. */
 export const spanOf = ({ bytes, parts, decoded }) => (parts ? decoded : bytes);
 
-/** Whether version a comes before version b; undefined where one is none. */
-function before(a, b) {
-  const [x, y] = [a, b].map((text) => /^(\d+)\.(\d+)\.(\d+)$/.exec(text)?.slice(1).map(Number));
-  const at = x && y && x.findIndex((n, i) => n !== y[i]);
-  return at === undefined ? undefined : at >= 0 && x[at] < y[at];
+/** A piece of the weights; an encoded one says what it decodes to, and singe-decode.js checks its parts. */
+function checkPiece({ bytes, parts, decoded }, what) {
+  if (parts === undefined) return;
+  check(parts, [IS.object], `${what}.parts`);
+  need(IS.count(decoded) && decoded <= 4 * bytes + ALIGN * parts.length, `${what} decodes to ${decoded} bytes`);
 }
+
+/** A version as a number that grows with it. */
+const rank = (version) => version.split(".").reduce((sum, part) => 1e5 * sum + Number(part), 0);
 
 /** Whether the bundle is for this runner, and the runner for this bundle. */
-function checkVersions(singe, runner) {
-  need(isText(singe) && before(singe, OLDEST) !== undefined, `it was written by Singe ${JSON.stringify(singe)}`);
-  const [least, below] = ["least", "below"].map((end) => object(runner, "runner")[end]);
-  const [early, late] = [before(VERSION, least), before(VERSION, below)];
-  need(early !== undefined && late !== undefined, "it does not say which runner it needs");
-  if (before(singe, OLDEST) || early || !late) {
-    const wanted = `needs a runner from ${least} to below ${below}`;
-    const found = `this one is ${VERSION} and reads bundles from ${OLDEST} on`;
-    throw new SingeError("format", `the bundle, by Singe ${singe}, ${wanted}; ${found}: export it again, or use its own singe.js`);
-  }
+function checkVersions({ singe, runner: { least, below } }) {
+  const here = rank(VERSION);
+  if (rank(singe) >= rank(OLDEST) && here >= rank(least) && here < rank(below)) return;
+  const wanted = `needs a runner from ${least} to below ${below}`;
+  const found = `this one is ${VERSION} and reads bundles from ${OLDEST} on`;
+  throw new SingeError("format", `the bundle, by Singe ${singe}, ${wanted}; ${found}: export it again, or use its own singe.js`);
 }
 
-/** The manifest, `model.json`, but for its programs, which `checkProgram` sees when one is chosen. */
+/** The manifest, `model.json`, but for its targets, which `checkTarget` sees when one is chosen. */
 export function checkManifest(manifest) {
-  const { format, targets, name, image, labels } = object(manifest, "the manifest");
+  check(manifest, {}, "the manifest");
+  const { format, targets, image, labels } = manifest;
   if (format !== FORMAT) {
     throw new SingeError("format", `the bundle's format is ${JSON.stringify(format)}, this runner reads "${FORMAT}"`);
   }
-  checkVersions(manifest.singe, manifest.runner);
-  for (const side of ["inputs", "outputs"]) {
-    list(manifest[side], side, (tensor, what) => checkTensor(object(tensor, what), what));
-  }
-  need(isText(name) && (image === null || isObject(image)), "it has no name, or no image");
-  need(labels === null || isFileName(labels), `its labels are in the file ${JSON.stringify(labels)}`);
-  need(isObject(targets) && DEVICES.some((t) => Object.hasOwn(targets, t)), "it has no target");
-  for (const name of DEVICES.filter((t) => Object.hasOwn(targets, t))) {
-    for (const side of ["inputs", "outputs"]) checkPorts(manifest[side], targets[name], side);
-  }
+  check(manifest, MANIFEST, "model.json");
+  checkVersions(manifest);
+  if (image !== null) check(image, {}, "image");
+  if (labels !== null) check(labels, FILE.file, "labels");
+  need(DEVICES.some((t) => Object.hasOwn(targets, t)), "it has no target");
   return manifest;
 }
 
-/** One target of the manifest: { program, modules, weights }; `kind` is the program's target, "wasm" or "wgsl". */
-export function checkTarget(target, kind) {
-  const { program, modules, weights } = object(target, "the target");
-  list(weights, "weights", checkPiece);
+/** The target `name` of a manifest: { program, modules, weights }; `kind` is its program's target, "wasm" or "wgsl". */
+export function checkTarget(manifest, name, kind) {
+  const target = manifest.targets[name];
+  check(target, { weights: [FILE], modules: IS.object }, name);
+  const { program, modules, weights } = target;
+  weights.forEach((piece, k) => checkPiece(piece, `${name}.weights[${k}]`));
   weights.slice(0, -1).forEach((w) => need(spanOf(w) % 4 === 0, `${w.file} ends within a word`));
-  if (kind === "wasm") Object.entries(object(modules, "modules")).forEach(([name, file]) => checkFile(file, name));
-  else checkFile(modules, "modules");
+  if (kind === "wasm") Object.entries(modules).forEach(([name, file]) => check(file, FILE, name));
+  else check(modules, FILE, "modules");
   checkProgram(program, kind, weights.reduce((sum, w) => sum + spanOf(w), 0));
-}
-
-/** That a program's inputs or outputs, `side`, are those of the manifest. */
-function checkPorts(ports, target, side) {
-  const { buffers, [side]: indices } = object(object(target, "a target").program, "its program");
-  list(buffers, "buffers", object);
-  list(indices, side, (i, what) => need(isIndex(i, buffers), `${what} is no buffer`));
-  const say = (tensors) => JSON.stringify(tensors.map(({ name, dtype, shape }) => [name, dtype, shape]));
-  const [told, found] = [say(ports), say(indices.map((i) => buffers[i]))];
-  need(told === found, `its ${side} are ${told}, those of its program ${found}`);
+  for (const side of ["inputs", "outputs"]) {
+    const say = (tensors) => JSON.stringify(tensors.map(({ name, dtype, shape }) => [name, dtype, shape]));
+    const [told, found] = [say(manifest[side]), say(program[side].map((i) => program.buffers[i]))];
+    need(told === found, `its ${side} are ${told}, those of its program for ${name} ${found}`);
+  }
+  return target;
 }
 
 function checkProgram(program, kind, weightBytes) {
-  const { format, target, inputs, outputs, slots, buffers, kernels, steps } = object(program, "the program");
+  check(program, PROGRAM, "program");
+  const { format, target, inputs, outputs, slots, buffers, kernels, steps } = program;
   need(format === FORMAT && target === kind, `the program is ${format} for ${target}, expected ${FORMAT} for ${kind}`);
-  list(buffers, "buffers", object);
-  list(inputs, "inputs", (i, what) => need(isIndex(i, buffers), `${what} is no buffer`));
-  list(outputs, "outputs", (i, what) => need(isIndex(i, buffers), `${what} is no buffer`));
-  need(isCount(slots) && slots <= buffers.length, `${slots} slots for ${buffers.length} buffers`);
+  const checkIndices = (indices, what) => need(indices.every((i) => buffers[i]), `${what} ${indices} are not all buffers`);
+  checkIndices(inputs, "inputs");
+  checkIndices(outputs, "outputs");
+  need(slots <= buffers.length, `${slots} slots for ${buffers.length} buffers`);
 
-  const known = new Set();
-  for (const i of inputs) {
-    checkTensor(buffers[i], `buffer ${i}`);
-    buffers[i].shape.map(sizeName).forEach((name) => name !== undefined && known.add(name));
-  }
-  const ends = { weights: Infinity, slot: slots, input: inputs.length, output: outputs.length };
-  buffers.forEach((buffer, i) => {
-    checkTensor(buffer, `buffer ${i}`, known);
-    checkPlace(buffer, `buffer ${i}`, ends, weightBytes);
+  const known = new Set(inputs.flatMap((i) => buffers[i].shape.map(sizeName)));
+  known.delete(undefined);
+  const dimension = (value) => isDim(value, known);
+  const variant = { entry: IS.text, requires: [IS.text], groups: [dimension] };
+  check(buffers, [{ shape: [dimension] }], "buffers");
+  check(kernels, [{ label: IS.text, ports: IS.count, sizes: [dimension], variants: [variant] }], "kernels");
+  kernels.forEach(({ variants }, k) => {
+    need(variants.length > 0 && variants.every((v) => v.groups.length === 3), `kernels[${k}] has no variants in 3 directions`);
   });
-  inputs.forEach((i, k) => {
-    const [kind, at] = buffers[i].place;
-    need(kind === "input" && at === k, `input ${k} lies in ${kind} ${at}`);
-  });
-  list(kernels, "kernels", (kernel, what) => checkKernel(object(kernel, what), what, known));
-  list(steps, "steps", (step, what) => checkStep(object(step, what), what, kernels, buffers));
+  const ends = { weights: LARGEST, slot: slots, input: inputs.length, output: outputs.length };
+  buffers.forEach((buffer, i) => checkPlace(buffer, `buffers[${i}]`, ends, weightBytes));
+  inputs.forEach((i, k) => need(buffers[i].place.join() === `input,${k}`, `input ${k} lies in ${buffers[i].place}`));
+  check(steps, [{}], "steps");
+  steps.forEach((step, k) => checkStep(step, `steps[${k}]`, kernels, checkIndices));
 }
 
-function checkPlace({ dtype, shape, size, place }, what, ends, weightBytes) {
+function checkPlace({ dtype, shape, size, place: [kind, at] }, what, ends, weightBytes) {
   const wide = ["bool", "uint8", "float16"].includes(dtype) ? 4 : 0;
   need(size === ARRAYS[dtype].BYTES_PER_ELEMENT || size === wide, `${what}: ${dtype} of ${size} bytes`);
-  need(Array.isArray(place) && PLACES.includes(place[0]), `${what} has no place`);
-  need(isCount(place[1]) && place[1] < ends[place[0]], `${what} lies in ${place[0]} ${place[1]}`);
-  if (place[0] !== "weights") return;
-  need(shape.every((d) => typeof d === "number"), `${what} is a weight of open size`);
-  const end = place[1] + shape.reduce((product, d) => product * d, size);
-  need(place[1] % ALIGN === 0 && end <= weightBytes, `${what} ends at ${end} of ${weightBytes}`);
-}
-
-function checkKernel({ label, ports, sizes, variants }, what, known) {
-  need(isText(label) && isCount(ports), `${what} has no label or ports`);
-  list(sizes, `${what}.sizes`, (dim, where) => checkDim(dim, where, known));
-  list(variants, `${what}.variants`, (variant, where) => {
-    const { entry, requires, groups } = object(variant, where);
-    need(isText(entry), `${where} has no entry`);
-    list(requires, `${where}.requires`, (word, at) => need(isText(word), `${at} is no feature`));
-    list(groups, `${where}.groups`, (dim, at) => checkDim(dim, at, known));
-    need(groups.length === 3, `${where} has ${groups.length} groups`);
-  });
-  need(variants.length > 0, `${what} has no variant`);
+  need(IS.text(kind) && Object.hasOwn(ends, kind) && IS.count(at) && at < ends[kind], `${what} lies in ${kind} ${at}`);
+  if (kind !== "weights") return;
+  need(shape.every(IS.count), `${what} is a weight of open size`);
+  const end = shape.reduce((product, d) => product * d, size) + at;
+  need(at % ALIGN === 0 && end <= weightBytes, `${what} ends at ${end} of ${weightBytes}`);
 }
 
 /** The buffers that a step names, by its kind; other kinds of steps are not for this runner. */
@@ -279,16 +274,17 @@ const STEPS = {
   copy: (step) => [step.source, step.target],
 };
 
-function checkStep(step, what, kernels, buffers) {
+function checkStep(step, what, kernels, checkIndices) {
   if (["host", "if", "loop"].includes(step.do)) {
     throw new SingeError("device", `${what} is a ${step.do} step, which this runner lacks: export the model again`);
   }
-  need(Object.hasOwn(STEPS, step.do), `${what} does ${JSON.stringify(step.do)}`);
-  list(STEPS[step.do](step), what, (i, where) => need(isIndex(i, buffers), `${where} is no buffer`));
+  need(IS.text(step.do) && Object.hasOwn(STEPS, step.do), `${what} does ${JSON.stringify(step.do)}`);
+  const named = STEPS[step.do](step);
+  check(named, [IS.count], what);
+  checkIndices(named, what);
   if (step.do === "copy") return;
-  need(isIndex(step.kernel, kernels), `${what} runs kernel ${step.kernel}`);
-  const { ports } = kernels[step.kernel];
-  need(step.buffers.length === ports, `${what} gives ${step.buffers.length} buffers, its kernel takes ${ports}`);
+  const ports = IS.count(step.kernel) && kernels[step.kernel]?.ports;
+  need(named.length === ports, `${what} gives ${named.length} buffers to kernel ${step.kernel}, which takes ${ports}`);
 }
 
 /** The first variant of a kernel that a device with these features runs. */

@@ -25,9 +25,9 @@ export async function loadHere(folder, options) {
     const { targets } = manifest;
     const first = chooseDevice(device, targets);
     const open = async (name, from = new Files(folder, cache)) => {
-      checkTarget(targets[name], DEVICES[name].kind);
+      const target = checkTarget(manifest, name, DEVICES[name].kind);
       const { open } = await DEVICES[name].module();
-      return new Opened(name, targets[name].program, await open(targets[name], from, gpuDevice));
+      return new Opened(name, target.program, await open(target, from, gpuDevice));
     };
     const auto = device === "auto" && Boolean(targets.wasm && targets.webgpu && globalThis.navigator?.gpu);
     const store = auto ? await files.store : undefined;
@@ -78,7 +78,6 @@ class Model {
   #options;
   /** now: what runs; rival: what singe-auto.js holds beside it; seen: the inputs of the last run, until it has decided. */
   #state = {};
-  #deciding;
   #last = Promise.resolve();
   #disposed;
 
@@ -116,8 +115,8 @@ class Model {
   /** Bytes held: { gpu, wasm, js }. */
   get memory() {
     const { now, rival } = this.#state;
-    const [{ gpu, wasm, js }, more] = [now.device.memory, rival?.device.memory];
-    return { gpu: gpu + (more?.gpu ?? 0), wasm: wasm + (more?.wasm ?? 0), js: js + (more?.js ?? 0) };
+    const held = (kind) => now.device.memory[kind] + (rival?.device.memory[kind] ?? 0);
+    return { gpu: held("gpu"), wasm: held("wasm"), js: held("js") };
   }
 
   get gpuDevice() {
@@ -128,8 +127,18 @@ class Model {
   async run(inputs, { outputs = "data" } = {}) {
     if (this.#disposed) throw new SingeError("disposed", "the model was disposed of");
     const results = await this.#inTurn(() => this.#attempt(inputs, outputs));
-    if (this.#options.auto) this.#decide(inputs);
+    if (this.#options.auto && !this.#state.decided) this.#decide(inputs).catch(() => {}); // then it stays as it is
     return results;
+  }
+
+  /** Have the faster device chosen, once, for inputs like these. */
+  async #decide(inputs) {
+    const state = this.#state;
+    const first = !state.seen;
+    state.seen = inputs;
+    if (!first) return;
+    const { decide } = await import("./singe-auto.js");
+    if (await decide(state, this.#open, (task) => this.#inTurn(task), this.#options.store)) this.#tell();
   }
 
   async #attempt(inputs, outputs) {
@@ -145,17 +154,6 @@ class Model {
       await this.start(again ? now.name : "wasm");
       return this.#state.now.run(inputs, outputs);
     }
-  }
-
-  /** Have the faster device chosen, once. */
-  #decide(inputs) {
-    const state = this.#state;
-    if (!state.decided) state.seen = inputs;
-    this.#deciding ??= import("./singe-auto.js")
-      .then(({ decide }) => decide(state, this.#open, (task) => this.#inTurn(task), this.#options.store))
-      .then((changed) => changed && this.#tell())
-      .catch(() => {}) // it stays with what it has
-      .finally(() => Object.assign(state, { decided: true, seen: undefined }));
   }
 
   /** Free everything, after the runs that were asked for. */

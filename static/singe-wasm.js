@@ -6,7 +6,7 @@
  * run and never moves what lies in it. `run` is synchronous, gets checked inputs, and returns copies.
  */
 
-import { ARRAYS, SingeError, align, areasOf, bytesOf, chooseVariant, countOf, evaluate, shapeOf, spanOf } from "./singe-format.js";
+import { ARRAYS, Recent, SingeError, align, areasOf, bytesOf, chooseVariant, evaluate, outputsOf, spanOf } from "./singe-format.js";
 
 const PAGE = 65536;
 const START = 256;
@@ -99,7 +99,7 @@ class Device {
   #memory;
   #functions;
   #base;
-  #plans = new Map();
+  #plans = new Recent(PLANS, (sizes) => this.#plan(sizes));
 
   constructor(program, memory, functions, base) {
     this.#program = program;
@@ -114,7 +114,7 @@ class Device {
 
   /** Inputs are typed arrays of the dtypes' own elements, in order; outputs are { data, shape, dtype }, in order. */
   run(inputs, sizes) {
-    const plan = this.#plan(sizes);
+    const plan = this.#plans.at(sizes);
     inputs.forEach((data, k) => {
       const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
       new Uint8Array(this.#memory.buffer).set(bytes, plan.inputs[k]);
@@ -124,30 +124,22 @@ class Device {
     } catch (cause) {
       throw new SingeError("format", `a kernel trapped: ${cause.message}`, cause);
     }
-    return plan.outputs.map(({ address, count, shape, dtype }) => {
-      return { data: new ARRAYS[dtype](this.#memory.buffer, address, count).slice(), shape: [...shape], dtype };
+    return plan.outputs.map(({ index, count, shape, dtype }) => {
+      const data = new ARRAYS[dtype](this.#memory.buffer, plan.addresses[index], count).slice();
+      return { data, shape: [...shape], dtype };
     });
   }
 
-  /** What the sizes of a run decide; the last few are kept. */
+  /** What the sizes of a run decide. */
   #plan(sizes) {
-    const key = JSON.stringify(sizes);
-    const plan = this.#plans.get(key) ?? this.#planned(sizes);
-    this.#plans.delete(key);
-    this.#plans.set(key, plan);
-    if (this.#plans.size > PLANS) this.#plans.delete(this.#plans.keys().next().value);
-    return plan;
-  }
-
-  #planned(sizes) {
-    const { buffers, inputs, outputs } = this.#program;
+    const { inputs, steps } = this.#program;
     const addresses = this.#layOut(sizes);
-    const steps = this.#program.steps.map((step) => this.#step(step, addresses, sizes));
-    const outcome = outputs.map((i) => {
-      const shape = shapeOf(buffers[i], sizes);
-      return { address: addresses[i], shape, count: countOf(shape), dtype: buffers[i].dtype };
-    });
-    return { steps, inputs: inputs.map((i) => addresses[i]), outputs: outcome };
+    return {
+      steps: steps.map((step) => this.#step(step, addresses, sizes)),
+      inputs: inputs.map((i) => addresses[i]),
+      outputs: outputsOf(this.#program, sizes),
+      addresses,
+    };
   }
 
   /** The address of every buffer: areas follow each other behind the weights. */
@@ -186,6 +178,5 @@ class Device {
   dispose() {
     this.#memory = undefined;
     this.#functions = [];
-    this.#plans.clear();
   }
 }

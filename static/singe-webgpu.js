@@ -7,7 +7,7 @@
  * is, and stays the caller's. A device that went away is a SingeError of the code "lost".
  */
 
-import { ARRAYS, SingeError, align, areasOf, bytesOf, chooseVariant, countOf, evaluate, shapeOf } from "./singe-format.js";
+import { ARRAYS, Recent, SingeError, align, areasOf, bytesOf, chooseVariant, evaluate, outputsOf } from "./singe-format.js";
 
 const PLANS = 4;
 const FEATURES = ["shader-f16"];
@@ -32,6 +32,7 @@ export async function open(target, files, given) {
 async function load({ program, modules, weights }, files, gpu) {
   const entries = program.kernels.map((kernel) => chooseVariant(kernel, gpu.device.features).entry);
   files.expect([modules, ...weights]);
+  if (program.buffers.some(({ dtype, size }) => dtype === "float16" && size === 4)) half ??= await import("./singe-half.js");
   const store = new Weights(gpu, program);
   const [texts] = await Promise.all([
     files.json(modules),
@@ -184,16 +185,12 @@ async function buildPipeline(device, text, kinds) {
 
 class Device {
   #gpu;
-  #program;
-  #pipelines;
-  #weights;
-  #plans = new Map();
+  #plans;
 
   constructor(gpu, program, pipelines, weights) {
     this.#gpu = gpu;
-    this.#program = program;
-    this.#pipelines = pipelines;
-    this.#weights = weights;
+    const make = (sizes) => new Plan(gpu, program, pipelines, weights, sizes);
+    this.#plans = new Recent(PLANS, make, (plan) => plan.free());
   }
 
   get gpuDevice() {
@@ -207,7 +204,7 @@ class Device {
   /** Inputs are typed arrays or GPUBuffers, in order; outputs { data, shape, dtype }, on the GPU if `onGpu`. */
   run(inputs, sizes, onGpu) {
     return this.#gpu.guard(() => {
-      const plan = this.#plan(sizes);
+      const plan = this.#plans.at(sizes);
       const commands = this.#gpu.device.createCommandEncoder();
       inputs.forEach((data, k) => plan.give(k, data, commands));
       plan.encode(commands);
@@ -215,22 +212,7 @@ class Device {
     });
   }
 
-  #plan(sizes) {
-    const key = JSON.stringify(sizes);
-    let plan = this.#plans.get(key);
-    if (!plan && this.#plans.size >= PLANS) {
-      const [oldest, old] = this.#plans.entries().next().value;
-      this.#plans.delete(oldest);
-      old.free();
-    }
-    plan ??= new Plan(this.#gpu, this.#program, this.#pipelines, this.#weights, sizes);
-    this.#plans.delete(key);
-    this.#plans.set(key, plan);
-    return plan;
-  }
-
   dispose() {
-    this.#plans.clear();
     this.#gpu.dispose();
   }
 }
@@ -256,7 +238,7 @@ class Plan {
       for (const [kind, areas] of Object.entries(areasOf(program, sizes))) {
         this.#buffers[kind] = areas.map((bytes) => this.#own(gpu.allocate(bytes)));
       }
-      this.#outputs = program.outputs.map((i) => describe(program.buffers[i], sizes));
+      this.#outputs = outputsOf(program, sizes);
       this.#steps = program.steps.flatMap((step) => this.#step(step, pipelines));
     } catch (error) {
       this.free();
@@ -381,11 +363,6 @@ class Plan {
   }
 }
 
-const describe = (buffer, sizes) => {
-  const shape = shapeOf(buffer, sizes);
-  return { shape, count: countOf(shape), bytes: bytesOf(buffer, sizes), dtype: buffer.dtype, size: buffer.size };
-};
-
 /** The workgroups of a dispatch, x spread over x and y where the device's limit wants it. */
 function spread([x, y, z], limit, label) {
   if (x > limit && y === 1) {
@@ -398,41 +375,20 @@ function spread([x, y, z], limit, label) {
 
 // --- elements that are wider on the device ---------------------------------------------------------------------------
 
+/** singe-half.js, once a program needs it. */
+let half;
+
 /** An input's elements as they lie on the device. */
 function widen(data, { dtype, size }) {
   if (size === data.BYTES_PER_ELEMENT) return data;
-  return dtype === "float16" ? Float32Array.from(data, fromHalf) : Uint32Array.from(data);
+  return dtype === "float16" ? Float32Array.from(data, half.fromHalf) : Uint32Array.from(data);
 }
 
 /** An output's elements, copied, as the caller gets them. */
 function narrow(mapped, at, { dtype, size, count }) {
   const own = ARRAYS[dtype];
   if (size === own.BYTES_PER_ELEMENT) return new own(mapped, at, count).slice();
-  return dtype === "float16" ? own.from(new Float32Array(mapped, at, count), toHalf) : own.from(new Uint32Array(mapped, at, count));
-}
-
-/** The number that the 16 bits of a float16 mean. */
-export function fromHalf(bits) {
-  const sign = bits & 0x8000 ? -1 : 1;
-  const exponent = (bits >> 10) & 31;
-  const fraction = bits & 1023;
-  if (exponent === 31) return fraction ? NaN : sign * Infinity;
-  return sign * (exponent ? 2 ** (exponent - 15) * (1 + fraction / 1024) : 2 ** -14 * (fraction / 1024));
-}
-
-/** The 16 bits of the float16 that is nearest to a number, of two the even one. */
-export function toHalf(value) {
-  const sign = value < 0 || Object.is(value, -0) ? 0x8000 : 0;
-  const size = Math.abs(value);
-  if (Number.isNaN(value)) return 0x7e00;
-  if (size >= 65520) return sign | 0x7c00;
-  const exponent = Math.max(-14, Math.floor(Math.log2(size)));
-  const steps = roundEven(size / 2 ** (exponent - 10));
-  return sign | (steps < 1024 ? steps : ((exponent + 15) << 10) + (steps - 1024));
-}
-
-function roundEven(x) {
-  const low = Math.floor(x);
-  const rest = x - low;
-  return rest > 0.5 || (rest === 0.5 && low % 2 === 1) ? low + 1 : low;
+  return dtype === "float16"
+    ? own.from(new Float32Array(mapped, at, count), half.toHalf)
+    : own.from(new Uint32Array(mapped, at, count));
 }

@@ -29,8 +29,7 @@ export async function load(url, { worker = false, ...options } = {}) {
 }
 
 function folderOf(url) {
-  const inNode = () => `file://${process.cwd()}/`;
-  const base = globalThis.document?.baseURI ?? globalThis.location?.href ?? inNode();
+  const base = globalThis.document?.baseURI ?? globalThis.location?.href ?? `file://${process.cwd()}/`;
   try {
     const folder = new URL(url, base);
     if (!folder.pathname.endsWith("/")) folder.pathname += "/";

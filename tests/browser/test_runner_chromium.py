@@ -227,7 +227,7 @@ def test_a_lost_device_of_the_callers_is_an_error(chromium: Page) -> None:
     assert chromium.failed(body, tensors=packed(small_case(4)[0]))["code"] == "lost"
 
 
-LOAD: Final = "await load(given.url, { device: given.device });"
+LOAD: Final = "await load(given.url, { device: given.device, cache: false });"
 
 
 def spoilt(page: Page, name: str, spoil: Callable[[Path], object]) -> str:
@@ -276,7 +276,7 @@ def test_abort_while_downloading(chromium: Page, device: str) -> None:
     body = """
     const stop = new AbortController();
     setTimeout(() => stop.abort(), 300);
-    await load("/slow/small", { device: given.device, signal: stop.signal });
+    await load("/slow/small", { device: given.device, signal: stop.signal, cache: false });
     """
     start = time.perf_counter()
     assert chromium.failed(body, device=device)["code"] == "aborted"

@@ -244,7 +244,7 @@ def test_other_steps_are_refused(bundle: Callable[[str], Path], tmp_path: Path) 
 def test_half_precision() -> None:
     values = np.concatenate([np.random.default_rng(0).normal(size=500), [65519, 65520, 6e-8, 2.0**-25, 0, -0.0, 1e9]])
     body = f"""
-    const {{ fromHalf, toHalf }} = await import({json.dumps((STATIC / "singe-webgpu.js").as_uri())});
+    const {{ fromHalf, toHalf }} = await import({json.dumps((STATIC / "singe-half.js").as_uri())});
     const back = Array.from({{ length: 65536 }}, (_, k) => toHalf(fromHalf(k)));
     return [back, given.values.map((x) => toHalf(Math.fround(x)))];
     """

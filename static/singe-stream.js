@@ -1,0 +1,36 @@
+/**
+ * The bytes of a file that is held nowhere: hashed, decoded if they are encoded, and passed on in whole words.
+ *
+ * Contract: `receiver(entry, write)` answers a function that starts one reception of the file: { take(chunk, offset),
+ * called with all bytes in order; end(), which answers their sha256 }.
+ */
+
+import { Sha256 } from "./singe-sha256.js";
+
+export async function receiver(entry, write) {
+  const { decoder } = entry.parts ? await import("./singe-decode.js") : {};
+  return () => {
+    const hash = new Sha256();
+    const put = decoder ? decoder(entry, write) : write;
+    let rest = new Uint8Array(0);
+    const take = (chunk, at) => {
+      hash.update(chunk);
+      const joined = rest.length ? join(rest, chunk) : chunk;
+      const end = joined.length - (joined.length % 4);
+      put(joined.subarray(0, end), at - rest.length);
+      rest = joined.slice(end);
+    };
+    const end = () => {
+      if (rest.length) put(rest, entry.bytes - rest.length);
+      return hash.hex();
+    };
+    return { take, end };
+  };
+}
+
+function join(a, b) {
+  const both = new Uint8Array(a.length + b.length);
+  both.set(a);
+  both.set(b, a.length);
+  return both;
+}
