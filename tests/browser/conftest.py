@@ -1,16 +1,19 @@
-"""Bundles for all browser tests, made once, and what they need of the machine."""
+"""Bundles and the site for all browser tests, made once, and what they need of the machine."""
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 from bundles import GRAPHS, MODELS, model_graph, write_bundle
+from sites import built_site, chromium, served
 
 
 @pytest.fixture(scope="session")
@@ -27,3 +30,24 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
         return folder
 
     return made
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The built site: all workers of a run share one, which tests leave as it is."""
+    base = tmp_path_factory.getbasetemp()
+    return built_site(base.parent if "PYTEST_XDIST_WORKER" in os.environ else base)
+
+
+@pytest.fixture(scope="module")
+def address(site: Path) -> Iterator[str]:
+    """Where the site is served, isolated."""
+    with served(site) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Chromium with WebGPU in software."""
+    with chromium() as found:
+        yield found

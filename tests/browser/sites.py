@@ -1,0 +1,103 @@
+"""The site of demos/build.py for browser tests: built once for all workers, served as `singe serve` does, and Chromium."""
+
+from __future__ import annotations
+
+import fcntl
+import http.server
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from singe.serve import Server
+
+ROOT: Final = Path(__file__).parents[2]
+SCREENSHOTS: Final = ROOT / "tests" / ".cache" / "screenshots"
+CHROMIUM: Final = Path("/usr/bin/chromium")
+WEBGPU: Final = ("--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader", "--enable-unsafe-swiftshader")
+"""Chromium's switches for WebGPU without a GPU."""
+
+
+def built_site(base: Path) -> Path:
+    """The site in a folder that all workers of a run share; the first one builds it, with Python's files if they can be had."""
+    base.mkdir(parents=True, exist_ok=True)
+    site, log = base / "site", base / "site.log"
+    with (base / "site.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not log.exists():
+            command = [sys.executable, str(ROOT / "demos" / "build.py"), "-o", str(site)]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=500, check=False)
+            log.write_text(f"{done.returncode}\n{done.stdout}{done.stderr}")
+    code, _, text = log.read_text().partition("\n")
+    if code != "0":
+        reason = text.strip().splitlines()[-1]
+        if "could not be fetched" in reason:
+            pytest.skip(f"no site: {reason}")
+        pytest.fail(f"demos/build.py failed:\n{text}")
+    return site
+
+
+@contextmanager
+def serving(server: Any) -> Iterator[Any]:
+    """A server that answers while the block runs."""
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """A folder as `singe serve` serves it."""
+    with serving(Server(folder, port=0)) as server:
+        yield server.address
+
+
+@contextmanager
+def served_plainly(folder: Path) -> Iterator[str]:
+    """A folder on a host that sends no headers of its own."""
+    handler = partial(_Quiet, directory=str(folder))
+    with serving(http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)) as server:
+        yield f"http://127.0.0.1:{server.server_port}/"
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    extensions_map: Final = {  # pyright: ignore[reportIncompatibleVariableOverride]
+        **http.server.SimpleHTTPRequestHandler.extensions_map, ".js": "text/javascript", ".wasm": "application/wasm",
+    }  # fmt: skip
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+@contextmanager
+def chromium(switches: Sequence[str] = WEBGPU) -> Iterator[Any]:
+    """Playwright's Browser; a skip where there is none."""
+    api = pytest.importorskip("playwright.sync_api")
+    if not CHROMIUM.exists():
+        pytest.skip(f"no {CHROMIUM} here")
+    with api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", *switches])
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+class Console:
+    """What a page complained about: errors of scripts, of the console, and broken policies."""
+
+    def __init__(self, page: Any) -> None:
+        self.complaints: list[str] = []
+        page.on("pageerror", lambda e: self.complaints.append(str(e)))
+        page.on("console", lambda m: self.complaints.append(m.text) if m.type in ("error", "warning") else None)
