@@ -74,6 +74,9 @@ class _Layout:
         assert n.value is not None
         value = n.value if packed is None else packed
         kind = n.dtype
+        if value.dtype == object:
+            names = ", ".join(sorted(symbols(value.ravel().tolist())))
+            raise CompileError(f"the sizes {names} are needed as elements, before a run: give them as numbers")
         stored = value.astype(stored_type(kind, self.size(kind)), copy=False) if packed is None else packed
         raw = np.ascontiguousarray(stored).reshape(-1).view(np.uint8)
         key = kind, value.shape, hashlib.blake2b(raw.data, digest_size=16).digest()

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from singe._dtypes import float32
+from singe._dtypes import float32, int64
 from singe._errors import InputError, ShapeError
 from singe._shape import size
 from singe.graph import Builder, Graph
@@ -43,6 +43,18 @@ def test_one_program_serves_every_batch_size(device_name: str) -> None:
         np.testing.assert_allclose(model(x), reference(x), rtol=1e-5, atol=1e-6)
         programs.add(model.program({"x": x.shape}))
     assert len(programs) == 1
+
+
+@RUNNERS
+def test_sizes_may_be_elements(device_name: str) -> None:
+    """x + shape(x), the batch open: a device that cannot have it so gets a Program for each batch size."""
+    b = Builder()
+    x = b.input("x", (size("N"), 2), int64)
+    model = Model(Graph((x,), (b.add(x, b.shape_of(x)), b.shape_of(x)), ("y", "shape")), device_name)
+    for batch in (3, 4):
+        found = model(np.ones((batch, 2), np.int64))
+        np.testing.assert_array_equal(found["y"], [[batch + 1, 3]] * batch)
+        np.testing.assert_array_equal(found["shape"], [batch, 2])
 
 
 def test_other_open_sizes_get_programs_of_their_own() -> None:
