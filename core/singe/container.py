@@ -117,6 +117,13 @@ def count(value: Any) -> int:
     return value
 
 
+def string(value: Any) -> str:
+    """A name that a header gives."""
+    if not isinstance(value, str):
+        raise ValueError(f"expected a string, got {value!r:.40}")
+    return value
+
+
 def element_type(name: Any) -> DType:
     """The dtype of that name."""
     if not isinstance(name, str) or name not in DTYPES:

@@ -6,7 +6,8 @@ node, by the names of its rows, and built anew when it is read, so every shape a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final
 
@@ -28,10 +29,11 @@ from ..container import (
     element_type,
     encode_attr,
     read,
+    string,
     write,
-)  # fmt: skip
+)
 from ..graph import MAX_ELEMENTS, Builder, Graph, Node, postorder
-from ..ops import ROWS, Elementwise, find_row
+from ..ops import ROWS, Composite, Elementwise, Row, find_row
 
 WEIGHTS: Final = "weights"
 MODEL: Final = "model"
@@ -136,7 +138,7 @@ def read_weights(data: bytes, name: str = "record") -> dict[str, np.ndarray]:
     head, block = _open(data, name, WEIGHTS)
     with checking(name):
         entries = head["arrays"]
-        found = {str(e["name"]): array for e, array in zip(entries, _Arrays(entries, block).all, strict=True)}
+        found = {string(e["name"]): array for e, array in zip(entries, _Arrays(entries, block).all, strict=True)}
         if len(found) != len(entries):
             raise FormatError("two arrays have one name")
         return found
@@ -203,7 +205,7 @@ def read_graph(data: bytes, name: str = "record") -> Graph:
                 raise FormatError(f"node {k}: {e}") from None
         inputs = tuple(_pick(nodes, i, "an input") for i in head["inputs"])
         outputs = tuple(_pick(nodes, o["node"], "an output") for o in head["outputs"])
-        graph = Graph(inputs, outputs, tuple(str(o["name"]) for o in head["outputs"]))
+        graph = Graph(inputs, outputs, tuple(string(o["name"]) for o in head["outputs"]))
         _check(graph)
         return graph
 
@@ -216,31 +218,65 @@ def _node(b: Builder, entry: Any, before: Sequence[Node], arrays: Sequence[np.nd
         return b.const(_pick(arrays, entry["array"], "its array"))
     kind = element_type(entry["dtype"])
     if "input" in entry:
-        return b.input(str(entry["input"]), [_shape.decode(d) for d in entry["shape"]], kind)
+        return b.input(string(entry["input"]), [_shape.decode(d) for d in entry["shape"]], kind)
     shape, sizes = _numbers(entry["shape"]), [_shape.decode(d) for d in entry["sizes"]]
+    if not kind.is_int or not all(map(_dim, sizes)):
+        raise FormatError(f"a constant of sizes is {kind} {sizes!r:.60}")
     values = np.empty(len(sizes), object)
     values[:] = sizes
     return b.const(values.reshape(shape), kind)
 
 
 def _applied(b: Builder, entry: Any, inputs: Sequence[Node]) -> Node:
-    name = str(entry["op"])
+    name = string(entry["op"])
     if name.count("_d") > MAX_DERIVATIVES and name not in ROWS:
         raise FormatError(f"there is no op {name!r:.60}")
     try:
         row = find_row(name)
     except KeyError:
         raise FormatError(f"there is no op {name!r:.60}; a newer Singe may have written this") from None
-    attrs = {str(k): decode_attr(v) for k, v in entry["attrs"].items()}
-    if isinstance(row, Elementwise):
-        for key, value in attrs.items():
-            default = row.defaults.get(key)
-            wanted = DType if key == "to" else (int, float) if isinstance(default, float) else type(default)
-            if key in row.defaults and (
-                not isinstance(value, wanted) or isinstance(value, bool) is not isinstance(default, bool)
-            ):
-                raise FormatError(f"{name}: the attribute {key!r:.60} is {value!r:.60}")
+    attrs = {k: decode_attr(v) for k, v in entry["attrs"].items()}
+    kinds = _kinds(row)
+    for key, value in attrs.items():
+        if not FORMS.get(kinds.get(key, ""), _plain)(value):
+            raise FormatError(f"{name}: the attribute {key!r:.60} is {value!r:.60}")
     return b.apply(row, *inputs, **attrs)
+
+
+def _kinds(row: Row) -> Mapping[str, str]:
+    """What each attribute of a row is: the type of its default, or what the function that infers its shape says."""
+    if isinstance(row, Elementwise):
+        return {k: "DType" if k == "to" else type(default).__name__ for k, default in row.defaults.items()}
+    function = row.lower if isinstance(row, Composite) else row.shape  # pyright: ignore[reportAttributeAccessIssue]
+    return {k: str(p.annotation) for k, p in inspect.signature(function).parameters.items()}
+
+
+def _int(value: Any) -> bool:
+    return type(value) is int and -(1 << 48) < value < 1 << 48
+
+
+def _dim(value: Any) -> bool:
+    return isinstance(value, Size) or _int(value)
+
+
+def _float(value: Any) -> bool:
+    return isinstance(value, float) or _int(value)
+
+
+def _tuple_of(test: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, tuple) and all(map(test, value))
+
+
+def _plain(value: Any) -> bool:
+    return _dim(value) or _tuple_of(_dim)(value)
+
+
+FORMS: Final[Mapping[str, Callable[[Any], bool]]] = {
+    "int": _int, "Dim": _dim, "float": _float, "bool": lambda v: isinstance(v, bool), "str": lambda v: isinstance(v, str),
+    "DType": lambda v: isinstance(v, DType), "Shape": _tuple_of(_dim), "Sequence[Dim]": _tuple_of(_dim),
+    "Sequence[int]": _tuple_of(_int), "tuple[float, ...]": _tuple_of(_float),
+}  # fmt: skip
+"""What an attribute is ↦ whether a value is one. Of any other, numbers, sizes and tuples of them are taken."""
 
 
 def _checked(n: Node) -> Node:
