@@ -27,11 +27,11 @@ export function decoder(entry, write) {
       at += wanted;
       wanted = run.next(bytes.subarray(start, at)).value;
     }
-    held = bytes.slice(at);
+    held = new Uint8Array(bytes.subarray(at));
   };
 }
 
-/** The parts of a piece, checked: { encoding, at, dims, count, scales }. */
+/** The parts of a piece, checked: { encoding, at, count, scaleCount, axes }. */
 function checkParts({ file, bytes, parts, decoded }) {
   let [stored, end] = [0, 0];
   const checked = parts.map(({ encoding, at, shape, scales }, k) => {
@@ -44,13 +44,14 @@ function checkParts({ file, bytes, parts, decoded }) {
     need(Number.isInteger(at) && at % 4 === 0 && at >= end && at - end < align(1), `lies at ${at}, behind ${end}`);
     end = at + 4 * count;
     need(end <= decoded, `ends at ${end} of ${decoded}`);
-    if (encoding === "int8") {
-      need(countOf(scales) > 0 && scales.length === shape.length, `has scales of the shape ${JSON.stringify(scales)}`);
-      need(scales.every((d, i) => d === 1 || d === shape[i]), `has scales of the shape ${scales} for ${shape}`);
-    } else need(scales === undefined, `has scales, as ${encoding}`);
+    if (scales) {
+      need(encoding !== "words" && countOf(scales) > 0, `has scales of the shape ${JSON.stringify(scales)}`);
+      const fits = scales.length === shape.length && scales.every((d, i) => d === 1 || d === shape[i]);
+      need(fits, `has scales of the shape ${scales} for ${shape}`);
+    }
     const scaleCount = scales ? countOf(scales) : 0;
     stored += count * STORED[encoding] + 4 * scaleCount;
-    return { encoding, at, count, scaleCount, dims: scales && merged(shape, scales) };
+    return { encoding, at, count, scaleCount, axes: scales && merged(shape, scales) };
   });
   if (stored !== bytes || decoded - end >= align(1)) {
     throw new SingeError("format", `${file}: its parts are ${stored} bytes that decode to ${end}, the manifest says ${bytes} and ${decoded}`);
@@ -82,49 +83,57 @@ function merged(shape, scales) {
 
 /** Yields how many bytes it wants next, and is given them. */
 function* decode(parts, write) {
-  for (const { encoding, at, count, scaleCount, dims } of parts) {
-    const scales = new Float32Array(aligned(scaleCount ? yield 4 * scaleCount : new Uint8Array(0)));
-    const take = encoding === "int8" ? scaled(dims, scales) : halves;
-    const out = encoding === "words" ? undefined : new Float32Array(Math.min(STEP, count));
+  for (const { encoding, at, count, scaleCount, axes } of parts) {
+    const scales = scaleCount && new Float32Array(copied(yield 4 * scaleCount));
+    const out = new Float32Array(Math.min(STEP, count));
+    const scale = scales && multiplier(axes, scales);
     for (let done = 0; done < count; done += STEP) {
       const n = Math.min(STEP, count - done);
       const bytes = yield n * STORED[encoding];
-      if (out) take(bytes, out, n);
-      write(out ? new Uint8Array(out.buffer, 0, 4 * n) : bytes, at + 4 * done);
+      READ[encoding](bytes, out, n);
+      if (scale) scale(out, n);
+      write(new Uint8Array(out.buffer, 0, 4 * n), at + 4 * done);
     }
   }
 }
 
-const aligned = (bytes) => bytes.slice().buffer;
+/** Bytes in a buffer of their own; `slice` of node's Buffers would not copy. */
+const copied = (bytes) => new Uint8Array(bytes).buffer;
 
-function halves(bytes, out, n) {
-  const bits = new Uint16Array(aligned(bytes));
-  for (let i = 0; i < n; i++) out[i] = TABLE[bits[i] >> 10] * ((bits[i] & 1023) + (bits[i] & 0x7c00 ? 1024 : 0));
+/** An encoding ↦ how n elements are read. */
+const READ = {
+  words: (bytes, out) => new Uint8Array(out.buffer).set(bytes),
+  float16: (bytes, out, n) => halves(new Uint16Array(copied(bytes)), out, n),
+  int8: (bytes, out, n) => out.set(new Int8Array(bytes.buffer, bytes.byteOffset, n)),
+};
+
+function halves(bits, out, n) {
   for (let i = 0; i < n; i++) {
-    if ((bits[i] & 0x7c00) === 0x7c00) out[i] = bits[i] & 1023 ? NaN : bits[i] & 0x8000 ? -Infinity : Infinity;
+    const [fraction, exponent] = [bits[i] & 1023, bits[i] & 0x7c00];
+    if (exponent === 0x7c00) out[i] = fraction ? NaN : LAST_BIT[bits[i] >> 10] * Infinity;
+    else out[i] = LAST_BIT[bits[i] >> 10] * (exponent ? 1024 + fraction : fraction);
   }
 }
 
-/** Sign and exponent of a float16 ↦ the worth of its fraction's last bit. */
-const TABLE = Float64Array.from({ length: 64 }, (_, k) => (k & 32 ? -1 : 1) * 2 ** (Math.max(1, k & 31) - 25));
+/** Sign and exponent of a float16 ↦ what the last bit of its fraction is worth. */
+const LAST_BIT = Float64Array.from({ length: 64 }, (_, k) => (k & 32 ? -1 : 1) * 2 ** (Math.max(1, k & 31) - 25));
 
-/** A function that walks over elements and their scales, from one call to the next. */
-function scaled(axes, scales) {
+/** Multiplies elements by their scales, walking on from one call to the next; axes as `merged` gives them. */
+function multiplier(axes, scales) {
   const turns = axes.map(() => 0);
   const [length, step] = axes[0];
   let at = 0;
-  return (bytes, out, n) => {
-    const values = new Int8Array(bytes.buffer, bytes.byteOffset, n);
+  return (out, n) => {
     for (let i = 0; i < n; ) {
       const stop = Math.min(n, i + length - turns[0]);
       turns[0] += stop - i;
-      for (; i < stop; i++, at += step) out[i] = values[i] * scales[at];
-      for (let k = 0; turns[k] === axes[k][0] && k < axes.length; ) {
+      for (; i < stop; i++, at += step) out[i] *= scales[at];
+      for (let k = 0; k < axes.length && turns[k] === axes[k][0]; k++) {
+        turns[k] = 0;
         at -= axes[k][0] * axes[k][1];
-        turns[k++] = 0;
-        if (k === axes.length) break;
-        turns[k] += 1;
-        at += axes[k][1];
+        if (k + 1 === axes.length) break;
+        turns[k + 1] += 1;
+        at += axes[k + 1][1];
       }
     }
   };

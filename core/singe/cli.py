@@ -19,6 +19,7 @@ from ._errors import SingeError
 DEVICES: Final = ("auto", "numpy", "wasm", "webgpu")
 LAYOUTS: Final = ("nchw", "nhwc")
 TARGETS: Final = ("wasm", "webgpu")
+DTYPES: Final = ("float32", "float16", "int8")
 _DIMENSION: Final = re.compile(r"[0-9]+|[A-Za-z_]\w*")
 
 
@@ -117,7 +118,21 @@ def parser() -> argparse.ArgumentParser:
         default=TARGETS,
         help="what pages may run it on (default: wasm,webgpu; neither need be here)",
     )
-    exported.add_argument("--dtype", metavar="float32", default="float32", help="what weights are kept in: float32")
+    exported.add_argument(
+        "--dtype",
+        choices=DTYPES,
+        default="float32",
+        help="what weights are stored in; a page computes in float32 (default: float32)",
+    )
+    exported.add_argument(
+        "--input",
+        metavar="NAME=FILE",
+        action="append",
+        default=[],
+        type=_pair,
+        help="a picture or .npy file on which the error of smaller weights is measured (default: random inputs); a model "
+        "of one input needs no NAME= and takes several",
+    )
     exported.add_argument("--force", action="store_true", help="write into a folder that holds other files too")
     _pictures(exported)
 

@@ -35,8 +35,6 @@ T = TypeVar("T")
 PATIENCE: Final = 1.0
 """Seconds after which a person is told what is being waited for."""
 TOP: Final = 5
-LATER: Final = ("float16", "int8")
-"""What weights cannot be exported in yet."""
 SOFTWARE: Final = "a software adapter: right, but slow"
 
 
@@ -301,17 +299,25 @@ def _with_hint(model: Model) -> Model:
 
 def export(args: Namespace) -> None:
     """Write a model's bundle."""
-    if args.dtype != "float32":
-        later = "comes later" if args.dtype in LATER else "is not known"
-        raise InputError(f"--dtype {args.dtype} {later}: this version exports float32")
     model = _model(args)
     labels = None if args.labels is None else _labels(args.labels)
     with _doing("exporting"):
         bundle = export_model(
-            model, args.out, args.targets, picture=_picture(args, model), labels=labels, force=args.force
-        )
+            model, args.out, args.targets, dtype=args.dtype, picture=_picture(args, model), labels=labels,
+            force=args.force, samples=_samples(args, model),
+        )  # fmt: skip
     print(describe_bundle(bundle))
     print(f"\nTo see it run: singe serve {shlex.quote(args.out)}")
+
+
+def _samples(args: Namespace, model: Model) -> list[dict[str, np.ndarray]]:
+    """Each file is a sample where the model has one input; together they are one where it has several."""
+    if not args.input:
+        return []
+    graph = model.graph()
+    ports = [Port(x.name, x.dtype, x.shape) for x in graph.inputs]
+    given = [[pair] for pair in args.input] if len(ports) == 1 else [args.input]
+    return [_inputs(Namespace(**{**vars(args), "input": pairs}), ports) for pairs in given]
 
 
 def _picture(args: Namespace, model: Model) -> Picture | None:

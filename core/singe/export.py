@@ -2,6 +2,7 @@
 
 static/README.md, "The bundle", documents model.json field by field. A bundle holds, for each target, a Program without
 its bytes (in model.json), its code and its weights in pieces; and what all share: the scripts, a page, class names.
+Weights may be stored in fewer bytes than they have in memory (storage.py); what that changes is measured and told.
 The same model gives the same bytes. Files are put together beside the folder and moved in when all are there,
 model.json last, so a page never finds a manifest before its files. A folder that holds something else is not touched.
 """
@@ -12,25 +13,30 @@ import base64
 import gzip
 import hashlib
 import json
+import math
 import os
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+
 from . import __version__, _shape
-from ._errors import InputError
+from ._errors import InputError, SingeError
 from ._shape import bytes_text
 from .assets import static_folder
 from .backend import find_target
 from .compile import compile_graph
+from .device import device
 from .graph import Graph, Node
 from .images import Recipe
-from .model import DEVICE_OF, Model
+from .model import DEVICE_OF, Model, Runnable
 from .program import ALIGN, FORMAT, Program, header
 from .report import LEFT, RIGHT, fields, table
+from .storage import STORED_BYTES, Channels, Kept, Listening, Part, decode, encode, pieces
 
 MANIFEST: Final = "model.json"
 PIECE: Final = 4_000_000 // ALIGN * ALIGN
@@ -39,6 +45,8 @@ TARGETS: Final[Mapping[str, str]] = {device: target for target, device in DEVICE
 """What a page runs on ↦ the code generator for it."""
 RUNNER: Final = {"least": "0.1.0", "below": "0.2.0"}
 """The versions of singe.js that read what is written here."""
+SAMPLES: Final = 3
+"""Random inputs on which the error of smaller weights is measured."""
 _GENERATED: Final = re.compile(r"(weights-\w+-\d+\.bin|kernels-\w+\.(wasm|json)|labels\.json)")
 """Names that one export writes and the next may not: those of the last one are removed."""
 
@@ -52,21 +60,39 @@ class Picture:
 
 
 @dataclass(frozen=True)
+class Loss:
+    """What weights in fewer bytes change, on a number of sample inputs, of which some may keep their first class."""
+
+    errors: Mapping[str, float | None]  # by output: the largest difference, of the largest value of float32's
+    samples: int
+    random: bool  # whether the samples were made up
+    same_class: int | None = None  # None: no output of classes
+    why_not: str = ""  # why nothing was measured
+
+
+@dataclass(frozen=True)
 class Bundle:
-    """What was written: the manifest, and all files by name, the manifest's included."""
+    """What was written: the manifest, and all files by name, the manifest's included; and how weights were stored."""
 
     manifest: Mapping[str, Any]
     files: Mapping[str, bytes]
+    kept: Sequence[Kept] = ()  # arrays that stay float32 though the dtype is smaller
+    loss: Loss | None = None  # of a smaller dtype
 
 
 def export_model(
-    model: Model, folder: str | Path, targets: Sequence[str] = tuple(TARGETS), *,
+    model: Model, folder: str | Path, targets: Sequence[str] = tuple(TARGETS), *, dtype: str = "float32",
     picture: Picture | None = None, labels: Mapping[int, str] | None = None, force: bool = False,
+    samples: Sequence[Mapping[str, np.ndarray]] = (),
 ) -> Bundle:  # fmt: skip
-    """Write a model's bundle into a folder; `force` lets it share the folder with other files."""
+    """Write a model's bundle into a folder; `force` lets it share the folder with other files.
+
+    dtype: what weights are stored in, "float32", "float16" or "int8". samples: inputs by name, on which the error of a
+    smaller dtype is measured; where there are none, random ones.
+    """
     folder = Path(folder)
     known = _refuse_foreign(folder, force)
-    bundle = make_bundle(model, targets, picture, labels)
+    bundle = make_bundle(model, targets, picture, labels, dtype, samples)
     _write(bundle.files, folder)
     if known:
         for old in folder.iterdir():
@@ -80,13 +106,18 @@ def make_bundle(
     targets: Sequence[str] = tuple(TARGETS),
     picture: Picture | None = None,
     labels: Mapping[int, str] | None = None,
+    dtype: str = "float32",
+    samples: Sequence[Mapping[str, np.ndarray]] = (),
 ) -> Bundle:
-    """The bundle in memory."""
+    """The bundle in memory; see `export_model`."""
     unknown = [t for t in targets if t not in TARGETS]
     if unknown or not targets:
         raise InputError(f"targets: got {', '.join(unknown) or 'none'}, expected some of {', '.join(TARGETS)}")
     graph = model.graph()
     files = _scripts()
+    weights = _Weights(dtype)
+    entries = {name: _target(name, graph, weights, files) for name in dict.fromkeys(targets)}
+    loss = None if dtype == "float32" else measure(graph, weights, labels, samples)
     manifest: dict[str, Any] = {
         "format": FORMAT,
         "singe": __version__,
@@ -96,14 +127,15 @@ def make_bundle(
         "outputs": [_port(name, x) for name, x in zip(graph.output_names, graph.outputs, strict=True)],
         "image": None if picture is None else _image(picture),
         "labels": None,
-        "targets": {name: _target(name, graph, files) for name in dict.fromkeys(targets)},
+        "facts": {"dtype": dtype, "errors": {} if loss is None else dict(loss.errors)},
+        "targets": entries,
     }
     if labels is not None:
         manifest["labels"] = "labels.json"
         dense = sorted(labels) == list(range(len(labels)))
         files["labels.json"] = _json([labels[k] for k in range(len(labels))] if dense else labels)
     files[MANIFEST] = _json(manifest)
-    return Bundle(manifest, files)
+    return Bundle(manifest, files, tuple(weights.kept), loss)
 
 
 def _port(name: str, node: Node) -> dict[str, Any]:
@@ -121,13 +153,30 @@ def _image(picture: Picture) -> dict[str, Any]:
 # --- targets ----------------------------------------------------------------------------------------------------------
 
 
-def _target(name: str, graph: Graph, files: dict[str, bytes]) -> dict[str, Any]:
+class _Weights:
+    """How weights are stored, and what was found out on the way."""
+
+    def __init__(self, dtype: str) -> None:
+        self.dtype = dtype
+        self.channels: Channels = {}
+        self.kept: list[Kept] = []
+
+    def parts(self, program: Program) -> list[Part]:
+        """A Program's weights as they are stored."""
+        parts, kept = encode(program, self.dtype, self.channels)
+        self.kept += [k for k in kept if k not in self.kept]
+        return parts
+
+
+def _target(name: str, graph: Graph, weights: _Weights, files: dict[str, bytes]) -> dict[str, Any]:
     """A target's entry in the manifest; its files are added to `files`."""
-    program = compile_graph(graph, find_target(TARGETS[name]))
+    target = Listening(find_target(TARGETS[name]))
+    program = compile_graph(graph, target)
+    weights.channels = {**weights.channels, **target.channels}
     return {
         "program": header(program),
         "modules": _modules(name, program, files),
-        "weights": _pieces(name, program, files),
+        "weights": _pieces(name, program, weights, files),
     }
 
 
@@ -141,11 +190,27 @@ def _modules(name: str, program: Program, files: dict[str, bytes]) -> dict[str, 
     }
 
 
-def _pieces(name: str, program: Program, files: dict[str, bytes]) -> list[dict[str, Any]]:
+def _pieces(name: str, program: Program, weights: _Weights, files: dict[str, bytes]) -> list[dict[str, Any]]:
+    if weights.dtype != "float32":
+        return _encoded_pieces(name, program, weights, files)
     block = program.weights
     return [
         _file(f"weights-{name}-{number}.bin", block[start : start + PIECE].tobytes(), files)
         for number, start in enumerate(range(0, block.size, PIECE))
+    ]
+
+
+def _encoded_pieces(name: str, program: Program, weights: _Weights, files: dict[str, bytes]) -> list[dict[str, Any]]:
+    """Each file holds some parts, and decodes to what lies between its first and the first of the next."""
+    found = pieces(weights.parts(program), PIECE)
+    starts = [0, *(parts[0].at for parts in found[1:]), program.weights.size]
+    return [
+        {
+            **_file(f"weights-{name}-{number}.bin", b"".join(p.stored() for p in parts), files),
+            "decoded": starts[number + 1] - starts[number],
+            "parts": [p.facts(starts[number]) for p in parts],
+        }
+        for number, parts in enumerate(found)
     ]
 
 
@@ -156,6 +221,59 @@ def _file(name: str, data: bytes, files: dict[str, bytes]) -> dict[str, Any]:
 
 def _json(data: Any) -> bytes:
     return json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+
+
+# --- the error --------------------------------------------------------------------------------------------------------
+
+
+def measure(
+    graph: Graph, weights: _Weights, labels: Mapping[int, str] | None, samples: Sequence[Mapping[str, np.ndarray]] = ()
+) -> Loss:
+    """What the stored weights change: the graph run with them and with float32's, op by op in NumPy."""
+    given = [[np.asarray(s[x.name]) for x in graph.inputs] for s in samples] or _random_samples(graph)
+    try:
+        whole = compile_graph(graph, None)
+        stored = replace(whole, weights=decode(weights.parts(whole), whole.weights.size))
+        runs = [Runnable(p, device("numpy")) for p in (whole, stored)]
+        pairs = [[r.run(arrays) for r in runs] for arrays in given]
+    except (SingeError, MemoryError) as e:
+        return Loss({}, 0, not samples, why_not=str(e))
+    errors = {
+        name: _rounded(max(_difference(a[k], b[k]) for a, b in pairs)) for k, name in enumerate(graph.output_names)
+    }
+    same = None
+    for k, output in enumerate(graph.outputs):
+        if labels is not None and output.shape[-1:] == (max(labels, default=-1) + 1,) and output.dtype.is_float:
+            same = sum(np.array_equal(a[k].argmax(-1), b[k].argmax(-1)) for a, b in pairs)
+            break
+    return Loss(errors, len(pairs), not samples, same)
+
+
+def _random_samples(graph: Graph) -> list[list[np.ndarray]]:
+    """Normal floats, and integers that are valid wherever 0 and 1 are; open sizes are 1."""
+    rng = np.random.default_rng(0)
+    sizes = dict.fromkeys(graph.symbols, 1)
+
+    def made(x: Node) -> np.ndarray:
+        shape = [_shape.known(d, sizes) for d in x.shape]
+        values = rng.normal(size=shape) if x.dtype.is_float else rng.integers(0, 2, shape)
+        return np.asarray(values, x.dtype.numpy)
+
+    return [[made(x) for x in graph.inputs] for _ in range(SAMPLES)]
+
+
+def _difference(whole: np.ndarray, stored: np.ndarray) -> float:
+    """The largest difference between two outputs, of the largest value."""
+    a, b = whole.astype(np.float64), stored.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        apart = np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0, np.abs(a - b))
+    largest = np.abs(a[np.isfinite(a)]).max(initial=0)
+    return float(apart.max(initial=0) / (largest or 1))
+
+
+def _rounded(error: float) -> float | None:
+    """Two digits are what the figure is good for, and all that is the same on every machine; None: not finite."""
+    return float(f"{error:.1e}") if np.isfinite(error) else None
 
 
 # --- scripts and the page ---------------------------------------------------------------------------------------------
@@ -228,7 +346,36 @@ def describe_bundle(bundle: Bundle) -> str:
     for name, target in bundle.manifest["targets"].items():
         kernels = ", or ".join(f"{size([m['file']])}{label}" for label, m in _choices(target["modules"]))
         facts.append((name, f"weights {size([w['file'] for w in target['weights']])}; kernels {kernels}"))
-    return f"{listing}\n\n{fields(facts)}"
+    return f"{listing}\n\n{fields([*facts, *_stored_facts(bundle)])}"
+
+
+def _stored_facts(bundle: Bundle) -> list[tuple[str, str]]:
+    """What became of the weights, where they are stored in fewer bytes."""
+    if bundle.loss is None:
+        return []
+    facts = []
+    for name, target in bundle.manifest["targets"].items():
+        counts: dict[str, int] = {}
+        for part in (p for w in target["weights"] for p in w["parts"]):
+            scales = 4 * math.prod(part["scales"]) if "scales" in part else 0
+            count = STORED_BYTES[part["encoding"]] * math.prod(part["shape"]) + scales
+            kind = "as they are" if part["encoding"] == "words" else part["encoding"]
+            counts[kind] = counts.get(kind, 0) + count
+        whole = sum(w["decoded"] for w in target["weights"])
+        told = ", ".join(f"{kind} {bytes_text(n)}" for kind, n in counts.items()) or "none"
+        facts.append((f"{name} weights", f"{told}; in memory {bytes_text(whole)}"))
+    for kept in bundle.kept:
+        facts.append(("float32", f"{kept.name} ({bytes_text(kept.bytes)}) stays as it is: it {kept.why}"))
+    loss = bundle.loss
+    if loss.why_not:
+        return [*facts, ("error", f"not measured: {loss.why_not}")]
+    on = f"{loss.samples} {'random inputs' if loss.random else 'inputs'}"
+    for name, error in loss.errors.items():
+        told = "not finite" if error is None else f"{error:.1e} of the largest value"
+        facts.append(("error", f"{name}: {told}, against float32, on {on}"))
+    if loss.same_class is not None:
+        facts.append(("top-1", f"kept in {loss.same_class} of {on}"))
+    return facts
 
 
 def _choices(modules: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from singe import __version__, _shape, cli, export
-from singe._dtypes import float32
+from singe._dtypes import float32, int64
 from singe._errors import InputError
 from singe._shape import size
 from singe.assets import static_folder
@@ -50,6 +50,22 @@ def picture() -> Graph:
     b = Builder()
     x = b.input("pixels", (1, 3, 8, 6), float32)
     return Graph((x,), (b.relu(b.add(x, b.const(np.ones((3, 1, 1), np.float32)))),), ("y",))
+
+
+def contractions() -> Graph:
+    """A convolution and a product, their weights large enough for int8; a bias that float16 cannot hold; a table of int64."""
+    b = Builder()
+    rng = np.random.default_rng(5)
+    x, i = b.input("x", (size("N"), 4, 6, 6), float32), b.input("i", (size("N"), 1), int64)
+    w = (
+        rng.normal(size=(17, 4, 3, 3)).astype(np.float32)
+        * np.logspace(-9, 3, 17, dtype=np.float32)[:, None, None, None]
+    )
+    y = b.relu(b.conv(x, b.const(w), strides=(1, 1), dilations=(1, 1), before=(1, 1), after=(1, 1), group=1))
+    y = b.matmul(b.reshape(y, shape=(size("N"), 17 * 36)), b.const(rng.normal(size=(17 * 36, 5)).astype(np.float32)))
+    y = b.add(y, b.const(np.array([1e9, 0, -2, 0.5, 1], np.float32)))
+    table = b.const(np.array([3, -4, 5], np.int64))
+    return Graph((x, i), (y, b.add(i, table)), ("y", "j"))
 
 
 GRAPHS: dict[str, Callable[[], Graph]] = {"dense": dense, "two": two, "picture": picture}
@@ -231,12 +247,27 @@ def test_the_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None
     assert json.loads((tmp_path / "out" / "labels.json").read_text()) == list("0123456789")
 
 
-@pytest.mark.parametrize(
-    ("dtype", "what"), [("float16", "comes later"), ("int8", "comes later"), ("x", "is not known")]
-)
-def test_other_dtypes_are_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path, dtype: str, what: str) -> None:
-    assert cli.main(["export", "m.onnx", "-o", str(tmp_path), "--dtype", dtype]) == 2
-    assert f"--dtype {dtype} {what}: this version exports float32" in capsys.readouterr().err
+def test_other_dtypes_are_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(["export", "m.onnx", "-o", str(tmp_path), "--dtype", "x"])
+    assert "choose from" in capsys.readouterr().err
+    with pytest.raises(InputError, match="'x', expected one of float32, float16, int8"):
+        make_bundle(model(dense()), dtype="x")
+
+
+@pytest.mark.skipif(not (MODELS / "mnist_cnn.onnx").exists(), reason="needs ../shared/models")
+@pytest.mark.parametrize("dtype", ["float16", "int8"])
+def test_the_command_reports_bytes_and_error(capsys: pytest.CaptureFixture[str], tmp_path: Path, dtype: str) -> None:
+    labels, sample = tmp_path / "labels.txt", tmp_path / "digit.npy"
+    labels.write_text("\n".join("0123456789"))
+    np.save(sample, np.random.default_rng(1).normal(size=(1, 1, 28, 28)).astype(np.float32))
+    path, out = str(MODELS / "mnist_cnn.onnx"), str(tmp_path / "out")
+    options = ["--dtype", dtype, "--input", str(sample), "--input", str(sample), "--labels", str(labels)]
+    assert cli.main(["export", path, "-o", out, *options]) == 0
+    text = capsys.readouterr().out
+    assert re.search(rf"^wasm weights +.*{dtype} [\d.]+ kB.*; in memory 1.6 MB$", text, re.M)
+    assert re.search(r"^error +\w+: \d\.\de-0[2-6] of the largest value, against float32, on 2 inputs$", text, re.M)
+    assert re.search(r"^top-1 +kept in 2 of 2 inputs$", text, re.M)
 
 
 def test_options_of_pictures_need_a_picture(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -253,7 +284,10 @@ def test_the_document_names_every_field_of_the_manifest_and_no_other() -> None:
     """A row of "The bundle" starts with a path: | `/inputs/name` | … |; a Program's own fields stand above it."""
     documented = set(re.findall(r"^\| `(/[A-Za-z0-9_./*]+)` \|", DOCUMENT.read_text(), re.M))
     recipe = Recipe((8, 6))
-    bundle = make_bundle(model(picture()), picture=Picture("pixels", recipe), labels={0: "a"})
+    bundles = [
+        make_bundle(model(picture()), picture=Picture("pixels", recipe), labels={0: "a"}),
+        make_bundle(model(contractions()), dtype="int8"),
+    ]
     found: set[str] = set()
 
     def walk(data: Any, path: str) -> None:
@@ -265,5 +299,7 @@ def test_the_document_names_every_field_of_the_manifest_and_no_other() -> None:
                 found.add(f"{path}/{key}")
                 walk(value, f"{path}/{key}")
 
-    walk(bundle.manifest, "")
-    assert documented == {re.sub(r"/modules/(simd|relaxed)\b", "/modules/*", f) for f in found}
+    for bundle in bundles:
+        walk(bundle.manifest, "")
+    names = r"(?<=/modules/)(simd|relaxed)\b|(?<=/facts/errors/)\w+"
+    assert documented == {re.sub(names, "*", f) for f in found}
