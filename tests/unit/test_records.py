@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import hashlib
 import json
@@ -142,6 +143,7 @@ def test_a_module_becomes_a_model_and_a_record_that_runs_alike(device_name: str,
     sg.save(model, tmp_path / "net.singe")
     again = sg.load(tmp_path / "net.singe", device_name)
     assert again.name == "net"
+    assert asyncio.run(sg.load_async(tmp_path / "net.singe", "numpy")).inputs == again.inputs
     for batch in (1, 4):
         x = np.random.default_rng(batch).standard_normal((batch, 2, 5, 5), np.float32)
         np.testing.assert_array_equal(again(x), model(x))

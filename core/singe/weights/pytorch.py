@@ -1,9 +1,9 @@
 """PyTorch's `.pth` and `.pt` files → arrays by name, without executing what is in them.
 
-A pickle is a program for a stack machine. Here it runs on a machine of our own that knows a closed list of opcodes and
-a closed list of names (GLOBALS), of which none calls anything: tensors become plain facts about a storage, and are
-made into arrays when all is read. Two layouts of files are read: the ZIP archive of PyTorch 1.6 and later, and the
-stream of pickles before it. What is refused is a FormatError that says where.
+A pickle is a program for a stack machine. Here it runs on the machine of pickles.py, with a closed list of names
+(GLOBALS), of which none calls anything: tensors become plain facts about a storage, and are made into arrays when all is
+read. Two layouts of files are read: the ZIP archive of PyTorch 1.6 and later, and the stream of pickles before it. What is
+refused is a FormatError that says where.
 """
 
 from __future__ import annotations
@@ -19,14 +19,12 @@ import numpy as np
 
 from .._errors import FormatError, InputError
 from .._shape import bytes_text
+from .pickles import Machine, shown
 
 ZIP: Final = b"PK\x03\x04"
 LEGACY: Final = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."
 """How the stream of pickles begins: a pickle of PyTorch's magic number."""
 LEGACY_VERSION: Final = 1001
-STEPS: Final = 4_000_000
-"""Opcodes of a pickle at most; a model of a thousand layers has about a hundred thousand."""
-NESTING: Final = 32
 SHARING: Final = 8
 """Tensors may share storages: together they take at most this many times the file's bytes."""
 SHOWN: Final = 8
@@ -88,19 +86,14 @@ class _Global:
 
 def _count(value: Any, what: str) -> int:
     if type(value) is not int or not 0 <= value < 1 << 48:
-        raise ValueError(f"{what} is {_named(value)}, expected a count")
+        raise ValueError(f"{what} is {shown(value)}, expected a count")
     return value
 
 
 def _counts(value: Any, what: str) -> tuple[int, ...]:
     if not isinstance(value, (tuple, list)) or len(value) > _RANK:
-        raise ValueError(f"{what} is {_named(value)}, expected at most {_RANK} counts")
+        raise ValueError(f"{what} is {shown(value)}, expected at most {_RANK} counts")
     return tuple(_count(v, what) for v in value)
-
-
-def _named(value: Any) -> str:
-    """A value for a message; what may be nested is told by its type."""
-    return f"{value!r:.60}" if isinstance(value, (int, float, str, type(None))) else f"a {type(value).__name__}"
 
 
 def _tensor(args: tuple[Any, ...]) -> _Tensor:
@@ -165,205 +158,14 @@ def _storage(pid: Any) -> _Storage:
     return _Storage(key, kind.element, _count(pid[4], "a storage's count"))
 
 
-# --- the machine ------------------------------------------------------------------------------------------------------
-
-_MARK: Final = object()
-
-
-class _Machine:
-    """Runs one pickle that begins at `at`; `value` is what it makes, `at` then the place after it.
-
-    Dicts and OrderedDicts are dicts; their keys are strings and ints. Memory is in proportion to the bytes read: every
-    opcode pushes at most one thing, and none copies.
-    """
-
-    def __init__(self, data: bytes, at: int, name: str) -> None:
-        self._data, self.at, self._name = data, at, name
-        self._stack: list[Any] = []
-        self._memo: dict[int, Any] = {}
-        self.value: Any = None
-        for _ in range(STEPS):
-            start = self.at
-            code = self._take(1)[0]
-            try:
-                if code == 0x2E:  # STOP
-                    self.value = self._pop()
-                    return
-                if code not in _OPCODES:
-                    raise ValueError(f"the opcode {code:#04x} is not among those that state dicts use")
-                _OPCODES[code](self)
-            except FormatError:
-                raise
-            except (ValueError, IndexError, KeyError, TypeError, struct.error) as e:
-                what = str(e) if isinstance(e, ValueError) else "the pickle is damaged"
-                raise FormatError(f"{name}, byte {start}: {what}") from None
-        raise FormatError(f"{name}: a pickle of more than {STEPS:,} steps")
-
-    def _take(self, count: int) -> bytes:
-        if count > len(self._data) - self.at:
-            raise FormatError(f"{self._name}, byte {self.at}: ends within a pickle, {count} bytes more expected")
-        self.at += count
-        return self._data[self.at - count : self.at]
-
-    def number(self, layout: str) -> Any:
-        return struct.unpack("<" + layout, self._take(struct.calcsize("<" + layout)))[0]
-
-    def text(self, layout: str) -> str:
-        try:
-            return self._take(self.number(layout)).decode()
-        except UnicodeDecodeError:
-            raise ValueError("a string is not UTF-8") from None
-
-    def line(self) -> str:
-        end = self._data.find(b"\n", self.at, self.at + 256)
-        if end < 0:
-            raise ValueError("a name without an end")
-        return self._take(end + 1 - self.at)[:-1].decode("latin-1")
-
-    def long(self, layout: str) -> int:
-        return int.from_bytes(self._take(self.number(layout)), "little", signed=True)
-
-    def push(self, value: Any) -> None:
-        self._stack.append(value)
-
-    def _pop(self) -> Any:
-        value = self._stack.pop()
-        if value is _MARK:
-            raise ValueError("a mark where a value is expected")
-        return value
-
-    def mark(self) -> None:
-        self._stack.append(_MARK)
-
-    def _marked(self) -> list[Any]:
-        """What lies above the topmost mark, which goes with it."""
-        found: list[Any] = []
-        while (value := self._stack.pop()) is not _MARK:
-            found.append(value)
-        found.reverse()
-        return found
-
-    def pack(self, count: int | None) -> None:
-        self.push(tuple(self._marked() if count is None else reversed([self._pop() for _ in range(count)])))
-
-    def put(self, index: int) -> None:
-        self._memo[index] = self._stack[-1]
-
-    def memoize(self) -> None:
-        self.put(len(self._memo))
-
-    def get(self, index: int) -> None:
-        if index not in self._memo:
-            raise ValueError(f"the memo has no number {index}")
-        self.push(self._memo[index])
-
-    def append(self, values: list[Any]) -> None:
-        target = self._stack[-1]
-        if not isinstance(target, list):
-            raise ValueError(f"appends to {_named(target)}, expected a list")
-        target.extend(values)
-
-    def appends(self) -> None:
-        self.append(self._marked())
-
-    def append_one(self) -> None:
-        self.append([self._pop()])
-
-    def update(self, pairs: list[Any]) -> None:
-        target = self._stack[-1]
-        if not isinstance(target, dict) or len(pairs) % 2:
-            raise ValueError(f"sets items of {_named(target)}, expected a dict and pairs")
-        for k, v in zip(pairs[::2], pairs[1::2], strict=True):
-            if type(k) not in (str, int):
-                raise ValueError(f"a key is {_named(k)}, expected a string")
-            if k in target:
-                raise ValueError(f"the key {k!r:.60} comes twice")
-            target[k] = v
-
-    def set_items(self) -> None:
-        self.update(self._marked())
-
-    def set_item(self) -> None:
-        value, key = self._pop(), self._pop()
-        self.update([key, value])
-
-    def find(self, module: Any, name: Any) -> None:
-        """A name of GLOBALS."""
-        full = f"{module}.{name}"
-        if full not in GLOBALS:
-            raise ValueError(
-                f"the file uses {full!r:.120}, which state dicts do not need and Singe does not run; "
-                "save model.state_dict() alone, with torch.save"
-            )
-        self.push(GLOBALS[full])
-
-    def find_named(self) -> None:
-        module = self.line()
-        self.find(module, self.line())
-
-    def find_stacked(self) -> None:
-        name, module = self._pop(), self._pop()
-        self.find(module, name)
-
-    def reduce(self) -> None:
-        args, function = self._pop(), self._pop()
-        if not isinstance(function, _Global) or function.call is None or not isinstance(args, tuple):
-            raise ValueError(f"calls {function.name if isinstance(function, _Global) else _named(function)}")
-        self.push(function.call(args))
-
-    def build(self) -> None:
-        """Attributes of an OrderedDict (PyTorch's `_metadata`), which hold no weights."""
-        self._pop()
-        if not isinstance(self._stack[-1], dict):
-            raise ValueError(f"sets attributes of {_named(self._stack[-1])}, expected an OrderedDict")
-
-    def persistent(self) -> None:
-        self.push(_storage(self._pop()))
+def _call(function: Any, args: tuple[Any, ...]) -> Any:
+    if not isinstance(function, _Global) or function.call is None:
+        raise ValueError(f"calls {function.name if isinstance(function, _Global) else shown(function)}")
+    return function.call(args)
 
 
-_OPCODES: Final[Mapping[int, Callable[[_Machine], None]]] = {
-    ord(code): run
-    for code, run in {
-        "\x80": lambda m: m.number("B"),  # PROTO
-        "\x95": lambda m: m.number("Q"),  # FRAME
-        "(": _Machine.mark,
-        "0": lambda m: m._pop(),
-        "N": lambda m: m.push(None),
-        "\x88": lambda m: m.push(True),
-        "\x89": lambda m: m.push(False),
-        "K": lambda m: m.push(m.number("B")),
-        "M": lambda m: m.push(m.number("H")),
-        "J": lambda m: m.push(m.number("i")),
-        "\x8a": lambda m: m.push(m.long("B")),
-        "G": lambda m: m.push(struct.unpack(">d", m._take(8))[0]),
-        "\x8c": lambda m: m.push(m.text("B")),
-        "X": lambda m: m.push(m.text("I")),
-        "U": lambda m: m.push(m.text("B")),  # Python 2's strings
-        "T": lambda m: m.push(m.text("I")),
-        "}": lambda m: m.push({}),
-        "]": lambda m: m.push([]),
-        ")": lambda m: m.push(()),
-        "t": lambda m: m.pack(None),
-        "\x85": lambda m: m.pack(1),
-        "\x86": lambda m: m.pack(2),
-        "\x87": lambda m: m.pack(3),
-        "q": lambda m: m.put(m.number("B")),
-        "r": lambda m: m.put(m.number("I")),
-        "\x94": _Machine.memoize,
-        "h": lambda m: m.get(m.number("B")),
-        "j": lambda m: m.get(m.number("I")),
-        "a": _Machine.append_one,
-        "e": _Machine.appends,
-        "s": _Machine.set_item,
-        "u": _Machine.set_items,
-        "c": _Machine.find_named,
-        "\x93": _Machine.find_stacked,
-        "R": _Machine.reduce,
-        "b": _Machine.build,
-        "Q": _Machine.persistent,
-    }.items()
-}
-"""Opcode ↦ what it does. STOP is the machine's own."""
+def _machine(data: bytes, at: int, name: str) -> Machine:
+    return Machine(data, at, name, GLOBALS, _call, _storage)
 
 
 # --- the two layouts of files -----------------------------------------------------------------------------------------
@@ -406,7 +208,7 @@ class _Archive:
         order = self._root + "byteorder"
         if order in self._entries and self._read(order) != b"little":
             raise FormatError(f"{name}: written on a big-endian machine, which is not supported")
-        self.root = _Machine(self._read(self._root + "data.pkl"), 0, f"{name}: data.pkl").value
+        self.root = _machine(self._read(self._root + "data.pkl"), 0, f"{name}: data.pkl").value
 
     def bytes_of(self, storage: _Storage) -> memoryview:
         entry = f"{self._root}data/{storage.key}"
@@ -433,12 +235,12 @@ class _Stream:
         if not data.startswith(LEGACY):
             raise FormatError(f"{name}: starts with {data[:8]!r}, expected a file of PyTorch's")
         for _ in range(4):
-            machine = _Machine(data, at, name)
+            machine = _machine(data, at, name)
             made.append(machine.value)
             at = machine.at
         version, system, self.root, keys = made
         if version != LEGACY_VERSION:
-            raise FormatError(f"{name}: version {_named(version)} of PyTorch's files, expected {LEGACY_VERSION}")
+            raise FormatError(f"{name}: version {shown(version)} of PyTorch's files, expected {LEGACY_VERSION}")
         if not isinstance(system, dict) or system.get("little_endian") is not True:
             raise FormatError(f"{name}: written on a big-endian machine, which is not supported")
         if not isinstance(keys, list) or not all(isinstance(k, str) for k in keys) or len(set(keys)) != len(keys):
@@ -493,7 +295,7 @@ def _storages(root: Any) -> dict[str, _Storage]:
 def _state(root: Any, name: str, key: str | None) -> dict[str, _Tensor]:
     """The state dict: the object itself, or the one entry of it that is one ({"epoch": 3, "state_dict": {…}})."""
     if not isinstance(root, dict):
-        raise FormatError(f"{name}: holds {_named(root)}, expected a state dict: torch.save(model.state_dict(), path)")
+        raise FormatError(f"{name}: holds {shown(root)}, expected a state dict: torch.save(model.state_dict(), path)")
     found = {str(k): v for k, v in root.items() if _is_state(v)}
     keys = _listed(list(map(str, root))) or "none"
     if key is not None:

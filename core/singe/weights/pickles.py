@@ -1,0 +1,227 @@
+"""A stack machine for pickles that runs nothing: a closed list of opcodes, and the names that its owner allows.
+
+A pickle is a program that builds an object. Here it may build numbers, strings, lists, tuples and dicts, and what the
+owner's functions make of these; everything else is a FormatError that says at which byte. Memory is in proportion to the
+bytes read: every opcode pushes at most one thing, and none copies.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from .._errors import FormatError
+
+STEPS: Final = 4_000_000
+"""Opcodes of a pickle at most; a model of a thousand layers has about a hundred thousand."""
+_MARK: Final = object()
+
+
+class Machine:
+    """Runs one pickle that begins at `at`; `value` is what it makes, `at` then the place after it.
+
+    known: every name that the pickle may use ↦ what is pushed for it. call(thing, arguments) is what REDUCE does with such
+    a thing, persistent(id) what a persistent id stands for. Dicts' keys are strings and ints; BUILD, which sets attributes,
+    is taken for dicts alone, and forgotten.
+    """
+
+    def __init__(
+        self,
+        data: bytes,
+        at: int,
+        name: str,
+        known: Mapping[str, Any],
+        call: Callable[[Any, tuple[Any, ...]], Any],
+        persistent: Callable[[Any], Any],
+    ) -> None:
+        self._known, self._call, self._persistent = known, call, persistent
+        self._data, self.at, self._name = data, at, name
+        self._stack: list[Any] = []
+        self._memo: dict[int, Any] = {}
+        self.value: Any = None
+        for _ in range(STEPS):
+            start = self.at
+            code = self.take(1)[0]
+            try:
+                if code == 0x2E:  # STOP
+                    self.value = self.pop()
+                    return
+                if code not in OPCODES:
+                    raise ValueError(f"the opcode {code:#04x} is not among those that state dicts use")
+                OPCODES[code](self)
+            except FormatError:
+                raise
+            except (ValueError, IndexError, KeyError, TypeError, struct.error) as e:
+                what = str(e) if isinstance(e, ValueError) else "the pickle is damaged"
+                raise FormatError(f"{name}, byte {start}: {what}") from None
+        raise FormatError(f"{name}: a pickle of more than {STEPS:,} steps")
+
+    def take(self, count: int) -> bytes:
+        if count > len(self._data) - self.at:
+            raise FormatError(f"{self._name}, byte {self.at}: ends within a pickle, {count} bytes more expected")
+        self.at += count
+        return self._data[self.at - count : self.at]
+
+    def number(self, layout: str) -> Any:
+        return struct.unpack("<" + layout, self.take(struct.calcsize("<" + layout)))[0]
+
+    def text(self, layout: str) -> str:
+        try:
+            return self.take(self.number(layout)).decode()
+        except UnicodeDecodeError:
+            raise ValueError("a string is not UTF-8") from None
+
+    def line(self) -> str:
+        end = self._data.find(b"\n", self.at, self.at + 256)
+        if end < 0:
+            raise ValueError("a name without an end")
+        return self.take(end + 1 - self.at)[:-1].decode("latin-1")
+
+    def long(self, layout: str) -> int:
+        return int.from_bytes(self.take(self.number(layout)), "little", signed=True)
+
+    def push(self, value: Any) -> None:
+        self._stack.append(value)
+
+    def pop(self) -> Any:
+        value = self._stack.pop()
+        if value is _MARK:
+            raise ValueError("a mark where a value is expected")
+        return value
+
+    def mark(self) -> None:
+        self._stack.append(_MARK)
+
+    def _marked(self) -> list[Any]:
+        """What lies above the topmost mark, which goes with it."""
+        found: list[Any] = []
+        while (value := self._stack.pop()) is not _MARK:
+            found.append(value)
+        found.reverse()
+        return found
+
+    def pack(self, count: int | None) -> None:
+        self.push(tuple(self._marked() if count is None else reversed([self.pop() for _ in range(count)])))
+
+    def put(self, index: int) -> None:
+        self._memo[index] = self._stack[-1]
+
+    def memoize(self) -> None:
+        self.put(len(self._memo))
+
+    def get(self, index: int) -> None:
+        if index not in self._memo:
+            raise ValueError(f"the memo has no number {index}")
+        self.push(self._memo[index])
+
+    def append(self, values: list[Any]) -> None:
+        target = self._stack[-1]
+        if not isinstance(target, list):
+            raise ValueError(f"appends to {shown(target)}, expected a list")
+        target.extend(values)
+
+    def appends(self) -> None:
+        self.append(self._marked())
+
+    def append_one(self) -> None:
+        self.append([self.pop()])
+
+    def update(self, pairs: list[Any]) -> None:
+        target = self._stack[-1]
+        if not isinstance(target, dict) or len(pairs) % 2:
+            raise ValueError(f"sets items of {shown(target)}, expected a dict and pairs")
+        for k, v in zip(pairs[::2], pairs[1::2], strict=True):
+            if type(k) not in (str, int):
+                raise ValueError(f"a key is {shown(k)}, expected a string")
+            if k in target:
+                raise ValueError(f"the key {k!r:.60} comes twice")
+            target[k] = v
+
+    def set_items(self) -> None:
+        self.update(self._marked())
+
+    def set_item(self) -> None:
+        value, key = self.pop(), self.pop()
+        self.update([key, value])
+
+    def find(self, module: Any, name: Any) -> None:
+        full = f"{module}.{name}"
+        if full not in self._known:
+            raise ValueError(
+                f"the file uses {full!r:.120}, which state dicts do not need and Singe does not run; "
+                "save model.state_dict() alone, with torch.save"
+            )
+        self.push(self._known[full])
+
+    def find_named(self) -> None:
+        module = self.line()
+        self.find(module, self.line())
+
+    def find_stacked(self) -> None:
+        name, module = self.pop(), self.pop()
+        self.find(module, name)
+
+    def reduce(self) -> None:
+        args, function = self.pop(), self.pop()
+        if not isinstance(args, tuple):
+            raise ValueError(f"calls with {shown(args)}, expected a tuple")
+        self.push(self._call(function, args))
+
+    def build(self) -> None:
+        self.pop()
+        if not isinstance(self._stack[-1], dict):
+            raise ValueError(f"sets attributes of {shown(self._stack[-1])}, expected an OrderedDict")
+
+    def persistent(self) -> None:
+        self.push(self._persistent(self.pop()))
+
+
+OPCODES: Final[Mapping[int, Callable[[Machine], None]]] = {
+    ord(code): run
+    for code, run in {
+        "\x80": lambda m: m.number("B"),  # PROTO
+        "\x95": lambda m: m.number("Q"),  # FRAME
+        "(": Machine.mark,
+        "0": lambda m: m.pop(),
+        "N": lambda m: m.push(None),
+        "\x88": lambda m: m.push(True),
+        "\x89": lambda m: m.push(False),
+        "K": lambda m: m.push(m.number("B")),
+        "M": lambda m: m.push(m.number("H")),
+        "J": lambda m: m.push(m.number("i")),
+        "\x8a": lambda m: m.push(m.long("B")),
+        "G": lambda m: m.push(struct.unpack(">d", m.take(8))[0]),
+        "\x8c": lambda m: m.push(m.text("B")),
+        "X": lambda m: m.push(m.text("I")),
+        "U": lambda m: m.push(m.text("B")),  # Python 2's strings
+        "T": lambda m: m.push(m.text("I")),
+        "}": lambda m: m.push({}),
+        "]": lambda m: m.push([]),
+        ")": lambda m: m.push(()),
+        "t": lambda m: m.pack(None),
+        "\x85": lambda m: m.pack(1),
+        "\x86": lambda m: m.pack(2),
+        "\x87": lambda m: m.pack(3),
+        "q": lambda m: m.put(m.number("B")),
+        "r": lambda m: m.put(m.number("I")),
+        "\x94": Machine.memoize,
+        "h": lambda m: m.get(m.number("B")),
+        "j": lambda m: m.get(m.number("I")),
+        "a": Machine.append_one,
+        "e": Machine.appends,
+        "s": Machine.set_item,
+        "u": Machine.set_items,
+        "c": Machine.find_named,
+        "\x93": Machine.find_stacked,
+        "R": Machine.reduce,
+        "b": Machine.build,
+        "Q": Machine.persistent,
+    }.items()
+}
+"""Opcode ↦ what it does. STOP is the machine's own."""
+
+
+def shown(value: Any) -> str:
+    """A value for a message; what may be nested is told by its type."""
+    return f"{value!r:.60}" if isinstance(value, (int, float, str, type(None))) else f"a {type(value).__name__}"
