@@ -69,7 +69,8 @@ async function refresh(path) {
   const cache = await caches.open(CACHE);
   if (await cache.match(key(path))) return;
   const response = await fetch(SCOPE + path.replace(/(^|\/)index\.html$/, "$1"), { cache: "no-cache" });
-  if (response.status === 200) await keep(path, isolated(response));
+  // An answer that is not read would hold its connection, of which a host has six.
+  await (response.status === 200 ? keep(path, isolated(response)) : response.body?.cancel());
 }
 
 /** Store an answer if it has the bytes that the build wrote: a host may be between two versions, or answer a page of its own. */

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import fcntl
 import http.server
+import importlib
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Final
 
 import pytest
@@ -43,6 +46,13 @@ def built_site(base: Path) -> Path:
     return site
 
 
+def demos_build() -> ModuleType:
+    """The script that builds the site."""
+    if str(ROOT / "demos") not in sys.path:
+        sys.path.insert(0, str(ROOT / "demos"))
+    return importlib.import_module("build")
+
+
 @contextmanager
 def serving(server: Any) -> Iterator[Any]:
     """A server that answers while the block runs."""
@@ -64,9 +74,9 @@ def served(folder: Path) -> Iterator[str]:
 
 
 @contextmanager
-def served_plainly(folder: Path) -> Iterator[str]:
-    """A folder on a host that sends no headers of its own."""
-    handler = partial(_Quiet, directory=str(folder))
+def served_plainly(folder: Path, headers: Mapping[str, str] | None = None) -> Iterator[str]:
+    """A folder on a host that sends no headers of its own but these."""
+    handler = partial(_Quiet, directory=str(folder), headers=headers or {})
     with serving(http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)) as server:
         yield f"http://127.0.0.1:{server.server_port}/"
 
@@ -75,6 +85,15 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
     extensions_map: Final = {  # pyright: ignore[reportIncompatibleVariableOverride]
         **http.server.SimpleHTTPRequestHandler.extensions_map, ".js": "text/javascript", ".wasm": "application/wasm",
     }  # fmt: skip
+
+    def __init__(self, *args: Any, headers: Mapping[str, str], **kwargs: Any) -> None:
+        self.own_headers: Final = headers
+        super().__init__(*args, **kwargs)
+
+    def end_headers(self) -> None:
+        for name, value in self.own_headers.items():
+            self.send_header(name, value)
+        super().end_headers()
 
     def log_message(self, format: str, *args: Any) -> None:
         pass
@@ -92,6 +111,22 @@ def chromium(switches: Sequence[str] = WEBGPU) -> Iterator[Any]:
             yield browser
         finally:
             browser.close()
+
+
+def until(page: Any, expression: str, seconds: float = 60.0) -> None:
+    """Wait until an expression holds. Playwright's own way is an eval in the page, which a strict policy forbids."""
+    from playwright.sync_api import Error  # noqa: PLC0415 (tests without it skip)
+
+    found: Any = None
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            if found := page.evaluate(expression):
+                return
+        except Error as e:  # the page went to another in the middle
+            found = e
+        page.wait_for_timeout(50)
+    pytest.fail(f"after {seconds} s still {found}: {expression}")
 
 
 class Console:
