@@ -16,7 +16,8 @@ let turn = 0;
 
 const facts = readFacts();
 const read = latest(readPicture);
-const panel = new Panel(new Engines({ bundle: BUNDLE, record: "classify.singe" }), warmUp);
+const shape = facts.then((known) => known.shape);
+const panel = new Panel(new Engines({ bundle: BUNDLE, record: "classify.singe", shape }), read);
 
 takePictures({
   samples: document.querySelectorAll("[data-src]"),
@@ -47,20 +48,12 @@ async function fetchJson(name) {
   return answer.json();
 }
 
-/** The first run of a backend is its slowest: it is spent before anybody waits for it, and not counted. */
-async function warmUp(engine) {
-  const { shape } = await facts;
-  await engine.run(new Float32Array(shape.reduce((a, b) => a * b)), shape);
-  performance.mark("first answer");
-  await read();
-}
-
-/** What somebody gave, which may be no picture. */
-async function take(blob, name) {
+/** What somebody gave, which may be no picture, and may fail to come. */
+async function take(given, name) {
   const mine = ++turn;
   panel.say("running", `Reading ${name} …`);
   try {
-    const { image } = await facts;
+    const [{ image }, blob] = await Promise.all([facts, given]);
     const made = await pictureToTensor(blob, image);
     if (mine !== turn) return;
     tensor = made;

@@ -1,10 +1,12 @@
 /**
  * How pictures come into the page: from samples, a file, a drop anywhere, the clipboard, or the camera.
  *
- * Contract: `onPicture(blob, name)` gets what somebody gave, whatever it is; `onFrame(video)` is asked for each frame of
+ * Contract: `onPicture(blob, name)` gets what somebody gave, whatever it is, or a promise of it; `onFrame(video)` is asked for each frame of
  * the camera, and the next is not offered before it is done; `onProblem(text)` says why there is no picture.
  */
 
+const CLIPBOARD = "Clipboard";
+const EMPTY = "it holds no picture";
 const REASONS = {
   NotAllowedError: "The camera was refused: allow it for this page in the browser’s settings, then try again.",
   NotFoundError: "There is no camera here.",
@@ -19,7 +21,10 @@ export function takePictures({ samples, file, paste, camera, video, onPicture, o
   };
   const shots = new Camera({ button: camera, video, onFrame, onProblem, onLast: onPicture });
 
-  for (const sample of samples) sample.addEventListener("click", () => takeSample(sample, take, onProblem));
+  for (const sample of samples) {
+    const { src } = sample.dataset;
+    sample.addEventListener("click", () => take(fetchSample(src), src.split("/").at(-1)));
+  }
   file.addEventListener("change", () => {
     if (file.files.length) take(file.files[0], file.files[0].name);
     file.value = ""; // so that the same file can be chosen again
@@ -28,14 +33,10 @@ export function takePictures({ samples, file, paste, camera, video, onPicture, o
   takePastes(paste, take, onProblem);
 }
 
-async function takeSample(sample, take, onProblem) {
-  try {
-    const answer = await fetch(sample.dataset.src);
-    if (!answer.ok) throw new Error(`the server answers ${answer.status}`);
-    take(await answer.blob(), sample.dataset.src.split("/").at(-1));
-  } catch (error) {
-    onProblem(`The sample cannot be fetched: ${error.message}.`);
-  }
+async function fetchSample(src) {
+  const answer = await fetch(src);
+  if (!answer.ok) throw new Error(`the server answers ${answer.status}`);
+  return answer.blob();
 }
 
 // --- drops and the clipboard -----------------------------------------------------------------------------------------
@@ -58,21 +59,19 @@ function takeDrops(take, onProblem) {
 function takePastes(button, take, onProblem) {
   addEventListener("paste", (event) => {
     const [pasted] = event.clipboardData.files;
-    if (pasted) take(pasted, "The clipboard");
-    else onProblem("There is no picture in the clipboard.");
+    if (pasted) take(pasted, CLIPBOARD);
+    else onProblem(`${CLIPBOARD}: ${EMPTY}`);
   });
   button.hidden = !navigator.clipboard?.read;
-  button.addEventListener("click", async () => {
-    try {
-      for (const item of await navigator.clipboard.read()) {
-        const type = item.types.find((name) => name.startsWith("image/"));
-        if (type) return take(await item.getType(type), "The clipboard");
-      }
-      onProblem("There is no picture in the clipboard.");
-    } catch (error) {
-      onProblem(`The clipboard cannot be read: ${error.message}`);
-    }
-  });
+  button.addEventListener("click", () => take(readClipboard(), CLIPBOARD));
+}
+
+async function readClipboard() {
+  for (const item of await navigator.clipboard.read()) {
+    const type = item.types.find((name) => name.startsWith("image/"));
+    if (type) return item.getType(type);
+  }
+  throw new Error(EMPTY);
 }
 
 // --- the camera ------------------------------------------------------------------------------------------------------

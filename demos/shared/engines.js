@@ -3,7 +3,7 @@
  *
  * Contract: `findReasons` says why a backend cannot be had here, before anything is loaded. `Engines.open` answers an
  * Engine, the same one each time; one that fails may be asked for again. An Engine has `load`, the milliseconds that
- * opening it took, and `run(data, shape)`: a Float32Array in, `{ data, ms }` out, with the first output's numbers and the
+ * it took until it could answer, its first and slowest run included, and `run(data, shape)`: a Float32Array in, `{ data, ms }` out, with the first output's numbers and the
  * milliseconds of the run where it was run. Python is fetched when an Engine that needs it is first opened.
  */
 
@@ -48,37 +48,46 @@ function reasonAgainstWasm() {
 export class Engines {
   #bundle;
   #record;
+  #shape;
   #opened = new Map();
 
-  /** bundle: the folder of the exported model; record: the name of the same model's record among Python's files. */
-  constructor({ bundle, record }) {
+  /**
+   * bundle: the folder of the exported model; record: the name of the same model's record among Python's files; shape:
+   * that of the input, or a promise of it.
+   */
+  constructor({ bundle, record, shape }) {
     this.#bundle = bundle;
+    this.#shape = shape;
     this.#record = new URL(record, PYTHON).href;
   }
 
   open(backend, throughPython, onProgress) {
     const key = `${backend} ${throughPython}`;
     if (!this.#opened.has(key)) {
-      const opening = throughPython
-        ? openInPython(this.#record, backend, onProgress)
-        : openHere(this.#bundle, backend, onProgress);
+      const opening = this.#open(backend, throughPython, onProgress);
       opening.catch(() => this.#opened.delete(key));
       this.#opened.set(key, opening);
     }
     return this.#opened.get(key);
   }
+
+  async #open(backend, throughPython, onProgress) {
+    const start = performance.now();
+    const run = throughPython
+      ? await openInPython(this.#record, backend, onProgress)
+      : await openHere(this.#bundle, backend, onProgress);
+    const shape = await this.#shape;
+    await run(new Float32Array(shape.reduce((a, b) => a * b)), shape);
+    return { run, load: performance.now() - start };
+  }
 }
 
 async function openHere(bundle, device, onProgress) {
-  const start = performance.now();
   const model = await load(bundle, { device, onProgress });
-  return {
-    load: performance.now() - start,
-    async run(data, shape) {
-      const begun = performance.now();
-      const outputs = await model.run({ [model.inputs[0].name]: { data, shape } });
-      return { ms: performance.now() - begun, data: outputs[model.outputs[0].name].data };
-    },
+  return async (data, shape) => {
+    const begun = performance.now();
+    const outputs = await model.run({ [model.inputs[0].name]: { data, shape } });
+    return { ms: performance.now() - begun, data: outputs[model.outputs[0].name].data };
   };
 }
 
@@ -116,14 +125,10 @@ class Python {
 }
 
 async function openInPython(record, device, onProgress) {
-  const start = performance.now();
   const here = (python ??= new Python());
   const model = await here.ask({ do: "open", python: PYTHON.href, record, device }, onProgress);
-  return {
-    load: performance.now() - start,
-    run(data, shape) {
-      const copy = data.slice();
-      return here.ask({ do: "run", model, data: copy, shape }, undefined, [copy.buffer]);
-    },
+  return (data, shape) => {
+    const copy = data.slice();
+    return here.ask({ do: "run", model, data: copy, shape }, undefined, [copy.buffer]);
   };
 }

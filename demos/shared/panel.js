@@ -2,7 +2,7 @@
  * The part that both demo pages have: which backend runs the model and by which way, how loading goes, what it took.
  *
  * Contract: the page has the elements of `IDS`, which are named by their id. `panel.engine` is the chosen backend's Engine
- * once it is there, and undefined before; `onReady(engine, name, way)` is called each time that it changes. What is not
+ * once it can answer, and undefined before; `onReady()` is called each time that there is another. What is not
  * to be had is disabled, with its reason beside it.
  */
 
@@ -82,6 +82,10 @@ export class Panel {
     return NAMES[this.backend.value];
   }
 
+  get #chosen() {
+    return `${this.backend.value} ${this.python.checked}`;
+  }
+
   /** Open the backend that is chosen now; what was being opened before may finish unseen. */
   async choose() {
     const turn = ++this.#turn;
@@ -90,7 +94,8 @@ export class Panel {
     this.python.disabled = numpy || Boolean(this.#reasons.python);
     this.engine = undefined;
     this.say("loading", `Loading ${this.name}${this.python.checked ? " in Python" : ""} …`);
-    const onProgress = (progress) => turn === this.#turn && this.#show(progress);
+    const chosen = this.#chosen; // one that is left and chosen again while it loads goes on telling
+    const onProgress = (progress) => chosen === this.#chosen && this.#show(progress);
     try {
       const engine = await this.#engines.open(this.backend.value, this.python.checked, onProgress);
       if (turn !== this.#turn) return;
@@ -98,7 +103,8 @@ export class Panel {
       this.load.dataset.value = engine.load;
       this.load.textContent = milliseconds(engine.load);
       this.ready();
-      await this.#onReady(engine);
+      performance.mark("first answer");
+      await this.#onReady();
     } catch (error) {
       if (turn === this.#turn) this.fail(error);
     } finally {

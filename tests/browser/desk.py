@@ -1,0 +1,92 @@
+"""A demo page in Chromium, as somebody uses it: backends are chosen, states waited for, figures read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from sites import CHROMIUM, SCREENSHOTS, Console
+
+PATIENCE: Final = 120_000
+"""Milliseconds: Python in a page, and WebGPU in software, start slowly on a busy machine."""
+LOOKS: Final = {
+    "light": {"viewport": {"width": 1280, "height": 900}},
+    "dark": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "dark"},
+    "phone": {
+        "viewport": {"width": 360, "height": 740},
+        "device_scale_factor": 2,
+        "has_touch": True,
+        "is_mobile": True,
+    },
+}
+"""Who looks at a page: Playwright's options of a context."""
+
+
+class Desk:
+    """The page of a demo, and what it complained about."""
+
+    def __init__(self, page: Any) -> None:
+        self.page = page
+        self.console = Console(page)
+
+    def item(self, name: str) -> Any:
+        return self.page.get_by_test_id(name)
+
+    def value(self, name: str) -> str:
+        return self.item(name).get_attribute("data-value")
+
+    def await_state(self, *states: str) -> None:
+        wanted = ", ".join(f"[data-state={state}]" for state in states)
+        self.page.locator(f"[data-testid=status]:is({wanted})").wait_for(timeout=PATIENCE)
+
+    def ready(self) -> None:
+        """Wait until the page has done all that it was asked for; an error is one here."""
+        self.await_state("ready", "error", "unsupported")
+        assert self.item("status").get_attribute("data-state") == "ready", self.item("status").inner_text()
+
+    def choose(self, backend: str, through_python: bool = False) -> None:
+        self.item("backend").select_option(backend)
+        if backend != "numpy":
+            self.item("python").set_checked(through_python)
+        self.ready()
+
+    def screenshot(self, name: str) -> None:
+        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+        self.page.screenshot(path=SCREENSHOTS / f"{name}.png")
+
+    def fits(self) -> bool:
+        """Whether nothing sticks out of the page at its sides."""
+        return self.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+    def small_targets(self) -> list[str]:
+        """Controls below 44 pixels, which fingers miss."""
+        return self.page.evaluate(
+            """() => [...document.querySelectorAll("main button, main select, main label.button, main label.check")]
+              .filter((e) => e.checkVisibility() && e.getBoundingClientRect().height < 43.5).map((e) => e.outerHTML)"""
+        )
+
+
+@contextmanager
+def plain(browser: Any, *switches: str) -> Iterator[Any]:
+    """Another Chromium beside this one, with no switches for WebGPU."""
+    other = browser.browser_type.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", *switches])
+    try:
+        yield other
+    finally:
+        other.close()
+
+
+@contextmanager
+def desk(browser: Any, url: str, script: str = "", **options: Any) -> Iterator[Desk]:
+    """A page that is ready, in a context of its own; without the service worker, which tests of the site have."""
+    context = browser.new_context(**{"service_workers": "block", **LOOKS["light"], **options})
+    try:
+        if script:
+            context.add_init_script(script)
+        found = Desk(context.new_page())
+        found.page.goto(url)
+        found.await_state("ready", "error", "unsupported")
+        yield found
+    finally:
+        context.close()
