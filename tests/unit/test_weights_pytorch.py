@@ -161,6 +161,25 @@ def test_a_pickle_of_a_later_protocol() -> None:
     np.testing.assert_array_equal(read_pytorch(archive(root, {"0": np.ones(2, np.float32).tobytes()}))["w"], [1, 1])
 
 
+def test_an_ordered_dict_as_python_2_wrote_it() -> None:
+    """It is made of pairs, which are lists, and its strings are byte strings."""
+    held = tensor(storage("0", "Float", 2), 0, (2,), (1,))
+    pairs = b"](" + b"](U\x01w" + held + b"e" + b"](" + plain("v") + held + b"ee"
+    found = read_pytorch(archive(call("collections.OrderedDict", pairs), {"0": np.ones(2, np.float32).tobytes()}))
+    assert list(found) == ["w", "v"]
+    np.testing.assert_array_equal(found["w"], [1, 1])
+
+
+def test_a_list_makes_one_ordered_dict() -> None:
+    """A list that is used again and again would cost its length each time."""
+    pairs = b"](" + b"".join(b"](" + plain(str(k)) + b"K\x01e" for k in range(10_000)) + b"eq\xff"
+    again = b"ccollections\nOrderedDict\n(h\xfftR0"
+    start = time.perf_counter()
+    with pytest.raises(sg.FormatError, match="holds a list, expected a state dict"):
+        read_pytorch(archive(pairs + again * 30_000, {}))
+    assert time.perf_counter() - start < 20
+
+
 def checkpoint(entries: Mapping[str, bytes]) -> bytes:
     items = b"".join(plain(k) + v for k, v in entries.items())
     return archive(b"}(" + items + b"u", {"0": np.ones(2, np.float32).tobytes()})
@@ -323,6 +342,8 @@ REFUSED: dict[str, tuple[Callable[[], bytes], str]] = {
         lambda: one(call("torch._utils._rebuild_tensor_v2", storage("0", "Float", 4), plain(0), b")" + b"\x85" * 99_999, plain((1,)))),
         "size is a tuple",
     ),
+    "an OrderedDict of numbers": (lambda: archive(call("collections.OrderedDict", plain([1, 2])), {}), "not made of different strings"),
+    "an OrderedDict of a string": (lambda: archive(call("collections.OrderedDict", plain("ab")), {}), "nor of a list"),
     "a dict that holds itself": (lambda: archive(b"}q\x00" + plain("a") + b"h\x00s", {}), "neither a state dict"),
     "a list": (lambda: archive(plain([1, 2]), {}), "holds a list, expected a state dict"),
     "a compressed archive": (

@@ -120,9 +120,17 @@ def _size(args: tuple[Any, ...]) -> tuple[int, ...]:
 
 
 def _ordered(args: tuple[Any, ...]) -> dict[Any, Any]:
-    if args and args != ([],):
-        raise ValueError("an OrderedDict is made of something, expected it to be filled later")
-    return {}
+    """An OrderedDict that is filled later, or, as Python 2 wrote it, one of a list of [key, value]."""
+    pairs = args[0] if len(args) == 1 else []
+    if len(args) > 1 or not isinstance(pairs, list):
+        raise ValueError("an OrderedDict is made neither of nothing nor of a list")
+    made: dict[Any, Any] = {}
+    for pair in pairs:
+        if not isinstance(pair, (list, tuple)) or len(pair) != 2 or type(pair[0]) not in (str, int) or pair[0] in made:
+            raise ValueError("an OrderedDict is not made of different strings, each with a value")
+        made[pair[0]] = pair[1]
+    pairs.clear()  # a list that is used again and again would be copied each time
+    return made
 
 
 _ELEMENTS: Final = {
