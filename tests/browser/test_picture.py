@@ -39,7 +39,7 @@ def page() -> Iterator[Any]:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
         page = browser.new_page()
-        page.goto(f"{server.address}/singe.js")
+        page.goto(f"{server.address}singe.js")
         yield page
         browser.close()
         server.shutdown()

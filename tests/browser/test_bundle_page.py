@@ -1,0 +1,258 @@
+"""The page of a bundle, in Chromium, as `singe serve` shows it: numbers, pictures, devices, errors, and its looks."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from bundles import MODELS, ROOT, dtypes_graph, small_graph
+
+from singe import images, load
+from singe.export import Picture, export_model
+from singe.images import Recipe
+from singe.model import Model
+from singe.serve import Server
+
+PHOTOS = ROOT.parent / "shared" / "photos"
+CHROMIUM = Path("/usr/bin/chromium")
+FLAGS = ["--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader", "--enable-unsafe-swiftshader", "--no-sandbox"]
+LITE0 = Recipe((224, 224), 3, 0.875, (127.0,), (128.0,), "nchw")
+SHOTS = os.environ.get("SINGE_SCREENSHOTS")
+"""A folder for pictures of the page; without it none are kept."""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Bundles under their names."""
+    root = tmp_path_factory.mktemp("site")
+    export_model(Model(small_graph(), "numpy", "small"), root / "small")
+    export_model(Model(dtypes_graph(), "numpy", "dtypes"), root / "dtypes")
+    if MODELS.exists() and PHOTOS.exists():
+        from singe.commands import _labels  # noqa: PLC0415
+
+        model = load(MODELS / "efficientnet_lite0.onnx", device="numpy")
+        export_model(
+            model, root / "photos", dtype="int8", picture=Picture(model.inputs[0].name, LITE0),
+            labels=_labels(str(PHOTOS / "imagenet_labels.json")),
+        )  # fmt: skip
+    with Server(root, port=0) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    api = pytest.importorskip("playwright.sync_api")
+    if not CHROMIUM.exists():
+        pytest.skip(f"no {CHROMIUM} here")
+    with api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser: Any) -> Iterator[Any]:
+    """A page of which nothing may go wrong unseen: no exception, no breach of its policy."""
+    context = browser.new_context()
+    page = context.new_page()
+    wrong: list[str] = []
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("console", lambda message: wrong.append(message.text) if "Content Security" in message.text else None)
+    yield page
+    context.close()
+    assert not wrong
+
+
+def wait(page: Any, state: str, text: str = "", timeout: int = 60_000) -> None:
+    """Until the status is that, or an error that was not waited for."""
+    found = page.wait_for_function(
+        """([state, text]) => {
+          const { dataset, textContent } = document.querySelector("[data-testid=status]");
+          const done = (dataset.state === state && textContent.includes(text)) || dataset.state === "error";
+          return done && [dataset.state, textContent];
+        }""",
+        arg=[state, text],
+        timeout=timeout,
+    )
+    last, told = found.json_value()
+    assert last == state, told
+    assert text in told
+
+
+def choose(page: Any, photo: str) -> None:
+    """Give the page a picture; what the last one led to is gone."""
+    page.evaluate("document.querySelector('[data-testid=status]').textContent = ''")
+    page.get_by_test_id("file").set_input_files(str(PHOTOS / photo))
+
+
+def cells(page: Any) -> list[list[str]]:
+    return [row.locator("td").all_inner_texts() for row in page.get_by_test_id("outputs").locator("tr").all()]
+
+
+@pytest.mark.parametrize("device", ["wasm", "webgpu"])
+def test_numbers_as_json(site: Server, page: Any, device: str) -> None:
+    page.goto(f"{site.address}small/")
+    wait(page, "ready", "nothing is loaded")
+    page.get_by_test_id("backend").select_option(device)
+    for name, text in {"x": "[[1, 2, 3], [0, 0, 1]]", "k": "[[5], [7]]", "keep": "[[true], [0]]"}.items():
+        page.get_by_test_id(f"fill-{name}").select_option("JSON")
+        page.get_by_test_id(f"json-{name}").fill(text)
+    page.get_by_test_id("run").click()
+    wait(page, "ready", f"Done on {device}")
+    w = np.arange(12).reshape(3, 4) - 5
+    scores = np.array([np.array([1, 2, 3]) @ w + 5, [-1] * 4])
+    found = {name: (shape, head) for name, _, shape, _, _, _, head in cells(page)}
+    assert found["scores"] == ("(2, 4)", ", ".join(map(str, scores.reshape(-1))))
+    assert found["negated"] == ("(2, 1)", "0, 1")
+    assert found["twice"] == ("(2, 1)", "10, 14")
+    assert float(page.get_by_test_id("time").get_attribute("data-value")) >= 0
+
+
+@pytest.mark.parametrize("kind", ["random", "zeros"])
+def test_every_dtype_is_filled(site: Server, page: Any, kind: str) -> None:
+    page.goto(f"{site.address}dtypes/")
+    wait(page, "ready")
+    for name in "hiu":
+        page.get_by_test_id(f"fill-{name}").select_option(kind)
+    page.get_by_label("Size N").fill("3")
+    page.get_by_test_id("run").click()
+    wait(page, "ready", "Done on wasm")
+    found = {row[0]: row for row in cells(page)}
+    assert found["same_i"][2] == "(3)"
+    assert found["table"][6] == "3, -4"
+    if kind == "zeros":
+        assert {found[name][6] for name in ("half", "long", "byte")} == {"0, 0, 0"}
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("[1, 2", "x is not JSON"),
+        ('["a", 1, 2]', "expected numbers in lists"),
+        ("[[1, 2, 3], [4]]", "lists differ in length"),
+        ("[1, 2]", "got 2 numbers, (1, 3) has 3"),
+        ("[[1, 2]]", "input"),
+    ],
+)
+def test_wrong_numbers_are_told(site: Server, page: Any, text: str, what: str) -> None:
+    page.goto(f"{site.address}small/")
+    wait(page, "ready")
+    page.get_by_test_id("fill-x").select_option("JSON")
+    page.get_by_test_id("json-x").fill(text)
+    page.get_by_test_id("run").click()
+    wait(page, "error", what)
+    page.get_by_test_id("fill-x").select_option("zeros")
+    page.get_by_test_id("run").click()
+    wait(page, "ready", "Done on")
+
+
+def test_a_bundle_that_is_not_there(site: Server, page: Any) -> None:
+    page.route("**/model.json", lambda route: route.fulfill(status=404))
+    page.goto(f"{site.address}small/")
+    wait(page, "error", "the server answered 404")
+
+
+def test_a_damaged_bundle(site: Server, page: Any) -> None:
+    page.route("**/*.wasm", lambda route: route.fulfill(body=b"not it"))
+    page.goto(f"{site.address}small/")
+    wait(page, "ready")
+    page.get_by_test_id("backend").select_option("wasm")
+    page.get_by_test_id("run").click()
+    wait(page, "error", "the manifest says")
+
+
+def test_a_browser_without_webgpu(site: Server, page: Any) -> None:
+    page.add_init_script("delete Navigator.prototype.gpu")
+    page.goto(f"{site.address}small/")
+    wait(page, "ready")
+    option = page.get_by_test_id("backend").locator("option[value=webgpu]")
+    assert option.is_disabled()
+    assert "not in this browser" in option.inner_text()
+
+
+# --- pictures --------------------------------------------------------------------------------------------------------
+
+needs_photos = pytest.mark.skipif(not (MODELS.exists() and PHOTOS.exists()), reason="needs ../shared")
+
+
+@needs_photos
+@pytest.mark.parametrize("device", ["wasm", pytest.param("webgpu", marks=pytest.mark.slow)])
+def test_a_chosen_picture_is_classified(site: Server, page: Any, device: str) -> None:
+    page.goto(f"{site.address}photos/")
+    wait(page, "ready")
+    page.get_by_test_id("backend").select_option(device)
+    for photo in ("chelsea.png", "coffee.png"):
+        choose(page, photo)
+        wait(page, "ready", f"Done on {device}", timeout=120_000)
+        model = load(MODELS / "efficientnet_lite0.onnx", device="numpy")
+        best = np.argsort(-model(images.read(PHOTOS / photo, LITE0))[0])[:2]
+        assert int(page.get_by_test_id("top-1").get_attribute("data-value")) in best
+    assert page.get_by_test_id("classes").locator("li").count() == 5
+
+
+DROP = """([data, kind, name]) => {
+  const bytes = Uint8Array.from(atob(data), (c) => c.charCodeAt(0));
+  const carried = new DataTransfer();
+  carried.items.add(new File([bytes], name, { type: "image/png" }));
+  const made = { drop: () => new DragEvent("drop", { dataTransfer: carried, bubbles: true, cancelable: true }),
+                 paste: () => new ClipboardEvent("paste", { clipboardData: carried, bubbles: true }) };
+  document.body.dispatchEvent(made[kind]());
+}"""
+
+
+@needs_photos
+@pytest.mark.parametrize("kind", ["drop", "paste"])
+def test_a_picture_is_dropped_or_pasted(site: Server, page: Any, kind: str) -> None:
+    from base64 import b64encode  # noqa: PLC0415
+
+    page.goto(f"{site.address}photos/")
+    wait(page, "ready")
+    page.get_by_test_id("backend").select_option("wasm")
+    page.evaluate(DROP, [b64encode((PHOTOS / "chelsea.png").read_bytes()).decode(), kind, "cat.png"])
+    page.get_by_test_id("top-1").wait_for(timeout=120_000)
+    assert "cat" in page.get_by_test_id("top-1").inner_text()
+    page.evaluate(DROP, [b64encode(b"no picture at all, only words").decode(), kind, "words.png"])
+    wait(page, "error", "expected a JPEG, PNG, GIF, WebP or BMP file")
+
+
+@pytest.mark.slow
+@needs_photos
+def test_how_it_looks(site: Server, browser: Any, tmp_path: Path) -> None:
+    """Nothing is wider than a phone; with SINGE_SCREENSHOTS=DIR pictures are kept there, to be looked at."""
+    folder = Path(SHOTS) if SHOTS else tmp_path
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, scheme, size in (
+        ("light", "light", (1280, 900)),
+        ("dark", "dark", (1280, 900)),
+        ("phone", "light", (360, 740)),
+    ):
+        context = browser.new_context(color_scheme=scheme, viewport={"width": size[0], "height": size[1]})
+        page = context.new_page()
+        for model in ("photos", "small"):
+            page.goto(f"{site.address}{model}/")
+            wait(page, "ready")
+            page.get_by_test_id("backend").select_option("wasm")
+            if model == "photos":
+                choose(page, "chelsea.png")
+            else:
+                page.get_by_test_id("run").click()
+            wait(page, "ready", "Done on", timeout=120_000)
+            assert page.evaluate("document.documentElement.scrollWidth") <= size[0], (name, model)
+            page.screenshot(path=str(folder / f"bundle-{model}-{name}.png"), full_page=True)
+        context.close()
+
+
+def test_everything_has_a_label(site: Server, page: Any) -> None:
+    page.goto(f"{site.address}small/")
+    wait(page, "ready")
+    bare = page.evaluate(
+        "[...document.querySelectorAll('select, input, textarea')].filter((e) => !e.labels.length).map((e) => e.outerHTML)"
+    )
+    assert bare == []
