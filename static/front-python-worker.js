@@ -51,16 +51,19 @@ async def evaluate(source):
 banner = f"Python {sys.version.split()[0]}, NumPy {np.__version__}, Singe {sg.__version__}"
 `;
 
-/** Characters and milliseconds after which printed text is sent on. */
-const ENOUGH = 4000;
-const SOON = 40;
+/** Milliseconds between two pieces of printed text, and the characters of one: a page that gets more would hang. */
+const PAUSE = 100;
+const MOST = 8000;
 
 let printed = "";
+let dropped = 0;
 let sent = 0;
 
 function send() {
+  if (dropped) printed = `[${dropped} characters left out]\n${printed}`;
   if (printed) postMessage({ what: "output", text: printed });
   printed = "";
+  dropped = 0;
   sent = performance.now();
 }
 
@@ -69,7 +72,11 @@ function printer() {
   return {
     write(bytes) {
       printed += decoder.decode(bytes, { stream: true });
-      if (printed.length > ENOUGH || performance.now() - sent > SOON) send();
+      if (printed.length > 2 * MOST) {
+        dropped += printed.length - MOST;
+        printed = printed.slice(-MOST);
+      }
+      if (performance.now() - sent > PAUSE) send();
       return bytes.length;
     },
   };

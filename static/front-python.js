@@ -5,8 +5,9 @@
  * nothing of what was defined. Text in the log is bounded.
  */
 
-/** Characters of the log that are kept. */
-const LIMIT = 200_000;
+/** Characters of the log that are kept, in pieces that are laid out once. */
+const LIMIT = 100_000;
+const PIECE = 4000;
 const PHASES = { runtime: "CPython", numpy: "NumPy", singe: "Singe" };
 const EXAMPLES = {
   Tensors: 'x = sg.tensor([[1.0, 2.0], [3.0, 4.0]], device="numpy")\n(x @ x).exp().numpy()',
@@ -96,16 +97,12 @@ function end() {
 
 function write(text, kind) {
   const last = log.lastElementChild;
-  if (last?.className === kind && kind === "") last.append(text);
+  if (kind === "" && last?.className === "" && last.textContent.length < PIECE) last.append(text);
   else log.append(Object.assign(document.createElement("pre"), { className: kind, textContent: text }));
   kept += text.length;
-  while (kept > LIMIT && log.childNodes.length > 1) {
+  while (kept > LIMIT && log.children.length > 1) {
     kept -= log.firstChild.textContent.length;
     log.firstChild.remove();
-  }
-  if (kept > LIMIT) {
-    log.firstChild.textContent = log.firstChild.textContent.slice(-LIMIT / 2);
-    kept = LIMIT / 2;
   }
   log.scrollTop = log.scrollHeight;
 }
