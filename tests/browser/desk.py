@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from sites import CHROMIUM, SCREENSHOTS, Console
 
-PATIENCE: Final = 120_000
+PATIENCE: Final = 240_000
 """Milliseconds: Python in a page, and WebGPU in software, start slowly on a busy machine."""
 LOOKS: Final = {
     "light": {"viewport": {"width": 1280, "height": 900}},

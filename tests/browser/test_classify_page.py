@@ -50,7 +50,7 @@ def after(found: Desk, act: Any) -> None:
     """Do something that shows a picture, and wait until it was read."""
     before = runs(found)
     act()
-    until = time.monotonic() + 120
+    until = time.monotonic() + 240
     while runs(found) == before and found.item("status").get_attribute("data-state") != "error":
         assert time.monotonic() < until, "no picture was read"
         time.sleep(0.05)
