@@ -88,6 +88,7 @@ function rest() {
 }
 
 function end() {
+  if (worker) worker.onmessage = worker.onerror = null; // what it said last may still be on its way
   worker?.terminate();
   worker = undefined;
   busy = false;
