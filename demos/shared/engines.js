@@ -21,8 +21,10 @@ export async function findReasons() {
 
 async function reasonAgainstPython() {
   if (typeof WebAssembly !== "object") return "this browser has no WebAssembly";
+  const ask = (method) => fetch(new URL("start.js", PYTHON), { method });
   try {
-    const { ok } = await fetch(new URL("start.js", PYTHON), { method: "HEAD" });
+    // Offline the service worker answers what it holds, and GET alone.
+    const { ok } = await ask("HEAD").catch(() => ask("GET"));
     return ok ? "" : "this site was built without Python";
   } catch {
     return "Python cannot be fetched: there is no network";
