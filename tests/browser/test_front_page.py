@@ -59,6 +59,7 @@ def page(browser: Any, address: str) -> Iterator[Any]:
     """The front page, which must end with no complaint in its console."""
     context = browser.new_context()
     page = context.new_page()
+    page.set_default_timeout(60_000)
     console = Console(page)
     page.goto(address)
     page.wait_for_selector("#facts[aria-busy=false]")
@@ -101,6 +102,7 @@ def test_what_it_says_is_what_the_browser_says(page: Any) -> None:
 def test_without_webgpu_it_says_so(address: str) -> None:
     with chromium(("--disable-features=WebGPU", "--disable-gpu")) as browser:
         page = browser.new_page()
+        page.set_default_timeout(60_000)  # milliseconds, as all of Playwright's
         page.add_init_script("delete Navigator.prototype.gpu")
         page.goto(address)
         page.wait_for_selector("#facts[aria-busy=false]")
@@ -223,7 +225,9 @@ def test_the_page_is_used_by_keyboard_alone(page: Any) -> None:
 def test_it_can_be_read(browser: Any, address: str, view: str) -> None:
     """Contrast of every text, names of all controls, their sizes, nothing that sticks out; and a picture to look at."""
     scheme, width, height = VIEWS[view]
-    context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": height})
+    context = browser.new_context(
+        color_scheme=scheme, viewport={"width": width, "height": height}, reduced_motion="reduce"
+    )
     page = context.new_page()
     page.goto(address)
     page.wait_for_selector("#facts[aria-busy=false]")
