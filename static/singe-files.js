@@ -30,14 +30,17 @@ export class Files {
     this.#report = report;
     /** What is kept of this bundle, if anything can be: a promise of a Store. */
     this.store = cache && !onDisk(base) ? import("./singe-cache.js").then(({ openStore }) => openStore(base)) : undefined;
-    signal?.addEventListener("abort", this.stop);
-    if (signal?.aborted) this.stop();
+    signal?.addEventListener("abort", this.#abort);
+    if (signal?.aborted) this.#abort();
   }
 
-  stop = () => {
-    this.#signal?.removeEventListener("abort", this.stop);
-    this.#stopper.abort();
-  };
+  #abort = () => this.#stopper.abort();
+
+  /** Nothing is asked for any more; what is under way ends, or if all is `well`, goes on into the cache. */
+  stop(well) {
+    this.#signal?.removeEventListener("abort", this.#abort);
+    if (!well) this.#abort();
+  }
 
   /** The caller's abort as an error. */
   checkSignal() {

@@ -20,6 +20,7 @@ export async function loadHere(folder, options) {
   const files = new Files(folder, cache, signal, onProgress);
   const guess = DEVICES[device] ?? DEVICES.wasm;
   guess.module().catch(() => {}); // it comes beside the manifest, and is asked for again below
+  let model;
   try {
     const manifest = checkManifest(await files.manifest("model.json"));
     const { targets } = manifest;
@@ -32,17 +33,15 @@ export async function loadHere(folder, options) {
     const auto = device === "auto" && Boolean(targets.wasm && targets.webgpu && globalThis.navigator?.gpu);
     const store = auto ? await files.store : undefined;
     const known = (await store?.recall())?.device;
-    const model = new Model(manifest, open, { auto, store, onDevice, gpuDevice });
+    model = new Model(manifest, open, { auto, store, onDevice, gpuDevice });
     await model.start(Object.hasOwn(DEVICES, known) ? known : first, files);
-    try {
-      files.phase("ready");
-    } catch (error) {
-      model.dispose();
-      throw error;
-    }
+    files.phase("ready");
+    files.stop(true);
     return model;
-  } finally {
+  } catch (error) {
     files.stop();
+    model?.dispose();
+    throw error;
   }
 }
 
@@ -161,7 +160,7 @@ class Model {
     this.#state.disposed = true;
     this.#disposed ??= this.#inTurn(() => {
       const { now, rival } = this.#state;
-      now.device.dispose();
+      now?.device.dispose();
       rival?.device.dispose();
     });
     return this.#disposed;

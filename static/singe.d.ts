@@ -12,7 +12,7 @@ export type TypedArray = Uint8Array | Int32Array | BigInt64Array | Uint16Array |
  * - `network`: a file cannot be had
  * - `format`: the bundle is damaged, or not one
  * - `device`: this engine or device cannot do it
- * - `lost`: the GPU device went away, and again when it was opened anew
+ * - `lost`: the GPU device went away, and again when it was opened anew; or the worker ended
  * - `aborted`: the caller's signal said so
  * - `disposed`: the model was disposed of
  */
@@ -30,13 +30,23 @@ export interface Progress {
 }
 
 export interface LoadOptions {
-  /** "auto", the default, is WebAssembly where the bundle has it. */
+  /**
+   * "auto", the default, answers on WebAssembly first. When the page has nothing else to do it measures WebGPU, keeps the
+   * faster of the two, and remembers it for the bundle and the adapter: the next load opens that one straight away.
+   */
   device?: "wasm" | "webgpu" | "auto";
   /** 0: as many as pay off. Kernels of this version run on one. */
   threads?: number;
+  /** Have the model in a worker of its own. Where none can start it is in the page: `model.worker` says so. */
+  worker?: boolean;
+  /** Whether files may be kept in Cache Storage, by their hash: true, if nothing is said. */
+  cache?: boolean;
   onProgress?: (progress: Progress) => void;
+  /** Called when "auto" went over to another device. */
+  onDevice?: (device: "wasm" | "webgpu") => void;
+  /** Ends the loading. */
   signal?: AbortSignal;
-  /** A device of the caller's, for inputs and outputs on the GPU; it stays the caller's, and is not opened anew if lost. */
+  /** A device of the caller's, not for workers: for inputs and outputs on the GPU; it stays the caller's, and is not opened anew if lost. */
   gpuDevice?: GPUDevice;
 }
 
@@ -79,7 +89,11 @@ export interface Model {
   /** How a picture becomes the input, and the file of the labels, if the bundle says. */
   readonly image: ImageFacts | null;
   readonly labels: string | null;
-  /** Bytes held. */
+  /** Threads that a run takes. */
+  readonly threads: number;
+  /** Whether it is in a worker: GPU buffers cannot be handed to it then, and inputs are copied when a run is asked for. */
+  readonly worker: boolean;
+  /** Bytes held; of a worker, after the last thing that it did. */
   readonly memory: { gpu: number; wasm: number; js: number };
   readonly gpuDevice: GPUDevice | undefined;
 

@@ -3,117 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-import http.server
 import json
 import shutil
-import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
-from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pytest
-from bundles import ROOT, assert_close, dtypes_case, model_case, packed, small_case
-
-CHROMIUM: Final = Path("/usr/bin/chromium")
-FLAGS: Final = (
-    "--enable-unsafe-webgpu",
-    "--use-webgpu-adapter=swiftshader",
-    "--enable-unsafe-swiftshader",
-    "--no-sandbox",
-)
-HEADERS: Final = {
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Embedder-Policy": "require-corp",
-    "Cache-Control": "no-store",
-}
-SCRIPT: Final = """async (given) => {
-  const { load } = await import("/static/singe.js");
-  const { answer, failure, pack, unpack } = await import("/tests/browser/harness.js");
-  BODY
-}"""
-
-
-class Handler(http.server.SimpleHTTPRequestHandler):
-    """Serves the working tree, and bundles at /bundles/; under /slow/ too, where they never end."""
-
-    bundles: Path
-
-    def __init__(self, *args: Any, bundles: Path, asked: list[str], **kwargs: Any) -> None:
-        self.bundles, self.asked = bundles, asked
-        types = {".js": "text/javascript", ".wasm": "application/wasm", ".json": "application/json"}
-        self.extensions_map = {**self.extensions_map, **types}
-        super().__init__(*args, directory=str(ROOT), **kwargs)
-
-    def translate_path(self, path: str) -> str:
-        for prefix in ("/bundles/", "/slow/"):
-            if path.startswith(prefix):
-                return str(self.bundles / path.removeprefix(prefix))
-        return super().translate_path(path)
-
-    def do_GET(self) -> None:
-        self.asked.append(self.path)
-        if self.path == "/":
-            self.send_response(200)
-            self.send_header("Content-Type", "text/html")
-            self.end_headers()
-            self.wfile.write(b"<!doctype html><title>singe</title>")
-        elif self.path.startswith("/slow/") and self.path.endswith(".bin"):
-            self.send_response(200)
-            self.send_header("Content-Length", str(Path(self.translate_path(self.path)).stat().st_size))
-            self.end_headers()
-            self.wfile.write(bytes(100))
-            self.wfile.flush()
-            time.sleep(3)
-        else:
-            with suppress(ConnectionError):  # a page that gives up closes its connections
-                super().do_GET()
-
-    def end_headers(self) -> None:
-        for name, value in HEADERS.items():
-            self.send_header(name, value)
-        super().end_headers()
-
-    def log_message(self, *args: Any) -> None:
-        pass
-
-
-class Page:
-    """A page of Chromium, and the files that were asked for."""
-
-    def __init__(self, page: Any, root: Path, asked: list[str]) -> None:
-        self.page, self.root, self.asked = page, root, asked
-
-    def run(self, body: str, **given: Any) -> Any:
-        """What a script answers: the body of an async function that finds its arguments in `given`."""
-        return self.page.evaluate(SCRIPT.replace("BODY", body), given)
-
-    def failed(self, body: str, **given: Any) -> dict[str, str]:
-        return self.run(f"return failure(async () => {{ {body} }});", **given)
+from bundles import assert_close, dtypes_case, model_case, packed, small_case
+from pages import Page, open_page
 
 
 @pytest.fixture(scope="module")
 def chromium(bundle: Callable[[str], Path]) -> Iterator[Page]:
-    api = pytest.importorskip("playwright.sync_api")
-    if not CHROMIUM.exists():
-        pytest.skip(f"no {CHROMIUM} here")
-    root = bundle("small").parent
-    asked: list[str] = []
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, bundles=root, asked=asked))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        with api.sync_playwright() as playwright:
-            browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=list(FLAGS))
-            page = browser.new_page()
-            page.goto(f"http://127.0.0.1:{server.server_port}/")
-            yield Page(page, root, asked)
-            browser.close()
-    finally:
-        server.shutdown()
-        server.server_close()
+    with open_page(bundle("small").parent) as page:
+        yield page
 
 
 @pytest.fixture(params=["wasm", "webgpu"])

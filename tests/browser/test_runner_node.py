@@ -6,7 +6,6 @@ import gzip
 import hashlib
 import json
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,36 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 from bundles import STATIC, assert_close, dtypes_case, model_case, packed, small_case
+from pages import node
 
-HARNESS = Path(__file__).parent / "harness.js"
 MOST_GZIP_BYTES = 20_000
 EAGER = ("singe.js", "singe-model.js", "singe-files.js", "singe-format.js", "singe-wasm.js", "singe-webgpu.js")
-PRELUDE = f"""
-import {{ load, SingeError }} from {json.dumps((STATIC / "singe.js").as_uri())};
-import {{ answer, failure, unpack, pack }} from {json.dumps(HARNESS.as_uri())};
-let text = "";
-for await (const part of process.stdin) text += part;
-const given = JSON.parse(text);
-const main = async () => {{ BODY }};
-process.stdout.write(JSON.stringify(await main()));
-"""
 Edit = Callable[[dict[str, Any]], None]
-
-
-def node(body: str, **given: Any) -> Any:
-    """What a script answers: the body of an async function that finds its arguments in `given`."""
-    if shutil.which("node") is None:
-        pytest.skip("no node here")
-    done = subprocess.run(
-        ["node", "--no-warnings", "--input-type=module", "-e", PRELUDE.replace("BODY", body)],
-        input=json.dumps(given),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 def failed(folder: Path, body: str = "await load(given.url)", **given: Any) -> dict[str, str]:

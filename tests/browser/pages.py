@@ -1,0 +1,163 @@
+"""Pages of Chromium that run the runner: the working tree and bundles over loopback, and scripts in node."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import shutil
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from bundles import ROOT, STATIC
+
+CHROMIUM: Final = Path("/usr/bin/chromium")
+FLAGS: Final = (
+    "--enable-unsafe-webgpu",
+    "--use-webgpu-adapter=swiftshader",
+    "--enable-unsafe-swiftshader",
+    "--no-sandbox",
+)
+HEADERS: Final = {
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Embedder-Policy": "require-corp",
+    "Cross-Origin-Resource-Policy": "cross-origin",
+    "Access-Control-Allow-Origin": "*",
+    "Cache-Control": "no-store",
+}
+SCRIPT: Final = """async (given) => {
+  const { load } = await import("/static/singe.js");
+  const { answer, failure, pack, unpack } = await import("/tests/browser/harness.js");
+  BODY
+}"""
+NODE: Final = """
+const { load, SingeError } = await import(RUNNER);
+const { answer, failure, unpack, pack } = await import(HARNESS);
+let text = "";
+for await (const part of process.stdin) text += part;
+const given = JSON.parse(text);
+const main = async () => { BODY };
+process.stdout.write(JSON.stringify(await main()));
+"""
+
+
+class Handler(http.server.SimpleHTTPRequestHandler):
+    """Serves the working tree, and bundles at /bundles/; under /slow/ too, where they never end."""
+
+    def __init__(self, *args: Any, server: Served, **kwargs: Any) -> None:
+        self.served = server
+        types = {".js": "text/javascript", ".wasm": "application/wasm", ".json": "application/json"}
+        self.extensions_map = {**self.extensions_map, **types}
+        super().__init__(*args, directory=str(ROOT), **kwargs)
+
+    def translate_path(self, path: str) -> str:
+        for prefix in ("/bundles/", "/slow/"):
+            if path.startswith(prefix):
+                return str(self.served.root / path.removeprefix(prefix))
+        return super().translate_path(path)
+
+    def do_GET(self) -> None:
+        self.served.asked.append(self.path)
+        if self.path in self.served.pages:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(self.served.pages[self.path][0].encode())
+        elif self.path.startswith("/slow/") and self.path.endswith(".bin"):
+            self.send_response(200)
+            self.send_header("Content-Length", str(Path(self.translate_path(self.path)).stat().st_size))
+            self.end_headers()
+            self.wfile.write(bytes(100))
+            self.wfile.flush()
+            time.sleep(3)
+        else:
+            with suppress(ConnectionError):  # a page that gives up closes its connections
+                super().do_GET()
+
+    def end_headers(self) -> None:
+        own = self.served.pages[self.path][1] if self.path in self.served.pages else {}
+        for name, value in {**HEADERS, **own}.items():
+            self.send_header(name, value)
+        super().end_headers()
+
+    def log_message(self, *args: Any) -> None:
+        pass
+
+
+class Served:
+    """A server of bundles: what was asked of it, and pages of its own, each with headers."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.asked: list[str] = []
+        self.pages: dict[str, tuple[str, dict[str, str]]] = {"/": ("<!doctype html><title>singe</title>", {})}
+        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, server=self))
+        self.address = f"http://127.0.0.1:{self._server.server_port}/"
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def files(self) -> list[str]:
+        """The files of bundles, manifests left out, that were asked for since the last call."""
+        found = [path for path in self.asked if path.startswith("/bundles/") and not path.endswith("model.json")]
+        self.asked.clear()
+        return found
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class Page:
+    """A page of Chromium, and the server that it is from."""
+
+    def __init__(self, page: Any, server: Served) -> None:
+        self.page, self.server, self.root, self.asked = page, server, server.root, server.asked
+
+    def run(self, body: str, **given: Any) -> Any:
+        """What a script answers: the body of an async function that finds its arguments in `given`."""
+        return self.page.evaluate(SCRIPT.replace("BODY", body), given)
+
+    def failed(self, body: str, **given: Any) -> dict[str, str]:
+        return self.run(f"return failure(async () => {{ {body} }});", **given)
+
+
+@contextmanager
+def open_page(root: Path, flags: tuple[str, ...] = FLAGS) -> Iterator[Page]:
+    """A page in a browser of its own, whose storage is empty; `root` is the folder of the bundles."""
+    api = pytest.importorskip("playwright.sync_api")
+    if not CHROMIUM.exists():
+        pytest.skip(f"no {CHROMIUM} here")
+    server = Served(root)
+    try:
+        with api.sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=list(flags))
+            page = browser.new_page()
+            page.goto(server.address)
+            yield Page(page, server)
+            browser.close()
+    finally:
+        server.close()
+
+
+def node(body: str, *, runner: str = "", cwd: Path | None = None, arguments: tuple[str, ...] = (), **given: Any) -> Any:
+    """What a script in node answers: the body of an async function that finds its arguments in `given`."""
+    if shutil.which("node") is None:
+        pytest.skip("no node here")
+    script = NODE.replace("BODY", body).replace("RUNNER", json.dumps(runner or (STATIC / "singe.js").as_uri()))
+    script = script.replace("HARNESS", json.dumps((Path(__file__).parent / "harness.js").as_uri()))
+    done = subprocess.run(
+        ["node", "--no-warnings", *arguments, "--input-type=module", "-e", script],
+        input=json.dumps(given),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        cwd=cwd,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
