@@ -420,6 +420,26 @@ def test_what_points_nowhere_is_refused(name: str) -> None:
         read_graph(joined(head, block))
 
 
+@pytest.mark.parametrize(
+    ("attrs", "words"),
+    [
+        ({"sizes": (1, 1, 1, 1 << 30), "scales": (1.0, 1.0, 1.0, 1.0)}, "at most 16777216 are weighed"),
+        ({"scales": (1.0, 1.0, 1.0, 1e-12), "antialias": True}, "at most 16777216 are weighed"),
+        ({"scales": (1.0, 1.0, 1.0, 0.0), "antialias": True}, "at most 16777216 are weighed"),
+        ({"scales": (1.0, 1.0, 1.0, "x")}, "the attribute 'scales' is"),
+        ({"mode": "sharp"}, "mode 'sharp'"),
+    ],
+)
+def test_tables_are_not_made_for_whoever_asks(attrs: dict[str, Any], words: str) -> None:
+    b = Builder()
+    x = b.input("x", (1, 1, 1, 8), float32)
+    y = b.resize(x, sizes=(1, 1, 1, 12), scales=(1.0, 1.0, 1.0, 1.5), mode="linear")
+    head, block = split(model_record(Graph((x,), (y,), ("y",))))
+    head["nodes"][-1]["attrs"] |= attrs
+    with pytest.raises(sg.FormatError, match=words):
+        read_graph(joined(head, block))
+
+
 def test_many_names_for_one_array_take_its_memory_once() -> None:
     head, block = split(weights_record({"a": np.ones(1 << 16, np.float32)}, "float16"))
     head["arrays"] = [{**head["arrays"][0], "name": f"a{k}"} for k in range(2000)]

@@ -67,17 +67,25 @@ FILTERS: Final[Mapping[str, tuple[Callable[[np.ndarray, float], np.ndarray], int
 """mode ↦ the weight at a distance, and the distance at which it ends."""
 
 
+MAX_TABLE: Final = 1 << 24
+"""Elements of the input that take part in an axis of the output, counted for each of its elements, at most."""
+
+
 def _table(
     d: int, out: int, scale: float, roi: tuple[float, float], options: Mapping[str, Any]
 ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
     """(input indices [taps, out], weights [taps, out] or None for one tap of weight 1, which outputs lie outside or None)."""
+    weigh, reach = FILTERS.get(options["mode"], (_triangle, 0))
+    stretch = min(scale, 1.0) if options["antialias"] else 1.0
+    if not stretch > 0 or out * max(1.0, 2 * reach / stretch) > MAX_TABLE:
+        raise ShapeError(
+            f"resize: from {d} to {out} elements by {scale}: at most {MAX_TABLE} are weighed along an axis"
+        )
     i = np.arange(out, dtype=np.float64)
     place = PLACES[options["coordinates"]](i, d, out, scale, roi)
     outside = (place < 0) | (place > d - 1) if options["coordinates"] == "tf_crop_and_resize" else None
     if options["mode"] == "nearest":
         return np.clip(ROUNDINGS[options["nearest"]](place), 0, d - 1)[None], None, outside
-    weigh, reach = FILTERS[options["mode"]]
-    stretch = min(scale, 1.0) if options["antialias"] else 1.0
     base = np.ceil(place) - 1
     first = int(np.floor(-reach / stretch)) + 1
     offsets = np.arange(first, 2 - first)[:, None]
