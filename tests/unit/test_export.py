@@ -150,6 +150,45 @@ def test_a_real_model(tmp_path: Path) -> None:
     assert {p.name: p.read_bytes() for p in (tmp_path / "mnist").iterdir()} == bundle.files
 
 
+def exports(module: bytes) -> set[str]:
+    """The names that a WebAssembly module exports."""
+
+    def number(at: int) -> tuple[int, int]:
+        value, shift = 0, 0
+        while True:
+            value |= (module[at] & 127) << shift
+            at, shift = at + 1, shift + 7
+            if module[at - 1] < 128:
+                return value, at
+
+    at, found = 8, set()
+    while at < len(module):
+        section = module[at]
+        length, at = number(at + 1)
+        if section == 7:
+            count, inside = number(at)
+            for _ in range(count):
+                size, inside = number(inside)
+                found.add(module[inside : inside + size].decode())
+                _, inside = number(inside + size + 1)
+        at += length
+    return found
+
+
+@pytest.mark.parametrize("make", [dense, two, picture, lambda: contractions()])
+def test_no_kernel_is_there_that_no_step_runs(make: Callable[[], Graph]) -> None:
+    bundle = make_bundle(model(make()))
+    for name, target in bundle.manifest["targets"].items():
+        program = target["program"]
+        assert {s["kernel"] for s in program["steps"] if s["do"] == "dispatch"} == set(range(len(program["kernels"])))
+        entries = {v["entry"] for k in program["kernels"] for v in k["variants"]}
+        if name == "wasm":
+            there = {f"{k}:{e}" for k, m in target["modules"].items() for e in exports(read(bundle, m))}
+        else:
+            there = set(json.loads(read(bundle, target["modules"])))
+        assert there == entries
+
+
 def test_webgpu_code_needs_no_feature() -> None:
     program = make_bundle(model(dense()), ["webgpu"]).manifest["targets"]["webgpu"]["program"]
     assert [v["requires"] for k in program["kernels"] for v in k["variants"]] == [[]] * len(program["kernels"])
