@@ -1,0 +1,177 @@
+/**
+ * The element <singe-model src="./model/">: a model in a page, without a line of script.
+ *
+ * Contract: importing this module defines the element. With a model of pictures it takes a file, by choice or by drop, and
+ * shows the five likeliest classes; with another it says that it is ready. `model` is a promise of the model, `run(inputs)`
+ * runs it. Attributes: `src`, a bundle's folder; `device`; `worker`. Events: `progress` (its detail as of `onProgress`),
+ * `load` (the model), `result` (the outputs), `error` (a SingeError). A new `src` or `device` loads anew; leaving the page
+ * frees the model. No style is written into attributes, so that a strict policy lets it pass.
+ */
+
+import { SingeError, load } from "./singe.js";
+
+const TOP = 5;
+const STYLE = `
+:host { display: block; font: inherit; }
+:host([hidden]) { display: none; }
+label { display: block; padding: 1rem; border: 2px dashed color-mix(in srgb, currentColor 40%, transparent); border-radius: 0.5rem; }
+label.over { border-style: solid; }
+input { display: block; margin-top: 0.5rem; max-width: 100%; font: inherit; }
+ol { list-style: none; margin: 0.75rem 0 0; padding: 0; }
+li { display: grid; grid-template-columns: 1fr auto; gap: 0 0.75rem; margin-bottom: 0.4rem; overflow-wrap: anywhere; }
+meter { grid-column: 1 / -1; width: 100%; }
+p { margin: 0.5rem 0 0; }
+[hidden] { display: none; }
+`;
+
+const make = (tag, properties = {}, ...children) => {
+  const element = Object.assign(document.createElement(tag), properties);
+  element.append(...children);
+  return element;
+};
+
+export class SingeModelElement extends HTMLElement {
+  static observedAttributes = ["src", "device", "worker"];
+  #file = make("input", { type: "file", accept: "image/*" });
+  #drop = make("label", { hidden: true }, "A picture: choose one, or drop it here", this.#file);
+  #status = make("p", { role: "status" });
+  #bars = make("ol", { ariaLabel: "likeliest classes" });
+  #model;
+  #stop;
+  #labels;
+
+  constructor() {
+    super();
+    const root = this.attachShadow({ mode: "open" });
+    const sheet = new CSSStyleSheet();
+    sheet.replaceSync(STYLE);
+    root.adoptedStyleSheets = [sheet];
+    root.append(this.#drop, this.#status, this.#bars);
+    this.#file.addEventListener("change", () => this.#take(this.#file.files[0]));
+    this.#drop.addEventListener("dragover", (event) => (event.preventDefault(), this.#drop.classList.add("over")));
+    this.#drop.addEventListener("dragleave", () => this.#drop.classList.remove("over"));
+    this.#drop.addEventListener("drop", (event) => {
+      event.preventDefault();
+      this.#drop.classList.remove("over");
+      this.#take(event.dataTransfer.files[0]);
+    });
+  }
+
+  /** A promise of the model that `src` names. */
+  get model() {
+    return this.#model ?? Promise.reject(new SingeError("input", "<singe-model> has no src, or is not in a page"));
+  }
+
+  connectedCallback() {
+    this.#load();
+  }
+
+  disconnectedCallback() {
+    this.#free();
+  }
+
+  attributeChangedCallback(name, before, after) {
+    if (this.isConnected && before !== after) this.#load();
+  }
+
+  /** inputs by name ↦ outputs by name, also told by an event. */
+  async run(inputs) {
+    const outputs = await (await this.model).run(inputs);
+    this.#tell("result", outputs);
+    return outputs;
+  }
+
+  #tell(type, detail) {
+    this.dispatchEvent(new CustomEvent(type, { detail }));
+  }
+
+  #say(text) {
+    this.#status.textContent = text;
+  }
+
+  #fail(error) {
+    this.#say(error.message);
+    this.#tell("error", error);
+  }
+
+  #free() {
+    this.#stop?.abort();
+    this.#model?.then((model) => model.dispose()).catch(() => {});
+    this.#model = undefined;
+    this.#drop.hidden = true;
+    this.#bars.replaceChildren();
+  }
+
+  #load() {
+    this.#free();
+    const src = this.getAttribute("src");
+    if (!this.isConnected || src === null) return;
+    const stop = (this.#stop = new AbortController());
+    const model = load(src, {
+      device: this.getAttribute("device") || "auto",
+      worker: this.hasAttribute("worker"),
+      signal: stop.signal,
+      onProgress: (progress) => {
+        if (stop.signal.aborted) return;
+        if (progress.phase !== "ready") this.#say(`Loading: ${Math.round((100 * progress.loaded) / (progress.total || 1))} %`);
+        this.#tell("progress", progress);
+      },
+    });
+    this.#model = model;
+    model.then((ready) => this.#ready(ready, src, stop.signal)).catch((error) => !stop.signal.aborted && this.#fail(error));
+  }
+
+  async #ready(model, src, { aborted: already }) {
+    if (already || this.#model === undefined) return;
+    this.#labels = undefined;
+    if (model.labels) {
+      const folder = new URL(src.endsWith("/") ? src : `${src}/`, document.baseURI);
+      const signal = this.#stop.signal;
+      this.#labels = await fetch(new URL(model.labels, folder), { signal }).then((answer) => (answer.ok ? answer.json() : undefined));
+    }
+    this.#drop.hidden = !model.image;
+    this.#say(`${model.name}: ready on ${model.device}.`);
+    this.#tell("load", model);
+  }
+
+  async #take(file) {
+    if (!file) return;
+    try {
+      this.#say("Running …");
+      const { pictureToTensor } = await import("./singe-picture.js");
+      const model = await this.model;
+      const start = performance.now();
+      const outputs = await this.run({ [model.image.input]: await pictureToTensor(file, model.image) });
+      const time = performance.now() - start;
+      this.#show(outputs[model.outputs[0].name]);
+      this.#say(`${time.toFixed(0)} ms on ${model.device}.`);
+    } catch (error) {
+      this.#bars.replaceChildren();
+      this.#fail(error);
+    }
+  }
+
+  /** The likeliest classes of a picture's scores. */
+  #show({ data }) {
+    const rows = top(data).map(([index, value]) => {
+      const name = String(this.#labels?.[index] ?? `class ${index}`);
+      const percent = `${(100 * value).toFixed(1)} %`;
+      return make("li", {}, make("span", { textContent: name }), make("span", { textContent: percent }), make("meter", { value, ariaLabel: name }));
+    });
+    this.#bars.replaceChildren(...rows);
+  }
+}
+
+/** [index, probability] of the largest; scores that are no probabilities go through softmax first. */
+function top(scores) {
+  const values = Array.from(scores, Number);
+  const sum = values.reduce((a, b) => a + b, 0);
+  const areShares = values.every((v) => v >= 0 && v <= 1) && Math.abs(sum - 1) < 1e-3;
+  const most = values.reduce((a, b) => Math.max(a, b), -Infinity);
+  const weights = areShares ? values : values.map((v) => Math.exp(v - most));
+  const total = weights.reduce((a, b) => a + b, 0);
+  const order = weights.map((w, index) => [index, w / total]).sort(([, a], [, b]) => b - a);
+  return order.slice(0, TOP);
+}
+
+if (!customElements.get("singe-model")) customElements.define("singe-model", SingeModelElement);
