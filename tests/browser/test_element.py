@@ -1,0 +1,142 @@
+"""<singe-model> under a strict policy: numeric models are ready to run, models of pictures take a file and show classes."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pytest
+from bundles import packed, small_case, unpacked
+from pages import Page, open_page
+
+from singe._dtypes import float32
+from singe.export import Picture, export_model
+from singe.graph import Builder, Graph
+from singe.images import Recipe
+from singe.model import Model
+
+POLICY: Final = (
+    "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'; img-src blob:; base-uri 'none'"
+)
+LABELS: Final = dict(enumerate(["red", "green", "blue", "none", "some", "more"]))
+
+
+def colours() -> Graph:
+    """Scores of a picture's mean colour: the three channels, and three that are small."""
+    b = Builder()
+    x = b.input("pixels", (1, 3, 8, 8), float32)
+    w = np.zeros((192, 6), np.float32)
+    for channel in range(3):
+        w[channel * 64 : (channel + 1) * 64, channel] = 4 / 64
+    return Graph((x,), (b.matmul(b.reshape(x, shape=(1, 192)), b.const(w)),), ("scores",))
+
+
+@pytest.fixture(scope="module")
+def chromium(bundle: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    root = bundle("small").parent
+    if not (root / "colours").exists():
+        recipe = Recipe(size=(8, 8), crop=1.0, mean=(0.0,), std=(255.0,), layout="nchw", channels=3)
+        picture = Picture("pixels", recipe)
+        export_model(Model(colours(), "numpy", "colours"), root / "colours", picture=picture, labels=LABELS)
+    (root / "page.js").write_text(
+        """import "/static/singe-element.js";
+        globalThis.events = [];
+        for (const element of document.querySelectorAll("singe-model")) {
+          for (const type of ["load", "result", "error", "progress"]) {
+            element.addEventListener(type, ({ detail }) => events.push([type, detail.code ?? detail.name ?? detail.phase]));
+          }
+        }"""
+    )
+    with open_page(root) as page:
+        yield page
+
+
+def opened(page: Page, element: str) -> Any:
+    """A tab with the element, the policy held; what the policy refuses is an error on its console."""
+    markup = f'<!doctype html><meta charset=utf-8>{element}<script type=module src="/bundles/page.js"></script>'
+    page.server.pages["/element"] = (markup, {"Content-Security-Policy": POLICY})
+    tab = page.page.context.browser.new_page()
+    tab.refused = []
+    tab.on("console", lambda m: tab.refused.append(m.text) if "Content Security Policy" in m.text else None)
+    tab.goto(page.server.address + "element")
+    return tab
+
+
+@pytest.mark.parametrize("worker", ["", " worker"])
+def test_a_numeric_model(chromium: Page, worker: str) -> None:
+    tab = opened(chromium, f'<singe-model src="/bundles/small" device="wasm"{worker}></singe-model>')
+    try:
+        tab.get_by_role("status").filter(has_text="ready on wasm").wait_for(timeout=20_000)
+        inputs, expected = small_case(2)
+        found = tab.evaluate(
+            """async (given) => {
+              const { pack, unpack } = await import("/tests/browser/harness.js");
+              const element = document.querySelector("singe-model");
+              const outputs = pack(await element.run(unpack(given)));
+              return { outputs, device: (await element.model).device };
+            }""",
+            packed(inputs),
+        )
+        assert np.allclose(unpacked(found["outputs"])["scores"], expected["scores"])
+        assert found["device"] == "wasm"
+        events = [type for type, _ in tab.evaluate("events")]
+        assert events[0] == "progress"
+        assert events[-2:] == ["load", "result"]
+        assert not tab.locator("singe-model").get_by_label("picture").is_visible()
+        assert tab.refused == []
+    finally:
+        tab.close()
+
+
+def test_a_model_of_pictures(chromium: Page) -> None:
+    image = pytest.importorskip("PIL.Image")
+    tab = opened(chromium, '<singe-model src="/bundles/colours" device="wasm"></singe-model>')
+    try:
+        tab.get_by_role("status").filter(has_text="ready").wait_for(timeout=20_000)
+        for colour, name in (((250, 10, 20), "red"), ((10, 20, 250), "blue")):
+            raw = io.BytesIO()
+            image.new("RGB", (40, 30), colour).save(raw, "PNG")
+            chosen = {"name": "a.png", "mimeType": "image/png", "buffer": raw.getvalue()}
+            tab.get_by_label("A picture").set_input_files([chosen])
+            tab.get_by_role("listitem").first.filter(has_text=name).wait_for(timeout=20_000)
+            assert tab.get_by_role("listitem").count() == 5
+            values = tab.locator("meter").evaluate_all("bars => bars.map((bar) => bar.value)")
+            assert values == sorted(values, reverse=True)
+            assert values[0] > 0.8
+        tab.get_by_label("A picture").set_input_files(
+            [{"name": "a.png", "mimeType": "image/png", "buffer": b"no picture"}]
+        )
+        tab.get_by_role("status").filter(has_text="picture").wait_for(timeout=20_000)
+        assert tab.evaluate("events").pop() == ["error", "input"]
+        assert tab.get_by_role("listitem").count() == 0
+        assert tab.refused == []
+    finally:
+        tab.close()
+
+
+def test_a_bundle_that_is_not_there(chromium: Page) -> None:
+    tab = opened(chromium, '<singe-model src="/bundles/none"></singe-model>')
+    try:
+        tab.get_by_role("status").filter(has_text="404").wait_for(timeout=20_000)
+        assert tab.evaluate("events") == [["error", "network"]]
+    finally:
+        tab.close()
+
+
+def test_another_source_loads_anew_and_removal_frees(chromium: Page) -> None:
+    tab = opened(chromium, '<singe-model src="/bundles/small" device="wasm"></singe-model>')
+    try:
+        tab.get_by_role("status").filter(has_text="small: ready").wait_for(timeout=20_000)
+        tab.evaluate(
+            "async () => { const e = document.querySelector('singe-model'); globalThis.first = await e.model; e.src; "
+            "e.setAttribute('src', '/bundles/colours'); }"
+        )
+        tab.get_by_role("status").filter(has_text="colours: ready").wait_for(timeout=20_000)
+        assert tab.evaluate("first.memory") == {"gpu": 0, "wasm": 0, "js": 0}
+        held = "async () => { const e = document.querySelector('singe-model'); const m = await e.model; e.remove(); await m.dispose(); return m.memory; }"
+        assert tab.evaluate(held) == {"gpu": 0, "wasm": 0, "js": 0}
+    finally:
+        tab.close()
