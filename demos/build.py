@@ -62,10 +62,11 @@ class BuildError(Exception):
 
 @dataclass(frozen=True)
 class Demo:
-    """A model of the site: where its bundle goes, who makes it, and how it is exported."""
+    """A model of the site: where its bundle goes, who makes it, what its weights are stored in, how it is exported."""
 
     folder: str
     make: Callable[[Path], sg.Model]
+    dtype: str = "float32"
     options: Callable[[sg.Model], Mapping[str, Any]] = lambda model: {}
     record: str | None = None
 
@@ -128,7 +129,7 @@ def module(folder: Path, name: str) -> ModuleType:
 def demos() -> list[Demo]:
     return [
         Demo("mnist/model", weights().mnist, record="mnist.singe"),
-        Demo("classify/model", weights().classify, classify_options, record="classify.singe"),
+        Demo("classify/model", weights().classify, "float16", classify_options, record="classify.singe"),
         Demo(
             "matmul",
             lambda cache: sg.Model.of(Products(), {"a": (SIDE, SIDE), "b": (SIDE, SIDE)}, "numpy", name="matmul"),
@@ -140,7 +141,7 @@ def classify_options(model: sg.Model) -> Mapping[str, Any]:
     labels = json.loads((HERE / "classify" / "labels.json").read_text("utf-8"))
     recipe = Recipe((224, 224), 3, 0.875, (127.0,), (128.0,), "nchw")
     picture = Picture(model.inputs[0].name, recipe)
-    return {"dtype": "float16", "picture": picture, "labels": dict(enumerate(labels))}
+    return {"picture": picture, "labels": dict(enumerate(labels))}
 
 
 class Products(nn.Module):
@@ -159,9 +160,9 @@ def model_files(demo: Demo, made: str, say: Say) -> dict[str, Path]:
     def make(folder: Path) -> None:
         say(f"{demo.folder}: making the bundle …")
         model = demo.make(CACHE)
-        export_model(model, folder / "bundle", **demo.options(model))
+        export_model(model, folder / "bundle", dtype=demo.dtype, **demo.options(model))
         if demo.record is not None:
-            sg.save(model, folder / demo.record)
+            sg.save(model, folder / demo.record, dtype=None if demo.dtype == "float32" else demo.dtype)
 
     kept = keep(f"{demo.folder.split('/', maxsplit=1)[0]}-{made}", make)
     say(f"{demo.folder}: {time.perf_counter() - begun:.1f} s")

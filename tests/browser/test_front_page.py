@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from sites import SCREENSHOTS, Console, chromium, served, until
+from sites import SCREENSHOTS, Console, served, until
 
 CONTRAST: Final = """() => {
   const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
@@ -99,9 +99,9 @@ def test_what_it_says_is_what_the_browser_says(page: Any) -> None:
     }""")
 
 
-def test_without_webgpu_it_says_so(address: str) -> None:
-    with chromium(("--disable-features=WebGPU", "--disable-gpu")) as browser:
-        page = browser.new_page()
+def test_without_webgpu_it_says_so(browser: Any, address: str) -> None:
+    with browser.new_context() as context:
+        page = context.new_page()
         page.set_default_timeout(60_000)  # milliseconds, as all of Playwright's
         page.add_init_script("delete Navigator.prototype.gpu")
         page.goto(address)
