@@ -2,10 +2,9 @@
  * The files of a bundle: fetched once each, straight to their place, checked against their sha256.
  *
  * Contract: `Files` reports every byte that arrives as it arrives; a file that is missing is a "network" error, one that
- * is longer, shorter or other than the manifest says a "format" error, and after `stop()` all of it ends. What was
- * fetched once is kept in Cache Storage, where there is one, by its hash (singe-cache.js); only the manifest is asked for
- * each time. In node, file: URLs are read from disk. Devices use `expect`, `phase`, `bytes`, `json`, `into`, `each` and
- * `stream`: another class with these serves them as well.
+ * is longer, shorter or other than the manifest says a "format" error, and after `stop()` all of it ends. Files are kept
+ * by their hash (singe-cache.js). In node, file: URLs are read from disk. Devices use `expect`, `phase`, `bytes`, `json`,
+ * `into`, `each` and `stream`: another class with these serves them as well.
  */
 
 import { SingeError, spanOf } from "./singe-format.js";

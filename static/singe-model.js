@@ -1,9 +1,8 @@
 /**
  * A model that is loaded: its device, the order of its runs, and what a caller may give it.
  *
- * Contract: `loadHere(folder, options)` is `load` of singe.js in this page or worker, its options checked. A device that is
- * lost is opened anew, once for each run. Where the caller left the choice of the device open ("auto"), WebGPU that fails
- * gives way to WebAssembly, and singe-auto.js decides after the first run.
+ * Contract: `loadHere(folder, options)` is `load` of singe.js, its options checked. A device that is lost is opened anew,
+ * once for each run. With "auto", WebGPU that fails gives way to WebAssembly, and singe-auto.js decides after a first run.
  */
 
 import { Files } from "./singe-files.js";

@@ -1,0 +1,159 @@
+"""Memory of the runner: the peak while it loads, and what hundreds of loads and disposals leave."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pytest
+from bundles import packed, small_case, write_bundle
+from pages import Page, node, open_page
+
+from singe._dtypes import float32
+from singe._shape import size
+from singe.graph import Builder, Graph
+
+MOST: Final = 1.2
+TIMES: Final = 200
+COUNTED: Final = """
+const counted = { now: 0, most: 0 };
+const add = (bytes) => (counted.most = Math.max(counted.most, (counted.now += bytes)));
+const Memory = WebAssembly.Memory;
+WebAssembly.Memory = class extends Memory {
+  constructor(given) { super(given); add(this.buffer.byteLength); }
+  grow(pages) { add(pages * 65536); return super.grow(pages); }
+};
+const create = GPUDevice.prototype.createBuffer;
+const destroy = GPUBuffer.prototype.destroy;
+GPUDevice.prototype.createBuffer = function (given) { add(given.size); return create.call(this, given); };
+GPUBuffer.prototype.destroy = function () { add(-this.size); return destroy.call(this); };
+globalThis.counted = counted;
+"""
+"""Counts the bytes of WebAssembly memories, which are held to the end of the load, and of GPU buffers."""
+
+
+def large() -> Graph:
+    """Two matrices of 16 MiB each."""
+    b = Builder()
+    x = b.input("x", (size("N"), 2048), float32)
+    rng = np.random.default_rng(0)
+    first, second = (b.const(rng.normal(size=(2048, 2048)).astype(np.float32)) for _ in range(2))
+    return Graph((x,), (b.matmul(b.relu(b.matmul(x, first)), second),), ("y",))
+
+
+@pytest.fixture(scope="module")
+def chromium(bundle: Callable[[str], Path]) -> Iterator[Page]:
+    root = bundle("small").parent
+    if not (root / "large").exists():
+        write_bundle(large(), root / "large", "large")
+    with open_page(root) as page:
+        yield page
+
+
+@pytest.fixture(params=["wasm", "webgpu"])
+def device(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cache", [False, True])
+def test_the_peak_while_loading(chromium: Page, device: str, cache: bool) -> None:
+    """WebAssembly memory and GPU buffers counted as they are made, array buffers by the engine while it loads.
+
+    The engine's count has no WebAssembly memory in it, but chunks that nobody holds and nobody has collected yet.
+    """
+    chromium.page.reload()
+    session = chromium.page.context.new_cdp_session(chromium.page)
+    script = f"""
+    {COUNTED}
+    globalThis.done = undefined;
+    load("/bundles/large", {{ device: given.device, cache: given.cache }}).then(
+      async (model) => {{ globalThis.held = model.memory; globalThis.done = "ok"; globalThis.model = model; }},
+      (error) => (globalThis.done = error.message));
+    """
+    session.send("HeapProfiler.collectGarbage")
+    before = session.send("Runtime.getHeapUsage").get("backingStorageSize")
+    assert before is not None, "this Chromium does not tell the bytes of array buffers"
+    chromium.run(script, device=device, cache=cache)
+    engine = 0.0
+    while not chromium.page.evaluate("globalThis.done"):
+        engine = max(engine, session.send("Runtime.getHeapUsage")["backingStorageSize"] - before)
+    assert chromium.page.evaluate("globalThis.done") == "ok"
+    held, counted = chromium.page.evaluate("[held, counted]")
+    chromium.page.evaluate("globalThis.model.dispose()")
+    program = sum(held.values())
+    assert program > 32 << 20
+    peak = engine + counted["most"]
+    print(f"{device}, cache {cache}: peak {peak / 2**20:.1f} MiB, {peak / program:.3f} of the Program's")
+    assert peak <= MOST * program
+
+
+CYCLES: Final = """
+const live = new Set();
+const create = GPUDevice.prototype.createBuffer;
+const destroy = GPUBuffer.prototype.destroy;
+GPUDevice.prototype.createBuffer = function (given) { const b = create.call(this, given); live.add(b); return b; };
+GPUBuffer.prototype.destroy = function () { live.delete(this); return destroy.call(this); };
+const inputs = unpack(given.tensors);
+for (let k = 0; k < given.times; k++) {
+  const model = await load("/bundles/small", { device: given.device });
+  await model.run(inputs);
+  await model.dispose();
+}
+GPUDevice.prototype.createBuffer = create;
+GPUBuffer.prototype.destroy = destroy;
+return live.size;
+"""
+
+
+@pytest.mark.slow
+def test_many_loads_leave_nothing(chromium: Page, device: str) -> None:
+    chromium.page.reload()
+    session = chromium.page.context.new_cdp_session(chromium.page)
+    tensors = packed(small_case(3)[0])
+
+    def used() -> tuple[float, float]:
+        session.send("HeapProfiler.collectGarbage")
+        usage = session.send("Runtime.getHeapUsage")
+        return usage["usedSize"], usage["backingStorageSize"]
+
+    def cycle(times: int) -> None:
+        for done in range(0, times, 20):
+            assert chromium.run(CYCLES, device=device, times=min(20, times - done), tensors=tensors) == 0
+
+    cycle(20)
+    before = used()
+    cycle(TIMES)
+    after = used()
+    grown = [(a - b) / 2**20 for a, b in zip(after, before, strict=True)]
+    print(f"{device}: after {TIMES} loads {grown[0]:.2f} MiB more of heap, {grown[1]:.2f} MiB of buffers")
+    assert grown[0] < 1
+    assert grown[1] < 1
+
+
+def test_many_loads_leave_nothing_in_node(bundle: Callable[[str], Path]) -> None:
+    body = """
+    const inputs = unpack(given.tensors);
+    const cycle = async (times) => {
+      for (let k = 0; k < times; k++) {
+        const model = await load(given.url, { device: "wasm" });
+        await model.run(inputs);
+        await model.dispose();
+      }
+      for (let k = 0; k < 3; k++) {
+        await new Promise((done) => setTimeout(done, 20));
+        gc();
+      }
+      const { heapUsed, external, arrayBuffers } = process.memoryUsage();
+      return [heapUsed, external, arrayBuffers];
+    };
+    const before = await cycle(30);
+    const after = await cycle(given.times);
+    return after.map((bytes, k) => (bytes - before[k]) / 2 ** 20);
+    """
+    tensors = packed(small_case(3)[0])
+    grown = node(body, url=bundle("small").as_uri(), times=TIMES, tensors=tensors, arguments=("--expose-gc",))
+    print(f"node: after {TIMES} loads {grown} MiB more of heap, external memory and buffers")
+    assert max(grown) < 1
