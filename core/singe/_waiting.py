@@ -8,7 +8,7 @@ one in `now(…, twin)`, which waits where the engine can suspend, and else is a
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 from inspect import isawaitable, iscoroutine
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -35,9 +35,8 @@ def now(value: Later[T], twin: str) -> T:
         from pyodide.ffi import can_run_sync, run_sync  # noqa: PLC0415  # pyright: ignore[reportMissingImports]
 
         if can_run_sync():
-            return run_sync(value)
-    if iscoroutine(value):
-        value.close()
+            return run_sync(soon(value))
+    _drop(value)
     raise DeviceError(f"this has to wait, and nothing can wait here without await: write {twin}")
 
 
@@ -52,17 +51,31 @@ def finished(work: Coroutine[Any, Any, T]) -> T:
 
 def then(value: Later[T], use: Callable[[T], U]) -> Later[U]:
     """use(value), when the value is there."""
-
-    async def used(awaited: Awaitable[T]) -> U:
-        return use(await awaited)
-
-    return used(value) if isawaitable(value) else use(cast(T, value))
+    return _All([value], lambda found: use(found[0])) if isawaitable(value) else use(cast(T, value))
 
 
 def together(values: Sequence[Later[T]]) -> Later[list[T]]:
     """All of the values."""
+    return _All(values, list) if any(map(isawaitable, values)) else cast("list[Any]", list(values))
 
-    async def gathered() -> list[T]:
-        return [await soon(v) for v in values]
 
-    return gathered() if any(map(isawaitable, values)) else cast("list[Any]", list(values))
+class _All(Awaitable[U]):
+    """What is made of values when all of them are there."""
+
+    def __init__(self, values: Sequence[Later[Any]], use: Callable[[list[Any]], U]) -> None:
+        self.values = values
+        self._use = use
+
+    def __await__(self) -> Generator[Any, Any, U]:
+        found = []
+        for value in self.values:
+            found.append((yield from soon(value).__await__()))
+        return self._use(found)
+
+
+def _drop(value: Any) -> None:
+    """Close coroutines that nobody will wait for, so that Python does not complain of them."""
+    for part in value.values if isinstance(value, _All) else ():
+        _drop(part)
+    if iscoroutine(value):
+        value.close()

@@ -132,7 +132,7 @@ class Store:
             kind, what, *rest = source.split(" ")
             try:
                 data = _FETCH[kind](self, what, *rest)
-            except FAILURES as e:
+            except (SetupError, *FAILURES) as e:
                 reasons.append(f"{source}: {str(e).strip() or type(e).__name__}")
             else:
                 if file.matches(data):
@@ -208,7 +208,7 @@ def _call(command: list[str]) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     if done.returncode:
         last = (done.stderr or done.stdout).strip().splitlines()[-3:]
-        raise LookupError(f"{Path(command[0]).name} failed: {' '.join(last)}")
+        raise SetupError(f"{' '.join(command[:4])} … failed: {' '.join(last)}")
 
 
 def main() -> int:

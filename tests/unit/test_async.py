@@ -1,0 +1,202 @@
+"""The async twins answer what the plain forms do, and what has to wait waits in one place."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import singe as sg
+from singe import device as device_function
+from singe._page import fetch, is_url, stem_of
+from singe._waiting import Later, finished, now, soon, then, together
+from singe.device import Device
+from singe.numpy_backend import NumpyBackend
+
+TWIN = "await something_async()"
+
+
+async def later(value: Any) -> Any:
+    await asyncio.sleep(0)
+    return value
+
+
+class LateBackend(NumpyBackend):
+    """A backend as in a page: elements that are read have to be waited for."""
+
+    def download(self, array: Any) -> Any:
+        return later(np.array(array.data))
+
+    def synchronize(self) -> Any:
+        return later(None)
+
+
+@pytest.fixture
+def late() -> Device:
+    return Device(LateBackend())
+
+
+def test_what_is_there_is_not_waited_for() -> None:
+    assert now(3, TWIN) == 3
+    assert then(3, lambda x: x + 1) == 4
+    assert together([1, 2]) == [1, 2]
+    assert together([]) == []
+    assert finished(soon(5)) == 5
+
+
+def test_what_is_not_there_is_waited_for() -> None:
+    async def all_of_it() -> list[Any]:
+        return [
+            await soon(later(3)),
+            await soon(then(later(3), lambda x: x + 1)),
+            await soon(together([1, later(2), later(3)])),
+        ]
+
+    assert asyncio.run(all_of_it()) == [3, 4, [1, 2, 3]]
+
+
+def test_a_plain_form_that_would_have_to_wait_names_its_twin() -> None:
+    with pytest.raises(sg.DeviceError, match=r"await something_async\(\)"):
+        now(later(3), TWIN)
+    with pytest.raises(sg.DeviceError, match="something_async"):
+        now(then(together([later(1)]), len), TWIN)
+
+
+def test_errors_come_through() -> None:
+    async def fails() -> int:
+        raise sg.ShapeError("no")
+
+    with pytest.raises(sg.ShapeError):
+        asyncio.run(soon(then(fails(), lambda x: x)))
+    with pytest.raises(sg.ShapeError):
+        finished(fails())
+
+
+def test_tensors(late: Device) -> None:
+    x = sg.tensor([[1.0, 2.0], [3.0, 4.0]], device=late)
+    y = (x @ x).exp() * 0 + 2
+    assert np.array_equal(asyncio.run(y.numpy_async()), np.full((2, 2), 2, np.float32))
+    for read in (y.numpy, y.item if y.size == 1 else y.tolist, lambda: np.asarray(y), lambda: y.to("numpy")):
+        with pytest.raises(sg.DeviceError, match=r"await tensor\.numpy_async\(\)"):
+            read()
+    assert "…" in repr(y)
+    with pytest.raises(sg.DeviceError, match="numpy_async"):
+        late.synchronize()
+
+
+def test_fused_tensors(late: Device) -> None:
+    x = sg.tensor([1.0, 2.0], device=sg.Fusion(late))
+    assert asyncio.run((x * 2 + 1).numpy_async()).tolist() == [3, 5]
+
+
+def test_models(late: Device) -> None:
+    program = sg.compile(lambda x: (x + 1, x * 2), np.zeros(3, np.float32), device=late)
+    x = np.arange(3, dtype=np.float32)
+    found = asyncio.run(program.run_async(x))
+    assert {k: v.tolist() for k, v in found.items()} == {"output0": [1, 2, 3], "output1": [0, 2, 4]}
+    with pytest.raises(sg.DeviceError, match=r"await program\.run_async\(…\)"):
+        program(x)
+    with pytest.raises(sg.InputError, match="unknown: 'y'"):
+        asyncio.run(program.run_async(y=x))
+
+
+class DirectBackend(NumpyBackend):
+    """A backend whose executables have their own way for NumPy arrays."""
+
+    def prepare(self, program: Any) -> Any:
+        executable = super().prepare(program)
+        plain = executable.run
+
+        def call(arrays: Sequence[np.ndarray]) -> Later[list[np.ndarray]]:
+            return later([np.array(a.data) for a in plain([self.upload(a) for a in arrays])])
+
+        executable.call = call  # pyright: ignore[reportAttributeAccessIssue]
+        return executable
+
+    def upload(self, array: np.ndarray) -> Any:
+        self.uploads = getattr(self, "uploads", 0) + 1
+        return super().upload(array)
+
+    def download(self, array: Any) -> Any:
+        raise AssertionError("the direct way is there")
+
+
+def test_an_executable_with_a_way_of_its_own() -> None:
+    program = sg.compile(lambda x: x + 1, np.zeros(2, np.float32), device=Device(DirectBackend()))
+    assert asyncio.run(program.run_async(np.ones(2, np.float32))).tolist() == [2, 2]
+
+
+@pytest.mark.parametrize("name", ["numpy", "auto"])
+def test_devices_are_shared_between_both_forms(name: str) -> None:
+    async def twice() -> tuple[Device, Device]:
+        first, second = await asyncio.gather(sg.device_async(name), sg.device_async(name))
+        return first, second
+
+    first, second = asyncio.run(twice())
+    assert first is second is device_function(name)
+    assert asyncio.run(sg.device_async(first)) is first
+
+
+def test_two_who_wait_for_one_device_get_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the two backends that are opened the one that nobody gets is disposed of."""
+    made: list[Any] = []
+
+    class Slow(NumpyBackend):
+        disposed = False
+
+        def dispose(self) -> None:
+            self.disposed = True
+
+    def slow(name: str) -> Any:
+        made.append(Slow())
+        return later(made[-1])
+
+    monkeypatch.setattr(sys.modules["singe.device"], "open_backend", slow)
+    monkeypatch.setattr(sys.modules["singe.device"], "_devices", {})
+
+    async def both() -> tuple[Device, Device]:
+        first, second = await asyncio.gather(sg.device_async("slow"), sg.device_async("slow"))
+        return first, second
+
+    with pytest.raises(sg.DeviceError, match=r'await singe\.device_async\("slow"\)'):
+        sg.device("slow")
+    first, second = asyncio.run(both())
+    assert first is second
+    used = [b for b in made if b is first.backend]
+    assert len(used) == 1
+    assert sorted(b.disposed for b in made[1:]) == [False, True]
+    assert not used[0].disposed
+
+
+def test_an_absent_device_is_the_same_error_in_both_forms() -> None:
+    with pytest.raises(sg.DeviceError, match="no backend 'cuda'"):
+        asyncio.run(sg.device_async("cuda"))
+
+
+def test_addresses() -> None:
+    assert is_url("https://example.org/a/model.onnx")
+    assert is_url("blob:https://example.org/1234")
+    assert not is_url("model.onnx")
+    assert not is_url("./folder/model.onnx")
+    assert not is_url(Path("model.onnx"))
+    assert stem_of("https://example.org/a/my%20model.onnx?v=2") == "my model"
+    assert stem_of("https://example.org/") == "model"
+
+
+def test_addresses_are_fetched_in_pages_alone() -> None:
+    with pytest.raises(sg.InputError, match="download the file and give its path"):
+        asyncio.run(fetch("https://example.org/model.onnx"))
+    with pytest.raises(sg.InputError, match="download the file and give its path"):
+        asyncio.run(sg.load_async("https://example.org/model.onnx", device="numpy"))
+
+
+def test_a_missing_file_is_the_same_error_in_both_forms(tmp_path: Path) -> None:
+    with pytest.raises(sg.SingeError) as plain:
+        sg.load(tmp_path / "none.onnx", device="numpy")
+    with pytest.raises(type(plain.value), match="none"):
+        asyncio.run(sg.load_async(tmp_path / "none.onnx", device="numpy"))
