@@ -323,7 +323,7 @@ def accepts_or_refuses(data: bytes) -> bool:
     except sg.FormatError:
         return False
     finally:
-        assert time.perf_counter() - start < 2
+        assert time.perf_counter() - start < 20
     assert model_record(read_graph(model_record(graph))) == model_record(graph)
     return True
 

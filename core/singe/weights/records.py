@@ -220,7 +220,7 @@ def _node(b: Builder, entry: Any, before: Sequence[Node], arrays: Sequence[np.nd
     if "input" in entry:
         return b.input(string(entry["input"]), [_shape.decode(d) for d in entry["shape"]], kind)
     shape, sizes = _numbers(entry["shape"]), [_shape.decode(d) for d in entry["sizes"]]
-    if not kind.is_int or not all(map(_dim, sizes)):
+    if not kind.is_int or not all(isinstance(d, Size) or -(1 << 63) <= d < 1 << 63 for d in sizes):
         raise FormatError(f"a constant of sizes is {kind} {sizes!r:.60}")
     values = np.empty(len(sizes), object)
     values[:] = sizes
@@ -252,7 +252,8 @@ def _kinds(row: Row) -> Mapping[str, str]:
 
 
 def _int(value: Any) -> bool:
-    return type(value) is int and -(1 << 48) < value < 1 << 48
+    """Attributes take part in the arithmetic of places, which is that of int32s."""
+    return type(value) is int and -(1 << 31) < value < 1 << 31
 
 
 def _dim(value: Any) -> bool:
