@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 from desk import LOOKS, Desk, desk, plain
 from digits import HANDS, Stroke
-from sites import served_plainly
+from sites import served, served_plainly, until
 
 LIMIT: Final = 40_000
 """Bytes, compressed, of all that the page fetches besides weights."""
@@ -249,6 +249,27 @@ def test_on_a_plain_host(browser: Any, site: Path) -> None:
         assert found.page.evaluate("crossOriginIsolated") is False
         draw(found, HANDS["round"].strokes(8))
         assert_reads(found, 8)
+
+
+KEPT: Final = "caches.open('singe').then((cache) => cache.keys()).then((keys) => keys.length >= 3)"
+"""Whether the runner has kept the manifest, the kernels and the weights."""
+
+
+def test_it_reads_without_a_network(browser: Any, site: Path) -> None:
+    context = browser.new_context()
+    found = Desk(context.new_page())
+    with served(site) as address:
+        found.page.goto(f"{address}mnist/")
+        found.ready()
+        until(found.page, "navigator.serviceWorker.controller !== null")
+        found.page.evaluate("navigator.serviceWorker.ready.then(() => true)")
+        until(found.page, KEPT)
+    context.set_offline(True)
+    found.page.reload()
+    found.ready()
+    draw(found, HANDS["round"].strokes(7))
+    assert_reads(found, 7)
+    context.close()
 
 
 DESTROY: Final = """
