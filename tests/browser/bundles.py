@@ -70,6 +70,24 @@ def dtypes_case(count: int) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray
     return {"h": h, "i": i, "u": u}, {**outputs, "table": np.array([3, -4])}
 
 
+def weighty_graph() -> Graph:
+    """Of weights that are worth storing in fewer bytes: convolutions, plain and by channel, and a product."""
+    b = Builder()
+    rng = np.random.default_rng(4)
+
+    def const(*shape: int) -> Any:
+        return b.const((rng.normal(size=shape) / np.sqrt(np.prod(shape[1:]))).astype(np.float32))
+
+    facts = {"strides": (1, 1), "dilations": (1, 1), "before": (1, 1), "after": (1, 1)}
+    x = b.input("x", (size("N"), 5, 7, 6), float32)
+    y = b.relu(b.conv(x, const(32, 5, 3, 3), const(32), group=1, **facts))
+    y = b.relu(b.conv(y, const(32, 1, 3, 3), group=32, **facts))
+    wide = const(32 * 42, 16)
+    assert wide.value is not None
+    scaled = b.const(wide.value * np.logspace(-12, 1, 16, dtype=np.float32))  # channels beyond float16
+    return Graph((x,), (b.add(b.matmul(b.reshape(y, shape=(size("N"), 32 * 42)), scaled), const(16)),), ("y",))
+
+
 GRAPHS: Final = {"small": small_graph, "dtypes": dtypes_graph}
 """The graphs of our own."""
 
