@@ -22,7 +22,6 @@ export class Files {
   #loaded = 0;
   #total = 0;
 
-  /** base: the URL of the folder; cache: whether Cache Storage may be used; signal: the caller's, if any. */
   constructor(base, cache, signal, report = () => {}) {
     this.#base = base;
     this.#signal = signal;
@@ -41,12 +40,10 @@ export class Files {
     if (!well) this.#abort();
   }
 
-  /** The caller's abort as an error. */
   checkSignal() {
     if (this.#signal?.aborted) throw new SingeError("aborted", "loading was aborted", this.#signal.reason);
   }
 
-  /** Say which files will be asked for: their bytes are the progress's total. */
   expect(entries) {
     this.#loaded = 0;
     this.#total = entries.reduce((sum, { bytes }) => sum + bytes, 0);
@@ -82,7 +79,6 @@ export class Files {
     return parseJson(new TextDecoder().decode(await this.bytes(entry)), entry.file);
   }
 
-  /** A file's bytes, in an array of their own. */
   async bytes(entry) {
     return this.into(entry, room(entry));
   }

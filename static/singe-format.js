@@ -61,7 +61,6 @@ export const sizeName = (dim) =>
     ? dim[0][1]
     : undefined;
 
-/** A shape for people: (N, 3, …) */
 export const showShape = (shape) =>
   `(${shape.map((d) => (typeof d === "number" ? d : (sizeName(d) ?? "…"))).join(", ")})`;
 
@@ -166,7 +165,6 @@ function check(value, row, what) {
   for (const [key, inner] of Object.entries(row)) check(value[key], inner, `${what}.${key}`);
 }
 
-/** Whether it is a dimension, of sizes that `known` has. */
 function isDim(dim, known, depth = 0) {
   if (typeof dim === "number") return Number.isSafeInteger(dim);
   const isAtom = (atom) => {
@@ -178,7 +176,6 @@ function isDim(dim, known, depth = 0) {
   return depth <= DEEPEST && Array.isArray(dim) && dim.every(isTerm);
 }
 
-/** How many bytes of the weights a piece holds. */
 export const spanOf = ({ bytes, parts, decoded }) => (parts ? decoded : bytes);
 
 /** A piece of the weights; an encoded one says what it decodes to, and singe-decode.js checks its parts. */
@@ -188,7 +185,6 @@ function checkPiece({ bytes, parts, decoded }, what) {
   need(IS.count(decoded) && decoded <= 4 * bytes + ALIGN * parts.length, `${what} decodes to ${decoded} bytes`);
 }
 
-/** A version as a number that grows with it. */
 const rank = (version) => version.split(".").reduce((sum, part) => 1e5 * sum + Number(part), 0);
 
 /** Whether the bundle is for this runner, and the runner for this bundle. */

@@ -51,7 +51,6 @@ function chooseDevice(wanted, targets) {
   throw new SingeError("device", `the bundle was exported without ${name}; it has ${Object.keys(targets).join(", ")}`);
 }
 
-/** A device, and the program that it runs. */
 class Opened {
   constructor(name, program, device) {
     Object.assign(this, { name, program, device });
@@ -121,7 +120,6 @@ class Model {
     return this.#state.now.device.gpuDevice;
   }
 
-  /** inputs by name ↦ outputs by name. */
   async run(inputs, { outputs = "data" } = {}) {
     if (this.#disposed) throw new SingeError("disposed", "the model was disposed of");
     const results = await this.#inTurn(() => this.#attempt(inputs, outputs));
@@ -129,7 +127,6 @@ class Model {
     return results;
   }
 
-  /** Have the faster device chosen, once, for inputs like these. */
   async #decide(inputs) {
     const state = this.#state;
     const first = !state.seen;
@@ -222,7 +219,6 @@ function unpack(buffer, value, gpu) {
   return { data, shape, count: data.length, exact: true };
 }
 
-/** Take the sizes that a shape tells. */
 function learn(buffer, shape, sizes) {
   if (shape.length !== buffer.shape.length) throw wrong(buffer, `the shape ${showShape(shape)}`);
   buffer.shape.forEach((dim, k) => {

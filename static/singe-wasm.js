@@ -21,13 +21,11 @@ const PROBES = {
 };
 const HEAD = [0, 97, 115, 109, 1, 0, 0, 0];
 
-/** What this engine can do. */
 export function features() {
   const has = (name) => WebAssembly.validate(new Uint8Array([...HEAD, ...PROBES[name]]));
   return new Set(Object.keys(PROBES).filter(has));
 }
 
-/** Which files a load takes: the modules that the chosen variants are in, and all weights. */
 export function open(target, files) {
   const able = typeof WebAssembly === "object" ? features() : new Set();
   if (!able.has("simd")) throw new SingeError("device", "this engine has no WebAssembly SIMD");
@@ -130,7 +128,6 @@ class Device {
     });
   }
 
-  /** What the sizes of a run decide. */
   #plan(sizes) {
     const { inputs, steps } = this.#program;
     const addresses = this.#layOut(sizes);
@@ -142,7 +139,6 @@ class Device {
     };
   }
 
-  /** The address of every buffer: areas follow each other behind the weights. */
   #layOut(sizes) {
     let end = this.#base;
     const starts = { weights: START };

@@ -128,7 +128,6 @@ class Weights {
     for (const part of this.#parts) part.buffer = gpu.allocate(part.end - part.start);
   }
 
-  /** A piece of the block, to every part that it overlaps. */
   write(at, bytes) {
     for (const { start, end, buffer } of this.#parts) {
       const [from, to] = [Math.max(start, at), Math.min(end, at + bytes.length)];
@@ -217,7 +216,6 @@ class Device {
   }
 }
 
-/** The buffers and commands of a program at known sizes. */
 class Plan {
   #gpu;
   #program;
@@ -255,7 +253,6 @@ class Plan {
     this.#owned.forEach((buffer) => this.#gpu.free(buffer));
   }
 
-  /** Where a buffer of the program lies, as a binding. */
   #binding(index) {
     const buffer = this.#program.buffers[index];
     const [kind, at] = buffer.place;
@@ -263,7 +260,6 @@ class Plan {
     return kind === "weights" ? this.#weights.binding(at, size) : { buffer: this.#buffers[kind][at], offset: 0, size };
   }
 
-  /** What a step adds to the commands: nothing, if it has nothing to do. */
   #step(step, pipelines) {
     if (step.do === "copy") {
       const [source, target] = [this.#binding(step.source), this.#binding(step.target)];
@@ -290,7 +286,6 @@ class Plan {
     return { buffer };
   }
 
-  /** Hand over an input. */
   give(k, data, commands) {
     const buffer = this.#program.buffers[this.#program.inputs[k]];
     const bytes = align(bytesOf(buffer, this.#sizes), 4);
@@ -325,7 +320,6 @@ class Plan {
     pass?.end();
   }
 
-  /** The outputs in buffers that are the caller's. */
   copies(commands) {
     const results = this.#outputs.map(({ bytes, shape, dtype }, k) => {
       const data = this.#gpu.device.createBuffer({ size: Math.max(16, align(bytes, 4)), usage: RESIDENT });
@@ -336,7 +330,6 @@ class Plan {
     return results;
   }
 
-  /** The outputs in arrays that are the caller's. */
   async read(commands) {
     const starts = [];
     const total = this.#outputs.reduce((end, { bytes }) => (starts.push(end), end + align(bytes)), 0);
@@ -378,13 +371,11 @@ function spread([x, y, z], limit, label) {
 /** singe-half.js, once a program needs it. */
 let half;
 
-/** An input's elements as they lie on the device. */
 function widen(data, { dtype, size }) {
   if (size === data.BYTES_PER_ELEMENT) return data;
   return dtype === "float16" ? Float32Array.from(data, half.fromHalf) : Uint32Array.from(data);
 }
 
-/** An output's elements, copied, as the caller gets them. */
 function narrow(mapped, at, { dtype, size, count }) {
   const own = ARRAYS[dtype];
   if (size === own.BYTES_PER_ELEMENT) return new own(mapped, at, count).slice();
