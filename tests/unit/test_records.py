@@ -317,13 +317,13 @@ def sound_model() -> bytes:
 
 def accepts_or_refuses(data: bytes) -> bool:
     """Whether a file is read; anything but a sound Graph, or a FormatError, fails the test."""
-    start = time.perf_counter()
+    start = time.process_time()
     try:
         graph = read_graph(data)
     except sg.FormatError:
         return False
     finally:
-        assert time.perf_counter() - start < 20
+        assert time.process_time() - start < 20
     assert model_record(read_graph(model_record(graph))) == model_record(graph)
     return True
 
@@ -358,6 +358,7 @@ HOSTILE = (
 )
 
 
+@pytest.mark.slow
 def test_every_value_replaced_by_hostile_ones() -> None:
     """With the hash made right again: what is left standing is the checks alone. What is read compiles, or says why not."""
     head, block = split(sound_model())

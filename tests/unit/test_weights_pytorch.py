@@ -174,10 +174,10 @@ def test_a_list_makes_one_ordered_dict() -> None:
     """A list that is used again and again would cost its length each time."""
     pairs = b"](" + b"".join(b"](" + plain(str(k)) + b"K\x01e" for k in range(10_000)) + b"eq\xff"
     again = b"ccollections\nOrderedDict\n(h\xfftR0"
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(sg.FormatError, match="holds a list, expected a state dict"):
         read_pytorch(archive(pairs + again * 30_000, {}))
-    assert time.perf_counter() - start < 20
+    assert time.process_time() - start < 20
 
 
 def checkpoint(entries: Mapping[str, bytes]) -> bytes:
@@ -380,12 +380,12 @@ REFUSED: dict[str, tuple[Callable[[], bytes], str]] = {
 def test_hostile_files_are_refused(name: str) -> None:
     make, words = REFUSED[name]
     data = make()
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(sg.FormatError) as caught:
         sg.load_weights(nn.Linear(2, 2), data)
     assert words in str(caught.value)
     assert len(str(caught.value)) < 500
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 @LAYOUTS
@@ -411,7 +411,7 @@ def test_truncation_and_flipped_bytes(layout: str) -> None:
 
 
 def test_a_pickle_that_is_only_steps_ends() -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(sg.FormatError, match="more than 4,000,000 steps"):
         read_pytorch(archive(b"N0" * 2_100_000, {}))
-    assert time.perf_counter() - start < 60
+    assert time.process_time() - start < 60
