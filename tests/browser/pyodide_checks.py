@@ -1,0 +1,290 @@
+"""What the tests of Pyodide run there; each function answers what json.dumps takes."""
+
+import asyncio
+import gc
+import hashlib
+import io
+import sys
+import time
+from importlib.metadata import distribution
+
+import js
+import numpy as np
+import pyodide_js
+
+import singe as sg
+import singe_wasm.browser
+import singe_webgpu.browser
+from singe import float32, int32, nn
+from singe._page import SCRIPTS
+from singe._shape import size
+from singe._waiting import soon
+from singe.backend import find_target
+from singe.compile import compile_graph
+from singe.device import Device, _devices
+from singe.graph import Builder, Graph
+from singe.onnx.model import read_model
+from singe.onnx.source import OnnxSource
+from singe.program import aligned
+
+
+async def read(path: str) -> bytes:
+    """A file of Python's own, or of the page's site."""
+    if not path.startswith("http"):
+        with open(path, "rb") as file:
+            return file.read()
+    return (await (await js.fetch(path)).arrayBuffer()).to_bytes()
+
+
+async def recorded(models: str, name: str):
+    """A model's inputs and outputs, as onnxruntime had them."""
+    with np.load(io.BytesIO(await read(f"{models}/{name}.npz"))) as data:
+        return [{k[len(p) :]: v for k, v in data.items() if k.startswith(p)} for p in ("in:", "out:")]
+
+
+def difference(found, expected) -> float:
+    """The largest, of the largest expected value."""
+    assert found.shape == expected.shape, (found.shape, expected.shape)
+    assert found.dtype == expected.dtype, (found.dtype, expected.dtype)
+    apart = np.abs(found.astype(np.float64) - expected.astype(np.float64)).max(initial=0)
+    return float(apart / max(1.0, np.abs(expected.astype(np.float64)).max(initial=0)))
+
+
+def installed():
+    files = [str(f) for f in distribution("singe").files or ()]
+    return [sg.__version__, distribution("singe").metadata["Version"], "singe/_static/singe-python.js" in files]
+
+
+async def model(models: str, name: str, device: str):
+    """How far a model's outputs are from the recorded ones, and the seconds that it took."""
+    inputs, outputs = await recorded(models, name)
+    start = time.perf_counter()
+    loaded = await sg.load_async(f"{models}/{name}.onnx", device)
+    found = await loaded.run_async(inputs)
+    found = found if isinstance(found, dict) else {loaded.source.output_names[0]: found}
+    seconds = time.perf_counter() - start
+    assert found.keys() == outputs.keys(), (found.keys(), outputs.keys())
+    return [loaded.name, max(difference(found[k], v) for k, v in outputs.items()), seconds]
+
+
+async def batches(device: str):
+    """One Program of a symbolic batch at several sizes, and back at those that it has met."""
+    rng = np.random.default_rng(0)
+    w = rng.normal(size=(3, 8)).astype(np.float32)
+    b = Builder()
+    x, k = b.input("x", (size("N"), 3), float32), b.input("k", (size("N"), 1), int32)
+    outputs = b.add(b.matmul(x, b.const(w)), b.cast(k, to=float32)), b.add(k, k), x
+    model = sg.Model(Graph((x, k), outputs, ("scores", "twice", "same")), await sg.device_async(device))
+    found = []
+    for count in (3, 1, 200, 2, 3, 0, 200):
+        a, n = rng.normal(size=(count, 3)).astype(np.float32), rng.integers(-9, 9, (count, 1)).astype(np.int32)
+        out = await model.run_async(a, n)
+        found.append(difference(out["scores"], a @ w + n.astype(np.float32)))
+        assert np.array_equal(out["twice"], n + n)
+        assert np.array_equal(out["same"], a)
+        out["same"][:] = 0  # the caller's own
+    assert len(model._programs) == 1
+    return found
+
+
+async def trained_layers(device: str):
+    """A module that was moved to a device."""
+    layers = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 2))
+    x = np.random.default_rng(3).normal(size=(5, 3)).astype(np.float32)
+    moved = layers.to(await sg.device_async(device))
+    found = await moved(sg.tensor(x, device=device)).numpy_async()
+    return difference(found, layers(sg.tensor(x)).numpy())
+
+
+async def eager(device: str):
+    """Operations on tensors, one by one and fused; dtypes; arrays that go from Program to Program."""
+    on = await sg.device_async(device)
+    rng = np.random.default_rng(1)
+    a, b = rng.normal(size=(5, 7)).astype(np.float32), rng.normal(size=(7, 3)).astype(np.float32)
+    expected = np.maximum(a @ b, 0).sum(axis=0) * 2 + 1
+    found = []
+    for home in (on, sg.Fusion(on)):
+        x, y = sg.tensor(a, device=home), sg.tensor(b, device=home)
+        found.append(difference(await ((x @ y).relu().sum(axis=0) * 2 + 1).numpy_async(), expected))
+    for kind in (np.bool_, np.uint8, np.int32, np.int64, np.float16):
+        values = rng.integers(0, 2, (3, 5)).astype(kind)
+        t = sg.tensor(values, device=on)
+        assert np.array_equal(await t.numpy_async(), values), kind
+        assert np.array_equal(await sg.concat([t, t]).numpy_async(), np.concatenate([values, values])), kind
+    empty = sg.tensor(np.zeros((0, 3), np.float32), device=on)
+    assert (await (empty * 2).numpy_async()).shape == (0, 3)
+    return found
+
+
+async def one_device(device: str):
+    """Whoever asks for a device gets the same, also two at once."""
+    first, second = await asyncio.gather(sg.device_async(device), sg.device_async(device))
+    return first is second and sg.device(device) is first
+
+
+def plain(device: str):
+    """The plain forms: what they answer, or what they raise."""
+    try:
+        x = sg.tensor(np.arange(6, dtype=np.float32).reshape(2, 3), device=device)
+        return (x @ x.T).numpy().tolist()
+    except sg.DeviceError as e:
+        return str(e)
+
+
+async def plain_suspending(device: str):
+    return plain(device)
+
+
+async def plain_model(models: str, name: str, device: str):
+    """The plain forms of loading from bytes, and of a call."""
+    inputs, outputs = await recorded(models, name)
+    (expected,) = outputs.values()
+    return difference(sg.load(await read(f"{models}/{name}.onnx"), device)(inputs), expected)
+
+
+def open_anew():
+    """Opening a device that has not been opened, in a form that cannot wait; no script is there yet."""
+    _devices.pop("wasm", None)
+    return plain("wasm")
+
+
+async def without_scripts():
+    """The device where no script was registered."""
+    if SCRIPTS in sys.modules:
+        pyodide_js.unregisterJsModule(SCRIPTS)
+    _devices.pop("wasm", None)
+    try:
+        x = sg.tensor([1.0, 2.0], device=await sg.device_async("wasm"))
+        return (x + 1).numpy().tolist()
+    except sg.DeviceError as e:
+        return str(e)
+
+
+async def programs(models: str, name: str):
+    """The code of a model for both targets, and its weights, as hashes."""
+    source = OnnxSource(read_model(await read(f"{models}/{name}.onnx")))
+    return {target: digests(compile_graph(source.graph({}, {}), find_target(target))) for target in ("wgsl", "wasm")}
+
+
+def digests(program):
+    code = {k: hashlib.sha256(v.encode() if isinstance(v, str) else v).hexdigest() for k, v in program.modules.items()}
+    return {**code, "weights": hashlib.sha256(program.weights.tobytes()).hexdigest()}
+
+
+async def compile_seconds(models: str, name: str, target: str):
+    source = OnnxSource(read_model(await read(f"{models}/{name}.onnx")))
+    start = time.perf_counter()
+    compile_graph(source.graph({}, {}), find_target(target))
+    return time.perf_counter() - start
+
+
+async def run_seconds(models: str, name: str, device: str, count: int):
+    """The least and the median seconds of a call with one item."""
+    inputs, _ = await recorded(models, name)
+    one = {k: v[:1] for k, v in inputs.items()}
+    loaded = await sg.load_async(f"{models}/{name}.onnx", device)
+    await loaded.run_async(one)
+    times = []
+    for _ in range(count):
+        start = time.perf_counter()
+        await loaded.run_async(one)
+        times.append(time.perf_counter() - start)
+    return [min(times), sorted(times)[count // 2]]
+
+
+# --- the memory that WebAssembly shares with Pyodide ---
+
+
+async def shared_memory():
+    """Addresses that modules are given are those of NumPy's arrays; what they write is there without a copy."""
+    backend = (await sg.device_async("wasm")).backend
+    array = backend.upload(np.arange(8, dtype=np.float32))
+    block, _ = backend.engine._blocks[array.address]
+    in_place = singe_wasm.browser.address_of(block) == array.address and block[:32].view(np.float32).tolist() == list(
+        range(8)
+    )
+
+    rooms = aligned(4096).view(np.float32)
+    rooms[:] = 3
+    program = sg.compile(lambda x: x * 2, rooms, device="wasm")
+    seen = []
+    run = program._executable.execute
+    program._executable.execute = lambda plan, given, made: (seen.append((given, made)), run(plan, given, made))
+    out = program(rooms)
+    ((given, made),) = seen
+    weights = sg.compile(lambda x: x @ np.full((1024, 64), 0.5, np.float32), rooms.reshape(1, 1024), device="wasm")
+    return {
+        "shared": backend.describe()["shared"],
+        "array": in_place,
+        "input": given == [singe_wasm.browser.address_of(rooms)] and singe_wasm.browser.placed(rooms) is rooms,
+        "output": made == [singe_wasm.browser.address_of(out)] and bool((out == 6).all()),
+        "weights": weights._executable._weights == singe_wasm.browser.address_of(weights.data.weights),
+        "scores": bool((weights(rooms.reshape(1, 1024)) == 1536).all()),
+    }
+
+
+async def growth():
+    """Arrays and Programs outlive a memory that grows; freed ones give their bytes back."""
+    on = await sg.device_async("wasm")
+    engine = on.backend.engine
+    x = sg.tensor(np.arange(100_000, dtype=np.float32), device=on)
+    program = sg.compile(lambda t: t + 1, np.zeros(100_000, np.float32), device=on)
+    program(np.zeros(100_000, np.float32))
+    before = on.describe()
+    ballast = [np.ones(60_000_000, np.uint8) for _ in range(4)]
+    after = on.describe()
+    same = bool((program(x.numpy()) == np.arange(1, 100_001)).all() and (x * 2).numpy()[-1] == 199_998)
+    more = [sg.tensor(np.full(1 << 20, k, np.float32), device=on) for k in range(8)]
+    kept = all((t + 0).numpy()[-1] == k for k, t in enumerate(more))
+    held = on.describe()["used"]
+    del more, ballast
+    gc.collect()
+    return [after["memory"] > before["memory"], same, kept, on.describe()["used"] < held, type(engine).__name__]
+
+
+async def copying():
+    """The engine whose modules have a memory of their own."""
+    backend = await soon(singe_wasm.browser.open_backend(share=False))
+    on = Device(backend)
+    rng = np.random.default_rng(2)
+    a, b = rng.normal(size=(65, 300)).astype(np.float32), rng.normal(size=(300, 70)).astype(np.float32)
+    found = [difference((sg.tensor(a, device=on) @ sg.tensor(b, device=on)).numpy(), a @ b)]
+    program = sg.compile(lambda x: (x @ b).relu(), a, device=on)
+    found.append(difference(program(a), np.maximum(a @ b, 0)))
+    big = sg.tensor(np.ones(3_000_000, np.float32), device=on)
+    found.append(difference((big + 1).numpy(), np.full(3_000_000, 2, np.float32)))
+    return [backend.describe()["shared"], found]
+
+
+# --- what fails ---
+
+
+async def missing(address: str):
+    try:
+        await sg.load_async(address)
+    except sg.InputError as e:
+        return str(e)
+    return "nothing failed"
+
+
+async def lost():
+    """Elements of a device that went away."""
+    on = Device(await singe_webgpu.browser.open_backend())
+    x = sg.tensor(np.ones(4, np.float32), device=on)
+    y = x + 1
+    await y.numpy_async()
+    on.backend.dispose()
+    try:
+        await (y * 2).numpy_async()
+    except sg.DeviceError as e:
+        return [type(e).__name__, str(e)]
+    return ["nothing", ""]
+
+
+async def wrong_input(device: str):
+    program = sg.compile(lambda x: x + 1, np.zeros((2, 2), np.float32), device=await sg.device_async(device))
+    try:
+        await program.run_async(np.zeros((3, 2), np.float32))
+    except sg.ShapeError as e:
+        return str(e)
+    return "nothing failed"

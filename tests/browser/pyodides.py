@@ -1,0 +1,209 @@
+"""Python under Pyodide for tests: in node, in a page and in a module worker of Chromium, each loaded once.
+
+All three run the functions of pyodide_checks.py, which is sent there, and answer JSON.
+"""
+
+from __future__ import annotations
+
+import http.server
+import importlib.util
+import json
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache, partial
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+import pytest
+from bundles import MODELS, ROOT
+
+HERE: Final = Path(__file__).parent
+CHROMIUM: Final = Path("/usr/bin/chromium")
+FLAGS: Final = (
+    "--enable-unsafe-webgpu",
+    "--use-webgpu-adapter=swiftshader",
+    "--enable-unsafe-swiftshader",
+    "--no-sandbox",
+)
+STRICT: Final = "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'"
+"""A policy that lets nothing but the site's own files be scripts."""
+
+PAGE: Final = b"""<!doctype html><meta charset="utf-8"><title>Pyodide</title><link rel="icon" href="data:,">"""
+HOST: Final = """
+import { start } from "/python/start.js";
+const progress = [];
+const begun = start({ onProgress: (p) => progress.push(p) });
+export const ready = begun.then(() => progress);
+export async function run(code, plain) {
+  const { pyodide } = await begun;
+  try {
+    return { value: (plain ? pyodide.runPython(code) : await pyodide.runPythonAsync(code)) ?? null };
+  } catch ({ message }) {
+    return { error: message };
+  }
+}
+if (typeof WorkerGlobalScope === "function") {
+  onmessage = async ({ data: { code, plain } }) => postMessage(code ? await run(code, plain) : await ready);
+}
+"""
+IN_PAGE: Final = """async ({ code, plain }) => {
+  const { ready, run } = await import("/host.js");
+  return code ? run(code, plain) : ready;
+}"""
+IN_WORKER: Final = """(given) => {
+  globalThis.worker ??= new Worker("/host.js", { type: "module" });
+  return new Promise((resolve, reject) => {
+    worker.onmessage = ({ data }) => resolve(data);
+    worker.onerror = ({ message }) => reject(new Error(message || "the worker did not start"));
+    worker.postMessage(given);
+  });
+}"""
+
+
+class Failed(Exception):
+    """What Python in the page raised."""
+
+
+class Host:
+    """Python somewhere: `ask` hands over { code, plain } and answers { value } or { error }; `functions` are sent first."""
+
+    def __init__(
+        self, name: str, ask: Callable[[dict[str, Any]], dict[str, Any]], models: str, functions: str | None = None
+    ) -> None:
+        self.name = name
+        self.models = models
+        self._ask = ask
+        self.python("import json")
+        self.python((HERE / "pyodide_checks.py").read_text("utf-8") if functions is None else functions)
+
+    def python(self, code: str, plain: bool = False) -> Any:
+        """The value of a script's last expression; plain: with the form of Pyodide's call that cannot wait."""
+        answer = self._ask({"code": code, "plain": plain})
+        if "error" in answer:
+            raise Failed(answer["error"])
+        return answer["value"]
+
+    def call(self, function: str, *args: Any, plain: bool = False) -> Any:
+        """What a function of pyodide_checks.py answers."""
+        wait = "" if plain else "await "
+        return json.loads(self.python(f"json.dumps({wait}{function}(*json.loads({json.dumps(args)!r})))", plain))
+
+
+@cache
+def setup() -> ModuleType:
+    """wasm/pyodide/setup.py, which is no module of the package."""
+    spec = importlib.util.spec_from_file_location("pyodide_setup", ROOT / "wasm" / "pyodide" / "setup.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def assembled(folder: Path, version: str | None = None) -> Path:
+    """A folder with Pyodide and Singe, or a skip that says why there is none."""
+    made = setup()
+    wheel = next(folder.parent.glob("*/singe-*.whl"), None)
+    try:
+        made.assemble(folder, wheel, version or made.VERSION, say=lambda _: None)
+    except made.SetupError as e:
+        pytest.skip(str(e))
+    return folder
+
+
+# --- in node ----------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def in_node(folder: Path) -> Iterator[Callable[[dict[str, Any]], dict[str, Any]]]:
+    """What asks Python in node."""
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("node is not here")
+    models = [str(MODELS)] if MODELS.is_dir() else []
+    command = [node, str(HERE / "pyodide_node.mjs"), str(folder), *models]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+
+        def answer() -> dict[str, Any]:
+            line = process.stdout.readline()  # pyright: ignore[reportOptionalMemberAccess]
+            if not line:
+                raise Failed(f"node ended with {process.wait()}")
+            return json.loads(line)
+
+        def ask(given: dict[str, Any]) -> dict[str, Any]:
+            process.stdin.write(json.dumps(given) + "\n")  # pyright: ignore[reportOptionalMemberAccess]
+            return answer()
+
+        answer()
+        yield ask
+        process.stdin.close()
+
+
+# --- in Chromium ------------------------------------------------------------------------------------------------------
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    """A site with the assembled folder at /python/, the shared models at /models/, a page at /, a strict one at /strict."""
+
+    protocol_version = "HTTP/1.1"
+    types: Final = {".js": "text/javascript", ".mjs": "text/javascript", ".wasm": "application/wasm"}
+
+    def __init__(self, *args: Any, folder: Path, **kwargs: Any) -> None:
+        self.folders = {"python": folder, "models": MODELS}
+        super().__init__(*args, **kwargs)
+
+    def do_GET(self) -> None:
+        root, _, name = self.path.strip("/").partition("/")
+        file = self.folders.get(root, Path()) / name
+        if root in ("", "strict"):
+            self._send(PAGE, "text/html")
+        elif self.path == "/host.js":
+            self._send(HOST.encode(), "text/javascript")
+        elif root in self.folders and "/" not in name and file.is_file():
+            self._send(file.read_bytes(), self.types.get(file.suffix, "application/octet-stream"))
+        else:
+            self._send(b"not here", "text/plain", 404)
+
+    def _send(self, body: bytes, kind: str, status: int = 200) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        if self.path == "/strict":
+            self.send_header("Content-Security-Policy", STRICT)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *args: Any) -> None:
+        pass
+
+
+@contextmanager
+def site(folder: Path) -> Iterator[str]:
+    """The address of the site."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(_Handler, folder=folder))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@contextmanager
+def chromium() -> Iterator[Any]:
+    """A browser."""
+    api = pytest.importorskip("playwright.sync_api")
+    if not CHROMIUM.exists():
+        pytest.skip(f"no {CHROMIUM} here")
+    with api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=list(FLAGS))
+        yield browser
+        browser.close()
