@@ -16,6 +16,7 @@ element is: it packs the channels' numbers as it does the weights, whatever a ta
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -110,9 +111,11 @@ def output_channels(kernel: Kernel | Routine, port: int, values: np.ndarray) -> 
     extents = [extent for _, extent, _ in axes]
     if {outer for *_, outer in axes} != {True, False} or any(e.word in ("size", "load") for e in below):
         return None
-    if not all(isinstance(e, int) for e in extents) or np.prod(extents, dtype=float) > values.size:
+    if not all(isinstance(e, int) for e in extents):
         return None
     shape = [known(e, {}) for e in extents]
+    if math.prod(shape) > values.size:
+        return None
     places = _over(index, {v: i for i, (v, *_) in enumerate(axes)}, shape)
     outer = [n if is_grid else 1 for n, (*_, is_grid) in zip(shape, axes, strict=True)]
     own = np.broadcast_to(np.arange(1, np.prod(outer) + 1, dtype=np.int32).reshape(outer), shape)
@@ -215,9 +218,9 @@ def _words(program: Program, at: int, count: int) -> Part:
 def _smaller(at: int, values: np.ndarray, numbers: np.ndarray | None, dtype: str) -> tuple[Part | None, str]:
     """The array in fewer bytes; or None, and why not."""
     finite = bool(np.isfinite(values).all())
-    weights = numbers is not None and finite and not values[numbers == 0].any()
-    if dtype == "int8" and weights:
-        part = _quantised(at, values, numbers)
+    weights = numbers if numbers is not None and finite and not values[numbers == 0].any() else None
+    if dtype == "int8" and weights is not None:
+        part = _quantised(at, values, weights)
         if part is not None:
             return part, ""
     with np.errstate(over="ignore"):
@@ -233,8 +236,8 @@ def _smaller(at: int, values: np.ndarray, numbers: np.ndarray | None, dtype: str
     wrong = lost > PRECISION * sizes
     if not wrong.any():
         return Part("float16", at, halves), ""
-    if weights and np.count_nonzero(numbers) > 2 * numbers.max():
-        return _scaled_halves(at, values, numbers), ""
+    if weights is not None and np.count_nonzero(weights) > 2 * weights.max():
+        return _scaled_halves(at, values, weights), ""
     worst = np.abs(values[wrong]).max() if np.isinf(lost).any() else np.abs(values[wrong]).min()
     return None, f"holds {worst:.3g}, {'beyond' if np.isinf(lost).any() else 'too small for'} float16"
 

@@ -69,7 +69,7 @@ def node(script: str, *arguments: str, given: Any = None) -> Any:
         pytest.skip("no node here")
     done = subprocess.run(
         [program, "--input-type=module", "-e", script, *arguments],
-        input=json.dumps(given), capture_output=True, text=True, timeout=120,
+        input=json.dumps(given), capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
