@@ -30,7 +30,7 @@ class WasmBackend(WasmRuntime):
 class WasmtimeEngine:
     """A wasmtime engine and one linear memory, shared by all modules; see runtime.Engine."""
 
-    features: Final = frozenset({"relaxed-simd"})
+    features: frozenset[str] = frozenset({"relaxed-simd"})
 
     def __init__(self) -> None:
         config = wasmtime.Config()
