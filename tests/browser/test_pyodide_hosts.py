@@ -1,0 +1,263 @@
+"""Singe under Pyodide: its wheel, installed by micropip, in node, in a page and in a module worker of Chromium."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bundles import MODELS
+from pyodides import IN_PAGE, IN_WORKER, Failed, Host, assembled, chromium, in_node, setup, site
+
+import singe
+from singe.backend import find_target
+from singe.compile import compile_graph
+from singe.onnx.model import read_model
+from singe.onnx.source import OnnxSource
+
+BOUND = 1e-4
+BOUNDS = {"basic_pitch": 2.5e-3}  # it takes logarithms of sums that cancel: see tests/conformance/test_real_models.py
+NAMES = ("basic_pitch", "efficientnet_lite0", "magika", "mnist_cnn", "ppocr_cls", "ppocr_det")
+MOST_OF_IT = 10_000_000
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return assembled(tmp_path_factory.mktemp("pyodide") / "python")
+
+
+@pytest.fixture(scope="module")
+def node(folder: Path) -> Iterator[Host]:
+    with in_node(folder) as ask:
+        yield Host("node", ask, "/models")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def address(folder: Path) -> Iterator[str]:
+    with site(folder) as url:
+        yield url
+
+
+def _host(browser: Any, address: str, name: str, script: str) -> Host:
+    page = browser.new_page()
+    page.goto(address)
+    return Host(name, lambda given: page.evaluate(script, given), f"{address}models")
+
+
+@pytest.fixture(scope="module")
+def page(browser: Any, address: str) -> Host:
+    return _host(browser, address, "page", IN_PAGE)
+
+
+@pytest.fixture(scope="module")
+def worker(browser: Any, address: str) -> Host:
+    return _host(browser, address, "worker", IN_WORKER)
+
+
+@pytest.fixture(params=["node", "page", "worker"])
+def host(request: pytest.FixtureRequest) -> Host:
+    return request.getfixturevalue(request.param)
+
+
+@pytest.fixture(params=["numpy", "wasm", "webgpu"])
+def device(request: pytest.FixtureRequest, host: Host) -> str:
+    if host.name == "node" and request.param == "webgpu":
+        pytest.skip("node has no WebGPU")
+    return request.param
+
+
+def need(name: str) -> Path:
+    path = MODELS / f"{name}.onnx"
+    if not path.exists():
+        pytest.skip(f"{path.name} is absent: it belongs in {MODELS}")
+    return path
+
+
+# --- the same everywhere ----------------------------------------------------------------------------------------------
+
+
+def test_the_wheel_is_installed(host: Host) -> None:
+    assert host.call("installed", plain=True) == [singe.__version__, singe.__version__, True]
+
+
+def test_batches(host: Host, device: str) -> None:
+    assert max(host.call("batches", device)) < BOUND
+
+
+def test_tensors(host: Host, device: str) -> None:
+    assert max(host.call("eager", device)) < BOUND
+
+
+def test_modules(host: Host, device: str) -> None:
+    assert host.call("trained_layers", device) < BOUND
+
+
+def test_who_asks_for_a_device_gets_the_same(host: Host, device: str) -> None:
+    assert host.call("one_device", device)
+
+
+def test_inputs_that_do_not_fit(host: Host, device: str) -> None:
+    assert "got shape (3, 2), expected (2, 2)" in host.call("wrong_input", device)
+
+
+@pytest.mark.parametrize("device", ["numpy", "wasm"])
+def test_mnist_in_plain_forms(host: Host, device: str) -> None:
+    need("mnist_cnn")
+    host.call("one_device", device)
+    assert host.call("plain_model", host.models, "mnist_cnn", device) < BOUND
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_models(host: Host, device: str, name: str) -> None:
+    need(name)
+    found, apart, seconds = host.call("model", host.models, name, device)
+    print(f"{name} on {device} in {host.name}: {apart:.1e} apart, {seconds:.2f} s to load, compile and run")
+    assert found == name
+    assert apart <= BOUNDS.get(name, BOUND)
+
+
+@pytest.mark.parametrize("name", ["mnist_cnn", "efficientnet_lite0"])
+def test_programs_are_the_same_as_natively(node: Host, name: str) -> None:
+    """WGSL, WebAssembly and packed weights, by their hashes."""
+    source = OnnxSource(read_model(need(name)))
+    for target, found in node.call("programs", node.models, name).items():
+        program = compile_graph(source.graph({}, {}), find_target(target))
+        code = {k: v.encode() if isinstance(v, str) else v for k, v in program.modules.items()}
+        expected = {k: hashlib.sha256(v).hexdigest() for k, v in code.items()}
+        assert found == {**expected, "weights": hashlib.sha256(program.weights.tobytes()).hexdigest()}, target
+
+
+def test_compiling(node: Host) -> None:
+    """Under 4 seconds on an idle machine; on a busy one, much less than a minute."""
+    need("efficientnet_lite0")
+    seconds = {
+        target: node.call("compile_seconds", node.models, "efficientnet_lite0", target) for target in ("wasm", "wgsl")
+    }
+    print(", ".join(f"efficientnet_lite0 for {target}: {count:.2f} s" for target, count in seconds.items()))
+    assert max(seconds.values()) < 20
+
+
+def test_missing_files(host: Host) -> None:
+    assert "cannot fetch" in host.call("missing", "http://127.0.0.1:1/none.onnx")
+    if host.name != "node":
+        assert "answers 404" in host.call("missing", f"{host.models}/none.onnx")
+
+
+# --- memory -----------------------------------------------------------------------------------------------------------
+
+
+def test_webassembly_works_in_pythons_memory(host: Host) -> None:
+    host.call("one_device", "wasm")
+    found = host.call("shared_memory")
+    assert found == dict.fromkeys(found, True)
+
+
+def test_memory_may_grow(host: Host) -> None:
+    assert host.call("growth") == [True, True, True, True, "SharedEngine"]
+
+
+def test_a_memory_of_their_own(host: Host) -> None:
+    """The way that is left where Pyodide's memory cannot be had."""
+    shared, apart = host.call("copying")
+    assert not shared
+    assert max(apart) < BOUND
+
+
+# --- waiting ----------------------------------------------------------------------------------------------------------
+
+PRODUCT = [[5.0, 14.0], [14.0, 50.0]]
+
+
+def test_plain_forms_need_no_waiting_once_a_device_is_open(host: Host) -> None:
+    host.call("one_device", "wasm")
+    assert host.call("plain", "wasm", plain=True) == PRODUCT
+    assert host.call("plain", "numpy", plain=True) == PRODUCT
+
+
+def test_errors_name_the_twins(page: Host) -> None:
+    page.python("import singe.device; singe.device._devices.pop('webgpu', None)")
+    assert 'await singe.device_async("webgpu")' in page.call("plain", "webgpu", plain=True)
+    page.call("one_device", "webgpu")
+    assert "await tensor.numpy_async()" in page.call("plain", "webgpu", plain=True)
+
+
+def test_plain_forms_wait_where_the_engine_can_suspend(page: Host) -> None:
+    if not page.python("from pyodide.ffi import can_run_sync; can_run_sync()"):
+        pytest.skip("this browser cannot suspend WebAssembly")
+    page.python("import singe.device; singe.device._devices.pop('webgpu', None)")
+    assert page.call("plain_suspending", "webgpu") == PRODUCT
+
+
+def test_a_device_whose_scripts_are_to_be_imported(node: Host) -> None:
+    """Node has been given none, and cannot suspend: only the async form opens the device."""
+    assert node.call("without_scripts") == [2.0, 3.0]
+    node.python("import pyodide_js, singe.device; pyodide_js.unregisterJsModule('singe_scripts')")
+    assert 'await singe.device_async("wasm")' in node.call("open_anew", plain=True)
+    assert node.call("one_device", "wasm")
+    assert node.call("open_anew", plain=True) == PRODUCT
+
+
+def test_a_lost_device(page: Host) -> None:
+    kind, message = page.call("lost")
+    assert kind == "DeviceLost", message
+
+
+# --- the page ---------------------------------------------------------------------------------------------------------
+
+
+def test_progress(page: Host) -> None:
+    progress = page._ask({})
+    phases = [p["phase"] for p in progress]
+    assert list(dict.fromkeys(phases)) == ["runtime", "numpy", "singe", "ready"]
+    loaded = [p["loaded"] for p in progress]
+    assert loaded == sorted(loaded)
+    assert loaded[-1] == progress[-1]["total"] > MOST_OF_IT
+    assert len(set(loaded)) > 10, "the bytes of a file count as they arrive"
+
+
+def test_a_page_without_start(page: Host) -> None:
+    """What micropip installed brings its scripts with it."""
+    assert page.call("without_scripts") == [2.0, 3.0]
+
+
+def test_a_strict_policy(browser: Any, address: str) -> None:
+    """With the scripts that start.js registers all works; without them the error says what to do."""
+    strict = _host(browser, f"{address}strict", "page", IN_PAGE)
+    assert strict.call("one_device", "wasm")
+    assert max(strict.call("eager", "wasm") + strict.call("eager", "webgpu")) < BOUND
+    message = strict.call("without_scripts")
+    assert "Content-Security-Policy" in message
+    assert 'registerJsModule("singe_scripts"' in message
+
+
+# --- the folder -------------------------------------------------------------------------------------------------------
+
+
+def test_a_file_that_is_not_the_one_that_was_locked(folder: Path, tmp_path: Path) -> None:
+    """Nothing that the network gives is believed: not its length, not its contents."""
+    made = setup()
+    file = next(f for f in made.locked_files() if f.name.endswith(".mjs"))
+    assert file.matches((folder / file.name).read_bytes())
+    assert not file.matches(b"0" * file.bytes)
+    (tmp_path / file.sha256).write_bytes(b"0" * file.bytes)
+    said: list[str] = []
+    other = made.Locked(
+        file.name, file.bytes, file.sha256, ("npm no-such-package-of-singe@0 package/x", "pypi ../x==0 y")
+    )
+    with pytest.raises(made.SetupError, match=r"(?s)cannot be had:.*npm.*pypi"):
+        made.Store(tmp_path, [other], made.VERSION, said.append).path(other)
+    assert len(said) == 4
+
+
+def test_python_errors_come_through(host: Host) -> None:
+    with pytest.raises(Failed, match="ZeroDivisionError"):
+        host.python("1 / 0")
