@@ -283,6 +283,7 @@ def _scripts() -> dict[str, bytes]:
     """The runner with all that it may load, and the page."""
     static = static_folder()
     found = sorted((*static.glob("singe*.js"), *static.glob("*.d.ts")))
+    found.remove(static / "singe-python.js")  # which Pyodide drives
     page = _with_hashes((static / "bundle.html").read_text("utf-8"))
     return {**{path.name: path.read_bytes() for path in found}, "index.html": page.encode()}
 
