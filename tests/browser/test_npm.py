@@ -46,7 +46,9 @@ def test_the_package_installs_and_runs(bundle: Callable[[str], Path], tmp_path: 
     body = "return answer(load, given.url, {}, given.cases);"
     done = node(body, runner="singe", cwd=user, url=bundle("small").as_uri(), cases=[packed(inputs)])
     assert_close(done["outputs"][0], expected)
-    assert node("return typeof (await import('singe/picture')).pictureToTensor;", runner="singe", cwd=user) == "function"
+    assert (
+        node("return typeof (await import('singe/picture')).pictureToTensor;", runner="singe", cwd=user) == "function"
+    )
 
 
 def test_every_module_that_is_imported_is_there() -> None:
