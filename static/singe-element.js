@@ -39,6 +39,7 @@ export class SingeModelElement extends HTMLElement {
   #model;
   #stop;
   #labels;
+  #placed = false;
 
   constructor() {
     super();
@@ -63,15 +64,18 @@ export class SingeModelElement extends HTMLElement {
   }
 
   connectedCallback() {
+    this.#placed = true;
     this.#load();
   }
 
   disconnectedCallback() {
+    this.#placed = false;
     this.#free();
   }
 
+  /** Of an element that was in the page before its definition, this is told of all attributes before it is connected. */
   attributeChangedCallback(name, before, after) {
-    if (this.isConnected && before !== after) this.#load();
+    if (this.#placed && before !== after) this.#load();
   }
 
   /** inputs by name ↦ outputs by name, also told by an event. */
@@ -105,7 +109,7 @@ export class SingeModelElement extends HTMLElement {
   #load() {
     this.#free();
     const src = this.getAttribute("src");
-    if (!this.isConnected || src === null) return;
+    if (src === null) return;
     const stop = (this.#stop = new AbortController());
     const model = load(src, {
       device: this.getAttribute("device") || "auto",

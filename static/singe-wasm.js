@@ -2,8 +2,8 @@
  * The device "wasm": one linear memory for a model, and the modules that work in it.
  *
  * Contract: `open(target, files)` gives { memory, run, dispose }. The memory holds 256 unused bytes, then the weights,
- * which are downloaded into it, then whatever a run needs at its sizes: slots, inputs, outputs. It grows to the largest
- * run and never moves what lies in it. `run` is synchronous, gets checked inputs, and returns copies.
+ * which are downloaded into it, then a run's slots, inputs and outputs. It grows to the largest run and never moves what
+ * lies in it. `run` is synchronous, gets checked inputs, and returns copies.
  */
 
 import { ARRAYS, Recent, SingeError, align, areasOf, bytesOf, chooseVariant, evaluate, outputsOf, spanOf } from "./singe-format.js";
@@ -53,7 +53,7 @@ async function load({ program, modules, weights }, files, entries, names) {
 }
 
 const noMemory = (bytes, cause) =>
-  new SingeError("device", `WebAssembly memory of ${bytes} bytes cannot be had here`, cause);
+  new SingeError("device", `no WebAssembly memory of ${bytes} bytes here`, cause);
 
 function allocate(bytes) {
   try {
@@ -64,17 +64,14 @@ function allocate(bytes) {
 }
 
 async function compile(bytes, name) {
-  let module;
-  try {
-    module = await WebAssembly.compile(bytes);
-  } catch (cause) {
-    throw new SingeError("format", `the module ${name} does not compile: ${cause.message}`, cause);
-  }
+  const bad = (what, cause) => new SingeError("format", `the module ${name} ${what}`, cause);
+  const module = await WebAssembly.compile(bytes).catch(async (cause) => {
+    if (await WebAssembly.compile(new Uint8Array(HEAD)).catch(() => {})) throw bad(`does not compile: ${cause.message}`, cause);
+    throw new SingeError("device", "WebAssembly needs 'wasm-unsafe-eval' in the page's script-src", cause);
+  });
   const imports = WebAssembly.Module.imports(module);
-  if (!imports.every((i) => i.module === "env" && i.name === "memory" && i.kind === "memory")) {
-    throw new SingeError("format", `the module ${name} imports more than env.memory`);
-  }
-  return module;
+  if (imports.every((i) => i.module === "env" && i.name === "memory" && i.kind === "memory")) return module;
+  throw bad("imports more than env.memory");
 }
 
 function instantiate(module, memory) {
