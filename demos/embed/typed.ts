@@ -1,0 +1,18 @@
+import { load, SingeError, type Model, type Progress } from "singe";
+
+/** The model in a folder, or undefined where this engine cannot run it. */
+export async function open(url: string, onProgress: (progress: Progress) => void): Promise<Model | undefined> {
+  try {
+    return await load(url, { device: "auto", onProgress });
+  } catch (error) {
+    if (error instanceof SingeError && error.code === "device") return undefined;
+    throw error;
+  }
+}
+
+/** The class of a picture of 28 by 28 pixels. */
+export async function classOf(model: Model, pixels: Float32Array): Promise<number> {
+  const { logits } = await model.run({ input: { data: pixels, shape: [1, 1, 28, 28] } });
+  if (!(logits?.data instanceof Float32Array)) throw new TypeError("the model answers no float32 logits");
+  return logits.data.indexOf(Math.max(...logits.data));
+}

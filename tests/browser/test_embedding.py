@@ -1,0 +1,512 @@
+"""Singe in other people's pages: the files of demos/embed in Chromium and node, as README.md shows them.
+
+Each takes the bundle of a model that reads pictures of digits (input `input`, output `logits`), written by
+`singe export`, and answers for a picture that is grey all over; what is right is ONNX's own reference's word.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pytest
+from bundles import MODELS, ROOT, STATIC
+from sites import SCREENSHOTS, WEBGPU, Console, chromium, served, served_plainly
+
+from singe.cli import main as singe
+
+onnx = pytest.importorskip("onnx")
+reference = pytest.importorskip("onnx.reference")
+
+EMBED: Final = ROOT / "demos" / "embed"
+GREY: Final = np.full((1, 1, 28, 28), 0.5, np.float32)
+CORS: Final = {"Access-Control-Allow-Origin": "*"}
+ISOLATED: Final = {"Cross-Origin-Embedder-Policy": "require-corp", "Cross-Origin-Resource-Policy": "cross-origin"}
+PATIENCE: Final = 90_000
+"""Milliseconds: WebGPU in software compiles slowly on a machine that is busy."""
+CAMERA: Final = ("--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream")
+"""A camera that is there, and that every page may use that its embedder lets."""
+
+
+def small_model(path: Path) -> Path:
+    """A model that takes and answers what one of digits does, with weights of no meaning."""
+    rng = np.random.default_rng(5)
+
+    def weight(name: str, *shape: int) -> Any:
+        return onnx.numpy_helper.from_array(rng.normal(size=shape).astype(np.float32) / 8, name)
+
+    make, info, kind = onnx.helper.make_node, onnx.helper.make_tensor_value_info, onnx.TensorProto.FLOAT
+    graph = onnx.helper.make_graph(
+        [
+            make("Conv", ["input", "w0", "b0"], ["c"], strides=[2, 2]),
+            make("Relu", ["c"], ["r"]),
+            make("Flatten", ["r"], ["f"]),
+            make("Gemm", ["f", "w1", "b1"], ["logits"]),
+        ],
+        "digits",
+        [info("input", kind, ["N", 1, 28, 28])],
+        [info("logits", kind, ["N", 10])],
+        [weight("w0", 8, 1, 3, 3), weight("b0", 8), weight("w1", 8 * 13 * 13, 10), weight("b1", 10)],
+    )
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)], ir_version=9)
+    onnx.save(model, path)
+    return path
+
+
+class Digits:
+    """A bundle, and what its model says of pictures."""
+
+    def __init__(self, model: Path, folder: Path, *options: str) -> None:
+        assert singe(["export", str(model), "-o", str(folder), *options]) == 0
+        self.folder, self.reference = folder, reference.ReferenceEvaluator(str(model))
+        self.logits = self.answer(GREY)
+
+    def answer(self, pixels: np.ndarray) -> np.ndarray:
+        return np.asarray(self.reference.run(["logits"], {"input": pixels})[0])[0]
+
+    def assert_answer(self, text: str) -> None:
+        """Ten numbers, each within 1e-4 of the largest."""
+        found = np.array([float(word) for word in text.split()])
+        assert found.shape == (10,), text
+        assert np.abs(found - self.logits).max() <= 1e-4 * max(1, np.abs(self.logits).max())
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Digits]:
+    root = tmp_path_factory.mktemp("embedding")
+    known: dict[str, Digits] = {}
+
+    def make(name: str) -> Digits:
+        if name not in known:
+            model = small_model(root / "small.onnx") if name == "small" else MODELS / f"{name}.onnx"
+            if not model.exists():
+                pytest.skip(f"no model {name} in {MODELS}")
+            known[name] = Digits(model, root / name)
+        return known[name]
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def digits(made: Callable[[str], Digits]) -> Digits:
+    return made("small")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Chromium with WebGPU in software, and a camera."""
+    with chromium((*WEBGPU, *CAMERA)) as found:
+        yield found
+
+
+@pytest.fixture
+def page(browser: Any) -> Iterator[Any]:
+    """A page with storage of its own."""
+    context = browser.new_context(viewport={"width": 900, "height": 720})
+    yield context.new_page()
+    context.close()
+
+
+def copied(folder: Path, digits: Digits) -> Path:
+    """A folder of a site: the files of demos/embed, the bundle beside them."""
+    shutil.copytree(EMBED, folder, dirs_exist_ok=True)
+    shutil.copytree(digits.folder, folder / "model")
+    (folder / "favicon.ico").touch()
+    return folder
+
+
+@pytest.fixture
+def site(digits: Digits, tmp_path: Path) -> Path:
+    return copied(tmp_path / "site", digits)
+
+
+def shoot(page: Any, name: str) -> None:
+    """A screenshot to be looked at."""
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
+
+
+def other_site(address: str) -> str:
+    """The same host by another name, which is another site to a browser."""
+    return address.replace("127.0.0.1", "localhost")
+
+
+def answer_of(page: Any) -> str:
+    """What a page of demos/embed writes when its model has answered."""
+    page.locator("output").filter(has_text=re.compile(r"\d")).wait_for(timeout=PATIENCE)
+    return page.locator("output").text_content()
+
+
+# --- README.md -------------------------------------------------------------------------------------------------------
+
+
+def test_the_readme_shows_the_files() -> None:
+    section = (ROOT / "README.md").read_text().split("\n## In a page\n")[1].split("\n## ")[0]
+    shown = re.findall(r"\[(demos/embed/[\w./-]+)\]\(\1\):\n\n```\w+\n(.*?)```\n", section, re.S)
+    assert len(shown) == section.count("```") // 2 >= 5, "each block stands below the name of its file"
+    for name, text in shown:
+        assert text == (ROOT / name).read_text(), name
+    linked = {ROOT / name for name in re.findall(r"\((demos/embed/[\w./-]+)\)", section)}
+    assert {path for path in EMBED.iterdir() if path.is_file()} <= linked
+
+
+# --- a module --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["small", "mnist_cnn"])
+@pytest.mark.parametrize("folder", ["", "some/where"])
+def test_a_module(page: Any, made: Callable[[str], Digits], name: str, folder: str, tmp_path: Path) -> None:
+    copied(tmp_path / folder, made(name))
+    (tmp_path / "favicon.ico").touch()
+    console = Console(page)
+    with served_plainly(tmp_path) as address:
+        page.goto(f"{address}{folder}/module.html")
+        made(name).assert_answer(answer_of(page))
+        assert not page.evaluate("crossOriginIsolated")
+    assert console.complaints == []
+
+
+# --- an element ------------------------------------------------------------------------------------------------------
+
+
+def test_an_element(page: Any, tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image")
+    names = [f"digit {k}" for k in range(10)]
+    (tmp_path / "labels.txt").write_text("\n".join(names))
+    options = ["--size", "28", "--layout", "nchw", "--labels", str(tmp_path / "labels.txt")]
+    digits = Digits(small_model(tmp_path / "digits.onnx"), tmp_path / "bundle", *options)
+    pixels = np.random.default_rng(2).integers(0, 256, (28, 28), np.uint8)
+    image.fromarray(pixels).save(tmp_path / "digit.png")
+    scores = np.exp(digits.answer((pixels / np.float32(255))[None, None].astype(np.float32)))
+    best = np.argsort(-scores)[:5]
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    console = Console(page)
+    with served_plainly(copied(tmp_path / "site", digits)) as address:
+        page.goto(f"{address}element.html")
+        page.get_by_role("status").filter(has_text="digits: ready").wait_for(timeout=PATIENCE)
+        assert sum(url.endswith("model.json") for url in asked) == 1
+        page.get_by_label("A picture").set_input_files(tmp_path / "digit.png")
+        page.get_by_role("listitem").nth(4).wait_for(timeout=PATIENCE)
+        shares = [f"{names[k]}{100 * scores[k] / scores.sum():.1f} %" for k in best]
+        assert page.get_by_role("listitem").all_text_contents() == shares
+        shoot(page, "element-light")
+        page.emulate_media(color_scheme="dark")
+        page.set_viewport_size({"width": 390, "height": 700})
+        shoot(page, "element-dark-phone")
+    assert console.complaints == []
+
+
+# --- a frame ---------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def framed(page: Any, site: Path, *, source: str = "", attributes: str = "", isolated: bool = False) -> Iterator[Any]:
+    """frame.html in a page, with another source or more attributes: the frame."""
+    text = (EMBED / "frame.html").read_text()
+    frame = text.replace('src="./model/index.html"', f'src="{source or "./model/index.html"}" {attributes}')
+    assert frame != text
+    (site / "frame.html").write_text(frame)
+    with served(site) if isolated else served_plainly(site) as address:
+        page.goto(f"{address}frame.html")
+        yield page.frame_locator("iframe")
+
+
+def run_in(frame: Any, device: str = "wasm") -> None:
+    """Have a bundle's own page run."""
+    frame.get_by_test_id("backend").select_option(device)
+    frame.get_by_test_id("run").click()
+    frame.get_by_test_id("status").filter(has_text=f"Done on {device}").wait_for(timeout=PATIENCE)
+    assert frame.get_by_test_id("outputs").locator("tr").count() == 1
+
+
+@pytest.mark.parametrize("device", ["wasm", "webgpu"])
+@pytest.mark.parametrize("isolated", [False, True])
+def test_a_frame_of_the_page_s_origin(page: Any, site: Path, device: str, isolated: bool) -> None:
+    with framed(page, site, isolated=isolated) as frame:
+        run_in(frame, device)
+        assert page.frames[1].evaluate("crossOriginIsolated") == isolated
+        if not isolated:
+            shoot(page, f"frame-{device}")
+
+
+@pytest.mark.parametrize(
+    ("device", "headers", "attributes"),
+    [
+        pytest.param("wasm", {}, "", id="plain"),
+        pytest.param("webgpu", {}, "", id="plain, webgpu"),
+        pytest.param("wasm", {}, 'sandbox="allow-scripts allow-forms allow-same-origin"', id="sandbox with an origin"),
+        pytest.param("wasm", CORS, 'sandbox="allow-scripts allow-forms"', id="sandbox"),
+        pytest.param("webgpu", CORS, 'sandbox="allow-scripts allow-forms"', id="sandbox, webgpu"),
+    ],
+)
+def test_a_frame_of_another_origin(
+    page: Any, site: Path, digits: Digits, device: str, headers: Mapping[str, str], attributes: str
+) -> None:
+    with served_plainly(digits.folder, headers) as address:
+        source = f"{other_site(address)}index.html"
+        with framed(page, site, source=source, attributes=attributes) as frame:
+            run_in(frame, device)
+            assert page.frames[1].url == source
+
+
+def test_a_sandbox_whose_host_does_not_share_says_so(page: Any, site: Path, digits: Digits) -> None:
+    with served_plainly(digits.folder) as address:
+        source = f"{other_site(address)}index.html"
+        with framed(page, site, source=source, attributes='sandbox="allow-scripts allow-forms"') as frame:
+            frame.locator('[data-testid=status][data-state="error"]').wait_for(timeout=PATIENCE)
+
+
+@pytest.mark.parametrize(
+    ("headers", "attributes", "inside"),
+    [
+        pytest.param(ISOLATED, "", False, id="isolating headers"),
+        pytest.param(ISOLATED, 'allow="cross-origin-isolated"', True, id="isolating headers, and the page's leave"),
+        pytest.param({}, "credentialless", False, id="credentialless"),
+    ],
+)
+def test_a_frame_of_another_origin_in_an_isolated_page(
+    page: Any, site: Path, digits: Digits, headers: Mapping[str, str], attributes: str, inside: bool
+) -> None:
+    with served_plainly(digits.folder, headers) as address:
+        source = f"{other_site(address)}index.html"
+        with framed(page, site, source=source, attributes=attributes, isolated=True) as frame:
+            run_in(frame)
+            assert page.evaluate("crossOriginIsolated")
+            assert page.frames[1].evaluate("crossOriginIsolated") == inside
+
+
+def test_a_plain_frame_of_another_origin_is_blocked_in_an_isolated_page(page: Any, site: Path, digits: Digits) -> None:
+    failures: list[str] = []
+    page.on("requestfailed", lambda request: failures.append(request.failure))
+    with (
+        served_plainly(digits.folder) as there,
+        framed(page, site, source=f"{other_site(there)}index.html", isolated=True),
+    ):
+        page.wait_for_load_state()
+    assert any("BLOCKED_BY_RESPONSE" in text for text in failures)
+
+
+CAMERA_IN: Final = """async () => {
+  try {
+    const stream = await navigator.mediaDevices.getUserMedia({ video: true });
+    stream.getTracks().forEach((track) => track.stop());
+    return "a camera";
+  } catch (error) {
+    return error.name;
+  }
+}"""
+PASTE_IN: Final = "() => navigator.clipboard.read().then(() => 'read', (error) => error.name)"
+
+
+@pytest.mark.parametrize(
+    ("attributes", "camera", "clipboard"),
+    [("", "NotAllowedError", "NotAllowedError"), ('allow="camera; clipboard-read"', "a camera", "read")],
+)
+def test_a_frame_of_another_origin_has_the_camera_and_the_clipboard_if_the_page_lets_it(
+    page: Any, site: Path, digits: Digits, attributes: str, camera: str, clipboard: str
+) -> None:
+    with served_plainly(digits.folder) as address:
+        other = other_site(address).rstrip("/")
+        page.context.grant_permissions(["clipboard-read"])
+        with framed(page, site, source=f"{other}/index.html", attributes=attributes) as frame:
+            frame.get_by_test_id("backend").click()
+            assert page.frames[1].evaluate(CAMERA_IN) == camera
+            assert page.frames[1].evaluate(PASTE_IN) == clipboard
+
+
+# --- a page of another origin, with a strict policy ------------------------------------------------------------------
+
+MODELS_EXAMPLE: Final = "https://models.example/digits"
+WITH_WORKERS: Final = {"worker-src 'none'": "worker-src blob: https://models.example"}
+
+
+@contextmanager
+def strict(page: Any, folder: Path, digits: Digits, policy: Mapping[str, str] | None = None) -> Iterator[Any]:
+    """The page of another origin than the bundle, both in sub-folders, with another policy: what it complains about."""
+    shutil.copytree(digits.folder, folder / "host" / "pub" / "digits")
+    site = folder / "site" / "some" / "where"
+    shutil.copytree(EMBED / "other-origin", site)
+    (folder / "site" / "favicon.ico").touch()
+    console = Console(page)
+    with served_plainly(folder / "host", CORS) as host, served_plainly(folder / "site") as address:
+        there = f"{other_site(host)}pub/digits"
+        for path in site.iterdir():
+            text = path.read_text()
+            assert "https://models.example" in text
+            for old, new in (policy or {}).items():
+                text = text.replace(old, new)
+            path.write_text(
+                text.replace(MODELS_EXAMPLE, there).replace("https://models.example", other_site(host)[:-1])
+            )
+        page.goto(f"{address}some/where/index.html")
+        yield console
+
+
+def test_a_page_of_another_origin_with_a_strict_policy(page: Any, digits: Digits, tmp_path: Path) -> None:
+    with strict(page, tmp_path, digits) as console:
+        digits.assert_answer(answer_of(page))
+        assert page.locator("p").text_content() == "In the page, threads: 1."
+    assert [c for c in console.complaints if "worker-src 'none'" not in c] == []
+    assert console.complaints, "the policy did forbid the worker"
+
+
+def test_a_page_of_another_origin_that_lets_workers_start(page: Any, digits: Digits, tmp_path: Path) -> None:
+    with strict(page, tmp_path, digits, WITH_WORKERS) as console:
+        digits.assert_answer(answer_of(page))
+        assert page.locator("p").text_content() == "In a worker, threads: 1."
+    assert console.complaints == []
+
+
+LOAD: Final = """async ([url, options]) => {
+  const { load } = await import(`${url}/singe.js`);
+  try {
+    const model = await load(url, options);
+    const { logits } = await model.run({ input: new Float32Array(784).fill(0.5) });
+    return [model.device, logits.data.join(" ")];
+  } catch ({ name, code, message }) {
+    return [name, code, message];
+  }
+}"""
+
+
+@pytest.mark.parametrize("worker", [False, True])
+def test_a_policy_without_webassembly(page: Any, digits: Digits, worker: bool, tmp_path: Path) -> None:
+    """An error says what the policy lacks; WebGPU needs nothing of it."""
+    with strict(page, tmp_path, digits, {**WITH_WORKERS, " 'wasm-unsafe-eval'": ""}) as console:
+        url = re.findall(r'load\("([^"]+)/"', (tmp_path / "site/some/where/page.js").read_text())[0]
+        name, code, message = page.evaluate(LOAD, [url, {"device": "wasm", "worker": worker}])
+        assert (name, code) == ("SingeError", "device"), message
+        assert "needs 'wasm-unsafe-eval' in the page's script-src" in message
+        device, text = page.evaluate(LOAD, [url, {"device": "webgpu", "worker": worker}])
+        assert device == "webgpu"
+        digits.assert_answer(text)
+    assert any("'wasm-unsafe-eval'" in c for c in console.complaints), "the page itself fails with the same words"
+
+
+# --- the npm package -------------------------------------------------------------------------------------------------
+
+TYPESCRIPT: Final = "typescript@7.0.2"
+OFFLINE: Final = re.compile(
+    r"ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|ENOTCACHED|E40[13]|network"
+)
+
+
+def npm(*arguments: str, cwd: Path) -> str:
+    """What npm prints; a skip where it is absent, or its registry."""
+    if shutil.which("npm") is None:
+        pytest.skip("no npm here")
+    command = ["npm", *arguments, "--no-audit", "--no-fund", "--fetch-retries=1", "--loglevel=error"]
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300, check=False)
+    if done.returncode and OFFLINE.search(done.stderr):
+        pytest.skip(f"npm's registry cannot be reached: {done.stderr.strip().splitlines()[0]}")
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The package that `npm pack` makes of static/."""
+    folder = tmp_path_factory.mktemp("package")
+    npm("pack", str(STATIC), "--pack-destination", str(folder), cwd=folder)
+    return next(folder.glob("*.tgz"))
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory, package: Path, digits: Digits) -> Path:
+    """The project of demos/embed/vite, installed, which hands `load` to the tests too."""
+    folder = tmp_path_factory.mktemp("vite")
+    shutil.copytree(EMBED / "vite", folder, dirs_exist_ok=True)
+    shutil.copy(package, folder)
+    shutil.copytree(digits.folder, folder / "public" / "model")
+    (folder / "public" / "favicon.ico").touch()
+    npm("install", cwd=folder)
+    with (folder / "main.js").open("a") as main:
+        main.write("\nglobalThis.load = load;\n")
+    return folder
+
+
+@contextmanager
+def vite(project: Path) -> Iterator[str]:
+    """Vite's development server."""
+    command = ["node", "node_modules/vite/bin/vite.js", "--host", "127.0.0.1", "--port", "0"]
+    environment = {**os.environ, "NO_COLOR": "1"}
+    with subprocess.Popen(command, cwd=project, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            found = (re.search(r"http://127\.0\.0\.1:\d+/", line) for line in process.stdout)
+            yield next(match[0] for match in found if match)
+        finally:
+            process.terminate()
+
+
+RUN: Final = """async (options) => {
+  const model = await load("/model/", options);
+  const { logits } = await model.run({ input: new Float32Array(784).fill(0.5) });
+  const { device, worker } = model;
+  await model.dispose();
+  return [device, worker, logits.data.join(" ")];
+}"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["development", "production"])
+def test_vite(page: Any, project: Path, digits: Digits, mode: str) -> None:
+    console = Console(page)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    if mode == "production":
+        subprocess.run(["npx", "vite", "build"], cwd=project, capture_output=True, timeout=120, check=True)
+    with vite(project) if mode == "development" else served_plainly(project / "dist") as address:
+        page.goto(address)
+        digits.assert_answer(answer_of(page))
+        for device in ("wasm", "webgpu"):
+            for worker in (True, False):
+                *found, text = page.evaluate(RUN, {"device": device, "worker": worker})
+                assert found == [device, worker]
+                digits.assert_answer(text)
+    for module in ("remote", "worker", "cache", "wasm", "webgpu"):
+        assert any(re.search(rf"/singe-{module}[-.]", url) for url in asked), f"{module} comes when it is wanted"
+    assert console.complaints == []
+
+
+@pytest.mark.slow
+def test_types(package: Path, tmp_path: Path) -> None:
+    """typed.ts is right for TypeScript, and what is wrong is not."""
+    (tmp_path / "package.json").write_text('{ "private": true, "type": "module" }')
+    npm("install", str(package), TYPESCRIPT, cwd=tmp_path)
+    good = (EMBED / "typed.ts").read_text()
+    wrong = {
+        "a device": ('"auto"', '"tpu"'),
+        "a code": ('"device") return', '"devices") return'),
+        "a progress": ("onProgress })", "onProgress: (n: number) => n })"),
+        "an input": ("data: pixels", "data: [1, 2]"),
+        "a shape": ("[1, 1, 28, 28]", '"28x28"'),
+        "an output": ("logits?.data instanceof", "logits?.values instanceof"),
+    }
+    cases = {"good.ts": good, **{f"{k}.ts": good.replace(*change) for k, change in wrong.items()}}
+    for name, text in cases.items():
+        (tmp_path / name).write_text(text)
+    for resolution in (("--module", "nodenext"), ("--module", "esnext", "--moduleResolution", "bundler")):
+        command = ["npx", "tsc", "--strict", "--noEmit", "--target", "es2022", *resolution, *cases]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+        found = {line.split("(")[0] for line in done.stdout.splitlines() if ": error TS" in line}
+        assert found == set(cases) - {"good.ts"}, done.stdout
+
+
+def test_a_commonjs_script(package: Path, digits: Digits, tmp_path: Path) -> None:
+    npm("install", "--offline", str(package), cwd=tmp_path)
+    shutil.copy(EMBED / "commonjs.cjs", tmp_path)
+    shutil.copytree(digits.folder, tmp_path / "model")
+    done = subprocess.run(
+        ["node", "commonjs.cjs"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    digits.assert_answer(done.stdout)
