@@ -1,5 +1,5 @@
-@group(0) @binding(0) var<storage, read> b0: array<f32>;
-@group(0) @binding(1) var<storage, read> b1: array<f32>;
+@group(0) @binding(0) var<storage, read> b0: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read> b1: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read_write> b2: array<f32>;
 var<workgroup> tile_a: array<vec4<f32>, 160>;
 var<workgroup> tile_b: array<vec4<f32>, 288>;
@@ -10,17 +10,17 @@ fn max_number(a: f32, number: f32) -> f32 { return select(max(a, number), a, is_
 
 fn min_number(a: f32, number: f32) -> f32 { return select(min(a, number), a, is_nan(a)); }
 
-fn load_a(t0: i32, m: i32, k: i32) -> f32 {
-  if (m >= 196i || k >= 216i) { return f32(0); }
-  let v1 = (((m / 14i) + (k / 72i)) + -1i);
-  let v2 = (((m % 14i) + ((k / 24i) % 3i)) + -1i);
-  let v3 = select(0.0f, b0[(((min(max(v1, 0i), 13i) * 336i) + (min(max(v2, 0i), 13i) * 24i)) + (k % 24i))], (((0i <= v1) && (v1 < 14i)) && ((0i <= v2) && (v2 < 14i))));
-  return v3;
+fn load_a(t0: i32, m: i32, k: i32) -> vec4<f32> {
+  if (m >= 196i || k >= 216i) { return vec4<f32>(0); }
+  let v1 = ((min(max((((m / 14i) + (k / 72i)) + -1i), 0i), 13i) * 336i) + (min(max((((m % 14i) + ((k / 24i) % 3i)) + -1i), 0i), 13i) * 24i));
+  let v2 = (((m / 14i) + (k / 72i)) + -1i);
+  let v3 = (((m % 14i) + ((k / 24i) % 3i)) + -1i);
+  return select(vec4<f32>(0.0f), b0[(v1 + (k % 24i)) / 4i], (((0i <= v2) && (v2 < 14i)) && ((0i <= v3) && (v3 < 14i))));
 }
 
-fn load_b(t0: i32, k: i32, n: i32) -> f32 {
-  if (k >= 216i || n >= 48i) { return f32(0); }
-  return b1[((k * 48i) + n)];
+fn load_b(t0: i32, k: i32, n: i32) -> vec4<f32> {
+  if (k >= 216i || n >= 48i) { return vec4<f32>(0); }
+  return b1[((k * 48i) + n) / 4i];
 }
 
 fn store_c(t0: i32, m: i32, n: i32, a0: f32) {
@@ -40,29 +40,103 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   let member = i32(lane);
   let x = member % 8i;
   let y = member / 8i;
+  let a_deep0 = member % 8i * 4i;
+  let a_side0 = member / 8i;
+  var next_a0_0 = vec4<f32>();
+  var next_a0_1 = vec4<f32>();
+  var next_a0_2 = vec4<f32>();
+  var next_a0_3 = vec4<f32>();
+  let b_deep0 = member / 8i;
+  let b_side0 = member % 8i;
+  var next_b0 = vec4<f32>();
+  let b_deep1 = (member + 32i) / 8i;
+  let b_side1 = (member + 32i) % 8i;
+  var next_b1 = vec4<f32>();
+  let b_deep2 = (member + 64i) / 8i;
+  let b_side2 = (member + 64i) % 8i;
+  var next_b2 = vec4<f32>();
+  let b_deep3 = (member + 96i) / 8i;
+  let b_side3 = (member + 96i) % 8i;
+  var next_b3 = vec4<f32>();
+  let b_deep4 = (member + 128i) / 8i;
+  let b_side4 = (member + 128i) % 8i;
+  var next_b4 = vec4<f32>();
+  let b_deep5 = (member + 160i) / 8i;
+  let b_side5 = (member + 160i) % 8i;
+  var next_b5 = vec4<f32>();
+  let b_deep6 = (member + 192i) / 8i;
+  let b_side6 = (member + 192i) % 8i;
+  var next_b6 = vec4<f32>();
+  let b_deep7 = (member + 224i) / 8i;
+  let b_side7 = (member + 224i) % 8i;
+  var next_b7 = vec4<f32>();
   var c0_0 = vec4<f32>();
   var c1_0 = vec4<f32>();
   var c2_0 = vec4<f32>();
   var c3_0 = vec4<f32>();
+  next_a0_0 = load_a(0i, row + a_side0 * 4i, 0i + a_deep0);
+  next_a0_1 = load_a(0i, row + a_side0 * 4i + 1i, 0i + a_deep0);
+  next_a0_2 = load_a(0i, row + a_side0 * 4i + 2i, 0i + a_deep0);
+  next_a0_3 = load_a(0i, row + a_side0 * 4i + 3i, 0i + a_deep0);
+  next_b0 = load_b(0i, 0i + b_deep0, column + b_side0 * 4i);
+  next_b1 = load_b(0i, 0i + b_deep1, column + b_side1 * 4i);
+  next_b2 = load_b(0i, 0i + b_deep2, column + b_side2 * 4i);
+  next_b3 = load_b(0i, 0i + b_deep3, column + b_side3 * 4i);
+  next_b4 = load_b(0i, 0i + b_deep4, column + b_side4 * 4i);
+  next_b5 = load_b(0i, 0i + b_deep5, column + b_side5 * 4i);
+  next_b6 = load_b(0i, 0i + b_deep6, column + b_side6 * 4i);
+  next_b7 = load_b(0i, 0i + b_deep7, column + b_side7 * 4i);
   for (var base = 0i; base < 216i; base += 32i) {
-    for (var at = member; at < 128i; at += 32i) {
-      let deep = at % 32i;
-      let side = at / 32i * 4i;
-      tile_a[deep * 5i + side / 4i] = vec4<f32>(load_a(0i, row + side, base + deep), load_a(0i, row + side + 1i, base + deep), load_a(0i, row + side + 2i, base + deep), load_a(0i, row + side + 3i, base + deep));
-    }
-    for (var at = member; at < 256i; at += 32i) {
-      let deep = at / 8i;
-      let side = at % 8i * 4i;
-      tile_b[deep * 9i + side / 4i] = vec4<f32>(load_b(0i, base + deep, column + side), load_b(0i, base + deep, column + side + 1i), load_b(0i, base + deep, column + side + 2i), load_b(0i, base + deep, column + side + 3i));
-    }
+    tile_a[a_deep0 * 5i + a_side0] = vec4<f32>(next_a0_0.x, next_a0_1.x, next_a0_2.x, next_a0_3.x);
+    tile_a[(a_deep0 + 1i) * 5i + a_side0] = vec4<f32>(next_a0_0.y, next_a0_1.y, next_a0_2.y, next_a0_3.y);
+    tile_a[(a_deep0 + 2i) * 5i + a_side0] = vec4<f32>(next_a0_0.z, next_a0_1.z, next_a0_2.z, next_a0_3.z);
+    tile_a[(a_deep0 + 3i) * 5i + a_side0] = vec4<f32>(next_a0_0.w, next_a0_1.w, next_a0_2.w, next_a0_3.w);
+    tile_b[b_deep0 * 9i + b_side0] = next_b0;
+    tile_b[b_deep1 * 9i + b_side1] = next_b1;
+    tile_b[b_deep2 * 9i + b_side2] = next_b2;
+    tile_b[b_deep3 * 9i + b_side3] = next_b3;
+    tile_b[b_deep4 * 9i + b_side4] = next_b4;
+    tile_b[b_deep5 * 9i + b_side5] = next_b5;
+    tile_b[b_deep6 * 9i + b_side6] = next_b6;
+    tile_b[b_deep7 * 9i + b_side7] = next_b7;
     workgroupBarrier();
-    for (var deep = 0i; deep < 32i; deep++) {
-      let left0 = tile_a[deep * 5i + y];
-      let right0 = tile_b[deep * 9i + x];
-      c0_0 += left0.x * right0;
-      c1_0 += left0.y * right0;
-      c2_0 += left0.z * right0;
-      c3_0 += left0.w * right0;
+    next_a0_0 = load_a(0i, row + a_side0 * 4i, base + 32i + a_deep0);
+    next_a0_1 = load_a(0i, row + a_side0 * 4i + 1i, base + 32i + a_deep0);
+    next_a0_2 = load_a(0i, row + a_side0 * 4i + 2i, base + 32i + a_deep0);
+    next_a0_3 = load_a(0i, row + a_side0 * 4i + 3i, base + 32i + a_deep0);
+    next_b0 = load_b(0i, base + 32i + b_deep0, column + b_side0 * 4i);
+    next_b1 = load_b(0i, base + 32i + b_deep1, column + b_side1 * 4i);
+    next_b2 = load_b(0i, base + 32i + b_deep2, column + b_side2 * 4i);
+    next_b3 = load_b(0i, base + 32i + b_deep3, column + b_side3 * 4i);
+    next_b4 = load_b(0i, base + 32i + b_deep4, column + b_side4 * 4i);
+    next_b5 = load_b(0i, base + 32i + b_deep5, column + b_side5 * 4i);
+    next_b6 = load_b(0i, base + 32i + b_deep6, column + b_side6 * 4i);
+    next_b7 = load_b(0i, base + 32i + b_deep7, column + b_side7 * 4i);
+    for (var first = 0i; first < 32i; first += 4i) {
+      let left0_0 = tile_a[first * 5i + y];
+      let right0_0 = tile_b[first * 9i + x];
+      c0_0 += left0_0.x * right0_0;
+      c1_0 += left0_0.y * right0_0;
+      c2_0 += left0_0.z * right0_0;
+      c3_0 += left0_0.w * right0_0;
+      let left1_0 = tile_a[(first + 1i) * 5i + y];
+      let right1_0 = tile_b[(first + 1i) * 9i + x];
+      c0_0 += left1_0.x * right1_0;
+      c1_0 += left1_0.y * right1_0;
+      c2_0 += left1_0.z * right1_0;
+      c3_0 += left1_0.w * right1_0;
+      let left2_0 = tile_a[(first + 2i) * 5i + y];
+      let right2_0 = tile_b[(first + 2i) * 9i + x];
+      c0_0 += left2_0.x * right2_0;
+      c1_0 += left2_0.y * right2_0;
+      c2_0 += left2_0.z * right2_0;
+      c3_0 += left2_0.w * right2_0;
+      let left3_0 = tile_a[(first + 3i) * 5i + y];
+      let right3_0 = tile_b[(first + 3i) * 9i + x];
+      c0_0 += left3_0.x * right3_0;
+      c1_0 += left3_0.y * right3_0;
+      c2_0 += left3_0.z * right3_0;
+      c3_0 += left3_0.w * right3_0;
     }
     workgroupBarrier();
   }

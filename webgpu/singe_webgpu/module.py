@@ -22,6 +22,8 @@ ENTRY: Final = "main"
 
 _LOADS: Final = {bool_: "({0} != 0u)", uint8: "bitcast<i32>({0})", float16: "f32({0})"}
 _STORES: Final = {bool_: "select(0u, 1u, {0})", uint8: "(bitcast<u32>({0}) & 255u)", float16: "f16({0})"}
+_VECTORS: Final = (float16, int32, float32)
+"""What can be read four at a time."""
 _STORAGE: Final = {bool_: "u32", uint8: "u32", int32: "i32", int64: "vec2<u32>", float16: "f16", float32: "f32"}
 
 
@@ -52,6 +54,7 @@ class Module:
         self.stored = [stored_as(p.dtype, features) for p in ports]
         self.sizes: list[Dim] = []
         self.workgroup: dict[str, str] = {}
+        self.vectors: set[int] = set()  # the ports that are bound as vectors of four elements
         self.functions: list[str] = []
         self._fresh = 0
 
@@ -73,6 +76,16 @@ class Module:
         """The element of a port, as its compute type."""
         return _LOADS.get(self.stored[port], "{0}").format(f"b{port}[{index}]")
 
+    def has_vectors(self, port: int) -> bool:
+        """Whether a port may be read four elements at a time."""
+        return self.stored[port] in _VECTORS and not self.ports[port].written
+
+    def load_vector(self, port: int, index: str) -> str:
+        """Four elements of a port from an index that is a multiple of four; the port is read so everywhere, then."""
+        self.vectors.add(port)
+        text = f"b{port}[{index} / 4i]"
+        return f"vec4<f32>({text})" if self.stored[port] is float16 else text
+
     def store(self, port: int, index: str, value: str) -> str:
         """The statement that writes an element of a port."""
         return f"b{port}[{index}] = {_STORES.get(self.stored[port], '{0}').format(value)};"
@@ -87,7 +100,10 @@ class Module:
         lines = ["enable f16;\n"] if float16 in self.stored else []
         for number, (port, stored) in enumerate(zip(self.ports, self.stored, strict=True)):
             access = "read_write" if port.written else "read"
-            lines.append(f"@group(0) @binding({number}) var<storage, {access}> b{number}: array<{_STORAGE[stored]}>;")
+            element = _STORAGE[stored]
+            if number in self.vectors:
+                element = f"vec4<{element}>"
+            lines.append(f"@group(0) @binding({number}) var<storage, {access}> b{number}: array<{element}>;")
         if self.sizes:
             count = -(-len(self.sizes) // 4)
             lines.append(f"@group(0) @binding({len(self.ports)}) var<uniform> sizes: array<vec4<i32>, {count}>;")

@@ -1,16 +1,18 @@
 """Templates for products of matrices: a workgroup computes a tile of the output, its invocations a smaller tile each.
 
-tiled  both operands come through workgroup memory, `depth` of the sum at a time; registers hold the invocation's tile.
+tiled  both operands come through workgroup memory, `depth` of the sum at a time; registers hold the invocation's tile,
+       and what comes next: it is fetched while the present part is multiplied.
 thin   for one or two rows: neighbouring invocations take neighbouring columns, and slices of the depth side by side.
 
 The operands and the epilogue are functions of the module, load_a, load_b and store_c, printed from the kernel's own
-expressions; outside of the matrices the loads give zero and the store does nothing.
+expressions; outside of the matrices the loads give zero and the store does nothing. An operand that is a quad comes as
+vectors of four neighbours.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from singe._shape import Dim, ceildiv, divides, evaluate, product, symbols
@@ -22,7 +24,9 @@ from singe.scalar import Expr
 from ..module import Module
 from ..wgsl import TYPES, Block
 from .contraction import Contraction, contraction
+from .feeds import Feed, Fetched, Filled, Spot
 from .nest import unflatten
+from .quads import SIDE, is_quad, quad_text
 
 
 @dataclass(frozen=True)
@@ -67,7 +71,7 @@ class Thin:
         return self.columns * self.slices
 
 
-TILES: Final = (Tile(128, 128, 8, 8, 8), Tile(64, 64, 16), Tile(32, 32, 16), Tile(16, 32, 32))
+TILES: Final = (Tile(64, 128, 16, 8, 8), Tile(64, 64, 16, 8, 4), Tile(32, 32, 16), Tile(16, 32, 32))
 """Largest first: the first that gives a device enough workgroups is taken."""
 SLICED: Final = Tile(16, 32, 16, slices=4)
 """For few and deep tiles."""
@@ -77,6 +81,8 @@ THIN: Final = Thin(32, 8)
 THIN_ROWS: Final = 2
 ENOUGH: Final = 96
 """Workgroups below which a smaller tile is better: fewer leave parts of a large GPU idle."""
+UNROLL: Final = 4
+"""Depths multiplied in one turn of the innermost loop."""
 GUESS: Final = 4
 """What a symbolic size counts as when a tile is chosen."""
 
@@ -107,8 +113,9 @@ def print_contraction(c: Contraction, cut: Tile | Thin, features: frozenset[str]
     """The contraction, cut as told."""
     module = Module(c.kernel.ports, features)
     if isinstance(cut, Tile):
-        _functions(module, c, cut.rows, cut.columns, cut.depth * cut.slices)
-        block, groups = _tiled(module, c, cut)
+        quads = _quads(module, c)
+        _functions(module, c, cut.rows, cut.columns, cut.depth * cut.slices, quads)
+        block, groups = _tiled(module, c, cut, quads)
     else:
         _functions(module, c, 1, cut.columns, 1)
         block, groups = _thin(module, c, cut)
@@ -129,9 +136,18 @@ def _element(c: Contraction) -> str:
 # --- the functions that a template calls -------------------------------------------------------------------------------
 
 
-def _functions(module: Module, c: Contraction, rows: int, columns: int, depth: int) -> None:
+def _quads(module: Module, c: Contraction) -> frozenset[str]:
+    """Which of the operands "a" and "b" come as vectors."""
+    rest = (c.store.index, c.store.value)
+    along_a, along_b = c.k if c.a_deep else c.m, c.k if c.b_deep else c.n
+    found = {"a": is_quad(c.a, along_a, module, (c.b, *rest)), "b": is_quad(c.b, along_b, module, (c.a, *rest))}
+    return frozenset(name for name, quad in found.items() if quad)
+
+
+def _functions(
+    module: Module, c: Contraction, rows: int, columns: int, depth: int, quads: frozenset[str] = frozenset()
+) -> None:
     """load_a, load_b and store_c; a side that the tile divides needs no test of its bounds."""
-    zero = f"{_element(c)}(0)"
     limits = {"m": (c.rows, rows), "n": (c.columns, columns), "k": (c.depth, depth)}
 
     def function(name: str, variables: Sequence[tuple[str, Expr]], more: str, result: str, otherwise: str) -> Block:
@@ -147,9 +163,10 @@ def _functions(module: Module, c: Contraction, rows: int, columns: int, depth: i
     def close(block: Block) -> None:
         module.functions[-1] = "\n".join((module.functions[-1], *block.lines, "}"))
 
-    for name, e, variables in (("load_a", c.a, (("m", c.m), ("k", c.k))), ("load_b", c.b, (("k", c.k), ("n", c.n)))):
-        block = function(name, variables, "", f" -> {_element(c)}", f" {zero}")
-        block.put(f"return {block.value(e)};")
+    for name, e, variables in (("a", c.a, (("m", c.m), ("k", c.k))), ("b", c.b, (("k", c.k), ("n", c.n)))):
+        kind = f"vec4<{_element(c)}>" if name in quads else _element(c)
+        block = function(f"load_{name}", variables, "", f" -> {kind}", f" {kind}(0)")
+        block.put(f"return {quad_text(block, e) if name in quads else block.value(e)};")
         close(block)
     total = c.accumulator
     block = function("store_c", (("m", c.m), ("n", c.n)), f", {total.value[0]}: {_element(c)}", "", "")
@@ -174,9 +191,9 @@ def _place(block: Block, c: Contraction, rows: int, columns: int) -> Dim:
     return total
 
 
-def _sum(name: str, factor: int, plus: int) -> str:
-    """name · factor + plus, without what does nothing."""
-    return (name if factor == 1 else f"{name} * {factor}i") + (f" + {plus}i" if plus else "")
+def _sum(name: str, plus: int) -> str:
+    """name + plus, without what does nothing."""
+    return name + (f" + {plus}i" if plus else "")
 
 
 def _arguments(c: Contraction) -> str:
@@ -187,55 +204,73 @@ def _arguments(c: Contraction) -> str:
 # --- tiled -----------------------------------------------------------------------------------------------------------
 
 
-def _tiled(module: Module, c: Contraction, tile: Tile) -> tuple[Block, Dim]:
+def _tiled(module: Module, c: Contraction, tile: Tile, quads: frozenset[str]) -> tuple[Block, Dim]:
     block = Block(module)
     vector = f"vec4<{_element(c)}>"
     total = _place(block, c, tile.rows, tile.columns)
-    # One vector of padding a line: invocations that write down a column then hit different banks.
-    a_line, b_line = tile.rows // 4 + 1, tile.columns // 4 + 1
-    module.shared("tile_a", vector, tile.slices * tile.depth * a_line)
-    module.shared("tile_b", vector, tile.slices * tile.depth * b_line)
-    across = tile.columns // tile.thread_columns
+    across, down = tile.columns // tile.thread_columns, tile.rows // tile.thread_rows
     block.put(f"let member = i32(lane){'' if tile.slices == 1 else f' % {tile.team}i'};")
     block.put(f"let x = member % {across}i;")
     block.put(f"let y = member / {across}i;")
-    a_start, b_start = "", ""
     if tile.slices > 1:
         block.put(f"let slice = i32(lane) / {tile.team}i;")
-        a_start, b_start = f"slice * {tile.depth * a_line}i + ", f"slice * {tile.depth * b_line}i + "
-    sums = [[f"c{i}_{j}" for j in range(tile.thread_columns // 4)] for i in range(tile.thread_rows)]
+    a = _feed(module, c, tile, "a", quads)
+    b = _feed(module, c, tile, "b", quads)
+    a.prepare(block)
+    b.prepare(block)
+    sums = [[f"c{i}_{j}" for j in range(tile.thread_columns // SIDE)] for i in range(tile.thread_rows)]
     names = [name for line in sums for name in line]
     for name in names:
         block.put(f"var {name} = {vector}();")
-    batch = _arguments(c)
-    deep = "base + deep" if tile.slices == 1 else f"base + slice * {tile.depth}i + deep"
-    with block.scope(f"for (var base = 0i; base < {module.dim(c.depth)}; base += {tile.depth * tile.slices}i)") as step:
-        a_loads = [f"load_a({batch}{_sum('row + side', 1, i)}, {deep})" for i in range(4)]
-        b_loads = [f"load_b({batch}{deep}, {_sum('column + side', 1, i)})" for i in range(4)]
-        _fill(step, f"tile_a[{a_start}deep * {a_line}i + side / 4i]", tile.rows, tile, c.a_deep, a_loads, vector)
-        _fill(step, f"tile_b[{b_start}deep * {b_line}i + side / 4i]", tile.columns, tile, c.b_deep, b_loads, vector)
+    reach = tile.depth * tile.slices
+    part = "" if tile.slices == 1 else f" + slice * {tile.depth}i"
+    for feed in (a, b):
+        feed.fetch(block, f"0i{part}")
+    with block.scope(f"for (var base = 0i; base < {module.dim(c.depth)}; base += {reach}i)") as step:
+        for feed in (a, b):
+            feed.put(step, f"base{part}")
         step.put("workgroupBarrier();")
-        with step.scope(f"for (var deep = 0i; deep < {tile.depth}i; deep++)") as turn:
-            for i in range(tile.thread_rows // 4):
-                turn.put(f"let left{i} = tile_a[{a_start}deep * {a_line}i + {_sum('y', tile.thread_rows // 4, i)}];")
-            for j in range(tile.thread_columns // 4):
-                turn.put(
-                    f"let right{j} = tile_b[{b_start}deep * {b_line}i + {_sum('x', tile.thread_columns // 4, j)}];"
-                )
-            for i, line in enumerate(sums):
-                for j, name in enumerate(line):
-                    turn.put(f"{name} += left{i // 4}.{'xyzw'[i % 4]} * right{j};")
+        for feed in (a, b):
+            feed.fetch(step, f"base + {reach}i{part}")
+        with step.scope(f"for (var first = 0i; first < {tile.depth}i; first += {UNROLL}i)") as turn:
+            for number in range(UNROLL):
+                _multiply(turn, (a.spot, b.spot), (down, across), sums, number)
         step.put("workgroupBarrier();")
     if tile.slices > 1:
         _gather(block, tile, names)
-    block.put(f"let top = row + y * {tile.thread_rows}i;")
-    block.put(f"let left = column + x * {tile.thread_columns}i;")
+    batch = _arguments(c)
+    block.put(f"let top = row + y * {SIDE}i;")
+    block.put(f"let left = column + x * {SIDE}i;")
     for i, line in enumerate(sums):
         for j, name in enumerate(line):
-            for part in range(4):
-                at = f"{_sum('top', 1, i)}, {_sum('left', 1, 4 * j + part)}"
-                block.put(f"store_c({batch}{at}, {name}.{'xyzw'[part]});")
+            for part in range(SIDE):
+                m = _sum("top", i // SIDE * down * SIDE + i % SIDE)
+                n = _sum("left", j * across * SIDE + part)
+                block.put(f"store_c({batch}{m}, {n}, {name}.{'xyzw'[part]});")
     return block, total
+
+
+def _feed(module: Module, c: Contraction, tile: Tile, name: str, quads: frozenset[str]) -> Feed:
+    side, deep_first, first = (tile.rows, c.a_deep, "row") if name == "a" else (tile.columns, c.b_deep, "column")
+    vector = f"vec4<{_element(c)}>"
+    bare = Spot(name, side, tile.depth, tile.team, deep_first, vector, _arguments(c), first, "")
+    module.shared(f"tile_{name}", vector, tile.slices * tile.depth * bare.line)
+    spot = replace(bare, start=f"slice * {tile.depth * bare.line}i + ") if tile.slices > 1 else bare
+    return Fetched(spot) if name in quads else Filled(spot)
+
+
+def _multiply(
+    block: Block, spots: tuple[Spot, Spot], apart: tuple[int, int], sums: Sequence[Sequence[str]], number: int
+) -> None:
+    """One depth of the tiles into the sums. An invocation's vectors lie `apart`: neighbours then read neighbours."""
+    deep = f"(first + {number}i)" if number else "first"
+    counts = (len(sums) // SIDE, len(sums[0]))
+    for name, spot, at, step, count in zip(("left", "right"), spots, "yx", apart, counts, strict=True):
+        for i in range(count):
+            block.put(f"let {name}{number}_{i} = {spot.place(deep, _sum(at, i * step))};")
+    for i, line in enumerate(sums):
+        for j, sum_ in enumerate(line):
+            block.put(f"{sum_} += left{number}_{i // SIDE}.{'xyzw'[i % SIDE]} * right{number}_{j};")
 
 
 def _gather(block: Block, tile: Tile, names: Sequence[str]) -> None:
@@ -250,21 +285,6 @@ def _gather(block: Block, tile: Tile, names: Sequence[str]) -> None:
     with block.scope(f"for (var other = 0i; other < {tile.slices - 1}i; other++)") as turn:
         for k, name in enumerate(names):
             turn.put(f"{name} += tile_b[(other * {len(names)}i + {k}i) * {tile.team}i + member];")
-
-
-def _fill(
-    block: Block, target: str, side: int, tile: Tile, deep_first: bool, loads: Sequence[str], vector: str
-) -> None:
-    """Bring a tile of an operand to workgroup memory: neighbours read along the axis that is contiguous."""
-    vectors = side // 4
-    with block.scope(f"for (var at = member; at < {vectors * tile.depth}i; at += {tile.team}i)") as turn:
-        if deep_first:
-            turn.put(f"let deep = at % {tile.depth}i;")
-            turn.put(f"let side = at / {tile.depth}i * 4i;")
-        else:
-            turn.put(f"let deep = at / {vectors}i;")
-            turn.put(f"let side = at % {vectors}i * 4i;")
-        turn.put(f"{target} = {vector}({', '.join(loads)});")
 
 
 # --- thin ------------------------------------------------------------------------------------------------------------

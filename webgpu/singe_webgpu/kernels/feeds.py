@@ -1,0 +1,156 @@
+"""How an operand's tile comes to workgroup memory: [deep][side], as vectors of four neighbouring sides.
+
+Fetched  a quad: each invocation has a share of the tile's units in registers. It fetches the next while the present
+         part is multiplied, and puts it into the tile when that is done.
+Filled   any other operand: element by element, when the tile is free.
+
+Neighbouring invocations read along the axis that is contiguous in memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from ..wgsl import Block
+from .quads import SIDE
+
+
+@dataclass(frozen=True)
+class Spot:
+    """What a feed fills, and from where."""
+
+    name: str  # "a" or "b": of load_a and tile_a, or load_b and tile_b
+    side: int  # elements of the tile across the depth
+    depth: int
+    team: int  # invocations that share the work, numbered by `member`
+    deep_first: bool  # which axis is contiguous
+    vector: str  # the vectors' type
+    batch: str  # the first arguments of the loads
+    first: str  # the matrix's index of the tile's first side
+    start: str  # where in the array this team's part begins
+
+    @property
+    def line(self) -> int:
+        """Vectors of a depth, and one of padding: invocations that write down a column then hit different banks."""
+        return self.side // SIDE + 1
+
+    def load(self, deep: str, side: str) -> str:
+        arguments = f"{side}, {deep}" if self.name == "a" else f"{deep}, {side}"
+        return f"load_{self.name}({self.batch}{arguments})"
+
+    def sides(self, vector: str) -> list[str]:
+        """The matrix's indices of the four sides of the tile's vector of that number."""
+        first = f"{self.first} + {vector} * {SIDE}i"
+        return [first, *(f"{first} + {i}i" for i in range(1, SIDE))]
+
+    def place(self, deep: str, vector: str) -> str:
+        return f"tile_{self.name}[{self.start}{deep} * {self.line}i + {vector}]"
+
+
+class Feed(Protocol):
+    """See the module's docstring; base is the matrix's index of the tile's first depth."""
+
+    @property
+    def spot(self) -> Spot: ...
+
+    def prepare(self, block: Block) -> None:
+        """Before the loop over the depth."""
+        ...
+
+    def fetch(self, block: Block, base: str) -> None:
+        """What the next `put` writes."""
+        ...
+
+    def put(self, block: Block, base: str) -> None:
+        """Write the tile."""
+        ...
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """Of a quad. A unit is one vector of four sides or, where the depth is contiguous, four sides by four depths."""
+
+    spot: Spot
+
+    @property
+    def _units(self) -> int:
+        s = self.spot
+        return s.side // SIDE * (s.depth // SIDE if s.deep_first else s.depth)
+
+    @property
+    def _turns(self) -> range:
+        return range(-(-self._units // self.spot.team))
+
+    def _registers(self, turn: int) -> list[str]:
+        name = f"next_{self.spot.name}{turn}"
+        return [f"{name}_{i}" for i in range(SIDE)] if self.spot.deep_first else [name]
+
+    def _at(self, turn: int) -> tuple[str, str]:
+        """The names of a unit's first depth and of its vector."""
+        return f"{self.spot.name}_deep{turn}", f"{self.spot.name}_side{turn}"
+
+    def prepare(self, block: Block) -> None:
+        s = self.spot
+        for turn in self._turns:
+            deep, side = self._at(turn)
+            unit = f"(member + {turn * s.team}i)" if turn else "member"
+            if s.deep_first:
+                block.put(f"let {deep} = {unit} % {s.depth // SIDE}i * {SIDE}i;")
+                block.put(f"let {side} = {unit} / {s.depth // SIDE}i;")
+            else:
+                block.put(f"let {deep} = {unit} / {s.side // SIDE}i;")
+                block.put(f"let {side} = {unit} % {s.side // SIDE}i;")
+            for register in self._registers(turn):
+                block.put(f"var {register} = {s.vector}();")
+
+    def fetch(self, block: Block, base: str) -> None:
+        # What lies beyond the depth is fetched after the last part, and never used.
+        for turn in self._turns:
+            deep, side = self._at(turn)
+            for register, at in zip(self._registers(turn), self.spot.sides(side), strict=False):
+                block.put(f"{register} = {self.spot.load(f'{base} + {deep}', at)};")
+
+    def put(self, block: Block, base: str) -> None:
+        for turn in self._turns:
+            left = self._units - turn * self.spot.team
+            if left < self.spot.team:
+                with block.scope(f"if (member < {left}i)") as some:
+                    self._put(some, turn)
+            else:
+                self._put(block, turn)
+
+    def _put(self, block: Block, turn: int) -> None:
+        registers = self._registers(turn)
+        deep, side = self._at(turn)
+        if not self.spot.deep_first:
+            block.put(f"{self.spot.place(deep, side)} = {registers[0]};")
+            return
+        for i, part in enumerate("xyzw"):
+            column = ", ".join(f"{r}.{part}" for r in registers)
+            place = self.spot.place(f"({deep} + {i}i)" if i else deep, side)
+            block.put(f"{place} = {self.spot.vector}({column});")
+
+
+@dataclass(frozen=True)
+class Filled:
+    """Of any other operand: registers for single elements would be many, and so would be the loads' code."""
+
+    spot: Spot
+
+    def prepare(self, block: Block) -> None:
+        """Nothing is kept."""
+
+    def fetch(self, block: Block, base: str) -> None:
+        """Nothing is fetched early."""
+
+    def put(self, block: Block, base: str) -> None:
+        s = self.spot
+        vectors = s.side // SIDE
+        with block.scope(f"for (var at = member; at < {vectors * s.depth}i; at += {s.team}i)") as turn:
+            by = s.depth if s.deep_first else vectors
+            deep, side = (f"at % {by}i", f"at / {by}i") if s.deep_first else (f"at / {by}i", f"at % {by}i")
+            turn.put(f"let deep = {deep};")
+            turn.put(f"let side = {side};")
+            loads = ", ".join(s.load(f"{base} + deep", at) for at in s.sides("side"))
+            turn.put(f"{s.place('deep', 'side')} = {s.vector}({loads});")
