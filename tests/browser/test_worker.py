@@ -9,6 +9,7 @@ from typing import Final
 import pytest
 from bundles import assert_close, dtypes_case, packed, small_case
 from pages import Page, Served, node, open_page
+from sites import until
 
 
 @pytest.fixture(scope="module")
@@ -177,6 +178,7 @@ def test_a_worker_that_dies_loses_its_runs(chromium: Page, device: str, how: str
 
 
 def test_the_worker_ends_with_the_model(chromium: Page, device: str) -> None:
+    chromium.page.wait_for_timeout(200)  # those of other tests end
     before = len(chromium.page.workers)
     chromium.run(LOAD + "globalThis.kept = model;", device=device)
     assert len(chromium.page.workers) == before + 1
@@ -193,7 +195,7 @@ def embedded(page: Page, url: str, script: str) -> str:
     tab = page.page.context.browser.new_page()
     try:
         tab.goto(url + script)
-        tab.wait_for_function("document.title")
+        until(tab, "document.title")
         return tab.title()
     finally:
         tab.close()
