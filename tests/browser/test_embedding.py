@@ -290,7 +290,10 @@ def test_a_plain_frame_of_another_origin_is_blocked_in_an_isolated_page(page: An
         served_plainly(digits.folder) as there,
         framed(page, site, source=f"{other_site(there)}index.html", isolated=True),
     ):
-        page.wait_for_load_state()
+        for _ in range(PATIENCE // 100):
+            if failures:
+                break
+            page.wait_for_timeout(100)
     assert any("BLOCKED_BY_RESPONSE" in text for text in failures)
 
 
