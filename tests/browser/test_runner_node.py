@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bundles import STATIC, assert_close, dtypes_case, model_case, packed, small_case
+from bundles import MODEL_NAMES, STATIC, assert_close, dtypes_case, model_case, packed, small_case
 from pages import node
 
 MOST_GZIP_BYTES = 20_000
@@ -36,7 +36,7 @@ def edited(source: Path, folder: Path, edit: Edit) -> Path:
 ANSWER = "return answer(load, given.url, { device: given.device }, given.cases);"
 
 
-@pytest.mark.parametrize("name", ["mnist_cnn", "efficientnet_lite0"])
+@pytest.mark.parametrize("name", MODEL_NAMES)
 def test_models(bundle: Callable[[str], Path], name: str) -> None:
     folder = bundle(name)
     inputs, outputs = model_case(name)

@@ -175,7 +175,7 @@ def exports(module: bytes) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("make", [dense, two, picture, lambda: contractions()])
+@pytest.mark.parametrize("make", [dense, two, picture, contractions])
 def test_no_kernel_is_there_that_no_step_runs(make: Callable[[], Graph]) -> None:
     bundle = make_bundle(model(make()))
     for name, target in bundle.manifest["targets"].items():
