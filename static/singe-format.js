@@ -33,7 +33,6 @@ export const ARRAYS = {
 const LARGEST = 2 ** 48;
 const DEEPEST = 32;
 const ALIGN = 256;
-const DEVICES = ["wasm", "webgpu"];
 
 export const align = (bytes, to = ALIGN) => Math.ceil(bytes / to) * to;
 
@@ -61,8 +60,8 @@ export const sizeName = (dim) =>
     ? dim[0][1]
     : undefined;
 
-export const showShape = (shape) =>
-  `(${shape.map((d) => (typeof d === "number" ? d : (sizeName(d) ?? "…"))).join(", ")})`;
+/** A shape to read: numbers, names of sizes, and "?" for what is computed from such. */
+export const shownShape = (shape) => shape.map((d) => (typeof d === "number" ? d : (sizeName(d) ?? "?")));
 
 export const shapeOf = (buffer, sizes) => buffer.shape.map((d) => evaluate(d, sizes));
 
@@ -191,9 +190,8 @@ const rank = (version) => version.split(".").reduce((sum, part) => 1e5 * sum + N
 function checkVersions({ singe, runner: { least, below } }) {
   const here = rank(VERSION);
   if (rank(singe) >= rank(OLDEST) && here >= rank(least) && here < rank(below)) return;
-  const wanted = `needs a runner from ${least} to below ${below}`;
-  const found = `this one is ${VERSION} and reads bundles from ${OLDEST} on`;
-  throw new SingeError("format", `the bundle, by Singe ${singe}, ${wanted}; ${found}: export it again, or use its own singe.js`);
+  const found = `the bundle, by Singe ${singe}, needs a runner from ${least} to below ${below}`;
+  throw new SingeError("format", `${found}; this is ${VERSION}, for bundles from ${OLDEST} on: export again, or use its own singe.js`);
 }
 
 /** The manifest, `model.json`, but for its targets, which `checkTarget` sees when one is chosen. */
@@ -207,7 +205,7 @@ export function checkManifest(manifest) {
   checkVersions(manifest);
   if (image !== null) check(image, {}, "image");
   if (labels !== null) check(labels, FILE.file, "labels");
-  need(DEVICES.some((t) => Object.hasOwn(targets, t)), "it has no target");
+  need(Object.hasOwn(targets, "wasm") || Object.hasOwn(targets, "webgpu"), "it has no target");
   return manifest;
 }
 
@@ -264,17 +262,16 @@ function checkPlace({ dtype, shape, size, place: [kind, at] }, what, ends, weigh
   need(at % ALIGN === 0 && end <= weightBytes, `${what} ends at ${end} of ${weightBytes}`);
 }
 
-/** The buffers that a step names, by its kind; other kinds of steps are not for this runner. */
+/** The buffers that a step names, by its kind. */
 const STEPS = {
   dispatch: (step) => step.buffers,
   copy: (step) => [step.source, step.target],
 };
 
 function checkStep(step, what, kernels, checkIndices) {
-  if (["host", "if", "loop"].includes(step.do)) {
-    throw new SingeError("device", `${what} is a ${step.do} step, which this runner lacks: export the model again`);
+  if (!IS.text(step.do) || !Object.hasOwn(STEPS, step.do)) {
+    throw new SingeError("device", `${what} does ${JSON.stringify(step.do)}, which this runner lacks: export the model again`);
   }
-  need(IS.text(step.do) && Object.hasOwn(STEPS, step.do), `${what} does ${JSON.stringify(step.do)}`);
   const named = STEPS[step.do](step);
   check(named, [IS.count], what);
   checkIndices(named, what);

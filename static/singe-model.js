@@ -2,11 +2,11 @@
  * A model that is loaded: its device, the order of its runs, and what a caller may give it.
  *
  * Contract: `loadHere(folder, options)` is `load` of singe.js, its options checked. A device that is lost is opened anew,
- * once for each run. With "auto", WebGPU that fails gives way to WebAssembly, and singe-auto.js decides after a first run.
+ * once for each run. With "auto" a device that fails gives way to the other, and singe-auto.js decides after a first run.
  */
 
 import { Files } from "./singe-files.js";
-import { ARRAYS, SingeError, checkManifest, checkTarget, countOf, evaluate, showShape, sizeName } from "./singe-format.js";
+import { ARRAYS, SingeError, checkManifest, checkTarget, countOf, evaluate, shownShape, sizeName } from "./singe-format.js";
 
 /** A device's name ↦ its module, and the target that its programs are for. */
 const DEVICES = {
@@ -88,15 +88,15 @@ class Model {
     this.#options = options;
   }
 
-  /** Open a device; WebGPU gives way if it fails, where the choice is ours. */
+  /** Open a device, or the other if it fails and the choice is ours. */
   async start(name, files) {
     const state = this.#state;
     const before = state.now?.name ?? name;
     try {
       state.now = await this.#open(name, files);
     } catch (error) {
-      if (!this.#options.auto || name === "wasm" || error.code === "aborted") throw error;
-      state.now = await this.#open("wasm", files);
+      if (!this.#options.auto || !["device", "lost"].includes(error.code)) throw error;
+      state.now = await this.#open(name === "wasm" ? "webgpu" : "wasm", files);
     }
     if (state.now.name !== before) this.#tell();
   }
@@ -169,11 +169,7 @@ class Model {
   }
 }
 
-const describe = ({ name, dtype, shape }) => ({
-  name,
-  dtype,
-  shape: shape.map((dim) => (typeof dim === "number" ? dim : (sizeName(dim) ?? "?"))),
-});
+const describe = ({ name, dtype, shape }) => ({ name, dtype, shape: shownShape(shape) });
 
 // --- inputs ----------------------------------------------------------------------------------------------------------
 
@@ -193,9 +189,11 @@ function bind(buffers, inputs, gpu) {
   return { given: tensors.map((tensor) => tensor.data), sizes };
 }
 
+const show = (shape) => `(${shownShape(shape).join(", ")})`;
+
 const wrong = (buffer, got) => {
   const { name, dtype, shape } = buffer;
-  const expected = `expected ${ARRAYS[dtype].name} (${dtype}) of shape ${showShape(shape)}`;
+  const expected = `expected ${ARRAYS[dtype].name} (${dtype}) of shape ${show(shape)}`;
   return new SingeError("input", `input ${JSON.stringify(name)}: got ${got}, ${expected}`);
 };
 
@@ -220,7 +218,7 @@ function unpack(buffer, value, gpu) {
 }
 
 function learn(buffer, shape, sizes) {
-  if (shape.length !== buffer.shape.length) throw wrong(buffer, `the shape ${showShape(shape)}`);
+  if (shape.length !== buffer.shape.length) throw wrong(buffer, `the shape ${show(shape)}`);
   buffer.shape.forEach((dim, k) => {
     const name = sizeName(dim);
     if (name !== undefined && (sizes[name] ??= shape[k]) !== shape[k]) {
@@ -249,7 +247,7 @@ function infer(buffer, { count }, sizes) {
 
 function checkShape(buffer, { shape, count, exact }, sizes) {
   const same = shape.length === buffer.shape.length && buffer.shape.every((d, k) => evaluate(d, sizes) === shape[k]);
-  if (!same) throw wrong(buffer, `the shape ${showShape(shape)}`);
+  if (!same) throw wrong(buffer, `the shape ${show(shape)}`);
   const wanted = countOf(shape);
-  if (exact ? count !== wanted : count < wanted) throw wrong(buffer, `${count} elements for the shape ${showShape(shape)}`);
+  if (exact ? count !== wanted : count < wanted) throw wrong(buffer, `${count} elements for the shape ${show(shape)}`);
 }

@@ -10,9 +10,8 @@
 import { ARRAYS, Recent, SingeError, align, areasOf, bytesOf, chooseVariant, evaluate, outputsOf } from "./singe-format.js";
 
 const PLANS = 4;
-const FEATURES = ["shader-f16"];
-const LIMITS = ["maxBufferSize", "maxStorageBufferBindingSize"];
 const LOST_WITHIN_MS = 500;
+const ASKING_MS = 20;
 
 const DECLARED = /@binding\(\d+\) var<(storage, read_write|storage, read|uniform)>/g;
 const KINDS = { "storage, read_write": "storage", "storage, read": "read-only-storage", uniform: "uniform" };
@@ -49,13 +48,14 @@ async function load({ program, modules, weights }, files, gpu) {
 export async function requestDevice() {
   const adapter = await globalThis.navigator?.gpu?.requestAdapter({ powerPreference: "high-performance" });
   if (!adapter) throw new SingeError("device", "this engine has no WebGPU adapter");
+  const { maxBufferSize, maxStorageBufferBindingSize } = adapter.limits;
   return adapter.requestDevice({
-    requiredFeatures: FEATURES.filter((name) => adapter.features.has(name)),
-    requiredLimits: Object.fromEntries(LIMITS.map((name) => [name, adapter.limits[name]])),
+    requiredFeatures: ["shader-f16"].filter((name) => adapter.features.has(name)),
+    requiredLimits: { maxBufferSize, maxStorageBufferBindingSize },
   });
 }
 
-/** A GPUDevice that counts the bytes it is asked for, and tells its errors as ours. */
+/** A GPUDevice that counts its bytes, and tells its errors as ours. */
 export class Gpu {
   bytes = 0;
   #own;
@@ -85,7 +85,7 @@ export class Gpu {
     buffer.destroy();
   }
 
-  /** Whatever the device finds wrong with the synchronous part of `work`, and whatever fails later, is an error. */
+  /** What the device finds wrong with the synchronous part of `work`, and what fails later, is an error. */
   async guard(work) {
     const { device } = this;
     ["out-of-memory", "validation"].forEach((filter) => device.pushErrorScope(filter));
@@ -158,9 +158,8 @@ async function buildPipelines(gpu, program, entries, texts) {
     const text = typeof texts === "object" && Object.hasOwn(texts ?? {}, entries[k]) ? texts[entries[k]] : undefined;
     if (typeof text !== "string") throw new SingeError("format", `the bundle has no module ${entries[k]}`);
     const kinds = [...text.matchAll(DECLARED)].map(([, kind]) => KINDS[kind]);
-    const [storage, uniforms] = [kinds.slice(0, kernel.ports), kinds.slice(kernel.ports)];
-    const fits = !storage.includes("uniform") && ["", "uniform"].includes(uniforms.join()) && storage.length === kernel.ports;
-    if (!fits || (uniforms.length && !kernel.sizes.length)) {
+    const storage = kernel.sizes.length && kinds.at(-1) === "uniform" ? kinds.slice(0, -1) : kinds;
+    if (storage.length !== kernel.ports || storage.includes("uniform")) {
       throw new SingeError("format", `the module ${entries[k]} does not declare ${kernel.ports} buffers`);
     }
     if (!made.has(text)) made.set(text, buildPipeline(gpu.device, text, kinds));
@@ -333,17 +332,13 @@ class Plan {
   async read(commands) {
     const starts = [];
     const total = this.#outputs.reduce((end, { bytes }) => (starts.push(end), end + align(bytes)), 0);
-    if (total === 0) {
-      this.#gpu.device.queue.submit([commands.finish()]);
-      return this.#outputs.map(({ shape, dtype }) => ({ data: new ARRAYS[dtype](0), shape: [...shape], dtype }));
-    }
-    this.#staging ??= this.#own(this.#gpu.allocate(total, USAGE.read | USAGE.target));
+    this.#staging ??= this.#own(this.#gpu.allocate(total || 16, USAGE.read | USAGE.target));
     this.#outputs.forEach((_, k) => this.#copyOutput(k, commands, this.#staging, starts[k]));
     this.#gpu.device.queue.submit([commands.finish()]);
-    await this.#staging.mapAsync(GPUMapMode.READ);
-    const mapped = this.#staging.getMappedRange();
+    await mapped(this.#gpu.device, this.#staging);
+    const range = this.#staging.getMappedRange();
     const results = this.#outputs.map((output, k) => {
-      return { data: narrow(mapped, starts[k], output), shape: [...output.shape], dtype: output.dtype };
+      return { data: narrow(range, starts[k], output), shape: [...output.shape], dtype: output.dtype };
     });
     this.#staging.unmap();
     return results;
@@ -354,6 +349,17 @@ class Plan {
     const bytes = align(this.#outputs[k].bytes, 4);
     if (bytes) commands.copyBufferToBuffer(buffer, offset, target, at, bytes);
   }
+}
+
+/** A browser looks for finished work every few milliseconds, and whenever it is asked anything: so it is asked. */
+async function mapped(device, buffer) {
+  let waiting = true;
+  const done = buffer.mapAsync(GPUMapMode.READ).finally(() => (waiting = false));
+  for (const end = performance.now() + ASKING_MS; waiting && performance.now() < end; ) {
+    device.pushErrorScope("validation");
+    await Promise.race([done, device.popErrorScope().catch(() => {})]);
+  }
+  return done;
 }
 
 /** The workgroups of a dispatch, x spread over x and y where the device's limit wants it. */
