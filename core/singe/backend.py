@@ -92,6 +92,39 @@ class DirectExecutable(Executable, Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Span:
+    """One step's part of a timed run.
+
+    step is its number among the Program's steps, None for a copy that the runner adds. start counts from the beginning
+    of the run. overhead is what the call cost besides the work, where it was measured apart; it is not in `seconds`.
+    """
+
+    step: int | None
+    start: float
+    seconds: float
+    overhead: float = 0.0
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """A timed run: what it gave, the seconds until all of it was done, its steps, and what clock they were timed by."""
+
+    outputs: list[Any]
+    seconds: float
+    spans: tuple[Span, ...]
+    clock: str
+
+
+@runtime_checkable
+class TimedExecutable(Executable, Protocol):
+    """An Executable that can time its steps."""
+
+    def profile(self, inputs: Sequence[Any]) -> Timeline:
+        """`run`, waiting for its end."""
+        ...
+
+
 class Backend(Protocol):
     """A device that holds arrays and runs Programs; in a page, what it answers may have to be waited for."""
 

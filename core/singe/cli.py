@@ -1,4 +1,4 @@
-"""The command line: `singe run`, `inspect`, `compile`, `export`, `serve`, `devices`. Here is what is asked; commands.py does it.
+"""The command line: `singe run`, `inspect`, `compile`, `export`, `bench`, `serve`, `devices`. Here is what is asked; commands.py does it.
 
 Options that take NAME=VALUE are given once per name and are split at the last "=". Exit codes: 0; 2 with one line on
 standard error for whatever a caller can put right (`--verbose` adds the traceback); 130 when interrupted.
@@ -135,6 +135,26 @@ def parser() -> argparse.ArgumentParser:
     )
     exported.add_argument("--force", action="store_true", help="write into a folder that holds other files too")
     _pictures(exported)
+
+    bench = command("bench", "Time a model, and where its time goes; without MODEL, the devices of this machine.")
+    bench.add_argument(
+        "model", metavar="MODEL", nargs="?",
+        help="an ONNX model, a record that singe.save wrote, or a program that `singe compile` wrote",
+    )  # fmt: skip
+    bench.add_argument("--device", choices=DEVICES, help="where it runs (default: auto; without MODEL, all)")
+    _shapes(bench)
+    bench.add_argument(
+        "--batch", metavar="N", type=_positive, help="what an open first dimension is (default: 1, or --input-shape's)"
+    )
+    bench.add_argument(
+        "--repeat", metavar="N", type=_positive, help="how many runs are timed (default: what two seconds hold)"
+    )
+    bench.add_argument("--profile", action="store_true", help="show where the time goes, kernel by kernel")
+    bench.add_argument(
+        "--trace", metavar="FILE.json", help="write a run as a trace for chrome://tracing or ui.perfetto.dev"
+    )
+    bench.add_argument("--most", metavar="N", type=_positive, help="show the N dearest kernels only")
+    bench.add_argument("--json", action="store_true", help="print JSON, with every run's time in seconds")
 
     served = command("serve", "Serve a folder to a browser, with the headers that threads in WebAssembly need.")
     served.add_argument("folder", metavar="DIR", nargs="?", default=".", help="the folder (default: this one)")

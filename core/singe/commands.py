@@ -7,7 +7,7 @@ import shlex
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
@@ -20,6 +20,7 @@ from . import images
 from ._errors import CompileError, DeviceError, ImportFailure, InputError, ShapeError, UnsupportedOp
 from ._shape import bytes_text, show
 from .backend import find_target
+from .bench import describe_bench, describe_peaks, machine, peaks, peaks_data, random_inputs, time_model, timing_data
 from .compile import HOST, compile_graph
 from .container import PROGRAM, format_of
 from .device import device as open_device
@@ -27,6 +28,7 @@ from .device import devices as all_devices
 from .export import Picture, describe_bundle, export_model
 from .inspection import TARGETS, describe_model, describe_program
 from .model import Model, Port, Runnable, bind, load
+from .profiling import profile, trace_data
 from .program import Program
 from .report import LEFT, RIGHT, fields, seconds, table
 from .serve import serve_folder
@@ -337,6 +339,83 @@ def _picture(args: Namespace, model: Model) -> Picture | None:
 def serve(args: Namespace) -> None:
     """Serve a folder until interrupted."""
     serve_folder(args.folder, args.host, args.port, args.verbose)
+
+
+# --- bench ------------------------------------------------------------------------------------------------------------
+
+
+def bench(args: Namespace) -> None:
+    """Time a model, or all devices."""
+    if args.model is None:
+        _bench_devices(args)
+        return
+    profiled = args.profile or args.trace
+    with _progress() as tell:
+        tell("loading")
+        start = time.perf_counter()
+        model = _to_bench(args)
+        load_seconds = time.perf_counter() - start
+        arrays = random_inputs(model.inputs, args.batch)
+        timing, runnable = time_model(model, arrays, load_seconds, Path(args.model).name, args.repeat, tell)
+        found = limit = None
+        if profiled:
+            given = [arrays[p.name] for p in runnable.inputs]
+            count = len(timing.runs)
+            found = profile(runnable, given, count, lambda number: tell(f"profiled run {number} of {count}"))
+            limit = peaks(runnable.device, tell)
+    if args.trace and found is not None:
+        Path(args.trace).write_text(json.dumps(trace_data(found)), "utf-8")
+    if args.json:
+        print(json.dumps(timing_data(timing, found, limit), indent=1, default=str))
+        return
+    shown = found if args.profile else None
+    print(describe_bench(timing, _device_line(timing.device, timing.facts), shown, limit, args.most))
+
+
+def _to_bench(args: Namespace) -> Model | Runnable:
+    if format_of(args.model) == PROGRAM:
+        if args.input_shape:
+            raise InputError(
+                "--input-shape: a program has its shapes already; give the model that it was compiled from"
+            )
+        return Runnable.load(args.model, args.device)
+    shapes = _once(args.input_shape, "--input-shape")
+    return load(args.model, args.device or "auto", shapes)
+
+
+def _bench_devices(args: Namespace) -> None:
+    given = [
+        option for option in ("input_shape", "batch", "repeat", "profile", "trace", "most") if getattr(args, option)
+    ]
+    if given:
+        raise InputError(f"--{given[0].replace('_', '-')} needs a MODEL")
+    there = {args.device: open_device(args.device)} if args.device else all_devices()
+    found: dict[str, Any] = {}
+    lines: dict[str, str] = {}
+    with _progress() as tell:
+        for name, device in there.items():
+            if isinstance(device, DeviceError):
+                found[name] = device
+            else:
+                found[device.name] = peaks(device, tell)
+                lines[device.name] = _device_line(device.name, device.describe())
+    if args.json:
+        facts = {k: {"absent": str(p)} if isinstance(p, DeviceError) else peaks_data(p) for k, p in found.items()}
+        print(json.dumps({"machine": machine(), "devices": facts}, indent=1))
+        return
+    print(describe_peaks(found, lines))
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str], None]]:
+    """A line on a terminal that says what is being waited for; nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    try:
+        yield lambda text: print(f"\r\x1b[K{text} …", end="", file=sys.stderr, flush=True)
+    finally:
+        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 # --- devices ----------------------------------------------------------------------------------------------------------

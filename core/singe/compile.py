@@ -173,10 +173,10 @@ def _code(group: Group, p: Printed, choices: Sequence[Any], ports: int) -> Code:
     for n in (*group.inputs, group.output):
         moved = moved + product(n.shape) * n.dtype.size
     kind = group.kernel.kind if isinstance(group.kernel, Routine) else "reduce" if kernel.inner else "elementwise"
-    return Code(kernel.name, kind, ports, p.sizes, tuple(choices), _flops(kernel), moved)
+    return Code(kernel.name, kind, ports, p.sizes, tuple(choices), flops(kernel), moved)
 
 
-def _flops(kernel: Kernel) -> Dim:
+def flops(kernel: Kernel) -> Dim:
     """Scalar float operations of a kernel, one for each word."""
     total: Dim = 0
     for s in kernel.stages:

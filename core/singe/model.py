@@ -86,8 +86,8 @@ class Runnable:
     def __init__(self, data: programs.Program, on: Device) -> None:
         self.data: Final = data
         self.device: Final = on
-        self._executable: Executable = on.backend.prepare(data)
-        self._direct: Final = self._executable if isinstance(self._executable, DirectExecutable) else None
+        self.executable: Final[Executable] = on.backend.prepare(data)
+        self._direct: Final = self.executable if isinstance(self.executable, DirectExecutable) else None
 
     @property
     def inputs(self) -> tuple[Port, ...]:
@@ -103,7 +103,7 @@ class Runnable:
     @property
     def memory(self) -> Mapping[str, int]:
         """Bytes held on the device."""
-        return self._executable.memory()
+        return self.executable.memory()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run it: arrays in order or by name (or one dict of them) → the output's array, or a dict of several by name."""
@@ -128,7 +128,7 @@ class Runnable:
         with self.device.lock:
             if self._direct is not None:
                 return self._direct.call(arrays)
-            return together([backend.download(a) for a in self._executable.run([backend.upload(a) for a in arrays])])
+            return together([backend.download(a) for a in self.executable.run([backend.upload(a) for a in arrays])])
 
     def save(self, path: str | Path) -> None:
         self.data.save(path)
@@ -139,7 +139,7 @@ class Runnable:
         return _on_device(programs.Program.load(path), device)
 
     def dispose(self) -> None:
-        self._executable.dispose()
+        self.executable.dispose()
 
 
 DEVICE_OF: Final = {"numpy": "numpy", "wasm": "wasm", "wgsl": "webgpu"}

@@ -6,7 +6,9 @@ inputs are known, anew only when these change.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,7 @@ from . import _shape
 from ._dtypes import dtype
 from ._errors import DeviceError
 from ._shape import Size
-from .backend import HostArray
+from .backend import HostArray, Span, Timeline
 from .compile import HOST
 from .ops import Elementwise, Row, View, find_row
 from .program import Copy, Host, Program
@@ -78,12 +80,26 @@ class NumpyExecutable:
         self._latest: tuple[Mapping[str, int], list[Mapping[str, Any]]] | None = None
 
     def run(self, inputs: Sequence[HostArray]) -> list[HostArray]:
+        return self._run(inputs, None)
+
+    def profile(self, inputs: Sequence[HostArray]) -> Timeline:
+        ends: list[float] = []
+        start = time.perf_counter()
+        outputs = self._run(inputs, ends)
+        seconds = time.perf_counter() - start
+        spans = tuple(Span(k, begin - start, end - begin) for k, (begin, end) in enumerate(pairwise(ends)))
+        return Timeline(outputs, seconds, spans, "wall clock from step to step")
+
+    def _run(self, inputs: Sequence[HostArray], ends: list[float] | None) -> list[HostArray]:
+        """`ends`, where given, receives when the first step began and when each ended."""
         p = self.program
         sizes = p.sizes({p.buffers[i].name: a.shape for i, a in zip(p.inputs, inputs, strict=True)})
         attrs = self._attrs_at(sizes)
         values: dict[int, np.ndarray] = dict(self._consts)
         values.update({i: a.data for i, a in zip(p.inputs, inputs, strict=True)})
         with np.errstate(all="ignore"):
+            if ends is not None:
+                ends.append(time.perf_counter())
             for step, row, given, drops, spent in zip(
                 p.steps, self._rows, attrs, self._drops, self._spent, strict=True
             ):
@@ -97,6 +113,8 @@ class NumpyExecutable:
                     values[step.target] = values[step.source]
                 for i in drops:
                     del values[i]
+                if ends is not None:
+                    ends.append(time.perf_counter())
         return [self._output(values[i], i, sizes) for i in p.outputs]
 
     def _output(self, value: np.ndarray, number: int, sizes: Mapping[str, int]) -> HostArray:

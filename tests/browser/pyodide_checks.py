@@ -208,8 +208,8 @@ async def shared_memory():
     rooms[:] = 3
     program = sg.compile(lambda x: x * 2, rooms, device="wasm")
     seen = []
-    run = program._executable.execute
-    program._executable.execute = lambda plan, given, made: (seen.append((given, made)), run(plan, given, made))
+    run = program.executable.execute
+    program.executable.execute = lambda plan, given, made: (seen.append((given, made)), run(plan, given, made))
     out = program(rooms)
     ((given, made),) = seen
     weights = sg.compile(lambda x: x @ np.full((1024, 64), 0.5, np.float32), rooms.reshape(1, 1024), device="wasm")
@@ -218,7 +218,7 @@ async def shared_memory():
         "array": in_place,
         "input": given == [singe_wasm.browser.address_of(rooms)] and singe_wasm.browser.placed(rooms) is rooms,
         "output": made == [singe_wasm.browser.address_of(out)] and bool((out == 6).all()),
-        "weights": weights._executable._weights == singe_wasm.browser.address_of(weights.data.weights),
+        "weights": weights.executable._weights == singe_wasm.browser.address_of(weights.data.weights),
         "scores": bool((weights(rooms.reshape(1, 1024)) == 1536).all()),
     }
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import statistics
+import time
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Any, Final
@@ -12,12 +14,16 @@ import wasmtime
 
 from singe import _shape
 from singe._errors import DeviceError
+from singe.backend import Span, Timeline
+from singe.program import Program
 
 from .heap import Heap
-from .runtime import COPY, WasmRuntime
+from .runtime import COPY, WasmExecutable, WasmRuntime
 
 _PAGE: Final = 1 << 16
 _MOST_PAGES: Final = 1 << 16
+_PROBES: Final = 101
+"""Calls of an empty function by whose median the cost of a call is known."""
 
 
 class WasmBackend(WasmRuntime):
@@ -25,6 +31,35 @@ class WasmBackend(WasmRuntime):
 
     def __init__(self) -> None:
         super().__init__(WasmtimeEngine())
+
+    def prepare(self, program: Program) -> NativeExecutable:
+        with self.lock:
+            self._check_alive()
+            return NativeExecutable(self, program)
+
+
+class NativeExecutable(WasmExecutable):
+    """A WasmExecutable whose steps can be timed; see backend.TimedExecutable."""
+
+    def profile(self, inputs: Sequence[Any]) -> Timeline:
+        engine = self.backend.engine
+        assert isinstance(engine, WasmtimeEngine)
+        with self.backend.lock:
+            engine.calls = []
+            try:
+                start = time.perf_counter()
+                outputs = self.run(inputs)
+                seconds = time.perf_counter() - start
+                calls = engine.calls
+            finally:
+                engine.calls = None
+        # A plan holds a call for each step, in order, and then the copies into outputs.
+        steps = [*range(len(self.program.steps)), *[None] * (len(calls) - len(self.program.steps))]
+        spans = []
+        for step, (arguments, begin, end) in zip(steps, calls, strict=True):
+            cost = min(end - begin, engine.call_seconds(arguments))
+            spans.append(Span(step, begin - start, end - begin - cost, cost))
+        return Timeline(outputs, seconds, tuple(spans), "wall clock around each call, less that of an empty call")
 
 
 class WasmtimeEngine:
@@ -40,6 +75,9 @@ class WasmtimeEngine:
         self._store: Final = wasmtime.Store(self._engine)
         self._linear: Final = wasmtime.Memory(self._store, wasmtime.MemoryType(wasmtime.Limits(1, _MOST_PAGES)))
         self._heap: Final = Heap(self._grow)
+        self.calls: list[tuple[int | None, float, float]] | None = None
+        """Where not None, `run` adds each call: how many arguments (None: a copy), when it began and ended."""
+        self._call_seconds: Final[dict[int, float]] = {}
 
     def _grow(self, count: int) -> None:
         size = self._linear.size(self._store)
@@ -94,12 +132,33 @@ class WasmtimeEngine:
         while at < len(values):
             number, end = values[at], at + 2 + values[at + 1]
             given = values[at + 2 : end]
+            begin = 0.0 if self.calls is None else time.perf_counter()
             if number == COPY:
                 target, source, count = (value % (1 << 32) for value in given)
                 ctypes.memmove(self._pointer(target), self._pointer(source), count)
             else:
                 functions[number](self._store, *given)
+            if self.calls is not None:
+                self.calls.append((None if number == COPY else len(given), begin, time.perf_counter()))
             at = end
+
+    def call_seconds(self, arguments: int | None) -> float:
+        """What a call with so many arguments costs by itself; a copy (None) is no call."""
+        if arguments is None:
+            return 0.0
+        if arguments not in self._call_seconds:
+            text = f'(module (func (export "f") (param {"i32 " * arguments})))'
+            empty: Any = wasmtime.Instance(self._store, wasmtime.Module(self._engine, text), []).exports(self._store)[
+                "f"
+            ]
+            given = [0] * arguments
+            times = []
+            for _ in range(_PROBES):
+                start = time.perf_counter()
+                empty(self._store, *given)
+                times.append(time.perf_counter() - start)
+            self._call_seconds[arguments] = statistics.median(times)
+        return self._call_seconds[arguments]
 
     def describe(self) -> Mapping[str, Any]:
         return {

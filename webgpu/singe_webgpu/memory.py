@@ -64,6 +64,16 @@ class Transfer:
 Command: TypeAlias = "Launch | Transfer"
 
 
+@dataclass(frozen=True)
+class Timed:
+    """Seconds from handing commands over until all were done; for each command its beginning, its time and the overhead
+    in it, as in backend.Span; and the clock."""
+
+    seconds: float
+    commands: Sequence[tuple[float, float, float]]
+    clock: str
+
+
 class Gpu(Protocol):
     """A device; failures are DeviceErrors, a device that went away is DeviceLost."""
 
@@ -89,6 +99,10 @@ class Gpu(Protocol):
     def bind(self, pipeline: Handle, bindings: Sequence[Binding]) -> Handle: ...
 
     def submit(self, commands: Sequence[Command]) -> None: ...
+
+    def timed(self, commands: Sequence[Command]) -> Timed:
+        """`submit` and `wait`, with the time of each command."""
+        ...
 
     def wait(self) -> None: ...
 

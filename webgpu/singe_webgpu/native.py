@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import re
+import statistics
+import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,10 +15,11 @@ from typing import Any, Final
 
 import numpy as np
 import wgpu
+from wgpu.backends.wgpu_native import lib
 
 from singe._errors import DeviceError, DeviceLost
 
-from .memory import LEAST, Binding, Command, Handle, Launch, Limits, size_class
+from .memory import LEAST, Binding, Command, Handle, Launch, Limits, Timed, size_class
 from .module import ENTRY, bindings
 from .runtime import WebGpuRuntime
 from .target import FEATURES
@@ -27,6 +30,12 @@ _STORAGE: Final = (
     wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.UNIFORM | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
 )
 _STAGING: Final = wgpu.BufferUsage.MAP_READ | wgpu.BufferUsage.COPY_DST
+_LIB: Final[Any] = lib
+_TIMESTAMPS: Final = "timestamp-query"
+_QUERIES: Final = 4096
+"""What a query set holds at most."""
+_PROBES: Final = 15
+"""Submits of nothing by whose median the cost of a submit and its wait is known."""
 _RAISED: Final = ("max-buffer-size", "max-storage-buffer-binding-size")
 _KINDS: Final = {"storage, read_write": "storage", "storage, read": "read-only-storage", "uniform": "uniform"}
 
@@ -83,9 +92,10 @@ class NativeGpu:
         with _translated("opening the device"):
             self.device = adapter.request_device_sync(
                 label="singe",
-                required_features=sorted(self.features),
+                required_features=sorted(self.features | ({_TIMESTAMPS} & set(adapter.features))),
                 required_limits={name: adapter.limits[name] for name in _RAISED},
             )
+        self.has_timestamps = _TIMESTAMPS in self.device.features
         limits = self.device.limits
         self.limits = Limits(
             limits["max-buffer-size"],
@@ -189,6 +199,77 @@ class NativeGpu:
             if walk is not None:
                 walk.end()
             self._queue.submit([encoder.finish()])
+
+    def timed(self, commands: Sequence[Command]) -> Timed:
+        return self._by_timestamps(commands) if self.has_timestamps else self._one_by_one(commands)
+
+    def _by_timestamps(self, commands: Sequence[Command]) -> Timed:
+        """Each command with a timestamp before and one after it, a dispatch in a pass of its own."""
+        with _translated("timing a program"):
+            sets = [
+                self.device.create_query_set(type="timestamp", count=_QUERIES)
+                for _ in range(0, 2 * len(commands), _QUERIES)
+            ]
+            start = time.perf_counter()
+            encoder = self.device.create_command_encoder()
+            for number, command in enumerate(commands):
+                queries, at = sets[2 * number // _QUERIES], 2 * number % _QUERIES
+                before = {"query_set": queries, "beginning_of_pass_write_index": at}
+                after = {"query_set": queries, "end_of_pass_write_index": at + 1}
+                if isinstance(command, Launch):
+                    walk = encoder.begin_compute_pass(timestamp_writes={**before, **after})
+                    walk.set_pipeline(command.pipeline[0])
+                    walk.set_bind_group(0, command.bindings)
+                    walk.dispatch_workgroups(*command.groups)
+                    walk.end()
+                    continue
+                # A copy is in no pass: empty ones around it write the times.
+                encoder.begin_compute_pass(timestamp_writes=before).end()
+                source, target = command.source, command.target
+                encoder.copy_buffer_to_buffer(source.buffer, source.offset, target.buffer, target.offset, source.bytes)
+                encoder.begin_compute_pass(timestamp_writes=after).end()
+            self._queue.submit([encoder.finish()])
+            self.wait()
+            seconds = time.perf_counter() - start
+            ticks = np.concatenate([np.zeros((0, 2), np.uint64), *map(self._resolved, sets)])[: len(commands)]
+        # wgpu-py has no method for this.
+        period = _LIB.wgpuQueueGetTimestampPeriod(self._queue._internal) * 1e-9
+        times = (ticks - ticks[:1, :1]).view(np.int64) * period
+        spans = [(max(0.0, begin), max(0.0, end - begin), 0.0) for begin, end in times.tolist()]
+        return Timed(seconds, spans, "the GPU's timestamps, from the first dispatch on")
+
+    def _resolved(self, queries: Any) -> np.ndarray:
+        """The ticks of a query set, in pairs."""
+        count = 8 * _QUERIES
+        room = self.device.create_buffer(size=count, usage=wgpu.BufferUsage.QUERY_RESOLVE | wgpu.BufferUsage.COPY_SRC)
+        encoder = self.device.create_command_encoder()
+        encoder.resolve_query_set(queries, 0, _QUERIES, room, 0)
+        self._queue.submit([encoder.finish()])
+        ticks = self.read(room, count).view(np.uint64).reshape(-1, 2)
+        room.destroy()
+        return ticks
+
+    def _one_by_one(self, commands: Sequence[Command]) -> Timed:
+        """Each command submitted and waited for by itself."""
+        self.wait()
+        probes = []
+        for _ in range(_PROBES):
+            start = time.perf_counter()
+            self.submit([])
+            self.wait()
+            probes.append(time.perf_counter() - start)
+        cost = statistics.median(probes)
+        start = time.perf_counter()
+        spans = []
+        for command in commands:
+            begin = time.perf_counter()
+            self.submit([command])
+            self.wait()
+            taken = time.perf_counter() - begin
+            spans.append((begin - start, taken - min(cost, taken), min(cost, taken)))
+        return Timed(
+            time.perf_counter() - start, spans, "wall clock around each dispatch, less that of an empty submit"
+        )
 
     def wait(self) -> None:
         # The queue runs in order, so reading is waiting (wgpu-py 0.32's on_submitted_work_done raises a TypeError).

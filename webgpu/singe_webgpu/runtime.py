@@ -7,6 +7,7 @@ pool hands the same buffers out again, a program run in a loop binds nothing ane
 
 from __future__ import annotations
 
+import time
 import weakref
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -18,6 +19,7 @@ import numpy as np
 from singe._dtypes import dtype as dtype_of
 from singe._errors import DeviceError, InputError
 from singe._shape import bytes_text, known
+from singe.backend import Span, Timeline
 from singe.program import Buffer, Code, Copy, Dispatch, Program, Variant, align
 
 from .memory import LEAST, Binding, Command, Gpu, GpuArray, Handle, Launch, Pool, Transfer, from_device, to_device
@@ -97,6 +99,23 @@ class GpuExecutable:
         self.dispose.atexit = False
 
     def run(self, inputs: Sequence[GpuArray]) -> list[GpuArray]:
+        _, commands, outputs = self._ready(inputs)
+        self.backend.gpu.submit(commands)
+        return outputs
+
+    def profile(self, inputs: Sequence[GpuArray]) -> Timeline:
+        start = time.perf_counter()
+        plan, commands, outputs = self._ready(inputs)
+        ready = time.perf_counter() - start
+        timed = self.backend.gpu.timed(commands)
+        spans = tuple(
+            Span(step, ready + begin, seconds, overhead)
+            for step, (begin, seconds, overhead) in zip(plan.step_numbers, timed.commands, strict=True)
+        )
+        return Timeline(outputs, ready + timed.seconds, spans, timed.clock)
+
+    def _ready(self, inputs: Sequence[GpuArray]) -> tuple[_Plan, Sequence[Command], list[GpuArray]]:
+        """The plan of a run over checked inputs, its commands, and the outputs that they write."""
         program = self.program
         if len(inputs) != len(program.inputs):
             raise InputError(f"the program takes {len(program.inputs)} inputs, got {len(inputs)}")
@@ -112,8 +131,7 @@ class GpuExecutable:
             GpuArray(self.backend.pool, shape, buffers[number].dtype, buffers[number].size)
             for number, shape in zip(program.outputs, plan.output_shapes, strict=True)
         ]
-        self.backend.gpu.submit(plan.commands([a.buffer for a in given], [a.buffer for a in outputs]))
-        return outputs
+        return plan, plan.commands([a.buffer for a in given], [a.buffer for a in outputs]), outputs
 
     def memory(self) -> Mapping[str, int]:
         return {"weights": self.weights.bytes, "scratch": sum(p.scratch for p in self._plans.values())}
@@ -210,12 +228,14 @@ class _Dispatch:
     ranges: tuple[_Range, ...]
     sizes: Binding | None
     groups: tuple[int, int, int]
+    step: int
 
 
 @dataclass(frozen=True)
 class _Move:
     source: _Range
     target: _Range
+    step: int | None  # None: no step of the program, but an output that lies elsewhere
 
 
 class _Plan:
@@ -237,6 +257,7 @@ class _Plan:
         self._ranges = [_Range(b.place, known(b.bytes, sizes)) for b in program.buffers]
         self._uniforms, at = self._write_sizes(program, sizes)
         self._steps = self._resolve(executable, sizes, at)
+        self.step_numbers = [step.step for step in self._steps]
 
     def _write_sizes(self, program: Program, sizes: Mapping[str, int]) -> tuple[Handle | None, dict[int, Binding]]:
         """All kernels' sizes in one uniform buffer, and each kernel's part of it."""
@@ -265,7 +286,7 @@ class _Plan:
     ) -> list[_Dispatch | _Move]:
         program = executable.program
         steps: list[_Dispatch | _Move] = []
-        for step in program.steps:
+        for count, step in enumerate(program.steps):
             if isinstance(step, Dispatch):
                 code = program.kernels[step.kernel]
                 groups = _spread(
@@ -275,17 +296,17 @@ class _Plan:
                     continue
                 ranges = tuple(self._bindable(program.buffers[i], self._ranges[i], code) for i in step.buffers)
                 _no_aliases(ranges, executable.access[step.kernel], code)
-                steps.append(_Dispatch(executable.pipelines[step.kernel], ranges, at.get(step.kernel), groups))
+                steps.append(_Dispatch(executable.pipelines[step.kernel], ranges, at.get(step.kernel), groups, count))
             elif isinstance(step, Copy):
                 if self._ranges[step.source].bytes:
-                    steps.append(_Move(self._ranges[step.source], self._ranges[step.target]))
+                    steps.append(_Move(self._ranges[step.source], self._ranges[step.target], count))
             else:
                 raise DeviceError(
                     f"the webgpu backend does not yet run {type(step).__name__.lower()} steps; run this model on numpy"
                 )
         for number, i in enumerate(program.outputs):
             if self._ranges[i].place != ("output", number) and self._ranges[i].bytes:
-                steps.append(_Move(self._ranges[i], _Range(("output", number), self._ranges[i].bytes)))
+                steps.append(_Move(self._ranges[i], _Range(("output", number), self._ranges[i].bytes), None))
         return steps
 
     def _bindable(self, buffer: Buffer, found: _Range, code: Code) -> _Range:

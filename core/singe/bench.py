@@ -1,0 +1,281 @@
+"""How fast a model runs on a device, and how fast the device is: what `singe bench` measures, as data and as text."""
+
+from __future__ import annotations
+
+import os
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from . import __version__
+from ._dtypes import float32
+from ._errors import DeviceError, InputError
+from ._shape import Size, bytes_text, show
+from .device import Device
+from .graph import Builder, Graph
+from .model import Model, Port, Runnable
+from .profiling import Peaks, Profile, describe_profile, profile_data
+from .report import LEFT, RIGHT, fields, quantity, seconds, table
+
+BUDGET: Final = 2.0
+"""Seconds of runs where their number is not given."""
+RUNS: Final = (5, 200)
+"""How many runs those seconds are at least and at most."""
+LARGEST_GEMM: Final = 4096
+SMALLEST_COPY: Final = 1 << 20
+LARGEST_COPY: Final = 1 << 28
+ENOUGH: Final = 0.02
+"""Seconds of one run from which on a peak is not sought with a larger problem."""
+SAMPLE: Final = 0.1
+"""Seconds that a rate is measured for."""
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Timing:
+    """A model on a device, in seconds and bytes. `runs` take NumPy arrays in and give them back."""
+
+    model: str
+    device: str
+    facts: Mapping[str, Any]
+    inputs: tuple[tuple[str, str, tuple[int, ...]], ...]
+    batch: int
+    load: float
+    compile: float
+    first: float
+    runs: tuple[float, ...]
+    memory: Mapping[str, int]
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.runs)
+
+    @property
+    def quartiles(self) -> tuple[float, float]:
+        low, high = np.percentile(self.runs, [25, 75]).tolist()
+        return low, high
+
+
+def quiet(_: str) -> None:
+    """No progress is told."""
+
+
+def random_inputs(ports: Sequence[Port], batch: int | None) -> dict[str, np.ndarray]:
+    """Arrays for inputs whose open dimensions are all their first: numbers from 0 to 1, small integers, coin tosses."""
+    rng = np.random.default_rng(0)
+    found = {}
+    open_first = False
+    for p in ports:
+        if p.shape is None or any(isinstance(d, Size) for d in p.shape[1:]):
+            raise InputError(f"input {p}: give its open dimensions with --input-shape {p.name}=1x3x224x224")
+        open_first = open_first or any(isinstance(d, Size) for d in p.shape[:1])
+        shape = tuple((batch or 1) if isinstance(d, Size) else d for d in p.shape)
+        kind = p.dtype.numpy
+        values = rng.random(shape) if p.dtype.is_float else rng.integers(0, 2, shape)
+        found[p.name] = values.astype(kind)
+    if batch and not open_first:
+        raise InputError(
+            f"--batch {batch}: no input has an open first dimension; the inputs are {', '.join(map(str, ports))}"
+        )
+    return found
+
+
+def time_model(
+    model: Model | Runnable, arrays: Mapping[str, np.ndarray], load: float, name: str, repeat: int | None = None,
+    progress: Progress = quiet,
+) -> tuple[Timing, Runnable]:  # fmt: skip
+    """Compile a model for these inputs and time its runs."""
+    progress("compiling")
+    start = time.perf_counter()
+    shapes = {k: a.shape for k, a in arrays.items()}
+    runnable = model if isinstance(model, Runnable) else model.program(shapes, arrays)
+    compiled = time.perf_counter() - start
+    given = [arrays[p.name] for p in runnable.inputs]
+    progress("first run")
+    first = _once(runnable, given)
+    count = repeat or min(max(RUNS[0], round(BUDGET / max(_once(runnable, given), 1e-6))), RUNS[1])
+    runs = []
+    for number in range(count):
+        progress(f"run {number + 1} of {count}")
+        runs.append(_once(runnable, given))
+    batches = {a.shape[0] for a, p in zip(given, runnable.inputs, strict=True) if a.ndim and p.shape}
+    timing = Timing(
+        name, runnable.device.name, runnable.device.describe(),
+        tuple((p.name, p.dtype.name, a.shape) for p, a in zip(runnable.inputs, given, strict=True)),
+        batches.pop() if len(batches) == 1 else 1, load, compiled, first, tuple(runs), runnable.memory,
+    )  # fmt: skip
+    return timing, runnable
+
+
+def _once(runnable: Runnable, arrays: Sequence[np.ndarray]) -> float:
+    start = time.perf_counter()
+    runnable.run(arrays)
+    return time.perf_counter() - start
+
+
+# --- what a device does at most ---------------------------------------------------------------------------------------
+
+
+def peaks(device: Device, progress: Progress = quiet) -> Peaks:
+    """The rates of a large product of matrices and of an elementwise copy, by kernels as models have them, float32."""
+    rate, gemm = 0.0, ""
+    size = 128
+    while size <= LARGEST_GEMM:
+        progress(f"{device.name}: product of {size}³")
+        taken = gemm_seconds(device, size, size, size)
+        if 2 * size**3 / taken > rate:
+            rate, gemm = 2 * size**3 / taken, f"a product of {size}³"
+        if taken > ENOUGH:
+            break
+        size *= 2
+    speed, copied = 0.0, 0
+    wanted = SMALLEST_COPY
+    while wanted <= LARGEST_COPY:
+        progress(f"{device.name}: copy of {bytes_text(wanted)}")
+        try:
+            taken = copy_seconds(device, wanted)
+        except DeviceError:  # more than a buffer of the device holds: the last size stays
+            if not copied:
+                raise
+            break
+        speed, copied = 2 * wanted / taken, wanted
+        if taken > ENOUGH:
+            break
+        wanted *= 4
+    return Peaks(rate, speed, gemm, copied)
+
+
+def gemm_seconds(device: Device, m: int, k: int, n: int) -> float:
+    """Seconds of one product (m, k) · (k, n) with a weight, as models have them, data kept on the device."""
+    b = Builder()
+    x, y = b.input("x", (m, k), float32), b.const(np.random.default_rng(0).random((k, n), np.float32))
+    return _kept_seconds(device, Graph((x,), (b.matmul(x, y),), ("z",)))
+
+
+def copy_seconds(device: Device, count: int) -> float:
+    """Seconds in which an elementwise kernel reads so many bytes and writes as many."""
+    b = Builder()
+    x = b.input("x", (count // 4,), float32)
+    return _kept_seconds(device, Graph((x,), (b.neg(x),), ("y",)))
+
+
+def _kept_seconds(device: Device, graph: Graph) -> float:
+    """Seconds of a graph's run with inputs that stay on the device, many handed over together."""
+    runnable = Model(graph, device).program()
+    rng = np.random.default_rng(0)
+    given = [device.backend.upload(rng.random(p.shape, np.float32)) for p in runnable.inputs]  # pyright: ignore
+
+    def timed(count: int) -> float:
+        start = time.perf_counter()
+        for _ in range(count):
+            runnable.executable.run(given)
+        device.synchronize()
+        return (time.perf_counter() - start) / count
+
+    try:
+        timed(1)
+        count = min(max(1, round(SAMPLE / max(timed(1), 1e-6))), 1000)
+        return min(timed(count) for _ in range(3))
+    finally:
+        runnable.dispose()
+
+
+# --- as text and JSON -------------------------------------------------------------------------------------------------
+
+
+def describe_timing(t: Timing, device: str) -> str:
+    low, high = t.quartiles
+    shapes = ", ".join(f"{name} {kind}{show(shape)}" for name, kind, shape in t.inputs)
+    return fields([
+        ("model", t.model),
+        ("inputs", shapes),
+        ("device", device),
+        ("load", seconds(t.load)),
+        ("compile", seconds(t.compile)),
+        ("first run", seconds(t.first)),
+        ("run", f"{seconds(t.median)} (median of {len(t.runs)}; least {seconds(min(t.runs))}; quartiles {seconds(low)}, {seconds(high)})"),
+        ("throughput", f"{t.batch / t.median:.1f} items/s (batch {t.batch})"),
+        ("memory", ", ".join(f"{what} {bytes_text(count)}" for what, count in t.memory.items())),
+    ])  # fmt: skip
+
+
+def describe_peaks(found: Mapping[str, Peaks | DeviceError], lines: Mapping[str, str]) -> str:
+    """A row for each device; `lines` says what they are."""
+    rows = []
+    for name, p in found.items():
+        if isinstance(p, DeviceError):
+            rows.append((name, "absent", "", "", "", str(p)))
+        else:
+            rows.append((
+                name, quantity(p.flops, "FLOP/s"), p.gemm, quantity(p.bytes, "B/s"), bytes_text(p.copied), lines[name],
+            ))  # fmt: skip
+    columns = [("device", LEFT), ("GEMM", RIGHT), ("of", LEFT), ("copy", RIGHT), ("of", RIGHT), ("", LEFT)]
+    return table(columns, rows)
+
+
+def machine() -> dict[str, Any]:
+    """Where this runs, for whoever reads the figures later."""
+    return {
+        "singe": __version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "system": platform.system(),
+        "machine": platform.machine(),
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+    }
+
+
+def _processor() -> str:
+    """The processor's name, where the system tells it."""
+    if sys.platform == "linux":
+        try:
+            with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+                for line in file:
+                    if line.startswith("model name"):
+                        return line.partition(":")[2].strip()
+        except OSError:
+            pass
+    return platform.processor()
+
+
+def peaks_data(p: Peaks) -> dict[str, Any]:
+    return {"flops": p.flops, "gemm": p.gemm, "bytes": p.bytes, "copied": p.copied}
+
+
+def timing_data(t: Timing, found: Profile | None, limit: Peaks | None) -> dict[str, Any]:
+    """All of it as JSON data; times in seconds."""
+    low, high = t.quartiles
+    data: dict[str, Any] = {
+        "machine": machine(),
+        "model": t.model,
+        "device": t.device,
+        "facts": dict(t.facts),
+        "inputs": [{"name": name, "dtype": kind, "shape": list(shape)} for name, kind, shape in t.inputs],
+        "batch": t.batch,
+        "load": t.load,
+        "compile": t.compile,
+        "first": t.first,
+        "runs": list(t.runs),
+        "median": t.median,
+        "least": min(t.runs),
+        "quartiles": [low, high],
+        "items_per_second": t.batch / t.median,
+        "memory": dict(t.memory),
+    }
+    if found is not None and limit is not None:
+        data |= {"peaks": peaks_data(limit), "profile": profile_data(found, limit)}
+    return data
+
+
+def describe_bench(t: Timing, device: str, found: Profile | None, limit: Peaks | None, most: int | None = None) -> str:
+    """The timing, and below it the profile where there is one."""
+    text = describe_timing(t, device)
+    return text if found is None or limit is None else f"{text}\n\n{describe_profile(found, limit, most)}"
