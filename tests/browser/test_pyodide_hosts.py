@@ -119,6 +119,8 @@ def test_mnist_in_plain_forms(host: Host, device: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_models(host: Host, device: str, name: str) -> None:
     need(name)
+    if host.name == "worker" and name != "mnist_cnn":
+        pytest.skip("a worker does what a page does: one model shows it")
     found, apart, seconds = host.call("model", host.models, name, device)
     print(f"{name} on {device} in {host.name}: {apart:.1e} apart, {seconds:.2f} s to load, compile and run")
     assert found == name
