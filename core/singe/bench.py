@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from . import __version__
-from ._dtypes import float32
+from ._dtypes import DType, float32
 from ._errors import DeviceError, InputError
 from ._shape import Size, bytes_text, show
 from .device import Device
@@ -125,13 +125,13 @@ def _once(runnable: Runnable, arrays: Sequence[np.ndarray]) -> float:
 
 def peaks(device: Device, progress: Progress = quiet) -> Peaks:
     """The rates of a large product of matrices and of an elementwise copy, by kernels as models have them, float32."""
-    rate, gemm = 0.0, ""
+    rate, product = 0.0, ""
     size = 128
     while size <= LARGEST_GEMM:
         progress(f"{device.name}: product of {size}³")
-        taken = gemm_seconds(device, size, size, size)
+        taken = kept_seconds(device, gemm(size, size, size))
         if 2 * size**3 / taken > rate:
-            rate, gemm = 2 * size**3 / taken, f"a product of {size}³"
+            rate, product = 2 * size**3 / taken, f"a product of {size}³"
         if taken > ENOUGH:
             break
         size *= 2
@@ -140,7 +140,7 @@ def peaks(device: Device, progress: Progress = quiet) -> Peaks:
     while wanted <= LARGEST_COPY:
         progress(f"{device.name}: copy of {bytes_text(wanted)}")
         try:
-            taken = copy_seconds(device, wanted)
+            taken = kept_seconds(device, elementwise_copy(wanted))
         except DeviceError:  # more than a buffer of the device holds: the last size stays
             if not copied:
                 raise
@@ -149,28 +149,37 @@ def peaks(device: Device, progress: Progress = quiet) -> Peaks:
         if taken > ENOUGH:
             break
         wanted *= 4
-    return Peaks(rate, speed, gemm, copied)
+    return Peaks(rate, speed, product, copied)
 
 
-def gemm_seconds(device: Device, m: int, k: int, n: int) -> float:
-    """Seconds of one product (m, k) · (k, n) with a weight, as models have them, data kept on the device."""
+def gemm(m: int, k: int, n: int, kind: DType = float32) -> Graph:
+    """A product (m, k) · (k, n) with a weight, as models have them."""
     b = Builder()
-    x, y = b.input("x", (m, k), float32), b.const(np.random.default_rng(0).random((k, n), np.float32))
-    return _kept_seconds(device, Graph((x,), (b.matmul(x, y),), ("z",)))
+    weight = b.const(np.random.default_rng(0).random((k, n), np.float32).astype(kind.numpy))
+    return Graph((x := b.input("x", (m, k), kind),), (b.matmul(x, weight),), ("y",))
 
 
-def copy_seconds(device: Device, count: int) -> float:
-    """Seconds in which an elementwise kernel reads so many bytes and writes as many."""
+def elementwise_copy(count: int) -> Graph:
+    """An elementwise kernel that reads so many bytes and writes as many."""
     b = Builder()
-    x = b.input("x", (count // 4,), float32)
-    return _kept_seconds(device, Graph((x,), (b.neg(x),), ("y",)))
+    return Graph((x := b.input("x", (count // 4,), float32),), (b.neg(x),), ("y",))
 
 
-def _kept_seconds(device: Device, graph: Graph) -> float:
-    """Seconds of a graph's run with inputs that stay on the device, many handed over together."""
+def kept_seconds(device: Device, graph: Graph) -> float:
+    """Seconds of a graph's run with random inputs that stay on the device, many handed over together."""
     runnable = Model(graph, device).program()
-    rng = np.random.default_rng(0)
-    given = [device.backend.upload(rng.random(p.shape, np.float32)) for p in runnable.inputs]  # pyright: ignore
+    try:
+        rng = np.random.default_rng(0)
+        given = [rng.random(p.shape, np.float32).astype(p.dtype.numpy) for p in runnable.inputs]  # pyright: ignore
+        return kept_run_seconds(runnable, given)
+    finally:
+        runnable.dispose()
+
+
+def kept_run_seconds(runnable: Runnable, arrays: Sequence[np.ndarray]) -> float:
+    """Seconds of a run over inputs that stay on the device, and outputs that nobody reads; many handed over together."""
+    device = runnable.device
+    given = [device.backend.upload(a) for a in arrays]
 
     def timed(count: int) -> float:
         start = time.perf_counter()
@@ -179,12 +188,9 @@ def _kept_seconds(device: Device, graph: Graph) -> float:
         device.synchronize()
         return (time.perf_counter() - start) / count
 
-    try:
-        timed(1)
-        count = min(max(1, round(SAMPLE / max(timed(1), 1e-6))), 1000)
-        return min(timed(count) for _ in range(3))
-    finally:
-        runnable.dispose()
+    timed(1)
+    count = min(max(1, round(SAMPLE / max(timed(1), 1e-6))), 1000)
+    return min(timed(count) for _ in range(3))
 
 
 # --- as text and JSON -------------------------------------------------------------------------------------------------

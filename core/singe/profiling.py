@@ -261,7 +261,12 @@ def describe_profile(found: Profile, peaks: Peaks, most: int | None = None) -> s
             continue
         rows.append((name, "", REST[name], "", _ms(taken), _share(taken, found), *blank))
     rows.append(("together", "", "", "", _ms(found.seconds), "100.0%", *blank))
+    kinds: dict[str, float] = {}
+    for k in found.kernels:
+        kinds[k.kind] = kinds.get(k.kind, 0.0) + k.seconds
+    by_kind = ", ".join(f"{kind} {_share(taken, found)}" for kind, taken in sorted(kinds.items(), key=lambda i: -i[1]))
     notes = [
+        f"kinds: {by_kind}",
         f"times: {found.clock}; means of the faster half of {found.runs} runs",
         f"peaks: {quantity(peaks.flops, 'FLOP/s')} ({peaks.gemm}), {quantity(peaks.bytes, 'B/s')} "
         f"(an elementwise copy of {quantity(peaks.copied, 'B')}; what stays in a cache may pass 100%)",

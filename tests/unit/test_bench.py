@@ -12,11 +12,11 @@ import pytest
 from onnx import TensorProto, helper
 
 from singe import bench, cli, profiling
-from singe._dtypes import float32, int64
+from singe._dtypes import float16, float32, int64
 from singe._errors import DeviceError, InputError
 from singe._shape import known, size
 from singe.backend import Executable, Span, TimedExecutable, Timeline
-from singe.bench import gemm_seconds, peaks, random_inputs, time_model, timing_data
+from singe.bench import gemm, kept_seconds, peaks, random_inputs, time_model, timing_data
 from singe.device import Device
 from singe.device import device as open_device
 from singe.graph import Builder, Graph
@@ -324,7 +324,8 @@ def test_a_device_has_peaks(device: Device, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_products_of_odd_shapes_have_times(device: Device) -> None:
-    assert gemm_seconds(device, 3, 5, 7) > 0
+    assert kept_seconds(device, gemm(3, 5, 7)) > 0
+    assert kept_seconds(device, gemm(3, 5, 7, float16)) > 0
 
 
 # --- the command ------------------------------------------------------------------------------------------------------
