@@ -1,0 +1,82 @@
+"""The races that need a GPU: prepared where there is a network, run where there is a GPU.
+
+    python tests/bench/gpu.py prepare DIR [--models FOLDER] [--python 3.12] [--platform manylinux_2_28_x86_64]
+    python DIR/gpu.py run [--out results.json] [--quick] [--profile]
+
+`prepare` fills DIR with this file, gpu_race.py, the models and the wheels that Singe needs there besides NumPy; `run`
+needs Python, NumPy, a GPU's driver and its loader (libvulkan.so.1 on Linux), and no network. It prints Markdown, and
+writes all figures as JSON. Run from a checkout, it takes the Singe that is installed. PyTorch and timm join where they
+are there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import Final
+
+HERE: Final = Path(__file__).resolve().parent
+ROOT: Final = HERE.parents[1]
+NEEDED: Final = ("wgpu>=0.32,<0.33", "cffi", "pycparser", "rendercanvas")
+"""What Singe needs for WebGPU besides NumPy: wgpu, and what that needs."""
+
+
+def prepare(folder: Path, models: Path, python: str, platforms: list[str]) -> None:
+    """Fill a folder with all that `run` needs."""
+    wheels = folder / "wheels"
+    wheels.mkdir(parents=True, exist_ok=True)
+    for old in wheels.glob("*.whl"):
+        old.unlink()
+    pip = [sys.executable, "-m", "pip"]
+    subprocess.run([*pip, "wheel", "-q", "--no-deps", "-w", str(wheels), str(ROOT)], check=True)
+    wanted = ["--only-binary=:all:", "--implementation", "cp", "--python-version", python]
+    for platform in platforms:
+        wanted += ["--platform", platform]
+    subprocess.run([*pip, "download", "-q", "--no-deps", *wanted, "-d", str(wheels), *NEEDED], check=True)
+    for name in ("gpu.py", "gpu_race.py"):
+        shutil.copy(HERE / name, folder / name)
+    (folder / "models").mkdir(exist_ok=True)
+    for path in (*models.glob("*.onnx"), *models.glob("*.npz")):
+        shutil.copyfile(path, folder / "models" / path.name)
+    size = sum(p.stat().st_size for p in folder.rglob("*") if p.is_file())
+    print(f"{folder}: {size / 1e6:.1f} MB; there: python {folder.name}/gpu.py run")
+
+
+def run(rest: list[str]) -> None:
+    """Race, with the wheels beside this file where they are there."""
+    with tempfile.TemporaryDirectory(prefix="singe-gpu-") as site:
+        for wheel in (HERE / "wheels").glob("*.whl"):
+            with zipfile.ZipFile(wheel) as archive:
+                archive.extractall(site)
+        sys.path[:0] = [site, str(HERE)]
+        import gpu_race  # noqa: PLC0415 (it imports what was unpacked just now)
+
+        gpu_race.main(rest, HERE / "models" if (HERE / "models").is_dir() else ROOT.parent / "shared" / "models")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    making = commands.add_parser("prepare")
+    making.add_argument("folder", type=Path)
+    making.add_argument("--models", type=Path, default=ROOT.parent / "shared" / "models")
+    making.add_argument("--python", default="3.12")
+    making.add_argument("--platform", action="append", default=[])
+    commands.add_parser("run", add_help=False)
+    args, rest = parser.parse_known_args()
+    if args.command == "run":
+        run(rest)
+    elif rest:
+        parser.error(f"unknown arguments: {' '.join(rest)}")
+    else:
+        platforms = args.platform or ["manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64"]
+        prepare(args.folder, args.models, args.python, platforms)
+
+
+if __name__ == "__main__":
+    main()
