@@ -50,10 +50,10 @@ test: check
 quick: setup
 	$(BIN)/pytest -n $(JOBS) -m 'not slow' tests/unit
 
-# MODELS is a folder of ONNX models, each with an .npz of inputs and expected outputs beside it.
+# MODELS is a folder of ONNX models, each with an .npz of inputs and expected outputs beside it. For a machine with a GPU:
+# `.venv/bin/python tests/bench/gpu.py prepare DIR`, and there `python DIR/gpu.py run`.
 bench: setup
-	$(BIN)/python tests/bench/wasm_gemm.py
-	$(BIN)/python tests/bench/spine.py $(MODELS)
+	$(BIN)/python tests/bench/suite.py --models $(MODELS)
 
 # The front page and the demos at http://127.0.0.1:8000/ (PORT=9000 for another port).
 demo: $(SINGE)

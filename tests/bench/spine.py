@@ -25,8 +25,6 @@ from ort_web import OrtWeb
 
 import singe.model as sg
 
-NAMES = ("mnist_cnn", "efficientnet_lite0", "ppocr_cls", "ppocr_det", "basic_pitch", "magika")
-
 
 def first_items(folder: Path, name: str) -> dict[str, np.ndarray]:
     """The recorded inputs of a model, the first of each batch."""
@@ -100,10 +98,11 @@ def import_times(runs: int = 7) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--models", default=",".join(NAMES))
+    parser.add_argument("--models", help="names, with commas between them (default: all that have recordings)")
     parser.add_argument("--rounds", type=int, default=30)
     args = parser.parse_args()
-    names = args.models.split(",")
+    found = sorted(p.stem for p in args.folder.glob("*.onnx") if p.with_suffix(".npz").is_file())
+    names = args.models.split(",") if args.models else found
     print(import_times(), end="\n\n")
     print(
         "| model | wasm: compile s | dispatches | scratch MB | webgpu: compile s | dispatches | scratch MB |\n|---|---|---|---|---|---|---|"

@@ -1,0 +1,218 @@
+"""Exported bundles beside onnxruntime-web in one Chromium, taking turns, on WebAssembly.
+
+    python tests/bench/chromium.py [FOLDER] [--models efficientnet_lite0,…] [--threads 1,2] [--rounds 30]
+    python tests/bench/chromium.py --gemm [--threads 1,2]
+
+FOLDER has ONNX models with recordings; the first item of each batch is run, and both answers are compared with the
+recording of it. --gemm races products of matrices with a weight instead. A time is the mean of runs that last
+together LASTING milliseconds, since a page's clock is coarse.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import shutil
+import statistics
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+from ort_web import CHROMIUM, FLAGS, VERSION, package
+from playwright.sync_api import sync_playwright
+
+from singe.export import export_model
+from singe.model import load
+from singe.serve import Server
+
+ROOT: Final = Path(__file__).parents[2]
+MODELS: Final = ROOT.parent / "shared" / "models"
+SIZES: Final = (
+    (256, 256, 256), (512, 512, 512), (1024, 1024, 1024), (33, 47, 129), (1, 1000, 1280), (197, 768, 768), (12544, 96, 16),
+    (196, 672, 112), (49, 1152, 320),
+)  # fmt: skip
+LASTING: Final = 20
+WHO: Final = ("singe", "onnxruntime-web")
+PAGE: Final = """<!doctype html><meta charset=utf-8><title>race</title><script type=module>
+import { load } from "./bundle/singe.js";
+import * as ort from "./ort/ort.wasm.min.mjs";
+const types = { float32: Float32Array, int64: BigInt64Array, int32: Int32Array, uint8: Uint8Array, bool: Uint8Array };
+const bytes = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer;
+const text = (a) => {
+  let out = "";
+  for (const b of new Uint8Array(a.buffer, a.byteOffset, a.byteLength)) out += String.fromCharCode(b);
+  return btoa(out);
+};
+const runs = {};
+window.openBoth = async (inputs, threads) => {
+  const model = await load("./bundle/", { device: "wasm", threads });
+  const ours = Object.fromEntries(inputs.map(([name, dtype, shape, data]) => [name, { data: new types[dtype](bytes(data)), shape }]));
+  ort.env.wasm.wasmPaths = new URL("./ort/", location.href).href;
+  ort.env.wasm.numThreads = threads;
+  const session = await ort.InferenceSession.create("./model.onnx", { executionProviders: ["wasm"] });
+  const theirs = Object.fromEntries(inputs.map(([name, dtype, shape, data]) => [name, new ort.Tensor(dtype, new types[dtype](bytes(data)), shape)]));
+  runs["singe"] = () => model.run(ours);
+  runs["onnxruntime-web"] = () => session.run(theirs);
+  const answers = {};
+  for (const who in runs) {
+    const out = await runs[who]();
+    answers[who] = Object.entries(out).map(([name, a]) => [name, text(a.data)]);
+  }
+  return [crossOriginIsolated, answers];
+};
+window.time = async (who, lasting) => {
+  let count = 0;
+  const start = performance.now();
+  let end = start;
+  while (end - start < lasting) {
+    await runs[who]();
+    count += 1;
+    end = performance.now();
+  }
+  return (end - start) / count;
+};
+window.ready = true;
+</script>"""
+
+
+@contextmanager
+def site(model: Path, shapes: Mapping[str, Sequence[int]]) -> Iterator[str]:
+    """The address of a folder with the page, the bundle, the model and onnxruntime-web."""
+    with tempfile.TemporaryDirectory(prefix="singe-race-") as made:
+        folder = Path(made)
+        export_model(load(model, "numpy", shapes), folder / "bundle", ["wasm"])
+        shutil.copyfile(model, folder / "model.onnx")
+        (folder / "ort").mkdir()
+        for path in (package() / "node_modules" / "onnxruntime-web" / "dist").glob("ort*wasm*"):
+            shutil.copyfile(path, folder / "ort" / path.name)
+        (folder / "index.html").write_text(PAGE, "utf-8")
+        with Server(folder, port=0) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            yield server.address
+            server.shutdown()
+
+
+def encoded(inputs: Mapping[str, np.ndarray]) -> list[Any]:
+    return [
+        [name, str(a.dtype), list(a.shape), base64.b64encode(np.ascontiguousarray(a).tobytes()).decode()]
+        for name, a in inputs.items()
+    ]
+
+
+def race(
+    browser: Any, model: Path, inputs: Mapping[str, np.ndarray], wanted: Mapping[str, np.ndarray], threads: int, rounds: int
+) -> tuple[dict[str, list[float]], dict[str, float]]:  # fmt: skip
+    """Milliseconds of both, taking turns, and how far each is from what is wanted, over its largest value."""
+    with site(model, {name: a.shape for name, a in inputs.items()}) as address:
+        page = browser.new_page()
+        page.goto(address)
+        page.wait_for_function("window.ready === true")
+        isolated, answers = page.evaluate("([i, t]) => openBoth(i, t)", [encoded(inputs), threads])
+        assert isolated, "the page is not isolated: threads are not there"
+        errors = {who: difference(dict(found), wanted) for who, found in answers.items()}
+        times: dict[str, list[float]] = {who: [] for who in WHO}
+        for number in range(rounds + 1):
+            for who in WHO:
+                taken = page.evaluate("([w, l]) => time(w, l)", [who, LASTING])
+                if number:  # the first turn warms up
+                    times[who].append(taken)
+        page.close()
+    return times, errors
+
+
+def difference(found: Mapping[str, str], wanted: Mapping[str, np.ndarray]) -> float:
+    worst = 0.0
+    for name, a in wanted.items():
+        got = np.frombuffer(base64.b64decode(found[name]), a.dtype).reshape(a.shape)
+        worst = max(worst, float(np.abs(got - a).max() / max(np.abs(a).max(), 1e-9)))
+    return worst
+
+
+def with_recordings(folder: Path) -> list[str]:
+    return sorted(p.stem for p in folder.glob("*.onnx") if p.with_suffix(".npz").is_file())
+
+
+def recorded(folder: Path, name: str) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """The first item of the recorded inputs, and what onnxruntime answers to it."""
+    import onnxruntime  # noqa: PLC0415 (the products need none)
+
+    arrays = np.load(folder / f"{name}.npz")
+    inputs = {k[3:]: arrays[k][:1] for k in arrays.files if k.startswith("in:")}
+    session = onnxruntime.InferenceSession(str(folder / f"{name}.onnx"), providers=["CPUExecutionProvider"])
+    names = [o.name for o in session.get_outputs()]
+    return inputs, dict(zip(names, map(np.asarray, session.run(names, inputs)), strict=True))
+
+
+def heading(first: str, threads: int, unit: str, last: str) -> None:
+    columns = [
+        f"{first}, {threads} thread{'s' * (threads > 1)}",
+        f"singe {unit}",
+        f"onnxruntime-web {VERSION} {unit}",
+        last,
+    ]
+    print(f"\n| {' | '.join(columns)} |\n|{'---|' * len(' | '.join(columns).split(' | '))}", flush=True)
+
+
+def models(browser: Any, folder: Path, names: Sequence[str], threads: int, rounds: int) -> None:
+    heading("batch 1", threads, "ms (least)", "ratio | difference: singe, onnxruntime-web")
+    for name in names:
+        inputs, wanted = recorded(folder, name)
+        times, errors = race(browser, folder / f"{name}.onnx", inputs, wanted, threads, rounds)
+        ours, theirs = (statistics.median(times[who]) for who in WHO)
+        least = [min(times[who]) for who in WHO]
+        gaps = ", ".join(f"{errors[who]:.1e}" for who in WHO)
+        print(
+            f"| {name} | {ours:.2f} ({least[0]:.2f}) | {theirs:.2f} ({least[1]:.2f}) | {ours / theirs:.2f} | {gaps} |",
+            flush=True,
+        )
+
+
+def products(browser: Any, threads: int, rounds: int) -> None:
+    heading("m × k · n", threads, "GFLOP/s (best)", "ratio of times")
+    rng = np.random.default_rng(0)
+    for m, k, n in SIZES:
+        x, weight = rng.random((m, k), np.float32), rng.random((k, n), np.float32)
+        value = helper.make_tensor_value_info
+        graph = helper.make_graph(
+            [helper.make_node("MatMul", ["x", "w"], ["y"])], "product", [value("x", TensorProto.FLOAT, [m, k])],
+            [value("y", TensorProto.FLOAT, [m, n])], [onnx.numpy_helper.from_array(weight, "w")],
+        )  # fmt: skip
+        with tempfile.TemporaryDirectory(prefix="singe-product-") as made:
+            path = Path(made) / "product.onnx"
+            onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), path)
+            times, errors = race(browser, path, {"x": x}, {"y": x @ weight}, threads, rounds)
+        assert max(errors.values()) < 1e-4, errors
+        work = 2 * m * k * n / 1e6
+        ours, theirs = (statistics.median(times[who]) for who in WHO)
+        cells = [f"{work / statistics.median(times[who]):.1f} ({work / min(times[who]):.1f})" for who in WHO]
+        print(f"| {m} × {k} · {n} | {cells[0]} | {cells[1]} | {ours / theirs:.2f} |", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, nargs="?", default=MODELS)
+    parser.add_argument("--models", help="names, with commas between them (default: all that have recordings)")
+    parser.add_argument("--threads", default="1,2")
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--gemm", action="store_true")
+    args = parser.parse_args()
+    names = args.models.split(",") if args.models else with_recordings(args.folder)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        print(f"Chromium {browser.version}, WebAssembly")
+        for threads in map(int, args.threads.split(",")):
+            if args.gemm:
+                products(browser, threads, args.rounds)
+            else:
+                models(browser, args.folder, names, threads, args.rounds)
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()
