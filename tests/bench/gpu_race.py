@@ -50,13 +50,13 @@ def gpu_seconds(runnable: Runnable, arrays: Sequence[np.ndarray]) -> float:
     return min(sum(s.seconds for s in executable.profile(given).spans) for _ in range(TIMED))
 
 
-def both_clocks(device: Device, graph: Graph) -> tuple[float, float]:
-    """Seconds of a graph with random inputs kept on the device, by the wall clock and by the GPU's."""
+def both_clocks(device: Device, graph: Graph) -> tuple[float, float, int]:
+    """Seconds of a graph with random inputs kept on the device, by the wall clock and by the GPU's; and its steps."""
     runnable = Model(graph, device).program()
     rng = np.random.default_rng(0)
     given = [rng.random(p.shape, np.float32).astype(p.dtype.numpy) for p in runnable.inputs]
     try:
-        return kept_run_seconds(runnable, given), gpu_seconds(runnable, given)
+        return kept_run_seconds(runnable, given), gpu_seconds(runnable, given), len(runnable.data.steps)
     finally:
         runnable.dispose()
 
@@ -71,7 +71,7 @@ def products(device: Device, torch: Any, quick: bool) -> list[Figures]:
         for m, k, n in SIZES:
             if quick and max(m, k, n) > QUICK:
                 continue
-            wall, gpu = both_clocks(device, gemm(m, k, n, kind))
+            wall, gpu, _ = both_clocks(device, gemm(m, k, n, kind))
             work = 2 * m * k * n
             peer = torch_gemm(torch, m, k, n, kind) if torch else None
             theirs = f"{work / peer / 1e12:.3g}" if peer else ""
@@ -117,18 +117,24 @@ def chains(device: Device, torch: Any, quick: bool) -> list[Figures]:
             print(f"\n{count >> 20} MiB: {e}")
             count //= 2
     print(
-        f"\n| {count / GIB:.3g} GiB read and written | GB/s, kept | GB/s, GPU's clock | of the buffer copy |\n|---|---|---|---|"
+        f"\n| {count / GIB:.3g} GiB read and written | steps | GB/s, kept | GB/s, GPU's clock | of the buffer copy |\n|---|---|---|---|---|"
     )
     best = times["buffer copy"][1]
-    for name, (wall, gpu) in times.items():
-        print(f"| {name} | {2 * count / wall / 1e9:.4g} | {2 * count / gpu / 1e9:.4g} | {best / gpu:.0%} |", flush=True)
-    found = [{"what": name, "bytes": 2 * count, "wall": wall, "gpu": gpu} for name, (wall, gpu) in times.items()]
+    for name, (wall, gpu, steps) in times.items():
+        print(
+            f"| {name} | {steps} | {2 * count / wall / 1e9:.4g} | {2 * count / gpu / 1e9:.4g} | {best / gpu:.0%} |",
+            flush=True,
+        )
+    found = [
+        {"what": name, "bytes": 2 * count, "steps": steps, "wall": wall, "gpu": gpu}
+        for name, (wall, gpu, steps) in times.items()
+    ]
     if torch:
         source = torch.rand(count // 4, device="cuda")
         target = torch.empty_like(source)
         taken = torch_seconds(torch, lambda: target.copy_(source))
-        print(f"| PyTorch copy_ | {2 * count / taken / 1e9:.0f} | | |", flush=True)
-        found.append({"what": "PyTorch copy_", "bytes": 2 * count, "wall": taken, "gpu": None})
+        print(f"| PyTorch copy_ | 1 | {2 * count / taken / 1e9:.0f} | | |", flush=True)
+        found.append({"what": "PyTorch copy_", "bytes": 2 * count, "steps": 1, "wall": taken, "gpu": None})
     return found
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
+import singe
 from singe import bench, cli, profiling
 from singe._dtypes import float16, float32, int64
 from singe._errors import DeviceError, InputError
@@ -430,3 +433,47 @@ def test_bench_without_a_model_shows_every_device(capsys: pytest.CaptureFixture[
     data = json.loads(out)
     assert (code, list(data["devices"])) == (0, ["numpy"])
     assert data["devices"]["numpy"]["flops"] > 0
+
+
+# --- the scripts of tests/bench ---------------------------------------------------------------------------------------
+
+SCRIPTS = Path(__file__).parents[1] / "bench"
+
+
+def script(*args: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, *map(str, args)], capture_output=True, text=True, timeout=300, check=False)
+
+
+@pytest.mark.slow
+def test_the_races_of_a_gpu_run_wherever_webgpu_does(model: Path, tmp_path: Path) -> None:
+    on_webgpu()
+    x = np.random.default_rng(0).random((2, 5, 4), np.float32)
+    weight = np.arange(12, dtype=np.float32).reshape(4, 3)
+    np.savez(tmp_path / "m.npz", **{"in:x": x, "out:y": x @ weight})
+    out = tmp_path / "figures.json"
+    done = script(SCRIPTS / "gpu.py", "run", "--quick", "--profile", "--models", tmp_path, "--out", out)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(out.read_text())
+    assert {(f["what"], f["steps"]) for f in found["chains"] if "PyTorch" not in f["what"]} == {
+        ("buffer copy", 1),
+        ("elementwise copy (−x)", 1),
+        ("GELU", 1),
+    }
+    assert {f["dtype"] for f in found["products"]} == {"float32", "float16"}
+    (figures,) = found["models"]
+    assert figures["difference"] < 1e-5
+    assert figures["profile"]["kernels"]
+    assert "| m | 2 |" in done.stdout or "| m | 1 |" in done.stdout
+
+
+@pytest.mark.slow
+def test_a_race_that_cannot_run_is_told_and_fails(tmp_path: Path) -> None:
+    out = tmp_path / "results.md"
+    done = script(SCRIPTS / "suite.py", "--quick", "--only", "profile-numpy", "--models", tmp_path, "--out", out)
+    assert done.returncode == 1
+    text = out.read_text()
+    assert "Not run to its end: singe bench:" in text
+    assert f"Singe {singe.__version__}" in text
+    done = script(SCRIPTS / "suite.py", "--only", "nothing")
+    assert done.returncode == 2
+    assert "no race nothing" in done.stderr
