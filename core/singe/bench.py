@@ -17,6 +17,7 @@ from . import __version__
 from ._dtypes import DType, float32
 from ._errors import DeviceError, InputError
 from ._shape import Size, bytes_text, show
+from .backend import TimedExecutable
 from .device import Device
 from .graph import Builder, Graph
 from .model import Model, Port, Runnable
@@ -27,12 +28,13 @@ BUDGET: Final = 2.0
 """Seconds of runs where their number is not given."""
 RUNS: Final = (5, 200)
 """How many runs those seconds are at least and at most."""
-LARGEST_GEMM: Final = 4096
-SMALLEST_COPY: Final = 1 << 20
-LARGEST_COPY: Final = 1 << 28
+GEMMS: Final = (512, 4096)
+"""The smallest and the largest side of a product by which a device's peak is sought."""
+COPIES: Final = (1 << 24, 1 << 28)
+"""The same for a copy's bytes."""
 ENOUGH: Final = 0.02
 """Seconds of one run from which on a peak is not sought with a larger problem."""
-SAMPLE: Final = 0.1
+SAMPLE: Final = 0.2
 """Seconds that a rate is measured for."""
 
 Progress = Callable[[str], None]
@@ -126,21 +128,21 @@ def _once(runnable: Runnable, arrays: Sequence[np.ndarray]) -> float:
 def peaks(device: Device, progress: Progress = quiet) -> Peaks:
     """The rates of a large product of matrices and of an elementwise copy, by kernels as models have them, float32."""
     rate, product = 0.0, ""
-    size = 128
-    while size <= LARGEST_GEMM:
+    size = GEMMS[0]
+    while size <= GEMMS[1]:
         progress(f"{device.name}: product of {size}³")
-        taken = kept_seconds(device, gemm(size, size, size))
+        taken = kernel_seconds(device, gemm(size, size, size))
         if 2 * size**3 / taken > rate:
             rate, product = 2 * size**3 / taken, f"a product of {size}³"
         if taken > ENOUGH:
             break
         size *= 2
     speed, copied = 0.0, 0
-    wanted = SMALLEST_COPY
-    while wanted <= LARGEST_COPY:
+    wanted = COPIES[0]
+    while wanted <= COPIES[1]:
         progress(f"{device.name}: copy of {bytes_text(wanted)}")
         try:
-            taken = kept_seconds(device, elementwise_copy(wanted))
+            taken = kernel_seconds(device, elementwise_copy(wanted))
         except DeviceError:  # more than a buffer of the device holds: the last size stays
             if not copied:
                 raise
@@ -165,18 +167,36 @@ def elementwise_copy(count: int) -> Graph:
     return Graph((x := b.input("x", (count // 4,), float32),), (b.neg(x),), ("y",))
 
 
-def kept_seconds(device: Device, graph: Graph) -> float:
-    """Seconds of a graph's run with random inputs that stay on the device, many handed over together."""
+def kernel_seconds(device: Device, graph: Graph) -> float:
+    """The least seconds of a graph's kernels over random inputs, by the clock that profiles are made with."""
     runnable = Model(graph, device).program()
     try:
-        rng = np.random.default_rng(0)
-        given = [rng.random(p.shape, np.float32).astype(p.dtype.numpy) for p in runnable.inputs]  # pyright: ignore
-        return kept_run_seconds(runnable, given)
+        return timed_seconds(runnable, random_arrays(runnable))
     finally:
         runnable.dispose()
 
 
-def kept_run_seconds(runnable: Runnable, arrays: Sequence[np.ndarray]) -> float:
+def random_arrays(runnable: Runnable) -> list[np.ndarray]:
+    """Arrays for a Program's inputs, which have numbers for shapes."""
+    found = random_inputs(runnable.inputs, None)
+    return [found[p.name] for p in runnable.inputs]
+
+
+def timed_seconds(runnable: Runnable, arrays: Sequence[np.ndarray]) -> float:
+    """The least seconds of a run's steps, seen in runs of SAMPLE seconds."""
+    executable = runnable.executable
+    if not isinstance(executable, TimedExecutable):
+        raise DeviceError(f"{runnable.device!r} cannot time its steps here; try another device, or run natively")
+    given = [runnable.device.backend.upload(a) for a in arrays]
+    executable.profile(given)
+    best = float("inf")
+    until = time.perf_counter() + SAMPLE
+    while best == float("inf") or time.perf_counter() < until:
+        best = min(best, sum(s.seconds for s in executable.profile(given).spans))
+    return best
+
+
+def kept_seconds(runnable: Runnable, arrays: Sequence[np.ndarray]) -> float:
     """Seconds of a run over inputs that stay on the device, and outputs that nobody reads; many handed over together."""
     device = runnable.device
     given = [device.backend.upload(a) for a in arrays]

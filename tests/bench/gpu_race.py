@@ -10,7 +10,7 @@ import argparse
 import json
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,13 +18,14 @@ import numpy as np
 
 from singe._dtypes import DType, float16, float32
 from singe._errors import DeviceError
-from singe.backend import TimedExecutable
-from singe.bench import elementwise_copy, gemm, kept_run_seconds, machine, peaks
+from singe.bench import elementwise_copy, gemm, kept_seconds, machine, peaks, random_arrays, timed_seconds
 from singe.device import Device
 from singe.device import device as open_device
 from singe.graph import Builder, Graph
 from singe.model import Model, Runnable, load
 from singe.profiling import describe_profile, profile, profile_data
+from singe_webgpu.memory import Pool
+from singe_webgpu.native import WebGpuBackend
 
 SIZES: Final = (
     (256, 256, 256), (512, 512, 512), (1024, 1024, 1024), (2048, 2048, 2048), (4096, 4096, 4096), (33, 47, 129), (1, 1000, 1280),
@@ -34,29 +35,20 @@ QUICK: Final = 256
 """The largest side of a product, and the bytes of a chain in KiB, of a quick run."""
 GIB: Final = 1 << 30
 BATCH: Final = 64
-TIMED: Final = 5
-"""Runs of which the least time on the GPU's clock is taken."""
+KEPT: Final = 4 * GIB
+"""Bytes of idle buffers that are kept for the next run, so that no chain of 1 GiB waits for memory."""
 TIMM: Final = {"efficientnet_lite0": "efficientnet_lite0"}
 """Models that timm has by another, or the same, name."""
 
 Figures = dict[str, Any]
 
 
-def gpu_seconds(runnable: Runnable, arrays: Sequence[np.ndarray]) -> float:
-    """The time of a run's kernels by the GPU's clock."""
-    executable = runnable.executable
-    assert isinstance(executable, TimedExecutable)
-    given = [runnable.device.backend.upload(a) for a in arrays]
-    return min(sum(s.seconds for s in executable.profile(given).spans) for _ in range(TIMED))
-
-
 def both_clocks(device: Device, graph: Graph) -> tuple[float, float, int]:
     """Seconds of a graph with random inputs kept on the device, by the wall clock and by the GPU's; and its steps."""
     runnable = Model(graph, device).program()
-    rng = np.random.default_rng(0)
-    given = [rng.random(p.shape, np.float32).astype(p.dtype.numpy) for p in runnable.inputs]
+    given = random_arrays(runnable)
     try:
-        return kept_run_seconds(runnable, given), gpu_seconds(runnable, given), len(runnable.data.steps)
+        return kept_seconds(runnable, given), timed_seconds(runnable, given), len(runnable.data.steps)
     finally:
         runnable.dispose()
 
@@ -189,8 +181,8 @@ def model_figures(runnable: Runnable, given: list[np.ndarray], rounds: int) -> F
         runnable.run(given)
         times.append(time.perf_counter() - start)
     return {
-        "answered": statistics.median(times[2:]), "least": min(times[2:]), "kept": kept_run_seconds(runnable, given),
-        "gpu": gpu_seconds(runnable, given), "dispatches": len(runnable.data.steps),
+        "answered": statistics.median(times[2:]), "least": min(times[2:]), "kept": kept_seconds(runnable, given),
+        "gpu": timed_seconds(runnable, given), "dispatches": len(runnable.data.steps),
     }  # fmt: skip
 
 
@@ -268,6 +260,8 @@ def main(arguments: list[str], folder: Path) -> None:
     parser.add_argument("--models", type=Path, default=folder, help=f"ONNX models with recordings (default: {folder})")
     args = parser.parse_args(arguments)
     device = open_device("webgpu")
+    assert isinstance(device.backend, WebGpuBackend)
+    device.backend.pool = Pool(device.backend.gpu, KEPT)
     facts, torch = device.describe(), pytorch()
     peer = f"PyTorch {torch.__version__}" if torch else "no PyTorch"
     print(f"{facts['adapter']}, {facts['api']}, singe {machine()['singe']}; {peer}")

@@ -19,7 +19,7 @@ from singe._dtypes import float16, float32, int64
 from singe._errors import DeviceError, InputError
 from singe._shape import known, size
 from singe.backend import Executable, Span, TimedExecutable, Timeline
-from singe.bench import gemm, kept_seconds, peaks, random_inputs, time_model, timing_data
+from singe.bench import gemm, kept_seconds, peaks, random_arrays, random_inputs, time_model, timed_seconds, timing_data
 from singe.device import Device
 from singe.device import device as open_device
 from singe.graph import Builder, Graph
@@ -316,19 +316,23 @@ def test_random_inputs_fit_their_ports() -> None:
 
 
 def test_a_device_has_peaks(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench, "LARGEST_GEMM", 128)
-    monkeypatch.setattr(bench, "LARGEST_COPY", 1 << 22)
+    monkeypatch.setattr(bench, "GEMMS", (64, 128))
+    monkeypatch.setattr(bench, "COPIES", (1 << 20, 1 << 22))
     monkeypatch.setattr(bench, "SAMPLE", 0.001)
     found = peaks(device)
-    assert found.gemm == "a product of 128³"
+    assert found.gemm in ("a product of 64³", "a product of 128³")
     assert found.copied in (1 << 20, 1 << 22)
     assert 1e7 < found.flops < 1e15
     assert 1e7 < found.bytes < 1e14
 
 
 def test_products_of_odd_shapes_have_times(device: Device) -> None:
-    assert kept_seconds(device, gemm(3, 5, 7)) > 0
-    assert kept_seconds(device, gemm(3, 5, 7, float16)) > 0
+    for kind in (float32, float16):
+        runnable = Model(gemm(3, 5, 7, kind), device).program()
+        given = random_arrays(runnable)
+        assert [(a.shape, a.dtype) for a in given] == [((3, 5), kind.numpy)]
+        assert timed_seconds(runnable, given) > 0
+        assert kept_seconds(runnable, given) > 0
 
 
 # --- the command ------------------------------------------------------------------------------------------------------
@@ -346,8 +350,8 @@ def run(capsys: pytest.CaptureFixture[str], *args: object) -> tuple[int, str, st
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Peaks of small problems, to be quick."""
-    monkeypatch.setattr(bench, "LARGEST_GEMM", 128)
-    monkeypatch.setattr(bench, "LARGEST_COPY", bench.SMALLEST_COPY)
+    monkeypatch.setattr(bench, "GEMMS", (128, 128))
+    monkeypatch.setattr(bench, "COPIES", (1 << 20, 1 << 20))
     monkeypatch.setattr(bench, "SAMPLE", 0.001)
 
 
