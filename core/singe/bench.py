@@ -30,7 +30,7 @@ RUNS: Final = (5, 200)
 """How many runs those seconds are at least and at most."""
 GEMMS: Final = (512, 4096)
 """The smallest and the largest side of a product by which a device's peak is sought."""
-COPIES: Final = (1 << 24, 1 << 28)
+COPIES: Final = (1 << 26, 1 << 28)
 """The same for a copy's bytes."""
 ENOUGH: Final = 0.02
 """Seconds of one run from which on a peak is not sought with a larger problem."""
@@ -147,7 +147,8 @@ def peaks(device: Device, progress: Progress = quiet) -> Peaks:
             if not copied:
                 raise
             break
-        speed, copied = 2 * wanted / taken, wanted
+        if 2 * wanted / taken > speed:
+            speed, copied = 2 * wanted / taken, wanted
         if taken > ENOUGH:
             break
         wanted *= 4

@@ -23,7 +23,7 @@ from .fuse import fuse
 from .graph import Builder, Graph
 from .kernel import Routine
 from .model import Runnable
-from .ops import find_row
+from .ops import View, find_row
 from .program import Copy, Dispatch, Host, Program, Step
 from .report import LEFT, RIGHT, quantity, table
 
@@ -55,7 +55,7 @@ class Peaks:
 class Kernel:
     """All steps that run the same code: seconds, operations and bytes are those of its calls together, for one run.
 
-    flops is None where nobody counts them.
+    flops is None where nobody counts them; bytes are those that a cache cannot save, inputs once and outputs once.
     """
 
     label: str
@@ -210,8 +210,10 @@ class _Work:
                 return known(code.flops, self._sizes), known(code.bytes, self._sizes)
             case Copy(source, target):
                 return 0, self._bytes(source, target)
-            case Host(_, _, inputs, outputs):
-                return self._host_flops(step), self._bytes(*inputs, *outputs)
+            case Host(op, _, inputs, outputs):
+                # A view of another array moves nothing.
+                moved = 0 if isinstance(find_row(op), View) else self._bytes(*inputs, *outputs)
+                return self._host_flops(step), moved
         return None, 0
 
     def _host_flops(self, step: Host) -> int | None:
