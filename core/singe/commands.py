@@ -349,7 +349,6 @@ def bench(args: Namespace) -> None:
     if args.model is None:
         _bench_devices(args)
         return
-    profiled = args.profile or args.trace
     with _progress() as tell:
         tell("loading")
         start = time.perf_counter()
@@ -358,18 +357,18 @@ def bench(args: Namespace) -> None:
         arrays = random_inputs(model.inputs, args.batch)
         timing, runnable = time_model(model, arrays, load_seconds, Path(args.model).name, args.repeat, tell)
         found = limit = None
-        if profiled:
+        if args.profile or args.trace:
             given = [arrays[p.name] for p in runnable.inputs]
             count = len(timing.runs)
             found = profile(runnable, given, count, lambda number: tell(f"profiled run {number} of {count}"))
+        if args.profile:
             limit = peaks(runnable.device, tell)
     if args.trace and found is not None:
         Path(args.trace).write_text(json.dumps(trace_data(found)), "utf-8")
     if args.json:
         print(json.dumps(timing_data(timing, found, limit), indent=1, default=str))
         return
-    shown = found if args.profile else None
-    print(describe_bench(timing, _device_line(timing.device, timing.facts), shown, limit, args.most))
+    print(describe_bench(timing, _device_line(timing.device, timing.facts), found, limit, args.most))
 
 
 def _to_bench(args: Namespace) -> Model | Runnable:

@@ -439,6 +439,17 @@ def test_bench_without_a_model_shows_every_device(capsys: pytest.CaptureFixture[
     assert data["devices"]["numpy"]["flops"] > 0
 
 
+def test_a_trace_alone_seeks_no_peaks(
+    capsys: pytest.CaptureFixture[str], model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("singe.commands.peaks", None)
+    trace = tmp_path / "t.json"
+    code, out, _ = run(capsys, model, "--device", "numpy", "--input-shape", "x=1x5x4", "--repeat", 2, "--trace", trace)
+    assert code == 0
+    assert "together" not in out
+    assert check_trace(trace.read_text())
+
+
 # --- the scripts of tests/bench ---------------------------------------------------------------------------------------
 
 SCRIPTS = Path(__file__).parents[1] / "bench"
