@@ -94,8 +94,9 @@ GRAPHS: Final = {"small": small_graph, "dtypes": dtypes_graph}
 
 
 def model_graph(name: str) -> Graph:
-    """The graph of a model of the shared folder, its batch symbolic where it can be."""
-    return load(MODELS / f"{name}.onnx", device="numpy").graph()
+    """The graph of a model of the shared folder, its batch symbolic, what else it leaves open as in its recorded input."""
+    shapes = {k: ("N", *v.shape[1:]) for k, v in model_case(name)[0].items()}
+    return load(MODELS / f"{name}.onnx", device="numpy", input_shapes=shapes).graph()
 
 
 def model_case(name: str) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:

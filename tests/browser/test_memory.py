@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 import pytest
-from bundles import packed, small_case, write_bundle
+from bundles import dtypes_case, packed, small_case, write_bundle
 from pages import Page, node, open_page
 
 from singe._dtypes import float32
@@ -45,7 +45,8 @@ def large() -> Graph:
 
 @pytest.fixture(scope="module")
 def chromium(bundle: Callable[[str], Path]) -> Iterator[Page]:
-    root = bundle("small").parent
+    root = bundle("dtypes").parent
+    bundle("small")
     if not (root / "large").exists():
         write_bundle(large(), root / "large", "large")
     with open_page(root) as page:
@@ -84,7 +85,7 @@ def test_the_peak_while_loading(chromium: Page, device: str, cache: bool) -> Non
     held, counted = chromium.page.evaluate("[held, counted]")
     chromium.page.evaluate("globalThis.model.dispose()")
     program = sum(held.values())
-    assert program > 32 << 20
+    assert program >= 32 << 20
     peak = engine + counted["most"]
     print(f"{device}, cache {cache}: peak {peak / 2**20:.1f} MiB, {peak / program:.3f} of the Program's")
     assert peak <= MOST * program
@@ -98,7 +99,7 @@ GPUDevice.prototype.createBuffer = function (given) { const b = create.call(this
 GPUBuffer.prototype.destroy = function () { live.delete(this); return destroy.call(this); };
 const inputs = unpack(given.tensors);
 for (let k = 0; k < given.times; k++) {
-  const model = await load("/bundles/small", { device: given.device });
+  const model = await load("/bundles/dtypes", { device: given.device });
   await model.run(inputs);
   await model.dispose();
 }
@@ -112,7 +113,7 @@ return live.size;
 def test_many_loads_leave_nothing(chromium: Page, device: str) -> None:
     chromium.page.reload()
     session = chromium.page.context.new_cdp_session(chromium.page)
-    tensors = packed(small_case(3)[0])
+    tensors = packed(dtypes_case(3)[0])  # its kernels are soon compiled, for a GPU in software as well
 
     def used() -> tuple[float, float]:
         session.send("HeapProfiler.collectGarbage")

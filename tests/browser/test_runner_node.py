@@ -41,7 +41,8 @@ def test_models(bundle: Callable[[str], Path], name: str) -> None:
     folder = bundle(name)
     inputs, outputs = model_case(name)
     done = node(ANSWER, url=folder.as_uri(), device="wasm", cases=[packed(inputs)])
-    assert_close(done["outputs"][0], outputs)
+    # Node 20 has no relaxed SIMD, and so no fused step: tests/bench/NOTES.md has the reason.
+    assert_close(done["outputs"][0], outputs, 2.5e-3 if name == "basic_pitch" else 1e-4)
     print(f"{name}: {done['seconds']:.3f} s a run, {done['memory']['wasm'] / 2**20:.1f} MiB")
 
 
@@ -189,7 +190,6 @@ HOSTILE: dict[str, Edit] = {
     "more ports": program(lambda p: p["kernels"][0].update(ports=9)),
     "a step's kernel": program(lambda p: p["steps"][0].update(kernel=99)),
     "a step's buffers": program(lambda p: p["steps"][0]["buffers"].__setitem__(0, -1)),
-    "an unknown step": program(lambda p: p["steps"][0].update(do="call")),
 }
 
 
@@ -210,9 +210,12 @@ def test_absurd_sizes_are_refused(bundle: Callable[[str], Path], tmp_path: Path)
     assert failed(bundle("small"), many)["code"] == "input"
 
 
-def test_other_steps_are_refused(bundle: Callable[[str], Path], tmp_path: Path) -> None:
-    folder = edited(bundle("small"), tmp_path / "host", program(lambda p: p["steps"][0].update(do="host")))
-    assert failed(folder)["code"] == "device"
+@pytest.mark.parametrize("kind", ["host", "if", "a kind to come", 3])
+def test_other_steps_are_refused(bundle: Callable[[str], Path], tmp_path: Path, kind: Any) -> None:
+    folder = edited(bundle("small"), tmp_path / "other", program(lambda p: p["steps"][0].update(do=kind)))
+    found = failed(folder)
+    assert found["code"] == "device"
+    assert f"steps[0] does {json.dumps(kind)}, which this runner lacks" in found["message"]
 
 
 def test_half_precision() -> None:
