@@ -214,6 +214,6 @@ const wrongLength = ({ file, bytes }, found) =>
   new SingeError("format", `${file} has ${found} bytes, the manifest says ${bytes}`);
 
 async function hashOf(bytes) {
-  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes.buffer instanceof ArrayBuffer ? bytes : bytes.slice()));
   return Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }

@@ -15,7 +15,7 @@ const DEVICES = {
 };
 
 export async function loadHere(folder, options) {
-  const { device = "auto", cache = true, onProgress, onDevice, signal, gpuDevice } = options;
+  const { device = "auto", cache = true, threads, onProgress, onDevice, signal, gpuDevice } = options;
   const files = new Files(folder, cache, signal, onProgress);
   const guess = DEVICES[device] ?? DEVICES.wasm;
   guess.module().catch(() => {}); // it comes beside the manifest, and is asked for again below
@@ -27,7 +27,7 @@ export async function loadHere(folder, options) {
     const open = async (name, from = new Files(folder, cache)) => {
       const target = checkTarget(manifest, name, DEVICES[name].kind);
       const { open } = await DEVICES[name].module();
-      return new Opened(name, target.program, await open(target, from, gpuDevice));
+      return new Opened(name, target.program, await open(target, from, gpuDevice, threads));
     };
     const auto = device === "auto" && Boolean(targets.wasm && targets.webgpu && globalThis.navigator?.gpu);
     const store = auto ? await files.store : undefined;
@@ -70,7 +70,6 @@ class Opened {
 
 class Model {
   worker = false;
-  threads = 1; // kernels of this version run on one
   #open;
   #options;
   /** now: what runs; rival: what singe-auto.js holds beside it; seen: the inputs of the last run, until it has decided. */
@@ -107,6 +106,10 @@ class Model {
 
   get device() {
     return this.#state.now.name;
+  }
+
+  get threads() {
+    return this.#state.now.device.threads ?? 1;
   }
 
   /** Bytes held: { gpu, wasm, js }. */

@@ -55,7 +55,7 @@ export function runCalls(memory, functions, words) {
       const [to, from, bytes] = new Uint32Array(given.buffer, given.byteOffset, 3);
       new Uint8Array(memory.buffer).copyWithin(to, from, from + bytes);
     } else {
-      functions[words[at]].apply(undefined, given);
+      functions[words[at]](...given, 0, 1); // the part, and of how many
     }
     at = end;
   }

@@ -7,6 +7,7 @@
  */
 
 import { SingeError } from "./singe-format.js";
+import { Worker } from "./singe-spawn.js";
 
 export async function loadInWorker(folder, { onProgress, onDevice, signal, gpuDevice, ...options }) {
   if (gpuDevice) throw new SingeError("input", "gpuDevice: a GPUDevice cannot be handed to a worker: load without one of them");
@@ -43,7 +44,11 @@ class RemoteModel {
     return this.#link.state.device;
   }
 
-  /** As it was after the last thing that the worker did. */
+  /** As it was after the last thing that the worker did, like `memory`. */
+  get threads() {
+    return this.#link.state.threads;
+  }
+
   get memory() {
     return { ...this.#link.state.memory };
   }
@@ -84,7 +89,7 @@ function copied(value, copies) {
 
 /** A worker, and the calls that it has not answered yet. */
 class Link {
-  state = { device: undefined, memory: { gpu: 0, wasm: 0, js: 0 } };
+  state = { device: undefined, threads: 1, memory: { gpu: 0, wasm: 0, js: 0 } };
   told = {};
   #worker;
   #waiting = new Map();
@@ -94,8 +99,9 @@ class Link {
 
   /** A link to a worker that runs, or undefined. */
   static async start() {
+    if (!globalThis.Worker) return undefined;
     try {
-      const worker = spawn();
+      const worker = new Worker(new URL("./singe-worker.js", import.meta.url), { type: "module" });
       const name = await new Promise((done, fail) => {
         worker.onmessage = ({ data }) => done(data.started);
         worker.onerror = (event) => {
@@ -151,20 +157,8 @@ class Link {
     this.#ended = error;
     this.#worker.terminate();
     this.#unlock.abort();
-    this.state = { device: this.state.device, memory: { gpu: 0, wasm: 0, js: 0 } };
+    this.state = { ...this.state, memory: { gpu: 0, wasm: 0, js: 0 } };
     this.#waiting.forEach(({ fail }) => fail(error));
     this.#waiting.clear();
   }
-}
-
-/** Start the worker. Its script may lie at another origin than the page: then one of the page's origin imports it. */
-function spawn() {
-  const Here = globalThis.Worker;
-  // Bundlers look for the words `new Worker(new URL("…", import.meta.url)`.
-  const Worker = function (url, options) {
-    if (url.origin === globalThis.origin) return new Here(url, options);
-    const text = `import ${JSON.stringify(url.href)};`;
-    return new Here(URL.createObjectURL(new Blob([text], { type: "text/javascript" })), options);
-  };
-  return new Worker(new URL("./singe-worker.js", import.meta.url), { type: "module" });
 }

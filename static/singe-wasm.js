@@ -3,7 +3,7 @@
  *
  * Contract: `open(target, files)` gives { memory, run, dispose }. The memory holds 256 unused bytes, then the weights,
  * which are downloaded into it, then a run's slots, inputs and outputs. It grows to the largest run and never moves what
- * lies in it. `run` is synchronous, gets checked inputs, and returns copies.
+ * lies in it. `run` gets checked inputs and gives copies. Where memory can be shared, a team of singe-threads.js has a say.
  */
 
 import { ARRAYS, Recent, SingeError, align, areasOf, bytesOf, chooseVariant, evaluate, outputsOf, spanOf } from "./singe-format.js";
@@ -26,7 +26,7 @@ export function features() {
   return new Set(Object.keys(PROBES).filter(has));
 }
 
-export function open(target, files) {
+export function open(target, files, gpuDevice, threads) {
   const able = typeof WebAssembly === "object" ? features() : new Set();
   if (!able.has("simd")) throw new SingeError("device", "this engine has no WebAssembly SIMD");
   const entries = target.program.kernels.map((kernel) => chooseVariant(kernel, able).entry.split(":"));
@@ -35,21 +35,30 @@ export function open(target, files) {
     if (!Object.hasOwn(target.modules, name)) throw new SingeError("format", `the bundle has no module ${name}`);
   }
   files.expect([...names.map((name) => target.modules[name]), ...target.weights]);
-  return load(target, files, entries, names);
+  return load(target, files, entries, names, threads);
 }
 
-async function load({ program, modules, weights }, files, entries, names) {
-  const weightBytes = weights.reduce((sum, w) => sum + spanOf(w), 0);
-  const memory = allocate(START + align(weightBytes));
+async function load({ program, modules, weights }, files, entries, names, threads) {
+  const base = START + align(weights.reduce((sum, w) => sum + spanOf(w), 0));
+  const shares = threads !== 1 && (globalThis.crossOriginIsolated ?? globalThis.process);
+  const team = shares && (await import("./singe-threads.js").catch(() => {}));
+  const shared = team?.allocate?.(Math.ceil(base / PAGE));
+  const memory = shared ?? allocate(base);
   const view = (at, bytes) => new Uint8Array(memory.buffer, START + at, bytes);
+  const fetched = async (name) => {
+    const bytes = await files.bytes(modules[name]);
+    return [name, await compile(shared ? team.sharing(bytes) : bytes, name)];
+  };
   const [linked] = await Promise.all([
-    Promise.all(names.map(async (name) => compile(await files.bytes(modules[name]), name))),
+    Promise.all(names.map(fetched)).then(Object.fromEntries),
     files.each(weights, (file, at) => files.into(file, view(at, spanOf(file)))),
   ]);
   files.phase("compile");
-  const exports = Object.fromEntries(linked.map((module, k) => [names[k], instantiate(module, memory)]));
+  const exports = Object.fromEntries(names.map((name) => [name, instantiate(linked[name], memory)]));
   const functions = program.kernels.map((kernel, k) => functionOf(exports, kernel, entries[k]));
-  return new Device(program, memory, functions, START + align(weightBytes));
+  const device = new Device(program, memory, functions, base);
+  if (shared) device.team = await team.gather({ program, device, memory, modules: linked, entries, threads });
+  return device;
 }
 
 const noMemory = (bytes, cause) =>
@@ -84,7 +93,7 @@ function instantiate(module, memory) {
 
 function functionOf(exports, kernel, [module, name]) {
   const found = Object.hasOwn(exports[module], name) ? exports[module][name] : undefined;
-  const takes = kernel.ports + kernel.sizes.length;
+  const takes = kernel.ports + kernel.sizes.length + 2;
   if (typeof found === "function" && found.length === takes) return found;
   throw new SingeError("format", `the module ${module} has no function ${name} of ${takes} arguments`);
 }
@@ -107,17 +116,23 @@ class Device {
     return { gpu: 0, wasm: this.#memory?.buffer.byteLength ?? 0, js: 0 };
   }
 
+  get threads() {
+    return this.team?.threads ?? 1;
+  }
+
   /** Inputs are typed arrays of the dtypes' own elements, in order; outputs are { data, shape, dtype }, in order. */
-  run(inputs, sizes) {
+  async run(inputs, sizes) {
     const plan = this.#plans.at(sizes);
     inputs.forEach((data, k) => {
       const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
       new Uint8Array(this.#memory.buffer).set(bytes, plan.inputs[k]);
     });
+    const alone = () => plan.steps.forEach(({ call, given }) => call(...given));
     try {
-      for (const step of plan.steps) step();
+      if (this.team) await this.team.run(plan, alone);
+      else alone();
     } catch (cause) {
-      throw new SingeError("format", `a kernel trapped: ${cause.message}`, cause);
+      throw cause.code ? cause : new SingeError("format", `a kernel trapped: ${cause.message}`, cause);
     }
     return plan.outputs.map(({ index, count, shape, dtype }) => {
       const data = new ARRAYS[dtype](this.#memory.buffer, plan.addresses[index], count).slice();
@@ -127,8 +142,10 @@ class Device {
 
   #plan(sizes) {
     const { inputs, steps } = this.#program;
-    const addresses = this.#layOut(sizes);
+    const { addresses, end } = this.#layOut(sizes);
     return {
+      sizes,
+      end,
       steps: steps.map((step) => this.#step(step, addresses, sizes)),
       inputs: inputs.map((i) => addresses[i]),
       outputs: outputsOf(this.#program, sizes),
@@ -142,11 +159,13 @@ class Device {
     for (const [kind, areas] of Object.entries(areasOf(this.#program, sizes))) {
       starts[kind] = areas.map((bytes) => (end += bytes) - bytes);
     }
-    this.#grow(end);
-    return this.#program.buffers.map(({ place: [kind, k] }) => (kind === "weights" ? START + k : starts[kind][k]));
+    this.reserve(end);
+    const place = ({ place: [kind, k] }) => (kind === "weights" ? START + k : starts[kind][k]);
+    return { addresses: this.#program.buffers.map(place), end };
   }
 
-  #grow(bytes) {
+  /** Have so many bytes of memory at least. */
+  reserve(bytes) {
     const missing = Math.ceil((bytes - this.#memory.buffer.byteLength) / PAGE);
     if (missing <= 0) return;
     try {
@@ -160,16 +179,16 @@ class Device {
     if (step.do === "copy") {
       const [source, target] = [addresses[step.source], addresses[step.target]];
       const count = bytesOf(this.#program.buffers[step.source], sizes);
-      return () => new Uint8Array(this.#memory.buffer).copyWithin(target, source, source + count);
+      const call = (...given) => new Uint8Array(this.#memory.buffer).copyWithin(...given);
+      return { call, given: [target, source, source + count] };
     }
-    const call = this.#functions[step.kernel];
     const values = this.#program.kernels[step.kernel].sizes.map((dim) => evaluate(dim, sizes));
-    const given = [...step.buffers.map((i) => addresses[i]), ...values];
-    return () => call(...given);
+    return { call: this.#functions[step.kernel], given: [...step.buffers.map((i) => addresses[i]), ...values, 0, 1] };
   }
 
   dispose() {
     this.#memory = undefined;
     this.#functions = [];
+    this.team?.dispose();
   }
 }

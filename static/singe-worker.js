@@ -14,14 +14,14 @@ const CALLS = {
     const onProgress = (progress) => postMessage({ progress });
     const onDevice = (device) => postMessage({ device, state: state() });
     model = await loadHere(new URL(folder), { ...options, onProgress, onDevice });
-    const { name, image, labels, inputs, outputs, threads } = model;
-    return { name, image, labels, inputs, outputs, threads };
+    const { name, image, labels, inputs, outputs } = model;
+    return { name, image, labels, inputs, outputs };
   },
   run: (inputs) => model.run(inputs),
   dispose: () => model.dispose(),
 };
 
-const state = () => model && { device: model.device, memory: model.memory };
+const state = () => model && { device: model.device, threads: model.threads, memory: model.memory };
 
 onmessage = async ({ data: { id, call, given } }) => {
   try {

@@ -173,7 +173,7 @@ def _code(group: Group, p: Printed, choices: Sequence[Any], ports: int) -> Code:
     for n in (*group.inputs, group.output):
         moved = moved + product(n.shape) * n.dtype.size
     kind = group.kernel.kind if isinstance(group.kernel, Routine) else "reduce" if kernel.inner else "elementwise"
-    return Code(kernel.name, kind, ports, p.sizes, tuple(choices), flops(kernel), moved)
+    return Code(kernel.name, kind, ports, p.sizes, tuple(choices), flops(kernel), moved, p.scratch != 0)
 
 
 def flops(kernel: Kernel) -> Dim:

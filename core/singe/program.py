@@ -77,7 +77,8 @@ class Variant:
 class Code:
     """A kernel of a Program: variants in order of preference, and the sizes handed to it as int32, in order.
 
-    label is for people; `work` counts floating-point operations and bytes moved, as dimensions.
+    label is for people; flops and bytes count floating-point operations and bytes moved, as dimensions. workspace:
+    whether the last port is one, of which every part of a run that is shared among threads needs its own.
     """
 
     label: str
@@ -87,6 +88,7 @@ class Code:
     variants: tuple[Variant, ...]
     flops: Dim = 0
     bytes: Dim = 0
+    workspace: bool = False
 
 
 @dataclass(frozen=True)
@@ -247,6 +249,7 @@ def header(program: Program) -> dict[str, Any]:
                 ],
                 "flops": _shape.encode(k.flops),
                 "bytes": _shape.encode(k.bytes),
+                "workspace": k.workspace,
             }
             for k in program.kernels
         ],
@@ -304,6 +307,7 @@ def _decode(head: Any, block: memoryview, name: str) -> Program:
                 tuple(map(_variant, k["variants"])),
                 _shape.decode(k["flops"]),
                 _shape.decode(k["bytes"]),
+                bool(k["workspace"]),
             )
             for k in head["kernels"]
         ),

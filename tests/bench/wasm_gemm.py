@@ -50,7 +50,7 @@ def measure(m: int, n: int, k: int, level: str) -> float:
     for array in (a, printed.packed[1], bias, np.empty((m, n), np.float32)):
         memory.write(store, array.tobytes(), addresses[-1])
         addresses.append((addresses[-1] + array.nbytes + 255) // 256 * 256)
-    arguments = addresses[: 5 if printed.scratch else 4]
+    arguments = [*addresses[: 5 if printed.scratch else 4], 0, 1]
     run = exports["k0"]
     run(store, *arguments)
     got = np.frombuffer(bytes(memory.read(store, addresses[3], addresses[3] + 4 * m * n)), np.float32).reshape(m, n)

@@ -18,7 +18,7 @@ from singe.backend import Span, Timeline
 from singe.program import Program
 
 from .heap import Heap
-from .runtime import COPY, WasmExecutable, WasmRuntime
+from .runtime import ALONE, COPY, WasmExecutable, WasmRuntime
 
 _PAGE: Final = 1 << 16
 _MOST_PAGES: Final = 1 << 16
@@ -137,6 +137,7 @@ class WasmtimeEngine:
                 target, source, count = (value % (1 << 32) for value in given)
                 ctypes.memmove(self._pointer(target), self._pointer(source), count)
             else:
+                given += ALONE
                 functions[number](self._store, *given)
             if self.calls is not None:
                 self.calls.append((None if number == COPY else len(given), begin, time.perf_counter()))

@@ -24,6 +24,9 @@ from .target import WasmTarget
 COPY: Final = -1
 """In the place of a function's number: copy to an address, from another, so many bytes."""
 
+ALONE: Final = (0, 1)
+"""What every call ends with: the part, and of how many. Python's runs are on one thread."""
+
 Shapes: TypeAlias = Sequence[tuple[int, ...]]
 
 
@@ -55,7 +58,10 @@ class Engine(Protocol):
         ...
 
     def run(self, functions: Any, words: np.ndarray) -> None:
-        """Carry out calls, int32: for each a function's number (or COPY), how many arguments, and these."""
+        """Carry out calls, int32: for each a function's number (or COPY), how many arguments, and these.
+
+        Functions take the part and the count of parts after them.
+        """
         ...
 
     def describe(self) -> Mapping[str, Any]: ...

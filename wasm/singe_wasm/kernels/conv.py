@@ -21,11 +21,12 @@ from singe._shape import Dim, ceildiv, product
 from singe.kernel import Kernel, Routine, Store, collapse
 from singe.scalar import Expr
 
-from ..encode import OPS, Body, Function, get_local, i32, integers
-from .gemm import Product, Rows, Tile, choose_tile
+from ..encode import OPS, Body, Function, get_local, i32
+from .gemm import Product, Rows, Tile, choose_tile, turns
 from .lower import Lowering
 from .nest import lane_cost
 from .panels import Packer, RowsInPlace, in_place, panels
+from .share import choose, first_alone, loop, parameters
 from .writer import Node, Writer
 
 _ZERO: Final = scalar.const(0, int32)
@@ -173,7 +174,7 @@ class _Conv:
         self.plan: Final = p
         self.areas: Final = areas(p)
         scratch = self.areas.end != 0
-        self.body: Final = Body(integers(len(p.kernel.ports) + scratch + len(sizes)))
+        self.body: Final = Body(parameters(p.kernel.ports, scratch, sizes))
         self.writer: Final = Writer(self.body)
         self.tile: Final[Tile] = choose_tile(p.extents[0], p.extents[1], relaxed)
         self.m, self.n = p.kernel.grid_vars[-2:]
@@ -189,16 +190,14 @@ class _Conv:
         # The group is the outermost loop: weights are packed once.
         loops = [(p.group, facts["group"]), *zip(p.kernel.grid_vars[:-2], p.kernel.grid[:-2], strict=True)]
         depth = len(loops)
+        shared = choose([*(d for _, d in loops), *turns(*p.extents[:2], self.tile, p.in_place is not None)])
         with ExitStack() as stack:
+            stack.enter_context(first_alone(self.body, self.low, shared is None))
             for level, (variable, extent) in enumerate(loops, 1):
                 local = self.body.local("i32")
                 for low in (self.low, self.edge, self.gather):
                     low.variable(variable, local, level)
-                self.body.add(i32(0))
-                self.body.set(local)
-                stack.enter_context(
-                    self.writer.loop(local, self.low.dim_code(extent), 1, isinstance(extent, int) and extent > 0)
-                )
+                stack.enter_context(loop(self.writer, self.low, local, extent, shared == level - 1))
                 if level == 1 and not p.packed:
                     weights = scalar.load(facts["w"], p.k * outputs + p.group * n + self.n, float32)
                     packer = Packer(
@@ -219,7 +218,7 @@ class _Conv:
                 if p.packed
                 else self.low.scratch(self.areas.weights)
             )
-            product.write(rows, b)
+            product.write(rows, b, None if shared is None or shared < depth else shared - depth)
         return self.body.finish()
 
 

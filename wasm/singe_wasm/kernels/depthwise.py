@@ -15,14 +15,15 @@ from typing import Any, Final
 
 from singe import affine, scalar
 from singe._dtypes import float32, int32
-from singe._shape import Dim
+from singe._shape import Dim, ceildiv
 from singe.kernel import Routine, Store
 from singe.scalar import Expr
 
-from ..encode import Body, Function, f32, f32x4, get_local, i32, integers, memory
+from ..encode import Body, Function, f32, f32x4, get_local, i32, memory
 from .gemm import ACCUMULATOR
 from .lower import Lowering, Shift
 from .nest import lane_cost
+from .share import choose, divide, first_alone, least, loop, parameters
 from .writer import Node, Writer
 
 
@@ -87,7 +88,7 @@ class _Depthwise:
         self.x_shape, self.w_shape = facts["x_shape"], facts["w_shape"]
         self.window: Final[tuple[int, ...]] = self.w_shape[:-2]
         self.strides, self.dilations, self.pads = facts["strides"], facts["dilations"], facts["pads"]
-        self.body: Final = Body(integers(len(kernel.ports) + len(sizes)))
+        self.body: Final = Body(parameters(kernel.ports, False, sizes))
         self.writer: Final = Writer(self.body)
         self.variables, self.grid = kernel.grid_vars, kernel.grid
         self.channel: Final = self.variables[-1]
@@ -96,18 +97,21 @@ class _Depthwise:
         for level, (v, local) in enumerate(zip(self.variables, self.locals, strict=True), 1):
             self.low.variable(v, local, level)
         self.level: Final = len(self.grid)
+        self.channels: tuple[int, int] | None = None  # locals: the part's range of them, if these are shared
         self.taps: Final = [scalar.var(f"k{i}", int32, d) for i, d in enumerate(self.window[:-1])]
         self.tap_locals: Final = [self.body.local("i32") for _ in self.taps]
         for i, (v, local) in enumerate(zip(self.taps, self.tap_locals, strict=True)):
             self.low.variable(v, local, self.level + 2 + i)
 
     def function(self) -> Function:
+        outer, channels = self.grid[:-2], self.grid[-1]
+        shared = choose([*outer, ceildiv(channels, 4)])
+        if shared == len(outer):
+            self.channels = divide(self.body, self.low, self.low.dim_code(channels), 4)
         with ExitStack() as stack:
-            for local, extent in zip(self.locals[:-2], self.grid[:-2], strict=True):
-                self.body.add(i32(0))
-                self.body.set(local)
-                sure = isinstance(extent, int) and extent > 0
-                stack.enter_context(self.writer.loop(local, self.low.dim_code(extent), 1, sure))
+            stack.enter_context(first_alone(self.body, self.low, shared is None))
+            for number, (local, extent) in enumerate(zip(self.locals[:-2], outer, strict=True)):
+                stack.enter_context(loop(self.writer, self.low, local, extent, shared == number))
             limits = [(self.low.scalar(a), self.low.scalar(b)) for a, b in self._limits()]
             self.writer.hoist([n for pair in limits for n in pair], self.level - 2)
             width = self.grid[-2]
@@ -139,13 +143,12 @@ class _Depthwise:
         self.body.set(column)
         end = block.start + block.count * block.turns
         with self.writer.loop(column, i32(end), block.count, True):
-            self.body.add(i32(0))
+            self.body.add(get_local(self.channels[0]) if self.channels else i32(0))
             self.body.set(self.locals[-1])
-            with self.writer.loop(self.locals[-1], i32(channels & -4), 4, True):
-                self._outputs(block, limits, True)
-            if channels % 4:
-                with self.writer.loop(self.locals[-1], i32(channels), 1, True):
-                    self._outputs(block, limits, False)
+            for end, step in ((channels & -4, 4), (channels, 1))[: 1 + (channels % 4 > 0)]:
+                limit = least(self.channels[1], end) if self.channels else i32(end)
+                with self.writer.loop(self.locals[-1], limit, step, self.channels is None):
+                    self._outputs(block, limits, step == 4)
 
     def _outputs(self, block: Block, limits: Sequence[tuple[Node, Node]], vector: bool) -> None:
         """A block of outputs for four channels, or for one."""

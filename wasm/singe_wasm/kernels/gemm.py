@@ -16,12 +16,13 @@ from typing import Final, Protocol
 
 from singe import scalar
 from singe._dtypes import float32
-from singe._shape import Dim
+from singe._shape import Dim, ceildiv
 from singe.kernel import Store
 from singe.scalar import Expr
 
 from ..encode import OPS, Body, f32x4, get_local, i32, memory, ops
 from .lower import Lowering, Shift
+from .share import divide, least
 from .writer import Node, Writer
 
 ACCUMULATOR: Final = scalar.var("a0", float32)
@@ -55,23 +56,47 @@ class Section:
     sure: bool
 
 
-def sections(low: Lowering, m: Dim, most: int) -> list[Section]:
-    """How the rows are cut into tiles: few heights, none of them much lower than the others."""
-    if not isinstance(m, int):
-        heights = [h for h in (most, 2, 1) if h <= most]
-        return [Section(h, low.dim_code(m) + i32(h - 1) + ops("i32.sub"), False) for h in dict.fromkeys(heights)]
+def _heights(m: int, most: int) -> tuple[int, list[int]]:
+    """Rows in tiles of the most, and the heights of the tiles below: few, and none much lower than the others."""
     rest = m % most
     whole = m - rest
-    heights = [most] * (whole > 0) + [rest] * (rest > 0)
-    if whole and 0 < rest <= most // 2:
-        whole -= most
-        heights = [most] * (whole > 0) + [-(-(most + rest) // 2), (most + rest) // 2]
-    out: list[Section] = []
-    end = 0
-    for h in heights:
-        end = whole if h == most and whole else end + h
-        out.append(Section(h, i32(end), True))
-    return out
+    if not rest:
+        return whole, []
+    if whole and rest <= most // 2:
+        return whole - most, [-(-(most + rest) // 2), (most + rest) // 2]
+    return whole, [rest]
+
+
+def sections(low: Lowering, m: Dim, most: int, stop: int | None) -> list[Section]:
+    """How the rows are cut into tiles; stop: a local with the end of a part of them, a multiple of `most` or m."""
+    if not isinstance(m, int):
+        heights = [h for h in (most, 2, 1) if h <= most]
+        end = low.dim_code(m) if stop is None else get_local(stop)
+        return [Section(h, end + i32(h - 1) + ops("i32.sub"), False) for h in dict.fromkeys(heights)]
+    end, rest = _heights(m, most)
+    ends = [(most, end)] if end else []
+    for h in rest:
+        ends.append((h, end := end + h))
+    return [Section(h, i32(at) if stop is None else least(stop, at), stop is None) for h, at in ends]
+
+
+def row_turns(m: Dim, most: int) -> Dim:
+    """How many blocks of rows the parts of a run are given: tiles of the most, and what is below them as one."""
+    if not isinstance(m, int):
+        return ceildiv(m, most)
+    whole, rest = _heights(m, most)
+    return whole // most + bool(rest)
+
+
+def rows_outside(m: Dim, n: Dim, in_place: bool) -> bool:
+    """Whether all panels are read for each block of rows, or all rows for each panel: the smaller one should stay in cache."""
+    return not in_place or not (isinstance(m, int) and isinstance(n, int) and n > m)
+
+
+def turns(m: Dim, n: Dim, tile: Tile, in_place: bool) -> list[Dim]:
+    """How many turns a product's two loops have, the outer one first: what `share.choose` chooses from."""
+    both = [row_turns(m, tile.rows), ceildiv(n, tile.columns)]
+    return both if rows_outside(m, n, in_place) else both[::-1]
 
 
 class Rows(Protocol):
@@ -113,28 +138,35 @@ class Product:
         self.m_local, self.n_local = self.body.local("i32"), self.body.local("i32")
         self.edge: Final = edge
         self.edge_locals: Final = (self.body.local("i32"), self.body.local("i32"), self.body.local("f32"))
+        self.rows: tuple[int, int] | None = None  # locals: the part's range of rows, or
+        self.panels: tuple[int, int] | None = None  # of columns
         self.b, self.b_end = self.body.local("i32"), self.body.local("i32")
         self.accumulators: Final = [
             [self.body.local("v128") for _ in range(tile.columns // 4)] for _ in range(tile.rows)
         ]
 
-    def write(self, a: Rows, b: Node) -> None:
-        """The whole product; `b` is the address of the first panel."""
-        rows_outside = not a.in_place or self._rows_outside()
-        self._declare(rows_outside)
-        cuts = sections(self.low, self.m, self.tile.rows)
+    def write(self, a: Rows, b: Node, shared: int | None) -> None:
+        """The whole product; `b` is the address of the first panel. shared: which loop the parts share, 0 the outer one."""
+        outside = rows_outside(self.m, self.n, a.in_place)
+        self._share(shared, outside)
+        self._declare(outside)
+        cuts = sections(self.low, self.m, self.tile.rows, self.rows and self.rows[1])
         self.writer.hoist([b, *(node for cut in cuts for node in self._roots(a, cut.rows))], self.level)
-        if rows_outside:
+        start = self.body.local("i32")
+        self.writer.push(b)
+        if self.panels:
+            self.body.get(self.panels[0])
+            self.body.add(self.low.dim_code(self.k) + ops("i32.mul") + i32(4) + ops("i32.mul i32.add"))
+        self.body.set(start)
+        if outside:
             for rows in self._cut(cuts, a, self.level + 1):
                 a.prepare(rows)
-                self.writer.push(b)
+                self.body.get(start)
                 self.body.set(self.b)
                 with self._panels():
                     self._tile(a, rows)
+            self.body.free(start)
             return
-        start = self.body.local("i32")
-        self.writer.push(b)
-        self.body.set(start)
         with self._panels():
             for rows in self._cut(cuts, a, self.level + 2):
                 self.body.get(start)
@@ -147,9 +179,16 @@ class Product:
     def _roots(self, a: Rows, rows: int) -> list[Node]:
         return [*self._stores(rows, self.tile.columns // 4), *(node for node, _ in a.addresses(rows))]
 
-    def _rows_outside(self) -> bool:
-        """Whether all panels are read for each block of rows, or all rows for each panel: the smaller one should stay in cache."""
-        return not (isinstance(self.m, int) and isinstance(self.n, int) and self.n > self.m)
+    def _share(self, shared: int | None, outside: bool) -> None:
+        """The part's range of rows or of columns."""
+        if shared is None:
+            return
+        if (shared == 0) == outside:
+            count = row_turns(self.m, self.tile.rows)
+            count = count if isinstance(count, int) else None
+            self.rows = divide(self.body, self.low, self.low.dim_code(self.m), self.tile.rows, count)
+        else:
+            self.panels = divide(self.body, self.low, self.low.dim_code(self.n), self.tile.columns)
 
     def _declare(self, rows_outside: bool) -> None:
         first, second = self.level + 1, self.level + 2
@@ -167,7 +206,7 @@ class Product:
 
     def _cut(self, cuts: Sequence[Section], a: Rows, level: int) -> Iterator[int]:
         """The loops over blocks of rows, by their heights."""
-        self.body.add(i32(0))
+        self.body.add(get_local(self.rows[0]) if self.rows else i32(0))
         self.body.set(self.m_local)
         for cut in cuts:
             with self.writer.loop(self.m_local, cut.limit, cut.rows, cut.sure):
@@ -177,10 +216,11 @@ class Product:
 
     @contextmanager
     def _panels(self) -> Iterator[None]:
-        self.body.add(i32(0))
+        first, limit = map(get_local, self.panels) if self.panels else (i32(0), self.low.dim_code(self.n))
+        self.body.add(first)
         self.body.set(self.n_local)
-        sure = isinstance(self.n, int) and self.n > 0
-        with self.writer.loop(self.n_local, self.low.dim_code(self.n), self.tile.columns, sure):
+        sure = self.panels is None and isinstance(self.n, int) and self.n > 0
+        with self.writer.loop(self.n_local, limit, self.tile.columns, sure):
             yield
 
     # --- one tile

@@ -35,7 +35,7 @@ class MissingSize(Exception):
 
 
 class Lowering:
-    """Exprs to Nodes for one function, whose ports' addresses are its first parameters and whose sizes follow."""
+    """Exprs to Nodes for one function of the parameters that share.py lists."""
 
     def __init__(
         self, ports: Sequence[Port], sizes: Sequence[Dim], scratch: bool = False, lane: Expr | None = None
@@ -44,6 +44,8 @@ class Lowering:
         self.lane = lane
         self._first_size: Final = len(ports) + scratch
         self._sizes: Final = {d: self._first_size + i for i, d in enumerate(sizes)}
+        self.part: Final = self._first_size + len(sizes)
+        self.parts: Final = self.part + 1
         self._values: dict[tuple[Expr, Shift, bool], Node] = {}
         self._varying: set[Expr] = set()
         self._leaves: dict[Expr, frozenset[Expr]] = {}

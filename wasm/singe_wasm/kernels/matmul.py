@@ -20,11 +20,12 @@ from singe._shape import Dim, ceildiv
 from singe.kernel import Kernel, Reduce, Store, collapse, matmul_operands
 from singe.scalar import Expr
 
-from ..encode import OPS, Body, Function, get_local, i32, integers, memory
-from .gemm import Product, Rows, Tile, choose_tile
+from ..encode import OPS, Body, Function, get_local, i32, memory
+from .gemm import Product, Rows, Tile, choose_tile, turns
 from .lower import Lowering
 from .nest import lane_cost
 from .panels import Packer, RowsInPlace, in_place, panels
+from .share import choose, first_alone, loop, parameters
 from .writer import Node, Writer
 
 
@@ -166,7 +167,7 @@ class _Matmul:
         self.plan: Final = p
         self.areas: Final = areas(p)
         scratch = self.areas.end != 0
-        self.body: Final = Body(integers(len(p.kernel.ports) + scratch + len(sizes)))
+        self.body: Final = Body(parameters(p.kernel.ports, scratch, sizes))
         self.writer: Final = Writer(self.body)
         self.tile: Final[Tile] = choose_tile(p.extents[0], p.extents[1], relaxed)
         self.low, self.edge, self.along_k = (
@@ -181,19 +182,17 @@ class _Matmul:
             self.writer, self.low, self.edge, p.kernel, p.b, (p.k, p.n), (p.extents[2], p.extents[1]), self.tile.columns
         )
         once = not p.packed and not any(v in self.low.leaves(p.b) for v, _ in outside)
-        if once:
-            packer.write(self.low.scratch(self.areas.b), 0)
+        depth = len(outside)
+        shared = choose([*(d for _, d in outside), *turns(*p.extents[:2], self.tile, _in_place(p))])
         with ExitStack() as stack:
+            stack.enter_context(first_alone(self.body, self.low, shared is None))
+            if once:
+                packer.write(self.low.scratch(self.areas.b), 0)
             for level, (variable, extent) in enumerate(outside, 1):
                 local = self.body.local("i32")
                 for low in self.all:
                     low.variable(variable, local, level)
-                self.body.add(i32(0))
-                self.body.set(local)
-                stack.enter_context(
-                    self.writer.loop(local, self.low.dim_code(extent), 1, isinstance(extent, int) and extent > 0)
-                )
-            depth = len(outside)
+                stack.enter_context(loop(self.writer, self.low, local, extent, shared == level - 1))
             if not p.packed and not once:
                 packer.write(self.low.scratch(self.areas.b), depth)
             spill = self.low.scratch(0) if self.areas.a else None
@@ -206,7 +205,8 @@ class _Matmul:
                 if _in_place(p)
                 else _Panel(self, product.m_local, product.edge_locals[0], depth + 1)
             )
-            product.write(rows, self.low.pointer(p.b.value) if p.packed else self.low.scratch(self.areas.b))
+            b = self.low.pointer(p.b.value) if p.packed else self.low.scratch(self.areas.b)
+            product.write(rows, b, None if shared is None or shared < depth else shared - depth)
         return self.body.finish()
 
 

@@ -14,19 +14,20 @@ from functools import partial
 
 from singe import affine, scalar
 from singe._dtypes import float32, int64
-from singe._shape import Dim
+from singe._shape import Dim, ceildiv
 from singe.kernel import Kernel, Reduce, Stage, Store, collapse, identity
 from singe.scalar import Expr
 
 from .. import simd
-from ..encode import Body, Function, i32, integers, ops
+from ..encode import Body, Function, get_local, i32, ops
 from .lower import Lowering, Shift
 from .memory import VECTOR_STORAGE
+from .share import choose, divide, first_alone, least, parameters
 from .writer import Node, Writer
 
 
 def print_kernel(kernel: Kernel, sizes: Sequence[Dim]) -> Function:
-    """The function of a kernel: an address for each port, then the sizes."""
+    """The function of a kernel."""
     return _Nest(collapse(kernel), sizes).function()
 
 
@@ -132,7 +133,7 @@ class _Strip:
 class _Nest:
     def __init__(self, kernel: Kernel, sizes: Sequence[Dim]) -> None:
         self.kernel = kernel
-        self.body = Body(integers(len(kernel.ports) + len(sizes)))
+        self.body = Body(parameters(kernel.ports, False, sizes))
         self.writer = Writer(self.body)
         self.lane, self.lane_is_inner = _choose_lane(kernel)
         self.low = Lowering(kernel.ports, sizes, lane=self.lane)
@@ -143,6 +144,8 @@ class _Nest:
         self.accumulators: dict[tuple[str, Shift, bool], int] = {}
         weight = len(scalar.postorder(kernel.roots))
         self.unroll = 4 if weight <= 16 else 2 if weight <= 48 else 1
+        self.shared: _Loop | None = None
+        self.range = (0, 0)  # locals: the part's first turn of the shared loop, and its end
 
     def _loops(self, variables: Sequence[Expr], extents: Sequence[Dim], level: int) -> list[_Loop]:
         loops = []
@@ -159,30 +162,49 @@ class _Nest:
         roots = [
             r for shifts, vector in versions for stage in self.kernel.stages for r in self._roots(stage, shifts, vector)
         ]
+        self._share(outer, wide)
         self.writer.hoist(roots, 0)
-        with self._nested(outer, roots, innermost=not wide and not self.kernel.inner):
+        with (
+            first_alone(self.body, self.low, self.shared is None),
+            self._nested(outer, roots, innermost=not wide and not self.kernel.inner),
+        ):
             if wide:
                 self._run(self.grid[-1], self._point)
             else:
                 self._point(((),), False)
         return self.body.finish()
 
+    def _share(self, outer: Sequence[_Loop], wide: bool) -> None:
+        """Cut one loop of the grid for the parts: that of four lanes at whole turns of its longest strip."""
+        step = max(s.step for s in self._strips(self.grid[-1])) if wide else 1
+        turns = [loop.extent for loop in outer]
+        chosen = choose([*turns, ceildiv(self.grid[-1].extent, step)] if wide else turns)
+        if chosen is not None:
+            self.shared = self.grid[chosen]
+            step = step if chosen == len(outer) else 1
+            self.range = divide(self.body, self.low, self.low.dim_code(self.shared.extent), step)
+
     @contextmanager
     def _nested(self, loops: Sequence[_Loop], roots: Sequence[Node], innermost: bool) -> Iterator[None]:
         with ExitStack() as stack:
             for loop in loops:
-                self.body.add(i32(0))
-                self.body.set(loop.local)
+                self._start_loop(loop)
                 needed = () if innermost and loop is loops[-1] else roots
-                stack.enter_context(
-                    self.writer.loop(loop.local, self.low.dim_code(loop.extent), 1, loop.sure, needed, loop.level)
-                )
+                shared = loop is self.shared
+                limit = get_local(self.range[1]) if shared else self.low.dim_code(loop.extent)
+                sure = loop.sure and not shared
+                stack.enter_context(self.writer.loop(loop.local, limit, 1, sure, needed, loop.level))
             yield
+
+    def _start_loop(self, loop: _Loop) -> None:
+        self.body.add(get_local(self.range[0]) if loop is self.shared else i32(0))
+        self.body.set(loop.local)
 
     def _strips(self, loop: _Loop) -> list[_Strip]:
         """The parts of the loop of four lanes that can occur."""
         assert self.lane is not None
         extent = loop.extent
+        shared = loop is self.shared
         unroll = max(1, min(self.unroll, extent // 4)) if isinstance(extent, int) else self.unroll
         strips: list[_Strip] = []
         done = 0
@@ -192,20 +214,25 @@ class _Nest:
             if isinstance(extent, int):
                 end = extent - extent % step
                 if end > done:
-                    strips.append(_Strip(shifts, count > 0, step, i32(end), True))
+                    limit = least(self.range[1], end) if shared else i32(end)
+                    strips.append(_Strip(shifts, count > 0, step, limit, not shared))
                 done = end
             else:
-                limit = self.low.dim_code(extent) + (i32(-step) + ops("i32.and") if count else b"")
+                limit = get_local(self.range[1]) if shared else self.low.dim_code(extent)
+                limit += i32(-step) + ops("i32.and") if count else b""
                 strips.append(_Strip(shifts, count > 0, step, limit, False))
         return strips
 
     def _run(self, loop: _Loop, turn: Callable[[Sequence[Shift], bool], None]) -> None:
         """The loop of four lanes around `turn`."""
-        self.body.add(i32(0))
-        self.body.set(loop.local)
+        self._start_loop(loop)
         for s in self._strips(loop):
-            with self.writer.loop(loop.local, s.limit, s.step, s.sure):
+            limit = self.body.local("i32")
+            self.body.add(s.limit)
+            self.body.set(limit)
+            with self.writer.loop(loop.local, get_local(limit), s.step, s.sure):
                 turn(s.shifts, s.vector)
+            self.body.free(limit)
 
     # --- one point of the grid
 

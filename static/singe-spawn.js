@@ -1,0 +1,22 @@
+/**
+ * Workers of this package's scripts, which may lie at another origin than the page: then one of the page's origin imports
+ * them. In node they are threads.
+ *
+ * Bundlers look for the words `new Worker(new URL("…", import.meta.url)`: that is how this is used.
+ */
+
+const Here = globalThis.Worker;
+
+export const Worker = function (url, options) {
+  if (!Here) return inNode(url);
+  if (url.origin === globalThis.origin) return new Here(url, options);
+  const text = `import ${JSON.stringify(url.href)};`;
+  return new Here(URL.createObjectURL(new Blob([text], { type: "text/javascript" })), options);
+};
+
+function inNode(url) {
+  const worker = new (process.getBuiltinModule("worker_threads").Worker)(url);
+  worker.on("message", (data) => worker.onmessage({ data }));
+  worker.on("error", (error) => worker.onerror(error));
+  return worker;
+}

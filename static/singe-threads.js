@@ -1,0 +1,273 @@
+/**
+ * The threads of the device "wasm": workers that share its memory and do their part of a run's steps.
+ *
+ * Contract: `gather(job)` gives a team, whose `run(plan, alone)` carries out a plan: on one thread by `alone()`, or on
+ * `threads` of them, with the same bits. Every thread goes through the same list, the caller's as part 0; all wait for each
+ * other after a step. Steps too small to share are part 0's, one after the other. Asked for 0 threads, the team lets the
+ * first runs take turns with 1 and with more, keeps what is fastest and ends workers that are not needed. A worker that
+ * fails ends the team: the run is an error of the code "lost", after which a model is opened anew, and then has no team.
+ *
+ * Threads talk in a few words of shared memory, `control`; singe-thread.js is the workers' side.
+ */
+
+import { SingeError, align, bytesOf, evaluate } from "./singe-format.js";
+import { ARRIVED, Barrier, FAILED, GO, LEAVE, PLAN, SLEEPING, WORDS } from "./singe-barrier.js";
+import { Worker } from "./singe-spawn.js";
+
+const PAGES = [65536, 16384];
+const MOST = 8;
+/** What a step must take to be shared, in about microseconds of one thread: several times a barrier. */
+const WORTH_SHARING = 6;
+const FLOPS = 20_000; // in such a microsecond
+const BYTES = 10_000;
+
+const ROUNDS = 5;
+const MOST_ROUNDS = 40;
+const LONG_ENOUGH_MS = 30; // a page's timer counts in steps of about 0.1 ms
+const WORTH = 0.9; // of the time, for more threads to pay
+const PATIENCE_MS = 2000;
+
+const cores = () => globalThis.navigator?.hardwareConcurrency ?? process.getBuiltinModule("os").availableParallelism();
+let broken = false;
+
+/** A memory that can be shared, or undefined. */
+export function allocate(pages) {
+  if (broken || cores() < 2) return undefined;
+  for (const maximum of PAGES) {
+    try {
+      return new WebAssembly.Memory({ initial: pages, maximum, shared: true });
+    } catch {
+      continue; // less address space may be there
+    }
+  }
+  return undefined;
+}
+
+/** A module's bytes with a shared memory, of any size, in place of the unshared one that it imports. */
+export function sharing(bytes) {
+  const [size, found] = sectionOf(bytes, 2);
+  const ends = found && size < 120 && bytes.slice(found + size - 3, found + size).join() === "2,0,0";
+  if (!ends) throw new SingeError("format", "a module does not import a memory as it should");
+  const limits = [2, 3, 0, 0x80, 0x80, 4];
+  const parts = [bytes.subarray(0, found - 1), [size + 3], bytes.subarray(found, found + size - 3), limits, bytes.subarray(found + size)];
+  const made = new Uint8Array(bytes.length + 3);
+  parts.reduce((at, part) => (made.set(part, at), at + part.length), 0);
+  return made;
+}
+
+/** The length and the start of a module's first section of that number, its length in one byte. */
+function sectionOf(bytes, number) {
+  for (let at = 8; at < bytes.length; ) {
+    const id = bytes[at++];
+    let [size, shift] = [0, 0];
+    do size += (bytes[at] & 127) * 2 ** shift, (shift += 7);
+    while (bytes[at++] & 128 && shift < 35);
+    if (id === number) return [size, at];
+    at += size;
+  }
+  return [];
+}
+
+/** job: { program, device, memory, modules, entries, threads }. */
+export async function gather(job) {
+  const team = new Team(job);
+  if (job.threads > 1) await team.start([job.threads]);
+  return team;
+}
+
+class Team {
+  threads = 1;
+  #job;
+  #control = new Int32Array(new SharedArrayBuffer(4 * WORDS));
+  #barrier = new Barrier(this.#control);
+  #workers = [];
+  #plans = 0;
+  #state = "new";
+  /** What is tried, numbers of threads; one when it is decided. */
+  #counts = [1];
+
+  constructor(job) {
+    this.#job = job;
+  }
+
+  async run(plan, alone) {
+    plan.tried ??= new Map(); // threads ↦ { job, times }
+    if (this.#state !== "ready" || !this.#worth(plan)) {
+      alone();
+      if (this.#state === "new" && !this.#job.threads && this.#worth(plan)) this.#startLater();
+      return;
+    }
+    const count = this.#next(plan);
+    const tried = plan.tried.get(count);
+    if (count > 1) tried.job ??= await this.#teach(plan, count);
+    const start = performance.now();
+    if (count > 1) this.#share(tried.job, count);
+    else alone();
+    tried.times.push(performance.now() - start);
+    if (this.#counts.length > 1) this.#decide(plan);
+  }
+
+  // --- workers
+
+  #startLater() {
+    this.#state = "starting";
+    const most = Math.min(cores(), MOST);
+    const start = () => this.start([...new Set([1, Math.ceil(most / 2), most])]);
+    if (globalThis.requestIdleCallback) requestIdleCallback(start, { timeout: 200 });
+    else setTimeout(start, 0).unref?.();
+  }
+
+  /** Have workers for the largest of these numbers of threads; without them it stays with one thread. */
+  async start(counts) {
+    try {
+      const most = Math.min(Math.max(...counts), 2 * cores());
+      const { memory, modules, entries } = this.#job;
+      const given = { memory, modules, entries, control: this.#control };
+      const workers = Array.from({ length: most - 1 }, () => spawn());
+      this.#workers.push(...workers.filter(Boolean));
+      await Promise.all(workers.map((worker) => worker.ask(given)));
+      if (this.#state === "over") throw new Error("disposed");
+      this.#counts = counts.map((count) => Math.min(count, most));
+      if (counts.length === 1) this.threads = most;
+      this.#state = "ready";
+    } catch {
+      this.dispose();
+    }
+  }
+
+  dispose() {
+    this.#state = "over";
+    this.threads = 1;
+    Atomics.store(this.#control, FAILED, 1);
+    for (const worker of this.#workers) worker.terminate();
+    this.#workers = [];
+  }
+
+  // --- plans
+
+  #worth(plan) {
+    return (plan.shared ??= this.#sharedSteps(plan)).some(Boolean);
+  }
+
+  /** Which steps are shared. */
+  #sharedSteps({ sizes }) {
+    const { steps, kernels } = this.#job.program;
+    return steps.map(({ do: what, kernel }) => {
+      if (what !== "dispatch") return false;
+      const { flops, bytes } = kernels[kernel];
+      return evaluate(flops, sizes) / FLOPS + evaluate(bytes, sizes) / BYTES > WORTH_SHARING;
+    });
+  }
+
+  /** Tell the workers a plan: { id, groups }, the groups being part 0's steps between barriers. */
+  async #teach(plan, count) {
+    const { program, device } = this.#job;
+    const id = this.#plans++;
+    const room = ({ kernel, buffers }) =>
+      program.kernels[kernel]?.workspace ? align(bytesOf(program.buffers[buffers.at(-1)], plan.sizes)) : 0;
+    const space = Math.max(...program.steps.map(room));
+    device.reserve(plan.end + (count - 1) * space);
+    const groups = [];
+    const lists = Array.from({ length: count - 1 }, () => []);
+    plan.steps.forEach(({ call, given }, k) => {
+      if (!plan.shared[k]) {
+        if (!k || plan.shared[k - 1]) {
+          groups.push([]);
+          lists.forEach((list) => list.push(null));
+        }
+        groups.at(-1).push({ call, given });
+        return;
+      }
+      const { kernel } = program.steps[k];
+      const { ports, workspace } = program.kernels[kernel];
+      groups.push([{ call, given: [...given.slice(0, -2), 0, count] }]);
+      lists.forEach((list, p) => {
+        const own = [...given.slice(0, -2), p + 1, count];
+        if (workspace) own[ports - 1] = plan.end + p * space;
+        list.push([kernel, ...own]);
+      });
+    });
+    this.#signal(LEAVE);
+    const seen = Atomics.load(this.#control, GO);
+    await Promise.all(lists.map((list, p) => this.#workers[p].ask({ id, list, count, seen })));
+    // Those without a part listen as well.
+    await Promise.all(this.#workers.slice(count - 1).map((worker) => worker.ask({ seen })));
+    return { id, groups };
+  }
+
+  #signal(plan) {
+    Atomics.store(this.#control, PLAN, plan);
+    Atomics.store(this.#control, ARRIVED, 0);
+    Atomics.add(this.#control, GO, 1);
+    if (Atomics.load(this.#control, SLEEPING)) Atomics.notify(this.#control, GO);
+  }
+
+  #share({ id, groups }, count) {
+    this.#signal(id);
+    const start = performance.now();
+    try {
+      let due = 0;
+      for (const group of groups) {
+        for (const { call, given } of group) call(...given);
+        this.#barrier.arrive((due += count));
+        const until = 2 * performance.now() - start + PATIENCE_MS;
+        this.#barrier.wait(due, () => performance.now() > until);
+      }
+      if (Atomics.load(this.#control, FAILED)) throw new Error("a worker failed");
+    } catch (cause) {
+      broken = true;
+      this.dispose();
+      throw new SingeError("lost", `the threads of a run: ${cause.message}`, cause);
+    }
+  }
+
+  // --- the choice
+
+  #next(plan) {
+    for (const count of this.#counts) if (!plan.tried.has(count)) plan.tried.set(count, { times: [] });
+    const runs = (count) => plan.tried.get(count).times.length;
+    return this.#counts.reduce((best, count) => (runs(count) < runs(best) ? count : best));
+  }
+
+  #decide({ tried }) {
+    const times = this.#counts.map((count) => tried.get(count).times);
+    const done = (list) => list.length > ROUNDS && (sum(list) > LONG_ENOUGH_MS || list.length > MOST_ROUNDS);
+    if (!times.every(done)) return;
+    // The first run of each is of code that is not warm.
+    const typical = times.map((list) => fasterHalf(list.slice(1)));
+    const best = typical.reduce((best, time, k) => (time < WORTH * typical[best] ? k : best), 0);
+    this.threads = this.#counts[best];
+    this.#counts = [this.threads];
+    for (const worker of this.#workers.splice(this.threads - 1)) worker.terminate();
+    if (this.threads === 1) this.dispose();
+  }
+}
+
+const sum = (times) => times.reduce((total, time) => total + time, 0);
+
+function fasterHalf(times) {
+  const half = [...times].sort((a, b) => a - b).slice(0, Math.ceil(times.length / 2));
+  return sum(half) / half.length;
+}
+
+/** A worker that answers one message at a time: { ask, terminate }. */
+function spawn() {
+  const worker = new Worker(new URL("./singe-thread.js", import.meta.url), { type: "module" });
+  let waiting;
+  worker.onmessage = ({ data }) => {
+    worker.unref?.(); // node ends when nothing is asked for
+    if (data.error) waiting.fail(new Error(data.error));
+    else waiting.done();
+  };
+  worker.onerror = (event) => {
+    event.preventDefault?.();
+    waiting.fail(event);
+  };
+  const ask = (message) =>
+    new Promise((done, fail) => {
+      waiting = { done, fail };
+      worker.ref?.();
+      worker.postMessage(message);
+    });
+  return { ask, terminate: () => worker.terminate() };
+}
