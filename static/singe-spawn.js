@@ -15,7 +15,7 @@ export const Worker = function (url, options) {
 };
 
 function inNode(url) {
-  const worker = new (process.getBuiltinModule("worker_threads").Worker)(url);
+  const worker = new (process.getBuiltinModule("worker_threads").Worker)(url, { execArgv: [] });
   worker.on("message", (data) => worker.onmessage({ data }));
   worker.on("error", (error) => worker.onerror(error));
   return worker;

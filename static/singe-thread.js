@@ -15,7 +15,7 @@ let control, barrier, functions;
 
 async function start({ memory, modules, entries, ...given }) {
   const exports = {};
-  for (const [name, module] of Object.entries(modules)) {
+  for (const [name, module] of modules) {
     exports[name] = (await WebAssembly.instantiate(module, { env: { memory } })).exports;
   }
   functions = entries.map(([module, name]) => exports[module][name]);

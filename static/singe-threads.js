@@ -1,7 +1,7 @@
 /**
  * The threads of the device "wasm": workers that share its memory and do their part of a run's steps.
  *
- * Contract: `gather(job)` gives a team, whose `run(plan, alone)` carries out a plan: on one thread by `alone()`, or on
+ * Contract: `gather(threads)` gives a team, whose `run(plan, alone)` carries out a plan: on one thread by `alone()`, or on
  * `threads` of them, with the same bits. Every thread goes through the same list, the caller's as part 0; all wait for each
  * other after a step. Steps too small to share are part 0's, one after the other. Asked for 0 threads, the team lets the
  * first runs take turns with 1 and with more, keeps what is fastest and ends workers that are not needed. A worker that
@@ -14,6 +14,7 @@ import { SingeError, align, bytesOf, evaluate } from "./singe-format.js";
 import { ARRIVED, Barrier, FAILED, GO, LEAVE, PLAN, SLEEPING, WORDS } from "./singe-barrier.js";
 import { Worker } from "./singe-spawn.js";
 
+const PAGE = 65536;
 const PAGES = [65536, 16384];
 const MOST = 8;
 /** What a step must take to be shared, in about microseconds of one thread: several times a barrier. */
@@ -30,12 +31,12 @@ const PATIENCE_MS = 2000;
 const cores = () => globalThis.navigator?.hardwareConcurrency ?? process.getBuiltinModule("os").availableParallelism();
 let broken = false;
 
-/** A memory that can be shared, or undefined. */
-export function allocate(pages) {
+/** A team, with a memory for its device, that is asked for so many threads; undefined where there can be none. */
+export function gather(threads) {
   if (broken || cores() < 2) return undefined;
   for (const maximum of PAGES) {
     try {
-      return new WebAssembly.Memory({ initial: pages, maximum, shared: true });
+      return new Team(threads, new WebAssembly.Memory({ initial: 0, maximum, shared: true }));
     } catch {
       continue; // less address space may be there
     }
@@ -43,41 +44,12 @@ export function allocate(pages) {
   return undefined;
 }
 
-/** A module's bytes with a shared memory, of any size, in place of the unshared one that it imports. */
-export function sharing(bytes) {
-  const [size, found] = sectionOf(bytes, 2);
-  const ends = found && size < 120 && bytes.slice(found + size - 3, found + size).join() === "2,0,0";
-  if (!ends) throw new SingeError("format", "a module does not import a memory as it should");
-  const limits = [2, 3, 0, 0x80, 0x80, 4];
-  const parts = [bytes.subarray(0, found - 1), [size + 3], bytes.subarray(found, found + size - 3), limits, bytes.subarray(found + size)];
-  const made = new Uint8Array(bytes.length + 3);
-  parts.reduce((at, part) => (made.set(part, at), at + part.length), 0);
-  return made;
-}
-
-/** The length and the start of a module's first section of that number, its length in one byte. */
-function sectionOf(bytes, number) {
-  for (let at = 8; at < bytes.length; ) {
-    const id = bytes[at++];
-    let [size, shift] = [0, 0];
-    do size += (bytes[at] & 127) * 2 ** shift, (shift += 7);
-    while (bytes[at++] & 128 && shift < 35);
-    if (id === number) return [size, at];
-    at += size;
-  }
-  return [];
-}
-
-/** job: { program, device, memory, modules, entries, threads }. */
-export async function gather(job) {
-  const team = new Team(job);
-  if (job.threads > 1) await team.start([job.threads]);
-  return team;
-}
-
 class Team {
   threads = 1;
-  #job;
+  memory;
+  #wanted;
+  #program;
+  #given;
   #control = new Int32Array(new SharedArrayBuffer(4 * WORDS));
   #barrier = new Barrier(this.#control);
   #workers = [];
@@ -86,15 +58,35 @@ class Team {
   /** What is tried, numbers of threads; one when it is decided. */
   #counts = [1];
 
-  constructor(job) {
-    this.#job = job;
+  constructor(threads, memory) {
+    this.#wanted = threads;
+    this.memory = memory;
+  }
+
+  /** The device's: its program, modules by name, and functions as [module, name]. */
+  async start({ program, linked, entries }) {
+    const modules = Object.entries(linked).map(([name, { module }]) => [name, module]);
+    this.#program = program;
+    this.#given = { memory: this.memory, modules, entries, control: this.#control };
+    if (this.#wanted) await this.#grow([this.#wanted]);
+  }
+
+  /** A module's bytes with a shared memory, of any size, in place of the unshared one that it imports. */
+  shared(bytes) {
+    const [size, found] = sectionOf(bytes, 2);
+    const ends = found && size < 120 && bytes.slice(found + size - 3, found + size).join() === "2,0,0";
+    if (!ends) throw new SingeError("format", "a module does not import a memory as it should");
+    const limits = [2, 3, 0, 0x80, 0x80, 4];
+    const parts = [bytes.subarray(0, found - 1), [size + 3], bytes.subarray(found, found + size - 3), limits, bytes.subarray(found + size)];
+    const made = new Uint8Array(bytes.length + 3);
+    parts.reduce((at, part) => (made.set(part, at), at + part.length), 0);
+    return made;
   }
 
   async run(plan, alone) {
-    plan.tried ??= new Map(); // threads ↦ { job, times }
     if (this.#state !== "ready" || !this.#worth(plan)) {
       alone();
-      if (this.#state === "new" && !this.#job.threads && this.#worth(plan)) this.#startLater();
+      if (this.#state === "new" && this.#worth(plan)) this.#growLater();
       return;
     }
     const count = this.#next(plan);
@@ -109,24 +101,22 @@ class Team {
 
   // --- workers
 
-  #startLater() {
+  #growLater() {
     this.#state = "starting";
     const most = Math.min(cores(), MOST);
-    const start = () => this.start([...new Set([1, Math.ceil(most / 2), most])]);
+    const start = () => this.#grow([...new Set([1, Math.ceil(most / 2), most])]);
     if (globalThis.requestIdleCallback) requestIdleCallback(start, { timeout: 200 });
     else setTimeout(start, 0).unref?.();
   }
 
   /** Have workers for the largest of these numbers of threads; without them it stays with one thread. */
-  async start(counts) {
+  async #grow(counts) {
     try {
+      if (this.#state === "over") return;
       const most = Math.min(Math.max(...counts), 2 * cores());
-      const { memory, modules, entries } = this.#job;
-      const given = { memory, modules, entries, control: this.#control };
-      const workers = Array.from({ length: most - 1 }, () => spawn());
-      this.#workers.push(...workers.filter(Boolean));
-      await Promise.all(workers.map((worker) => worker.ask(given)));
-      if (this.#state === "over") throw new Error("disposed");
+      this.#workers = Array.from({ length: most - 1 }, spawn);
+      await Promise.all(this.#workers.map((worker) => worker.ask(this.#given)));
+      if (this.#state === "over") return;
       this.#counts = counts.map((count) => Math.min(count, most));
       if (counts.length === 1) this.threads = most;
       this.#state = "ready";
@@ -139,6 +129,7 @@ class Team {
     this.#state = "over";
     this.threads = 1;
     Atomics.store(this.#control, FAILED, 1);
+    this.#signal(LEAVE); // a worker that waits is slow to end
     for (const worker of this.#workers) worker.terminate();
     this.#workers = [];
   }
@@ -151,7 +142,7 @@ class Team {
 
   /** Which steps are shared. */
   #sharedSteps({ sizes }) {
-    const { steps, kernels } = this.#job.program;
+    const { steps, kernels } = this.#program;
     return steps.map(({ do: what, kernel }) => {
       if (what !== "dispatch") return false;
       const { flops, bytes } = kernels[kernel];
@@ -161,12 +152,13 @@ class Team {
 
   /** Tell the workers a plan: { id, groups }, the groups being part 0's steps between barriers. */
   async #teach(plan, count) {
-    const { program, device } = this.#job;
+    const program = this.#program;
     const id = this.#plans++;
     const room = ({ kernel, buffers }) =>
       program.kernels[kernel]?.workspace ? align(bytesOf(program.buffers[buffers.at(-1)], plan.sizes)) : 0;
     const space = Math.max(...program.steps.map(room));
-    device.reserve(plan.end + (count - 1) * space);
+    const missing = Math.ceil((plan.end + (count - 1) * space - this.memory.buffer.byteLength) / PAGE);
+    if (missing > 0) this.memory.grow(missing);
     const groups = [];
     const lists = Array.from({ length: count - 1 }, () => []);
     plan.steps.forEach(({ call, given }, k) => {
@@ -224,6 +216,7 @@ class Team {
   // --- the choice
 
   #next(plan) {
+    plan.tried ??= new Map(); // threads ↦ { job, times }
     for (const count of this.#counts) if (!plan.tried.has(count)) plan.tried.set(count, { times: [] });
     const runs = (count) => plan.tried.get(count).times.length;
     return this.#counts.reduce((best, count) => (runs(count) < runs(best) ? count : best));
@@ -248,6 +241,19 @@ const sum = (times) => times.reduce((total, time) => total + time, 0);
 function fasterHalf(times) {
   const half = [...times].sort((a, b) => a - b).slice(0, Math.ceil(times.length / 2));
   return sum(half) / half.length;
+}
+
+/** The length and the start of a module's first section of that number, its length in one byte. */
+function sectionOf(bytes, number) {
+  for (let at = 8; at < bytes.length; ) {
+    const id = bytes[at++];
+    let [size, shift] = [0, 0];
+    do size += (bytes[at] & 127) * 2 ** shift, (shift += 7);
+    while (bytes[at++] & 128 && shift < 35);
+    if (id === number) return [size, at];
+    at += size;
+  }
+  return [];
 }
 
 /** A worker that answers one message at a time: { ask, terminate }. */

@@ -1,0 +1,179 @@
+"""The threads of the device "wasm": the same bits on any number of them, in pages, workers and node, and none where none can be."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pytest
+from bundles import assert_close, dtypes_case, model_case, packed, small_case, weighty_graph, write_bundle
+from pages import Page, node, open_page
+
+pytestmark = pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="one core: there are no threads")
+
+ANSWER: Final = """
+const model = await load(given.url, { device: "wasm", threads: given.threads, ...given.options });
+const outputs = [];
+for (const tensors of given.cases) outputs.push(pack(await model.run(unpack(tensors))));
+const { threads, memory } = model;
+await model.dispose();
+return { outputs, threads, memory, after: model.memory };
+"""
+
+
+@pytest.fixture(scope="module")
+def chromium(bundle: Callable[[str], Path]) -> Iterator[Page]:
+    root = bundle("small").parent
+    if not (root / "weighty").exists():
+        write_bundle(weighty_graph(), root / "weighty", "weighty")
+    with open_page(root) as page:
+        yield page
+
+
+def weighty_case(count: int) -> dict[str, np.ndarray]:
+    return {"x": np.random.default_rng(count).normal(size=(count, 5, 7, 6)).astype(np.float32)}
+
+
+CASES: Final[dict[str, Callable[[], list[dict[str, np.ndarray]]]]] = {
+    "small": lambda: [small_case(n)[0] for n in (40_000, 3, 40_001)],
+    "dtypes": lambda: [dtypes_case(n)[0] for n in (37, 100_003)],
+    "weighty": lambda: [weighty_case(n) for n in (1, 30, 7, 30)],
+    "mnist_cnn": lambda: [model_case("mnist_cnn")[0]],
+    "ppocr_cls": lambda: [model_case("ppocr_cls")[0]],
+    "magika": lambda: [model_case("magika")[0]],
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_same_bits_on_any_number_of_threads(chromium: Page, bundle: Callable[[str], Path], name: str) -> None:
+    if name != "weighty":
+        bundle(name)
+    cases = [packed(case) for case in CASES[name]() for _ in range(2)]
+    done = {n: chromium.run(ANSWER, url=f"/bundles/{name}", threads=n, cases=cases, options={}) for n in (1, 2, 3)}
+    for n, found in done.items():
+        assert found["threads"] == n
+        assert found["after"] == {"gpu": 0, "wasm": 0, "js": 0}
+        assert found["outputs"] == done[1]["outputs"]
+
+
+@pytest.mark.parametrize("where", ["worker", "node"])
+def test_the_same_bits_elsewhere(chromium: Page, where: str) -> None:
+    given: dict[str, Any] = {"cases": [packed(weighty_case(n)) for n in (30, 7, 30)]}
+    if where == "node":
+        url = (chromium.root / "weighty").as_uri()
+        done = [node(ANSWER, url=url, threads=n, options={}, **given) for n in (1, 2)]
+    else:
+        run = ANSWER.replace("const { threads", "if (!model.worker) throw new Error('no worker'); const { threads")
+        done = [chromium.run(run, url="/bundles/weighty", threads=n, options={"worker": True}, **given) for n in (1, 2)]
+    assert [found["threads"] for found in done] == [1, 2]
+    assert done[0]["outputs"] == done[1]["outputs"]
+
+
+@pytest.mark.parametrize("threads", [0, 2])
+def test_without_isolation_there_is_one(chromium: Page, threads: int) -> None:
+    plain = {"Cross-Origin-Opener-Policy": "unsafe-none", "Cross-Origin-Embedder-Policy": "unsafe-none"}
+    chromium.server.pages["/plain"] = ("<!doctype html><title>plain</title>", plain)
+    tab = chromium.page.context.browser.new_page()
+    try:
+        tab.goto(chromium.server.address + "plain")
+        assert not tab.evaluate("crossOriginIsolated")
+        page = Page(tab, chromium.server)
+        inputs, expected = small_case(5)
+        done = page.run(ANSWER, url="/bundles/small", threads=threads, cases=[packed(inputs)] * 3, options={})
+        assert done["threads"] == 1
+        assert_close(done["outputs"][-1], expected)
+        assert not tab.workers
+    finally:
+        tab.close()
+
+
+COUNTED: Final = """
+const own = globalThis.Worker;
+const alive = new Set();
+globalThis.Worker = class extends own {
+  constructor(...given) {
+    super(...given);
+    alive.add(this);
+  }
+  terminate() {
+    alive.delete(this);
+    super.terminate();
+  }
+};
+try {
+  BODY
+} finally {
+  globalThis.Worker = own;
+}
+"""
+
+
+def test_dispose_ends_the_workers(chromium: Page) -> None:
+    body = """
+    const model = await load("/bundles/weighty", { device: "wasm", threads: 3 });
+    await model.run(unpack(given.tensors));
+    const during = alive.size;
+    await model.dispose();
+    return { during, after: alive.size, memory: model.memory.wasm };
+    """
+    done = in_fresh_page(chromium, COUNTED.replace("BODY", body), tensors=packed(weighty_case(3)))
+    assert done == {"during": 2, "after": 0, "memory": 0}
+
+
+def in_fresh_page(chromium: Page, body: str, **given: Any) -> Any:
+    """What a script answers in a page that has loaded nothing yet."""
+    tab = chromium.page.context.browser.new_page()
+    try:
+        tab.goto(chromium.server.address)
+        return Page(tab, chromium.server).run(body, **given)
+    finally:
+        tab.close()
+
+
+def test_as_many_as_pay_off(chromium: Page) -> None:
+    """It decides, and only the workers that it needs remain; a run that is too small to share starts none."""
+    body = """
+    const tiny = await load("/bundles/small", { device: "wasm" });
+    for (let k = 0; k < 5; k++) await tiny.run(unpack(given.small));
+    await new Promise((done) => setTimeout(done, 500));
+    const before = alive.size;
+    const model = await load("/bundles/weighty", { device: "wasm" });
+    const outputs = new Set();
+    const started = performance.now();
+    let most = 0;
+    while (performance.now() - started < 20000 && !(most && (alive.size === 0 || model.threads > 1))) {
+      outputs.add(JSON.stringify(pack(await model.run(unpack(given.large)))));
+      await new Promise((done) => setTimeout(done, 5));
+      most = Math.max(most, alive.size);
+    }
+    const found = { before, most, alive: alive.size, threads: model.threads, outputs: outputs.size };
+    await model.dispose();
+    return { ...found, after: alive.size };
+    """
+    given = {"small": packed(small_case(3)[0]), "large": packed(weighty_case(200))}
+    done = in_fresh_page(chromium, COUNTED.replace("BODY", body), **given)
+    assert done["before"] == 0
+    assert done["most"] > 0
+    assert done["alive"] == done["threads"] - 1, "it has decided"
+    assert (done["outputs"], done["after"]) == (1, 0)
+
+
+def test_a_worker_that_dies(chromium: Page) -> None:
+    """The run that needs it is answered all the same, on one thread from then on."""
+    body = """
+    const model = await load("/bundles/weighty", { device: "wasm", threads: 2 });
+    const first = pack(await model.run(unpack(given.tensors)));
+    const before = model.threads;
+    for (const worker of alive) own.prototype.terminate.call(worker);
+    await new Promise((done) => setTimeout(done, 4000)); // Chromium lets a worker that waits live for 2 s more
+    const second = pack(await model.run(unpack(given.tensors)));
+    const third = pack(await model.run(unpack(given.tensors)));
+    const { threads } = model;
+    await model.dispose();
+    return { before, threads, same: [second, third].every((x) => JSON.stringify(x) === JSON.stringify(first)) };
+    """
+    done = in_fresh_page(chromium, COUNTED.replace("BODY", body), tensors=packed(weighty_case(30)))
+    assert done == {"before": 2, "threads": 1, "same": True}
