@@ -90,7 +90,7 @@ export class Files {
     else {
       await this.#verified(entry, async (chunks) => {
         await this.#receive(entry, chunks, (chunk, at) => view.set(chunk, at));
-        return (this.#hashing = this.#hashing.then(() => hashOf(view))); // one at a time: it takes a copy
+        return (this.#hashing = this.#hashing.then(() => hashOf(view.unshared?.() ?? view))); // one at a time: it takes a copy
       });
     }
     return view;
@@ -214,6 +214,6 @@ const wrongLength = ({ file, bytes }, found) =>
   new SingeError("format", `${file} has ${found} bytes, the manifest says ${bytes}`);
 
 async function hashOf(bytes) {
-  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes.buffer instanceof ArrayBuffer ? bytes : bytes.slice()));
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
   return Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }

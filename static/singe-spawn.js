@@ -5,9 +5,8 @@
  * Bundlers look for the words `new Worker(new URL("…", import.meta.url)`: that is how this is used.
  */
 
-const Here = globalThis.Worker;
-
 export const Worker = function (url, options) {
+  const Here = globalThis.Worker;
   if (!Here) return inNode(url);
   if (url.origin === globalThis.origin) return new Here(url, options);
   const text = `import ${JSON.stringify(url.href)};`;

@@ -48,6 +48,7 @@ class Team {
   threads = 1;
   memory;
   #wanted;
+  #copy;
   #program;
   #given;
   #control = new Int32Array(new SharedArrayBuffer(4 * WORDS));
@@ -65,10 +66,21 @@ class Team {
 
   /** The device's: its program, modules by name, and functions as [module, name]. */
   async start({ program, linked, entries }) {
+    this.#copy = undefined;
     const modules = Object.entries(linked).map(([name, { module }]) => [name, module]);
     this.#program = program;
     this.#given = { memory: this.memory, modules, entries, control: this.#control };
     if (this.#wanted) await this.#grow([this.#wanted]);
+  }
+
+  /** Bytes of the shared memory, which cannot be hashed where they are: `unshared()` copies them, always to one place. */
+  mark(bytes) {
+    const unshared = () => {
+      if (!(bytes.length <= this.#copy?.length)) this.#copy = new Uint8Array(bytes.length);
+      this.#copy.set(bytes);
+      return this.#copy.subarray(0, bytes.length);
+    };
+    return Object.assign(bytes, { unshared });
   }
 
   /** A module's bytes with a shared memory, of any size, in place of the unshared one that it imports. */

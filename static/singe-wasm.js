@@ -44,7 +44,10 @@ async function load({ program, modules, weights }, files, entries, names, thread
   const team = alone ? undefined : await import("./singe-threads.js").then(({ gather }) => gather(threads)).catch(() => {});
   const memory = team ? team.memory : new WebAssembly.Memory({ initial: 0 });
   grow(memory, base);
-  const view = (at, bytes) => new Uint8Array(memory.buffer, START + at, bytes);
+  const view = (at, bytes) => {
+    const found = new Uint8Array(memory.buffer, START + at, bytes);
+    return team ? team.mark(found) : found;
+  };
   const linked = {};
   const fetched = async (name) => {
     const bytes = await files.bytes(modules[name]);

@@ -35,7 +35,11 @@ export interface LoadOptions {
    * faster of the two, and remembers it for the bundle and the adapter: the next load opens that one straight away.
    */
   device?: "wasm" | "webgpu" | "auto";
-  /** 0: as many as pay off. Kernels of this version run on one. */
+  /**
+   * On WebAssembly, where memory can be shared: in isolated pages and their workers, and in node. 0, the default, is as many
+   * as pay off: the first runs take turns with one and with more, and the fastest stays. Else that many, at most two for
+   * each core. Results are the same bit for bit.
+   */
   threads?: number;
   /** Have the model in a worker of its own. Where none can start it is in the page: `model.worker` says so. */
   worker?: boolean;
@@ -89,7 +93,7 @@ export interface Model {
   /** How a picture becomes the input, and the file of the labels, if the bundle says. */
   readonly image: ImageFacts | null;
   readonly labels: string | null;
-  /** Threads that a run takes. */
+  /** Threads that a run takes now: 1 on WebGPU, without shared memory, and until "as many as pay off" is decided. */
   readonly threads: number;
   /** Whether it is in a worker: GPU buffers cannot be handed to it then, and inputs are copied when a run is asked for. */
   readonly worker: boolean;

@@ -64,7 +64,9 @@ def execute(
         for address, b in zip(addresses, given, strict=True):
             after = bytes(memory.read(store, address + b.nbytes, address + b.nbytes + 256))
             assert after == CANARY, "written beyond a buffer"
-        results.append([bytes(memory.read(store, a, a + b.nbytes)) for a, b in zip(addresses, given[:ports], strict=False)])
+        results.append(
+            [bytes(memory.read(store, a, a + b.nbytes)) for a, b in zip(addresses, given[:ports], strict=False)]
+        )
         assert results[-1] == results[0], f"{parts} parts differ from one"
     return [np.frombuffer(found, b.dtype) for found, b in zip(results[0], given, strict=False)]
 

@@ -1,0 +1,106 @@
+"""The parts of a kernel on the target "wasm" share its work: each writes its own, nearly equal range, and no other's.
+
+That parts together leave the same bits as one, for all templates and shapes, is held by every test that goes through
+test_wasm_kernels.execute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import wasmtime
+from test_wasm_kernels import ENGINE, TARGET, g, r
+from test_wasm_routines import SAME, convolution, product
+
+from singe import scalar as s
+from singe._dtypes import float32
+from singe._shape import known, size
+from singe.kernel import Kernel, Port, Reduce, Routine, Store
+from singe_wasm.target import LEVELS
+
+N = size("N")
+UNTOUCHED = 12345.0
+
+
+def _map(*grid: int) -> Kernel:
+    """exp of a tensor whose loops do not merge."""
+    variables = [g(k, d) for k, d in enumerate(grid)]
+    index: s.Expr = s.const(0, variables[0].dtype)
+    for v, d in zip(variables, grid, strict=True):
+        index = index * (d + 1) + v
+    return Kernel((Port(float32), Port(float32, True)), grid, (), (Store(1, index, s.exp(s.load(0, index, float32))),))
+
+
+def _row_sums(rows: int, columns: int) -> Kernel:
+    fold = Reduce("a0", "add", s.load(0, g(0, rows) * columns + r(0, columns), float32))
+    return Kernel(
+        (Port(float32), Port(float32, True)), (rows,), (columns,), (fold, Store(1, g(0, rows), fold.accumulator))
+    )
+
+
+def _conv(*given: object, **options: object) -> Routine:
+    return convolution(*given, **options)[0]  # pyright: ignore[reportArgumentType]
+
+
+KERNELS: dict[str, Callable[[], Kernel | Routine]] = {
+    "a long map": lambda: _map(5000),
+    "a map of rows": lambda: _map(40, 9),
+    "a map whose outer loop is short": lambda: _map(2, 3000),
+    "sums of rows": lambda: _row_sums(100, 33),
+    "a product of many rows": lambda: product(200, 24, 16)[0],
+    "a product of many columns": lambda: product(1, 640, 16)[0],
+    "a product of few rows": lambda: product(20, 640, 16)[0],
+    "products": lambda: product(7, 9, 5, batch=(24,))[0],
+    "a product of an open size": lambda: product(N * 50, 24, 16)[0],
+    "a convolution": lambda: _conv(1, (24, 24), 8, 16, (3, 3), pads=(SAME, SAME)),
+    "a pointwise convolution": lambda: _conv(1, (24, 24), 8, 16, (1, 1)),
+    "a depthwise convolution": lambda: _conv(1, (24, 24), 8, 8, (3, 3), pads=(SAME, SAME), group=8),
+    "a depthwise convolution of channels": lambda: _conv(1, (5, 5), 96, 96, (3, 3), pads=(SAME, SAME), group=96),
+}
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("name", KERNELS)
+def test_parts_write_ranges_of_their_own(name: str, level: str) -> None:
+    kernel = KERNELS[name]()
+    ports = kernel.ports if isinstance(kernel, Routine) else kernel.ports
+    sizes = {"N": 3}
+    room = 1 << 17  # elements for each port: more than any of these has
+    constant = np.zeros(room, np.float32)
+    printed = TARGET.print(kernel, {1: constant[: _elements(kernel)]} if isinstance(kernel, Routine) else {})
+    modules, variants = TARGET.link([printed])
+    entry = next(v.entry for v in variants[0] if v.entry.startswith(level + ":")).split(":")[1]
+    store = wasmtime.Store(ENGINE)
+    count = len(ports) + (printed.scratch != 0)
+    memory = wasmtime.Memory(store, wasmtime.MemoryType(wasmtime.Limits(4 * room * count // 65536 + 1, None)))
+    run = wasmtime.Instance(store, wasmtime.Module(ENGINE, modules[level]), [memory]).exports(store)[entry]
+    addresses = [256 + 4 * room * k for k in range(count)]
+    (written,) = (k for k, port in enumerate(ports) if port.written)
+    arguments = [*addresses, *(known(d, sizes) for d in printed.sizes)]
+
+    def touched(part: int, parts: int) -> np.ndarray:
+        memory.write(store, np.full(room - 64, UNTOUCHED, np.float32).tobytes(), addresses[written])
+        run(store, *arguments, part, parts)
+        found = bytes(memory.read(store, addresses[written], addresses[written] + 4 * (room - 64)))
+        return np.frombuffer(found, np.float32) != UNTOUCHED
+
+    everything = touched(0, 1)
+    for parts in (2, 3):
+        own = [touched(part, parts) for part in range(parts)]
+        assert np.array_equal(np.sum(own, axis=0), everything), "no element twice, none left out"
+        shares = [mine.sum() / everything.sum() for mine in own]
+        assert 0.6 / parts < min(shares) <= max(shares) < 1.5 / parts, shares
+
+
+def _elements(routine: Routine) -> int:
+    """Of the second operand: weights, or B."""
+    if routine.kind == "conv":
+        return int(np.prod(routine.facts["w_shape"]))
+    kernel = routine.kernel
+    batch = int(np.prod([d for d in kernel.grid[:-2]], dtype=np.int64))
+    n, k = kernel.grid[-1], kernel.inner[0]
+    assert isinstance(n, int)
+    assert isinstance(k, int)
+    return batch * n * k
