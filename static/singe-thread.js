@@ -1,12 +1,12 @@
 /**
  * A worker's side of a run's threads; singe-threads.js is the other.
  *
- * Contract: the first message brings the memory, modules and control words. A later one brings the calls of a plan, null
- * where this thread has nothing to do until the next barrier, or nothing; each is answered, and then runs are waited for
- * until the plan LEAVE sends the worker back to its messages.
+ * Contract: the first message brings the memory, modules and control words. A later one may bring a plan: its shared steps,
+ * each a function and the arguments of every part. Each is answered, and then runs are waited for until the plan LEAVE
+ * sends the worker back to its messages.
  */
 
-import { Barrier, FAILED, LEAVE, PLAN } from "./singe-barrier.js";
+import { BASE, Barrier, FAILED, GO, LEAVE, NEXT, OPEN, PLAN } from "./singe-barrier.js";
 
 const MOST_PLANS = 64;
 const port = typeof WorkerGlobalScope === "function" ? globalThis : process.getBuiltinModule("worker_threads").parentPort;
@@ -23,31 +23,36 @@ async function start({ memory, modules, entries, ...given }) {
   barrier = new Barrier(control);
 }
 
-function run({ list, count }) {
-  let due = 0;
-  for (const call of list) {
-    if (due) barrier.wait(due);
+/** Take part in a run until its last ticket is taken: by now it may be over. */
+function run({ groups, count }, base) {
+  const end = base + groups.length * count;
+  const act = (ticket) => {
+    const [kernel, parts] = groups[Math.floor((ticket - base) / count)];
+    functions[kernel](...parts[(ticket - base) % count]);
+  };
+  for (let next = Atomics.load(control, NEXT); next < end; next = Atomics.load(control, NEXT)) {
     if (Atomics.load(control, FAILED)) return;
-    if (call) functions[call[0]](...call[1]);
-    barrier.arrive((due += count));
+    if (!barrier.work(end, act)) barrier.until(OPEN, (open) => open > next || Atomics.load(control, NEXT) >= end);
   }
 }
 
 function serve(seen) {
   for (;;) {
-    seen = barrier.next(seen);
-    const id = Atomics.load(control, PLAN);
+    const go = barrier.until(GO, (value) => value !== seen && value % 2 === 0);
+    const [id, base] = [Atomics.load(control, PLAN), Atomics.load(control, BASE)];
+    if (Atomics.load(control, GO) !== go) continue;
+    seen = go;
     if (id === LEAVE) return;
     const plan = plans.get(id);
-    if (plan) run(plan);
+    if (plan) run(plan, base);
   }
 }
 
 port.onmessage = async ({ data }) => {
   try {
     if (data.memory) await start(data);
-    else if (data.list) {
-      plans.set(data.id, { ...data, list: data.list.map((call) => call && [call[0], call.slice(1)]) });
+    else if (data.groups) {
+      plans.set(data.id, data);
       if (plans.size > MOST_PLANS) plans.delete(plans.keys().next().value);
     }
     port.postMessage({});

@@ -2,21 +2,23 @@
  * The threads of the device "wasm": workers that share its memory and do their part of a run's steps.
  *
  * Contract: `gather(threads)` gives a team, whose `run(plan, alone)` carries out a plan: on one thread by `alone()`, or on
- * `threads` of them, with the same bits. Every thread goes through the same list, the caller's as part 0; all wait for each
- * other after a step. Steps too small to share are part 0's, one after the other. Asked for 0 threads, the team lets the
+ * `threads` of them, with the same bits. A step is as many parts as threads, and whoever is free takes the next; the caller
+ * goes on when all are done. Steps too small to share are the caller's. Asked for 0 threads, the team lets the
  * first runs take turns with 1 and with more, keeps what is fastest and ends workers that are not needed. A worker that
- * fails ends the team: the run is an error of the code "lost", after which a model is opened anew, and then has no team.
+ * dies is not missed, unless within a part: then, as where one fails, the team ends, and the run is an error of the code
+ * "lost", after which a model is opened anew and has no team.
  *
  * Threads talk in a few words of shared memory, `control`; singe-thread.js is the workers' side.
  */
 
 import { SingeError, align, bytesOf, evaluate } from "./singe-format.js";
-import { ARRIVED, Barrier, FAILED, GO, LEAVE, PLAN, SLEEPING, WORDS } from "./singe-barrier.js";
+import { BASE, Barrier, DONE, FAILED, GO, LEAVE, NEXT, OPEN, PLAN, WORDS } from "./singe-barrier.js";
 import { Worker } from "./singe-spawn.js";
 
 const PAGE = 65536;
 const PAGES = [65536, 16384];
 const MOST = 8;
+const HIGHEST = 2 ** 30;
 /** What a step must take to be shared, in about microseconds of one thread: several times a barrier. */
 const WORTH_SHARING = 6;
 const FLOPS = 20_000; // in such a microsecond
@@ -25,6 +27,7 @@ const BYTES = 10_000;
 const ROUNDS = 5;
 const MOST_ROUNDS = 40;
 const LONG_ENOUGH_MS = 30; // a page's timer counts in steps of about 0.1 ms
+const HOPELESS = 3; // times as slow: no more rounds
 const WORTH = 0.9; // of the time, for more threads to pay
 const PATIENCE_MS = 2000;
 
@@ -103,7 +106,10 @@ class Team {
     }
     const count = this.#next(plan);
     const tried = plan.tried.get(count);
-    if (count > 1) tried.job ??= await this.#teach(plan, count);
+    if (count > 1) {
+      await this.#renumber();
+      tried.job ??= await this.#teach(plan, count);
+    }
     const start = performance.now();
     if (count > 1) this.#share(tried.job, count);
     else alone();
@@ -171,53 +177,69 @@ class Team {
     const space = Math.max(...program.steps.map(room));
     const missing = Math.ceil((plan.end + (count - 1) * space - this.memory.buffer.byteLength) / PAGE);
     if (missing > 0) this.memory.grow(missing);
-    const groups = [];
-    const lists = Array.from({ length: count - 1 }, () => []);
+    const groups = []; // what all do
+    const list = []; // what this thread does: for a group its number and how it does a part, else one call
     plan.steps.forEach(({ call, given }, k) => {
       if (!plan.shared[k]) {
-        if (!k || plan.shared[k - 1]) {
-          groups.push([]);
-          lists.forEach((list) => list.push(null));
-        }
-        groups.at(-1).push({ call, given });
+        list.push({ call, given });
         return;
       }
       const { kernel } = program.steps[k];
       const { ports, workspace } = program.kernels[kernel];
-      groups.push([{ call, given: [...given.slice(0, -2), 0, count] }]);
-      lists.forEach((list, p) => {
-        const own = [...given.slice(0, -2), p + 1, count];
-        if (workspace) own[ports - 1] = plan.end + p * space;
-        list.push([kernel, ...own]);
+      const parts = Array.from({ length: count }, (_, part) => {
+        const own = [...given.slice(0, -2), part, count];
+        if (workspace && part) own[ports - 1] = plan.end + (part - 1) * space;
+        return own;
       });
+      groups.push([kernel, parts]);
+      list.push({ call, parts });
     });
+    const workers = this.#workers.slice(0, count - 1);
+    await this.#listen((worker) => workers.includes(worker) && { id, groups, count });
+    return { id, list };
+  }
+
+  /** Send each worker a message, if there is one for it, at a moment in which none is in a run. */
+  #listen(message) {
     this.#signal(LEAVE);
     const seen = Atomics.load(this.#control, GO);
-    await Promise.all(lists.map((list, p) => this.#workers[p].ask({ id, list, count, seen })));
-    // Those without a part listen as well.
-    await Promise.all(this.#workers.slice(count - 1).map((worker) => worker.ask({ seen })));
-    return { id, groups };
+    return Promise.all(this.#workers.map((worker) => worker.ask({ ...message(worker), seen })));
   }
 
   #signal(plan) {
-    Atomics.store(this.#control, PLAN, plan);
-    Atomics.store(this.#control, ARRIVED, 0);
-    Atomics.add(this.#control, GO, 1);
-    if (Atomics.load(this.#control, SLEEPING)) Atomics.notify(this.#control, GO);
+    const control = this.#control;
+    const base = Atomics.load(control, NEXT);
+    Atomics.add(control, GO, 1);
+    Atomics.store(control, PLAN, plan);
+    Atomics.store(control, BASE, base);
+    this.#barrier.set(GO, (Atomics.load(control, GO) + 1) | 0);
+    return base;
   }
 
-  #share({ id, groups }, count) {
-    this.#signal(id);
+  /** A run whose tickets are numbered so high that they might soon not be numbers any more starts them anew. */
+  async #renumber() {
+    if (Atomics.load(this.#control, NEXT) < HIGHEST) return;
+    await this.#listen(() => undefined);
+    for (const word of [OPEN, NEXT, DONE]) Atomics.store(this.#control, word, 0);
+  }
+
+  #share({ id, list }, count) {
+    const control = this.#control;
+    let open = this.#signal(id);
     const start = performance.now();
     try {
-      let due = 0;
-      for (const group of groups) {
-        for (const { call, given } of group) call(...given);
-        this.#barrier.arrive((due += count));
+      for (const { call, given, parts } of list) {
+        if (!parts) {
+          call(...given);
+          continue;
+        }
+        const base = open;
+        this.#barrier.set(OPEN, (open += count));
+        this.#barrier.work(open, (ticket) => call(...parts[ticket - base]));
         const until = 2 * performance.now() - start + PATIENCE_MS;
-        this.#barrier.wait(due, () => performance.now() > until);
+        this.#barrier.until(DONE, (done) => done >= open, () => performance.now() > until);
+        if (Atomics.load(control, FAILED)) throw new Error("a worker failed");
       }
-      if (Atomics.load(this.#control, FAILED)) throw new Error("a worker failed");
     } catch (cause) {
       broken = true;
       this.dispose();
@@ -236,7 +258,8 @@ class Team {
 
   #decide({ tried }) {
     const times = this.#counts.map((count) => tried.get(count).times);
-    const done = (list) => list.length > ROUNDS && (sum(list) > LONG_ENOUGH_MS || list.length > MOST_ROUNDS);
+    const most = Math.max(...times.map(sum)) > HOPELESS * sum(times[0]) ? ROUNDS : MOST_ROUNDS;
+    const done = (list) => list.length > ROUNDS && (sum(list) > LONG_ENOUGH_MS || list.length > most);
     if (!times.every(done)) return;
     // The first run of each is of code that is not warm.
     const typical = times.map((list) => fasterHalf(list.slice(1)));

@@ -162,7 +162,7 @@ def test_as_many_as_pay_off(chromium: Page) -> None:
 
 
 def test_a_worker_that_dies(chromium: Page) -> None:
-    """The run that needs it is answered all the same, on one thread from then on."""
+    """Runs are answered all the same: whoever is left does its parts."""
     body = """
     const model = await load("/bundles/weighty", { device: "wasm", threads: 2 });
     const first = pack(await model.run(unpack(given.tensors)));
@@ -171,9 +171,8 @@ def test_a_worker_that_dies(chromium: Page) -> None:
     await new Promise((done) => setTimeout(done, 4000)); // Chromium lets a worker that waits live for 2 s more
     const second = pack(await model.run(unpack(given.tensors)));
     const third = pack(await model.run(unpack(given.tensors)));
-    const { threads } = model;
     await model.dispose();
-    return { before, threads, same: [second, third].every((x) => JSON.stringify(x) === JSON.stringify(first)) };
+    return { before, same: [second, third].every((x) => JSON.stringify(x) === JSON.stringify(first)) };
     """
     done = in_fresh_page(chromium, COUNTED.replace("BODY", body), tensors=packed(weighty_case(30)))
-    assert done == {"before": 2, "threads": 1, "same": True}
+    assert done == {"before": 2, "same": True}

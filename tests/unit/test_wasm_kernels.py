@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -53,7 +54,7 @@ def execute(
         addresses.append(at)
         at += b.nbytes + 256
     memory = wasmtime.Memory(store, wasmtime.MemoryType(wasmtime.Limits(at // 65536 + 1, None)))
-    run = wasmtime.Instance(store, wasmtime.Module(ENGINE, modules[level]), [memory]).exports(store)[entry]
+    run: Any = wasmtime.Instance(store, wasmtime.Module(ENGINE, modules[level]), [memory]).exports(store)[entry]
     results = []
     for parts in PARTS:
         for address, b in zip(addresses, given, strict=True):

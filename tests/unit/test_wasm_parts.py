@@ -7,6 +7,7 @@ test_wasm_kernels.execute.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from test_wasm_routines import SAME, convolution, product
 from singe import scalar as s
 from singe._dtypes import float32
 from singe._shape import known, size
+from singe._shape import product as _product
 from singe.kernel import Kernel, Port, Reduce, Routine, Store
 from singe_wasm.target import LEVELS
 
@@ -65,7 +67,7 @@ KERNELS: dict[str, Callable[[], Kernel | Routine]] = {
 @pytest.mark.parametrize("name", KERNELS)
 def test_parts_write_ranges_of_their_own(name: str, level: str) -> None:
     kernel = KERNELS[name]()
-    ports = kernel.ports if isinstance(kernel, Routine) else kernel.ports
+    ports = kernel.ports
     sizes = {"N": 3}
     room = 1 << 17  # elements for each port: more than any of these has
     constant = np.zeros(room, np.float32)
@@ -75,7 +77,7 @@ def test_parts_write_ranges_of_their_own(name: str, level: str) -> None:
     store = wasmtime.Store(ENGINE)
     count = len(ports) + (printed.scratch != 0)
     memory = wasmtime.Memory(store, wasmtime.MemoryType(wasmtime.Limits(4 * room * count // 65536 + 1, None)))
-    run = wasmtime.Instance(store, wasmtime.Module(ENGINE, modules[level]), [memory]).exports(store)[entry]
+    run: Any = wasmtime.Instance(store, wasmtime.Module(ENGINE, modules[level]), [memory]).exports(store)[entry]
     addresses = [256 + 4 * room * k for k in range(count)]
     (written,) = (k for k, port in enumerate(ports) if port.written)
     arguments = [*addresses, *(known(d, sizes) for d in printed.sizes)]
@@ -99,8 +101,5 @@ def _elements(routine: Routine) -> int:
     if routine.kind == "conv":
         return int(np.prod(routine.facts["w_shape"]))
     kernel = routine.kernel
-    batch = int(np.prod([d for d in kernel.grid[:-2]], dtype=np.int64))
-    n, k = kernel.grid[-1], kernel.inner[0]
-    assert isinstance(n, int)
-    assert isinstance(k, int)
-    return batch * n * k
+    *batch, _, n = kernel.grid
+    return known(_product([*batch, n, kernel.inner[0]]), {})
