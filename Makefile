@@ -45,7 +45,7 @@ check: setup
 	$(BIN)/lint-imports
 
 test: check
-	$(BIN)/pytest -n $(JOBS)
+	$(BIN)/pytest -n $(JOBS) --dist worksteal
 
 quick: setup
 	$(BIN)/pytest -n $(JOBS) -m 'not slow' tests/unit

@@ -8,7 +8,7 @@
 
 import { ARRAYS, SingeError, align } from "./singe-format.js";
 import { features } from "./singe-wasm.js";
-import { Gpu, open, requestDevice } from "./singe-webgpu.js";
+import { Gpu, mapped, open, requestDevice } from "./singe-webgpu.js";
 
 // --- WebAssembly -----------------------------------------------------------------------------------------------------
 
@@ -129,7 +129,7 @@ class PythonGpu {
       const commands = device.createCommandEncoder();
       commands.copyBufferToBuffer(buffer, 0, staging, 0, size);
       device.queue.submit([commands.finish()]);
-      await staging.mapAsync(GPUMapMode.READ);
+      await mapped(device, staging);
       return new Uint8Array(staging.getMappedRange()).slice(0, count);
     } finally {
       this.#gpu.free(staging);

@@ -352,7 +352,7 @@ class Plan {
 }
 
 /** A browser looks for finished work every few milliseconds, and whenever it is asked anything: so it is asked. */
-async function mapped(device, buffer) {
+export async function mapped(device, buffer) {
   let waiting = true;
   const done = buffer.mapAsync(GPUMapMode.READ).finally(() => (waiting = false));
   for (const end = performance.now() + ASKING_MS; waiting && performance.now() < end; ) {

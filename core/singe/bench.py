@@ -17,11 +17,10 @@ from . import __version__
 from ._dtypes import DType, float32
 from ._errors import DeviceError, InputError
 from ._shape import Size, bytes_text, show
-from .backend import TimedExecutable
 from .device import Device
 from .graph import Builder, Graph
 from .model import Model, Port, Runnable
-from .profiling import Peaks, Profile, describe_profile, profile_data
+from .profiling import Peaks, Profile, describe_profile, profile_data, timed_executable
 from .report import LEFT, RIGHT, fields, quantity, seconds, table
 
 BUDGET: Final = 2.0
@@ -185,9 +184,7 @@ def random_arrays(runnable: Runnable) -> list[np.ndarray]:
 
 def timed_seconds(runnable: Runnable, arrays: Sequence[np.ndarray]) -> float:
     """The least seconds of a run's steps, seen in runs of SAMPLE seconds."""
-    executable = runnable.executable
-    if not isinstance(executable, TimedExecutable):
-        raise DeviceError(f"{runnable.device!r} cannot time its steps here; try another device, or run natively")
+    executable = timed_executable(runnable)
     given = [runnable.device.backend.upload(a) for a in arrays]
     executable.profile(given)
     best = float("inf")

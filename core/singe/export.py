@@ -170,9 +170,12 @@ class _Weights:
 
 def _target(name: str, graph: Graph, weights: _Weights, files: dict[str, bytes]) -> dict[str, Any]:
     """A target's entry in the manifest; its files are added to `files`."""
-    target = Listening(find_target(TARGETS[name]))
-    program = compile_graph(graph, target)
-    weights.channels = {**weights.channels, **target.channels}
+    target = find_target(TARGETS[name])
+    if weights.dtype == "float32":
+        program = compile_graph(graph, target)
+    else:
+        program = compile_graph(graph, listening := Listening(target))
+        weights.channels = {**weights.channels, **listening.channels}
     return {
         "program": header(program),
         "modules": _modules(name, program, files),

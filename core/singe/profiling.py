@@ -93,13 +93,18 @@ class _Sample:
         return self.upload + self.timeline.seconds + self.readback
 
 
+def timed_executable(runnable: Runnable) -> TimedExecutable:
+    """What times a Program's steps; a device that cannot is an error."""
+    if isinstance(runnable.executable, TimedExecutable):
+        return runnable.executable
+    raise DeviceError(f"{runnable.device!r} cannot time its steps here; try another device, or run natively")
+
+
 def profile(
     runnable: Runnable, arrays: Sequence[np.ndarray], repeat: int, progress: Callable[[int], None] = lambda _: None
 ) -> Profile:
     """Time the steps of so many runs; a device that cannot is an error."""
-    executable = runnable.executable
-    if not isinstance(executable, TimedExecutable):
-        raise DeviceError(f"{runnable.device!r} cannot time its steps here; try another device, or run natively")
+    executable = timed_executable(runnable)
     samples = []
     for number in range(repeat + 1):
         progress(number)

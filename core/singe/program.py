@@ -10,7 +10,7 @@ or lay them out in one memory; a slot's bytes are the largest of its buffers', e
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -19,7 +19,7 @@ import numpy as np
 
 from . import _shape
 from ._dtypes import DType
-from ._errors import FormatError, InputError, ShapeError
+from ._errors import DeviceError, FormatError, InputError, ShapeError
 from ._shape import Dim, Shape, Size, product, symbols
 from .container import ALIGN, align, checking, count, cut, decode_attr, element_type, encode_attr, read, write
 from .container import PROGRAM as FORMAT
@@ -138,6 +138,17 @@ class Loop:
 Step: TypeAlias = "Dispatch | Copy | Host | If | Loop"
 
 
+def choose_variant(code: Code, features: frozenset[str]) -> Variant:
+    """The first variant that the device can run."""
+    for v in code.variants:
+        if features.issuperset(v.requires):
+            return v
+    wanted = " or ".join(", ".join(v.requires) for v in code.variants)
+    raise DeviceError(
+        f"kernel {code.label!r} requires {wanted}, which this device lacks; compile the model for it again"
+    )
+
+
 @dataclass(frozen=True)
 class Program:
     """See the module's docstring. `modules` is the target's code by name: WGSL text or a WebAssembly module's bytes."""
@@ -185,6 +196,16 @@ class Program:
             if tuple(_shape.evaluate(d, found) for d in b.shape) != shapes[b.name]:
                 raise ShapeError(f"input {b.name!r}: got shape {shapes[b.name]}, expected {_shape.show(b.shape)}")
         return found
+
+    def bound(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[DType]) -> dict[str, int]:
+        """The same for inputs in order, of these dtypes."""
+        wanted = [self.buffers[i] for i in self.inputs]
+        if len(shapes) != len(wanted):
+            raise InputError(f"the program takes {len(wanted)} inputs, got {len(shapes)}")
+        for kind, b in zip(kinds, wanted, strict=True):
+            if kind is not b.dtype:
+                raise InputError(f"input {b.name!r}: got {kind}, expected {b.dtype}")
+        return self.sizes({b.name: shape for b, shape in zip(wanted, shapes, strict=True)})
 
     def slot_bytes(self, sizes: Mapping[str, int]) -> list[int]:
         """How many bytes each slot takes at these sizes, aligned."""

@@ -2,21 +2,20 @@
  * One model on every backend that a browser has, two ways: singe.js in this page, or Singe's Python in a worker.
  *
  * Contract: `findReasons` says why a backend cannot be had here, before anything is loaded. `Engines.open` answers an
- * Engine, the same one each time; one that fails may be asked for again. An Engine has `load`, the milliseconds that
- * it took until it could answer, its first and slowest run included, and `run(data, shape)`: a Float32Array in, `{ data, ms }` out, with the first output's numbers and the
- * milliseconds of the run where it was run. Python is fetched when an Engine that needs it is first opened.
+ * Engine, the same one each time; one that fails may be asked for again. An Engine has `load`, the milliseconds that it
+ * took until it could answer, its first and slowest run included, and `run(data, shape)`: a Float32Array in, `{ data, ms }`
+ * out, with the first output's numbers and the milliseconds of the run where it was run. Python is fetched when an Engine
+ * that needs it is first opened.
  */
 
 import { load } from "../singe.js";
 
-/** A module with one function that makes a vector: it is valid where WebAssembly has SIMD. */
-const SIMD = [0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 8, 1, 6, 0, 65, 0, 253, 15, 11];
 const PYTHON = new URL("../python/", import.meta.url);
 
 /** For each backend, and for `python` itself: why it is not to be had here, or "" where it is. */
 export async function findReasons() {
-  const [python, webgpu] = await Promise.all([reasonAgainstPython(), reasonAgainstWebGpu()]);
-  return { python, numpy: python, wasm: reasonAgainstWasm(), webgpu };
+  const [python, wasm, webgpu] = await Promise.all([reasonAgainstPython(), reasonAgainstWasm(), reasonAgainstWebGpu()]);
+  return { python, numpy: python, wasm, webgpu };
 }
 
 async function reasonAgainstPython() {
@@ -42,9 +41,10 @@ async function reasonAgainstWebGpu() {
   }
 }
 
-function reasonAgainstWasm() {
+async function reasonAgainstWasm() {
   if (typeof WebAssembly !== "object") return "this browser has no WebAssembly";
-  return WebAssembly.validate(Uint8Array.from(SIMD)) ? "" : "this browser's WebAssembly has no SIMD";
+  const { features } = await import("../singe-wasm.js");
+  return features().has("simd") ? "" : "this browser's WebAssembly has no SIMD";
 }
 
 export class Engines {

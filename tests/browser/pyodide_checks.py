@@ -1,6 +1,7 @@
 """What the tests of Pyodide run there; each function answers what json.dumps takes."""
 
 import asyncio
+import contextlib
 import gc
 import hashlib
 import io
@@ -143,16 +144,27 @@ async def plain_model(models: str, name: str, device: str):
 
 
 def open_anew():
-    """Opening a device that has not been opened, in a form that cannot wait; no script is there yet."""
+    """Opening a device that has not been opened, in a form that cannot wait."""
     _devices.pop("wasm", None)
     return plain("wasm")
 
 
+def forget(device: str):
+    """The device is not open any more, and no script is registered."""
+    _devices.pop(device, None)
+    sys.modules.pop(SCRIPTS, None)
+    with contextlib.suppress(ValueError):  # none was
+        pyodide_js.unregisterJsModule(SCRIPTS)
+
+
+def closed(device: str):
+    """The device is not open any more."""
+    _devices.pop(device, None)
+
+
 async def without_scripts():
     """The device where no script was registered."""
-    if SCRIPTS in sys.modules:
-        pyodide_js.unregisterJsModule(SCRIPTS)
-    _devices.pop("wasm", None)
+    forget("wasm")
     try:
         x = sg.tensor([1.0, 2.0], device=await sg.device_async("wasm"))
         return (x + 1).numpy().tolist()

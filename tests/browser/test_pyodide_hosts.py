@@ -186,7 +186,7 @@ def test_plain_forms_need_no_waiting_once_a_device_is_open(host: Host) -> None:
 
 
 def test_errors_name_the_twins(page: Host) -> None:
-    page.python("import singe.device; singe.device._devices.pop('webgpu', None)")
+    page.call("closed", "webgpu", plain=True)
     assert 'await singe.device_async("webgpu")' in page.call("plain", "webgpu", plain=True)
     page.call("one_device", "webgpu")
     assert "await tensor.numpy_async()" in page.call("plain", "webgpu", plain=True)
@@ -195,14 +195,14 @@ def test_errors_name_the_twins(page: Host) -> None:
 def test_plain_forms_wait_where_the_engine_can_suspend(page: Host) -> None:
     if not page.python("from pyodide.ffi import can_run_sync; can_run_sync()"):
         pytest.skip("this browser cannot suspend WebAssembly")
-    page.python("import singe.device; singe.device._devices.pop('webgpu', None)")
+    page.call("closed", "webgpu", plain=True)
     assert page.call("plain_suspending", "webgpu") == PRODUCT
 
 
 def test_a_device_whose_scripts_are_to_be_imported(node: Host) -> None:
     """Node has been given none, and cannot suspend: only the async form opens the device."""
     assert node.call("without_scripts") == [2.0, 3.0]
-    node.python("import pyodide_js, singe.device; pyodide_js.unregisterJsModule('singe_scripts')")
+    node.call("forget", "wasm", plain=True)
     assert 'await singe.device_async("wasm")' in node.call("open_anew", plain=True)
     assert node.call("one_device", "wasm")
     assert node.call("open_anew", plain=True) == PRODUCT

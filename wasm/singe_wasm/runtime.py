@@ -16,8 +16,8 @@ import numpy as np
 
 from singe import _shape
 from singe._dtypes import DType, dtype
-from singe._errors import DeviceError, InputError
-from singe.program import Copy, Dispatch, Program, Variant
+from singe._errors import DeviceError
+from singe.program import Copy, Dispatch, Program, choose_variant
 
 from .target import WasmTarget
 
@@ -156,15 +156,14 @@ class WasmExecutable:
         self.program: Final = program
         self.backend: Final = backend
         engine = backend.engine
-        entries = [_best(code.label, code.variants, engine.features).entry for code in program.kernels]
+        entries = [choose_variant(code, engine.features).entry for code in program.kernels]
         modules = {entry.split(":")[0] for entry in entries}
         binaries = {name: code for name, code in program.modules.items() if name in modules and isinstance(code, bytes)}
         self._functions: Final = engine.link(binaries, entries)
-        self._inputs: Final = [(program.buffers[i].name, program.buffers[i].dtype) for i in program.inputs]
         self._weights: Final = engine.hold(program.weights)
         # What is held: the finalizer reads it when it runs.
         self._held: Final = {"weights": (self._weights, program.weights.size)}
-        self._plans: Final[dict[tuple[tuple[int, ...], ...], Plan]] = {}
+        self._plans: Final[dict[tuple[tuple[tuple[int, ...], ...], tuple[DType, ...]], Plan]] = {}
         self._finalizer = weakref.finalize(self, _release_all, backend, self._held)
         self._finalizer.atexit = False
 
@@ -188,14 +187,9 @@ class WasmExecutable:
         """The plan for inputs of these shapes and dtypes; those that do not fit are errors."""
         if not self._held:
             raise DeviceError("wasm: this program was disposed of")
-        if len(shapes) != len(self._inputs):
-            raise InputError(f"got {len(shapes)} inputs, this program takes {len(self._inputs)}")
-        for kind, (name, wanted) in zip(kinds, self._inputs, strict=True):
-            if kind is not wanted:
-                raise InputError(f"input {name!r}: got {kind}, expected {wanted}")
-        key = tuple(shapes)
+        key = tuple(shapes), tuple(kinds)
         if key not in self._plans:
-            sizes = self.program.sizes({name: shape for (name, _), shape in zip(self._inputs, shapes, strict=True)})
+            sizes = self.program.bound(shapes, kinds)
             self._reserve(self.program.peak(sizes))
             self._plans[key] = self._made_plan(sizes)
         return self._plans[key]
@@ -265,12 +259,3 @@ def _signed(word: int) -> int:
 def _release_all(backend: WasmRuntime, held: dict[str, tuple[int, int]]) -> None:
     while held:
         backend.release(*held.popitem()[1])
-
-
-def _best(label: str, variants: Sequence[Variant], features: frozenset[str]) -> Variant:
-    for v in variants:
-        if features.issuperset(v.requires):
-            return v
-    raise DeviceError(
-        f"wasm: no variant of {label!r} runs here; they require {[v.requires for v in variants]}, this engine has {sorted(features)}"
-    )

@@ -112,7 +112,7 @@ class GpuExecutable:
         self.program: Final = program
         self.backend: Final = backend
         self._buffers: Final = [program.buffers[i] for i in program.inputs]
-        self._sizes: Final[dict[tuple[tuple[int, ...], ...], tuple[str, list[tuple[int, ...]]]]] = {}
+        self._sizes: Final[dict[Any, tuple[str, list[tuple[int, ...]]]]] = {}
         weights = create_proxy(program.weights)
         texts = json.dumps({name: code for name, code in program.modules.items() if isinstance(code, str)})
         self._runner: Final = backend.gpu.prepare(json.dumps(header(program)), texts, weights, program.weights.size)
@@ -152,14 +152,9 @@ class GpuExecutable:
 
     def _sized(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[DType]) -> tuple[str, list[tuple[int, ...]]]:
         """The sizes that inputs of these shapes decide, as JSON, and the shapes of the outputs."""
-        if len(shapes) != len(self._buffers):
-            raise InputError(f"got {len(shapes)} inputs, this program takes {len(self._buffers)}")
-        for kind, b in zip(kinds, self._buffers, strict=True):
-            if kind is not b.dtype:
-                raise InputError(f"input {b.name!r}: got {kind}, expected {b.dtype}")
-        key = tuple(shapes)
+        key = tuple(shapes), tuple(kinds)
         if key not in self._sizes:
-            sizes = self.program.sizes({b.name: shape for b, shape in zip(self._buffers, shapes, strict=True)})
+            sizes = self.program.bound(shapes, kinds)
             outputs = [self.program.buffers[i].shape for i in self.program.outputs]
             made = [tuple(_shape.known(d, sizes) for d in shape) for shape in outputs]
             self._sizes[key] = json.dumps(sizes), made

@@ -16,11 +16,12 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
+from singe._dtypes import DType
 from singe._dtypes import dtype as dtype_of
-from singe._errors import DeviceError, InputError
+from singe._errors import DeviceError
 from singe._shape import bytes_text, known
 from singe.backend import Span, Timeline
-from singe.program import Buffer, Code, Copy, Dispatch, Program, Variant, align
+from singe.program import Buffer, Code, Copy, Dispatch, Program, align, choose_variant
 
 from .memory import LEAST, Binding, Command, Gpu, GpuArray, Handle, Launch, Pool, Transfer, from_device, to_device
 from .module import bindings
@@ -89,12 +90,12 @@ class GpuExecutable:
         self.program = program
         self.backend = backend
         gpu = backend.gpu
-        self.variants = [_choose(code, gpu.features) for code in program.kernels]
+        self.variants = [choose_variant(code, gpu.features) for code in program.kernels]
         codes = [str(program.modules[v.entry]) for v in self.variants]
         self.pipelines = gpu.pipelines(codes)
         self.access = [bindings(code) for code in codes]
         self.weights = _Weights(gpu, program)
-        self._plans: OrderedDict[tuple[tuple[int, ...], ...], _Plan] = OrderedDict()
+        self._plans: OrderedDict[tuple[tuple[tuple[int, ...], ...], tuple[DType, ...]], _Plan] = OrderedDict()
         self.dispose = weakref.finalize(self, _close, self._plans, self.weights)
         self.dispose.atexit = False
 
@@ -117,16 +118,9 @@ class GpuExecutable:
     def _ready(self, inputs: Sequence[GpuArray]) -> tuple[_Plan, Sequence[Command], list[GpuArray]]:
         """The plan of a run over checked inputs, its commands, and the outputs that they write."""
         program = self.program
-        if len(inputs) != len(program.inputs):
-            raise InputError(f"the program takes {len(program.inputs)} inputs, got {len(inputs)}")
         buffers = program.buffers
-        given = []
-        for array, number in zip(inputs, program.inputs, strict=True):
-            b = buffers[number]
-            if array.dtype is not b.dtype:
-                raise InputError(f"input {b.name!r}: got {array.dtype}, expected {b.dtype}")
-            given.append(self.backend.stored_with(array, b.size))
-        plan = self._plan(tuple(a.shape for a in given))
+        plan = self._plan(tuple(a.shape for a in inputs), tuple(a.dtype for a in inputs))
+        given = [self.backend.stored_with(a, buffers[i].size) for a, i in zip(inputs, program.inputs, strict=True)]
         outputs = [
             GpuArray(self.backend.pool, shape, buffers[number].dtype, buffers[number].size)
             for number, shape in zip(program.outputs, plan.output_shapes, strict=True)
@@ -136,15 +130,15 @@ class GpuExecutable:
     def memory(self) -> Mapping[str, int]:
         return {"weights": self.weights.bytes, "scratch": sum(p.scratch for p in self._plans.values())}
 
-    def _plan(self, shapes: tuple[tuple[int, ...], ...]) -> _Plan:
-        found = self._plans.get(shapes)
+    def _plan(self, shapes: tuple[tuple[int, ...], ...], kinds: tuple[DType, ...]) -> _Plan:
+        key = shapes, kinds
+        found = self._plans.get(key)
         if found is None:
-            names = [self.program.buffers[i].name for i in self.program.inputs]
-            sizes = self.program.sizes(dict(zip(names, shapes, strict=True)))
+            sizes = self.program.bound(shapes, kinds)
             if len(self._plans) >= PLANS:
                 self._plans.popitem(last=False)[1].close()
-            found = self._plans[shapes] = _Plan(self, sizes)
-        self._plans.move_to_end(shapes)
+            found = self._plans[key] = _Plan(self, sizes)
+        self._plans.move_to_end(key)
         return found
 
 
@@ -152,17 +146,6 @@ def _close(plans: OrderedDict[Any, _Plan], weights: _Weights) -> None:
     while plans:
         plans.popitem()[1].close()
     weights.close()
-
-
-def _choose(code: Code, features: frozenset[str]) -> Variant:
-    """The first variant that the device can run."""
-    for v in code.variants:
-        if features.issuperset(v.requires):
-            return v
-    wanted = " or ".join(", ".join(v.requires) for v in code.variants)
-    raise DeviceError(
-        f"kernel {code.label!r} requires {wanted}, which this device lacks; compile the model for it again"
-    )
 
 
 class _Weights:
