@@ -1,22 +1,20 @@
 /**
  * Which device is the faster for a model: measured in the page, on what it really runs, when it has nothing else to do.
  *
- * Contract: `decide(state, open, inTurn, store)` opens the device that `state.now` is not, as `state.rival`, measures both
- * on `state.seen`, keeps the faster as `state.now` and frees the other; it answers whether that is another than before.
- * The choice is remembered for the bundle and the adapter. A caller's run waits for one measured run at most. Software
- * that plays a GPU is not measured.
+ * Contract: `decide(state)`, the state of a Model of singe-model.js, opens the device that `state.now` is not, as
+ * `state.rival`, measures both on `state.seen`, keeps the faster as `state.now` and frees the other; it answers whether
+ * that is another than before. The choice is remembered for the bundle and the adapter. A caller's run waits for one
+ * measured run at most. Software that plays a GPU is not measured.
  */
 
-const RUNS = 5;
-const MOST_RUNS = 60;
-const LONG_ENOUGH_MS = 30; // a page's timer counts in steps of about 0.1 ms
-const WORTH = 0.9; // of the time, for a change to pay
+import { enough, pays } from "./singe-timing.js";
+
 const PATIENCE_MS = 1000;
 const SOFTWARE = /swiftshader|llvmpipe|softpipe|basic render|software/i;
 
-export async function decide(state, open, inTurn, store) {
+export async function decide(state) {
   try {
-    return await faster(state, open, inTurn, store);
+    return await faster(state);
   } catch {
     return false; // it stays with what it has
   } finally {
@@ -25,7 +23,8 @@ export async function decide(state, open, inTurn, store) {
   }
 }
 
-async function faster(state, open, inTurn, store) {
+async function faster(state) {
+  const { open, inTurn, store } = state;
   await idle();
   const adapter = await navigator.gpu.requestAdapter({ powerPreference: "high-performance" });
   const name = adapter && nameOf(adapter);
@@ -34,7 +33,7 @@ async function faster(state, open, inTurn, store) {
   const before = state.now.name;
   state.rival = await open(before === "wasm" ? "webgpu" : "wasm");
   try {
-    if ((await isFaster(state, inTurn)) && !state.disposed) {
+    if ((await isFaster(state)) && !state.disposed) {
       await inTurn(() => ([state.now, state.rival] = [state.rival, state.now]));
     }
     await store?.remember({ adapter: name, device: state.now.name });
@@ -59,30 +58,21 @@ const idle = () =>
   });
 
 /** Whether the rival is, by enough; the two take turns. */
-async function isFaster(state, inTurn) {
+async function isFaster(state) {
   const sides = { now: [], rival: [] };
   const once = async (side) => {
     await idle();
-    await inTurn(async () => {
+    await state.inTurn(async () => {
       if (state.disposed) throw new Error("disposed");
       const start = performance.now();
       await state[side].run(state.seen, "data");
       sides[side].push(performance.now() - start);
     });
   };
-  const done = (times) => times.length > RUNS && (sum(times) >= LONG_ENOUGH_MS || times.length > MOST_RUNS);
-  while (!Object.values(sides).every(done)) {
+  while (!Object.values(sides).every(enough)) {
     for (const side of Object.keys(sides)) await once(side);
     // The first of each makes what later ones have: buffers, plans, compiled code.
     if (sides.now.length === 1 && !state.warm) [state.warm, sides.now, sides.rival] = [true, [], []];
   }
-  return typical(sides.rival) < WORTH * typical(sides.now);
-}
-
-const sum = (times) => times.reduce((total, time) => total + time, 0);
-
-/** The mean of the faster half: one that was disturbed does not count. */
-function typical(times) {
-  const half = times.toSorted((a, b) => a - b).slice(0, Math.ceil(times.length / 2));
-  return sum(half) / half.length;
+  return pays(sides.now, sides.rival);
 }

@@ -1,15 +1,15 @@
 /**
- * What the threads of a run share besides their memory: a few words, and how one waits for another.
+ * How the threads of a run know what to do: a few words of shared memory, and how one waits for another.
  *
- * Contract: words are changed by Atomics only. Parts are tickets, numbered on from run to run: below OPEN they may be
+ * Contract: a step is as many parts as threads. Parts are tickets, numbered on from run to run: those below OPEN may be
  * taken, NEXT is the first that nobody took, DONE counts those that are done. Whoever is free takes the next, so that a
  * thread that the system does not let run holds nobody up. Whoever waits spins for a while, then sleeps, other than a
- * page's main thread, which may not. FAILED is not 0 once a run cannot end.
+ * page's main thread, which may not. After `fail()` nobody waits for a part any more.
  */
 
 /** Words, each in cache lines of its own. GO is odd while PLAN and BASE, a run's first ticket, are being changed. */
-export const [GO, PLAN, BASE, OPEN, NEXT, DONE, FAILED, SLEEPING] = [0, 32, 64, 96, 128, 160, 192, 224];
-export const WORDS = 256;
+const [GO, PLAN, BASE, OPEN, NEXT, DONE, FAILED, SLEEPING] = [0, 32, 64, 96, 128, 160, 192, 224];
+const WORDS = 256;
 /** In the place of a plan's number: go back to the event loop. */
 export const LEAVE = -1;
 
@@ -18,59 +18,110 @@ const SPINS_PER_LOOK = 1024;
 const AWAKE_MS = 1;
 const NAP_MS = 100;
 
+/** Whether a ticket comes before another: after 2³¹ they are negative numbers. */
+const before = (ticket, other) => ((ticket - other) | 0) < 0;
+
 export class Barrier {
-  #control;
   #sleeps;
 
-  constructor(control) {
-    this.#control = control;
+  constructor(words = new Int32Array(new SharedArrayBuffer(4 * WORDS))) {
+    this.words = words;
     try {
-      Atomics.wait(control, FAILED, 1, 0);
+      Atomics.wait(words, FAILED, 1, 0);
       this.#sleeps = true;
     } catch {
       this.#sleeps = false;
     }
   }
 
-  /** Change a word that others may sleep on. */
-  set(word, value) {
-    Atomics.store(this.#control, word, value);
-    this.#wake(word);
+  // --- the caller of a run
+
+  /** Tell the others that a run of this plan begins, or to LEAVE. */
+  announce(plan) {
+    Atomics.add(this.words, GO, 1);
+    Atomics.store(this.words, PLAN, plan);
+    Atomics.store(this.words, BASE, Atomics.load(this.words, OPEN));
+    Atomics.add(this.words, GO, 1);
+    this.#wake(GO);
   }
 
-  #wake(word) {
-    if (Atomics.load(this.#control, SLEEPING)) Atomics.notify(this.#control, word);
+  /** Do a step, with whoever else is free; `late()` is asked now and then, and true is an error. */
+  share(parts, act, late) {
+    const base = Atomics.load(this.words, OPEN);
+    const end = (base + parts) | 0;
+    Atomics.store(this.words, OPEN, end);
+    this.#wake(OPEN);
+    this.#work(base, end, act);
+    this.#until(DONE, (done) => !before(done, end), late);
+    if (this.failed) throw new Error("a worker failed");
   }
 
-  /** Take tickets below OPEN, up to `end`, and do them; whether there was one. */
-  work(end, act) {
-    const control = this.#control;
-    for (let some = false; ; ) {
-      const ticket = Atomics.load(control, NEXT);
-      if (ticket >= Math.min(end, Atomics.load(control, OPEN))) return some;
-      if (Atomics.compareExchange(control, NEXT, ticket, ticket + 1) !== ticket) continue;
-      act(ticket);
-      Atomics.add(control, DONE, 1);
-      this.#wake(DONE);
-      some = true;
+  /** What a worker has seen that listens for the next run. */
+  get seen() {
+    return Atomics.load(this.words, GO);
+  }
+
+  // --- the workers
+
+  /** The next run, or LEAVE, after the one that was `seen`. */
+  next(seen) {
+    for (;;) {
+      const go = this.#until(GO, (value) => value !== seen && value % 2 === 0);
+      const found = { seen: go, plan: Atomics.load(this.words, PLAN), base: Atomics.load(this.words, BASE) };
+      if (Atomics.load(this.words, GO) === go) return found;
     }
   }
 
-  /** Until a word's value `holds`, or a run has failed; `late()` is asked now and then, and true is an error. */
-  until(word, holds, late = () => false) {
-    const control = this.#control;
+  /** Take part in a run of so many tickets, until the last is taken: by now it may be over. */
+  join(base, tickets, act) {
+    const end = (base + tickets) | 0;
+    const left = () => before(Atomics.load(this.words, NEXT), end);
+    while (left() && !this.failed) {
+      const next = this.#work(base, end, act);
+      this.#until(OPEN, (open) => before(next, open) || !left());
+    }
+  }
+
+  // --- both
+
+  get failed() {
+    return Atomics.load(this.words, FAILED) !== 0;
+  }
+
+  fail() {
+    Atomics.store(this.words, FAILED, 1);
+  }
+
+  /** Take open tickets before `end`, the run's first being `base`, and do them; the first that was not open. */
+  #work(base, end, act) {
+    for (;;) {
+      const ticket = Atomics.load(this.words, NEXT);
+      if (!before(ticket, end) || !before(ticket, Atomics.load(this.words, OPEN))) return ticket;
+      if (Atomics.compareExchange(this.words, NEXT, ticket, ticket + 1) !== ticket) continue;
+      act((ticket - base) | 0);
+      Atomics.add(this.words, DONE, 1);
+      this.#wake(DONE);
+    }
+  }
+
+  #wake(word) {
+    if (Atomics.load(this.words, SLEEPING)) Atomics.notify(this.words, word);
+  }
+
+  /** Until a word's value `holds`, or a run has failed. */
+  #until(word, holds, late = () => false) {
     let start;
     for (let spins = 1; ; spins++) {
-      const value = Atomics.load(control, word);
+      const value = Atomics.load(this.words, word);
       if (holds(value)) return value;
       if (spins % SPINS_PER_LOOK) continue;
-      if (Atomics.load(control, FAILED) && word !== GO) return value;
+      if (this.failed && word !== GO) return value;
       if (late()) throw new Error("a worker does not answer");
       start ??= performance.now();
       if (!this.#sleeps || performance.now() - start < AWAKE_MS) continue;
-      Atomics.add(control, SLEEPING, 1);
-      Atomics.wait(control, word, value, NAP_MS);
-      Atomics.sub(control, SLEEPING, 1);
+      Atomics.add(this.words, SLEEPING, 1);
+      Atomics.wait(this.words, word, value, NAP_MS);
+      Atomics.sub(this.words, SLEEPING, 1);
     }
   }
 }

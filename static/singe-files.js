@@ -90,7 +90,7 @@ export class Files {
     else {
       await this.#verified(entry, async (chunks) => {
         await this.#receive(entry, chunks, (chunk, at) => view.set(chunk, at));
-        return (this.#hashing = this.#hashing.then(() => hashOf(view.unshared?.() ?? view))); // one at a time: it takes a copy
+        return (this.#hashing = this.#hashing.then(() => hashOf(view))); // one at a time: it takes a copy
       });
     }
     return view;

@@ -11,7 +11,7 @@ export const VERSION = "0.1.0";
 /** The oldest Singe whose bundles this runner reads. */
 const OLDEST = "0.1.0";
 
-/** An error that a program can tell apart by its `code`: see singe.d.ts for the codes. */
+/** An error that a program can tell by its `code`: singe.d.ts has them. */
 export class SingeError extends Error {
   constructor(code, message, cause) {
     super(message, { cause });
@@ -20,7 +20,7 @@ export class SingeError extends Error {
   }
 }
 
-/** dtype ↦ the array that a caller gives and gets. Its element is the dtype's own; a device may store a wider one. */
+/** dtype ↦ the array that a caller gives and gets; a device may store wider elements. */
 export const ARRAYS = {
   bool: Uint8Array,
   uint8: Uint8Array,
@@ -205,7 +205,7 @@ export function checkManifest(manifest) {
   checkVersions(manifest);
   if (image !== null) check(image, {}, "image");
   if (labels !== null) check(labels, FILE.file, "labels");
-  need(Object.hasOwn(targets, "wasm") || Object.hasOwn(targets, "webgpu"), "it has no target");
+  need(targets.wasm || targets.webgpu, "it has no target");
   return manifest;
 }
 

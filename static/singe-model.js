@@ -15,24 +15,25 @@ const DEVICES = {
 };
 
 export async function loadHere(folder, options) {
-  const { device = "auto", cache = true, threads, onProgress, onDevice, signal, gpuDevice } = options;
+  const { device = "auto", cache = true, onProgress, onDevice, signal, gpuDevice } = options;
+  const threads = (globalThis.crossOriginIsolated ?? globalThis.process) ? (options.threads ?? 0) : 1;
   const files = new Files(folder, cache, signal, onProgress);
   const guess = DEVICES[device] ?? DEVICES.wasm;
-  guess.module().catch(() => {}); // it comes beside the manifest, and is asked for again below
+  guess.module().catch(() => {}); // beside the manifest; it is asked for again below
   let model;
   try {
     const manifest = checkManifest(await files.manifest("model.json"));
     const { targets } = manifest;
     const first = chooseDevice(device, targets);
-    const open = async (name, from = new Files(folder, cache)) => {
+    const open = async (name, from = new Files(folder, cache), count = threads || 1) => {
       const target = checkTarget(manifest, name, DEVICES[name].kind);
       const { open } = await DEVICES[name].module();
-      return new Opened(name, target.program, await open(target, from, gpuDevice, threads));
+      return new Opened(name, target.program, await open(target, from, gpuDevice, count));
     };
-    const auto = device === "auto" && Boolean(targets.wasm && targets.webgpu && globalThis.navigator?.gpu);
+    const auto = device === "auto" && targets.wasm && targets.webgpu && globalThis.navigator?.gpu;
     const store = auto ? await files.store : undefined;
     const known = (await store?.recall())?.device;
-    model = new Model(manifest, open, { auto, store, onDevice, gpuDevice });
+    model = new Model(manifest, { open, auto, threads, store, onDevice, gpuDevice });
     await model.start(Object.hasOwn(DEVICES, known) ? known : first, files);
     files.phase("ready");
     files.stop(true);
@@ -46,8 +47,8 @@ export async function loadHere(folder, options) {
 
 /** "auto" is WebAssembly where the bundle has it. */
 function chooseDevice(wanted, targets) {
-  const name = wanted === "auto" ? Object.keys(DEVICES).find((d) => Object.hasOwn(targets, d)) : wanted;
-  if (Object.hasOwn(targets, name)) return name;
+  const name = wanted === "auto" ? Object.keys(DEVICES).find((d) => targets[d]) : wanted;
+  if (targets[name]) return name;
   throw new SingeError("device", `the bundle was exported without ${name}; it has ${Object.keys(targets).join(", ")}`);
 }
 
@@ -57,34 +58,27 @@ class Opened {
   }
 
   async run(inputs, outputs) {
-    const onGpu = this.name === "webgpu" && outputs === "gpu";
-    if (outputs !== "data" && !onGpu) {
+    const gpu = this.name === "webgpu";
+    if (outputs !== "data" && !(gpu && outputs === "gpu")) {
       throw new SingeError("input", `outputs: got ${JSON.stringify(outputs)}, expected "data", or "gpu" on webgpu`);
     }
     const at = (i) => this.program.buffers[i];
-    const { given, sizes } = bind(this.program.inputs.map(at), inputs, this.name === "webgpu");
-    const results = await this.device.run(given, sizes, onGpu);
+    const { given, sizes } = bind(this.program.inputs.map(at), inputs, gpu);
+    const results = await this.device.run(given, sizes, outputs === "gpu");
     return Object.fromEntries(this.program.outputs.map((i, k) => [at(i).name, results[k]]));
   }
 }
 
 class Model {
   worker = false;
-  #open;
-  #options;
-  /** now: what runs; rival: what singe-auto.js holds beside it; seen: the inputs of the last run, until it has decided. */
-  #state = {};
+  /** What `loadHere` gave; now: what runs; for singe-auto.js rival: what it holds beside that, and seen: the last inputs. */
+  #state;
   #last = Promise.resolve();
   #disposed;
 
-  constructor({ name, image, labels, inputs, outputs }, open, options) {
-    this.name = name;
-    this.image = image;
-    this.labels = labels;
-    this.inputs = inputs.map(describe);
-    this.outputs = outputs.map(describe);
-    this.#open = open;
-    this.#options = options;
+  constructor({ name, image, labels, inputs, outputs }, given) {
+    Object.assign(this, { name, image, labels, inputs: inputs.map(describe), outputs: outputs.map(describe) });
+    this.#state = { ...given, inTurn: (task) => this.#inTurn(task) };
   }
 
   /** Open a device, or the other if it fails and the choice is ours. */
@@ -92,16 +86,16 @@ class Model {
     const state = this.#state;
     const before = state.now?.name ?? name;
     try {
-      state.now = await this.#open(name, files);
+      state.now = await state.open(name, files);
     } catch (error) {
-      if (!this.#options.auto || !["device", "lost"].includes(error.code)) throw error;
-      state.now = await this.#open(name === "wasm" ? "webgpu" : "wasm", files);
+      if (!state.auto || !["device", "lost"].includes(error.code)) throw error;
+      state.now = await state.open(name === "wasm" ? "webgpu" : "wasm", files);
     }
     if (state.now.name !== before) this.#tell();
   }
 
   #tell() {
-    queueMicrotask(() => this.#options.onDevice?.(this.device));
+    queueMicrotask(() => this.#state.onDevice?.(this.device));
   }
 
   get device() {
@@ -126,25 +120,28 @@ class Model {
   async run(inputs, { outputs = "data" } = {}) {
     if (this.#disposed) throw new SingeError("disposed", "the model was disposed of");
     const results = await this.#inTurn(() => this.#attempt(inputs, outputs));
-    if (this.#options.auto && !this.#state.decided) this.#decide(inputs).catch(() => {}); // then it stays as it is
+    this.#improve(inputs).catch(() => {}); // then it stays as it is
     return results;
   }
 
-  async #decide(inputs) {
+  /** Look for a faster device, once; where runs are slow, for threads. */
+  async #improve(inputs) {
     const state = this.#state;
-    const first = !state.seen;
-    state.seen = inputs;
-    if (!first) return;
-    const { decide } = await import("./singe-auto.js");
-    if (await decide(state, this.#open, (task) => this.#inTurn(task), this.#options.store)) this.#tell();
+    if (state.auto && !state.decided) {
+      const first = !state.seen;
+      state.seen = inputs;
+      if (first && (await (await import("./singe-auto.js")).decide(state))) this.#tell();
+    } else if (state.threads === 0 && state.now.device.slow) {
+      state.threads = 1;
+      await (await import("./singe-threads.js")).spread(state);
+    }
   }
 
   async #attempt(inputs, outputs) {
-    const { now } = this.#state;
+    const { now, auto, gpuDevice } = this.#state;
     try {
       return await now.run(inputs, outputs);
     } catch (error) {
-      const { auto, gpuDevice } = this.#options;
       const again = error.code === "lost" && !gpuDevice;
       const other = auto && now.name === "webgpu" && ["lost", "device"].includes(error.code);
       if (!again && !other) throw error;
@@ -234,7 +231,7 @@ function learn(buffer, shape, sizes) {
 function infer(buffer, { count }, sizes) {
   const value = (dim) => {
     const name = sizeName(dim);
-    return typeof dim !== "number" && name !== undefined && !(name in sizes) ? undefined : evaluate(dim, sizes);
+    return name !== undefined && !(name in sizes) ? undefined : evaluate(dim, sizes);
   };
   const shape = buffer.shape.map(value);
   const open = shape.flatMap((d, k) => (d === undefined ? [k] : []));

@@ -3,7 +3,7 @@
  *
  * Contract: `open(target, files)` gives { memory, run, dispose }. The memory holds 256 unused bytes, then the weights,
  * which are downloaded into it, then a run's slots, inputs and outputs. It grows to the largest run and never moves what
- * lies in it. `run` gets checked inputs and gives copies. singe-threads.js has the threads.
+ * lies in it. singe-threads.js has the threads.
  */
 
 import { ARRAYS, Recent, SingeError, align, areasOf, bytesOf, chooseVariant, evaluate, outputsOf, spanOf } from "./singe-format.js";
@@ -11,6 +11,8 @@ import { ARRAYS, Recent, SingeError, align, areasOf, bytesOf, chooseVariant, eva
 const PAGE = 65536;
 const START = 256;
 const PLANS = 8;
+/** After so many runs, each of so long, other threads may help. */
+const SLOW = { runs: 3, ms: 2 };
 
 /** A feature ↦ the smallest module that needs it. */
 const PROBES = {
@@ -26,34 +28,23 @@ export function features() {
   return new Set(Object.keys(PROBES).filter(has));
 }
 
-export function open(target, files, gpuDevice, threads) {
+export async function open({ program, modules, weights }, files, gpuDevice, threads) {
   const able = typeof WebAssembly === "object" ? features() : new Set();
   if (!able.has("simd")) throw new SingeError("device", "this engine has no WebAssembly SIMD");
-  const entries = target.program.kernels.map((kernel) => chooseVariant(kernel, able).entry.split(":"));
+  const entries = program.kernels.map((kernel) => chooseVariant(kernel, able).entry.split(":"));
   const names = [...new Set(entries.map(([name]) => name))];
   for (const name of names) {
-    if (!Object.hasOwn(target.modules, name)) throw new SingeError("format", `the bundle has no module ${name}`);
+    if (!Object.hasOwn(modules, name)) throw new SingeError("format", `the bundle has no module ${name}`);
   }
-  files.expect([...names.map((name) => target.modules[name]), ...target.weights]);
-  return load(target, files, entries, names, threads);
-}
-
-async function load({ program, modules, weights }, files, entries, names, threads) {
+  files.expect([...names.map((name) => modules[name]), ...weights]);
+  const { team, memory = new WebAssembly.Memory({ initial: 0 }), from = files } =
+    threads === 1 ? {} : (await import("./singe-threads.js")).gather(threads, files);
   const base = START + align(weights.reduce((sum, w) => sum + spanOf(w), 0));
-  const alone = threads === 1 || !(globalThis.crossOriginIsolated ?? globalThis.process);
-  const team = alone ? undefined : await import("./singe-threads.js").then(({ gather }) => gather(threads)).catch(() => {});
-  const memory = team ? team.memory : new WebAssembly.Memory({ initial: 0 });
   grow(memory, base);
-  const view = (at, bytes) => {
-    const found = new Uint8Array(memory.buffer, START + at, bytes);
-    return team ? team.mark(found) : found;
-  };
+  const view = (at, bytes) => new Uint8Array(memory.buffer, START + at, bytes);
   const linked = {};
-  const fetched = async (name) => {
-    const bytes = await files.bytes(modules[name]);
-    linked[name] = await link(team ? team.shared(bytes) : bytes, name, memory);
-  };
-  await Promise.all([...names.map(fetched), files.each(weights, (file, at) => files.into(file, view(at, spanOf(file))))]);
+  const fetched = async (name) => (linked[name] = await link(name, await from.bytes(modules[name]), memory));
+  await Promise.all([...names.map(fetched), from.each(weights, (file, at) => from.into(file, view(at, spanOf(file))))]);
   files.phase("compile");
   const functions = program.kernels.map((kernel, k) => functionOf(linked, kernel, entries[k]));
   await team?.start({ program, linked, entries });
@@ -69,7 +60,7 @@ function grow(memory, bytes) {
   }
 }
 
-async function link(bytes, name, memory) {
+async function link(name, bytes, memory) {
   try {
     const module = await WebAssembly.compile(bytes);
     return { module, exports: new WebAssembly.Instance(module, { env: { memory } }).exports };
@@ -82,8 +73,7 @@ async function link(bytes, name, memory) {
 }
 
 function functionOf(linked, kernel, [module, name]) {
-  const { exports } = linked[module];
-  const found = Object.hasOwn(exports, name) ? exports[name] : undefined;
+  const found = linked[module].exports[name];
   const takes = kernel.ports + kernel.sizes.length + 2;
   if (typeof found === "function" && found.length === takes) return found;
   throw new SingeError("format", `the module ${module} has no function ${name} of ${takes} arguments`);
@@ -91,6 +81,7 @@ function functionOf(linked, kernel, [module, name]) {
 
 class Device {
   #parts;
+  #slow = 0;
   #plans = new Recent(PLANS, (sizes) => this.#plan(sizes));
 
   constructor(parts) {
@@ -105,23 +96,29 @@ class Device {
     return this.#parts.team?.threads;
   }
 
-  /** Inputs are typed arrays of the dtypes' own elements, in order; outputs are { data, shape, dtype }, in order. */
+  get slow() {
+    return this.#slow >= SLOW.runs;
+  }
+
+  /** Inputs are typed arrays of the dtypes' own elements, in order; outputs { data, shape, dtype }. */
   async run(inputs, sizes) {
     const { program, memory, team } = this.#parts;
     const plan = this.#plans.at(sizes);
-    const { addresses, steps } = plan;
+    const { addresses, steps, outputs } = plan;
     inputs.forEach((data, k) => {
       const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
       new Uint8Array(memory.buffer).set(bytes, addresses[program.inputs[k]]);
     });
     const alone = () => steps.forEach(({ call, given }) => call(...given));
+    const start = performance.now();
     try {
-      await (team ? team.run(plan, alone) : alone());
+      await (team?.run(plan, alone) ?? alone());
     } catch (cause) {
       throw cause.code ? cause : new SingeError("format", `a kernel trapped: ${cause.message}`, cause);
     }
-    return outputsOf(program, sizes).map(({ index, count, shape, dtype }) => {
-      return { data: new ARRAYS[dtype](memory.buffer, addresses[index], count).slice(), shape, dtype };
+    this.#slow = performance.now() - start > SLOW.ms ? this.#slow + 1 : 0;
+    return outputs.map(({ index, count, shape, dtype }) => {
+      return { data: new ARRAYS[dtype](memory.buffer, addresses[index], count).slice(), shape: [...shape], dtype };
     });
   }
 
@@ -144,7 +141,7 @@ class Device {
       const values = kernels[kernel].sizes.map((dim) => evaluate(dim, sizes));
       return { call: functions[kernel], given: [...ports.map((i) => addresses[i]), ...values, 0, 1] };
     });
-    return { sizes, addresses, steps, end };
+    return { sizes, addresses, steps, end, outputs: outputsOf(program, sizes) };
   }
 
   dispose() {

@@ -4,7 +4,7 @@
  * Contract: `open(target, files, gpuDevice)` gives { memory, gpuDevice, run, dispose }. Weights are written as they
  * arrive, and never held in JavaScript. A plan keeps its own buffers for slots, inputs and outputs, so that all its bind
  * groups are made once; what a caller gives or gets on the GPU is copied there. A device of the caller's is used as it
- * is, and stays the caller's. A device that went away is a SingeError of the code "lost".
+ * is, and stays the caller's. One that went away is a SingeError of the code "lost".
  */
 
 import { ARRAYS, Recent, SingeError, align, areasOf, bytesOf, chooseVariant, evaluate, outputsOf } from "./singe-format.js";
@@ -155,7 +155,7 @@ function words(bytes) {
 async function buildPipelines(gpu, program, entries, texts) {
   const made = new Map();
   program.kernels.forEach((kernel, k) => {
-    const text = typeof texts === "object" && Object.hasOwn(texts ?? {}, entries[k]) ? texts[entries[k]] : undefined;
+    const text = Object(texts)[entries[k]];
     if (typeof text !== "string") throw new SingeError("format", `the bundle has no module ${entries[k]}`);
     const kinds = [...text.matchAll(DECLARED)].map(([, kind]) => KINDS[kind]);
     const storage = kernel.sizes.length && kinds.at(-1) === "uniform" ? kinds.slice(0, -1) : kinds;

@@ -198,8 +198,8 @@ class _Work:
         match step:
             case Dispatch(number, buffers):
                 code = self._program.kernels[number]
-                named = [i for i in buffers if self._program.buffers[i].name != "scratch"]
-                return code.label, code.kind, self._shape(named[-1]), number
+                output = buffers[-2] if code.workspace else buffers[-1]
+                return code.label, code.kind, self._shape(output), number
             case Copy(source, target):
                 return "copy", "copy", self._shape(target), self._bytes(source)
             case Host(op, attrs, inputs, outputs):

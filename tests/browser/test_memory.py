@@ -53,14 +53,21 @@ def chromium(bundle: Callable[[str], Path]) -> Iterator[Page]:
         yield page
 
 
-@pytest.fixture(params=["wasm", "webgpu"])
-def device(request: pytest.FixtureRequest) -> str:
+WAYS: Final = {
+    "wasm": {"device": "wasm"},
+    "wasm on 2 threads": {"device": "wasm", "threads": 2},
+    "webgpu": {"device": "webgpu"},
+}
+
+
+@pytest.fixture(params=WAYS)
+def way(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("cache", [False, True])
-def test_the_peak_while_loading(chromium: Page, device: str, cache: bool) -> None:
+def test_the_peak_while_loading(chromium: Page, way: str, cache: bool) -> None:
     """WebAssembly memory and GPU buffers counted as they are made, array buffers by the engine while it loads.
 
     The engine's count has no WebAssembly memory in it, but chunks that nobody holds and nobody has collected yet.
@@ -70,14 +77,14 @@ def test_the_peak_while_loading(chromium: Page, device: str, cache: bool) -> Non
     script = f"""
     {COUNTED}
     globalThis.done = undefined;
-    load("/bundles/large", {{ device: given.device, cache: given.cache }}).then(
+    load("/bundles/large", given).then(
       async (model) => {{ globalThis.held = model.memory; globalThis.done = "ok"; globalThis.model = model; }},
       (error) => (globalThis.done = error.message));
     """
     session.send("HeapProfiler.collectGarbage")
     before = session.send("Runtime.getHeapUsage").get("backingStorageSize")
     assert before is not None, "this Chromium does not tell the bytes of array buffers"
-    chromium.run(script, device=device, cache=cache)
+    chromium.run(script, **WAYS[way], cache=cache)
     engine = 0.0
     while not chromium.page.evaluate("globalThis.done"):
         engine = max(engine, session.send("Runtime.getHeapUsage")["backingStorageSize"] - before)
@@ -87,7 +94,7 @@ def test_the_peak_while_loading(chromium: Page, device: str, cache: bool) -> Non
     program = sum(held.values())
     assert program >= 32 << 20
     peak = engine + counted["most"]
-    print(f"{device}, cache {cache}: peak {peak / 2**20:.1f} MiB, {peak / program:.3f} of the Program's")
+    print(f"{way}, cache {cache}: peak {peak / 2**20:.1f} MiB, {peak / program:.3f} of the Program's")
     assert peak <= MOST * program
 
 
@@ -99,7 +106,7 @@ GPUDevice.prototype.createBuffer = function (given) { const b = create.call(this
 GPUBuffer.prototype.destroy = function () { live.delete(this); return destroy.call(this); };
 const inputs = unpack(given.tensors);
 for (let k = 0; k < given.times; k++) {
-  const model = await load("/bundles/dtypes", { device: given.device });
+  const model = await load("/bundles/dtypes", given.options);
   await model.run(inputs);
   await model.dispose();
 }
@@ -110,7 +117,7 @@ return live.size;
 
 
 @pytest.mark.slow
-def test_many_loads_leave_nothing(chromium: Page, device: str) -> None:
+def test_many_loads_leave_nothing(chromium: Page, way: str) -> None:
     chromium.page.reload()
     session = chromium.page.context.new_cdp_session(chromium.page)
     tensors = packed(dtypes_case(3)[0])  # its kernels are soon compiled, for a GPU in software as well
@@ -122,24 +129,26 @@ def test_many_loads_leave_nothing(chromium: Page, device: str) -> None:
 
     def cycle(times: int) -> None:
         for done in range(0, times, 20):
-            assert chromium.run(CYCLES, device=device, times=min(20, times - done), tensors=tensors) == 0
+            assert chromium.run(CYCLES, options=WAYS[way], times=min(20, times - done), tensors=tensors) == 0
 
     cycle(20)
     before = used()
     cycle(TIMES)
     after = used()
     grown = [(a - b) / 2**20 for a, b in zip(after, before, strict=True)]
-    print(f"{device}: after {TIMES} loads {grown[0]:.2f} MiB more of heap, {grown[1]:.2f} MiB of buffers")
+    print(f"{way}: after {TIMES} loads {grown[0]:.2f} MiB more of heap, {grown[1]:.2f} MiB of buffers")
     assert grown[0] < 1
     assert grown[1] < 1
+    assert chromium.page.workers == []
 
 
-def test_many_loads_leave_nothing_in_node(bundle: Callable[[str], Path]) -> None:
+@pytest.mark.parametrize("threads", [1, 2])
+def test_many_loads_leave_nothing_in_node(bundle: Callable[[str], Path], threads: int) -> None:
     body = """
     const inputs = unpack(given.tensors);
     const cycle = async (times) => {
       for (let k = 0; k < times; k++) {
-        const model = await load(given.url, { device: "wasm" });
+        const model = await load(given.url, { device: "wasm", threads: given.threads });
         await model.run(inputs);
         await model.dispose();
       }
@@ -155,6 +164,7 @@ def test_many_loads_leave_nothing_in_node(bundle: Callable[[str], Path]) -> None
     return after.map((bytes, k) => (bytes - before[k]) / 2 ** 20);
     """
     tensors = packed(small_case(3)[0])
-    grown = node(body, url=bundle("small").as_uri(), times=TIMES, tensors=tensors, arguments=("--expose-gc",))
-    print(f"node: after {TIMES} loads {grown} MiB more of heap, external memory and buffers")
+    given = {"url": bundle("small").as_uri(), "threads": threads, "times": TIMES, "tensors": tensors}
+    grown = node(body, **given, arguments=("--expose-gc",))
+    print(f"node, {threads} threads: after {TIMES} loads {grown} MiB more of heap, external memory and buffers")
     assert max(grown) < 1

@@ -72,19 +72,29 @@ def test_the_same_bits_elsewhere(chromium: Page, where: str) -> None:
     assert done[0]["outputs"] == done[1]["outputs"]
 
 
+HEADERS: Final = {
+    "without isolation": {
+        "Cross-Origin-Opener-Policy": "unsafe-none",
+        "Cross-Origin-Embedder-Policy": "unsafe-none",
+    },
+    "without workers": {"Content-Security-Policy": "worker-src 'none'"},
+}
+
+
 @pytest.mark.parametrize("threads", [0, 2])
-def test_without_isolation_there_is_one(chromium: Page, threads: int) -> None:
-    plain = {"Cross-Origin-Opener-Policy": "unsafe-none", "Cross-Origin-Embedder-Policy": "unsafe-none"}
-    chromium.server.pages["/plain"] = ("<!doctype html><title>plain</title>", plain)
+@pytest.mark.parametrize("kind", HEADERS)
+def test_where_there_is_one_only(chromium: Page, kind: str, threads: int) -> None:
+    chromium.server.pages["/plain"] = ("<!doctype html><title>plain</title>", HEADERS[kind])
     tab = chromium.page.context.browser.new_page()
     try:
         tab.goto(chromium.server.address + "plain")
-        assert not tab.evaluate("crossOriginIsolated")
+        assert tab.evaluate("crossOriginIsolated") == (kind == "without workers")
         page = Page(tab, chromium.server)
-        inputs, expected = small_case(5)
-        done = page.run(ANSWER, url="/bundles/small", threads=threads, cases=[packed(inputs)] * 3, options={})
+        cases = [packed(weighty_case(2000))] * 6
+        done = page.run(ANSWER, url="/bundles/weighty", threads=threads, cases=cases, options={})
         assert done["threads"] == 1
-        assert_close(done["outputs"][-1], expected)
+        alone = page.run(ANSWER, url="/bundles/weighty", threads=1, cases=cases, options={})
+        assert done["outputs"] == alone["outputs"]
         assert not tab.workers
     finally:
         tab.close()
@@ -133,29 +143,39 @@ def in_fresh_page(chromium: Page, body: str, **given: Any) -> Any:
         tab.close()
 
 
-def test_as_many_as_pay_off(chromium: Page) -> None:
-    """It decides, and only the workers that it needs remain; a run that is too small to share starts none."""
+def test_nothing_is_loaded_for_short_runs(chromium: Page) -> None:
     body = """
-    const tiny = await load("/bundles/small", { device: "wasm" });
-    for (let k = 0; k < 5; k++) await tiny.run(unpack(given.small));
+    const model = await load("/bundles/small", { device: "wasm" });
+    for (let k = 0; k < 50; k++) await model.run(unpack(given.tensors));
     await new Promise((done) => setTimeout(done, 500));
-    const before = alive.size;
+    const loaded = performance.getEntriesByType("resource").map(({ name }) => name);
+    const found = { threads: model.threads, memory: model.memory.wasm, loaded };
+    await model.dispose();
+    return found;
+    """
+    done = in_fresh_page(chromium, body, tensors=packed(small_case(3)[0]))
+    assert done["threads"] == 1
+    assert any("singe-wasm" in name for name in done["loaded"])
+    assert not [name for name in done["loaded"] if "thread" in name]
+
+
+def test_as_many_as_pay_off(chromium: Page) -> None:
+    """Once runs are long it decides, and only the workers that it needs remain."""
+    body = """
     const model = await load("/bundles/weighty", { device: "wasm" });
     const outputs = new Set();
     const started = performance.now();
     let most = 0;
     while (performance.now() - started < 20000 && !(most && (alive.size === 0 || model.threads > 1))) {
-      outputs.add(JSON.stringify(pack(await model.run(unpack(given.large)))));
+      outputs.add(JSON.stringify(pack(await model.run(unpack(given.tensors)))));
       await new Promise((done) => setTimeout(done, 5));
       most = Math.max(most, alive.size);
     }
-    const found = { before, most, alive: alive.size, threads: model.threads, outputs: outputs.size };
+    const found = { most, alive: alive.size, threads: model.threads, outputs: outputs.size };
     await model.dispose();
     return { ...found, after: alive.size };
     """
-    given = {"small": packed(small_case(3)[0]), "large": packed(weighty_case(200))}
-    done = in_fresh_page(chromium, COUNTED.replace("BODY", body), **given)
-    assert done["before"] == 0
+    done = in_fresh_page(chromium, COUNTED.replace("BODY", body), tensors=packed(weighty_case(2000)))
     assert done["most"] > 0
     assert done["alive"] == done["threads"] - 1, "it has decided"
     assert (done["outputs"], done["after"]) == (1, 0)

@@ -1,0 +1,67 @@
+/**
+ * A memory that threads can share, and the way of a bundle's files into one.
+ *
+ * Contract: `sharedMemory()` is empty and can grow; undefined where there can be none. `fromFiles(files)` has three of the
+ * methods of `Files`: modules import a shared memory in place of the unshared one that they are shipped for, and weights
+ * go to their places in it.
+ */
+
+import { SingeError } from "./singe-format.js";
+
+const MOST_PAGES = [65536, 16384];
+const IMPORTS = 2;
+/** The end of the section of imports: a memory of at least 0 pages, and a shared one of at most 65,536. */
+const UNSHARED = [2, 0, 0];
+const SHARED = [2, 3, 0, 0x80, 0x80, 4];
+
+export function sharedMemory() {
+  for (const maximum of MOST_PAGES) {
+    try {
+      return new WebAssembly.Memory({ initial: 0, maximum, shared: true });
+    } catch {
+      continue; // less address space may be there
+    }
+  }
+  return undefined;
+}
+
+export function fromFiles(files) {
+  let room = new Uint8Array(0);
+  let last = Promise.resolve();
+  const through = async (entry, view) => {
+    if (room.length < view.length) room = new Uint8Array(view.length);
+    view.set(await files.into(entry, room.subarray(0, view.length)));
+  };
+  return {
+    bytes: async (entry) => importShared(await files.bytes(entry)),
+    /** What is hashed as a whole comes one after the other, by way of a copy: shared bytes cannot be hashed. */
+    into: (entry, view) => (entry.parts ? files.into(entry, view) : (last = last.then(() => through(entry, view)))),
+    each: (entries, take) => files.each(entries, take),
+  };
+}
+
+/** A module's bytes, with a shared memory of any size as what it imports. */
+function importShared(bytes) {
+  const [start, size] = sectionOf(bytes, IMPORTS);
+  const end = start + size;
+  const rest = end - UNSHARED.length;
+  const longer = size + SHARED.length - UNSHARED.length;
+  if (!(longer < 128 && bytes.slice(rest, end).join() === UNSHARED.join())) {
+    throw new SingeError("format", "a module does not import a memory as it should");
+  }
+  const made = [bytes.subarray(0, start - 1), [longer], bytes.subarray(start, rest), SHARED, bytes.subarray(end)];
+  return Uint8Array.from(made.flatMap((part) => [...part]));
+}
+
+/** Where the contents of a module's first section of that number start, and their length. */
+function sectionOf(bytes, number) {
+  for (let at = 8; at < bytes.length; ) {
+    const id = bytes[at++];
+    let [size, shift] = [0, 0];
+    do size += (bytes[at] & 127) * 2 ** shift, (shift += 7);
+    while (bytes[at++] & 128 && shift < 35);
+    if (id === number) return [at, size];
+    at += size;
+  }
+  return [];
+}
