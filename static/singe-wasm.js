@@ -12,7 +12,7 @@ const PAGE = 65536;
 const START = 256;
 const PLANS = 8;
 /** After so many runs, each of so long, other threads may help. */
-const SLOW = { runs: 3, ms: 2 };
+const SLOW = { runs: 4, ms: 2 };
 
 /** A feature ↦ the smallest module that needs it. */
 const PROBES = {

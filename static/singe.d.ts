@@ -37,7 +37,7 @@ export interface LoadOptions {
   device?: "wasm" | "webgpu" | "auto";
   /**
    * On WebAssembly, where memory can be shared: in isolated pages and their workers, and in node. 0, the default, is as many
-   * as pay off: once three runs in turn took more than 2 ms, those that follow take turns with one and with more, and the
+   * as pay off: once four runs in turn took more than 2 ms, those that follow take turns with one and with more, and the
    * fastest stays. Else that many, at most two for each core. Results are the same bit for bit.
    */
   threads?: number;

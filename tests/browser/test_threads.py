@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 import pytest
-from bundles import assert_close, dtypes_case, model_case, packed, small_case, weighty_graph, write_bundle
+from bundles import dtypes_case, model_case, packed, small_case, weighty_graph, write_bundle
 from pages import Page, node, open_page
 
 pytestmark = pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="one core: there are no threads")
