@@ -1,10 +1,10 @@
 @group(0) @binding(0) var<storage, read> b0: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read> b1: array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> b2: array<f32>;
-@group(0) @binding(3) var<storage, read_write> b3: array<f32>;
+@group(0) @binding(2) var<storage, read> b2: array<vec4<f32>>;
+@group(0) @binding(3) var<storage, read_write> b3: array<vec4<f32>>;
 @group(0) @binding(4) var<uniform> sizes: array<vec4<i32>, 1>;
-var<workgroup> tile_a: array<vec4<f32>, 160>;
-var<workgroup> tile_b: array<vec4<f32>, 288>;
+var<workgroup> tile_a: array<array<vec4<f32>, 4>, 32>;
+var<workgroup> tile_b: array<array<vec4<f32>, 8>, 32>;
 
 fn is_nan(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u; }
 
@@ -19,9 +19,10 @@ fn load_b(k: i32, n: i32) -> vec4<f32> {
   return b1[((k * 320i) + n) / 4i];
 }
 
-fn store_c(m: i32, n: i32, a0: f32) {
+fn store_c(m: i32, n: i32, a0: vec4<f32>) {
   if (m >= sizes[0].x) { return; }
-  b3[((m * 320i) + n)] = max_number((a0 + b2[n]), 0.0f);
+  let v1 = b2[n / 4i];
+  b3[((m * 320i) + n) / 4i] = vec4<f32>(max_number((a0.x + v1.x), 0.0f), max_number((a0.y + v1.y), 0.0f), max_number((a0.z + v1.z), 0.0f), max_number((a0.w + v1.w), 0.0f));
 }
 
 @compute @workgroup_size(32)
@@ -83,18 +84,18 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   next_b6 = load_b(0i + b_deep6, column + b_side6 * 4i);
   next_b7 = load_b(0i + b_deep7, column + b_side7 * 4i);
   for (var base = 0i; base < 128i; base += 32i) {
-    tile_a[a_deep0 * 5i + a_side0] = vec4<f32>(next_a0_0.x, next_a0_1.x, next_a0_2.x, next_a0_3.x);
-    tile_a[(a_deep0 + 1i) * 5i + a_side0] = vec4<f32>(next_a0_0.y, next_a0_1.y, next_a0_2.y, next_a0_3.y);
-    tile_a[(a_deep0 + 2i) * 5i + a_side0] = vec4<f32>(next_a0_0.z, next_a0_1.z, next_a0_2.z, next_a0_3.z);
-    tile_a[(a_deep0 + 3i) * 5i + a_side0] = vec4<f32>(next_a0_0.w, next_a0_1.w, next_a0_2.w, next_a0_3.w);
-    tile_b[b_deep0 * 9i + b_side0] = next_b0;
-    tile_b[b_deep1 * 9i + b_side1] = next_b1;
-    tile_b[b_deep2 * 9i + b_side2] = next_b2;
-    tile_b[b_deep3 * 9i + b_side3] = next_b3;
-    tile_b[b_deep4 * 9i + b_side4] = next_b4;
-    tile_b[b_deep5 * 9i + b_side5] = next_b5;
-    tile_b[b_deep6 * 9i + b_side6] = next_b6;
-    tile_b[b_deep7 * 9i + b_side7] = next_b7;
+    tile_a[a_deep0][a_side0] = vec4<f32>(next_a0_0.x, next_a0_1.x, next_a0_2.x, next_a0_3.x);
+    tile_a[a_deep0 + 1i][a_side0] = vec4<f32>(next_a0_0.y, next_a0_1.y, next_a0_2.y, next_a0_3.y);
+    tile_a[a_deep0 + 2i][a_side0] = vec4<f32>(next_a0_0.z, next_a0_1.z, next_a0_2.z, next_a0_3.z);
+    tile_a[a_deep0 + 3i][a_side0] = vec4<f32>(next_a0_0.w, next_a0_1.w, next_a0_2.w, next_a0_3.w);
+    tile_b[b_deep0][b_side0] = next_b0;
+    tile_b[b_deep1][b_side1] = next_b1;
+    tile_b[b_deep2][b_side2] = next_b2;
+    tile_b[b_deep3][b_side3] = next_b3;
+    tile_b[b_deep4][b_side4] = next_b4;
+    tile_b[b_deep5][b_side5] = next_b5;
+    tile_b[b_deep6][b_side6] = next_b6;
+    tile_b[b_deep7][b_side7] = next_b7;
     workgroupBarrier();
     next_a0_0 = load_a(row + a_side0 * 4i, base + 32i + a_deep0);
     next_a0_1 = load_a(row + a_side0 * 4i + 1i, base + 32i + a_deep0);
@@ -109,26 +110,26 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     next_b6 = load_b(base + 32i + b_deep6, column + b_side6 * 4i);
     next_b7 = load_b(base + 32i + b_deep7, column + b_side7 * 4i);
     for (var first = 0i; first < 32i; first += 4i) {
-      let left0_0 = tile_a[first * 5i + y];
-      let right0_0 = tile_b[first * 9i + x];
+      let left0_0 = tile_a[first][y];
+      let right0_0 = tile_b[first][x];
       c0_0 += left0_0.x * right0_0;
       c1_0 += left0_0.y * right0_0;
       c2_0 += left0_0.z * right0_0;
       c3_0 += left0_0.w * right0_0;
-      let left1_0 = tile_a[(first + 1i) * 5i + y];
-      let right1_0 = tile_b[(first + 1i) * 9i + x];
+      let left1_0 = tile_a[first + 1i][y];
+      let right1_0 = tile_b[first + 1i][x];
       c0_0 += left1_0.x * right1_0;
       c1_0 += left1_0.y * right1_0;
       c2_0 += left1_0.z * right1_0;
       c3_0 += left1_0.w * right1_0;
-      let left2_0 = tile_a[(first + 2i) * 5i + y];
-      let right2_0 = tile_b[(first + 2i) * 9i + x];
+      let left2_0 = tile_a[first + 2i][y];
+      let right2_0 = tile_b[first + 2i][x];
       c0_0 += left2_0.x * right2_0;
       c1_0 += left2_0.y * right2_0;
       c2_0 += left2_0.z * right2_0;
       c3_0 += left2_0.w * right2_0;
-      let left3_0 = tile_a[(first + 3i) * 5i + y];
-      let right3_0 = tile_b[(first + 3i) * 9i + x];
+      let left3_0 = tile_a[first + 3i][y];
+      let right3_0 = tile_b[first + 3i][x];
       c0_0 += left3_0.x * right3_0;
       c1_0 += left3_0.y * right3_0;
       c2_0 += left3_0.z * right3_0;
@@ -138,20 +139,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   }
   let top = row + y * 4i;
   let left = column + x * 4i;
-  store_c(top, left, c0_0.x);
-  store_c(top, left + 1i, c0_0.y);
-  store_c(top, left + 2i, c0_0.z);
-  store_c(top, left + 3i, c0_0.w);
-  store_c(top + 1i, left, c1_0.x);
-  store_c(top + 1i, left + 1i, c1_0.y);
-  store_c(top + 1i, left + 2i, c1_0.z);
-  store_c(top + 1i, left + 3i, c1_0.w);
-  store_c(top + 2i, left, c2_0.x);
-  store_c(top + 2i, left + 1i, c2_0.y);
-  store_c(top + 2i, left + 2i, c2_0.z);
-  store_c(top + 2i, left + 3i, c2_0.w);
-  store_c(top + 3i, left, c3_0.x);
-  store_c(top + 3i, left + 1i, c3_0.y);
-  store_c(top + 3i, left + 2i, c3_0.z);
-  store_c(top + 3i, left + 3i, c3_0.w);
+  store_c(top, left, c0_0);
+  store_c(top + 1i, left, c1_0);
+  store_c(top + 2i, left, c2_0);
+  store_c(top + 3i, left, c3_0);
 }

@@ -77,8 +77,16 @@ class Module:
         return _LOADS.get(self.stored[port], "{0}").format(f"b{port}[{index}]")
 
     def has_vectors(self, port: int) -> bool:
-        """Whether a port may be read four elements at a time."""
-        return self.stored[port] in _VECTORS and not self.ports[port].written
+        """Whether a port that nothing writes may be read four elements at a time."""
+        return self.stored_vectors(port) and not self.ports[port].written
+
+    def stored_vectors(self, port: int) -> bool:
+        """Whether four elements of a port are a vector that can be read."""
+        return self.stored[port] in _VECTORS
+
+    def stores_vectors(self, port: int) -> bool:
+        """Whether four elements of a port can be written as a vector."""
+        return self.stored[port] is not int64
 
     def load_vector(self, port: int, index: str) -> str:
         """Four elements of a port from an index that is a multiple of four; the port is read so everywhere, then."""
@@ -89,6 +97,13 @@ class Module:
     def store(self, port: int, index: str, value: str) -> str:
         """The statement that writes an element of a port."""
         return f"b{port}[{index}] = {_STORES.get(self.stored[port], '{0}').format(value)};"
+
+    def store_vector(self, port: int, index: str, values: Sequence[str]) -> str:
+        """The statement that writes four elements of a port from an index that is a multiple of four; see load_vector."""
+        self.vectors.add(port)
+        stored = self.stored[port]
+        parts = ", ".join(_STORES.get(stored, "{0}").format(value) for value in values)
+        return f"b{port}[{index} / 4i] = vec4<{_STORAGE[stored]}>({parts});"
 
     def shared(self, name: str, element: str, count: int) -> str:
         """An array in workgroup memory."""

@@ -1,5 +1,7 @@
 """How an operand's tile comes to workgroup memory: [deep][side], as vectors of four neighbouring sides.
 
+The arrays are nested: shaders check each index, and what is checked for one depth then holds for all.
+
 Fetched  a quad: each invocation has a share of the tile's units in registers. It fetches the next while the present
          part is multiplied, and puts it into the tile when that is done.
 Filled   any other operand: element by element, when the tile is free.
@@ -13,7 +15,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ..wgsl import Block
-from .quads import SIDE
+from .quads import PARTS, SIDE
 
 
 @dataclass(frozen=True)
@@ -30,11 +32,6 @@ class Spot:
     first: str  # the matrix's index of the tile's first side
     start: str  # where in the array this team's part begins
 
-    @property
-    def line(self) -> int:
-        """Vectors of a depth, and one of padding: invocations that write down a column then hit different banks."""
-        return self.side // SIDE + 1
-
     def load(self, deep: str, side: str) -> str:
         arguments = f"{side}, {deep}" if self.name == "a" else f"{deep}, {side}"
         return f"load_{self.name}({self.batch}{arguments})"
@@ -45,7 +42,7 @@ class Spot:
         return [first, *(f"{first} + {i}i" for i in range(1, SIDE))]
 
     def place(self, deep: str, vector: str) -> str:
-        return f"tile_{self.name}[{self.start}{deep} * {self.line}i + {vector}]"
+        return f"tile_{self.name}[{self.start}{deep}][{vector}]"
 
 
 class Feed(Protocol):
@@ -126,9 +123,9 @@ class Fetched:
         if not self.spot.deep_first:
             block.put(f"{self.spot.place(deep, side)} = {registers[0]};")
             return
-        for i, part in enumerate("xyzw"):
+        for i, part in enumerate(PARTS):
             column = ", ".join(f"{r}.{part}" for r in registers)
-            place = self.spot.place(f"({deep} + {i}i)" if i else deep, side)
+            place = self.spot.place(f"{deep} + {i}i" if i else deep, side)
             block.put(f"{place} = {self.spot.vector}({column});")
 
 

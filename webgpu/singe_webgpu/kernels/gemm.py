@@ -6,12 +6,13 @@ thin   for one or two rows: neighbouring invocations take neighbouring columns, 
 
 The operands and the epilogue are functions of the module, load_a, load_b and store_c, printed from the kernel's own
 expressions; outside of the matrices the loads give zero and the store does nothing. An operand that is a quad comes as
-vectors of four neighbours.
+vectors of four neighbours, and where the output's neighbours lie side by side it is stored so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -26,7 +27,7 @@ from ..wgsl import TYPES, Block
 from .contraction import Contraction, contraction
 from .feeds import Feed, Fetched, Filled, Spot
 from .nest import unflatten
-from .quads import SIDE, is_quad, quad_text
+from .quads import PARTS, SIDE, in_fours, is_quad, put_four, quad_text
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,8 @@ class Tile:
 
     All are powers of two; the invocation's sides are multiples of 4, since it works on vectors. With `slices`, so many
     teams of the workgroup sum over parts of the depth side by side, for products too small to fill a device otherwise.
+    `unroll` depths are written out for one turn of the innermost loop; where that is all of them there is no loop.
+    `enough` workgroups keep a large GPU busy.
     """
 
     rows: int
@@ -43,6 +46,8 @@ class Tile:
     thread_rows: int = 4
     thread_columns: int = 4
     slices: int = 1
+    unroll: int = 4
+    enough: int = 96
 
     @property
     def team(self) -> int:
@@ -56,7 +61,7 @@ class Tile:
     @property
     def shared_bytes(self) -> int:
         """Workgroup memory: WebGPU promises 16 KiB."""
-        return 16 * self.slices * self.depth * (self.rows // 4 + self.columns // 4 + 2)
+        return 4 * self.slices * self.depth * (self.rows + self.columns)
 
 
 @dataclass(frozen=True)
@@ -71,7 +76,10 @@ class Thin:
         return self.columns * self.slices
 
 
-TILES: Final = (Tile(64, 128, 16, 8, 8), Tile(64, 64, 16, 8, 4), Tile(32, 32, 16), Tile(16, 32, 32))
+TILES: Final = (
+    Tile(128, 128, 16, 16, 8, unroll=16, enough=256), Tile(64, 128, 16, 8, 8, unroll=16),
+    Tile(64, 64, 16, 8, 4, unroll=16), Tile(32, 32, 16), Tile(16, 32, 32),
+)  # fmt: skip
 """Largest first: the first that gives a device enough workgroups is taken."""
 SLICED: Final = Tile(16, 32, 16, slices=4)
 """For few and deep tiles."""
@@ -79,10 +87,6 @@ DEEP: Final = 512
 """Depth from which slices pay for their sum in another order: logarithms of sums that cancel show the last bit."""
 THIN: Final = Thin(32, 8)
 THIN_ROWS: Final = 2
-ENOUGH: Final = 96
-"""Workgroups below which a smaller tile is better: fewer leave parts of a large GPU idle."""
-UNROLL: Final = 4
-"""Depths multiplied in one turn of the innermost loop."""
 GUESS: Final = 4
 """What a symbolic size counts as when a tile is chosen."""
 
@@ -104,7 +108,7 @@ def choose(c: Contraction) -> Tile | Thin | None:
     if isinstance(c.rows, int) and rows <= THIN_ROWS:
         return None if c.b_deep else THIN
     for tile in TILES:
-        if batch * -(-rows // tile.rows) * -(-columns // tile.columns) >= ENOUGH:
+        if batch * -(-rows // tile.rows) * -(-columns // tile.columns) >= tile.enough:
             return tile
     return SLICED if _guess(c.depth) >= DEEP else TILES[-1]
 
@@ -137,10 +141,11 @@ def _element(c: Contraction) -> str:
 
 
 def _quads(module: Module, c: Contraction) -> frozenset[str]:
-    """Which of the operands "a" and "b" come as vectors."""
+    """Which of the operands "a" and "b" come as vectors, and whether the output "c" is stored so."""
     rest = (c.store.index, c.store.value)
     along_a, along_b = c.k if c.a_deep else c.m, c.k if c.b_deep else c.n
     found = {"a": is_quad(c.a, along_a, module, (c.b, *rest)), "b": is_quad(c.b, along_b, module, (c.a, *rest))}
+    found["c"] = in_fours(c.store, c.n, module, (c.a, c.b))
     return frozenset(name for name, quad in found.items() if quad)
 
 
@@ -168,11 +173,15 @@ def _functions(
         block = function(f"load_{name}", variables, "", f" -> {kind}", f" {kind}(0)")
         block.put(f"return {quad_text(block, e) if name in quads else block.value(e)};")
         close(block)
-    total = c.accumulator
-    block = function("store_c", (("m", c.m), ("n", c.n)), f", {total.value[0]}: {_element(c)}", "", "")
-    block.names[total] = total.value[0]
-    index, value = block.values([c.store.index, c.store.value])
-    block.put(module.store(c.store.port, index, value))
+    total, name = c.accumulator, c.accumulator.value[0]
+    kind = f"vec4<{_element(c)}>" if "c" in quads else _element(c)
+    block = function("store_c", (("m", c.m), ("n", c.n)), f", {name}: {kind}", "", "")
+    if "c" in quads:
+        put_four(block, c.store, c.n, {total: name}, (c.a, c.b))
+    else:
+        block.names[total] = name
+        index, value = block.values([c.store.index, c.store.value])
+        block.put(module.store(c.store.port, index, value))
     close(block)
 
 
@@ -232,9 +241,13 @@ def _tiled(module: Module, c: Contraction, tile: Tile, quads: frozenset[str]) ->
         step.put("workgroupBarrier();")
         for feed in (a, b):
             feed.fetch(step, f"base + {reach}i{part}")
-        with step.scope(f"for (var first = 0i; first < {tile.depth}i; first += {UNROLL}i)") as turn:
-            for number in range(UNROLL):
-                _multiply(turn, (a.spot, b.spot), (down, across), sums, number)
+        with ExitStack() as stack:
+            turn, first = step, ""
+            if tile.unroll < tile.depth:
+                header = f"for (var first = 0i; first < {tile.depth}i; first += {tile.unroll}i)"
+                turn, first = stack.enter_context(step.scope(header)), "first"
+            for number in range(tile.unroll):
+                _multiply(turn, (a.spot, b.spot), (down, across), sums, first, number)
         step.put("workgroupBarrier();")
     if tile.slices > 1:
         _gather(block, tile, names)
@@ -242,11 +255,13 @@ def _tiled(module: Module, c: Contraction, tile: Tile, quads: frozenset[str]) ->
     block.put(f"let top = row + y * {SIDE}i;")
     block.put(f"let left = column + x * {SIDE}i;")
     for i, line in enumerate(sums):
+        m = _sum("top", i // SIDE * down * SIDE + i % SIDE)
         for j, name in enumerate(line):
-            for part in range(SIDE):
-                m = _sum("top", i // SIDE * down * SIDE + i % SIDE)
-                n = _sum("left", j * across * SIDE + part)
-                block.put(f"store_c({batch}{m}, {n}, {name}.{'xyzw'[part]});")
+            if "c" in quads:
+                block.put(f"store_c({batch}{m}, {_sum('left', j * across * SIDE)}, {name});")
+                continue
+            for number, part in enumerate(PARTS):
+                block.put(f"store_c({batch}{m}, {_sum('left', j * across * SIDE + number)}, {name}.{part});")
     return block, total
 
 
@@ -254,37 +269,47 @@ def _feed(module: Module, c: Contraction, tile: Tile, name: str, quads: frozense
     side, deep_first, first = (tile.rows, c.a_deep, "row") if name == "a" else (tile.columns, c.b_deep, "column")
     vector = f"vec4<{_element(c)}>"
     bare = Spot(name, side, tile.depth, tile.team, deep_first, vector, _arguments(c), first, "")
-    module.shared(f"tile_{name}", vector, tile.slices * tile.depth * bare.line)
-    spot = replace(bare, start=f"slice * {tile.depth * bare.line}i + ") if tile.slices > 1 else bare
+    module.shared(f"tile_{name}", f"array<{vector}, {side // SIDE}>", tile.slices * tile.depth)
+    spot = replace(bare, start=f"slice * {tile.depth}i + ") if tile.slices > 1 else bare
     return Fetched(spot) if name in quads else Filled(spot)
 
 
 def _multiply(
-    block: Block, spots: tuple[Spot, Spot], apart: tuple[int, int], sums: Sequence[Sequence[str]], number: int
+    block: Block,
+    spots: tuple[Spot, Spot],
+    apart: tuple[int, int],
+    sums: Sequence[Sequence[str]],
+    first: str,
+    number: int,
 ) -> None:
     """One depth of the tiles into the sums. An invocation's vectors lie `apart`: neighbours then read neighbours."""
-    deep = f"(first + {number}i)" if number else "first"
+    deep = _sum(first, number) if first else f"{number}i"
     counts = (len(sums) // SIDE, len(sums[0]))
     for name, spot, at, step, count in zip(("left", "right"), spots, "yx", apart, counts, strict=True):
         for i in range(count):
             block.put(f"let {name}{number}_{i} = {spot.place(deep, _sum(at, i * step))};")
     for i, line in enumerate(sums):
         for j, sum_ in enumerate(line):
-            block.put(f"{sum_} += left{number}_{i // SIDE}.{'xyzw'[i % SIDE]} * right{number}_{j};")
+            block.put(f"{sum_} += left{number}_{i // SIDE}.{PARTS[i % SIDE]} * right{number}_{j};")
 
 
 def _gather(block: Block, tile: Tile, names: Sequence[str]) -> None:
     """Add the teams' sums to the first team's, through the memory that the operands no longer need; the others end."""
-    room = tile.slices * tile.depth * (tile.columns // 4 + 1)
-    assert (tile.slices - 1) * len(names) * tile.team <= room, tile
+    line = tile.columns // SIDE
+    assert (tile.slices - 1) * len(names) * tile.team <= tile.slices * tile.depth * line, tile
+
+    def place(slice_: str, k: int) -> str:
+        at = f"({slice_} * {len(names)}i + {k}i) * {tile.team}i + member"
+        return f"tile_b[({at}) / {line}i][({at}) % {line}i]"
+
     with block.scope("if (slice > 0i)") as other:
         for k, name in enumerate(names):
-            other.put(f"tile_b[((slice - 1i) * {len(names)}i + {k}i) * {tile.team}i + member] = {name};")
+            other.put(f"{place('(slice - 1i)', k)} = {name};")
     block.put("workgroupBarrier();")
     block.put("if (slice > 0i) { return; }")
     with block.scope(f"for (var other = 0i; other < {tile.slices - 1}i; other++)") as turn:
         for k, name in enumerate(names):
-            turn.put(f"{name} += tile_b[(other * {len(names)}i + {k}i) * {tile.team}i + member];")
+            turn.put(f"{name} += {place('other', k)};")
 
 
 # --- thin ------------------------------------------------------------------------------------------------------------

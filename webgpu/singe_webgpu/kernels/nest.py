@@ -1,7 +1,8 @@
 """Any Kernel as one WGSL module, in one of two styles.
 
-points      one invocation for each point of the grid; inner loops are loops. For elementwise kernels, short reductions,
-            and reductions whose neighbouring points lie side by side in memory.
+points      one invocation for each point of the grid, or for four neighbours of a large kernel that only stores; inner
+            loops are loops. For elementwise kernels, short reductions, and reductions whose neighbouring points lie side
+            by side in memory.
 workgroups  one workgroup for each point of the grid; its invocations share the inner loops and fold what they found
             through a tree in workgroup memory. For long reductions.
 
@@ -17,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from singe import affine, scalar
+from singe._dtypes import int32
 from singe._shape import Dim, ceildiv, product
 from singe.backend import Printed
 from singe.kernel import Kernel, Reduce, Store, identity
@@ -25,6 +27,7 @@ from singe.scalar import Expr
 
 from ..module import Module
 from ..wgsl import TYPES, Block, fold_text, literal
+from .quads import SIDE, in_fours, put_four
 
 CROWD: Final = 1 << 17
 """So many points fill any device: from here on workgroups are larger, and an invocation does several points."""
@@ -36,7 +39,7 @@ BUSY: Final = 1024
 
 @dataclass(frozen=True)
 class _Cut:
-    """How points are dealt out: invocations of a workgroup, and the points that each takes in turn."""
+    """How points are dealt out: invocations of a workgroup, and the points, or fours of them, that each takes in turn."""
 
     threads: int
     turns: int = 1
@@ -60,10 +63,11 @@ def print_kernel(kernel: Kernel, features: frozenset[str], style: str | None = N
     style = style or _style(kernel)
     points = product(kernel.grid)
     if style == "points":
-        cut = _cut(points)
+        side = SIDE if _fours(kernel, module, points) else 1
+        cut = _cut(ceildiv(points, side))
         threads = cut.threads
-        body = _points(kernel, module, cut)
-        groups: Dim = ceildiv(points, threads * cut.turns)
+        body = _points(kernel, module, cut, side)
+        groups: Dim = ceildiv(points, threads * cut.turns * side)
     else:
         threads = _threads(product(kernel.inner))
         body = _workgroups(kernel, module, threads)
@@ -78,6 +82,18 @@ def _style(kernel: Kernel) -> str:
         return "points"
     busy = not isinstance(points, int) or points >= BUSY
     return "points" if busy and not _inner_contiguous(kernel) else "workgroups"
+
+
+def _fours(kernel: Kernel, module: Module, points: Dim) -> bool:
+    """Whether an invocation does four neighbouring points: of large kernels that only store, and to neighbours."""
+    if not isinstance(points, int) or points < CROWD or kernel.inner:
+        return False
+    stores = [s for s in kernel.stages if isinstance(s, Store)]
+    last = kernel.grid_vars[-1]
+    return len(stores) == len(kernel.stages) and all(
+        in_fours(s, last, module, [e for other in stores if other is not s for e in (other.index, other.value)])
+        for s in stores
+    )
 
 
 def _inner_contiguous(kernel: Kernel) -> bool:
@@ -146,22 +162,36 @@ def _start(block: Block, r: Reduce, name: str) -> None:
     block.put(f"var {name}: {TYPES[start.dtype]} = {literal(start.value, start.dtype)};")
 
 
-def _points(kernel: Kernel, module: Module, cut: _Cut) -> list[str]:
+def _points(kernel: Kernel, module: Module, cut: _Cut, side: int) -> list[str]:
     block = Block(module)
-    points = module.dim(product(kernel.grid))
+    count = ceildiv(product(kernel.grid), side)
+    points = module.dim(count)
+    body = _four if side == SIDE else _point
     group = "(group.x + group.y * groups.x)"
     if cut.turns == 1:
         block.put(f"let point = i32({group} * {cut.threads}u + lane);")
         block.put(f"if (point >= {points}) {{ return; }}")
-        _point(block, kernel)
+        body(block, kernel)
         return block.lines
     share = cut.threads * cut.turns
     block.put(f"let first = i32({group} * {share}u + lane);")
     # A group spread beyond the points finds none, before its sums could wrap.
     block.put(f"let end = min(first, {points} - {share}i) + {share}i;")
     with block.scope(f"for (var point = first; point < end; point += {cut.threads}i)") as turn:
-        _point(turn, kernel)
+        body(turn, kernel)
     return block.lines
+
+
+def _four(block: Block, kernel: Kernel) -> None:
+    """The stores at the four points that `point` counts."""
+    *outer, last = zip(kernel.grid_vars, kernel.grid, strict=True)
+    along, extent = last
+    four = scalar.var("four", int32, ceildiv(extent, SIDE))
+    unflatten(block, "point", [*outer, (four, ceildiv(extent, SIDE))])
+    block.let(along.value[0], f"{block.names[four]} * {SIDE}i", along)
+    stores = [s for s in kernel.stages if isinstance(s, Store)]
+    for s in stores:
+        put_four(block, s, along, {}, [e for other in stores if other is not s for e in (other.index, other.value)])
 
 
 def _point(block: Block, kernel: Kernel) -> None:

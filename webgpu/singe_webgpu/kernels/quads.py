@@ -1,31 +1,36 @@
-"""Four neighbours at once: which expressions are one load of a vector, and that load's text.
+"""Four neighbours at once: which expressions are one load of a vector, which stores are one of a vector, and their texts.
 
 Over an aligned four of a variable (4·q, 4·q + 1, …) an index may be the same, or go up by one from a multiple of four.
-An expression is a quad if it is a load whose index does the latter, or a choice between such and a constant.
+An expression is a quad if it is a load whose index does the latter, or a choice between such and a constant. A store is
+written in fours if its index does the latter: its value is computed for each of the four, from vectors where it loads
+neighbours, and a vector is stored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from singe import affine, scalar
+from singe._dtypes import int32
 from singe._shape import divides
+from singe.kernel import Store
 from singe.scalar import Expr
 
 from ..module import Module
 from ..wgsl import TYPES, Block, literal
 
 SIDE: Final = 4
+PARTS: Final = "xyzw"
 
 
 def is_quad(e: Expr, along: Expr, module: Module, others: Iterable[Expr]) -> bool:
     """Whether an operand is a quad along a variable. others: what else the module computes; it loads elements singly."""
-    loads = [x for x in scalar.postorder([e]) if x.word == "load"]
+    loads = _loads([e])
     if along.word != "var" or not divides(along.value[1], SIDE) or len(loads) != 1:
         return False
     (port,) = (x.value for x in loads)
-    single = any(x.word == "load" and x.value == port for x in scalar.postorder(list(others)))
+    single = any(x.value == port for x in _loads(others))
     return not single and module.has_vectors(port) and _is_quad(e, along)
 
 
@@ -72,3 +77,40 @@ def quad_text(block: Block, e: Expr) -> str:
         condition, yes, no = e.args
         return f"select({quad_text(block, no)}, {quad_text(block, yes)}, {block.value(condition)})"
     return f"vec4<{TYPES[e.dtype]}>({literal(e.value, e.dtype)})"
+
+
+def in_fours(store: Store, along: Expr, module: Module, others: Iterable[Expr] = ()) -> bool:
+    """Whether a store can write four neighbours of a variable at once. others: what else the module computes."""
+    if along.word != "var" or not divides(along.value[1], SIDE) or _course(store.index, along) != "step":
+        return False
+    # A port that is written over is read before, by the same four.
+    singly = {x.value for x in _loads(others)} | {x.value for x in _loads([store.value]) if not _steps(x, along)}
+    return module.stores_vectors(store.port) and store.port not in singly
+
+
+def put_four(block: Block, store: Store, along: Expr, vectors: Mapping[Expr, str], others: Iterable[Expr] = ()) -> None:
+    """Write a store for four neighbours; `along` is named as the first of them, a multiple of four.
+
+    vectors: expressions that have a vector for the four already, and its name.
+    """
+    loads = _loads([store.value])
+    singly = {x.value for x in _loads(others)} | {x.value for x in loads if not _steps(x, along)}
+    whole = [x for x in loads if x.value not in singly and block.module.stored_vectors(x.value)]
+    named = dict(vectors)
+    for x in whole:
+        named[x] = block.let(block.module.fresh(), block.module.load_vector(x.value, block.value(x.args[0])))
+    values = []
+    for number, part in enumerate(PARTS):
+        place = {e: scalar.var(f"{name}.{part}", e.dtype) for e, name in named.items()}
+        block.names.update((v, v.value[0]) for v in place.values())
+        values.append(scalar.substitute(store.value, {**place, along: along + scalar.const(number, int32)}))
+    index, *texts = block.values([store.index, *values])
+    block.put(block.module.store_vector(store.port, index, texts))
+
+
+def _loads(roots: Iterable[Expr]) -> list[Expr]:
+    return [x for x in scalar.postorder(list(roots)) if x.word == "load"]
+
+
+def _steps(load: Expr, along: Expr) -> bool:
+    return _course(load.args[0], along) == "step"
