@@ -2,11 +2,11 @@
  * The threads of the device "wasm": workers that share its memory and do their part of a run's steps.
  *
  * Contract: `gather(threads, files)` gives a team, whose `run(plan, alone)` carries out a plan: on one thread by
- * `alone()`, or on `threads` of them, with the same bits. Steps too small to share are the caller's. Asked for 0 threads,
- * the team lets the first runs take turns with 1 and with more, keeps what is fastest and ends workers that are not
- * needed. A worker that dies is not missed, unless within a part: then, as where one fails, the team ends, and the run is
- * an error of the code "lost", after which a model is opened anew and has no team. `spread(state)` opens the device of a
- * model, whose runs take long, anew with a team asked for 0 threads.
+ * `alone()`, or on `threads` of them, with the same bits. Steps and runs too small to share are the caller's. Asked for 0
+ * threads, the team lets the first runs take turns with 1 and with more, keeps what is fastest and ends workers that are
+ * not needed. A worker that dies is not missed, unless within a part: then, as where one fails, the team ends, and the run
+ * is an error of the code "lost", after which a model is opened anew and has no team. `spread(state)` opens the device of
+ * a model, whose runs take long, anew with a team asked for 0 threads.
  */
 
 import { Barrier, LEAVE } from "./singe-barrier.js";
@@ -17,10 +17,12 @@ import { enough, pays } from "./singe-timing.js";
 
 const PAGE = 65536;
 const MOST = 8;
-/** What a step must take to be shared, in about microseconds of one thread: several times a barrier. */
-const WORTH_SHARING = 6;
-const FLOPS = 20_000; // in such a microsecond
-const BYTES = 10_000;
+/** What a step must take to be shared, in about microseconds of one thread: a few times a barrier. */
+const STEP_US = 2;
+/** And all such steps of a run: to wake a worker takes up to a millisecond. */
+const RUN_US = 1500;
+const FLOPS_PER_US = 60_000;
+const BYTES_PER_US = 30_000;
 const PATIENCE_MS = 2000;
 
 const cores = () => globalThis.navigator?.hardwareConcurrency ?? process.getBuiltinModule("os").availableParallelism();
@@ -113,11 +115,14 @@ class Team {
 
   #sharedSteps({ sizes }) {
     const { steps, kernels } = this.#program;
-    return steps.map(({ do: what, kernel }) => {
-      if (what !== "dispatch") return false;
+    const work = steps.map(({ do: what, kernel }) => {
+      if (what !== "dispatch") return 0;
       const { flops, bytes } = kernels[kernel];
-      return evaluate(flops, sizes) / FLOPS + evaluate(bytes, sizes) / BYTES > WORTH_SHARING;
+      const took = evaluate(flops, sizes) / FLOPS_PER_US + evaluate(bytes, sizes) / BYTES_PER_US;
+      return took > STEP_US ? took : 0;
     });
+    const worth = work.reduce((sum, took) => sum + took, 0) > RUN_US;
+    return work.map((took) => worth && took > 0);
   }
 
   /** Tell the workers a plan: { id, list }, the list being what this thread does, of shared steps by part. */
