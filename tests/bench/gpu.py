@@ -2,16 +2,18 @@
 
     python tests/bench/gpu.py prepare DIR [--models FOLDER] [--python 3.12] [--platform manylinux_2_28_x86_64]
     python DIR/gpu.py run [--out results.json] [--quick] [--profile]
+    python DIR/gpu.py page [--browser PATH] [--flags "…"] [--out results.json] [--quick]
 
-`prepare` fills DIR with this file, gpu_race.py, the models and the wheels that Singe needs there besides NumPy; `run`
-needs Python, NumPy, a GPU's driver and its loader (libvulkan.so.1 on Linux), and no network. It prints Markdown, and
-writes all figures as JSON. Run from a checkout, it takes the Singe that is installed. PyTorch and timm join where they
-are there.
+`prepare` fills DIR with this file, what it runs, the models and the wheels that Singe needs there besides NumPy; `run`
+races natively (gpu_race.py) and `page` in a browser (gpu_page.py). They need Python, NumPy, a GPU's driver and its loader
+(libvulkan.so.1 on Linux), and no network. They print Markdown, and write all figures as JSON. Run from a checkout, they
+take the Singe that is installed. PyTorch and timm join where they are there.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import shutil
 import subprocess
 import sys
@@ -22,6 +24,7 @@ from typing import Final
 
 HERE: Final = Path(__file__).resolve().parent
 ROOT: Final = HERE.parents[1]
+SCRIPTS: Final = {"run": "gpu_race", "page": "gpu_page"}
 NEEDED: Final = ("wgpu>=0.32,<0.33", "cffi", "pycparser", "rendercanvas")
 """What Singe needs for WebGPU besides NumPy: wgpu, and what that needs."""
 
@@ -38,7 +41,7 @@ def prepare(folder: Path, models: Path, python: str, platforms: list[str]) -> No
     for platform in platforms:
         wanted += ["--platform", platform]
     subprocess.run([*pip, "download", "-q", "--no-deps", *wanted, "-d", str(wheels), *NEEDED], check=True)
-    for name in ("gpu.py", "gpu_race.py"):
+    for name in ("gpu.py", "gpu_race.py", "gpu_page.py"):
         shutil.copy(HERE / name, folder / name)
     (folder / "models").mkdir(exist_ok=True)
     for path in (*models.glob("*.onnx"), *models.glob("*.npz")):
@@ -47,16 +50,16 @@ def prepare(folder: Path, models: Path, python: str, platforms: list[str]) -> No
     print(f"{folder}: {size / 1e6:.1f} MB; there: python {folder.name}/gpu.py run")
 
 
-def run(rest: list[str]) -> None:
-    """Race, with the wheels beside this file where they are there."""
+def run(script: str, rest: list[str]) -> None:
+    """A script's races, with the wheels beside this file where they are there."""
     with tempfile.TemporaryDirectory(prefix="singe-gpu-") as site:
         for wheel in (HERE / "wheels").glob("*.whl"):
             with zipfile.ZipFile(wheel) as archive:
                 archive.extractall(site)
         sys.path[:0] = [site, str(HERE)]
-        import gpu_race  # noqa: PLC0415 (it imports what was unpacked just now)
-
-        gpu_race.main(rest, HERE / "models" if (HERE / "models").is_dir() else ROOT.parent / "shared" / "models")
+        # It imports what was unpacked just now.
+        models = HERE / "models" if (HERE / "models").is_dir() else ROOT.parent / "shared" / "models"
+        importlib.import_module(script).main(rest, models)
 
 
 def main() -> None:
@@ -67,10 +70,11 @@ def main() -> None:
     making.add_argument("--models", type=Path, default=ROOT.parent / "shared" / "models")
     making.add_argument("--python", default="3.12")
     making.add_argument("--platform", action="append", default=[])
-    commands.add_parser("run", add_help=False)
+    for name in SCRIPTS:
+        commands.add_parser(name, add_help=False)
     args, rest = parser.parse_known_args()
-    if args.command == "run":
-        run(rest)
+    if args.command in SCRIPTS:
+        run(SCRIPTS[args.command], rest)
     elif rest:
         parser.error(f"unknown arguments: {' '.join(rest)}")
     else:

@@ -1,0 +1,166 @@
+"""What gpu.py runs in a browser: products of matrices and models on WebGPU, answered one by one, and with all data kept.
+
+A kept run takes its inputs from GPU buffers and leaves its outputs there: many are handed over and waited for together.
+The browser is started here, with the flags that are given, and tells its figures by a POST; no driver is needed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import functools
+import http.server
+import json
+import shlex
+import shutil
+import subprocess
+import tempfile
+import threading
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from singe.bench import gemm
+from singe.device import device
+from singe.export import export_model
+from singe.model import Model, load
+
+SIZES: Final = ((1024, 1024, 1024), (2048, 2048, 2048), (4096, 4096, 4096), (197, 768, 768), (196, 672, 112))
+HEADERS: Final = {
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Embedder-Policy": "require-corp",
+    "Cache-Control": "no-store",
+}
+TYPES: Final = {".js": "text/javascript", ".wasm": "application/wasm", ".json": "application/json"}
+FLAGS: Final = ("--headless", "--no-sandbox", "--no-first-run", "--enable-unsafe-webgpu")
+PATIENCE: Final = 120
+"""Seconds that a bundle may take."""
+PAGE: Final = """<!doctype html><meta charset=utf-8><title>gpu</title><script type=module>
+import { load } from "./bundle/singe.js";
+const ANSWERED = 100, LASTING = 500;
+const arrays = { bool: Uint8Array, uint8: Uint8Array, int32: Int32Array, int64: BigInt64Array, float16: Uint16Array, float32: Float32Array };
+const median = (times) => times.sort((a, b) => a - b)[times.length >> 1];
+async function measure() {
+  const started = performance.now();
+  const model = await load("./bundle/", { device: "webgpu" });
+  const loaded = performance.now() - started;
+  const inputs = {}, kept = {}, device = model.gpuDevice;
+  for (const { name, dtype, shape } of model.inputs) {
+    const size = shape.map((d) => (typeof d === "number" ? d : 1));
+    const data = new arrays[dtype](size.reduce((a, b) => a * b, 1));
+    if (dtype.startsWith("float")) for (let i = 0; i < data.length; i++) data[i] = dtype === "float16" ? 0x3800 : (i * 7919 % 1000) / 1000;
+    inputs[name] = { data, shape: size };
+    const stored = dtype === "float16" ? Float32Array.from(data, () => 0.5) : data;
+    const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST;
+    const buffer = device.createBuffer({ size: Math.ceil(stored.byteLength / 4) * 4, usage });
+    if (stored.byteLength % 4 === 0 && !["bool", "uint8"].includes(dtype)) device.queue.writeBuffer(buffer, 0, stored);
+    kept[name] = { data: buffer, shape: size };
+  }
+  const small = Object.values(inputs).reduce((sum, { data }) => sum + data.byteLength, 0) < 1 << 24;
+  const times = [];
+  for (let k = 0; k < (small ? ANSWERED : 5) + 3; k++) {
+    const start = performance.now();
+    await model.run(inputs);
+    if (k > 2) times.push(performance.now() - start);
+  }
+  const burst = async (count) => {
+    const start = performance.now();
+    for (let k = 0; k < count; k++) for (const { data } of Object.values(await model.run(kept, { outputs: "gpu" }))) data.destroy();
+    await device.queue.onSubmittedWorkDone();
+    return (performance.now() - start) / count;
+  };
+  await burst(3);
+  const count = Math.max(5, Math.min(2000, Math.round(LASTING / (await burst(10)))));
+  let best = Infinity;
+  for (let k = 0; k < 4; k++) best = Math.min(best, await burst(count));
+  const { info } = await navigator.gpu.requestAdapter();
+  return { adapter: `${info.vendor} ${info.architecture}`, loaded, answered: median(times), least: times[0], kept: best };
+}
+measure().catch((error) => ({ error: String(error.stack ?? error) })).then((told) => fetch("/told", { method: "POST", body: JSON.stringify(told) }));
+</script>"""
+
+
+class _Handler(http.server.SimpleHTTPRequestHandler):
+    extensions_map = http.server.SimpleHTTPRequestHandler.extensions_map | TYPES
+
+    def end_headers(self) -> None:
+        for name, value in HEADERS.items():
+            self.send_header(name, value)
+        super().end_headers()
+
+    def do_POST(self) -> None:
+        server = self.server
+        assert isinstance(server, _Site)
+        server.told = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.send_response(204)
+        self.end_headers()
+        server.done.set()
+
+    def log_message(self, *args: Any) -> None:
+        pass
+
+
+class _Site(http.server.ThreadingHTTPServer):
+    """A folder with the page and a bundle, and what the page told."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(("127.0.0.1", 0), functools.partial(_Handler, directory=str(folder)))
+        self.told: dict[str, Any] = {}
+        self.done = threading.Event()
+
+
+def measured(model: Model, browser: str, flags: list[str]) -> dict[str, Any]:
+    """What a browser tells of a model's bundle."""
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="singe-page-")))
+        export_model(model, folder / "bundle", ["webgpu"])
+        (folder / "index.html").write_text(PAGE, "utf-8")
+        site = stack.enter_context(_Site(folder))
+        threading.Thread(target=site.serve_forever, daemon=True).start()
+        profile = tempfile.mkdtemp(prefix="singe-profile-")
+        stack.callback(shutil.rmtree, profile, ignore_errors=True)
+        command = [browser, *FLAGS, *flags, f"--user-data-dir={profile}", f"http://127.0.0.1:{site.server_port}/"]
+        started = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            if not site.done.wait(PATIENCE):
+                return {"error": f"no answer in {PATIENCE} s"}
+        finally:
+            started.terminate()
+            started.wait()
+            site.shutdown()
+        return site.told
+
+
+def main(arguments: list[str], folder: Path) -> None:
+    parser = argparse.ArgumentParser(prog="gpu.py page", description=__doc__)
+    parser.add_argument("--browser", default="/usr/bin/chromium")
+    parser.add_argument("--flags", default="", help="the browser's flags, as a shell would take them")
+    parser.add_argument("--out", type=Path, help="write all figures here, as JSON")
+    parser.add_argument("--quick", action="store_true", help="one small product, for trying it where there is no GPU")
+    parser.add_argument("--models", type=Path, default=folder, help=f"ONNX models with recordings (default: {folder})")
+    args = parser.parse_args(arguments)
+    flags, host, found = shlex.split(args.flags), device("numpy"), {}
+    sizes = ((33, 47, 129),) if args.quick else SIZES
+    print("| | answered ms (least) | kept ms | TFLOP/s, kept | load ms |\n|---|---|---|---|---|")
+
+    def told(name: str, model: Model, work: float) -> None:
+        f = found[name] = measured(model, args.browser, flags)
+        if "error" in f:
+            print(f"| {name} | {f['error']} | | | |", flush=True)
+            return
+        speed = f"{work / f['kept'] / 1e9:.3g}" if work else ""
+        print(
+            f"| {name} | {f['answered']:.2f} ({f['least']:.2f}) | {f['kept']:.4g} | {speed} | {f['loaded']:.0f} |",
+            flush=True,
+        )
+
+    for m, k, n in sizes:
+        told(f"{m} × {k} · {n}", Model(gemm(m, k, n), host), 2 * m * k * n)
+    for path in () if args.quick else sorted(args.models.glob("*.onnx")):
+        recorded = np.load(path.with_suffix(".npz"))
+        shapes = {name[3:]: (1, *recorded[name].shape[1:]) for name in recorded.files if name.startswith("in:")}
+        told(path.stem, load(path, host, shapes), 0)
+    print({f["adapter"] for f in found.values() if "adapter" in f} or "no adapter")
+    if args.out:
+        args.out.write_text(json.dumps(found, indent=1), "utf-8")
