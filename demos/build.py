@@ -136,7 +136,7 @@ def demos() -> list[Demo]:
         ),
         Demo(
             "peaks",
-            lambda cache: sg.Model.of(Peaks(rng=0), {"x": ("N", SIDE), "v": ("M",)}, "numpy", name="peaks"),
+            lambda cache: sg.Model.of(Peaks(rng=0), {"x": ("N", SIDE, SIDE), "v": ("M",)}, "numpy", name="peaks"),
             "int8",
         ),
     ]

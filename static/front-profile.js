@@ -8,11 +8,11 @@
 
 import { load } from "./singe.js";
 
-/** Rows of the product, and numbers of the copy: more until either takes so long that the device is busy with it. */
+/** Squares that are multiplied, and numbers that are copied: more until either takes so long that the device is busy. */
 const STAGES = [
-  [512, 2 ** 23],
-  [2048, 2 ** 25],
-  [8192, 2 ** 25],
+  [1, 2 ** 23],
+  [4, 2 ** 25],
+  [16, 2 ** 25],
 ];
 const BUSY_S = 0.004;
 const STAGE_S = 0.5;
@@ -22,7 +22,7 @@ const REST = {
   upload: () => "inputs to the device",
   readback: (device) => (device === "wasm" ? "outputs from the device" : "waiting for the device, outputs from it"),
 };
-const COLUMNS = ["kernel", "calls", "ms", "share", "GFLOP/s", "of peak", "GB/s", "of peak"];
+const COLUMNS = ["kernel", "ms", "share", "calls", "GFLOP/s", "of peak", "GB/s", "of peak"];
 
 const byId = (id) => document.getElementById(id);
 const table = byId("profile-table");
@@ -46,13 +46,14 @@ async function measurePeaks(device, signal) {
   try {
     const model = await load("peaks/", { device, signal });
     try {
-      for (const [rows, count] of STAGES) {
+      const [, side] = model.inputs[0].shape;
+      for (const [squares, count] of STAGES) {
         signal.throwIfAborted();
-        const inputs = { x: new Float32Array(rows * model.inputs[0].shape[1]), v: new Float32Array(count) };
+        const inputs = { x: new Float32Array(squares * side * side), v: new Float32Array(count) };
         const { kernels } = await model.profile(inputs, { seconds: STAGE_S });
         const product = kernels.find(({ kind }) => kind === "matmul");
         const copy = kernels.find(({ kind }) => kind === "elementwise");
-        best = larger(best, { product, copy, rows, count });
+        best = larger(best, product, copy);
         if (Math.max(product.seconds, copy.seconds) > BUSY_S) break;
       }
     } finally {
@@ -65,12 +66,12 @@ async function measurePeaks(device, signal) {
   return best;
 }
 
-function larger(best, { product, copy, rows, count }) {
+function larger(best, product, copy) {
   const [flops, bytes] = [rateOf(product, "flops"), rateOf(copy, "bytes")];
-  const depth = product.output.at(-1);
+  const [squares, rows, side] = product.output;
   const found = { ...best };
-  if (!(best?.flops > flops)) Object.assign(found, { flops, gemm: `a product of ${rows} × ${depth} by ${depth} × ${depth}` });
-  if (!(best?.bytes > bytes)) Object.assign(found, { bytes, copy: `a copy of ${count / 2 ** 18} MiB` });
+  if (!(best?.flops > flops)) Object.assign(found, { flops, gemm: `a product of ${squares * rows} × ${side} by ${side} × ${side}` });
+  if (!(best?.bytes > bytes)) Object.assign(found, { bytes, copy: `a copy of ${copy.output[0] / 2 ** 18} MiB` });
   return found;
 }
 
@@ -82,14 +83,14 @@ function texts(title, profile, peaks) {
   const { scale, origin } = scaleOf(kernels, peaks);
   const row = (names, calls, time, work = ["", "", "", ""]) => {
     const share = seconds && time / seconds;
-    return { names, share, cells: [calls, ms(time), percent(share, 1), ...work] };
+    return { names, share, cells: [ms(time), percent(share, 1), calls, ...work] };
   };
   const rated = (kernel, of) => {
     const rate = rateOf(kernel, of);
     return rate ? [giga(rate), percent(rate / scale[of], 0)] : ["", ""];
   };
   const kernelRow = (k) => {
-    const detail = `${k.kind} → ${k.output.join(" × ") || "scalar"}`;
+    const detail = `${k.kind} → ${k.output.join("×") || "scalar"}`;
     return row([k.label, detail], k.calls, k.seconds, [...rated(k, "flops"), ...rated(k, "bytes")]);
   };
   const total = (list, of) => list.reduce((sum, k) => sum + k[of], 0);
@@ -127,7 +128,7 @@ export function showProfile(title, profile, peaks) {
   if (others) shown.push(tableRow(others, "others"));
   table.caption.textContent = caption;
   table.tBodies[0].replaceChildren(...shown, ...rest.map((row) => tableRow(row, "rest")));
-  table.tFoot.replaceChildren(tableRow(together, ""));
+  table.tFoot.replaceChildren(tableRow(together, "", false));
   table.classList.remove("whole");
   byId("profile-all").hidden = !others;
   nameToggle();
@@ -140,18 +141,23 @@ export function hideProfile() {
   byId("profile-found").hidden = true;
 }
 
-function tableRow({ names, share, cells }, className) {
+function tableRow({ names, share, cells }, className, bar = true) {
   const row = Object.assign(document.createElement("tr"), { className });
   const [name, detail] = names;
   const head = Object.assign(document.createElement("th"), { scope: "row", textContent: name });
   if (detail) head.append(Object.assign(document.createElement("span"), { textContent: detail, className: "detail" }));
   row.append(head);
   for (const text of cells) Object.assign(row.insertCell(), { textContent: text, className: "number" });
+  const text = Object.assign(document.createElement("span"), { textContent: cells[1], className: "share" });
+  row.cells[2].replaceChildren(...(bar ? [barOf(share)] : []), text);
+  return row;
+}
+
+function barOf(share) {
   const track = Object.assign(document.createElement("span"), { className: "track" });
   track.append(document.createElement("span"));
-  row.cells[3].prepend(track);
-  row.cells[3].style.setProperty("--value", share);
-  return row;
+  track.style.setProperty("--value", share);
+  return track;
 }
 
 function nameToggle() {
