@@ -283,7 +283,9 @@ def test_without_peaks_kernels_are_compared_with_the_best(browser: Any, address:
         page.route("**/peaks/model.json", lambda route: route.fulfill(status=404, body="none"))
         page.goto(address)
         table = profiled(page, "mnist/model/", "wasm")
-        assert re.search(r"Peaks are the best of these kernels, .* could be measured: .*404", page.inner_text("#profile-notes"))
+        assert re.search(
+            r"Peaks are the best of these kernels, .* could be measured: .*404", page.inner_text("#profile-notes")
+        )
         for column in (5, 7):
             assert max(int(row[column].split()[0] or 0) for row in table.kernels if row[column]) == 100
 

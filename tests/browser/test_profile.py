@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -89,7 +90,7 @@ def check(found: dict[str, Any], steps: int) -> None:
     events = [e for e in found["trace"]["traceEvents"] if e["ph"] == "X"]
     assert sum(e["dur"] for e in events) == pytest.approx(1e6 * total)
     assert len([e for e in events if e["tid"] == 2]) == steps
-    assert all(a["ts"] + a["dur"] == pytest.approx(b["ts"]) for a, b in zip(events, events[1:], strict=False))
+    assert all(a["ts"] + a["dur"] == pytest.approx(b["ts"]) for a, b in pairwise(events))
 
 
 @pytest.mark.parametrize("worker", [False, True])
@@ -103,7 +104,9 @@ def test_it_adds_up_and_counts_each_step_once(chromium: Page, device: str, worke
     assert found["seconds"] > 0
     twice, *_ = [k for k in found["kernels"] if k["kind"] == "matmul"]
     assert (twice["calls"], twice["output"]) == (2, [5, 16])
-    labels = [program(chromium, "layers", device)["kernels"][s["kernel"]]["label"] if "kernel" in s else "copy" for s in steps]
+    labels = [
+        program(chromium, "layers", device)["kernels"][s["kernel"]]["label"] if "kernel" in s else "copy" for s in steps
+    ]
     assert [e["name"] for e in found["trace"]["traceEvents"] if e.get("tid") == 2 and e["ph"] == "X"] == labels
     assert "copy" in labels
 
