@@ -20,7 +20,9 @@ const BUSY_MS = 50;
 /** Step by step, the milliseconds to reach by repeating it, by the clock; and how often at most. */
 const ENOUGH = { timestamps: 1, submits: 5 };
 const MOST_REPEATS = 256;
-const LARGEST_FACTOR = 16;
+const LARGEST_FACTOR = 4;
+/** Once all steps together take as long, none is repeated more: a clock that tells nothing would keep the device for seconds. */
+const LONG_MS = 100;
 const PAIRS = 2048; // of timestamps, that a query set holds
 const PROBES = 3;
 const USAGE = { read: 1, source: 4, target: 8, resolve: 512 };
@@ -187,8 +189,10 @@ async function byClock(clock, seconds) {
   const repeats = Array(length).fill(1);
   for (let settled = false; !settled; ) {
     const times = new Float64Array(length);
+    const start = performance.now();
     await clock.measure(repeats, times);
     settled = true;
+    if (performance.now() - start > Math.max(LONG_MS, 2 * clock.enough * length)) break;
     times.forEach((time, k) => {
       if (time >= clock.enough || repeats[k] === MOST_REPEATS) return;
       const factor = Math.min(LARGEST_FACTOR, (1.2 * clock.enough) / Math.max(time, 1e-6));
