@@ -79,8 +79,9 @@ function larger(best, product, copy) {
 
 /** What the table and the Markdown say, as text: rows are { names, share, cells }. */
 function texts(title, profile, peaks) {
-  const { device, clock, runs, seconds, kernels, rest } = profile;
+  const { device, clock, runs, run, seconds, kernels, rest } = profile;
   const { scale, origin } = scaleOf(kernels, peaks);
+  const apart = seconds > 1.001 * run ? " Timed apart, the kernels take longer than within a run." : "";
   const row = (names, calls, time, work = ["", "", "", ""]) => {
     const share = seconds && time / seconds;
     return { names, share, cells: [ms(time), percent(share, 1), calls, ...work] };
@@ -96,12 +97,12 @@ function texts(title, profile, peaks) {
   const total = (list, of) => list.reduce((sum, k) => sum + k[of], 0);
   const others = kernels.slice(MOST);
   return {
-    caption: `${title}: ${ms(seconds)} ms a run`,
+    caption: `${title}: ${ms(run)} ms a run`,
     rows: kernels.map(kernelRow),
     others: others.length > 1 && row([`${others.length} others`], total(others, "calls"), total(others, "seconds")),
     rest: Object.entries(rest).map(([name, time]) => row([REST[name](device)], "", time)),
     together: row(["together"], total(kernels, "calls"), seconds),
-    notes: `Times: ${clock}; means of the faster half of ${runs} runs. ${origin} What stays in a cache may pass them.`,
+    notes: `Times: ${clock}; means of the faster half of ${runs} runs.${apart} ${origin} What stays in a cache may pass them.`,
   };
 }
 
@@ -119,7 +120,7 @@ function scaleOf(kernels, { flops, bytes, gemm, copy, why }) {
 }
 
 const ms = (time) => (1000 * time).toFixed(3);
-const giga = (rate) => (rate / 1e9).toFixed(1);
+const giga = (rate) => (rate < 1e9 ? (rate / 1e9).toPrecision(2) : (rate / 1e9).toFixed(1));
 const percent = (part, digits) => `${(100 * part).toFixed(digits)} %`;
 
 export function showProfile(title, profile, peaks) {

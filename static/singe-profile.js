@@ -36,10 +36,10 @@ export async function profile(opened, inputs, { seconds = 1 } = {}) {
   return told(name, work, timed);
 }
 
-/** A device's name ↦ what times a run: { clock, runs, upload, steps, readback }, in seconds, the steps by their number. */
+/** A device's name ↦ what times a run: { clock, runs, run, upload, steps, readback }, in seconds, the steps by their number. */
 const TIMERS = { wasm: timeOnWasm, webgpu: timeOnGpu };
 
-const untimed = (work) => ({ clock: "none", runs: 0, upload: 0, steps: work.map(() => 0), readback: 0 });
+const untimed = (work) => ({ clock: "none", runs: 0, run: 0, upload: 0, steps: work.map(() => 0), readback: 0 });
 
 // --- what a step does ------------------------------------------------------------------------------------------------
 
@@ -120,7 +120,7 @@ async function timeOnWasm({ program, device }, given, sizes, seconds) {
   const { runs, parts } = await fasterHalf(seconds, count + 2, once);
   const [upload, ...steps] = parts.map((ms) => ms / 1000);
   const readback = steps.pop();
-  return { clock: `performance.now(), in steps of ${tick()} ms`, runs, upload, steps, readback };
+  return { clock: `performance.now(), in steps of ${tick()} ms`, runs, run: sum(parts) / 1000, upload, steps, readback };
 }
 
 /** The steps in which the page's clock goes. */
@@ -164,7 +164,7 @@ async function timeOnGpu({ program, device }, given, sizes, seconds) {
   const numbers = new Map(program.steps.map((step, k) => [step, k]));
   const steps = program.steps.map(() => 0); // one that has nothing to do at these sizes stays so
   dispatches.forEach(({ step }, k) => (steps[numbers.get(step)] = times[k] / 1000));
-  return { clock, runs, upload, steps, readback: Math.max(0, answered - sum(steps)) };
+  return { clock, runs, run: upload + answered, upload, steps, readback: Math.max(0, answered - sum(steps)) };
 }
 
 /** Milliseconds of each step, by the best clock that is there; timestamps that are all 0 are none. */
@@ -310,7 +310,7 @@ class Submits {
 
 // --- what is told ----------------------------------------------------------------------------------------------------
 
-function told(device, work, { clock, runs, upload, steps, readback }) {
+function told(device, work, { clock, runs, run, upload, steps, readback }) {
   const kernels = new Map();
   work.forEach(({ key, flops, bytes, ...names }, k) => {
     const found = kernels.get(key) ?? { ...names, calls: 0, seconds: 0, flops: flops && 0, bytes: bytes && 0 };
@@ -324,6 +324,7 @@ function told(device, work, { clock, runs, upload, steps, readback }) {
     device,
     clock,
     runs,
+    run,
     seconds: upload + sum(steps) + readback,
     kernels: [...kernels.values()].sort((a, b) => b.seconds - a.seconds),
     rest: { upload, readback },

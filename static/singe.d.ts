@@ -94,12 +94,14 @@ export interface Kernel {
   bytes: number | null;
 }
 
-/** A run in seconds, as `singe bench --profile --json` tells them: kernels and rest add up to it. */
+/** A run in seconds, as `singe bench --profile --json` tells them. */
 export interface Profile {
   device: "wasm" | "webgpu";
   /** What told the time of the kernels. */
   clock: string;
   runs: number;
+  /** A whole run by itself; and what kernels and rest add up to, which is more where kernels that are timed apart take longer. */
+  run: number;
   seconds: number;
   /** By time, the dearest first. */
   kernels: Kernel[];

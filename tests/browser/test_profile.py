@@ -84,6 +84,9 @@ def check(found: dict[str, Any], steps: int) -> None:
     kernels = found["kernels"]
     total = sum(k["seconds"] for k in kernels) + sum(found["rest"].values())
     assert found["seconds"] == pytest.approx(total)
+    assert found["seconds"] >= 0.999 * found["run"]
+    if found["device"] == "wasm" or found["rest"]["readback"] > 0:
+        assert found["seconds"] == pytest.approx(found["run"])
     assert sum(k["calls"] for k in kernels) == steps
     assert [k["seconds"] for k in kernels] == sorted((k["seconds"] for k in kernels), reverse=True)
     assert min(0, *(k["seconds"] for k in kernels), *found["rest"].values()) == 0
@@ -173,8 +176,8 @@ def test_every_clock_sees_what_takes_long(chromium: Page, clock: str) -> None:
     product, small = found["kernels"]
     assert (product["kind"], small["kind"]) == ("matmul", "elementwise")
     assert product["seconds"] > 3 * small["seconds"]
-    assert product["seconds"] + small["seconds"] <= found["seconds"]
-    assert found["least"] / 4 < found["seconds"] < found["least"] * 4, "in seconds"
+    assert product["seconds"] + small["seconds"] <= found["seconds"] * 1.0001
+    assert found["least"] / 4 < found["run"] < found["least"] * 4, "in seconds"
     assert product["seconds"] > 0.2 * found["least"]
     assert found["kept"], "what it needed is freed"
 
