@@ -81,6 +81,7 @@ function larger(best, product, copy) {
 function texts(title, profile, peaks) {
   const { device, clock, runs, run, seconds, kernels, rest } = profile;
   const { scale, origin } = scaleOf(kernels, peaks);
+  const times = `Times: ${clock}; means of the faster half of ${runs} runs.`;
   const apart = seconds > 1.001 * run ? " Timed apart, the kernels take longer than within a run." : "";
   const row = (names, calls, time, work = ["", "", "", ""]) => {
     const share = seconds && time / seconds;
@@ -102,7 +103,7 @@ function texts(title, profile, peaks) {
     others: others.length > 1 && row([`${others.length} others`], total(others, "calls"), total(others, "seconds")),
     rest: Object.entries(rest).map(([name, time]) => row([REST[name](device)], "", time)),
     together: row(["together"], total(kernels, "calls"), seconds),
-    notes: `Times: ${clock}; means of the faster half of ${runs} runs.${apart} ${origin} What stays in a cache may pass them.`,
+    notes: `${times}${apart} ${origin} What stays in a cache may pass them.`,
   };
 }
 
