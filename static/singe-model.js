@@ -61,10 +61,10 @@ class Opened {
     if (outputs !== "data" && !onGpu) {
       throw new SingeError("input", `outputs: got ${JSON.stringify(outputs)}, expected "data", or "gpu" on webgpu`);
     }
-    const at = (i) => this.program.buffers[i];
-    const { given, sizes } = bind(this.program.inputs.map(at), inputs, this.name === "webgpu");
+    const { buffers, outputs: found } = this.program;
+    const { given, sizes } = bind(this, inputs);
     const results = await this.device.run(given, sizes, onGpu);
-    return Object.fromEntries(this.program.outputs.map((i, k) => [at(i).name, results[k]]));
+    return Object.fromEntries(found.map((i, k) => [buffers[i].name, results[k]]));
   }
 }
 
@@ -73,17 +73,13 @@ class Model {
   threads = 1; // kernels of this version run on one
   #open;
   #options;
-  /** now: what runs; rival: what singe-auto.js holds beside it; seen: the inputs of the last run, until it has decided. */
+  /** now: what runs; rival: what singe-auto.js holds beside it; seen: the last run's inputs, until it has decided. */
   #state = {};
   #last = Promise.resolve();
   #disposed;
 
   constructor({ name, image, labels, inputs, outputs }, open, options) {
-    this.name = name;
-    this.image = image;
-    this.labels = labels;
-    this.inputs = inputs.map(describe);
-    this.outputs = outputs.map(describe);
+    Object.assign(this, { name, image, labels, inputs: inputs.map(describe), outputs: outputs.map(describe) });
     this.#open = open;
     this.#options = options;
   }
@@ -121,10 +117,14 @@ class Model {
   }
 
   async run(inputs, { outputs = "data" } = {}) {
-    if (this.#disposed) throw new SingeError("disposed", "the model was disposed of");
     const results = await this.#inTurn(() => this.#attempt(inputs, outputs));
     if (this.#options.auto && !this.#state.decided) this.#decide(inputs).catch(() => {}); // then it stays as it is
     return results;
+  }
+
+  async profile(inputs, options) {
+    const { profile } = await import("./singe-profile.js");
+    return this.#inTurn(() => profile(this.#state.now, inputs, options));
   }
 
   async #decide(inputs) {
@@ -163,6 +163,7 @@ class Model {
   }
 
   #inTurn(task) {
+    if (this.#disposed) throw new SingeError("disposed", "the model was disposed of");
     const turn = this.#last.then(task);
     this.#last = turn.catch(() => {});
     return turn;
@@ -174,7 +175,8 @@ const describe = ({ name, dtype, shape }) => ({ name, dtype, shape: shownShape(s
 // --- inputs ----------------------------------------------------------------------------------------------------------
 
 /** What a caller gave, checked: the data in the program's order, and the sizes that its shapes tell. */
-function bind(buffers, inputs, gpu) {
+export function bind({ name: device, program }, inputs) {
+  const buffers = program.inputs.map((i) => program.buffers[i]);
   const names = buffers.map((b) => b.name);
   const takes = `this model takes ${names.join(", ") || "none"}`;
   if (typeof inputs !== "object" || inputs === null) throw new SingeError("input", `run({ name: data, … }): ${takes}`);
@@ -182,7 +184,7 @@ function bind(buffers, inputs, gpu) {
     if (!names.includes(name)) throw new SingeError("input", `unknown input ${JSON.stringify(name)}: ${takes}`);
   }
   const sizes = {};
-  const tensors = buffers.map((b) => unpack(b, inputs[b.name], gpu));
+  const tensors = buffers.map((b) => unpack(b, inputs[b.name], device === "webgpu"));
   tensors.forEach((tensor, k) => tensor.shape && learn(buffers[k], tensor.shape, sizes));
   tensors.forEach((tensor, k) => (tensor.shape ??= infer(buffers[k], tensor, sizes)));
   tensors.forEach((tensor, k) => checkShape(buffers[k], tensor, sizes));

@@ -108,14 +108,14 @@ class Device {
   }
 
   /** Inputs are typed arrays of the dtypes' own elements, in order; outputs are { data, shape, dtype }, in order. */
-  run(inputs, sizes) {
+  run(inputs, sizes, onGpu, each = (step) => step()) {
     const plan = this.#plans.at(sizes);
     inputs.forEach((data, k) => {
       const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
       new Uint8Array(this.#memory.buffer).set(bytes, plan.inputs[k]);
     });
     try {
-      for (const step of plan.steps) step();
+      plan.steps.forEach(each);
     } catch (cause) {
       throw new SingeError("format", `a kernel trapped: ${cause.message}`, cause);
     }
