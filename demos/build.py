@@ -134,6 +134,11 @@ def demos() -> list[Demo]:
             "matmul",
             lambda cache: sg.Model.of(Products(), {"a": (SIDE, SIDE), "b": (SIDE, SIDE)}, "numpy", name="matmul"),
         ),
+        Demo(
+            "peaks",
+            lambda cache: sg.Model.of(Peaks(rng=0), {"x": ("N", SIDE, SIDE), "v": ("M",)}, "numpy", name="peaks"),
+            "int8",
+        ),
     ]
 
 
@@ -151,6 +156,18 @@ class Products(nn.Module):
         for _ in range(PRODUCTS):
             a = a @ b
         return {"y": a}
+
+
+class Peaks(nn.Module):
+    """A product with a weight, and a kernel that reads and writes: what a device does at most, at any size."""
+
+    product: nn.Linear
+
+    def __init__(self, *, rng: int) -> None:
+        self.product = nn.Linear(SIDE, SIDE, bias=False, rng=rng)
+
+    def forward(self, x: sg.Tensor, v: sg.Tensor) -> dict[str, sg.Tensor]:
+        return {"y": self.product(x), "z": -v}
 
 
 def model_files(demo: Demo, made: str, say: Say) -> dict[str, Path]:

@@ -1,16 +1,19 @@
 /**
  * The benchmark of the front page: bundles of this site, loaded and run on each device of this browser.
  *
- * Contract: `runBenchmark` runs what the form says, once at a time. A model that fails on a device is a row that says
- * why, and the others go on. Inputs are random numbers from 0 to 1, the batch is 1.
+ * Contract: `runBenchmark` runs what the form says, one thing at a time. A model that fails on a device is a row that says
+ * why, and the others go on; where the time goes can be asked of those that ran. Inputs are random numbers from 0 to 1,
+ * the batch is 1.
  */
 
 import { describeAdapter, findAdapter } from "./front-facts.js";
+import { findPeaks, hideProfile, profileMarkdown, showProfile } from "./front-profile.js";
 import { load, VERSION } from "./singe.js";
-import { evaluate } from "./singe-format.js";
 
 /** Milliseconds that a model may run on a device; what was measured by then counts. */
 const BUDGET = 10_000;
+/** Seconds that its kernels are measured for. */
+const PROFILE_S = 2;
 const DEVICES = { wasm: "WebAssembly", webgpu: "WebGPU" };
 
 const byId = (id) => document.getElementById(id);
@@ -18,36 +21,83 @@ const controls = Object.fromEntries(["model", "device", "runs", "run", "stop"].m
 const rows = byId("bench-results").querySelector("tbody");
 let stopping;
 let markdown = "";
+/** What was measured: { model, device, folder, target, … }, and in `profile` as Markdown where the time goes. */
+let results = [];
 
 controls.stop.addEventListener("click", () => stopping?.abort());
 byId("bench-copy").addEventListener("click", copy);
+byId("profile-form").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  try {
+    await runProfile(results[byId("profile-of").value]);
+  } catch (error) {
+    say("error", error?.message ?? String(error));
+  }
+});
 
-export async function runBenchmark() {
+/** Do what can be stopped, while nothing else is done. */
+async function alone(work) {
   if (stopping) return;
   stopping = new AbortController();
-  controls.run.disabled = true;
+  const buttons = [controls.run, byId("profile-run")];
+  for (const button of buttons) button.disabled = true;
   controls.stop.hidden = false;
-  rows.replaceChildren();
-  const results = [];
   try {
-    for (const option of chosen(controls.model)) {
-      for (const { value: device } of chosen(controls.device)) {
-        const result = { model: option.text, device: DEVICES[device], ...(await attempt(option, device)) };
-        results.push(result);
-        show(result);
-      }
-    }
+    await work();
     say("ready", "Done.");
   } catch (error) {
     if (!stopping.signal.aborted) throw error;
     say("ready", "Stopped.");
   } finally {
     stopping = undefined;
-    controls.run.disabled = false;
+    for (const button of buttons) button.disabled = false;
     controls.stop.hidden = true;
-    if (results.length) await offer(results);
+    if (results.length) await offer();
   }
 }
+
+export const runBenchmark = () =>
+  alone(async () => {
+    rows.replaceChildren();
+    hideProfile();
+    byId("profile").hidden = true;
+    results = [];
+    for (const option of chosen(controls.model)) {
+      for (const { value: target } of chosen(controls.device)) {
+        const names = { model: option.text, device: DEVICES[target], folder: option.value, target };
+        const result = { ...names, ...(await attempt(option, target)) };
+        results.push(result);
+        show(result);
+      }
+    }
+  });
+
+/** Show where the time of a model goes that was benchmarked. */
+const runProfile = (result) =>
+  alone(async () => {
+    const { signal } = stopping;
+    const { folder, target } = result;
+    const title = titleOf(result);
+    hideProfile();
+    say("loading", `${title}: loading …`);
+    const model = await load(folder, { device: target, signal });
+    let found;
+    try {
+      say("running", `${title}: measuring its kernels …`);
+      await painted();
+      found = await model.profile(randomInputs(model), { seconds: PROFILE_S });
+    } finally {
+      await model.dispose();
+    }
+    signal.throwIfAborted();
+    say("running", `${DEVICES[target]}: measuring its peaks …`);
+    await painted();
+    const given = [title, found, await findPeaks(target, signal)];
+    showProfile(...given);
+    result.profile = profileMarkdown(...given);
+  });
+
+const titleOf = ({ model, device }) => `${model} on ${device}`;
 
 const chosen = (select) => (select.value === "all" ? [...select.options].slice(1) : [...select.selectedOptions]);
 
@@ -59,7 +109,7 @@ function say(state, text) {
 async function attempt({ value: folder, text }, device) {
   const { signal } = stopping;
   try {
-    return await measure(folder, device, `${text} on ${DEVICES[device]}`, signal);
+    return await measure(folder, device, titleOf({ model: text, device: DEVICES[device] }), signal);
   } catch (error) {
     if (signal.aborted) throw error;
     return { error: error?.message ?? String(error) };
@@ -75,7 +125,7 @@ async function measure(folder, device, title, signal) {
   const model = await load(folder, { device, onProgress, signal });
   const loading = performance.now() - begun;
   try {
-    const inputs = Object.fromEntries(model.inputs.map((port) => [port.name, randomInput(port)]));
+    const inputs = randomInputs(model);
     const times = [];
     const wanted = Number(controls.runs.value) + 1;
     for (let spent = 0; times.length < wanted && (spent < BUDGET || times.length < 2); spent += times.at(-1)) {
@@ -88,7 +138,9 @@ async function measure(folder, device, title, signal) {
     }
     const [first, ...rest] = times;
     const median = rest.sort((a, b) => a - b)[rest.length >> 1];
-    return { loading, first, median, runs: rest.length, rate: (await countFlops(folder, device)) / median / 1e6 };
+    const { kernels } = await model.profile(inputs, { seconds: 0 });
+    const flops = kernels.reduce((total, kernel) => total + kernel.flops, 0);
+    return { loading, first, median, runs: rest.length, rate: flops / median / 1e6 };
   } finally {
     await model.dispose();
   }
@@ -97,19 +149,13 @@ async function measure(folder, device, title, signal) {
 /** The page shows what was said, and hears the stop button. */
 const painted = () => new Promise((resolve) => setTimeout(resolve));
 
+const randomInputs = ({ inputs }) => Object.fromEntries(inputs.map((port) => [port.name, randomInput(port)]));
+
 function randomInput({ name, dtype, shape }) {
   if (dtype !== "float32") throw new Error(`the input ${name} is ${dtype}; the benchmark makes float32`);
   const dims = shape.map((d) => (typeof d === "number" ? d : 1));
   const count = dims.reduce((a, b) => a * b, 1);
   return { data: Float32Array.from({ length: count }, Math.random), shape: dims };
-}
-
-/** Operations of one run, as the bundle's Program counts them, at a batch of 1. */
-async function countFlops(folder, device) {
-  const { kernels, steps } = (await (await fetch(`${folder}model.json`)).json()).targets[device].program;
-  const ones = new Proxy({}, { get: () => 1 });
-  const sum = (list) => list.reduce((total, step) => total + (step.do === "dispatch" ? evaluate(kernels[step.kernel].flops, ones) : 0), 0);
-  return sum(steps);
 }
 
 const ms = (x) => `${x >= 100 ? x.toFixed(0) : x.toFixed(x >= 10 ? 1 : 2)} ms`;
@@ -128,8 +174,9 @@ function show(result) {
   byId("bench-results").hidden = false;
 }
 
-/** The results as Markdown, ready to be copied. */
-async function offer(results) {
+/** The results as Markdown, ready to be copied; and of those without an error, where their time goes. */
+async function offer() {
+  offerProfiles();
   const adapter = await findAdapter();
   const lines = results.map((r) => (r.error ? [r.model, r.device, r.error.replaceAll(/\s*[|\n]\s*/g, " "), "", "", ""] : cells(r)));
   const table = [["model", "device", "load", "first run", "median (runs)", "GFLOP/s"], ["---", "---", "--:", "--:", "--:", "--:"], ...lines];
@@ -140,10 +187,20 @@ async function offer(results) {
     adapter ? `WebGPU: ${describeAdapter(adapter)}` : "no WebGPU",
     navigator.userAgent,
   ];
-  markdown = `${table.map((line) => `| ${line.join(" | ")} |`).join("\n")}\n\n${facts.join(" · ")}\n`;
+  const lists = [table.map((line) => `| ${line.join(" | ")} |`).join("\n"), ...results.flatMap((r) => r.profile ?? [])];
+  markdown = `${lists.join("\n\n")}\n\n${facts.join(" · ")}\n`;
   byId("bench-text").value = markdown;
   byId("bench-copied").textContent = "";
   byId("bench-copying").hidden = false;
+}
+
+function offerProfiles() {
+  const options = [...results.entries()].flatMap(([k, r]) => (r.error ? [] : new Option(titleOf(r), k)));
+  const before = byId("profile-of").selectedOptions[0]?.text;
+  byId("profile-of").replaceChildren(...options);
+  const same = options.find(({ text }) => text === before);
+  if (same) same.selected = true;
+  byId("profile").hidden = !options.length;
 }
 
 async function copy() {

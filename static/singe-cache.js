@@ -20,6 +20,9 @@ export async function openStore(folder) {
   }
 }
 
+/** Answers that are being read: a reading whose answer is collected as garbage never ends in Chromium. */
+const reading = new Set();
+
 const quietly = (promise) => promise.catch(() => undefined);
 
 class Store {
@@ -46,10 +49,13 @@ class Store {
     const key = FILES + sha256;
     const kept = await this.#get(key);
     try {
+      reading.add(kept);
       if (kept) return await check(kept);
     } catch (error) {
       again(error);
       await quietly(this.#cache.delete(key));
+    } finally {
+      reading.delete(kept);
     }
     let put;
     try {
@@ -60,9 +66,10 @@ class Store {
     }
   }
 
-  /** The answer that holds the manifest of last time. */
-  manifest() {
-    return this.#get(this.#manifest);
+  /** An answer that holds the manifest of last time. */
+  async manifest() {
+    const text = await (await this.#get(this.#manifest))?.text();
+    return text && new Response(text);
   }
 
   /** This is the manifest now. */

@@ -177,10 +177,7 @@ export class Files {
 
 const onDisk = ({ protocol }) => protocol === "file:" && typeof globalThis.process?.getBuiltinModule === "function";
 
-/**
- * The chunks of a stream, each let go of before the next. They are not read into a buffer of ours: Chromium 156 leaves one
- * such read in a thousand unanswered.
- */
+/** The chunks of a stream; the memory of each is let go of before the next, not when garbage is collected. */
 async function* streamChunks(body) {
   const reader = body.getReader();
   for (let part; !(part = await reader.read()).done; ) {

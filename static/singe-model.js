@@ -19,7 +19,7 @@ export async function loadHere(folder, options) {
   const threads = (globalThis.crossOriginIsolated ?? globalThis.process) ? (options.threads ?? 0) : 1;
   const files = new Files(folder, cache, signal, onProgress);
   const guess = DEVICES[device] ?? DEVICES.wasm;
-  guess.module().catch(() => {}); // beside the manifest; it is asked for again below
+  guess.module().catch(() => {}); // beside the manifest
   let model;
   try {
     const manifest = checkManifest(await files.manifest("model.json"));
@@ -62,10 +62,10 @@ class Opened {
     if (outputs !== "data" && !(gpu && outputs === "gpu")) {
       throw new SingeError("input", `outputs: got ${JSON.stringify(outputs)}, expected "data", or "gpu" on webgpu`);
     }
-    const at = (i) => this.program.buffers[i];
-    const { given, sizes } = bind(this.program.inputs.map(at), inputs, gpu);
+    const { buffers, outputs: found } = this.program;
+    const { given, sizes } = bind(this, inputs);
     const results = await this.device.run(given, sizes, outputs === "gpu");
-    return Object.fromEntries(this.program.outputs.map((i, k) => [at(i).name, results[k]]));
+    return Object.fromEntries(found.map((i, k) => [buffers[i].name, results[k]]));
   }
 }
 
@@ -118,13 +118,17 @@ class Model {
   }
 
   async run(inputs, { outputs = "data" } = {}) {
-    if (this.#disposed) throw new SingeError("disposed", "the model was disposed of");
     const results = await this.#inTurn(() => this.#attempt(inputs, outputs));
     this.#improve(inputs).catch(() => {}); // then it stays as it is
     return results;
   }
 
-  /** Look for a faster device, once; where runs are slow, for threads. */
+  async profile(inputs, options) {
+    const { profile } = await import("./singe-profile.js");
+    return this.#inTurn(() => profile(this.#state.now, inputs, options));
+  }
+
+  /** Look for a faster device, once; where it is slow, for threads. */
   async #improve(inputs) {
     const state = this.#state;
     if (state.auto && !state.decided) {
@@ -163,6 +167,7 @@ class Model {
   }
 
   #inTurn(task) {
+    if (this.#disposed) throw new SingeError("disposed", "the model was disposed of");
     const turn = this.#last.then(task);
     this.#last = turn.catch(() => {});
     return turn;
@@ -174,7 +179,8 @@ const describe = ({ name, dtype, shape }) => ({ name, dtype, shape: shownShape(s
 // --- inputs ----------------------------------------------------------------------------------------------------------
 
 /** What a caller gave, checked: the data in the program's order, and the sizes that its shapes tell. */
-function bind(buffers, inputs, gpu) {
+export function bind({ name: device, program }, inputs) {
+  const buffers = program.inputs.map((i) => program.buffers[i]);
   const names = buffers.map((b) => b.name);
   const takes = `this model takes ${names.join(", ") || "none"}`;
   if (typeof inputs !== "object" || inputs === null) throw new SingeError("input", `run({ name: data, … }): ${takes}`);
@@ -182,7 +188,7 @@ function bind(buffers, inputs, gpu) {
     if (!names.includes(name)) throw new SingeError("input", `unknown input ${JSON.stringify(name)}: ${takes}`);
   }
   const sizes = {};
-  const tensors = buffers.map((b) => unpack(b, inputs[b.name], gpu));
+  const tensors = buffers.map((b) => unpack(b, inputs[b.name], device === "webgpu"));
   tensors.forEach((tensor, k) => tensor.shape && learn(buffers[k], tensor.shape, sizes));
   tensors.forEach((tensor, k) => (tensor.shape ??= infer(buffers[k], tensor, sizes)));
   tensors.forEach((tensor, k) => checkShape(buffers[k], tensor, sizes));

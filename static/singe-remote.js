@@ -58,9 +58,14 @@ class RemoteModel {
     if (outputs !== "data") {
       throw new SingeError("input", `outputs: got ${JSON.stringify(outputs)}, a model in a worker answers "data"`);
     }
-    const copies = [];
-    const given = isObject(inputs) ? mapValues(inputs, (value) => copied(value, copies)) : inputs;
+    const { given, copies } = copiesOf(inputs);
     return this.#link.call("run", given, copies);
+  }
+
+  async profile(inputs, { seconds } = {}) {
+    if (this.#disposed) throw new SingeError("disposed", "the model was disposed of");
+    const { given, copies } = copiesOf(inputs);
+    return this.#link.call("profile", { inputs: given, options: { seconds } }, copies);
   }
 
   /** Free everything, after the runs that were asked for. */
@@ -76,6 +81,13 @@ class RemoteModel {
 
 const isObject = (value) => typeof value === "object" && value !== null;
 const mapValues = (object, f) => Object.fromEntries(Object.entries(object).map(([name, value]) => [name, f(value)]));
+
+/** Inputs with their arrays copied, and the copies' memory. */
+function copiesOf(inputs) {
+  const copies = [];
+  const given = isObject(inputs) ? mapValues(inputs, (value) => copied(value, copies)) : inputs;
+  return { given, copies };
+}
 
 /** An input with its array copied; the copies' memory is added to `copies`. What is no input is for the worker to refuse. */
 function copied(value, copies) {

@@ -39,12 +39,14 @@ export function gather(threads, files) {
 
 /** state: what singe-model.js says. */
 export async function spread(state) {
-  const opened = await state.open("wasm", undefined, 0);
-  await state.inTurn(() => {
-    const wanted = state.now.name === "wasm" && !state.disposed;
-    (wanted ? state.now : opened).device.dispose();
-    if (wanted) state.now = opened;
-  });
+  let spare = await state.open("wasm", undefined, 0);
+  try {
+    await state.inTurn(() => {
+      if (state.now.name === "wasm" && !state.disposed) [state.now, spare] = [spare, state.now];
+    });
+  } finally {
+    spare.device.dispose();
+  }
 }
 
 class Team {
@@ -118,7 +120,7 @@ class Team {
     const work = steps.map(({ do: what, kernel }) => {
       if (what !== "dispatch") return 0;
       const { flops, bytes } = kernels[kernel];
-      const took = evaluate(flops, sizes) / FLOPS_PER_US + evaluate(bytes, sizes) / BYTES_PER_US;
+      const took = told(flops, sizes) / FLOPS_PER_US + told(bytes, sizes) / BYTES_PER_US;
       return took > STEP_US ? took : 0;
     });
     const worth = work.reduce((sum, took) => sum + took, 0) > RUN_US;
@@ -170,6 +172,15 @@ class Team {
       this.dispose();
       throw new SingeError("lost", `the threads of a run: ${cause.message}`, cause);
     }
+  }
+}
+
+/** A count of work, which nobody has checked: 0 where the bundle does not say it right. */
+function told(dim, sizes) {
+  try {
+    return evaluate(dim, sizes);
+  } catch {
+    return 0;
   }
 }
 

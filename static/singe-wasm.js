@@ -100,8 +100,8 @@ class Device {
     return this.#slow >= SLOW.runs;
   }
 
-  /** Inputs are typed arrays of the dtypes' own elements, in order; outputs { data, shape, dtype }. */
-  async run(inputs, sizes) {
+  /** Inputs are typed arrays of the dtypes' own elements; outputs { data, shape, dtype }. With `each`, on one thread. */
+  async run(inputs, sizes, onGpu, each) {
     const { program, memory, team } = this.#parts;
     const plan = this.#plans.at(sizes);
     const { addresses, steps, outputs } = plan;
@@ -109,10 +109,10 @@ class Device {
       const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
       new Uint8Array(memory.buffer).set(bytes, addresses[program.inputs[k]]);
     });
-    const alone = () => steps.forEach(({ call, given }) => call(...given));
+    const alone = () => steps.forEach(({ call, given }, k) => (each ? each(() => call(...given), k) : call(...given)));
     const start = performance.now();
     try {
-      await (team?.run(plan, alone) ?? alone());
+      await (each || !team ? alone() : team.run(plan, alone));
     } catch (cause) {
       throw cause.code ? cause : new SingeError("format", `a kernel trapped: ${cause.message}`, cause);
     }

@@ -3,8 +3,8 @@
  *
  * Contract: `open(target, files, gpuDevice)` gives { memory, gpuDevice, run, dispose }. Weights are written as they
  * arrive, and never held in JavaScript. A plan keeps its own buffers for slots, inputs and outputs, so that all its bind
- * groups are made once; what a caller gives or gets on the GPU is copied there. A device of the caller's is used as it
- * is, and stays the caller's. One that went away is a SingeError of the code "lost".
+ * groups are made once; what a caller gives or gets on the GPU is copied there. A device of the caller's stays theirs. A
+ * device that went away is a SingeError of the code "lost".
  */
 
 import { ARRAYS, Recent, SingeError, align, areasOf, bytesOf, chooseVariant, evaluate, outputsOf } from "./singe-format.js";
@@ -50,7 +50,7 @@ export async function requestDevice() {
   if (!adapter) throw new SingeError("device", "this engine has no WebGPU adapter");
   const { maxBufferSize, maxStorageBufferBindingSize } = adapter.limits;
   return adapter.requestDevice({
-    requiredFeatures: ["shader-f16"].filter((name) => adapter.features.has(name)),
+    requiredFeatures: ["shader-f16", "timestamp-query"].filter((name) => adapter.features.has(name)),
     requiredLimits: { maxBufferSize, maxStorageBufferBindingSize },
   });
 }
@@ -141,7 +141,7 @@ class Weights {
   }
 }
 
-/** Bytes up to whole words, which is what a GPU's queue takes. */
+/** Bytes up to whole words: a GPU's queue takes no others. */
 function words(bytes) {
   if (bytes.length % 4 === 0) return bytes;
   const padded = new Uint8Array(align(bytes.length, 4));
@@ -164,8 +164,7 @@ async function buildPipelines(gpu, program, entries, texts) {
     }
     if (!made.has(text)) made.set(text, buildPipeline(gpu.device, text, kinds));
   });
-  const built = new Map(await Promise.all([...made].map(async ([text, pipeline]) => [text, await pipeline])));
-  return entries.map((entry) => built.get(texts[entry]));
+  return Promise.all(entries.map((entry) => made.get(texts[entry])));
 }
 
 /** The layout is made of what the text declares, so that a binding that it does not use still counts. */
@@ -182,28 +181,25 @@ async function buildPipeline(device, text, kinds) {
 // --- running ---------------------------------------------------------------------------------------------------------
 
 class Device {
-  #gpu;
-  #plans;
-
   constructor(gpu, program, pipelines, weights) {
-    this.#gpu = gpu;
+    this.gpu = gpu;
     const make = (sizes) => new Plan(gpu, program, pipelines, weights, sizes);
-    this.#plans = new Recent(PLANS, make, (plan) => plan.free());
+    this.plans = new Recent(PLANS, make, (plan) => plan.free());
   }
 
   get gpuDevice() {
-    return this.#gpu.device;
+    return this.gpu.device;
   }
 
   get memory() {
-    return { gpu: this.#gpu.bytes, wasm: 0, js: 0 };
+    return { gpu: this.gpu.bytes, wasm: 0, js: 0 };
   }
 
   /** Inputs are typed arrays or GPUBuffers, in order; outputs { data, shape, dtype }, on the GPU if `onGpu`. */
   run(inputs, sizes, onGpu) {
-    return this.#gpu.guard(() => {
-      const plan = this.#plans.at(sizes);
-      const commands = this.#gpu.device.createCommandEncoder();
+    return this.gpu.guard(() => {
+      const plan = this.plans.at(sizes);
+      const commands = this.gpuDevice.createCommandEncoder();
       inputs.forEach((data, k) => plan.give(k, data, commands));
       plan.encode(commands);
       return onGpu ? plan.copies(commands) : plan.read(commands);
@@ -211,7 +207,7 @@ class Device {
   }
 
   dispose() {
-    this.#gpu.dispose();
+    this.gpu.dispose();
   }
 }
 
@@ -222,7 +218,6 @@ class Plan {
   #sizes;
   #buffers = {};
   #owned = [];
-  #steps;
   #outputs;
   #staging;
 
@@ -236,7 +231,7 @@ class Plan {
         this.#buffers[kind] = areas.map((bytes) => this.#own(gpu.allocate(bytes)));
       }
       this.#outputs = outputsOf(program, sizes);
-      this.#steps = program.steps.flatMap((step) => this.#step(step, pipelines));
+      this.steps = program.steps.flatMap((step) => this.#step(step, pipelines));
     } catch (error) {
       this.free();
       throw error;
@@ -263,7 +258,7 @@ class Plan {
     if (step.do === "copy") {
       const [source, target] = [this.#binding(step.source), this.#binding(step.target)];
       const bytes = align(bytesOf(this.#program.buffers[step.source], this.#sizes), 4);
-      return bytes ? [{ source, target, bytes }] : [];
+      return bytes ? [{ step, source, target, bytes }] : [];
     }
     const kernel = this.#program.kernels[step.kernel];
     const { features, limits } = this.#gpu.device;
@@ -274,7 +269,7 @@ class Plan {
     if (hasSizes) resources.push(this.#uniform(kernel.sizes));
     const entries = resources.map((resource, binding) => ({ binding, resource }));
     const bound = this.#gpu.device.createBindGroup({ layout, entries });
-    return [{ pipeline, bound, groups: spread(groups, limits.maxComputeWorkgroupsPerDimension, kernel.label) }];
+    return [{ step, pipeline, bound, groups: spread(groups, limits.maxComputeWorkgroupsPerDimension, kernel.label) }];
   }
 
   #uniform(dims) {
@@ -304,7 +299,7 @@ class Plan {
 
   encode(commands) {
     let pass;
-    for (const { pipeline, bound, groups, source, target, bytes } of this.#steps) {
+    for (const { pipeline, bound, groups, source, target, bytes } of this.steps) {
       if (pipeline) {
         pass ??= commands.beginComputePass();
         pass.setPipeline(pipeline);

@@ -18,6 +18,7 @@ const CALLS = {
     return { name, image, labels, inputs, outputs };
   },
   run: (inputs) => model.run(inputs),
+  profile: ({ inputs, options }) => model.profile(inputs, options),
   dispose: () => model.dispose(),
 };
 

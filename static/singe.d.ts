@@ -86,6 +86,36 @@ export interface ImageFacts {
   layout: "nchw" | "nhwc";
 }
 
+/** All steps of a run that do the same: seconds, operations and bytes are those of its calls together. */
+export interface Kernel {
+  /** The ops that it carries out, of what kind it is ("elementwise", "reduce", "matmul", "conv", "copy"), what it gives. */
+  label: string;
+  kind: string;
+  output: number[];
+  calls: number;
+  seconds: number;
+  /** Floating-point operations, and bytes that no cache can save; null where the bundle does not say. */
+  flops: number | null;
+  bytes: number | null;
+}
+
+/** A run in seconds, as `singe bench --profile --json` tells them. */
+export interface Profile {
+  device: "wasm" | "webgpu";
+  /** What told the time of the kernels. */
+  clock: string;
+  runs: number;
+  /** A whole run by itself; and what kernels and rest add up to, which is more where kernels that are timed apart take longer. */
+  run: number;
+  seconds: number;
+  /** By time, the dearest first. */
+  kernels: Kernel[];
+  /** Inputs to the device; waiting for it, and outputs from it. */
+  rest: { upload: number; readback: number };
+  /** The same, step by step, in Chrome's format: for chrome://tracing and ui.perfetto.dev. */
+  trace: { traceEvents: object[]; displayTimeUnit: "ms"; otherData: Record<string, string> };
+}
+
 export interface Model {
   readonly name: string;
   readonly device: "wasm" | "webgpu";
@@ -109,6 +139,12 @@ export interface Model {
    */
   run(inputs: Record<string, Input>, options?: { outputs?: "data" }): Promise<Record<string, Output>>;
   run(inputs: Record<string, Input>, options: { outputs: "gpu" }): Promise<Record<string, Output<GPUBuffer>>>;
+
+  /**
+   * Measure where the time of a run goes, for about so many seconds (1, if nothing is said) in which no other run gets its
+   * turn, and whose answers nobody sees. For 0 seconds nothing is run, and what is told is the work alone.
+   */
+  profile(inputs: Record<string, Input>, options?: { seconds?: number }): Promise<Profile>;
 
   /** Free every byte, after the runs that were asked for. */
   dispose(): Promise<void>;

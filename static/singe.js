@@ -7,7 +7,7 @@
  *
  * Contract: `load` answers a model that is ready to run, or fails with a SingeError and holds nothing. A model's runs
  * follow each other in the order in which they were asked for, and each reads its inputs when its turn comes. See
- * singe.d.ts for the types and static/README.md for the format. What a page may not need is loaded when it is chosen.
+ * singe.d.ts for the types and static/README.md for the format.
  */
 
 import { SingeError, VERSION } from "./singe-format.js";

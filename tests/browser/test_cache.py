@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 import pytest
 from bundles import assert_close, packed, small_case, write_bundle
-from pages import Page, open_page
+from pages import FLAGS, Page, open_page
 
 from singe._dtypes import float32
 from singe._shape import size
@@ -215,3 +215,18 @@ def test_a_model_rebuilt_after_a_lost_device_asks_nothing(page: Page) -> None:
     """
     assert_close(page.run(body, tensors=packed(inputs)), expected)
     assert page.server.files() == []
+
+
+def test_what_is_kept_is_read_to_its_end_while_garbage_is_collected(bundle: Callable[[str], Path]) -> None:
+    body = """
+    const collecting = setInterval(() => gc(), 1);
+    const late = new Promise((_, fail) => setTimeout(() => fail(new Error("it never loads")), 30_000));
+    for (let k = 0; k < 5; k++) {
+      const model = await Promise.race([load("/bundles/mnist_cnn", { device: "wasm" }), late]);
+      await model.dispose();
+    }
+    clearInterval(collecting);
+    """
+    with open_page(bundle("mnist_cnn").parent, (*FLAGS, "--js-flags=--expose-gc")) as page:
+        page.run(body)
+        assert len([path for path in page.asked if path.endswith(".bin")]) == 1, "the rest came from the cache"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -169,6 +170,158 @@ def test_the_rate_counts_what_the_product_computes(page: Any) -> None:
     assert rate * median / 1e3 == pytest.approx(4 * 2 * 512**3 / 1e9, rel=0.05)
 
 
+def test_a_manifest_is_fetched_once_for_a_load(browser: Any, address: str) -> None:
+    with browser.new_context(service_workers="block") as context:
+        page = context.new_page()
+        asked: list[str] = []
+        page.on("request", lambda r: asked.append(r.url))
+        page.goto(address)
+        page.select_option("#bench-model", "mnist/model/")
+        page.select_option("#bench-device", "wasm")
+        page.click("#bench-run")
+        page.wait_for_selector("#bench-copying:not([hidden])", timeout=60_000)
+        assert len([url for url in asked if url.endswith("mnist/model/model.json")]) == 1
+
+
+@dataclass(frozen=True)
+class Table:
+    """The table of kernels as the page has it: its caption, and the cells of rows by kind."""
+
+    caption: str
+    kernels: list[list[str]]
+    others: list[list[str]]
+    rest: list[list[str]]
+    together: list[str]
+    hidden: int
+
+    @property
+    def milliseconds(self) -> list[float]:
+        return [float(row[1]) for row in (*self.kernels, *self.rest)]
+
+
+def kernel_table(page: Any) -> Table:
+    found = page.evaluate("""() => {
+      const table = document.querySelector("#profile-table");
+      const cells = (row) => [...row.cells].map((c) => c.textContent);
+      const rows = [...table.tBodies[0].rows];
+      const of = (...kinds) => rows.filter((r) => kinds.includes(r.className)).map(cells);
+      return {
+        caption: table.caption.textContent,
+        kernels: of("", "more"),
+        others: of("others"),
+        rest: of("rest"),
+        together: cells(table.tFoot.rows[0]),
+        hidden: rows.filter((r) => !r.checkVisibility()).length,
+      };
+    }""")
+    return Table(**found)
+
+
+def profiled(page: Any, model: str, device: str) -> Table:
+    """The table of a model that is benchmarked and profiled."""
+    page.select_option("#bench-model", model)
+    page.select_option("#bench-device", device)
+    page.select_option("#bench-runs", "5")
+    page.click("#bench-run")
+    page.click("#profile-run", timeout=120_000)
+    page.wait_for_selector("#profile-found:not([hidden])", timeout=120_000)
+    return kernel_table(page)
+
+
+@pytest.mark.parametrize("device", ["wasm", "webgpu"])
+def test_it_shows_where_the_time_goes(page: Any, site: Path, device: str) -> None:
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    table = profiled(page, "mnist/model/", device)
+    program = json.loads((site / "mnist/model/model.json").read_text())["targets"][device]["program"]
+    name = f"Digits, 28 × 28 on {'WebAssembly' if device == 'wasm' else 'WebGPU'}"
+    assert re.fullmatch(rf"{name}: [\d.]+ ms a run", table.caption)
+    assert sum(table.milliseconds) == pytest.approx(float(table.together[1]), abs=0.0006 * len(table.milliseconds))
+    assert sum(float(row[2].split()[0]) for row in (*table.kernels, *table.rest)) == pytest.approx(100, abs=1)
+    assert sum(int(row[3]) for row in table.kernels) == int(table.together[3]) == len(program["steps"])
+    assert [float(row[1]) for row in table.kernels] == sorted((float(row[1]) for row in table.kernels), reverse=True)
+    assert all(label in "".join(row[0] for row in table.kernels) for label in {k["label"] for k in program["kernels"]})
+    dearest = table.kernels[0]
+    assert float(dearest[4]) > 0
+    assert re.fullmatch(r"\d+ %", dearest[5])
+    notes = page.inner_text("#profile-notes")
+    assert ("performance.now()" if device == "wasm" else "the GPU's timestamps") in notes
+    assert re.search(r"Peaks were measured here: [\d.]+ GFLOP/s in a product of 512 × 512", notes)
+    heads = page.locator("#profile-table th[scope=col]").all_inner_texts()
+    assert heads == ["Kernel", "ms", "Share", "Calls", "GFLOP/s", "of peak", "GB/s", "of peak"]
+    assert page.locator("#profile-table tbody th[scope=row]").count() == len(table.kernels) + len(table.rest)
+    with page.expect_download() as saved:
+        page.click("#profile-trace")
+    assert saved.value.suggested_filename.endswith(".json")
+    events = [e for e in json.loads(Path(saved.value.path()).read_text())["traceEvents"] if e["ph"] == "X"]
+    assert sum(e["dur"] for e in events) / 1e3 == pytest.approx(float(table.together[1]), abs=0.001)
+    assert len(events) == len(program["steps"]) + 2
+    page.click("#bench-copy")
+    until(page, "document.querySelector('#bench-copied').textContent === 'Copied.'", 10)
+    text = page.evaluate("navigator.clipboard.readText()")
+    assert table.caption in text
+    assert all(f"| {' | '.join(row[1:])} |" in text for row in (*table.kernels, *table.rest, table.together))
+
+
+def test_of_many_kernels_the_dearest_are_shown_first(page: Any) -> None:
+    table = profiled(page, "classify/model/", "wasm")
+    assert len(table.kernels) > 20
+    assert table.hidden == len(table.kernels) - 12
+    (others,) = table.others
+    assert others[0] == f"{table.hidden} others"
+    assert float(others[1]) == pytest.approx(sum(float(row[1]) for row in table.kernels[12:]), abs=0.02)
+    assert int(others[3]) == sum(int(row[3]) for row in table.kernels[12:])
+    page.click("#profile-all")
+    assert kernel_table(page).hidden == 1, "the row of the others"
+    page.click("#profile-all")
+    assert kernel_table(page).hidden == table.hidden
+
+
+def test_without_peaks_kernels_are_compared_with_the_best(browser: Any, address: str) -> None:
+    with browser.new_context(service_workers="block") as context:
+        page = context.new_page()
+        page.set_default_timeout(60_000)
+        page.route("**/peaks/model.json", lambda route: route.fulfill(status=404, body="none"))
+        page.goto(address)
+        table = profiled(page, "mnist/model/", "wasm")
+        assert re.search(
+            r"Peaks are the best of these kernels, .* could be measured: .*404", page.inner_text("#profile-notes")
+        )
+        for column in (5, 7):
+            assert max(int(row[column].split()[0] or 0) for row in table.kernels if row[column]) == 100
+
+
+def test_without_timestamps_the_page_takes_the_time_of_a_gpu(browser: Any, address: str) -> None:
+    with browser.new_context() as context:
+        page = context.new_page()
+        page.set_default_timeout(60_000)
+        page.add_init_script("""
+          const ask = GPUAdapter.prototype.requestDevice;
+          GPUAdapter.prototype.requestDevice = function (given) {
+            return ask.call(this, { ...given, requiredFeatures: given.requiredFeatures.filter((f) => f !== "timestamp-query") });
+          };
+        """)
+        page.goto(address)
+        table = profiled(page, "mnist/model/", "webgpu")
+        assert "performance.now() around submits" in page.inner_text("#profile-notes")
+        assert float(table.kernels[0][1]) > 0
+        assert sum(table.milliseconds) == pytest.approx(float(table.together[1]), abs=0.0006 * len(table.milliseconds))
+
+
+def test_a_profile_stops_when_it_is_told_to(page: Any) -> None:
+    page.select_option("#bench-model", "mnist/model/")
+    page.select_option("#bench-device", "webgpu")
+    page.select_option("#bench-runs", "5")
+    page.click("#bench-run")
+    page.click("#profile-run", timeout=60_000)
+    page.wait_for_selector("#bench-status[data-state=running]")
+    assert page.is_disabled("#bench-run")
+    page.click("#bench-stop")
+    page.wait_for_selector("#bench-status[data-state=ready]", timeout=60_000)
+    assert page.inner_text("#bench-status") == "Stopped."
+    assert page.is_enabled("#profile-run")
+    assert page.is_hidden("#profile-found")
+
+
 def test_the_benchmark_stops_when_it_is_told_to(page: Any) -> None:
     page.select_option("#bench-device", "webgpu")
     page.select_option("#bench-runs", "100")
@@ -235,7 +388,8 @@ def test_it_can_be_read(browser: Any, address: str, view: str) -> None:
     page.select_option("#bench-device", "wasm")
     page.select_option("#bench-runs", "5")
     page.click("#bench-run")
-    page.wait_for_selector("#bench-copying:not([hidden])", timeout=60_000)
+    page.click("#profile-run", timeout=60_000)
+    page.wait_for_selector("#profile-found:not([hidden])")
     texts = page.evaluate(CONTRAST)
     assert len(texts) > 60
     assert [t for t in texts if t["ratio"] < t["wanted"]] == []

@@ -1,0 +1,354 @@
+/**
+ * Where the time of a run goes: a Program's steps timed on their device, and their work, summed by kernel.
+ *
+ * Contract: `profile(opened, inputs, { seconds })` is a model's `profile`: it measures for about so long, and answers what
+ * singe.d.ts calls a Profile. Its kernels and its rest add up to its seconds, and each step of the Program is one call of
+ * one kernel. Of what was timed the faster half counts, as a mean; a clock that goes in steps is right on average.
+ *
+ * On "wasm" the clock is read between the steps of whole runs. On "webgpu" whole runs are timed first, then each step,
+ * repeated between two timestamps of the GPU or around submits of its own until the clock's steps matter little. A step
+ * that works in place is then repeated on its own results, which on a GPU changes no time and no memory but the answer's.
+ */
+
+import { SingeError, VERSION, bytesOf, evaluate, shapeOf } from "./singe-format.js";
+import { bind } from "./singe-model.js";
+
+/** What is timed as one: long beside the steps of a page's clock, so that the faster half is not where it was rounded down. */
+const BLOCK_MS = 5;
+const BUSY_MS = 50;
+
+/** Step by step, the milliseconds to reach by repeating it, by the clock; and how often at most. */
+const ENOUGH = { timestamps: 1, submits: 5 };
+const MOST_REPEATS = 256;
+const LARGEST_FACTOR = 4;
+/** Once all steps together take as long, none is repeated more: a clock that tells nothing would keep the device for seconds. */
+const LONG_MS = 100;
+const PAIRS = 2048; // of timestamps, that a query set holds
+const PROBES = 3;
+const USAGE = { read: 1, source: 4, target: 8, resolve: 512 };
+
+export async function profile(opened, inputs, { seconds = 1 } = {}) {
+  if (!(Number.isFinite(seconds) && seconds >= 0)) throw new SingeError("input", `seconds: got ${seconds}, expected 0 or more`);
+  const { name, program } = opened;
+  const { given, sizes } = bind(opened, inputs);
+  const work = program.steps.map((step) => workOf(program, step, sizes));
+  const timed = seconds ? await TIMERS[name](opened, given, sizes, seconds) : untimed(work);
+  return told(name, work, timed);
+}
+
+/** A device's name ↦ what times a run: { clock, runs, run, upload, steps, readback }, in seconds, the steps by their number. */
+const TIMERS = { wasm: timeOnWasm, webgpu: timeOnGpu };
+
+const untimed = (work) => ({ clock: "none", runs: 0, run: 0, upload: 0, steps: work.map(() => 0), readback: 0 });
+
+// --- what a step does ------------------------------------------------------------------------------------------------
+
+/** { key, label, kind, output, flops, bytes }: steps of one key do the same. What the bundle does not say right is null. */
+function workOf({ buffers, kernels }, step, sizes) {
+  if (step.do === "copy") {
+    const output = shapeOf(buffers[step.target], sizes);
+    const bytes = bytesOf(buffers[step.source], sizes) + bytesOf(buffers[step.target], sizes);
+    return { key: `copy ${bytes} ${output}`, label: "copy", kind: "copy", output, flops: 0, bytes };
+  }
+  const { label, kind, flops, bytes } = kernels[step.kernel];
+  const named = step.buffers.filter((i) => buffers[i].name !== "scratch");
+  const output = named.length ? shapeOf(buffers[named.at(-1)], sizes) : [];
+  return {
+    key: `${step.kernel} ${output}`,
+    label,
+    kind: typeof kind === "string" ? kind : "",
+    output,
+    flops: counted(flops, sizes),
+    bytes: counted(bytes, sizes),
+  };
+}
+
+/** What the runner has not checked, for it does without. */
+function counted(dim, sizes) {
+  try {
+    const count = evaluate(dim, sizes);
+    return count >= 0 ? count : null;
+  } catch {
+    return null;
+  }
+}
+
+// --- means -----------------------------------------------------------------------------------------------------------
+
+/** Call `once(parts)`, which adds milliseconds to `parts`, for so long; the mean of its faster half: { runs, parts }. */
+async function fasterHalf(seconds, length, once) {
+  const end = performance.now() + 1000 * seconds;
+  let rested = performance.now();
+  const blocks = [];
+  do {
+    const block = { runs: 0, parts: new Float64Array(length) };
+    for (const start = performance.now(); !block.runs || performance.now() - start < BLOCK_MS; block.runs++) {
+      await once(block.parts);
+    }
+    blocks.push(block);
+    if (performance.now() - rested > BUSY_MS) {
+      await new Promise((done) => setTimeout(done));
+      rested = performance.now();
+    }
+  } while (performance.now() < end);
+  const mean = ({ parts, runs }) => sum(parts) / runs;
+  const kept = blocks.toSorted((a, b) => mean(a) - mean(b)).slice(0, Math.ceil(blocks.length / 2));
+  const runs = (list) => list.reduce((total, block) => total + block.runs, 0);
+  const parts = Array.from({ length }, (_, k) => kept.reduce((total, block) => total + block.parts[k], 0) / runs(kept));
+  return { runs: runs(blocks), parts };
+}
+
+const sum = (list) => list.reduce((total, value) => total + value, 0);
+
+// --- WebAssembly -----------------------------------------------------------------------------------------------------
+
+async function timeOnWasm({ program, device }, given, sizes, seconds) {
+  const count = program.steps.length;
+  const times = new Float64Array(count + 3);
+  const each = (step, k) => {
+    if (k === 0) times[1] = performance.now();
+    step();
+    times[k + 2] = performance.now();
+  };
+  const once = async (parts) => {
+    times.fill(performance.now());
+    await device.run(given, sizes, false, each);
+    times[count + 2] = performance.now();
+    parts.forEach((_, k) => (parts[k] += times[k + 1] - times[k]));
+  };
+  await once(new Float64Array(count + 2)); // a warm-up
+  const { runs, parts } = await fasterHalf(seconds, count + 2, once);
+  const [upload, ...steps] = parts.map((ms) => ms / 1000);
+  const readback = steps.pop();
+  return { clock: `performance.now(), in steps of ${tick()} ms`, runs, run: sum(parts) / 1000, upload, steps, readback };
+}
+
+/** The steps in which the page's clock goes. */
+function tick() {
+  const found = Array.from({ length: 8 }, () => {
+    const start = performance.now();
+    let now;
+    do now = performance.now();
+    while (now === start);
+    return now - start;
+  });
+  return Number(Math.min(...found).toPrecision(1));
+}
+
+// --- WebGPU ----------------------------------------------------------------------------------------------------------
+
+/** Of singe-webgpu.js, once a model runs there. */
+let mapped;
+
+async function timeOnGpu({ program, device }, given, sizes, seconds) {
+  ({ mapped } = await import("./singe-webgpu.js"));
+  const { gpu, plans } = device;
+  const once = (parts) =>
+    gpu.guard(async () => {
+      const start = performance.now();
+      const plan = plans.at(sizes);
+      const commands = gpu.device.createCommandEncoder();
+      given.forEach((data, k) => plan.give(k, data, commands));
+      const ready = performance.now();
+      plan.encode(commands);
+      await plan.read(commands);
+      parts[0] += ready - start;
+      parts[1] += performance.now() - ready;
+    });
+  await once([0, 0]); // a warm-up
+  const { runs, parts } = await fasterHalf(seconds / 2, 2, once);
+  const [upload, answered] = parts.map((ms) => ms / 1000);
+
+  const { steps: dispatches } = plans.at(sizes);
+  const { clock, times } = await timeSteps(gpu, dispatches, seconds / 2);
+  const numbers = new Map(program.steps.map((step, k) => [step, k]));
+  const steps = program.steps.map(() => 0); // one that has nothing to do at these sizes stays so
+  dispatches.forEach(({ step }, k) => (steps[numbers.get(step)] = times[k] / 1000));
+  return { clock, runs, run: upload + answered, upload, steps, readback: Math.max(0, answered - sum(steps)) };
+}
+
+/** Milliseconds of each step, by the best clock that is there; timestamps that are all 0 are none. */
+async function timeSteps(gpu, steps, seconds) {
+  const submits = new Submits(gpu, steps);
+  try {
+    if (!gpu.device.features.has("timestamp-query") || !steps.length) return await byClock(submits, seconds);
+    const timestamps = new Timestamps(gpu, steps);
+    try {
+      const found = await byClock(timestamps, seconds);
+      return sum(found.times) > 0 ? found : await byClock(submits, seconds);
+    } finally {
+      timestamps.free();
+    }
+  } finally {
+    submits.free();
+  }
+}
+
+async function byClock(clock, seconds) {
+  const length = clock.steps.length;
+  const repeats = Array(length).fill(1);
+  for (let settled = false; !settled; ) {
+    const times = new Float64Array(length);
+    const start = performance.now();
+    await clock.measure(repeats, times);
+    settled = true;
+    if (performance.now() - start > Math.max(LONG_MS, 2 * clock.enough * length)) break;
+    times.forEach((time, k) => {
+      if (time >= clock.enough || repeats[k] === MOST_REPEATS) return;
+      const factor = Math.min(LARGEST_FACTOR, (1.2 * clock.enough) / Math.max(time, 1e-6));
+      repeats[k] = Math.min(MOST_REPEATS, Math.ceil(repeats[k] * factor));
+      settled = false;
+    });
+  }
+  const { parts } = await fasterHalf(seconds, length, (parts) => clock.measure(repeats, parts));
+  return { clock: clock.name, times: parts.map((ms, k) => ms / repeats[k]) };
+}
+
+/** Put a step so many times into a pass, or if it is a copy between passes. */
+function encode(commands, { pipeline, bound, groups, source, target, bytes }, repeats, options) {
+  if (!pipeline) {
+    for (let k = 0; k < repeats; k++) {
+      commands.copyBufferToBuffer(source.buffer, source.offset, target.buffer, target.offset, bytes);
+    }
+    return;
+  }
+  const pass = commands.beginComputePass(options);
+  pass.setPipeline(pipeline);
+  pass.setBindGroup(0, bound);
+  for (let k = 0; k < repeats; k++) pass.dispatchWorkgroups(...groups);
+  pass.end();
+}
+
+/** The GPU's own clock, which browsers round to 0.1 ms. */
+class Timestamps {
+  name = "the GPU's timestamps";
+  enough = ENOUGH.timestamps;
+
+  constructor(gpu, steps) {
+    const pairs = Math.min(steps.length, PAIRS);
+    Object.assign(this, { gpu, steps });
+    this.queries = gpu.device.createQuerySet({ type: "timestamp", count: 2 * pairs });
+    this.room = gpu.allocate(16 * pairs, USAGE.resolve | USAGE.source);
+    this.staging = gpu.allocate(16 * pairs, USAGE.read | USAGE.target);
+  }
+
+  async measure(repeats, parts) {
+    for (let first = 0; first < this.steps.length; first += PAIRS) {
+      await this.gpu.guard(() => this.#measure(first, repeats, parts));
+    }
+  }
+
+  async #measure(first, repeats, parts) {
+    const { device } = this.gpu;
+    const querySet = this.queries;
+    const steps = this.steps.slice(first, first + PAIRS);
+    const commands = device.createCommandEncoder();
+    steps.forEach((step, k) => {
+      const before = { querySet, beginningOfPassWriteIndex: 2 * k };
+      const after = { querySet, endOfPassWriteIndex: 2 * k + 1 };
+      // A copy is in no pass: empty ones around it write the times.
+      if (!step.pipeline) commands.beginComputePass({ timestampWrites: before }).end();
+      encode(commands, step, repeats[first + k], { timestampWrites: { ...before, ...after } });
+      if (!step.pipeline) commands.beginComputePass({ timestampWrites: after }).end();
+    });
+    // No more than were written: there are drivers that wait for the others for ever.
+    commands.resolveQuerySet(querySet, 0, 2 * steps.length, this.room, 0);
+    commands.copyBufferToBuffer(this.room, 0, this.staging, 0, 16 * steps.length);
+    device.queue.submit([commands.finish()]);
+    await mapped(device, this.staging);
+    const ticks = new BigInt64Array(this.staging.getMappedRange());
+    steps.forEach((_, k) => (parts[first + k] += Math.max(0, Number(ticks[2 * k + 1] - ticks[2 * k]) / 1e6)));
+    this.staging.unmap();
+  }
+
+  free() {
+    this.queries.destroy();
+    [this.room, this.staging].forEach((buffer) => this.gpu.free(buffer));
+  }
+}
+
+/** The page's clock, less what a submit with nothing in it takes. */
+class Submits {
+  name = "performance.now() around submits";
+  enough = ENOUGH.submits;
+
+  constructor(gpu, steps) {
+    Object.assign(this, { gpu, steps });
+    this.room = gpu.allocate(16, USAGE.source);
+    this.staging = gpu.allocate(16, USAGE.read | USAGE.target);
+  }
+
+  async measure(repeats, parts) {
+    let least = Infinity;
+    for (let k = 0; k < PROBES; k++) least = Math.min(least, await this.#took(() => {}));
+    for (const [k, step] of this.steps.entries()) {
+      const took = await this.#took((commands) => encode(commands, step, repeats[k]));
+      parts[k] += Math.max(0, took - least);
+    }
+  }
+
+  #took(fill) {
+    const { device } = this.gpu;
+    return this.gpu.guard(async () => {
+      const commands = device.createCommandEncoder();
+      fill(commands);
+      commands.copyBufferToBuffer(this.room, 0, this.staging, 0, 16);
+      const work = commands.finish();
+      const start = performance.now();
+      device.queue.submit([work]);
+      await mapped(device, this.staging);
+      const took = performance.now() - start;
+      this.staging.unmap();
+      return took;
+    });
+  }
+
+  free() {
+    [this.room, this.staging].forEach((buffer) => this.gpu.free(buffer));
+  }
+}
+
+// --- what is told ----------------------------------------------------------------------------------------------------
+
+function told(device, work, { clock, runs, run, upload, steps, readback }) {
+  const kernels = new Map();
+  work.forEach(({ key, flops, bytes, ...names }, k) => {
+    const found = kernels.get(key) ?? { ...names, calls: 0, seconds: 0, flops: flops && 0, bytes: bytes && 0 };
+    kernels.set(key, found);
+    found.calls += 1;
+    found.seconds += steps[k];
+    if (flops !== null) found.flops += flops;
+    if (bytes !== null) found.bytes += bytes;
+  });
+  return {
+    device,
+    clock,
+    runs,
+    run,
+    seconds: upload + sum(steps) + readback,
+    kernels: [...kernels.values()].sort((a, b) => b.seconds - a.seconds),
+    rest: { upload, readback },
+    trace: traceOf(device, clock, work, { upload, steps, readback }),
+  };
+}
+
+/** In Chrome's format: what the page does on one line, the steps on another, each in its mean time after the one before. */
+function traceOf(device, clock, work, { upload, steps, readback }) {
+  const [pid, page, line] = [1, 1, 2];
+  const name = (kind, text, tid) => ({ name: kind, ph: "M", ts: 0, pid, tid, args: { name: text } });
+  let end = 0;
+  const event = (label, cat, tid, seconds, args) => {
+    const found = { name: label, cat, ph: "X", ts: end * 1e6, dur: seconds * 1e6, pid, tid, args };
+    end += seconds;
+    return found;
+  };
+  const traceEvents = [
+    name("process_name", "singe", page),
+    name("thread_name", "page", page),
+    name("thread_name", `${device}: steps`, line),
+    event("upload", "page", page, upload, {}),
+    ...work.map(({ label, kind, output, flops, bytes }, k) => event(label, kind, line, steps[k], { output, flops, bytes })),
+    event("readback", "page", page, readback, {}),
+  ];
+  return { traceEvents, displayTimeUnit: "ms", otherData: { singe: VERSION, device, clock } };
+}

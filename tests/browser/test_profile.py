@@ -1,0 +1,278 @@
+"""Where the time of a run goes, told in a page: that it adds up, leaves nothing out, and agrees with `singe bench`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pytest
+from bundles import MODELS, assert_close, model_case, packed, small_case, write_bundle
+from pages import Page, node, open_page
+from test_runner_node import edited
+
+from singe import bench, cli
+from singe._dtypes import float32
+from singe._errors import DeviceError
+from singe._shape import size
+from singe.device import device as open_device
+from singe.graph import Builder, Graph
+
+DEVICES: Final = ("wasm", "webgpu")
+SIDE: Final = 256
+PROFILE: Final = """
+const model = await load(given.url, { device: given.device, worker: given.worker ?? false });
+const found = await model.profile(unpack(given.tensors), given.options);
+await model.dispose();
+return found;
+"""
+
+
+@pytest.fixture(params=DEVICES)
+def device(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def chromium(bundle: Callable[[str], Path]) -> Iterator[Page]:
+    root = bundle("small").parent
+    bundle("dtypes")
+    bundle("mnist_cnn")
+    for name, graph in {"layers": layers(), "uneven": uneven()}.items():
+        write_bundle(graph, root / name, name)
+    with open_page(root) as page:
+        yield page
+
+
+def layers() -> Graph:
+    """Two equal layers, a softmax, and the input once more."""
+    rng = np.random.default_rng(0)
+    b = Builder()
+    x = b.input("x", (size("N"), 16), float32)
+    y = x
+    for _ in range(2):
+        weight = b.const(rng.standard_normal((16, 16)).astype(np.float32))
+        y = b.relu(b.matmul(y, weight))
+    return Graph((x,), (b.softmax(y, axis=1), x), ("y", "same"))
+
+
+def uneven() -> Graph:
+    """A large product, and beside it next to nothing."""
+    b = Builder()
+    x, v = b.input("x", (size("N"), SIDE), float32), b.input("v", (16,), float32)
+    weight = b.const(np.random.default_rng(0).standard_normal((SIDE, SIDE)).astype(np.float32))
+    return Graph((x, v), (b.matmul(x, weight), b.exp(v)), ("y", "w"))
+
+
+def layers_case(rows: int) -> dict[str, np.ndarray]:
+    return {"x": np.random.default_rng(1).standard_normal((rows, 16)).astype(np.float32)}
+
+
+def uneven_case() -> dict[str, np.ndarray]:
+    return {"x": np.ones((SIDE, SIDE), np.float32), "v": np.zeros(16, np.float32)}
+
+
+def program(page: Page, name: str, device: str) -> dict[str, Any]:
+    return json.loads((page.root / name / "model.json").read_text())["targets"][device]["program"]
+
+
+def check(found: dict[str, Any], steps: int) -> None:
+    """What holds of every profile."""
+    kernels = found["kernels"]
+    total = sum(k["seconds"] for k in kernels) + sum(found["rest"].values())
+    assert found["seconds"] == pytest.approx(total)
+    assert found["seconds"] >= 0.999 * found["run"]
+    if found["device"] == "wasm" or found["rest"]["readback"] > 0:
+        assert found["seconds"] == pytest.approx(found["run"])
+    assert sum(k["calls"] for k in kernels) == steps
+    assert [k["seconds"] for k in kernels] == sorted((k["seconds"] for k in kernels), reverse=True)
+    assert min(0, *(k["seconds"] for k in kernels), *found["rest"].values()) == 0
+    events = [e for e in found["trace"]["traceEvents"] if e["ph"] == "X"]
+    assert sum(e["dur"] for e in events) == pytest.approx(1e6 * total)
+    assert len([e for e in events if e["tid"] == 2]) == steps
+    assert all(a["ts"] + a["dur"] == pytest.approx(b["ts"]) for a, b in pairwise(events))
+
+
+@pytest.mark.parametrize("worker", [False, True])
+def test_it_adds_up_and_counts_each_step_once(chromium: Page, device: str, worker: bool) -> None:
+    given = {"url": "/bundles/layers", "device": device, "tensors": packed(layers_case(5)), "worker": worker}
+    found = chromium.run(PROFILE, **given, options={"seconds": 0.2})
+    steps = program(chromium, "layers", device)["steps"]
+    check(found, len(steps))
+    assert found["device"] == device
+    assert found["runs"] > 1
+    assert found["seconds"] > 0
+    twice, *_ = [k for k in found["kernels"] if k["kind"] == "matmul"]
+    assert (twice["calls"], twice["output"]) == (2, [5, 16])
+    labels = [
+        program(chromium, "layers", device)["kernels"][s["kernel"]]["label"] if "kernel" in s else "copy" for s in steps
+    ]
+    assert [e["name"] for e in found["trace"]["traceEvents"] if e.get("tid") == 2 and e["ph"] == "X"] == labels
+    assert "copy" in labels
+
+
+@pytest.mark.parametrize("name", ["mnist_cnn", "dtypes"])
+def test_of_other_models(chromium: Page, device: str, name: str) -> None:
+    inputs = {k: v[:1] for k, v in model_case(name)[0].items()} if name == "mnist_cnn" else dtypes_inputs()
+    given = {"url": f"/bundles/{name}", "device": device, "tensors": packed(inputs)}
+    found = chromium.run(PROFILE, **given, options={"seconds": 0.3})
+    check(found, len(program(chromium, name, device)["steps"]))
+    print(f"{name} on {device}: {found['seconds'] * 1e3:.2f} ms, {found['runs']} runs, {found['clock']}")
+    for k in found["kernels"]:
+        print(f"  {k['label']:40} {k['output']!s:20} {k['calls']} {k['seconds'] * 1e3:9.4f} ms")
+
+
+def dtypes_inputs() -> dict[str, np.ndarray]:
+    return {"h": np.ones(3, np.float16), "i": np.arange(3), "u": np.arange(3, dtype=np.uint8)}
+
+
+CLOCKS: Final = {
+    "wasm": (DEVICES[0], ""),
+    "timestamps": (DEVICES[1], ""),
+    "without the feature": (
+        DEVICES[1],
+        "options.gpuDevice = await (await navigator.gpu.requestAdapter()).requestDevice();",
+    ),
+    "timestamps that are all 0": (DEVICES[1], "GPUCommandEncoder.prototype.resolveQuerySet = () => {};"),
+}
+NAMES: Final = {
+    "wasm": "performance.now(), in steps of",
+    "timestamps": "the GPU's timestamps",
+    "without the feature": "performance.now() around submits",
+    "timestamps that are all 0": "performance.now() around submits",
+}
+
+
+@pytest.mark.parametrize("clock", CLOCKS)
+def test_every_clock_sees_what_takes_long(chromium: Page, clock: str) -> None:
+    """A product of 256³ beside 16 numbers; and times in seconds, by a clock of the test's own."""
+    device, prelude = CLOCKS[clock]
+    body = f"""
+    const options = {{ device: given.device }};
+    const kept = GPUCommandEncoder.prototype.resolveQuerySet;
+    {prelude}
+    const model = await load("/bundles/uneven", options);
+    const inputs = unpack(given.tensors);
+    const times = [];
+    for (let k = 0; k < 6; k++) {{
+      const start = performance.now();
+      await model.run(inputs);
+      times.push(performance.now() - start);
+    }}
+    const before = model.memory;
+    const found = await model.profile(inputs, {{ seconds: 0.6 }});
+    const after = model.memory;
+    await model.dispose();
+    GPUCommandEncoder.prototype.resolveQuerySet = kept;
+    options.gpuDevice?.destroy();
+    return {{ ...found, least: Math.min(...times) / 1000, kept: JSON.stringify(before) === JSON.stringify(after) }};
+    """
+    found = chromium.run(body, device=device, tensors=packed(uneven_case()))
+    check(found, 2)
+    assert found["clock"].startswith(NAMES[clock])
+    product, small = found["kernels"]
+    assert (product["kind"], small["kind"]) == ("matmul", "elementwise")
+    assert product["seconds"] > 3 * small["seconds"]
+    assert product["seconds"] + small["seconds"] <= found["seconds"] * 1.0001
+    assert found["least"] / 4 < found["run"] < found["least"] * 4, "in seconds"
+    assert product["seconds"] > 0.2 * found["least"]
+    assert found["kept"], "what it needed is freed"
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Peaks of small problems."""
+    monkeypatch.setattr(bench, "GEMMS", (128, 128))
+    monkeypatch.setattr(bench, "COPIES", (1 << 20, 1 << 20))
+    monkeypatch.setattr(bench, "SAMPLE", 0.001)
+
+
+def test_work_is_what_the_command_counts(
+    chromium: Page, device: str, quick: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By kernel: label, kind, output, calls, operations and bytes, as `singe bench --profile --json` has them."""
+    try:
+        open_device(device)
+    except DeviceError as e:
+        pytest.skip(f"no {device} here: {e}")
+    shape = ["--input-shape", "input=Nx1x28x28", "--batch", "3", "--repeat", "1"]
+    model = str(MODELS / "mnist_cnn.onnx")
+    assert cli.main(["bench", model, "--device", device, *shape, "--profile", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["profile"]["kernels"]
+    inputs = {k: v[:3] for k, v in model_case("mnist_cnn")[0].items()}
+    given = {"url": "/bundles/mnist_cnn", "device": device, "tensors": packed(inputs)}
+    found = chromium.run(PROFILE, **given, options={"seconds": 0})
+
+    def facts(kernels: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+        names = ("label", "kind", "output", "calls", "flops", "bytes")
+        return sorted(tuple(str(k[n]).strip("[]()").rstrip(",") for n in names) for k in kernels)
+
+    assert facts(found["kernels"]) == facts(told)
+    assert sum(k["flops"] for k in found["kernels"]) > 1e6
+
+
+def test_no_seconds_run_nothing(chromium: Page, device: str) -> None:
+    given = {"url": "/bundles/layers", "device": device, "tensors": packed(layers_case(3))}
+    found = chromium.run(PROFILE, **given, options={"seconds": 0})
+    check(found, len(program(chromium, "layers", device)["steps"]))
+    assert (found["runs"], found["seconds"]) == (0, 0)
+    (product,) = [k for k in found["kernels"] if k["kind"] == "matmul"]
+    assert product["flops"] == 2 * 3 * 16 * (2 * 16 + 1)
+
+
+def test_runs_before_and_after_are_right(chromium: Page, device: str) -> None:
+    """Also those asked for while it measures, and where steps work in place."""
+    inputs, expected = small_case(6)
+    body = """
+    const model = await load("/bundles/small", { device: given.device });
+    const inputs = unpack(given.tensors);
+    const runs = [model.run(inputs), model.profile(inputs, { seconds: 0.1 }), model.run(inputs)];
+    const [first, , third] = await Promise.all(runs);
+    const last = await model.run(inputs);
+    await model.dispose();
+    return [first, third, last].map(pack);
+    """
+    for found in chromium.run(body, device=device, tensors=packed(inputs)):
+        assert_close(found, expected)
+
+
+@pytest.mark.parametrize("worker", [False, True])
+def test_what_cannot_be_is_refused(chromium: Page, worker: bool) -> None:
+    body = """
+    const model = await load("/bundles/layers", { device: "wasm", worker: given.worker });
+    const x = new Float32Array(32);
+    const found = [
+      await failure(() => model.profile({ x: new Float32Array(3) })),
+      await failure(() => model.profile({ x }, { seconds: -1 })),
+      await failure(() => model.profile({ x }, { seconds: "long" })),
+    ];
+    await model.dispose();
+    found.push(await failure(() => model.profile({ x })));
+    return found.map(({ name, code }) => `${name} ${code}`);
+    """
+    codes = ["input"] * 3 + ["disposed"]
+    assert chromium.run(body, worker=worker) == [f"SingeError {code}" for code in codes]
+
+
+def test_work_that_a_bundle_does_not_say_right_is_unknown(chromium: Page, tmp_path: Path) -> None:
+    def spoil(manifest: dict[str, Any]) -> None:
+        first, second, *_ = manifest["targets"]["wasm"]["program"]["kernels"]
+        del first["flops"]
+        first["bytes"] = [[1, ["div", [[1, "M"]], 0]]]
+        second["flops"] = -4
+        second["bytes"] = {"no": "number"}
+
+    folder = edited(chromium.root / "layers", tmp_path / "spoilt", spoil)
+    found = node(PROFILE, url=folder.as_uri(), device="wasm", tensors=packed(layers_case(2)), options={"seconds": 0.05})
+    check(found, len(program(chromium, "layers", "wasm")["steps"]))
+    assert sum(k["flops"] is None and k["bytes"] is None for k in found["kernels"]) == 2
+
+
+def test_in_node(chromium: Page) -> None:
+    folder = chromium.root / "layers"
+    found = node(PROFILE, url=folder.as_uri(), device="wasm", tensors=packed(layers_case(4)), options={})
+    check(found, len(program(chromium, "layers", "wasm")["steps"]))
+    assert found["runs"] > 10
