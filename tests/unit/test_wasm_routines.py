@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_wasm_kernels import check
+from test_wasm_kernels import TARGET, check
 
 from singe import affine
 from singe import scalar as s
 from singe._dtypes import DType, bool_, float32, int32
 from singe._shape import Dim, known, size
 from singe.kernel import Kernel, Port, Reduce, Routine, Store, loop_vars
-from singe_wasm.kernels import conv, depthwise, matmul
+from singe_wasm.kernels import conv, depthwise, gemm, matmul
 
 N = size("N")
 
@@ -92,6 +92,30 @@ def test_matmul_of_symbolic_sizes(count: int) -> None:
         check_product(5, 7, N, constant=False, at=count, **options)
         check_product(6, N, 5, constant=False, at=count, **options)
         check_product(5, 5, 5, constant=False, at=count, **{**options, "batch": (N,)})
+
+
+@pytest.mark.parametrize("constant", [True, False])
+def test_matmul_in_blocks_of_columns(constant: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small ones, with a small cache."""
+    monkeypatch.setattr(gemm, "CACHED", 1 << 10)
+    monkeypatch.setattr(TARGET, "_printed", {})
+    for shape in ((13, 40, 33), (5, 100, 17), (40, 33, 64), (N, 40, 33)):
+        for options in ({}, {"prologue": True}, {"batch": (2,)}):
+            check_product(*shape, constant=constant, at=13, **options)
+
+
+@pytest.mark.parametrize(
+    ("extents", "columns"),
+    [
+        ((256, 256, 256), None),
+        ((9, 1024, 1024), 256),
+        ((9, 1000, 1024), 256),
+        ((9, 64, 1 << 20), 8),
+        ((9, 2048, N), None),
+    ],
+)
+def test_blocks_fit_the_cache(extents: tuple[Dim, Dim, Dim], columns: int | None) -> None:
+    assert gemm.block_columns(extents, gemm.RELAXED) == columns
 
 
 def test_the_template_takes_what_it_should() -> None:

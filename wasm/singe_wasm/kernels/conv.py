@@ -190,7 +190,7 @@ class _Conv:
         # The group is the outermost loop: weights are packed once.
         loops = [(p.group, facts["group"]), *zip(p.kernel.grid_vars[:-2], p.kernel.grid[:-2], strict=True)]
         depth = len(loops)
-        shared = choose([*(d for _, d in loops), *turns(*p.extents[:2], self.tile, p.in_place is not None)])
+        shared = choose([*(d for _, d in loops), *turns(p.extents, self.tile, p.in_place is not None)])
         with ExitStack() as stack:
             stack.enter_context(first_alone(self.body, self.low, shared is None))
             for level, (variable, extent) in enumerate(loops, 1):

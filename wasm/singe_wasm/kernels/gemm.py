@@ -3,8 +3,8 @@
 A tile is `rows` × `columns` accumulators in registers. B comes as panels of `columns` columns, [panel][k][columns], the
 last one filled up with zeros. A comes from Rows: read in place, or from a panel of a few rows written just before.
 The epilogue is evaluated on the accumulators where they are; what sticks out at the right edge (and any epilogue that
-does not go four lanes wide) is spilled to scratch and done one element at a time. Nothing is blocked for cache yet: a
-K-blocked product would start its accumulators from the output and run the epilogue in the last block only.
+does not go four lanes wide) is spilled to scratch and done one element at a time. A sum is one accumulator's, in the
+order of k, whatever the tiles and blocks: neither may change a result's bits.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from .share import divide, least
 from .writer import Node, Writer
 
 ACCUMULATOR: Final = scalar.var("a0", float32)
+CACHED: Final = 1 << 20
+"""Bytes of an operand that stay in a core's cache while the other one passes by."""
 
 
 @dataclass(frozen=True)
@@ -36,15 +38,21 @@ class Tile:
     columns: int
 
 
+RELAXED: Final = Tile(6, 8)
+SIMD: Final = Tile(4, 8)
+FEW_ROWS: Final = {1: Tile(1, 32), 2: Tile(2, 16), 3: Tile(3, 12)}
+FEW_COLUMNS: Final = Tile(8, 4)
+"""Tiles, as measured: V8 has 15 vector registers, so accumulators, what is held and what passes through (and, without
+relaxed SIMD, a product) must be no more. At least 8 accumulators hide the latency of an addition."""
+
+
 def choose_tile(m: Dim, n: Dim, relaxed: bool) -> Tile:
     """The tile for a product; its columns are the same at both levels, as they share packed weights."""
-    if m == 1:
-        return Tile(1, 32)
-    if m in (2, 3):
-        return Tile(int(m), 16)  # pyright: ignore[reportArgumentType]
+    if isinstance(m, int) and m in FEW_ROWS:
+        return FEW_ROWS[m]
     if isinstance(n, int) and n <= 4:
-        return Tile(8, 4)
-    return Tile(6 if relaxed else 4, 8)
+        return FEW_COLUMNS
+    return RELAXED if relaxed else SIMD
 
 
 @dataclass(frozen=True)
@@ -88,15 +96,31 @@ def row_turns(m: Dim, most: int) -> Dim:
     return whole // most + bool(rest)
 
 
-def rows_outside(m: Dim, n: Dim, in_place: bool) -> bool:
-    """Whether all panels are read for each block of rows, or all rows for each panel: the smaller one should stay in cache."""
-    return not in_place or not (isinstance(m, int) and isinstance(n, int) and n > m)
+def rows_outside(extents: tuple[Dim, Dim, Dim], in_place: bool) -> bool:
+    """Whether panels are read for each block of rows, or all rows for each panel: the smaller one should stay in cache."""
+    m, n, k = extents
+    if not in_place or not (isinstance(m, int) and isinstance(n, int)):
+        return True
+    return n <= m or not (isinstance(k, int) and 4 * m * k <= CACHED)
 
 
-def turns(m: Dim, n: Dim, tile: Tile, in_place: bool) -> list[Dim]:
+def block_columns(extents: tuple[Dim, Dim, Dim], tile: Tile) -> int | None:
+    """How many columns' panels are read again and again before the next ones are, rows outside; None: all.
+
+    Any number between one and eight times CACHED was as good at 2048³, where without blocks half of the rate is lost.
+    """
+    _, n, k = extents
+    if not isinstance(n, int) or not isinstance(k, int) or 4 * n * k <= CACHED:
+        return None
+    panels = -(-n // tile.columns)
+    blocks = min(panels, -(-4 * n * k // CACHED))
+    return -(-panels // blocks) * tile.columns
+
+
+def turns(extents: tuple[Dim, Dim, Dim], tile: Tile, in_place: bool) -> list[Dim]:
     """How many turns a product's two loops have, the outer one first: what `share.choose` chooses from."""
-    both = [row_turns(m, tile.rows), ceildiv(n, tile.columns)]
-    return both if rows_outside(m, n, in_place) else both[::-1]
+    both = [row_turns(extents[0], tile.rows), ceildiv(extents[1], tile.columns)]
+    return both if rows_outside(extents, in_place) else both[::-1]
 
 
 class Rows(Protocol):
@@ -147,7 +171,7 @@ class Product:
 
     def write(self, a: Rows, b: Node, shared: int | None) -> None:
         """The whole product; `b` is the address of the first panel. shared: which loop the parts share, 0 the outer one."""
-        outside = rows_outside(self.m, self.n, a.in_place)
+        outside = rows_outside((self.m, self.n, self.k), a.in_place)
         self._share(shared, outside)
         self._declare(outside)
         cuts = sections(self.low, self.m, self.tile.rows, self.rows and self.rows[1])
@@ -158,22 +182,24 @@ class Product:
             self.body.get(self.panels[0])
             self.body.add(self.low.dim_code(self.k) + ops("i32.mul") + i32(4) + ops("i32.mul i32.add"))
         self.body.set(start)
+        first, limit = map(get_local, self.panels) if self.panels else (i32(0), self.low.dim_code(self.n))
+        sure = self.panels is None and isinstance(self.n, int) and self.n > 0
         if outside:
-            for rows in self._cut(cuts, a, self.level + 1):
-                a.prepare(rows)
-                self.body.get(start)
-                self.body.set(self.b)
-                with self._panels():
+            with self._blocks(start, first, limit, sure) as (first, limit):
+                for rows in self._cut(cuts, a, self.level + 1):
+                    a.prepare(rows)
+                    self.body.get(start)
+                    self.body.set(self.b)
+                    with self._panels(first, limit, sure):
+                        self._tile(a, rows)
+        else:
+            with self._panels(first, limit, sure):
+                for rows in self._cut(cuts, a, self.level + 2):
+                    self.body.get(start)
+                    self.body.set(self.b)
                     self._tile(a, rows)
-            self.body.free(start)
-            return
-        with self._panels():
-            for rows in self._cut(cuts, a, self.level + 2):
-                self.body.get(start)
-                self.body.set(self.b)
-                self._tile(a, rows)
-            self.body.get(self.b)
-            self.body.set(start)
+                self.body.get(self.b)
+                self.body.set(start)
         self.body.free(start)
 
     def _roots(self, a: Rows, rows: int) -> list[Node]:
@@ -215,11 +241,33 @@ class Product:
                 yield cut.rows
 
     @contextmanager
-    def _panels(self) -> Iterator[None]:
-        first, limit = map(get_local, self.panels) if self.panels else (i32(0), self.low.dim_code(self.n))
+    def _blocks(self, start: int, first: bytes, limit: bytes, sure: bool) -> Iterator[tuple[bytes, bytes]]:
+        """The loop over blocks of columns, with the code for a block's first and for its end; `start`: of its panels."""
+        count = block_columns((self.m, self.n, self.k), self.tile)
+        if count is None:
+            yield first, limit
+            return
+        body = self.body
+        at, stop = body.local("i32"), body.local("i32")
+        body.add(first)
+        body.set(at)
+        with self.writer.loop(at, limit, count, sure):
+            body.get(at)
+            body.add(i32(count) + OPS["i32.add"])
+            body.tee(stop)
+            body.add(limit)
+            body.get(stop)
+            body.add(limit + ops("i32.lt_s select"))
+            body.set(stop)
+            yield get_local(at), get_local(stop)
+            body.get(self.b)
+            body.set(start)
+        body.free(at, stop)
+
+    @contextmanager
+    def _panels(self, first: bytes, limit: bytes, sure: bool) -> Iterator[None]:
         self.body.add(first)
         self.body.set(self.n_local)
-        sure = self.panels is None and isinstance(self.n, int) and self.n > 0
         with self.writer.loop(self.n_local, limit, self.tile.columns, sure):
             yield
 
@@ -276,21 +324,25 @@ class Product:
             return
         body = self.body
         width = self.tile.columns // 4
-        one = body.local("v128")
-        columns = [body.local("v128") for _ in range(width)]
         for turn in range(count):
-            for j, column in enumerate(columns):
-                body.get(self.b)
-                body.add(memory("v128.load", 16 * (turn * width + j)))
-                body.set(column)
-            for (pointer, offset), line in zip(lines, self.accumulators, strict=False):
+            a = [(p, memory("v128.load32_splat", offset + turn * step)) for p, offset in lines]
+            b = [(self.b, memory("v128.load", 16 * (turn * width + j))) for j in range(width)]
+            # Registers hold the fewer ones of a turn, beside the accumulators; the others pass through one register.
+            held, passing = (b, a) if len(b) <= len(a) else (a, b)
+            locals_ = [body.local("v128") for _ in held]
+            one = body.local("v128")
+            for (pointer, load), local in zip(held, locals_, strict=True):
                 body.get(pointer)
-                body.add(memory("v128.load32_splat", offset + turn * step))
+                body.add(load)
+                body.set(local)
+            for i, (pointer, load) in enumerate(passing):
+                body.get(pointer)
+                body.add(load)
                 body.set(one)
-                for column, into in zip(columns, line, strict=True):
-                    body.get(one, column)
-                    body.multiply_add(into)
-        body.free(one, *columns)
+                for j, local in enumerate(locals_):
+                    body.get(one, local)
+                    body.multiply_add(self.accumulators[i][j] if held is b else self.accumulators[j][i])
+            body.free(one, *locals_)
         for pointer in dict.fromkeys(p for p, _ in lines):
             body.increase(pointer, count * step)
         body.increase(self.b, 16 * width * count)

@@ -183,7 +183,7 @@ class _Matmul:
         )
         once = not p.packed and not any(v in self.low.leaves(p.b) for v, _ in outside)
         depth = len(outside)
-        shared = choose([*(d for _, d in outside), *turns(*p.extents[:2], self.tile, _in_place(p))])
+        shared = choose([*(d for _, d in outside), *turns(p.extents, self.tile, _in_place(p))])
         with ExitStack() as stack:
             stack.enter_context(first_alone(self.body, self.low, shared is None))
             if once:
