@@ -13,7 +13,7 @@ from singe import scalar as s
 from singe._dtypes import DType, bool_, float32, int32
 from singe._shape import Dim, known, size
 from singe.kernel import Kernel, Port, Reduce, Routine, Store, loop_vars
-from singe_wasm.kernels import conv, depthwise, gemm, matmul
+from singe_wasm.kernels import conv, depthwise, gemm, matmul, planar
 
 N = size("N")
 
@@ -186,6 +186,13 @@ CASES: dict[str, tuple[Any, ...]] = {
     "one output a group": ((4, 4), 8, 4, (3, 3), (1, 1), (1, 1), (SAME, SAME), 4),
     "several outputs a channel": ((4, 4), 4, 8, (3, 3), (1, 1), (1, 1), (SAME, SAME), 4),
     "3-d": ((4, 5, 6), 3, 9, (2, 3, 3), (1, 2, 1), (1, 1, 2), ((0, 1), SAME, (2, 0))),
+    "few outputs": ((7, 23), 5, 1, (3, 3), (1, 1), (1, 1), (SAME, SAME)),
+    "few outputs, one channel, 1-d, strided": ((150,), 1, 1, (21,), (2,), (1,), ((3, 0),)),
+    "few outputs, 1-d, many positions": ((700,), 2, 1, (6,), (3,), (1,), ((0, 9),)),
+    "few outputs, strided, whole vectors": ((9, 48), 8, 2, (7, 3), (2, 3), (1, 1), ((3, 3), ONE)),
+    "few outputs, strides beyond the window": ((13, 40), 3, 3, (1, 3), (4, 5), (1, 1), (ONE, SAME)),
+    "few outputs, dilated": ((12, 31), 4, 4, (3, 3), (1, 2), (2, 3), ((2, 1), (4, 3))),
+    "few outputs, stride and dilation alike": ((5, 64), 1, 2, (2, 5), (1, 2), (1, 2), (ONE, (4, 4))),
     "depthwise": ((7, 7), 8, 8, (3, 3), (1, 1), (1, 1), (SAME, SAME), 8),
     "depthwise, strided, odd channels": ((14, 15), 10, 10, (5, 5), (2, 2), (1, 1), ((1, 2), (2, 2)), 10),
     "depthwise, dilated": ((9, 23), 9, 9, (3, 3), (1, 1), (2, 2), ((2, 2), (2, 2)), 9),
@@ -209,6 +216,7 @@ def test_conv_templates_take_what_they_should() -> None:
     for case, given in CASES.items():
         routine, _ = convolution(N, *given)
         assert depthwise.takes(routine) == case.startswith("depthwise"), case
+        assert (planar.plan(routine) is not None) == case.startswith("few outputs"), case
     planned = conv.plan(convolution(2, *CASES["pointwise"])[0], {1})
     assert planned is not None
     assert planned.in_place is not None

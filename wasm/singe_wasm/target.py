@@ -21,7 +21,7 @@ from singe.kernel import Kernel, Routine
 from singe.program import Variant
 
 from .encode import Function, module
-from .kernels import conv, depthwise, matmul
+from .kernels import conv, depthwise, matmul, planar
 from .kernels.lower import MissingSize
 from .kernels.nest import print_kernel
 from .library import LIBRARY
@@ -99,6 +99,10 @@ def _template(kernel: Kernel | Routine, constants: frozenset[int]) -> _Done:
                 plain, lambda sizes, relaxed: depthwise.print_depthwise(kernel, sizes), alike=True
             )
             return _Done(code, sizes)
+        few = planar.plan(kernel)
+        if few is not None:
+            code, sizes = _with_sizes(plain, lambda sizes, relaxed: planar.print_planar(few, sizes), alike=True)
+            return _Done(code, sizes, scratch=few.scratch)
         made = conv.plan(kernel, constants)
         if made is not None:
             packers = {kernel.facts["w"]: partial(conv.pack, made)} if made.packed else {}
