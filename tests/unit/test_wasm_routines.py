@@ -221,6 +221,10 @@ def test_conv_templates_take_what_they_should() -> None:
     assert planned is not None
     assert planned.in_place is not None
     assert planned.kernel.grid == (60, 5)
+    plans = {case: conv.plan(convolution(N, *given)[0], ()) for case, given in CASES.items()}
+    lines = {case for case, made in plans.items() if made is not None and made.image is not None}
+    assert lines >= {"1-d, strided", "first layer", "pointwise, strided", "window as large as the input"}
+    assert not lines & {"pointwise", "dilated, asymmetric", "grouped", "3-d"}
 
 
 def test_blocks_of_a_row_share_code_between_the_borders() -> None:

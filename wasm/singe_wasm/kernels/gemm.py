@@ -10,7 +10,7 @@ order of k, whatever the tiles and blocks: neither may change a result's bits.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -123,19 +123,31 @@ def turns(extents: tuple[Dim, Dim, Dim], tile: Tile, in_place: bool) -> list[Dim
     return both if rows_outside(extents, in_place) else both[::-1]
 
 
+@dataclass(frozen=True)
+class Runs:
+    """A row of A as `count` runs of `length` elements, `jump` bytes from the end of one to the next."""
+
+    count: int
+    length: int
+    jump: int
+
+
 class Rows(Protocol):
     """Where A's rows come from."""
 
     in_place: bool  # read where they are; otherwise `prepare` writes a panel for each block of rows
     step: int  # bytes from one k to the next
+    runs: Runs | None = None  # where k is no single run
 
     def addresses(self, rows: int) -> list[tuple[Node, int]]:
         """The address of k = 0 of each row of the block at the present m, as (node, constant offset)."""
         ...
 
+    def start(self, part: tuple[int, int] | None) -> None:
+        """Write what all the rows of a part need; part: locals with its range of rows, None: all."""
+
     def prepare(self, rows: int) -> None:
         """Write the panel of the block at the present m."""
-        ...
 
 
 class Product:
@@ -174,6 +186,7 @@ class Product:
         outside = rows_outside((self.m, self.n, self.k), a.in_place)
         self._share(shared, outside)
         self._declare(outside)
+        a.start(self.rows)
         cuts = sections(self.low, self.m, self.tile.rows, self.rows and self.rows[1])
         self.writer.hoist([b, *(node for cut in cuts for node in self._roots(a, cut.rows))], self.level)
         start = self.body.local("i32")
@@ -286,34 +299,44 @@ class Product:
             body.set(local)
         lines = [(pointers[node], offset) for node, offset in places]
         width = 4 * self.tile.columns
-        unroll = 1 if not isinstance(self.k, int) else min(4, max(1, self.k))
-        rest = self.k % unroll if isinstance(self.k, int) else 0
         if isinstance(self.k, int):
+            runs = a.runs or Runs(1, self.k, 0)
+            stop = body.local("i32")
             body.get(self.b)
-            body.add(i32((self.k - rest) * width) + OPS["i32.add"])
-            body.set(self.b_end)
-            if self.k:
-                with self._loop():
-                    self._turns(lines, a.step, unroll)
-                self._turns(lines, a.step, rest)
+            body.add(i32(self.k * width) + OPS["i32.add"])
+            body.set(stop)
+            unroll = min(4, max(1, runs.length))
+            rest = runs.length % unroll
+            with self._loop(stop) if runs.count > 1 else nullcontext():
+                body.get(self.b)
+                body.add(i32((runs.length - rest) * width) + OPS["i32.add"])
+                body.set(self.b_end)
+                if runs.length:
+                    with self._loop(self.b_end):
+                        self._turns(lines, a.step, unroll)
+                    self._turns(lines, a.step, rest)
+                if runs.count > 1:
+                    for pointer in pointers.values():
+                        body.increase(pointer, runs.jump)
+            body.free(stop)
         else:
             body.get(self.b)
             body.add(self.low.dim_code(self.k) + i32(width) + ops("i32.mul i32.add"))
             body.set(self.b_end)
             body.get(self.b, self.b_end)
             body.op("i32.lt_u")
-            with body.when(), self._loop():
+            with body.when(), self._loop(self.b_end):
                 self._turns(lines, a.step, 1)
         body.free(*pointers.values())
         self._epilogue(rows)
 
     @contextmanager
-    def _loop(self) -> Iterator[None]:
-        """Over k, until the pointer into the panel is at its end; it runs at least once."""
+    def _loop(self, end: int) -> Iterator[None]:
+        """Over k, until the pointer into the panel is at `end`; it runs at least once."""
         body = self.body
         body.add(b"\x03\x40")
         yield
-        body.get(self.b, self.b_end)
+        body.get(self.b, end)
         body.op("i32.lt_u")
         body.exit_if()
         body.add(b"\x0b")

@@ -121,7 +121,7 @@ class Lowering:
     # --- addresses
 
     def address(self, port: int, index: Expr, shift: Shift = ()) -> tuple[Node, int]:
-        """The address of an element as (node, constant offset)."""
+        """The address of an element as (node, constant offset); the port after the last is scratch, of float32."""
         shift = self._relevant(index, shift)
         found = self._addresses.get((port, index, shift))
         if found is None:
@@ -146,7 +146,7 @@ class Lowering:
         self._addresses.clear()
 
     def _address(self, port: int, index: Expr, shift: Shift) -> tuple[Node, int]:
-        size = self.ports[port].dtype.size
+        size = float32.size if port == len(self.ports) else self.ports[port].dtype.size
         terms, constant = affine.linear(index)
         moved = dict(shift)
         parts: list[tuple[int, Node, Dim]] = []

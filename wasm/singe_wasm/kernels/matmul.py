@@ -210,7 +210,7 @@ class _Matmul:
         return self.body.finish()
 
 
-class _Panel:
+class _Panel(Rows):
     """A few rows of A, evaluated into scratch row by row, four k at a time where the expression allows it."""
 
     in_place = False
