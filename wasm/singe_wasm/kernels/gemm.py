@@ -293,11 +293,11 @@ class Product:
             body.add(f32x4(0.0))
             body.set(local)
         places = a.addresses(rows)
-        pointers = {node: body.local("i32") for node, _ in places}
-        for node, local in pointers.items():
+        pointers = [body.local("i32") for _ in places]
+        for (node, offset), local in zip(places, pointers, strict=True):
             self.writer.push(node)
+            body.add(i32(offset) + OPS["i32.add"])
             body.set(local)
-        lines = [(pointers[node], offset) for node, offset in places]
         width = 4 * self.tile.columns
         if isinstance(self.k, int):
             runs = a.runs or Runs(1, self.k, 0)
@@ -313,10 +313,10 @@ class Product:
                 body.set(self.b_end)
                 if runs.length:
                     with self._loop(self.b_end):
-                        self._turns(lines, a.step, unroll)
-                    self._turns(lines, a.step, rest)
+                        self._turns(pointers, a.step, unroll)
+                    self._turns(pointers, a.step, rest)
                 if runs.count > 1:
-                    for pointer in pointers.values():
+                    for pointer in pointers:
                         body.increase(pointer, runs.jump)
             body.free(stop)
         else:
@@ -326,8 +326,8 @@ class Product:
             body.get(self.b, self.b_end)
             body.op("i32.lt_u")
             with body.when(), self._loop(self.b_end):
-                self._turns(lines, a.step, 1)
-        body.free(*pointers.values())
+                self._turns(pointers, a.step, 1)
+        body.free(*pointers)
         self._epilogue(rows)
 
     @contextmanager
@@ -341,14 +341,14 @@ class Product:
         body.exit_if()
         body.add(b"\x0b")
 
-    def _turns(self, lines: Sequence[tuple[int, int]], step: int, count: int) -> None:
+    def _turns(self, pointers: Sequence[int], step: int, count: int) -> None:
         """`count` steps of k; the pointers are moved on."""
         if not count:
             return
         body = self.body
         width = self.tile.columns // 4
         for turn in range(count):
-            a = [(p, memory("v128.load32_splat", offset + turn * step)) for p, offset in lines]
+            a = [(p, memory("v128.load32_splat", turn * step)) for p in pointers]
             b = [(self.b, memory("v128.load", 16 * (turn * width + j))) for j in range(width)]
             # Registers hold the fewer ones of a turn, beside the accumulators; the others pass through one register.
             held, passing = (b, a) if len(b) <= len(a) else (a, b)
@@ -366,7 +366,7 @@ class Product:
                     body.get(one, local)
                     body.multiply_add(self.accumulators[i][j] if held is b else self.accumulators[j][i])
             body.free(one, *locals_)
-        for pointer in dict.fromkeys(p for p, _ in lines):
+        for pointer in pointers:
             body.increase(pointer, count * step)
         body.increase(self.b, 16 * width * count)
 
