@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from singe import affine, scalar
+from singe import scalar
 from singe._dtypes import float32, int64
 from singe._shape import Dim, ceildiv
 from singe.kernel import Kernel, Reduce, Stage, Store, collapse, identity
@@ -20,7 +20,7 @@ from singe.scalar import Expr
 
 from .. import simd
 from ..encode import Body, Function, get_local, i32, ops
-from .lower import Lowering, Shift
+from .lower import Lowering, Shift, lane_step
 from .memory import VECTOR_STORAGE
 from .share import choose, divide, first_alone, least, parameters
 from .writer import Node, Writer
@@ -48,13 +48,8 @@ def lane_cost(kernel: Kernel, stages: Iterable[Stage], lane: Expr) -> int | None
         return depends[e]
 
     def distance(port: int, index: Expr) -> int | None:
-        terms, _ = affine.linear(index)
-        step = terms.get(lane, 0)
-        if (
-            kernel.ports[port].dtype not in VECTOR_STORAGE
-            or not isinstance(step, int)
-            or any(varies(a) for a in terms if a is not lane)
-        ):
+        step = lane_step(index, lane, varies)
+        if kernel.ports[port].dtype not in VECTOR_STORAGE or not isinstance(step, int):
             return None
         return step if step * kernel.ports[port].dtype.size < 1 << 24 and step >= 0 else None
 
