@@ -15,7 +15,7 @@ from functools import partial
 from singe import scalar
 from singe._dtypes import float32, int64
 from singe._shape import Dim, ceildiv
-from singe.kernel import Kernel, Reduce, Stage, Store, collapse, identity
+from singe.kernel import Kernel, Reduce, Stage, Store, identity
 from singe.scalar import Expr
 
 from .. import simd
@@ -26,9 +26,12 @@ from .share import choose, divide, first_alone, least, parameters
 from .writer import Node, Writer
 
 
-def print_kernel(kernel: Kernel, sizes: Sequence[Dim]) -> Function:
-    """The function of a kernel."""
-    return _Nest(collapse(kernel), sizes).function()
+def print_nests(kernels: Sequence[Kernel], sizes: Sequence[Dim]) -> Function:
+    """The function of one or several kernels over the same ports, one after the other."""
+    body = Body(parameters(kernels[0].ports, False, sizes))
+    for kernel in kernels:
+        _Nest(kernel, sizes, body).write()
+    return body.finish()
 
 
 # --- which loop takes four lanes -------------------------------------------------------------------------------------
@@ -126,9 +129,9 @@ class _Strip:
 
 
 class _Nest:
-    def __init__(self, kernel: Kernel, sizes: Sequence[Dim]) -> None:
+    def __init__(self, kernel: Kernel, sizes: Sequence[Dim], body: Body) -> None:
         self.kernel = kernel
-        self.body = Body(parameters(kernel.ports, False, sizes))
+        self.body = body
         self.writer = Writer(self.body)
         self.lane, self.lane_is_inner = _choose_lane(kernel)
         self.low = Lowering(kernel.ports, sizes, lane=self.lane)
@@ -150,7 +153,7 @@ class _Nest:
                 self.low.variable(v, loops[-1].local, level + i)
         return loops
 
-    def function(self) -> Function:
+    def write(self) -> None:
         wide = self.lane is not None and not self.lane_is_inner
         outer = self.grid[:-1] if wide else self.grid
         versions = [(s.shifts, s.vector) for s in self._strips(self.grid[-1])] if wide else [(((),), False)]
@@ -167,7 +170,6 @@ class _Nest:
                 self._run(self.grid[-1], self._point)
             else:
                 self._point(((),), False)
-        return self.body.finish()
 
     def _share(self, outer: Sequence[_Loop], wide: bool) -> None:
         """Cut one loop of the grid for the parts: that of four lanes at whole turns of its longest strip."""
