@@ -51,7 +51,7 @@ ROOF_WORK: Final = 768
 """Operations a turn."""
 LASTING: Final = 20
 """Milliseconds that a measurement goes on for, at least."""
-LARGEST_FOR_NUMPY: Final = 1 << 27
+LARGEST_FOR_NUMPY: Final = 1 << 29
 """Products beyond which it would take seconds."""
 
 PAGE: Final = """<!doctype html><meta charset=utf-8><title>products</title><script type=module>
