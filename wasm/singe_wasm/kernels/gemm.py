@@ -26,6 +26,8 @@ from .share import divide, least
 from .writer import Node, Writer
 
 ACCUMULATOR: Final = scalar.var("a0", float32)
+REGISTERS: Final = 15
+"""Vector registers that V8 has to give on x64; what needs more is put into memory at each step."""
 CACHED: Final = 1 << 20
 """Bytes of an operand that stay in a core's cache while the other one passes by."""
 
@@ -42,8 +44,8 @@ RELAXED: Final = Tile(6, 8)
 SIMD: Final = Tile(4, 8)
 FEW_ROWS: Final = {1: Tile(1, 32), 2: Tile(2, 16), 3: Tile(3, 12)}
 FEW_COLUMNS: Final = Tile(8, 4)
-"""Tiles, as measured: V8 has 15 vector registers, so accumulators, what is held and what passes through (and, without
-relaxed SIMD, a product) must be no more. At least 8 accumulators hide the latency of an addition."""
+"""Tiles, as measured: accumulators, what is held and what passes through (and, without relaxed SIMD, a product) must fit
+the registers. At least 8 accumulators hide the latency of an addition."""
 
 
 def choose_tile(m: Dim, n: Dim, relaxed: bool) -> Tile:
