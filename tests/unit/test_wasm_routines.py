@@ -32,9 +32,12 @@ def _buffers(routine: Routine, shapes: list[tuple[Dim, ...]], sizes: dict[str, i
 
 def product(
     m: Dim, n: Dim, k: Dim, batch: tuple[Dim, ...] = (), shared: bool = False, prologue: bool = False, transposed: bool = False,
-    plain: bool = False, out: DType = float32,
+    plain: bool = False, out: DType = float32, pairs: bool = False,
 ) -> tuple[Routine, list[tuple[Dim, ...]]]:  # fmt: skip
-    """clip(a @ b + bias) + residual; shared: one b for all batches; prologue: a function of a; plain: no epilogue."""
+    """clip(a @ b + bias) + residual; shared: one b for all batches; prologue: a function of a; plain: no epilogue.
+
+    pairs: two columns of a row lie side by side, then those of the next row.
+    """
     grid = (*batch, m, n)
     *outer, i, j = loop_vars("g", grid)
     (r,) = loop_vars("r", (k,))
@@ -52,6 +55,8 @@ def product(
         else s.clip(fold.accumulator + s.load(2, j, float32), 0.0, 6.0) + s.load(3, at, float32)
     )
     ports = (Port(float32), Port(float32), Port(float32), Port(float32), Port(out, True))
+    if pairs:
+        at = affine.flatten((*outer, affine.index_div(j, 2), i, affine.index_rem(j, 2)), (*batch, n // 2, m, 2))
     kernel = Kernel(ports, grid, (k,), (fold, Store(4, at, s.cast(value, s.COMPUTE[out]))))
     return Routine("matmul", kernel), [(*batch, m, k), b_shape, (n,), grid, grid]
 
@@ -81,6 +86,13 @@ def test_matmul_of_many_shapes(m: int, constant: bool) -> None:
 def test_matmul_with_what_surrounds_it(options: dict[str, Any], constant: bool) -> None:
     for shape in ((5, 9, 7), (12, 16, 8), (7, 12, 3), (1, 9, 5)):
         check_product(*shape, constant=constant, **options)
+
+
+@pytest.mark.parametrize("constant", [True, False])
+def test_matmul_whose_values_are_wide_but_not_their_places(constant: bool) -> None:
+    for shape in ((17, 8, 5), (7, 16, 9), (9, 4, 6), (5, 12, 3), (8, 10, 4)):
+        for options in ({}, {"batch": (2,)}, {"prologue": True}, {"out": int32}):
+            check_product(*shape, constant=constant, pairs=True, **options)
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 7, 13])

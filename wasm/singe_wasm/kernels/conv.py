@@ -268,7 +268,7 @@ class _Conv:
                     packer.write(self.low.scratch(self.areas.weights), 1)
             spill = self.low.scratch(0) if self.areas.rows else None
             product = Product(
-                self.writer, self.low, self.edge, p.store, (self.m, self.n), p.extents, self.tile, depth, spill, p.wide
+                self.writer, self.low, self.edge, p.kernel, (self.m, self.n), p.extents, self.tile, depth, spill
             )
             if p.in_place is not None:
                 rows: Rows = RowsInPlace(self.low, p.in_place, self.m, p.k)

@@ -3,7 +3,8 @@
 A tile is `rows` × `columns` accumulators in registers. B comes as panels of `columns` columns, [panel][k][columns], the
 last one filled up with zeros. A comes from Rows: read in place, or from a panel of a few rows written just before.
 The epilogue is evaluated on the accumulators where they are; what sticks out at the right edge (and any epilogue that
-does not go four lanes wide) is spilled to scratch and done one element at a time. A sum is one accumulator's, in the
+does not go four lanes wide) is spilled to scratch and done one element at a time; where only its places are no four
+neighbours, its values are spilled. A sum is one accumulator's, in the
 order of k, whatever the tiles and blocks: neither may change a result's bits.
 """
 
@@ -17,11 +18,12 @@ from typing import Final, Protocol
 from singe import scalar
 from singe._dtypes import float32
 from singe._shape import Dim, ceildiv
-from singe.kernel import Store
+from singe.kernel import Kernel, Reduce, Store
 from singe.scalar import Expr
 
 from ..encode import OPS, Body, f32x4, get_local, i32, memory, ops
 from .lower import Lowering, Shift
+from .nest import lane_cost
 from .share import divide, least
 from .writer import Node, Writer
 
@@ -156,23 +158,30 @@ class Product:
     """Writes the loops over rows and panels of one matrix product."""
 
     def __init__(
-        self, writer: Writer, low: Lowering, edge: Lowering, store: Store, coordinates: tuple[Expr, Expr],
-        extents: tuple[Dim, Dim, Dim], tile: Tile, level: int, spill: Node | None, wide: bool,
+        self, writer: Writer, low: Lowering, edge: Lowering, kernel: Kernel, coordinates: tuple[Expr, Expr],
+        extents: tuple[Dim, Dim, Dim], tile: Tile, level: int, spill: Node | None,
     ) -> None:  # fmt: skip
-        """low: lanes along n. edge: the same ports, scalar. level: loops open outside. spill: where a tile may be put.
-
-        wide: whether the epilogue can be evaluated four columns at a time.
-        """
+        """low: lanes along n. edge: the same ports, scalar. level: loops open outside. spill: where a tile may be put."""
         self.writer: Final = writer
         self.body: Final[Body] = writer.body
         self.low: Final = low
+        store = kernel.stages[-1]
+        assert isinstance(store, Store)
         self.store: Final = store
         self.row, self.column = coordinates
         self.m, self.n, self.k = extents
         self.tile: Final = tile
         self.level: Final = level
         self.spill: Final = spill
-        self.wide: Final = wide
+        column = coordinates[1]
+        self.wide: Final = lane_cost(kernel, [store], column) is not None
+        # Values alone go four columns at a time only where no tile sticks out: they may load what is not there.
+        self.wide_values: Final = (
+            isinstance(self.n, int)
+            and self.n % tile.columns == 0
+            and store.value.dtype is float32
+            and lane_cost(kernel, [Reduce("value", "add", store.value)], column) is not None
+        )
         self.m_local, self.n_local = self.body.local("i32"), self.body.local("i32")
         self.edge: Final = edge
         self.edge_locals: Final = (self.body.local("i32"), self.body.local("i32"), self.body.local("f32"))
@@ -413,11 +422,14 @@ class Product:
         """The tile through scratch; columns beyond n are left out."""
         assert self.spill is not None
         body, width = self.body, self.tile.columns
-        for i, line in enumerate(self.accumulators[:rows]):
-            for j, local in enumerate(line):
-                self.writer.push(self.spill)
-                body.get(local)
-                body.add(memory("v128.store", 4 * (i * width + 4 * j)))
+        with self.writer.scope():
+            for i in range(rows):
+                for j in range(width // 4):
+                    self.writer.push(self.spill)
+                    self.writer.push(
+                        self.low.vector(self.store.value if self.wide_values else ACCUMULATOR, self._shift(i, j))
+                    )
+                    body.add(memory("v128.store", 4 * (i * width + 4 * j)))
         row, column, value = self.edge_locals
         stop, end, at = body.local("i32"), body.local("i32"), body.local("i32")
         for local, start, count in ((stop, self.m_local, i32(rows)), (end, self.n_local, i32(width))):
@@ -434,7 +446,8 @@ class Product:
         body.set(at)
         body.get(self.m_local)
         body.set(row)
-        store = self.edge.store(self.store.port, self.store.index, self.store.value)
+        done = ACCUMULATOR if self.wide_values else self.store.value
+        store = self.edge.store(self.store.port, self.store.index, done)
         with self.writer.scope(), self.writer.loop(row, get_local(stop), 1, True):
             body.get(self.n_local)
             body.set(column)

@@ -197,7 +197,7 @@ class _Matmul:
                 packer.write(self.low.scratch(self.areas.b), depth)
             spill = self.low.scratch(0) if self.areas.a else None
             product = Product(
-                self.writer, self.low, self.edge, p.store, (p.m, p.n), p.extents, self.tile, depth, spill, _wide(p)
+                self.writer, self.low, self.edge, p.kernel, (p.m, p.n), p.extents, self.tile, depth, spill
             )
             self.along_k.variable(p.m, product.edge_locals[0], depth + 2)
             rows: Rows = (
