@@ -1,70 +1,357 @@
-"""GFLOP/s of the WebAssembly matmul template in wasmtime: python tests/bench/wasm_gemm.py [simd|relaxed]."""
+"""Products of matrices in WebAssembly, the generated kernels alone, beside onnxruntime-web and NumPy in one Chromium.
+
+    python tests/bench/wasm_gemm.py [--shapes 256x256x256,…] [--rounds 10] [--no-numpy]
+    python tests/bench/wasm_gemm.py --wasmtime [--shapes …]
+
+A shape is rows x depth x columns, the second matrix a weight. All are on one thread and take turns. Rates are of the
+time that the page's thread itself ran (a shared machine takes it away for a while now and then), the best of all
+rounds. The first row is what the machine can do: multiply-adds in registers, nothing loaded. NumPy, under Pyodide, has
+its turns in a page of its own. Every answer is compared with float64's.
+"""
 
 from __future__ import annotations
 
+import argparse
+import base64
+import importlib
+import shutil
 import sys
+import tempfile
+import threading
 import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
 
 import numpy as np
+import onnx
 import wasmtime
+from onnx import TensorProto, helper
+from ort_web import CHROMIUM, FLAGS, VERSION, package
+from playwright.sync_api import sync_playwright
 
 from singe import scalar
 from singe._dtypes import float32, int32
+from singe._shape import known
+from singe.backend import Printed
 from singe.kernel import Kernel, Port, Reduce, Routine, Store
-from singe_wasm.target import WasmTarget
+from singe.serve import Server
+from singe_wasm.encode import Body, get_local, i32, integers, memory, module
+from singe_wasm.target import LEVELS, WasmTarget
 
-SHAPES = (
-    (256, 256, 256),
-    (1024, 1024, 1024),
-    (12544, 96, 16),
-    (12544, 16, 32),
-    (196, 672, 112),
-    (196, 112, 672),
-    (49, 1152, 320),
-    (1, 1000, 1280),
+ROOT: Final = Path(__file__).parents[2]
+SHAPES: Final = (
+    "256x256x256,512x512x512,1024x1024x1024,33x129x47,1x1280x1000,197x768x768,12544x96x16,12544x16x32,3136x144x24,"
+    "784x40x240,196x672x112,196x112x672,49x1152x192,49x1152x320,49x192x1152,1000x27x64"
 )
+ROOF_TURNS: Final = 10_000
+ROOF_WORK: Final = 768
+"""Operations a turn."""
+LASTING: Final = 20
+"""Milliseconds that a measurement goes on for, at least."""
+LARGEST_FOR_NUMPY: Final = 1 << 29
+"""Products beyond which it would take seconds."""
+
+PAGE: Final = """<!doctype html><meta charset=utf-8><title>products</title><script type=module>
+import * as ort from "./ort/ort.wasm.min.mjs";
+ort.env.wasm.wasmPaths = new URL("./ort/", location.href).href;
+ort.env.wasm.numThreads = 1;
+const text = (a) => {
+  let out = "";
+  for (const b of new Uint8Array(a.buffer, a.byteOffset, a.byteLength)) out += String.fromCharCode(b);
+  return btoa(out);
+};
+const bytes = async (name) => (await fetch(name)).arrayBuffer();
+let runs = {};
+window.openProduct = async (name, [m, k, n], levels) => {
+  const [a, panels] = [await bytes(`${name}.a`), await bytes(`${name}.b`)];
+  runs = {};
+  const answers = {};
+  for (const [level, scratch] of Object.entries(levels)) {
+    let end = 256;
+    const place = (count) => (end += Math.ceil(count / 256) * 256) - Math.ceil(count / 256) * 256;
+    const at = [a.byteLength, panels.byteLength, 4 * m * n].map(place);
+    const given = [...at, ...(scratch ? [place(scratch)] : []), 0, 1];
+    const memory = new WebAssembly.Memory({ initial: Math.ceil(end / 65536) });
+    [a, panels].forEach((data, i) => new Uint8Array(memory.buffer).set(new Uint8Array(data), at[i]));
+    const { instance } = await WebAssembly.instantiate(await bytes(`${name}.${level}.wasm`), { env: { memory } });
+    runs[level] = () => instance.exports.k0(...given);
+    runs[level]();
+    answers[level] = text(new Float32Array(memory.buffer, at[2], m * n));
+  }
+  const session = await ort.InferenceSession.create(`${name}.onnx`, { executionProviders: ["wasm"] });
+  const x = new ort.Tensor("float32", new Float32Array(a), [m, k]);
+  runs["onnxruntime-web"] = () => session.run({ x });
+  answers["onnxruntime-web"] = text((await session.run({ x })).y.data);
+  return answers;
+};
+window.openRoof = async (levels, turns) => {
+  runs = {};
+  for (const level of levels) {
+    const env = { memory: new WebAssembly.Memory({ initial: 1 }) };
+    const { instance } = await WebAssembly.instantiate(await bytes(`roof.${level}.wasm`), { env });
+    runs[level] = () => instance.exports.k0(turns);
+  }
+};
+window.time = async (who, lasting) => {
+  let count = 0;
+  for (const start = performance.now(); performance.now() - start < lasting; count++) await runs[who]();
+  return count;
+};
+window.ready = true;
+</script>"""
+NUMPY_PAGE: Final = """<!doctype html><meta charset=utf-8><title>NumPy</title><script type=module>
+import { start } from "./python/start.js";
+const { pyodide } = await start();
+pyodide.runPython(`
+import time
+import numpy as np
+def rate(m, k, n):
+    a, b = np.ones((m, k), np.float32), np.ones((k, n), np.float32)
+    best = float("inf")
+    for _ in range(3):
+        start = time.perf_counter()
+        a @ b
+        best = min(best, time.perf_counter() - start)
+    return 2e-9 * m * k * n / best
+`);
+window.rate = pyodide.globals.get("rate");
+window.ready = true;
+</script>"""
+
+Shape = tuple[int, int, int]
 
 
-def matmul(m: int, n: int, k: int) -> Routine:
-    """a @ b + bias, clipped to 0 … 6."""
+def product(m: int, k: int, n: int) -> Routine:
+    """a @ b."""
     i, j, r = (scalar.var(name, int32, d) for name, d in (("g0", m), ("g1", n), ("r0", k)))
     total = Reduce("a0", "add", scalar.load(0, i * k + r, float32) * scalar.load(1, r * n + j, float32))
-    value = scalar.clip(total.accumulator + scalar.load(2, j, float32), 0.0, 6.0)
-    ports = (Port(float32), Port(float32), Port(float32), Port(float32, True))
-    return Routine("matmul", Kernel(ports, (m, n), (k,), (total, Store(3, i * n + j, value))))
+    ports = (Port(float32), Port(float32), Port(float32, True))
+    return Routine("matmul", Kernel(ports, (m, n), (k,), (total, Store(2, i * n + j, total.accumulator))))
 
 
-def measure(m: int, n: int, k: int, level: str) -> float:
+@dataclass(frozen=True)
+class Case:
+    """A product with its inputs, and the modules of its kernel by level."""
+
+    shape: Shape
+    a: np.ndarray
+    b: np.ndarray
+    printed: Printed
+    modules: Mapping[str, bytes]
+
+    @property
+    def name(self) -> str:
+        return "x".join(map(str, self.shape))
+
+    @property
+    def work(self) -> int:
+        return 2 * int(np.prod(self.shape))
+
+    @property
+    def panels(self) -> np.ndarray:
+        return self.printed.packed.get(1, self.b)
+
+    def check(self, who: str, answer: np.ndarray) -> None:
+        m, k, n = self.shape
+        wanted = self.a.astype(np.float64) @ self.b.astype(np.float64)
+        gap = np.abs(answer.reshape(m, n) - wanted).max() / np.abs(wanted).max()
+        if gap > 1e-5:
+            raise SystemExit(
+                f"{m} × {k} · {n}: the answer of {who} is {gap:.1e} off, expected 1e-5 of the largest value"
+            )
+
+
+def case(shape: Shape) -> Case:
+    m, k, n = shape
     rng = np.random.default_rng(0)
-    a, b, bias = (rng.standard_normal(s).astype(np.float32) for s in ((m, k), (k, n), (n,)))
+    a, b = rng.standard_normal((m, k), np.float32), rng.standard_normal((k, n), np.float32)
     target = WasmTarget()
-    printed = target.print(matmul(m, n, k), {1: b})
+    printed = target.print(product(m, k, n), {1: b})
     modules, _ = target.link([printed])
+    return Case(shape, a, b, printed, {level: code for level, code in modules.items() if isinstance(code, bytes)})
+
+
+def roof(relaxed: bool) -> bytes:
+    """A module whose k0(turns) multiplies and adds in registers, ROOF_WORK operations a turn."""
+    body = Body(integers(1))
+    totals = [body.local("v128") for _ in range(12)]
+    factor, turn = body.local("v128"), body.local("i32")
+    for local in (factor, *totals):
+        body.add(i32(0) + memory("v128.load"))
+        body.set(local)
+    with body.count(turn, get_local(0), 1, True):
+        for total in totals * (ROOF_WORK // (8 * len(totals))):
+            body.get(factor, factor)
+            body.multiply_add(total)
+    for total in totals:
+        body.add(i32(0))
+        body.get(total)
+        body.add(memory("v128.store"))
+    return module({"k0": body.finish()}, {}, relaxed)
+
+
+# --- in Chromium -----------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def site(cases: Sequence[Case], numpy: bool) -> Iterator[str]:
+    """The address of a folder with the pages, onnxruntime-web, and what the products need."""
+    with tempfile.TemporaryDirectory(prefix="singe-gemm-") as made:
+        folder = Path(made)
+        (folder / "index.html").write_text(PAGE, "utf-8")
+        (folder / "ort").mkdir()
+        for path in (package() / "node_modules" / "onnxruntime-web" / "dist").glob("ort*wasm*"):
+            shutil.copyfile(path, folder / "ort" / path.name)
+        for level in LEVELS:
+            (folder / f"roof.{level}.wasm").write_bytes(roof(level == "relaxed"))
+        for c in cases:
+            files = {"a": c.a.tobytes(), "b": c.panels.tobytes(), "onnx": onnx_product(c)}
+            files |= {f"{level}.wasm": code for level, code in c.modules.items()}
+            for kind, content in files.items():
+                (folder / f"{c.name}.{kind}").write_bytes(content)
+        if numpy:
+            (folder / "numpy.html").write_text(NUMPY_PAGE, "utf-8")
+            (folder / "python").mkdir()
+            setup().assemble(folder / "python", say=lambda _: None)
+        with Server(folder, port=0) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            yield server.address
+            server.shutdown()
+
+
+def onnx_product(c: Case) -> bytes:
+    """The same as a model."""
+    m, k, n = c.shape
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["y"])], "product", [value("x", TensorProto.FLOAT, [m, k])],
+        [value("y", TensorProto.FLOAT, [m, n])], [onnx.numpy_helper.from_array(c.b, "w")],
+    )  # fmt: skip
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    return made.SerializeToString()
+
+
+def setup() -> Any:
+    """wasm/pyodide/setup.py, which is no module of the package."""
+    sys.path.insert(0, str(ROOT / "wasm" / "pyodide"))
+    return importlib.import_module("setup")
+
+
+class Page:
+    """A page whose thread's own time can be asked for."""
+
+    def __init__(self, browser: Any, address: str) -> None:
+        self.page: Final = browser.new_page()
+        self.page.goto(address)
+        self.page.wait_for_function("window.ready === true", timeout=120_000)
+        self._session: Final = self.page.context.new_cdp_session(self.page)
+        self._session.send("Performance.enable")
+
+    def seconds(self) -> float:
+        """How long its thread has run."""
+        metrics = self._session.send("Performance.getMetrics")["metrics"]
+        return next(m["value"] for m in metrics if m["name"] == "ThreadTime")
+
+    def time(self, who: str) -> float:
+        """Seconds of one run."""
+        start = self.seconds()
+        count = self.page.evaluate("([w, l]) => time(w, l)", [who, LASTING])
+        return (self.seconds() - start) / count
+
+    def best(self, names: Sequence[str], rounds: int) -> dict[str, float]:
+        """The least seconds of each, taking turns; the first turn warms up."""
+        turns = [[self.time(who) for who in names] for _ in range(rounds + 1)][1:]
+        return dict(zip(names, map(min, zip(*turns, strict=True)), strict=True))
+
+
+def in_chromium(cases: Sequence[Case], rounds: int, numpy: bool) -> None:
+    with site(cases, numpy) as address, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        print(f"Chromium {browser.version}, one thread, GFLOP/s\n")
+        columns = [
+            "m × k · n",
+            *LEVELS,
+            f"onnxruntime-web {VERSION}",
+            "times of onnxruntime-web's",
+            *["NumPy under Pyodide"] * numpy,
+        ]
+        print(f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}", flush=True)
+        page = Page(browser, address)
+        page.page.evaluate("([l, t]) => openRoof(l, t)", [list(LEVELS), ROOF_TURNS])
+        best = page.best(list(LEVELS), rounds)
+        cells = [f"{ROOF_TURNS * ROOF_WORK / best[who] / 1e9:.1f}" for who in LEVELS]
+        print(f"| in registers | {' | '.join(cells)} |" + " |" * (2 + numpy), flush=True)
+        python = Page(browser, f"{address}numpy.html") if numpy else None
+        for c in cases:
+            scratch = dict.fromkeys(LEVELS, c.printed.scratch)
+            answers = page.page.evaluate("([n, s, l]) => openProduct(n, s, l)", [c.name, c.shape, scratch])
+            for who, answer in answers.items():
+                c.check(who, np.frombuffer(base64.b64decode(answer), np.float32))
+            best = page.best(list(answers), rounds)
+            cells = [f"{c.work / seconds / 1e9:.1f}" for seconds in best.values()]
+            cells.append(f"{best['relaxed'] / best['onnxruntime-web']:.2f}")
+            if python:
+                small = c.work <= LARGEST_FOR_NUMPY
+                cells.append(f"{python.page.evaluate('s => rate(...s)', c.shape):.2f}" if small else "")
+            print(f"| {' × '.join(map(str, c.shape[:2]))} · {c.shape[2]} | {' | '.join(cells)} |", flush=True)
+        browser.close()
+
+
+# --- in wasmtime -----------------------------------------------------------------------------------------------------
+
+
+def in_wasmtime(c: Case, level: str) -> float:
+    """GFLOP/s."""
     config = wasmtime.Config()
     config.wasm_relaxed_simd = True
     engine = wasmtime.Engine(config)
     store = wasmtime.Store(engine)
-    memory = wasmtime.Memory(store, wasmtime.MemoryType(wasmtime.Limits(1024, None)))
-    exports = wasmtime.Instance(store, wasmtime.Module(engine, modules[level]), [memory]).exports(store)
+    m, _, n = c.shape
+    blocks = [
+        c.a.tobytes(),
+        c.panels.tobytes(),
+        bytes(4 * m * n),
+        *[bytes(known(c.printed.scratch, {}))] * (c.printed.scratch != 0),
+    ]
     addresses = [256]
-    for array in (a, printed.packed[1], bias, np.empty((m, n), np.float32)):
-        memory.write(store, array.tobytes(), addresses[-1])
-        addresses.append((addresses[-1] + array.nbytes + 255) // 256 * 256)
-    arguments = [*addresses[: 5 if printed.scratch else 4], 0, 1]
-    run = exports["k0"]
-    run(store, *arguments)
-    got = np.frombuffer(bytes(memory.read(store, addresses[3], addresses[3] + 4 * m * n)), np.float32).reshape(m, n)
-    np.testing.assert_allclose(got, np.clip(a @ b + bias, 0, 6), rtol=1e-3, atol=1e-3)
+    for block in blocks:
+        addresses.append((addresses[-1] + len(block) + 255) // 256 * 256)
+    linear = wasmtime.Memory(store, wasmtime.MemoryType(wasmtime.Limits(addresses.pop() // 65536 + 1, None)))
+    for at, block in zip(addresses, blocks, strict=True):
+        linear.write(store, block, at)
+    run: Any = wasmtime.Instance(store, wasmtime.Module(engine, c.modules[level]), [linear]).exports(store)["k0"]
+    run(store, *addresses, 0, 1)
+    c.check(level, np.frombuffer(bytes(linear.read(store, addresses[2], addresses[2] + 4 * m * n)), np.float32))
     best = float("inf")
     until = time.perf_counter() + 0.5
     while time.perf_counter() < until:
-        start = time.perf_counter()
-        run(store, *arguments)
-        best = min(best, time.perf_counter() - start)
-    return 2 * m * n * k / best / 1e9
+        start = time.thread_time()
+        run(store, *addresses, 0, 1)
+        best = min(best, time.thread_time() - start)
+    return c.work / best / 1e9
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--shapes", default=SHAPES)
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--no-numpy", action="store_true")
+    parser.add_argument("--wasmtime", action="store_true")
+    args = parser.parse_args()
+    shapes = [tuple(map(int, text.split("x"))) for text in args.shapes.split(",")]
+    if any(len(s) != 3 or min(s) < 1 for s in shapes):
+        parser.error(f"--shapes: got {args.shapes!r}, expected rows x depth x columns, as in 256x256x256,1x1280x1000")
+    cases = [case(s) for s in shapes]  # pyright: ignore[reportArgumentType]
+    if not args.wasmtime:
+        in_chromium(cases, args.rounds, not args.no_numpy)
+        return
+    for c in cases:
+        rates = ", ".join(f"{level} {in_wasmtime(c, level):.1f}" for level in LEVELS)
+        print(f"{c.name:>15} {rates} GFLOP/s", flush=True)
 
 
 if __name__ == "__main__":
-    for level in sys.argv[1:] or ("simd", "relaxed"):
-        for shape in SHAPES:
-            print(f"{level:8} {'x'.join(map(str, shape)):>15} {measure(*shape, level):6.1f} GFLOP/s", flush=True)
+    main()

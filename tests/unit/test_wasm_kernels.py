@@ -15,6 +15,7 @@ from singe._dtypes import ALL, bool_, dtype, float16, float32, int32, int64, uin
 from singe._shape import known, size
 from singe.interpret import interpret
 from singe.kernel import Kernel, Port, Reduce, Routine, Store
+from singe_wasm.kernels.nest import lane_cost
 from singe_wasm.target import LEVELS, WasmTarget
 
 TARGET = WasmTarget()
@@ -370,3 +371,18 @@ def test_equal_code_is_kept_once() -> None:
     _, variants = TARGET.link([TARGET.print(k, {}) for k in (relu, double, relu)])
     entries = [v[0].entry for v in variants]
     assert entries == ["relaxed:k0", "relaxed:k1", "relaxed:k0"]
+
+
+@pytest.mark.parametrize("by", [2, 4, 6, 8, 24])
+def test_lanes_that_are_divided(by: int) -> None:
+    """Depth to space and the like: four lanes stay together where they are divided by a multiple of four."""
+    i, j = g(0, 5), g(1, 48)
+    block, place = affine.index_div(j, by), affine.index_rem(j, by)
+    value = s.load(0, i * 48 + j, float32) + s.load(1, place, float32) * s.load(2, block, float32)
+    out = Store(3, block * (5 * by) + i * by + place, value)
+    kernel = Kernel((Port(float32), Port(float32), Port(float32), Port(float32, True)), (5, 48), (), (out,))
+    rng = np.random.default_rng(by)
+    check(
+        kernel, [*(rng.standard_normal(n).astype(np.float32) for n in (240, by, 48 // by)), np.zeros(240, np.float32)]
+    )
+    assert (lane_cost(kernel, [out], j) is not None) == (by % 4 == 0)

@@ -58,6 +58,8 @@ KERNELS: dict[str, Callable[[], Kernel | Routine]] = {
     "a product of an open size": lambda: product(N * 50, 24, 16)[0],
     "a convolution": lambda: _conv(1, (24, 24), 8, 16, (3, 3), pads=(SAME, SAME)),
     "a pointwise convolution": lambda: _conv(1, (24, 24), 8, 16, (1, 1)),
+    "a convolution to one channel": lambda: _conv(1, (24, 24), 8, 1, (3, 3), pads=(SAME, SAME)),
+    "a convolution of a line to one channel": lambda: _conv(1, (1500,), 1, 1, (9,), strides=(2,)),
     "a depthwise convolution": lambda: _conv(1, (24, 24), 8, 8, (3, 3), pads=(SAME, SAME), group=8),
     "a depthwise convolution of channels": lambda: _conv(1, (5, 5), 96, 96, (3, 3), pads=(SAME, SAME), group=96),
 }

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_wasm_kernels import check
+from test_wasm_kernels import TARGET, check
 
 from singe import affine
 from singe import scalar as s
 from singe._dtypes import DType, bool_, float32, int32
 from singe._shape import Dim, known, size
 from singe.kernel import Kernel, Port, Reduce, Routine, Store, loop_vars
-from singe_wasm.kernels import conv, depthwise, matmul
+from singe_wasm.kernels import conv, depthwise, gemm, matmul, planar
 
 N = size("N")
 
@@ -32,9 +32,12 @@ def _buffers(routine: Routine, shapes: list[tuple[Dim, ...]], sizes: dict[str, i
 
 def product(
     m: Dim, n: Dim, k: Dim, batch: tuple[Dim, ...] = (), shared: bool = False, prologue: bool = False, transposed: bool = False,
-    plain: bool = False, out: DType = float32,
+    plain: bool = False, out: DType = float32, pairs: bool = False,
 ) -> tuple[Routine, list[tuple[Dim, ...]]]:  # fmt: skip
-    """clip(a @ b + bias) + residual; shared: one b for all batches; prologue: a function of a; plain: no epilogue."""
+    """clip(a @ b + bias) + residual; shared: one b for all batches; prologue: a function of a; plain: no epilogue.
+
+    pairs: two columns of a row lie side by side, then those of the next row.
+    """
     grid = (*batch, m, n)
     *outer, i, j = loop_vars("g", grid)
     (r,) = loop_vars("r", (k,))
@@ -52,6 +55,8 @@ def product(
         else s.clip(fold.accumulator + s.load(2, j, float32), 0.0, 6.0) + s.load(3, at, float32)
     )
     ports = (Port(float32), Port(float32), Port(float32), Port(float32), Port(out, True))
+    if pairs:
+        at = affine.flatten((*outer, affine.index_div(j, 2), i, affine.index_rem(j, 2)), (*batch, n // 2, m, 2))
     kernel = Kernel(ports, grid, (k,), (fold, Store(4, at, s.cast(value, s.COMPUTE[out]))))
     return Routine("matmul", kernel), [(*batch, m, k), b_shape, (n,), grid, grid]
 
@@ -83,6 +88,13 @@ def test_matmul_with_what_surrounds_it(options: dict[str, Any], constant: bool) 
         check_product(*shape, constant=constant, **options)
 
 
+@pytest.mark.parametrize("constant", [True, False])
+def test_matmul_whose_values_are_wide_but_not_their_places(constant: bool) -> None:
+    for shape in ((17, 8, 5), (7, 16, 9), (9, 4, 6), (5, 12, 3), (8, 10, 4)):
+        for options in ({}, {"batch": (2,)}, {"prologue": True}, {"out": int32}):
+            check_product(*shape, constant=constant, pairs=True, **options)
+
+
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 7, 13])
 def test_matmul_of_symbolic_sizes(count: int) -> None:
     for options in ({}, {"prologue": True}, {"transposed": True}, {"batch": (2,)}):
@@ -92,6 +104,30 @@ def test_matmul_of_symbolic_sizes(count: int) -> None:
         check_product(5, 7, N, constant=False, at=count, **options)
         check_product(6, N, 5, constant=False, at=count, **options)
         check_product(5, 5, 5, constant=False, at=count, **{**options, "batch": (N,)})
+
+
+@pytest.mark.parametrize("constant", [True, False])
+def test_matmul_in_blocks_of_columns(constant: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small ones, with a small cache."""
+    monkeypatch.setattr(gemm, "CACHED", 1 << 10)
+    monkeypatch.setattr(TARGET, "_printed", {})
+    for shape in ((13, 40, 33), (5, 100, 17), (40, 33, 64), (N, 40, 33)):
+        for options in ({}, {"prologue": True}, {"batch": (2,)}):
+            check_product(*shape, constant=constant, at=13, **options)
+
+
+@pytest.mark.parametrize(
+    ("extents", "columns"),
+    [
+        ((256, 256, 256), None),
+        ((9, 1024, 1024), 256),
+        ((9, 1000, 1024), 256),
+        ((9, 64, 1 << 20), 8),
+        ((9, 2048, N), None),
+    ],
+)
+def test_blocks_fit_the_cache(extents: tuple[Dim, Dim, Dim], columns: int | None) -> None:
+    assert gemm.block_columns(extents, gemm.RELAXED) == columns
 
 
 def test_the_template_takes_what_it_should() -> None:
@@ -162,10 +198,18 @@ CASES: dict[str, tuple[Any, ...]] = {
     "one output a group": ((4, 4), 8, 4, (3, 3), (1, 1), (1, 1), (SAME, SAME), 4),
     "several outputs a channel": ((4, 4), 4, 8, (3, 3), (1, 1), (1, 1), (SAME, SAME), 4),
     "3-d": ((4, 5, 6), 3, 9, (2, 3, 3), (1, 2, 1), (1, 1, 2), ((0, 1), SAME, (2, 0))),
+    "few outputs": ((7, 23), 5, 1, (3, 3), (1, 1), (1, 1), (SAME, SAME)),
+    "few outputs, one channel, 1-d, strided": ((150,), 1, 1, (21,), (2,), (1,), ((3, 0),)),
+    "few outputs, 1-d, many positions": ((700,), 2, 1, (6,), (3,), (1,), ((0, 9),)),
+    "few outputs, strided, whole vectors": ((9, 48), 8, 2, (7, 3), (2, 3), (1, 1), ((3, 3), ONE)),
+    "few outputs, strides beyond the window": ((13, 40), 3, 3, (1, 3), (4, 5), (1, 1), (ONE, SAME)),
+    "few outputs, dilated": ((12, 31), 4, 4, (3, 3), (1, 2), (2, 3), ((2, 1), (4, 3))),
+    "few outputs, stride and dilation alike": ((5, 64), 1, 2, (2, 5), (1, 2), (1, 2), (ONE, (4, 4))),
     "depthwise": ((7, 7), 8, 8, (3, 3), (1, 1), (1, 1), (SAME, SAME), 8),
     "depthwise, strided, odd channels": ((14, 15), 10, 10, (5, 5), (2, 2), (1, 1), ((1, 2), (2, 2)), 10),
     "depthwise, dilated": ((9, 23), 9, 9, (3, 3), (1, 1), (2, 2), ((2, 2), (2, 2)), 9),
     "depthwise, 1-d": ((13,), 5, 5, (3,), (1,), (2,), ((4, 0),), 5),
+    "depthwise, a long window": ((5, 31), 8, 8, (1, 17), (1, 1), (1, 1), (ONE, (8, 8)), 8),
     "depthwise, 3-d": ((4, 5, 9), 4, 4, (2, 3, 3), (1, 2, 1), (1, 1, 2), ((0, 1), SAME, (2, 0)), 4),
 }
 
@@ -185,10 +229,15 @@ def test_conv_templates_take_what_they_should() -> None:
     for case, given in CASES.items():
         routine, _ = convolution(N, *given)
         assert depthwise.takes(routine) == case.startswith("depthwise"), case
+        assert (planar.plan(routine) is not None) == case.startswith("few outputs"), case
     planned = conv.plan(convolution(2, *CASES["pointwise"])[0], {1})
     assert planned is not None
     assert planned.in_place is not None
     assert planned.kernel.grid == (60, 5)
+    plans = {case: conv.plan(convolution(N, *given)[0], ()) for case, given in CASES.items()}
+    lines = {case for case, made in plans.items() if made is not None and made.image is not None}
+    assert lines >= {"1-d, strided", "first layer", "pointwise, strided", "window as large as the input"}
+    assert not lines & {"pointwise", "dilated, asymmetric", "grouped", "3-d"}
 
 
 def test_blocks_of_a_row_share_code_between_the_borders() -> None:

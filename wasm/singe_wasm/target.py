@@ -17,13 +17,14 @@ import numpy as np
 from singe._dtypes import DType
 from singe._shape import Dim
 from singe.backend import Printed
-from singe.kernel import Kernel, Routine
+from singe.kernel import Kernel, Routine, collapse
 from singe.program import Variant
 
 from .encode import Function, module
-from .kernels import conv, depthwise, matmul
+from .kernels import conv, depthwise, matmul, planar
 from .kernels.lower import MissingSize
-from .kernels.nest import print_kernel
+from .kernels.nest import print_nests
+from .kernels.pieces import pieces
 from .library import LIBRARY
 
 LEVELS: Final[Mapping[str, tuple[str, ...]]] = {"relaxed": ("relaxed-simd",), "simd": ()}
@@ -99,12 +100,17 @@ def _template(kernel: Kernel | Routine, constants: frozenset[int]) -> _Done:
                 plain, lambda sizes, relaxed: depthwise.print_depthwise(kernel, sizes), alike=True
             )
             return _Done(code, sizes)
+        few = planar.plan(kernel)
+        if few is not None:
+            code, sizes = _with_sizes(plain, lambda sizes, relaxed: planar.print_planar(few, sizes), alike=True)
+            return _Done(code, sizes, scratch=few.scratch)
         made = conv.plan(kernel, constants)
         if made is not None:
             packers = {kernel.facts["w"]: partial(conv.pack, made)} if made.packed else {}
             code, sizes = _with_sizes(plain, lambda sizes, relaxed: conv.print_conv(made, sizes, relaxed))
             return _Done(code, sizes, packers, conv.areas(made).end)
-    code, sizes = _with_sizes(plain, lambda sizes, relaxed: print_kernel(plain, sizes), alike=True)
+    cut = pieces(collapse(plain))
+    code, sizes = _with_sizes(plain, lambda sizes, relaxed: print_nests(cut, sizes), alike=True)
     return _Done(code, sizes)
 
 

@@ -1,12 +1,14 @@
 """The Routine "conv" as a matrix product: rows are output positions, k runs over window and channels.
 
-Where the window is one element, input rows are read in place; else the few rows of a tile are gathered into a panel,
-in runs of neighbouring elements, zeros outside the input. Groups are products of their own. Neighbouring axes of the
-output are one axis of rows wherever the epilogue's indices allow it.
+Where the window is one element, input rows are read in place. Where its elements along the last axis lie side by side,
+they are read from the input's lines, or from copies of these with the padding around. Else the few rows of a tile are
+gathered into a panel, in runs of neighbouring elements, zeros outside the input. Groups are products of their own.
+Neighbouring axes of the output are one axis of rows wherever the epilogue's indices allow it.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -18,11 +20,11 @@ import numpy as np
 from singe import affine, scalar
 from singe._dtypes import float32, int32
 from singe._shape import Dim, ceildiv, product
-from singe.kernel import Kernel, Routine, Store, collapse
+from singe.kernel import Kernel, Routine, Store, collapse, loop_vars
 from singe.scalar import Expr
 
-from ..encode import OPS, Body, Function, get_local, i32
-from .gemm import Product, Rows, Tile, choose_tile, turns
+from ..encode import OPS, Body, Function, get_local, i32, ops
+from .gemm import Product, Rows, Runs, Tile, choose_tile, turns
 from .lower import Lowering
 from .nest import lane_cost
 from .panels import Packer, RowsInPlace, in_place, panels
@@ -30,6 +32,8 @@ from .share import choose, first_alone, loop, parameters
 from .writer import Node, Writer
 
 _ZERO: Final = scalar.const(0, int32)
+LARGEST: Final = 8 << 20
+"""Bytes of a padded image from which its rows are gathered instead."""
 LONG: Final = 64
 """Elements of a window from which one output of one channel pays as a product: gathering its rows then costs little."""
 
@@ -43,6 +47,7 @@ class Plan:
     coordinates: tuple[Expr, ...]  # of an output position: n, …space
     space: tuple[Dim, ...]  # of the output
     group: Expr
+    image: Expr | None  # where images are a loop of their own, since their lines are read
     packed: bool
 
     @property
@@ -66,6 +71,27 @@ class Plan:
     @cached_property
     def wide(self) -> bool:
         return lane_cost(self.kernel, [self.store], self.kernel.grid_vars[-1]) is not None
+
+    @cached_property
+    def padded(self) -> tuple[int, int]:
+        """Lines of an image with its padding, and positions of one of them."""
+        f = self.facts
+        *lines, along = (
+            (length, pad, (out - 1) * stride + (window - 1) * dilation + 1)
+            for length, pad, out, stride, window, dilation in zip(
+                f["x_shape"][1:-1], f["pads"], self.space, f["strides"], f["w_shape"], f["dilations"], strict=False
+            )
+        )
+        return (lines[0][2] if lines else 1), max(along[0] + along[1], along[2])
+
+    @property
+    def pads(self) -> bool:
+        """Whether lines are copied for their padding."""
+        return (
+            self.padded[0] > self.facts["x_shape"][1]
+            or self.padded[1] > self.facts["x_shape"][-2]
+            or any(self.facts["pads"])
+        )
 
     @cached_property
     def in_place(self) -> Expr | None:
@@ -95,13 +121,42 @@ def plan(routine: Routine, constants: Collection[int]) -> Plan | None:
     assert isinstance(columns, int)
     if columns == group and (facts["x_shape"][-1] != 1 or np.prod(facts["w_shape"]) < LONG):
         return None
-    merged = collapse(replace(routine.kernel, inner=(), stages=(store,)), keep=1, least=2)
-    coordinates = _coordinates(merged, grid[:-1])
-    merged = _grouped(merged, group)
     packed = facts["w"] in constants and not any(
         e.word == "load" and e.value == facts["w"] for e in scalar.postorder([store.value])
     )
-    return Plan(merged, facts, coordinates, tuple(grid[1:-1]), scalar.var("group", int32, group), packed)
+    number = scalar.var("group", int32, group)
+    by_image = _by_image(routine)
+    if by_image is not None:
+        merged, image = by_image
+        coordinates = (image, *_coordinates(merged, grid[1:-1]))
+        made = Plan(_grouped(merged, group), facts, coordinates, tuple(grid[1:-1]), number, image, packed)
+        if not made.pads or 4 * math.prod(made.padded) * facts["x_shape"][-1] <= LARGEST:
+            return made
+    merged = collapse(replace(routine.kernel, inner=(), stages=(store,)), keep=1, least=2)
+    coordinates = _coordinates(merged, grid[:-1])
+    return Plan(_grouped(merged, group), facts, coordinates, tuple(grid[1:-1]), number, None, packed)
+
+
+def _by_image(routine: Routine) -> tuple[Kernel, Expr] | None:
+    """The epilogue over (m, n) of one image, and the image's number, where rows can be read from lines."""
+    facts, grid, old = routine.facts, routine.kernel.grid, routine.kernel.grid_vars
+    window = facts["w_shape"][:-2]
+    fixed = (*facts["x_shape"][1:], *grid[1:])
+    if (
+        len(window) > 2
+        or {*window, *facts["strides"]} == {1}
+        or facts["group"] != 1
+        or facts["dilations"][-1] != 1
+        or not all(isinstance(d, int) for d in fixed)
+        or any(p < 0 for p in facts["pads"])
+    ):
+        return None
+    image = scalar.var("image", int32, grid[0])
+    swap = dict(zip(old, (image, *loop_vars("g", grid[1:])), strict=True))
+    store = routine.epilogue
+    stage = replace(store, index=scalar.substitute(store.index, swap), value=scalar.substitute(store.value, swap))
+    merged = collapse(replace(routine.kernel, grid=grid[1:], inner=(), stages=(stage,)), keep=1, least=2)
+    return (merged, image) if len(merged.grid) == 2 else None
 
 
 def _coordinates(merged: Kernel, axes: Sequence[Dim]) -> tuple[Expr, ...]:
@@ -151,7 +206,10 @@ def areas(p: Plan) -> Areas:
     assert isinstance(n, int)
     rows = max(choose_tile(m, n, level).rows for level in (False, True))
     spill = 0 if p.wide and n % 4 == 0 else 4 * rows * p.columns
-    panel = 0 if p.in_place is not None else 4 * rows * k
+    if p.image is not None:
+        panel = 4 * math.prod(p.padded) * p.facts["x_shape"][-1] if p.pads else 0
+    else:
+        panel = 0 if p.in_place is not None else 4 * rows * k
     weights = 0 if p.packed else _panel_bytes(p)
     return Areas(spill, spill + panel, spill + panel + weights)
 
@@ -189,8 +247,12 @@ class _Conv:
         _, n, k = p.extents
         # The group is the outermost loop: weights are packed once.
         loops = [(p.group, facts["group"]), *zip(p.kernel.grid_vars[:-2], p.kernel.grid[:-2], strict=True)]
+        if p.image is not None:
+            loops.append((p.image, facts["x_shape"][0]))
         depth = len(loops)
-        shared = choose([*(d for _, d in loops), *turns(*p.extents[:2], self.tile, p.in_place is not None)])
+        shared = choose(
+            [*(d for _, d in loops), *turns(p.extents, self.tile, p.in_place is not None or p.image is not None)]
+        )
         with ExitStack() as stack:
             stack.enter_context(first_alone(self.body, self.low, shared is None))
             for level, (variable, extent) in enumerate(loops, 1):
@@ -206,10 +268,12 @@ class _Conv:
                     packer.write(self.low.scratch(self.areas.weights), 1)
             spill = self.low.scratch(0) if self.areas.rows else None
             product = Product(
-                self.writer, self.low, self.edge, p.store, (self.m, self.n), p.extents, self.tile, depth, spill, p.wide
+                self.writer, self.low, self.edge, p.kernel, (self.m, self.n), p.extents, self.tile, depth, spill
             )
             if p.in_place is not None:
                 rows: Rows = RowsInPlace(self.low, p.in_place, self.m, p.k)
+            elif p.image is not None:
+                rows = _Lines(self, depth)
             else:
                 self.gather.variable(self.m, product.edge_locals[0], depth + 2)
                 rows = _Gathered(self, product.m_local, product.edge_locals[0], depth + 2)
@@ -222,7 +286,88 @@ class _Conv:
         return self.body.finish()
 
 
-class _Gathered:
+class _Lines(Rows):
+    """Rows of lines: those of the input where there is no padding, else copies of what a part needs."""
+
+    in_place = True
+    step = 4
+
+    def __init__(self, job: _Conv, level: int) -> None:
+        self._job = job
+        self._level = level
+        p, facts = job.plan, job.plan.facts
+        channels = facts["x_shape"][-1]
+        lines, taps = facts["w_shape"][0], facts["w_shape"][-3]
+        self._line = (p.padded[1] if p.pads else facts["x_shape"][-2]) * channels  # elements of it
+        two = len(facts["w_shape"]) == 4
+        self._stride, self._pad, self._dilation = (
+            facts[f][0] if two else d for f, d in (("strides", 1), ("pads", 0), ("dilations", 1))
+        )
+        if two:
+            self.runs = Runs(lines, taps * channels, 4 * (self._dilation * self._line - taps * channels))
+        place = p.coordinates[-1] * (facts["strides"][-1] * channels)
+        self._index = p.coordinates[1] * (self._stride * self._line) + place if two else place
+
+    def addresses(self, rows: int) -> list[tuple[Node, int]]:
+        job, p = self._job, self._job.plan
+        port, index, start = len(p.kernel.ports), self._index, job.areas.rows
+        if not p.pads:
+            port, start = p.facts["x"], 0
+            index = index + p.coordinates[0] * math.prod(p.facts["x_shape"][1:])
+        places = [job.low.address(port, index, ((job.m, i),) if i else ()) for i in range(rows)]
+        return [(node, offset + start) for node, offset in places]
+
+    def start(self, part: tuple[int, int] | None) -> None:
+        job, p = self._job, self._job.plan
+        if not p.pads:
+            return
+        body, writer, facts = job.body, job.writer, p.facts
+        width = p.space[-1]
+        assert isinstance(width, int)
+        line, stop, to = (body.local("i32") for _ in range(3))
+        lines = facts["w_shape"][0] if len(p.space) == 2 else 1
+        span = (lines - 1) * self._dilation + 1
+        if part is None:
+            body.add(i32(0))
+            body.set(line)
+            body.add(i32(p.padded[0]))
+        else:
+            body.add(get_local(part[0]) + i32(width) + ops("i32.div_s") + i32(self._stride) + ops("i32.mul"))
+            body.set(line)
+            body.add(get_local(part[1]) + i32(-1) + ops("i32.add") + i32(width) + ops("i32.div_s"))
+            body.add(i32(self._stride) + ops("i32.mul") + i32(span) + ops("i32.add"))
+        body.set(stop)
+        number = scalar.var("line", int32, p.padded[0])
+        job.edge.variable(number, line, self._level + 1)
+        inside = () if len(p.space) == 1 else (number - self._pad,)
+        zero = _ZERO
+        source, offset = job.edge.address(
+            facts["x"], affine.flatten((p.coordinates[0], *inside, zero, zero), facts["x_shape"])
+        )
+        with writer.loop(line, get_local(stop)):
+            writer.push(job.low.scratch(job.areas.rows))
+            body.get(line)
+            body.add(i32(4 * self._line) + ops("i32.mul i32.add"))
+            body.set(to)
+            body.get(line)
+            body.add(i32(self._pad) + ops("i32.sub") + i32(facts["x_shape"][1] if inside else 1) + ops("i32.lt_u"))
+            with body.when():
+                with writer.scope():
+                    channels = 4 * facts["x_shape"][-1]
+                    body.get(to)
+                    body.add(i32(channels * facts["pads"][-1]) + i32(channels * facts["x_shape"][-2]))
+                    writer.push(source)
+                    body.add(i32(offset) + ops("i32.add") + i32(4 * self._line))
+                    body.call("copy_padded")
+                body.otherwise()
+                body.get(to)
+                body.add(i32(4 * self._line))
+                body.call("fill_zero")
+        body.free(line, stop, to)
+        job.edge.forget()
+
+
+class _Gathered(Rows):
     """A few rows as a panel [row][…window, channel], zeros where the window sticks out."""
 
     in_place = False

@@ -1,8 +1,9 @@
 """Depthwise convolution, channels last: one filter a channel, four channels to a vector.
 
-A block of neighbouring outputs along the last space axis lies in registers; each weight is loaded once for all of
-them. Which taps of a block fall outside is known when the code is printed (the axis has a fixed length), so blocks at
-the borders are code of their own without the missing taps; the window's other axes are clipped by their loops' limits.
+A block of neighbouring outputs along the last space axis lies in registers beside some weights of a line of the window:
+each element of the input is loaded once for all of them. Which taps of a block fall outside is known when the code is
+printed (the axis has a fixed length), so blocks at the borders are code of their own without the missing taps; the
+window's other axes are clipped by their loops' limits.
 """
 
 from __future__ import annotations
@@ -20,11 +21,14 @@ from singe.kernel import Routine, Store
 from singe.scalar import Expr
 
 from ..encode import Body, Function, f32, f32x4, get_local, i32, memory
-from .gemm import ACCUMULATOR
+from .gemm import ACCUMULATOR, REGISTERS
 from .lower import Lowering, Shift
 from .nest import lane_cost
 from .share import choose, divide, first_alone, least, loop, parameters
 from .writer import Node, Writer
+
+HELD: Final = 7
+"""Weights of a line that registers hold at once, beside the sums, an element and a product."""
 
 
 def takes(routine: Routine) -> bool:
@@ -55,8 +59,12 @@ class Block:
 
 
 def blocks(width: int, length: int, window: int, stride: int, dilation: int, pad: int) -> list[Block]:
-    """The outputs of an axis in blocks; equal ones become one block of several turns."""
-    size = min(width, max(range(4, 9), key=lambda b: (width / (math.ceil(width / b) * b), b)))
+    """The outputs of an axis in blocks; equal ones become one block of several turns.
+
+    Eight sums hide the latency of an addition; the best block is large enough and leaves few outputs for the last one.
+    """
+    most = REGISTERS - 2 - min(window, HELD)
+    size = min(width, max(range(4, most + 1), key=lambda b: (width / (math.ceil(width / b) * b) * min(b / 8, 1), b)))
     out: list[Block] = []
     for start in range(0, width, size):
         count = min(size, width - start)
@@ -206,7 +214,8 @@ class _Depthwise:
         """All taps along the last axis."""
         body = self.body
         (x, x_offset), (w, w_offset) = self._addresses(block)
-        x_local, w_local, weight = body.local("i32"), body.local("i32"), body.local("v128" if vector else "f32")
+        kind = "v128" if vector else "f32"
+        x_local, w_local, element = body.local("i32"), body.local("i32"), body.local(kind)
         for node, local in ((x, x_local), (w, w_local)):
             self.writer.push(node)
             body.set(local)
@@ -214,16 +223,23 @@ class _Depthwise:
         channels = self.grid[-1]
         assert isinstance(channels, int)
         nearest = self._nearest(block)
-        loaded = None
-        for i, k in block.taps:
-            if k != loaded:
-                loaded = k
+        for first in range(0, self.window[-1], HELD):
+            taps = [(i, k) for i, k in block.taps if first <= k < first + HELD]
+            weights = {k: body.local(kind) for k in dict.fromkeys(k for _, k in taps)}
+            for k, weight in weights.items():
                 body.get(w_local)
                 body.add(memory(load, w_offset + 4 * channels * k))
                 body.set(weight)
-            step = i * self.strides[-1] + k * self.dilations[-1] - nearest
-            body.get(x_local)
-            body.add(memory(load, x_offset + 4 * channels * step))
-            body.get(weight)
-            body.multiply_add(totals[i], vector)
-        body.free(x_local, w_local, weight)
+            # Each element once, for all of the outputs that it has a part in; an output's taps keep their order.
+            places: dict[int, list[tuple[int, int]]] = {}
+            for i, k in taps:
+                places.setdefault(i * self.strides[-1] + k * self.dilations[-1] - nearest, []).append((i, k))
+            for step, pairs in sorted(places.items()):
+                body.get(x_local)
+                body.add(memory(load, x_offset + 4 * channels * step))
+                body.set(element)
+                for i, k in pairs:
+                    body.get(element, weights[k])
+                    body.multiply_add(totals[i], vector)
+            body.free(*weights.values())
+        body.free(x_local, w_local, element)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
 from singe import affine
-from singe._dtypes import bool_, float32, int64
+from singe._dtypes import bool_, float32, int32, int64
 from singe._shape import Dim, Size, divides
 from singe.kernel import Port
 from singe.scalar import Expr
@@ -24,6 +24,33 @@ from . import memory
 from .writer import EFFECT, Node
 
 Shift: TypeAlias = tuple[tuple[Expr, int], ...]
+
+
+def lane_step(index: Expr, lane: Expr, varies: Callable[[Expr], bool]) -> Dim | None:
+    """How far apart an index's elements are for neighbouring lanes; None: they are not evenly spaced.
+
+    Four lanes start at a multiple of four, wherever vectors are used: division by another multiple leaves them together.
+    """
+    step: Dim = 0
+    for atom, factor in affine.linear(index)[0].items():
+        if atom is lane or (atom.word == "rem" and _fours(atom, lane)):
+            step = step + factor
+        elif varies(atom) and not _together(atom, lane, varies):
+            return None
+    return step
+
+
+def _fours(e: Expr, lane: Expr) -> bool:
+    """Whether it divides the lane by a multiple of four."""
+    by = e.args[1]
+    return e.args[0] is lane and by.word == "const" and by.value > 0 and by.value % 4 == 0
+
+
+def _together(e: Expr, lane: Expr, varies: Callable[[Expr], bool]) -> bool:
+    """Whether an expression that the lane is in is the same for all four."""
+    if e.word == "div" and e.dtype is int32 and _fours(e, lane):
+        return True
+    return bool(e.args) and e.word != "load" and all(not varies(a) or _together(a, lane, varies) for a in e.args)
 
 
 class MissingSize(Exception):
@@ -121,7 +148,7 @@ class Lowering:
     # --- addresses
 
     def address(self, port: int, index: Expr, shift: Shift = ()) -> tuple[Node, int]:
-        """The address of an element as (node, constant offset)."""
+        """The address of an element as (node, constant offset); the port after the last is scratch, of float32."""
         shift = self._relevant(index, shift)
         found = self._addresses.get((port, index, shift))
         if found is None:
@@ -146,7 +173,7 @@ class Lowering:
         self._addresses.clear()
 
     def _address(self, port: int, index: Expr, shift: Shift) -> tuple[Node, int]:
-        size = self.ports[port].dtype.size
+        size = float32.size if port == len(self.ports) else self.ports[port].dtype.size
         terms, constant = affine.linear(index)
         moved = dict(shift)
         parts: list[tuple[int, Node, Dim]] = []
@@ -254,7 +281,7 @@ class Lowering:
         assert self.lane is not None
         address, offset = self.address(e.value, e.args[0], shift)
         stored = self.ports[e.value].dtype
-        step = affine.linear(e.args[0])[0].get(self.lane, 0)
+        step = lane_step(e.args[0], self.lane, self.varies)
         assert isinstance(step, int)
         code = memory.load_lanes(stored, offset) if step == 1 else memory.gather(stored, offset, step * stored.size)
         return Node(code, (address,), "v128", address.level)
@@ -268,7 +295,7 @@ class Lowering:
         if not vector:
             return Node(memory.store(stored, offset), (address, self.scalar(value, shift)), "i32", EFFECT)
         assert self.lane is not None
-        step = affine.linear(index)[0].get(self.lane, 0)
+        step = lane_step(index, self.lane, self.varies)
         assert isinstance(step, int)
         code = memory.store_lanes(stored, offset) if step == 1 else memory.scatter(stored, offset, step * stored.size)
         return Node(code, (address, self.vector(value, shift)), "i32", EFFECT)

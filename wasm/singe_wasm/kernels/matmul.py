@@ -183,7 +183,7 @@ class _Matmul:
         )
         once = not p.packed and not any(v in self.low.leaves(p.b) for v, _ in outside)
         depth = len(outside)
-        shared = choose([*(d for _, d in outside), *turns(*p.extents[:2], self.tile, _in_place(p))])
+        shared = choose([*(d for _, d in outside), *turns(p.extents, self.tile, _in_place(p))])
         with ExitStack() as stack:
             stack.enter_context(first_alone(self.body, self.low, shared is None))
             if once:
@@ -197,7 +197,7 @@ class _Matmul:
                 packer.write(self.low.scratch(self.areas.b), depth)
             spill = self.low.scratch(0) if self.areas.a else None
             product = Product(
-                self.writer, self.low, self.edge, p.store, (p.m, p.n), p.extents, self.tile, depth, spill, _wide(p)
+                self.writer, self.low, self.edge, p.kernel, (p.m, p.n), p.extents, self.tile, depth, spill
             )
             self.along_k.variable(p.m, product.edge_locals[0], depth + 2)
             rows: Rows = (
@@ -210,7 +210,7 @@ class _Matmul:
         return self.body.finish()
 
 
-class _Panel:
+class _Panel(Rows):
     """A few rows of A, evaluated into scratch row by row, four k at a time where the expression allows it."""
 
     in_place = False

@@ -12,23 +12,26 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from singe import affine, scalar
+from singe import scalar
 from singe._dtypes import float32, int64
 from singe._shape import Dim, ceildiv
-from singe.kernel import Kernel, Reduce, Stage, Store, collapse, identity
+from singe.kernel import Kernel, Reduce, Stage, Store, identity
 from singe.scalar import Expr
 
 from .. import simd
 from ..encode import Body, Function, get_local, i32, ops
-from .lower import Lowering, Shift
+from .lower import Lowering, Shift, lane_step
 from .memory import VECTOR_STORAGE
 from .share import choose, divide, first_alone, least, parameters
 from .writer import Node, Writer
 
 
-def print_kernel(kernel: Kernel, sizes: Sequence[Dim]) -> Function:
-    """The function of a kernel."""
-    return _Nest(collapse(kernel), sizes).function()
+def print_nests(kernels: Sequence[Kernel], sizes: Sequence[Dim]) -> Function:
+    """The function of one or several kernels over the same ports, one after the other."""
+    body = Body(parameters(kernels[0].ports, False, sizes))
+    for kernel in kernels:
+        _Nest(kernel, sizes, body).write()
+    return body.finish()
 
 
 # --- which loop takes four lanes -------------------------------------------------------------------------------------
@@ -48,13 +51,8 @@ def lane_cost(kernel: Kernel, stages: Iterable[Stage], lane: Expr) -> int | None
         return depends[e]
 
     def distance(port: int, index: Expr) -> int | None:
-        terms, _ = affine.linear(index)
-        step = terms.get(lane, 0)
-        if (
-            kernel.ports[port].dtype not in VECTOR_STORAGE
-            or not isinstance(step, int)
-            or any(varies(a) for a in terms if a is not lane)
-        ):
+        step = lane_step(index, lane, varies)
+        if kernel.ports[port].dtype not in VECTOR_STORAGE or not isinstance(step, int):
             return None
         return step if step * kernel.ports[port].dtype.size < 1 << 24 and step >= 0 else None
 
@@ -131,9 +129,9 @@ class _Strip:
 
 
 class _Nest:
-    def __init__(self, kernel: Kernel, sizes: Sequence[Dim]) -> None:
+    def __init__(self, kernel: Kernel, sizes: Sequence[Dim], body: Body) -> None:
         self.kernel = kernel
-        self.body = Body(parameters(kernel.ports, False, sizes))
+        self.body = body
         self.writer = Writer(self.body)
         self.lane, self.lane_is_inner = _choose_lane(kernel)
         self.low = Lowering(kernel.ports, sizes, lane=self.lane)
@@ -155,7 +153,7 @@ class _Nest:
                 self.low.variable(v, loops[-1].local, level + i)
         return loops
 
-    def function(self) -> Function:
+    def write(self) -> None:
         wide = self.lane is not None and not self.lane_is_inner
         outer = self.grid[:-1] if wide else self.grid
         versions = [(s.shifts, s.vector) for s in self._strips(self.grid[-1])] if wide else [(((),), False)]
@@ -172,7 +170,6 @@ class _Nest:
                 self._run(self.grid[-1], self._point)
             else:
                 self._point(((),), False)
-        return self.body.finish()
 
     def _share(self, outer: Sequence[_Loop], wide: bool) -> None:
         """Cut one loop of the grid for the parts: that of four lanes at whole turns of its longest strip."""

@@ -14,6 +14,7 @@ from singe.kernel import Kernel, Reduce
 from singe.scalar import Expr
 
 from ..encode import OPS, get_local, i32, memory, ops
+from .gemm import Rows
 from .lower import Lowering
 from .nest import lane_cost
 from .writer import Node, Writer
@@ -38,7 +39,7 @@ def in_place(kernel: Kernel, a: Expr, m: Expr, k: Expr) -> bool:
     return simple and isinstance(step, int) and 0 <= step < 1 << 20
 
 
-class RowsInPlace:
+class RowsInPlace(Rows):
     """Rows of a load for which `in_place` holds."""
 
     in_place = True
@@ -54,9 +55,6 @@ class RowsInPlace:
 
     def addresses(self, rows: int) -> list[tuple[Node, int]]:
         return [self._low.address(self._port, self._index, ((self._m, i),) if i else ()) for i in range(rows)]
-
-    def prepare(self, rows: int) -> None:
-        """Nothing: rows are where they are."""
 
 
 class Packer:
