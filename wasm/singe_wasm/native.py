@@ -18,7 +18,7 @@ from singe.backend import Span, Timeline
 from singe.program import Program
 
 from .heap import Heap
-from .runtime import ALONE, COPY, WasmExecutable, WasmRuntime
+from .runtime import ALONE, COPY, WasmExecutable, WasmRuntime, signed
 
 _PAGE: Final = 1 << 16
 _MOST_PAGES: Final = 1 << 16
@@ -62,6 +62,39 @@ class NativeExecutable(WasmExecutable):
         return Timeline(outputs, seconds, tuple(spans), "wall clock around each call, less that of an empty call")
 
 
+class _Linked:
+    """A program's functions, and the one that calls them all; a call from Python costs as much as a small kernel."""
+
+    def __init__(self, engine: WasmtimeEngine, each: Sequence[Any]) -> None:
+        self.each: Final = each
+        self.run: Final = engine.driver(each)
+
+
+def _driver_text(counts: Sequence[int]) -> str:
+    """A module in WebAssembly's text form; counts: how many arguments each function takes besides ALONE."""
+    imports = [f'(import "" "" (func {"(param i32) " * (count + len(ALONE))}))' for count in counts]
+    alone = " ".join(f"(i32.const {value})" for value in ALONE)
+
+    def argument(number: int) -> str:
+        return f"(i32.load offset={8 + 4 * number} (local.get $at))"
+
+    calls = [f"(call {k} {' '.join(map(argument, range(count)))} {alone})" for k, count in enumerate(counts)]
+    # Numbers that are no function's, COPY alone, come to the last case.
+    cases = [*calls, f"(memory.copy {' '.join(map(argument, range(3)))})"]
+    labels = [f"$case{k}" for k in range(len(cases))]
+    body = f"{' '.join(f'(block {label}' for label in reversed(labels))} (br_table {' '.join(labels)} (i32.load (local.get $at))))"
+    body += ") ".join(f"{case} (br $called)" for case in cases)
+    return f"""(module (import "" "" (memory 0)) {" ".join(imports)}
+      (func (export "run") (param $at i32) (param $end i32)
+        (loop $next
+          (if (i32.lt_u (local.get $at) (local.get $end))
+            (then
+              (block $called {body})
+              (local.set $at (i32.add (i32.add (local.get $at) (i32.const 8))
+                (i32.shl {argument(-1)} (i32.const 2))))
+              (br $next))))))"""
+
+
 class WasmtimeEngine:
     """A wasmtime engine and one linear memory, shared by all modules; see runtime.Engine."""
 
@@ -76,7 +109,9 @@ class WasmtimeEngine:
         self._linear: Final = wasmtime.Memory(self._store, wasmtime.MemoryType(wasmtime.Limits(1, _MOST_PAGES)))
         self._heap: Final = Heap(self._grow)
         self.calls: list[tuple[int | None, float, float]] | None = None
-        """Where not None, `run` adds each call: how many arguments (None: a copy), when it began and ended."""
+        """Where not None, `run` makes the calls one by one and adds each: how many arguments (None: a copy), when it
+        began and ended."""
+        self._words = (0, 0)
         self._call_seconds: Final[dict[int, float]] = {}
 
     def _grow(self, count: int) -> None:
@@ -116,7 +151,7 @@ class WasmtimeEngine:
     def read(self, address: int, out: np.ndarray) -> None:
         ctypes.memmove(out.ctypes.data, self._pointer(address), out.nbytes)
 
-    def link(self, modules: Mapping[str, bytes], entries: Sequence[str]) -> list[Any]:
+    def link(self, modules: Mapping[str, bytes], entries: Sequence[str]) -> _Linked:
         exports: dict[str, Any] = {}
         for name, binary in modules.items():
             try:
@@ -124,23 +159,41 @@ class WasmtimeEngine:
             except wasmtime.WasmtimeError as e:
                 raise DeviceError(f"wasm: the module {name!r} does not load: {e}") from None
             exports[name] = instance.exports(self._store)
-        return [exports[module][name] for module, name in (entry.split(":") for entry in entries)]
+        return _Linked(self, [exports[module][name] for module, name in (entry.split(":") for entry in entries)])
 
-    def run(self, functions: list[Any], words: np.ndarray) -> None:
+    def driver(self, functions: Sequence[Any]) -> Any:
+        """A function that carries out the calls that lie in the memory from one address to another."""
+        counts = [len(f.type(self._store).params) - len(ALONE) for f in functions]
+        module = wasmtime.Module(self._engine, _driver_text(counts))
+        return wasmtime.Instance(self._store, module, [self._linear, *functions]).exports(self._store)["run"]
+
+    def run(self, functions: _Linked, words: np.ndarray) -> None:
+        if self.calls is not None:
+            self._run_timed(functions.each, words, self.calls)
+            return
+        if words.nbytes > self._words[1]:
+            self.give(*self._words)
+            self._words = self.take(words.nbytes), words.nbytes
+        start = self._words[0]
+        self.write(start, words)
+        functions.run(self._store, signed(start), signed(start + words.nbytes))
+
+    def _run_timed(
+        self, functions: Sequence[Any], words: np.ndarray, calls: list[tuple[int | None, float, float]]
+    ) -> None:
         values = words.tolist()
         at = 0
         while at < len(values):
             number, end = values[at], at + 2 + values[at + 1]
             given = values[at + 2 : end]
-            begin = 0.0 if self.calls is None else time.perf_counter()
+            begin = time.perf_counter()
             if number == COPY:
                 target, source, count = (value % (1 << 32) for value in given)
                 ctypes.memmove(self._pointer(target), self._pointer(source), count)
             else:
                 given += ALONE
                 functions[number](self._store, *given)
-            if self.calls is not None:
-                self.calls.append((None if number == COPY else len(given), begin, time.perf_counter()))
+            calls.append((None if number == COPY else len(given), begin, time.perf_counter()))
             at = end
 
     def call_seconds(self, arguments: int | None) -> float:

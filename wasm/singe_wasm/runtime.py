@@ -180,7 +180,7 @@ class WasmExecutable:
         """Run a plan over inputs and outputs at these addresses."""
         for places, addresses in ((plan.given, given), (plan.made, made)):
             for where, address in zip(places, addresses, strict=True):
-                plan.words[where] = _signed(address)
+                plan.words[where] = signed(address)
         self.backend.engine.run(self._functions, plan.words)
 
     def plan(self, shapes: Shapes, kinds: Sequence[DType]) -> Plan:
@@ -231,7 +231,7 @@ class WasmExecutable:
         ]
         given = [open_places.get(("input", k), []) for k in range(len(program.inputs))]
         made = [open_places.get(("output", k), []) for k in range(len(program.outputs))]
-        return Plan(np.array([_signed(w) for w in words], np.int32), given, made, outputs)
+        return Plan(np.array([signed(w) for w in words], np.int32), given, made, outputs)
 
     def _reserve(self, count: int) -> None:
         """Scratch of at least that many bytes; plans that point into a smaller one are forgotten."""
@@ -251,7 +251,7 @@ class WasmExecutable:
             self._plans.clear()
 
 
-def _signed(word: int) -> int:
+def signed(word: int) -> int:
     """An address, which may have its highest bit set, as the int32 that modules take."""
     return word - (1 << 32) if word >= 1 << 31 else word
 
