@@ -38,6 +38,8 @@ SIZES: Final = (
     (196, 672, 112), (49, 1152, 320),
 )  # fmt: skip
 LASTING: Final = 20
+REST: Final = 50
+"""Milliseconds before a turn: the other's threads may spin for a while after its runs."""
 WHO: Final = ("singe", "onnxruntime-web")
 PAGE: Final = """<!doctype html><meta charset=utf-8><title>race</title><script type=module>
 import { load } from "./bundle/singe.js";
@@ -66,7 +68,8 @@ window.openBoth = async (inputs, threads) => {
   }
   return [crossOriginIsolated, answers];
 };
-window.time = async (who, lasting) => {
+window.time = async (who, lasting, rest) => {
+  await new Promise((done) => setTimeout(done, rest));
   let count = 0;
   const start = performance.now();
   let end = start;
@@ -119,7 +122,7 @@ def race(
         times: dict[str, list[float]] = {who: [] for who in WHO}
         for number in range(rounds + 1):
             for who in WHO:
-                taken = page.evaluate("([w, l]) => time(w, l)", [who, LASTING])
+                taken = page.evaluate("([w, l, r]) => time(w, l, r)", [who, LASTING, REST])
                 if number:  # the first turn warms up
                     times[who].append(taken)
         page.close()
