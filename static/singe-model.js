@@ -125,7 +125,7 @@ class Model {
 
   async profile(inputs, options) {
     const { profile } = await import("./singe-profile.js");
-    return this.#inTurn(() => profile(this.#state.now, inputs, options));
+    return this.#inTurn(() => profile(this.#state.now, bind(this.#state.now, inputs), options));
   }
 
   /** Look for a faster device, once; where it is slow, for threads. */
@@ -179,7 +179,7 @@ const describe = ({ name, dtype, shape }) => ({ name, dtype, shape: shownShape(s
 // --- inputs ----------------------------------------------------------------------------------------------------------
 
 /** What a caller gave, checked: the data in the program's order, and the sizes that its shapes tell. */
-export function bind({ name: device, program }, inputs) {
+function bind({ name: device, program }, inputs) {
   const buffers = program.inputs.map((i) => program.buffers[i]);
   const names = buffers.map((b) => b.name);
   const takes = `this model takes ${names.join(", ") || "none"}`;

@@ -1,9 +1,10 @@
 /**
  * Where the time of a run goes: a Program's steps timed on their device, and their work, summed by kernel.
  *
- * Contract: `profile(opened, inputs, { seconds })` is a model's `profile`: it measures for about so long, and answers what
- * singe.d.ts calls a Profile. Its kernels and its rest add up to its seconds, and each step of the Program is one call of
- * one kernel. Of what was timed the faster half counts, as a mean; a clock that goes in steps is right on average.
+ * Contract: `profile(opened, bound, { seconds })` is a model's `profile` with its inputs bound: it measures for about so
+ * long, and answers what singe.d.ts calls a Profile. Its kernels and its rest add up to its seconds, and each step of the
+ * Program is one call of one kernel. Of what was timed the faster half counts, as a mean; a clock that goes in steps is
+ * right on average.
  *
  * On "wasm" the clock is read between the steps of whole runs. On "webgpu" whole runs are timed first, then each step,
  * repeated between two timestamps of the GPU or around submits of its own until the clock's steps matter little. A step
@@ -11,7 +12,6 @@
  */
 
 import { SingeError, VERSION, bytesOf, evaluate, shapeOf } from "./singe-format.js";
-import { bind } from "./singe-model.js";
 
 /** What is timed as one: long beside the steps of a page's clock, so that the faster half is not where it was rounded down. */
 const BLOCK_MS = 5;
@@ -27,10 +27,9 @@ const PAIRS = 2048; // of timestamps, that a query set holds
 const PROBES = 3;
 const USAGE = { read: 1, source: 4, target: 8, resolve: 512 };
 
-export async function profile(opened, inputs, { seconds = 1 } = {}) {
+export async function profile(opened, { given, sizes }, { seconds = 1 } = {}) {
   if (!(Number.isFinite(seconds) && seconds >= 0)) throw new SingeError("input", `seconds: got ${seconds}, expected 0 or more`);
   const { name, program } = opened;
-  const { given, sizes } = bind(opened, inputs);
   const work = program.steps.map((step) => workOf(program, step, sizes));
   const timed = seconds ? await TIMERS[name](opened, given, sizes, seconds) : untimed(work);
   return told(name, work, timed);

@@ -24,21 +24,21 @@ fn store_c(m: i32, n: i32, a0: f32) {
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
         @builtin(local_invocation_index) lane: u32) {
   let tile = i32(group.x + group.y * groups.x);
-  if (tile >= 10i) { return; }
-  let column = tile % 10i * 32i;
-  let strip = tile / 10i;
+  if (tile >= 40i) { return; }
+  let column = tile % 40i * 8i;
+  let strip = tile / 40i;
   let row = strip % 1i * 1i;
   let batch = strip / 1i;
-  let side = column + i32(lane) % 32i;
+  let side = column + i32(lane) % 8i;
   var total = f32(0);
-  for (var base = i32(lane) / 32i; base < 128i; base += 8i) {
+  for (var base = i32(lane) / 8i; base < 128i; base += 32i) {
     total += load_a(row, base) * load_b(base, side);
   }
   parts[lane] = total;
   workgroupBarrier();
-  if (lane < 32u) {
-    for (var slice = 1u; slice < 8u; slice++) {
-      total += parts[lane + slice * 32u];
+  if (lane < 8u) {
+    for (var slice = 1u; slice < 32u; slice++) {
+      total += parts[lane + slice * 8u];
     }
     store_c(row, side, total);
   }

@@ -37,7 +37,7 @@ class Tile:
     All are powers of two; the invocation's sides are multiples of 4, since it works on vectors. With `slices`, so many
     teams of the workgroup sum over parts of the depth side by side, for products too small to fill a device otherwise.
     `unroll` depths are written out for one turn of the innermost loop; where that is all of them there is no loop.
-    `enough` workgroups keep a large GPU busy.
+    It suits products of at least `enough` workgroups.
     """
 
     rows: int
@@ -85,7 +85,8 @@ SLICED: Final = Tile(16, 32, 16, slices=4)
 """For few and deep tiles."""
 DEEP: Final = 512
 """Depth from which slices pay for their sum in another order: logarithms of sums that cancel show the last bit."""
-THIN: Final = Thin(32, 8)
+THIN: Final = Thin(8, 32)
+"""Eight columns are a whole sector of a cache's line."""
 THIN_ROWS: Final = 2
 GUESS: Final = 4
 """What a symbolic size counts as when a tile is chosen."""
