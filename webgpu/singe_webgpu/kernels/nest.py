@@ -90,10 +90,12 @@ def _fours(kernel: Kernel, module: Module, points: Dim) -> bool:
         return False
     stores = [s for s in kernel.stages if isinstance(s, Store)]
     last = kernel.grid_vars[-1]
-    return len(stores) == len(kernel.stages) and all(
-        in_fours(s, last, module, [e for other in stores if other is not s for e in (other.index, other.value)])
-        for s in stores
-    )
+    return len(stores) == len(kernel.stages) and all(in_fours(s, last, module, _besides(s, stores)) for s in stores)
+
+
+def _besides(store: Store, stores: Sequence[Store]) -> list[Expr]:
+    """What the other stores compute."""
+    return [e for other in stores if other is not store for e in (other.index, other.value)]
 
 
 def _inner_contiguous(kernel: Kernel) -> bool:
@@ -191,7 +193,7 @@ def _four(block: Block, kernel: Kernel) -> None:
     block.let(along.value[0], f"{block.names[four]} * {SIDE}i", along)
     stores = [s for s in kernel.stages if isinstance(s, Store)]
     for s in stores:
-        put_four(block, s, along, {}, [e for other in stores if other is not s for e in (other.index, other.value)])
+        put_four(block, s, along, {}, _besides(s, stores))
 
 
 def _point(block: Block, kernel: Kernel) -> None:

@@ -84,8 +84,7 @@ def in_fours(store: Store, along: Expr, module: Module, others: Iterable[Expr] =
     if along.word != "var" or not divides(along.value[1], SIDE) or _course(store.index, along) != "step":
         return False
     # A port that is written over is read before, by the same four.
-    singly = {x.value for x in _loads(others)} | {x.value for x in _loads([store.value]) if not _steps(x, along)}
-    return module.stores_vectors(store.port) and store.port not in singly
+    return module.stores_vectors(store.port) and store.port not in _singly(store, along, others)
 
 
 def put_four(block: Block, store: Store, along: Expr, vectors: Mapping[Expr, str], others: Iterable[Expr] = ()) -> None:
@@ -93,9 +92,8 @@ def put_four(block: Block, store: Store, along: Expr, vectors: Mapping[Expr, str
 
     vectors: expressions that have a vector for the four already, and its name.
     """
-    loads = _loads([store.value])
-    singly = {x.value for x in _loads(others)} | {x.value for x in loads if not _steps(x, along)}
-    whole = [x for x in loads if x.value not in singly and block.module.stored_vectors(x.value)]
+    singly = _singly(store, along, others)
+    whole = [x for x in _loads([store.value]) if x.value not in singly and block.module.stored_vectors(x.value)]
     named = dict(vectors)
     for x in whole:
         named[x] = block.let(block.module.fresh(), block.module.load_vector(x.value, block.value(x.args[0])))
@@ -112,5 +110,7 @@ def _loads(roots: Iterable[Expr]) -> list[Expr]:
     return [x for x in scalar.postorder(list(roots)) if x.word == "load"]
 
 
-def _steps(load: Expr, along: Expr) -> bool:
-    return _course(load.args[0], along) == "step"
+def _singly(store: Store, along: Expr, others: Iterable[Expr]) -> set[int]:
+    """The ports that are read element by element: by others, or not by neighbours."""
+    strays = [x for x in _loads([store.value]) if _course(x.args[0], along) != "step"]
+    return {x.value for x in (*_loads(others), *strays)}
