@@ -69,6 +69,14 @@ def page(browser: Any, address: str) -> Iterator[Any]:
     context.close()
 
 
+def benchmark(page: Any, model: str, device: str = "", *, runs: str = "5") -> None:
+    """Start it; what is not said stays as the form has it."""
+    for name, value in {"model": model, "device": device, "runs": runs}.items():
+        if value:
+            page.select_option(f"#bench-{name}", value)
+    page.click("#bench-run")
+
+
 def facts(page: Any) -> dict[str, tuple[str, str]]:
     """Names of features ↦ the mark, and the reason."""
     rows = "[...document.querySelectorAll('#facts > div')].map((d) => [...d.children].map((c) => c.textContent))"
@@ -110,9 +118,7 @@ def test_without_webgpu_it_says_so(browser: Any, address: str) -> None:
         mark, why = facts(page)["WebGPU"]
         assert mark == "no"
         assert "run on the CPU" in why
-        page.select_option("#bench-model", "mnist/model/")
-        page.select_option("#bench-runs", "5")
-        page.click("#bench-run")
+        benchmark(page, "mnist/model/")
         page.wait_for_selector("#bench-copying:not([hidden])", timeout=60_000)
         wasm, webgpu = page.locator("#bench-results tbody tr").all_inner_texts()
         assert "GFLOP" not in wasm
@@ -138,9 +144,7 @@ def test_nothing_heavy_is_loaded_before_it_is_asked_for(browser: Any, address: s
 
 def test_the_benchmark_runs_on_each_device_and_its_result_is_copied(page: Any, address: str) -> None:
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    page.select_option("#bench-model", "mnist/model/")
-    page.select_option("#bench-runs", "5")
-    page.click("#bench-run")
+    benchmark(page, "mnist/model/")
     page.wait_for_selector("#bench-copying:not([hidden])", timeout=120_000)
     rows = [row.split("\t") for row in page.locator("#bench-results tbody tr").all_inner_texts()]
     assert [row[1] for row in rows] == ["WebAssembly", "WebGPU"]
@@ -160,10 +164,7 @@ def test_the_benchmark_runs_on_each_device_and_its_result_is_copied(page: Any, a
 
 def test_the_rate_counts_what_the_product_computes(page: Any) -> None:
     """Four products of 512 × 512 × 512: two operations for each multiplication."""
-    page.select_option("#bench-model", "matmul/")
-    page.select_option("#bench-device", "wasm")
-    page.select_option("#bench-runs", "5")
-    page.click("#bench-run")
+    benchmark(page, "matmul/", "wasm")
     page.wait_for_selector("#bench-copying:not([hidden])", timeout=60_000)
     row = page.locator("#bench-results tbody tr").inner_text().split("\t")
     median, rate = float(row[4].split(" ")[0]), float(row[5])
@@ -176,9 +177,7 @@ def test_a_manifest_is_fetched_once_for_a_load(browser: Any, address: str) -> No
         asked: list[str] = []
         page.on("request", lambda r: asked.append(r.url))
         page.goto(address)
-        page.select_option("#bench-model", "mnist/model/")
-        page.select_option("#bench-device", "wasm")
-        page.click("#bench-run")
+        benchmark(page, "mnist/model/", "wasm", runs="")
         page.wait_for_selector("#bench-copying:not([hidden])", timeout=60_000)
         assert len([url for url in asked if url.endswith("mnist/model/model.json")]) == 1
 
@@ -219,10 +218,7 @@ def kernel_table(page: Any) -> Table:
 
 def profiled(page: Any, model: str, device: str) -> Table:
     """The table of a model that is benchmarked and profiled."""
-    page.select_option("#bench-model", model)
-    page.select_option("#bench-device", device)
-    page.select_option("#bench-runs", "5")
-    page.click("#bench-run")
+    benchmark(page, model, device)
     page.click("#profile-run", timeout=120_000)
     page.wait_for_selector("#profile-found:not([hidden])", timeout=120_000)
     return kernel_table(page)
@@ -308,10 +304,7 @@ def test_without_timestamps_the_page_takes_the_time_of_a_gpu(browser: Any, addre
 
 
 def test_a_profile_stops_when_it_is_told_to(page: Any) -> None:
-    page.select_option("#bench-model", "mnist/model/")
-    page.select_option("#bench-device", "webgpu")
-    page.select_option("#bench-runs", "5")
-    page.click("#bench-run")
+    benchmark(page, "mnist/model/", "webgpu")
     page.click("#profile-run", timeout=60_000)
     page.wait_for_selector("#bench-status[data-state=running]")
     assert page.is_disabled("#bench-run")
@@ -336,10 +329,7 @@ def test_the_benchmark_stops_when_it_is_told_to(page: Any) -> None:
 
 def test_where_the_clipboard_is_shut_the_result_can_be_taken_by_hand(page: Any) -> None:
     page.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject(new Error('shut')); }")
-    page.select_option("#bench-model", "mnist/model/")
-    page.select_option("#bench-device", "wasm")
-    page.select_option("#bench-runs", "5")
-    page.click("#bench-run")
+    benchmark(page, "mnist/model/", "wasm")
     page.click("#bench-copy", timeout=60_000)
     text = page.input_value("#bench-text")
     assert text.startswith("| model | device |")
@@ -384,10 +374,7 @@ def test_it_can_be_read(browser: Any, address: str, view: str) -> None:
     page = context.new_page()
     page.goto(address)
     page.wait_for_selector("#facts[aria-busy=false]")
-    page.select_option("#bench-model", "mnist/model/")
-    page.select_option("#bench-device", "wasm")
-    page.select_option("#bench-runs", "5")
-    page.click("#bench-run")
+    benchmark(page, "mnist/model/", "wasm")
     page.click("#profile-run", timeout=60_000)
     page.wait_for_selector("#profile-found:not([hidden])")
     texts = page.evaluate(CONTRAST)
@@ -565,8 +552,7 @@ def test_a_wrong_manifest_is_a_row_that_says_so(browser: Any, address: str) -> N
     page = context.new_page()
     page.route("**/mnist/model/model.json", lambda route: route.fulfill(status=200, body=json.dumps({"format": "no"})))
     page.goto(address)
-    page.select_option("#bench-model", "mnist/model/")
-    page.click("#bench-run")
+    benchmark(page, "mnist/model/", runs="")
     page.wait_for_selector("#bench-status[data-state=ready]", timeout=60_000)
     rows = page.locator("#bench-results tbody tr").all_inner_texts()
     assert len(rows) == 2

@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 import pytest
 from bundles import MODELS, assert_close, model_case, packed, small_case, write_bundle
+from graphs import two_layers
 from pages import Page, node, open_page
 from test_runner_node import edited
 
@@ -41,22 +42,10 @@ def chromium(bundle: Callable[[str], Path]) -> Iterator[Page]:
     root = bundle("small").parent
     bundle("dtypes")
     bundle("mnist_cnn")
-    for name, graph in {"layers": layers(), "uneven": uneven()}.items():
+    for name, graph in {"layers": two_layers(), "uneven": uneven()}.items():
         write_bundle(graph, root / name, name)
     with open_page(root) as page:
         yield page
-
-
-def layers() -> Graph:
-    """Two equal layers, a softmax, and the input once more."""
-    rng = np.random.default_rng(0)
-    b = Builder()
-    x = b.input("x", (size("N"), 16), float32)
-    y = x
-    for _ in range(2):
-        weight = b.const(rng.standard_normal((16, 16)).astype(np.float32))
-        y = b.relu(b.matmul(y, weight))
-    return Graph((x,), (b.softmax(y, axis=1), x), ("y", "same"))
 
 
 def uneven() -> Graph:

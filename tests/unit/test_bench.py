@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from graphs import two_layers
 from onnx import TensorProto, helper
 
 import singe
@@ -22,7 +23,6 @@ from singe.backend import Executable, Span, TimedExecutable, Timeline
 from singe.bench import gemm, kept_seconds, peaks, random_arrays, random_inputs, time_model, timed_seconds, timing_data
 from singe.device import Device
 from singe.device import device as open_device
-from singe.graph import Builder, Graph
 from singe.model import Model, Port, Runnable
 from singe.profiling import Peaks, Profile, describe_profile, profile, profile_data, trace_data
 from singe.program import Dispatch
@@ -41,21 +41,9 @@ def device(request: pytest.FixtureRequest) -> Device:
         pytest.skip(f"no {request.param} here: {e}")
 
 
-def network() -> Graph:
-    """Two equal layers, a softmax, and the input once more."""
-    rng = np.random.default_rng(0)
-    b = Builder()
-    x = b.input("x", (size("N"), 16), float32)
-    y = x
-    for _ in range(2):
-        weight = b.const(rng.standard_normal((16, 16)).astype(np.float32))
-        y = b.relu(b.matmul(y, weight))
-    return Graph((x,), (b.softmax(y, axis=1), x), ("y", "same"))
-
-
 @pytest.fixture
 def runnable(device: Device) -> Runnable:
-    return Model(network(), device).program()
+    return Model(two_layers(), device).program()
 
 
 @pytest.fixture
@@ -94,7 +82,7 @@ def test_a_gpu_without_timestamps_is_timed_dispatch_by_dispatch(
     given: list[np.ndarray], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     native = pytest.importorskip("singe_webgpu.native", reason="wgpu is not installed")
-    runnable = Model(network(), on_webgpu()).program()
+    runnable = Model(two_layers(), on_webgpu()).program()
     monkeypatch.setattr(runnable.device.backend.gpu, "has_timestamps", False)  # pyright: ignore
     found = timed(runnable, given)
     check_timeline(runnable, given, found)
@@ -114,7 +102,7 @@ def test_timestamps_of_many_dispatches_lie_in_several_sets(
     given: list[np.ndarray], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     native = pytest.importorskip("singe_webgpu.native", reason="wgpu is not installed")
-    runnable = Model(network(), on_webgpu()).program()
+    runnable = Model(two_layers(), on_webgpu()).program()
     if not runnable.device.backend.gpu.has_timestamps:  # pyright: ignore
         pytest.skip("this adapter has no timestamp queries")
     monkeypatch.setattr(native, "_QUERIES", 4)
@@ -124,7 +112,7 @@ def test_timestamps_of_many_dispatches_lie_in_several_sets(
 
 def test_the_cost_of_a_call_into_wasmtime_is_told_apart(given: list[np.ndarray]) -> None:
     native = pytest.importorskip("singe_wasm.native", reason="wasmtime is not installed")
-    runnable = Model(network(), "wasm").program()
+    runnable = Model(two_layers(), "wasm").program()
     found = timed(runnable, given)
     engine = runnable.device.backend.engine  # pyright: ignore
     assert isinstance(engine, native.WasmtimeEngine)
@@ -169,7 +157,7 @@ def test_equal_steps_are_one_row_with_the_work_of_all(runnable: Runnable, given:
 
 
 def test_a_profile_is_the_mean_of_the_faster_half(given: list[np.ndarray]) -> None:
-    runnable = Model(network(), "numpy").program()
+    runnable = Model(two_layers(), "numpy").program()
     steps = len(runnable.data.steps)
 
     def sample(each: float) -> profiling._Sample:
@@ -186,7 +174,7 @@ def test_a_profile_is_the_mean_of_the_faster_half(given: list[np.ndarray]) -> No
 
 
 def test_a_device_that_cannot_time_its_steps_says_so(given: list[np.ndarray], monkeypatch: pytest.MonkeyPatch) -> None:
-    runnable = Model(network(), "numpy").program()
+    runnable = Model(two_layers(), "numpy").program()
 
     class Plain:
         def run(self, inputs: Any) -> Any: ...
@@ -281,7 +269,7 @@ def test_a_trace_keeps_the_formats_rules(runnable: Runnable, given: list[np.ndar
 
 
 def test_a_model_is_timed(device: Device) -> None:
-    model = Model(network(), device)
+    model = Model(two_layers(), device)
     told: list[str] = []
     timing, runnable = time_model(model, random_inputs(model.inputs, 3), 0.5, "network", 7, told.append)
     assert runnable is model.program({"x": (3, 16)})
@@ -297,7 +285,7 @@ def test_a_model_is_timed(device: Device) -> None:
 
 def test_without_a_number_runs_fill_a_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench, "BUDGET", 1e-9)
-    model = Model(network(), "numpy")
+    model = Model(two_layers(), "numpy")
     timing, _ = time_model(model, random_inputs(model.inputs, None), 0.0, "network")
     assert len(timing.runs) == bench.RUNS[0]
     assert timing.batch == 1

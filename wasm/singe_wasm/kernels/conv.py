@@ -28,12 +28,10 @@ from .gemm import Product, Rows, Runs, Tile, choose_tile, turns
 from .lower import Lowering
 from .nest import lane_cost
 from .panels import Packer, RowsInPlace, in_place, panels
-from .share import choose, first_alone, loop, parameters
+from .share import LARGEST, choose, first_alone, loop, parameters
 from .writer import Node, Writer
 
 _ZERO: Final = scalar.const(0, int32)
-LARGEST: Final = 8 << 20
-"""Bytes of a padded image from which its rows are gathered instead."""
 LONG: Final = 64
 """Elements of a window from which one output of one channel pays as a product: gathering its rows then costs little."""
 

@@ -24,13 +24,11 @@ from . import memory as elements
 from .gemm import ACCUMULATOR
 from .lower import Lowering, Shift
 from .nest import lane_cost
-from .share import choose, divide, first_alone, least, loop, parameters
+from .share import LARGEST, choose, divide, first_alone, least, loop, parameters
 from .writer import Writer
 
 VECTORS: Final = {1: 10, 2: 5, 3: 3, 4: 2}
 """Channels of the output → the most vectors of each that a block sums at once: see gemm.REGISTERS."""
-LARGEST: Final = 8 << 20
-"""Bytes of scratch from which the lines are too long."""
 _NEVER: Final = -1 << 31
 
 

@@ -16,6 +16,8 @@ from ..encode import Body, Type, get_local, i32, integers, ops
 from .lower import Lowering
 from .writer import Writer
 
+LARGEST: Final = 8 << 20
+"""Bytes of a part's scratch beyond which a convolution copies no lines of its input there."""
 ENOUGH: Final = 12
 """Turns of a loop that divide well among a few threads."""
 
