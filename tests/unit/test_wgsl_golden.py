@@ -92,15 +92,15 @@ CASES: dict[str, Kernel | Routine] = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_text_is_golden(name: str) -> None:
-    _compare(name, WgslTarget().print(CASES[name], {}).code)
+    _compare(name, WgslTarget().print(CASES[name], {}).code[0])
 
 
 def test_half_floats_need_the_feature() -> None:
     printed = WgslTarget(frozenset({"shader-f16"})).print(_half(), {})
-    _compare("half", printed.code)
+    _compare("half", printed.code[0])
     assert printed.variants[0].requires == ("shader-f16",)
     plain = WgslTarget().print(_half(), {})
-    assert "f16" not in plain.code
+    assert "f16" not in plain.code[0]
     assert plain.variants[0].requires == ()
     assert WgslTarget().element_size(float16) == 4
 

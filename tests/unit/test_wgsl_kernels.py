@@ -528,7 +528,7 @@ def test_every_tile(gpu: WebGpuBackend) -> None:
         _, ((variant,),) = gpu.target.link([printed])
         program = program_of(gpu, [routine], [[a, b, bias, wanted]])
         code = replace(program.kernels[0], variants=(variant,))
-        program = replace(program, kernels=(code,), modules={"w0": printed.code})
+        program = replace(program, kernels=(code,), modules={"w0": printed.code[0]})
         (out,) = gpu.prepare(program).run([gpu.upload(x) for x in (a, b, bias)])
         np.testing.assert_allclose(gpu.download(out).reshape(70, 90), wanted, rtol=1e-4, atol=1e-4, err_msg=str(cut))
 

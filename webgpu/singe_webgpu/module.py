@@ -13,7 +13,9 @@ from typing import Final
 
 from singe._dtypes import DType, bool_, float16, float32, int32, int64, uint8
 from singe._shape import Dim
+from singe.backend import Printed
 from singe.kernel import Port
+from singe.program import Variant
 
 from .library import used_by
 
@@ -110,8 +112,13 @@ class Module:
         self.workgroup[name] = f"var<workgroup> {name}: array<{element}, {count}>;"
         return name
 
-    def text(self, body: Sequence[str], threads: int) -> str:
-        """The module whose entry point has this body."""
+    def printed(self, body: Sequence[str], threads: int, groups: Dim) -> Printed:
+        """The module whose entry point has this body, for so many workgroups of so many invocations."""
+        requires = (SHADER_F16,) if float16 in self.stored else ()
+        variant = Variant(ENTRY, requires, (groups, 1, 1))
+        return Printed((self._text(body, threads),), (variant,), tuple(self.sizes))
+
+    def _text(self, body: Sequence[str], threads: int) -> str:
         lines = ["enable f16;\n"] if float16 in self.stored else []
         for number, (port, stored) in enumerate(zip(self.ports, self.stored, strict=True)):
             access = "read_write" if port.written else "read"

@@ -23,7 +23,7 @@ FEATURES: Final = frozenset({SHADER_F16})
 
 
 class WgslTarget:
-    """The code generator for WebGPU; see backend.Target.
+    """The code generator for WebGPU; see backend.Target. The code of what it prints is one text for each variant.
 
     features: what the devices to come are known to have, of FEATURES; by default nothing, so that the text runs
     wherever WebGPU does. A kernel whose text needs a feature says so in its variant's `requires`.
@@ -47,24 +47,19 @@ class WgslTarget:
                 f"kernel {kernel.name}: {len(kernel.ports)} buffers, WebGPU binds {self.max_ports} at most"
             )
         if isinstance(kernel, Routine):
-            printed = print_routine(kernel, self.features)
             # One output for each point of a short window reads side by side with its neighbours.
-            printed = printed or print_kernel(
+            return print_routine(kernel, self.features) or print_kernel(
                 collapse(kernel.kernel), self.features, "points" if kernel.kind == "conv" else None
             )
-        else:
-            printed = print_kernel(collapse(kernel), self.features)
-        return self._with_requirements(printed)
+        return print_kernel(collapse(kernel), self.features)
 
     def link(self, printed: Sequence[Printed]) -> tuple[Mapping[str, str | bytes], Sequence[Sequence[Variant]]]:
         names: dict[str, str] = {}
-        variants = []
-        for p in printed:
-            name = names.setdefault(p.code, f"w{len(names)}")
-            variants.append([replace(v, entry=name) for v in p.variants])
-        return {name: code for code, name in names.items()}, variants
-
-    def _with_requirements(self, printed: Printed) -> Printed:
-        if not printed.code.startswith("enable f16;"):
-            return printed
-        return replace(printed, variants=tuple(replace(v, requires=(SHADER_F16,)) for v in printed.variants))
+        variants = [
+            [
+                replace(v, entry=names.setdefault(text, f"w{len(names)}"))
+                for text, v in zip(p.code, p.variants, strict=True)
+            ]
+            for p in printed
+        ]
+        return {name: text for text, name in names.items()}, variants

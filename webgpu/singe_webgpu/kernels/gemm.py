@@ -19,7 +19,6 @@ from typing import Final
 from singe._shape import Dim, ceildiv, divides, evaluate, product, symbols
 from singe.backend import Printed
 from singe.kernel import Routine
-from singe.program import Variant
 from singe.scalar import Expr
 
 from ..module import Module
@@ -124,8 +123,7 @@ def print_contraction(c: Contraction, cut: Tile | Thin, features: frozenset[str]
     else:
         _functions(module, c, 1, cut.columns, 1)
         block, groups = _thin(module, c, cut)
-    text = module.text(block.lines, cut.threads)
-    return Printed(text, (Variant("main", groups=(groups, 1, 1)),), tuple(module.sizes))
+    return module.printed(block.lines, cut.threads, groups)
 
 
 def _guess(dim: Dim) -> int:

@@ -22,7 +22,6 @@ from singe._dtypes import int32
 from singe._shape import Dim, ceildiv, product
 from singe.backend import Printed
 from singe.kernel import Kernel, Reduce, Store, identity
-from singe.program import Variant
 from singe.scalar import Expr
 
 from ..module import Module
@@ -72,8 +71,7 @@ def print_kernel(kernel: Kernel, features: frozenset[str], style: str | None = N
         threads = _threads(product(kernel.inner))
         body = _workgroups(kernel, module, threads)
         groups = points
-    text = module.text(body, threads)
-    return Printed(text, (Variant("main", groups=(groups, 1, 1)),), tuple(module.sizes))
+    return module.printed(body, threads, groups)
 
 
 def _style(kernel: Kernel) -> str:
