@@ -253,7 +253,7 @@ function checkProgram(program, kind, weightBytes) {
 }
 
 function checkPlace({ dtype, shape, size, place: [kind, at] }, what, ends, weightBytes) {
-  const wide = ["bool", "uint8", "float16"].includes(dtype) ? 4 : 0;
+  const wide = ["bool", "uint8"].includes(dtype) ? 4 : 0;
   need(size === ARRAYS[dtype].BYTES_PER_ELEMENT || size === wide, `${what}: ${dtype} of ${size} bytes`);
   need(IS.text(kind) && Object.hasOwn(ends, kind) && IS.count(at) && at < ends[kind], `${what} lies in ${kind} ${at}`);
   if (kind !== "weights") return;

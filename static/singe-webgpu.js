@@ -13,6 +13,8 @@ const PLANS = 4;
 const LOST_WITHIN_MS = 500;
 const ASKING_MS = 20;
 
+const FOR_MATRICES = ["shader-f16", "subgroups", "chromium-experimental-subgroup-matrix"];
+
 const DECLARED = /@binding\(\d+\) var<(storage, read_write|storage, read|uniform)>/g;
 const KINDS = { "storage, read_write": "storage", "storage, read": "read-only-storage", uniform: "uniform" };
 const USAGE = { read: 1, source: 4, target: 8, uniform: 64, storage: 128 };
@@ -29,9 +31,8 @@ export async function open(target, files, given) {
 }
 
 async function load({ program, modules, weights }, files, gpu) {
-  const entries = program.kernels.map((kernel) => chooseVariant(kernel, gpu.device.features).entry);
+  const entries = program.kernels.map((kernel) => chooseVariant(kernel, gpu.able).entry);
   files.expect([modules, ...weights]);
-  if (program.buffers.some(({ dtype, size }) => dtype === "float16" && size === 4)) half ??= await import("./singe-half.js");
   const store = new Weights(gpu, program);
   const [texts] = await Promise.all([
     files.json(modules),
@@ -48,11 +49,21 @@ async function load({ program, modules, weights }, files, gpu) {
 export async function requestDevice() {
   const adapter = await globalThis.navigator?.gpu?.requestAdapter({ powerPreference: "high-performance" });
   if (!adapter) throw new SingeError("device", "this engine has no WebGPU adapter");
-  const { maxBufferSize, maxStorageBufferBindingSize } = adapter.limits;
+  const { maxBufferSize, maxStorageBufferBindingSize, maxComputeWorkgroupStorageSize } = adapter.limits;
   return adapter.requestDevice({
-    requiredFeatures: ["shader-f16", "timestamp-query"].filter((name) => adapter.features.has(name)),
-    requiredLimits: { maxBufferSize, maxStorageBufferBindingSize },
+    requiredFeatures: [...FOR_MATRICES, "timestamp-query"].filter((name) => adapter.features.has(name)),
+    requiredLimits: { maxBufferSize, maxStorageBufferBindingSize, maxComputeWorkgroupStorageSize },
   });
+}
+
+/** The words of a variant's `requires` that a device meets: its features, and a word for each kind of subgroup matrix. */
+function abilities({ features, limits, adapterInfo }) {
+  const { subgroupMinSize, subgroupMaxSize, subgroupMatrixConfigs = [] } = adapterInfo ?? {};
+  const wide = limits.maxComputeWorkgroupStorageSize >= 32768 && subgroupMinSize === 32 && subgroupMaxSize === 32;
+  const kinds = wide && FOR_MATRICES.every((name) => features.has(name)) ? [...subgroupMatrixConfigs] : [];
+  const word = ({ componentType, resultComponentType, M, N, K }) =>
+    `subgroup-matrix-${componentType}-${resultComponentType}-${M}x${N}x${K}`;
+  return new Set([...features, ...kinds.map(word)]);
 }
 
 /** A GPUDevice that counts its bytes, and tells its errors as ours. */
@@ -64,6 +75,7 @@ export class Gpu {
 
   constructor(device, own) {
     this.device = device;
+    this.able = abilities(device);
     this.#own = own;
     device.lost.then(({ message }) => (this.#lost = message || "the GPU device was lost"));
   }
@@ -261,8 +273,8 @@ class Plan {
       return bytes ? [{ step, source, target, bytes }] : [];
     }
     const kernel = this.#program.kernels[step.kernel];
-    const { features, limits } = this.#gpu.device;
-    const groups = chooseVariant(kernel, features).groups.map((dim) => evaluate(dim, this.#sizes));
+    const { limits } = this.#gpu.device;
+    const groups = chooseVariant(kernel, this.#gpu.able).groups.map((dim) => evaluate(dim, this.#sizes));
     if (groups.some((n) => n <= 0)) return [];
     const { pipeline, layout, hasSizes } = pipelines[step.kernel];
     const resources = step.buffers.map((i) => this.#binding(i));
@@ -369,18 +381,9 @@ function spread([x, y, z], limit, label) {
 
 // --- elements that are wider on the device ---------------------------------------------------------------------------
 
-/** singe-half.js, once a program needs it. */
-let half;
-
-function widen(data, { dtype, size }) {
-  if (size === data.BYTES_PER_ELEMENT) return data;
-  return dtype === "float16" ? Float32Array.from(data, half.fromHalf) : Uint32Array.from(data);
-}
+const widen = (data, { size }) => (size === data.BYTES_PER_ELEMENT ? data : Uint32Array.from(data));
 
 function narrow(mapped, at, { dtype, size, count }) {
   const own = ARRAYS[dtype];
-  if (size === own.BYTES_PER_ELEMENT) return new own(mapped, at, count).slice();
-  return dtype === "float16"
-    ? own.from(new Float32Array(mapped, at, count), half.toHalf)
-    : own.from(new Uint32Array(mapped, at, count));
+  return size === own.BYTES_PER_ELEMENT ? new own(mapped, at, count).slice() : own.from(new Uint32Array(mapped, at, count));
 }

@@ -18,14 +18,15 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from . import _shape
-from ._dtypes import DType
+from ._dtypes import DType, bool_, uint8
 from ._errors import DeviceError, FormatError, InputError, ShapeError
 from ._shape import Dim, Shape, Size, product, symbols
 from .container import ALIGN, align, checking, count, cut, decode_attr, element_type, encode_attr, read, write
 from .container import PROGRAM as FORMAT
 
 PLACES: Final = ("weights", "slot", "input", "output")
-ELEMENT_SIZES: Final = (1, 2, 4, 8)
+WIDENED: Final = (bool_, uint8)
+"""What may lie in device memory as uint32s."""
 
 
 def aligned(count: int) -> np.ndarray:
@@ -36,10 +37,8 @@ def aligned(count: int) -> np.ndarray:
 
 
 def stored_type(kind: DType, size: int) -> np.dtype[Any]:
-    """The NumPy type of an element that takes `size` bytes in device memory: its own, or the wider one of its kind."""
-    if size == kind.size:
-        return kind.numpy
-    return np.dtype(np.float32) if kind.is_float else np.dtype(np.uint32)
+    """The NumPy type of an element that takes `size` bytes in device memory: its own, or a wider one; see WIDENED."""
+    return kind.numpy if size == kind.size else np.dtype(np.uint32)
 
 
 @dataclass(frozen=True)
@@ -360,7 +359,10 @@ def _check(p: Program, name: str) -> None:
             all(isinstance(d, Size) or d >= 0 for d in b.shape),
             f"buffer {k} has a negative dimension: {_shape.show(b.shape)}",
         )
-        need(b.size in ELEMENT_SIZES, f"buffer {k} has elements of {b.size} bytes, expected one of {ELEMENT_SIZES}")
+        need(
+            b.size == b.dtype.size or (b.size == 4 and b.dtype in WIDENED),
+            f"buffer {k} holds {b.dtype} in elements of {b.size} bytes",
+        )
         need(kind in PLACES, f"buffer {k} has the place {kind!r}, expected one of {PLACES}")
         need(kind != "slot" or at < p.slots, f"buffer {k} lies in slot {at} of {p.slots}")
         need(kind != "input" or at < len(p.inputs), f"buffer {k} is input {at} of {len(p.inputs)}")

@@ -130,7 +130,6 @@ def test_a_file_with_a_wrong_hash_is_not_kept(page: Page, device: str) -> None:
 
 
 def test_offline(page: Page, device: str) -> None:
-    page.run("await import('/static/singe-half.js');")  # the page's own scripts are not what this tests
     loaded(page, device)
     page.server.close()
     loaded(page, device)

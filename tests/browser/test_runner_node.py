@@ -10,7 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from bundles import MODEL_NAMES, STATIC, assert_close, dtypes_case, model_case, packed, small_case
 from pages import node
@@ -218,19 +217,41 @@ def test_other_steps_are_refused(bundle: Callable[[str], Path], tmp_path: Path, 
     assert f"steps[0] does {json.dumps(kind)}, which this runner lacks" in found["message"]
 
 
-def test_half_precision() -> None:
-    values = np.concatenate([np.random.default_rng(0).normal(size=500), [65519, 65520, 6e-8, 2.0**-25, 0, -0.0, 1e9]])
+MATRICES = {"componentType": "f16", "resultComponentType": "f32", "M": 16, "N": 16, "K": 16}
+NEEDED = ["shader-f16", "subgroups", "chromium-experimental-subgroup-matrix"]
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({}, "f16-f32-16x16x16"),
+        ({"configs": [MATRICES | {"M": 8}, MATRICES | {"K": 8}]}, "f16-f32-16x16x8"),
+        ({"configs": []}, None),
+        ({"features": NEEDED[1:]}, None),
+        ({"features": NEEDED[:2]}, None),
+        ({"sizes": [16, 32]}, None),
+        ({"sizes": [32, 64]}, None),
+        ({"memory": 16384}, None),
+        ({"sizes": None}, None),
+    ],
+)
+def test_variants_on_subgroup_matrices_are_for_devices_that_have_them(change: dict[str, Any], word: str | None) -> None:
+    """A feature does not promise a kind of matrix: what the device says of itself decides."""
+    told = {"features": NEEDED, "configs": [MATRICES], "sizes": [32, 32], "memory": 32768} | change
     body = f"""
-    const {{ fromHalf, toHalf }} = await import({json.dumps((STATIC / "singe-half.js").as_uri())});
-    const back = Array.from({{ length: 65536 }}, (_, k) => toHalf(fromHalf(k)));
-    return [back, given.values.map((x) => toHalf(Math.fround(x)))];
+    const {{ Gpu }} = await import({json.dumps((STATIC / "singe-webgpu.js").as_uri())});
+    const {{ chooseVariant }} = await import({json.dumps((STATIC / "singe-format.js").as_uri())});
+    const {{ features, configs, sizes, memory, word }} = given;
+    const device = {{ features: new Set(features), limits: {{ maxComputeWorkgroupStorageSize: memory }}, lost: new Promise(() => {{}}) }};
+    if (sizes) device.adapterInfo = {{ subgroupMinSize: sizes[0], subgroupMaxSize: sizes[1], subgroupMatrixConfigs: configs }};
+    const {{ able }} = new Gpu(device, false);
+    const variant = (entry, ...requires) => ({{ entry, requires }});
+    const variants = [variant("matrices", `subgroup-matrix-${{word}}`), variant("half", "shader-f16"), variant("plain")];
+    return [chooseVariant({{ variants }}, able).entry, features.every((name) => able.has(name))];
     """
-    back, bits = node(body, values=values.tolist())
-    every = np.arange(65536, dtype=np.uint16)
-    number = ~np.isnan(every.view(np.float16))
-    assert np.array_equal(np.array(back, np.uint16)[number], every[number])
-    with np.errstate(over="ignore"):
-        assert np.array_equal(np.array(bits, np.uint16), values.astype(np.float32).astype(np.float16).view(np.uint16))
+    chosen, kept = node(body, **told, word=word or "f16-f32-16x16x16")
+    assert chosen == ("matrices" if word else "half" if "shader-f16" in told["features"] else "plain")
+    assert kept
 
 
 def test_sha256() -> None:

@@ -36,7 +36,7 @@ def text(graph: Graph) -> str:
 
 
 def stores_fours(graph: Graph) -> bool:
-    return re.search(r"^ *b\d+\[.*\] = vec4<", text(graph), re.MULTILINE) is not None
+    return re.search(r"^ *b\d+\[.*\] = (vec4<|vec2<u32>\(pair_of)", text(graph), re.MULTILINE) is not None
 
 
 def scaled(kind: DType, shape: tuple[int, int]) -> Graph:

@@ -9,7 +9,7 @@ import pytest
 
 from singe import affine
 from singe import scalar as S
-from singe._dtypes import float16, float32
+from singe._dtypes import DType, float16, float32
 from singe._shape import Dim, size
 from singe.affine import flatten
 from singe.kernel import Kernel, Port, Reduce, Routine, Store, loop_vars
@@ -44,13 +44,13 @@ def _softmax() -> Kernel:
     return Kernel((Port(float32), Port(float32, True)), (size("N"),), (1000,), stages, "softmax")
 
 
-def _matmul_bias_relu(rows: Dim) -> Routine:
+def _matmul_bias_relu(rows: Dim, kind: DType = float32) -> Routine:
     (m, n), (k,) = loop_vars("g", (rows, 320)), loop_vars("r", (128,))
     total = Reduce(
-        "a0", "add", load(0, flatten([m, k], (rows, 128)), float32) * load(1, flatten([k, n], (128, 320)), float32)
+        "a0", "add", load(0, flatten([m, k], (rows, 128)), kind) * load(1, flatten([k, n], (128, 320)), kind)
     )
-    store = Store(3, flatten([m, n], (rows, 320)), S.maximum(total.accumulator + load(2, n, float32), 0.0))
-    ports = (*[Port(float32)] * 3, Port(float32, True))
+    store = Store(3, flatten([m, n], (rows, 320)), S.maximum(total.accumulator + load(2, n, kind), 0.0))
+    ports = (*[Port(kind)] * 3, Port(kind, True))
     return Routine("matmul", Kernel(ports, (rows, 320), (128,), (total, store), "matmul"))
 
 
@@ -95,14 +95,20 @@ def test_text_is_golden(name: str) -> None:
     _compare(name, WgslTarget().print(CASES[name], {}).code[0])
 
 
-def test_half_floats_need_the_feature() -> None:
-    printed = WgslTarget(frozenset({"shader-f16"})).print(_half(), {})
-    _compare("half", printed.code[0])
-    assert printed.variants[0].requires == ("shader-f16",)
-    plain = WgslTarget().print(_half(), {})
-    assert "f16" not in plain.code[0]
-    assert plain.variants[0].requires == ()
-    assert WgslTarget().element_size(float16) == 4
+def test_halves_written_singly_come_in_two_texts() -> None:
+    printed = WgslTarget().print(_half(), {})
+    assert [v.requires for v in printed.variants] == [("shader-f16",), ()]
+    assert WgslTarget().element_size(float16) == 2
+    for name, code in zip(("half", "half_plain"), printed.code, strict=True):
+        _compare(name, code)
+    assert "enable" not in printed.code[1]
+
+
+def test_products_of_halves_come_on_subgroup_matrices_too() -> None:
+    printed = WgslTarget().print(_matmul_bias_relu(size("N"), float16), {})
+    assert [v.requires for v in printed.variants] == [("subgroup-matrix-f16-f32-16x16x16",), ()]
+    for name, code in zip(("matmul_matrices", "matmul_halves"), printed.code, strict=True):
+        _compare(name, code)
 
 
 def test_equal_text_is_linked_once() -> None:

@@ -285,6 +285,36 @@ def test_divisors_of_zero_do_not_trap(gpu: WebGpuBackend) -> None:
             np.testing.assert_array_equal(found[1::2], wanted)
 
 
+@pytest.fixture(params=["best", "plain"])
+def variants(request: pytest.FixtureRequest, gpu: WebGpuBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With what the device can do, and as if it could do nothing."""
+    if request.param == "plain":
+        monkeypatch.setattr(gpu.gpu, "features", frozenset())
+
+
+@pytest.mark.usefixtures("variants")
+def test_every_half(gpu: WebGpuBackend) -> None:
+    """All float16s are read as they are; float32s are rounded to the nearest, ties to even."""
+    halves = np.arange(65536, dtype=np.uint16).view(np.float16)
+    widen = elementwise("widen", [float16], float32, halves.size, lambda v: v)
+    program = program_of(gpu, [widen], [[halves, np.zeros(halves.size, np.float32)]])
+    found = gpu.download(gpu.prepare(program).run([gpu.upload(halves)])[0])
+    np.testing.assert_array_equal(found, halves.astype(np.float32))
+    whole = np.sort(found[np.isfinite(found)])
+    between = (whole[1:] + whole[:-1]) / 2
+    edges = [65519.0, 65519.996, 65520.0, 1e9, np.inf, np.nan, 6e-8, 2.0**-25, 2.0**-25 * 1.001]
+    given = np.concatenate([between, np.nextafter(between, np.float32(9e9)), whole, edges, -np.array(edges)]).astype(
+        np.float32
+    )
+    given = given[: given.size // 2 * 2 - 1]  # an odd number: the last shares its word with nothing
+    narrow = elementwise("narrow", [float32], float16, given.size, lambda v: v)
+    program = program_of(gpu, [narrow], [[given, np.zeros(given.size, np.float16)]])
+    found = gpu.download(gpu.prepare(program).run([gpu.upload(given)])[0])
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(found, given.astype(np.float16))
+
+
+@pytest.mark.usefixtures("variants")
 def test_storage_types(gpu: WebGpuBackend) -> None:
     rng = np.random.default_rng(2)
     stored = {
@@ -524,7 +554,7 @@ def test_every_tile(gpu: WebGpuBackend) -> None:
     assert found is not None
     wanted = np.maximum(a @ b + bias, 0)
     for cut in (*TILES, SLICED, Tile(64, 64, 8, 8, 8), Tile(32, 64, 16, 4, 8), THIN):
-        printed = print_contraction(found, cut, gpu.target.features)
+        printed = print_contraction(found, cut, frozenset())
         _, ((variant,),) = gpu.target.link([printed])
         program = program_of(gpu, [routine], [[a, b, bias, wanted]])
         code = replace(program.kernels[0], variants=(variant,))

@@ -23,7 +23,7 @@ from singe._waiting import soon
 from singe.program import Program, header
 
 from .memory import from_device, to_device
-from .target import FEATURES, WgslTarget
+from .target import WgslTarget
 
 _JS_ERRORS: Final = js_errors()
 
@@ -57,7 +57,7 @@ class WebGpuBackend:
 
     def __init__(self, gpu: Any) -> None:
         self.gpu: Final = gpu
-        self.target: Final = WgslTarget(FEATURES & set(self.describe()["features"]))
+        self.target: Final = WgslTarget()
 
     def upload(self, array: np.ndarray) -> GpuArray:
         kind = dtype(array.dtype)

@@ -39,6 +39,22 @@ fn lt_f32(a: f32, b: f32) -> bool { return a < b && !is_nan(a) && !is_nan(b); }
 
 fn le_f32(a: f32, b: f32) -> bool { return a <= b && !is_nan(a) && !is_nan(b); }
 
+fn half_of(pair: u32, index: i32) -> f32 { return unpack2x16float(pair >> (16u * (u32(index) & 1u))).x; }
+
+fn four_halves(pairs: vec2<u32>) -> vec4<f32> { return vec4<f32>(unpack2x16float(pairs.x), unpack2x16float(pairs.y)); }
+
+fn pair_of(x: f32, y: f32) -> u32 { return half_bits(x) | (half_bits(y) << 16u); }
+
+fn half_bits(x: f32) -> u32 {
+  // To the nearest, ties to even: of pack2x16float the rounding is open, and so are numbers too large.
+  let size = bitcast<u32>(x) & 0x7fffffffu;
+  let small = u32(round(bitcast<f32>(min(size, 0x38800000u)) * 16777216.0f));
+  let normal = ((size + 0xfffu + ((size >> 13u) & 1u)) >> 13u) - 0x1c000u;
+  let finite = select(normal, small, size < 0x38800000u);
+  let bits = select(select(finite, 0x7c00u, size >= 0x477ff000u), 0x7e00u, size > 0x7f800000u);
+  return bits | ((bitcast<u32>(x) >> 16u) & 0x8000u);
+}
+
 fn div_f32(a: f32, b: f32) -> f32 {
   let scale = select(1.0f, 0.25f, abs(b) > 8.507059e37f);
   return (a * scale) / (b * scale);

@@ -2,6 +2,10 @@
 
 Group 0 binds one storage buffer for each port, in order; then, when the kernel uses sizes, a uniform of them as int32.
 The text depends on the kernel and on the declared features alone.
+
+A float16 takes two bytes in memory whatever the text. With `shader-f16` it is an f16; else two share a u32, which any
+device can read. One that is written by itself is then put into its u32 by atomic words, since another invocation may
+write the other half.
 """
 
 from __future__ import annotations
@@ -20,23 +24,27 @@ from singe.program import Variant
 from .library import used_by
 
 SHADER_F16: Final = "shader-f16"
+SUBGROUP_MATRIX: Final = "subgroup-matrix-f16-f32-16x16x16"
+"""Not one feature but all that such a text needs; static/README.md says what."""
 ENTRY: Final = "main"
+
+_ENABLES: Final = {SHADER_F16: ("f16",), SUBGROUP_MATRIX: ("f16", "subgroups", "chromium_experimental_subgroup_matrix")}
+_SUBGROUPS: Final = "@builtin(subgroup_id) subgroup: u32, @builtin(subgroup_invocation_id) member: u32"
 
 _LOADS: Final = {bool_: "({0} != 0u)", uint8: "bitcast<i32>({0})", float16: "f32({0})"}
 _STORES: Final = {bool_: "select(0u, 1u, {0})", uint8: "(bitcast<u32>({0}) & 255u)", float16: "f16({0})"}
 _VECTORS: Final = (float16, int32, float32)
 """What can be read four at a time."""
 _STORAGE: Final = {bool_: "u32", uint8: "u32", int32: "i32", int64: "vec2<u32>", float16: "f16", float32: "f32"}
+_PAIR: Final = "u32"
+"""Two float16 where shaders have no f16; vec2 of it are a vector of four."""
+WRITTEN_SINGLY: Final = f"atomic<{_PAIR}>"
+"""The element of a port whose float16 are written one by one there."""
 
 
-def stored_as(dtype: DType, features: frozenset[str]) -> DType:
-    """The element type in device memory: float16 is float32 where shaders have no f16."""
-    return float32 if dtype is float16 and SHADER_F16 not in features else dtype
-
-
-def element_size(dtype: DType, features: frozenset[str]) -> int:
+def element_size(dtype: DType) -> int:
     """Bytes of one element in device memory: WGSL has no bytes, so bool and uint8 take four."""
-    return max(4, dtype.size) if stored_as(dtype, features) is not float16 else 2
+    return 4 if dtype in (bool_, uint8) else dtype.size
 
 
 _DECLARED: Final = re.compile(r"@binding\(\d+\) var<(storage, read_write|storage, read|uniform)>")
@@ -51,12 +59,15 @@ def bindings(code: str) -> tuple[str, ...]:
 class Module:
     """A module under construction; `text` closes it."""
 
-    def __init__(self, ports: Sequence[Port], features: frozenset[str]) -> None:
+    def __init__(self, ports: Sequence[Port], features: frozenset[str], sizes: Sequence[Dim] = ()) -> None:
+        """sizes: what the kernel's other variants are told; this one's come after them."""
         self.ports = ports
-        self.stored = [stored_as(p.dtype, features) for p in ports]
-        self.sizes: list[Dim] = []
+        self.requires: tuple[str, ...] = tuple(sorted(features)) if any(p.dtype is float16 for p in ports) else ()
+        self.enables = tuple(dict.fromkeys(e for word in self.requires for e in _ENABLES[word]))
+        self.sizes: list[Dim] = list(sizes)
+        self.told = 0  # how many of them this one reads, and those before
         self.workgroup: dict[str, str] = {}
-        self.vectors: set[int] = set()  # the ports that are bound as vectors of four elements
+        self.vectors: dict[int, int] = {}  # the ports that are bound as vectors, of four elements or of eight
         self.functions: list[str] = []
         self._fresh = 0
 
@@ -72,11 +83,18 @@ class Module:
         if dim not in self.sizes:
             self.sizes.append(dim)
         at = self.sizes.index(dim)
+        self.told = max(self.told, at + 1)
         return f"sizes[{at // 4}].{'xyzw'[at % 4]}"
 
     def load(self, port: int, index: str) -> str:
         """The element of a port, as its compute type."""
-        return _LOADS.get(self.stored[port], "{0}").format(f"b{port}[{index}]")
+        if self._pairs(port):
+            pair = f"b{port}[({index}) / 2i]"
+            return f"half_of({f'atomicLoad(&{pair})' if self.ports[port].written else pair}, {index})"
+        return _LOADS.get(self.ports[port].dtype, "{0}").format(f"b{port}[{index}]")
+
+    def _pairs(self, port: int) -> bool:
+        return self.ports[port].dtype is float16 and "f16" not in self.enables
 
     def has_vectors(self, port: int) -> bool:
         """Whether a port that nothing writes may be read four elements at a time."""
@@ -84,28 +102,42 @@ class Module:
 
     def stored_vectors(self, port: int) -> bool:
         """Whether four elements of a port are a vector that can be read."""
-        return self.stored[port] in _VECTORS
+        return self.ports[port].dtype in _VECTORS
 
     def stores_vectors(self, port: int) -> bool:
         """Whether four elements of a port can be written as a vector."""
-        return self.stored[port] is not int64
+        return self.ports[port].dtype is not int64
 
     def load_vector(self, port: int, index: str) -> str:
         """Four elements of a port from an index that is a multiple of four; the port is read so everywhere, then."""
-        self.vectors.add(port)
+        self.vectors[port] = 4
         text = f"b{port}[{index} / 4i]"
-        return f"vec4<f32>({text})" if self.stored[port] is float16 else text
+        if self._pairs(port):
+            return f"four_halves({text})"
+        return f"vec4<f32>({text})" if self.ports[port].dtype is float16 else text
+
+    def load_octet(self, port: int, index: str) -> str:
+        """Eight float16 from an index that is a multiple of eight, as they lie in memory: a vec4<u32>."""
+        self.vectors[port] = 8
+        return f"b{port}[{index} / 8i]"
 
     def store(self, port: int, index: str, value: str) -> str:
         """The statement that writes an element of a port."""
-        return f"b{port}[{index}] = {_STORES.get(self.stored[port], '{0}').format(value)};"
+        if self._pairs(port):
+            pair = f"b{port}[at / 2i]"
+            clear, set_ = f"atomicAnd(&{pair}, 0xffff0000u >> shift)", f"atomicOr(&{pair}, half_bits({value}) << shift)"
+            return f"{{ let at = {index}; let shift = 16u * (u32(at) & 1u); {clear}; {set_}; }}"
+        return f"b{port}[{index}] = {_STORES.get(self.ports[port].dtype, '{0}').format(value)};"
 
     def store_vector(self, port: int, index: str, values: Sequence[str]) -> str:
         """The statement that writes four elements of a port from an index that is a multiple of four; see load_vector."""
-        self.vectors.add(port)
-        stored = self.stored[port]
-        parts = ", ".join(_STORES.get(stored, "{0}").format(value) for value in values)
-        return f"b{port}[{index} / 4i] = vec4<{_STORAGE[stored]}>({parts});"
+        self.vectors[port] = 4
+        dtype = self.ports[port].dtype
+        if self._pairs(port):
+            pairs = (f"pair_of({', '.join(values[i : i + 2])})" for i in (0, 2))
+            return f"b{port}[{index} / 4i] = vec2<u32>({', '.join(pairs)});"
+        parts = ", ".join(_STORES.get(dtype, "{0}").format(value) for value in values)
+        return f"b{port}[{index} / 4i] = vec4<{_STORAGE[dtype]}>({parts});"
 
     def shared(self, name: str, element: str, count: int) -> str:
         """An array in workgroup memory."""
@@ -114,29 +146,37 @@ class Module:
 
     def printed(self, body: Sequence[str], threads: int, groups: Dim) -> Printed:
         """The module whose entry point has this body, for so many workgroups of so many invocations."""
-        requires = (SHADER_F16,) if float16 in self.stored else ()
-        variant = Variant(ENTRY, requires, (groups, 1, 1))
+        variant = Variant(ENTRY, self.requires, (groups, 1, 1))
         return Printed((self._text(body, threads),), (variant,), tuple(self.sizes))
 
     def _text(self, body: Sequence[str], threads: int) -> str:
-        lines = ["enable f16;\n"] if float16 in self.stored else []
-        for number, (port, stored) in enumerate(zip(self.ports, self.stored, strict=True)):
+        lines = [f"enable {name};" for name in self.enables] + ([""] if self.enables else [])
+        for number, port in enumerate(self.ports):
             access = "read_write" if port.written else "read"
-            element = _STORAGE[stored]
-            if number in self.vectors:
-                element = f"vec4<{element}>"
-            lines.append(f"@group(0) @binding({number}) var<storage, {access}> b{number}: array<{element}>;")
-        if self.sizes:
-            count = -(-len(self.sizes) // 4)
+            lines.append(
+                f"@group(0) @binding({number}) var<storage, {access}> b{number}: array<{self._element(number)}>;"
+            )
+        if self.told:
+            count = -(-self.told // 4)
             lines.append(f"@group(0) @binding({len(self.ports)}) var<uniform> sizes: array<vec4<i32>, {count}>;")
         lines += self.workgroup.values()
+        subgroups = f", {_SUBGROUPS}" if "subgroups" in self.enables else ""
         main = [
             f"@compute @workgroup_size({threads})",
             f"fn {ENTRY}(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,",
-            "        @builtin(local_invocation_index) lane: u32) {",
+            f"        @builtin(local_invocation_index) lane: u32{subgroups}) {{",
             *body,
             "}",
         ]
         code = "\n\n".join((*self.functions, "\n".join(main)))
         library = used_by(code)
         return "\n".join(lines) + "\n\n" + (library + "\n\n" if library else "") + code + "\n"
+
+    def _element(self, number: int) -> str:
+        """The type of a port's elements as they are bound."""
+        port, vector = self.ports[number], self.vectors.get(number, 1)
+        if vector == 8:
+            return f"vec4<{_PAIR}>"
+        if self._pairs(number):
+            return f"vec2<{_PAIR}>" if vector == 4 else WRITTEN_SINGLY if port.written else _PAIR
+        return f"vec4<{_STORAGE[port.dtype]}>" if vector == 4 else _STORAGE[port.dtype]

@@ -24,8 +24,8 @@ from singe.backend import Span, Timeline
 from singe.program import Buffer, Code, Copy, Dispatch, Program, align, choose_variant
 
 from .memory import LEAST, Binding, Command, Gpu, GpuArray, Handle, Launch, Pool, Transfer, from_device, to_device
-from .module import bindings
-from .target import FEATURES, WgslTarget
+from .module import bindings, element_size
+from .target import WgslTarget
 
 PLANS: Final = 4
 """How many sets of input shapes an executable remembers."""
@@ -43,27 +43,19 @@ class WebGpuRuntime:
     def __init__(self, gpu: Gpu) -> None:
         self.gpu = gpu
         self.pool = Pool(gpu)
-        self.target = WgslTarget(FEATURES & gpu.features)
+        self.target = WgslTarget()
 
     def upload(self, array: np.ndarray) -> GpuArray:
         array = np.asarray(array)
         dtype = dtype_of(array.dtype)
-        return self._upload(array, self.target.element_size(dtype))
-
-    def _upload(self, array: np.ndarray, element_size: int) -> GpuArray:
-        dtype = dtype_of(array.dtype)
-        out = GpuArray(self.pool, array.shape, dtype, element_size)
+        out = GpuArray(self.pool, array.shape, dtype, element_size(dtype))
         if array.size:
-            self.gpu.write(out.buffer, 0, to_device(array, dtype, element_size))
+            self.gpu.write(out.buffer, 0, to_device(array, dtype, out.element_size))
         return out
 
     def download(self, array: GpuArray) -> np.ndarray:
         raw = self.gpu.read(array.buffer, array.bytes) if array.bytes else np.zeros(0, np.uint8)
         return from_device(raw, array.shape, array.dtype, array.element_size)
-
-    def stored_with(self, array: GpuArray, element_size: int) -> GpuArray:
-        """The array as a program wants its elements: one compiled for other features may store float16 otherwise."""
-        return array if array.element_size == element_size else self._upload(self.download(array), element_size)
 
     def prepare(self, program: Program) -> GpuExecutable:
         if program.target != self.target.name:
@@ -120,12 +112,11 @@ class GpuExecutable:
         program = self.program
         buffers = program.buffers
         plan = self._plan(tuple(a.shape for a in inputs), tuple(a.dtype for a in inputs))
-        given = [self.backend.stored_with(a, buffers[i].size) for a, i in zip(inputs, program.inputs, strict=True)]
         outputs = [
             GpuArray(self.backend.pool, shape, buffers[number].dtype, buffers[number].size)
             for number, shape in zip(program.outputs, plan.output_shapes, strict=True)
         ]
-        return plan, plan.commands([a.buffer for a in given], [a.buffer for a in outputs]), outputs
+        return plan, plan.commands([a.buffer for a in inputs], [a.buffer for a in outputs]), outputs
 
     def memory(self) -> Mapping[str, int]:
         return {"weights": self.weights.bytes, "scratch": sum(p.scratch for p in self._plans.values())}
@@ -278,8 +269,11 @@ class _Plan:
                 if 0 in groups:
                     continue
                 ranges = tuple(self._bindable(program.buffers[i], self._ranges[i], code) for i in step.buffers)
-                _no_aliases(ranges, executable.access[step.kernel], code)
-                steps.append(_Dispatch(executable.pipelines[step.kernel], ranges, at.get(step.kernel), groups, count))
+                access = executable.access[step.kernel]
+                _no_aliases(ranges, access, code)
+                # A variant may need none of the sizes that the kernel's others are told.
+                told = at.get(step.kernel) if "uniform" in access else None
+                steps.append(_Dispatch(executable.pipelines[step.kernel], ranges, told, groups, count))
             elif isinstance(step, Copy):
                 if self._ranges[step.source].bytes:
                     steps.append(_Move(self._ranges[step.source], self._ranges[step.target], count))

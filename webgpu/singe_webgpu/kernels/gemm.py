@@ -26,7 +26,7 @@ from ..wgsl import TYPES, Block
 from .contraction import Contraction, contraction
 from .feeds import Feed, Fetched, Filled, Spot
 from .nest import unflatten
-from .quads import PARTS, SIDE, in_fours, is_quad, put_four, quad_text
+from .quads import PARTS, SIDE, in_fours, is_quad, octet_text, put_four, quad_text
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def print_routine(routine: Routine, features: frozenset[str]) -> Printed | None:
 
 def choose(c: Contraction) -> Tile | Thin | None:
     """The cut that suits the sizes; None for the plain kernel."""
-    rows, columns, batch = _guess(c.rows), _guess(c.columns), _guess(product(c.batch))
+    rows, columns, batch = guess(c.rows), guess(c.columns), guess(product(c.batch))
     if c.columns == 1:
         return None
     if isinstance(c.rows, int) and rows <= THIN_ROWS:
@@ -110,7 +110,7 @@ def choose(c: Contraction) -> Tile | Thin | None:
     for tile in TILES:
         if batch * -(-rows // tile.rows) * -(-columns // tile.columns) >= tile.enough:
             return tile
-    return SLICED if _guess(c.depth) >= DEEP else TILES[-1]
+    return SLICED if guess(c.depth) >= DEEP else TILES[-1]
 
 
 def print_contraction(c: Contraction, cut: Tile | Thin, features: frozenset[str]) -> Printed:
@@ -118,15 +118,16 @@ def print_contraction(c: Contraction, cut: Tile | Thin, features: frozenset[str]
     module = Module(c.kernel.ports, features)
     if isinstance(cut, Tile):
         quads = _quads(module, c)
-        _functions(module, c, cut.rows, cut.columns, cut.depth * cut.slices, quads)
+        put_functions(module, c, cut.rows, cut.columns, cut.depth * cut.slices, quads)
         block, groups = _tiled(module, c, cut, quads)
     else:
-        _functions(module, c, 1, cut.columns, 1)
+        put_functions(module, c, 1, cut.columns, 1)
         block, groups = _thin(module, c, cut)
     return module.printed(block.lines, cut.threads, groups)
 
 
-def _guess(dim: Dim) -> int:
+def guess(dim: Dim) -> int:
+    """What a dimension counts as when a tile is chosen."""
     value = evaluate(dim, dict.fromkeys(symbols(dim), GUESS))
     assert isinstance(value, int)
     return value
@@ -148,9 +149,10 @@ def _quads(module: Module, c: Contraction) -> frozenset[str]:
     return frozenset(name for name, quad in found.items() if quad)
 
 
-def _functions(
-    module: Module, c: Contraction, rows: int, columns: int, depth: int, quads: frozenset[str] = frozenset()
-) -> None:
+def put_functions(
+    module: Module, c: Contraction, rows: int, columns: int, depth: int, quads: frozenset[str] = frozenset(),
+    octets: frozenset[str] = frozenset(),
+) -> None:  # fmt: skip
     """load_a, load_b and store_c; a side that the tile divides needs no test of its bounds."""
     limits = {"m": (c.rows, rows), "n": (c.columns, columns), "k": (c.depth, depth)}
 
@@ -168,9 +170,13 @@ def _functions(
         module.functions[-1] = "\n".join((module.functions[-1], *block.lines, "}"))
 
     for name, e, variables in (("a", c.a, (("m", c.m), ("k", c.k))), ("b", c.b, (("k", c.k), ("n", c.n)))):
-        kind = f"vec4<{_element(c)}>" if name in quads else _element(c)
+        text, kind = Block.value, _element(c)
+        if name in quads:
+            text, kind = quad_text, f"vec4<{_element(c)}>"
+        elif name in octets:
+            text, kind = octet_text, "vec4<u32>"
         block = function(f"load_{name}", variables, "", f" -> {kind}", f" {kind}(0)")
-        block.put(f"return {quad_text(block, e) if name in quads else block.value(e)};")
+        block.put(f"return {text(block, e)};")
         close(block)
     total, name = c.accumulator, c.accumulator.value[0]
     kind = f"vec4<{_element(c)}>" if "c" in quads else _element(c)
@@ -184,7 +190,7 @@ def _functions(
     close(block)
 
 
-def _place(block: Block, c: Contraction, rows: int, columns: int) -> Dim:
+def place(block: Block, c: Contraction, rows: int, columns: int) -> Dim:
     """Bind the tile that this workgroup computes: `row`, `column` and the batch; the number of all tiles."""
     module = block.module
     across, down = ceildiv(c.columns, columns), ceildiv(c.rows, rows)
@@ -204,7 +210,7 @@ def _sum(name: str, plus: int) -> str:
     return name + (f" + {plus}i" if plus else "")
 
 
-def _arguments(c: Contraction) -> str:
+def arguments(c: Contraction) -> str:
     """The batch coordinates, as the first arguments of a call."""
     return "".join(f"{v.value[0]}, " if v.word == "var" else "0i, " for v in c.batch_vars)
 
@@ -215,7 +221,7 @@ def _arguments(c: Contraction) -> str:
 def _tiled(module: Module, c: Contraction, tile: Tile, quads: frozenset[str]) -> tuple[Block, Dim]:
     block = Block(module)
     vector = f"vec4<{_element(c)}>"
-    total = _place(block, c, tile.rows, tile.columns)
+    total = place(block, c, tile.rows, tile.columns)
     across, down = tile.columns // tile.thread_columns, tile.rows // tile.thread_rows
     block.put(f"let member = i32(lane){'' if tile.slices == 1 else f' % {tile.team}i'};")
     block.put(f"let x = member % {across}i;")
@@ -250,7 +256,7 @@ def _tiled(module: Module, c: Contraction, tile: Tile, quads: frozenset[str]) ->
         step.put("workgroupBarrier();")
     if tile.slices > 1:
         _gather(block, tile, names)
-    batch = _arguments(c)
+    batch = arguments(c)
     block.put(f"let top = row + y * {SIDE}i;")
     block.put(f"let left = column + x * {SIDE}i;")
     for i, line in enumerate(sums):
@@ -267,7 +273,7 @@ def _tiled(module: Module, c: Contraction, tile: Tile, quads: frozenset[str]) ->
 def _feed(module: Module, c: Contraction, tile: Tile, name: str, quads: frozenset[str]) -> Feed:
     side, deep_first, first = (tile.rows, c.a_deep, "row") if name == "a" else (tile.columns, c.b_deep, "column")
     vector = f"vec4<{_element(c)}>"
-    bare = Spot(name, side, tile.depth, tile.team, deep_first, vector, _arguments(c), first, "")
+    bare = Spot(name, side, tile.depth, tile.team, deep_first, vector, arguments(c), first, "")
     module.shared(f"tile_{name}", f"array<{vector}, {side // SIDE}>", tile.slices * tile.depth)
     spot = replace(bare, start=f"slice * {tile.depth}i + ") if tile.slices > 1 else bare
     return Fetched(spot) if name in quads else Filled(spot)
@@ -317,8 +323,8 @@ def _gather(block: Block, tile: Tile, names: Sequence[str]) -> None:
 def _thin(module: Module, c: Contraction, cut: Thin) -> tuple[Block, Dim]:
     block = Block(module)
     element = _element(c)
-    total = _place(block, c, 1, cut.columns)
-    batch = _arguments(c)
+    total = place(block, c, 1, cut.columns)
+    batch = arguments(c)
     module.shared("parts", element, cut.threads)
     block.put(f"let side = column + i32(lane) % {cut.columns}i;")
     block.put(f"var total = {element}(0);")

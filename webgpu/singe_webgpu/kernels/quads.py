@@ -1,7 +1,8 @@
 """Four neighbours at once: which expressions are one load of a vector, which stores are one of a vector, and their texts.
 
 Over an aligned four of a variable (4·q, 4·q + 1, …) an index may be the same, or go up by one from a multiple of four.
-An expression is a quad if it is a load whose index does the latter, or a choice between such and a constant. A store is
+An expression is a quad if it is a load whose index does the latter, or a choice between such and a constant; of eight,
+aligned to eight, it is an octet. A store is
 written in fours if its index does the latter: its value is computed for each of the four, from vectors where it loads
 neighbours, and a vector is stored.
 """
@@ -10,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Final
+
+import numpy as np
 
 from singe import affine, scalar
 from singe._dtypes import int32
@@ -24,47 +27,48 @@ SIDE: Final = 4
 PARTS: Final = "xyzw"
 
 
-def is_quad(e: Expr, along: Expr, module: Module, others: Iterable[Expr]) -> bool:
+def is_quad(e: Expr, along: Expr, module: Module, others: Iterable[Expr], side: int = SIDE) -> bool:
     """Whether an operand is a quad along a variable. others: what else the module computes; it loads elements singly."""
-    loads = _loads([e])
-    if along.word != "var" or not divides(along.value[1], SIDE) or len(loads) != 1:
+    found = loads([e])
+    if along.word != "var" or not divides(along.value[1], side) or len(found) != 1:
         return False
-    (port,) = (x.value for x in loads)
-    single = any(x.value == port for x in _loads(others))
-    return not single and module.has_vectors(port) and _is_quad(e, along)
+    (port,) = (x.value for x in found)
+    single = any(x.value == port for x in loads(others))
+    return not single and module.has_vectors(port) and _is_quad(e, along, side)
 
 
-def _is_quad(e: Expr, along: Expr) -> bool:
+def _is_quad(e: Expr, along: Expr, side: int) -> bool:
     if e.word == "load":
-        return _course(e.args[0], along) == "step"
+        return _course(e.args[0], along, side) == "step"
     if e.word == "select":
         condition, *values = e.args
-        return _course(condition, along) == "same" and all(x.word == "const" or _is_quad(x, along) for x in values)
+        same = _course(condition, along, side) == "same"
+        return same and all(x.word == "const" or _is_quad(x, along, side) for x in values)
     return False
 
 
-def _course(e: Expr, along: Expr) -> str | None:
+def _course(e: Expr, along: Expr, side: int = SIDE) -> str | None:
     """How an expression goes over an aligned four: "same", or "step"s of one from a multiple of four."""
     if e is along:
         return "step"
     if not e.args:
         return "same"
-    courses = [_course(a, along) for a in e.args]
+    courses = [_course(a, along, side) for a in e.args]
     if all(c == "same" for c in courses):
         return "same"
     if e.word in ("div", "rem"):
         by = e.args[1]
-        if courses[0] == "step" and by.word == "const" and by.value > 0 and by.value % SIDE == 0:
+        if courses[0] == "step" and by.word == "const" and by.value > 0 and by.value % side == 0:
             return "same" if e.word == "div" else "step"
         return None
     if e.word in ("add", "sub", "mul"):
         terms, constant = affine.linear(e)
         if e in terms:
             return None
-        parts = [(_course(atom, along), factor) for atom, factor in terms.items()]
+        parts = [(_course(atom, along, side), factor) for atom, factor in terms.items()]
         steps = [factor for course, factor in parts if course == "step"]
         rest = [factor for course, factor in parts if course == "same"]
-        if len(steps) + len(rest) == len(parts) and steps == [1] and all(divides(f, SIDE) for f in (*rest, constant)):
+        if len(steps) + len(rest) == len(parts) and steps == [1] and all(divides(f, side) for f in (*rest, constant)):
             return "step"
     return None
 
@@ -77,6 +81,16 @@ def quad_text(block: Block, e: Expr) -> str:
         condition, yes, no = e.args
         return f"select({quad_text(block, no)}, {quad_text(block, yes)}, {block.value(condition)})"
     return f"vec4<{TYPES[e.dtype]}>({literal(e.value, e.dtype)})"
+
+
+def octet_text(block: Block, e: Expr) -> str:
+    """The vec4<u32> of an octet of float16."""
+    if e.word == "load":
+        return block.module.load_octet(e.value, block.value(e.args[0]))
+    if e.word == "select":
+        condition, yes, no = e.args
+        return f"select({octet_text(block, no)}, {octet_text(block, yes)}, {block.value(condition)})"
+    return f"vec4<u32>({int(np.float16(e.value).view(np.uint16)) * 0x10001}u)"
 
 
 def in_fours(store: Store, along: Expr, module: Module, others: Iterable[Expr] = ()) -> bool:
@@ -93,7 +107,7 @@ def put_four(block: Block, store: Store, along: Expr, vectors: Mapping[Expr, str
     vectors: expressions that have a vector for the four already, and its name.
     """
     singly = _singly(store, along, others)
-    whole = [x for x in _loads([store.value]) if x.value not in singly and block.module.stored_vectors(x.value)]
+    whole = [x for x in loads([store.value]) if x.value not in singly and block.module.stored_vectors(x.value)]
     named = dict(vectors)
     for x in whole:
         named[x] = block.let(block.module.fresh(), block.module.load_vector(x.value, block.value(x.args[0])))
@@ -106,11 +120,12 @@ def put_four(block: Block, store: Store, along: Expr, vectors: Mapping[Expr, str
     block.put(block.module.store_vector(store.port, index, texts))
 
 
-def _loads(roots: Iterable[Expr]) -> list[Expr]:
+def loads(roots: Iterable[Expr]) -> list[Expr]:
+    """All that the expressions read."""
     return [x for x in scalar.postorder(list(roots)) if x.word == "load"]
 
 
 def _singly(store: Store, along: Expr, others: Iterable[Expr]) -> set[int]:
     """The ports that are read element by element: by others, or not by neighbours."""
-    strays = [x for x in _loads([store.value]) if _course(x.args[0], along) != "step"]
-    return {x.value for x in (*_loads(others), *strays)}
+    strays = [x for x in loads([store.value]) if _course(x.args[0], along) != "step"]
+    return {x.value for x in (*loads(others), *strays)}

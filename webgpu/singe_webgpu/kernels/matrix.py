@@ -1,0 +1,303 @@
+"""A template for products of float16 on subgroup matrices, summed in float32.
+
+A workgroup computes a tile of the output, its subgroups a smaller tile each, as 16×16 matrices. The operands' tiles lie
+in workgroup memory as they lie in device memory, eight float16 to a vec4<u32>: an operand whose depth is contiguous is
+read as rows there, another as columns. What comes next is fetched while the present part is multiplied. Sums come back
+through workgroup memory to store_c, so that any epilogue fits.
+
+Lines of a tile are a vector longer than they need be: the eight lines that are read at once then lie in different banks.
+Places of matrices are u32: shaders check each, and of an i32 the check cost half of the speed on an H200.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from singe._dtypes import float16
+from singe._shape import Dim, product
+from singe.backend import Printed
+from singe.kernel import Routine
+from singe.scalar import Expr
+
+from ..module import SUBGROUP_MATRIX, Module
+from ..wgsl import Block
+from .contraction import Contraction, contraction
+from .gemm import THIN_ROWS, arguments, guess, place, put_functions
+from .quads import PARTS, SIDE, in_fours, is_quad
+
+MATRIX: Final = 16
+"""The sides of a matrix, as SUBGROUP_MATRIX says."""
+LANES: Final = 32
+"""The invocations of a subgroup, likewise."""
+OCTET: Final = 8
+"""Elements of a vector of workgroup memory."""
+MEMORY: Final = 1 << 15
+"""Bytes of workgroup memory, likewise."""
+_SPARE: Final = MATRIX * MATRIX * 4 // 16
+"""Vectors that a subgroup's sums take on their way out."""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """How a product is cut: the tiles of a workgroup and of a subgroup, in elements.
+
+    With two `parts` the next part of the depth is put beside the present one, for one barrier less. It suits products of
+    at least `enough` workgroups.
+    """
+
+    rows: int
+    columns: int
+    depth: int
+    sub_rows: int
+    sub_columns: int
+    parts: int
+    enough: int
+
+    @property
+    def subgroups(self) -> int:
+        return self.rows // self.sub_rows * (self.columns // self.sub_columns)
+
+    @property
+    def threads(self) -> int:
+        return self.subgroups * LANES
+
+
+CUTS: Final = (
+    Cut(128, 256, 16, 64, 64, 2, 128), Cut(128, 128, 16, 64, 64, 2, 128), Cut(64, 64, 32, 32, 32, 2, 128),
+    Cut(32, 64, 32, 16, 32, 2, 64), Cut(32, 32, 32, 16, 16, 2, 1),
+)  # fmt: skip
+"""Largest first: the first that fits in memory and gives a device enough workgroups is taken."""
+
+
+def print_matrix(routine: Routine, sizes: Sequence[Dim]) -> Printed | None:
+    """The Routine on subgroup matrices; None where it is none for them. sizes: see Module."""
+    if not any(p.dtype is float16 for p in routine.kernel.ports):
+        return None
+    found = contraction(routine)
+    if found is None or not all(_exact(e, found) for e in (found.a, found.b)):
+        return None
+    few = isinstance(found.rows, int) and found.rows <= THIN_ROWS
+    if few or found.columns == 1 or 0 in (found.rows, found.columns, found.depth):
+        return None
+    return print_cut(found, choose_cut(found), sizes)
+
+
+def choose_cut(c: Contraction) -> Cut:
+    """The cut that suits the sizes."""
+    rows, columns, batch = guess(c.rows), guess(c.columns), guess(product(c.batch))
+    return next(
+        cut
+        for cut in CUTS
+        if (16 * sum(_Operand.of(name, c, cut, False).room for name in "ab") <= MEMORY
+        and batch * -(-rows // cut.rows) * -(-columns // cut.columns) >= cut.enough)
+        or cut is CUTS[-1]
+    )
+
+
+def _exact(e: Expr, c: Contraction) -> bool:
+    """Whether an operand is nothing but float16s of memory, or constants that float16 holds."""
+    if e.word == "load":
+        return c.kernel.ports[e.value].dtype is float16
+    if e.word == "const":
+        return float(np.float16(e.value)) == e.value
+    return e.word == "select" and all(_exact(x, c) for x in e.args[1:])
+
+
+def print_cut(c: Contraction, cut: Cut, sizes: Sequence[Dim] = ()) -> Printed:
+    """The contraction, cut as told."""
+    module = Module(c.kernel.ports, frozenset({SUBGROUP_MATRIX}), sizes)
+    store = (c.store.index, c.store.value)
+    a = _Operand.of("a", c, cut, is_quad(c.a, c.k if c.a_deep else c.m, module, (c.b, *store), OCTET))
+    b = _Operand.of("b", c, cut, is_quad(c.b, c.k if c.b_deep else c.n, module, (c.a, *store), OCTET))
+    octets = frozenset(x.name for x in (a, b) if x.octets)
+    quads = frozenset("c" if in_fours(c.store, c.n, module, (c.a, c.b)) else "")
+    put_functions(module, c, cut.rows, cut.columns, cut.depth * cut.parts, quads, octets)
+    module.functions += [x.gather() for x in (a, b) if not x.octets]
+    for x in (a, b):
+        module.shared(x.tile, "vec4<u32>", x.room)
+    block = Block(module)
+    total = place(block, c, cut.rows, cut.columns)
+    sums = _sums(block, c, cut, a, b)
+    _drain(block, c, sums, b.tile, "c" in quads)
+    return module.printed(block.lines, cut.threads, total)
+
+
+@dataclass(frozen=True)
+class _Operand:
+    """How an operand's tile comes to workgroup memory, and from there to matrices.
+
+    A line is what lies side by side in memory: along the depth if `deep`, else across it.
+    """
+
+    name: str
+    side: int
+    deep: bool
+    octets: bool
+    c: Contraction
+    cut: Cut
+
+    @staticmethod
+    def of(name: str, c: Contraction, cut: Cut, octets: bool) -> _Operand:
+        side, deep = (cut.rows, c.a_deep) if name == "a" else (cut.columns, c.b_deep)
+        return _Operand(name, side, deep, octets, c, cut)
+
+    @property
+    def tile(self) -> str:
+        return f"tile_{self.name}"
+
+    @property
+    def room(self) -> int:
+        """Vectors of workgroup memory; the sums leave through b's."""
+        return max(self.vectors * self.cut.parts, self.cut.subgroups * _SPARE if self.name == "b" else 0)
+
+    @property
+    def lines(self) -> int:
+        return self.side if self.deep else self.cut.depth
+
+    @property
+    def units(self) -> int:
+        """Vectors of a line that hold elements."""
+        return (self.cut.depth if self.deep else self.side) // OCTET
+
+    @property
+    def stride(self) -> int:
+        return self.units + 1
+
+    @property
+    def vectors(self) -> int:
+        """Of one part's tile."""
+        return self.lines * self.stride
+
+    @property
+    def turns(self) -> range:
+        count = self.lines * self.units
+        assert count % self.cut.threads == 0, self.cut
+        return range(count // self.cut.threads)
+
+    def prepare(self, block: Block) -> None:
+        for turn in self.turns:
+            unit = f"(i32(lane) + {turn * self.cut.threads}i)" if turn else "i32(lane)"
+            block.put(f"let {self.name}_line{turn} = {unit} / {self.units}i;")
+            block.put(f"let {self.name}_unit{turn} = {unit} % {self.units}i;")
+            block.put(f"var next_{self.name}{turn} = vec4<u32>();")
+
+    def fetch(self, block: Block, base: str) -> None:
+        # What lies beyond the depth is fetched after the last part, and never used.
+        first = "row" if self.name == "a" else "column"
+        for turn in self.turns:
+            line, unit = f"{self.name}_line{turn}", f"{self.name}_unit{turn} * {OCTET}i"
+            side, deep = (line, unit) if self.deep else (unit, line)
+            side, deep = f"{first} + {side}", f"{base} + {deep}"
+            order = (side, deep) if self.name == "a" else (deep, side)
+            call = f"({arguments(self.c)}{', '.join(order)})"
+            block.put(f"next_{self.name}{turn} = {'load' if self.octets else 'octet'}_{self.name}{call};")
+
+    def put(self, block: Block, part: int) -> None:
+        for turn in self.turns:
+            at = f"{part * self.vectors}i + {self.name}_line{turn} * {self.stride}i + {self.name}_unit{turn}"
+            block.put(f"{self.tile}[{at}] = next_{self.name}{turn};")
+
+    def gather(self) -> str:
+        """The function that puts eight elements into a vector, where memory has them not as one."""
+        names = [f"t{i}" for i in range(len(self.c.batch))] + (["m", "k"] if self.name == "a" else ["k", "n"])
+        along = "k" if self.deep else "m" if self.name == "a" else "n"
+
+        def load(i: int) -> str:
+            return f"load_{self.name}({', '.join(f'{n} + {i}i' if n == along and i else n for n in names)})"
+
+        pairs = [f"pair_of({load(i)}, {load(i + 1)})" for i in range(0, OCTET, 2)]
+        header = f"fn octet_{self.name}({', '.join(f'{n}: i32' for n in names)}) -> vec4<u32> {{"
+        return f"{header}\n  return vec4<u32>({', '.join(pairs)});\n}}"
+
+    def matrix(self, part: int, side: str, number: int, step: int) -> str:
+        """A matrix of the tile: the number-th from `side` on, at the step-th sixteen of the depth."""
+        kind = "left" if self.name == "a" else "right"
+        order = "row_major" if self.deep == (self.name == "a") else "col_major"
+        across, along = f"({side} + {number * MATRIX}u)", step * MATRIX
+        if self.deep:
+            at = f"{across} * {self.stride}u + {part * self.vectors + along // OCTET}u"
+        else:
+            at = f"{across} / {OCTET}u + {part * self.vectors + along * self.stride}u"
+        shape = f"subgroup_matrix_{kind}<f16, {MATRIX}, {MATRIX}>"
+        return f"subgroupMatrixLoad<{shape}, {order}>(&{self.tile}, {at}, {self.stride}u)"
+
+
+def _sums(block: Block, c: Contraction, cut: Cut, a: _Operand, b: _Operand) -> list[list[str]]:
+    """The loop over the depth; the names of a subgroup's sums."""
+    across = cut.columns // cut.sub_columns
+    block.put(f"let upper = subgroup / {across}u * {cut.sub_rows}u;")
+    block.put(f"let left = subgroup % {across}u * {cut.sub_columns}u;")
+    sums = [[f"c{i}_{j}" for j in range(cut.sub_columns // MATRIX)] for i in range(cut.sub_rows // MATRIX)]
+    for operand in (a, b):
+        operand.prepare(block)
+    for line in sums:
+        for name in line:
+            block.put(f"var {name} = subgroup_matrix_result<f32, {MATRIX}, {MATRIX}>();")
+    _fetch(block, (a, b), "0i")
+    reach = cut.depth * cut.parts
+    if cut.parts > 1:
+        _put(block, (a, b), 0)
+        block.put("workgroupBarrier();")
+    with block.scope(f"for (var base = 0i; base < {block.module.dim(c.depth)}; base += {reach}i)") as turn:
+        for part in range(cut.parts):
+            if cut.parts == 1:
+                _put(turn, (a, b), 0)
+                turn.put("workgroupBarrier();")
+            _fetch(turn, (a, b), f"base + {(part + 1) * cut.depth}i")
+            _multiply(turn, cut, a, b, sums, part)
+            if cut.parts > 1:
+                _put(turn, (a, b), (part + 1) % cut.parts)
+            turn.put("workgroupBarrier();")
+    return sums
+
+
+def _fetch(block: Block, operands: Sequence[_Operand], base: str) -> None:
+    for operand in operands:
+        operand.fetch(block, base)
+
+
+def _put(block: Block, operands: Sequence[_Operand], part: int) -> None:
+    for operand in operands:
+        operand.put(block, part)
+
+
+def _multiply(block: Block, cut: Cut, a: _Operand, b: _Operand, sums: Sequence[Sequence[str]], part: int) -> None:
+    """One part of the depth into the sums."""
+    steps = cut.depth // MATRIX
+    for step in range(steps):
+        number = part * steps + step
+        for i in range(len(sums)):
+            block.put(f"let a{number}_{i} = {a.matrix(part, 'upper', i, step)};")
+        for j in range(len(sums[0])):
+            block.put(f"let b{number}_{j} = {b.matrix(part, 'left', j, step)};")
+            for i, line in enumerate(sums):
+                block.put(f"{line[j]} = subgroupMatrixMultiplyAccumulate(a{number}_{i}, b{number}_{j}, {line[j]});")
+
+
+def _drain(block: Block, c: Contraction, sums: Sequence[Sequence[str]], tile: str, in_quads: bool) -> None:
+    """The sums, one matrix of each subgroup at a time, to workgroup memory and from there to store_c."""
+    names = [f"t{i}" for i in range(len(c.batch))]
+    parameters = "".join(f"{n}: i32, " for n in names) + "m: i32, n: i32, first: u32, member: u32, "
+    batch = "".join(f"{n}, " for n in names)
+    line = MATRIX // SIDE
+    stores = [("side", "total")] if in_quads else [(f"side + {i}i", f"total.{part}") for i, part in enumerate(PARTS)]
+    block.module.functions.append("\n".join([
+        f"fn drain({parameters}sum: subgroup_matrix_result<f32, {MATRIX}, {MATRIX}>) {{",
+        f"  subgroupMatrixStore<row_major>(&{tile}, first, sum, {line}u);",
+        "  workgroupBarrier();",
+        f"  for (var at = member; at < {_SPARE}u; at += {LANES}u) {{",
+        f"    let total = bitcast<vec4<f32>>({tile}[first + at]);",
+        f"    let side = n + i32(at % {line}u) * {SIDE}i;",
+        *(f"    store_c({batch}m + i32(at / {line}u), {n}, {value});" for n, value in stores),
+        "  }",
+        "  workgroupBarrier();",
+        "}",
+    ]))  # fmt: skip
+    for i, row in enumerate(sums):
+        for j, name in enumerate(row):
+            m, n = f"row + i32(upper) + {i * MATRIX}i", f"column + i32(left) + {j * MATRIX}i"
+            block.put(f"drain({arguments(c)}{m}, {n}, subgroup * {_SPARE}u, member, {name});")
