@@ -24,7 +24,7 @@ from typing import Final
 
 HERE: Final = Path(__file__).resolve().parent
 ROOT: Final = HERE.parents[1]
-SCRIPTS: Final = {"run": "gpu_race", "page": "gpu_page"}
+SCRIPTS: Final = {"run": "gpu_race", "page": "gpu_page", "tune": "gpu_tune"}
 NEEDED: Final = ("wgpu>=0.32,<0.33", "cffi", "pycparser", "rendercanvas")
 """What Singe needs for WebGPU besides NumPy: wgpu, and what that needs."""
 
@@ -41,7 +41,7 @@ def prepare(folder: Path, models: Path, python: str, platforms: list[str]) -> No
     for platform in platforms:
         wanted += ["--platform", platform]
     subprocess.run([*pip, "download", "-q", "--no-deps", *wanted, "-d", str(wheels), *NEEDED], check=True)
-    for name in ("gpu.py", "gpu_race.py", "gpu_page.py"):
+    for name in ("gpu.py", "gpu_race.py", "gpu_page.py", "gpu_tune.py"):
         shutil.copy(HERE / name, folder / name)
     (folder / "models").mkdir(exist_ok=True)
     for path in (*models.glob("*.onnx"), *models.glob("*.npz")):
