@@ -44,11 +44,10 @@ def _softmax() -> Kernel:
     return Kernel((Port(float32), Port(float32, True)), (size("N"),), (1000,), stages, "softmax")
 
 
-def _matmul_bias_relu(rows: Dim) -> Routine:
+def _matmul_bias_relu(rows: Dim, in_order: bool = False) -> Routine:
     (m, n), (k,) = loop_vars("g", (rows, 320)), loop_vars("r", (128,))
-    total = Reduce(
-        "a0", "add", load(0, flatten([m, k], (rows, 128)), float32) * load(1, flatten([k, n], (128, 320)), float32)
-    )
+    a, b = load(0, flatten([m, k], (rows, 128)), float32), load(1, flatten([k, n], (128, 320)), float32)
+    total = Reduce("a0", "add", a * b, in_order)
     store = Store(3, flatten([m, n], (rows, 320)), S.maximum(total.accumulator + load(2, n, float32), 0.0))
     ports = (*[Port(float32)] * 3, Port(float32, True))
     return Routine("matmul", Kernel(ports, (rows, 320), (128,), (total, store), "matmul"))
@@ -85,6 +84,8 @@ CASES: dict[str, Kernel | Routine] = {
     "softmax": _softmax(),
     "matmul_bias_relu": _matmul_bias_relu(size("N")),
     "vector_matrix_bias_relu": _matmul_bias_relu(1),
+    "matmul_in_order": _matmul_bias_relu(size("N"), True),
+    "vector_matrix_in_order": _matmul_bias_relu(1, True),
     "conv": _conv(24, 48, 1),
     "depthwise": _conv(32, 32, 32),
 }

@@ -23,12 +23,12 @@ from singe._shape import Dim, ceildiv, product
 from singe.kernel import Kernel, Routine, Store, collapse, loop_vars
 from singe.scalar import Expr
 
-from ..encode import OPS, Body, Function, get_local, i32, ops
+from ..encode import OPS, Function, get_local, i32, ops
 from .gemm import Product, Rows, Runs, Tile, choose_tile, turns
 from .lower import Lowering
 from .nest import lane_cost
 from .panels import Packer, RowsInPlace, in_place, panels
-from .share import LARGEST, choose, first_alone, loop, parameters
+from .share import LARGEST, begin, choose, first_alone, loop
 from .writer import Node, Writer
 
 _ZERO: Final = scalar.const(0, int32)
@@ -40,13 +40,14 @@ LONG: Final = 64
 class Plan:
     """A convolution as the template sees it: outer loops (the group last), then rows m, columns n, and k."""
 
-    kernel: Kernel  # its ports, and a grid (…outer, m, n) with the epilogue in terms of it
+    kernel: Kernel  # its ports, and a grid (…outer, m, n) with the epilogue in terms of it, the only stage
     facts: Any
     coordinates: tuple[Expr, ...]  # of an output position: n, …space
     space: tuple[Dim, ...]  # of the output
     group: Expr
     image: Expr | None  # where images are a loop of their own, since their lines are read
     packed: bool
+    whole: Kernel  # as it was given
 
     @property
     def store(self) -> Store:
@@ -127,12 +128,14 @@ def plan(routine: Routine, constants: Collection[int]) -> Plan | None:
     if by_image is not None:
         merged, image = by_image
         coordinates = (image, *_coordinates(merged, grid[1:-1]))
-        made = Plan(_grouped(merged, group), facts, coordinates, tuple(grid[1:-1]), number, image, packed)
+        made = Plan(
+            _grouped(merged, group), facts, coordinates, tuple(grid[1:-1]), number, image, packed, routine.kernel
+        )
         if not made.pads or 4 * math.prod(made.padded) * facts["x_shape"][-1] <= LARGEST:
             return made
     merged = collapse(replace(routine.kernel, inner=(), stages=(store,)), keep=1, least=2)
     coordinates = _coordinates(merged, grid[:-1])
-    return Plan(_grouped(merged, group), facts, coordinates, tuple(grid[1:-1]), number, None, packed)
+    return Plan(_grouped(merged, group), facts, coordinates, tuple(grid[1:-1]), number, None, packed, routine.kernel)
 
 
 def _by_image(routine: Routine) -> tuple[Kernel, Expr] | None:
@@ -230,7 +233,7 @@ class _Conv:
         self.plan: Final = p
         self.areas: Final = areas(p)
         scratch = self.areas.end != 0
-        self.body: Final = Body(parameters(p.kernel.ports, scratch, sizes))
+        self.body: Final = begin(p.whole, scratch, sizes)
         self.writer: Final = Writer(self.body)
         self.tile: Final[Tile] = choose_tile(p.extents[0], p.extents[1], relaxed)
         self.m, self.n = p.kernel.grid_vars[-2:]

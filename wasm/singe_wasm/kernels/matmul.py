@@ -20,12 +20,12 @@ from singe._shape import Dim, ceildiv
 from singe.kernel import Kernel, Reduce, Store, collapse, matmul_operands
 from singe.scalar import Expr
 
-from ..encode import OPS, Body, Function, get_local, i32, memory
+from ..encode import OPS, Function, get_local, i32, memory
 from .gemm import Product, Rows, Tile, choose_tile, turns
 from .lower import Lowering
 from .nest import lane_cost
 from .panels import Packer, RowsInPlace, in_place, panels
-from .share import choose, first_alone, loop, parameters
+from .share import begin, choose, first_alone, loop
 from .writer import Node, Writer
 
 
@@ -167,7 +167,7 @@ class _Matmul:
         self.plan: Final = p
         self.areas: Final = areas(p)
         scratch = self.areas.end != 0
-        self.body: Final = Body(parameters(p.kernel.ports, scratch, sizes))
+        self.body: Final = begin(p.kernel, scratch, sizes)
         self.writer: Final = Writer(self.body)
         self.tile: Final[Tile] = choose_tile(p.extents[0], p.extents[1], relaxed)
         self.low, self.edge, self.along_k = (

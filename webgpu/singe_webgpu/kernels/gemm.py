@@ -24,7 +24,7 @@ from ..module import Module
 from ..wgsl import TYPES, Block
 from .contraction import Contraction
 from .feeds import Feed, Fetched, Filled, Spot
-from .nest import unflatten
+from .nest import ask, unflatten
 from .quads import PARTS, SIDE, in_fours, is_quad, put_four, quad_text
 
 
@@ -178,6 +178,8 @@ def _arguments(c: Contraction) -> str:
 
 def _tiled(module: Module, c: Contraction, tile: Tile, quads: frozenset[str]) -> tuple[Block, Dim]:
     block = Block(module)
+    if c.kernel.in_order:
+        ask(block)
     vector = f"vec4<{_element(c)}>"
     total = _place(block, c, tile.rows, tile.columns)
     across, down = tile.columns // tile.thread_columns, tile.rows // tile.thread_rows
@@ -204,13 +206,14 @@ def _tiled(module: Module, c: Contraction, tile: Tile, quads: frozenset[str]) ->
         step.put("workgroupBarrier();")
         for feed in (a, b):
             feed.fetch(step, f"base + {reach}i{part}")
-        with ExitStack() as stack:
-            turn, first = step, ""
-            if tile.unroll < tile.depth:
-                header = f"for (var first = 0i; first < {tile.depth}i; first += {tile.unroll}i)"
-                turn, first = stack.enter_context(step.scope(header)), "first"
-            for number in range(tile.unroll):
-                _multiply(turn, (a.spot, b.spot), (down, across), sums, first, number)
+        operands = _Operands((a.spot, b.spot), (down, across), sums)
+        if c.kernel.in_order:
+            with step.scope("if (once)") as fused:
+                _walk(fused, tile.depth, tile.unroll, operands, "{sum} = fma(vec4({left}), {right}, {sum});")
+            with step.scope("else") as exact:
+                _walk(exact, tile.depth, 1, operands, "{sum} = add_products({left}, {right}, {sum}, zero);")
+        else:
+            _walk(step, tile.depth, tile.unroll, operands, "{sum} += {left} * {right};")
         step.put("workgroupBarrier();")
     if tile.slices > 1:
         _gather(block, tile, names)
@@ -237,23 +240,38 @@ def _feed(module: Module, c: Contraction, tile: Tile, name: str, quads: frozense
     return Fetched(spot) if name in quads else Filled(spot)
 
 
-def _multiply(
-    block: Block,
-    spots: tuple[Spot, Spot],
-    apart: tuple[int, int],
-    sums: Sequence[Sequence[str]],
-    first: str,
-    number: int,
-) -> None:
-    """One depth of the tiles into the sums. An invocation's vectors lie `apart`: neighbours then read neighbours."""
-    deep = _sum(first, number) if first else f"{number}i"
+@dataclass(frozen=True)
+class _Operands:
+    """What an invocation multiplies. Its vectors lie `apart` in a tile: neighbours then read neighbours."""
+
+    spots: tuple[Spot, Spot]
+    apart: tuple[int, int]
+    sums: Sequence[Sequence[str]]
+
+
+def _walk(block: Block, depth: int, unroll: int, operands: _Operands, statement: str) -> None:
+    """All depths of the tiles into the sums, each by a statement over {sum}, {left} (a number) and {right} (a vector)."""
+    with ExitStack() as stack:
+        turn, first = block, ""
+        if unroll < depth:
+            header = f"for (var first = 0i; first < {depth}i; first += {unroll}i)"
+            turn, first = stack.enter_context(block.scope(header)), "first"
+        for number in range(unroll):
+            _multiply(turn, operands, _sum(first, number) if first else f"{number}i", number, statement)
+
+
+def _multiply(block: Block, operands: _Operands, deep: str, number: int, statement: str) -> None:
+    sums = operands.sums
     counts = (len(sums) // SIDE, len(sums[0]))
-    for name, spot, at, step, count in zip(("left", "right"), spots, "yx", apart, counts, strict=True):
+    for name, spot, at, step, count in zip(
+        ("left", "right"), operands.spots, "yx", operands.apart, counts, strict=True
+    ):
         for i in range(count):
             block.put(f"let {name}{number}_{i} = {spot.place(deep, _sum(at, i * step))};")
     for i, line in enumerate(sums):
         for j, sum_ in enumerate(line):
-            block.put(f"{sum_} += left{number}_{i // SIDE}.{PARTS[i % SIDE]} * right{number}_{j};")
+            left, right = f"left{number}_{i // SIDE}.{PARTS[i % SIDE]}", f"right{number}_{j}"
+            block.put(statement.format(sum=sum_, left=left, right=right))
 
 
 def _gather(block: Block, tile: Tile, names: Sequence[str]) -> None:
