@@ -22,7 +22,8 @@ from singe._errors import DeviceError, DeviceLost
 from .memory import LEAST, Binding, Command, Handle, Launch, Limits, Timed, size_class
 from .module import ENTRY, bindings
 from .runtime import WebGpuRuntime
-from .target import FEATURES
+from .target import FEATURES, WgslTarget
+from .tune import Tuner, wanted
 
 logging.getLogger("wgpu").setLevel(logging.CRITICAL)  # what goes wrong is raised as DeviceError
 
@@ -46,7 +47,15 @@ class WebGpuBackend(WebGpuRuntime):
     """The backend over the first high-performance adapter; `software=True` asks for one that runs on the CPU."""
 
     def __init__(self, software: bool = False) -> None:
-        super().__init__(NativeGpu(_adapter(software)))
+        gpu = NativeGpu(_adapter(software))
+        super().__init__(gpu)
+        self.tuner: Tuner | None = None
+        if wanted(gpu.describe()["software"]):
+            self.tuner = Tuner(gpu, self.target.features, gpu.label)
+            self.target = WgslTarget(self.target.features, self.tuner.choose)
+
+    def describe(self) -> Mapping[str, Any]:
+        return {**super().describe(), "autotune": str(self.tuner.path) if self.tuner else "off"}
 
 
 @contextmanager
@@ -281,6 +290,12 @@ class NativeGpu:
     def wait(self) -> None:
         # The queue runs in order, so reading is waiting (wgpu-py 0.32's on_submitted_work_done raises a TypeError).
         self.read(self._fence, 4)
+
+    @property
+    def label(self) -> str:
+        """The adapter and its driver, by which what was measured on it is found again."""
+        info = self._adapter.info
+        return ", ".join(str(info[k]) for k in ("device", "description", "backend_type") if info[k])
 
     def describe(self) -> Mapping[str, Any]:
         info = self._adapter.info
