@@ -158,8 +158,8 @@ def test_what_cannot_run_is_refused(gpu: WebGpuBackend) -> None:
     program = adding()
     with pytest.raises(DeviceError, match="target 'wgsl'"):
         gpu.prepare(replace(program, target="wasm"))
-    needy = replace(program.kernels[0], variants=(replace(program.kernels[0].variants[0], requires=("subgroups",)),))
-    with pytest.raises(DeviceError, match="requires subgroups"):
+    needy = replace(program.kernels[0], variants=(replace(program.kernels[0].variants[0], requires=("warp-drive",)),))
+    with pytest.raises(DeviceError, match="requires warp-drive"):
         gpu.prepare(replace(program, kernels=(needy,)))
     x = gpu.upload(np.zeros((1, 4), np.float32))
     with pytest.raises(DeviceError, match="host steps"):
