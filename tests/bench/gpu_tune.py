@@ -121,7 +121,7 @@ def plausible(row: Row) -> list[Cut]:
 
     def worth(cut: Cut) -> bool:
         if cut is None:
-            return size <= PLAIN
+            return size <= PLAIN and row["kind"] == "matmul"
         if isinstance(cut, Thin):
             return rows <= 64 and not row["b_deep"]
         return held(cut) <= WASTE * least and (size <= HUGE or cut.rows * cut.columns >= 1024)
@@ -145,7 +145,7 @@ def survey(backend: WebGpuBackend, folder: Path, limit: float) -> list[Row]:
         except DeviceError as e:
             print(f"{row['where']}: {e}")
             continue
-        found.append(row | {"times": {str(cut): t for cut, t in zip(cuts, times, strict=True)}, "chosen": str(ranked(c)[0])})
+        found.append(row | {"times": {str(cut): t for cut, t in zip(cuts, times, strict=True)}, "chosen": str(ranked(r, c)[0])})
     return found
 
 
@@ -155,7 +155,7 @@ def survey(backend: WebGpuBackend, folder: Path, limit: float) -> list[Row]:
 def fit(rows: list[Row]) -> dict[Cut, Rate]:
     """The rates under which the estimates follow the times: least squares of logarithms, each product up to a factor.
 
-    The factor is free because an idle GPU's clock is not that of a busy one, and because only ratios count.
+    Long products count for more, and of a product the cuts that are near the best. The factor is free because an idle GPU's clock is not that of a busy one, and because only ratios count.
     """
     names = {str(cut): k for k, cut in enumerate(RATES)}
     cuts = list(RATES)
@@ -167,7 +167,8 @@ def fit(rows: list[Row]) -> dict[Cut, Rate]:
         if name in names and t <= FAR * best
     ]  # fmt: skip
     which, cut, turns, groups, slower = (np.array(column) for column in zip(*entries, strict=True))
-    weight = np.exp(-slower)
+    long = np.array([min(row["times"].values()) for row in rows])
+    weight = np.exp(-slower) * (long / long.mean())[which]
     together = np.bincount(which, weight)
 
     def apart(x: np.ndarray) -> float:

@@ -20,7 +20,7 @@ from .runtime import spread
 HOPELESS: Final = 2.5
 """What took so many times the best at first is not timed again."""
 WARM: Final = 0.02
-"""Seconds of work after which an idle GPU's clock no longer rises."""
+"""Seconds of work before anything counts: an idle GPU's clock rises with it."""
 ENOUGH: Final = 0.02
 """Seconds that all are timed for, in as many turns as fit between these."""
 TURNS: Final = (3, 15)

@@ -36,13 +36,13 @@ from .memory import Gpu
 from .timing import kernel_seconds
 
 VARIABLE: Final = "SINGE_AUTOTUNE"
-HANDFUL: Final = 5
+HANDFUL: Final = 4
 """How many cuts are timed, at most."""
 NEAR: Final = 2.0
 """And only those whose estimate is within so many times the best one's."""
-CLEARLY: Final = 0.95
+CLEARLY: Final = 0.97
 """A cut is taken for the estimated one if it needs this part of its time, or less."""
-BUDGET: Final = 20.0
+BUDGET: Final = 10.0
 """Seconds of search in a process: then the estimates serve."""
 TELL: Final = 1.0
 """Seconds of search after which it is told."""
@@ -77,7 +77,7 @@ class Tuner:
 
     def choose(self, routine: Routine, c: Contraction) -> Cut:
         """The fastest of the cuts, found now or before; the estimated one where the budget is spent or nothing runs."""
-        order = ranked(c)
+        order = ranked(routine, c)
         allowed = {str(cut): cut for cut in order}
         key = signature(routine, c, self._features)
         found = self._cache.get(key)
