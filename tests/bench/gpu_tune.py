@@ -145,7 +145,9 @@ def survey(backend: WebGpuBackend, folder: Path, limit: float) -> list[Row]:
         except DeviceError as e:
             print(f"{row['where']}: {e}")
             continue
-        found.append(row | {"times": {str(cut): t for cut, t in zip(cuts, times, strict=True)}, "chosen": str(ranked(r, c)[0])})
+        found.append(
+            row | {"times": {str(cut): t for cut, t in zip(cuts, times, strict=True)}, "chosen": str(ranked(r, c)[0])}
+        )
     return found
 
 
@@ -155,7 +157,8 @@ def survey(backend: WebGpuBackend, folder: Path, limit: float) -> list[Row]:
 def fit(rows: list[Row]) -> dict[Cut, Rate]:
     """The rates under which the estimates follow the times: least squares of logarithms, each product up to a factor.
 
-    Long products count for more, and of a product the cuts that are near the best. The factor is free because an idle GPU's clock is not that of a busy one, and because only ratios count.
+    Long products count for more, and of a product the cuts that are near the best. The factor is free because an idle
+    GPU's clock is not that of a busy one, and because only ratios count.
     """
     names = {str(cut): k for k, cut in enumerate(RATES)}
     cuts = list(RATES)
@@ -209,7 +212,11 @@ def table(rates: dict[Cut, Rate]) -> str:
     lines = []
     for cut, r in rates.items():
         plain = {} if cut is None else {f.name: (getattr(cut, f.name), f.default) for f in fields(cut)}
-        given = ", ".join(f"{k}={v}" if k in ("slices", "unroll") and isinstance(cut, Tile) else str(v) for k, (v, d) in plain.items() if v != d)
+        given = ", ".join(
+            f"{k}={v}" if k in ("slices", "unroll") and isinstance(cut, Tile) else str(v)
+            for k, (v, d) in plain.items()
+            if v != d
+        )
         name = "None" if cut is None else f"{type(cut).__name__}({given})"
         lines.append(f"    {name}: Rate({r.alone:g}, {r.full:g}, {r.ends:g}),")
     return "\n".join(lines)

@@ -21,8 +21,8 @@ from singe.program import Buffer, Code, Dispatch, Program
 from singe.scalar import Expr, const, load, select
 
 pytest.importorskip("wgpu", reason="wgpu is not installed")
-from singe_webgpu.kernels.contraction import contraction
 from singe_webgpu.kernels.choice import RATES
+from singe_webgpu.kernels.contraction import contraction
 from singe_webgpu.kernels.gemm import Tile, print_contraction
 from singe_webgpu.native import WebGpuBackend
 

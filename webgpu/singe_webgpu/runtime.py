@@ -242,7 +242,9 @@ class _Plan:
         self._steps = self._resolve(executable, sizes, at)
         self.step_numbers = [step.step for step in self._steps]
 
-    def _write_sizes(self, executable: GpuExecutable, sizes: Mapping[str, int]) -> tuple[Handle | None, dict[int, Binding]]:
+    def _write_sizes(
+        self, executable: GpuExecutable, sizes: Mapping[str, int]
+    ) -> tuple[Handle | None, dict[int, Binding]]:
         """The sizes of all kernels whose texts use some, in one uniform buffer, and each kernel's part of it."""
         program = executable.program
         rows: dict[tuple[int, ...], int] = {}
@@ -274,7 +276,9 @@ class _Plan:
             if isinstance(step, Dispatch):
                 code = program.kernels[step.kernel]
                 groups = spread(
-                    [known(d, sizes) for d in executable.variants[step.kernel].groups], self._gpu.limits.groups, code.label
+                    [known(d, sizes) for d in executable.variants[step.kernel].groups],
+                    self._gpu.limits.groups,
+                    code.label,
                 )
                 if 0 in groups:
                     continue

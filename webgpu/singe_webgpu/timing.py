@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from singe import affine, scalar
-from singe._shape import Dim, known, product
+from singe._shape import known, product
 from singe.backend import Printed
 from singe.kernel import Kernel, Store
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from singe._shape import Dim, known, product, symbols
+from singe._shape import known, product, symbols
 from singe.backend import Printed
 from singe.kernel import Routine, collapse
 
