@@ -33,9 +33,9 @@ OFFSET: Final = 128
 """What is added to a weight to store it."""
 DEEPEST: Final = (2**31 - 1) // (TOP * TOP)
 """Elements that a sum may have: more could leave an int32."""
-_LARGEST: Final = float(np.finfo(np.float32).max)
-_LEAST: Final = float(np.finfo(np.float32).tiny)
-_PART: Final = float(np.float32(1 / TOP))
+LARGEST: Final = float(np.finfo(np.float32).max)
+LEAST: Final = float(np.finfo(np.float32).tiny)
+PART: Final = float(np.float32(1 / TOP))
 _FLOATS: Final = ROWS["conv_last"]
 assert isinstance(_FLOATS, Nest)
 
@@ -45,14 +45,14 @@ assert isinstance(_FLOATS, Nest)
 
 def step_of(most: Expr, least: Expr) -> Expr:
     """A row's step, from its largest and its least value; NaN where these are not finite."""
-    raw = scalar.maximum(most, 0.0) * _PART - scalar.minimum(least, 0.0) * _PART
-    return scalar.select(scalar.le(raw, _LARGEST), raw, const(math.nan, float32))
+    raw = scalar.maximum(most, 0.0) * PART - scalar.minimum(least, 0.0) * PART
+    return scalar.select(scalar.le(raw, LARGEST), raw, const(math.nan, float32))
 
 
 def _quantised(x: Expr, most: Expr, least: Expr) -> Expr:
     """q − zero."""
     step = step_of(most, least)
-    inverse = scalar.select(scalar.le(_LEAST, step), scalar.div(1.0, step), const(0.0, float32))
+    inverse = scalar.select(scalar.le(LEAST, step), scalar.div(1.0, step), const(0.0, float32))
     zero = scalar.round_(scalar.neg(scalar.minimum(least, 0.0)) * inverse)
     q = scalar.clip(scalar.cast(scalar.round_(x * inverse) + zero, int32), 0, TOP)
     return q - scalar.cast(zero, int32)
@@ -90,11 +90,11 @@ def quantise_rows(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """q − zero of each element of some rows, as float32, and each row's step."""
     most = np.maximum(x.max(-1, keepdims=True, initial=-np.inf), np.float32(0))
     least = np.minimum(x.min(-1, keepdims=True, initial=np.inf), np.float32(0))
-    part = np.float32(_PART)
+    part = np.float32(PART)
     with np.errstate(all="ignore"):
         raw = most * part - least * part
-        step = np.where(raw <= np.float32(_LARGEST), raw, np.float32(np.nan))
-        inverse = np.where(step >= np.float32(_LEAST), np.float32(1) / step, np.float32(0))
+        step = np.where(raw <= np.float32(LARGEST), raw, np.float32(np.nan))
+        inverse = np.where(step >= np.float32(LEAST), np.float32(1) / step, np.float32(0))
         zero = np.rint(-least * inverse)
         q = np.rint(x * inverse) + zero
         return np.nan_to_num(np.clip(q, 0, TOP), nan=0.0) - np.nan_to_num(zero, nan=0.0), step
@@ -131,7 +131,7 @@ def _conv_whole(
 def quantise_weights(w: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     """float32 weights, their output channels last, as they are stored, and the channels' scales; None: too small for one."""
     steps = (np.abs(w.reshape(-1, w.shape[-1])).max(0, initial=0) / np.float32(TOP)).astype(np.float32)
-    if not np.isfinite(w).all() or ((steps > 0) & (steps < np.float32(_LEAST))).any():
+    if not np.isfinite(w).all() or ((steps > 0) & (steps < np.float32(LEAST))).any():
         return None
     with np.errstate(divide="ignore", invalid="ignore"):
         whole = np.where(steps > 0, w / steps, 0)
