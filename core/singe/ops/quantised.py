@@ -130,8 +130,9 @@ def _conv_whole(
 
 def quantise_weights(w: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     """float32 weights, their output channels last, as they are stored, and the channels' scales; None: too small for one."""
-    steps = (np.abs(w.reshape(-1, w.shape[-1])).max(0, initial=0) / np.float32(TOP)).astype(np.float32)
-    if not np.isfinite(w).all() or ((steps > 0) & (steps < np.float32(LEAST))).any():
+    sizes = np.abs(w.reshape(-1, w.shape[-1])).max(0, initial=0)
+    steps = (sizes / np.float32(TOP)).astype(np.float32)
+    if not np.isfinite(w).all() or ((sizes > 0) & (steps < np.float32(LEAST))).any():
         return None
     with np.errstate(divide="ignore", invalid="ignore"):
         whole = np.where(steps > 0, w / steps, 0)
