@@ -18,12 +18,15 @@ from singe.ops.quantised import DEEPEST, OFFSET, quantise_weights
 from singe.program import Dispatch, Program
 
 pytest.importorskip("wasmtime")
-from singe_wasm.native import WasmBackend  # noqa: E402
-from singe_wasm.target import LEVELS, WasmTarget  # noqa: E402
+from singe_wasm.native import WasmBackend
+from singe_wasm.target import LEVELS, WasmTarget
 
 N = size("N")
 DOTS = [
-    *[((m, k), n) for m, k, n in ((1, 16, 16), (1, 33, 35), (2, 17, 24), (3, 40, 19), (4, 21, 16), (5, 64, 40), (6, 4, 8))],
+    *[
+        ((m, k), n)
+        for m, k, n in ((1, 16, 16), (1, 33, 35), (2, 17, 24), (3, 40, 19), (4, 21, 16), (5, 64, 40), (6, 4, 8))
+    ],
     *[((m, k), n) for m, k, n in ((7, 1, 17), (13, 129, 47), (49, 96, 20), (25, 3, 33), (12, 18, 23))],
     ((2, 9, 30), 18),
     ((N, 31), 17),
@@ -80,7 +83,13 @@ def fixed(shape: Sequence[Any], n: int) -> list[int]:
 
 
 def conv_facts(spaces: int, facts: Mapping[str, Any]) -> dict[str, Any]:
-    return {"strides": (1,) * spaces, "dilations": (1,) * spaces, "before": (0,) * spaces, "after": (0,) * spaces, **facts}
+    return {
+        "strides": (1,) * spaces,
+        "dilations": (1,) * spaces,
+        "before": (0,) * spaces,
+        "after": (0,) * spaces,
+        **facts,
+    }
 
 
 def check(graph: Graph, x: np.ndarray) -> None:
