@@ -236,7 +236,7 @@ def ops_of(graph: Graph) -> set[str]:
 
 @pytest.mark.parametrize(
     ("w_shape", "group", "taken"),
-    [((3, 3, 4, 16), 1, True), ((3, 3, 1, 16), 16, False), ((1, 1, 4, 16), 1, False), ((3, 3, 4, 8), 1, False)],
+    [((3, 3, 4, 24), 1, True), ((3, 3, 1, 64), 64, False), ((3, 3, 3, 32), 1, False), ((3, 3, 4, 16), 1, False)],
 )
 def test_what_becomes_integers(w_shape: tuple[int, ...], group: int, taken: bool) -> None:
     b, rng = Builder(), np.random.default_rng(8)

@@ -14,10 +14,11 @@ from ..graph import Builder, Graph, Node, rebuild
 from ..ops import ROWS
 from ..ops.quantised import DEEPEST, quantise_weights
 
-LEAST_COLUMNS: Final = 16
-"""Outputs from which on quantising a row costs less than integers save (measured on wasm: tests/bench/NOTES.md)."""
-LEAST_DEPTH: Final = 16
-"""Elements of a sum from which on the same holds; first layers, of three channels, also are the most sensitive."""
+LEAST: Final = {"dot": (24, 24), "conv_last": (32, 24)}
+"""An op ↦ elements of a sum, and outputs, from which on integers save more than quantising the rows costs.
+
+Measured on wasm (tests/bench/NOTES.md). The rows of a convolution overlap: their elements are quantised several times.
+"""
 
 
 def in_integers(graph: Graph) -> Graph:
@@ -26,13 +27,14 @@ def in_integers(graph: Graph) -> Graph:
 
 
 def _rule(b: Builder, n: Node, given: tuple[Node, ...]) -> Node | None:
-    if n.op not in ("dot", "conv_last") or n.attrs.get("in_order"):
+    if n.op not in LEAST or n.attrs.get("in_order"):
         return None
     x, w = given
     if w.value is None or x.dtype is not float32 or 0 in x.shape:
         return None
     *inner, outputs = w.value.shape
-    if outputs < LEAST_COLUMNS or not LEAST_DEPTH <= math.prod(inner) <= DEEPEST:
+    depth, columns = LEAST[n.op]
+    if outputs < columns or not depth <= math.prod(inner) <= DEEPEST:
         return None
     if (len(inner) != 1) if n.op == "dot" else n.attrs["group"] != 1:
         return None
