@@ -3,9 +3,11 @@
     python tests/bench/gpu.py prepare DIR [--models FOLDER] [--python 3.12] [--platform manylinux_2_28_x86_64]
     python DIR/gpu.py run [--out results.json] [--quick] [--profile]
     python DIR/gpu.py page [--browser PATH] [--flags "…"] [--out results.json] [--quick]
+    python DIR/gpu.py tune [--out times.json] [--times times.json]
 
 `prepare` fills DIR with this file, what it runs, the models and the wheels that Singe needs there besides NumPy; `run`
-races natively (gpu_race.py) and `page` in a browser (gpu_page.py). They need Python, NumPy, a GPU's driver and its loader
+races natively (gpu_race.py) and `page` in a browser (gpu_page.py); `tune` times products in all cuts, and prints the table by
+which Singe chooses one (gpu_tune.py). They need Python, NumPy, a GPU's driver and its loader
 (libvulkan.so.1 on Linux), and no network. They print Markdown, and write all figures as JSON. Run from a checkout, they
 take the Singe that is installed. PyTorch and timm join where they are there.
 """

@@ -40,7 +40,7 @@ HANDFUL: Final = 4
 """How many cuts are timed, at most."""
 NEAR: Final = 2.0
 """And only those whose estimate is within so many times the best one's."""
-CLEARLY: Final = 0.97
+CLEARLY: Final = 0.95
 """A cut is taken for the estimated one if it needs this part of its time, or less."""
 BUDGET: Final = 10.0
 """Seconds of search in a process: then the estimates serve."""
