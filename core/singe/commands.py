@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import shlex
 import sys
 import time
@@ -53,6 +54,32 @@ def _doing(what: str) -> Iterator[list[float]]:
     finally:
         taken.append(time.perf_counter() - start)
         note.cancel()
+
+
+class _Notes(logging.Handler):
+    """What Singe tells while it works: warnings as lines, the rest as one line of a terminal that comes and goes."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = record.getMessage()
+        if record.levelno >= logging.WARNING:
+            print(f"singe: {text}", file=sys.stderr)
+        elif sys.stderr.isatty():
+            print(f"\r\x1b[K{text} …\r", end="", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def notes() -> Iterator[None]:
+    """Show on standard error what the logger "singe" is told."""
+    log, handler = logging.getLogger("singe"), _Notes()
+    before = log.level, log.propagate
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    log.propagate = False
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.level, log.propagate = before
 
 
 def _once(pairs: Sequence[tuple[str, T]], option: str) -> dict[str, T]:
@@ -255,7 +282,7 @@ def inspect(args: Namespace) -> None:
 
 def compile(args: Namespace) -> None:
     """Write a model's Program."""
-    program = _compiled(_model(args), args.device)
+    program = _compiled(_model(args), args.device, args.activations)
     program.save(args.out)
     size = bytes_text(Path(args.out).stat().st_size)
     print(
@@ -277,10 +304,10 @@ def _model(args: Namespace) -> Model:
         return _with_hint(load(args.model, HOST, shapes))
 
 
-def _compiled(model: Model, name: str) -> Program:
+def _compiled(model: Model, name: str, activations: str = "float32") -> Program:
     target = TARGETS[name]
     with _doing(f"compiling for {name}"):
-        return compile_graph(model.graph(), None if target == HOST else find_target(target))
+        return compile_graph(model.graph(), None if target == HOST else find_target(target), activations)
 
 
 def _with_hint(model: Model) -> Model:
@@ -305,8 +332,8 @@ def export(args: Namespace) -> None:
     labels = None if args.labels is None else _labels(args.labels)
     with _doing("exporting"):
         bundle = export_model(
-            model, args.out, args.targets, dtype=args.dtype, picture=_picture(args, model), labels=labels,
-            force=args.force, samples=_samples(args, model),
+            model, args.out, args.targets, dtype=args.dtype, activations=args.activations,
+            picture=_picture(args, model), labels=labels, force=args.force, samples=_samples(args, model),
         )  # fmt: skip
     print(describe_bundle(bundle))
     print(f"\nTo see it run: singe serve {shlex.quote(args.out)}")

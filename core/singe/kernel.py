@@ -52,11 +52,16 @@ class Port:
 
 @dataclass(frozen=True)
 class Reduce:
-    """Fold `value` over the inner loops with a word of IDENTITY; later stages see the result as `accumulator`."""
+    """Fold `value` over the inner loops with a word of IDENTITY; later stages see the result as `accumulator`.
+
+    in_order: a sum of float products whose steps are told: one is added after the other as the loops walk, rounded once.
+    Else the order is the target's choice, and so is how often it rounds.
+    """
 
     name: str
     word: str
     value: Expr
+    in_order: bool = False
 
     @property
     def accumulator(self) -> Expr:
@@ -143,6 +148,11 @@ class Kernel:
         return replace(self, ports=ports, stages=(replace(store, port=shift[store.port], value=value),))
 
     @property
+    def in_order(self) -> bool:
+        """Whether it has a sum whose steps are told."""
+        return any(isinstance(s, Reduce) and s.in_order for s in self.stages)
+
+    @property
     def points(self) -> Dim:
         """How many grid points there are."""
         return product(self.grid)
@@ -152,7 +162,7 @@ class Kernel:
         lines = [f"{self.name}: for g in {show(self.grid)}" + (f", r in {show(self.inner)}" if self.inner else "")]
         for s in self.stages:
             if isinstance(s, Reduce):
-                lines.append(f"  {s.name} = {s.word} over r of {s.value}")
+                lines.append(f"  {s.name} = {s.word} over r{' in order' if s.in_order else ''} of {s.value}")
             else:
                 lines.append(f"  {'for r: ' if s.inner else ''}b{s.port}[{s.index}] = {s.value}")
         return "\n".join(lines)
@@ -188,8 +198,13 @@ ROUTINES: Final = {
     "conv": "grid (n, …space, o), inner (…window, c). Stage 0 adds mul(x, w) with x read channels-last (zero outside). "
     "facts: x, w: ports of the plain operands; x_shape (n, …space, channels); w_shape (…window, c, o); strides, dilations, "
     "pads (at the beginning of each axis); group. Input channel of (o, c) is (o // (o_total // group)) · c_per_group + c.",
+    "matmul_int8": "grid and inner as of matmul. Stages 0 and 1 find the most, a0, and the least, a1, of x over k; stage 2 adds "
+    "mul(q(x, a0, a1), add(w, −128)) in int32, w a plain load of uint8. The store's value has a0, a1 and a2 only in "
+    "mul(cast(a2), step_of(a0, a1)), as ops/quantised.py makes it. facts: none.",
+    "conv_int8": "the same with the grid, the inner loops and the facts of conv; group is 1.",
 }
-"""What each kind of Routine promises. Both kinds have exactly two stages: the Reduce a0 and one Store (not inner)."""
+"""What each kind of Routine promises. The last stage is one Store (not inner); before it the kinds of floats have the
+Reduce a0, those of integers three."""
 
 
 def matmul_operands(kernel: Kernel) -> tuple[Expr, Expr] | None:

@@ -50,9 +50,7 @@ def test_models(chromium: Page, bundle: Callable[[str], Path], name: str, device
     bundle(name)
     inputs, outputs = ({k: v[:1] for k, v in side.items()} for side in model_case(name))
     done = chromium.run(ANSWER, url=f"/bundles/{name}", device=device, cases=[packed(inputs)])
-    # Software without a fused step: tests/bench/NOTES.md has the reason.
-    bound = 2.5e-3 if (name, device) == ("basic_pitch", "webgpu") else 1e-4
-    assert_close(done["outputs"][0], outputs, bound)
+    assert_close(done["outputs"][0], outputs)
     assert done["device"] == device
     print(f"{name} on {device}: {done['seconds']:.3f} s, {done['memory']}")
 

@@ -40,8 +40,7 @@ def test_models(bundle: Callable[[str], Path], name: str) -> None:
     folder = bundle(name)
     inputs, outputs = model_case(name)
     done = node(ANSWER, url=folder.as_uri(), device="wasm", cases=[packed(inputs)])
-    # Node 20 has no relaxed SIMD, and so no fused step: tests/bench/NOTES.md has the reason.
-    assert_close(done["outputs"][0], outputs, 2.5e-3 if name == "basic_pitch" else 1e-4)
+    assert_close(done["outputs"][0], outputs)
     print(f"{name}: {done['seconds']:.3f} s a run, {done['memory']['wasm'] / 2**20:.1f} MiB")
 
 

@@ -16,13 +16,6 @@ from singe.onnx.importer import import_model
 from singe.onnx.model import read_model
 
 BOUND = 1e-4
-BOUNDS = {
-    # It takes logarithms of sums that cancel. The recording adds one product after the other with fused steps, as
-    # WebAssembly's relaxed level does; NumPy and the software driver have no fused step, and a last bit is 1e-3 here
-    # (onnxruntime with and without its own optimisations is 2.4e-3 apart).
-    ("basic_pitch", "CPU"): 2.5e-3,
-    ("basic_pitch", "WEBGPU"): 2.5e-3,
-}
 BATCHES = (1, 2, 3, 7)
 NAMES = ("basic_pitch", "efficientnet_lite0", "magika", "mnist_cnn", "ppocr_cls", "ppocr_det")
 
@@ -74,10 +67,6 @@ def test_model(name: str, device: str) -> None:
     try:
         for array, wanted in ((x, outputs), *((batch(x, n), expected(name, n)) for n in BATCHES)):
             arrays = executable.run([backend.upload(array)])
-            check_relative(
-                dict(zip(graph.output_names, map(backend.download, arrays), strict=True)),
-                wanted,
-                BOUNDS.get((name, device), BOUND),
-            )
+            check_relative(dict(zip(graph.output_names, map(backend.download, arrays), strict=True)), wanted, BOUND)
     finally:
         executable.dispose()

@@ -44,11 +44,10 @@ def _softmax() -> Kernel:
     return Kernel((Port(float32), Port(float32, True)), (size("N"),), (1000,), stages, "softmax")
 
 
-def _matmul_bias_relu(rows: Dim, kind: DType = float32) -> Routine:
+def _matmul_bias_relu(rows: Dim, in_order: bool = False, kind: DType = float32) -> Routine:
     (m, n), (k,) = loop_vars("g", (rows, 320)), loop_vars("r", (128,))
-    total = Reduce(
-        "a0", "add", load(0, flatten([m, k], (rows, 128)), kind) * load(1, flatten([k, n], (128, 320)), kind)
-    )
+    a, b = load(0, flatten([m, k], (rows, 128)), kind), load(1, flatten([k, n], (128, 320)), kind)
+    total = Reduce("a0", "add", a * b, in_order)
     store = Store(3, flatten([m, n], (rows, 320)), S.maximum(total.accumulator + load(2, n, kind), 0.0))
     ports = (*[Port(kind)] * 3, Port(kind, True))
     return Routine("matmul", Kernel(ports, (rows, 320), (128,), (total, store), "matmul"))
@@ -85,6 +84,8 @@ CASES: dict[str, Kernel | Routine] = {
     "softmax": _softmax(),
     "matmul_bias_relu": _matmul_bias_relu(size("N")),
     "vector_matrix_bias_relu": _matmul_bias_relu(1),
+    "matmul_in_order": _matmul_bias_relu(size("N"), True),
+    "vector_matrix_in_order": _matmul_bias_relu(1, True),
     "conv": _conv(24, 48, 1),
     "depthwise": _conv(32, 32, 32),
 }
@@ -92,7 +93,14 @@ CASES: dict[str, Kernel | Routine] = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_text_is_golden(name: str) -> None:
-    _compare(name, WgslTarget().print(CASES[name], {}).code[0])
+    printed = WgslTarget().print(CASES[name], {})
+    for code, variant in zip(printed.code, printed.variants, strict=True):
+        _compare("_".join((name, *variant.requires)), code)
+
+
+def test_reductions_have_a_variant_for_subgroups() -> None:
+    printed = WgslTarget().print(CASES["softmax"], {})
+    assert [v.requires for v in printed.variants] == [("subgroups",), ()]
 
 
 def test_halves_written_singly_come_in_two_texts() -> None:
@@ -105,7 +113,7 @@ def test_halves_written_singly_come_in_two_texts() -> None:
 
 
 def test_products_of_halves_come_on_subgroup_matrices_too() -> None:
-    printed = WgslTarget().print(_matmul_bias_relu(size("N"), float16), {})
+    printed = WgslTarget().print(_matmul_bias_relu(size("N"), kind=float16), {})
     assert [v.requires for v in printed.variants] == [("subgroup-matrix-f16-f32-16x16x16",), ()]
     for name, code in zip(("matmul_matrices", "matmul_halves"), printed.code, strict=True):
         _compare(name, code)
@@ -114,8 +122,8 @@ def test_products_of_halves_come_on_subgroup_matrices_too() -> None:
 def test_equal_text_is_linked_once() -> None:
     target = WgslTarget()
     modules, variants = target.link([target.print(k, {}) for k in (_relu(), _softmax(), _relu())])
-    assert list(modules) == ["w0", "w1"]
-    assert [v.entry for row in variants for v in row] == ["w0", "w1", "w0"]
+    assert list(modules) == ["w0", "w1", "w2"]
+    assert [[v.entry for v in row] for row in variants] == [["w0"], ["w1", "w2"], ["w0"]]
 
 
 def _compare(name: str, code: str) -> None:

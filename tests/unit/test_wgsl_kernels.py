@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -21,9 +21,11 @@ from singe.program import Buffer, Code, Dispatch, Program
 from singe.scalar import Expr, const, load, select
 
 pytest.importorskip("wgpu", reason="wgpu is not installed")
+from singe_webgpu.kernels.choice import RATES
 from singe_webgpu.kernels.contraction import contraction
-from singe_webgpu.kernels.gemm import SLICED, THIN, TILES, Tile, print_contraction
+from singe_webgpu.kernels.gemm import Tile, print_contraction
 from singe_webgpu.native import WebGpuBackend
+from singe_webgpu.variants import variants
 
 
 @cache
@@ -286,13 +288,13 @@ def test_divisors_of_zero_do_not_trap(gpu: WebGpuBackend) -> None:
 
 
 @pytest.fixture(params=["best", "plain"])
-def variants(request: pytest.FixtureRequest, gpu: WebGpuBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+def abilities(request: pytest.FixtureRequest, gpu: WebGpuBackend, monkeypatch: pytest.MonkeyPatch) -> None:
     """With what the device can do, and as if it could do nothing."""
     if request.param == "plain":
         monkeypatch.setattr(gpu.gpu, "features", frozenset())
 
 
-@pytest.mark.usefixtures("variants")
+@pytest.mark.usefixtures("abilities")
 def test_every_half(gpu: WebGpuBackend) -> None:
     """All float16s are read as they are; float32s are rounded to the nearest, ties to even."""
     halves = np.arange(65536, dtype=np.uint16).view(np.float16)
@@ -314,7 +316,7 @@ def test_every_half(gpu: WebGpuBackend) -> None:
         np.testing.assert_array_equal(found, given.astype(np.float16))
 
 
-@pytest.mark.usefixtures("variants")
+@pytest.mark.usefixtures("abilities")
 def test_storage_types(gpu: WebGpuBackend) -> None:
     rng = np.random.default_rng(2)
     stored = {
@@ -553,8 +555,8 @@ def test_every_tile(gpu: WebGpuBackend) -> None:
     found = contraction(routine)
     assert found is not None
     wanted = np.maximum(a @ b + bias, 0)
-    for cut in (*TILES, SLICED, Tile(64, 64, 8, 8, 8), Tile(32, 64, 16, 4, 8), THIN):
-        printed = print_contraction(found, cut, frozenset())
+    for cut in (*filter(None, RATES), Tile(64, 64, 8, 8, 8), Tile(32, 64, 16, 4, 8)):
+        printed = variants(routine.kernel.ports, partial(print_contraction, found, cut))
         _, ((variant,),) = gpu.target.link([printed])
         program = program_of(gpu, [routine], [[a, b, bias, wanted]])
         code = replace(program.kernels[0], variants=(variant,))
@@ -564,8 +566,8 @@ def test_every_tile(gpu: WebGpuBackend) -> None:
 
 
 def test_tiles_keep_to_what_webgpu_promises() -> None:
-    for tile in (*TILES, SLICED):
-        assert tile.shared_bytes <= 16384, tile
+    for tile in filter(None, RATES):
+        assert not isinstance(tile, Tile) or tile.shared_bytes <= 16384, tile
         assert tile.threads <= 256, tile
 
 

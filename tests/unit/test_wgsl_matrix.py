@@ -93,7 +93,7 @@ def plain(text: str) -> str:
     text = re.sub(r"subgroupMatrixStore<row_major>\(&tile_b, first, sum, 4u\);", "store_sums(first, sum);", text)
     text = text.replace("subgroupMatrixMultiplyAccumulate(", "product(")
     text = text.replace("subgroup_matrix_result<f32, 16, 16>", "Sum")
-    builtins = ", @builtin(subgroup_id) subgroup: u32, @builtin(subgroup_invocation_id) member: u32) {"
+    builtins = ",\n        @builtin(subgroup_invocation_id) member: u32, @builtin(subgroup_id) subgroup: u32) {"
     assert builtins in text
     text = text.replace(builtins, ") {\n  let subgroup = lane / 32u;\n  let member = lane % 32u;\n  me = member;")
     text = re.sub(r"enable (subgroups|chromium_experimental_subgroup_matrix);\n", "", text)

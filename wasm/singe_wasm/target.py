@@ -21,7 +21,7 @@ from singe.kernel import Kernel, Routine, collapse
 from singe.program import Variant
 
 from .encode import Function, module
-from .kernels import conv, depthwise, matmul, planar
+from .kernels import conv, depthwise, integers, matmul, planar
 from .kernels.lower import MissingSize
 from .kernels.nest import print_nests
 from .kernels.pieces import pieces
@@ -109,6 +109,11 @@ def _template(kernel: Kernel | Routine, constants: frozenset[int]) -> _Done:
             packers = {kernel.facts["w"]: partial(conv.pack, made)} if made.packed else {}
             code, sizes = _with_sizes(plain, lambda sizes, relaxed: conv.print_conv(made, sizes, relaxed))
             return _Done(code, sizes, packers, conv.areas(made).end)
+    if isinstance(kernel, Routine) and kernel.kind in ("matmul_int8", "conv_int8"):
+        whole = integers.plan(kernel, constants)
+        if whole is not None:
+            code, sizes = _with_sizes(plain, lambda sizes, relaxed: integers.print_integers(whole, sizes, relaxed))
+            return _Done(code, sizes, {whole.weights: partial(integers.pack, whole)}, whole.scratch)
     cut = pieces(collapse(plain))
     code, sizes = _with_sizes(plain, lambda sizes, relaxed: print_nests(cut, sizes), alike=True)
     return _Done(code, sizes)

@@ -13,23 +13,29 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from singe._dtypes import DType, bool_, float16, float32, int32, int64, uint8
 from singe._shape import Dim
-from singe.backend import Printed
 from singe.kernel import Port
-from singe.program import Variant
 
 from .library import used_by
 
 SHADER_F16: Final = "shader-f16"
+SUBGROUPS: Final = "subgroups"
 SUBGROUP_MATRIX: Final = "subgroup-matrix-f16-f32-16x16x16"
 """Not one feature but all that such a text needs; static/README.md says what."""
 ENTRY: Final = "main"
 
-_ENABLES: Final = {SHADER_F16: ("f16",), SUBGROUP_MATRIX: ("f16", "subgroups", "chromium_experimental_subgroup_matrix")}
-_SUBGROUPS: Final = "@builtin(subgroup_id) subgroup: u32, @builtin(subgroup_invocation_id) member: u32"
+_ENABLES: Final = {
+    SHADER_F16: ("f16",),
+    SUBGROUPS: ("subgroups",),
+    SUBGROUP_MATRIX: ("f16", "subgroups", "chromium_experimental_subgroup_matrix"),
+}
+_BUILTINS: Final = {
+    SUBGROUPS: "@builtin(subgroup_invocation_id) member: u32, @builtin(subgroup_size) members: u32",
+    SUBGROUP_MATRIX: "@builtin(subgroup_invocation_id) member: u32, @builtin(subgroup_id) subgroup: u32",
+}
 
 _LOADS: Final = {bool_: "({0} != 0u)", uint8: "bitcast<i32>({0})", float16: "f32({0})"}
 _STORES: Final = {bool_: "select(0u, 1u, {0})", uint8: "(bitcast<u32>({0}) & 255u)", float16: "f16({0})"}
@@ -38,7 +44,7 @@ _VECTORS: Final = (float16, int32, float32)
 _STORAGE: Final = {bool_: "u32", uint8: "u32", int32: "i32", int64: "vec2<u32>", float16: "f16", float32: "f32"}
 _PAIR: Final = "u32"
 """Two float16 where shaders have no f16; vec2 of it are a vector of four."""
-WRITTEN_SINGLY: Final = f"atomic<{_PAIR}>"
+_WRITTEN_SINGLY: Final = f"atomic<{_PAIR}>"
 """The element of a port whose float16 are written one by one there."""
 
 
@@ -56,15 +62,24 @@ def bindings(code: str) -> tuple[str, ...]:
     return tuple(_DECLARED.findall(code))
 
 
+class Text(NamedTuple):
+    """A module that is closed: its code, and how many workgroups run it."""
+
+    code: str
+    groups: Dim
+
+
 class Module:
     """A module under construction; `text` closes it."""
 
-    def __init__(self, ports: Sequence[Port], features: frozenset[str], sizes: Sequence[Dim] = ()) -> None:
-        """sizes: what the kernel's other variants are told; this one's come after them."""
+    def __init__(
+        self, ports: Sequence[Port], able: frozenset[str] = frozenset(), sizes: list[Dim] | None = None
+    ) -> None:
+        """able: words of what the text may use, and then requires. sizes: those that the kernel's other texts read."""
         self.ports = ports
-        self.requires: tuple[str, ...] = tuple(sorted(features)) if any(p.dtype is float16 for p in ports) else ()
-        self.enables = tuple(dict.fromkeys(e for word in self.requires for e in _ENABLES[word]))
-        self.sizes: list[Dim] = list(sizes)
+        self.able = able
+        self.gains: set[str] = set()  # words of what more would serve
+        self.sizes: list[Dim] = [] if sizes is None else sizes
         self.told = 0  # how many of them this one reads, and those before
         self.workgroup: dict[str, str] = {}
         self.vectors: dict[int, int] = {}  # the ports that are bound as vectors, of four elements or of eight
@@ -94,7 +109,7 @@ class Module:
         return _LOADS.get(self.ports[port].dtype, "{0}").format(f"b{port}[{index}]")
 
     def _pairs(self, port: int) -> bool:
-        return self.ports[port].dtype is float16 and "f16" not in self.enables
+        return self.ports[port].dtype is float16 and not self.able & {SHADER_F16, SUBGROUP_MATRIX}
 
     def has_vectors(self, port: int) -> bool:
         """Whether a port that nothing writes may be read four elements at a time."""
@@ -124,6 +139,7 @@ class Module:
     def store(self, port: int, index: str, value: str) -> str:
         """The statement that writes an element of a port."""
         if self._pairs(port):
+            self.gains.add(SHADER_F16)
             pair = f"b{port}[at / 2i]"
             clear, set_ = f"atomicAnd(&{pair}, 0xffff0000u >> shift)", f"atomicOr(&{pair}, half_bits({value}) << shift)"
             return f"{{ let at = {index}; let shift = 16u * (u32(at) & 1u); {clear}; {set_}; }}"
@@ -144,13 +160,10 @@ class Module:
         self.workgroup[name] = f"var<workgroup> {name}: array<{element}, {count}>;"
         return name
 
-    def printed(self, body: Sequence[str], threads: int, groups: Dim) -> Printed:
+    def text(self, body: Sequence[str], threads: int, groups: Dim) -> Text:
         """The module whose entry point has this body, for so many workgroups of so many invocations."""
-        variant = Variant(ENTRY, self.requires, (groups, 1, 1))
-        return Printed((self._text(body, threads),), (variant,), tuple(self.sizes))
-
-    def _text(self, body: Sequence[str], threads: int) -> str:
-        lines = [f"enable {name};" for name in self.enables] + ([""] if self.enables else [])
+        enabled = dict.fromkeys(name for word in sorted(self.able) for name in _ENABLES[word])
+        lines = [f"enable {name};" for name in enabled] + [""] * bool(enabled)
         for number, port in enumerate(self.ports):
             access = "read_write" if port.written else "read"
             lines.append(
@@ -160,17 +173,17 @@ class Module:
             count = -(-self.told // 4)
             lines.append(f"@group(0) @binding({len(self.ports)}) var<uniform> sizes: array<vec4<i32>, {count}>;")
         lines += self.workgroup.values()
-        subgroups = f", {_SUBGROUPS}" if "subgroups" in self.enables else ""
+        inside = "".join(f",\n        {_BUILTINS[word]}" for word in self.able if word in _BUILTINS)
         main = [
             f"@compute @workgroup_size({threads})",
             f"fn {ENTRY}(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,",
-            f"        @builtin(local_invocation_index) lane: u32{subgroups}) {{",
+            f"        @builtin(local_invocation_index) lane: u32{inside}) {{",
             *body,
             "}",
         ]
         code = "\n\n".join((*self.functions, "\n".join(main)))
         library = used_by(code)
-        return "\n".join(lines) + "\n\n" + (library + "\n\n" if library else "") + code + "\n"
+        return Text("\n".join(lines) + "\n\n" + (library + "\n\n" if library else "") + code + "\n", groups)
 
     def _element(self, number: int) -> str:
         """The type of a port's elements as they are bound."""
@@ -178,5 +191,5 @@ class Module:
         if vector == 8:
             return f"vec4<{_PAIR}>"
         if self._pairs(number):
-            return f"vec2<{_PAIR}>" if vector == 4 else WRITTEN_SINGLY if port.written else _PAIR
+            return f"vec2<{_PAIR}>" if vector == 4 else _WRITTEN_SINGLY if port.written else _PAIR
         return f"vec4<{_STORAGE[port.dtype]}>" if vector == 4 else _STORAGE[port.dtype]

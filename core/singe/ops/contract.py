@@ -4,6 +4,9 @@ together from them.
 `conv_last` is channels-last (n, …space, channels) with weights (…window, channels per group, outputs): the layout in
 which a vector of channels lies together in memory. ONNX's channels-first ops become it between two transposes, which
 the rewrite pushes apart until they meet others and vanish.
+
+With `in_order` products are added one after the other, as the inner loops walk, and each step is rounded once. The
+rewrite asks for it where the last bit of a sum matters (rewrite/logarithms.py).
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from .._errors import ShapeError
 from .._shape import Dim, Shape, broadcast, product, show
 from ..scalar import COMPUTE, Expr, const, select, size
 from . import _reference as reference
+from ._in_order import products_in_order
 from ._row import Composite, Folds, Nest, Node, Read, register, sum_to
 from .move import project
 from .window import window_size
@@ -28,7 +32,7 @@ from .window import window_size
 # --- dot -------------------------------------------------------------------------------------------------------------
 
 
-def _dot_shape(a: Node, b: Node) -> Shape:
+def _dot_shape(a: Node, b: Node, in_order: bool = False) -> Shape:
     if len(a.shape) < 2 or len(b.shape) < 2:
         raise ShapeError(f"dot: got {show(a.shape)} and {show(b.shape)}, expected matrices (or stacks of them)")
     if a.shape[-1] != b.shape[-2]:
@@ -38,23 +42,25 @@ def _dot_shape(a: Node, b: Node) -> Shape:
     return (*broadcast([a.shape[:-2], b.shape[:-2]], "matmul"), a.shape[-2], b.shape[-1])
 
 
-def _dot_nest(coords: Sequence[Expr], read: Read, a: Node, b: Node) -> Folds:
+def _dot_nest(coords: Sequence[Expr], read: Read, a: Node, b: Node, in_order: bool = False) -> Folds:
     *batch, m, n = coords
 
     def value(inner: Sequence[Expr], _: Sequence[Expr]) -> Expr:
         (k,) = inner
         return read(0, [*project(batch, a.shape[:-2]), m, k]) * read(1, [*project(batch, b.shape[:-2]), k, n])
 
-    return Folds((a.shape[-1],), [("add", value)])
+    return Folds((a.shape[-1],), [("add", value)], in_order=in_order)
 
 
 def _wide(x: np.ndarray) -> np.ndarray:
     return scalar.convert(x, np.dtype(np.float32)) if x.dtype == np.float16 else x
 
 
-def _dot_whole(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def _dot_whole(a: np.ndarray, b: np.ndarray, in_order: bool = False) -> np.ndarray:
     x, y = _wide(a), _wide(b)
-    if y.ndim == 2 and x.ndim > 2:  # one large product instead of a stack of small ones
+    if in_order:
+        out = _stack_in_order(x, y)
+    elif y.ndim == 2 and x.ndim > 2:  # one large product instead of a stack of small ones
         out = (
             (x.reshape(-1, x.shape[-1]) @ y).reshape(*x.shape[:-1], y.shape[-1])
             if x.size
@@ -65,12 +71,23 @@ def _dot_whole(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return scalar.convert(out, a.dtype)
 
 
+def _stack_in_order(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    if y.ndim == 2:
+        return products_in_order(x.reshape(-1, x.shape[-1]), y).reshape(*x.shape[:-1], y.shape[-1])
+    batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+    out = np.empty((*batch, x.shape[-2], y.shape[-1]), np.float32)
+    left, right = (np.broadcast_to(v, (*batch, *v.shape[-2:])) for v in (x, y))
+    for place in np.ndindex(batch):
+        out[place] = products_in_order(left[place], right[place])
+    return out
+
+
 def _swap(b: Any, x: Any) -> Any:
     rank = len(x.shape)
     return b.transpose(x, perm=(*range(rank - 2), rank - 1, rank - 2))
 
 
-def _dot_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any) -> list[Any]:
+def _dot_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, in_order: bool = False) -> list[Any]:
     left, right = inputs
     return [sum_to(b, b.dot(g, _swap(b, right)), left.shape), sum_to(b, b.dot(_swap(b, left), g), right.shape)]
 
@@ -119,6 +136,7 @@ def _conv_shape(
     before: Sequence[int],
     after: Sequence[int],
     group: int,
+    in_order: bool = False,
 ) -> Shape:
     spaces = len(x.shape) - 2
     if spaces < 1 or len(w.shape) != len(x.shape):
@@ -149,6 +167,7 @@ def _conv_nest(
     before: Any,
     after: Any,
     group: int,
+    in_order: bool = False,
 ) -> Folds:
     n, *space, o = coords
     per_group = w.shape[-2]
@@ -173,11 +192,11 @@ def _conv_nest(
             v = select(inside, v, const(0, v.dtype))
         return v * read(1, [*taps, c, o])
 
-    return Folds((*w.shape[:-2], per_group), [("add", value)])
+    return Folds((*w.shape[:-2], per_group), [("add", value)], in_order=in_order)
 
 
 def _conv_facts(
-    x: Node, w: Node, strides: Any, dilations: Any, before: Any, after: Any, group: int
+    x: Node, w: Node, strides: Any, dilations: Any, before: Any, after: Any, group: int, in_order: bool = False
 ) -> Mapping[str, Any] | None:
     if 0 in x.shape:
         return None
@@ -196,7 +215,14 @@ BLOCK = 1 << 16
 
 
 def _conv_whole(
-    x: np.ndarray, w: np.ndarray, strides: Any, dilations: Any, before: Any, after: Any, group: int
+    x: np.ndarray,
+    w: np.ndarray,
+    strides: Any,
+    dilations: Any,
+    before: Any,
+    after: Any,
+    group: int,
+    in_order: bool = False,
 ) -> np.ndarray:
     kind = x.dtype
     x, w = _wide(x), _wide(w)
@@ -210,7 +236,7 @@ def _conv_whole(
     patches = every[
         (slice(None), *(slice(None, None, s) for s in strides), slice(None), *(slice(None, None, d) for d in dilations))
     ]
-    if per_group == 1 and outputs == group:
+    if per_group == 1 and outputs == group and not in_order:
         out = _depthwise(patches, w.reshape(*window, outputs), spaces)
     else:
         rows = patches.shape[: spaces + 1]
@@ -218,14 +244,15 @@ def _conv_whole(
         columns = patches.transpose(order)  # (n, …space, …window, channels)
         points, depth = math.prod(rows), math.prod(window) * per_group
         if group == 1:
-            out = np.ascontiguousarray(columns).reshape(points, depth) @ w.reshape(depth, outputs)
+            multiply = products_in_order if in_order else np.matmul
+            out = multiply(np.ascontiguousarray(columns).reshape(points, depth), w.reshape(depth, outputs))
         else:
             split = columns.reshape(*columns.shape[:-1], group, per_group)
             stack = np.moveaxis(split, -2, 0).reshape(group, points, depth)
             weights = np.moveaxis(w.reshape(*window, per_group, group, outputs // group), -2, 0).reshape(
                 group, depth, outputs // group
             )
-            out = np.moveaxis(stack @ weights, 0, 1)
+            out = np.moveaxis(_stack_in_order(stack, weights) if in_order else stack @ weights, 0, 1)
         out = out.reshape(*rows, outputs)
     return scalar.convert(out, kind)
 
@@ -324,7 +351,16 @@ def transposed_last(
 
 
 def _conv_vjp(
-    b: Any, g: Any, inputs: Sequence[Any], y: Any, strides: Any, dilations: Any, before: Any, after: Any, group: int
+    b: Any,
+    g: Any,
+    inputs: Sequence[Any],
+    y: Any,
+    strides: Any,
+    dilations: Any,
+    before: Any,
+    after: Any,
+    group: int,
+    in_order: bool = False,
 ) -> list[Any]:
     x, w = inputs
     spaces = len(strides)
@@ -405,7 +441,7 @@ register(
     Nest(name="dot", doc="products of matrices, the last two axes; the axes before them broadcast", routine="matmul", dtypes=NUMBERS,
          shape=_dot_shape, nest=_dot_nest, whole=_dot_whole, vjp=_dot_vjp, tolerance=64, floor=1e-5,
          reference=lambda a, b: np.einsum("...mk,...kn->...mn", a, b),
-         facts=lambda a, b: {} if COMPUTE[a.dtype] is float32 else None),
+         facts=lambda a, b, in_order=False: {} if COMPUTE[a.dtype] is float32 else None),
     Nest(name="conv_last", doc="convolution, channels last", routine="conv", dtypes=FLOATS, shape=_conv_shape, nest=_conv_nest,
          whole=_conv_whole, vjp=_conv_vjp, facts=_conv_facts, reference=reference.conv_last, tolerance=64, floor=1e-5),
     Composite(name="matmul", doc="NumPy's and ONNX's product of matrices, stacks of them, and vectors", onnx="MatMul", dtypes=NUMBERS, lower=_matmul,

@@ -20,11 +20,11 @@ from singe._shape import Dim, ceildiv
 from singe.kernel import Routine, Store
 from singe.scalar import Expr
 
-from ..encode import Body, Function, f32, f32x4, get_local, i32, memory
+from ..encode import Function, f32, f32x4, get_local, i32, memory
 from .gemm import ACCUMULATOR, REGISTERS
 from .lower import Lowering, Shift
 from .nest import lane_cost
-from .share import choose, divide, first_alone, least, loop, parameters
+from .share import begin, choose, divide, first_alone, least, loop
 from .writer import Node, Writer
 
 HELD: Final = 7
@@ -96,7 +96,7 @@ class _Depthwise:
         self.x_shape, self.w_shape = facts["x_shape"], facts["w_shape"]
         self.window: Final[tuple[int, ...]] = self.w_shape[:-2]
         self.strides, self.dilations, self.pads = facts["strides"], facts["dilations"], facts["pads"]
-        self.body: Final = Body(parameters(kernel.ports, False, sizes))
+        self.body: Final = begin(kernel, False, sizes)
         self.writer: Final = Writer(self.body)
         self.variables, self.grid = kernel.grid_vars, kernel.grid
         self.channel: Final = self.variables[-1]

@@ -22,13 +22,13 @@ from .. import simd
 from ..encode import Body, Function, get_local, i32, ops
 from .lower import Lowering, Shift, lane_step
 from .memory import VECTOR_STORAGE
-from .share import choose, divide, first_alone, least, parameters
+from .share import begin, choose, divide, first_alone, least
 from .writer import Node, Writer
 
 
 def print_nests(kernels: Sequence[Kernel], sizes: Sequence[Dim]) -> Function:
     """The function of one or several kernels over the same ports, one after the other."""
-    body = Body(parameters(kernels[0].ports, False, sizes))
+    body = begin(kernels[0], False, sizes)
     for kernel in kernels:
         _Nest(kernel, sizes, body).write()
     return body.finish()
@@ -90,7 +90,7 @@ def _choose_lane(kernel: Kernel) -> tuple[Expr | None, bool]:
     options: list[tuple[int, bool, Expr]] = []
     reduces = any(isinstance(s, Reduce) for s in kernel.stages)
     for extents, variables, inner in ((kernel.grid, kernel.grid_vars, False), (kernel.inner, kernel.inner_vars, True)):
-        if not extents or (isinstance(extents[-1], int) and extents[-1] < 4):
+        if not extents or (isinstance(extents[-1], int) and extents[-1] < 4) or (inner and kernel.in_order):
             continue
         stages = [s for s in kernel.stages if not inner or isinstance(s, Reduce) or s.inner]
         cost = lane_cost(kernel, stages, variables[-1])

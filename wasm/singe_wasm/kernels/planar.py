@@ -19,12 +19,12 @@ from singe._dtypes import float32, int32
 from singe._shape import Dim
 from singe.kernel import Routine, Store
 
-from ..encode import OPS, Body, Function, f32x4, get_local, i32, lane, memory, ops
+from ..encode import OPS, Function, f32x4, get_local, i32, lane, memory, ops
 from . import memory as elements
 from .gemm import ACCUMULATOR
 from .lower import Lowering, Shift
 from .nest import lane_cost
-from .share import LARGEST, choose, divide, first_alone, least, loop, parameters
+from .share import LARGEST, begin, choose, divide, first_alone, least, loop
 from .writer import Writer
 
 VECTORS: Final = {1: 10, 2: 5, 3: 3, 4: 2}
@@ -140,7 +140,7 @@ class _Planar:
         self.grid: Final = kernel.grid
         self.variables: Final = kernel.grid_vars
         self.column, self.output = self.variables[-2:]
-        self.body: Final = Body(parameters(kernel.ports, True, sizes))
+        self.body: Final = begin(kernel, True, sizes)
         self.writer: Final = Writer(self.body)
         self.low: Final = Lowering(kernel.ports, sizes, True, self.column)
         self.edge: Final = Lowering(kernel.ports, sizes, True)

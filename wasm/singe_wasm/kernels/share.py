@@ -11,8 +11,9 @@ from contextlib import contextmanager
 from typing import Final
 
 from singe._shape import Dim, evaluate, symbols
+from singe.kernel import Kernel
 
-from ..encode import Body, Type, get_local, i32, integers, ops
+from ..encode import Body, get_local, i32, integers, ops
 from .lower import Lowering
 from .writer import Writer
 
@@ -22,9 +23,9 @@ ENOUGH: Final = 12
 """Turns of a loop that divide well among a few threads."""
 
 
-def parameters(ports: Sequence[object], scratch: bool, sizes: Sequence[Dim]) -> list[Type]:
-    """A function's: an address for each port and for the workspace, the sizes, the part and the count of parts."""
-    return integers(len(ports) + scratch + len(sizes) + 2)
+def begin(kernel: Kernel, scratch: bool, sizes: Sequence[Dim]) -> Body:
+    """A kernel's function: it takes an address for each port and for the workspace, the sizes, the part and how many."""
+    return Body(integers(len(kernel.ports) + scratch + len(sizes) + 2), rounds_once=kernel.in_order)
 
 
 def choose(turns: Sequence[Dim]) -> int | None:

@@ -14,18 +14,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TypeAlias
 
-from singe._shape import Dim, ceildiv, divides, evaluate, product, symbols
-from singe.backend import Printed
-from singe.kernel import Routine
+from singe._shape import Dim, ceildiv, divides, product
 from singe.scalar import Expr
 
-from ..module import Module
+from ..module import Module, Text
 from ..wgsl import TYPES, Block
-from .contraction import Contraction, contraction
+from .contraction import Contraction
 from .feeds import Feed, Fetched, Filled, Spot
-from .nest import unflatten
+from .nest import ask, unflatten
 from .quads import PARTS, SIDE, in_fours, is_quad, octet_text, put_four, quad_text
 
 
@@ -36,7 +34,6 @@ class Tile:
     All are powers of two; the invocation's sides are multiples of 4, since it works on vectors. With `slices`, so many
     teams of the workgroup sum over parts of the depth side by side, for products too small to fill a device otherwise.
     `unroll` depths are written out for one turn of the innermost loop; where that is all of them there is no loop.
-    It suits products of at least `enough` workgroups.
     """
 
     rows: int
@@ -46,7 +43,10 @@ class Tile:
     thread_columns: int = 4
     slices: int = 1
     unroll: int = 4
-    enough: int = 96
+
+    def __str__(self) -> str:
+        sliced = f"×{self.slices}" if self.slices > 1 else ""
+        return f"{self.rows}×{self.columns}×{self.depth}{sliced} by {self.thread_rows}×{self.thread_columns}"
 
     @property
     def team(self) -> int:
@@ -70,67 +70,28 @@ class Thin:
     columns: int
     slices: int
 
+    def __str__(self) -> str:
+        return f"thin {self.columns}×{self.slices}"
+
     @property
     def threads(self) -> int:
         return self.columns * self.slices
 
 
-TILES: Final = (
-    Tile(128, 128, 16, 16, 8, unroll=16, enough=256), Tile(64, 128, 16, 8, 8, unroll=16),
-    Tile(64, 64, 16, 8, 4, unroll=16), Tile(32, 32, 16), Tile(16, 32, 32),
-)  # fmt: skip
-"""Largest first: the first that gives a device enough workgroups is taken."""
-SLICED: Final = Tile(16, 32, 16, slices=4)
-"""For few and deep tiles."""
-DEEP: Final = 512
-"""Depth from which slices pay for their sum in another order: logarithms of sums that cancel show the last bit."""
-THIN: Final = Thin(8, 32)
-"""Eight columns are a whole sector of a cache's line."""
-THIN_ROWS: Final = 2
-GUESS: Final = 4
-"""What a symbolic size counts as when a tile is chosen."""
+Cut: TypeAlias = "Tile | Thin | None"
+"""How a product is carried out; None: by the plain kernel."""
 
 
-def print_routine(routine: Routine, features: frozenset[str]) -> Printed | None:
-    """The Routine through a template; None where the plain kernel serves better."""
-    found = contraction(routine)
-    if found is None or 0 in (found.rows, found.columns, found.depth):
-        return None
-    cut = choose(found)
-    return None if cut is None else print_contraction(found, cut, features)
-
-
-def choose(c: Contraction) -> Tile | Thin | None:
-    """The cut that suits the sizes; None for the plain kernel."""
-    rows, columns, batch = guess(c.rows), guess(c.columns), guess(product(c.batch))
-    if c.columns == 1:
-        return None
-    if isinstance(c.rows, int) and rows <= THIN_ROWS:
-        return None if c.b_deep else THIN
-    for tile in TILES:
-        if batch * -(-rows // tile.rows) * -(-columns // tile.columns) >= tile.enough:
-            return tile
-    return SLICED if guess(c.depth) >= DEEP else TILES[-1]
-
-
-def print_contraction(c: Contraction, cut: Tile | Thin, features: frozenset[str]) -> Printed:
+def print_contraction(c: Contraction, cut: Tile | Thin, module: Module) -> Text:
     """The contraction, cut as told."""
-    module = Module(c.kernel.ports, features)
     if isinstance(cut, Tile):
-        quads = _quads(module, c)
+        quads = quads_of(module, c)
         put_functions(module, c, cut.rows, cut.columns, cut.depth * cut.slices, quads)
         block, groups = _tiled(module, c, cut, quads)
     else:
         put_functions(module, c, 1, cut.columns, 1)
         block, groups = _thin(module, c, cut)
-    return module.printed(block.lines, cut.threads, groups)
-
-
-def guess(dim: Dim) -> int:
-    """What a dimension counts as when a tile is chosen."""
-    value = evaluate(dim, dict.fromkeys(symbols(dim), GUESS))
-    assert isinstance(value, int)
-    return value
+    return module.text(block.lines, cut.threads, groups)
 
 
 def _element(c: Contraction) -> str:
@@ -140,7 +101,7 @@ def _element(c: Contraction) -> str:
 # --- the functions that a template calls -------------------------------------------------------------------------------
 
 
-def _quads(module: Module, c: Contraction) -> frozenset[str]:
+def quads_of(module: Module, c: Contraction) -> frozenset[str]:
     """Which of the operands "a" and "b" come as vectors, and whether the output "c" is stored so."""
     rest = (c.store.index, c.store.value)
     along_a, along_b = c.k if c.a_deep else c.m, c.k if c.b_deep else c.n
@@ -220,6 +181,8 @@ def arguments(c: Contraction) -> str:
 
 def _tiled(module: Module, c: Contraction, tile: Tile, quads: frozenset[str]) -> tuple[Block, Dim]:
     block = Block(module)
+    if c.kernel.in_order:
+        ask(block)
     vector = f"vec4<{_element(c)}>"
     total = place(block, c, tile.rows, tile.columns)
     across, down = tile.columns // tile.thread_columns, tile.rows // tile.thread_rows
@@ -246,13 +209,14 @@ def _tiled(module: Module, c: Contraction, tile: Tile, quads: frozenset[str]) ->
         step.put("workgroupBarrier();")
         for feed in (a, b):
             feed.fetch(step, f"base + {reach}i{part}")
-        with ExitStack() as stack:
-            turn, first = step, ""
-            if tile.unroll < tile.depth:
-                header = f"for (var first = 0i; first < {tile.depth}i; first += {tile.unroll}i)"
-                turn, first = stack.enter_context(step.scope(header)), "first"
-            for number in range(tile.unroll):
-                _multiply(turn, (a.spot, b.spot), (down, across), sums, first, number)
+        operands = _Operands((a.spot, b.spot), (down, across), sums)
+        if c.kernel.in_order:
+            with step.scope("if (once)") as fused:
+                _walk(fused, tile.depth, tile.unroll, operands, "{sum} = fma(vec4({left}), {right}, {sum});")
+            with step.scope("else") as exact:
+                _walk(exact, tile.depth, 1, operands, "{sum} = add_products({left}, {right}, {sum}, zero);")
+        else:
+            _walk(step, tile.depth, tile.unroll, operands, "{sum} += {left} * {right};")
         step.put("workgroupBarrier();")
     if tile.slices > 1:
         _gather(block, tile, names)
@@ -279,23 +243,38 @@ def _feed(module: Module, c: Contraction, tile: Tile, name: str, quads: frozense
     return Fetched(spot) if name in quads else Filled(spot)
 
 
-def _multiply(
-    block: Block,
-    spots: tuple[Spot, Spot],
-    apart: tuple[int, int],
-    sums: Sequence[Sequence[str]],
-    first: str,
-    number: int,
-) -> None:
-    """One depth of the tiles into the sums. An invocation's vectors lie `apart`: neighbours then read neighbours."""
-    deep = _sum(first, number) if first else f"{number}i"
+@dataclass(frozen=True)
+class _Operands:
+    """What an invocation multiplies. Its vectors lie `apart` in a tile: neighbours then read neighbours."""
+
+    spots: tuple[Spot, Spot]
+    apart: tuple[int, int]
+    sums: Sequence[Sequence[str]]
+
+
+def _walk(block: Block, depth: int, unroll: int, operands: _Operands, statement: str) -> None:
+    """All depths of the tiles into the sums, each by a statement over {sum}, {left} (a number) and {right} (a vector)."""
+    with ExitStack() as stack:
+        turn, first = block, ""
+        if unroll < depth:
+            header = f"for (var first = 0i; first < {depth}i; first += {unroll}i)"
+            turn, first = stack.enter_context(block.scope(header)), "first"
+        for number in range(unroll):
+            _multiply(turn, operands, _sum(first, number) if first else f"{number}i", number, statement)
+
+
+def _multiply(block: Block, operands: _Operands, deep: str, number: int, statement: str) -> None:
+    sums = operands.sums
     counts = (len(sums) // SIDE, len(sums[0]))
-    for name, spot, at, step, count in zip(("left", "right"), spots, "yx", apart, counts, strict=True):
+    for name, spot, at, step, count in zip(
+        ("left", "right"), operands.spots, "yx", operands.apart, counts, strict=True
+    ):
         for i in range(count):
             block.put(f"let {name}{number}_{i} = {spot.place(deep, _sum(at, i * step))};")
     for i, line in enumerate(sums):
         for j, sum_ in enumerate(line):
-            block.put(f"{sum_} += left{number}_{i // SIDE}.{PARTS[i % SIDE]} * right{number}_{j};")
+            left, right = f"left{number}_{i // SIDE}.{PARTS[i % SIDE]}", f"right{number}_{j}"
+            block.put(statement.format(sum=sum_, left=left, right=right))
 
 
 def _gather(block: Block, tile: Tile, names: Sequence[str]) -> None:

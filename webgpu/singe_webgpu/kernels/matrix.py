@@ -18,15 +18,13 @@ from typing import Final
 import numpy as np
 
 from singe._dtypes import float16
-from singe._shape import Dim, product
-from singe.backend import Printed
-from singe.kernel import Routine
+from singe._shape import known, product, symbols
 from singe.scalar import Expr
 
-from ..module import SUBGROUP_MATRIX, Module
+from ..module import Module, Text
 from ..wgsl import Block
-from .contraction import Contraction, contraction
-from .gemm import THIN_ROWS, arguments, guess, place, put_functions
+from .contraction import Contraction
+from .gemm import arguments, place, put_functions
 from .quads import PARTS, SIDE, in_fours, is_quad
 
 MATRIX: Final = 16
@@ -37,6 +35,10 @@ OCTET: Final = 8
 """Elements of a vector of workgroup memory."""
 MEMORY: Final = 1 << 15
 """Bytes of workgroup memory, likewise."""
+FEW: Final = 2
+"""Rows up to which a matrix would be mostly empty."""
+GUESS: Final = 4
+"""What a symbolic size counts as when a cut is chosen."""
 _SPARE: Final = MATRIX * MATRIX * 4 // 16
 """Vectors that a subgroup's sums take on their way out."""
 
@@ -73,27 +75,22 @@ CUTS: Final = (
 """Largest first: the first that fits in memory and gives a device enough workgroups is taken."""
 
 
-def print_matrix(routine: Routine, sizes: Sequence[Dim]) -> Printed | None:
-    """The Routine on subgroup matrices; None where it is none for them. sizes: see Module."""
-    if not any(p.dtype is float16 for p in routine.kernel.ports):
-        return None
-    found = contraction(routine)
-    if found is None or not all(_exact(e, found) for e in (found.a, found.b)):
-        return None
-    few = isinstance(found.rows, int) and found.rows <= THIN_ROWS
-    if few or found.columns == 1 or 0 in (found.rows, found.columns, found.depth):
-        return None
-    return print_cut(found, choose_cut(found), sizes)
+def suits(c: Contraction) -> bool:
+    """Whether a product may be carried out so, and may gain by it."""
+    few = isinstance(c.rows, int) and c.rows <= FEW
+    return not few and not c.kernel.in_order and all(_exact(e, c) for e in (c.a, c.b))
 
 
 def choose_cut(c: Contraction) -> Cut:
     """The cut that suits the sizes."""
-    rows, columns, batch = guess(c.rows), guess(c.columns), guess(product(c.batch))
+    rows, columns, batch = (known(d, dict.fromkeys(symbols(d), GUESS)) for d in (c.rows, c.columns, product(c.batch)))
     return next(
         cut
         for cut in CUTS
-        if (16 * sum(_Operand.of(name, c, cut, False).room for name in "ab") <= MEMORY
-        and batch * -(-rows // cut.rows) * -(-columns // cut.columns) >= cut.enough)
+        if (
+            16 * sum(_Operand.of(name, c, cut, False).room for name in "ab") <= MEMORY
+            and batch * -(-rows // cut.rows) * -(-columns // cut.columns) >= cut.enough
+        )
         or cut is CUTS[-1]
     )
 
@@ -107,9 +104,8 @@ def _exact(e: Expr, c: Contraction) -> bool:
     return e.word == "select" and all(_exact(x, c) for x in e.args[1:])
 
 
-def print_cut(c: Contraction, cut: Cut, sizes: Sequence[Dim] = ()) -> Printed:
+def print_matrix(c: Contraction, cut: Cut, module: Module) -> Text:
     """The contraction, cut as told."""
-    module = Module(c.kernel.ports, frozenset({SUBGROUP_MATRIX}), sizes)
     store = (c.store.index, c.store.value)
     a = _Operand.of("a", c, cut, is_quad(c.a, c.k if c.a_deep else c.m, module, (c.b, *store), OCTET))
     b = _Operand.of("b", c, cut, is_quad(c.b, c.k if c.b_deep else c.n, module, (c.a, *store), OCTET))
@@ -123,7 +119,7 @@ def print_cut(c: Contraction, cut: Cut, sizes: Sequence[Dim] = ()) -> Printed:
     total = place(block, c, cut.rows, cut.columns)
     sums = _sums(block, c, cut, a, b)
     _drain(block, c, sums, b.tile, "c" in quads)
-    return module.printed(block.lines, cut.threads, total)
+    return module.text(block.lines, cut.threads, total)
 
 
 @dataclass(frozen=True)
