@@ -39,7 +39,7 @@ from singe_wasm.target import LEVELS
 
 SHAPES: Final = (
     "56x56x64x64,28x28x128x128,14x14x256x256,7x7x512x512,112x112x32x64,80x80x16x16,160x160x24x24,56x80x96x24,"
-    "14x14x32x64,7x7x64x128,112x112x8x8,28x28x8x64,28x28x64x8,28x28x32x32,13x13x128x128,20x20x64x64,9x9x64x64,224x224x4x64"
+    "14x14x32x64,7x7x64x128,112x112x8x8,28x28x8x64,28x28x64x8,28x28x32x32,13x13x128x128,20x20x64x64,9x9x64x64,6x6x16x16,224x224x3x64,224x224x4x64"
 )
 PAGE: Final = """<!doctype html><meta charset=utf-8><title>convolutions</title><script type=module>
 import * as ort from "./ort/ort.wasm.min.mjs";
@@ -225,9 +225,8 @@ def main() -> None:
     with site(cases) as address, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         print(f"Chromium {browser.version}, onnxruntime-web {VERSION}, one thread, GFLOP/s (error)\n")
-        print(
-            f"| height × width × channels → outputs | {' | '.join(names)} |\n|{'---|' * (1 + len(names))}", flush=True
-        )
+        columns = ["height × width × channels → outputs", *names, "chosen"]
+        print(f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}", flush=True)
         page = Page(browser, address)
         for c in cases:
             scratch = {who: kernel.scratch for who, kernel in c.kernels.items()}
