@@ -20,6 +20,7 @@ DEVICES: Final = ("auto", "numpy", "wasm", "webgpu")
 LAYOUTS: Final = ("nchw", "nhwc")
 TARGETS: Final = ("wasm", "webgpu")
 DTYPES: Final = ("float32", "float16", "int8")
+ACTIVATIONS: Final = ("float32", "int8")
 _DIMENSION: Final = re.compile(r"[0-9]+|[A-Za-z_]\w*")
 
 
@@ -107,6 +108,8 @@ def parser() -> argparse.ArgumentParser:
         help="what it is compiled for; it need not be here (default: wasm)",
     )
 
+    _activations(compiled, "")
+
     exported = command("export", "Write a folder of static files with which a web page runs a model.")
     _model(exported, "an ONNX model, or a record that singe.save wrote")
     _shapes(exported)
@@ -122,8 +125,9 @@ def parser() -> argparse.ArgumentParser:
         "--dtype",
         choices=DTYPES,
         default="float32",
-        help="what weights are stored in; a page computes in float32 (default: float32)",
+        help="what weights are stored in; a page computes in float32, unless --activations says otherwise (default: float32)",
     )
+    _activations(exported, "with --dtype int8: ")
     exported.add_argument(
         "--input",
         metavar="NAME=FILE",
@@ -172,6 +176,16 @@ def parser() -> argparse.ArgumentParser:
 
 def _model(command: argparse.ArgumentParser, text: str) -> None:
     command.add_argument("model", metavar="MODEL", help=text)
+
+
+def _activations(command: argparse.ArgumentParser, condition: str) -> None:
+    command.add_argument(
+        "--activations",
+        choices=ACTIVATIONS,
+        default="float32",
+        help=f"{condition}what products and convolutions by weights compute in on wasm; int8 is faster and less accurate "
+        "(default: float32)",
+    )
 
 
 def _shapes(command: argparse.ArgumentParser) -> None:

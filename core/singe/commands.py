@@ -255,7 +255,7 @@ def inspect(args: Namespace) -> None:
 
 def compile(args: Namespace) -> None:
     """Write a model's Program."""
-    program = _compiled(_model(args), args.device)
+    program = _compiled(_model(args), args.device, args.activations)
     program.save(args.out)
     size = bytes_text(Path(args.out).stat().st_size)
     print(
@@ -277,10 +277,10 @@ def _model(args: Namespace) -> Model:
         return _with_hint(load(args.model, HOST, shapes))
 
 
-def _compiled(model: Model, name: str) -> Program:
+def _compiled(model: Model, name: str, activations: str = "float32") -> Program:
     target = TARGETS[name]
     with _doing(f"compiling for {name}"):
-        return compile_graph(model.graph(), None if target == HOST else find_target(target))
+        return compile_graph(model.graph(), None if target == HOST else find_target(target), activations)
 
 
 def _with_hint(model: Model) -> Model:
@@ -305,8 +305,8 @@ def export(args: Namespace) -> None:
     labels = None if args.labels is None else _labels(args.labels)
     with _doing("exporting"):
         bundle = export_model(
-            model, args.out, args.targets, dtype=args.dtype, picture=_picture(args, model), labels=labels,
-            force=args.force, samples=_samples(args, model),
+            model, args.out, args.targets, dtype=args.dtype, activations=args.activations,
+            picture=_picture(args, model), labels=labels, force=args.force, samples=_samples(args, model),
         )  # fmt: skip
     print(describe_bundle(bundle))
     print(f"\nTo see it run: singe serve {shlex.quote(args.out)}")

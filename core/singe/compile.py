@@ -16,7 +16,7 @@ import numpy as np
 
 from . import scalar
 from ._dtypes import DType, uint8
-from ._errors import CompileError
+from ._errors import CompileError, InputError
 from ._shape import Dim, Shape, product, symbols
 from .backend import Printed, Target
 from .fuse import Group, fuse
@@ -25,17 +25,26 @@ from .kernel import Kernel, Reduce, Routine
 from .ops import find_row
 from .program import Buffer, Code, Copy, Dispatch, Host, Program, Step, align, aligned, stored_type
 from .rewrite import rewrite
+from .rewrite.integers import in_integers
 from .schedule import Plan, Slots, schedule
 
 HOST: Final = "numpy"
 """The target's name of a Program of host steps."""
+ACTIVATIONS: Final = ("float32", "int8")
 
 
-def compile_graph(graph: Graph, target: Target | None) -> Program:
-    """The Program of a graph for a target (None: the numpy backend)."""
+def compile_graph(graph: Graph, target: Target | None, activations: str = "float32") -> Program:
+    """The Program of a graph for a target (None: the numpy backend).
+
+    activations: what products and convolutions with constant weights compute in, of ACTIVATIONS; see rewrite/integers.py.
+    """
     start = time.perf_counter()
+    if activations not in ACTIVATIONS:
+        raise InputError(f"activations: got {activations!r}, expected one of {', '.join(ACTIVATIONS)}")
     _check_symbols(graph)
     rewritten = rewrite(graph)
+    if activations == "int8":
+        rewritten = in_integers(rewritten)
     program = _host_program(rewritten) if target is None else _device_program(rewritten, target)
     return replace(program, facts={**program.facts, "ops": graph.ops()}, seconds=time.perf_counter() - start)
 

@@ -29,7 +29,7 @@ from ._errors import InputError, SingeError
 from ._shape import bytes_text
 from .assets import static_folder
 from .backend import find_target
-from .compile import compile_graph
+from .compile import ACTIVATIONS, compile_graph
 from .device import device
 from .graph import Graph, Node
 from .images import Recipe
@@ -43,6 +43,8 @@ PIECE: Final = 4_000_000 // ALIGN * ALIGN
 """Bytes of a file of weights at most: small enough to come in parallel and to be fetched again alone."""
 TARGETS: Final[Mapping[str, str]] = {device: target for target, device in DEVICE_OF.items() if device != "numpy"}
 """What a page runs on ↦ the code generator for it."""
+COMPUTES_IN_INTEGERS: Final = ("wasm",)
+"""Targets that have kernels for it; on others activations stay float32, whatever is asked."""
 RUNNER: Final = {"least": "0.1.0", "below": "0.2.0"}
 """The versions of singe.js that read what is written here."""
 SAMPLES: Final = 3
@@ -82,17 +84,18 @@ class Bundle:
 
 def export_model(
     model: Model, folder: str | Path, targets: Sequence[str] = tuple(TARGETS), *, dtype: str = "float32",
-    picture: Picture | None = None, labels: Mapping[int, str] | None = None, force: bool = False,
-    samples: Sequence[Mapping[str, np.ndarray]] = (),
+    activations: str = "float32", picture: Picture | None = None, labels: Mapping[int, str] | None = None,
+    force: bool = False, samples: Sequence[Mapping[str, np.ndarray]] = (),
 ) -> Bundle:  # fmt: skip
     """Write a model's bundle into a folder; `force` lets it share the folder with other files.
 
-    dtype: what weights are stored in, "float32", "float16" or "int8". samples: inputs by name, on which the error of a
-    smaller dtype is measured; where there are none, random ones.
+    dtype: what weights are stored in, "float32", "float16" or "int8". activations: with "int8", and weights in int8, the
+    products and convolutions of target wasm compute in integers, which costs accuracy. samples: inputs by name, on which
+    the error of either is measured; where there are none, random ones.
     """
     folder = Path(folder)
     known = _refuse_foreign(folder, force)
-    bundle = make_bundle(model, targets, picture, labels, dtype, samples)
+    bundle = make_bundle(model, targets, picture, labels, dtype, samples, activations)
     _write(bundle.files, folder)
     if known:
         for old in folder.iterdir():
@@ -108,14 +111,22 @@ def make_bundle(
     labels: Mapping[int, str] | None = None,
     dtype: str = "float32",
     samples: Sequence[Mapping[str, np.ndarray]] = (),
+    activations: str = "float32",
 ) -> Bundle:
     """The bundle in memory; see `export_model`."""
     unknown = [t for t in targets if t not in TARGETS]
     if unknown or not targets:
         raise InputError(f"targets: got {', '.join(unknown) or 'none'}, expected some of {', '.join(TARGETS)}")
+    if activations not in ACTIVATIONS:
+        raise InputError(f"activations: got {activations!r}, expected one of {', '.join(ACTIVATIONS)}")
+    if activations != "float32" and (dtype != activations or not set(targets) & set(COMPUTES_IN_INTEGERS)):
+        raise InputError(
+            f"activations {activations}: got dtype {dtype} and the targets {', '.join(targets)}; expected dtype {activations} "
+            f"and the target {' or '.join(COMPUTES_IN_INTEGERS)}"
+        )
     graph = model.graph()
     files = _scripts()
-    weights = _Weights(dtype)
+    weights = _Weights(dtype, activations)
     entries = {name: _target(name, graph, weights, files) for name in dict.fromkeys(targets)}
     loss = None if dtype == "float32" else measure(graph, weights, labels, samples)
     manifest: dict[str, Any] = {
@@ -127,7 +138,7 @@ def make_bundle(
         "outputs": [_port(name, x) for name, x in zip(graph.output_names, graph.outputs, strict=True)],
         "image": None if picture is None else _image(picture),
         "labels": None,
-        "facts": {"dtype": dtype, "errors": {} if loss is None else dict(loss.errors)},
+        "facts": {"dtype": dtype, "activations": activations, "errors": {} if loss is None else dict(loss.errors)},
         "targets": entries,
     }
     if labels is not None:
@@ -156,8 +167,9 @@ def _image(picture: Picture) -> dict[str, Any]:
 class _Weights:
     """How weights are stored, and what was found out on the way."""
 
-    def __init__(self, dtype: str) -> None:
+    def __init__(self, dtype: str, activations: str) -> None:
         self.dtype = dtype
+        self.activations = activations
         self.channels: Channels = {}
         self.kept: list[Kept] = []
 
@@ -174,7 +186,8 @@ def _target(name: str, graph: Graph, weights: _Weights, files: dict[str, bytes])
     if weights.dtype == "float32":
         program = compile_graph(graph, target)
     else:
-        program = compile_graph(graph, listening := Listening(target))
+        activations = weights.activations if name in COMPUTES_IN_INTEGERS else "float32"
+        program = compile_graph(graph, listening := Listening(target), activations)
         weights.channels = {**weights.channels, **listening.channels}
     return {
         "program": header(program),
@@ -232,11 +245,12 @@ def _json(data: Any) -> bytes:
 def measure(
     graph: Graph, weights: _Weights, labels: Mapping[int, str] | None, samples: Sequence[Mapping[str, np.ndarray]] = ()
 ) -> Loss:
-    """What the stored weights change: the graph run with them and with float32's, op by op in NumPy."""
+    """What the stored weights, and integers as activations, change: the graph run with them and without, in NumPy."""
     given = [[np.asarray(s[x.name]) for x in graph.inputs] for s in samples] or _random_samples(graph)
     try:
         whole = compile_graph(graph, None)
-        stored = replace(whole, weights=decode(weights.parts(whole), whole.weights.size))
+        smaller = compile_graph(graph, None, weights.activations)
+        stored = replace(smaller, weights=decode(weights.parts(smaller), smaller.weights.size))
         runs = [Runnable(p, device("numpy")) for p in (whole, stored)]
         pairs = [[r.run(arrays) for r in runs] for arrays in given]
     except (SingeError, MemoryError) as e:
@@ -373,6 +387,10 @@ def _stored_facts(bundle: Bundle) -> list[tuple[str, str]]:
     loss = bundle.loss
     if loss.why_not:
         return [*facts, ("error", f"not measured: {loss.why_not}")]
+    if bundle.manifest["facts"]["activations"] == "int8":
+        told = "products and convolutions in int8 on wasm, which the error counts"
+        others = [name for name in bundle.manifest["targets"] if name not in COMPUTES_IN_INTEGERS]
+        facts.append(("computing", told + "".join(f"; float32 on {name}" for name in others)))
     on = f"{loss.samples} {'random inputs' if loss.random else 'inputs'}"
     for name, error in loss.errors.items():
         told = "not finite" if error is None else f"{error:.1e} of the largest value"

@@ -159,8 +159,12 @@ def _on_device(data: programs.Program, given: str | Device | None) -> Runnable:
 class Model:
     """See the module's docstring."""
 
-    def __init__(self, source: Graph | Source, device: str | Device = "auto", name: str = "model") -> None:
+    def __init__(
+        self, source: Graph | Source, device: str | Device = "auto", name: str = "model", activations: str = "float32"
+    ) -> None:
+        """activations: what products and convolutions compute in, "float32" or "int8" (see `compile`)."""
         self.name: Final = name
+        self.activations: Final = activations
         self.device: Final = open_device(device)
         self.source: Final = GraphSource(source) if isinstance(source, Graph) else source
         self.inputs: Final = tuple(Port(x.name, x.dtype, x.shape) for x in self.source.inputs)
@@ -235,9 +239,8 @@ class Model:
             found = self._programs.get(key)
             if found is None:
                 try:
-                    found = Runnable(
-                        compile_graph(self.source.graph(fixed, known), self.device.backend.target), self.device
-                    )
+                    graph, target = self.source.graph(fixed, known), self.device.backend.target
+                    found = Runnable(compile_graph(graph, target, self.activations), self.device)
                 except ValueNeeded as e:
                     if values is None or set(e.inputs) <= known.keys():
                         raise
@@ -397,14 +400,26 @@ async def load_async(
     return load(path, on, input_shapes, name)
 
 
-def compile(what: Model | Graph | Callable[..., Any], *examples: Any, device: str | Device = "auto") -> Runnable:
-    """A Program from a Model, a Graph, or a function of Tensors and examples of its arguments."""
+def compile(
+    what: Model | Graph | Callable[..., Any],
+    *examples: Any,
+    device: str | Device = "auto",
+    activations: str = "float32",
+) -> Runnable:
+    """A Program from a Model, a Graph, or a function of Tensors and examples of its arguments.
+
+    activations="int8" has products and convolutions with constant weights compute in 8-bit integers: faster on `wasm`,
+    and less accurate; other devices compute the same, slowly.
+    """
     if isinstance(what, Graph):
         what = Model(what, device)
     if isinstance(what, Model):
         shapes = None if not examples else {p.name: np.shape(x) for p, x in zip(what.inputs, examples, strict=True)}
-        on = what if what.device is open_device(device) or device == "auto" else Model(what.source, device, what.name)
-        return on.program(shapes)
+        on = what.device if device == "auto" else open_device(device)
+        if on is not what.device or activations != what.activations:
+            what = Model(what.source, on, what.name, activations)
+        return what.program(shapes)
     from .tracing import trace_call  # noqa: PLC0415
 
-    return Model(trace_call(what, examples), device).program({f"x{i}": np.shape(x) for i, x in enumerate(examples)})
+    shapes = {f"x{i}": np.shape(x) for i, x in enumerate(examples)}
+    return Model(trace_call(what, examples), device, activations=activations).program(shapes)

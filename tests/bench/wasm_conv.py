@@ -33,7 +33,7 @@ from singe._shape import known
 from singe.kernel import Kernel, Port, Reduce, Routine, Store, loop_vars
 from singe.serve import Server
 from singe_wasm.encode import module
-from singe_wasm.kernels import conv, winograd
+from singe_wasm.kernels import conv, tiles, winograd
 from singe_wasm.library import LIBRARY
 from singe_wasm.target import LEVELS
 
@@ -172,7 +172,7 @@ def case(shape: Shape) -> Case:
         kernels[f"products.{level}"] = Made(code, conv.pack(direct, w), int(known(conv.areas(direct).end, {})))
         if channels % 4 == outputs % 4 == 0:
             fewer = winograd.Plan(routine, routine.facts)  # whether it is worth it or not
-            code = module({"k0": winograd.print_winograd(fewer, (), relaxed)}, LIBRARY, relaxed)
+            code = module({"k0": tiles.print_tiles(fewer, (), relaxed)}, LIBRARY, relaxed)
             kernels[f"Winograd.{level}"] = Made(code, w, fewer.scratch)
     return Case(shape, x, w, rng.standard_normal(outputs).astype(np.float32), kernels)
 

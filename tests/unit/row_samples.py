@@ -136,6 +136,36 @@ CONV_LAST = [
     S((1, 2, 2, 1), (3, 3, 1, 1), **conv(2, None, None, (2, 2), (2, 2))),
     S((1, 4, 4, 2), (5, 5, 1, 2), **conv(2, (3, 3), None, (4, 4), (4, 4), 2)),
 ]
+
+
+def int8(*shape: int) -> tuple[Filled, Filled]:
+    """Weights as they are stored, and scales that keep what is computed near 1."""
+    return Filled(shape, uint8, 1, 256), Filled(shape[-1:], make=lambda x: np.abs(x) / 512 + 0.001)
+
+
+def conv_int8(spaces: int, *facts: Any) -> dict[str, Any]:
+    return {k: v for k, v in conv(spaces, *facts).items() if k != "group"}
+
+
+DOT_INT8 = [
+    S((3, 4), *int8(4, 5)),
+    S((2, 3, 7), *int8(7, 9)),
+    S((N, 3, 4), *int8(4, 2)),
+    S((N, 21), *int8(21, 40)),
+    S((1, 33), *int8(33, 35)),
+    S((2, 0), *int8(0, 3)),
+    S((0, 3), *int8(3, 2)),
+]
+CONV_INT8 = [
+    S((2, 6, 5, 3), *int8(3, 2, 3, 4), **conv_int8(2)),
+    S((N, 6, 6, 3), *int8(3, 3, 3, 5), **conv_int8(2, (2, 2), None, (0, 0), (1, 1))),
+    S((1, 7, 7, 8), *int8(3, 3, 8, 12), **conv_int8(2, None, (2, 1), (2, 1), (2, 1))),
+    S((2, 9, 3), *int8(4, 3, 2), **conv_int8(1, (3,), (2,), (1,), (2,))),
+    S((1, 3, 4, 3, 2), *int8(2, 3, 2, 2, 3), **conv_int8(3, None, None, (1, 0, 1), (0, 1, 0))),
+    S((1, 5, 5, 3), *int8(1, 1, 3, 4), **conv_int8(2, (2, 2))),
+    S((0, 5, 5, 3), *int8(3, 3, 3, 4), **conv_int8(2)),
+    S((1, 0, 4, 2), *int8(3, 3, 2, 4), **conv_int8(2, None, None, (2, 1), (1, 1))),
+]
 CONV = [
     S((2, 3, 6, 5), (4, 3, 3, 2), **conv(2)),
     S((2, 3, 6, 5), (4, 3, 3, 2), (4,), **conv(2, (2, 1), None, (1, 0), (1, 1))),
@@ -290,6 +320,8 @@ SAMPLES: dict[str, list[Sample]] = {
     ],
     "conv_last": CONV_LAST,
     "conv": CONV,
+    "dot_int8": DOT_INT8,
+    "conv_int8": CONV_INT8,
     "conv_transpose": CONV_TRANSPOSE,
     "batch_norm": [
         S((2, 3, 4, 4), (3,), (3,), (3,), positive(3)),

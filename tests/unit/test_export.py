@@ -345,3 +345,11 @@ def test_the_document_names_every_field_of_the_manifest_and_no_other() -> None:
         walk(bundle.manifest, "")
     names = r"(?<=/modules/)(simd|relaxed)\b|(?<=/facts/errors/)\w+"
     assert documented == {re.sub(names, "*", f) for f in found}
+
+
+def test_activations_in_integers_need_weights_in_integers_and_wasm(tmp_path: Path) -> None:
+    for given in ({"dtype": "float32"}, {"dtype": "float16"}, {"dtype": "int8", "targets": ["webgpu"]}):
+        with pytest.raises(InputError, match="expected dtype int8 and the target wasm"):
+            export_model(model(dense()), tmp_path, activations="int8", **given)
+    with pytest.raises(InputError, match="activations: got 'int4'"):
+        export_model(model(dense()), tmp_path, activations="int4")

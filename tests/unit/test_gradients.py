@@ -23,7 +23,18 @@ STEP = 1e-6
 TOLERANCE = 2e-4
 """Of the largest gradient: float32's rounding, through sums of a few dozen terms."""
 
-NOT_DIFFERENTIABLE = {"equal", "less", "less_equal", "greater", "greater_equal", "is_nan", "max_pool_index", "cast"}
+NOT_DIFFERENTIABLE = {
+    "equal",
+    "less",
+    "less_equal",
+    "greater",
+    "greater_equal",
+    "is_nan",
+    "max_pool_index",
+    "cast",
+    "dot_int8",
+    "conv_int8",
+}
 """Rows over floats whose results are no floats, or are rounded by the reference too: no differences can be taken."""
 
 ZEROS_AND_NEGATIVES = [sample_of((3, 4), axes=(1,)), sample_of((2, 3, 2), axes=(0, -1))]

@@ -69,23 +69,25 @@ _PLAIN: Final = {
 }  # fmt: skip
 _SATURATING: Final = {"i32.trunc_sat_f32_s": 0, "i64.trunc_sat_f32_s": 4}
 _SIMD: Final = {
-    "v128.load": 0, "v128.load32_splat": 9, "v128.store": 11, "i8x16.shuffle": 13, "i8x16.swizzle": 14,
+    "v128.load": 0, "v128.load8x8_s": 1, "v128.load32_splat": 9, "v128.load64_splat": 10, "v128.store": 11, "i8x16.shuffle": 13, "i8x16.swizzle": 14,
     "i32x4.splat": 17, "f32x4.splat": 19, "f64x2.splat": 20,
     "i32x4.extract_lane": 27, "i32x4.replace_lane": 28, "f32x4.extract_lane": 31, "f32x4.replace_lane": 32,
     **_numbered(55, "i32x4.eq i32x4.ne i32x4.lt_s i32x4.lt_u i32x4.gt_s i32x4.gt_u i32x4.le_s i32x4.le_u i32x4.ge_s i32x4.ge_u"),
     **_numbered(65, "f32x4.eq f32x4.ne f32x4.lt f32x4.gt f32x4.le f32x4.ge"),
     **_numbered(77, "v128.not v128.and v128.andnot v128.or v128.xor v128.bitselect v128.any_true"),
-    "v128.load32_lane": 86, "v128.store32_lane": 90, "v128.load32_zero": 92,
+    "v128.load32_lane": 86, **_numbered(88, "v128.store8_lane v128.store16_lane v128.store32_lane v128.store64_lane v128.load32_zero"),
     "f32x4.demote_f64x2_zero": 94, "f64x2.promote_low_f32x4": 95,
+    "i8x16.narrow_i16x8_u": 102, "i8x16.min_u": 119, "i16x8.narrow_i32x4_s": 133, "i16x8.min_s": 150, "i16x8.max_s": 152,
     **_numbered(103, "f32x4.ceil f32x4.floor f32x4.trunc f32x4.nearest"),
     "i16x8.extend_low_i8x16_u": 137, "f64x2.nearest": 148,
     "i32x4.abs": 160, "i32x4.neg": 161, "i32x4.extend_low_i16x8_u": 169,
     **_numbered(171, "i32x4.shl i32x4.shr_s i32x4.shr_u i32x4.add"), "i32x4.sub": 177,
-    **_numbered(181, "i32x4.mul i32x4.min_s i32x4.min_u i32x4.max_s i32x4.max_u"),
+    **_numbered(181, "i32x4.mul i32x4.min_s i32x4.min_u i32x4.max_s i32x4.max_u i32x4.dot_i16x8_s"),
     **_numbered(224, "f32x4.abs f32x4.neg - f32x4.sqrt f32x4.add f32x4.sub f32x4.mul f32x4.div f32x4.min f32x4.max f32x4.pmin f32x4.pmax"),
     **_numbered(236, "f64x2.abs f64x2.neg - f64x2.sqrt f64x2.add f64x2.sub f64x2.mul f64x2.div"),
     **_numbered(248, "i32x4.trunc_sat_f32x4_s i32x4.trunc_sat_f32x4_u f32x4.convert_i32x4_s f32x4.convert_i32x4_u"),
     "i32x4.trunc_sat_f64x2_s_zero": 252, "f32x4.relaxed_madd": 261,
+    "i32x4.relaxed_dot_i8x16_i7x16_add_s": 275,
 }  # fmt: skip
 
 OPS: Final[Mapping[str, bytes]] = (

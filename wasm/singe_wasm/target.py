@@ -21,7 +21,7 @@ from singe.kernel import Kernel, Routine, collapse
 from singe.program import Variant
 
 from .encode import Function, module
-from .kernels import conv, depthwise, matmul, planar, winograd
+from .kernels import conv, depthwise, integers, matmul, planar, tiles, winograd
 from .kernels.lower import MissingSize
 from .kernels.nest import print_nests
 from .kernels.pieces import pieces
@@ -106,13 +106,18 @@ def _template(kernel: Kernel | Routine, constants: frozenset[int]) -> _Done:
             return _Done(code, sizes, scratch=few.scratch)
         fewer = winograd.plan(kernel)
         if fewer is not None:
-            code, sizes = _with_sizes(plain, lambda sizes, relaxed: winograd.print_winograd(fewer, sizes, relaxed))
+            code, sizes = _with_sizes(plain, lambda sizes, relaxed: tiles.print_tiles(fewer, sizes, relaxed))
             return _Done(code, sizes, scratch=fewer.scratch)
         made = conv.plan(kernel, constants)
         if made is not None:
             packers = {kernel.facts["w"]: partial(conv.pack, made)} if made.packed else {}
             code, sizes = _with_sizes(plain, lambda sizes, relaxed: conv.print_conv(made, sizes, relaxed))
             return _Done(code, sizes, packers, conv.areas(made).end)
+    if isinstance(kernel, Routine) and kernel.kind in ("matmul_int8", "conv_int8"):
+        whole = integers.plan(kernel, constants)
+        if whole is not None:
+            code, sizes = _with_sizes(plain, lambda sizes, relaxed: integers.print_integers(whole, sizes, relaxed))
+            return _Done(code, sizes, {whole.weights: partial(integers.pack, whole)}, whole.scratch)
     cut = pieces(collapse(plain))
     code, sizes = _with_sizes(plain, lambda sizes, relaxed: print_nests(cut, sizes), alike=True)
     return _Done(code, sizes)

@@ -195,7 +195,7 @@ class _Fusion:
         """Whether a reader reads an inlined node so often, or so plainly, that it should lie in memory."""
         cost = self.cost(n)
         if isinstance(u.row, Nest) and u in self.members:
-            if u.row.routine == "conv":
+            if u.row.routine in ("conv", "conv_int8"):
                 return True
             if u.row.name.startswith("reduce_"):
                 return (

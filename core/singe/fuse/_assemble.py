@@ -137,14 +137,15 @@ class Maker:
     def _routine(self, kernel: Kernel, anchor: Node, facts: Mapping[str, Any]) -> Routine | None:
         """The kernel as its template wants it, or None where the template cannot take it."""
         assert isinstance(anchor.row, Nest)
-        if anchor.row.routine == "matmul":
-            if matmul_operands(kernel) is None:
+        kind = anchor.row.routine or ""
+        if kind in ("matmul", "matmul_int8"):
+            if kind == "matmul" and matmul_operands(kernel) is None:
                 return None
-            return Routine("matmul", collapse(kernel, keep=1, least=2), facts)
-        x, w = (bare(i) for i in anchor.inputs)
-        if x not in self.ports or w not in self.ports or x.dtype is not w.dtype:
+            return Routine(kind, collapse(kernel, keep=1, least=2), facts)
+        x, w = (bare(i) for i in anchor.inputs[:2])
+        if x not in self.ports or w not in self.ports or (kind == "conv" and x.dtype is not w.dtype):
             return None
-        return Routine("conv", kernel, {**facts, "x": self.ports[x], "w": self.ports[w]})
+        return Routine(kind, kernel, {**facts, "x": self.ports[x], "w": self.ports[w]})
 
 
 def _stored(value: Expr, n: Node) -> Expr:

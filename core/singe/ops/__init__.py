@@ -1,6 +1,6 @@
 """The rows: every op, declared once. ROWS is the open table; README.md says how to add to it."""
 
-from . import contract, elementwise, move, reduce, resize, window  # noqa: F401 (each registers its rows)
+from . import contract, elementwise, move, quantised, reduce, resize, window  # noqa: F401 (each registers its rows)
 from ._row import ROWS as ROWS
 from ._row import Builder as Builder
 from ._row import Composite as Composite

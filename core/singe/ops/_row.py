@@ -330,16 +330,23 @@ class Folds:
 @dataclass(frozen=True, kw_only=True)
 class Nest(Row):
     """nest: the Folds of an output element, by its coordinates; routine: the template's kind, where one fits, and facts
-    its facts from the inputs and attributes (None: use the plain loop nest)."""
+    its facts from the inputs and attributes (None: use the plain loop nest). takes: the dtype of each input, where they
+    differ; else all are of one of `dtypes`."""
 
     shape: Callable[..., Shape]
     nest: Callable[..., Folds]
     whole: Callable[..., np.ndarray]
     gives: DType | None = None
+    takes: Sequence[DType] = ()
     routine: str | None = None
     facts: Callable[..., Attrs | None] = field(default=lambda *inputs, **attrs: {})
 
     def infer(self, inputs: Sequence[Node], attrs: Attrs) -> tuple[Shape, DType]:
+        if self.takes:
+            for k, (x, kind) in enumerate(zip(inputs, self.takes, strict=True)):
+                if x.dtype is not kind:
+                    raise DTypeError(f"{self.name}: input {k} is {x.dtype}, expected {kind}; cast it first")
+            return self.shape(*inputs, **attrs), self.gives or inputs[0].dtype
         self.check_dtypes(inputs)
         if len({x.dtype for x in inputs}) > 1:
             raise DTypeError(

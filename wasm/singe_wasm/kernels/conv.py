@@ -48,12 +48,20 @@ class Plan:
     image: Expr | None  # where images are a loop of their own, since their lines are read
     packed: bool
     whole: Kernel  # as it was given
+    spare: int = 0  # bytes at the end of scratch for another template's use
 
     @property
     def store(self) -> Store:
         last = self.kernel.stages[-1]
         assert isinstance(last, Store)
         return last
+
+    @property
+    def outer(self) -> list[tuple[Expr, Dim]]:
+        """The loops outside the product. The group is the outermost one: weights are packed once."""
+        images = [] if self.image is None else [(self.image, self.facts["x_shape"][0])]
+        grid = zip(self.kernel.grid_vars[:-2], self.kernel.grid[:-2], strict=True)
+        return [(self.group, self.facts["group"]), *grid, *images]
 
     @cached_property
     def extents(self) -> tuple[Dim, Dim, int]:
@@ -212,7 +220,7 @@ def areas(p: Plan) -> Areas:
     else:
         panel = 0 if p.in_place is not None else 4 * rows * k
     weights = 0 if p.packed else _panel_bytes(p)
-    return Areas(spill, spill + panel, spill + panel + weights)
+    return Areas(spill, spill + panel, spill + panel + weights + p.spare)
 
 
 def _panel_bytes(p: Plan) -> int:
@@ -225,10 +233,12 @@ def _panel_bytes(p: Plan) -> int:
 
 def print_conv(p: Plan, sizes: Sequence[Dim], relaxed: bool) -> Function:
     """The function of a planned convolution."""
-    return _Conv(p, sizes, relaxed).function()
+    return Template(p, sizes, relaxed).function()
 
 
-class _Conv:
+class Template:
+    """A convolution's function while it is written."""
+
     def __init__(self, p: Plan, sizes: Sequence[Dim], relaxed: bool) -> None:
         self.plan: Final = p
         self.areas: Final = areas(p)
@@ -240,16 +250,14 @@ class _Conv:
         self.low, self.edge, self.gather = (
             Lowering(p.kernel.ports, sizes, scratch, lane) for lane in (self.n, None, None)
         )
+        self.all = (self.low, self.edge, self.gather)
 
     def function(self) -> Function:
         p = self.plan
         facts = p.facts
         outputs = facts["w_shape"][-1]
         _, n, k = p.extents
-        # The group is the outermost loop: weights are packed once.
-        loops = [(p.group, facts["group"]), *zip(p.kernel.grid_vars[:-2], p.kernel.grid[:-2], strict=True)]
-        if p.image is not None:
-            loops.append((p.image, facts["x_shape"][0]))
+        loops = p.outer
         depth = len(loops)
         shared = choose(
             [*(d for _, d in loops), *turns(p.extents, self.tile, p.in_place is not None or p.image is not None)]
@@ -258,7 +266,7 @@ class _Conv:
             stack.enter_context(first_alone(self.body, self.low, shared is None))
             for level, (variable, extent) in enumerate(loops, 1):
                 local = self.body.local("i32")
-                for low in (self.low, self.edge, self.gather):
+                for low in self.all:
                     low.variable(variable, local, level)
                 stack.enter_context(loop(self.writer, self.low, local, extent, shared == level - 1))
                 if level == 1 and not p.packed:
@@ -271,13 +279,7 @@ class _Conv:
             product = Product(
                 self.writer, self.low, self.edge, p.kernel, (self.m, self.n), p.extents, self.tile, depth, spill
             )
-            if p.in_place is not None:
-                rows: Rows = RowsInPlace(self.low, p.in_place, self.m, p.k)
-            elif p.image is not None:
-                rows = _Lines(self, depth)
-            else:
-                self.gather.variable(self.m, product.edge_locals[0], depth + 2)
-                rows = _Gathered(self, product.m_local, product.edge_locals[0], depth + 2)
+            rows = self.rows(product, depth)
             b = (
                 self.low.address(facts["w"], p.group * (_panel_bytes(p) // 4))[0]
                 if p.packed
@@ -286,6 +288,16 @@ class _Conv:
             product.write(rows, b, None if shared is None or shared < depth else shared - depth)
         return self.body.finish()
 
+    def rows(self, product: Product, depth: int) -> Rows:
+        """Where A's rows come from, `depth` loops being open."""
+        p = self.plan
+        if p.in_place is not None:
+            return RowsInPlace(self.low, p.in_place, self.m, p.k)
+        if p.image is not None:
+            return _Lines(self, depth)
+        self.gather.variable(self.m, product.edge_locals[0], depth + 2)
+        return _Gathered(self, product.m_local, product.edge_locals[0], depth + 2)
+
 
 class _Lines(Rows):
     """Rows of lines: those of the input where there is no padding, else copies of what a part needs."""
@@ -293,7 +305,7 @@ class _Lines(Rows):
     in_place = True
     step = 4
 
-    def __init__(self, job: _Conv, level: int) -> None:
+    def __init__(self, job: Template, level: int) -> None:
         self._job = job
         self._level = level
         p, facts = job.plan, job.plan.facts
@@ -374,7 +386,7 @@ class _Gathered(Rows):
     in_place = False
     step = 4
 
-    def __init__(self, job: _Conv, first: int, row: int, level: int) -> None:
+    def __init__(self, job: Template, first: int, row: int, level: int) -> None:
         self._job = job
         self._first = first
         self._row = row

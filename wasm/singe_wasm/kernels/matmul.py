@@ -41,6 +41,7 @@ class Plan:
     k: Expr
     extents: tuple[Dim, Dim, Dim]
     packed: bool  # B's port holds packed panels
+    spare: int = 0  # bytes at the end of scratch for another template's use
 
     @property
     def batch(self) -> tuple[tuple[Expr, Dim], ...]:
@@ -113,6 +114,11 @@ def _can_pack(p: Plan, constants: Collection[int]) -> bool:
 
 def pack(p: Plan, contents: np.ndarray) -> np.ndarray:
     """B's panels."""
+    return panels(matrix(p, contents), p.columns())
+
+
+def matrix(p: Plan, contents: np.ndarray) -> np.ndarray:
+    """B as [k][n]."""
     steps = _strides(p.b, p.k, p.n)
     _, n, k = p.extents
     assert steps is not None
@@ -120,8 +126,7 @@ def pack(p: Plan, contents: np.ndarray) -> np.ndarray:
     assert isinstance(k, int)
     (down, right), start = steps
     flat = np.ascontiguousarray(contents, np.float32).reshape(-1)
-    matrix = np.lib.stride_tricks.as_strided(flat[start:], (k, n), (4 * down, 4 * right), writeable=False)
-    return panels(matrix, p.columns())
+    return np.lib.stride_tricks.as_strided(flat[start:], (k, n), (4 * down, 4 * right), writeable=False)
 
 
 # --- scratch ---------------------------------------------------------------------------------------------------------
@@ -143,7 +148,7 @@ def areas(p: Plan) -> Areas:
     spill = 4 * rows * p.columns() if not _wide(p) or not isinstance(n, int) or n % 4 else 0
     a = 0 if _in_place(p) else 4 * rows * k
     b = 0 if p.packed else ceildiv(n, p.columns()) * k * (4 * p.columns())
-    return Areas(spill, spill + a, spill + a + b)
+    return Areas(spill, spill + a, spill + a + b + p.spare)
 
 
 def _wide(p: Plan) -> bool:
@@ -159,10 +164,12 @@ def _in_place(p: Plan) -> bool:
 
 def print_matmul(p: Plan, sizes: Sequence[Dim], relaxed: bool) -> Function:
     """The function of a planned matmul."""
-    return _Matmul(p, sizes, relaxed).function()
+    return Template(p, sizes, relaxed).function()
 
 
-class _Matmul:
+class Template:
+    """A matmul's function while it is written."""
+
     def __init__(self, p: Plan, sizes: Sequence[Dim], relaxed: bool) -> None:
         self.plan: Final = p
         self.areas: Final = areas(p)
@@ -199,15 +206,18 @@ class _Matmul:
             product = Product(
                 self.writer, self.low, self.edge, p.kernel, (p.m, p.n), p.extents, self.tile, depth, spill
             )
-            self.along_k.variable(p.m, product.edge_locals[0], depth + 2)
-            rows: Rows = (
-                RowsInPlace(self.low, p.a, p.m, p.k)
-                if _in_place(p)
-                else _Panel(self, product.m_local, product.edge_locals[0], depth + 1)
-            )
+            rows = self.rows(product, depth)
             b = self.low.pointer(p.b.value) if p.packed else self.low.scratch(self.areas.b)
             product.write(rows, b, None if shared is None or shared < depth else shared - depth)
         return self.body.finish()
+
+    def rows(self, product: Product, depth: int) -> Rows:
+        """Where A's rows come from, `depth` loops being open."""
+        p = self.plan
+        self.along_k.variable(p.m, product.edge_locals[0], depth + 2)
+        if _in_place(p):
+            return RowsInPlace(self.low, p.a, p.m, p.k)
+        return _Panel(self, product.m_local, product.edge_locals[0], depth + 1)
 
 
 class _Panel(Rows):
@@ -216,7 +226,7 @@ class _Panel(Rows):
     in_place = False
     step = 4
 
-    def __init__(self, job: _Matmul, first: int, row: int, level: int) -> None:
+    def __init__(self, job: Template, first: int, row: int, level: int) -> None:
         self._job = job
         self._first = first
         self._row = row

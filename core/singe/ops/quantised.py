@@ -1,0 +1,216 @@
+"""The rows that contract in 8-bit integers: `dot_int8` and `conv_int8`, what `dot` and `conv_last` become where they may.
+
+Weights are symmetric, −127 to 127 with a scale for each output channel, and stored as uint8, 128 more than they are.
+The other operand is quantised at run time, each row of it (all that is summed into one element) by itself, to 7 bits:
+x ≈ (q − zero) · step with q and zero from 0 to 127, so that 0 is met exactly, and the row's least and largest value,
+0 among them, are the ends. 7 bits are what WebAssembly's relaxed dot product takes. Sums are integers; what they mean
+is float32 again, so that all that follows stays as it is.
+
+A row that holds NaN or an infinity gives NaN. One whose step is no normal float32 counts as zeros.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from .. import scalar
+from .._dtypes import float32, int32, uint8
+from .._errors import ShapeError
+from .._shape import Shape, show
+from ..scalar import Expr, const
+from . import contract  # noqa: F401 (registers conv_last)
+from ._row import ROWS, Folds, Nest, Node, Read, register
+from .move import project
+
+TOP: Final = 127
+"""The largest q."""
+OFFSET: Final = 128
+"""What is added to a weight to store it."""
+DEEPEST: Final = (2**31 - 1) // (TOP * TOP)
+"""Elements that a sum may have: more could leave an int32."""
+LARGEST: Final = float(np.finfo(np.float32).max)
+LEAST: Final = float(np.finfo(np.float32).tiny)
+PART: Final = float(np.float32(1 / TOP))
+_FLOATS: Final = ROWS["conv_last"]
+assert isinstance(_FLOATS, Nest)
+
+
+# --- as scalar expressions -------------------------------------------------------------------------------------------
+
+
+def step_of(most: Expr, least: Expr) -> Expr:
+    """A row's step, from its largest and its least value; NaN where these are not finite."""
+    raw = scalar.maximum(most, 0.0) * PART - scalar.minimum(least, 0.0) * PART
+    return scalar.select(scalar.le(raw, LARGEST), raw, const(math.nan, float32))
+
+
+def _quantised(x: Expr, most: Expr, least: Expr) -> Expr:
+    """q − zero."""
+    step = step_of(most, least)
+    inverse = scalar.select(scalar.le(LEAST, step), scalar.div(1.0, step), const(0.0, float32))
+    zero = scalar.round_(scalar.neg(scalar.minimum(least, 0.0)) * inverse)
+    q = scalar.clip(scalar.cast(scalar.round_(x * inverse) + zero, int32), 0, TOP)
+    return q - scalar.cast(zero, int32)
+
+
+def _folds(inner: Shape, x: Any, weight: Any, scale: Expr) -> Folds:
+    """x, weight: of the inner variables."""
+
+    def total(at: Sequence[Expr], found: Sequence[Expr]) -> Expr:
+        return _quantised(x(at), *found) * (weight(at) - OFFSET)
+
+    def result(found: Sequence[Expr]) -> Expr:
+        return scalar.cast(found[2], float32) * step_of(*found[:2]) * scale
+
+    return Folds(inner, [("max", lambda at, _: x(at)), ("min", lambda at, _: x(at)), ("add", total)], result)
+
+
+def _dot_nest(coords: Sequence[Expr], read: Read, x: Node, w: Node, scale: Node) -> Folds:
+    *batch, m, n = coords
+    rows = project(batch, x.shape[:-2])
+    return _folds((x.shape[-1],), lambda at: read(0, [*rows, m, *at]), lambda at: read(1, [*at, n]), read(2, [n]))
+
+
+def _conv_nest(coords: Sequence[Expr], read: Read, x: Node, w: Node, scale: Node, **facts: Any) -> Folds:
+    floats = _FLOATS.nest(coords, lambda k, at: read(0, at) if k == 0 else const(1.0, float32), x, w, **facts, group=1)
+    ((_, value),) = floats.folds
+    o = coords[-1]
+    return _folds(floats.inner, lambda at: value(at, ()), lambda at: read(1, [*at, o]), read(2, [o]))
+
+
+# --- over whole arrays -----------------------------------------------------------------------------------------------
+
+
+def quantise_rows(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """q − zero of each element of some rows, as float32, and each row's step."""
+    most = np.maximum(x.max(-1, keepdims=True, initial=-np.inf), np.float32(0))
+    least = np.minimum(x.min(-1, keepdims=True, initial=np.inf), np.float32(0))
+    part = np.float32(PART)
+    with np.errstate(all="ignore"):
+        raw = most * part - least * part
+        step = np.where(raw <= np.float32(LARGEST), raw, np.float32(np.nan))
+        inverse = np.where(step >= np.float32(LEAST), np.float32(1) / step, np.float32(0))
+        zero = np.rint(-least * inverse)
+        q = np.rint(x * inverse) + zero
+        return np.nan_to_num(np.clip(q, 0, TOP), nan=0.0) - np.nan_to_num(zero, nan=0.0), step
+
+
+def _rows_whole(x: np.ndarray, w: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """Rows of float32 by a matrix of stored weights."""
+    q, step = quantise_rows(x)
+    exact = np.float32 if x.shape[-1] * TOP * TOP < 2**24 else np.float64  # so that no sum is rounded
+    total = q.astype(exact, copy=False) @ (w.astype(exact) - exact(OFFSET))
+    with np.errstate(all="ignore"):
+        return total.astype(np.float32) * step * scale
+
+
+def _dot_whole(x: np.ndarray, w: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    return _rows_whole(x.reshape(math.prod(x.shape[:-1]), x.shape[-1]), w, scale).reshape(*x.shape[:-1], w.shape[-1])
+
+
+def _conv_whole(
+    x: np.ndarray, w: np.ndarray, scale: np.ndarray, strides: Any, dilations: Any, before: Any, after: Any
+) -> np.ndarray:
+    x = np.pad(x, [(0, 0), *zip(before, after, strict=True), (0, 0)])
+    *window, channels, outputs = w.shape
+    spaces = len(window)
+    reach = tuple(d * (k - 1) + 1 for k, d in zip(window, dilations, strict=True))
+    every = sliding_window_view(x, reach, axis=tuple(range(1, spaces + 1)))
+    steps = (*(slice(None, None, s) for s in strides), slice(None), *(slice(None, None, d) for d in dilations))
+    patches = np.moveaxis(every[(slice(None), *steps)], spaces + 1, -1)  # (n, …space, …window, channels)
+    depth = math.prod(window) * channels
+    rows = _rows_whole(np.ascontiguousarray(patches).reshape(-1, depth), w.reshape(depth, outputs), scale)
+    return rows.reshape(*patches.shape[: spaces + 1], outputs)
+
+
+def quantise_weights(w: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """float32 weights, their output channels last, as they are stored, and the channels' scales; None: too small for one."""
+    sizes = np.abs(w.reshape(-1, w.shape[-1])).max(0, initial=0)
+    steps = (sizes / np.float32(TOP)).astype(np.float32)
+    if not np.isfinite(w).all() or ((sizes > 0) & (steps < np.float32(LEAST))).any():
+        return None
+    with np.errstate(divide="ignore", invalid="ignore"):
+        whole = np.where(steps > 0, w / steps, 0)
+    return (np.clip(np.rint(whole), -TOP, TOP) + OFFSET).astype(np.uint8), steps
+
+
+# --- shapes, references, rows ----------------------------------------------------------------------------------------
+
+
+def _check(x: Node, w: Node, scale: Node, depth: Shape) -> None:
+    if scale.shape != w.shape[-1:] or not all(isinstance(d, int) for d in w.shape):
+        raise ShapeError(
+            f"int8: got scales {show(scale.shape)} for weights {show(w.shape)}, expected one for each output"
+        )
+    if math.prod(d for d in depth if isinstance(d, int)) > DEEPEST:
+        raise ShapeError(f"int8: {show(depth)} elements in a sum, expected at most {DEEPEST}")
+
+
+def _dot_shape(x: Node, w: Node, scale: Node) -> Shape:
+    if len(x.shape) < 2 or len(w.shape) != 2 or x.shape[-1] != w.shape[0]:
+        raise ShapeError(f"dot_int8: got {show(x.shape)} and {show(w.shape)}, expected (…, m, k) and (k, n)")
+    _check(x, w, scale, w.shape[:1])
+    return (*x.shape[:-1], w.shape[1])
+
+
+def _conv_shape(x: Node, w: Node, scale: Node, **facts: Any) -> Shape:
+    _check(x, w, scale, w.shape[:-1])
+    return _FLOATS.shape(x, w, **facts, group=1)
+
+
+def _conv_facts(x: Node, w: Node, scale: Node, **facts: Any) -> Mapping[str, Any] | None:
+    return _FLOATS.facts(x, w, **facts, group=1)
+
+
+def _reference(rows: np.ndarray, w: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """One row after the other; a row's step and its roundings in float32, as the row says them."""
+    out = np.empty((len(rows), w.shape[1]))
+    for number, row in enumerate(rows.astype(np.float32)):
+        high, low = np.float32(max([0, *row])), np.float32(min([0, *row]))
+        step = np.float32(high * np.float32(1 / 127)) - np.float32(low * np.float32(1 / 127))
+        inverse = np.float32(1) / step if step > 0 else np.float32(0)
+        zero = round(float(-low * inverse))
+        q = [min(127, max(0, round(float(v * inverse)) + zero)) for v in row]
+        weights = w.astype(int) - 128
+        out[number] = [
+            sum((a - zero) * int(b) for a, b in zip(q, column, strict=True)) * float(step) for column in weights.T
+        ]
+    return out * scale
+
+
+def _dot_reference(x: np.ndarray, w: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    return _reference(x.reshape(math.prod(x.shape[:-1]), x.shape[-1]), w, scale).reshape(*x.shape[:-1], w.shape[-1])
+
+
+def _conv_reference(
+    x: np.ndarray, w: np.ndarray, scale: np.ndarray, strides: Any, dilations: Any, before: Any, after: Any
+) -> np.ndarray:
+    x = np.pad(x, [(0, 0), *zip(before, after, strict=True), (0, 0)])
+    window = w.shape[:-2]
+    reach = [d * (k - 1) + 1 for k, d in zip(window, dilations, strict=True)]
+    space = [(n - r) // s + 1 for n, r, s in zip(x.shape[1:-1], reach, strides, strict=True)]
+    rows = [
+        x[
+            (n, *(slice(p * s, p * s + r, d) for p, s, r, d in zip(place, strides, reach, dilations, strict=True)))
+        ].ravel()
+        for n in range(len(x))
+        for place in np.ndindex(*space)
+    ]
+    flat = np.array(rows).reshape(len(rows), math.prod(w.shape[:-1]))
+    return _reference(flat, w.reshape(-1, w.shape[-1]), scale).reshape(len(x), *space, w.shape[-1])
+
+
+_TAKES: Final = (float32, uint8, float32)
+register(
+    Nest(name="dot_int8", doc="rows of floats by a matrix of 8-bit weights, summed in integers", routine="matmul_int8",
+         dtypes=(float32,), takes=_TAKES, gives=float32, shape=_dot_shape, nest=_dot_nest, whole=_dot_whole,
+         reference=_dot_reference, tolerance=16, floor=1e-5),
+    Nest(name="conv_int8", doc="convolution, channels last, by 8-bit weights, summed in integers", routine="conv_int8",
+         dtypes=(float32,), takes=_TAKES, gives=float32, shape=_conv_shape, nest=_conv_nest, whole=_conv_whole,
+         facts=_conv_facts, reference=_conv_reference, tolerance=16, floor=1e-5),
+)  # fmt: skip

@@ -1,0 +1,114 @@
+"""Bundles that compute in 8-bit integers: singe.js gives NumPy's bits, in node and in Chromium, on any number of threads."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pytest
+from bundles import packed, unpacked
+from pages import Page, node, open_page
+
+from singe._shape import size
+from singe.backend import find_target
+from singe.compile import compile_graph
+from singe.device import device as open_device
+from singe.export import MANIFEST, export_model
+from singe.graph import Builder, Graph
+from singe.model import Model, Runnable
+from singe.storage import Listening, decode, encode
+
+ANSWER: Final = """
+const model = await load(given.url, { device: "wasm", threads: given.threads });
+const outputs = [];
+for (const tensors of given.cases) outputs.push(pack(await model.run(unpack(tensors))));
+const { threads } = model;
+await model.dispose();
+return { outputs, threads };
+"""
+
+
+def graph() -> Graph:
+    """A convolution and a product that become integers; what follows them rounds alike everywhere."""
+    b, rng = Builder(), np.random.default_rng(9)
+
+    def const(*shape: int) -> Any:
+        return b.const((rng.normal(size=shape) / np.sqrt(np.prod(shape[1:]))).astype(np.float32))
+
+    facts = {"strides": (1, 1), "dilations": (1, 1), "before": (1, 1), "after": (1, 1)}
+    x = b.input("x", (size("N"), 5, 7, 6), b.const(0.0).dtype)
+    y = b.relu(b.conv(x, const(32, 5, 3, 3), const(32), group=1, **facts))
+    y = b.matmul(b.reshape(y, shape=(size("N"), 32 * 42)), const(32 * 42, 41))
+    return Graph((x,), (b.relu(b.add(y, const(41))),), ("y",))
+
+
+def case(count: int) -> dict[str, np.ndarray]:
+    return {"x": np.random.default_rng(count).normal(size=(count, 5, 7, 6)).astype(np.float32)}
+
+
+def wanted(count: int) -> np.ndarray:
+    """What NumPy makes of it, with the weights as they are stored."""
+    listening = Listening(find_target("wasm"))
+    compile_graph(graph(), listening, "int8")
+    whole = compile_graph(graph(), None, "int8")
+    weights = decode(encode(whole, "int8", listening.channels)[0], whole.weights.size)
+    (y,) = Runnable(replace(whole, weights=weights), open_device("numpy")).run(list(case(count).values()))
+    return y
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("integers")
+    export_model(Model(graph(), "numpy"), folder / "both", dtype="int8", activations="int8")
+    export_model(Model(graph(), "numpy"), folder / "plain", ["wasm"], dtype="int8", activations="int8")
+    manifest = json.loads((folder / "plain" / MANIFEST).read_bytes())
+    for kernel in manifest["targets"]["wasm"]["program"]["kernels"]:
+        kernel["variants"] = [v for v in kernel["variants"] if not v["requires"]]
+    (folder / "plain" / MANIFEST).write_text(json.dumps(manifest), "utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def chromium(root: Path) -> Iterator[Page]:
+    with open_page(root) as page:
+        yield page
+
+
+COUNTS: Final = (1, 600, 3)
+
+
+def assert_numpy(found: dict[str, Any], threads: int) -> None:
+    assert found["threads"] == threads
+    for count, output in zip(COUNTS, found["outputs"], strict=True):
+        np.testing.assert_array_equal(unpacked(output)["y"], wanted(count))
+
+
+@pytest.mark.parametrize("level", ["both", "plain"])
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_chromium_gives_the_bits_of_numpy(chromium: Page, level: str, threads: int) -> None:
+    if threads > (os.cpu_count() or 1) + 1:
+        pytest.skip("there are no threads")
+    cases = [packed(case(n)) for n in COUNTS]
+    assert_numpy(chromium.run(ANSWER, url=f"/bundles/{level}", threads=threads, cases=cases), threads)
+
+
+@pytest.mark.parametrize("level", ["both", "plain"])
+def test_node_gives_the_bits_of_numpy(root: Path, level: str) -> None:
+    cases = [packed(case(n)) for n in COUNTS]
+    assert_numpy(node(ANSWER, url=(root / level).as_uri(), threads=1, cases=cases), 1)
+
+
+def test_webgpu_computes_in_floats(root: Path) -> None:
+    manifest = json.loads((root / "both" / MANIFEST).read_bytes())
+    labels = {name: [k["label"] for k in t["program"]["kernels"]] for name, t in manifest["targets"].items()}
+    assert any("conv_int8" in label for label in labels["wasm"])
+    assert any("dot_int8" in label for label in labels["wasm"])
+    assert not any("int8" in label for label in labels["webgpu"])
+    assert manifest["facts"]["activations"] == "int8"
+    (error,) = manifest["facts"]["errors"].values()
+    assert 1e-4 < error < 0.05

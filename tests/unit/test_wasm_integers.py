@@ -1,0 +1,276 @@
+"""Products and convolutions in 8-bit integers on WebAssembly: equal to the bit to NumPy's, at both levels of SIMD."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from singe._dtypes import float32
+from singe._errors import InputError, ShapeError
+from singe._shape import size
+from singe.compile import compile_graph
+from singe.graph import Builder, Graph, Node
+from singe.ops.quantised import DEEPEST, OFFSET, quantise_weights
+from singe.program import Dispatch, Program
+
+pytest.importorskip("wasmtime")
+from singe_wasm.native import WasmBackend
+from singe_wasm.target import LEVELS, WasmTarget
+
+N = size("N")
+DOTS = [
+    *[
+        ((m, k), n)
+        for m, k, n in ((1, 16, 16), (1, 33, 35), (2, 17, 24), (3, 40, 19), (4, 21, 16), (5, 64, 40), (6, 4, 8))
+    ],
+    *[((m, k), n) for m, k, n in ((7, 1, 17), (13, 129, 47), (49, 96, 20), (25, 3, 33), (12, 18, 23))],
+    ((2, 9, 30), 18),
+    ((N, 31), 17),
+    ((N, 6, 20), 24),
+]
+CONVS: list[tuple[tuple[Any, ...], tuple[int, ...], dict[str, Any]]] = [
+    ((1, 9, 8, 4), (3, 3, 4, 16), {}),
+    ((2, 9, 8, 5), (3, 3, 5, 17), {"before": (1, 1), "after": (1, 1)}),
+    ((1, 11, 10, 3), (5, 3, 3, 20), {"strides": (2, 2), "before": (2, 1), "after": (2, 1)}),
+    ((N, 7, 7, 6), (3, 3, 6, 18), {"before": (1, 1), "after": (0, 2)}),
+    ((1, 12, 12, 4), (3, 3, 4, 16), {"dilations": (2, 2), "before": (2, 2), "after": (2, 2)}),
+    ((1, 8, 8, 7), (1, 1, 7, 21), {"strides": (2, 2)}),
+    ((2, 30, 3), (7, 3, 19), {"before": (3,), "after": (3,)}),
+    ((1, 4, 5, 4, 3), (2, 2, 2, 3, 16), {"before": (1, 0, 1), "after": (0, 1, 1)}),
+]
+
+
+def random_weights(rng: np.random.Generator, shape: Sequence[int]) -> list[np.ndarray]:
+    found = quantise_weights(rng.normal(size=shape).astype(np.float32))
+    assert found is not None
+    return list(found)
+
+
+def levels(graph: Graph, inputs: Sequence[np.ndarray]) -> Mapping[str, np.ndarray]:
+    """The output of the graph at each level, all of its kernels but one being integer ones."""
+    program = compile_graph(graph, WasmTarget())
+    assert all(len(p) == len(set(p)) for p in (program.modules,))
+    return {level: run(at_level(program, level), inputs) for level in LEVELS}
+
+
+def at_level(program: Program, level: str) -> Program:
+    kernels = tuple(
+        replace(k, variants=tuple(v for v in k.variants if v.entry.startswith(f"{level}:"))) for k in program.kernels
+    )
+    return replace(program, kernels=kernels)
+
+
+def run(program: Program, inputs: Sequence[np.ndarray]) -> np.ndarray:
+    backend = WasmBackend()
+    executable = backend.prepare(program)
+    (out,) = executable.run([backend.upload(a) for a in inputs])
+    return backend.download(out)
+
+
+def made(op: str, x_shape: Sequence[Any], weights: Sequence[np.ndarray], then: Any = None, **facts: Any) -> Graph:
+    b = Builder()
+    x = b.input("x", tuple(x_shape), float32)
+    y = getattr(b, op)(x, *(b.const(w) for w in weights), **facts)
+    return Graph((x,), (then(b, y) if then else y,), ("y",))
+
+
+def fixed(shape: Sequence[Any], n: int) -> list[int]:
+    return [n if d is N else d for d in shape]
+
+
+def conv_facts(spaces: int, facts: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "strides": (1,) * spaces,
+        "dilations": (1,) * spaces,
+        "before": (0,) * spaces,
+        "after": (0,) * spaces,
+        **facts,
+    }
+
+
+def check(graph: Graph, x: np.ndarray) -> None:
+    wanted = run_numpy(graph, x)
+    program = compile_graph(graph, WasmTarget())
+    taken = [k for k in program.kernels if k.label.startswith(("dot_int8", "conv_int8"))]
+    assert all(k.workspace for k in taken), "printed as the plain nest"
+    assert taken
+    for level, found in levels(graph, [x]).items():
+        np.testing.assert_array_equal(found, wanted, level)
+
+
+def run_numpy(graph: Graph, x: np.ndarray) -> np.ndarray:
+    n = graph.outputs[0]
+    values: dict[Node, Any] = {graph.inputs[0]: x}
+    for node in graph.nodes:
+        if node not in values:
+            assert node.row is not None or node.value is not None
+            values[node] = (
+                node.value if node.row is None else node.row.array(*(values[i] for i in node.inputs), **node.attrs)
+            )
+    return values[n]
+
+
+@pytest.mark.parametrize(("x_shape", "outputs"), DOTS)
+def test_products_are_those_of_numpy(x_shape: Sequence[Any], outputs: int) -> None:
+    rng = np.random.default_rng(1)
+    graph = made("dot_int8", x_shape, random_weights(rng, (x_shape[-1], outputs)))
+    for n in (1, 5):
+        check(graph, rng.normal(size=fixed(x_shape, n)).astype(np.float32))
+
+
+@pytest.mark.parametrize(("x_shape", "w_shape", "facts"), CONVS)
+def test_convolutions_are_those_of_numpy(x_shape: Sequence[Any], w_shape: Sequence[int], facts: dict[str, Any]) -> None:
+    rng = np.random.default_rng(2)
+    graph = made("conv_int8", x_shape, random_weights(rng, w_shape), **conv_facts(len(w_shape) - 2, facts))
+    for n in (1, 3):
+        check(graph, rng.normal(size=fixed(x_shape, n)).astype(np.float32))
+
+
+@pytest.mark.parametrize("outputs", [16, 18, 19])
+def test_what_follows_is_fused_and_stays_float32(outputs: int) -> None:
+    rng = np.random.default_rng(3)
+    bias = rng.normal(size=outputs).astype(np.float32)
+
+    def after(b: Any, y: Any) -> Any:
+        return b.maximum(b.add(y, b.const(bias)), b.const(0.0))
+
+    graph = made("dot_int8", (11, 24), random_weights(rng, (24, outputs)), after)
+    assert len(compile_graph(graph, WasmTarget()).steps) == 1
+    check(graph, rng.normal(size=(11, 24)).astype(np.float32))
+
+
+def test_a_prologue_is_quantised_as_it_is_computed() -> None:
+    b, rng = Builder(), np.random.default_rng(4)
+    x = b.input("x", (9, 20), float32)
+    given = b.maximum(x, b.const(0.25))
+    y = b.dot_int8(given, *(b.const(w) for w in random_weights(rng, (20, 16))))
+    graph = Graph((x,), (y,), ("y",))
+    assert len(compile_graph(graph, WasmTarget()).steps) == 1
+    check(graph, rng.normal(size=(9, 20)).astype(np.float32))
+
+
+def test_columns_as_rows() -> None:
+    """The operand transposed: its elements are no neighbours."""
+    b, rng = Builder(), np.random.default_rng(5)
+    x = b.input("x", (20, 9), float32)
+    y = b.dot_int8(b.transpose(x, perm=(1, 0)), *(b.const(w) for w in random_weights(rng, (20, 16))))
+    check(Graph((x,), (y,), ("y",)), rng.normal(size=(20, 9)).astype(np.float32))
+
+
+HOSTILE = {
+    "NaN": [np.nan, 1.0], "negative NaN": [-np.nan, 1.0], "infinity": [np.inf, 1.0], "minus infinity": [-np.inf, 1.0],
+    "both": [np.inf, -np.inf], "zeros": [0.0, -0.0], "tiny": [1e-40, -1e-39], "huge": [3e38, -3e38], "least step": [127 * 1.2e-38, 0.0],
+    "ties": [127.0, 0.5, 1.5, 2.5, 126.5], "signed ties": [-63.5, 63.5, 0.5, -0.5, 1.5], "negative": [-5.0, -1.0],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("values", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_rows(values: Sequence[float]) -> None:
+    rng = np.random.default_rng(6)
+    x = np.zeros((8, 23), np.float32)
+    x[:, : len(values)] = np.array(values, np.float32)
+    x[5] = rng.normal(size=23)
+    graph = made("dot_int8", x.shape, random_weights(rng, (23, 20)))
+    check(graph, x)
+    out = run_numpy(graph, x)
+    assert np.isfinite(out[5]).all(), "a row spoils no other"
+    assert np.isnan(out[0]).all() == (not np.isfinite(np.array(values, np.float32)).all())
+
+
+def test_parts_of_a_run_leave_the_same_bits() -> None:
+    """However many parts do it, in whatever order; columns are shared where there is one row."""
+    for x_shape, outputs in (((40, 33), 20), ((1, 33), 400)):
+        rng = np.random.default_rng(7)
+        graph = made("dot_int8", x_shape, random_weights(rng, (33, outputs)))
+        x = rng.normal(size=x_shape).astype(np.float32)
+        wanted = run_numpy(graph, x)
+        for level in LEVELS:
+            for parts in (1, 2, 3, 7):
+                np.testing.assert_array_equal(in_parts(graph, level, x, parts).reshape(wanted.shape), wanted)
+
+
+def in_parts(graph: Graph, level: str, x: np.ndarray, parts: int) -> np.ndarray:
+    """The one kernel of a graph, called part by part, the last first."""
+    import wasmtime  # noqa: PLC0415
+
+    program = compile_graph(graph, WasmTarget())
+    (step,) = (s for s in program.steps if isinstance(s, Dispatch))
+    config = wasmtime.Config()
+    config.wasm_relaxed_simd = True
+    engine = wasmtime.Engine(config)
+    store = wasmtime.Store(engine)
+    places: list[int] = []
+    end = 256
+    buffers = [program.buffers[i] for i in step.buffers]
+    for buffer in buffers:
+        places.append(end)
+        end += int(np.prod(buffer.shape, dtype=int)) * buffer.size // 256 * 256 + 256
+    memory = wasmtime.Memory(store, wasmtime.MemoryType(wasmtime.Limits(end // 65536 + 1, None)))
+    for buffer, at in zip(buffers, places, strict=True):
+        if buffer.place[0] == "weights":
+            memory.write(store, program.view(buffer).tobytes(), at)
+        elif buffer.place[0] == "input":
+            memory.write(store, x.tobytes(), at)
+    module = program.modules[level]
+    assert isinstance(module, bytes)
+    entry = next(v.entry for v in program.kernels[0].variants if v.entry.startswith(level)).split(":")[1]
+    function: Any = wasmtime.Instance(store, wasmtime.Module(engine, module), [memory]).exports(store)[entry]
+    for part in reversed(range(parts)):
+        function(store, *places, part, parts)
+    at = places[[b.place[0] for b in buffers].index("output")]
+    count = int(np.prod(program.buffers[program.outputs[0]].shape, dtype=int))
+    return np.frombuffer(bytes(memory.read(store, at, at + 4 * count)), np.float32)
+
+
+# --- the rewrite -----------------------------------------------------------------------------------------------------
+
+
+def ops_of(graph: Graph) -> set[str]:
+    program = compile_graph(graph, None, "int8")
+    return {s.op for s in program.steps if hasattr(s, "op")}  # pyright: ignore[reportAttributeAccessIssue]
+
+
+@pytest.mark.parametrize(
+    ("w_shape", "group", "taken"),
+    [((3, 3, 4, 24), 1, True), ((3, 3, 1, 64), 64, False), ((3, 3, 3, 32), 1, False), ((3, 3, 4, 16), 1, False)],
+)
+def test_what_becomes_integers(w_shape: tuple[int, ...], group: int, taken: bool) -> None:
+    b, rng = Builder(), np.random.default_rng(8)
+    x = b.input("x", (1, 8, 8, w_shape[-2] * group), float32)
+    w = b.const(rng.normal(size=w_shape).astype(np.float32))
+    y = b.conv_last(x, w, strides=(1, 1), dilations=(1, 1), before=(0, 0), after=(0, 0), group=group)
+    assert ("conv_int8" in ops_of(Graph((x,), (y,), ("y",)))) == taken
+
+
+def test_products_of_two_inputs_and_odd_weights_stay() -> None:
+    b = Builder()
+    x, y = b.input("x", (4, 32), float32), b.input("y", (32, 32), float32)
+    assert ops_of(Graph((x, y), (b.dot(x, y),), ("z",))) == {"dot"}
+    for bad in (np.nan, 1e-44):
+        w = np.full((32, 32), bad, np.float32)
+        assert ops_of(Graph((x,), (b.dot(x, b.const(w)),), ("z",))) == {"dot"}
+    assert ops_of(Graph((x,), (b.dot(x, b.const(np.eye(32, dtype=np.float32))),), ("z",))) == {"dot_int8"}
+
+
+def test_weights_are_stored_with_an_offset() -> None:
+    found = quantise_weights(np.array([[127.0, 0.0], [-127.0, 0.0]], np.float32))
+    assert found is not None
+    np.testing.assert_array_equal(found[0], [[127 + OFFSET, OFFSET], [OFFSET - 127, OFFSET]])
+    np.testing.assert_array_equal(found[1], [1, 0])
+
+
+def test_refusals() -> None:
+    b = Builder()
+    x = b.input("x", (1, 4), float32)
+    with pytest.raises(InputError, match="activations: got 'int4', expected one of float32, int8"):
+        compile_graph(Graph((x,), (x,), ("y",)), None, "int4")
+    w, scale = b.const(np.zeros((4, 3), np.uint8)), b.const(np.zeros(2, np.float32))
+    with pytest.raises(ShapeError, match="expected one for each output"):
+        b.dot_int8(x, w, scale)
+    deep = b.input("deep", (1, DEEPEST + 1), float32)
+    with pytest.raises(ShapeError, match="at most"):
+        b.dot_int8(deep, b.const(np.zeros((DEEPEST + 1, 1), np.uint8)), b.const(np.zeros(1, np.float32)))
