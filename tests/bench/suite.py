@@ -54,6 +54,7 @@ RACES: Final = (
     Race("conv", "3×3 convolutions in WebAssembly, the kernels alone", ("tests/bench/wasm_conv.py",), ("--rounds", "3")),
     Race("native", "The native runners", ("tests/bench/spine.py", "MODELS"), ("--rounds", "3")),
     Race("chromium", "Bundles in Chromium", ("tests/bench/chromium.py", "MODELS"), ("--rounds", "3")),
+    Race("integers", "Bundles in int8 in Chromium", ("tests/bench/integers.py", "MODELS"), ("--rounds", "3")),
     Race("chromium-gemm", "Products in Chromium", ("tests/bench/chromium.py", "--gemm"), ("--rounds", "3")),
     Race("python-page", "Python in a page", ("tests/bench/python_page.py", "MODELS"), ("--rounds", "3")),
     Race("first-answer", "First answer of a page", ("tests/bench/first_answer.py", "MODELS/mnist_cnn.onnx"), ("--repeat", "3")),
