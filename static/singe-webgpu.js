@@ -50,7 +50,7 @@ export async function requestDevice() {
   if (!adapter) throw new SingeError("device", "this engine has no WebGPU adapter");
   const { maxBufferSize, maxStorageBufferBindingSize } = adapter.limits;
   return adapter.requestDevice({
-    requiredFeatures: ["shader-f16", "timestamp-query"].filter((name) => adapter.features.has(name)),
+    requiredFeatures: ["shader-f16", "subgroups", "timestamp-query"].filter((name) => adapter.features.has(name)),
     requiredLimits: { maxBufferSize, maxStorageBufferBindingSize },
   });
 }

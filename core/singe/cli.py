@@ -37,7 +37,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         from . import commands  # noqa: PLC0415 (`singe --help` need not wait for what commands import)
 
-        getattr(commands, args.command)(args)
+        with commands.notes():
+            getattr(commands, args.command)(args)
         sys.stdout.flush()
     except BrokenPipeError:  # whoever read our output has had enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

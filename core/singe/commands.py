@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import shlex
 import sys
 import time
@@ -53,6 +54,32 @@ def _doing(what: str) -> Iterator[list[float]]:
     finally:
         taken.append(time.perf_counter() - start)
         note.cancel()
+
+
+class _Notes(logging.Handler):
+    """What Singe tells while it works: warnings as lines, the rest as one line of a terminal that comes and goes."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = record.getMessage()
+        if record.levelno >= logging.WARNING:
+            print(f"singe: {text}", file=sys.stderr)
+        elif sys.stderr.isatty():
+            print(f"\r\x1b[K{text} …\r", end="", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def notes() -> Iterator[None]:
+    """Show on standard error what the logger "singe" is told."""
+    log, handler = logging.getLogger("singe"), _Notes()
+    before = log.level, log.propagate
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    log.propagate = False
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.level, log.propagate = before
 
 
 def _once(pairs: Sequence[tuple[str, T]], option: str) -> dict[str, T]:

@@ -2,7 +2,7 @@
 @group(0) @binding(1) var<storage, read> b1: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read_write> b2: array<vec4<f32>>;
 var<workgroup> tile_a: array<array<vec4<f32>, 4>, 64>;
-var<workgroup> tile_b: array<array<vec4<f32>, 8>, 64>;
+var<workgroup> tile_b: array<array<vec4<f32>, 4>, 64>;
 
 fn is_nan(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u; }
 
@@ -19,45 +19,45 @@ fn load_a(t0: i32, m: i32, k: i32) -> vec4<f32> {
 }
 
 fn load_b(t0: i32, k: i32, n: i32) -> vec4<f32> {
-  if (k >= 216i || n >= 48i) { return vec4<f32>(0); }
+  if (k >= 216i) { return vec4<f32>(0); }
   return b1[((k * 48i) + n) / 4i];
 }
 
 fn store_c(t0: i32, m: i32, n: i32, a0: vec4<f32>) {
-  if (m >= 196i || n >= 48i) { return; }
+  if (m >= 196i) { return; }
   b2[((m * 48i) + n) / 4i] = vec4<f32>(min_number(max_number(a0.x, 0.0f), 6.0f), min_number(max_number(a0.y, 0.0f), 6.0f), min_number(max_number(a0.z, 0.0f), 6.0f), min_number(max_number(a0.w, 0.0f), 6.0f));
 }
 
-@compute @workgroup_size(128)
+@compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
         @builtin(local_invocation_index) lane: u32) {
   let tile = i32(group.x + group.y * groups.x);
-  if (tile >= 26i) { return; }
-  let column = tile % 2i * 32i;
-  let strip = tile / 2i;
+  if (tile >= 39i) { return; }
+  let column = tile % 3i * 16i;
+  let strip = tile / 3i;
   let row = strip % 13i * 16i;
   let batch = strip / 13i;
-  let member = i32(lane) % 32i;
-  let x = member % 8i;
-  let y = member / 8i;
-  let slice = i32(lane) / 32i;
+  let member = i32(lane) % 16i;
+  let x = member % 4i;
+  let y = member / 4i;
+  let slice = i32(lane) / 16i;
   let a_deep0 = member % 4i * 4i;
   let a_side0 = member / 4i;
   var next_a0_0 = vec4<f32>();
   var next_a0_1 = vec4<f32>();
   var next_a0_2 = vec4<f32>();
   var next_a0_3 = vec4<f32>();
-  let b_deep0 = member / 8i;
-  let b_side0 = member % 8i;
+  let b_deep0 = member / 4i;
+  let b_side0 = member % 4i;
   var next_b0 = vec4<f32>();
-  let b_deep1 = (member + 32i) / 8i;
-  let b_side1 = (member + 32i) % 8i;
+  let b_deep1 = (member + 16i) / 4i;
+  let b_side1 = (member + 16i) % 4i;
   var next_b1 = vec4<f32>();
-  let b_deep2 = (member + 64i) / 8i;
-  let b_side2 = (member + 64i) % 8i;
+  let b_deep2 = (member + 32i) / 4i;
+  let b_side2 = (member + 32i) % 4i;
   var next_b2 = vec4<f32>();
-  let b_deep3 = (member + 96i) / 8i;
-  let b_side3 = (member + 96i) % 8i;
+  let b_deep3 = (member + 48i) / 4i;
+  let b_side3 = (member + 48i) % 4i;
   var next_b3 = vec4<f32>();
   var c0_0 = vec4<f32>();
   var c1_0 = vec4<f32>();
@@ -72,12 +72,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   next_b2 = load_b(0i, 0i + slice * 16i + b_deep2, column + b_side2 * 4i);
   next_b3 = load_b(0i, 0i + slice * 16i + b_deep3, column + b_side3 * 4i);
   for (var base = 0i; base < 216i; base += 64i) {
-    if (member < 16i) {
-      tile_a[slice * 16i + a_deep0][a_side0] = vec4<f32>(next_a0_0.x, next_a0_1.x, next_a0_2.x, next_a0_3.x);
-      tile_a[slice * 16i + a_deep0 + 1i][a_side0] = vec4<f32>(next_a0_0.y, next_a0_1.y, next_a0_2.y, next_a0_3.y);
-      tile_a[slice * 16i + a_deep0 + 2i][a_side0] = vec4<f32>(next_a0_0.z, next_a0_1.z, next_a0_2.z, next_a0_3.z);
-      tile_a[slice * 16i + a_deep0 + 3i][a_side0] = vec4<f32>(next_a0_0.w, next_a0_1.w, next_a0_2.w, next_a0_3.w);
-    }
+    tile_a[slice * 16i + a_deep0][a_side0] = vec4<f32>(next_a0_0.x, next_a0_1.x, next_a0_2.x, next_a0_3.x);
+    tile_a[slice * 16i + a_deep0 + 1i][a_side0] = vec4<f32>(next_a0_0.y, next_a0_1.y, next_a0_2.y, next_a0_3.y);
+    tile_a[slice * 16i + a_deep0 + 2i][a_side0] = vec4<f32>(next_a0_0.z, next_a0_1.z, next_a0_2.z, next_a0_3.z);
+    tile_a[slice * 16i + a_deep0 + 3i][a_side0] = vec4<f32>(next_a0_0.w, next_a0_1.w, next_a0_2.w, next_a0_3.w);
     tile_b[slice * 16i + b_deep0][b_side0] = next_b0;
     tile_b[slice * 16i + b_deep1][b_side1] = next_b1;
     tile_b[slice * 16i + b_deep2][b_side2] = next_b2;
@@ -120,18 +118,18 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     workgroupBarrier();
   }
   if (slice > 0i) {
-    tile_b[(((slice - 1i) * 4i + 0i) * 32i + member) / 8i][(((slice - 1i) * 4i + 0i) * 32i + member) % 8i] = c0_0;
-    tile_b[(((slice - 1i) * 4i + 1i) * 32i + member) / 8i][(((slice - 1i) * 4i + 1i) * 32i + member) % 8i] = c1_0;
-    tile_b[(((slice - 1i) * 4i + 2i) * 32i + member) / 8i][(((slice - 1i) * 4i + 2i) * 32i + member) % 8i] = c2_0;
-    tile_b[(((slice - 1i) * 4i + 3i) * 32i + member) / 8i][(((slice - 1i) * 4i + 3i) * 32i + member) % 8i] = c3_0;
+    tile_b[(((slice - 1i) * 4i + 0i) * 16i + member) / 4i][(((slice - 1i) * 4i + 0i) * 16i + member) % 4i] = c0_0;
+    tile_b[(((slice - 1i) * 4i + 1i) * 16i + member) / 4i][(((slice - 1i) * 4i + 1i) * 16i + member) % 4i] = c1_0;
+    tile_b[(((slice - 1i) * 4i + 2i) * 16i + member) / 4i][(((slice - 1i) * 4i + 2i) * 16i + member) % 4i] = c2_0;
+    tile_b[(((slice - 1i) * 4i + 3i) * 16i + member) / 4i][(((slice - 1i) * 4i + 3i) * 16i + member) % 4i] = c3_0;
   }
   workgroupBarrier();
   if (slice > 0i) { return; }
   for (var other = 0i; other < 3i; other++) {
-    c0_0 += tile_b[((other * 4i + 0i) * 32i + member) / 8i][((other * 4i + 0i) * 32i + member) % 8i];
-    c1_0 += tile_b[((other * 4i + 1i) * 32i + member) / 8i][((other * 4i + 1i) * 32i + member) % 8i];
-    c2_0 += tile_b[((other * 4i + 2i) * 32i + member) / 8i][((other * 4i + 2i) * 32i + member) % 8i];
-    c3_0 += tile_b[((other * 4i + 3i) * 32i + member) / 8i][((other * 4i + 3i) * 32i + member) % 8i];
+    c0_0 += tile_b[((other * 4i + 0i) * 16i + member) / 4i][((other * 4i + 0i) * 16i + member) % 4i];
+    c1_0 += tile_b[((other * 4i + 1i) * 16i + member) / 4i][((other * 4i + 1i) * 16i + member) % 4i];
+    c2_0 += tile_b[((other * 4i + 2i) * 16i + member) / 4i][((other * 4i + 2i) * 16i + member) % 4i];
+    c3_0 += tile_b[((other * 4i + 3i) * 16i + member) / 4i][((other * 4i + 3i) * 16i + member) % 4i];
   }
   let top = row + y * 4i;
   let left = column + x * 4i;

@@ -93,7 +93,14 @@ CASES: dict[str, Kernel | Routine] = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_text_is_golden(name: str) -> None:
-    _compare(name, WgslTarget().print(CASES[name], {}).code[0])
+    printed = WgslTarget().print(CASES[name], {})
+    for code, variant in zip(printed.code, printed.variants, strict=True):
+        _compare("_".join((name, *variant.requires)), code)
+
+
+def test_reductions_have_a_variant_for_subgroups() -> None:
+    printed = WgslTarget().print(CASES["softmax"], {})
+    assert [v.requires for v in printed.variants] == [("subgroups",), ()]
 
 
 def test_half_floats_need_the_feature() -> None:
@@ -109,8 +116,8 @@ def test_half_floats_need_the_feature() -> None:
 def test_equal_text_is_linked_once() -> None:
     target = WgslTarget()
     modules, variants = target.link([target.print(k, {}) for k in (_relu(), _softmax(), _relu())])
-    assert list(modules) == ["w0", "w1"]
-    assert [v.entry for row in variants for v in row] == ["w0", "w1", "w0"]
+    assert list(modules) == ["w0", "w1", "w2"]
+    assert [[v.entry for v in row] for row in variants] == [["w0"], ["w1", "w2"], ["w0"]]
 
 
 def _compare(name: str, code: str) -> None:

@@ -18,7 +18,7 @@ from singe.program import ALIGN, Buffer, Code, Copy, Dispatch, Host, Program, Va
 pytest.importorskip("wgpu", reason="wgpu is not installed")
 from singe_webgpu.memory import size_class
 from singe_webgpu.native import NativeGpu, WebGpuBackend
-from singe_webgpu.runtime import PLANS, _spread
+from singe_webgpu.runtime import PLANS, spread
 
 ADD = """
 @group(0) @binding(0) var<storage, read> b0: array<f32>;
@@ -130,11 +130,10 @@ def test_limits_are_errors_with_both_numbers(gpu: WebGpuBackend) -> None:
         gpu.upload(np.zeros(2000, np.float32))
 
 
-def test_groups_are_spread_over_x_and_y(gpu: WebGpuBackend) -> None:
-    code = adding().kernels[0]
-    assert _spread((70000, 1, 1), 65535, code) == (35000, 2, 1)
+def test_groups_arespread_over_x_and_y(gpu: WebGpuBackend) -> None:
+    assert spread((70000, 1, 1), 65535, "add") == (35000, 2, 1)
     with pytest.raises(DeviceError, match="at most 16"):
-        _spread((1000, 1, 1), 16, code)
+        spread((1000, 1, 1), 16, "add")
     gpu.gpu.limits = replace(gpu.gpu.limits, groups=7)
     x = np.ones((300, 4), np.float32)
     np.testing.assert_array_equal(gpu.download(gpu.prepare(adding()).run([gpu.upload(x)])[0]), answer(x))
@@ -159,8 +158,8 @@ def test_what_cannot_run_is_refused(gpu: WebGpuBackend) -> None:
     program = adding()
     with pytest.raises(DeviceError, match="target 'wgsl'"):
         gpu.prepare(replace(program, target="wasm"))
-    needy = replace(program.kernels[0], variants=(replace(program.kernels[0].variants[0], requires=("subgroups",)),))
-    with pytest.raises(DeviceError, match="requires subgroups"):
+    needy = replace(program.kernels[0], variants=(replace(program.kernels[0].variants[0], requires=("warp-drive",)),))
+    with pytest.raises(DeviceError, match="requires warp-drive"):
         gpu.prepare(replace(program, kernels=(needy,)))
     x = gpu.upload(np.zeros((1, 4), np.float32))
     with pytest.raises(DeviceError, match="host steps"):

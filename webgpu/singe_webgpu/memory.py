@@ -79,6 +79,7 @@ class Gpu(Protocol):
 
     features: frozenset[str]
     limits: Limits
+    has_timestamps: bool
 
     def allocate(self, size: int) -> Handle: ...
 

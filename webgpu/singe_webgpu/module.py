@@ -20,6 +20,7 @@ from singe.program import Variant
 from .library import used_by
 
 SHADER_F16: Final = "shader-f16"
+SUBGROUPS: Final = "subgroups"
 ENTRY: Final = "main"
 
 _LOADS: Final = {bool_: "({0} != 0u)", uint8: "bitcast<i32>({0})", float16: "f32({0})"}
@@ -51,10 +52,11 @@ def bindings(code: str) -> tuple[str, ...]:
 class Module:
     """A module under construction; `text` closes it."""
 
-    def __init__(self, ports: Sequence[Port], features: frozenset[str]) -> None:
+    def __init__(self, ports: Sequence[Port], features: frozenset[str], sizes: list[Dim] | None = None) -> None:
         self.ports = ports
         self.stored = [stored_as(p.dtype, features) for p in ports]
-        self.sizes: list[Dim] = []
+        self.sizes: list[Dim] = [] if sizes is None else sizes  # the variants of a kernel share theirs
+        self.subgroups = False
         self.workgroup: dict[str, str] = {}
         self.vectors: set[int] = set()  # the ports that are bound as vectors of four elements
         self.functions: list[str] = []
@@ -112,14 +114,20 @@ class Module:
         self.workgroup[name] = f"var<workgroup> {name}: array<{element}, {count}>;"
         return name
 
-    def printed(self, body: Sequence[str], threads: int, groups: Dim) -> Printed:
-        """The module whose entry point has this body, for so many workgroups of so many invocations."""
-        requires = (SHADER_F16,) if float16 in self.stored else ()
-        variant = Variant(ENTRY, requires, (groups, 1, 1))
-        return Printed((self._text(body, threads),), (variant,), tuple(self.sizes))
+    def printed(self, body: Sequence[str], threads: int, groups: Dim, other: Printed | None = None) -> Printed:
+        """The module whose entry point has this body, for so many workgroups of so many invocations.
+
+        other: what this one is preferred to; it requires less.
+        """
+        needs = {SHADER_F16: float16 in self.stored, SUBGROUPS: self.subgroups}
+        variant = Variant(ENTRY, tuple(name for name, needed in needs.items() if needed), (groups, 1, 1))
+        codes, variants = (other.code, other.variants) if other else ((), ())
+        return Printed((self._text(body, threads), *codes), (variant, *variants), tuple(self.sizes))
 
     def _text(self, body: Sequence[str], threads: int) -> str:
-        lines = ["enable f16;\n"] if float16 in self.stored else []
+        enabled = {"f16": float16 in self.stored, "subgroups": self.subgroups}
+        lines = [f"enable {name};\n" for name, needed in enabled.items() if needed]
+        inside = ",\n        @builtin(subgroup_invocation_id) member: u32, @builtin(subgroup_size) members: u32"
         for number, (port, stored) in enumerate(zip(self.ports, self.stored, strict=True)):
             access = "read_write" if port.written else "read"
             element = _STORAGE[stored]
@@ -133,7 +141,7 @@ class Module:
         main = [
             f"@compute @workgroup_size({threads})",
             f"fn {ENTRY}(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,",
-            "        @builtin(local_invocation_index) lane: u32) {",
+            f"        @builtin(local_invocation_index) lane: u32{inside if self.subgroups else ''}) {{",
             *body,
             "}",
         ]

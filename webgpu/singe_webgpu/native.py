@@ -20,9 +20,10 @@ from wgpu.backends.wgpu_native import lib
 from singe._errors import DeviceError, DeviceLost
 
 from .memory import LEAST, Binding, Command, Handle, Launch, Limits, Timed, size_class
-from .module import ENTRY, bindings
+from .module import ENTRY, SUBGROUPS, bindings
 from .runtime import WebGpuRuntime
-from .target import FEATURES
+from .target import FEATURES, WgslTarget
+from .tune import Tuner, wanted
 
 logging.getLogger("wgpu").setLevel(logging.CRITICAL)  # what goes wrong is raised as DeviceError
 
@@ -32,6 +33,10 @@ _STORAGE: Final = (
 _STAGING: Final = wgpu.BufferUsage.MAP_READ | wgpu.BufferUsage.COPY_DST
 _LIB: Final[Any] = lib
 _TIMESTAMPS: Final = "timestamp-query"
+_NAMES: Final = {"subgroup": SUBGROUPS}
+"""wgpu's names of features that WebGPU calls otherwise."""
+_NOT_YET: Final = "enable subgroups;\n\n"
+"""A line that WGSL requires, and that wgpu does not know while it knows what the line allows."""
 _QUERIES: Final = 4096
 """What a query set holds at most."""
 _AHEAD: Final = 16
@@ -46,7 +51,15 @@ class WebGpuBackend(WebGpuRuntime):
     """The backend over the first high-performance adapter; `software=True` asks for one that runs on the CPU."""
 
     def __init__(self, software: bool = False) -> None:
-        super().__init__(NativeGpu(_adapter(software)))
+        gpu = NativeGpu(_adapter(software))
+        super().__init__(gpu)
+        self.tuner: Tuner | None = None
+        if wanted(gpu.describe()["software"]):
+            self.tuner = Tuner(gpu, self.target.features, gpu.label)
+            self.target = WgslTarget(self.target.features, self.tuner.choose)
+
+    def describe(self) -> Mapping[str, Any]:
+        return {**super().describe(), "autotune": str(self.tuner.path) if self.tuner else "off"}
 
 
 @contextmanager
@@ -90,11 +103,14 @@ class NativeGpu:
 
     def __init__(self, adapter: Any) -> None:
         self._adapter = adapter
-        self.features = FEATURES & set(adapter.features)
+        names = {_NAMES.get(name, name) for name in adapter.features}
+        self.features = (FEATURES | {SUBGROUPS}) & names
         with _translated("opening the device"):
             self.device = adapter.request_device_sync(
                 label="singe",
-                required_features=sorted(self.features | ({_TIMESTAMPS} & set(adapter.features))),
+                required_features=[
+                    name for name in adapter.features if _NAMES.get(name, name) in self.features | {_TIMESTAMPS}
+                ],
                 required_limits={name: adapter.limits[name] for name in _RAISED},
             )
         self.has_timestamps = _TIMESTAMPS in self.device.features
@@ -150,7 +166,7 @@ class NativeGpu:
 
     def _pipeline(self, code: str) -> tuple[Any, Any]:
         try:
-            module = self.device.create_shader_module(code=code)
+            module = self.device.create_shader_module(code=code.replace(_NOT_YET, "", 1))
             bind_layout, layout = self._layout(code)
             return self.device.create_compute_pipeline(
                 layout=layout, compute={"module": module, "entry_point": ENTRY}
@@ -281,6 +297,12 @@ class NativeGpu:
     def wait(self) -> None:
         # The queue runs in order, so reading is waiting (wgpu-py 0.32's on_submitted_work_done raises a TypeError).
         self.read(self._fence, 4)
+
+    @property
+    def label(self) -> str:
+        """The adapter and its driver, by which what was measured on it is found again."""
+        info = self._adapter.info
+        return ", ".join(str(info[k]) for k in ("device", "description", "backend_type") if info[k])
 
     def describe(self) -> Mapping[str, Any]:
         info = self._adapter.info

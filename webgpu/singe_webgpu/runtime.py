@@ -238,17 +238,20 @@ class _Plan:
         self.scratch = sum(self._slot_bytes)
         self.output_shapes = [tuple(known(d, sizes) for d in program.buffers[i].shape) for i in program.outputs]
         self._ranges = [_Range(b.place, known(b.bytes, sizes)) for b in program.buffers]
-        self._uniforms, at = self._write_sizes(program, sizes)
+        self._uniforms, at = self._write_sizes(executable, sizes)
         self._steps = self._resolve(executable, sizes, at)
         self.step_numbers = [step.step for step in self._steps]
 
-    def _write_sizes(self, program: Program, sizes: Mapping[str, int]) -> tuple[Handle | None, dict[int, Binding]]:
-        """All kernels' sizes in one uniform buffer, and each kernel's part of it."""
+    def _write_sizes(
+        self, executable: GpuExecutable, sizes: Mapping[str, int]
+    ) -> tuple[Handle | None, dict[int, Binding]]:
+        """The sizes of all kernels whose texts use some, in one uniform buffer, and each kernel's part of it."""
+        program = executable.program
         rows: dict[tuple[int, ...], int] = {}
         where: dict[int, int] = {}
         offset = 0
         for number, code in enumerate(program.kernels):
-            if code.sizes:
+            if code.sizes and "uniform" in executable.access[number]:
                 row = tuple(known(d, sizes) for d in code.sizes)
                 if row not in rows:
                     rows[row] = offset
@@ -272,8 +275,10 @@ class _Plan:
         for count, step in enumerate(program.steps):
             if isinstance(step, Dispatch):
                 code = program.kernels[step.kernel]
-                groups = _spread(
-                    [known(d, sizes) for d in executable.variants[step.kernel].groups], self._gpu.limits.groups, code
+                groups = spread(
+                    [known(d, sizes) for d in executable.variants[step.kernel].groups],
+                    self._gpu.limits.groups,
+                    code.label,
                 )
                 if 0 in groups:
                     continue
@@ -358,7 +363,7 @@ def _no_aliases(ranges: Sequence[_Range], access: Sequence[str], code: Code) -> 
         )
 
 
-def _spread(groups: Sequence[int], limit: int, code: Code) -> tuple[int, int, int]:
+def spread(groups: Sequence[int], limit: int, label: str) -> tuple[int, int, int]:
     """The groups of a dispatch, x spread over x and y where the device's limit wants it."""
     x, y, z = groups
     if x > limit and y == 1:
@@ -366,6 +371,6 @@ def _spread(groups: Sequence[int], limit: int, code: Code) -> tuple[int, int, in
         x = -(-x // y)
     if max(x, y, z) > limit:
         raise DeviceError(
-            f"kernel {code.label!r} needs {groups[0]} × {groups[1]} × {groups[2]} workgroups, this device runs at most {limit} in each direction"
+            f"kernel {label!r} needs {groups[0]} × {groups[1]} × {groups[2]} workgroups, this device runs at most {limit} in each direction"
         )
     return x, y, z

@@ -14,7 +14,7 @@ from singe.backend import Printed
 from singe.kernel import Kernel, Routine, collapse
 from singe.program import Variant
 
-from .kernels.gemm import print_routine
+from .kernels.choice import Choose, choose, print_routine
 from .kernels.nest import print_kernel
 from .module import SHADER_F16, element_size
 
@@ -32,11 +32,12 @@ class WgslTarget:
     name: str = "wgsl"
     max_ports: int = 8  # WebGPU's default maxStorageBuffersPerShaderStage
 
-    def __init__(self, features: frozenset[str] = frozenset()) -> None:
+    def __init__(self, features: frozenset[str] = frozenset(), choose: Choose = choose) -> None:
         unknown = features - FEATURES
         if unknown:
             raise CompileError(f"target wgsl: unknown features {sorted(unknown)}; it knows {sorted(FEATURES)}")
         self.features = features
+        self.choose = choose
 
     def element_size(self, dtype: DType) -> int:
         return element_size(dtype, self.features)
@@ -47,10 +48,7 @@ class WgslTarget:
                 f"kernel {kernel.name}: {len(kernel.ports)} buffers, WebGPU binds {self.max_ports} at most"
             )
         if isinstance(kernel, Routine):
-            # One output for each point of a short window reads side by side with its neighbours.
-            return print_routine(kernel, self.features) or print_kernel(
-                collapse(kernel.kernel), self.features, "points" if kernel.kind == "conv" else None
-            )
+            return print_routine(kernel, self.features, self.choose)
         return print_kernel(collapse(kernel), self.features)
 
     def link(self, printed: Sequence[Printed]) -> tuple[Mapping[str, str | bytes], Sequence[Sequence[Variant]]]:

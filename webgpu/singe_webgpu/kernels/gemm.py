@@ -14,16 +14,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TypeAlias
 
-from singe._shape import Dim, ceildiv, divides, evaluate, product, symbols
+from singe._shape import Dim, ceildiv, divides, product
 from singe.backend import Printed
-from singe.kernel import Routine
 from singe.scalar import Expr
 
 from ..module import Module
 from ..wgsl import TYPES, Block
-from .contraction import Contraction, contraction
+from .contraction import Contraction
 from .feeds import Feed, Fetched, Filled, Spot
 from .nest import ask, unflatten
 from .quads import PARTS, SIDE, in_fours, is_quad, put_four, quad_text
@@ -36,7 +35,6 @@ class Tile:
     All are powers of two; the invocation's sides are multiples of 4, since it works on vectors. With `slices`, so many
     teams of the workgroup sum over parts of the depth side by side, for products too small to fill a device otherwise.
     `unroll` depths are written out for one turn of the innermost loop; where that is all of them there is no loop.
-    It suits products of at least `enough` workgroups.
     """
 
     rows: int
@@ -46,7 +44,10 @@ class Tile:
     thread_columns: int = 4
     slices: int = 1
     unroll: int = 4
-    enough: int = 96
+
+    def __str__(self) -> str:
+        sliced = f"×{self.slices}" if self.slices > 1 else ""
+        return f"{self.rows}×{self.columns}×{self.depth}{sliced} by {self.thread_rows}×{self.thread_columns}"
 
     @property
     def team(self) -> int:
@@ -70,66 +71,29 @@ class Thin:
     columns: int
     slices: int
 
+    def __str__(self) -> str:
+        return f"thin {self.columns}×{self.slices}"
+
     @property
     def threads(self) -> int:
         return self.columns * self.slices
 
 
-TILES: Final = (
-    Tile(128, 128, 16, 16, 8, unroll=16, enough=256), Tile(64, 128, 16, 8, 8, unroll=16),
-    Tile(64, 64, 16, 8, 4, unroll=16), Tile(32, 32, 16), Tile(16, 32, 32),
-)  # fmt: skip
-"""Largest first: the first that gives a device enough workgroups is taken."""
-SLICED: Final = Tile(16, 32, 16, slices=4)
-"""For few and deep tiles."""
-DEEP: Final = 128
-"""Depth from which slices pay."""
-THIN: Final = Thin(8, 32)
-"""Eight columns are a whole sector of a cache's line."""
-THIN_ROWS: Final = 2
-GUESS: Final = 4
-"""What a symbolic size counts as when a tile is chosen."""
-
-
-def print_routine(routine: Routine, features: frozenset[str]) -> Printed | None:
-    """The Routine through a template; None where the plain kernel serves better."""
-    found = contraction(routine)
-    if found is None or 0 in (found.rows, found.columns, found.depth):
-        return None
-    cut = choose(found)
-    return None if cut is None else print_contraction(found, cut, features)
-
-
-def choose(c: Contraction) -> Tile | Thin | None:
-    """The cut that suits the sizes; None for the plain kernel."""
-    rows, columns, batch = _guess(c.rows), _guess(c.columns), _guess(product(c.batch))
-    if c.columns == 1:
-        return None
-    if isinstance(c.rows, int) and rows <= THIN_ROWS:
-        return None if c.b_deep or c.kernel.in_order else THIN
-    for tile in TILES:
-        if batch * -(-rows // tile.rows) * -(-columns // tile.columns) >= tile.enough:
-            return tile
-    return SLICED if _guess(c.depth) >= DEEP and not c.kernel.in_order else TILES[-1]
+Cut: TypeAlias = "Tile | Thin | None"
+"""How a product is carried out; None: by the plain kernel."""
 
 
 def print_contraction(c: Contraction, cut: Tile | Thin, features: frozenset[str]) -> Printed:
     """The contraction, cut as told."""
     module = Module(c.kernel.ports, features)
     if isinstance(cut, Tile):
-        quads = _quads(module, c)
+        quads = quads_of(module, c)
         _functions(module, c, cut.rows, cut.columns, cut.depth * cut.slices, quads)
         block, groups = _tiled(module, c, cut, quads)
     else:
         _functions(module, c, 1, cut.columns, 1)
         block, groups = _thin(module, c, cut)
     return module.printed(block.lines, cut.threads, groups)
-
-
-def _guess(dim: Dim) -> int:
-    value = evaluate(dim, dict.fromkeys(symbols(dim), GUESS))
-    assert isinstance(value, int)
-    return value
 
 
 def _element(c: Contraction) -> str:
@@ -139,7 +103,7 @@ def _element(c: Contraction) -> str:
 # --- the functions that a template calls -------------------------------------------------------------------------------
 
 
-def _quads(module: Module, c: Contraction) -> frozenset[str]:
+def quads_of(module: Module, c: Contraction) -> frozenset[str]:
     """Which of the operands "a" and "b" come as vectors, and whether the output "c" is stored so."""
     rest = (c.store.index, c.store.value)
     along_a, along_b = c.k if c.a_deep else c.m, c.k if c.b_deep else c.n

@@ -3,8 +3,9 @@
 points      one invocation for each point of the grid, or for four neighbours of a large kernel that only stores; inner
             loops are loops. For elementwise kernels, short reductions, and reductions whose neighbouring points lie side
             by side in memory.
-workgroups  one workgroup for each point of the grid; its invocations share the inner loops and fold what they found
-            through a tree in workgroup memory. For long reductions.
+workgroups  one workgroup for each point of the grid; its invocations share the inner loops and fold what they found:
+            by subgroups where a device has them, which is a variant, and through a tree in workgroup memory elsewhere.
+            For long reductions.
 
 Stages that loop run in passes: a pass is one walk over the inner loops, shared by as many stages as need nothing that
 the pass itself finds out.
@@ -12,14 +13,14 @@ the pass itself finds out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 
 from singe import affine, scalar
-from singe._dtypes import int32
-from singe._shape import Dim, ceildiv, product
+from singe._dtypes import float32, int32
+from singe._shape import Dim, ceildiv, known, product, symbols
 from singe.backend import Printed
 from singe.kernel import Kernel, Reduce, Store, identity
 from singe.scalar import Expr
@@ -30,10 +31,19 @@ from .quads import SIDE, in_fours, put_four
 
 CROWD: Final = 1 << 17
 """So many points fill any device: from here on workgroups are larger, and an invocation does several points."""
-SHORT: Final = 64
+SHORT: Final = 32
 """A reduction over at most so many elements stays in one invocation."""
+WORTH: Final = 256
+"""A workgroup costs as much as so many of its point's elements cost one invocation, divided by the points."""
 BUSY: Final = 1024
 """With so many points of the grid, one invocation for each keeps a device busy."""
+CACHED: Final = 1 << 24
+"""So many elements stay near enough for workgroups to read them at a stride."""
+GUESS: Final = 4
+"""What a symbolic size counts as when a style is chosen."""
+LEAST_SUBGROUP: Final = 4
+"""WebGPU knows no smaller subgroups."""
+_SUBGROUP: Final = {"add": "subgroupAdd", "mul": "subgroupMul", "max": "subgroupMax", "min": "subgroupMin"}
 
 
 @dataclass(frozen=True)
@@ -68,10 +78,14 @@ def print_kernel(kernel: Kernel, features: frozenset[str], style: str | None = N
         body = _points(kernel, module, cut, side)
         groups: Dim = ceildiv(points, threads * cut.turns * side)
     else:
-        threads = _threads(product(kernel.inner))
-        body = _workgroups(kernel, module, threads)
+        threads = _threads(points, product(kernel.inner))
+        body = _workgroups(kernel, module, threads, _tree)
         groups = points
-    return module.printed(body, threads, groups)
+    printed = module.printed(body, threads, groups)
+    if style == "points" or not all(r.value.dtype in (float32, int32) for r in kernel.stages if isinstance(r, Reduce)):
+        return printed
+    other = Module(kernel.ports, features, module.sizes)
+    return other.printed(_workgroups(kernel, other, threads, _subgroups), threads, groups, printed)
 
 
 def ask(block: Block) -> None:
@@ -83,11 +97,17 @@ def ask(block: Block) -> None:
 def _style(kernel: Kernel) -> str:
     if kernel.in_order:
         return "points"
-    inner, points = product(kernel.inner), product(kernel.grid)
+    inner, points = product(kernel.inner), _guess(product(kernel.grid))
     if (isinstance(inner, int) and inner <= SHORT) or not any(isinstance(s, Reduce) for s in kernel.stages):
         return "points"
-    busy = not isinstance(points, int) or points >= BUSY
-    return "points" if busy and not _inner_contiguous(kernel) else "workgroups"
+    if points > WORTH * _guess(inner):
+        return "points"
+    near = points < BUSY or points * _guess(inner) <= CACHED
+    return "workgroups" if near or _inner_contiguous(kernel) else "points"
+
+
+def _guess(dim: Dim) -> int:
+    return known(dim, dict.fromkeys(symbols(dim), GUESS))
 
 
 def _fours(kernel: Kernel, module: Module, points: Dim) -> bool:
@@ -117,8 +137,12 @@ def _cut(points: Dim) -> _Cut:
     return _Cut(256) if points < 16 * CROWD else _Cut(256, 4)
 
 
-def _threads(inner: Dim) -> int:
-    return 64 if isinstance(inner, int) and inner <= 256 else 256
+def _threads(points: Dim, inner: Dim) -> int:
+    """Invocations of a workgroup: few have much to do each, which pays off where there are many workgroups."""
+    if not isinstance(inner, int):
+        return 256
+    busy = _guess(points) >= BUSY
+    return 64 if inner <= (1024 if busy else 256) else 128 if busy and inner <= 2048 else 256
 
 
 def _passes(kernel: Kernel) -> tuple[list[_Pass], list[Store]]:
@@ -235,7 +259,11 @@ def _point(block: Block, kernel: Kernel) -> None:
     _store(block, last)
 
 
-def _workgroups(kernel: Kernel, module: Module, threads: int) -> list[str]:
+_Gather: TypeAlias = Callable[[Block, Sequence[Reduce], Sequence[str], int], None]
+"""What folds the parts that the invocations found into one value that all of them see."""
+
+
+def _workgroups(kernel: Kernel, module: Module, threads: int, gather: _Gather) -> list[str]:
     block = Block(module)
     block.put("let point = i32(group.x + group.y * groups.x);")
     block.put(f"if (point >= {module.dim(product(kernel.grid))}) {{ return; }}")
@@ -258,7 +286,7 @@ def _workgroups(kernel: Kernel, module: Module, threads: int) -> list[str]:
             _fold(inner, walk.reduces, parts)
             _store(inner, walk.stores)
         if walk.reduces:
-            _tree(block, walk.reduces, parts, threads)
+            gather(block, walk.reduces, parts, threads)
     if last:
         with block.scope("if (lane == 0u)") as inner:
             _store(inner, last)
@@ -266,7 +294,6 @@ def _workgroups(kernel: Kernel, module: Module, threads: int) -> list[str]:
 
 
 def _tree(block: Block, reduces: Sequence[Reduce], parts: Sequence[str], threads: int) -> None:
-    """Fold the parts that the invocations found into one value that all of them see."""
     arrays = [block.module.shared(f"{r.name}_parts", TYPES[r.value.dtype], threads) for r in reduces]
     for array, part in zip(arrays, parts, strict=True):
         block.put(f"{array}[lane] = {part};")
@@ -279,3 +306,29 @@ def _tree(block: Block, reduces: Sequence[Reduce], parts: Sequence[str], threads
         turn.put("workgroupBarrier();")
     for r, array in zip(reduces, arrays, strict=True):
         block.let(r.name, f"{array}[0]", r.accumulator)
+
+
+def _subgroups(block: Block, reduces: Sequence[Reduce], parts: Sequence[str], threads: int) -> None:
+    # Neighbours in a workgroup of one dimension are neighbours in subgroups, whatever size those have.
+    block.module.subgroups = True
+    count = threads // LEAST_SUBGROUP
+    arrays = [block.module.shared(f"{r.name}_teams", TYPES[r.value.dtype], count) for r in reduces]
+    teams = [block.let(f"{r.name}_team", _folded(r, part)) for r, part in zip(reduces, parts, strict=True)]
+    with block.scope("if (member == 0u)") as first:
+        for array, team in zip(arrays, teams, strict=True):
+            first.put(f"{array}[lane / members] = {team};")
+    block.put("workgroupBarrier();")
+    for r, array in zip(reduces, arrays, strict=True):
+        block.put(f"var {r.name} = {array}[0];")
+    with block.scope(f"for (var other = 1u; other < {threads}u / members; other++)") as turn:
+        for r, array in zip(reduces, arrays, strict=True):
+            turn.put(f"{r.name} = {fold_text(r.word, r.value.dtype, r.name, f'{array}[other]')};")
+    block.names.update((r.accumulator, r.name) for r in reduces)
+
+
+def _folded(r: Reduce, part: str) -> str:
+    """A subgroup's parts as one. What becomes of NaN in a subgroup's largest and least is not promised."""
+    text = f"{_SUBGROUP[r.word]}({part})"
+    if r.word in ("max", "min") and r.value.dtype is float32:
+        return f"select({text}, nan(), subgroupAny(is_nan({part})))"
+    return text

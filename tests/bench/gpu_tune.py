@@ -1,0 +1,243 @@
+"""What gpu.py tune runs: many products, each in all cuts, timed on this device; and the RATES that fit them.
+
+It prints the table of webgpu/singe_webgpu/kernels/choice.py, and how far the choice by the present and by the fitted one is
+from the fastest cut. Cuts that are not in the table yet can be tried by adding them there with any rate.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from singe._errors import DeviceError
+from singe._shape import known, product
+from singe.backend import Printed
+from singe.bench import gemm, machine
+from singe.compile import compile_graph
+from singe.graph import Graph
+from singe.kernel import Kernel, Routine
+from singe.model import load
+from singe_webgpu.kernels.choice import RATES, Rate, print_cut, ranked, work
+from singe_webgpu.kernels.contraction import Contraction, contraction
+from singe_webgpu.kernels.gemm import Cut, Thin, Tile, quads_of
+from singe_webgpu.module import Module
+from singe_webgpu.native import WebGpuBackend
+from singe_webgpu.target import WgslTarget
+from singe_webgpu.timing import kernel_seconds
+
+SIZES: Final = (
+    (128, 128, 128), (256, 256, 256), (512, 512, 512), (1024, 1024, 1024), (2048, 2048, 2048), (4096, 4096, 4096),
+    (33, 47, 129), (1, 1000, 1280), (1, 4096, 4096), (4, 4096, 4096), (16, 4096, 4096), (64, 1024, 1024),
+    (77, 512, 2048), (197, 768, 768), (197, 768, 3072), (197, 3072, 768), (1500, 384, 1536), (8192, 64, 64),
+    (12544, 96, 16), (196, 672, 112), (49, 1152, 320), (100000, 32, 32), (65536, 256, 8),
+)  # fmt: skip
+"""(m, k, n) of products that models have, besides those of the models that are there."""
+BATCHES: Final = (1, 64)
+WASTE: Final = 5.0
+"""Cuts whose tiles hold so many times the elements of the best are not timed."""
+HUGE: Final = 1e10
+"""Multiply-adds from which on small tiles are not timed."""
+PLAIN: Final = 3e8
+"""The same for the plain kernel."""
+FAR: Final = 4.0
+"""Cuts that take so many times the best do not count in the fit."""
+STEPS: Final = 1500
+
+Row = dict[str, Any]
+
+
+class Collector(WgslTarget):
+    """The target, and the Routines that it was given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.routines: list[Routine] = []
+
+    def print(self, kernel: Kernel | Routine, constants: Any) -> Printed:
+        if isinstance(kernel, Routine):
+            self.routines.append(kernel)
+        return super().print(kernel, constants)
+
+
+def graphs(folder: Path) -> Iterator[tuple[str, Graph]]:
+    for m, k, n in SIZES:
+        yield f"{m} × {k} · {n}", gemm(m, k, n)
+    for path in sorted(folder.glob("*.onnx")):
+        model = load(path, "numpy")
+        recorded = np.load(path.with_suffix(".npz"))
+        for batch in BATCHES:
+            named = {str(d): batch for p in model.inputs for d in (p.shape or ())[:1] if not isinstance(d, int)}
+            shapes = {p.name: recorded[f"in:{p.name}"].shape for p in model.inputs}
+            for p in model.inputs:
+                rest = zip((p.shape or ())[1:], shapes[p.name][1:], strict=True)
+                named |= {str(d): n for d, n in rest if not isinstance(d, int)}
+            yield f"{path.stem}, batch {batch}", model.source.graph(named, {})
+
+
+def products(folder: Path) -> list[tuple[Routine, Contraction, Row]]:
+    """The products of all graphs, each once, with its facts."""
+    seen: dict[Any, Row] = {}
+    found: list[tuple[Routine, Contraction, Row]] = []
+    for where, graph in graphs(folder):
+        collector = Collector()
+        compile_graph(graph, collector)
+        for r in collector.routines:
+            c = contraction(r)
+            if c is None or c.columns == 1:
+                continue
+            batch, rows, columns, depth = (known(d, {}) for d in (product(c.batch), c.rows, c.columns, c.depth))
+            quads = "".join(sorted(quads_of(Module(c.kernel.ports, frozenset()), c)))
+            row = {
+                "kind": r.kind, "batch": batch, "rows": rows, "columns": columns, "depth": depth, "a_deep": c.a_deep,
+                "b_deep": c.b_deep, "quads": quads, "ports": len(c.kernel.ports), "strides": str(r.facts.get("strides")),
+            }  # fmt: skip
+            key = tuple(row.values())
+            if key in seen:
+                seen[key]["count"] += 1
+            else:
+                seen[key] = row | {"where": where, "count": 1}
+                found.append((r, c, seen[key]))
+    return found
+
+
+def plausible(row: Row) -> list[Cut]:
+    """The cuts that are worth a try; also such as the choice would not allow."""
+    rows, columns = row["rows"], row["columns"]
+    size = row["batch"] * rows * columns * row["depth"]
+
+    def held(cut: Cut) -> int:
+        sides = (1, 1) if cut is None else (1 if isinstance(cut, Thin) else cut.rows, cut.columns)
+        return -(-rows // sides[0]) * sides[0] * -(-columns // sides[1]) * sides[1]
+
+    least = min(held(cut) for cut in RATES if isinstance(cut, Tile))
+
+    def worth(cut: Cut) -> bool:
+        if cut is None:
+            return size <= PLAIN and row["kind"] == "matmul"
+        if isinstance(cut, Thin):
+            return rows <= 64 and not row["b_deep"]
+        return held(cut) <= WASTE * least and (size <= HUGE or cut.rows * cut.columns >= 1024)
+
+    return [cut for cut in RATES if worth(cut)]
+
+
+def survey(backend: WebGpuBackend, folder: Path, limit: float) -> list[Row]:
+    """The seconds of each product in each cut."""
+    found = []
+    start = time.perf_counter()
+    todo = products(folder)
+    for number, (r, c, row) in enumerate(todo):
+        if time.perf_counter() - start > limit:
+            print(f"{limit:.0f} seconds are over: {number} of {len(todo)} products")
+            break
+        cuts = plausible(row)
+        printed = [print_cut(r, c, cut, frozenset()) for cut in cuts]
+        try:
+            times = kernel_seconds(backend.gpu, r.kernel, printed, {}, frozenset())
+        except DeviceError as e:
+            print(f"{row['where']}: {e}")
+            continue
+        found.append(
+            row | {"times": {str(cut): t for cut, t in zip(cuts, times, strict=True)}, "chosen": str(ranked(r, c)[0])}
+        )
+    return found
+
+
+# --- the fit ----------------------------------------------------------------------------------------------------------
+
+
+def fit(rows: list[Row]) -> dict[Cut, Rate]:
+    """The rates under which the estimates follow the times: least squares of logarithms, each product up to a factor.
+
+    Long products count for more, and of a product the cuts that are near the best. The factor is free because an idle
+    GPU's clock is not that of a busy one, and because only ratios count.
+    """
+    names = {str(cut): k for k, cut in enumerate(RATES)}
+    cuts = list(RATES)
+    entries = [
+        (s, names[name], *work(cuts[names[name]], row["batch"], row["rows"], row["columns"], row["depth"]), math.log(t / best))
+        for s, row in enumerate(rows)
+        for best in [min(t for name, t in row["times"].items() if name in names)]
+        for name, t in row["times"].items()
+        if name in names and t <= FAR * best
+    ]  # fmt: skip
+    which, cut, turns, groups, slower = (np.array(column) for column in zip(*entries, strict=True))
+    long = np.array([min(row["times"].values()) for row in rows])
+    weight = np.exp(-slower) * (long / long.mean())[which]
+    together = np.bincount(which, weight)
+
+    def apart(x: np.ndarray) -> float:
+        alone, full, ends = np.exp(x.reshape(3, -1))[:, cut]
+        off = np.log((turns + ends) * (alone + groups * full)) - slower
+        off = off - (np.bincount(which, weight * off) / together)[which]
+        return float(weight @ (off * off)) / len(off) + 1e-4 * float(np.mean((x - first) ** 2))
+
+    first = np.repeat(np.log([1.0, 1e-2, 2.0]), len(cuts))
+    x, mean, square = first.copy(), np.zeros_like(first), np.zeros_like(first)
+    for step in range(1, STEPS + 1):
+        here = apart(x)
+        slope = np.array([apart(x + move) - here for move in 1e-4 * np.eye(len(x))]) / 1e-4
+        mean, square = 0.9 * mean + 0.1 * slope, 0.99 * square + 0.01 * slope**2
+        x = x - 0.03 * mean / (1 - 0.9**step) / (np.sqrt(square / (1 - 0.99**step)) + 1e-9)
+    values = np.exp(x.reshape(3, -1))
+    return {c: Rate(*(float(f"{v:.3g}") for v in values[:, k])) for k, c in enumerate(cuts)}
+
+
+def told(rows: list[Row], rates: dict[Cut, Rate]) -> str:
+    """How the table's choice compares with the best cut of each product, as geometric mean and in all."""
+
+    def estimate(cut: Cut, row: Row) -> float:
+        turns, groups = work(cut, row["batch"], row["rows"], row["columns"], row["depth"])
+        return (turns + rates[cut].ends) * (rates[cut].alone + groups * rates[cut].full)
+
+    logs, taken, least = [], 0.0, 0.0
+    for row in rows:
+        cuts = [cut for cut in rates if str(cut) in row["times"]]
+        seconds = row["times"][str(min(cuts, key=lambda cut: estimate(cut, row)))]
+        best = min(row["times"].values())
+        logs.append(math.log(seconds / best))
+        taken, least = taken + seconds * row["count"], least + best * row["count"]
+    return f"{math.exp(sum(logs) / len(logs)):.3f} times the best cut in the mean; {taken * 1e3:.2f} ms, {least * 1e3:.2f} by the best"
+
+
+def table(rates: dict[Cut, Rate]) -> str:
+    lines = []
+    for cut, r in rates.items():
+        plain = {} if cut is None else {f.name: (getattr(cut, f.name), f.default) for f in fields(cut)}
+        given = ", ".join(
+            f"{k}={v}" if k in ("slices", "unroll") and isinstance(cut, Tile) else str(v)
+            for k, (v, d) in plain.items()
+            if v != d
+        )
+        name = "None" if cut is None else f"{type(cut).__name__}({given})"
+        lines.append(f"    {name}: Rate({r.alone:g}, {r.full:g}, {r.ends:g}),")
+    return "\n".join(lines)
+
+
+def main(arguments: list[str], folder: Path) -> None:
+    parser = argparse.ArgumentParser(prog="gpu.py tune", description=__doc__)
+    parser.add_argument("--out", type=Path, help="write all times as JSON")
+    parser.add_argument("--times", type=Path, help="fit times that --out wrote instead of taking them")
+    parser.add_argument("--limit", type=float, default=600.0, help="seconds after which no more is timed")
+    parser.add_argument("--models", type=Path, default=folder, help=f"ONNX models with recordings (default: {folder})")
+    args = parser.parse_args(arguments)
+    if args.times:
+        rows = json.loads(args.times.read_text("utf-8"))["products"]
+    else:
+        backend = WebGpuBackend()
+        rows = survey(backend, args.models, args.limit)
+        if args.out:
+            data = {"machine": machine(), "device": backend.describe(), "products": rows}
+            args.out.write_text(json.dumps(data, indent=1, default=str), "utf-8")
+    print(f"{len(rows)} products")
+    print(f"by RATES as they are: {told(rows, dict(RATES))}")
+    rates = fit(rows)
+    print(f"by RATES as fitted: {told(rows, rates)}\n\n{table(rates)}")

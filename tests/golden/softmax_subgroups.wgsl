@@ -1,0 +1,68 @@
+enable subgroups;
+
+@group(0) @binding(0) var<storage, read> b0: array<f32>;
+@group(0) @binding(1) var<storage, read_write> b1: array<f32>;
+@group(0) @binding(2) var<uniform> sizes: array<vec4<i32>, 1>;
+var<workgroup> a0_teams: array<f32, 64>;
+var<workgroup> a1_teams: array<f32, 64>;
+
+var<private> nan_bits: u32 = 0x7fc00000u;
+
+var<private> inf_bits: u32 = 0x7f800000u;
+
+fn nan() -> f32 { return bitcast<f32>(nan_bits); }
+
+fn inf() -> f32 { return bitcast<f32>(inf_bits); }
+
+fn is_nan(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u; }
+
+fn max_f32(a: f32, b: f32) -> f32 { return select(select(max(a, b), b, is_nan(b)), a, is_nan(a)); }
+
+fn div_f32(a: f32, b: f32) -> f32 {
+  let scale = select(1.0f, 0.25f, abs(b) > 8.507059e37f);
+  return (a * scale) / (b * scale);
+}
+
+fn exp_f32(x: f32) -> f32 {
+  return select(select(exp(clamp(x, -110.0f, 88.8f)), inf(), x > 88.8f), x, is_nan(x));
+}
+
+@compute @workgroup_size(256)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
+        @builtin(local_invocation_index) lane: u32,
+        @builtin(subgroup_invocation_id) member: u32, @builtin(subgroup_size) members: u32) {
+  let point = i32(group.x + group.y * groups.x);
+  if (point >= sizes[0].x) { return; }
+  let g0 = point;
+  var a0_part: f32 = (-inf());
+  let v1 = (g0 * 1000i);
+  for (var r0 = i32(lane); r0 < 1000i; r0 += 256i) {
+    a0_part = max_f32(a0_part, b0[(v1 + r0)]);
+  }
+  let a0_team = select(subgroupMax(a0_part), nan(), subgroupAny(is_nan(a0_part)));
+  if (member == 0u) {
+    a0_teams[lane / members] = a0_team;
+  }
+  workgroupBarrier();
+  var a0 = a0_teams[0];
+  for (var other = 1u; other < 256u / members; other++) {
+    a0 = max_f32(a0, a0_teams[other]);
+  }
+  var a1_part: f32 = 0.0f;
+  for (var r0 = i32(lane); r0 < 1000i; r0 += 256i) {
+    a1_part = (a1_part + exp_f32((b0[(v1 + r0)] - a0)));
+  }
+  let a1_team = subgroupAdd(a1_part);
+  if (member == 0u) {
+    a1_teams[lane / members] = a1_team;
+  }
+  workgroupBarrier();
+  var a1 = a1_teams[0];
+  for (var other = 1u; other < 256u / members; other++) {
+    a1 = (a1 + a1_teams[other]);
+  }
+  for (var r0 = i32(lane); r0 < 1000i; r0 += 256i) {
+    let v2 = (v1 + r0);
+    b1[v2] = div_f32(exp_f32((b0[v2] - a0)), a1);
+  }
+}

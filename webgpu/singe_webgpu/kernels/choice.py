@@ -1,0 +1,122 @@
+"""Which cut a product gets: the one whose time is estimated to be least, by rates that were measured.
+
+A workgroup does its part of the sum in turns of a cut's `depth` · `slices`. What a cut costs is then
+
+    (turns + ends) · (alone + workgroups · full)
+
+where `alone` is the time of a turn on a device that does nothing else, `full` what each workgroup adds where there are
+many, and `ends` what comes before the first turn and after the last, in turns. `tests/bench/gpu.py tune` times products
+on a device and fits RATES; only ratios count. A device that is at hand may know better: tune.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from singe._shape import known, product, symbols
+from singe.backend import Printed
+from singe.kernel import Routine, collapse
+
+from .contraction import Contraction, contraction
+from .gemm import Cut, Thin, Tile, print_contraction
+from .nest import print_kernel
+
+Choose: TypeAlias = Callable[[Routine, Contraction], Cut]
+"""What says how a Routine that is a product is cut."""
+
+
+@dataclass(frozen=True)
+class Rate:
+    """What is known of a cut; see the module's docstring. Times are in microseconds."""
+
+    alone: float
+    full: float
+    ends: float
+
+
+RATES: Final[Mapping[Cut, Rate]] = {
+    Tile(128, 128, 16, 16, 8, unroll=16): Rate(4.08, 0.0232, 3.65),
+    Tile(128, 64, 16, 8, 8, unroll=16): Rate(2.68, 0.0129, 2.88),
+    Tile(64, 64, 16, 8, unroll=16): Rate(2.25, 0.0079, 2.19),
+    Tile(128, 32, 16, 8, unroll=16): Rate(2.01, 0.0082, 3.29),
+    Tile(64, 32, 16, 8, unroll=16): Rate(1.96, 0.00396, 3.8),
+    Tile(256, 16, 8, 8, unroll=8): Rate(1.39, 0.00568, 5.32),
+    Tile(64, 16, 16): Rate(1.92, 0.00355, 2.48),
+    Tile(16, 64, 16): Rate(2.25, 0.00329, 1.28),
+    Tile(16, 32, 32): Rate(3.72, 0.00479, 1.02),
+    Tile(16, 32, 16, slices=4): Rate(3.67, 0.009, 0.777),
+    Tile(16, 16, 16, slices=4): Rate(3.34, 0.00566, 1.04),
+    Tile(8, 32, 16, slices=4): Rate(3.3, 0.00619, 1.08),
+    Thin(8, 32): Rate(1.24, 0.000525, 4.15),
+    Thin(32, 8): Rate(0.589, 0.000375, 6.13),
+    None: Rate(0.0672, 4.1e-05, 81.8),
+}  # fmt: skip
+"""As fitted to 286 products on an NVIDIA H200; but 128 × 128 in full is 0.95 of its fit, which 4096³ needs to get it."""
+GUESSES: Final = (1, 16)
+"""What a symbolic size counts as when a cut is chosen: the cut should suit both."""
+LOW: Final = 64
+"""Rows up to which a row for each workgroup was measured."""
+
+
+def sizes_of(c: Contraction) -> list[dict[str, int]]:
+    """The sizes for which a cut is chosen: one set where all are numbers."""
+    names = symbols([*c.batch, c.rows, c.columns, c.depth])
+    return [dict.fromkeys(names, guess) for guess in (GUESSES if names else GUESSES[:1])]
+
+
+def ranked(routine: Routine, c: Contraction) -> list[Cut]:
+    """The cuts that may be had, the best by their estimates first."""
+    costs = {cut: 1.0 for cut in RATES if _suits(routine, c, cut)}
+    for sizes in sizes_of(c):
+        for cut in costs:
+            costs[cut] *= cost(c, cut, sizes)
+    return sorted(costs, key=lambda cut: costs[cut])
+
+
+def choose(routine: Routine, c: Contraction) -> Cut:
+    """The cut of least estimated cost."""
+    return ranked(routine, c)[0]
+
+
+def cost(c: Contraction, cut: Cut, sizes: Mapping[str, int]) -> float:
+    """The estimate at these sizes."""
+    rows, columns, depth, batch = (known(d, sizes) for d in (c.rows, c.columns, c.depth, product(c.batch)))
+    turns, workgroups = work(cut, batch, rows, columns, depth)
+    rate = RATES[cut]
+    return (turns + rate.ends) * (rate.alone + workgroups * rate.full)
+
+
+def work(cut: Cut, batch: int, rows: int, columns: int, depth: int) -> tuple[int, int]:
+    """A workgroup's turns, and how many workgroups there are."""
+    if cut is None:
+        return depth, -(-batch * rows * columns // 64)
+    if isinstance(cut, Thin):
+        return -(-depth // cut.slices), batch * rows * -(-columns // cut.columns)
+    return -(-depth // (cut.depth * cut.slices)), batch * -(-rows // cut.rows) * -(-columns // cut.columns)
+
+
+def _suits(routine: Routine, c: Contraction, cut: Cut) -> bool:
+    # A single column is nothing for tiles. Of sums that one invocation adds up by itself there are no rates.
+    if c.columns == 1 or cut is None:
+        return cut is None and (c.columns == 1 or (routine.kind == "matmul" and not c.kernel.in_order))
+    if cut.slices > 1 and c.kernel.in_order:
+        return False
+    return isinstance(cut, Tile) or not (c.b_deep or max(known(c.rows, sizes) for sizes in sizes_of(c)) > LOW)
+
+
+def print_routine(routine: Routine, features: frozenset[str], choose: Choose) -> Printed:
+    """The Routine in the cut that is chosen for it."""
+    found = contraction(routine)
+    if found is None or 0 in (found.rows, found.columns, found.depth):
+        return print_cut(routine, None, None, features)
+    return print_cut(routine, found, choose(routine, found), features)
+
+
+def print_cut(routine: Routine, c: Contraction | None, cut: Cut, features: frozenset[str]) -> Printed:
+    """The Routine, cut as told."""
+    if c is not None and cut is not None:
+        return print_contraction(c, cut, features)
+    # One output for each point of a short window reads side by side with its neighbours.
+    return print_kernel(collapse(routine.kernel), features, "points" if routine.kind == "conv" else None)

@@ -1,0 +1,105 @@
+"""How long kernels take on a device, beside each other: the texts of one Kernel over the same buffers, in turns."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from singe import affine, scalar
+from singe._shape import known, product
+from singe.backend import Printed
+from singe.kernel import Kernel, Store
+
+from .memory import LEAST, Binding, Gpu, Handle, Launch
+from .module import bindings, element_size
+from .runtime import spread
+
+HOPELESS: Final = 2.5
+"""What took so many times the best at first is not timed again."""
+WARM: Final = 0.02
+"""Seconds of work before anything counts: an idle GPU's clock rises with it."""
+ENOUGH: Final = 0.02
+"""Seconds that all are timed for, in as many turns as fit between these."""
+TURNS: Final = (3, 15)
+BATCH: Final = 32
+"""Launches that are waited for together where a GPU has no timestamps."""
+
+
+def kernel_seconds(
+    gpu: Gpu, kernel: Kernel, printed: Sequence[Printed], sizes: Mapping[str, int], features: frozenset[str]
+) -> list[float]:
+    """The least seconds of each text, over buffers of zeros; of what is hopeless those of its first run."""
+    counts = [element_size(p.dtype, features) * n for p, n in zip(kernel.ports, _elements(kernel, sizes), strict=True)]
+    whole = [max(16, -(-count // 4) * 4) for count in counts]
+    buffers: list[Handle] = []
+    try:
+        for count in whole:
+            buffers.append(gpu.allocate(max(LEAST, count)))
+        bound = [Binding(b, 0, count) for b, count in zip(buffers, whole, strict=True)]
+        pipelines = gpu.pipelines([p.code[-1] for p in printed])
+        launches = [
+            _launch(gpu, pipeline, p, bound, buffers, sizes) for pipeline, p in zip(pipelines, printed, strict=True)
+        ]
+        return _in_turns(gpu, launches)
+    finally:
+        gpu.wait()
+        for b in buffers:
+            gpu.free(b)
+
+
+def _elements(kernel: Kernel, sizes: Mapping[str, int]) -> list[int]:
+    """How many elements of each port the kernel reaches, at least one."""
+    every = product((*kernel.grid, *kernel.inner))
+    indices = [(e.value, e.args[0]) for e in scalar.postorder(kernel.roots) if e.word == "load"]
+    indices += [(s.port, s.index) for s in kernel.stages if isinstance(s, Store)]
+    found = [1] * len(kernel.ports)
+    for port, index in indices:
+        most = affine.bounds(index)[1]
+        found[port] = max(found[port], known(every if most is None else most + 1, sizes))
+    return found
+
+
+def _launch(
+    gpu: Gpu, pipeline: Handle, p: Printed, ports: Sequence[Binding], owned: list[Handle], sizes: Mapping[str, int]
+) -> Launch:
+    bound = list(ports)
+    if "uniform" in bindings(p.code[-1]):
+        row = np.zeros(-(-len(p.sizes) // 4) * 4, np.int32)
+        row[: len(p.sizes)] = [known(d, sizes) for d in p.sizes]
+        owned.append(gpu.allocate(max(LEAST, row.nbytes)))
+        gpu.write(owned[-1], 0, row.view(np.uint8))
+        bound.append(Binding(owned[-1], 0, row.nbytes))
+    groups = spread([known(d, sizes) for d in p.variants[-1].groups], gpu.limits.groups, "a kernel to be timed")
+    return Launch(pipeline, gpu.bind(pipeline, bound), groups)
+
+
+def _in_turns(gpu: Gpu, launches: Sequence[Launch]) -> list[float]:
+    best = _once(gpu, launches)
+    kept = [k for k, seconds in enumerate(best) if seconds <= HOPELESS * min(best)]
+    some = [launches[k] for k in kept]
+    until = time.perf_counter() + WARM
+    while time.perf_counter() < until:
+        gpu.submit(some * max(1, int(WARM / 8 / max(sum(best[k] for k in kept), 1e-6))))
+        gpu.wait()
+    turn = sum(_once(gpu, some))
+    turns = min(max(TURNS[0], int(ENOUGH / max(turn, 1e-9))), TURNS[1])
+    for number, seconds in enumerate(_once(gpu, some * turns)):
+        k = kept[number % len(kept)]
+        best[k] = min(best[k], seconds)
+    return best
+
+
+def _once(gpu: Gpu, launches: Sequence[Launch]) -> list[float]:
+    """The seconds of each launch, by the GPU's own clock where it has one."""
+    if gpu.has_timestamps:
+        return [seconds for _, seconds, _ in gpu.timed(launches).commands]
+    found = []
+    for launch in launches:
+        start = time.perf_counter()
+        gpu.submit([launch] * BATCH)
+        gpu.wait()
+        found.append((time.perf_counter() - start) / BATCH)
+    return found

@@ -1,0 +1,235 @@
+"""Autotuning: the cuts that the estimates like best, timed on the device at hand, and the fastest kept on disk.
+
+SINGE_AUTOTUNE=0 turns it off. It is on by itself where there is a GPU, and off where an adapter runs on the CPU, unless
+SINGE_AUTOTUNE=1. A process spends BUDGET seconds at most; what it finds is found once for an adapter, its driver and
+this code generator. What is exported never depends on it.
+
+The file is JSON: {"format": 1, "cuts": {device: {product: cut}}}. It is replaced whole, so that processes may share
+it: of two that write at once, one's newest finds are lost and made again. What it holds is believed only where it
+names a cut that may be had.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import logging
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from functools import cache
+from math import prod
+from pathlib import Path
+from typing import Any, Final
+
+from singe._errors import DeviceError
+from singe._shape import show
+from singe.kernel import Routine
+
+from .kernels.choice import cost, print_cut, ranked, sizes_of
+from .kernels.contraction import Contraction
+from .kernels.gemm import Cut
+from .memory import Gpu
+from .timing import kernel_seconds
+
+VARIABLE: Final = "SINGE_AUTOTUNE"
+HANDFUL: Final = 4
+"""How many cuts are timed, at most."""
+NEAR: Final = 2.0
+"""And only those whose estimate is within so many times the best one's."""
+CLEARLY: Final = 0.95
+"""A cut is taken for the estimated one if it needs this part of its time, or less."""
+BUDGET: Final = 10.0
+"""Seconds of search in a process: then the estimates serve."""
+TELL: Final = 1.0
+"""Seconds of search after which it is told."""
+LARGEST: Final = 1 << 20
+"""Bytes of a file that is read."""
+KEPT: Final = 4096
+"""Products of a device that are remembered; the oldest go first."""
+FORMAT: Final = 1
+
+_log: Final = logging.getLogger("singe.tune")
+
+
+def wanted(software: bool) -> bool:
+    """Whether the environment, or the adapter, asks for tuning."""
+    return {"0": False, "1": True}.get(os.environ.get(VARIABLE, ""), not software)
+
+
+class Tuner:
+    """What chooses cuts by trying them; see the module's docstring."""
+
+    def __init__(self, gpu: Gpu, features: frozenset[str], device: str, path: Path | None = None) -> None:
+        self._gpu = gpu
+        self._features = features
+        self._cache = Cache(path or cache_path(), f"{device}, generator {_generator()}")
+        self.spent = 0.0
+        self.searched = 0
+
+    @property
+    def path(self) -> Path:
+        """Where the finds are kept."""
+        return self._cache.path
+
+    def choose(self, routine: Routine, c: Contraction) -> Cut:
+        """The fastest of the cuts, found now or before; the estimated one where the budget is spent or nothing runs."""
+        order = ranked(routine, c)
+        allowed = {str(cut): cut for cut in order}
+        key = signature(routine, c, self._features)
+        found = self._cache.get(key)
+        if found in allowed:
+            return allowed[found]
+        tried = _worth(c, order)
+        if len(tried) == 1 or self.spent >= BUDGET:
+            return order[0]
+        start = time.perf_counter()
+        try:
+            best = self._fastest(routine, c, tried)
+        except DeviceError as e:
+            _log.debug("%s: %s", key, e)
+            return order[0]
+        finally:
+            self.spent += time.perf_counter() - start
+        self.searched += 1
+        if self.spent > TELL:
+            _log.info("tuning kernels for this device: %d found", self.searched)
+        self._cache.put(key, str(best))
+        return best
+
+    def _fastest(self, routine: Routine, c: Contraction, tried: list[Cut]) -> Cut:
+        printed = [print_cut(routine, c, cut, self._features) for cut in tried]
+        runs = [kernel_seconds(self._gpu, routine.kernel, printed, s, self._features) for s in sizes_of(c)]
+        seconds = [prod(times) ** (1 / len(times)) for times in zip(*runs, strict=True)]
+        best = min(range(len(tried)), key=seconds.__getitem__)
+        return tried[best if seconds[best] <= CLEARLY * seconds[0] else 0]
+
+
+def _worth(c: Contraction, order: list[Cut]) -> list[Cut]:
+    """The cuts to try, the estimated best first."""
+    sizes = sizes_of(c)
+
+    def estimate(cut: Cut) -> float:
+        return prod(cost(c, cut, s) for s in sizes) ** (1 / len(sizes))
+
+    limit = NEAR * estimate(order[0])
+    return [cut for cut in order[:HANDFUL] if estimate(cut) <= limit]
+
+
+def signature(routine: Routine, c: Contraction, features: frozenset[str]) -> str:
+    """All that a product's time depends on, but for the device."""
+    kinds = " ".join(str(p.dtype) for p in routine.kernel.ports)
+    walks = f"{'k' if c.a_deep else 'm'}{'k' if c.b_deep else 'n'}"
+    facts = " ".join(f"{name}={value}" for name, value in sorted(routine.facts.items()))
+    order = "in order" if routine.kernel.in_order else "any order"
+    parts = (
+        routine.kernel.name, f"{show(c.batch)} {c.rows} × {c.depth} · {c.columns}", walks, order, kinds, facts,
+        " ".join(sorted(features)),
+    )  # fmt: skip
+    return ", ".join(part for part in parts if part)
+
+
+# --- on disk ----------------------------------------------------------------------------------------------------------
+
+
+def cache_path() -> Path:
+    """The file of finds, in the user's folder for what can be made again."""
+    given = os.environ.get("XDG_CACHE_HOME", "")
+    if os.path.isabs(given):
+        folder = Path(given)
+    elif sys.platform == "win32":
+        folder = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        folder = Path.home() / "Library" / "Caches"
+    else:
+        folder = Path.home() / ".cache"
+    return folder / "singe" / "webgpu-cuts.json"
+
+
+class Cache:
+    """The finds for one device, read once and written whole."""
+
+    def __init__(self, path: Path, device: str) -> None:
+        self.path: Final = path
+        self._device: Final = device
+        self._warned = False
+        self._cuts: dict[str, str] | None = None
+
+    def get(self, key: str) -> str | None:
+        if self._cuts is None:
+            self._cuts = dict(self._read().get(self._device, {}))
+        return self._cuts.get(key)
+
+    def put(self, key: str, cut: str) -> None:
+        self.get(key)
+        assert self._cuts is not None
+        self._cuts[key] = cut
+        others = self._read()
+        self._cuts = dict(list({**others.get(self._device, {}), **self._cuts}.items())[-KEPT:])
+        # The newest device last: where the file grows too large, the others are forgotten first.
+        devices = {name: cuts for name, cuts in others.items() if name != self._device} | {self._device: self._cuts}
+        try:
+            self._write(devices)
+        except OSError as e:
+            self._warn(f"cannot be written: {e}")
+
+    def _read(self) -> dict[str, dict[str, str]]:
+        try:
+            with self.path.open("rb") as file:
+                raw = file.read(LARGEST + 1)
+        except FileNotFoundError:
+            return {}
+        except OSError as e:
+            self._warn(f"cannot be read: {e}")
+            return {}
+        try:
+            if len(raw) > LARGEST:
+                raise ValueError(f"larger than {LARGEST} bytes")
+            return _checked(json.loads(raw))
+        except (ValueError, RecursionError) as e:
+            self._warn(f"is not what Singe writes ({e}) and will be written anew")
+            return {}
+
+    def _write(self, devices: Mapping[str, Mapping[str, str]]) -> None:
+        rest = dict(devices)
+        while len(raw := json.dumps({"format": FORMAT, "cuts": rest}, indent=1, ensure_ascii=False).encode()) > LARGEST:
+            if len(rest) == 1:
+                return
+            del rest[next(iter(rest))]
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=".webgpu-cuts-", dir=self.path.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(raw)
+            os.replace(name, self.path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.unlink(name)
+            raise
+
+    def _warn(self, what: str) -> None:
+        if not self._warned:
+            self._warned = True
+            _log.warning("the cache of tuned kernels, %s, %s", self.path, what)
+
+
+def _checked(data: Any) -> dict[str, dict[str, str]]:
+    """The devices in a file's data; ValueError where it is anything else."""
+    if not isinstance(data, dict) or data.get("format") != FORMAT or not isinstance(data.get("cuts"), dict):
+        raise ValueError(f"expected an object of format {FORMAT}")
+    for cuts in data["cuts"].values():
+        if not isinstance(cuts, dict) or not all(isinstance(cut, str) for cut in cuts.values()):
+            raise ValueError("expected cuts by product, by device")
+    return data["cuts"]
+
+
+@cache
+def _generator() -> str:
+    """A hash of the code that writes the kernels: of a changed one nothing is known."""
+    digest = hashlib.blake2b(digest_size=6)
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
