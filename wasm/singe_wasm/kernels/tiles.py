@@ -2,7 +2,8 @@
 
 For each image and band of tiles: all inputs are transformed, then for each panel of columns its weights, and for each
 block of tiles, as many as a register tile has rows, its products and its outputs. A transform goes along one axis, into
-a square of vectors in scratch, and then along the other. The parts of a run share images, tiles or columns.
+a square of vectors in scratch, and then along the other: transforms.py has the functions that are called for it. The
+parts of a run share images, tiles or columns.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from singe._shape import Dim, ceildiv
 from singe.kernel import Store
 
 from ..encode import Body, Function, f32x4, get_local, i32, memory, ops
-from .gemm import ACCUMULATOR, RELAXED, SIMD, Product, Rows, row_turns, sections
+from ..transforms import SIZE, TAPS, WIDE
+from .gemm import ACCUMULATOR, RELAXED, SIMD, Product, Rows, Section, row_turns, sections
 from .lower import Lowering
 from .share import begin, choose, divide, first_alone, loop
-from .winograd import COLUMNS, INPUT, OUTPUT, POSITIONS, SIZE, WEIGHT, WIDE, Plan, Steps
+from .winograd import COLUMNS, POSITIONS, Plan
 from .writer import Node, Writer
 
 
@@ -62,17 +64,12 @@ class _Tiles:
             self.writer, self.low, self.low, kernel, (self.x, self.channel), extents, self.tile, 1, None
         )
         self.half, self.patch, self.inputs, self.weights, self.sums = (0, *p.areas[:-1])
-        factors = {f for steps in (INPUT, WEIGHT, OUTPUT) for _, terms in steps for _, f in terms if abs(f) != 1}
-        self.factors: Final = {f: self.body.local("v128") for f in sorted(factors)}
 
     def function(self) -> Function:
         body, p, low = self.body, self.plan, self.low
         images, turns = p.routine.kernel.grid[0], row_turns(p.tiles, self.tile.rows)
         assert isinstance(turns, int)
         shared = choose([images, turns, ceildiv(p.outputs, COLUMNS)])
-        for factor, local in self.factors.items():
-            body.add(f32x4(factor))
-            body.set(local)
         with ExitStack() as stack:
             stack.enter_context(first_alone(body, low, shared is None))
             stack.enter_context(loop(self.writer, low, self.image_local, images, shared == 0))
@@ -130,74 +127,18 @@ class _Tiles:
             yield turn
         self.body.free(turn)
 
-    def _line(self, steps: Steps, count: int, at: int, apart: int) -> list[int]:
-        """Locals with a line's transform: of `count` vectors from the address in a local, so many bytes apart."""
-        body = self.body
-        values: dict[str, int] = {}
-        for i in range(count):
-            values[f"d{i}"] = local = body.local("v128")
-            body.get(at)
-            body.add(memory("v128.load", i * apart))
-            body.set(local)
-        passing = body.local("v128")
-        for target, terms in steps:
-            values[target] = into = body.local("v128")
-            for number, (source, factor) in enumerate(terms):
-                body.get(values[source])
-                if number == 0:
-                    if factor != 1:
-                        body.get(self.factors[factor])
-                        body.op("f32x4.mul")
-                    body.set(into)
-                elif abs(factor) != 1:
-                    body.get(self.factors[factor])
-                    body.multiply_add(into)
-                else:
-                    body.set(passing)
-                    body.get(into, passing)
-                    body.op("f32x4.add" if factor == 1 else "f32x4.sub")
-                    body.set(into)
-        results = [values.pop(target) for target, _ in steps if target[0] == "t"]
-        body.free(passing, *values.values())
-        return results
+    def _square(self, kind: str, source: int, apart: int, step: bytes, lines: int, to: bytes, on: int) -> None:
+        """The transform of a square of so many lines: along them, and what results the other way.
 
-    def _put(self, values: Sequence[int], at: int, apart: int) -> None:
-        """The vectors to the address in a local, so many bytes apart."""
-        for i, local in enumerate(values):
-            self.body.get(at)
-            self.body.get(local)
-            self.body.add(memory("v128.store", i * apart))
-        self.body.free(*values)
-
-    def _half(self, into: int) -> None:
-        """The address of what lies between the transforms of both axes, [line][position]."""
-        self.body.add(self._scratch(self.half))
-        self.body.set(into)
-
-    def _square(self, steps: Steps, count: int, source: int, apart: int, step: bytes, to: int, on: int) -> None:
-        """The transform of `count` lines of as many vectors, for each position.
-
-        Vectors of a line are `apart` bytes apart, lines what `step` pushes, positions `on`. Locals have the addresses.
+        Vectors of a line are `apart` bytes apart, lines what `step` pushes, results `on`. `source`: a local.
         """
-        body = self.body
-        at, half = body.local("i32"), body.local("i32")
+        body, half = self.body, self._scratch(self.half)
         body.get(source)
-        body.set(at)
-        self._half(half)
-        with self._times(count):
-            self._put(self._line(steps, count, at, apart), half, 16)
-            body.increase(half, 16 * SIZE)
-            body.get(at)
-            body.add(step + ops("i32.add"))
-            body.set(at)
-        self._half(half)
-        body.get(to)
-        body.set(at)
-        with self._times(SIZE):
-            self._put(self._line(steps, count, half, 16 * SIZE), at, SIZE * on)
-            body.increase(half, 16)
-            body.increase(at, on)
-        body.free(at, half)
+        body.add(i32(apart) + step + half + i32(16) + i32(16 * SIZE) + i32(lines))
+        body.call(f"winograd_{kind}")
+        across = WIDE if kind == "output" else SIZE
+        body.add(half + i32(16 * SIZE) + i32(16) + to + i32(SIZE * on) + i32(on) + i32(across))
+        body.call(f"winograd_{kind}")
 
     # --- inputs
 
@@ -293,7 +234,7 @@ class _Tiles:
         body.add(i32(line) + ops("i32.add"))
         body.set(end)
         with self.writer.loop(source, get_local(end), 16, True):
-            self._square(INPUT, SIZE, source, line, get_local(apart), put, self.plan.stride)
+            self._square("input", source, line, get_local(apart), SIZE, get_local(put), self.plan.stride)
             body.increase(put, 16)
         body.free(end, put)
 
@@ -321,7 +262,7 @@ class _Tiles:
                 body.get(vector)
                 body.add(i32(p.outputs) + ops("i32.lt_s"))
                 with body.when():
-                    self._square(WEIGHT, 3, start, tap, i32(3 * tap), put, p.panel)
+                    self._square("weight", start, tap, i32(TAPS * tap), TAPS, get_local(put), p.panel)
                     body.otherwise()
                     body.get(put)
                     body.set(at)
@@ -340,14 +281,41 @@ class _Tiles:
     def _blocks(self, first: int, stop: int, column: int) -> None:
         """A panel's products and outputs, a block of tiles after the other."""
         body, p = self.body, self.plan
-        tile = body.local("i32")
+        tile, end = body.local("i32"), body.local("i32")
         body.get(first)
         body.set(tile)
-        for cut in sections(self.low, p.tiles, self.tile.rows, stop):
-            with self.writer.loop(tile, cut.limit, cut.rows, False):
+        body.add(b"\x03\x40")
+        with self.writer.scope():
+            self._block(sections(self.low, p.tiles, self.tile.rows, stop), first, tile, end)
+            self._outputs(tile, end, column)
+        body.get(end)
+        body.tee(tile)
+        body.get(stop)
+        body.op("i32.lt_s")
+        body.exit_if()
+        body.add(b"\x0b")
+        body.free(tile, end)
+
+    def _block(self, cuts: Sequence[Section], first: int, tile: int, end: int) -> None:
+        """The products of the block that begins with `tile`, as high as the first section it is in; `end`: where it ends."""
+        body, (cut, *others) = self.body, cuts
+
+        def block() -> None:
+            with self.writer.scope():
                 self._sums(first, tile, cut.rows)
-                self._outputs(tile, cut.rows, column)
-        body.free(tile)
+            body.get(tile)
+            body.add(i32(cut.rows) + ops("i32.add"))
+            body.set(end)
+
+        if not others:
+            block()
+            return
+        body.get(tile)
+        body.add(cut.limit + ops("i32.lt_s"))
+        with body.when():
+            block()
+            body.otherwise()
+            self._block(others, first, tile, end)
 
     def _sums(self, first: int, tile: int, rows: int) -> None:
         """[position][tile][column] of a block."""
@@ -375,16 +343,13 @@ class _Tiles:
                 self.body.get(to, local)
                 self.body.add(memory("v128.store", 4 * COLUMNS * i + 16 * j))
 
-    def _outputs(self, tile: int, rows: int, column: int) -> None:
-        """The outputs of a block's tiles, a vector of channels after the other."""
+    def _outputs(self, tile: int, stop: int, column: int) -> None:
+        """The outputs of a block's tiles, which end at `stop`, a vector of channels after the other."""
         body, p = self.body, self.plan
         position = 4 * COLUMNS * self.tile.rows
-        number, stop, source, at, half, end, bottom = (body.local("i32") for _ in range(7))
+        number, source, at, half, end, bottom = (body.local("i32") for _ in range(6))
         body.get(tile)
         body.set(number)
-        body.get(tile)
-        body.add(i32(rows) + ops("i32.add"))
-        body.set(stop)
         body.add(self._scratch(self.sums))
         body.set(source)
         self._least(end, get_local(column) + i32(COLUMNS) + ops("i32.add"), i32(p.outputs))
@@ -400,12 +365,9 @@ class _Tiles:
                 body.get(source)
                 body.op("i32.add")
                 body.set(at)
-                self._half(half)
-                with self._times(SIZE):
-                    self._put(self._line(OUTPUT, SIZE, at, SIZE * position), half, 16 * SIZE)
-                    body.increase(half, 16)
-                    body.increase(at, position)
-                self._half(half)
+                self._square("output", at, position, i32(SIZE * position), SIZE, self._scratch(self.half), 16)
+                body.add(self._scratch(self.half))
+                body.set(half)
                 body.get(number)
                 body.add(i32(p.along) + ops("i32.div_u") + i32(WIDE) + ops("i32.mul"))
                 body.set(self.y_local)
@@ -417,7 +379,7 @@ class _Tiles:
                     body.set(bottom)
                 self._store_lines(half, bottom)
             body.increase(source, 4 * COLUMNS)
-        body.free(number, stop, source, at, half, end, bottom)
+        body.free(number, source, at, half, end, bottom)
 
     def _store_lines(self, half: int, bottom: int) -> None:
         """A tile's outputs from the lines at `half` on, those inside the output."""
@@ -431,11 +393,10 @@ class _Tiles:
         sure = p.space[1] % WIDE or WIDE
         self.writer.hoist(nodes[:sure], 3)
         with self.writer.loop(self.y_local, get_local(bottom), 1, True):
-            results = self._line(OUTPUT, SIZE, half, 16)
-            for local, into in zip(results, done, strict=True):
-                body.get(local)
-                body.set(into)
-            body.free(*results)
+            for j, local in enumerate(done):
+                body.get(half)
+                body.add(memory("v128.load", 16 * j))
+                body.set(local)
             body.increase(half, 16 * SIZE)
             for j, node in enumerate(nodes):
                 if j >= sure:

@@ -4,7 +4,7 @@ Tiles of 4×4 neighbouring outputs come from tiles of 6×6 inputs. Inputs and we
 36 positions is a matrix product of its own (rows are tiles, k runs over the channels); its results are transformed back,
 and there the epilogue is evaluated. Weights lie in memory as they are, and a panel of their columns is transformed for
 each band of tiles: that costs little beside the products, and transformed ones would be four times as large.
-Here are the transforms, the plan, and when it is worth it; tiles.py writes the function.
+Here are the plan and when it is worth it; tiles.py writes the function, transforms.py has those of a line.
 """
 
 from __future__ import annotations
@@ -16,63 +16,12 @@ from typing import Any, Final
 from singe._dtypes import float32
 from singe.kernel import Routine
 
+from ..transforms import SIZE, TAPS, WIDE
 from .gemm import CACHED, RELAXED, SIMD
 from .nest import lane_cost
 from .share import LARGEST
 
-Steps = tuple[tuple[str, tuple[tuple[str, float], ...]], ...]
-"""Named sums of values times factors, in order; a later one may use what an earlier one made."""
-
-WIDE: Final = 4
-"""Outputs of a tile along an axis."""
-SIZE: Final = 6
-"""Its inputs, or positions."""
 POSITIONS: Final = SIZE**2
-
-_A, _B = math.sqrt(0.5), math.sqrt(2)
-
-# Transforms of one axis at the points 0, ±√½, ±√2 and infinity: at ±1 and ±2 the error is three to four times as large.
-
-INPUT: Final[Steps] = (
-    ("even a", (("d4", 1), ("d2", -2.0))),
-    ("odd a", (("d3", 1), ("d1", -2.0))),
-    ("even b", (("d4", 1), ("d2", -0.5))),
-    ("odd b", (("d3", 1), ("d1", -0.5))),
-    ("t0", (("d0", 1), ("d4", 1), ("d2", -2.5))),
-    ("t1", (("even a", 1), ("odd a", _A))),
-    ("t2", (("even a", 1), ("odd a", -_A))),
-    ("t3", (("even b", 1), ("odd b", _B))),
-    ("t4", (("even b", 1), ("odd b", -_B))),
-    ("t5", (("d1", 1), ("d5", 1), ("d3", -2.5))),
-)
-"""d0 … d5 to t0 … t5."""
-
-WEIGHT: Final[Steps] = (
-    ("even a", (("d0", -2 / 3), ("d2", -1 / 3))),
-    ("odd a", (("d1", -2 / 3 * _A),)),
-    ("even b", (("d0", 1 / 6), ("d2", 1 / 3))),
-    ("odd b", (("d1", _B / 6),)),
-    ("t0", (("d0", 1),)),
-    ("t1", (("even a", 1), ("odd a", 1))),
-    ("t2", (("even a", 1), ("odd a", -1))),
-    ("t3", (("even b", 1), ("odd b", 1))),
-    ("t4", (("even b", 1), ("odd b", -1))),
-    ("t5", (("d2", 1),)),
-)
-"""d0 … d2 to t0 … t5."""
-
-OUTPUT: Final[Steps] = (
-    ("sum a", (("d1", 1), ("d2", 1))),
-    ("gap a", (("d1", 1), ("d2", -1))),
-    ("sum b", (("d3", 1), ("d4", 1))),
-    ("gap b", (("d3", 1), ("d4", -1))),
-    ("t0", (("d0", 1), ("sum a", 1), ("sum b", 1))),
-    ("t1", (("gap a", _A), ("gap b", _B))),
-    ("t2", (("sum a", 0.5), ("sum b", 2.0))),
-    ("t3", (("d5", 1), ("gap a", _A / 2), ("gap b", 2 * _B))),
-)
-"""d0 … d5 to t0 … t3."""
-
 COLUMNS: Final = RELAXED.columns
 BAND: Final = 48
 """Tiles, a multiple of all heights of register tiles, that are transformed at once at least."""
@@ -162,7 +111,7 @@ def plan(routine: Routine) -> Plan | None:
     grid, store = routine.kernel.grid, routine.epilogue
     fixed = (*facts["x_shape"][1:], *facts["w_shape"], *grid[1:])
     if (
-        facts["w_shape"][:-2] != (3, 3)
+        facts["w_shape"][:-2] != (TAPS, TAPS)
         or not all(isinstance(d, int) and d > 0 for d in fixed)
         or {*facts["strides"], *facts["dilations"], facts["group"]} != {1}
         or any(not 0 <= p <= 2 for p in facts["pads"])
