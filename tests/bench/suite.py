@@ -51,6 +51,7 @@ def _profile(device: str) -> Race:
 RACES: Final = (
     Race("devices", "Devices", ("-m", "singe", "bench"), fenced=True),
     Race("gemm", "Products in WebAssembly, the kernels alone", ("tests/bench/wasm_gemm.py",), ("--rounds", "3")),
+    Race("conv", "3×3 convolutions in WebAssembly, the kernels alone", ("tests/bench/wasm_conv.py",), ("--rounds", "3")),
     Race("native", "The native runners", ("tests/bench/spine.py", "MODELS"), ("--rounds", "3")),
     Race("chromium", "Bundles in Chromium", ("tests/bench/chromium.py", "MODELS"), ("--rounds", "3")),
     Race("integers", "Bundles in int8 in Chromium", ("tests/bench/integers.py", "MODELS"), ("--rounds", "3")),

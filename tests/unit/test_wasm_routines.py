@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from singe import scalar as s
 from singe._dtypes import DType, bool_, float32, int32
 from singe._shape import Dim, known, size
 from singe.kernel import Kernel, Port, Reduce, Routine, Store, loop_vars
-from singe_wasm.kernels import conv, depthwise, gemm, matmul, planar
+from singe_wasm.kernels import conv, depthwise, gemm, matmul, planar, winograd
 
 N = size("N")
 
@@ -238,6 +239,52 @@ def test_conv_templates_take_what_they_should() -> None:
     lines = {case for case, made in plans.items() if made is not None and made.image is not None}
     assert lines >= {"1-d, strided", "first layer", "pointwise, strided", "window as large as the input"}
     assert not lines & {"pointwise", "dilated, asymmetric", "grouped", "3-d"}
+
+
+WINOGRAD: dict[str, tuple[Any, ...]] = {
+    "whole tiles": ((8, 12), 4, 8, (3, 3), (), (), (SAME, SAME)),
+    "tiles that stick out": ((9, 15), 8, 12, (3, 3), (), (), (SAME, SAME)),
+    "no padding": ((14, 13), 12, 20, (3, 3)),
+    "uneven padding": ((7, 9), 16, 8, (3, 3), (), (), ((0, 2), (2, 1))),
+    "padding beyond": ((6, 5), 4, 4, (3, 3), (), (), ((1, 6), (2, 5))),
+    "one output": ((1, 1), 8, 8, (3, 3), (), (), (SAME, SAME)),
+    "one line": ((2, 40), 8, 4, (3, 3), (), (), ((1, 0), (1, 1))),
+    "a band and a turn": ((28, 28), 128, 8, (3, 3), (), (), (SAME, SAME)),
+    "bands": ((40, 41), 132, 4, (3, 3), (), (), (SAME, SAME)),
+}
+
+
+@pytest.mark.parametrize("count", [None, 0, 3])
+@pytest.mark.parametrize("case", WINOGRAD)
+def test_winograd(case: str, count: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """count: as above. Results differ from sums of products by some units of the largest term's last place."""
+    monkeypatch.setattr(winograd, "GAIN", 0)
+    monkeypatch.setattr(TARGET, "_printed", {})
+    for scaled in (False, True):
+        routine, shapes = convolution(1 if count is None else N, *WINOGRAD[case], scaled=scaled)
+        assert winograd.plan(routine) is not None
+        sizes = {} if count is None else {"N": count}
+        check(routine, _buffers(routine, shapes, sizes), sizes, [1], rtol=1e-4, atol=1e-3)
+
+
+def test_winograd_is_taken_where_it_is_less_work() -> None:
+    def planned(*given: Any, **options: Any) -> bool:
+        return winograd.plan(convolution(1, *given, **options)[0]) is not None
+
+    same = (SAME, SAME)
+    assert all(planned((s, s), c, o, (3, 3), pads=same) for s, c, o in ((56, 64, 64), (14, 32, 64), (7, 64, 128)))
+    assert not any(planned((s, s), c, o, (3, 3), pads=same) for s, c, o in ((6, 16, 16), (4, 512, 512), (56, 4, 4)))
+    for other in ({"strides": (2, 1)}, {"dilations": (1, 2)}, {"group": 2}):
+        assert not planned((56, 56), 64, 64, (3, 3), pads=same, **other)
+    assert not planned((56, 56), 62, 64, (3, 3), pads=same)
+    assert not planned((56, 56), 64, 62, (3, 3), pads=same)
+    assert not planned((56, 56), 64, 64, (3, 1), pads=same)
+    assert not planned((56, 56), 1024, 1024, (3, 3), pads=same), "scratch"
+    routine, _ = convolution(1, (56, 56), 64, 64, (3, 3), pads=same)
+    fold, store = routine.kernel.stages
+    assert isinstance(fold, Reduce)
+    in_order = replace(routine.kernel, stages=(replace(fold, in_order=True), store))
+    assert winograd.plan(replace(routine, kernel=in_order)) is None
 
 
 def test_blocks_of_a_row_share_code_between_the_borders() -> None:

@@ -29,6 +29,7 @@ from .encode import (
     shuffle,
     v128,
 )
+from .transforms import TRANSFORMS
 
 _INF: Final = math.inf
 _LOG2E: Final = 1.4426950408889634
@@ -573,4 +574,5 @@ LIBRARY: Final[Mapping[str, Function]] = {
     "copy_padded": _copy_padded(),
     "quantise_bytes": _quantise(1),
     "quantise_words": _quantise(2),
+    **TRANSFORMS,
 }

@@ -21,7 +21,7 @@ from singe.kernel import Kernel, Routine, collapse
 from singe.program import Variant
 
 from .encode import Function, module
-from .kernels import conv, depthwise, integers, matmul, planar
+from .kernels import conv, depthwise, integers, matmul, planar, tiles, winograd
 from .kernels.lower import MissingSize
 from .kernels.nest import print_nests
 from .kernels.pieces import pieces
@@ -104,6 +104,10 @@ def _template(kernel: Kernel | Routine, constants: frozenset[int]) -> _Done:
         if few is not None:
             code, sizes = _with_sizes(plain, lambda sizes, relaxed: planar.print_planar(few, sizes), alike=True)
             return _Done(code, sizes, scratch=few.scratch)
+        fewer = winograd.plan(kernel)
+        if fewer is not None:
+            code, sizes = _with_sizes(plain, lambda sizes, relaxed: tiles.print_tiles(fewer, sizes, relaxed))
+            return _Done(code, sizes, scratch=fewer.scratch)
         made = conv.plan(kernel, constants)
         if made is not None:
             packers = {kernel.facts["w"]: partial(conv.pack, made)} if made.packed else {}

@@ -298,6 +298,11 @@ class Product:
     # --- one tile
 
     def _tile(self, a: Rows, rows: int) -> None:
+        self.sum(a, rows)
+        self._epilogue(rows)
+
+    def sum(self, a: Rows, rows: int) -> None:
+        """The accumulators of one tile, from the panel at `b`, which then is at the panel's end."""
         body = self.body
         accumulators = self.accumulators[:rows]
         for local in (x for line in accumulators for x in line):
@@ -339,7 +344,6 @@ class Product:
             with body.when(), self._loop(self.b_end):
                 self._turns(pointers, a.step, 1)
         body.free(*pointers)
-        self._epilogue(rows)
 
     @contextmanager
     def _loop(self, end: int) -> Iterator[None]:

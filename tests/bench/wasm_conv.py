@@ -1,0 +1,252 @@
+"""The 3×3 convolutions of the target "wasm" alone: by products over windows, by Winograd's, and onnxruntime-web's.
+
+    python tests/bench/wasm_conv.py [--shapes 56x56x64x64,…] [--rounds 10]
+
+A shape is height x width x channels x outputs, stride 1, padded to the same size, with bias and ReLU. All are on one
+thread of one Chromium and take turns; rates, as if each were done by products, are of the time that the page's thread
+itself ran, the best of all rounds. Errors are from float64, of the largest value.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import shutil
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+from ort_web import CHROMIUM, FLAGS, VERSION, package
+from playwright.sync_api import sync_playwright
+from wasm_gemm import Page
+
+from singe import affine, scalar
+from singe._dtypes import bool_, float32
+from singe._shape import known
+from singe.kernel import Kernel, Port, Reduce, Routine, Store, loop_vars
+from singe.serve import Server
+from singe_wasm.encode import module
+from singe_wasm.kernels import conv, tiles, winograd
+from singe_wasm.library import LIBRARY
+from singe_wasm.target import LEVELS
+
+SHAPES: Final = (
+    "56x56x64x64,28x28x128x128,14x14x256x256,7x7x512x512,112x112x32x64,80x80x16x16,160x160x24x24,56x80x96x24,"
+    "14x14x32x64,7x7x64x128,112x112x8x8,28x28x8x64,28x28x64x8,28x28x32x32,13x13x128x128,20x20x64x64,9x9x64x64,6x6x16x16,224x224x3x64,224x224x4x64"
+)
+PAGE: Final = """<!doctype html><meta charset=utf-8><title>convolutions</title><script type=module>
+import * as ort from "./ort/ort.wasm.min.mjs";
+ort.env.wasm.wasmPaths = new URL("./ort/", location.href).href;
+ort.env.wasm.numThreads = 1;
+const text = (a) => {
+  let out = "";
+  for (const b of new Uint8Array(a.buffer, a.byteOffset, a.byteLength)) out += String.fromCharCode(b);
+  return btoa(out);
+};
+const bytes = async (name) => (await fetch(name)).arrayBuffer();
+let runs = {};
+window.openCase = async (name, [height, width, channels, outputs], kernels) => {
+  const x = await bytes(`${name}.x`);
+  runs = {};
+  const answers = {};
+  for (const [who, scratch] of Object.entries(kernels)) {
+    const given = [x, await bytes(`${name}.${who}.w`), await bytes(`${name}.bias`)];
+    let end = 256;
+    const place = (count) => (end += Math.ceil(count / 256) * 256) - Math.ceil(count / 256) * 256;
+    const count = height * width * outputs;
+    const at = [...given.map((data) => place(data.byteLength)), place(4 * count)];
+    const work = place(scratch);
+    const memory = new WebAssembly.Memory({ initial: Math.ceil(end / 65536) });
+    given.forEach((data, i) => new Uint8Array(memory.buffer).set(new Uint8Array(data), at[i]));
+    const { instance } = await WebAssembly.instantiate(await bytes(`${name}.${who}.wasm`), { env: { memory } });
+    const numbers = [...at, ...(scratch ? [work] : []), 0, 1];
+    runs[who] = () => instance.exports.k0(...numbers);
+    runs[who]();
+    answers[who] = text(new Float32Array(memory.buffer, at[3], count));
+  }
+  const session = await ort.InferenceSession.create(`${name}.onnx`, { executionProviders: ["wasm"] });
+  const first = new ort.Tensor("float32", new Float32Array(await bytes(`${name}.first`)), [1, channels, height, width]);
+  runs["onnxruntime-web"] = () => session.run({ x: first });
+  answers["onnxruntime-web"] = text((await session.run({ x: first })).y.data);
+  return answers;
+};
+window.time = async (who, lasting) => {
+  let count = 0;
+  for (const start = performance.now(); performance.now() - start < lasting; count++) await runs[who]();
+  return count;
+};
+window.ready = true;
+</script>"""
+
+Shape = tuple[int, int, int, int]
+
+
+def convolution(shape: Shape) -> Routine:
+    """relu(conv(x, w) + bias), channels last."""
+    height, width, channels, outputs = shape
+    grid, inner = (1, height, width, outputs), (3, 3, channels)
+    n, y, x, o = loop_vars("g", grid)
+    v, u, c = loop_vars("r", inner)
+    inside, read = scalar.const(True, bool_), []
+    for place, tap, length in ((y, v, height), (x, u, width)):
+        q = place + tap - 1
+        inside = scalar.and_(inside, scalar.and_(scalar.le(0, q), scalar.lt(q, length)))
+        read.append(scalar.clip(q, 0, length - 1))
+    value = scalar.load(0, affine.flatten((n, *read, c), (1, height, width, channels)), float32)
+    weight = scalar.load(1, affine.flatten((v, u, c, o), (*inner, outputs)), float32)
+    total = Reduce("a0", "add", scalar.select(inside, value, 0.0) * weight)
+    done = scalar.maximum(total.accumulator + scalar.load(2, o, float32), 0.0)
+    ports = (Port(float32), Port(float32), Port(float32), Port(float32, True))
+    facts = {
+        "x": 0, "w": 1, "x_shape": (1, height, width, channels), "w_shape": (*inner, outputs), "strides": (1, 1),
+        "dilations": (1, 1), "pads": (1, 1), "group": 1,
+    }  # fmt: skip
+    return Routine(
+        "conv", Kernel(ports, grid, inner, (total, Store(3, affine.flatten((n, y, x, o), grid), done))), facts
+    )
+
+
+@dataclass(frozen=True)
+class Made:
+    """A kernel: its module, its weights, its scratch."""
+
+    code: bytes
+    weights: np.ndarray
+    scratch: int
+
+
+@dataclass(frozen=True)
+class Case:
+    """A convolution with its inputs, and its kernels by name."""
+
+    shape: Shape
+    x: np.ndarray
+    w: np.ndarray
+    bias: np.ndarray
+    kernels: Mapping[str, Made]
+
+    @property
+    def name(self) -> str:
+        return "x".join(map(str, self.shape))
+
+    @property
+    def work(self) -> int:
+        return 18 * int(np.prod(self.shape))
+
+    def wanted(self) -> np.ndarray:
+        height, width, _, outputs = self.shape
+        padded = np.pad(self.x.astype(np.float64), ((1, 1), (1, 1), (0, 0)))
+        total = np.zeros((height, width, outputs)) + self.bias
+        for i in range(3):
+            for j in range(3):
+                total += padded[i : i + height, j : j + width] @ self.w[i, j].astype(np.float64)
+        return np.maximum(total, 0)
+
+    def error(self, who: str, answer: np.ndarray) -> float:
+        height, width, _, outputs = self.shape
+        wanted = self.wanted()
+        if who == "onnxruntime-web":
+            answer = answer.reshape(outputs, height, width).transpose(1, 2, 0)
+        return float(np.abs(answer.reshape(wanted.shape) - wanted).max() / wanted.max())
+
+
+def case(shape: Shape) -> Case:
+    height, width, channels, outputs = shape
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((height, width, channels), np.float32)
+    w = rng.standard_normal((3, 3, channels, outputs), np.float32) / np.float32(3 * channels**0.5)
+    routine = convolution(shape)
+    kernels: dict[str, Made] = {}
+    direct = conv.plan(routine, {1})
+    assert direct is not None
+    for level in LEVELS:
+        relaxed = level == "relaxed"
+        code = module({"k0": conv.print_conv(direct, (), relaxed)}, LIBRARY, relaxed)
+        kernels[f"products.{level}"] = Made(code, conv.pack(direct, w), int(known(conv.areas(direct).end, {})))
+        if channels % 4 == outputs % 4 == 0:
+            fewer = winograd.Plan(routine, routine.facts)  # whether it is worth it or not
+            code = module({"k0": tiles.print_tiles(fewer, (), relaxed)}, LIBRARY, relaxed)
+            kernels[f"Winograd.{level}"] = Made(code, w, fewer.scratch)
+    return Case(shape, x, w, rng.standard_normal(outputs).astype(np.float32), kernels)
+
+
+def onnx_model(c: Case) -> bytes:
+    height, width, channels, outputs = c.shape
+    value, array = helper.make_tensor_value_info, onnx.numpy_helper.from_array
+    graph = helper.make_graph(
+        [helper.make_node("Conv", ["x", "w", "b"], ["z"], pads=[1, 1, 1, 1]), helper.make_node("Relu", ["z"], ["y"])],
+        "convolution", [value("x", TensorProto.FLOAT, [1, channels, height, width])],
+        [value("y", TensorProto.FLOAT, [1, outputs, height, width])],
+        [array(np.ascontiguousarray(c.w.transpose(3, 2, 0, 1)), "w"), array(c.bias, "b")],
+    )  # fmt: skip
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    return made.SerializeToString()
+
+
+@contextmanager
+def site(cases: Sequence[Case]) -> Iterator[str]:
+    """The address of a folder with the page, onnxruntime-web, and what the convolutions need."""
+    with tempfile.TemporaryDirectory(prefix="singe-conv-") as made:
+        folder = Path(made)
+        (folder / "index.html").write_text(PAGE, "utf-8")
+        (folder / "ort").mkdir()
+        for path in (package() / "node_modules" / "onnxruntime-web" / "dist").glob("ort*wasm*"):
+            shutil.copyfile(path, folder / "ort" / path.name)
+        for c in cases:
+            first = np.ascontiguousarray(c.x.transpose(2, 0, 1))
+            files = {"x": c.x.tobytes(), "first": first.tobytes(), "bias": c.bias.tobytes(), "onnx": onnx_model(c)}
+            for who, kernel in c.kernels.items():
+                files |= {f"{who}.w": kernel.weights.tobytes(), f"{who}.wasm": kernel.code}
+            for kind, content in files.items():
+                (folder / f"{c.name}.{kind}").write_bytes(content)
+        with Server(folder, port=0) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            yield server.address
+            server.shutdown()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--shapes", default=SHAPES)
+    parser.add_argument("--rounds", type=int, default=10)
+    args = parser.parse_args()
+    shapes = [tuple(map(int, text.split("x"))) for text in args.shapes.split(",")]
+    if any(len(s) != 4 or min(s) < 1 for s in shapes):
+        parser.error(f"--shapes: got {args.shapes!r}, expected height x width x channels x outputs, as in 56x56x64x64")
+    cases = [case(s) for s in shapes]  # pyright: ignore[reportArgumentType]
+    names = [*dict.fromkeys(who for c in cases for who in c.kernels), "onnxruntime-web"]
+    with site(cases) as address, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        print(f"Chromium {browser.version}, onnxruntime-web {VERSION}, one thread, GFLOP/s (error)\n")
+        columns = ["height × width × channels → outputs", *names, "chosen"]
+        print(f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}", flush=True)
+        page = Page(browser, address)
+        for c in cases:
+            scratch = {who: kernel.scratch for who, kernel in c.kernels.items()}
+            answers = page.page.evaluate("([n, s, k]) => openCase(n, s, k)", [c.name, c.shape, scratch])
+            errors = {
+                who: c.error(who, np.frombuffer(base64.b64decode(text), np.float32)) for who, text in answers.items()
+            }
+            for who, error in errors.items():
+                if error > 1e-4:
+                    raise SystemExit(
+                        f"{c.name}: the answer of {who} is {error:.1e} off, expected 1e-4 of the largest value"
+                    )
+            best = page.best(list(answers), args.rounds)
+            cells = [f"{c.work / best[who] / 1e9:.1f} ({errors[who]:.0e})" if who in best else "" for who in names]
+            chosen = "products" if winograd.plan(convolution(c.shape)) is None else "Winograd"
+            print(
+                f"| {' × '.join(map(str, c.shape[:3]))} → {c.shape[3]} | {' | '.join(cells)} | {chosen} |", flush=True
+            )
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()

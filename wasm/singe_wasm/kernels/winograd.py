@@ -1,0 +1,127 @@
+"""Convolution by a window of 3×3 in steps of one with fewer products: Winograd's F(4×4, 3×3), channels last.
+
+Tiles of 4×4 neighbouring outputs come from tiles of 6×6 inputs. Inputs and weights are transformed, so that each of the
+36 positions is a matrix product of its own (rows are tiles, k runs over the channels); its results are transformed back,
+and there the epilogue is evaluated. Weights lie in memory as they are, and a panel of their columns is transformed for
+each band of tiles: that costs little beside the products, and transformed ones would be four times as large.
+Here are the plan and when it is worth it; tiles.py writes the function, transforms.py has those of a line.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Final
+
+from singe._dtypes import float32
+from singe.kernel import Routine
+
+from ..transforms import SIZE, TAPS, WIDE
+from .gemm import CACHED, RELAXED, SIMD
+from .nest import lane_cost
+from .share import LARGEST
+
+POSITIONS: Final = SIZE**2
+COLUMNS: Final = RELAXED.columns
+BAND: Final = 48
+"""Tiles, a multiple of all heights of register tiles, that are transformed at once at least."""
+GAIN: Final = 1.25
+"""How much less work, by the estimate, is worth the larger code and scratch."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A convolution as the template sees it."""
+
+    routine: Routine
+    facts: Any
+
+    @property
+    def channels(self) -> int:
+        return self.facts["x_shape"][-1]
+
+    @property
+    def outputs(self) -> int:
+        return self.facts["w_shape"][-1]
+
+    @property
+    def space(self) -> tuple[int, int]:
+        """Of the output."""
+        _, down, along, _ = self.routine.kernel.grid
+        assert isinstance(down, int)
+        assert isinstance(along, int)
+        return down, along
+
+    @property
+    def along(self) -> int:
+        """Tiles in a row of them."""
+        return -(-self.space[1] // WIDE)
+
+    @property
+    def tiles(self) -> int:
+        """Of an image."""
+        return -(-self.space[0] // WIDE) * self.along
+
+    @property
+    def band(self) -> int:
+        """Tiles whose inputs are transformed at once."""
+        return max(CACHED // (4 * self.channels * POSITIONS) // BAND * BAND, BAND)
+
+    @property
+    def gain(self) -> float:
+        """The multiply-adds of the products over windows, in proportion to the work here, counted in those."""
+        channels, outputs, bands = self.channels, self.outputs, -(-self.tiles // self.band)
+        products = 1.1 * POSITIONS * self.tiles * channels * outputs
+        # As measured, for each element that is transformed, or of a tile's channel.
+        transforms = 120 * bands * channels * outputs + 200 * self.tiles * channels + 180 * self.tiles * outputs
+        return 9 * math.prod(self.space) * channels * outputs / (products + transforms)
+
+    # --- scratch, in bytes; strides are odd numbers of a cache's lines: else positions would share few places of it
+
+    @property
+    def panel(self) -> int:
+        """From one position's panel of weights to the next's."""
+        return _odd_lines(4 * self.channels * COLUMNS)
+
+    @property
+    def stride(self) -> int:
+        """From one position's inputs to the next's."""
+        most = min(self.band + 3 * RELAXED.rows // 2 - 1, self.tiles)  # the last turn may be half as long again
+        return _odd_lines(4 * self.channels * most)
+
+    @property
+    def areas(self) -> tuple[int, ...]:
+        """Where these end: half a transform, a tile with its padding, inputs, weights, sums."""
+        rows = max(RELAXED.rows, SIMD.rows)
+        parts = (16, 4 * self.channels, self.stride, self.panel, 4 * rows * COLUMNS)
+        return tuple(POSITIONS * sum(parts[: i + 1]) for i in range(len(parts)))
+
+    @property
+    def scratch(self) -> int:
+        return self.areas[-1]
+
+
+def _odd_lines(count: int) -> int:
+    return 64 * (-(-count // 64) | 1)
+
+
+def plan(routine: Routine) -> Plan | None:
+    """How the template does this convolution; None where it does not, or where that is not worth it."""
+    facts = routine.facts
+    grid, store = routine.kernel.grid, routine.epilogue
+    fixed = (*facts["x_shape"][1:], *facts["w_shape"], *grid[1:])
+    if (
+        facts["w_shape"][:-2] != (TAPS, TAPS)
+        or not all(isinstance(d, int) and d > 0 for d in fixed)
+        or {*facts["strides"], *facts["dilations"], facts["group"]} != {1}
+        or any(not 0 <= p <= 2 for p in facts["pads"])
+        or facts["x_shape"][-1] % 4
+        or grid[-1] % 4  # pyright: ignore[reportOperatorIssue]
+        or any(routine.ports[facts[p]].dtype is not float32 for p in "xw")
+        or routine.kernel.in_order
+        or store.inner
+        or lane_cost(routine.kernel, [store], routine.kernel.grid_vars[-1]) is None
+    ):
+        return None
+    made = Plan(routine, facts)
+    return made if made.gain >= GAIN and made.scratch <= LARGEST else None

@@ -1,0 +1,131 @@
+"""Winograd's transforms for outputs in tiles of 4×4 and windows of 3×3, as functions that generated code calls.
+
+Each transforms lines of vectors: (source, apart, step, to, gap, on, lines), where a line's vectors are `apart` bytes
+apart and those it becomes `gap`, and the next line lies `step` and its results `on` bytes further. A square is
+transformed along one axis and then along the other. A line's results may lie where it was.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Final
+
+from .encode import Body, Function, f32, get_local, i32, integers, memory, ops
+
+Steps = tuple[tuple[str, tuple[tuple[str, float], ...]], ...]
+"""Named sums of values times factors, in order; a later one may use what an earlier one made."""
+
+WIDE: Final = 4
+"""Outputs of a tile along an axis."""
+SIZE: Final = 6
+"""Its inputs, or positions."""
+TAPS: Final = 3
+"""A window's weights."""
+
+_A, _B = math.sqrt(0.5), math.sqrt(2)
+
+# Transforms of one axis at the points 0, ±√½, ±√2 and infinity: at ±1 and ±2 the error is three to four times as large.
+
+_INPUT: Final[Steps] = (
+    ("even a", (("d4", 1), ("d2", -2.0))),
+    ("odd a", (("d3", 1), ("d1", -2.0))),
+    ("even b", (("d4", 1), ("d2", -0.5))),
+    ("odd b", (("d3", 1), ("d1", -0.5))),
+    ("t0", (("d0", 1), ("d4", 1), ("d2", -2.5))),
+    ("t1", (("even a", 1), ("odd a", _A))),
+    ("t2", (("even a", 1), ("odd a", -_A))),
+    ("t3", (("even b", 1), ("odd b", _B))),
+    ("t4", (("even b", 1), ("odd b", -_B))),
+    ("t5", (("d1", 1), ("d5", 1), ("d3", -2.5))),
+)
+"""d0 … d5 to t0 … t5."""
+
+_WEIGHT: Final[Steps] = (
+    ("even a", (("d0", -2 / 3), ("d2", -1 / 3))),
+    ("odd a", (("d1", -2 / 3 * _A),)),
+    ("even b", (("d0", 1 / 6), ("d2", 1 / 3))),
+    ("odd b", (("d1", _B / 6),)),
+    ("t0", (("d0", 1),)),
+    ("t1", (("even a", 1), ("odd a", 1))),
+    ("t2", (("even a", 1), ("odd a", -1))),
+    ("t3", (("even b", 1), ("odd b", 1))),
+    ("t4", (("even b", 1), ("odd b", -1))),
+    ("t5", (("d2", 1),)),
+)
+"""d0 … d2 to t0 … t5."""
+
+_OUTPUT: Final[Steps] = (
+    ("sum a", (("d1", 1), ("d2", 1))),
+    ("gap a", (("d1", 1), ("d2", -1))),
+    ("sum b", (("d3", 1), ("d4", 1))),
+    ("gap b", (("d3", 1), ("d4", -1))),
+    ("t0", (("d0", 1), ("sum a", 1), ("sum b", 1))),
+    ("t1", (("gap a", _A), ("gap b", _B))),
+    ("t2", (("sum a", 0.5), ("sum b", 2.0))),
+    ("t3", (("d5", 1), ("gap a", _A / 2), ("gap b", 2 * _B))),
+)
+"""d0 … d5 to t0 … t3."""
+
+
+def _lines(steps: Steps, count: int) -> Function:
+    """The transform of lines of `count` vectors; see the module's docstring."""
+    body = Body(integers(7))
+    source, apart, step, to, gap, on, lines = range(7)
+    at, turn = body.local("i32"), body.local("i32")
+    passing = body.local("v128")
+    values = {f"d{i}": body.local("v128") for i in range(count)}
+    factors = {f: body.local("v128") for f in sorted({f for _, terms in steps for _, f in terms if abs(f) != 1})}
+    for factor, local in factors.items():
+        body.add(f32(factor) + ops("f32x4.splat"))
+        body.set(local)
+
+    def move(local: int, by: int) -> None:
+        body.get(local, by)
+        body.op("i32.add")
+        body.set(local)
+
+    body.add(i32(0))
+    body.set(turn)
+    with body.count(turn, get_local(lines), 1, True):
+        body.get(source)
+        body.set(at)
+        for i in range(count):
+            body.get(at)
+            body.add(memory("v128.load"))
+            body.set(values[f"d{i}"])
+            move(at, apart)
+        for target, terms in steps:
+            values[target] = into = body.local("v128")
+            for number, (name, factor) in enumerate(terms):
+                body.get(values[name])
+                if number == 0:
+                    if factor != 1:
+                        body.get(factors[factor])
+                        body.op("f32x4.mul")
+                    body.set(into)
+                elif abs(factor) != 1:
+                    body.get(factors[factor])
+                    body.multiply_add(into)
+                else:
+                    body.set(passing)
+                    body.get(into, passing)
+                    body.op("f32x4.add" if factor == 1 else "f32x4.sub")
+                    body.set(into)
+        body.get(to)
+        body.set(at)
+        for target, _ in steps:
+            if target[0] == "t":
+                body.get(at, values[target])
+                body.add(memory("v128.store"))
+                move(at, gap)
+        move(source, step)
+        move(to, on)
+    return body.finish()
+
+
+TRANSFORMS: Final[Mapping[str, Function]] = {
+    "winograd_input": _lines(_INPUT, SIZE),
+    "winograd_weight": _lines(_WEIGHT, TAPS),
+    "winograd_output": _lines(_OUTPUT, SIZE),
+}
