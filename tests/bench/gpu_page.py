@@ -16,17 +16,25 @@ import shutil
 import subprocess
 import tempfile
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
+from singe._dtypes import float16, float32
 from singe.bench import gemm
 from singe.device import device
 from singe.export import export_model
+from singe.graph import Graph
 from singe.model import Model, load
 
 SIZES: Final = ((1024, 1024, 1024), (2048, 2048, 2048), (4096, 4096, 4096), (197, 768, 768), (196, 672, 112))
+KINDS: Final = (
+    (float32, "float32", False),
+    (float16, "float16", False),
+    (float16, "float16 without subgroup matrices", True),
+)
 HEADERS: Final = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Embedder-Policy": "require-corp",
@@ -39,29 +47,46 @@ PATIENCE: Final = 120
 PAGE: Final = """<!doctype html><meta charset=utf-8><title>gpu</title><script type=module>
 import { load } from "./bundle/singe.js";
 const ANSWERED = 100, LASTING = 500;
+const plain = location.search === "?plain";
 const arrays = { bool: Uint8Array, uint8: Uint8Array, int32: Int32Array, int64: BigInt64Array, float16: Uint16Array, float32: Float32Array };
+/** The first, the middle and the last row of an output of two dimensions, by their numbers. */
+function rowsOf({ data, dtype, shape: [rows, columns] }) {
+  const numbers = dtype === "float16" ? new Float16Array(data.buffer, data.byteOffset, data.length) : data;
+  const row = (i) => [i, Array.from(numbers.subarray(i * columns, (i + 1) * columns), Number)];
+  return Object.fromEntries([0, rows >> 1, rows - 1].map(row));
+}
 const median = (times) => times.sort((a, b) => a - b)[times.length >> 1];
+/** A device without subgroup matrices, whatever else it has. */
+async function plainDevice() {
+  const adapter = await navigator.gpu.requestAdapter({ powerPreference: "high-performance" });
+  const { maxBufferSize, maxStorageBufferBindingSize } = adapter.limits;
+  const requiredFeatures = ["shader-f16", "subgroups"].filter((name) => adapter.features.has(name));
+  return adapter.requestDevice({ requiredFeatures, requiredLimits: { maxBufferSize, maxStorageBufferBindingSize } });
+}
 async function measure() {
+  const gpuDevice = plain ? await plainDevice() : undefined;
   const started = performance.now();
-  const model = await load("./bundle/", { device: "webgpu" });
+  const model = await load("./bundle/", { device: "webgpu", gpuDevice });
   const loaded = performance.now() - started;
   const inputs = {}, kept = {}, device = model.gpuDevice;
   for (const { name, dtype, shape } of model.inputs) {
     const size = shape.map((d) => (typeof d === "number" ? d : 1));
     const data = new arrays[dtype](size.reduce((a, b) => a * b, 1));
-    if (dtype.startsWith("float")) for (let i = 0; i < data.length; i++) data[i] = dtype === "float16" ? 0x3800 : (i * 7919 % 1000) / 1000;
+    const numbers = dtype === "float16" ? new Float16Array(data.buffer) : data;
+    if (dtype.startsWith("float")) for (let i = 0; i < data.length; i++) numbers[i] = (i * 7919 % 1000) / 1000;
     inputs[name] = { data, shape: size };
-    const stored = dtype === "float16" ? Float32Array.from(data, () => 0.5) : data;
     const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST;
-    const buffer = device.createBuffer({ size: Math.ceil(stored.byteLength / 4) * 4, usage });
-    if (stored.byteLength % 4 === 0 && !["bool", "uint8"].includes(dtype)) device.queue.writeBuffer(buffer, 0, stored);
+    const buffer = device.createBuffer({ size: Math.ceil(data.byteLength / 4) * 4, usage });
+    if (data.byteLength % 4 === 0 && !["bool", "uint8"].includes(dtype)) device.queue.writeBuffer(buffer, 0, data);
     kept[name] = { data: buffer, shape: size };
   }
   const small = Object.values(inputs).reduce((sum, { data }) => sum + data.byteLength, 0) < 1 << 24;
   const times = [];
+  let rows;
   for (let k = 0; k < (small ? ANSWERED : 5) + 3; k++) {
     const start = performance.now();
-    await model.run(inputs);
+    const [first] = Object.values(await model.run(inputs));
+    if (!k && first.shape.length === 2) rows = rowsOf(first);
     if (k > 2) times.push(performance.now() - start);
   }
   const burst = async (count) => {
@@ -75,7 +100,7 @@ async function measure() {
   let best = Infinity;
   for (let k = 0; k < 4; k++) best = Math.min(best, await burst(count));
   const { info } = await navigator.gpu.requestAdapter();
-  return { adapter: `${info.vendor} ${info.architecture}`, loaded, answered: median(times), least: times[0], kept: best };
+  return { adapter: `${info.vendor} ${info.architecture}`, loaded, answered: median(times), least: times[0], kept: best, rows };
 }
 measure().catch((error) => ({ error: String(error.stack ?? error) })).then((told) => fetch("/told", { method: "POST", body: JSON.stringify(told) }));
 </script>"""
@@ -110,8 +135,8 @@ class _Site(http.server.ThreadingHTTPServer):
         self.done = threading.Event()
 
 
-def measured(model: Model, browser: str, flags: list[str]) -> dict[str, Any]:
-    """What a browser tells of a model's bundle."""
+def measured(model: Model, browser: str, flags: list[str], plain: bool = False) -> dict[str, Any]:
+    """What a browser tells of a model's bundle. plain: without subgroup matrices."""
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="singe-page-")))
         export_model(model, folder / "bundle", ["webgpu"])
@@ -120,7 +145,8 @@ def measured(model: Model, browser: str, flags: list[str]) -> dict[str, Any]:
         threading.Thread(target=site.serve_forever, daemon=True).start()
         profile = tempfile.mkdtemp(prefix="singe-profile-")
         stack.callback(shutil.rmtree, profile, ignore_errors=True)
-        command = [browser, *FLAGS, *flags, f"--user-data-dir={profile}", f"http://127.0.0.1:{site.server_port}/"]
+        url = f"http://127.0.0.1:{site.server_port}/{'?plain' if plain else ''}"
+        command = [browser, *FLAGS, *flags, f"--user-data-dir={profile}", url]
         started = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             if not site.done.wait(PATIENCE):
@@ -130,6 +156,18 @@ def measured(model: Model, browser: str, flags: list[str]) -> dict[str, Any]:
             started.wait()
             site.shutdown()
         return site.told
+
+
+def difference(graph: Graph, rows: Mapping[str, list[float]]) -> float:
+    """How far the rows of a product that a page told are from NumPy's, as a part of the largest element there."""
+    (x,) = graph.inputs
+    weight = next(n.value for n in graph.nodes if n.value is not None).astype(np.float32)
+    depth, worst = weight.shape[0], 0.0
+    for row, told in rows.items():
+        places = np.arange(int(row) * depth, (int(row) + 1) * depth)
+        want = (places * 7919 % 1000 / 1000).astype(x.dtype.numpy).astype(np.float32) @ weight
+        worst = max(worst, float(np.abs(want - told).max() / np.abs(want).max()))
+    return worst
 
 
 def main(arguments: list[str], folder: Path) -> None:
@@ -142,25 +180,29 @@ def main(arguments: list[str], folder: Path) -> None:
     args = parser.parse_args(arguments)
     flags, host, found = shlex.split(args.flags), device("numpy"), {}
     sizes = ((33, 47, 129),) if args.quick else SIZES
-    print("| | answered ms (least) | kept ms | TFLOP/s, kept | load ms |\n|---|---|---|---|---|")
+    print("| | answered ms (least) | kept ms | TFLOP/s, kept | difference | load ms |\n|---|---|---|---|---|---|")
 
-    def told(name: str, model: Model, work: float) -> None:
-        f = found[name] = measured(model, args.browser, flags)
+    def told(name: str, model: Model, work: float = 0, plain: bool = False) -> None:
+        f = found[name] = measured(model, args.browser, flags, plain)
         if "error" in f:
-            print(f"| {name} | {f['error']} | | | |", flush=True)
+            print(f"| {name} | {f['error']} | | | | |", flush=True)
             return
-        speed = f"{work / f['kept'] / 1e9:.3g}" if work else ""
+        rows = f.pop("rows", None)
+        if work:
+            f["difference"] = difference(model.graph(), rows)
+        speed = f"{work / f['kept'] / 1e9:.3g} | {f['difference']:.1e}" if work else " | "
         print(
             f"| {name} | {f['answered']:.2f} ({f['least']:.2f}) | {f['kept']:.4g} | {speed} | {f['loaded']:.0f} |",
             flush=True,
         )
 
     for m, k, n in sizes:
-        told(f"{m} × {k} · {n}", Model(gemm(m, k, n), host), 2 * m * k * n)
+        for kind, how, plain in KINDS:
+            told(f"{m} × {k} · {n}, {how}", Model(gemm(m, k, n, kind), host), 2 * m * k * n, plain)
     for path in () if args.quick else sorted(args.models.glob("*.onnx")):
         recorded = np.load(path.with_suffix(".npz"))
         shapes = {name[3:]: (1, *recorded[name].shape[1:]) for name in recorded.files if name.startswith("in:")}
-        told(path.stem, load(path, host, shapes), 0)
+        told(path.stem, load(path, host, shapes))
     print({f["adapter"] for f in found.values() if "adapter" in f} or "no adapter")
     if args.out:
         args.out.write_text(json.dumps(found, indent=1), "utf-8")
