@@ -13,8 +13,8 @@ const PLANS = 4;
 const LOST_WITHIN_MS = 500;
 const ASKING_MS = 20;
 
-const FOR_MATRICES = ["shader-f16", "subgroups", "chromium-experimental-subgroup-matrix"];
-
+const MATRICES = "chromium-experimental-subgroup-matrix";
+const FEATURES = ["shader-f16", "subgroups", MATRICES, "timestamp-query"];
 const DECLARED = /@binding\(\d+\) var<(storage, read_write|storage, read|uniform)>/g;
 const KINDS = { "storage, read_write": "storage", "storage, read": "read-only-storage", uniform: "uniform" };
 const USAGE = { read: 1, source: 4, target: 8, uniform: 64, storage: 128 };
@@ -31,7 +31,9 @@ export async function open(target, files, given) {
 }
 
 async function load({ program, modules, weights }, files, gpu) {
-  const entries = program.kernels.map((kernel) => chooseVariant(kernel, gpu.able).entry);
+  const { features } = gpu.device;
+  const able = features.has(MATRICES) ? (await import("./singe-matrices.js")).abilities(gpu.device) : features;
+  const variants = program.kernels.map((kernel) => chooseVariant(kernel, able));
   files.expect([modules, ...weights]);
   const store = new Weights(gpu, program);
   const [texts] = await Promise.all([
@@ -42,7 +44,7 @@ async function load({ program, modules, weights }, files, gpu) {
     }),
   ]);
   files.phase("compile");
-  const pipelines = await buildPipelines(gpu, program, entries, texts);
+  const pipelines = await buildPipelines(gpu, program, variants, texts);
   return new Device(gpu, program, pipelines, store);
 }
 
@@ -51,19 +53,9 @@ export async function requestDevice() {
   if (!adapter) throw new SingeError("device", "this engine has no WebGPU adapter");
   const { maxBufferSize, maxStorageBufferBindingSize, maxComputeWorkgroupStorageSize } = adapter.limits;
   return adapter.requestDevice({
-    requiredFeatures: [...FOR_MATRICES, "timestamp-query"].filter((name) => adapter.features.has(name)),
+    requiredFeatures: FEATURES.filter((name) => adapter.features.has(name)),
     requiredLimits: { maxBufferSize, maxStorageBufferBindingSize, maxComputeWorkgroupStorageSize },
   });
-}
-
-/** The words of a variant's `requires` that a device meets: its features, and a word for each kind of subgroup matrix. */
-function abilities({ features, limits, adapterInfo }) {
-  const { subgroupMinSize, subgroupMaxSize, subgroupMatrixConfigs = [] } = adapterInfo ?? {};
-  const wide = limits.maxComputeWorkgroupStorageSize >= 32768 && subgroupMinSize === 32 && subgroupMaxSize === 32;
-  const kinds = wide && FOR_MATRICES.every((name) => features.has(name)) ? [...subgroupMatrixConfigs] : [];
-  const word = ({ componentType, resultComponentType, M, N, K }) =>
-    `subgroup-matrix-${componentType}-${resultComponentType}-${M}x${N}x${K}`;
-  return new Set([...features, ...kinds.map(word)]);
 }
 
 /** A GPUDevice that counts its bytes, and tells its errors as ours. */
@@ -75,7 +67,6 @@ export class Gpu {
 
   constructor(device, own) {
     this.device = device;
-    this.able = abilities(device);
     this.#own = own;
     device.lost.then(({ message }) => (this.#lost = message || "the GPU device was lost"));
   }
@@ -164,19 +155,21 @@ function words(bytes) {
 // --- pipelines -------------------------------------------------------------------------------------------------------
 
 /** A pipeline for each kernel; kernels of one text share theirs. */
-async function buildPipelines(gpu, program, entries, texts) {
+function buildPipelines(gpu, program, variants, texts) {
   const made = new Map();
-  program.kernels.forEach((kernel, k) => {
-    const text = Object(texts)[entries[k]];
-    if (typeof text !== "string") throw new SingeError("format", `the bundle has no module ${entries[k]}`);
+  const build = async ({ sizes, ports }, k) => {
+    const { entry, groups } = variants[k];
+    const text = Object(texts)[entry];
+    if (typeof text !== "string") throw new SingeError("format", `the bundle has no module ${entry}`);
     const kinds = [...text.matchAll(DECLARED)].map(([, kind]) => KINDS[kind]);
-    const storage = kernel.sizes.length && kinds.at(-1) === "uniform" ? kinds.slice(0, -1) : kinds;
-    if (storage.length !== kernel.ports || storage.includes("uniform")) {
-      throw new SingeError("format", `the module ${entries[k]} does not declare ${kernel.ports} buffers`);
+    const storage = sizes.length && kinds.at(-1) === "uniform" ? kinds.slice(0, -1) : kinds;
+    if (storage.length !== ports || storage.includes("uniform")) {
+      throw new SingeError("format", `the module ${entry} does not declare ${ports} buffers`);
     }
     if (!made.has(text)) made.set(text, buildPipeline(gpu.device, text, kinds));
-  });
-  return Promise.all(entries.map((entry) => made.get(texts[entry])));
+    return { ...(await made.get(text)), groups };
+  };
+  return Promise.all(program.kernels.map(build));
 }
 
 /** The layout is made of what the text declares, so that a binding that it does not use still counts. */
@@ -273,10 +266,10 @@ class Plan {
       return bytes ? [{ step, source, target, bytes }] : [];
     }
     const kernel = this.#program.kernels[step.kernel];
-    const { limits } = this.#gpu.device;
-    const groups = chooseVariant(kernel, this.#gpu.able).groups.map((dim) => evaluate(dim, this.#sizes));
+    const { pipeline, layout, hasSizes, groups: dims } = pipelines[step.kernel];
+    const groups = dims.map((dim) => evaluate(dim, this.#sizes));
     if (groups.some((n) => n <= 0)) return [];
-    const { pipeline, layout, hasSizes } = pipelines[step.kernel];
+    const { limits } = this.#gpu.device;
     const resources = step.buffers.map((i) => this.#binding(i));
     if (hasSizes) resources.push(this.#uniform(kernel.sizes));
     const entries = resources.map((resource, binding) => ({ binding, resource }));

@@ -43,7 +43,8 @@ fn drain(m: i32, n: i32, first: u32, member: u32, sum: subgroup_matrix_result<f3
 @compute @workgroup_size(128)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
         @builtin(local_invocation_index) lane: u32,
-        @builtin(subgroup_invocation_id) member: u32, @builtin(subgroup_id) subgroup: u32) {
+        @builtin(subgroup_invocation_id) member: u32, @builtin(subgroup_size) members: u32,
+        @builtin(subgroup_id) subgroup: u32) {
   let tile = i32(group.x + group.y * groups.x);
   if (tile >= sizes[0].w) { return; }
   let column = tile % 10i * 32i;

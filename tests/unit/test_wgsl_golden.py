@@ -114,7 +114,10 @@ def test_halves_written_singly_come_in_two_texts() -> None:
 
 def test_products_of_halves_come_on_subgroup_matrices_too() -> None:
     printed = WgslTarget().print(_matmul_bias_relu(size("N"), kind=float16), {})
-    assert [v.requires for v in printed.variants] == [("subgroup-matrix-f16-f32-16x16x16",), ()]
+    assert [v.requires for v in printed.variants] == [
+        ("shader-f16", "subgroups", "subgroup-matrix-f16-f32-16x16x16"),
+        (),
+    ]
     for name, code in zip(("matmul_matrices", "matmul_halves"), printed.code, strict=True):
         _compare(name, code)
 

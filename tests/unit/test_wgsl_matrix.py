@@ -93,9 +93,11 @@ def plain(text: str) -> str:
     text = re.sub(r"subgroupMatrixStore<row_major>\(&tile_b, first, sum, 4u\);", "store_sums(first, sum);", text)
     text = text.replace("subgroupMatrixMultiplyAccumulate(", "product(")
     text = text.replace("subgroup_matrix_result<f32, 16, 16>", "Sum")
-    builtins = ",\n        @builtin(subgroup_invocation_id) member: u32, @builtin(subgroup_id) subgroup: u32) {"
-    assert builtins in text
-    text = text.replace(builtins, ") {\n  let subgroup = lane / 32u;\n  let member = lane % 32u;\n  me = member;")
+    builtins = r",\n *@builtin\(subgroup_invocation_id\) member: u32.*,\n *@builtin\(subgroup_id\) subgroup: u32\) {"
+    text, found = re.subn(
+        builtins, ") {\n  let subgroup = lane / 32u;\n  let member = lane % 32u;\n  me = member;", text
+    )
+    assert found == 1
     text = re.sub(r"enable (subgroups|chromium_experimental_subgroup_matrix);\n", "", text)
     assert "subgroup_matrix" not in text
     assert "subgroupMatrix" not in text
@@ -109,7 +111,7 @@ def on_matrices(graph: Graph, cut: Cut, monkeypatch: pytest.MonkeyPatch) -> Prog
     modules, kernels = dict(program.modules), []
     for code in program.kernels:
         first = code.variants[0]
-        if first.requires == (SUBGROUP_MATRIX,):
+        if SUBGROUP_MATRIX in first.requires:
             modules[first.entry] = plain(str(modules[first.entry]))
             code = replace(code, variants=(replace(first, requires=(SHADER_F16,)),))
         kernels.append(code)
@@ -204,7 +206,7 @@ def test_a_padded_convolution(gpu: WebGpuBackend, monkeypatch: pytest.MonkeyPatc
 def test_devices_without_them_run_the_same_program(gpu: WebGpuBackend) -> None:
     program = compile_graph(gemm(64, 48, 40, float16), WgslTarget())
     first, *rest = program.kernels[0].variants
-    assert first.requires == (SUBGROUP_MATRIX,)
+    assert SUBGROUP_MATRIX in first.requires
     assert rest[-1].requires == ()
     executable = gpu.prepare(program)
     assert executable.variants[0] in rest

@@ -24,17 +24,17 @@ from .library import used_by
 SHADER_F16: Final = "shader-f16"
 SUBGROUPS: Final = "subgroups"
 SUBGROUP_MATRIX: Final = "subgroup-matrix-f16-f32-16x16x16"
-"""Not one feature but all that such a text needs; static/README.md says what."""
+"""Not a feature but a kind of matrix, beside the features; static/README.md says what it promises."""
 ENTRY: Final = "main"
 
 _ENABLES: Final = {
-    SHADER_F16: ("f16",),
-    SUBGROUPS: ("subgroups",),
-    SUBGROUP_MATRIX: ("f16", "subgroups", "chromium_experimental_subgroup_matrix"),
+    SHADER_F16: "f16",
+    SUBGROUPS: "subgroups",
+    SUBGROUP_MATRIX: "chromium_experimental_subgroup_matrix",
 }
 _BUILTINS: Final = {
     SUBGROUPS: "@builtin(subgroup_invocation_id) member: u32, @builtin(subgroup_size) members: u32",
-    SUBGROUP_MATRIX: "@builtin(subgroup_invocation_id) member: u32, @builtin(subgroup_id) subgroup: u32",
+    SUBGROUP_MATRIX: "@builtin(subgroup_id) subgroup: u32",
 }
 
 _LOADS: Final = {bool_: "({0} != 0u)", uint8: "bitcast<i32>({0})", float16: "f32({0})"}
@@ -109,7 +109,7 @@ class Module:
         return _LOADS.get(self.ports[port].dtype, "{0}").format(f"b{port}[{index}]")
 
     def _pairs(self, port: int) -> bool:
-        return self.ports[port].dtype is float16 and not self.able & {SHADER_F16, SUBGROUP_MATRIX}
+        return self.ports[port].dtype is float16 and SHADER_F16 not in self.able
 
     def has_vectors(self, port: int) -> bool:
         """Whether a port that nothing writes may be read four elements at a time."""
@@ -162,8 +162,8 @@ class Module:
 
     def text(self, body: Sequence[str], threads: int, groups: Dim) -> Text:
         """The module whose entry point has this body, for so many workgroups of so many invocations."""
-        enabled = dict.fromkeys(name for word in sorted(self.able) for name in _ENABLES[word])
-        lines = [f"enable {name};" for name in enabled] + [""] * bool(enabled)
+        lines = [f"enable {name};" for word, name in _ENABLES.items() if word in self.able]
+        lines += [""] * bool(lines)
         for number, port in enumerate(self.ports):
             access = "read_write" if port.written else "read"
             lines.append(
@@ -173,7 +173,7 @@ class Module:
             count = -(-self.told // 4)
             lines.append(f"@group(0) @binding({len(self.ports)}) var<uniform> sizes: array<vec4<i32>, {count}>;")
         lines += self.workgroup.values()
-        inside = "".join(f",\n        {_BUILTINS[word]}" for word in self.able if word in _BUILTINS)
+        inside = "".join(f",\n        {told}" for word, told in _BUILTINS.items() if word in self.able)
         main = [
             f"@compute @workgroup_size({threads})",
             f"fn {ENTRY}(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,",

@@ -35,7 +35,7 @@ def variants(ports: Sequence[Port], write: Write) -> Printed:
 
 
 def _abilities(gains: Iterable[str]) -> list[tuple[str, ...]]:
-    """What devices may have of that by which a kernel gains, the best first. Matrices bring what else they need."""
+    """What devices may have of that by which a kernel gains, the best first. Matrices need all of it."""
     features = [word for word in FEATURES if word in gains]
     some = [tuple(compress(features, chosen)) for chosen in product((True, False), repeat=len(features))]
-    return [(SUBGROUP_MATRIX,)] * (SUBGROUP_MATRIX in gains) + some[:-1]
+    return [(*FEATURES, SUBGROUP_MATRIX)] * (SUBGROUP_MATRIX in gains) + some[:-1]

@@ -1,0 +1,18 @@
+/**
+ * Which subgroup matrices a GPUDevice offers to kernels; loaded where it has some.
+ *
+ * Contract: `abilities(device)` is the set of all words of `requires` that the device meets; see README.md.
+ */
+
+const MEMORY = 32768;
+const SUBGROUP = 32;
+
+export function abilities({ features, limits, adapterInfo }) {
+  const { subgroupMinSize, subgroupMaxSize, subgroupMatrixConfigs = [] } = adapterInfo ?? {};
+  const wide = limits.maxComputeWorkgroupStorageSize >= MEMORY;
+  const even = subgroupMinSize === SUBGROUP && subgroupMaxSize === SUBGROUP;
+  const kinds = wide && even ? [...subgroupMatrixConfigs] : [];
+  const word = ({ componentType, resultComponentType, M, N, K }) =>
+    `subgroup-matrix-${componentType}-${resultComponentType}-${M}x${N}x${K}`;
+  return new Set([...features, ...kinds.map(word)]);
+}
