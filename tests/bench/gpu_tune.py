@@ -12,6 +12,7 @@ import math
 import time
 from collections.abc import Iterator
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,6 +33,7 @@ from singe_webgpu.module import Module
 from singe_webgpu.native import WebGpuBackend
 from singe_webgpu.target import WgslTarget
 from singe_webgpu.timing import kernel_seconds
+from singe_webgpu.variants import variants
 
 SIZES: Final = (
     (128, 128, 128), (256, 256, 256), (512, 512, 512), (1024, 1024, 1024), (2048, 2048, 2048), (4096, 4096, 4096),
@@ -94,7 +96,7 @@ def products(folder: Path) -> list[tuple[Routine, Contraction, Row]]:
             if c is None or c.columns == 1:
                 continue
             batch, rows, columns, depth = (known(d, {}) for d in (product(c.batch), c.rows, c.columns, c.depth))
-            quads = "".join(sorted(quads_of(Module(c.kernel.ports, frozenset()), c)))
+            quads = "".join(sorted(quads_of(Module(c.kernel.ports), c)))
             row = {
                 "kind": r.kind, "batch": batch, "rows": rows, "columns": columns, "depth": depth, "a_deep": c.a_deep,
                 "b_deep": c.b_deep, "quads": quads, "ports": len(c.kernel.ports), "strides": str(r.facts.get("strides")),
@@ -139,9 +141,9 @@ def survey(backend: WebGpuBackend, folder: Path, limit: float) -> list[Row]:
             print(f"{limit:.0f} seconds are over: {number} of {len(todo)} products")
             break
         cuts = plausible(row)
-        printed = [print_cut(r, c, cut, frozenset()) for cut in cuts]
+        printed = [variants(r.kernel.ports, partial(print_cut, r, c, cut)) for cut in cuts]
         try:
-            times = kernel_seconds(backend.gpu, r.kernel, printed, {}, frozenset())
+            times = kernel_seconds(backend.gpu, r.kernel, printed, {})
         except DeviceError as e:
             print(f"{row['where']}: {e}")
             continue

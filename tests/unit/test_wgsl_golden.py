@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -33,15 +34,15 @@ def _half() -> Kernel:
     )
 
 
-def _softmax() -> Kernel:
+def _softmax(kind: DType = float32) -> Kernel:
     (i,), (r,) = loop_vars("g", (size("N"),)), loop_vars("r", (1000,))
     at = flatten([i, r], (size("N"), 1000))
-    x = load(0, at, float32)
+    x = load(0, at, kind)
     top = Reduce("a0", "max", x)
     powers = S.exp(x - top.accumulator)
     total = Reduce("a1", "add", powers)
     stages = (top, total, Store(1, at, powers / total.accumulator, inner=True))
-    return Kernel((Port(float32), Port(float32, True)), (size("N"),), (1000,), stages, "softmax")
+    return Kernel((Port(kind), Port(kind, True)), (size("N"),), (1000,), stages, "softmax")
 
 
 def _matmul_bias_relu(rows: Dim, in_order: bool = False, kind: DType = float32) -> Routine:
@@ -101,6 +102,20 @@ def test_text_is_golden(name: str) -> None:
 def test_reductions_have_a_variant_for_subgroups() -> None:
     printed = WgslTarget().print(CASES["softmax"], {})
     assert [v.requires for v in printed.variants] == [("subgroups",), ()]
+
+
+def test_variants_are_ordered_by_what_they_gain() -> None:
+    printed = WgslTarget().print(_softmax(float16), {})
+    assert [v.requires for v in printed.variants] == [
+        ("shader-f16", "subgroups"),
+        ("shader-f16",),
+        ("subgroups",),
+        (),
+    ]
+    for variant, code in zip(printed.variants, printed.code, strict=True):
+        assert re.findall(r"^enable (\w+);", code, re.MULTILINE) == [
+            w.removeprefix("shader-") for w in variant.requires
+        ]
 
 
 def test_halves_written_singly_come_in_two_texts() -> None:

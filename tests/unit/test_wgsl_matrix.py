@@ -20,8 +20,10 @@ from singe.bench import gemm
 from singe.compile import compile_graph
 from singe.graph import Builder, Graph
 from singe.program import Program
-from singe_webgpu.kernels import matrix
-from singe_webgpu.kernels.matrix import Cut
+from singe_webgpu.kernels import choice
+from singe_webgpu.kernels.choice import Rate
+from singe_webgpu.kernels.gemm import Tile
+from singe_webgpu.kernels.matrix import MEMORY, MatrixCut
 from singe_webgpu.module import SHADER_F16, SUBGROUP_MATRIX
 from singe_webgpu.target import WgslTarget
 
@@ -69,8 +71,10 @@ fn store_sums(first: u32, sum: Sum) {
   tile_b[first + me * 2u + 1u] = bitcast<vec4<u32>>(sum.high);
 }
 """
+TILE: Final = Tile(16, 32, 32)
+"""A cut of the last variants, so that there are some before them whatever the sizes."""
 AROUND: Final = {"strides": (1, 1), "dilations": (1, 1), "before": (1, 1), "after": (1, 1), "group": 1}
-CUTS: Final = [Cut(32, 32, 32, 16, 16, 2, 1), Cut(32, 64, 32, 16, 32, 1, 1), Cut(64, 64, 16, 64, 32, 1, 1)]
+CUTS: Final = [MatrixCut(32, 32, 32, 16, 16), MatrixCut(32, 64, 32, 16, 32, 1), MatrixCut(64, 64, 16, 64, 32, 1)]
 
 
 @pytest.fixture(scope="module")
@@ -104,10 +108,10 @@ def plain(text: str) -> str:
     return text + WORDS
 
 
-def on_matrices(graph: Graph, cut: Cut, monkeypatch: pytest.MonkeyPatch) -> Program:
+def on_matrices(graph: Graph, cut: MatrixCut, monkeypatch: pytest.MonkeyPatch) -> Program:
     """The graph's Program with each product by that cut, in plain words."""
-    monkeypatch.setattr(matrix, "CUTS", (cut,))
-    program = compile_graph(graph, WgslTarget())
+    monkeypatch.setattr(choice, "MATRIX_RATES", {cut: Rate(1, 1, 1)})
+    program = compile_graph(graph, WgslTarget(lambda _routine, _c: TILE))
     modules, kernels = dict(program.modules), []
     for code in program.kernels:
         first = code.variants[0]
@@ -147,7 +151,7 @@ def close(got: np.ndarray, want: np.ndarray) -> None:
 
 @pytest.mark.parametrize("cut", CUTS, ids=lambda c: f"{c.rows}x{c.columns}x{c.depth}")
 @pytest.mark.parametrize(("m", "k", "n"), [(64, 64, 64), (33, 47, 129), (70, 40, 68), (3, 8, 8), (40, 33, 72)])
-def test_products(gpu: WebGpuBackend, monkeypatch: pytest.MonkeyPatch, cut: Cut, m: int, k: int, n: int) -> None:
+def test_products(gpu: WebGpuBackend, monkeypatch: pytest.MonkeyPatch, cut: MatrixCut, m: int, k: int, n: int) -> None:
     x, w = arrays((m, k), (k, n))
     got = run(gpu, on_matrices(product((m, k), (k, n)), cut, monkeypatch), x, w)
     close(got, x.astype(np.float32) @ w.astype(np.float32))
@@ -241,4 +245,4 @@ def test_a_cut_fits_in_workgroup_memory() -> None:
         text = program.modules[program.kernels[0].variants[0].entry]
         sizes = [int(n) for n in re.findall(r"var<workgroup> \w+: array<vec4<u32>, (\d+)>", str(text))]
         assert len(sizes) == 2
-        assert 16 * sum(sizes) <= matrix.MEMORY
+        assert 16 * sum(sizes) <= MEMORY

@@ -1,7 +1,7 @@
 """One WGSL module: bindings, sizes and functions around the body of `main`.
 
 Group 0 binds one storage buffer for each port, in order; then, when the kernel uses sizes, a uniform of them as int32.
-The text depends on the kernel and on the declared features alone.
+The text depends on the kernel alone, and on what the devices are able to do that it is for.
 
 A float16 takes two bytes in memory whatever the text. With `shader-f16` it is an f16; else two share a u32, which any
 device can read. One that is written by itself is then put into its u32 by atomic words, since another invocation may

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import Final, TypeAlias
 
 from singe._shape import known, product, symbols
@@ -21,7 +22,7 @@ from singe.kernel import Routine, collapse
 from ..module import SUBGROUP_MATRIX, Module, Text
 from .contraction import Contraction, contraction
 from .gemm import Cut, Thin, Tile, print_contraction
-from .matrix import choose_cut, print_matrix, suits
+from .matrix import MatrixCut, fits, print_matrix, suits
 from .nest import print_kernel
 
 Choose: TypeAlias = Callable[[Routine, Contraction], Cut]
@@ -55,6 +56,14 @@ RATES: Final[Mapping[Cut, Rate]] = {
     None: Rate(0.0672, 4.1e-05, 81.8),
 }  # fmt: skip
 """As fitted to 286 products on an NVIDIA H200; but 128 × 128 in full is 0.95 of its fit, which 4096³ needs to get it."""
+MATRIX_RATES: Final[Mapping[MatrixCut, Rate]] = {
+    MatrixCut(128, 256, 16, 64, 64): Rate(1, 0.01, 1),
+    MatrixCut(128, 128, 16, 64, 64): Rate(1, 0.01, 1),
+    MatrixCut(64, 64, 32, 32, 32): Rate(1, 0.01, 1),
+    MatrixCut(32, 64, 32, 16, 32): Rate(1, 0.01, 1),
+    MatrixCut(32, 32, 32, 16, 16): Rate(1, 0.01, 1),
+}
+"""Likewise for products on subgroup matrices."""
 GUESSES: Final = (1, 16)
 """What a symbolic size counts as when a cut is chosen: the cut should suit both."""
 LOW: Final = 64
@@ -81,21 +90,28 @@ def choose(routine: Routine, c: Contraction) -> Cut:
     return ranked(routine, c)[0]
 
 
-def cost(c: Contraction, cut: Cut, sizes: Mapping[str, int]) -> float:
+def _on_matrices(c: Contraction) -> MatrixCut:
+    """The cut of least estimated cost on subgroup matrices."""
+    cuts = [cut for cut in MATRIX_RATES if fits(c, cut)]
+    return min(cuts, key=lambda cut: prod(cost(c, cut, sizes) for sizes in sizes_of(c)))
+
+
+def cost(c: Contraction, cut: Cut | MatrixCut, sizes: Mapping[str, int]) -> float:
     """The estimate at these sizes."""
     rows, columns, depth, batch = (known(d, sizes) for d in (c.rows, c.columns, c.depth, product(c.batch)))
     turns, workgroups = work(cut, batch, rows, columns, depth)
-    rate = RATES[cut]
+    rate = MATRIX_RATES[cut] if isinstance(cut, MatrixCut) else RATES[cut]
     return (turns + rate.ends) * (rate.alone + workgroups * rate.full)
 
 
-def work(cut: Cut, batch: int, rows: int, columns: int, depth: int) -> tuple[int, int]:
+def work(cut: Cut | MatrixCut, batch: int, rows: int, columns: int, depth: int) -> tuple[int, int]:
     """A workgroup's turns, and how many workgroups there are."""
     if cut is None:
         return depth, -(-batch * rows * columns // 64)
     if isinstance(cut, Thin):
         return -(-depth // cut.slices), batch * rows * -(-columns // cut.columns)
-    return -(-depth // (cut.depth * cut.slices)), batch * -(-rows // cut.rows) * -(-columns // cut.columns)
+    reach = cut.depth if isinstance(cut, MatrixCut) else cut.depth * cut.slices
+    return -(-depth // reach), batch * -(-rows // cut.rows) * -(-columns // cut.columns)
 
 
 def _suits(routine: Routine, c: Contraction, cut: Cut) -> bool:
@@ -113,9 +129,9 @@ def print_routine(routine: Routine, module: Module, choose: Choose) -> Text:
     if found is None or 0 in (found.rows, found.columns, found.depth):
         return print_cut(routine, None, None, module)
     if SUBGROUP_MATRIX in module.able:
-        return print_matrix(found, choose_cut(found), module)
+        return print_matrix(found, _on_matrices(found), module)
     cut = choose(routine, found)
-    if cut is not None and suits(found):
+    if isinstance(cut, Tile) and suits(found):
         module.gains.add(SUBGROUP_MATRIX)
     return print_cut(routine, found, cut, module)
 

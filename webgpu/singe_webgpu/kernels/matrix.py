@@ -18,7 +18,6 @@ from typing import Final
 import numpy as np
 
 from singe._dtypes import float16
-from singe._shape import known, product, symbols
 from singe.scalar import Expr
 
 from ..module import Module, Text
@@ -36,19 +35,16 @@ OCTET: Final = 8
 MEMORY: Final = 1 << 15
 """Bytes of workgroup memory, likewise."""
 FEW: Final = 2
-"""Rows up to which a matrix would be mostly empty."""
-GUESS: Final = 4
-"""What a symbolic size counts as when a cut is chosen."""
+"""Rows up to which matrices would be mostly empty."""
 _SPARE: Final = MATRIX * MATRIX * 4 // 16
 """Vectors that a subgroup's sums take on their way out."""
 
 
 @dataclass(frozen=True)
-class Cut:
+class MatrixCut:
     """How a product is cut: the tiles of a workgroup and of a subgroup, in elements.
 
-    With two `parts` the next part of the depth is put beside the present one, for one barrier less. It suits products of
-    at least `enough` workgroups.
+    With two `parts` the next part of the depth is put beside the present one, for one barrier less.
     """
 
     rows: int
@@ -56,8 +52,7 @@ class Cut:
     depth: int
     sub_rows: int
     sub_columns: int
-    parts: int
-    enough: int
+    parts: int = 2
 
     @property
     def subgroups(self) -> int:
@@ -68,31 +63,15 @@ class Cut:
         return self.subgroups * LANES
 
 
-CUTS: Final = (
-    Cut(128, 256, 16, 64, 64, 2, 128), Cut(128, 128, 16, 64, 64, 2, 128), Cut(64, 64, 32, 32, 32, 2, 128),
-    Cut(32, 64, 32, 16, 32, 2, 64), Cut(32, 32, 32, 16, 16, 2, 1),
-)  # fmt: skip
-"""Largest first: the first that fits in memory and gives a device enough workgroups is taken."""
-
-
 def suits(c: Contraction) -> bool:
     """Whether a product may be carried out so, and may gain by it."""
     few = isinstance(c.rows, int) and c.rows <= FEW
     return not few and not c.kernel.in_order and all(_exact(e, c) for e in (c.a, c.b))
 
 
-def choose_cut(c: Contraction) -> Cut:
-    """The cut that suits the sizes."""
-    rows, columns, batch = (known(d, dict.fromkeys(symbols(d), GUESS)) for d in (c.rows, c.columns, product(c.batch)))
-    return next(
-        cut
-        for cut in CUTS
-        if (
-            16 * sum(_Operand.of(name, c, cut, False).room for name in "ab") <= MEMORY
-            and batch * -(-rows // cut.rows) * -(-columns // cut.columns) >= cut.enough
-        )
-        or cut is CUTS[-1]
-    )
+def fits(c: Contraction, cut: MatrixCut) -> bool:
+    """Whether the tiles find room in workgroup memory."""
+    return 16 * sum(_Operand.of(name, c, cut, False).room for name in "ab") <= MEMORY
 
 
 def _exact(e: Expr, c: Contraction) -> bool:
@@ -104,7 +83,7 @@ def _exact(e: Expr, c: Contraction) -> bool:
     return e.word == "select" and all(_exact(x, c) for x in e.args[1:])
 
 
-def print_matrix(c: Contraction, cut: Cut, module: Module) -> Text:
+def print_matrix(c: Contraction, cut: MatrixCut, module: Module) -> Text:
     """The contraction, cut as told."""
     store = (c.store.index, c.store.value)
     a = _Operand.of("a", c, cut, is_quad(c.a, c.k if c.a_deep else c.m, module, (c.b, *store), OCTET))
@@ -134,10 +113,10 @@ class _Operand:
     deep: bool
     octets: bool
     c: Contraction
-    cut: Cut
+    cut: MatrixCut
 
     @staticmethod
-    def of(name: str, c: Contraction, cut: Cut, octets: bool) -> _Operand:
+    def of(name: str, c: Contraction, cut: MatrixCut, octets: bool) -> _Operand:
         side, deep = (cut.rows, c.a_deep) if name == "a" else (cut.columns, c.b_deep)
         return _Operand(name, side, deep, octets, c, cut)
 
@@ -222,7 +201,7 @@ class _Operand:
         return f"subgroupMatrixLoad<{shape}, {order}>(&{self.tile}, {at}, {self.stride}u)"
 
 
-def _sums(block: Block, c: Contraction, cut: Cut, a: _Operand, b: _Operand) -> list[list[str]]:
+def _sums(block: Block, c: Contraction, cut: MatrixCut, a: _Operand, b: _Operand) -> list[list[str]]:
     """The loop over the depth; the names of a subgroup's sums."""
     across = cut.columns // cut.sub_columns
     block.put(f"let upper = subgroup / {across}u * {cut.sub_rows}u;")
@@ -261,7 +240,7 @@ def _put(block: Block, operands: Sequence[_Operand], part: int) -> None:
         operand.put(block, part)
 
 
-def _multiply(block: Block, cut: Cut, a: _Operand, b: _Operand, sums: Sequence[Sequence[str]], part: int) -> None:
+def _multiply(block: Block, cut: MatrixCut, a: _Operand, b: _Operand, sums: Sequence[Sequence[str]], part: int) -> None:
     """One part of the depth into the sums."""
     steps = cut.depth // MATRIX
     for step in range(steps):
