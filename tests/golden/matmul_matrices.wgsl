@@ -7,8 +7,8 @@ enable chromium_experimental_subgroup_matrix;
 @group(0) @binding(2) var<storage, read> b2: array<vec4<f16>>;
 @group(0) @binding(3) var<storage, read_write> b3: array<vec4<f16>>;
 @group(0) @binding(4) var<uniform> sizes: array<vec4<i32>, 2>;
-var<workgroup> tile_a: array<vec4<u32>, 320>;
-var<workgroup> tile_b: array<vec4<u32>, 320>;
+var<workgroup> tile_a: array<vec4<u32>, 640>;
+var<workgroup> tile_b: array<vec4<u32>, 576>;
 
 fn is_nan(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u; }
 
@@ -16,11 +16,11 @@ fn max_number(a: f32, number: f32) -> f32 { return select(max(a, number), a, is_
 
 fn load_a(m: i32, k: i32) -> vec4<u32> {
   if (m >= sizes[0].x) { return vec4<u32>(0); }
-  return b0[((m * 128i) + k) / 8i];
+  return b0[((m * 128i) + k) >> 3u];
 }
 
 fn load_b(k: i32, n: i32) -> vec4<u32> {
-  return b1[((k * 320i) + n) / 8i];
+  return b1[((k * 320i) + n) >> 3u];
 }
 
 fn store_c(m: i32, n: i32, a0: vec4<f32>) {
@@ -47,47 +47,91 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         @builtin(subgroup_id) subgroup: u32) {
   let tile = i32(group.x + group.y * groups.x);
   if (tile >= sizes[0].w) { return; }
-  let column = tile % 10i * 32i;
-  let strip = tile / 10i;
-  let row = strip % sizes[1].x * 32i;
+  let column = tile % 5i * 64i;
+  let strip = tile / 5i;
+  let row = strip % sizes[1].x * 64i;
   let batch = strip / sizes[1].x;
-  let upper = subgroup / 2u * 16u;
-  let left = subgroup % 2u * 16u;
+  let upper = subgroup / 2u % 2u * 32u;
+  let left = subgroup % 2u * 32u;
   let a_line0 = i32(lane) / 4i;
   let a_unit0 = i32(lane) % 4i;
   var next_a0 = vec4<u32>();
-  let b_line0 = i32(lane) / 4i;
-  let b_unit0 = i32(lane) % 4i;
+  let a_line1 = (i32(lane) + 128i) / 4i;
+  let a_unit1 = (i32(lane) + 128i) % 4i;
+  var next_a1 = vec4<u32>();
+  let b_line0 = i32(lane) / 8i;
+  let b_unit0 = i32(lane) % 8i;
   var next_b0 = vec4<u32>();
+  let b_line1 = (i32(lane) + 128i) / 8i;
+  let b_unit1 = (i32(lane) + 128i) % 8i;
+  var next_b1 = vec4<u32>();
   var c0_0 = subgroup_matrix_result<f32, 16, 16>();
+  var c0_1 = subgroup_matrix_result<f32, 16, 16>();
+  var c1_0 = subgroup_matrix_result<f32, 16, 16>();
+  var c1_1 = subgroup_matrix_result<f32, 16, 16>();
   next_a0 = load_a(row + a_line0, 0i + a_unit0 * 8i);
+  next_a1 = load_a(row + a_line1, 0i + a_unit1 * 8i);
   next_b0 = load_b(0i + b_line0, column + b_unit0 * 8i);
+  next_b1 = load_b(0i + b_line1, column + b_unit1 * 8i);
   tile_a[0i + a_line0 * 5i + a_unit0] = next_a0;
-  tile_b[0i + b_line0 * 5i + b_unit0] = next_b0;
+  tile_a[0i + a_line1 * 5i + a_unit1] = next_a1;
+  tile_b[0i + b_line0 * 9i + b_unit0] = next_b0;
+  tile_b[0i + b_line1 * 9i + b_unit1] = next_b1;
   workgroupBarrier();
   for (var base = 0i; base < 128i; base += 64i) {
     next_a0 = load_a(row + a_line0, base + 32i + a_unit0 * 8i);
+    next_a1 = load_a(row + a_line1, base + 32i + a_unit1 * 8i);
     next_b0 = load_b(base + 32i + b_line0, column + b_unit0 * 8i);
+    next_b1 = load_b(base + 32i + b_line1, column + b_unit1 * 8i);
     let a0_0 = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, row_major>(&tile_a, (upper + 0u) * 5u + 0u, 5u);
-    let b0_0 = subgroupMatrixLoad<subgroup_matrix_right<f16, 16, 16>, row_major>(&tile_b, (left + 0u) / 8u + 0u, 5u);
+    let a0_1 = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, row_major>(&tile_a, (upper + 16u) * 5u + 0u, 5u);
+    let b0_0 = subgroupMatrixLoad<subgroup_matrix_right<f16, 16, 16>, row_major>(&tile_b, (left + 0u) / 8u + 0u, 9u);
     c0_0 = subgroupMatrixMultiplyAccumulate(a0_0, b0_0, c0_0);
+    c1_0 = subgroupMatrixMultiplyAccumulate(a0_1, b0_0, c1_0);
+    let b0_1 = subgroupMatrixLoad<subgroup_matrix_right<f16, 16, 16>, row_major>(&tile_b, (left + 16u) / 8u + 0u, 9u);
+    c0_1 = subgroupMatrixMultiplyAccumulate(a0_0, b0_1, c0_1);
+    c1_1 = subgroupMatrixMultiplyAccumulate(a0_1, b0_1, c1_1);
     let a1_0 = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, row_major>(&tile_a, (upper + 0u) * 5u + 2u, 5u);
-    let b1_0 = subgroupMatrixLoad<subgroup_matrix_right<f16, 16, 16>, row_major>(&tile_b, (left + 0u) / 8u + 80u, 5u);
+    let a1_1 = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, row_major>(&tile_a, (upper + 16u) * 5u + 2u, 5u);
+    let b1_0 = subgroupMatrixLoad<subgroup_matrix_right<f16, 16, 16>, row_major>(&tile_b, (left + 0u) / 8u + 144u, 9u);
     c0_0 = subgroupMatrixMultiplyAccumulate(a1_0, b1_0, c0_0);
-    tile_a[160i + a_line0 * 5i + a_unit0] = next_a0;
-    tile_b[160i + b_line0 * 5i + b_unit0] = next_b0;
+    c1_0 = subgroupMatrixMultiplyAccumulate(a1_1, b1_0, c1_0);
+    let b1_1 = subgroupMatrixLoad<subgroup_matrix_right<f16, 16, 16>, row_major>(&tile_b, (left + 16u) / 8u + 144u, 9u);
+    c0_1 = subgroupMatrixMultiplyAccumulate(a1_0, b1_1, c0_1);
+    c1_1 = subgroupMatrixMultiplyAccumulate(a1_1, b1_1, c1_1);
+    tile_a[320i + a_line0 * 5i + a_unit0] = next_a0;
+    tile_a[320i + a_line1 * 5i + a_unit1] = next_a1;
+    tile_b[288i + b_line0 * 9i + b_unit0] = next_b0;
+    tile_b[288i + b_line1 * 9i + b_unit1] = next_b1;
     workgroupBarrier();
     next_a0 = load_a(row + a_line0, base + 64i + a_unit0 * 8i);
+    next_a1 = load_a(row + a_line1, base + 64i + a_unit1 * 8i);
     next_b0 = load_b(base + 64i + b_line0, column + b_unit0 * 8i);
-    let a2_0 = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, row_major>(&tile_a, (upper + 0u) * 5u + 160u, 5u);
-    let b2_0 = subgroupMatrixLoad<subgroup_matrix_right<f16, 16, 16>, row_major>(&tile_b, (left + 0u) / 8u + 160u, 5u);
+    next_b1 = load_b(base + 64i + b_line1, column + b_unit1 * 8i);
+    let a2_0 = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, row_major>(&tile_a, (upper + 0u) * 5u + 320u, 5u);
+    let a2_1 = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, row_major>(&tile_a, (upper + 16u) * 5u + 320u, 5u);
+    let b2_0 = subgroupMatrixLoad<subgroup_matrix_right<f16, 16, 16>, row_major>(&tile_b, (left + 0u) / 8u + 288u, 9u);
     c0_0 = subgroupMatrixMultiplyAccumulate(a2_0, b2_0, c0_0);
-    let a3_0 = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, row_major>(&tile_a, (upper + 0u) * 5u + 162u, 5u);
-    let b3_0 = subgroupMatrixLoad<subgroup_matrix_right<f16, 16, 16>, row_major>(&tile_b, (left + 0u) / 8u + 240u, 5u);
+    c1_0 = subgroupMatrixMultiplyAccumulate(a2_1, b2_0, c1_0);
+    let b2_1 = subgroupMatrixLoad<subgroup_matrix_right<f16, 16, 16>, row_major>(&tile_b, (left + 16u) / 8u + 288u, 9u);
+    c0_1 = subgroupMatrixMultiplyAccumulate(a2_0, b2_1, c0_1);
+    c1_1 = subgroupMatrixMultiplyAccumulate(a2_1, b2_1, c1_1);
+    let a3_0 = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, row_major>(&tile_a, (upper + 0u) * 5u + 322u, 5u);
+    let a3_1 = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, row_major>(&tile_a, (upper + 16u) * 5u + 322u, 5u);
+    let b3_0 = subgroupMatrixLoad<subgroup_matrix_right<f16, 16, 16>, row_major>(&tile_b, (left + 0u) / 8u + 432u, 9u);
     c0_0 = subgroupMatrixMultiplyAccumulate(a3_0, b3_0, c0_0);
+    c1_0 = subgroupMatrixMultiplyAccumulate(a3_1, b3_0, c1_0);
+    let b3_1 = subgroupMatrixLoad<subgroup_matrix_right<f16, 16, 16>, row_major>(&tile_b, (left + 16u) / 8u + 432u, 9u);
+    c0_1 = subgroupMatrixMultiplyAccumulate(a3_0, b3_1, c0_1);
+    c1_1 = subgroupMatrixMultiplyAccumulate(a3_1, b3_1, c1_1);
     tile_a[0i + a_line0 * 5i + a_unit0] = next_a0;
-    tile_b[0i + b_line0 * 5i + b_unit0] = next_b0;
+    tile_a[0i + a_line1 * 5i + a_unit1] = next_a1;
+    tile_b[0i + b_line0 * 9i + b_unit0] = next_b0;
+    tile_b[0i + b_line1 * 9i + b_unit1] = next_b1;
     workgroupBarrier();
   }
   drain(row + i32(upper) + 0i, column + i32(left) + 0i, subgroup * 64u, member, c0_0);
+  drain(row + i32(upper) + 0i, column + i32(left) + 16i, subgroup * 64u, member, c0_1);
+  drain(row + i32(upper) + 16i, column + i32(left) + 0i, subgroup * 64u, member, c1_0);
+  drain(row + i32(upper) + 16i, column + i32(left) + 16i, subgroup * 64u, member, c1_1);
 }

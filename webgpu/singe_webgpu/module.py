@@ -134,7 +134,7 @@ class Module:
     def load_octet(self, port: int, index: str) -> str:
         """Eight float16 from an index that is a multiple of eight, as they lie in memory: a vec4<u32>."""
         self.vectors[port] = 8
-        return f"b{port}[{index} / 8i]"
+        return f"b{port}[{index} >> 3u]"
 
     def store(self, port: int, index: str, value: str) -> str:
         """The statement that writes an element of a port."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from singe._shape import Dim, ceildiv, divides, product
 from singe.scalar import Expr
@@ -78,6 +78,8 @@ class Thin:
         return self.columns * self.slices
 
 
+SPREAD: Final = 65535
+"""Any device dispatches so many workgroups side by side; of more, spread over two dimensions, some have nothing to do."""
 Cut: TypeAlias = "Tile | Thin | None"
 """How a product is carried out; None: by the plain kernel."""
 
@@ -157,7 +159,8 @@ def place(block: Block, c: Contraction, rows: int, columns: int) -> Dim:
     across, down = ceildiv(c.columns, columns), ceildiv(c.rows, rows)
     total = across * down * product(c.batch)
     block.put("let tile = i32(group.x + group.y * groups.x);")
-    block.put(f"if (tile >= {module.dim(total)}) {{ return; }}")
+    if not isinstance(total, int) or total > SPREAD:
+        block.put(f"if (tile >= {module.dim(total)}) {{ return; }}")
     block.put(f"let column = tile % {module.dim(across)} * {columns}i;")
     block.put(f"let strip = tile / {module.dim(across)};")
     block.put(f"let row = strip % {module.dim(down)} * {rows}i;")

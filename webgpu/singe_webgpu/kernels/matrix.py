@@ -204,7 +204,9 @@ class _Operand:
 def _sums(block: Block, c: Contraction, cut: MatrixCut, a: _Operand, b: _Operand) -> list[list[str]]:
     """The loop over the depth; the names of a subgroup's sums."""
     across = cut.columns // cut.sub_columns
-    block.put(f"let upper = subgroup / {across}u * {cut.sub_rows}u;")
+    # The remainder changes nothing, but it bounds the places: what is known to lie within a tile is not checked.
+    down = cut.rows // cut.sub_rows
+    block.put(f"let upper = subgroup / {across}u % {down}u * {cut.sub_rows}u;")
     block.put(f"let left = subgroup % {across}u * {cut.sub_columns}u;")
     sums = [[f"c{i}_{j}" for j in range(cut.sub_columns // MATRIX)] for i in range(cut.sub_rows // MATRIX)]
     for operand in (a, b):
