@@ -4,12 +4,13 @@
     python DIR/gpu.py run [--out results.json] [--quick] [--profile]
     python DIR/gpu.py page [--browser PATH] [--flags "…"] [--out results.json] [--quick]
     python DIR/gpu.py tune [--out times.json] [--times times.json]
+    python DIR/gpu.py matrices [--browser PATH] [--flags "…"] [--out times.json] [--times times.json]
 
 `prepare` fills DIR with this file, what it runs, the models and the wheels that Singe needs there besides NumPy; `run`
 races natively (gpu_race.py) and `page` in a browser (gpu_page.py); `tune` times products in all cuts, and prints the table by
-which Singe chooses one (gpu_tune.py). They need Python, NumPy, a GPU's driver and its loader
-(libvulkan.so.1 on Linux), and no network. They print Markdown, and write all figures as JSON. Run from a checkout, they
-take the Singe that is installed. PyTorch and timm join where they are there.
+which Singe chooses one (gpu_tune.py), `matrices` those on subgroup matrices in a browser (gpu_matrices.py). They need
+Python, NumPy, a GPU's driver and its loader (libvulkan.so.1 on Linux), and no network. They print Markdown, and write all
+figures as JSON. Run from a checkout, they take the Singe that is installed. PyTorch and timm join where they are there.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from typing import Final
 
 HERE: Final = Path(__file__).resolve().parent
 ROOT: Final = HERE.parents[1]
-SCRIPTS: Final = {"run": "gpu_race", "page": "gpu_page", "tune": "gpu_tune"}
+SCRIPTS: Final = {"run": "gpu_race", "page": "gpu_page", "tune": "gpu_tune", "matrices": "gpu_matrices"}
 NEEDED: Final = ("wgpu>=0.32,<0.33", "cffi", "pycparser", "rendercanvas")
 """What Singe needs for WebGPU besides NumPy: wgpu, and what that needs."""
 
@@ -43,7 +44,7 @@ def prepare(folder: Path, models: Path, python: str, platforms: list[str]) -> No
     for platform in platforms:
         wanted += ["--platform", platform]
     subprocess.run([*pip, "download", "-q", "--no-deps", *wanted, "-d", str(wheels), *NEEDED], check=True)
-    for name in ("gpu.py", "gpu_race.py", "gpu_page.py", "gpu_tune.py"):
+    for name in ("gpu.py", *(f"{script}.py" for script in SCRIPTS.values())):
         shutil.copy(HERE / name, folder / name)
     (folder / "models").mkdir(exist_ok=True)
     for path in (*models.glob("*.onnx"), *models.glob("*.npz")):

@@ -140,20 +140,25 @@ class _Site(http.server.ThreadingHTTPServer):
 
 def measured(model: Model, browser: str, flags: list[str], plain: bool = False) -> dict[str, Any]:
     """What a browser tells of a model's bundle. plain: without subgroup matrices."""
+    with tempfile.TemporaryDirectory(prefix="singe-page-") as name:
+        export_model(model, Path(name) / "bundle", ["webgpu"])
+        (Path(name) / "index.html").write_text(PAGE, "utf-8")
+        return asked(Path(name), browser, flags, "?plain" if plain else "")
+
+
+def asked(folder: Path, browser: str, flags: list[str], query: str = "", patience: float = PATIENCE) -> dict[str, Any]:
+    """What the page of a folder tells."""
     with contextlib.ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="singe-page-")))
-        export_model(model, folder / "bundle", ["webgpu"])
-        (folder / "index.html").write_text(PAGE, "utf-8")
         site = stack.enter_context(_Site(folder))
         threading.Thread(target=site.serve_forever, daemon=True).start()
         profile = tempfile.mkdtemp(prefix="singe-profile-")
         stack.callback(shutil.rmtree, profile, ignore_errors=True)
-        url = f"http://127.0.0.1:{site.server_port}/{'?plain' if plain else ''}"
+        url = f"http://127.0.0.1:{site.server_port}/{query}"
         command = [browser, *FLAGS, *flags, f"--user-data-dir={profile}", url]
         started = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
-            if not site.done.wait(PATIENCE):
-                return {"error": f"no answer in {PATIENCE} s"}
+            if not site.done.wait(patience):
+                return {"error": f"no answer in {patience} s"}
         finally:
             started.terminate()
             started.wait()

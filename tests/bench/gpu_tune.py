@@ -10,11 +10,11 @@ import argparse
 import json
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from singe.model import load
 from singe_webgpu.kernels.choice import RATES, Rate, print_cut, ranked, work
 from singe_webgpu.kernels.contraction import Contraction, contraction
 from singe_webgpu.kernels.gemm import Cut, Thin, Tile, quads_of
+from singe_webgpu.kernels.matrix import MatrixCut
 from singe_webgpu.module import Module
 from singe_webgpu.native import WebGpuBackend
 from singe_webgpu.target import WgslTarget
@@ -54,6 +55,7 @@ FAR: Final = 4.0
 STEPS: Final = 1500
 
 Row = dict[str, Any]
+C = TypeVar("C", bound=Cut | MatrixCut)
 
 
 class Collector(WgslTarget):
@@ -156,14 +158,14 @@ def survey(backend: WebGpuBackend, folder: Path, limit: float) -> list[Row]:
 # --- the fit ----------------------------------------------------------------------------------------------------------
 
 
-def fit(rows: list[Row]) -> dict[Cut, Rate]:
+def fit(rows: list[Row], table: Mapping[C, Rate]) -> dict[C, Rate]:
     """The rates under which the estimates follow the times: least squares of logarithms, each product up to a factor.
 
     Long products count for more, and of a product the cuts that are near the best. The factor is free because an idle
     GPU's clock is not that of a busy one, and because only ratios count.
     """
-    names = {str(cut): k for k, cut in enumerate(RATES)}
-    cuts = list(RATES)
+    names = {str(cut): k for k, cut in enumerate(table)}
+    cuts = list(table)
     entries = [
         (s, names[name], *work(cuts[names[name]], row["batch"], row["rows"], row["columns"], row["depth"]), math.log(t / best))
         for s, row in enumerate(rows)
@@ -193,10 +195,10 @@ def fit(rows: list[Row]) -> dict[Cut, Rate]:
     return {c: Rate(*(float(f"{v:.3g}") for v in values[:, k])) for k, c in enumerate(cuts)}
 
 
-def told(rows: list[Row], rates: dict[Cut, Rate]) -> str:
+def told(rows: list[Row], rates: Mapping[C, Rate]) -> str:
     """How the table's choice compares with the best cut of each product, as geometric mean and in all."""
 
-    def estimate(cut: Cut, row: Row) -> float:
+    def estimate(cut: C, row: Row) -> float:
         turns, groups = work(cut, row["batch"], row["rows"], row["columns"], row["depth"])
         return (turns + rates[cut].ends) * (rates[cut].alone + groups * rates[cut].full)
 
@@ -210,7 +212,7 @@ def told(rows: list[Row], rates: dict[Cut, Rate]) -> str:
     return f"{math.exp(sum(logs) / len(logs)):.3f} times the best cut in the mean; {taken * 1e3:.2f} ms, {least * 1e3:.2f} by the best"
 
 
-def table(rates: dict[Cut, Rate]) -> str:
+def table(rates: Mapping[C, Rate]) -> str:
     lines = []
     for cut, r in rates.items():
         plain = {} if cut is None else {f.name: (getattr(cut, f.name), f.default) for f in fields(cut)}
@@ -240,6 +242,6 @@ def main(arguments: list[str], folder: Path) -> None:
             data = {"machine": machine(), "device": backend.describe(), "products": rows}
             args.out.write_text(json.dumps(data, indent=1, default=str), "utf-8")
     print(f"{len(rows)} products")
-    print(f"by RATES as they are: {told(rows, dict(RATES))}")
-    rates = fit(rows)
+    print(f"by RATES as they are: {told(rows, RATES)}")
+    rates = fit(rows, RATES)
     print(f"by RATES as fitted: {told(rows, rates)}\n\n{table(rates)}")

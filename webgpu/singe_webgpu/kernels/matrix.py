@@ -2,8 +2,8 @@
 
 A workgroup computes a tile of the output, its subgroups a smaller tile each, as 16×16 matrices. The operands' tiles lie
 in workgroup memory as they lie in device memory, eight float16 to a vec4<u32>: an operand whose depth is contiguous is
-read as rows there, another as columns. What comes next is fetched while the present part is multiplied. Sums come back
-through workgroup memory to store_c, so that any epilogue fits.
+read as rows there, another as columns. What comes next is fetched while the present part is multiplied, and put beside
+it. Sums come back through workgroup memory to store_c, so that any epilogue fits.
 
 Lines of a tile are a vector longer than they need be: the eight lines that are read at once then lie in different banks.
 Places of matrices are u32: shaders check each, and of an i32 the check cost half of the speed on an H200.
@@ -34,6 +34,8 @@ OCTET: Final = 8
 """Elements of a vector of workgroup memory."""
 MEMORY: Final = 1 << 15
 """Bytes of workgroup memory, likewise."""
+HELD: Final = 2
+"""Parts of the depth that lie in workgroup memory: the one that is multiplied and the next."""
 FEW: Final = 2
 """Rows up to which matrices would be mostly empty."""
 _SPARE: Final = MATRIX * MATRIX * 4 // 16
@@ -42,17 +44,16 @@ _SPARE: Final = MATRIX * MATRIX * 4 // 16
 
 @dataclass(frozen=True)
 class MatrixCut:
-    """How a product is cut: the tiles of a workgroup and of a subgroup, in elements.
-
-    With two `parts` the next part of the depth is put beside the present one, for one barrier less.
-    """
+    """How a product is cut: the tiles of a workgroup and of a subgroup, in elements."""
 
     rows: int
     columns: int
     depth: int
     sub_rows: int
     sub_columns: int
-    parts: int = 2
+
+    def __str__(self) -> str:
+        return f"{self.rows}×{self.columns}×{self.depth} by {self.sub_rows}×{self.sub_columns}"
 
     @property
     def subgroups(self) -> int:
@@ -90,7 +91,7 @@ def print_matrix(c: Contraction, cut: MatrixCut, module: Module) -> Text:
     b = _Operand.of("b", c, cut, is_quad(c.b, c.k if c.b_deep else c.n, module, (c.a, *store), OCTET))
     octets = frozenset(x.name for x in (a, b) if x.octets)
     quads = frozenset("c" if in_fours(c.store, c.n, module, (c.a, c.b)) else "")
-    put_functions(module, c, cut.rows, cut.columns, cut.depth * cut.parts, quads, octets)
+    put_functions(module, c, cut.rows, cut.columns, cut.depth * HELD, quads, octets)
     module.functions += [x.gather() for x in (a, b) if not x.octets]
     for x in (a, b):
         module.shared(x.tile, "vec4<u32>", x.room)
@@ -127,7 +128,7 @@ class _Operand:
     @property
     def room(self) -> int:
         """Vectors of workgroup memory; the sums leave through b's."""
-        return max(self.vectors * self.cut.parts, self.cut.subgroups * _SPARE if self.name == "b" else 0)
+        return max(self.vectors * HELD, self.cut.subgroups * _SPARE if self.name == "b" else 0)
 
     @property
     def lines(self) -> int:
@@ -215,20 +216,13 @@ def _sums(block: Block, c: Contraction, cut: MatrixCut, a: _Operand, b: _Operand
         for name in line:
             block.put(f"var {name} = subgroup_matrix_result<f32, {MATRIX}, {MATRIX}>();")
     _fetch(block, (a, b), "0i")
-    reach = cut.depth * cut.parts
-    if cut.parts > 1:
-        _put(block, (a, b), 0)
-        block.put("workgroupBarrier();")
+    _put(block, (a, b), 0)
+    reach = cut.depth * HELD
     with block.scope(f"for (var base = 0i; base < {block.module.dim(c.depth)}; base += {reach}i)") as turn:
-        for part in range(cut.parts):
-            if cut.parts == 1:
-                _put(turn, (a, b), 0)
-                turn.put("workgroupBarrier();")
+        for part in range(HELD):
             _fetch(turn, (a, b), f"base + {(part + 1) * cut.depth}i")
             _multiply(turn, cut, a, b, sums, part)
-            if cut.parts > 1:
-                _put(turn, (a, b), (part + 1) % cut.parts)
-            turn.put("workgroupBarrier();")
+            _put(turn, (a, b), (part + 1) % HELD)
     return sums
 
 
@@ -240,6 +234,7 @@ def _fetch(block: Block, operands: Sequence[_Operand], base: str) -> None:
 def _put(block: Block, operands: Sequence[_Operand], part: int) -> None:
     for operand in operands:
         operand.put(block, part)
+    block.put("workgroupBarrier();")
 
 
 def _multiply(block: Block, cut: MatrixCut, a: _Operand, b: _Operand, sums: Sequence[Sequence[str]], part: int) -> None:

@@ -1,0 +1,161 @@
+"""What gpu.py matrices runs in a browser: products of float16 in all cuts on subgroup matrices, and the rates that fit them.
+
+It prints MATRIX_RATES of webgpu/singe_webgpu/kernels/choice.py, as gpu_tune.py does RATES, which it times natively. Cuts
+that are not in the table yet can be tried by adding them there with any rate. What the products answer is gpu_page.py's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import tempfile
+from pathlib import Path
+from typing import Any, Final
+
+from gpu_page import asked
+from gpu_tune import Collector, Row, fit, table, told
+
+from singe._dtypes import float16
+from singe.compile import compile_graph
+from singe.graph import Builder, Graph
+from singe_webgpu.kernels.choice import MATRIX_RATES
+from singe_webgpu.kernels.contraction import contraction
+from singe_webgpu.kernels.matrix import fits, print_matrix
+from singe_webgpu.module import SHADER_F16, SUBGROUP_MATRIX, SUBGROUPS, Module
+
+SIZES: Final = (
+    (4096, 4096, 4096), (2048, 2048, 2048), (1024, 1024, 1024), (512, 512, 512), (256, 256, 256), (8192, 1024, 1024),
+    (1024, 4096, 1024), (1500, 384, 1536), (197, 768, 768), (197, 768, 3072), (197, 3072, 768), (196, 672, 112),
+    (64, 4096, 4096), (16, 4096, 4096), (12544, 96, 24), (12544, 96, 16), (3136, 144, 24), (49, 1152, 320),
+)  # fmt: skip
+WASTE: Final = 5.0
+"""Cuts whose tiles hold so many times the elements of the product are not timed."""
+PATIENCE: Final = 300
+PAGE: Final = """<!doctype html><meta charset=utf-8><title>matrices</title><script type=module>
+const AHEAD = 12, WARM_MS = 100, PASS_MS = 10, PASSES = 6, MOST = 2000;
+async function measure() {
+  const adapter = await navigator.gpu.requestAdapter({ powerPreference: "high-performance" });
+  const { maxBufferSize, maxStorageBufferBindingSize, maxComputeWorkgroupStorageSize } = adapter.limits;
+  const device = await adapter.requestDevice({
+    requiredFeatures: ["shader-f16", "subgroups", "chromium-experimental-subgroup-matrix", "timestamp-query"],
+    requiredLimits: { maxBufferSize, maxStorageBufferBindingSize, maxComputeWorkgroupStorageSize },
+  });
+  const texts = await (await fetch("texts.json")).json();
+  const types = ["read-only-storage", "read-only-storage", "storage"];
+  const layout = device.createBindGroupLayout({ entries: types.map((type, binding) => ({ binding, visibility: 4, buffer: { type } })) });
+  const pipelineLayout = device.createPipelineLayout({ bindGroupLayouts: [layout] });
+  const building = new Map();
+  const build = (text) => building.has(text) || building.set(text, device.createComputePipelineAsync({
+    layout: pipelineLayout, compute: { module: device.createShaderModule({ code: text.code }) },
+  }));
+  const querySet = device.createQuerySet({ type: "timestamp", count: 2 });
+  const { MAP_READ, COPY_SRC, COPY_DST, STORAGE, QUERY_RESOLVE } = GPUBufferUsage;
+  const marks = device.createBuffer({ size: 16, usage: QUERY_RESOLVE | COPY_SRC });
+  const staging = device.createBuffer({ size: 16, usage: MAP_READ | COPY_DST });
+  const seconds = [];
+  let shape, buffers = [];
+  for (const [at, text] of texts.entries()) {
+    texts.slice(at, at + AHEAD).forEach(build);
+    const [m, k, n] = text.shape;
+    if (String(shape) !== String(text.shape)) {
+      shape = text.shape;
+      buffers.forEach((buffer) => buffer.destroy());
+      buffers = [m * k, k * n, m * n].map((count) => device.createBuffer({ size: 16 * Math.ceil(count / 8), usage: STORAGE | COPY_DST }));
+      for (const buffer of buffers.slice(0, 2)) {
+        const some = Uint16Array.from({ length: buffer.size / 2 }, (_, i) => (Math.imul(i, 2654435761) >>> 16) & 0xbbff);
+        device.queue.writeBuffer(buffer, 0, some); // halves below 1 of both signs
+      }
+    }
+    const bound = device.createBindGroup({ layout, entries: buffers.map((buffer, binding) => ({ binding, resource: { buffer } })) });
+    const pipeline = await building.get(text);
+    const pass = async (count) => {
+      const commands = device.createCommandEncoder();
+      const timestampWrites = { querySet, beginningOfPassWriteIndex: 0, endOfPassWriteIndex: 1 };
+      const steps = commands.beginComputePass({ timestampWrites });
+      steps.setPipeline(pipeline);
+      steps.setBindGroup(0, bound);
+      for (let i = 0; i < count; i++) steps.dispatchWorkgroups(text.groups);
+      steps.end();
+      commands.resolveQuerySet(querySet, 0, 2, marks, 0);
+      commands.copyBufferToBuffer(marks, 0, staging, 0, 16);
+      device.queue.submit([commands.finish()]);
+      await staging.mapAsync(GPUMapMode.READ);
+      const [from, to] = new BigInt64Array(staging.getMappedRange().slice(0));
+      staging.unmap();
+      return Number(to - from) / 1e9 / count;
+    };
+    const count = Math.max(2, Math.min(MOST, Math.round(PASS_MS / 1000 / Math.max(1e-6, await pass(4)))));
+    for (const end = performance.now() + WARM_MS; performance.now() < end; ) await pass(count); // an idle GPU's clock is low
+    let least = Infinity;
+    for (let i = 0; i < PASSES; i++) least = Math.min(least, await pass(count));
+    seconds.push(least);
+  }
+  return { adapter: adapter.info.description, seconds };
+}
+measure().catch((error) => ({ error: String(error.stack ?? error) })).then((told) => fetch("/told", { method: "POST", body: JSON.stringify(told) }));
+</script>"""
+
+
+def product(m: int, k: int, n: int) -> Graph:
+    b = Builder()
+    x, w = b.input("x", (m, k), float16), b.input("w", (k, n), float16)
+    return Graph((x, w), (b.matmul(x, w),), ("y",))
+
+
+def texts() -> list[dict[str, Any]]:
+    """Each product in each cut that may be worth a try."""
+    found = []
+    for m, k, n in SIZES:
+        compile_graph(product(m, k, n), collector := Collector())
+        (routine,) = collector.routines
+        c = contraction(routine)
+        assert c is not None
+        for cut in MATRIX_RATES:
+            held = -(-m // cut.rows) * cut.rows * -(-n // cut.columns) * cut.columns
+            if fits(c, cut) and held <= WASTE * m * n:
+                module = Module(routine.kernel.ports, frozenset({SHADER_F16, SUBGROUPS, SUBGROUP_MATRIX}))
+                code, groups = print_matrix(c, cut, module)
+                found.append({"cut": str(cut), "shape": (m, k, n), "code": code, "groups": groups})
+    return found
+
+
+def survey(browser: str, flags: list[str]) -> list[Row]:
+    """The seconds of each product in each cut, as gpu_tune.py has them."""
+    tried = texts()
+    with tempfile.TemporaryDirectory(prefix="singe-page-") as name:
+        (Path(name) / "index.html").write_text(PAGE, "utf-8")
+        (Path(name) / "texts.json").write_text(json.dumps(tried), "utf-8")
+        answer = asked(Path(name), browser, flags, patience=PATIENCE)
+    if "error" in answer:
+        raise SystemExit(answer["error"])
+    print(answer["adapter"])
+    rows: dict[tuple[int, ...], Row] = {}
+    for text, seconds in zip(tried, answer["seconds"], strict=True):
+        m, k, n = text["shape"]
+        row = rows.setdefault((m, k, n), {"batch": 1, "rows": m, "depth": k, "columns": n, "count": 1, "times": {}})
+        row["times"][text["cut"]] = seconds
+    return list(rows.values())
+
+
+def main(arguments: list[str], folder: Path) -> None:
+    parser = argparse.ArgumentParser(prog="gpu.py matrices", description=__doc__)
+    parser.add_argument("--browser", default="/usr/bin/chromium")
+    parser.add_argument("--flags", default="", help="the browser's flags, as a shell would take them")
+    parser.add_argument("--out", type=Path, help="write all times as JSON")
+    parser.add_argument("--times", type=Path, help="fit times that --out wrote instead of taking them")
+    args = parser.parse_args(arguments)
+    if args.times:
+        rows = json.loads(args.times.read_text("utf-8"))
+    else:
+        rows = survey(args.browser, shlex.split(args.flags))
+        if args.out:
+            args.out.write_text(json.dumps(rows, indent=1), "utf-8")
+    for row in rows:
+        work = 2 * row["rows"] * row["depth"] * row["columns"]
+        best = sorted(row["times"].items(), key=lambda item: item[1])[:3]
+        speeds = ", ".join(f"{cut} {seconds * 1e6:.1f} µs ({work / seconds / 1e12:.3g})" for cut, seconds in best)
+        print(f"{row['rows']} × {row['depth']} · {row['columns']}: {speeds}")
+    print(f"by MATRIX_RATES as they are: {told(rows, MATRIX_RATES)}")
+    rates = fit(rows, MATRIX_RATES)
+    print(f"as fitted: {told(rows, rates)}\n\n{table(rates)}")
