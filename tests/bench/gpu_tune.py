@@ -55,7 +55,7 @@ FAR: Final = 4.0
 STEPS: Final = 1500
 
 Row = dict[str, Any]
-C = TypeVar("C", bound=Cut | MatrixCut)
+C = TypeVar("C", bound="Cut | MatrixCut")
 
 
 class Collector(WgslTarget):
