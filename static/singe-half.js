@@ -1,8 +1,20 @@
 /**
- * float16 as bits, for devices that store it as float32.
+ * Elements that a device stores wider: float16 as float32, smaller integers as 32 bits.
  *
  * Contract: `fromHalf` and `toHalf` agree with IEEE 754, ties to even; every NaN becomes one.
  */
+
+import { ARRAYS } from "./singe-format.js";
+
+/** What a device stores for the values of a typed array. */
+export const widen = (data, { dtype }) =>
+  dtype === "float16" ? Float32Array.from(data, fromHalf) : Uint32Array.from(data);
+
+/** The values of which a device stored so many at a place. */
+export const narrow = (dtype, buffer, at, count) =>
+  dtype === "float16"
+    ? ARRAYS[dtype].from(new Float32Array(buffer, at, count), toHalf)
+    : ARRAYS[dtype].from(new Uint32Array(buffer, at, count));
 
 /** The number that the 16 bits of a float16 mean. */
 export function fromHalf(bits) {

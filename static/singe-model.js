@@ -118,6 +118,7 @@ class Model {
   }
 
   async run(inputs, { outputs = "data" } = {}) {
+    if (outputs === "data") this.#state.now.device.wake?.();
     const results = await this.#inTurn(() => this.#attempt(inputs, outputs));
     this.#improve(inputs).catch(() => {}); // then it stays as it is
     return results;

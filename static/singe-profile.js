@@ -146,11 +146,9 @@ async function timeOnGpu({ program, device }, given, sizes, seconds) {
     gpu.guard(async () => {
       const start = performance.now();
       const plan = plans.at(sizes);
-      const commands = gpu.device.createCommandEncoder();
-      given.forEach((data, k) => plan.give(k, data, commands));
+      const before = given.flatMap((data, k) => plan.give(k, data));
       const ready = performance.now();
-      plan.encode(commands);
-      await plan.read(commands);
+      await plan.read(before);
       parts[0] += ready - start;
       parts[1] += performance.now() - ready;
     });

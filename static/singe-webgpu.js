@@ -1,10 +1,9 @@
 /**
  * The device "webgpu": buffers, pipelines, and the plan of a run at given sizes.
  *
- * Contract: `open(target, files, gpuDevice)` gives { memory, gpuDevice, run, dispose }. Weights are written as they
- * arrive, and never held in JavaScript. A plan keeps its own buffers for slots, inputs and outputs, so that all its bind
- * groups are made once; what a caller gives or gets on the GPU is copied there. A device of the caller's stays theirs. A
- * device that went away is a SingeError of the code "lost".
+ * Contract: `open(target, files, gpuDevice)` gives { memory, gpuDevice, run, dispose }. Weights are never held in
+ * JavaScript. A plan keeps its buffers, bind groups and next commands; what a caller gives or gets on the GPU is copied.
+ * A caller's device stays theirs. A device that went away is a SingeError of the code "lost".
  */
 
 import { ARRAYS, Recent, SingeError, align, areasOf, bytesOf, chooseVariant, evaluate, outputsOf } from "./singe-format.js";
@@ -31,7 +30,7 @@ export async function open(target, files, given) {
 async function load({ program, modules, weights }, files, gpu) {
   const entries = program.kernels.map((kernel) => chooseVariant(kernel, gpu.device.features).entry);
   files.expect([modules, ...weights]);
-  if (program.buffers.some(({ dtype, size }) => dtype === "float16" && size === 4)) half ??= await import("./singe-half.js");
+  if (program.buffers.some(isWider)) wider ??= await import("./singe-half.js");
   const store = new Weights(gpu, program);
   const [texts] = await Promise.all([
     files.json(modules),
@@ -106,8 +105,6 @@ export class Gpu {
   }
 }
 
-// --- weights ---------------------------------------------------------------------------------------------------------
-
 /** The weights: one buffer, or several where a device's are too small, cut between weights. */
 class Weights {
   #gpu;
@@ -141,17 +138,15 @@ class Weights {
   }
 }
 
-/** Bytes up to whole words: a GPU's queue takes no others. */
-function words(bytes) {
-  if (bytes.length % 4 === 0) return bytes;
-  const padded = new Uint8Array(align(bytes.length, 4));
-  padded.set(bytes);
+/** Data up to whole words: a GPU's queue takes no others. */
+function words(data) {
+  if (data.byteLength % 4 === 0) return data;
+  const padded = new Uint8Array(align(data.byteLength, 4));
+  padded.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
   return padded;
 }
 
-// --- pipelines -------------------------------------------------------------------------------------------------------
-
-/** A pipeline for each kernel; kernels of one text share theirs. */
+/** Kernels of one text share a pipeline. */
 async function buildPipelines(gpu, program, entries, texts) {
   const made = new Map();
   program.kernels.forEach((kernel, k) => {
@@ -178,8 +173,6 @@ async function buildPipeline(device, text, kinds) {
   return { pipeline, layout, hasSizes: kinds.at(-1) === "uniform" };
 }
 
-// --- running ---------------------------------------------------------------------------------------------------------
-
 class Device {
   constructor(gpu, program, pipelines, weights) {
     this.gpu = gpu;
@@ -191,6 +184,11 @@ class Device {
     return this.gpu.device;
   }
 
+  /** A GPU takes a while to turn to a device: it may begin. */
+  wake() {
+    this.gpuDevice.queue.submit([]);
+  }
+
   get memory() {
     return { gpu: this.gpu.bytes, wasm: 0, js: 0 };
   }
@@ -199,10 +197,8 @@ class Device {
   run(inputs, sizes, onGpu) {
     return this.gpu.guard(() => {
       const plan = this.plans.at(sizes);
-      const commands = this.gpuDevice.createCommandEncoder();
-      inputs.forEach((data, k) => plan.give(k, data, commands));
-      plan.encode(commands);
-      return onGpu ? plan.copies(commands) : plan.read(commands);
+      const before = inputs.flatMap((data, k) => plan.give(k, data));
+      return onGpu ? plan.copies(before) : plan.read(before);
     });
   }
 
@@ -212,20 +208,14 @@ class Device {
 }
 
 class Plan {
-  #gpu;
-  #program;
-  #weights;
-  #sizes;
   #buffers = {};
   #owned = [];
   #outputs;
   #staging;
+  #next;
 
   constructor(gpu, program, pipelines, weights, sizes) {
-    this.#gpu = gpu;
-    this.#program = program;
-    this.#weights = weights;
-    this.#sizes = sizes;
+    Object.assign(this, { gpu, program, weights, sizes });
     try {
       for (const [kind, areas] of Object.entries(areasOf(program, sizes))) {
         this.#buffers[kind] = areas.map((bytes) => this.#own(gpu.allocate(bytes)));
@@ -244,62 +234,62 @@ class Plan {
   }
 
   free() {
-    this.#owned.forEach((buffer) => this.#gpu.free(buffer));
+    this.#owned.forEach((buffer) => this.gpu.free(buffer));
   }
 
   #binding(index) {
-    const buffer = this.#program.buffers[index];
+    const buffer = this.program.buffers[index];
     const [kind, at] = buffer.place;
-    const size = Math.max(16, align(bytesOf(buffer, this.#sizes), 4));
-    return kind === "weights" ? this.#weights.binding(at, size) : { buffer: this.#buffers[kind][at], offset: 0, size };
+    const size = Math.max(16, align(bytesOf(buffer, this.sizes), 4));
+    return kind === "weights" ? this.weights.binding(at, size) : { buffer: this.#buffers[kind][at], offset: 0, size };
   }
 
   #step(step, pipelines) {
     if (step.do === "copy") {
       const [source, target] = [this.#binding(step.source), this.#binding(step.target)];
-      const bytes = align(bytesOf(this.#program.buffers[step.source], this.#sizes), 4);
+      const bytes = align(bytesOf(this.program.buffers[step.source], this.sizes), 4);
       return bytes ? [{ step, source, target, bytes }] : [];
     }
-    const kernel = this.#program.kernels[step.kernel];
-    const { features, limits } = this.#gpu.device;
-    const groups = chooseVariant(kernel, features).groups.map((dim) => evaluate(dim, this.#sizes));
+    const kernel = this.program.kernels[step.kernel];
+    const { features, limits } = this.gpu.device;
+    const groups = chooseVariant(kernel, features).groups.map((dim) => evaluate(dim, this.sizes));
     if (groups.some((n) => n <= 0)) return [];
     const { pipeline, layout, hasSizes } = pipelines[step.kernel];
     const resources = step.buffers.map((i) => this.#binding(i));
     if (hasSizes) resources.push(this.#uniform(kernel.sizes));
     const entries = resources.map((resource, binding) => ({ binding, resource }));
-    const bound = this.#gpu.device.createBindGroup({ layout, entries });
+    const bound = this.gpu.device.createBindGroup({ layout, entries });
     return [{ step, pipeline, bound, groups: spread(groups, limits.maxComputeWorkgroupsPerDimension, kernel.label) }];
   }
 
   #uniform(dims) {
     const values = new Int32Array(align(dims.length, 4));
-    values.set(dims.map((dim) => evaluate(dim, this.#sizes)));
-    const buffer = this.#own(this.#gpu.allocate(values.byteLength, USAGE.uniform | USAGE.target));
-    this.#gpu.device.queue.writeBuffer(buffer, 0, values);
+    values.set(dims.map((dim) => evaluate(dim, this.sizes)));
+    const buffer = this.#own(this.gpu.allocate(values.byteLength, USAGE.uniform | USAGE.target));
+    this.gpu.device.queue.writeBuffer(buffer, 0, values);
     return { buffer };
   }
 
-  give(k, data, commands) {
-    const buffer = this.#program.buffers[this.#program.inputs[k]];
-    const bytes = align(bytesOf(buffer, this.#sizes), 4);
+  /** Writes an input, or answers commands that copy it. */
+  give(k, data) {
+    const buffer = this.program.buffers[this.program.inputs[k]];
     const place = this.#buffers.input[k];
     if (ArrayBuffer.isView(data)) {
-      const wide = widen(data, buffer);
-      const raw = new Uint8Array(wide.buffer, wide.byteOffset, wide.byteLength);
-      this.#gpu.device.queue.writeBuffer(place, 0, words(raw));
-      return;
+      this.gpu.device.queue.writeBuffer(place, 0, words(isWider(buffer) ? wider.widen(data, buffer) : data));
+      return [];
     }
+    const bytes = align(bytesOf(buffer, this.sizes), 4);
     if (!(data.usage & USAGE.source) || data.size < bytes) {
       const wanted = `${bytes} bytes with GPUBufferUsage.COPY_SRC`;
       throw new SingeError("input", `input ${buffer.name}: got a GPUBuffer of ${data.size} bytes, expected ${wanted}`);
     }
-    if (bytes) commands.copyBufferToBuffer(data, 0, place, 0, bytes);
+    return this.#record([{ source: { buffer: data, offset: 0 }, target: { buffer: place, offset: 0 }, bytes }]);
   }
 
-  encode(commands) {
+  #record(steps) {
+    const commands = this.gpu.device.createCommandEncoder();
     let pass;
-    for (const { pipeline, bound, groups, source, target, bytes } of this.steps) {
+    for (const { pipeline, bound, groups, source, target, bytes } of steps) {
       if (pipeline) {
         pass ??= commands.beginComputePass();
         pass.setPipeline(pipeline);
@@ -312,37 +302,50 @@ class Plan {
       commands.copyBufferToBuffer(source.buffer, source.offset, target.buffer, target.offset, bytes);
     }
     pass?.end();
+    return commands.finish();
   }
 
-  copies(commands) {
-    const results = this.#outputs.map(({ bytes, shape, dtype }, k) => {
-      const data = this.#gpu.device.createBuffer({ size: Math.max(16, align(bytes, 4)), usage: RESIDENT });
-      this.#copyOutput(k, commands, data, 0);
+  /** All steps, and copies of the outputs to targets. */
+  #recordAll(targets) {
+    const copies = this.#outputs.map(({ index, bytes }, k) => {
+      return { source: this.#binding(index), target: targets[k], bytes: align(bytes, 4) };
+    });
+    return this.#record([...this.steps, ...copies]);
+  }
+
+  copies(before) {
+    const { queue } = this.gpu.device;
+    const results = this.#outputs.map(({ bytes, shape, dtype }) => {
+      const data = this.gpu.device.createBuffer({ size: Math.max(16, align(bytes, 4)), usage: RESIDENT });
       return { data, shape: [...shape], dtype };
     });
-    this.#gpu.device.queue.submit([commands.finish()]);
+    queue.submit([...before, this.#recordAll(results.map(({ data }) => ({ buffer: data, offset: 0 })))]);
     return results;
   }
 
-  async read(commands) {
-    const starts = [];
-    const total = this.#outputs.reduce((end, { bytes }) => (starts.push(end), end + align(bytes)), 0);
-    this.#staging ??= this.#own(this.#gpu.allocate(total || 16, USAGE.read | USAGE.target));
-    this.#outputs.forEach((_, k) => this.#copyOutput(k, commands, this.#staging, starts[k]));
-    this.#gpu.device.queue.submit([commands.finish()]);
-    await mapped(this.#gpu.device, this.#staging);
-    const range = this.#staging.getMappedRange();
+  #stage() {
+    let total = 0;
+    const starts = this.#outputs.map(({ bytes }) => (total += align(bytes)) - align(bytes));
+    const buffer = this.#own(this.gpu.allocate(total || 16, USAGE.read | USAGE.target));
+    return { buffer, targets: starts.map((offset) => ({ buffer, offset })) };
+  }
+
+  async read(before) {
+    const { device } = this.gpu;
+    const { buffer, targets } = (this.#staging ??= this.#stage());
+    device.queue.submit([...before, this.#next ?? this.#recordAll(targets)]);
+    const done = mapped(device, buffer);
+    this.#next = this.#recordAll(targets); // the next run's, while the GPU is busy
+    await done;
+    const range = buffer.getMappedRange();
     const results = this.#outputs.map((output, k) => {
-      return { data: narrow(range, starts[k], output), shape: [...output.shape], dtype: output.dtype };
+      const { dtype, shape, count } = output;
+      const place = [range, targets[k].offset, count];
+      const data = isWider(output) ? wider.narrow(dtype, ...place) : new ARRAYS[dtype](...place).slice();
+      return { data, shape: [...shape], dtype };
     });
-    this.#staging.unmap();
+    buffer.unmap();
     return results;
-  }
-
-  #copyOutput(k, commands, target, at) {
-    const { buffer, offset } = this.#binding(this.#program.outputs[k]);
-    const bytes = align(this.#outputs[k].bytes, 4);
-    if (bytes) commands.copyBufferToBuffer(buffer, offset, target, at, bytes);
   }
 }
 
@@ -367,20 +370,7 @@ function spread([x, y, z], limit, label) {
   throw new SingeError("device", `the kernel ${label} needs ${x} × ${y} × ${z} workgroups, the limit is ${limit}`);
 }
 
-// --- elements that are wider on the device ---------------------------------------------------------------------------
-
 /** singe-half.js, once a program needs it. */
-let half;
+let wider;
 
-function widen(data, { dtype, size }) {
-  if (size === data.BYTES_PER_ELEMENT) return data;
-  return dtype === "float16" ? Float32Array.from(data, half.fromHalf) : Uint32Array.from(data);
-}
-
-function narrow(mapped, at, { dtype, size, count }) {
-  const own = ARRAYS[dtype];
-  if (size === own.BYTES_PER_ELEMENT) return new own(mapped, at, count).slice();
-  return dtype === "float16"
-    ? own.from(new Float32Array(mapped, at, count), half.toHalf)
-    : own.from(new Uint32Array(mapped, at, count));
-}
+const isWider = ({ dtype, size }) => size > ARRAYS[dtype].BYTES_PER_ELEMENT;

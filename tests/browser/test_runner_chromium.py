@@ -118,6 +118,33 @@ def test_gpu_buffers_and_a_device_of_the_callers(chromium: Page) -> None:
     assert (done["size"], done["shape"]) == (96, [6, 4])
 
 
+RUNS_OF_ALL_KINDS: Final = """
+const model = await load("/bundles/small", { device: "webgpu" });
+const { gpuDevice } = model;
+const [one, two] = given.tensors.map(unpack);
+const x = gpuDevice.createBuffer({ size: two.x.data.byteLength, usage: GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST });
+gpuDevice.queue.writeBuffer(x, 0, two.x.data);
+const onGpu = { ...two, x: { data: x, shape: two.x.shape } };
+const answers = [];
+for (const inputs of [one, two, onGpu]) answers.push(pack(await model.run(inputs)));
+for (const inputs of [one, onGpu]) Object.values(await model.run(inputs, { outputs: "gpu" })).forEach(({ data }) => data.destroy());
+answers.push(pack(await model.run(one)));
+x.destroy();
+const code = await model.run(onGpu).catch((error) => error.code);
+answers.push(pack(await model.run(one)));
+await model.dispose();
+return { answers, code };
+"""
+
+
+def test_runs_of_all_kinds_after_each_other(chromium: Page) -> None:
+    one, two = small_case(6), small_case(6, seed=1)
+    done = chromium.run(RUNS_OF_ALL_KINDS, tensors=[packed(one[0]), packed(two[0])])
+    for found, (_, expected) in zip(done["answers"], (one, two, two, one, one), strict=True):
+        assert_close(found, expected)
+    assert done["code"] == "device"
+
+
 def test_a_lost_device_is_opened_anew(chromium: Page) -> None:
     inputs, expected = small_case(4)
     body = """
