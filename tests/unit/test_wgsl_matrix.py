@@ -74,7 +74,7 @@ fn store_sums(first: u32, sum: Sum) {
 TILE: Final = Tile(16, 32, 32)
 """A cut of the last variants, so that there are some before them whatever the sizes."""
 AROUND: Final = {"strides": (1, 1), "dilations": (1, 1), "before": (1, 1), "after": (1, 1), "group": 1}
-CUTS: Final = [MatrixCut(32, 32, 32, 16, 16), MatrixCut(32, 64, 32, 16, 32), MatrixCut(64, 64, 16, 32, 32)]
+CUTS: Final = [MatrixCut(32, 32, 32, 16, 16), MatrixCut(32, 64, 32, 16, 32), MatrixCut(64, 64, 16, 32, 32, 4)]
 
 
 @pytest.fixture(scope="module")

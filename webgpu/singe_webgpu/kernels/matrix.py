@@ -44,16 +44,20 @@ _SPARE: Final = MATRIX * MATRIX * 4 // 16
 
 @dataclass(frozen=True)
 class MatrixCut:
-    """How a product is cut: the tiles of a workgroup and of a subgroup, in elements."""
+    """How a product is cut: the tiles of a workgroup and of a subgroup, in elements.
+
+    `parts` of `depth`, an even number, are written out for one turn of the loop.
+    """
 
     rows: int
     columns: int
     depth: int
     sub_rows: int
     sub_columns: int
+    parts: int = 2
 
     def __str__(self) -> str:
-        return f"{self.rows}×{self.columns}×{self.depth} by {self.sub_rows}×{self.sub_columns}"
+        return f"{self.rows}×{self.columns}×{self.depth} by {self.sub_rows}×{self.sub_columns}, {self.parts} a turn"
 
     @property
     def subgroups(self) -> int:
@@ -91,7 +95,7 @@ def print_matrix(c: Contraction, cut: MatrixCut, module: Module) -> Text:
     b = _Operand.of("b", c, cut, is_quad(c.b, c.k if c.b_deep else c.n, module, (c.a, *store), OCTET))
     octets = frozenset(x.name for x in (a, b) if x.octets)
     quads = frozenset("c" if in_fours(c.store, c.n, module, (c.a, c.b)) else "")
-    put_functions(module, c, cut.rows, cut.columns, cut.depth * HELD, quads, octets)
+    put_functions(module, c, cut.rows, cut.columns, cut.depth * cut.parts, quads, octets)
     module.functions += [x.gather() for x in (a, b) if not x.octets]
     for x in (a, b):
         module.shared(x.tile, "vec4<u32>", x.room)
@@ -217,9 +221,9 @@ def _sums(block: Block, c: Contraction, cut: MatrixCut, a: _Operand, b: _Operand
             block.put(f"var {name} = subgroup_matrix_result<f32, {MATRIX}, {MATRIX}>();")
     _fetch(block, (a, b), "0i")
     _put(block, (a, b), 0)
-    reach = cut.depth * HELD
+    reach = cut.depth * cut.parts
     with block.scope(f"for (var base = 0i; base < {block.module.dim(c.depth)}; base += {reach}i)") as turn:
-        for part in range(HELD):
+        for part in range(cut.parts):
             _fetch(turn, (a, b), f"base + {(part + 1) * cut.depth}i")
             _multiply(turn, cut, a, b, sums, part)
             _put(turn, (a, b), (part + 1) % HELD)
@@ -243,9 +247,9 @@ def _multiply(block: Block, cut: MatrixCut, a: _Operand, b: _Operand, sums: Sequ
     for step in range(steps):
         number = part * steps + step
         for i in range(len(sums)):
-            block.put(f"let a{number}_{i} = {a.matrix(part, 'upper', i, step)};")
+            block.put(f"let a{number}_{i} = {a.matrix(part % HELD, 'upper', i, step)};")
         for j in range(len(sums[0])):
-            block.put(f"let b{number}_{j} = {b.matrix(part, 'left', j, step)};")
+            block.put(f"let b{number}_{j} = {b.matrix(part % HELD, 'left', j, step)};")
             for i, line in enumerate(sums):
                 block.put(f"{line[j]} = subgroupMatrixMultiplyAccumulate(a{number}_{i}, b{number}_{j}, {line[j]});")
 
