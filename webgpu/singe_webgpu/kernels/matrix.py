@@ -36,6 +36,8 @@ MEMORY: Final = 1 << 15
 """Bytes of workgroup memory, likewise."""
 HELD: Final = 2
 """Parts of the depth that lie in workgroup memory: the one that is multiplied and the next."""
+LINES: Final = 128
+"""Lines of a tile: of 256, each of 32 bytes, a product took twice as long."""
 FEW: Final = 2
 """Rows up to which matrices would be mostly empty."""
 _SPARE: Final = MATRIX * MATRIX * 4 // 16
@@ -75,8 +77,9 @@ def suits(c: Contraction) -> bool:
 
 
 def fits(c: Contraction, cut: MatrixCut) -> bool:
-    """Whether the tiles find room in workgroup memory."""
-    return 16 * sum(_Operand.of(name, c, cut, False).room for name in "ab") <= MEMORY
+    """Whether the tiles find room in workgroup memory, and are not fetched in too many short lines."""
+    operands = [_Operand.of(name, c, cut, False) for name in "ab"]
+    return 16 * sum(x.room for x in operands) <= MEMORY and all(x.lines <= LINES for x in operands)
 
 
 def _exact(e: Expr, c: Contraction) -> bool:
