@@ -10,28 +10,21 @@ itself ran, the best of all rounds. Errors are from float64, of the largest valu
 from __future__ import annotations
 
 import argparse
-import base64
-import shutil
-import tempfile
-import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 import numpy as np
 import onnx
+from kernels_page import PEER, Given, Page, site
 from onnx import TensorProto, helper
-from ort_web import CHROMIUM, FLAGS, VERSION, package
+from ort_web import CHROMIUM, FLAGS, VERSION
 from playwright.sync_api import sync_playwright
-from wasm_gemm import Page
 
 from singe import affine, scalar
 from singe._dtypes import bool_, float32
 from singe._shape import known
 from singe.kernel import Kernel, Port, Reduce, Routine, Store, loop_vars
-from singe.serve import Server
 from singe_wasm.encode import module
 from singe_wasm.kernels import conv, tiles, winograd
 from singe_wasm.library import LIBRARY
@@ -41,49 +34,6 @@ SHAPES: Final = (
     "56x56x64x64,28x28x128x128,14x14x256x256,7x7x512x512,112x112x32x64,80x80x16x16,160x160x24x24,56x80x96x24,"
     "14x14x32x64,7x7x64x128,112x112x8x8,28x28x8x64,28x28x64x8,28x28x32x32,13x13x128x128,20x20x64x64,9x9x64x64,6x6x16x16,224x224x3x64,224x224x4x64"
 )
-PAGE: Final = """<!doctype html><meta charset=utf-8><title>convolutions</title><script type=module>
-import * as ort from "./ort/ort.wasm.min.mjs";
-ort.env.wasm.wasmPaths = new URL("./ort/", location.href).href;
-ort.env.wasm.numThreads = 1;
-const text = (a) => {
-  let out = "";
-  for (const b of new Uint8Array(a.buffer, a.byteOffset, a.byteLength)) out += String.fromCharCode(b);
-  return btoa(out);
-};
-const bytes = async (name) => (await fetch(name)).arrayBuffer();
-let runs = {};
-window.openCase = async (name, [height, width, channels, outputs], kernels) => {
-  const x = await bytes(`${name}.x`);
-  runs = {};
-  const answers = {};
-  for (const [who, scratch] of Object.entries(kernels)) {
-    const given = [x, await bytes(`${name}.${who}.w`), await bytes(`${name}.bias`)];
-    let end = 256;
-    const place = (count) => (end += Math.ceil(count / 256) * 256) - Math.ceil(count / 256) * 256;
-    const count = height * width * outputs;
-    const at = [...given.map((data) => place(data.byteLength)), place(4 * count)];
-    const work = place(scratch);
-    const memory = new WebAssembly.Memory({ initial: Math.ceil(end / 65536) });
-    given.forEach((data, i) => new Uint8Array(memory.buffer).set(new Uint8Array(data), at[i]));
-    const { instance } = await WebAssembly.instantiate(await bytes(`${name}.${who}.wasm`), { env: { memory } });
-    const numbers = [...at, ...(scratch ? [work] : []), 0, 1];
-    runs[who] = () => instance.exports.k0(...numbers);
-    runs[who]();
-    answers[who] = text(new Float32Array(memory.buffer, at[3], count));
-  }
-  const session = await ort.InferenceSession.create(`${name}.onnx`, { executionProviders: ["wasm"] });
-  const first = new ort.Tensor("float32", new Float32Array(await bytes(`${name}.first`)), [1, channels, height, width]);
-  runs["onnxruntime-web"] = () => session.run({ x: first });
-  answers["onnxruntime-web"] = text((await session.run({ x: first })).y.data);
-  return answers;
-};
-window.time = async (who, lasting) => {
-  let count = 0;
-  for (const start = performance.now(); performance.now() - start < lasting; count++) await runs[who]();
-  return count;
-};
-window.ready = true;
-</script>"""
 
 Shape = tuple[int, int, int, int]
 
@@ -152,7 +102,7 @@ class Case:
     def error(self, who: str, answer: np.ndarray) -> float:
         height, width, _, outputs = self.shape
         wanted = self.wanted()
-        if who == "onnxruntime-web":
+        if who == PEER:
             answer = answer.reshape(outputs, height, width).transpose(1, 2, 0)
         return float(np.abs(answer.reshape(wanted.shape) - wanted).max() / wanted.max())
 
@@ -190,26 +140,13 @@ def onnx_model(c: Case) -> bytes:
     return made.SerializeToString()
 
 
-@contextmanager
-def site(cases: Sequence[Case]) -> Iterator[str]:
-    """The address of a folder with the page, onnxruntime-web, and what the convolutions need."""
-    with tempfile.TemporaryDirectory(prefix="singe-conv-") as made:
-        folder = Path(made)
-        (folder / "index.html").write_text(PAGE, "utf-8")
-        (folder / "ort").mkdir()
-        for path in (package() / "node_modules" / "onnxruntime-web" / "dist").glob("ort*wasm*"):
-            shutil.copyfile(path, folder / "ort" / path.name)
-        for c in cases:
-            first = np.ascontiguousarray(c.x.transpose(2, 0, 1))
-            files = {"x": c.x.tobytes(), "first": first.tobytes(), "bias": c.bias.tobytes(), "onnx": onnx_model(c)}
-            for who, kernel in c.kernels.items():
-                files |= {f"{who}.w": kernel.weights.tobytes(), f"{who}.wasm": kernel.code}
-            for kind, content in files.items():
-                (folder / f"{c.name}.{kind}").write_bytes(content)
-        with Server(folder, port=0) as server:
-            threading.Thread(target=server.serve_forever, daemon=True).start()
-            yield server.address
-            server.shutdown()
+def files(c: Case) -> dict[str, bytes]:
+    """What the page needs of a case, by name."""
+    first = np.ascontiguousarray(c.x.transpose(2, 0, 1))
+    found = {"x": first.tobytes(), "last": c.x.tobytes(), "bias": c.bias.tobytes(), "onnx": onnx_model(c)}
+    for who, kernel in c.kernels.items():
+        found |= {f"{who}.w": kernel.weights.tobytes(), who: kernel.code}
+    return {f"{c.name}.{kind}": content for kind, content in found.items()}
 
 
 def main() -> None:
@@ -221,19 +158,19 @@ def main() -> None:
     if any(len(s) != 4 or min(s) < 1 for s in shapes):
         parser.error(f"--shapes: got {args.shapes!r}, expected height x width x channels x outputs, as in 56x56x64x64")
     cases = [case(s) for s in shapes]  # pyright: ignore[reportArgumentType]
-    names = [*dict.fromkeys(who for c in cases for who in c.kernels), "onnxruntime-web"]
-    with site(cases) as address, sync_playwright() as playwright:
+    names = [*dict.fromkeys(who for c in cases for who in c.kernels), PEER]
+    needed = {name: content for c in cases for name, content in files(c).items()}
+    with site(needed) as address, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        print(f"Chromium {browser.version}, onnxruntime-web {VERSION}, one thread, GFLOP/s (error)\n")
+        print(f"Chromium {browser.version}, {PEER} {VERSION}, one thread, GFLOP/s (error)\n")
         columns = ["height × width × channels → outputs", *names, "chosen"]
         print(f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}", flush=True)
         page = Page(browser, address)
         for c in cases:
-            scratch = {who: kernel.scratch for who, kernel in c.kernels.items()}
-            answers = page.page.evaluate("([n, s, k]) => openCase(n, s, k)", [c.name, c.shape, scratch])
-            errors = {
-                who: c.error(who, np.frombuffer(base64.b64decode(text), np.float32)) for who, text in answers.items()
-            }
+            height, width, channels, outputs = c.shape
+            given = {who: Given(who, ("last", f"{who}.w", "bias"), made.scratch) for who, made in c.kernels.items()}
+            answers = page.open(c.name, (1, channels, height, width), height * width * outputs, given)
+            errors = {who: c.error(who, answer) for who, answer in answers.items()}
             for who, error in errors.items():
                 if error > 1e-4:
                     raise SystemExit(

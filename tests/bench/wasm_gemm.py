@@ -12,15 +12,10 @@ its turns in a page of its own. Every answer is compared with float64's.
 from __future__ import annotations
 
 import argparse
-import base64
 import importlib
-import shutil
 import sys
-import tempfile
-import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -28,8 +23,9 @@ from typing import Any, Final
 import numpy as np
 import onnx
 import wasmtime
+from kernels_page import PEER, Given, Page, site
 from onnx import TensorProto, helper
-from ort_web import CHROMIUM, FLAGS, VERSION, package
+from ort_web import CHROMIUM, FLAGS, VERSION
 from playwright.sync_api import sync_playwright
 
 from singe import scalar
@@ -37,7 +33,6 @@ from singe._dtypes import float32, int32
 from singe._shape import known
 from singe.backend import Printed
 from singe.kernel import Kernel, Port, Reduce, Routine, Store
-from singe.serve import Server
 from singe_wasm.encode import Body, get_local, i32, integers, memory, module
 from singe_wasm.target import LEVELS, WasmTarget
 
@@ -49,59 +44,9 @@ SHAPES: Final = (
 ROOF_TURNS: Final = 10_000
 ROOF_WORK: Final = 768
 """Operations a turn."""
-LASTING: Final = 20
-"""Milliseconds that a measurement goes on for, at least."""
 LARGEST_FOR_NUMPY: Final = 1 << 29
 """Products beyond which it would take seconds."""
 
-PAGE: Final = """<!doctype html><meta charset=utf-8><title>products</title><script type=module>
-import * as ort from "./ort/ort.wasm.min.mjs";
-ort.env.wasm.wasmPaths = new URL("./ort/", location.href).href;
-ort.env.wasm.numThreads = 1;
-const text = (a) => {
-  let out = "";
-  for (const b of new Uint8Array(a.buffer, a.byteOffset, a.byteLength)) out += String.fromCharCode(b);
-  return btoa(out);
-};
-const bytes = async (name) => (await fetch(name)).arrayBuffer();
-let runs = {};
-window.openProduct = async (name, [m, k, n], levels) => {
-  const [a, panels] = [await bytes(`${name}.a`), await bytes(`${name}.b`)];
-  runs = {};
-  const answers = {};
-  for (const [level, scratch] of Object.entries(levels)) {
-    let end = 256;
-    const place = (count) => (end += Math.ceil(count / 256) * 256) - Math.ceil(count / 256) * 256;
-    const at = [a.byteLength, panels.byteLength, 4 * m * n].map(place);
-    const given = [...at, ...(scratch ? [place(scratch)] : []), 0, 1];
-    const memory = new WebAssembly.Memory({ initial: Math.ceil(end / 65536) });
-    [a, panels].forEach((data, i) => new Uint8Array(memory.buffer).set(new Uint8Array(data), at[i]));
-    const { instance } = await WebAssembly.instantiate(await bytes(`${name}.${level}.wasm`), { env: { memory } });
-    runs[level] = () => instance.exports.k0(...given);
-    runs[level]();
-    answers[level] = text(new Float32Array(memory.buffer, at[2], m * n));
-  }
-  const session = await ort.InferenceSession.create(`${name}.onnx`, { executionProviders: ["wasm"] });
-  const x = new ort.Tensor("float32", new Float32Array(a), [m, k]);
-  runs["onnxruntime-web"] = () => session.run({ x });
-  answers["onnxruntime-web"] = text((await session.run({ x })).y.data);
-  return answers;
-};
-window.openRoof = async (levels, turns) => {
-  runs = {};
-  for (const level of levels) {
-    const env = { memory: new WebAssembly.Memory({ initial: 1 }) };
-    const { instance } = await WebAssembly.instantiate(await bytes(`roof.${level}.wasm`), { env });
-    runs[level] = () => instance.exports.k0(turns);
-  }
-};
-window.time = async (who, lasting) => {
-  let count = 0;
-  for (const start = performance.now(); performance.now() - start < lasting; count++) await runs[who]();
-  return count;
-};
-window.ready = true;
-</script>"""
 NUMPY_PAGE: Final = """<!doctype html><meta charset=utf-8><title>NumPy</title><script type=module>
 import { start } from "./python/start.js";
 const { pyodide } = await start();
@@ -196,30 +141,19 @@ def roof(relaxed: bool) -> bytes:
 # --- in Chromium -----------------------------------------------------------------------------------------------------
 
 
-@contextmanager
-def site(cases: Sequence[Case], numpy: bool) -> Iterator[str]:
-    """The address of a folder with the pages, onnxruntime-web, and what the products need."""
-    with tempfile.TemporaryDirectory(prefix="singe-gemm-") as made:
-        folder = Path(made)
-        (folder / "index.html").write_text(PAGE, "utf-8")
-        (folder / "ort").mkdir()
-        for path in (package() / "node_modules" / "onnxruntime-web" / "dist").glob("ort*wasm*"):
-            shutil.copyfile(path, folder / "ort" / path.name)
-        for level in LEVELS:
-            (folder / f"roof.{level}.wasm").write_bytes(roof(level == "relaxed"))
-        for c in cases:
-            files = {"a": c.a.tobytes(), "b": c.panels.tobytes(), "onnx": onnx_product(c)}
-            files |= {f"{level}.wasm": code for level, code in c.modules.items()}
-            for kind, content in files.items():
-                (folder / f"{c.name}.{kind}").write_bytes(content)
-        if numpy:
-            (folder / "numpy.html").write_text(NUMPY_PAGE, "utf-8")
-            (folder / "python").mkdir()
-            setup().assemble(folder / "python", say=lambda _: None)
-        with Server(folder, port=0) as server:
-            threading.Thread(target=server.serve_forever, daemon=True).start()
-            yield server.address
-            server.shutdown()
+def files(cases: Sequence[Case]) -> dict[str, bytes]:
+    """What the page needs, by name."""
+    found = {f"{level}.wasm": roof(level == "relaxed") for level in LEVELS}
+    for c in cases:
+        found |= {f"{c.name}.x": c.a.tobytes(), f"{c.name}.w": c.panels.tobytes(), f"{c.name}.onnx": onnx_product(c)}
+        found |= {f"{c.name}.{level}": code for level, code in c.modules.items()}
+    return found
+
+
+def put_numpy(folder: Path) -> None:
+    (folder / "numpy.html").write_text(NUMPY_PAGE, "utf-8")
+    (folder / "python").mkdir()
+    setup().assemble(folder / "python", say=lambda _: None)
 
 
 def onnx_product(c: Case) -> bytes:
@@ -240,59 +174,33 @@ def setup() -> Any:
     return importlib.import_module("setup")
 
 
-class Page:
-    """A page whose thread's own time can be asked for."""
-
-    def __init__(self, browser: Any, address: str) -> None:
-        self.page: Final = browser.new_page()
-        self.page.goto(address)
-        self.page.wait_for_function("window.ready === true", timeout=120_000)
-        self._session: Final = self.page.context.new_cdp_session(self.page)
-        self._session.send("Performance.enable")
-
-    def seconds(self) -> float:
-        """How long its thread has run."""
-        metrics = self._session.send("Performance.getMetrics")["metrics"]
-        return next(m["value"] for m in metrics if m["name"] == "ThreadTime")
-
-    def time(self, who: str) -> float:
-        """Seconds of one run."""
-        start = self.seconds()
-        count = self.page.evaluate("([w, l]) => time(w, l)", [who, LASTING])
-        return (self.seconds() - start) / count
-
-    def best(self, names: Sequence[str], rounds: int) -> dict[str, float]:
-        """The least seconds of each, taking turns; the first turn warms up."""
-        turns = [[self.time(who) for who in names] for _ in range(rounds + 1)][1:]
-        return dict(zip(names, map(min, zip(*turns, strict=True)), strict=True))
-
-
 def in_chromium(cases: Sequence[Case], rounds: int, numpy: bool) -> None:
-    with site(cases, numpy) as address, sync_playwright() as playwright:
+    with site(files(cases), put_numpy if numpy else lambda _: None) as address, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         print(f"Chromium {browser.version}, one thread, GFLOP/s\n")
         columns = [
             "m × k · n",
             *LEVELS,
-            f"onnxruntime-web {VERSION}",
+            f"{PEER} {VERSION}",
             "times of onnxruntime-web's",
             *["NumPy under Pyodide"] * numpy,
         ]
         print(f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}", flush=True)
         page = Page(browser, address)
-        page.page.evaluate("([l, t]) => openRoof(l, t)", [list(LEVELS), ROOF_TURNS])
+        page.page.evaluate("([l, t]) => openTurns(l, t)", [list(LEVELS), ROOF_TURNS])
         best = page.best(list(LEVELS), rounds)
         cells = [f"{ROOF_TURNS * ROOF_WORK / best[who] / 1e9:.1f}" for who in LEVELS]
         print(f"| in registers | {' | '.join(cells)} |" + " |" * (2 + numpy), flush=True)
         python = Page(browser, f"{address}numpy.html") if numpy else None
         for c in cases:
-            scratch = dict.fromkeys(LEVELS, c.printed.scratch)
-            answers = page.page.evaluate("([n, s, l]) => openProduct(n, s, l)", [c.name, c.shape, scratch])
+            m, k, n = c.shape
+            kernels = {level: Given(level, ("x", "w"), known(c.printed.scratch, {})) for level in LEVELS}
+            answers = page.open(c.name, (m, k), m * n, kernels)
             for who, answer in answers.items():
-                c.check(who, np.frombuffer(base64.b64decode(answer), np.float32))
+                c.check(who, answer)
             best = page.best(list(answers), rounds)
             cells = [f"{c.work / seconds / 1e9:.1f}" for seconds in best.values()]
-            cells.append(f"{best['relaxed'] / best['onnxruntime-web']:.2f}")
+            cells.append(f"{best['relaxed'] / best[PEER]:.2f}")
             if python:
                 small = c.work <= LARGEST_FOR_NUMPY
                 cells.append(f"{python.page.evaluate('s => rate(...s)', c.shape):.2f}" if small else "")
