@@ -74,7 +74,7 @@ fn store_sums(first: u32, sum: Sum) {
 TILE: Final = Tile(16, 32, 32)
 """A cut of the last variants, so that there are some before them whatever the sizes."""
 AROUND: Final = {"strides": (1, 1), "dilations": (1, 1), "before": (1, 1), "after": (1, 1), "group": 1}
-CUTS: Final = [MatrixCut(32, 32, 32, 16, 16), MatrixCut(32, 64, 32, 16, 32), MatrixCut(64, 64, 16, 32, 32)]
+CUTS: Final = [MatrixCut(32, 32, 32, 16, 16), MatrixCut(32, 64, 32, 16, 32), MatrixCut(64, 64, 16, 32, 32, 4)]
 
 
 @pytest.fixture(scope="module")
@@ -235,14 +235,17 @@ def test_other_products_have_no_such_text(graph: Graph) -> None:
     assert all(SUBGROUP_MATRIX not in v.requires for v in last.variants)
 
 
-def test_a_cut_fits_in_workgroup_memory() -> None:
-    """Deep operands take more: the next cut is taken where the first does not fit."""
-    for perm in ((0, 1), (1, 0)):
-        b = Builder()
-        x, w = b.input("x", (4096, 4096), float16), b.input("w", (4096, 4096), float16)
-        graph = Graph((x, w), (b.matmul(x, b.transpose(w, perm=perm)),), ("y",))
-        program = compile_graph(graph, WgslTarget())
-        text = program.modules[program.kernels[0].variants[0].entry]
-        sizes = [int(n) for n in re.findall(r"var<workgroup> \w+: array<vec4<u32>, (\d+)>", str(text))]
-        assert len(sizes) == 2
-        assert 16 * sum(sizes) <= MEMORY
+@pytest.mark.parametrize(("perm", "lines"), [((0, 1), 16), ((1, 0), 128)], ids=["across", "along the depth"])
+def test_a_cut_fits(perm: tuple[int, int], lines: int) -> None:
+    """An operand along the depth takes more memory and more lines: the next cut is taken where the first does not fit."""
+    b = Builder()
+    x, w = b.input("x", (4096, 4096), float16), b.input("w", (4096, 4096), float16)
+    graph = Graph((x, w), (b.matmul(x, b.transpose(w, perm=perm)),), ("y",))
+    program = compile_graph(graph, WgslTarget())
+    text = str(program.modules[program.kernels[0].variants[0].entry])
+    sizes = [int(n) for n in re.findall(r"var<workgroup> \w+: array<vec4<u32>, (\d+)>", text)]
+    assert len(sizes) == 2
+    assert 16 * sum(sizes) <= MEMORY
+    turns, units = len(re.findall("let b_line", text)), int(re.findall(r"let b_unit0 = i32\(lane\) % (\d+)i;", text)[0])
+    threads = int(re.findall(r"@workgroup_size\((\d+)\)", text)[0])
+    assert turns * threads // units == lines

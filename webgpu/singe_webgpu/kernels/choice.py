@@ -57,13 +57,14 @@ RATES: Final[Mapping[Cut, Rate]] = {
 }  # fmt: skip
 """As fitted to 286 products on an NVIDIA H200; but 128 × 128 in full is 0.95 of its fit, which 4096³ needs to get it."""
 MATRIX_RATES: Final[Mapping[MatrixCut, Rate]] = {
-    MatrixCut(128, 256, 16, 64, 64): Rate(1, 0.01, 1),
-    MatrixCut(128, 128, 16, 64, 64): Rate(1, 0.01, 1),
-    MatrixCut(64, 64, 32, 32, 32): Rate(1, 0.01, 1),
-    MatrixCut(32, 64, 32, 16, 32): Rate(1, 0.01, 1),
-    MatrixCut(32, 32, 32, 16, 16): Rate(1, 0.01, 1),
+    MatrixCut(64, 256, 16, 64, 64, 4): Rate(1.38, 0.00595, 3.11),
+    MatrixCut(128, 128, 16, 64, 64): Rate(1.37, 0.00671, 2.52),
+    MatrixCut(64, 128, 16, 32, 64, 4): Rate(0.892, 0.00481, 2.24),
+    MatrixCut(64, 64, 32, 32, 32): Rate(0.878, 0.00652, 3.76),
+    MatrixCut(32, 64, 64, 16, 32): Rate(0.786, 0.01, 2.58),
+    MatrixCut(32, 32, 32, 16, 16): Rate(0.578, 0.00337, 3.21),
 }
-"""Likewise for products on subgroup matrices."""
+"""Likewise for products on subgroup matrices, fitted to 18 products in Chromium there: `tests/bench/gpu.py matrices`."""
 GUESSES: Final = (1, 16)
 """What a symbolic size counts as when a cut is chosen: the cut should suit both."""
 LOW: Final = 64

@@ -36,6 +36,8 @@ MEMORY: Final = 1 << 15
 """Bytes of workgroup memory, likewise."""
 HELD: Final = 2
 """Parts of the depth that lie in workgroup memory: the one that is multiplied and the next."""
+LINES: Final = 128
+"""Lines of a tile: of 256, each of 32 bytes, a product took twice as long."""
 FEW: Final = 2
 """Rows up to which matrices would be mostly empty."""
 _SPARE: Final = MATRIX * MATRIX * 4 // 16
@@ -44,16 +46,20 @@ _SPARE: Final = MATRIX * MATRIX * 4 // 16
 
 @dataclass(frozen=True)
 class MatrixCut:
-    """How a product is cut: the tiles of a workgroup and of a subgroup, in elements."""
+    """How a product is cut: the tiles of a workgroup and of a subgroup, in elements.
+
+    `parts` of `depth`, an even number, are written out for one turn of the loop.
+    """
 
     rows: int
     columns: int
     depth: int
     sub_rows: int
     sub_columns: int
+    parts: int = 2
 
     def __str__(self) -> str:
-        return f"{self.rows}×{self.columns}×{self.depth} by {self.sub_rows}×{self.sub_columns}"
+        return f"{self.rows}×{self.columns}×{self.depth} by {self.sub_rows}×{self.sub_columns}, {self.parts} a turn"
 
     @property
     def subgroups(self) -> int:
@@ -71,8 +77,9 @@ def suits(c: Contraction) -> bool:
 
 
 def fits(c: Contraction, cut: MatrixCut) -> bool:
-    """Whether the tiles find room in workgroup memory."""
-    return 16 * sum(_Operand.of(name, c, cut, False).room for name in "ab") <= MEMORY
+    """Whether the tiles find room in workgroup memory, and are not fetched in too many short lines."""
+    operands = [_Operand.of(name, c, cut, False) for name in "ab"]
+    return 16 * sum(x.room for x in operands) <= MEMORY and all(x.lines <= LINES for x in operands)
 
 
 def _exact(e: Expr, c: Contraction) -> bool:
@@ -91,7 +98,7 @@ def print_matrix(c: Contraction, cut: MatrixCut, module: Module) -> Text:
     b = _Operand.of("b", c, cut, is_quad(c.b, c.k if c.b_deep else c.n, module, (c.a, *store), OCTET))
     octets = frozenset(x.name for x in (a, b) if x.octets)
     quads = frozenset("c" if in_fours(c.store, c.n, module, (c.a, c.b)) else "")
-    put_functions(module, c, cut.rows, cut.columns, cut.depth * HELD, quads, octets)
+    put_functions(module, c, cut.rows, cut.columns, cut.depth * cut.parts, quads, octets)
     module.functions += [x.gather() for x in (a, b) if not x.octets]
     for x in (a, b):
         module.shared(x.tile, "vec4<u32>", x.room)
@@ -217,9 +224,9 @@ def _sums(block: Block, c: Contraction, cut: MatrixCut, a: _Operand, b: _Operand
             block.put(f"var {name} = subgroup_matrix_result<f32, {MATRIX}, {MATRIX}>();")
     _fetch(block, (a, b), "0i")
     _put(block, (a, b), 0)
-    reach = cut.depth * HELD
+    reach = cut.depth * cut.parts
     with block.scope(f"for (var base = 0i; base < {block.module.dim(c.depth)}; base += {reach}i)") as turn:
-        for part in range(HELD):
+        for part in range(cut.parts):
             _fetch(turn, (a, b), f"base + {(part + 1) * cut.depth}i")
             _multiply(turn, cut, a, b, sums, part)
             _put(turn, (a, b), (part + 1) % HELD)
@@ -243,9 +250,9 @@ def _multiply(block: Block, cut: MatrixCut, a: _Operand, b: _Operand, sums: Sequ
     for step in range(steps):
         number = part * steps + step
         for i in range(len(sums)):
-            block.put(f"let a{number}_{i} = {a.matrix(part, 'upper', i, step)};")
+            block.put(f"let a{number}_{i} = {a.matrix(part % HELD, 'upper', i, step)};")
         for j in range(len(sums[0])):
-            block.put(f"let b{number}_{j} = {b.matrix(part, 'left', j, step)};")
+            block.put(f"let b{number}_{j} = {b.matrix(part % HELD, 'left', j, step)};")
             for i, line in enumerate(sums):
                 block.put(f"{line[j]} = subgroupMatrixMultiplyAccumulate(a{number}_{i}, b{number}_{j}, {line[j]});")
 
