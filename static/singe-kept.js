@@ -3,7 +3,7 @@
  *
  * Contract: `run(plan, inputs, outputs)` runs a plan of singe-webgpu.js. Inputs are typed arrays or GPUBuffers; outputs are
  * "data", "gpu" (new buffers, the caller's) or { name: GPUBuffer } for some of them. Steps that touch a caller's buffer
- * are bound anew. An input that kernels may not read is copied.
+ * are bound anew when another one comes. An input that kernels may not read is copied.
  */
 
 import { SingeError, align } from "./singe-format.js";
@@ -17,17 +17,24 @@ export function run(plan, inputs, outputs) {
   return plan.outputs.map(({ shape, dtype }, k) => ({ data: output[k], shape: [...shape], dtype }));
 }
 
+/** A plan's steps as they were last bound, and the buffers that they were bound to. */
+const last = new WeakMap();
+
 /** The plan's steps, over these inputs and, if they are given, outputs. */
 export function over(plan, inputs, outputs = []) {
-  const others = new Map(); // the plan's buffer ↦ what stands in for it
-  inputs.forEach((data, k) => others.set(plan.buffers.input[k], take(plan, data, k)));
-  outputs.forEach((buffer, k) => others.set(plan.buffers.output[k], buffer));
+  const given = [...inputs.map((data, k) => take(plan, data, k)), ...outputs];
+  const known = last.get(plan);
+  if (known?.given.length === given.length && given.every((buffer, k) => buffer === known.given[k])) return known.steps;
+  const own = [...plan.buffers.input, ...plan.buffers.output];
+  const others = new Map(given.map((buffer, k) => [own[k], buffer]));
   const swap = (resource) => ({ ...resource, buffer: others.get(resource.buffer) ?? resource.buffer });
-  return plan.steps.map((one) => {
+  const steps = plan.steps.map((one) => {
     if (!one.pipeline) return { ...one, source: swap(one.source), target: swap(one.target) };
     const touched = one.resources.some(({ buffer }) => (others.get(buffer) ?? buffer) !== buffer);
     return touched ? plan.bind({ ...one, resources: one.resources.map(swap) }) : one;
   });
+  last.set(plan, { given, steps });
+  return steps;
 }
 
 /** The buffer that a run takes an input from. */
