@@ -58,13 +58,12 @@ class Opened {
   }
 
   async run(inputs, outputs) {
-    const gpu = this.name === "webgpu";
-    if (outputs !== "data" && !(gpu && outputs === "gpu")) {
-      throw new SingeError("input", `outputs: got ${JSON.stringify(outputs)}, expected "data", or "gpu" on webgpu`);
+    if (outputs !== "data" && this.name !== "webgpu") {
+      throw new SingeError("input", `outputs: got ${JSON.stringify(outputs)}, ${this.name} answers "data"`);
     }
     const { buffers, outputs: found } = this.program;
     const { given, sizes } = bind(this, inputs);
-    const results = await this.device.run(given, sizes, outputs === "gpu");
+    const results = await this.device.run(given, sizes, outputs);
     return Object.fromEntries(found.map((i, k) => [buffers[i].name, results[k]]));
   }
 }
@@ -118,6 +117,7 @@ class Model {
   }
 
   async run(inputs, { outputs = "data" } = {}) {
+    if (outputs === "data") this.#state.now.device.wake?.();
     const results = await this.#inTurn(() => this.#attempt(inputs, outputs));
     this.#improve(inputs).catch(() => {}); // then it stays as it is
     return results;

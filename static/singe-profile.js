@@ -111,7 +111,7 @@ async function timeOnWasm({ program, device }, given, sizes, seconds) {
   };
   const once = async (parts) => {
     times.fill(performance.now());
-    await device.run(given, sizes, false, each);
+    await device.run(given, sizes, "data", each);
     times[count + 2] = performance.now();
     parts.forEach((_, k) => (parts[k] += times[k + 1] - times[k]));
   };
@@ -142,15 +142,14 @@ let mapped;
 async function timeOnGpu({ program, device }, given, sizes, seconds) {
   ({ mapped } = await import("./singe-webgpu.js"));
   const { gpu, plans } = device;
+  const kept = given.every(ArrayBuffer.isView) ? undefined : await import("./singe-kept.js");
   const once = (parts) =>
     gpu.guard(async () => {
       const start = performance.now();
       const plan = plans.at(sizes);
-      const commands = gpu.device.createCommandEncoder();
-      given.forEach((data, k) => plan.give(k, data, commands));
+      const others = kept ? kept.over(plan, given) : given.forEach((data, k) => plan.write(k, data));
       const ready = performance.now();
-      plan.encode(commands);
-      await plan.read(commands);
+      await plan.read(others);
       parts[0] += ready - start;
       parts[1] += performance.now() - ready;
     });

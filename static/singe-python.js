@@ -195,8 +195,8 @@ class PythonProgram {
     return this.#runner?.memory.gpu ?? 0;
   }
 
-  #run(inputs, sizes, onGpu) {
-    const work = this.#last.then(async () => (await this.#opened).run(await Promise.all(inputs), JSON.parse(sizes), onGpu));
+  #run(inputs, sizes, outputs) {
+    const work = this.#last.then(async () => (await this.#opened).run(await Promise.all(inputs), JSON.parse(sizes), outputs));
     this.#last = work.catch(() => {});
     return work;
   }
@@ -206,7 +206,7 @@ class PythonProgram {
     const work = this.#run(
       inputs.map((held) => held.ready),
       sizes,
-      true,
+      "gpu",
     );
     inputs.forEach((held) => held.usedBy(work.catch(() => {})));
     return Array.from({ length: this.#count }, (_, k) => new Held(work.then((outputs) => outputs[k].data)));
@@ -217,7 +217,7 @@ class PythonProgram {
     const arrays = inputs.map((bytes, k) => {
       return new this.#types[k](bytes.buffer, bytes.byteOffset, bytes.length / this.#types[k].BYTES_PER_ELEMENT);
     });
-    const outputs = await this.#run(arrays, sizes, false);
+    const outputs = await this.#run(arrays, sizes, "data");
     return outputs.map(({ data }) => new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
   }
 

@@ -101,7 +101,7 @@ class Device {
   }
 
   /** Inputs are typed arrays of the dtypes' own elements; outputs { data, shape, dtype }. With `each`, on one thread. */
-  async run(inputs, sizes, onGpu, each) {
+  async run(inputs, sizes, _, each) {
     const { program, memory, team } = this.#parts;
     const plan = this.#plans.at(sizes);
     const { addresses, steps, outputs } = plan;

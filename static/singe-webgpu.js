@@ -1,10 +1,9 @@
 /**
  * The device "webgpu": buffers, pipelines, and the plan of a run at given sizes.
  *
- * Contract: `open(target, files, gpuDevice)` gives { memory, gpuDevice, run, dispose }. Weights are written as they
- * arrive, and never held in JavaScript. A plan keeps its own buffers for slots, inputs and outputs, so that all its bind
- * groups are made once; what a caller gives or gets on the GPU is copied there. A device of the caller's stays theirs. A
- * device that went away is a SingeError of the code "lost".
+ * Contract: `open(target, files, gpuDevice)` gives { memory, gpuDevice, run, dispose }. Weights are never held in
+ * JavaScript. A plan makes its bind groups, and the commands of a run, once. A device that went away is a SingeError of
+ * the code "lost"; a caller's stays theirs.
  */
 
 import { ARRAYS, Recent, SingeError, align, areasOf, bytesOf, chooseVariant, evaluate, outputsOf } from "./singe-format.js";
@@ -144,11 +143,11 @@ class Weights {
   }
 }
 
-/** Bytes up to whole words: a GPU's queue takes no others. */
-function words(bytes) {
-  if (bytes.length % 4 === 0) return bytes;
-  const padded = new Uint8Array(align(bytes.length, 4));
-  padded.set(bytes);
+/** Data up to whole words: a GPU's queue takes no others. */
+function words(data) {
+  if (data.byteLength % 4 === 0) return data;
+  const padded = new Uint8Array(align(data.byteLength, 4));
+  padded.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
   return padded;
 }
 
@@ -196,18 +195,23 @@ class Device {
     return this.gpu.device;
   }
 
+  /** A GPU takes a while to turn to a device: it may begin. */
+  wake() {
+    this.gpuDevice.queue.submit([]);
+  }
+
   get memory() {
     return { gpu: this.gpu.bytes, wasm: 0, js: 0 };
   }
 
-  /** Inputs are typed arrays or GPUBuffers, in order; outputs { data, shape, dtype }, on the GPU if `onGpu`. */
-  run(inputs, sizes, onGpu) {
+  /** What lies on the GPU, or is to stay there, is for singe-kept.js. */
+  async run(inputs, sizes, outputs) {
+    const kept = outputs !== "data" || !inputs.every(ArrayBuffer.isView) ? await import("./singe-kept.js") : undefined;
     return this.gpu.guard(() => {
       const plan = this.plans.at(sizes);
-      const commands = this.gpuDevice.createCommandEncoder();
-      inputs.forEach((data, k) => plan.give(k, data, commands));
-      plan.encode(commands);
-      return onGpu ? plan.copies(commands) : plan.read(commands);
+      if (kept) return kept.run(plan, inputs, outputs);
+      inputs.forEach((data, k) => plan.write(k, data));
+      return plan.read();
     });
   }
 
@@ -216,26 +220,22 @@ class Device {
   }
 }
 
+/** A run at given sizes. */
 class Plan {
-  #gpu;
-  #program;
   #weights;
   #sizes;
-  #buffers = {};
   #owned = [];
-  #outputs;
   #staging;
+  #next;
 
   constructor(gpu, program, pipelines, weights, sizes) {
-    this.#gpu = gpu;
-    this.#program = program;
+    Object.assign(this, { gpu, program, buffers: {}, outputs: outputsOf(program, sizes) });
     this.#weights = weights;
     this.#sizes = sizes;
     try {
       for (const [kind, areas] of Object.entries(areasOf(program, sizes))) {
-        this.#buffers[kind] = areas.map((bytes) => this.#own(gpu.allocate(bytes)));
+        this.buffers[kind] = areas.map((bytes) => this.#own(gpu.allocate(bytes)));
       }
-      this.#outputs = outputsOf(program, sizes);
       this.steps = program.steps.flatMap((step) => this.#step(step, pipelines));
     } catch (error) {
       this.free();
@@ -249,62 +249,65 @@ class Plan {
   }
 
   free() {
-    this.#owned.forEach((buffer) => this.#gpu.free(buffer));
+    this.#owned.forEach((buffer) => this.gpu.free(buffer));
+  }
+
+  /** Of a buffer, in whole words. */
+  bytes(index) {
+    return align(bytesOf(this.program.buffers[index], this.#sizes), 4);
   }
 
   #binding(index) {
-    const buffer = this.#program.buffers[index];
-    const [kind, at] = buffer.place;
-    const size = Math.max(16, align(bytesOf(buffer, this.#sizes), 4));
-    return kind === "weights" ? this.#weights.binding(at, size) : { buffer: this.#buffers[kind][at], offset: 0, size };
+    const [kind, at] = this.program.buffers[index].place;
+    const size = Math.max(16, this.bytes(index));
+    return kind === "weights" ? this.#weights.binding(at, size) : { buffer: this.buffers[kind][at], offset: 0, size };
   }
 
   #step(step, pipelines) {
     if (step.do === "copy") {
       const [source, target] = [this.#binding(step.source), this.#binding(step.target)];
-      const bytes = align(bytesOf(this.#program.buffers[step.source], this.#sizes), 4);
+      const bytes = this.bytes(step.source);
       return bytes ? [{ step, source, target, bytes }] : [];
     }
-    const kernel = this.#program.kernels[step.kernel];
+    const kernel = this.program.kernels[step.kernel];
     const { pipeline, layout, hasSizes, groups: dims } = pipelines[step.kernel];
     const groups = dims.map((dim) => evaluate(dim, this.#sizes));
     if (groups.some((n) => n <= 0)) return [];
-    const { limits } = this.#gpu.device;
+    const limit = this.gpu.device.limits.maxComputeWorkgroupsPerDimension;
     const resources = step.buffers.map((i) => this.#binding(i));
     if (hasSizes) resources.push(this.#uniform(kernel.sizes));
+    return [this.bind({ step, pipeline, layout, resources, groups: spread(groups, limit, kernel.label) })];
+  }
+
+  /** A step with its bind group. */
+  bind(step) {
+    const { layout, resources } = step;
     const entries = resources.map((resource, binding) => ({ binding, resource }));
-    const bound = this.#gpu.device.createBindGroup({ layout, entries });
-    return [{ step, pipeline, bound, groups: spread(groups, limits.maxComputeWorkgroupsPerDimension, kernel.label) }];
+    return { ...step, bound: this.gpu.device.createBindGroup({ layout, entries }) };
   }
 
   #uniform(dims) {
     const values = new Int32Array(align(dims.length, 4));
     values.set(dims.map((dim) => evaluate(dim, this.#sizes)));
-    const buffer = this.#own(this.#gpu.allocate(values.byteLength, USAGE.uniform | USAGE.target));
-    this.#gpu.device.queue.writeBuffer(buffer, 0, values);
+    const buffer = this.#own(this.gpu.allocate(values.byteLength, USAGE.uniform | USAGE.target));
+    this.gpu.device.queue.writeBuffer(buffer, 0, values);
     return { buffer };
   }
 
-  give(k, data, commands) {
-    const buffer = this.#program.buffers[this.#program.inputs[k]];
-    const bytes = align(bytesOf(buffer, this.#sizes), 4);
-    const place = this.#buffers.input[k];
-    if (ArrayBuffer.isView(data)) {
-      const wide = widen(data, buffer);
-      const raw = new Uint8Array(wide.buffer, wide.byteOffset, wide.byteLength);
-      this.#gpu.device.queue.writeBuffer(place, 0, words(raw));
-      return;
-    }
-    if (!(data.usage & USAGE.source) || data.size < bytes) {
-      const wanted = `${bytes} bytes with GPUBufferUsage.COPY_SRC`;
-      throw new SingeError("input", `input ${buffer.name}: got a GPUBuffer of ${data.size} bytes, expected ${wanted}`);
-    }
-    if (bytes) commands.copyBufferToBuffer(data, 0, place, 0, bytes);
+  write(k, data) {
+    const wide = widen(data, this.program.buffers[this.program.inputs[k]]);
+    this.gpu.device.queue.writeBuffer(this.buffers.input[k], 0, words(wide));
   }
 
-  encode(commands) {
+  /** Commands of steps, and of copies of the outputs to targets. */
+  record(steps, targets = []) {
+    const copies = targets.map((target, k) => {
+      const { index, bytes } = this.outputs[k];
+      return { source: this.#binding(index), target, bytes: align(bytes, 4) };
+    });
+    const commands = this.gpu.device.createCommandEncoder();
     let pass;
-    for (const { pipeline, bound, groups, source, target, bytes } of this.steps) {
+    for (const { pipeline, bound, groups, source, target, bytes } of [...steps, ...copies]) {
       if (pipeline) {
         pass ??= commands.beginComputePass();
         pass.setPipeline(pipeline);
@@ -317,37 +320,30 @@ class Plan {
       commands.copyBufferToBuffer(source.buffer, source.offset, target.buffer, target.offset, bytes);
     }
     pass?.end();
+    return commands.finish();
   }
 
-  copies(commands) {
-    const results = this.#outputs.map(({ bytes, shape, dtype }, k) => {
-      const data = this.#gpu.device.createBuffer({ size: Math.max(16, align(bytes, 4)), usage: RESIDENT });
-      this.#copyOutput(k, commands, data, 0);
-      return { data, shape: [...shape], dtype };
+  #stage() {
+    let total = 0;
+    const starts = this.outputs.map(({ bytes }) => (total += align(bytes)) - align(bytes));
+    const buffer = this.#own(this.gpu.allocate(total || 16, USAGE.read | USAGE.target));
+    return { buffer, targets: starts.map((offset) => ({ buffer, offset })) };
+  }
+
+  /** Run, by other steps if given, and read the outputs. */
+  async read(others) {
+    const { device } = this.gpu;
+    const { buffer, targets } = (this.#staging ??= this.#stage());
+    device.queue.submit([(!others && this.#next) || this.record(others ?? this.steps, targets)]);
+    const done = mapped(device, buffer);
+    this.#next = this.record(this.steps, targets); // the next run's, while the GPU is busy
+    await done;
+    const range = buffer.getMappedRange();
+    const results = this.outputs.map((output, k) => {
+      return { data: narrow(range, targets[k].offset, output), shape: [...output.shape], dtype: output.dtype };
     });
-    this.#gpu.device.queue.submit([commands.finish()]);
+    buffer.unmap();
     return results;
-  }
-
-  async read(commands) {
-    const starts = [];
-    const total = this.#outputs.reduce((end, { bytes }) => (starts.push(end), end + align(bytes)), 0);
-    this.#staging ??= this.#own(this.#gpu.allocate(total || 16, USAGE.read | USAGE.target));
-    this.#outputs.forEach((_, k) => this.#copyOutput(k, commands, this.#staging, starts[k]));
-    this.#gpu.device.queue.submit([commands.finish()]);
-    await mapped(this.#gpu.device, this.#staging);
-    const range = this.#staging.getMappedRange();
-    const results = this.#outputs.map((output, k) => {
-      return { data: narrow(range, starts[k], output), shape: [...output.shape], dtype: output.dtype };
-    });
-    this.#staging.unmap();
-    return results;
-  }
-
-  #copyOutput(k, commands, target, at) {
-    const { buffer, offset } = this.#binding(this.#program.outputs[k]);
-    const bytes = align(this.#outputs[k].bytes, 4);
-    if (bytes) commands.copyBufferToBuffer(buffer, offset, target, at, bytes);
   }
 }
 

@@ -65,7 +65,10 @@ export interface Port {
   shape: (number | string)[];
 }
 
-/** A GPUBuffer holds elements as the device stores them (static/README.md) and has COPY_SRC among its usages. */
+/**
+ * A GPUBuffer holds elements as the device stores them (static/README.md) and has COPY_SRC among its usages; kernels read it
+ * where it is if it has STORAGE too.
+ */
 export type Data = TypedArray | GPUBuffer | { BYTES_PER_ELEMENT: 2; buffer: ArrayBufferLike };
 export type Input = Data | { data: Data; shape?: readonly number[] };
 
@@ -135,10 +138,14 @@ export interface Model {
   /**
    * Run it. Overlapping runs follow each other in order; an input's array must stay as it is until its run is done.
    * Outputs are copies that the caller owns; with { outputs: "gpu" } they are GPU buffers, the caller's to destroy,
-   * which live as long as the model's device.
+   * which live as long as the model's device. With { outputs: { name: buffer } } those named are written into buffers
+   * of the caller's, which have STORAGE among their usages and are no input of the run: many runs can share them.
    */
   run(inputs: Record<string, Input>, options?: { outputs?: "data" }): Promise<Record<string, Output>>;
-  run(inputs: Record<string, Input>, options: { outputs: "gpu" }): Promise<Record<string, Output<GPUBuffer>>>;
+  run(
+    inputs: Record<string, Input>,
+    options: { outputs: "gpu" | Record<string, GPUBuffer> },
+  ): Promise<Record<string, Output<GPUBuffer>>>;
 
   /**
    * Measure where the time of a run goes, for about so many seconds (1, if nothing is said) in which no other run gets its

@@ -118,6 +118,86 @@ def test_gpu_buffers_and_a_device_of_the_callers(chromium: Page) -> None:
     assert (done["size"], done["shape"]) == (96, [6, 4])
 
 
+BUFFERS_OF_THE_CALLERS: Final = """
+const model = await load("/bundles/small", { device: "webgpu" });
+const { gpuDevice } = model;
+const { STORAGE, COPY_SRC, COPY_DST, MAP_READ } = GPUBufferUsage;
+const make = (size, usage = STORAGE | COPY_SRC | COPY_DST) => gpuDevice.createBuffer({ size, usage });
+const cases = given.tensors.map(unpack);
+const x = make(4 * given.count); // more than it takes
+const scores = make(4 * given.count);
+const read = async (buffer) => {
+  const staging = make(4 * given.count, MAP_READ | COPY_DST);
+  const commands = gpuDevice.createCommandEncoder();
+  commands.copyBufferToBuffer(buffer, 0, staging, 0, 4 * given.count);
+  gpuDevice.queue.submit([commands.finish()]);
+  await staging.mapAsync(GPUMapMode.READ);
+  return [...new Float32Array(staging.getMappedRange())];
+};
+const found = [];
+for (const inputs of cases) {
+  gpuDevice.queue.writeBuffer(x, 0, inputs.x.data);
+  const onGpu = { ...inputs, x: { data: x, shape: inputs.x.shape } };
+  const done = await model.run(onGpu, { outputs: { scores } });
+  const others = [done.negated.data, done.twice.data].every((buffer) => buffer instanceof GPUBuffer);
+  found.push([done.scores.data === scores, others, await read(scores), pack(await model.run(onGpu))]);
+}
+const failed = [];
+for (const outputs of [{ score: scores }, { scores: make(16) }, { scores: make(4 * given.count, COPY_SRC) }, { scores: null }, "gpus", null, { scores: x }]) {
+  failed.push(await failure(() => model.run({ ...cases[0], x: { data: x, shape: cases[0].x.shape } }, { outputs })));
+}
+const after = pack(await model.run(cases[1]));
+await model.dispose();
+return { found, failed, after };
+"""
+
+
+def test_kernels_read_and_write_the_callers_buffers(chromium: Page) -> None:
+    cases = [small_case(6), small_case(6, seed=1)]
+    done = chromium.run(BUFFERS_OF_THE_CALLERS, tensors=[packed(inputs) for inputs, _ in cases], count=24)
+    for (same, others, scores, answered), (_, expected) in zip(done["found"], cases, strict=True):
+        assert same
+        assert others
+        np.testing.assert_allclose(scores, expected["scores"].ravel(), rtol=1e-5, atol=1e-6)
+        assert_close(answered, expected)
+    assert [f["code"] for f in done["failed"]] == ["input"] * 6 + ["device"]
+    told = [f["message"] for f in done["failed"]]
+    assert "unknown output" in told[0]
+    assert "this model gives scores, negated, twice" in told[0]
+    assert "a GPUBuffer of 16 bytes, expected 96 bytes" in told[1]
+    assert "GPUBufferUsage.STORAGE" in told[2]
+    assert "no GPUBuffer" in told[3]
+    assert all("expected" in message for message in told[4:6])
+    assert_close(done["after"], cases[1][1])
+
+
+RUNS_OF_ALL_KINDS: Final = """
+const model = await load("/bundles/small", { device: "webgpu" });
+const { gpuDevice } = model;
+const [one, two] = given.tensors.map(unpack);
+const x = gpuDevice.createBuffer({ size: two.x.data.byteLength, usage: GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST });
+gpuDevice.queue.writeBuffer(x, 0, two.x.data);
+const onGpu = { ...two, x: { data: x, shape: two.x.shape } };
+const answers = [];
+for (const inputs of [one, two, onGpu]) answers.push(pack(await model.run(inputs)));
+for (const inputs of [one, onGpu]) Object.values(await model.run(inputs, { outputs: "gpu" })).forEach(({ data }) => data.destroy());
+answers.push(pack(await model.run(one)));
+x.destroy();
+const code = await model.run(onGpu).catch((error) => error.code);
+answers.push(pack(await model.run(one)));
+await model.dispose();
+return { answers, code };
+"""
+
+
+def test_runs_of_all_kinds_after_each_other(chromium: Page) -> None:
+    one, two = small_case(6), small_case(6, seed=1)
+    done = chromium.run(RUNS_OF_ALL_KINDS, tensors=[packed(one[0]), packed(two[0])])
+    for found, (_, expected) in zip(done["answers"], (one, two, two, one, one), strict=True):
+        assert_close(found, expected)
+    assert done["code"] == "device"
+
+
 def test_a_lost_device_is_opened_anew(chromium: Page) -> None:
     inputs, expected = small_case(4)
     body = """

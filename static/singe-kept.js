@@ -1,0 +1,78 @@
+/**
+ * Runs on "webgpu" with data that stays on the GPU: kernels read and write the caller's buffers where they are.
+ *
+ * Contract: `run(plan, inputs, outputs)` runs a plan of singe-webgpu.js. Inputs are typed arrays or GPUBuffers; outputs are
+ * "data", "gpu" (new buffers, the caller's) or { name: GPUBuffer } for some of them. Steps that touch a caller's buffer
+ * are bound anew. An input that kernels may not read is copied.
+ */
+
+import { SingeError, align } from "./singe-format.js";
+
+const LEAST = 16;
+
+export function run(plan, inputs, outputs) {
+  if (outputs === "data") return plan.read(over(plan, inputs));
+  const output = chosen(plan, outputs);
+  plan.gpu.device.queue.submit([plan.record(over(plan, inputs, output))]);
+  return plan.outputs.map(({ shape, dtype }, k) => ({ data: output[k], shape: [...shape], dtype }));
+}
+
+/** The plan's steps, over these inputs and, if they are given, outputs. */
+export function over(plan, inputs, outputs = []) {
+  const others = new Map(); // the plan's buffer ↦ what stands in for it
+  inputs.forEach((data, k) => others.set(plan.buffers.input[k], take(plan, data, k)));
+  outputs.forEach((buffer, k) => others.set(plan.buffers.output[k], buffer));
+  const swap = (resource) => ({ ...resource, buffer: others.get(resource.buffer) ?? resource.buffer });
+  return plan.steps.map((one) => {
+    if (!one.pipeline) return { ...one, source: swap(one.source), target: swap(one.target) };
+    const touched = one.resources.some(({ buffer }) => (others.get(buffer) ?? buffer) !== buffer);
+    return touched ? plan.bind({ ...one, resources: one.resources.map(swap) }) : one;
+  });
+}
+
+/** The buffer that a run takes an input from. */
+function take(plan, data, k) {
+  const { program, gpu, buffers } = plan;
+  const own = buffers.input[k];
+  if (ArrayBuffer.isView(data)) {
+    plan.write(k, data);
+    return own;
+  }
+  const bytes = plan.bytes(program.inputs[k]);
+  if (!(data.usage & GPUBufferUsage.COPY_SRC) || data.size < bytes) {
+    throw wrong("input", program.buffers[program.inputs[k]].name, data, bytes, "COPY_SRC");
+  }
+  if (data.usage & GPUBufferUsage.STORAGE && data.size >= LEAST) return data;
+  const commands = gpu.device.createCommandEncoder();
+  if (bytes) commands.copyBufferToBuffer(data, 0, own, 0, bytes);
+  gpu.device.queue.submit([commands.finish()]);
+  return own;
+}
+
+/** The buffers of the outputs: those that are given, others made now. */
+function chosen({ program, gpu, outputs: all }, given) {
+  if (given !== "gpu" && (typeof given !== "object" || !given)) {
+    throw new SingeError("input", `outputs: got ${JSON.stringify(given)}, expected "data", "gpu" or { name: GPUBuffer }`);
+  }
+  const names = all.map(({ index }) => program.buffers[index].name);
+  for (const name of given === "gpu" ? [] : Object.keys(given)) {
+    if (!names.includes(name)) {
+      throw new SingeError("input", `unknown output ${JSON.stringify(name)}: this model gives ${names.join(", ")}`);
+    }
+  }
+  return all.map(({ bytes }, k) => {
+    const size = Math.max(LEAST, align(bytes, 4));
+    const buffer = given === "gpu" ? undefined : given[names[k]];
+    if (buffer === undefined) {
+      const { STORAGE, COPY_SRC, COPY_DST } = GPUBufferUsage;
+      return gpu.device.createBuffer({ size, usage: STORAGE | COPY_SRC | COPY_DST });
+    }
+    if (!(buffer?.usage & GPUBufferUsage.STORAGE) || buffer.size < size) throw wrong("output", names[k], buffer, size, "STORAGE");
+    return buffer;
+  });
+}
+
+function wrong(what, name, buffer, bytes, usage) {
+  const got = buffer instanceof GPUBuffer ? `a GPUBuffer of ${buffer.size} bytes` : "no GPUBuffer";
+  return new SingeError("input", `${what} ${name}: got ${got}, expected ${bytes} bytes with GPUBufferUsage.${usage}`);
+}
