@@ -2,9 +2,8 @@
 
 Over an aligned four of a variable (4·q, 4·q + 1, …) an index may be the same, or go up by one from a multiple of four.
 An expression is a quad if it is a load whose index does the latter, or a choice between such and a constant; of eight,
-aligned to eight, it is an octet. A store is
-written in fours if its index does the latter: its value is computed for each of the four, from vectors where it loads
-neighbours, and a vector is stored.
+aligned to eight, it is an octet. A store is written in fours if its index does the latter: its value is computed for each
+of the four, from vectors where it loads neighbours, and a vector is stored.
 """
 
 from __future__ import annotations
