@@ -336,7 +336,7 @@ class Plan {
     const { buffer, targets } = (this.#staging ??= this.#stage());
     device.queue.submit([(!others && this.#next) || this.record(others ?? this.steps, targets)]);
     const done = mapped(device, buffer);
-    this.#next = this.record(this.steps, targets); // the next run's, while the GPU is busy
+    if (!others) this.#next = this.record(this.steps, targets); // the next run's, while the GPU is busy
     await done;
     const range = buffer.getMappedRange();
     const results = this.outputs.map((output, k) => {
