@@ -58,18 +58,19 @@ function take(plan, data, k) {
 
 /** The buffers of the outputs: those that are given, others made now. */
 function chosen({ program, gpu, outputs: all }, given) {
-  if (given !== "gpu" && (typeof given !== "object" || !given)) {
+  const named = given === "gpu" ? {} : given;
+  if (Object(named) !== named) {
     throw new SingeError("input", `outputs: got ${JSON.stringify(given)}, expected "data", "gpu" or { name: GPUBuffer }`);
   }
   const names = all.map(({ index }) => program.buffers[index].name);
-  for (const name of given === "gpu" ? [] : Object.keys(given)) {
+  for (const name of Object.keys(named)) {
     if (!names.includes(name)) {
       throw new SingeError("input", `unknown output ${JSON.stringify(name)}: this model gives ${names.join(", ")}`);
     }
   }
   return all.map(({ bytes }, k) => {
     const size = Math.max(LEAST, align(bytes, 4));
-    const buffer = given === "gpu" ? undefined : given[names[k]];
+    const buffer = Object.hasOwn(named, names[k]) ? named[names[k]] : undefined;
     if (buffer === undefined) {
       const { STORAGE, COPY_SRC, COPY_DST } = GPUBufferUsage;
       return gpu.device.createBuffer({ size, usage: STORAGE | COPY_SRC | COPY_DST });

@@ -41,17 +41,19 @@ LASTING: Final = 20
 REST: Final = 50
 """Milliseconds before a turn: the other's threads may spin for a while after its runs."""
 WHO: Final = ("singe", "onnxruntime-web")
-PAGE: Final = """<!doctype html><meta charset=utf-8><title>race</title><script type=module>
-import { load } from "./bundle/singe.js";
-import * as ort from "./ort/ort.wasm.min.mjs";
-const types = { float32: Float32Array, int64: BigInt64Array, int32: Int32Array, uint8: Uint8Array, bool: Uint8Array };
+CODEC: Final = """const types = { float32: Float32Array, int64: BigInt64Array, int32: Int32Array, uint8: Uint8Array, bool: Uint8Array };
 const bytes = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer;
 const text = (a) => {
   let out = "";
   for (const b of new Uint8Array(a.buffer, a.byteOffset, a.byteLength)) out += String.fromCharCode(b);
   return btoa(out);
 };
-const runs = {};
+"""
+"""What pages of races say of tensors, which come and go as texts."""
+PAGE: Final = """<!doctype html><meta charset=utf-8><title>race</title><script type=module>
+import { load } from "./bundle/singe.js";
+import * as ort from "./ort/ort.wasm.min.mjs";
+CODECconst runs = {};
 window.openBoth = async (inputs, threads) => {
   const model = await load("./bundle/", { device: "wasm", threads });
   const ours = Object.fromEntries(inputs.map(([name, dtype, shape, data]) => [name, { data: new types[dtype](bytes(data)), shape }]));
@@ -81,7 +83,7 @@ window.time = async (who, lasting, rest) => {
   return (end - start) / count;
 };
 window.ready = true;
-</script>"""
+</script>""".replace("CODEC", CODEC)
 
 
 @contextmanager

@@ -199,8 +199,7 @@ def told(rows: list[Row], rates: Mapping[C, Rate]) -> str:
     """How the table's choice compares with the best cut of each product, as geometric mean and in all."""
 
     def estimate(cut: C, row: Row) -> float:
-        turns, groups = work(cut, row["batch"], row["rows"], row["columns"], row["depth"])
-        return (turns + rates[cut].ends) * (rates[cut].alone + groups * rates[cut].full)
+        return rates[cut].cost(*work(cut, row["batch"], row["rows"], row["columns"], row["depth"]))
 
     logs, taken, least = [], 0.0, 0.0
     for row in rows:

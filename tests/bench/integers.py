@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from chromium import LASTING, MODELS, encoded, recorded, with_recordings
+from chromium import CODEC, LASTING, MODELS, encoded, recorded, with_recordings
 from ort_web import CHROMIUM, FLAGS
 from playwright.sync_api import sync_playwright
 
@@ -36,14 +36,7 @@ LEVELS: Final = ("relaxed", "simd")
 KINDS: Final = ("float32", "int8")
 PAGE: Final = """<!doctype html><meta charset=utf-8><title>integers</title><script type=module>
 import { load } from "./float32/singe.js";
-const types = { float32: Float32Array, int64: BigInt64Array, int32: Int32Array, uint8: Uint8Array, bool: Uint8Array };
-const bytes = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer;
-const text = (a) => {
-  let out = "";
-  for (const b of new Uint8Array(a.buffer, a.byteOffset, a.byteLength)) out += String.fromCharCode(b);
-  return btoa(out);
-};
-const runs = {};
+CODECconst runs = {};
 window.open = async (names, inputs, threads) => {
   const given = Object.fromEntries(inputs.map(([name, dtype, shape, data]) => [name, { data: new types[dtype](bytes(data)), shape }]));
   const answers = {};
@@ -62,7 +55,7 @@ window.time = async (who, lasting) => {
   return (end - start) / count;
 };
 window.ready = true;
-</script>"""
+</script>""".replace("CODEC", CODEC)
 
 
 def plain(folder: Path, into: Path) -> None:

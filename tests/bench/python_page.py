@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from chromium import LASTING, MODELS, REST, difference, encoded, recorded
+from chromium import CODEC, LASTING, MODELS, REST, difference, encoded, recorded
 from ort_web import CHROMIUM, FLAGS
 from playwright.sync_api import sync_playwright
 from wasm_gemm import setup
@@ -34,14 +34,7 @@ from singe.serve import Server
 WHO: Final = ("page without Python", "Python, wasm", "Python, numpy")
 PAGE: Final = """<!doctype html><meta charset=utf-8><title>without Python</title><script type=module>
 import { load } from "./bundle/singe.js";
-const types = { float32: Float32Array, int64: BigInt64Array, int32: Int32Array, uint8: Uint8Array, bool: Uint8Array };
-const bytes = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer;
-const text = (a) => {
-  let out = "";
-  for (const b of new Uint8Array(a.buffer, a.byteOffset, a.byteLength)) out += String.fromCharCode(b);
-  return btoa(out);
-};
-let model, given;
+CODEClet model, given;
 window.open_ = async (inputs) => {
   model = await load("./bundle/", { device: "wasm", threads: 1 });
   given = Object.fromEntries(inputs.map(([name, dtype, shape, data]) => [name, { data: new types[dtype](bytes(data)), shape }]));
@@ -56,7 +49,7 @@ window.time = async (_, lasting, rest) => {
   return (end - start) / count;
 };
 window.ready = true;
-</script>"""
+</script>""".replace("CODEC", CODEC)
 PYTHON_PAGE: Final = """<!doctype html><meta charset=utf-8><title>Python</title><script type=module>
 import { start } from "./python/start.js";
 const { pyodide } = await start();

@@ -318,6 +318,13 @@ class Body:
         self._code += b"\x0d" + unsigned(depth)
 
     @contextmanager
+    def repeat(self) -> Iterator[None]:
+        """A loop that goes on as long as what it leaves on the stack, an i32, is not 0."""
+        self._code += b"\x03\x40"
+        yield
+        self._code += b"\x0d\x00\x0b"
+
+    @contextmanager
     def when(self) -> Iterator[None]:
         """What runs if the i32 on the stack is not 0."""
         self._code += b"\x04\x40"
@@ -335,12 +342,12 @@ class Body:
             self._code += b"\x02\x40"
             self.get(local)
             self._code += limit + OPS["i32.ge_s"] + b"\x0d\x00"
-        self._code += b"\x03\x40"
-        yield
-        self.get(local)
-        self._code += i32(step) + OPS["i32.add"]
-        self.tee(local)
-        self._code += limit + OPS["i32.lt_s"] + b"\x0d\x00\x0b"
+        with self.repeat():
+            yield
+            self.get(local)
+            self._code += i32(step) + OPS["i32.add"]
+            self.tee(local)
+            self._code += limit + OPS["i32.lt_s"]
         if not sure:
             self._code += b"\x0b"
 

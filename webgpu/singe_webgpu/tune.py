@@ -110,13 +110,8 @@ class Tuner:
 
 def _worth(c: Contraction, order: list[Cut]) -> list[Cut]:
     """The cuts to try, the estimated best first."""
-    sizes = sizes_of(c)
-
-    def estimate(cut: Cut) -> float:
-        return prod(cost(c, cut, s) for s in sizes) ** (1 / len(sizes))
-
-    limit = NEAR * estimate(order[0])
-    return [cut for cut in order[:HANDFUL] if estimate(cut) <= limit]
+    limit = NEAR * cost(c, order[0])
+    return [cut for cut in order[:HANDFUL] if cost(c, cut) <= limit]
 
 
 def signature(routine: Routine, c: Contraction, features: frozenset[str]) -> str:

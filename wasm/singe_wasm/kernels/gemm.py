@@ -349,12 +349,10 @@ class Product:
     def _loop(self, end: int) -> Iterator[None]:
         """Over k, until the pointer into the panel is at `end`; it runs at least once."""
         body = self.body
-        body.add(b"\x03\x40")
-        yield
-        body.get(self.b, end)
-        body.op("i32.lt_u")
-        body.exit_if()
-        body.add(b"\x0b")
+        with body.repeat():
+            yield
+            body.get(self.b, end)
+            body.op("i32.lt_u")
 
     def _turns(self, pointers: Sequence[int], step: int, count: int) -> None:
         """`count` steps of k; the pointers are moved on."""

@@ -284,16 +284,14 @@ class _Tiles:
         tile, end = body.local("i32"), body.local("i32")
         body.get(first)
         body.set(tile)
-        body.add(b"\x03\x40")
-        with self.writer.scope():
-            self._block(sections(self.low, p.tiles, self.tile.rows, stop), first, tile, end)
-            self._outputs(tile, end, column)
-        body.get(end)
-        body.tee(tile)
-        body.get(stop)
-        body.op("i32.lt_s")
-        body.exit_if()
-        body.add(b"\x0b")
+        with body.repeat():
+            with self.writer.scope():
+                self._block(sections(self.low, p.tiles, self.tile.rows, stop), first, tile, end)
+                self._outputs(tile, end, column)
+            body.get(end)
+            body.tee(tile)
+            body.get(stop)
+            body.op("i32.lt_s")
         body.free(tile, end)
 
     def _block(self, cuts: Sequence[Section], first: int, tile: int, end: int) -> None:

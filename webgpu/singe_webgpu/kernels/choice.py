@@ -37,6 +37,9 @@ class Rate:
     full: float
     ends: float
 
+    def cost(self, turns: int, workgroups: int) -> float:
+        return (turns + self.ends) * (self.alone + workgroups * self.full)
+
 
 RATES: Final[Mapping[Cut, Rate]] = {
     Tile(128, 128, 16, 16, 8, unroll=16): Rate(4.08, 0.0232, 3.65),
@@ -79,11 +82,7 @@ def sizes_of(c: Contraction) -> list[dict[str, int]]:
 
 def ranked(routine: Routine, c: Contraction) -> list[Cut]:
     """The cuts that may be had, the best by their estimates first."""
-    costs = {cut: 1.0 for cut in RATES if _suits(routine, c, cut)}
-    for sizes in sizes_of(c):
-        for cut in costs:
-            costs[cut] *= cost(c, cut, sizes)
-    return sorted(costs, key=lambda cut: costs[cut])
+    return sorted((cut for cut in RATES if _suits(routine, c, cut)), key=lambda cut: cost(c, cut))
 
 
 def choose(routine: Routine, c: Contraction) -> Cut:
@@ -93,16 +92,17 @@ def choose(routine: Routine, c: Contraction) -> Cut:
 
 def _on_matrices(c: Contraction) -> MatrixCut:
     """The cut of least estimated cost on subgroup matrices."""
-    cuts = [cut for cut in MATRIX_RATES if fits(c, cut)]
-    return min(cuts, key=lambda cut: prod(cost(c, cut, sizes) for sizes in sizes_of(c)))
+    return min((cut for cut in MATRIX_RATES if fits(c, cut)), key=lambda cut: cost(c, cut))
 
 
-def cost(c: Contraction, cut: Cut | MatrixCut, sizes: Mapping[str, int]) -> float:
-    """The estimate at these sizes."""
-    rows, columns, depth, batch = (known(d, sizes) for d in (c.rows, c.columns, c.depth, product(c.batch)))
-    turns, workgroups = work(cut, batch, rows, columns, depth)
+def cost(c: Contraction, cut: Cut | MatrixCut) -> float:
+    """The estimate; where sizes are symbolic, the geometric mean of those for the guesses."""
     rate = MATRIX_RATES[cut] if isinstance(cut, MatrixCut) else RATES[cut]
-    return (turns + rate.ends) * (rate.alone + workgroups * rate.full)
+    costs = []
+    for sizes in sizes_of(c):
+        rows, columns, depth, batch = (known(d, sizes) for d in (c.rows, c.columns, c.depth, product(c.batch)))
+        costs.append(rate.cost(*work(cut, batch, rows, columns, depth)))
+    return prod(costs) ** (1 / len(costs))
 
 
 def work(cut: Cut | MatrixCut, batch: int, rows: int, columns: int, depth: int) -> tuple[int, int]:

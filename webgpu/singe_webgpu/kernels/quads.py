@@ -8,7 +8,7 @@ of the four, from vectors where it loads neighbours, and a vector is stored.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 import numpy as np
@@ -74,22 +74,25 @@ def _course(e: Expr, along: Expr, side: int = SIDE) -> str | None:
 
 def quad_text(block: Block, e: Expr) -> str:
     """The vector of a quad."""
-    if e.word == "load":
-        return block.module.load_vector(e.value, block.value(e.args[0]))
-    if e.word == "select":
-        condition, yes, no = e.args
-        return f"select({quad_text(block, no)}, {quad_text(block, yes)}, {block.value(condition)})"
-    return f"vec4<{TYPES[e.dtype]}>({literal(e.value, e.dtype)})"
+    return _vector_text(
+        block, e, block.module.load_vector, lambda x: f"vec4<{TYPES[x.dtype]}>({literal(x.value, x.dtype)})"
+    )
 
 
 def octet_text(block: Block, e: Expr) -> str:
     """The vec4<u32> of an octet of float16."""
+    return _vector_text(
+        block, e, block.module.load_octet, lambda x: f"vec4<u32>({int(np.float16(x.value).view(np.uint16)) * 0x10001}u)"
+    )
+
+
+def _vector_text(block: Block, e: Expr, load: Callable[[int, str], str], const: Callable[[Expr], str]) -> str:
     if e.word == "load":
-        return block.module.load_octet(e.value, block.value(e.args[0]))
+        return load(e.value, block.value(e.args[0]))
     if e.word == "select":
-        condition, yes, no = e.args
-        return f"select({octet_text(block, no)}, {octet_text(block, yes)}, {block.value(condition)})"
-    return f"vec4<u32>({int(np.float16(e.value).view(np.uint16)) * 0x10001}u)"
+        no, yes = (_vector_text(block, x, load, const) for x in (e.args[2], e.args[1]))
+        return f"select({no}, {yes}, {block.value(e.args[0])})"
+    return const(e)
 
 
 def in_fours(store: Store, along: Expr, module: Module, others: Iterable[Expr] = ()) -> bool:
