@@ -5,11 +5,14 @@
  * taken, NEXT is the first that nobody took, DONE counts those that are done. Whoever is free takes the next, so that a
  * thread that the system does not let run holds nobody up. Whoever waits spins for a while, then sleeps, other than a
  * page's main thread, which may not. After `fail()` nobody waits for a part any more.
+ *
+ * Where other programs want the cores, the system stops a thread after some milliseconds, for as long, and if that is
+ * within a part, all wait. So once a caller has waited long, workers give way between parts, before they are stopped.
  */
 
 /** Words, each in cache lines of its own. GO is odd while PLAN and BASE, a run's first ticket, are being changed. */
-const [GO, PLAN, BASE, OPEN, NEXT, DONE, FAILED, SLEEPING] = [0, 32, 64, 96, 128, 160, 192, 224];
-const WORDS = 256;
+const [GO, PLAN, BASE, OPEN, NEXT, DONE, FAILED, SLEEPING, CROWDED] = [0, 32, 64, 96, 128, 160, 192, 224, 256];
+const WORDS = 288;
 /** In the place of a plan's number: go back to the event loop. */
 export const LEAVE = -1;
 
@@ -17,12 +20,16 @@ const SPINS_PER_LOOK = 1024;
 /** Spinning: to be woken takes up to a millisecond, as long as many steps. */
 const AWAKE_MS = 1;
 const NAP_MS = 100;
+/** A caller that waits so long for a part: its worker was stopped. For the next RUNS workers give way, after a TURN each. */
+const CROWD = { WAIT_MS: 1.5, RUNS: 32, TURN_MS: 2.5, REST_MS: 0.05 };
 
 /** Whether a ticket comes before another: after 2³¹ they are negative numbers. */
 const before = (ticket, other) => ((ticket - other) | 0) < 0;
 
 export class Barrier {
   #sleeps;
+  /** When this thread gives way. */
+  #due = Infinity;
 
   constructor(words = new Int32Array(new SharedArrayBuffer(4 * WORDS))) {
     this.words = words;
@@ -41,6 +48,7 @@ export class Barrier {
     Atomics.add(this.words, GO, 1);
     Atomics.store(this.words, PLAN, plan);
     Atomics.store(this.words, BASE, Atomics.load(this.words, OPEN));
+    if (Atomics.load(this.words, CROWDED)) Atomics.sub(this.words, CROWDED, 1);
     Atomics.add(this.words, GO, 1);
     this.#wake(GO);
   }
@@ -52,7 +60,10 @@ export class Barrier {
     Atomics.store(this.words, OPEN, end);
     this.#wake(OPEN);
     this.#work(base, end, act);
-    this.#until(DONE, (done) => !before(done, end), late);
+    this.#until(DONE, (done) => !before(done, end), (waited) => {
+      if (waited > CROWD.WAIT_MS) Atomics.store(this.words, CROWDED, CROWD.RUNS);
+      return late();
+    });
     if (this.failed) throw new Error("a worker failed");
   }
 
@@ -75,6 +86,7 @@ export class Barrier {
   /** Take part in a run of so many tickets, until the last is taken: by now it may be over. */
   join(base, tickets, act) {
     const end = (base + tickets) | 0;
+    this.#due = Atomics.load(this.words, CROWDED) ? performance.now() + CROWD.TURN_MS : Infinity;
     const left = () => before(Atomics.load(this.words, NEXT), end);
     while (left() && !this.failed) {
       const next = this.#work(base, end, act);
@@ -101,7 +113,13 @@ export class Barrier {
       act((ticket - base) | 0);
       Atomics.add(this.words, DONE, 1);
       this.#wake(DONE);
+      if (this.#due < Infinity && performance.now() > this.#due) this.#giveWay();
     }
+  }
+
+  #giveWay() {
+    Atomics.wait(this.words, FAILED, 0, CROWD.REST_MS);
+    this.#due = performance.now() + CROWD.TURN_MS;
   }
 
   #wake(word) {
@@ -116,9 +134,10 @@ export class Barrier {
       if (holds(value)) return value;
       if (spins % SPINS_PER_LOOK) continue;
       if (this.failed && word !== GO) return value;
-      if (late()) throw new Error("a worker does not answer");
       start ??= performance.now();
-      if (!this.#sleeps || performance.now() - start < AWAKE_MS) continue;
+      const waited = performance.now() - start;
+      if (late(waited)) throw new Error("a worker does not answer");
+      if (!this.#sleeps || waited < AWAKE_MS) continue;
       Atomics.add(this.words, SLEEPING, 1);
       Atomics.wait(this.words, word, value, NAP_MS);
       Atomics.sub(this.words, SLEEPING, 1);

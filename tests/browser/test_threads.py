@@ -76,6 +76,29 @@ def test_the_same_bits_elsewhere(chromium: Page, where: str) -> None:
     assert done[0]["outputs"] == done[1]["outputs"]
 
 
+BESIDE_OTHERS: Final = """
+const text = "const end = performance.now() + 20000; while (performance.now() < end);";
+const url = URL.createObjectURL(new Blob([text], { type: "text/javascript" }));
+const others = Array.from({ length: navigator.hardwareConcurrency }, () => new Worker(url));
+try {
+  ANSWER
+} finally {
+  for (const other of others) other.terminate();
+  URL.revokeObjectURL(url);
+}
+"""
+
+
+def test_the_same_bits_where_others_want_the_cores(chromium: Page) -> None:
+    """Then workers are stopped within parts, and give way between them."""
+    cases = [packed(weighty_case(SHARED))] * 20
+    given: dict[str, Any] = {"url": "/bundles/weighty", "cases": cases, "options": {}}
+    alone = chromium.run(ANSWER, threads=1, **given)
+    beside = chromium.run(BESIDE_OTHERS.replace("ANSWER", ANSWER), threads=2, **given)
+    assert beside["threads"] == 2
+    assert beside["outputs"] == alone["outputs"]
+
+
 HEADERS: Final = {
     "without isolation": {
         "Cross-Origin-Opener-Policy": "unsafe-none",
