@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import http.server
 import subprocess
+import sys
 import threading
 from functools import partial
 from pathlib import Path
@@ -51,6 +52,7 @@ def package() -> Path:
     """The folder that onnxruntime-web is installed in."""
     if not (CACHE / "node_modules" / "onnxruntime-web").exists():
         CACHE.mkdir(parents=True, exist_ok=True)
+        print(f"onnxruntime-web {VERSION} is being installed from npm, once …", file=sys.stderr, flush=True)
         subprocess.run(
             [
                 "npm",
