@@ -16,7 +16,7 @@ names the template, and the facts that the template needs. What a target has no 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final, TypeAlias
@@ -103,6 +103,15 @@ class Kernel:
     def roots(self) -> tuple[Expr, ...]:
         """All expressions of the stages."""
         return tuple(e for s in self.stages for e in ((s.value,) if isinstance(s, Reduce) else (s.index, s.value)))
+
+    def with_roots(self, roots: Iterable[Expr], grid: Shape) -> Kernel:
+        """The kernel over another grid, with these in place of its `roots`."""
+        after = iter(roots)
+        stages = tuple(
+            replace(s, value=next(after)) if isinstance(s, Reduce) else replace(s, index=next(after), value=next(after))
+            for s in self.stages
+        )
+        return replace(self, grid=grid, stages=stages)
 
     @cached_property
     def sizes(self) -> tuple[Size, ...]:
@@ -250,16 +259,8 @@ def _renamed(kernel: Kernel, grid: Sequence[Dim], positions: Mapping[Expr, int])
 
 
 def _rebuilt(kernel: Kernel, grid: Shape, swap: Mapping[Expr, Expr]) -> Kernel:
-    def change(e: Expr) -> Expr:
-        return scalar.substitute(e, swap) if swap else e
-
-    stages = tuple(
-        replace(s, value=change(s.value))
-        if isinstance(s, Reduce)
-        else replace(s, index=change(s.index), value=change(s.value))
-        for s in kernel.stages
-    )
-    return replace(kernel, grid=grid, stages=stages)
+    roots = (scalar.substitute(e, swap) for e in kernel.roots) if swap else kernel.roots
+    return kernel.with_roots(roots, grid)
 
 
 def _merge(kernel: Kernel, i: int) -> Kernel | None:
@@ -293,11 +294,6 @@ def _merge(kernel: Kernel, i: int) -> Kernel | None:
     roots = scalar.fold(kernel.roots, step)
     if any(r is None for r in roots):
         return None
-    after = iter(roots)
-    stages = tuple(
-        replace(s, value=next(after)) if isinstance(s, Reduce) else replace(s, index=next(after), value=next(after))
-        for s in kernel.stages
-    )  # pyright: ignore[reportArgumentType]
     grid = (*kernel.grid[:i], kernel.grid[i] * extent, *kernel.grid[i + 2 :])
     names = {
         v: scalar.var(f"g{k - 1}", int32, kernel.grid[k])
@@ -305,7 +301,7 @@ def _merge(kernel: Kernel, i: int) -> Kernel | None:
         if k > i + 1 and v.word == "var"
     }
     names[one] = scalar.var(f"g{i}", int32, grid[i])
-    return _rebuilt(replace(kernel, stages=stages), grid, names)
+    return _rebuilt(kernel.with_roots(roots, grid), grid, names)  # pyright: ignore[reportArgumentType]
 
 
 def _uses(e: Expr, *leaves: Expr) -> bool:

@@ -111,6 +111,11 @@ def test_sums_that_leave_the_numbers(run: Callable[..., list[np.ndarray]], large
     assert np.array_equal(found, np.full((5, 6), np.nan if np.isnan(largest) else np.inf, np.float32), equal_nan=True)
 
 
+def _squares(b: Builder, x: Node) -> Node:
+    facts = {"window": (1, 3), "strides": (1, 1), "dilations": (1, 1), "before": (0, 1), "after": (0, 1)}
+    return b.mul(b.pool_sum(b.mul(b.relu(x), b.relu(x)), **facts), b.const(0.1, float32))
+
+
 LEADS: dict[str, tuple[bool, Callable[[Builder, Node], Node]]] = {
     "a logarithm": (True, lambda b, x: b.log(x)),
     "one of its size": (True, lambda b, x: b.log(b.sqrt(b.mul(x, x)))),
@@ -120,6 +125,10 @@ LEADS: dict[str, tuple[bool, Callable[[Builder, Node], Node]]] = {
     "a root": (False, lambda b, x: b.sqrt(b.abs(x))),
     "a logarithm of exponentials": (False, lambda b, x: b.log_softmax(x)),
     "softplus": (False, lambda b, x: b.softplus(x)),
+    "one of squares and a number": (False, lambda b, x: b.log(b.add(b.mul(x, x), b.const(1.0, float32)))),
+    "one of squares and a small number": (True, lambda b, x: b.log(b.add(b.mul(x, x), b.const(1e-6, float32)))),
+    "one of any sum with a number": (True, lambda b, x: b.log(b.add(x, b.const(1.0, float32)))),
+    "a local response": (False, lambda b, x: b.log(b.add(_squares(b, x), b.const(2.0, float32)))),
 }
 
 

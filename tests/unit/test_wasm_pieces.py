@@ -7,10 +7,10 @@ import pytest
 from test_wasm_kernels import check, g
 
 from singe import scalar as s
-from singe._dtypes import float32
+from singe._dtypes import float32, int32
 from singe._shape import Dim, size
-from singe.kernel import Kernel, Port, Store
-from singe_wasm.kernels.nest import lane_cost
+from singe.kernel import Kernel, Port, Reduce, Store
+from singe_wasm.kernels.nest import choose_lane, lane_cost
 from singe_wasm.kernels.pieces import pieces
 
 N = size("N")
@@ -44,6 +44,36 @@ CASES: dict[str, tuple[s.Expr, list[int], list[int]]] = {
     "single elements": (_joined(*[1] * 8), [1] * 8, [8]),
     "more than are worth it": (_joined(*[4] * 12), [4] * 12, [48]),
 }
+
+
+WINDOWS: dict[str, tuple[int, int, int, list[int]]] = {
+    "over channels": (64, 5, 2, [2, 60, 2]),
+    "at one side": (33, 3, 0, [31, 2]),
+    "as wide as all": (9, 9, 4, [9]),
+    "even": (16, 4, 1, [1, 13, 2]),
+}
+"""Channels, the window over them, how many places lie before; the pieces."""
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_windows_over_the_last_axis(name: str) -> None:
+    channels, window, before, expected = WINDOWS[name]
+    i, j, r = g(0, N), g(1, channels), s.var("r0", int32, window)
+    place = j + r - before
+    inside = (place >= 0) & (place < channels)
+    value = s.select(inside, s.load(0, i * channels + s.clip(place, 0, channels - 1), float32), 0.0)
+    total = Reduce("a0", "add", value)
+    ports = (Port(float32), Port(float32, True))
+    stages = (total, Store(1, i * channels + j, s.exp(total.accumulator * -0.1)))
+    kernel = Kernel(ports, (N, channels), (window,), stages)
+    made = pieces(kernel)
+    assert [p.grid[-1] for p in made] == expected
+    longest = made[expected.index(max(expected))]
+    assert len(made) == 1 or choose_lane(longest) == (longest.grid_vars[-1], False)
+    rng = np.random.default_rng(0)
+    for rows in (0, 1, 15):
+        x = rng.standard_normal(rows * channels).astype(np.float32)
+        check(kernel, [x, np.zeros_like(x)], {"N": rows})
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -85,7 +85,7 @@ def lane_cost(kernel: Kernel, stages: Iterable[Stage], lane: Expr) -> int | None
     return cost
 
 
-def _choose_lane(kernel: Kernel) -> tuple[Expr | None, bool]:
+def choose_lane(kernel: Kernel) -> tuple[Expr | None, bool]:
     """The loop variable that takes four lanes, and whether it is an inner one."""
     options: list[tuple[int, bool, Expr]] = []
     reduces = any(isinstance(s, Reduce) for s in kernel.stages)
@@ -133,7 +133,7 @@ class _Nest:
         self.kernel = kernel
         self.body = body
         self.writer = Writer(self.body)
-        self.lane, self.lane_is_inner = _choose_lane(kernel)
+        self.lane, self.lane_is_inner = choose_lane(kernel)
         self.low = Lowering(kernel.ports, sizes, lane=self.lane)
         self.depth = len(kernel.grid)
         self.folded = self.depth + 1  # the level of accumulators: known in a grid point, but not at its start

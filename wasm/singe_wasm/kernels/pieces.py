@@ -1,23 +1,22 @@
-"""A map whose last loop chooses between sources (concatenation, padding) as several maps, one for each stretch of it.
+"""A kernel whose last loop chooses between sources (concatenation, padding) as several, one for each stretch of it.
 
-Where conditions compare the loop's variable with numbers, the loop is cut there: in a piece their answers are known, and
-what is left loads neighbours, four lanes wide.
+Where conditions compare the loop's variable with numbers, or with those and inner loops of a few turns (a window over
+channels), the loop is cut there: in a piece their answers are known, and what is left loads neighbours, four lanes wide.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
 from singe import affine, scalar
 from singe._dtypes import int32
 from singe._shape import Dim
-from singe.kernel import Kernel, Store
+from singe.kernel import Kernel
 from singe.scalar import Expr
 
-from .nest import lane_cost
+from .nest import choose_lane
 
 MOST: Final = 8
 """Pieces of a kernel: each is code of its own."""
@@ -29,29 +28,30 @@ _FOLDING: Final[Mapping[str, Callable[..., Expr]]] = {
 def pieces(kernel: Kernel) -> list[Kernel]:
     """The kernel cut along its last loop, if most of that takes four lanes then and could not before; else itself."""
     extent = kernel.grid[-1] if kernel.grid else 1
-    store = kernel.stages[-1]
-    if kernel.inner or len(kernel.stages) > 1 or not isinstance(store, Store) or not isinstance(extent, int):
+    if not isinstance(extent, int) or extent < 8 or choose_lane(kernel)[0] is not None:
         return [kernel]
-    if extent < 8 or lane_cost(kernel, kernel.stages, kernel.grid_vars[-1]) is not None:
-        return [kernel]
-    inside = {c for c in _cuts(store.value, kernel.grid_vars[-1]) if 0 < c < extent}
+    inside = {c for c in _cuts(kernel) if 0 < c < extent}
     if not 0 < len(inside) < MOST:
         return [kernel]
     made = [_piece(kernel, a, b) for a, b in pairwise(sorted({0, *inside, extent}))]
-    wide = [p.grid[-1] for p in made if lane_cost(p, p.stages, p.grid_vars[-1]) is not None]
-    return made if 2 * sum(d for d in wide if isinstance(d, int) and d >= 4) >= extent else [kernel]
+    wide = [p.grid[-1] for p in made if choose_lane(p) == (p.grid_vars[-1], False)]
+    return made if 2 * sum(d for d in wide if isinstance(d, int)) >= extent else [kernel]
 
 
-def _cuts(value: Expr, lane: Expr) -> set[int]:
-    """Where comparisons of the variable with a number change their answer."""
+def _cuts(kernel: Kernel) -> set[int]:
+    """Where comparisons of the last loop's variable, and of inner loops, come to be surely true or false."""
+    lane, inner = kernel.grid_vars[-1], set(kernel.inner_vars)
     found: set[int] = set()
-    for e in scalar.postorder([value]):
+    for e in scalar.postorder(kernel.roots):
         if e.word in ("lt", "le") and e.args[0].dtype is int32:
             terms, constant = affine.linear(e.args[0] - e.args[1])
-            if terms in ({lane: 1}, {lane: -1}) and isinstance(constant, int):
-                # lane < -constant, or lane > constant
-                up = terms[lane] == 1
-                found.add((-constant if up else constant + 1) + (0 if e.word == "lt" else 1 if up else -1))
+            up = terms.pop(lane, 0)
+            least, most = affine.bounds(affine.from_linear(terms, constant))
+            if not isinstance(up, int) or abs(up) != 1 or not terms.keys() <= inner:
+                continue
+            for other in (least, most):  # lane < -other, or lane > other
+                if isinstance(other, int):
+                    found.add((-other if up == 1 else other + 1) + (up if e.word == "le" else 0))
     return found
 
 
@@ -59,10 +59,8 @@ def _piece(kernel: Kernel, start: int, stop: int) -> Kernel:
     """The elements from start to stop of the last loop."""
     lane = kernel.grid_vars[-1]
     new = scalar.var(f"g{len(kernel.grid) - 1}", int32, stop - start) + start
-    (store,) = kernel.stages
-    assert isinstance(store, Store)
-    index, value = scalar.fold([store.index, store.value], lambda e, args: _known(new if e is lane else e, args))
-    return replace(kernel, grid=(*kernel.grid[:-1], stop - start), stages=(replace(store, index=index, value=value),))
+    roots = scalar.fold(kernel.roots, lambda e, args: _known(new if e is lane else e, args))
+    return kernel.with_roots(roots, (*kernel.grid[:-1], stop - start))
 
 
 def _known(e: Expr, args: tuple[Expr, ...]) -> Expr:
