@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 
 from ._dtypes import int32
 from ._shape import Dim, Shape, Size, divides
-from .scalar import Expr, add, const, div, maximum, minimum, mul, rem, size, text
+from .scalar import Expr, add, const, div, fold, make, maximum, minimum, mul, rem, size, text
 
 
 def linear(e: Expr) -> tuple[dict[Expr, Dim], Dim]:
@@ -150,6 +150,21 @@ def _split(e: Expr, by: Dim) -> tuple[Expr, Expr]:
         return div(e, size(by)), rem(e, size(by))
     quotient = _nested_div(left, by)
     return add(from_linear(out, whole), quotient), rem(left, size(by))
+
+
+def substitute(e: Expr, swap: Mapping[Expr, Expr]) -> Expr:
+    """An expression with some of its parts replaced, and index divisions worked out anew."""
+
+    def step(x: Expr, args: tuple[Expr, ...]) -> Expr:
+        if x in swap:
+            return swap[x]
+        if x.word in ("div", "rem") and x.dtype is int32 and args[1].word in ("const", "size"):
+            least = bounds(args[0])[0]
+            if least is not None and at_least(least, 0):
+                return (index_div if x.word == "div" else index_rem)(args[0], args[1].value)
+        return x if args == x.args else make(x.word, args, x.dtype, x.value)
+
+    return fold([e], step)[0]
 
 
 def _nested_div(e: Expr, by: Dim) -> Expr:

@@ -284,6 +284,28 @@ def test_reshapes_agree_with_numpy(old: Shape, new: Shape) -> None:
         )
 
 
+@pytest.mark.parametrize("seed", range(60))
+def test_substitution_keeps_the_meaning(seed: int) -> None:
+    """Divisions that are worked out anew answer as before, those of what may be negative too."""
+    rng = random.Random(seed)
+    (outer, inner), env = grid((3, 8))
+    whole = var("whole", int32, 24)
+    e: Expr = whole - rng.choice([0, 0, 7])
+    for _ in range(rng.randint(1, 3)):
+        by = rng.choice([2, 3, 4, 8, 16])
+        e = rng.choice([scalar.div, scalar.rem])(e * rng.choice([1, 2]) + rng.choice([0, 1, 8]), const(by, int32))
+    swap = {whole: outer * 8 + inner}
+    plain, simpler = scalar.substitute(e, swap), affine.substitute(e, swap)
+    np.testing.assert_array_equal(value_of(simpler, env, SIZES), value_of(plain, env, SIZES))
+
+
+def test_substitution_leaves_no_division_that_is_none() -> None:
+    (outer, inner), _ = grid((3, 8))
+    whole = var("whole", int32, 24)
+    shuffled = affine.flatten((affine.index_rem(whole, 8), affine.index_div(whole, 8)), (8, 3))
+    assert affine.linear(affine.substitute(shuffled, {whole: outer * 8 + inner})) == ({inner: 3, outer: 1}, 0)
+
+
 @pytest.mark.parametrize("seed", range(150))
 def test_index_division_is_division(seed: int) -> None:
     """On random non-negative sums of loop variables, by numbers and by sizes."""

@@ -145,8 +145,10 @@ def test_the_template_takes_what_it_should() -> None:
 def convolution(
     batch: Dim, space: tuple[int, ...], channels: int, outputs: int, window: tuple[int, ...], strides: tuple[int, ...] = (),
     dilations: tuple[int, ...] = (), pads: tuple[tuple[int, int], ...] = (), group: int = 1, scaled: bool = False,
+    shuffled: bool = False,
 ) -> tuple[Routine, list[tuple[Dim, ...]]]:  # fmt: skip
-    """A convolution, channels last; pads (beginning, end) by axis; scaled: times a factor for each image and channel."""
+    """A convolution, channels last; pads (beginning, end) by axis; scaled: times a factor for each image and channel;
+    shuffled: the groups' outputs take turns."""
     rank = len(space)
     strides, dilations, pads = strides or (1,) * rank, dilations or (1,) * rank, pads or ((0, 0),) * rank
     each = channels // group
@@ -167,7 +169,9 @@ def convolution(
     x = s.select(inside, s.load(0, affine.flatten((n, *read, channel), (batch, *space, channels)), float32), 0.0)
     w_shape = (*window, each, outputs)
     fold = Reduce("a0", "add", x * s.load(1, affine.flatten((*taps, c, o), w_shape), float32))
-    at = affine.flatten((n, *place, o), grid)
+    turn = (affine.index_rem(o, outputs // group), affine.index_div(o, outputs // group))
+    last = affine.flatten(turn, (outputs // group, group)) if shuffled else o
+    at = affine.flatten((n, *place, last), grid)
     value = s.clip(fold.accumulator + s.load(2, o, float32), 0.0, 6.0)
     value = value * s.load(3, n * outputs + o, float32) if scaled else value + s.load(3, at, float32)
     ports = (Port(float32), Port(float32), Port(float32), Port(float32), Port(float32, True))
@@ -224,6 +228,18 @@ def test_conv(case: str, count: int | None, constant: bool) -> None:
         routine, shapes = convolution(1 if count is None else N, *CASES[case], scaled=scaled)
         sizes = {} if count is None else {"N": count}
         check(routine, _buffers(routine, shapes, sizes), sizes, [1] if constant else [], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("outputs", [24, 27])
+def test_shuffled_groups(outputs: int) -> None:
+    """A group's index is simple, and stored by vectors, though that of all outputs is not."""
+    for count in (None, 0, 3):
+        routine, shapes = convolution(1 if count is None else N, (5, 6), 12, outputs, (1, 1), group=3, shuffled=True)
+        planned = conv.plan(routine, ())
+        assert planned is not None
+        assert planned.wide
+        sizes = {} if count is None else {"N": count}
+        check(routine, _buffers(routine, shapes, sizes), sizes, [1], rtol=1e-4, atol=1e-4)
 
 
 def test_conv_templates_take_what_they_should() -> None:

@@ -163,7 +163,7 @@ def _by_image(routine: Routine) -> tuple[Kernel, Expr] | None:
     image = scalar.var("image", int32, grid[0])
     swap = dict(zip(old, (image, *loop_vars("g", grid[1:])), strict=True))
     store = routine.epilogue
-    stage = replace(store, index=scalar.substitute(store.index, swap), value=scalar.substitute(store.value, swap))
+    stage = replace(store, index=affine.substitute(store.index, swap), value=affine.substitute(store.value, swap))
     merged = collapse(replace(routine.kernel, grid=grid[1:], inner=(), stages=(stage,)), keep=1, least=2)
     return (merged, image) if len(merged.grid) == 2 else None
 
@@ -190,7 +190,7 @@ def _grouped(merged: Kernel, group: int) -> Kernel:
     swap = {old: scalar.var("group", int32, group) * (columns // group) + new}
     (store,) = merged.stages
     assert isinstance(store, Store)
-    stage = replace(store, index=scalar.substitute(store.index, swap), value=scalar.substitute(store.value, swap))
+    stage = replace(store, index=affine.substitute(store.index, swap), value=affine.substitute(store.value, swap))
     return replace(merged, grid=(*grid[:-1], columns // group), stages=(stage,))
 
 
