@@ -22,6 +22,7 @@ from singe.program import Variant
 
 from .encode import Function, module
 from .kernels import conv, depthwise, integers, matmul, planar, tiles, winograd
+from .kernels.kept import keep
 from .kernels.lower import MissingSize
 from .kernels.nest import print_nests
 from .kernels.pieces import pieces
@@ -118,7 +119,7 @@ def _template(kernel: Kernel | Routine, constants: frozenset[int]) -> _Done:
         if whole is not None:
             code, sizes = _with_sizes(plain, lambda sizes, relaxed: integers.print_integers(whole, sizes, relaxed))
             return _Done(code, sizes, {whole.weights: partial(integers.pack, whole)}, whole.scratch)
-    cut = pieces(collapse(plain))
+    cut = pieces(collapse(keep(plain)))
     code, sizes = _with_sizes(plain, lambda sizes, relaxed: print_nests(cut, sizes), alike=True)
     return _Done(code, sizes)
 

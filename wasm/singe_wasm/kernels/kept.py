@@ -1,0 +1,51 @@
+"""A kernel of several stages that would compute something dear once in each, with it kept in the output meanwhile.
+
+A softmax folds exponentials into their sum and then divides each by that. They are stored where the results will lie, so
+that both later stages load them: the same bits, for a store and two loads in place of an exponential.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from singe import scalar
+from singe._dtypes import float32
+from singe.kernel import Kernel, Reduce, Store
+from singe.scalar import Expr
+
+DEAR: Final = frozenset({"exp", "log", "sin", "cos", "tanh"})
+
+
+def keep(kernel: Kernel) -> Kernel:
+    """The kernel with what its last stage and the fold before it both compute stored first, if that is dear."""
+    if len(kernel.stages) < 2:
+        return kernel
+    *before, fold, store = kernel.stages
+    if not (isinstance(fold, Reduce) and isinstance(store, Store) and store.inner):
+        return kernel
+    loads = {e.value for e in scalar.postorder(kernel.roots) if e.word == "load"}
+    if kernel.ports[store.port].dtype is not float32 or store.port in loads:
+        return kernel
+    loops = {v for v in kernel.inner_vars if v.word == "var"}
+    dear = _dear(store.value, set(scalar.postorder([fold.value])), loops)
+    if dear is None:
+        return kernel
+    kept = {dear: scalar.load(store.port, store.index, float32)}
+    stages = (
+        *before,
+        replace(store, value=dear),
+        replace(fold, value=scalar.substitute(fold.value, kept)),
+        replace(store, value=scalar.substitute(store.value, kept)),
+    )
+    return replace(kernel, stages=stages)
+
+
+def _dear(value: Expr, others: set[Expr], loops: set[Expr]) -> Expr | None:
+    """The largest part of a value that is among the others, is dear, and differs along inner loops."""
+    for e in reversed(scalar.postorder([value])):
+        if e in others and e.dtype is float32:
+            below = scalar.postorder([e])
+            if not loops.isdisjoint(below) and any(x.word in DEAR for x in below):
+                return e
+    return None
