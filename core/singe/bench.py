@@ -131,7 +131,7 @@ def peaks(device: Device, progress: Progress = quiet) -> Peaks:
     while size <= GEMMS[1]:
         progress(f"{device.name}: product of {size}³")
         taken = kernel_seconds(device, gemm(size, size, size))
-        if 2 * size**3 / taken > rate:
+        if taken and 2 * size**3 / taken > rate:  # none where a call alone took longer
             rate, product = 2 * size**3 / taken, f"a product of {size}³"
         if taken > ENOUGH:
             break
@@ -146,7 +146,7 @@ def peaks(device: Device, progress: Progress = quiet) -> Peaks:
             if not copied:
                 raise
             break
-        if 2 * wanted / taken > speed:
+        if taken and 2 * wanted / taken > speed:
             speed, copied = 2 * wanted / taken, wanted
         if taken > ENOUGH:
             break

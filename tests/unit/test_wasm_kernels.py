@@ -328,6 +328,23 @@ def test_softmax(rows: int, columns: int, last: bool, symbolic: bool) -> None:
     check(kernel, [_random(rows * columns), np.zeros(rows * columns, np.float32)], {"M": rows, "N": columns})
 
 
+@pytest.mark.parametrize("word", ["max", "min"])
+@pytest.mark.parametrize("last", [True, False])
+def test_the_largest_and_least_of_what_holds_nan(last: bool, word: str) -> None:
+    """A row's extreme is NaN where it has one, wherever that lies; infinities are numbers."""
+    rows, columns = 9, 23
+    i, k = g(0, rows), r(0, columns)
+    index = i * columns + k if last else k * rows + i
+    fold = Reduce("a0", word, s.load(0, index, float32))
+    kernel = Kernel((Port(float32), Port(float32, True)), (rows,), (columns,), (fold, Store(1, i, fold.accumulator)))
+    x = _random(rows * columns).reshape((rows, columns) if last else (columns, rows))
+    mine = x if last else x.T
+    mine[0, 0] = mine[1, 7] = mine[2, -1] = mine[6, 3] = np.nan
+    mine[3, 4], mine[4, 5], mine[5] = np.inf, -np.inf, -np.inf if word == "max" else np.inf
+    mine[6, 8] = np.inf
+    check(kernel, [x.ravel(), np.zeros(rows, np.float32)])
+
+
 @pytest.mark.parametrize("kind", [float32, int32, uint8, bool_, int64, float16], ids=str)
 def test_transpose(kind: object) -> None:
     a, b, c = 3, 9, 6

@@ -29,10 +29,13 @@ from .encode import (
     shuffle,
     v128,
 )
+from .simd import AGAINST_NUMBER
 from .transforms import TRANSFORMS
 
 _INF: Final = math.inf
 _LOG2E: Final = 1.4426950408889634
+# What a small number is rounded by when it is added: its last place is a one. As bits it is the number before plus these.
+_WHOLE, _WHOLE_BITS = 12582912.0, 0x4B400000
 # ln 2 and π/2 as a part that few bits hold, so that its products are exact, and the rest.
 _LN2_HIGH, _LN2_LOW = 0.693359375, -2.12194440e-4
 _HALF_PI_HIGH, _HALF_PI_LOW = 1.5707963267341256, 6.077100506506192e-11
@@ -57,16 +60,24 @@ def _horner(body: Body, x: int, coefficients: Sequence[float]) -> None:
         body.op("f32x4.add")
 
 
+def _within(low: float, high: float) -> bytes:
+    """Code that holds a vector between two numbers; NaN stays."""
+    return f32x4(low) + AGAINST_NUMBER["max"] + f32x4(high) + AGAINST_NUMBER["min"]
+
+
 def _exp() -> Function:
     body = Body(["v128"], ["v128"])
     x, n, k = 0, body.local("v128"), body.local("v128")
     # Beyond these bounds the result is 0 or infinite anyway.
     body.get(x)
-    body.add(f32x4(-104.0) + ops("f32x4.max") + f32x4(89.0) + ops("f32x4.min"))
+    body.add(_within(-104.0, 89.0))
     body.tee(x)
-    body.add(f32x4(_LOG2E) + ops("f32x4.mul f32x4.nearest"))
-    body.tee(n)
-    body.op("i32x4.trunc_sat_f32x4_s")
+    body.add(f32x4(_LOG2E) + ops("f32x4.mul") + f32x4(_WHOLE) + ops("f32x4.add"))
+    body.tee(k)
+    body.add(f32x4(_WHOLE) + ops("f32x4.sub"))
+    body.set(n)
+    body.get(k)
+    body.add(i32x4(_WHOLE_BITS) + ops("i32x4.sub"))
     body.set(k)
     body.get(x, n)
     body.add(f32x4(_LN2_HIGH) + ops("f32x4.mul f32x4.sub"))
@@ -219,7 +230,7 @@ def _tanh() -> Function:
     body = Body(["v128"], ["v128"])
     x, z = 0, body.local("v128")
     body.get(x)
-    body.add(f32x4(-9.0) + ops("f32x4.max") + f32x4(9.0) + ops("f32x4.min"))
+    body.add(_within(-9.0, 9.0))
     body.tee(x)
     body.get(x)
     body.op("f32x4.mul")
@@ -229,7 +240,7 @@ def _tanh() -> Function:
     body.get(x)
     body.op("f32x4.mul")
     _horner(body, z, _TANH_Q)
-    body.add(ops("f32x4.div") + f32x4(-1.0) + ops("f32x4.max") + f32x4(1.0) + ops("f32x4.min"))
+    body.add(ops("f32x4.div") + _within(-1.0, 1.0))
     body.get(x)
     body.add(ops("f32x4.abs") + f32x4(4e-4) + ops("f32x4.lt v128.bitselect"))
     return body.finish()

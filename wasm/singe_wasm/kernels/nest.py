@@ -19,7 +19,7 @@ from singe.kernel import Kernel, Reduce, Stage, Store, identity
 from singe.scalar import Expr
 
 from .. import simd
-from ..encode import Body, Function, get_local, i32, ops
+from ..encode import Body, Function, get_local, i32, i32x4, ops
 from .lower import Lowering, Shift, lane_step
 from .memory import VECTOR_STORAGE
 from .share import begin, choose, divide, first_alone, least
@@ -140,6 +140,7 @@ class _Nest:
         self.grid = self._loops(kernel.grid_vars, kernel.grid, 1)
         self.inner = self._loops(kernel.inner_vars, kernel.inner, self.depth + 2)
         self.accumulators: dict[tuple[str, Shift, bool], int] = {}
+        self.unordered: dict[int, int] = {}  # of an accumulator that NaN does not stay in: where one has come by
         weight = len(scalar.postorder(kernel.roots))
         self.unroll = 4 if weight <= 16 else 2 if weight <= 48 else 1
         self.shared: _Loop | None = None
@@ -293,6 +294,9 @@ class _Nest:
 
     def _combine(self, stage: Reduce, into: int, shift: Shift, vector: bool) -> None:
         parts = self._parts(stage, shift, vector)
+        if into in self.unordered:
+            self._look_out(stage, parts[0], into)
+            return
         if len(parts) == 1:
             self.body.get(into)
         for part in parts:
@@ -307,6 +311,32 @@ class _Nest:
         start = identity(stage.word, stage.value.dtype)
         self.writer.push(self.low.vector(start) if vector else self.low.scalar(start))
         self.body.set(into)
+        if vector and stage.word in simd.AGAINST_NUMBER and stage.value.dtype is float32:
+            self.unordered[into] = self.body.local("v128")
+            self.body.add(i32x4(0))
+            self.body.set(self.unordered[into])
+
+    def _look_out(self, stage: Reduce, part: Node, into: int) -> None:
+        """Fold by one machine instruction; NaN is looked for besides, which is cheaper than one that keeps it."""
+        value, seen = self.body.local("v128"), self.unordered[into]
+        self.writer.push(part)
+        self.body.set(value)
+        self.body.get(into, value)
+        self.body.add(simd.AGAINST_NUMBER[stage.word])
+        self.body.set(into)
+        self.body.get(seen, value, value)
+        self.body.op("f32x4.ne", "v128.or")
+        self.body.set(seen)
+        self.body.free(value)
+
+    def _end(self, into: int) -> None:
+        """The accumulator's value is NaN where one was seen: all bits are set there."""
+        seen = self.unordered.pop(into, None)
+        if seen is not None:
+            self.body.get(into, seen)
+            self.body.op("v128.or")
+            self.body.set(into)
+            self.body.free(seen)
 
     def _fold(self, stage: Reduce, shifts: Sequence[Shift], vector: bool) -> None:
         roots = self._roots(stage, shifts, vector)
@@ -319,6 +349,8 @@ class _Nest:
                 self._combine(stage, self._accumulator(stage, shift, vector), shift, vector)
 
         self._inner(roots, turn, shifts, vector)
+        for shift in shifts:
+            self._end(self._accumulator(stage, shift, vector))
 
     def _fold_lanes(self, stage: Reduce, shifts: Sequence[Shift], vector: bool) -> None:
         """Vectors along the last inner loop, folded across lanes into the scalar accumulator at the end."""
@@ -335,6 +367,8 @@ class _Nest:
                 self._combine(stage, vectors[number] if vector else total, shift, vector)
 
         self._inner(roots, turn, shifts, vector)
+        for v in vectors:
+            self._end(v)
         dtype = stage.value.dtype
         for other in vectors[1:]:
             self.body.get(vectors[0], other)
