@@ -29,7 +29,7 @@ SIGNS: Final[Mapping[str, Callable[[Sequence[bool]], bool]]] = {
 }  # fmt: skip
 """Words whose result is not below zero, by which of their arguments are known not to be."""
 PROOF: Final = 6
-"""Nodes that a proof goes through at most."""
+"""How many nodes deep a proof goes."""
 
 
 def sums_in_order(graph: Graph) -> Graph:
