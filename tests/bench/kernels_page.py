@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from chromium import CODEC
 from ort_web import package
 
 from singe.serve import Server
@@ -28,31 +29,26 @@ PAGE: Final = """<!doctype html><meta charset=utf-8><title>kernels</title><scrip
 import * as ort from "./ort/ort.wasm.min.mjs";
 ort.env.wasm.wasmPaths = new URL("./ort/", location.href).href;
 ort.env.wasm.numThreads = 1;
-const text = (a) => {
-  let out = "";
-  for (const b of new Uint8Array(a.buffer, a.byteOffset, a.byteLength)) out += String.fromCharCode(b);
-  return btoa(out);
-};
-const bytes = async (name) => (await fetch(name)).arrayBuffer();
+CODECconst fetched = async (name) => (await fetch(name)).arrayBuffer();
 let runs = {};
 window.openCase = async (name, shape, count, kernels) => {
   runs = {};
   const answers = {};
   for (const [who, { code, inputs, scratch }] of Object.entries(kernels)) {
-    const given = await Promise.all(inputs.map((kind) => bytes(`${name}.${kind}`)));
+    const given = await Promise.all(inputs.map((kind) => fetched(`${name}.${kind}`)));
     let end = 256;
     const place = (count) => (end += Math.ceil(count / 256) * 256) - Math.ceil(count / 256) * 256;
     const at = [...given.map((data) => data.byteLength), 4 * count].map(place);
     const all = [...at, ...(scratch ? [place(scratch)] : []), 0, 1];
     const memory = new WebAssembly.Memory({ initial: Math.ceil(end / 65536) });
     given.forEach((data, i) => new Uint8Array(memory.buffer).set(new Uint8Array(data), at[i]));
-    const { instance } = await WebAssembly.instantiate(await bytes(`${name}.${code}`), { env: { memory } });
+    const { instance } = await WebAssembly.instantiate(await fetched(`${name}.${code}`), { env: { memory } });
     runs[who] = () => instance.exports.k0(...all);
     runs[who]();
     answers[who] = text(new Float32Array(memory.buffer, at.at(-1), count));
   }
   const session = await ort.InferenceSession.create(`${name}.onnx`, { executionProviders: ["wasm"] });
-  const x = new ort.Tensor("float32", new Float32Array(await bytes(`${name}.x`)), shape);
+  const x = new ort.Tensor("float32", new Float32Array(await fetched(`${name}.x`)), shape);
   runs["PEER"] = () => session.run({ x });
   answers["PEER"] = text((await session.run({ x })).y.data);
   return answers;
@@ -61,7 +57,7 @@ window.openTurns = async (names, turns) => {
   runs = {};
   for (const name of names) {
     const env = { memory: new WebAssembly.Memory({ initial: 1 }) };
-    const { instance } = await WebAssembly.instantiate(await bytes(`${name}.wasm`), { env });
+    const { instance } = await WebAssembly.instantiate(await fetched(`${name}.wasm`), { env });
     runs[name] = () => instance.exports.k0(turns);
   }
 };
@@ -71,7 +67,7 @@ window.time = async (who, lasting) => {
   return count;
 };
 window.ready = true;
-</script>""".replace("PEER", PEER)
+</script>""".replace("CODEC", CODEC).replace("PEER", PEER)
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,15 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from test_wasm_kernels import check, g
+from test_wasm_kernels import TARGET, check, execute, g
 
 from singe import scalar as s
 from singe._dtypes import DType, float16, float32, int32
 from singe._shape import size
 from singe.kernel import Kernel, Port, Reduce, Store
+from singe_wasm import target
 from singe_wasm.kernels.kept import keep
+from singe_wasm.target import LEVELS
 
 N = size("N")
 WIDTH = 37
@@ -46,7 +48,7 @@ CASES: dict[str, tuple[Kernel, bool]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_is_kept(case: str) -> None:
+def test_what_is_kept(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     kernel, wanted = CASES[case]
     kept = keep(kernel)
     assert (kept is not kernel) == wanted
@@ -60,6 +62,18 @@ def test_what_is_kept(case: str) -> None:
         assert "load" in words
         assert not words & {"exp", "tanh"}
     rng = np.random.default_rng(0)
-    for rows in (0, 1, 5):
-        x = rng.standard_normal(rows * WIDTH).astype(np.float32)
-        check(kernel, [x, np.zeros_like(x)], {"N": rows})
+    given = [rng.standard_normal(rows * WIDTH).astype(np.float32) for rows in (0, 1, 5)]
+    for x in given:
+        check(kernel, [x, np.zeros_like(x)], {"N": x.size // WIDTH})
+
+    def answers() -> list[np.ndarray]:
+        monkeypatch.setattr(TARGET, "_printed", {})
+        return [
+            execute(kernel, [x, np.zeros_like(x)], {"N": x.size // WIDTH}, level, {})[1]
+            for x in given
+            for level in LEVELS
+        ]
+
+    with_it = answers()
+    monkeypatch.setattr(target, "keep", lambda kernel: kernel)
+    assert all(np.array_equal(a, b) for a, b in zip(with_it, answers(), strict=True))

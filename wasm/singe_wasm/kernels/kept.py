@@ -11,10 +11,11 @@ from typing import Final
 
 from singe import scalar
 from singe._dtypes import float32
+from singe.fuse import DEAR_WORDS
 from singe.kernel import Kernel, Reduce, Store
 from singe.scalar import Expr
 
-DEAR: Final = frozenset({"exp", "log", "sin", "cos", "tanh"})
+DEAR: Final = frozenset(word for word, cost in DEAR_WORDS.items() if cost >= DEAR_WORDS["exp"])
 
 
 def keep(kernel: Kernel) -> Kernel:
