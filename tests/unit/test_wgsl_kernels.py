@@ -622,6 +622,19 @@ def conv(
     return Routine("conv", kernel, facts)
 
 
+def test_the_places_of_shuffled_groups_are_simple() -> None:
+    """Outputs that take turns, group by group, are divided among groups once, not at each store."""
+    routine = conv((1, 6, 7, 12), (1, 1, 4, 24), group=3)
+    o = routine.kernel.grid_vars[-1]
+    turns = affine.flatten((affine.index_rem(o, 8), affine.index_div(o, 8)), (8, 3))
+    *stages, store = routine.kernel.stages
+    assert isinstance(store, Store)
+    stages = (*stages, replace(store, index=affine.substitute(store.index, {o: turns})))
+    found = contraction(replace(routine, kernel=replace(routine.kernel, stages=stages)))
+    assert found is not None
+    assert affine.linear(found.store.index) == ({found.m: 24, found.n: 3, found.batch_vars[0]: 1}, 0)
+
+
 def test_convolutions(gpu: WebGpuBackend) -> None:
     rng = np.random.default_rng(11)
     shapes: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, object]]] = [

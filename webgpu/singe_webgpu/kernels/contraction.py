@@ -91,7 +91,7 @@ def _matmul(kernel: Kernel) -> Contraction | None:
     shell = _shell(kernel, tuple(batch), rows, columns, operands)
     swap = {m: shell.m, n: shell.n, kernel.inner_vars[0]: shell.k}
     swap |= dict(zip(kernel.grid_vars[:-2], shell.batch_vars, strict=True))
-    return _over(shell, swap, swap)
+    return _over(shell, swap)
 
 
 def _widest(kernel: Kernel) -> Kernel:
@@ -120,10 +120,7 @@ def _conv(routine: Routine) -> Contraction | None:
     (t,) = shell.batch_vars
     swap = _unflattened(shell.m, places, kernel.grid[:-1]) | _unflattened(shell.k, kernel.inner_vars, kernel.inner)
     swap[o] = t * columns + shell.n
-    in_group = dict(swap)
-    if group > 1:
-        in_group[affine.index_div(o, columns)] = t
-    return _over(shell, in_group, swap)
+    return _over(shell, swap)
 
 
 def _operands(kernel: Kernel, places: tuple[Expr, ...]) -> tuple[Expr, Expr]:
@@ -159,29 +156,25 @@ def _shell(kernel: Kernel, batch: Shape, rows: Dim, columns: Dim, operands: tupl
     )
 
 
-def _over(shell: Contraction, of_a: Mapping[Expr, Expr], swap: Mapping[Expr, Expr]) -> Contraction | None:
+def _over(shell: Contraction, swap: Mapping[Expr, Expr]) -> Contraction | None:
     """The contraction with its expressions over the new variables."""
-    a, b = _rewritten(shell.a, of_a), _rewritten(shell.b, swap)
-    store = replace(
-        shell.store, index=_joined(_rewritten(shell.store.index, swap)), value=_rewritten(shell.store.value, swap)
-    )
+    swap = {k: v for k, v in swap.items() if k.word != "const"}
+    index, value = shell.store.index, shell.store.value
+    a, b, index, value = (_rewritten(e, swap) for e in (shell.a, shell.b, index, value))
     if _uses(a, shell.n) or _uses(b, shell.m):
         return None
-    return replace(shell, a=a, b=b, store=store)
+    return replace(shell, a=a, b=b, store=replace(shell.store, index=_joined(index), value=value))
 
 
 def _rewritten(e: Expr, swap: Mapping[Expr, Expr]) -> Expr:
     """The expression with loops replaced, and each index put together again where it was only taken apart."""
-    swap = {k: v for k, v in swap.items() if k.word != "const"}
 
     def step(x: Expr, args: tuple[Expr, ...]) -> Expr:
-        if x in swap:
-            return swap[x]
         if x.word == "load":
             args = (_joined(args[0]),)
         return x if args == x.args else scalar.make(x.word, args, x.dtype, x.value)
 
-    return scalar.fold([e], step)[0]
+    return scalar.fold([affine.substitute(e, swap)], step)[0]
 
 
 def _joined(index: Expr) -> Expr:
