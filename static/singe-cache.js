@@ -23,6 +23,9 @@ export async function openStore(folder) {
 /** Answers that are being read: a reading whose answer is collected as garbage never ends in Chromium. */
 const reading = new Set();
 
+/** Files that are being kept, by their keys: who asks for one meanwhile waits, rather than fetching it again. */
+const keeping = new Map();
+
 const quietly = (promise) => promise.catch(() => undefined);
 
 class Store {
@@ -47,6 +50,7 @@ class Store {
    */
   async through(sha256, check, again, ask) {
     const key = FILES + sha256;
+    await keeping.get(key);
     const kept = await this.#get(key);
     try {
       reading.add(kept);
@@ -59,7 +63,10 @@ class Store {
     }
     let put;
     try {
-      await ask((response) => (put = quietly(this.#cache.put(key, response.clone()))));
+      await ask((response) => {
+        put = quietly(this.#cache.put(key, response.clone())).then(() => keeping.delete(key));
+        keeping.set(key, put);
+      });
     } catch (error) {
       put?.then(() => quietly(this.#cache.delete(key)));
       throw error;

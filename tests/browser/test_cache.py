@@ -79,6 +79,20 @@ def test_every_byte_is_fetched_once(page: Page, device: str) -> None:
     assert page.server.files() == [], "equal files of another bundle are the same files"
 
 
+def test_a_load_right_after_another_waits_for_what_is_being_kept(page: Page, device: str) -> None:
+    """A disk slower than the load: without the wait, the second load would find nothing and fetch anew."""
+    slow = """
+    const put = Cache.prototype.put;
+    Cache.prototype.put = async function (...given) {
+      await new Promise((done) => setTimeout(done, 300));
+      return put.apply(this, given);
+    };
+    for (let k = 0; k < 2; k++) await (await load("/bundles/small", { device: given.device })).dispose();
+    """
+    page.run(slow, device=device)
+    assert len(page.server.files()) == len(hashes(page, "small", device))
+
+
 def test_progress_counts_what_the_cache_gives(page: Page, device: str) -> None:
     for _ in range(2):
         progress = page.run(
