@@ -50,6 +50,8 @@ HUGE: Final = 1e10
 """Multiply-adds from which on small tiles are not timed."""
 PLAIN: Final = 3e8
 """The same for the plain kernel."""
+SMALL: Final = 3e8
+"""And for products without tiles in workgroup memory."""
 FAR: Final = 4.0
 """Cuts that take so many times the best do not count in the fit."""
 STEPS: Final = 1500
@@ -118,7 +120,7 @@ def plausible(row: Row) -> list[Cut]:
     size = row["batch"] * rows * columns * row["depth"]
 
     def held(cut: Cut) -> int:
-        sides = (1, 1) if cut is None else (1 if isinstance(cut, Thin) else cut.rows, cut.columns)
+        sides = (1, 1) if cut is None else (cut.rows, cut.columns)
         return -(-rows // sides[0]) * sides[0] * -(-columns // sides[1]) * sides[1]
 
     least = min(held(cut) for cut in RATES if isinstance(cut, Tile))
@@ -126,8 +128,8 @@ def plausible(row: Row) -> list[Cut]:
     def worth(cut: Cut) -> bool:
         if cut is None:
             return size <= PLAIN and row["kind"] == "matmul"
-        if isinstance(cut, Thin):
-            return rows <= 64 and not row["b_deep"]
+        if isinstance(cut, Thin) and (size > SMALL or (cut.rows > 1 and not {*"ab"} <= {*row["quads"]})):
+            return False
         return held(cut) <= WASTE * least and (size <= HUGE or cut.rows * cut.columns >= 1024)
 
     return [cut for cut in RATES if worth(cut)]

@@ -3,8 +3,8 @@
 @group(0) @binding(2) var<storage, read> b2: array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read_write> b3: array<vec4<f32>>;
 @group(0) @binding(4) var<uniform> sizes: array<vec4<i32>, 1>;
-var<workgroup> tile_a: array<array<vec4<f32>, 4>, 32>;
-var<workgroup> tile_b: array<array<vec4<f32>, 8>, 32>;
+var<workgroup> tile_a: array<array<vec4<f32>, 4>, 16>;
+var<workgroup> tile_b: array<array<vec4<f32>, 16>, 16>;
 
 fn is_nan(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u; }
 
@@ -57,50 +57,38 @@ fn store_c(m: i32, n: i32, a0: vec4<f32>) {
   b3[((m * 320i) + n) / 4i] = vec4<f32>(max_number((a0.x + v1.x), 0.0f), max_number((a0.y + v1.y), 0.0f), max_number((a0.z + v1.z), 0.0f), max_number((a0.w + v1.w), 0.0f));
 }
 
-@compute @workgroup_size(32)
+@compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
         @builtin(local_invocation_index) lane: u32) {
   let zero = min(groups.x, 1u) - 1u;
   let once = fuses(zero);
   let tile = i32(group.x + group.y * groups.x);
   if (tile >= sizes[0].y) { return; }
-  let column = tile % 10i * 32i;
-  let strip = tile / 10i;
+  let column = tile % 5i * 64i;
+  let strip = tile / 5i;
   let row = strip % sizes[0].z * 16i;
   let batch = strip / sizes[0].z;
   let member = i32(lane);
-  let x = member % 8i;
-  let y = member / 8i;
-  let a_deep0 = member % 8i * 4i;
-  let a_side0 = member / 8i;
+  let x = member % 16i;
+  let y = member / 16i;
+  let a_deep0 = member % 4i * 4i;
+  let a_side0 = member / 4i;
   var next_a0_0 = vec4<f32>();
   var next_a0_1 = vec4<f32>();
   var next_a0_2 = vec4<f32>();
   var next_a0_3 = vec4<f32>();
-  let b_deep0 = member / 8i;
-  let b_side0 = member % 8i;
+  let b_deep0 = member / 16i;
+  let b_side0 = member % 16i;
   var next_b0 = vec4<f32>();
-  let b_deep1 = (member + 32i) / 8i;
-  let b_side1 = (member + 32i) % 8i;
+  let b_deep1 = (member + 64i) / 16i;
+  let b_side1 = (member + 64i) % 16i;
   var next_b1 = vec4<f32>();
-  let b_deep2 = (member + 64i) / 8i;
-  let b_side2 = (member + 64i) % 8i;
+  let b_deep2 = (member + 128i) / 16i;
+  let b_side2 = (member + 128i) % 16i;
   var next_b2 = vec4<f32>();
-  let b_deep3 = (member + 96i) / 8i;
-  let b_side3 = (member + 96i) % 8i;
+  let b_deep3 = (member + 192i) / 16i;
+  let b_side3 = (member + 192i) % 16i;
   var next_b3 = vec4<f32>();
-  let b_deep4 = (member + 128i) / 8i;
-  let b_side4 = (member + 128i) % 8i;
-  var next_b4 = vec4<f32>();
-  let b_deep5 = (member + 160i) / 8i;
-  let b_side5 = (member + 160i) % 8i;
-  var next_b5 = vec4<f32>();
-  let b_deep6 = (member + 192i) / 8i;
-  let b_side6 = (member + 192i) % 8i;
-  var next_b6 = vec4<f32>();
-  let b_deep7 = (member + 224i) / 8i;
-  let b_side7 = (member + 224i) % 8i;
-  var next_b7 = vec4<f32>();
   var c0_0 = vec4<f32>();
   var c1_0 = vec4<f32>();
   var c2_0 = vec4<f32>();
@@ -113,38 +101,28 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   next_b1 = load_b(0i + b_deep1, column + b_side1 * 4i);
   next_b2 = load_b(0i + b_deep2, column + b_side2 * 4i);
   next_b3 = load_b(0i + b_deep3, column + b_side3 * 4i);
-  next_b4 = load_b(0i + b_deep4, column + b_side4 * 4i);
-  next_b5 = load_b(0i + b_deep5, column + b_side5 * 4i);
-  next_b6 = load_b(0i + b_deep6, column + b_side6 * 4i);
-  next_b7 = load_b(0i + b_deep7, column + b_side7 * 4i);
-  for (var base = 0i; base < 128i; base += 32i) {
-    tile_a[a_deep0][a_side0] = vec4<f32>(next_a0_0.x, next_a0_1.x, next_a0_2.x, next_a0_3.x);
-    tile_a[a_deep0 + 1i][a_side0] = vec4<f32>(next_a0_0.y, next_a0_1.y, next_a0_2.y, next_a0_3.y);
-    tile_a[a_deep0 + 2i][a_side0] = vec4<f32>(next_a0_0.z, next_a0_1.z, next_a0_2.z, next_a0_3.z);
-    tile_a[a_deep0 + 3i][a_side0] = vec4<f32>(next_a0_0.w, next_a0_1.w, next_a0_2.w, next_a0_3.w);
+  for (var base = 0i; base < 128i; base += 16i) {
+    if (member < 16i) {
+      tile_a[a_deep0][a_side0] = vec4<f32>(next_a0_0.x, next_a0_1.x, next_a0_2.x, next_a0_3.x);
+      tile_a[a_deep0 + 1i][a_side0] = vec4<f32>(next_a0_0.y, next_a0_1.y, next_a0_2.y, next_a0_3.y);
+      tile_a[a_deep0 + 2i][a_side0] = vec4<f32>(next_a0_0.z, next_a0_1.z, next_a0_2.z, next_a0_3.z);
+      tile_a[a_deep0 + 3i][a_side0] = vec4<f32>(next_a0_0.w, next_a0_1.w, next_a0_2.w, next_a0_3.w);
+    }
     tile_b[b_deep0][b_side0] = next_b0;
     tile_b[b_deep1][b_side1] = next_b1;
     tile_b[b_deep2][b_side2] = next_b2;
     tile_b[b_deep3][b_side3] = next_b3;
-    tile_b[b_deep4][b_side4] = next_b4;
-    tile_b[b_deep5][b_side5] = next_b5;
-    tile_b[b_deep6][b_side6] = next_b6;
-    tile_b[b_deep7][b_side7] = next_b7;
     workgroupBarrier();
-    next_a0_0 = load_a(row + a_side0 * 4i, base + 32i + a_deep0);
-    next_a0_1 = load_a(row + a_side0 * 4i + 1i, base + 32i + a_deep0);
-    next_a0_2 = load_a(row + a_side0 * 4i + 2i, base + 32i + a_deep0);
-    next_a0_3 = load_a(row + a_side0 * 4i + 3i, base + 32i + a_deep0);
-    next_b0 = load_b(base + 32i + b_deep0, column + b_side0 * 4i);
-    next_b1 = load_b(base + 32i + b_deep1, column + b_side1 * 4i);
-    next_b2 = load_b(base + 32i + b_deep2, column + b_side2 * 4i);
-    next_b3 = load_b(base + 32i + b_deep3, column + b_side3 * 4i);
-    next_b4 = load_b(base + 32i + b_deep4, column + b_side4 * 4i);
-    next_b5 = load_b(base + 32i + b_deep5, column + b_side5 * 4i);
-    next_b6 = load_b(base + 32i + b_deep6, column + b_side6 * 4i);
-    next_b7 = load_b(base + 32i + b_deep7, column + b_side7 * 4i);
+    next_a0_0 = load_a(row + a_side0 * 4i, base + 16i + a_deep0);
+    next_a0_1 = load_a(row + a_side0 * 4i + 1i, base + 16i + a_deep0);
+    next_a0_2 = load_a(row + a_side0 * 4i + 2i, base + 16i + a_deep0);
+    next_a0_3 = load_a(row + a_side0 * 4i + 3i, base + 16i + a_deep0);
+    next_b0 = load_b(base + 16i + b_deep0, column + b_side0 * 4i);
+    next_b1 = load_b(base + 16i + b_deep1, column + b_side1 * 4i);
+    next_b2 = load_b(base + 16i + b_deep2, column + b_side2 * 4i);
+    next_b3 = load_b(base + 16i + b_deep3, column + b_side3 * 4i);
     if (once) {
-      for (var first = 0i; first < 32i; first += 4i) {
+      for (var first = 0i; first < 16i; first += 4i) {
         let left0_0 = tile_a[first][y];
         let right0_0 = tile_b[first][x];
         c0_0 = fma(vec4(left0_0.x), right0_0, c0_0);
@@ -172,7 +150,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
       }
     }
     else {
-      for (var first = 0i; first < 32i; first += 1i) {
+      for (var first = 0i; first < 16i; first += 1i) {
         let left0_0 = tile_a[first][y];
         let right0_0 = tile_b[first][x];
         c0_0 = add_products(left0_0.x, right0_0, c0_0, zero);

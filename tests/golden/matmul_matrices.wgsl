@@ -6,7 +6,7 @@ enable chromium_experimental_subgroup_matrix;
 @group(0) @binding(1) var<storage, read> b1: array<vec4<u32>>;
 @group(0) @binding(2) var<storage, read> b2: array<vec4<f16>>;
 @group(0) @binding(3) var<storage, read_write> b3: array<vec4<f16>>;
-@group(0) @binding(4) var<uniform> sizes: array<vec4<i32>, 2>;
+@group(0) @binding(4) var<uniform> sizes: array<vec4<i32>, 1>;
 var<workgroup> tile_a: array<vec4<u32>, 576>;
 var<workgroup> tile_b: array<vec4<u32>, 1152>;
 
@@ -15,7 +15,7 @@ fn is_nan(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u
 fn max_number(a: f32, number: f32) -> f32 { return select(max(a, number), a, is_nan(a)); }
 
 fn load_a(m: i32, k: i32) -> vec4<u32> {
-  if (m >= sizes[0].x) { return vec4<u32>(0); }
+  if (m >= sizes[0].y) { return vec4<u32>(0); }
   return b0[((m * 128i) + k) >> 3u];
 }
 
@@ -24,7 +24,7 @@ fn load_b(k: i32, n: i32) -> vec4<u32> {
 }
 
 fn store_c(m: i32, n: i32, a0: vec4<f32>) {
-  if (m >= sizes[0].x) { return; }
+  if (m >= sizes[0].y) { return; }
   let v1 = vec4<f32>(b2[n / 4i]);
   b3[((m * 320i) + n) / 4i] = vec4<f16>(f16(max_number((a0.x + v1.x), 0.0f)), f16(max_number((a0.y + v1.y), 0.0f)), f16(max_number((a0.z + v1.z), 0.0f)), f16(max_number((a0.w + v1.w), 0.0f)));
 }
@@ -46,11 +46,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         @builtin(subgroup_invocation_id) member: u32, @builtin(subgroup_size) members: u32,
         @builtin(subgroup_id) subgroup: u32) {
   let tile = i32(group.x + group.y * groups.x);
-  if (tile >= sizes[0].w) { return; }
+  if (tile >= sizes[0].z) { return; }
   let column = tile % 5i * 64i;
   let strip = tile / 5i;
-  let row = strip % sizes[1].x * 32i;
-  let batch = strip / sizes[1].x;
+  let row = strip % sizes[0].w * 32i;
+  let batch = strip / sizes[0].w;
   let upper = subgroup / 2u % 2u * 16u;
   let left = subgroup % 2u * 32u;
   let a_line0 = i32(lane) / 8i;

@@ -1,44 +1,60 @@
-@group(0) @binding(0) var<storage, read> b0: array<f32>;
-@group(0) @binding(1) var<storage, read> b1: array<f32>;
-@group(0) @binding(2) var<storage, read> b2: array<f32>;
-@group(0) @binding(3) var<storage, read_write> b3: array<f32>;
-var<workgroup> parts: array<f32, 256>;
+@group(0) @binding(0) var<storage, read> b0: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read> b1: array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read> b2: array<vec4<f32>>;
+@group(0) @binding(3) var<storage, read_write> b3: array<vec4<f32>>;
+var<workgroup> parts: array<array<vec4<f32>, 256>, 1>;
 
 fn is_nan(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u; }
 
 fn max_number(a: f32, number: f32) -> f32 { return select(max(a, number), a, is_nan(a)); }
 
-fn load_a(m: i32, k: i32) -> f32 {
-  return b0[k];
+fn load_a(m: i32, k: i32) -> vec4<f32> {
+  return b0[k / 4i];
 }
 
-fn load_b(k: i32, n: i32) -> f32 {
-  return b1[((k * 320i) + n)];
+fn load_b(k: i32, n: i32) -> vec4<f32> {
+  return b1[((k * 320i) + n) / 4i];
 }
 
-fn store_c(m: i32, n: i32, a0: f32) {
-  b3[n] = max_number((a0 + b2[n]), 0.0f);
+fn store_c(m: i32, n: i32, a0: vec4<f32>) {
+  let v1 = b2[n / 4i];
+  b3[n / 4i] = vec4<f32>(max_number((a0.x + v1.x), 0.0f), max_number((a0.y + v1.y), 0.0f), max_number((a0.z + v1.z), 0.0f), max_number((a0.w + v1.w), 0.0f));
 }
 
 @compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
         @builtin(local_invocation_index) lane: u32) {
   let tile = i32(group.x + group.y * groups.x);
-  let column = tile % 40i * 8i;
-  let strip = tile / 40i;
+  let column = tile % 10i * 32i;
+  let strip = tile / 10i;
   let row = strip % 1i * 1i;
   let batch = strip / 1i;
-  let side = column + i32(lane) % 8i;
-  var total = f32(0);
-  for (var base = i32(lane) / 8i; base < 128i; base += 32i) {
-    total += load_a(row, base) * load_b(base, side);
+  let side = column + i32(lane) % 8i * 4i;
+  let slice = i32(lane) / 8i;
+  var c0 = vec4<f32>();
+  for (var deep = slice * 4i; deep < 128i; deep += 128i) {
+    let a0 = load_a(row, deep);
+    let right0 = load_b(deep, side);
+    let right1 = load_b(deep + 1i, side);
+    let right2 = load_b(deep + 2i, side);
+    let right3 = load_b(deep + 3i, side);
+    c0 += a0.x * right0;
+    c0 += a0.y * right1;
+    c0 += a0.z * right2;
+    c0 += a0.w * right3;
   }
-  parts[lane] = total;
+  parts[0][lane] = c0;
   workgroupBarrier();
-  if (lane < 8u) {
-    for (var slice = 1u; slice < 32u; slice++) {
-      total += parts[lane + slice * 8u];
+  if (slice < 8i) {
+    for (var other = lane + 64u; other < 256u; other += 64u) {
+      c0 += parts[0][other];
     }
-    store_c(row, side, total);
+    parts[0][lane] = c0;
   }
+  workgroupBarrier();
+  if (slice > 0i) { return; }
+  for (var other = lane + 8u; other < 64u; other += 8u) {
+    c0 += parts[0][other];
+  }
+  store_c(row, side, c0);
 }

@@ -21,7 +21,7 @@ from singe.kernel import Routine, collapse
 
 from ..module import SUBGROUP_MATRIX, Module, Text
 from .contraction import Contraction, contraction
-from .gemm import Cut, Thin, Tile, print_contraction
+from .gemm import Cut, Thin, Tile, print_contraction, quads_of
 from .matrix import MatrixCut, fits, print_matrix, suits
 from .nest import print_kernel
 
@@ -42,21 +42,23 @@ class Rate:
 
 
 RATES: Final[Mapping[Cut, Rate]] = {
-    Tile(128, 128, 16, 16, 8, unroll=16): Rate(4.08, 0.0232, 3.65),
-    Tile(128, 64, 16, 8, 8, unroll=16): Rate(2.68, 0.0129, 2.88),
-    Tile(64, 64, 16, 8, unroll=16): Rate(2.25, 0.0079, 2.19),
-    Tile(128, 32, 16, 8, unroll=16): Rate(2.01, 0.0082, 3.29),
-    Tile(64, 32, 16, 8, unroll=16): Rate(1.96, 0.00396, 3.8),
-    Tile(256, 16, 8, 8, unroll=8): Rate(1.39, 0.00568, 5.32),
-    Tile(64, 16, 16): Rate(1.92, 0.00355, 2.48),
-    Tile(16, 64, 16): Rate(2.25, 0.00329, 1.28),
-    Tile(16, 32, 32): Rate(3.72, 0.00479, 1.02),
-    Tile(16, 32, 16, slices=4): Rate(3.67, 0.009, 0.777),
-    Tile(16, 16, 16, slices=4): Rate(3.34, 0.00566, 1.04),
-    Tile(8, 32, 16, slices=4): Rate(3.3, 0.00619, 1.08),
-    Thin(8, 32): Rate(1.24, 0.000525, 4.15),
-    Thin(32, 8): Rate(0.589, 0.000375, 6.13),
-    None: Rate(0.0672, 4.1e-05, 81.8),
+    Tile(128, 128, 16, 16, 8, unroll=16): Rate(3.73, 0.00962, 12.6),
+    Tile(128, 64, 16, 8, 8, unroll=16): Rate(2.69, 0.00548, 10.9),
+    Tile(64, 64, 16, 8, unroll=16): Rate(2.37, 0.00385, 7.88),
+    Tile(128, 32, 16, 8, unroll=16): Rate(2.06, 0.00395, 10.5),
+    Tile(64, 32, 16, 8, unroll=16): Rate(2.01, 0.00205, 10.8),
+    Tile(256, 16, 8, 8, unroll=8): Rate(1.54, 0.00278, 15.8),
+    Tile(64, 16, 16): Rate(2.24, 0.00177, 8.05),
+    Tile(16, 64, 16): Rate(2.69, 0.00178, 5.17),
+    Tile(16, 32, 16, slices=4): Rate(5.34, 0.00516, 2.23),
+    Thin(1, 8, 128): Rate(15.2, 0.0072, 0.201),
+    Thin(1, 16, 64): Rate(8.44, 0.00324, 1.05),
+    Thin(1, 32, 32): Rate(5.38, 0.00216, 1.85),
+    Thin(4, 16, 64): Rate(5.68, 0.00929, 2.29),
+    Thin(4, 16, 32): Rate(4.22, 0.00269, 3.14),
+    Thin(4, 64, 16): Rate(2.48, 0.00456, 5.39),
+    Thin(8, 32, 8): Rate(2.04, 0.00176, 7.81),
+    None: Rate(0.0898, 3.1e-05, 174),
 }  # fmt: skip
 """As fitted to 286 products on an NVIDIA H200; but 128 × 128 in full is 0.95 of its fit, which 4096³ needs to get it."""
 MATRIX_RATES: Final[Mapping[MatrixCut, Rate]] = {
@@ -70,8 +72,6 @@ MATRIX_RATES: Final[Mapping[MatrixCut, Rate]] = {
 """Likewise for products on subgroup matrices, fitted to 18 products in Chromium there: `tests/bench/gpu.py matrices`."""
 GUESSES: Final = (1, 16)
 """What a symbolic size counts as when a cut is chosen: the cut should suit both."""
-LOW: Final = 64
-"""Rows up to which a row for each workgroup was measured."""
 
 
 def sizes_of(c: Contraction) -> list[dict[str, int]]:
@@ -82,7 +82,8 @@ def sizes_of(c: Contraction) -> list[dict[str, int]]:
 
 def ranked(routine: Routine, c: Contraction) -> list[Cut]:
     """The cuts that may be had, the best by their estimates first."""
-    return sorted((cut for cut in RATES if _suits(routine, c, cut)), key=lambda cut: cost(c, cut))
+    quads = {"a", "b"} <= quads_of(Module(c.kernel.ports), c)
+    return sorted((cut for cut in RATES if _suits(routine, c, cut, quads)), key=lambda cut: cost(c, cut))
 
 
 def choose(routine: Routine, c: Contraction) -> Cut:
@@ -109,19 +110,18 @@ def work(cut: Cut | MatrixCut, batch: int, rows: int, columns: int, depth: int) 
     """A workgroup's turns, and how many workgroups there are."""
     if cut is None:
         return depth, -(-batch * rows * columns // 64)
-    if isinstance(cut, Thin):
-        return -(-depth // cut.slices), batch * rows * -(-columns // cut.columns)
-    reach = cut.depth if isinstance(cut, MatrixCut) else cut.depth * cut.slices
+    reach = cut.depth if isinstance(cut, MatrixCut) else cut.reach
     return -(-depth // reach), batch * -(-rows // cut.rows) * -(-columns // cut.columns)
 
 
-def _suits(routine: Routine, c: Contraction, cut: Cut) -> bool:
+def _suits(routine: Routine, c: Contraction, cut: Cut, quads: bool) -> bool:
     # A single column is nothing for tiles. Of sums that one invocation adds up by itself there are no rates.
     if c.columns == 1 or cut is None:
         return cut is None and (c.columns == 1 or (routine.kind == "matmul" and not c.kernel.in_order))
     if cut.slices > 1 and c.kernel.in_order:
         return False
-    return isinstance(cut, Tile) or not (c.b_deep or max(known(c.rows, sizes) for sizes in sizes_of(c)) > LOW)
+    # Loads of single elements, many to an invocation, would make a text that takes long to compile.
+    return isinstance(cut, Tile) or cut.rows == 1 or quads
 
 
 def print_routine(routine: Routine, module: Module, choose: Choose) -> Text:
@@ -132,7 +132,7 @@ def print_routine(routine: Routine, module: Module, choose: Choose) -> Text:
     if SUBGROUP_MATRIX in module.able:
         return print_matrix(found, _on_matrices(found), module)
     cut = choose(routine, found)
-    if isinstance(cut, Tile) and suits(found):
+    if cut is not None and suits(found):
         module.gains.add(SUBGROUP_MATRIX)
     return print_cut(routine, found, cut, module)
 

@@ -2,7 +2,8 @@
 
 tiled  both operands come through workgroup memory, `depth` of the sum at a time; registers hold the invocation's tile,
        and what comes next: it is fetched while the present part is multiplied.
-thin   for one or two rows: neighbouring invocations take neighbouring columns, and slices of the depth side by side.
+thin   for products too small to fill a device: nothing is shared but sums. Each invocation has a few rows by four columns
+       of the output, and of the depth every so many-th four; their sums are added in two steps.
 
 The operands and the epilogue are functions of the module, load_a, load_b and store_c, printed from the kernel's own
 expressions; outside of the matrices the loads give zero and the store does nothing. An operand that is a quad comes as
@@ -58,6 +59,11 @@ class Tile:
         return self.team * self.slices
 
     @property
+    def reach(self) -> int:
+        """The part of the depth that a workgroup does in one turn."""
+        return self.depth * self.slices
+
+    @property
     def shared_bytes(self) -> int:
         """Workgroup memory: WebGPU promises 16 KiB."""
         return 4 * self.slices * self.depth * (self.rows + self.columns)
@@ -65,19 +71,35 @@ class Tile:
 
 @dataclass(frozen=True)
 class Thin:
-    """How a product of few rows is cut: columns of a workgroup, and slices of the depth that it works on at once."""
+    """How a small product is cut: a workgroup's tile, all rows of it to each invocation, and the slices of the depth."""
 
+    rows: int
     columns: int
     slices: int
 
     def __str__(self) -> str:
-        return f"thin {self.columns}×{self.slices}"
+        return f"thin {self.rows}×{self.columns}×{self.slices}"
+
+    @property
+    def vectors(self) -> int:
+        """Of a row of the tile."""
+        return self.columns // SIDE
 
     @property
     def threads(self) -> int:
-        return self.columns * self.slices
+        return self.vectors * self.slices
+
+    @property
+    def reach(self) -> int:
+        return self.slices * SIDE
+
+    @property
+    def shared_bytes(self) -> int:
+        return 16 * self.rows * self.threads
 
 
+FEW: Final = 8
+"""Slices of the depth whose sums one invocation adds up."""
 SPREAD: Final = 65535
 """Any device dispatches so many workgroups side by side; of more, spread over two dimensions, some have nothing to do."""
 Cut: TypeAlias = "Tile | Thin | None"
@@ -86,13 +108,11 @@ Cut: TypeAlias = "Tile | Thin | None"
 
 def print_contraction(c: Contraction, cut: Tile | Thin, module: Module) -> Text:
     """The contraction, cut as told."""
-    if isinstance(cut, Tile):
-        quads = quads_of(module, c)
-        put_functions(module, c, cut.rows, cut.columns, cut.depth * cut.slices, quads)
-        block, groups = _tiled(module, c, cut, quads)
-    else:
-        put_functions(module, c, 1, cut.columns, 1)
-        block, groups = _thin(module, c, cut)
+    quads = quads_of(module, c)
+    if cut.rows < SIDE and not c.a_deep:
+        quads -= {"a"}
+    put_functions(module, c, cut.rows, cut.columns, cut.reach, quads)
+    block, groups = _tiled(module, c, cut, quads) if isinstance(cut, Tile) else _thin(module, c, cut, quads)
     return module.text(block.lines, cut.threads, groups)
 
 
@@ -202,16 +222,15 @@ def _tiled(module: Module, c: Contraction, tile: Tile, quads: frozenset[str]) ->
     names = [name for line in sums for name in line]
     for name in names:
         block.put(f"var {name} = {vector}();")
-    reach = tile.depth * tile.slices
     part = "" if tile.slices == 1 else f" + slice * {tile.depth}i"
     for feed in (a, b):
         feed.fetch(block, f"0i{part}")
-    with block.scope(f"for (var base = 0i; base < {module.dim(c.depth)}; base += {reach}i)") as step:
+    with block.scope(f"for (var base = 0i; base < {module.dim(c.depth)}; base += {tile.reach}i)") as step:
         for feed in (a, b):
             feed.put(step, f"base{part}")
         step.put("workgroupBarrier();")
         for feed in (a, b):
-            feed.fetch(step, f"base + {reach}i{part}")
+            feed.fetch(step, f"base + {tile.reach}i{part}")
         operands = _Operands((a.spot, b.spot), (down, across), sums)
         if c.kernel.in_order:
             with step.scope("if (once)") as fused:
@@ -302,22 +321,84 @@ def _gather(block: Block, tile: Tile, names: Sequence[str]) -> None:
 # --- thin ------------------------------------------------------------------------------------------------------------
 
 
-def _thin(module: Module, c: Contraction, cut: Thin) -> tuple[Block, Dim]:
+def _thin(module: Module, c: Contraction, cut: Thin, quads: frozenset[str]) -> tuple[Block, Dim]:
     block = Block(module)
-    element = _element(c)
-    total = place(block, c, 1, cut.columns)
-    batch = arguments(c)
-    module.shared("parts", element, cut.threads)
-    block.put(f"let side = column + i32(lane) % {cut.columns}i;")
-    block.put(f"var total = {element}(0);")
-    with block.scope(
-        f"for (var base = i32(lane) / {cut.columns}i; base < {module.dim(c.depth)}; base += {cut.slices}i)"
-    ) as step:
-        step.put(f"total += load_a({batch}row, base) * load_b({batch}base, side);")
-    block.put("parts[lane] = total;")
-    block.put("workgroupBarrier();")
-    with block.scope(f"if (lane < {cut.columns}u)") as first:
-        with first.scope(f"for (var slice = 1u; slice < {cut.slices}u; slice++)") as step:
-            step.put(f"total += parts[lane + slice * {cut.columns}u];")
-        first.put(f"store_c({batch}row, side, total);")
+    vector = f"vec4<{_element(c)}>"
+    total = place(block, c, cut.rows, cut.columns)
+    module.shared("parts", f"array<{vector}, {cut.threads}>", cut.rows)
+    block.put(f"let side = column + i32(lane) % {cut.vectors}i * {SIDE}i;")
+    block.put(f"let slice = i32(lane) / {cut.vectors}i;")
+    sums = [f"c{i}" for i in range(cut.rows)]
+    for name in sums:
+        block.put(f"var {name} = {vector}();")
+    header = f"for (var deep = slice * {SIDE}i; deep < {module.dim(c.depth)}; deep += {cut.reach}i)"
+    with block.scope(header) as turn:
+        left = _fours(turn, c, "a", cut.rows, quads)
+        right = _rights(turn, c, vector, quads)
+        for number, four in enumerate(right):
+            for name, line in zip(sums, left, strict=True):
+                turn.put(f"{name} += {line[number]} * {four};")
+    _add_slices(block, cut, sums)
+    for i, name in enumerate(sums):
+        put = f"store_c({arguments(c)}{_sum('row', i)}"
+        if "c" in quads:
+            block.put(f"{put}, side, {name});")
+            continue
+        for number, part in enumerate(PARTS):
+            block.put(f"{put}, {_sum('side', number)}, {name}.{part});")
     return block, total
+
+
+def _add_slices(block: Block, cut: Thin, sums: Sequence[str]) -> None:
+    """All slices' sums to the first slice, where the others end: to a few slices at first, from there to one."""
+    few = min(cut.slices, FEW)
+
+    def add(where: Block, start: int, end: int) -> None:
+        step = start * cut.vectors
+        with where.scope(f"for (var other = lane + {step}u; other < {end * cut.vectors}u; other += {step}u)") as turn:
+            for i, name in enumerate(sums):
+                turn.put(f"{name} += parts[{i}][other];")
+
+    def put(where: Block) -> None:
+        for i, name in enumerate(sums):
+            where.put(f"parts[{i}][lane] = {name};")
+
+    put(block)
+    block.put("workgroupBarrier();")
+    if few < cut.slices:
+        with block.scope(f"if (slice < {few}i)") as some:
+            add(some, few, cut.slices)
+            put(some)
+        block.put("workgroupBarrier();")
+    block.put("if (slice > 0i) { return; }")
+    add(block, 1, few)
+
+
+def _rights(block: Block, c: Contraction, vector: str, quads: frozenset[str]) -> list[str]:
+    """The second operand at four depths: the names of vectors of four columns."""
+    if "b" in quads and not c.b_deep:
+        texts = [_load(c, "b", 0, deep) for deep in range(SIDE)]
+    else:
+        texts = [f"{vector}({', '.join(line)})" for line in zip(*_fours(block, c, "b", SIDE, quads), strict=True)]
+    return [block.let(f"right{deep}", text) for deep, text in enumerate(texts)]
+
+
+def _fours(block: Block, c: Contraction, name: str, count: int, quads: frozenset[str]) -> list[list[str]]:
+    """An operand for `count` sides: of each the texts at four depths."""
+    deep_first = c.a_deep if name == "a" else c.b_deep
+    if name not in quads:
+        return [[_load(c, name, side, deep) for deep in range(SIDE)] for side in range(count)]
+    if deep_first:
+        vectors = [block.let(f"{name}{side}", _load(c, name, side, 0)) for side in range(count)]
+        return [[f"{vector}.{part}" for part in PARTS] for vector in vectors]
+    fours = [
+        [block.let(f"{name}{side}_{deep}", _load(c, name, side, deep)) for deep in range(SIDE)]
+        for side in range(0, count, SIDE)
+    ]
+    return [[f"{vector}.{PARTS[side % SIDE]}" for vector in fours[side // SIDE]] for side in range(count)]
+
+
+def _load(c: Contraction, name: str, side: int, deep: int) -> str:
+    """What load_a or load_b gives so far from where the invocation is."""
+    at = (_sum("row" if name == "a" else "side", side), _sum("deep", deep))
+    return f"load_{name}({arguments(c)}{', '.join(at if name == 'a' else reversed(at))})"
