@@ -48,6 +48,10 @@ class Target(Protocol):
         """Bytes of one element in device memory (WGSL, having no bytes, stores bool as four)."""
         ...
 
+    def pools(self, routine: Routine, windows: Sequence[int]) -> bool:
+        """Whether its template for a Routine folds windows of the output, of these extents, as it stores them."""
+        ...
+
     def print(self, kernel: Kernel | Routine, constants: Mapping[int, np.ndarray]) -> Printed:
         """The code for a kernel; `constants` are the ports whose contents are known (so that they can be packed)."""
         ...

@@ -125,7 +125,7 @@ class _Layout:
 
 
 def _device_program(graph: Graph, target: Target) -> Program:
-    graph, groups = fuse(_with_computed_outputs(graph), target.max_ports)
+    graph, groups = fuse(_with_computed_outputs(graph), target.max_ports, target.pools)
     plan = schedule(graph, groups)
     layout = _Layout(graph, target)
     for group in plan.groups:

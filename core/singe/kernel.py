@@ -206,14 +206,17 @@ ROUTINES: Final = {
     "facts: none. matmul_operands() finds a and b. Either may be any expression (a prologue); a plain load is the common case.",
     "conv": "grid (n, …space, o), inner (…window, c). Stage 0 adds mul(x, w) with x read channels-last (zero outside). "
     "facts: x, w: ports of the plain operands; x_shape (n, …space, channels); w_shape (…window, c, o); strides, dilations, "
-    "pads (at the beginning of each axis); group. Input channel of (o, c) is (o // (o_total // group)) · c_per_group + c.",
+    "pads (at the beginning of each axis); group. Input channel of (o, c) is (o // (o_total // group)) · c_per_group + c. "
+    "With windows of the output folded, which a target asks for by `pools`: windows: their extents along the grid, which "
+    "then counts windows, and there is such a Reduce for each place of one, a0, a1, …, the last axis first; value: what "
+    "they add, at the place p0, p1, … of a window.",
     "matmul_int8": "grid and inner as of matmul. Stages 0 and 1 find the most, a0, and the least, a1, of x over k; stage 2 adds "
     "mul(q(x, a0, a1), add(w, −128)) in int32, w a plain load of uint8. The store's value has a0, a1 and a2 only in "
     "mul(cast(a2), step_of(a0, a1)), as ops/quantised.py makes it. facts: none.",
     "conv_int8": "the same with the grid, the inner loops and the facts of conv; group is 1.",
 }
 """What each kind of Routine promises. The last stage is one Store (not inner); before it the kinds of floats have the
-Reduce a0, those of integers three."""
+Reduce a0 (or one for each place of a window), those of integers three."""
 
 
 def matmul_operands(kernel: Kernel) -> tuple[Expr, Expr] | None:

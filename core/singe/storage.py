@@ -58,6 +58,9 @@ class Listening:
     def element_size(self, dtype: DType) -> int:
         return self._target.element_size(dtype)
 
+    def pools(self, routine: Routine, windows: Sequence[int]) -> bool:
+        return self._target.pools(routine, windows)
+
     def print(self, kernel: Kernel | Routine, constants: Mapping[int, np.ndarray]) -> Printed:
         printed = self._target.print(kernel, constants)
         floats = {port: a for port, a in constants.items() if a.dtype == np.float32}

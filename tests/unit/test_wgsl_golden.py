@@ -13,6 +13,8 @@ from singe import scalar as S
 from singe._dtypes import DType, float16, float32
 from singe._shape import Dim, size
 from singe.affine import flatten
+from singe.fuse import fuse
+from singe.graph import Builder, Graph
 from singe.kernel import Kernel, Port, Reduce, Routine, Store, loop_vars
 from singe.scalar import Expr, load, select
 from singe_webgpu.target import WgslTarget
@@ -80,6 +82,25 @@ def _conv(channels: int, outputs: int, group: int) -> Routine:
     return Routine("conv", kernel, {**facts, "x_shape": (1, 14, 14, channels), "w_shape": (3, 3, per_group, outputs)})
 
 
+def _conv_pooled() -> Routine:
+    """The largest of 2×2 places of relu(conv 3×3), as fusion makes it."""
+    b = Builder()
+    x, w = b.input("x", (1, 14, 14, 24), float32), b.input("w", (3, 3, 24, 48), float32)
+    space = {"strides": (1, 1), "dilations": (1, 1), "before": (1, 1), "after": (1, 1), "group": 1}
+    window = {
+        "window": (1, 2, 2, 1),
+        "strides": (1, 2, 2, 1),
+        "dilations": (1,) * 4,
+        "before": (0,) * 4,
+        "after": (0,) * 4,
+    }
+    y = b.max_pool(b.relu(b.conv_last(x, w, **space)), **window)
+    target = WgslTarget()
+    _, (group,) = fuse(Graph((x, w), (y,), ("y",)), target.max_ports, target.pools)
+    assert isinstance(group.kernel, Routine)
+    return group.kernel
+
+
 CASES: dict[str, Kernel | Routine] = {
     "relu": _relu(),
     "softmax": _softmax(),
@@ -88,6 +109,7 @@ CASES: dict[str, Kernel | Routine] = {
     "matmul_in_order": _matmul_bias_relu(size("N"), True),
     "vector_matrix_in_order": _matmul_bias_relu(1, True),
     "conv": _conv(24, 48, 1),
+    "conv_pooled": _conv_pooled(),
     "depthwise": _conv(32, 32, 32),
 }
 

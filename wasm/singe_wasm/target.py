@@ -62,6 +62,11 @@ class WasmTarget:
     def element_size(self, dtype: DType) -> int:
         return dtype.size
 
+    def pools(self, routine: Routine, windows: Sequence[int]) -> bool:
+        if routine.kind != "conv" or depthwise.takes(routine) or planar.plan(routine) is not None:
+            return False
+        return winograd.pools(routine, windows)
+
     def print(self, kernel: Kernel | Routine, constants: Mapping[int, np.ndarray]) -> Printed:
         known = frozenset(constants) if isinstance(kernel, Routine) else frozenset()
         key = (kernel, known)
@@ -88,40 +93,56 @@ def _variants(name: str) -> tuple[Variant, ...]:
 
 def _template(kernel: Kernel | Routine, constants: frozenset[int]) -> _Done:
     """The kernel by the best template that takes it."""
+    if isinstance(kernel, Routine):
+        done = _ROUTINES[kernel.kind](kernel, constants)
+        if done is not None:
+            return done
     plain = kernel.kernel if isinstance(kernel, Routine) else kernel
-    if isinstance(kernel, Routine) and kernel.kind == "matmul":
-        plan = matmul.plan(plain, constants)
-        if plan is not None:
-            packers = {plan.b.value: partial(matmul.pack, plan)} if plan.packed else {}
-            code, sizes = _with_sizes(plain, lambda sizes, relaxed: matmul.print_matmul(plan, sizes, relaxed))
-            return _Done(code, sizes, packers, matmul.areas(plan).end)
-    if isinstance(kernel, Routine) and kernel.kind == "conv":
-        if depthwise.takes(kernel):
-            code, sizes = _with_sizes(
-                plain, lambda sizes, relaxed: depthwise.print_depthwise(kernel, sizes), alike=True
-            )
-            return _Done(code, sizes)
-        few = planar.plan(kernel)
-        if few is not None:
-            code, sizes = _with_sizes(plain, lambda sizes, relaxed: planar.print_planar(few, sizes), alike=True)
-            return _Done(code, sizes, scratch=few.scratch)
-        fewer = winograd.plan(kernel)
-        if fewer is not None:
-            code, sizes = _with_sizes(plain, lambda sizes, relaxed: tiles.print_tiles(fewer, sizes, relaxed))
-            return _Done(code, sizes, scratch=fewer.scratch)
-        made = conv.plan(kernel, constants)
-        if made is not None:
-            packers = {kernel.facts["w"]: partial(conv.pack, made)} if made.packed else {}
-            code, sizes = _with_sizes(plain, lambda sizes, relaxed: conv.print_conv(made, sizes, relaxed))
-            return _Done(code, sizes, packers, conv.areas(made).end)
-    if isinstance(kernel, Routine) and kernel.kind in ("matmul_int8", "conv_int8"):
-        whole = integers.plan(kernel, constants)
-        if whole is not None:
-            code, sizes = _with_sizes(plain, lambda sizes, relaxed: integers.print_integers(whole, sizes, relaxed))
-            return _Done(code, sizes, {whole.weights: partial(integers.pack, whole)}, whole.scratch)
     cut = pieces(collapse(keep(plain)))
     code, sizes = _with_sizes(plain, lambda sizes, relaxed: print_nests(cut, sizes), alike=True)
     return _Done(code, sizes)
+
+
+def _matmul(routine: Routine, constants: frozenset[int]) -> _Done | None:
+    plan = matmul.plan(routine.kernel, constants)
+    if plan is None:
+        return None
+    packers = {plan.b.value: partial(matmul.pack, plan)} if plan.packed else {}
+    code, sizes = _with_sizes(routine.kernel, lambda sizes, relaxed: matmul.print_matmul(plan, sizes, relaxed))
+    return _Done(code, sizes, packers, matmul.areas(plan).end)
+
+
+def _conv(routine: Routine, constants: frozenset[int]) -> _Done | None:
+    plain, folds = routine.kernel, "windows" in routine.facts
+    if not folds and depthwise.takes(routine):
+        code, sizes = _with_sizes(plain, lambda sizes, relaxed: depthwise.print_depthwise(routine, sizes), alike=True)
+        return _Done(code, sizes)
+    few = None if folds else planar.plan(routine)
+    if few is not None:
+        code, sizes = _with_sizes(plain, lambda sizes, relaxed: planar.print_planar(few, sizes), alike=True)
+        return _Done(code, sizes, scratch=few.scratch)
+    fewer = winograd.plan(routine)
+    if fewer is not None:
+        code, sizes = _with_sizes(plain, lambda sizes, relaxed: tiles.print_tiles(fewer, sizes, relaxed))
+        return _Done(code, sizes, scratch=fewer.scratch)
+    made = None if folds else conv.plan(routine, constants)
+    if made is not None:
+        packers = {routine.facts["w"]: partial(conv.pack, made)} if made.packed else {}
+        code, sizes = _with_sizes(plain, lambda sizes, relaxed: conv.print_conv(made, sizes, relaxed))
+        return _Done(code, sizes, packers, conv.areas(made).end)
+    return None
+
+
+def _integers(routine: Routine, constants: frozenset[int]) -> _Done | None:
+    plan = integers.plan(routine, constants)
+    if plan is None:
+        return None
+    code, sizes = _with_sizes(routine.kernel, lambda sizes, relaxed: integers.print_integers(plan, sizes, relaxed))
+    return _Done(code, sizes, {plan.weights: partial(integers.pack, plan)}, plan.scratch)
+
+
+_ROUTINES: Final = {"matmul": _matmul, "conv": _conv, "matmul_int8": _integers, "conv_int8": _integers}
+"""A kind of Routine ↦ what prints it, or answers None."""
 
 
 def _with_sizes(

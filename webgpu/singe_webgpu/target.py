@@ -13,7 +13,7 @@ from singe.backend import Printed
 from singe.kernel import Kernel, Routine, collapse
 from singe.program import Variant
 
-from .kernels.choice import Choose, choose, print_routine
+from .kernels.choice import Choose, choose, pools, print_routine
 from .kernels.nest import print_kernel
 from .module import Module, Text, element_size
 from .variants import variants
@@ -33,6 +33,9 @@ class WgslTarget:
 
     def element_size(self, dtype: DType) -> int:
         return element_size(dtype)
+
+    def pools(self, routine: Routine, windows: Sequence[int]) -> bool:
+        return pools(routine, windows)
 
     def print(self, kernel: Kernel | Routine, constants: Mapping[int, np.ndarray]) -> Printed:
         if len(kernel.ports) > self.max_ports:

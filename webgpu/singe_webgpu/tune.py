@@ -28,6 +28,7 @@ from typing import Any, Final
 from singe._errors import DeviceError
 from singe._shape import show
 from singe.kernel import Routine
+from singe.scalar import Expr
 
 from .kernels.choice import cost, print_cut, ranked, sizes_of
 from .kernels.contraction import Contraction
@@ -118,7 +119,8 @@ def signature(routine: Routine, c: Contraction, features: frozenset[str]) -> str
     """All that a product's time depends on, but for the device."""
     kinds = " ".join(str(p.dtype) for p in routine.kernel.ports)
     walks = f"{'k' if c.a_deep else 'm'}{'k' if c.b_deep else 'n'}"
-    facts = " ".join(f"{name}={value}" for name, value in sorted(routine.facts.items()))
+    told = {name: fact for name, fact in routine.facts.items() if not isinstance(fact, Expr)}
+    facts = " ".join(f"{name}={fact}" for name, fact in sorted(told.items()))
     order = "in order" if routine.kernel.in_order else "any order"
     parts = (
         routine.kernel.name, f"{show(c.batch)} {c.rows} × {c.depth} · {c.columns}", walks, order, kinds, facts,

@@ -7,21 +7,22 @@ expressions of coordinates.
 A group grows around an anchor, a Nest: the reduction, window or contraction whose inner loops it has. Nodes after the
 anchor join while every value that leaves the group is the last one's. For most anchors these are elementwise nodes over
 its output, seen through reshapes and transposes (an epilogue). A reduction also takes nodes over its input's shape and
-further reductions over the same axes, so that softmax or a layer norm is one kernel of several stages.
-What has no anchor is an elementwise kernel.
+further reductions over the same axes, so that softmax or a layer norm is one kernel of several stages. A contraction
+takes a pooling over its epilogue where the target's template does. What has no anchor is an elementwise kernel.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, Final
+from functools import lru_cache, partial
+from typing import Any, Final, TypeAlias
 
 from .. import scalar
 from .._errors import CompileError
 from .._shape import product
 from ..graph import Builder, Graph, Node, bare, postorder, rebuild
+from ..kernel import Routine
 from ..ops import Elementwise, Nest, View
 from ..scalar import COMPUTE
 from ._assemble import Group as Group
@@ -35,12 +36,14 @@ MAX_DEPTH: Final = 48
 CHEAP: Final = 4
 """Scalar operations up to which computing a value again beats storing it."""
 DEAR_WORDS: Final = {"exp": 8, "log": 8, "sin": 8, "cos": 8, "tanh": 8, "sqrt": 4, "div": 2, "rem": 4}
+Pools: TypeAlias = Callable[[Routine, Sequence[int]], bool]
+"""A Target's `pools`."""
 
 
-def fuse(graph: Graph, max_ports: int) -> tuple[Graph, list[Group]]:
+def fuse(graph: Graph, max_ports: int, pools: Pools = lambda *_: False) -> tuple[Graph, list[Group]]:
     """The groups of a rewritten graph, in an order in which they can run, and the graph they refer to."""
     graph = _split_wide(graph, max_ports)
-    return graph, _Fusion(graph, max_ports).run()
+    return graph, _Fusion(graph, max_ports, pools).run()
 
 
 def _split_wide(graph: Graph, max_ports: int) -> Graph:
@@ -85,9 +88,10 @@ class _Cost:
 class _Fusion:
     """One run of the algorithm over one graph."""
 
-    def __init__(self, graph: Graph, max_ports: int) -> None:
+    def __init__(self, graph: Graph, max_ports: int, pools: Pools) -> None:
         self.graph = graph
         self.max_ports = max_ports
+        self.pools = pools
         self.users = graph.users
         self.number = {n: i for i, n in enumerate(graph.nodes)}
         self.outputs = set(graph.outputs)
@@ -112,7 +116,7 @@ class _Fusion:
     # --- growing around an anchor ---
 
     def _grow(self, anchor: Node) -> Growth:
-        growth = Growth(anchor)
+        growth = Growth(anchor, partial(self._pools_after, anchor))
         best = 1
         for n in self.graph.nodes[self.number[anchor] + 1 :]:
             if not any(x in growth.coords for x in n.inputs):
@@ -126,6 +130,11 @@ class _Fusion:
         for m in growth.coords:
             self.members[m] = growth
         return growth
+
+    def _pools_after(self, anchor: Node, windows: Sequence[int]) -> bool:
+        """Whether the target folds windows of what an anchor makes."""
+        made = Maker({bare(x) for x in anchor.inputs}, Growth(anchor)).group().kernel
+        return isinstance(made, Routine) and self.pools(made, windows)
 
     def _leaves(self, n: Node, growth: Growth) -> bool:
         """Whether a member's value is read outside the group."""

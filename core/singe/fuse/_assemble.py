@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import reduce
+from itertools import product
 from typing import Any
 
 from .. import affine, scalar
@@ -12,7 +14,7 @@ from .._errors import CompileError
 from .._shape import Shape
 from ..graph import Node, bare
 from ..kernel import Kernel, Port, Reduce, Routine, Stage, Store, collapse, loop_vars, matmul_operands
-from ..ops import Elementwise, Nest, View
+from ..ops import Elementwise, Folds, Nest, View
 from ..ops.move import project
 from ..scalar import COMPUTE, Expr
 from ._growth import Growth
@@ -50,12 +52,13 @@ class Maker:
             assert isinstance(anchor.row, Nest)
             if anchor.row.routine is not None:
                 facts = anchor.row.facts(*anchor.inputs, **anchor.attrs)
-            for n in growth.coords:
-                if isinstance(n.row, Nest):
-                    inner = self._fold(n, stages)
-                else:
-                    self._note(n)
-                    self.inside[n] = self._member(n)
+            members = list(growth.coords)
+            if growth.pool is not None:
+                at = members.index(growth.pool)
+                inner, windows = self._pooled(members[:at], growth.pool, stages)
+                members, facts = members[at + 1 :], facts and {**facts, **windows}
+            for n in members:
+                inner = self._compute(n, growth.coords[n], stages) or inner
         value = self.inside[exit_] if growth.anchored else self._inlined(exit_, growth.coords[exit_])
         index = affine.flatten(growth.coords[exit_], exit_.shape)
         output = len(self.ports)
@@ -68,11 +71,46 @@ class Maker:
     def _note(self, n: Node) -> None:
         self.ops.setdefault(n)
 
-    def _fold(self, n: Node, stages: list[Stage]) -> Shape:
+    def _compute(self, n: Node, coords: tuple[Expr, ...], stages: list[Stage]) -> Shape:
+        """A member at some coordinates, and the inner loops that it has."""
+        self._note(n)
+        if isinstance(n.row, Nest):
+            return self._fold(n, coords, stages)
+        self.inside[n] = self._member(n, coords)
+        return ()
+
+    def _pooled(self, members: Sequence[Node], pool: Node, stages: list[Stage]) -> tuple[Shape, Mapping[str, Any]]:
+        """A pool over what members make, computed at each place of a window; and facts of the windows, see ROUTINES."""
+        assert isinstance(pool.row, Nest)
+        row, inner = pool.row, ()
+
+        def nest(into: list[Stage]) -> Folds:
+            def read(_: int, coords: Sequence[Expr]) -> Expr:
+                nonlocal inner
+                self.inside = {}
+                for n in members:
+                    inner = self._compute(n, tuple(coords), into) or inner
+                return self.inside[members[-1]]
+
+            return row.nest(self.growth.coords[pool], read, *pool.inputs, **pool.attrs)
+
+        windows = row.windows(**pool.attrs)
+        assert windows is not None
+        folds = nest(stages)
+        ((word, value),) = folds.folds
+        places = product(*(range(d) for d in windows if d > 1))
+        taken = [value([scalar.const(i, int32) for i in place], []) for place in places]
+        total = reduce(lambda x, y: scalar.make(word, (x, y), x.dtype), taken)
+        anywhere: list[Stage] = []
+        ((_, value),) = nest(anywhere).folds
+        value([p for p, d in zip(loop_vars("p", tuple(windows)), windows, strict=True) if d > 1], [])
+        self.inside = {pool: _stored(folds.result([total]), pool)}
+        self._note(pool)
+        return inner, {"windows": tuple(windows), "value": anywhere[0].value}
+
+    def _fold(self, n: Node, coords: tuple[Expr, ...], stages: list[Stage]) -> Shape:
         """A Nest as Reduce stages."""
         assert isinstance(n.row, Nest)
-        self._note(n)
-        coords = self.growth.coords[n]
         folds = n.row.nest(coords, self._reader(n), *n.inputs, **n.attrs)
         variables = loop_vars("r", folds.inner)
         results: list[Expr] = []
@@ -87,10 +125,9 @@ class Maker:
     def _reader(self, n: Node) -> Callable[[int, Sequence[Expr]], Expr]:
         return lambda k, coords: self.value(n.inputs[k], tuple(coords))
 
-    def _member(self, n: Node) -> Expr:
-        """A node after the anchor, at the group's coordinates."""
+    def _member(self, n: Node, place: tuple[Expr, ...]) -> Expr:
+        """A node after the anchor, at coordinates of the group."""
         if isinstance(n.row, Elementwise):
-            place = self.growth.coords[n]
             return n.row.value([self.value(x, tuple(project(place, x.shape))) for x in n.inputs], n.dtype, n.attrs)
         return self.inside[n.inputs[0]]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from .._shape import Shape
 from ..graph import Node
@@ -15,17 +15,21 @@ class Growth:
     """A group while it grows: its members, each with the coordinates at which the group computes it.
 
     For a reduction, coordinates run over the shape of its input: the reduced axes are inner loops. A member is "full" if
-    it has a value for each point of them.
+    it has a value for each point of them. A `pool` folds windows of what the members before it make: they are computed
+    for each place of a window, and the grid is the pool's.
     """
 
-    def __init__(self, anchor: Node) -> None:
+    def __init__(self, anchor: Node, pools: Callable[[Sequence[int]], bool] = lambda _: False) -> None:
+        """pools: whether windows of these extents may be folded."""
         self.anchored = isinstance(anchor.row, Nest)
+        self.anchor = anchor
         self.exit = anchor
         self.coords: dict[Node, tuple[Expr, ...]] = {}
         self.full: set[Node] = set()
         self.axes: tuple[int, ...] = ()
         self.space: Shape = ()
-        self.grid: Shape = anchor.shape
+        self.pool: Node | None = None
+        self._pools = pools
         if self.anchored and anchor.op.startswith("reduce_"):
             self.axes = tuple(sorted(anchor.attrs["axes"]))
             self.space = anchor.inputs[0].shape
@@ -34,9 +38,14 @@ class Growth:
             self.everywhere = tuple(next(inner) if i in self.axes else outer[i] for i in range(len(self.space)))
         self.coords[anchor] = loop_vars("g", self.grid)
 
+    @property
+    def grid(self) -> Shape:
+        return (self.pool or self.anchor).shape
+
     def restore(self, count: int) -> None:
         """Back to the first `count` members, the last of which is the exit."""
         kept = list(self.coords)[:count]
+        self.pool = self.pool if self.pool in kept else None
         self.coords = {n: self.coords[n] for n in kept}
         self.full &= set(kept)
         self.exit = kept[-1]
@@ -58,6 +67,9 @@ class Growth:
             and tuple(sorted(n.attrs["axes"])) == self.axes
         ):
             place = loop_vars("g", self.grid)
+        elif self._takes_pool(n):
+            self.pool = n
+            place = loop_vars("g", n.shape)
         else:
             place = None
         if place is None:
@@ -65,6 +77,17 @@ class Growth:
         self.coords[n] = place
         self.exit = n
         return True
+
+    def _takes_pool(self, n: Node) -> bool:
+        """Whether the node folds windows of what the group makes so far, place by place."""
+        if self.pool or not isinstance(n.row, Nest) or n.inputs != (self.exit,):
+            return False
+        here = loop_vars("g", self.grid)
+        for m, place in self.coords.items():
+            if place != here or not (m is self.anchor or isinstance(m.row, Elementwise)):
+                return False
+        windows = n.row.windows(**n.attrs)
+        return windows is not None and self._pools(windows)
 
     def _elementwise(self, n: Node, inside: Sequence[Node]) -> tuple[Expr, ...] | None:
         if self.axes and n.shape == self.space and self.space != self.grid:

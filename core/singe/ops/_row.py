@@ -331,7 +331,8 @@ class Folds:
 class Nest(Row):
     """nest: the Folds of an output element, by its coordinates; routine: the template's kind, where one fits, and facts
     its facts from the inputs and attributes (None: use the plain loop nest). takes: the dtype of each input, where they
-    differ; else all are of one of `dtypes`."""
+    differ; else all are of one of `dtypes`. windows: of each axis, where every element is in one window at most and
+    each window within the input."""
 
     shape: Callable[..., Shape]
     nest: Callable[..., Folds]
@@ -340,6 +341,7 @@ class Nest(Row):
     takes: Sequence[DType] = ()
     routine: str | None = None
     facts: Callable[..., Attrs | None] = field(default=lambda *inputs, **attrs: {})
+    windows: Callable[..., Sequence[int] | None] = field(default=lambda **attrs: None)
 
     def infer(self, inputs: Sequence[Node], attrs: Attrs) -> tuple[Shape, DType]:
         if self.takes:

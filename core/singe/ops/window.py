@@ -79,6 +79,13 @@ def _inner(window: Sequence[int]) -> Shape:
     return tuple(w for w in window if w > 1)
 
 
+def _windows_apart(
+    window: Sequence[int], strides: Sequence[int], dilations: Sequence[int], before: Any, after: Any
+) -> Sequence[int] | None:
+    apart = tuple(window) == tuple(strides) and {*dilations} == {1} and not any((*before, *after))
+    return tuple(window) if apart else None
+
+
 def _max_nest(coords: Sequence[Expr], read: Read, x: Node, **facts: Any) -> Folds:
     at = _reader(coords, read, x, **facts)
 
@@ -192,10 +199,10 @@ def _sum_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, **facts: Any) -> lis
 
 register(
     Nest(name="max_pool", doc="the largest in each window", shape=_shape, nest=_max_nest, whole=_max_whole,
-         reference=reference.max_pool, dtypes=NUMBERS, vjp=_max_vjp),
+         reference=reference.max_pool, dtypes=NUMBERS, vjp=_max_vjp, windows=_windows_apart),
     Nest(name="max_pool_index", doc="the flat index of the first of the largest in each window", gives=int64, dtypes=NUMBERS,
          shape=_index_shape, nest=_max_index_nest, whole=_max_index_whole,
          reference=reference.max_pool_index),
     Nest(name="pool_sum", doc="the sum of each window", shape=_shape, nest=_sum_nest, whole=_sum_whole,
-         reference=reference.pool_sum, dtypes=FLOATS, vjp=_sum_vjp, tolerance=32, floor=1e-5),
+         reference=reference.pool_sum, dtypes=FLOATS, vjp=_sum_vjp, windows=_windows_apart, tolerance=32, floor=1e-5),
 )  # fmt: skip

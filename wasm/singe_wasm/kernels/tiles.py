@@ -13,13 +13,13 @@ from contextlib import ExitStack, contextmanager
 from typing import Final
 
 from singe import affine, scalar
-from singe._dtypes import int32
+from singe._dtypes import float32, int32
 from singe._shape import Dim, ceildiv
 from singe.kernel import Store
 
 from ..encode import Body, Function, f32x4, get_local, i32, memory, ops
 from ..transforms import SIZE, TAPS, WIDE
-from .gemm import ACCUMULATOR, RELAXED, SIMD, Product, Rows, Section, row_turns, sections
+from .gemm import RELAXED, SIMD, Product, Rows, Section, row_turns, sections
 from .lower import Lowering
 from .share import begin, choose, divide, first_alone, loop
 from .winograd import COLUMNS, POSITIONS, Plan
@@ -345,6 +345,7 @@ class _Tiles:
         """The outputs of a block's tiles, which end at `stop`, a vector of channels after the other."""
         body, p = self.body, self.plan
         position = 4 * COLUMNS * self.tile.rows
+        high, wide = (WIDE // w for w in p.window)
         number, source, at, half, end, bottom = (body.local("i32") for _ in range(6))
         body.get(tile)
         body.set(number)
@@ -353,7 +354,7 @@ class _Tiles:
         self._least(end, get_local(column) + i32(COLUMNS) + ops("i32.add"), i32(p.outputs))
         with self.writer.loop(number, get_local(stop), 1, True):
             body.get(number)
-            body.add(i32(p.along) + ops("i32.rem_u") + i32(WIDE) + ops("i32.mul"))
+            body.add(i32(p.along) + ops("i32.rem_u") + i32(wide) + ops("i32.mul"))
             body.set(self.x_local)
             body.get(column)
             body.set(self.channel_local)
@@ -367,41 +368,46 @@ class _Tiles:
                 body.add(self._scratch(self.half))
                 body.set(half)
                 body.get(number)
-                body.add(i32(p.along) + ops("i32.div_u") + i32(WIDE) + ops("i32.mul"))
+                body.add(i32(p.along) + ops("i32.div_u") + i32(high) + ops("i32.mul"))
                 body.set(self.y_local)
-                if p.space[0] % WIDE:
-                    self._least(bottom, get_local(self.y_local) + i32(WIDE) + ops("i32.add"), i32(p.space[0]))
+                if p.stored[0] % high:
+                    self._least(bottom, get_local(self.y_local) + i32(high) + ops("i32.add"), i32(p.stored[0]))
                 else:
                     body.get(self.y_local)
-                    body.add(i32(WIDE) + ops("i32.add"))
+                    body.add(i32(high) + ops("i32.add"))
                     body.set(bottom)
                 self._store_lines(half, bottom)
             body.increase(source, 4 * COLUMNS)
         body.free(number, source, at, half, end, bottom)
 
     def _store_lines(self, half: int, bottom: int) -> None:
-        """A tile's outputs from the lines at `half` on, those inside the output."""
+        """A tile's outputs from the lines at `half` on, those inside the output; lines of a window at once."""
         body, p, s = self.body, self.plan, self.store
-        done = [body.local("v128") for _ in range(WIDE)]
-        shifts = [((self.x, j),) if j else () for j in range(WIDE)]
-        for local, shift in zip(done, shifts, strict=True):
-            self.low.accumulator(ACCUMULATOR, local, 4, True, shift)
+        lines, across = p.window
+        wide = WIDE // across
+        done = [[body.local("v128") for _ in range(WIDE)] for _ in range(lines)]
+        shifts = [((self.x, j),) if j else () for j in range(wide)]
+        for j, shift in enumerate(shifts):
+            window = [local for line in done for local in line[j * across : (j + 1) * across]]
+            for number, local in enumerate(window):
+                self.low.accumulator(scalar.var(f"a{number}", float32), local, 4, True, shift)
         self.low.forget()
         nodes = [self.low.store(s.port, s.index, s.value, shift, True) for shift in shifts]
-        sure = p.space[1] % WIDE or WIDE
+        sure = p.stored[1] % wide or wide
         self.writer.hoist(nodes[:sure], 3)
         with self.writer.loop(self.y_local, get_local(bottom), 1, True):
-            for j, local in enumerate(done):
-                body.get(half)
-                body.add(memory("v128.load", 16 * j))
-                body.set(local)
-            body.increase(half, 16 * SIZE)
+            for i, line in enumerate(done):
+                for j, local in enumerate(line):
+                    body.get(half)
+                    body.add(memory("v128.load", 16 * (SIZE * i + j)))
+                    body.set(local)
+            body.increase(half, 16 * SIZE * lines)
             for j, node in enumerate(nodes):
                 if j >= sure:
                     body.get(self.x_local)
-                    body.add(i32(p.space[1] - j) + ops("i32.lt_s"))
+                    body.add(i32(p.stored[1] - j) + ops("i32.lt_s"))
                     with body.when(), self.writer.scope():
                         self.writer.push(node)
                 else:
                     self.writer.push(node)
-        body.free(*done)
+        body.free(*(local for line in done for local in line))

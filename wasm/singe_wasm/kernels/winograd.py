@@ -10,6 +10,7 @@ Here are the plan and when it is worth it; tiles.py writes the function, transfo
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -45,12 +46,22 @@ class Plan:
         return self.facts["w_shape"][-1]
 
     @property
-    def space(self) -> tuple[int, int]:
-        """Of the output."""
+    def window(self) -> tuple[int, int]:
+        """Places of the output that are folded into one as they are stored."""
+        return self.facts.get("windows", (1, 1, 1, 1))[1:-1]
+
+    @property
+    def stored(self) -> tuple[int, int]:
+        """Places that are stored, down and along."""
         _, down, along, _ = self.routine.kernel.grid
         assert isinstance(down, int)
         assert isinstance(along, int)
         return down, along
+
+    @property
+    def space(self) -> tuple[int, int]:
+        """Of the output, before windows are folded."""
+        return self.stored[0] * self.window[0], self.stored[1] * self.window[1]
 
     @property
     def along(self) -> int:
@@ -105,6 +116,13 @@ def _odd_lines(count: int) -> int:
     return 64 * (-(-count // 64) | 1)
 
 
+def pools(routine: Routine, windows: Sequence[int]) -> bool:
+    """Whether the template takes the convolution, and its tiles hold whole windows in registers."""
+    image, *window, channel = windows
+    whole = image == channel == 1 and not any(WIDE % w for w in window) and math.prod(window) <= WIDE
+    return whole and plan(routine) is not None
+
+
 def plan(routine: Routine) -> Plan | None:
     """How the template does this convolution; None where it does not, or where that is not worth it."""
     facts = routine.facts
@@ -124,4 +142,5 @@ def plan(routine: Routine) -> Plan | None:
     ):
         return None
     made = Plan(routine, facts)
-    return made if made.gain >= GAIN and made.scratch <= LARGEST else None
+    # With windows folded, the convolution was found to be worth it before it was cut to whole ones.
+    return made if ("windows" in facts or made.gain >= GAIN) and made.scratch <= LARGEST else None

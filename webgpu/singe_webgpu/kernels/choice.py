@@ -11,7 +11,7 @@ on a device and fits RATES; only ratios count. A device that is at hand may know
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Final, TypeAlias
@@ -74,6 +74,18 @@ GUESSES: Final = (1, 16)
 """What a symbolic size counts as when a cut is chosen: the cut should suit both."""
 
 
+WINDOWS: Final = (2, 4)
+"""How many rows may be folded into one as they are stored: an invocation has them in fours."""
+
+
+def pools(routine: Routine, windows: Sequence[int]) -> bool:
+    """See backend.Target. Subgroup matrices gain more than a pooling costs, and fold nothing."""
+    if routine.kind != "conv" or windows[-1] != 1 or prod(windows) not in WINDOWS:
+        return False
+    found = contraction(routine)
+    return found is not None and not suits(found)
+
+
 def sizes_of(c: Contraction) -> list[dict[str, int]]:
     """The sizes for which a cut is chosen: one set where all are numbers."""
     names = symbols([*c.batch, c.rows, c.columns, c.depth])
@@ -118,7 +130,7 @@ def _suits(routine: Routine, c: Contraction, cut: Cut, quads: bool) -> bool:
     # A single column is nothing for tiles. Of sums that one invocation adds up by itself there are no rates.
     if c.columns == 1 or cut is None:
         return cut is None and (c.columns == 1 or (routine.kind == "matmul" and not c.kernel.in_order))
-    if cut.slices > 1 and c.kernel.in_order:
+    if cut.rows % c.window or (cut.slices > 1 and c.kernel.in_order):
         return False
     # Loads of single elements, many to an invocation, would make a text that takes long to compile.
     return isinstance(cut, Tile) or cut.rows == 1 or quads

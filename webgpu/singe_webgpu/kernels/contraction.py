@@ -2,19 +2,21 @@
 
 A convolution is a product whose rows are the places of the output, whose columns are the outputs of a group, whose depth
 is the window times the channels of a group, and whose batch is the groups. Its operands are the expressions that the
-kernel holds, over loops put together anew: padding, prologues and epilogues come along by themselves.
+kernel holds, over loops put together anew: padding, prologues and epilogues come along by themselves. Where windows of
+its output are folded, the rows are the places within a window, of all windows: neighbours are folded as they are stored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Final
 
 from singe import affine, scalar
 from singe._dtypes import float32, int32
 from singe._shape import Dim, Shape, product
-from singe.kernel import Kernel, Reduce, Routine, Store, collapse, matmul_operands
+from singe.kernel import Kernel, Reduce, Routine, Store, collapse, loop_vars, matmul_operands
 from singe.scalar import Expr
 
 _ANY: Final = 2
@@ -35,6 +37,7 @@ class Contraction:
     store: Store
     a_deep: bool  # whether neighbours in k are neighbours in memory
     b_deep: bool
+    window: int = 1  # neighbouring rows whose epilogues are folded into one; the store is over the row divided by it
 
     @property
     def batch_vars(self) -> tuple[Expr, ...]:
@@ -53,19 +56,30 @@ class Contraction:
         return scalar.var("k", int32, self.depth)
 
     @property
-    def accumulator(self) -> Expr:
-        first = self.kernel.stages[0]
-        assert isinstance(first, Reduce)
-        return first.accumulator
+    def places(self) -> Dim:
+        """Rows of the store."""
+        return product(self.kernel.grid[:-1]) if self.window > 1 else self.rows
+
+    @property
+    def place(self) -> Expr:
+        """What the store has for m."""
+        return scalar.var("m", int32, self.places)
+
+    @property
+    def accumulators(self) -> tuple[Expr, ...]:
+        """Of the rows that the store folds."""
+        return tuple(s.accumulator for s in self.kernel.stages if isinstance(s, Reduce))
 
 
 def contraction(routine: Routine) -> Contraction | None:
     """The Routine as a product; None where it is none that the templates take (or where they do not pay off)."""
-    stages = routine.kernel.stages
-    if len(stages) != 2 or not isinstance(stages[0], Reduce) or not isinstance(stages[1], Store) or stages[1].inner:
+    *sums, store = routine.kernel.stages
+    if len(sums) != prod(routine.facts.get("windows", ())) or not isinstance(store, Store) or store.inner:
         return None
-    value = stages[0].value
-    if stages[0].word != "add" or value.word != "mul" or value.dtype not in (float32, int32):
+    first = sums[0]
+    if not isinstance(first, Reduce) or first.word != "add":
+        return None
+    if first.value.word != "mul" or first.value.dtype not in (float32, int32):
         return None
     return _matmul(routine.kernel) if routine.kind == "matmul" else _conv(routine) if routine.kind == "conv" else None
 
@@ -91,7 +105,7 @@ def _matmul(kernel: Kernel) -> Contraction | None:
     shell = _shell(kernel, tuple(batch), rows, columns, operands)
     swap = {m: shell.m, n: shell.n, kernel.inner_vars[0]: shell.k}
     swap |= dict(zip(kernel.grid_vars[:-2], shell.batch_vars, strict=True))
-    return _over(shell, swap)
+    return _over(shell, swap, swap)
 
 
 def _widest(kernel: Kernel) -> Kernel:
@@ -103,36 +117,37 @@ def _widest(kernel: Kernel) -> Kernel:
 
 
 def _conv(routine: Routine) -> Contraction | None:
-    kernel, group = routine.kernel, routine.facts["group"]
+    kernel, group, windows = routine.kernel, routine.facts["group"], routine.facts.get("windows", ())[:-1]
     outputs = kernel.grid[-1]
     if not isinstance(outputs, int) or outputs == group or outputs == 1:
         return None  # one output to a group: the plain nest reads as little and computes no zeros
-    places = kernel.grid_vars[:-1]
-    x, w = _operands(kernel, places)
     columns = outputs // group
-    o = kernel.grid_vars[-1]
     collapsed = collapse(kernel, keep=1)
-    if len(collapsed.grid) == 2 and group == 1:
-        # A window of one place: the places are rows as they are.
-        kernel, places, o = collapsed, collapsed.grid_vars[:-1], collapsed.grid_vars[-1]
-        x, w = _operands(kernel, places)
-    shell = _shell(kernel, (group,), product(kernel.grid[:-1]), columns, (x, w))
-    (t,) = shell.batch_vars
-    swap = _unflattened(shell.m, places, kernel.grid[:-1]) | _unflattened(shell.k, kernel.inner_vars, kernel.inner)
-    swap[o] = t * columns + shell.n
-    return _over(shell, swap)
-
-
-def _operands(kernel: Kernel, places: tuple[Expr, ...]) -> tuple[Expr, Expr]:
-    """The operands of a convolution: what is read at places, and the weights."""
+    if len(collapsed.grid) == 2 and group == 1 and not windows:
+        kernel = collapsed  # a filter of one place: the places are rows as they are
     first = kernel.stages[0]
     assert isinstance(first, Reduce)
-    left, right = first.value.args
+    *places, o = kernel.grid_vars
+    extents = kernel.grid[:-1]
+    operands = _operands(routine.facts["value"] if windows else first.value, places)
+    shell = _shell(kernel, (group,), product((*extents, *windows)), columns, operands)
+    shell = replace(shell, window=prod(windows))
+    (t,) = shell.batch_vars
+    output = {o: t * columns + shell.n}
+    stored = output | _unflattened(shell.place, places, extents)
+    swap = output | _unflattened(shell.k, kernel.inner_vars, kernel.inner)
+    swap |= _unflattened(shell.m, (*places, *loop_vars("p", windows)), (*extents, *windows))
+    return _over(shell, swap, stored)
+
+
+def _operands(value: Expr, places: Sequence[Expr]) -> tuple[Expr, Expr]:
+    """The operands of a convolution: what is read at places, and the weights."""
+    left, right = value.args
     moving = {v for v in places if v.word == "var"}
     return (right, left) if moving & set(scalar.postorder([right])) else (left, right)
 
 
-def _unflattened(flat: Expr, names: tuple[Expr, ...], extents: Shape) -> dict[Expr, Expr]:
+def _unflattened(flat: Expr, names: Sequence[Expr], extents: Shape) -> dict[Expr, Expr]:
     coordinates = affine.unflatten(flat, extents)
     return {v: c for v, c in zip(names, coordinates, strict=True) if v.word == "var"}
 
@@ -156,11 +171,11 @@ def _shell(kernel: Kernel, batch: Shape, rows: Dim, columns: Dim, operands: tupl
     )
 
 
-def _over(shell: Contraction, swap: Mapping[Expr, Expr]) -> Contraction | None:
-    """The contraction with its expressions over the new variables."""
-    swap = {k: v for k, v in swap.items() if k.word != "const"}
-    index, value = shell.store.index, shell.store.value
-    a, b, index, value = (_rewritten(e, swap) for e in (shell.a, shell.b, index, value))
+def _over(shell: Contraction, swap: Mapping[Expr, Expr], stored: Mapping[Expr, Expr]) -> Contraction | None:
+    """The contraction with its expressions over the new variables; those of the store are of its own."""
+    swap, stored = ({k: v for k, v in x.items() if k.word != "const"} for x in (swap, stored))
+    a, b = (_rewritten(e, swap) for e in (shell.a, shell.b))
+    index, value = (_rewritten(e, stored) for e in (shell.store.index, shell.store.value))
     if _uses(a, shell.n) or _uses(b, shell.m):
         return None
     return replace(shell, a=a, b=b, store=replace(shell.store, index=_joined(index), value=value))

@@ -161,13 +161,15 @@ def put_functions(
         block = function(f"load_{name}", variables, "", f" -> {kind}", f" {kind}(0)")
         block.put(f"return {text(block, e)};")
         close(block)
-    total, name = c.accumulator, c.accumulator.value[0]
+    limits["m"] = (c.places, rows // c.window)
     kind = f"vec4<{_element(c)}>" if "c" in quads else _element(c)
-    block = function("store_c", (("m", c.m), ("n", c.n)), f", {name}: {kind}", "", "")
+    totals = {total: total.value[0] for total in c.accumulators}
+    given = "".join(f", {name}: {kind}" for name in totals.values())
+    block = function("store_c", (("m", c.place), ("n", c.n)), given, "", "")
     if "c" in quads:
-        put_four(block, c.store, c.n, {total: name}, (c.a, c.b))
+        put_four(block, c.store, c.n, totals, (c.a, c.b))
     else:
-        block.names[total] = name
+        block.names.update(totals)
         index, value = block.values([c.store.index, c.store.value])
         block.put(module.store(c.store.port, index, value))
     close(block)
@@ -242,18 +244,23 @@ def _tiled(module: Module, c: Contraction, tile: Tile, quads: frozenset[str]) ->
         step.put("workgroupBarrier();")
     if tile.slices > 1:
         _gather(block, tile, names)
-    batch = arguments(c)
     block.put(f"let top = row + y * {SIDE}i;")
     block.put(f"let left = column + x * {SIDE}i;")
-    for i, line in enumerate(sums):
-        m = _sum("top", i // SIDE * down * SIDE + i % SIDE)
-        for j, name in enumerate(line):
-            if "c" in quads:
-                block.put(f"store_c({batch}{m}, {_sum('left', j * across * SIDE)}, {name});")
-                continue
-            for number, part in enumerate(PARTS):
-                block.put(f"store_c({batch}{m}, {_sum('left', j * across * SIDE + number)}, {name}.{part});")
+    for i in range(0, len(sums), c.window):
+        m = i // SIDE * down * SIDE + i % SIDE
+        for j, names in enumerate(zip(*sums[i : i + c.window], strict=True)):
+            _store(block, c, ("top", m), ("left", j * across * SIDE), names, quads)
     return block, total
+
+
+def _store(
+    block: Block, c: Contraction, row: tuple[str, int], column: tuple[str, int], sums: Sequence[str], quads: frozenset[str]
+) -> None:  # fmt: skip
+    """Four columns of a row, or of the rows of a window; row and column: a name, and what is to be added to it."""
+    m = _sum(*row) if c.window == 1 else f"({_sum(*row)}) / {c.window}i"
+    for number, part in enumerate([""] if "c" in quads else [f".{part}" for part in PARTS]):
+        values = ", ".join(f"{name}{part}" for name in sums)
+        block.put(f"store_c({arguments(c)}{m}, {_sum(column[0], column[1] + number)}, {values});")
 
 
 def _feed(module: Module, c: Contraction, tile: Tile, name: str, quads: frozenset[str]) -> Feed:
@@ -339,13 +346,8 @@ def _thin(module: Module, c: Contraction, cut: Thin, quads: frozenset[str]) -> t
             for name, line in zip(sums, left, strict=True):
                 turn.put(f"{name} += {line[number]} * {four};")
     _add_slices(block, cut, sums)
-    for i, name in enumerate(sums):
-        put = f"store_c({arguments(c)}{_sum('row', i)}"
-        if "c" in quads:
-            block.put(f"{put}, side, {name});")
-            continue
-        for number, part in enumerate(PARTS):
-            block.put(f"{put}, {_sum('side', number)}, {name}.{part});")
+    for i in range(0, cut.rows, c.window):
+        _store(block, c, ("row", i), ("side", 0), sums[i : i + c.window], quads)
     return block, total
 
 
