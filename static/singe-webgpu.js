@@ -334,6 +334,7 @@ class Plan {
   async read(others) {
     const { device } = this.gpu;
     const { buffer, targets } = (this.#staging ??= this.#stage());
+    buffer.unmap(); // here, since an answer need not wait for it, and no message is its own
     device.queue.submit([(!others && this.#next) || this.record(others ?? this.steps, targets)]);
     const done = mapped(device, buffer);
     if (!others) this.#next = this.record(this.steps, targets); // the next run's, while the GPU is busy
@@ -342,7 +343,6 @@ class Plan {
     const results = this.outputs.map((output, k) => {
       return { data: narrow(range, targets[k].offset, output), shape: [...output.shape], dtype: output.dtype };
     });
-    buffer.unmap();
     return results;
   }
 }
