@@ -33,37 +33,11 @@ export function pythonMemory({ _module }, address, bytes) {
   return undefined;
 }
 
-/** The functions "module:function", in order, of modules [name, bytes] that work in a memory. */
-export function linkModules(memory, modules, entries) {
-  const exports = Object.fromEntries(
-    modules.map(([name, bytes]) => [name, new WebAssembly.Instance(new WebAssembly.Module(bytes), { env: { memory } }).exports]),
-  );
-  return entries.map((entry) => {
-    const [module, name] = entry.split(":");
-    const found = exports[module]?.[name];
-    if (typeof found !== "function") throw new SingeError("format", `the module ${module} has no function ${name}`);
-    return found;
-  });
-}
-
-/** Carry out calls: for each, the number of a function (−1: copy to, from, bytes), how many arguments, and these. */
-export function runCalls(memory, functions, words) {
-  for (let at = 0; at < words.length; ) {
-    const end = at + 2 + words[at + 1];
-    const given = words.subarray(at + 2, end);
-    if (words[at] < 0) {
-      const [to, from, bytes] = new Uint32Array(given.buffer, given.byteOffset, 3);
-      new Uint8Array(memory.buffer).copyWithin(to, from, from + bytes);
-    } else {
-      functions[words[at]](...given, 0, 1); // the part, and of how many
-    }
-    at = end;
-  }
-}
-
-/** The same, of calls that lie in that memory. */
-export function runCallsAt(memory, functions, address, count) {
-  runCalls(memory, functions, new Int32Array(memory.buffer, address, count));
+/** What a module, which works in a memory, exports. */
+export function linkModule(memory, bytes) {
+  const { exports } = new WebAssembly.Instance(new WebAssembly.Module(bytes), { env: { memory } });
+  if (typeof exports.run !== "function") throw new SingeError("format", "the module has no function run");
+  return exports;
 }
 
 // --- WebGPU ----------------------------------------------------------------------------------------------------------

@@ -13,13 +13,10 @@ const port = typeof WorkerGlobalScope === "function" ? globalThis : process.getB
 const plans = new Map();
 let barrier, functions;
 
-async function start({ memory, modules, entries, words }) {
+async function start({ memory, module, names, words }) {
   barrier = new Barrier(words);
-  const exports = {};
-  for (const [name, module] of modules) {
-    exports[name] = (await WebAssembly.instantiate(module, { env: { memory } })).exports;
-  }
-  functions = entries.map(([module, name]) => exports[module][name]);
+  const { exports } = await WebAssembly.instantiate(module, { env: { memory } });
+  functions = names.map((name) => exports[name]);
 }
 
 function learn({ id, steps, count }) {

@@ -1,8 +1,8 @@
 /**
  * The threads of the device "wasm": workers that share its memory and do their part of a run's steps.
  *
- * Contract: `gather(threads, files)` gives a team, whose `run(plan, alone)` carries out a plan: on one thread by
- * `alone()`, or on `threads` of them, with the same bits. Steps and runs too small to share are the caller's. Asked for 0
+ * Contract: `gather(threads, files)` gives a team, whose `run(plan)` carries out a plan: on one thread by one call, or on
+ * `threads` of them, with the same bits. Steps and runs too small to share are the caller's. Asked for 0
  * threads, the team lets the first runs take turns with 1 and with more, keeps what is fastest and ends workers that are
  * not needed. A worker that dies is not missed, unless within a part: then, as where one fails, the team ends, and the run
  * is an error of the code "lost", after which a model is opened anew and has no team. `spread(state)` opens the device of
@@ -54,6 +54,8 @@ class Team {
   /** What is tried, numbers of threads; one when it is decided. */
   #counts;
   #program;
+  #exports;
+  #names;
   #barrier = new Barrier();
   #workers = [];
   #plans = 0;
@@ -67,11 +69,12 @@ class Team {
     return this.#counts.length === 1 ? this.#counts[0] : 1;
   }
 
-  /** Have workers for the device's program, modules by name, and functions as [module, name]; or stay with one thread. */
-  async start({ program, linked, entries }) {
+  /** Have workers for the device's program, its module, what that exports, and each kernel's name; or stay with one thread. */
+  async start({ program, module, exports, names }) {
     this.#program = program;
-    const modules = Object.entries(linked).map(([name, { module }]) => [name, module]);
-    const given = { memory: this.#memory, modules, entries, words: this.#barrier.words };
+    this.#exports = exports;
+    this.#names = names;
+    const given = { memory: this.#memory, module, names, words: this.#barrier.words };
     try {
       for (let k = 1; k < Math.max(...this.#counts); k++) this.#workers.push(spawn());
       await Promise.all(this.#workers.map((worker) => worker.ask(given)));
@@ -80,7 +83,8 @@ class Team {
     }
   }
 
-  async run(plan, alone) {
+  async run(plan) {
+    const alone = () => this.#exports.run(plan.marks[0], plan.marks.at(-1));
     plan.shared ??= this.#sharedSteps(plan);
     if (!this.#workers.length || !plan.shared.some(Boolean)) return alone();
     plan.tried ??= new Map(); // threads ↦ { job, times }
@@ -134,16 +138,16 @@ class Team {
     const space = Math.max(...steps.map(room));
     const missing = Math.ceil((plan.end + (count - 1) * space - this.#memory.buffer.byteLength) / PAGE);
     if (missing > 0) this.#memory.grow(missing);
-    const list = plan.steps.map(({ call, given }, k) => {
-      if (!plan.shared[k]) return { call, given };
+    const list = plan.given.map((given, k) => {
+      if (!plan.shared[k]) return { call: this.#exports.run, given: plan.marks.slice(k, k + 2) };
       const { kernel } = steps[k];
       const { ports, workspace } = kernels[kernel];
       const parts = Array.from({ length: count }, (_, part) => {
-        const own = [...given.slice(0, -2), part, count];
+        const own = [...given, part, count];
         if (workspace && part) own[ports - 1] = plan.end + (part - 1) * space;
         return own;
       });
-      return { call, kernel, parts };
+      return { call: this.#exports[this.#names[kernel]], kernel, parts };
     });
     const id = this.#plans++;
     const shared = list.flatMap(({ kernel, parts }) => (parts ? [{ kernel, parts }] : []));

@@ -1,5 +1,5 @@
 /**
- * The device "wasm": one linear memory for a model, and the modules that work in it.
+ * The device "wasm": one linear memory for a model, and the module that works in it.
  *
  * Contract: `open(target, files)` gives { memory, run, dispose }. The memory holds 256 unused bytes, then the weights,
  * which are downloaded into it, then a run's slots, inputs and outputs. It grows to the largest run and never moves what
@@ -32,23 +32,25 @@ export async function open({ program, modules, weights }, files, gpuDevice, thre
   const able = typeof WebAssembly === "object" ? features() : new Set();
   if (!able.has("simd")) throw new SingeError("device", "this engine has no WebAssembly SIMD");
   const entries = program.kernels.map((kernel) => chooseVariant(kernel, able).entry.split(":"));
-  const names = [...new Set(entries.map(([name]) => name))];
-  for (const name of names) {
-    if (!Object.hasOwn(modules, name)) throw new SingeError("format", `the bundle has no module ${name}`);
-  }
-  files.expect([...names.map((name) => modules[name]), ...weights]);
+  const [name] = entries[0] ?? ["simd"];
+  if (!Object.hasOwn(modules, name)) throw new SingeError("format", `the bundle has no module ${name}`);
+  files.expect([modules[name], ...weights]);
   const { team, memory = new WebAssembly.Memory({ initial: 0 }), from = files } =
     threads === 1 ? {} : (await import("./singe-threads.js")).gather(threads, files);
   const base = START + align(weights.reduce((sum, w) => sum + spanOf(w), 0));
   grow(memory, base);
-  const view = (at, bytes) => new Uint8Array(memory.buffer, START + at, bytes);
-  const linked = {};
-  const fetched = async (name) => (linked[name] = await link(name, await from.bytes(modules[name]), memory));
-  await Promise.all([...names.map(fetched), from.each(weights, (file, at) => from.into(file, view(at, spanOf(file))))]);
+  const [{ module, exports }] = await Promise.all([
+    from.bytes(modules[name]).then((bytes) => link(name, bytes, memory)),
+    from.each(weights, (file, at) => from.into(file, new Uint8Array(memory.buffer, START + at, spanOf(file)))),
+  ]);
   files.phase("compile");
-  const functions = program.kernels.map((kernel, k) => functionOf(linked, kernel, entries[k]));
-  await team?.start({ program, linked, entries });
-  return new Device({ program, memory, functions, base, team });
+  const names = entries.map((entry) => entry[1]);
+  const takes = program.kernels.map(({ ports, sizes }, k) => [names[k], ports + sizes.length + 2]);
+  for (const [name, count] of [["run", 2], ...takes]) {
+    if (exports[name]?.length !== count) throw new SingeError("format", `the module has no function ${name} of ${count} arguments`);
+  }
+  await team?.start({ program, module, exports, names });
+  return new Device({ program, memory, run: exports.run, names, base, team });
 }
 
 function grow(memory, bytes) {
@@ -72,13 +74,6 @@ async function link(name, bytes, memory) {
   }
 }
 
-function functionOf(linked, kernel, [module, name]) {
-  const found = linked[module].exports[name];
-  const takes = kernel.ports + kernel.sizes.length + 2;
-  if (typeof found === "function" && found.length === takes) return found;
-  throw new SingeError("format", `the module ${module} has no function ${name} of ${takes} arguments`);
-}
-
 class Device {
   #parts;
   #slow = 0;
@@ -100,19 +95,18 @@ class Device {
     return this.#slow >= SLOW.runs;
   }
 
-  /** Inputs are typed arrays of the dtypes' own elements; outputs { data, shape, dtype }. With `each`, on one thread. */
-  async run(inputs, sizes, _, each) {
-    const { program, memory, team } = this.#parts;
+  /** Inputs are typed arrays of the dtypes' own elements; outputs { data, shape, dtype }. `by` makes the calls itself. */
+  async run(inputs, sizes, _, by) {
+    const { program, memory, run, team } = this.#parts;
     const plan = this.#plans.at(sizes);
-    const { addresses, steps, outputs } = plan;
-    inputs.forEach((data, k) => {
-      const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
-      new Uint8Array(memory.buffer).set(bytes, addresses[program.inputs[k]]);
+    const { addresses, words, marks, outputs } = plan;
+    new Int32Array(memory.buffer, marks[0]).set(words);
+    inputs.forEach(({ buffer, byteOffset, byteLength }, k) => {
+      new Uint8Array(memory.buffer).set(new Uint8Array(buffer, byteOffset, byteLength), addresses[program.inputs[k]]);
     });
-    const alone = () => steps.forEach(({ call, given }, k) => (each ? each(() => call(...given), k) : call(...given)));
     const start = performance.now();
     try {
-      await (each || !team ? alone() : team.run(plan, alone));
+      await (by ? by(plan, run) : team ? team.run(plan) : run(marks[0], marks.at(-1)));
     } catch (cause) {
       throw cause.code ? cause : new SingeError("format", `a kernel trapped: ${cause.message}`, cause);
     }
@@ -123,25 +117,30 @@ class Device {
   }
 
   #plan(sizes) {
-    const { program, memory, functions, base } = this.#parts;
+    const { program, names, base } = this.#parts;
     const { buffers, kernels } = program;
     let end = base;
     const starts = { weights: START };
     for (const [kind, areas] of Object.entries(areasOf(program, sizes))) {
       starts[kind] = areas.map((bytes) => (end += bytes) - bytes);
     }
-    grow(memory, end);
     const addresses = buffers.map(({ place: [kind, k] }) => (kind === "weights" ? START + k : starts[kind][k]));
-    const copy = (...given) => new Uint8Array(memory.buffer).copyWithin(...given);
-    const steps = program.steps.map(({ do: what, kernel, buffers: ports, source, target }) => {
-      if (what === "copy") {
-        const start = addresses[source];
-        return { call: copy, given: [addresses[target], start, start + bytesOf(buffers[source], sizes)] };
-      }
-      const values = kernels[kernel].sizes.map((dim) => evaluate(dim, sizes));
-      return { call: functions[kernel], given: [...ports.map((i) => addresses[i]), ...values, 0, 1] };
+    // What `run` reads: a function's number (-1: copy), how many arguments, and these.
+    const words = [];
+    const marks = [end];
+    const given = program.steps.map(({ do: what, kernel, buffers: ports, source, target }) => {
+      const [number, places, values] =
+        what === "copy"
+          ? [-1, [target, source], [bytesOf(buffers[source], sizes)]]
+          : [names[kernel].slice(1), ports, kernels[kernel].sizes.map((dim) => evaluate(dim, sizes))];
+      const step = [...places.map((i) => addresses[i]), ...values];
+      words.push(number, step.length, ...step);
+      marks.push(marks[0] + 4 * words.length);
+      return step;
     });
-    return { sizes, addresses, steps, end, outputs: outputsOf(program, sizes) };
+    end = align(marks.at(-1));
+    grow(this.#parts.memory, end);
+    return { sizes, addresses, words, marks, given, end, outputs: outputsOf(program, sizes) };
   }
 
   dispose() {

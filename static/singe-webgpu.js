@@ -334,7 +334,7 @@ class Plan {
   async read(others) {
     const { device } = this.gpu;
     const { buffer, targets } = (this.#staging ??= this.#stage());
-    buffer.unmap(); // not sooner: that were a message
+    buffer.unmap(); // here: a message less
     device.queue.submit([(!others && this.#next) || this.record(others ?? this.steps, targets)]);
     const done = mapped(device, buffer);
     if (!others) this.#next = this.record(this.steps, targets); // the next run's, while the GPU is busy

@@ -39,15 +39,14 @@ def memory_of(module):
 RUN = """
 def doubled(text, entry, count):
     memory = memory_of(pyodide_js)
-    name = entry.split(":")[0]
-    functions = js.scripts.linkModules(memory, to_js([[name, b64decode(text)]]), to_js([entry]))
+    module = js.scripts.linkModule(memory, to_js(b64decode(text)))
     x, at = room(count)
     y, to = room(count)
     answers = []
     for turn in range(2):
         x[at : at + count] = array("f", [k + turn for k in range(count)])
-        words = array("i", [0, 3, address(x, at), address(y, to), count, -1, 3, address(x, at), address(y, to), 4 * count])
-        js.scripts.runCallsAt(memory, functions, words.buffer_info()[0], len(words))
+        words = array("i", [int(entry.split(":k")[1]), 3, address(x, at), address(y, to), count, -1, 3, address(x, at), address(y, to), 4 * count])
+        module.run(words.buffer_info()[0], words.buffer_info()[0] + 4 * len(words))
         answers.append([list(y[to : to + count]), list(x[at : at + count])])
         before = memory.buffer.byteLength
         ballast = bytearray(100_000_000)

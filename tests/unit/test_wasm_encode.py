@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 import wasmtime
 
-from singe_wasm.encode import OPS, Body, Function, i32, module, signed, unsigned
+from singe_wasm.driver import ALONE, COPY, NAME, driver
+from singe_wasm.encode import OPS, Body, Function, i32, integers, memory, module, signed, unsigned
 from singe_wasm.heap import Heap
 from singe_wasm.library import LIBRARY
 
@@ -47,6 +49,42 @@ def test_loops(count: int, expected: int) -> None:
     code = module({"triangle": triangle()}, LIBRARY, relaxed=False)
     run = wasmtime.Instance(store, wasmtime.Module(store.engine, code), [memory]).exports(store)["triangle"]
     assert run(store, count) == expected  # pyright: ignore[reportCallIssue]
+
+
+def adder(count: int, plus: int) -> Function:
+    """*(first argument) = the sum of the others, and of a number; as of a kernel with so many arguments before its parts."""
+    body = Body(integers(count + len(ALONE)))
+    body.get(0)
+    body.add(i32(plus))
+    for k in range(1, count + len(ALONE)):
+        body.get(k)
+        body.op("i32.add")
+    body.add(memory("i32.store"))
+    return body.finish()
+
+
+@pytest.mark.parametrize("functions", [0, 1, 3])
+def test_one_call_makes_all(functions: int) -> None:
+    """Numbers of arguments that differ, copies between them, and no call at all."""
+    kernels = {f"k{k}": adder(k + 2, 100 * k) for k in range(functions)}
+    store = wasmtime.Store()
+    linear = wasmtime.Memory(store, wasmtime.MemoryType(wasmtime.Limits(1, None)))
+    code = module({**kernels, NAME: driver(kernels)}, LIBRARY, relaxed=False)
+    run = wasmtime.Instance(store, wasmtime.Module(store.engine, code), [linear]).exports(store)[NAME]
+    words: list[int] = []
+    wanted: list[int] = []
+    for turn in range(5):
+        for k in range(functions):
+            place = 1024 + 8 * len(wanted)
+            words += [k, k + 2, place, *(7 * turn + i for i in range(k + 1)), COPY, 3, place + 4, place, 4]
+            total = 100 * k + sum(7 * turn + i for i in range(k + 1)) + sum(ALONE)
+            wanted.append(total)
+    linear.write(store, np.array(words, np.int32).tobytes(), 4096)
+    run(store, 4096, 4096)  # pyright: ignore[reportCallIssue]
+    assert not any(linear.read(store, 1024, 2048))
+    run(store, 4096, 4096 + 4 * len(words))  # pyright: ignore[reportCallIssue]
+    found = np.frombuffer(bytes(linear.read(store, 1024, 1024 + 8 * len(wanted))), np.int32).reshape(-1, 2)
+    np.testing.assert_array_equal(found, np.array([[w, w] for w in wanted], np.int32).reshape(-1, 2))
 
 
 @pytest.mark.parametrize("relaxed", [False, True])

@@ -64,11 +64,17 @@ class _PageEngine:
         self._scripts: Final = found
         self._memory: Final = memory
 
-    def link(self, modules: Mapping[str, bytes], entries: Sequence[str]) -> Any:
+    def link(self, binary: bytes) -> Any:
         try:
-            return self._scripts.linkModules(self._memory, to_js(list(modules.items())), to_js(list(entries)))
+            return self._scripts.linkModule(self._memory, to_js(binary))
         except _JS_ERRORS as e:
-            raise device_error(e, "wasm: the modules do not load") from None
+            raise device_error(e, "wasm: the module does not load") from None
+
+    def _run(self, module: Any, start: int, end: int) -> None:
+        try:
+            module.run(start, end)
+        except _JS_ERRORS as e:
+            raise device_error(e, "wasm: a kernel failed") from None
 
     def describe(self) -> Mapping[str, Any]:
         return {"engine": "WebAssembly of this page", "features": sorted(self.features)}
@@ -105,11 +111,8 @@ class SharedEngine(_PageEngine):
     def read(self, address: int, out: np.ndarray) -> None:
         _bytes_of(out)[:] = self._blocks[address][0][: out.nbytes]
 
-    def run(self, functions: Any, words: np.ndarray) -> None:
-        try:
-            self._scripts.runCallsAt(self._memory, functions, address_of(words), words.size)
-        except _JS_ERRORS as e:
-            raise device_error(e, "wasm: a kernel failed") from None
+    def run(self, module: Any, words: np.ndarray) -> None:
+        self._run(module, address_of(words), address_of(words) + words.nbytes)
 
     def describe(self) -> Mapping[str, Any]:
         used = sum(block.size for block, _ in self._blocks.values())
@@ -154,11 +157,12 @@ class OwnEngine(_PageEngine):
         if out.nbytes:
             self._view(address, out.nbytes).assign_to(_bytes_of(out))
 
-    def run(self, functions: Any, words: np.ndarray) -> None:
+    def run(self, module: Any, words: np.ndarray) -> None:
+        start = self.hold(words)
         try:
-            self._scripts.runCalls(self._memory, functions, to_js(words))
-        except _JS_ERRORS as e:
-            raise device_error(e, "wasm: a kernel failed") from None
+            self._run(module, start, start + words.nbytes)
+        finally:
+            self.give(start, words.nbytes)
 
     def describe(self) -> Mapping[str, Any]:
         memory = self._memory.buffer.byteLength

@@ -382,18 +382,18 @@ def _signature(s: Signature) -> bytes:
 
 
 def module(exports: Mapping[str, Function], library: Mapping[str, Function], relaxed: bool) -> bytes:
-    """A module that imports env.memory and exports functions; what they call is taken from the library."""
+    """A module that imports env.memory and exports functions; what else they call is taken from the library."""
     called: dict[str, Function] = {}
-    waiting = [name for f in exports.values() for name in f.calls]
+    waiting = [name for f in exports.values() for name in f.calls if name not in exports]
     while waiting:
         name = waiting.pop()
         if name not in called:
             called[name] = library[name]
             waiting += library[name].calls
     functions = [*called.values(), *exports.values()]
-    numbers = {name: i for i, name in enumerate(called)}
+    numbers = {name: i for i, name in enumerate((*called, *exports))}
     signatures = list(dict.fromkeys(f.signature for f in functions))
-    exported = [_text(name) + b"\x00" + unsigned(len(called) + i) for i, name in enumerate(exports)]
+    exported = [_text(name) + b"\x00" + unsigned(numbers[name]) for name in exports]
     sections = {
         1: _vector([_signature(s) for s in signatures]),
         2: _vector([_text("env") + _text("memory") + b"\x02\x00\x00"]),

@@ -17,8 +17,9 @@ from singe._errors import DeviceError
 from singe.backend import Span, Timeline
 from singe.program import Program
 
+from .driver import ALONE, COPY, NAME
 from .heap import Heap
-from .runtime import ALONE, COPY, WasmExecutable, WasmRuntime, signed
+from .runtime import WasmExecutable, WasmRuntime, signed
 
 _PAGE: Final = 1 << 16
 _MOST_PAGES: Final = 1 << 16
@@ -60,39 +61,6 @@ class NativeExecutable(WasmExecutable):
             cost = min(end - begin, engine.call_seconds(arguments))
             spans.append(Span(step, begin - start, end - begin - cost, cost))
         return Timeline(outputs, seconds, tuple(spans), "wall clock around each call, less that of an empty call")
-
-
-class _Linked:
-    """A program's functions, and the one that calls them all; a call from Python costs as much as a small kernel."""
-
-    def __init__(self, engine: WasmtimeEngine, each: Sequence[Any]) -> None:
-        self.each: Final = each
-        self.run: Final = engine.driver(each)
-
-
-def _driver_text(counts: Sequence[int]) -> str:
-    """A module in WebAssembly's text form; counts: how many arguments each function takes besides ALONE."""
-    imports = [f'(import "" "" (func {"(param i32) " * (count + len(ALONE))}))' for count in counts]
-    alone = " ".join(f"(i32.const {value})" for value in ALONE)
-
-    def argument(number: int) -> str:
-        return f"(i32.load offset={8 + 4 * number} (local.get $at))"
-
-    calls = [f"(call {k} {' '.join(map(argument, range(count)))} {alone})" for k, count in enumerate(counts)]
-    # Numbers that are no function's, COPY alone, come to the last case.
-    cases = [*calls, f"(memory.copy {' '.join(map(argument, range(3)))})"]
-    labels = [f"$case{k}" for k in range(len(cases))]
-    body = f"{' '.join(f'(block {label}' for label in reversed(labels))} (br_table {' '.join(labels)} (i32.load (local.get $at))))"
-    body += ") ".join(f"{case} (br $called)" for case in cases)
-    return f"""(module (import "" "" (memory 0)) {" ".join(imports)}
-      (func (export "run") (param $at i32) (param $end i32)
-        (loop $next
-          (if (i32.lt_u (local.get $at) (local.get $end))
-            (then
-              (block $called {body})
-              (local.set $at (i32.add (i32.add (local.get $at) (i32.const 8))
-                (i32.shl {argument(-1)} (i32.const 2))))
-              (br $next))))))"""
 
 
 class WasmtimeEngine:
@@ -151,36 +119,27 @@ class WasmtimeEngine:
     def read(self, address: int, out: np.ndarray) -> None:
         ctypes.memmove(out.ctypes.data, self._pointer(address), out.nbytes)
 
-    def link(self, modules: Mapping[str, bytes], entries: Sequence[str]) -> _Linked:
-        exports: dict[str, Any] = {}
-        for name, binary in modules.items():
-            try:
-                instance = wasmtime.Instance(self._store, wasmtime.Module(self._engine, binary), [self._linear])
-            except wasmtime.WasmtimeError as e:
-                raise DeviceError(f"wasm: the module {name!r} does not load: {e}") from None
-            exports[name] = instance.exports(self._store)
-        return _Linked(self, [exports[module][name] for module, name in (entry.split(":") for entry in entries)])
+    def link(self, binary: bytes) -> Any:
+        try:
+            instance = wasmtime.Instance(self._store, wasmtime.Module(self._engine, binary), [self._linear])
+            exports = instance.exports(self._store)
+            exports[NAME]
+        except (wasmtime.WasmtimeError, KeyError) as e:
+            raise DeviceError(f"wasm: the module does not load: {e}") from None
+        return exports
 
-    def driver(self, functions: Sequence[Any]) -> Any:
-        """A function that carries out the calls that lie in the memory from one address to another."""
-        counts = [len(f.type(self._store).params) - len(ALONE) for f in functions]
-        module = wasmtime.Module(self._engine, _driver_text(counts))
-        return wasmtime.Instance(self._store, module, [self._linear, *functions]).exports(self._store)["run"]
-
-    def run(self, functions: _Linked, words: np.ndarray) -> None:
+    def run(self, module: Any, words: np.ndarray) -> None:
         if self.calls is not None:
-            self._run_timed(functions.each, words, self.calls)
+            self._run_timed(module, words, self.calls)
             return
         if words.nbytes > self._words[1]:
             self.give(*self._words)
             self._words = self.take(words.nbytes), words.nbytes
         start = self._words[0]
         self.write(start, words)
-        functions.run(self._store, signed(start), signed(start + words.nbytes))
+        module[NAME](self._store, signed(start), signed(start + words.nbytes))
 
-    def _run_timed(
-        self, functions: Sequence[Any], words: np.ndarray, calls: list[tuple[int | None, float, float]]
-    ) -> None:
+    def _run_timed(self, module: Any, words: np.ndarray, calls: list[tuple[int | None, float, float]]) -> None:
         values = words.tolist()
         at = 0
         while at < len(values):
@@ -192,7 +151,7 @@ class WasmtimeEngine:
                 ctypes.memmove(self._pointer(target), self._pointer(source), count)
             else:
                 given += ALONE
-                functions[number](self._store, *given)
+                module[f"k{number}"](self._store, *given)
             calls.append((None if number == COPY else len(given), begin, time.perf_counter()))
             at = end
 

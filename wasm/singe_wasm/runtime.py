@@ -19,13 +19,8 @@ from singe._dtypes import DType, dtype
 from singe._errors import DeviceError
 from singe.program import Copy, Dispatch, Program, choose_variant
 
+from .driver import COPY, function_number
 from .target import WasmTarget
-
-COPY: Final = -1
-"""In the place of a function's number: copy to an address, from another, so many bytes."""
-
-ALONE: Final = (0, 1)
-"""What every call ends with: the part, and of how many. Python's runs are on one thread."""
 
 Shapes: TypeAlias = Sequence[tuple[int, ...]]
 
@@ -53,15 +48,12 @@ class Engine(Protocol):
         """Bytes of the memory into a contiguous array."""
         ...
 
-    def link(self, modules: Mapping[str, bytes], entries: Sequence[str]) -> Any:
-        """The functions "module:function", as `run` wants them."""
+    def link(self, binary: bytes) -> Any:
+        """A module, as `run` wants it."""
         ...
 
-    def run(self, functions: Any, words: np.ndarray) -> None:
-        """Carry out calls, int32: for each a function's number (or COPY), how many arguments, and these.
-
-        Functions take the part and the count of parts after them.
-        """
+    def run(self, module: Any, words: np.ndarray) -> None:
+        """Carry out calls, int32 words as driver.py says."""
         ...
 
     def describe(self) -> Mapping[str, Any]: ...
@@ -157,9 +149,14 @@ class WasmExecutable:
         self.backend: Final = backend
         engine = backend.engine
         entries = [choose_variant(code, engine.features).entry for code in program.kernels]
-        modules = {entry.split(":")[0] for entry in entries}
-        binaries = {name: code for name, code in program.modules.items() if name in modules and isinstance(code, bytes)}
-        self._functions: Final = engine.link(binaries, entries)
+        name, *others = {entry.split(":")[0] for entry in entries} or {list(program.modules)[-1]}
+        binary = program.modules.get(name)
+        if others or not isinstance(binary, bytes):
+            raise DeviceError(
+                f"wasm: the program's kernels are in {[name, *others]}, expected one module; compile it anew"
+            )
+        self._module: Final = engine.link(binary)
+        self._numbers: Final = [function_number(entry) for entry in entries]
         self._weights: Final = engine.hold(program.weights)
         # What is held: the finalizer reads it when it runs.
         self._held: Final = {"weights": (self._weights, program.weights.size)}
@@ -181,7 +178,7 @@ class WasmExecutable:
         for places, addresses in ((plan.given, given), (plan.made, made)):
             for where, address in zip(places, addresses, strict=True):
                 plan.words[where] = signed(address)
-        self.backend.engine.run(self._functions, plan.words)
+        self.backend.engine.run(self._module, plan.words)
 
     def plan(self, shapes: Shapes, kinds: Sequence[DType]) -> Plan:
         """The plan for inputs of these shapes and dtypes; those that do not fit are errors."""
@@ -217,7 +214,7 @@ class WasmExecutable:
         for step in program.steps:
             if isinstance(step, Dispatch):
                 numbers = [_shape.known(d, sizes) for d in program.kernels[step.kernel].sizes]
-                add(step.kernel, [place(i) for i in step.buffers], numbers)
+                add(self._numbers[step.kernel], [place(i) for i in step.buffers], numbers)
             elif isinstance(step, Copy):
                 add(COPY, [place(step.target), place(step.source)], [size(step.source)])
             else:

@@ -1,8 +1,9 @@
 """The target "wasm": Kernels and Routines in, one WebAssembly module for each level of SIMD out.
 
 A function takes the address of each port in bytes (the scratch port last, where there is one), then its sizes as i32.
-Modules import their memory as env.memory. The two levels are "simd" and "relaxed", which needs relaxed SIMD and rounds
-multiply-adds once; both come from one printing wherever their code differs in nothing else.
+Modules import their memory as env.memory, and their function `run` makes all calls of a run: driver.py. The two levels
+are "simd" and "relaxed", which needs relaxed SIMD and rounds multiply-adds once; both come from one printing wherever
+their code differs in nothing else.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from singe.backend import Printed
 from singe.kernel import Kernel, Routine, collapse
 from singe.program import Variant
 
+from .driver import NAME, driver
 from .encode import Function, module
 from .kernels import conv, depthwise, integers, matmul, planar, tiles, winograd
 from .kernels.kept import keep
@@ -80,10 +82,10 @@ class WasmTarget:
         names: dict[Twins, str] = {}
         for p in printed:
             names.setdefault(p.code, f"k{len(names)}")
-        modules: dict[str, str | bytes] = {
-            level: module({name: getattr(code, level) for code, name in names.items()}, LIBRARY, level == "relaxed")
-            for level in LEVELS
-        }
+        modules: dict[str, str | bytes] = {}
+        for level in LEVELS:
+            functions: dict[str, Function] = {name: getattr(code, level) for code, name in names.items()}
+            modules[level] = module({**functions, NAME: driver(functions)}, LIBRARY, level == "relaxed")
         return modules, [_variants(names[p.code]) for p in printed]
 
 
