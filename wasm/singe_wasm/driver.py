@@ -16,6 +16,8 @@ NAME: Final = "run"
 COPY: Final = -1
 ALONE: Final = (0, 1)
 """The part of a step that a caller by itself carries out, and the count of parts."""
+_BLOCK, _END, _LEAVE, _LEAVE_BY, _MOVE = b"\x02\x40", b"\x0b", b"\x0c", b"\x0e", b"\xfc\x0a\x00\x00"
+"""block, end, br, br_table and memory.copy."""
 
 
 def function_number(entry: str) -> int:
@@ -38,16 +40,17 @@ def driver(functions: Mapping[str, Function]) -> Function:
         body.exit_if()
         with body.repeat():
             last = len(functions)
-            body.add(b"\x02\x40" * (last + 2))  # a block around all cases, and one that ends where each begins
-            body.add(get_local(at) + memory("i32.load") + b"\x0e")
-            body.add(unsigned(last) + b"".join(map(unsigned, range(last + 1))) + b"\x0b")
+            body.add(_BLOCK * (last + 2))  # one around all cases, and one that ends where each begins
+            body.add(get_local(at) + memory("i32.load"))
+            # What is no function's number, COPY alone, comes to the last case.
+            body.add(_LEAVE_BY + unsigned(last) + b"".join(map(unsigned, range(last + 1))) + _END)
             for k, (name, function) in enumerate(functions.items()):
                 give(len(function.signature.params) - len(ALONE))
                 body.add(b"".join(map(i32, ALONE)))
                 body.call(name)
-                body.add(b"\x0c" + unsigned(last - k) + b"\x0b")
+                body.add(_LEAVE + unsigned(last - k) + _END)
             give(3)
-            body.add(b"\xfc\x0a\x00\x00" + b"\x0b")
+            body.add(_MOVE + _END)
             body.get(at)
             body.add(get_local(at) + memory("i32.load", 4) + i32(2) + ops("i32.shl i32.add") + i32(8) + ops("i32.add"))
             body.tee(at)
