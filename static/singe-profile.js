@@ -104,7 +104,7 @@ const sum = (list) => list.reduce((total, value) => total + value, 0);
 async function timeOnWasm({ program, device }, given, sizes, seconds) {
   const count = program.steps.length;
   const times = new Float64Array(count + 3);
-  const each = ({ marks }, run) => {
+  const inSteps = ({ marks }, run) => {
     times[1] = performance.now();
     for (let k = 0; k < count; k++) {
       run(marks[k], marks[k + 1]);
@@ -113,7 +113,7 @@ async function timeOnWasm({ program, device }, given, sizes, seconds) {
   };
   const once = async (parts) => {
     times.fill(performance.now());
-    await device.run(given, sizes, "data", each);
+    await device.run(given, sizes, "data", inSteps);
     times[count + 2] = performance.now();
     parts.forEach((_, k) => (parts[k] += times[k + 1] - times[k]));
   };

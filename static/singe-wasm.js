@@ -2,8 +2,8 @@
  * The device "wasm": one linear memory for a model, and the module that works in it.
  *
  * Contract: `open(target, files)` gives { memory, run, dispose }. The memory holds 256 unused bytes, then the weights,
- * which are downloaded into it, then a run's slots, inputs and outputs. It grows to the largest run and never moves what
- * lies in it. singe-threads.js has the threads.
+ * which are downloaded into it, then a run's slots, inputs, outputs and calls. It grows to the largest run and never
+ * moves what lies in it. singe-threads.js has the threads.
  */
 
 import { ARRAYS, Recent, SingeError, align, areasOf, bytesOf, chooseVariant, evaluate, outputsOf, spanOf } from "./singe-format.js";

@@ -60,7 +60,7 @@ RATES: Final[Mapping[Cut, Rate]] = {
     Thin(8, 32, 8): Rate(2.04, 0.00176, 7.81),
     None: Rate(0.0898, 3.1e-05, 174),
 }  # fmt: skip
-"""As fitted to 286 products on an NVIDIA H200; but 128 × 128 in full is 0.95 of its fit, which 4096³ needs to get it."""
+"""As fitted to 286 products on an NVIDIA H200."""
 MATRIX_RATES: Final[Mapping[MatrixCut, Rate]] = {
     MatrixCut(64, 256, 16, 64, 64, 4): Rate(1.38, 0.00595, 3.11),
     MatrixCut(128, 128, 16, 64, 64): Rate(1.37, 0.00671, 2.52),
