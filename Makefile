@@ -48,7 +48,7 @@ test: check
 	$(BIN)/pytest -n $(JOBS) --dist worksteal
 
 quick: setup
-	$(BIN)/pytest -n $(JOBS) -m 'not slow' tests/unit
+	$(BIN)/pytest -n $(JOBS) --dist worksteal -m 'not slow' tests/unit
 
 # MODELS is a folder of ONNX models, each with an .npz of inputs and expected outputs beside it. For a machine with a GPU:
 # `.venv/bin/python tests/bench/gpu.py prepare DIR`, and there `python DIR/gpu.py run`.

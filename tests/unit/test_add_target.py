@@ -114,6 +114,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return ctypes.CDLL(str(folder / "rows.so"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PRINTED)
 def test_rows_print_as_c(name: str, library: Any) -> None:
     row, rng = ROWS[name], np.random.default_rng(7)

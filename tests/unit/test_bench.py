@@ -314,6 +314,7 @@ def test_a_device_has_peaks(device: Device, monkeypatch: pytest.MonkeyPatch) -> 
     assert 1e7 < found.bytes < 1e14
 
 
+@pytest.mark.slow
 def test_products_of_odd_shapes_have_times(device: Device) -> None:
     for kind in (float32, float16):
         runnable = Model(gemm(197, 129, 131, kind), device).program()

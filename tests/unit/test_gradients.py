@@ -37,13 +37,16 @@ NOT_DIFFERENTIABLE = {
 }
 """Rows over floats whose results are no floats, or are rounded by the reference too: no differences can be taken."""
 
+DEAR = {"conv", "conv_last", "conv_transpose", "resize"}
+"""Rows whose reference takes long, which differences ask for each element of each input."""
+
 ZEROS_AND_NEGATIVES = [sample_of((3, 4), axes=(1,)), sample_of((2, 3, 2), axes=(0, -1))]
 MORE: dict[str, list[Sample]] = {"reduce_prod": ZEROS_AND_NEGATIVES}
 
 
 def differentiable() -> list[Any]:
     rows = [r for r in ROWS.values() if float32 in r.dtypes and r.name not in NOT_DIFFERENTIABLE]
-    return [pytest.param(r, id=r.name) for r in rows]
+    return [pytest.param(r, id=r.name, marks=[pytest.mark.slow] * (r.name in DEAR)) for r in rows]
 
 
 def away_from_kinks(x: np.ndarray) -> np.ndarray:

@@ -103,6 +103,7 @@ def test_one_array_with_channels_of_two_kinds_has_none(target: str) -> None:
 # --- encodings -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
 @pytest.mark.parametrize("seed", range(3))

@@ -68,6 +68,7 @@ def check_product(*given: Any, constant: bool, at: int = 1, **options: Any) -> N
     check(routine, _buffers(routine, shapes, sizes), sizes, [1] if constant else [], rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("constant", [True, False])
 @pytest.mark.parametrize("m", [1, 2, 3, 4, 5, 7, 8, 9, 13, 17, 33])
 def test_matmul_of_many_shapes(m: int, constant: bool) -> None:
@@ -96,6 +97,7 @@ def test_matmul_whose_values_are_wide_but_not_their_places(constant: bool) -> No
             check_product(*shape, constant=constant, pairs=True, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 7, 13])
 def test_matmul_of_symbolic_sizes(count: int) -> None:
     for options in ({}, {"prologue": True}, {"transposed": True}, {"batch": (2,)}):
@@ -219,6 +221,7 @@ CASES: dict[str, tuple[Any, ...]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("constant", [True, False])
 @pytest.mark.parametrize("count", [None, 0, 3])
 @pytest.mark.parametrize("case", CASES)
@@ -270,6 +273,7 @@ WINOGRAD: dict[str, tuple[Any, ...]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [None, 0, 3])
 @pytest.mark.parametrize("case", WINOGRAD)
 def test_winograd(case: str, count: int | None, monkeypatch: pytest.MonkeyPatch) -> None:

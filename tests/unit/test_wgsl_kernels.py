@@ -547,6 +547,7 @@ def test_matmuls(gpu: WebGpuBackend) -> None:
     check(gpu, cases, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("turned", ["", "a", "b"])
 @pytest.mark.parametrize("sizes", [(70, 90, 40), (68, 96, 72)], ids=["odd", "in fours"])
 def test_every_cut(gpu: WebGpuBackend, sizes: tuple[int, int, int], turned: str) -> None:
