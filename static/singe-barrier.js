@@ -1,9 +1,9 @@
 /**
  * How the threads of a run know what to do: a few words of shared memory, and how one waits for another.
  *
- * Contract: a step is as many parts as threads. Parts are tickets, numbered on from run to run: those below OPEN may be
- * taken, NEXT is the first that nobody took, DONE counts those that are done. Whoever is free takes the next, so that a
- * thread that the system does not let run holds nobody up. Whoever waits spins for a while, then sleeps, other than a
+ * Contract: a step is parts, at least one for each thread. Parts are tickets, numbered on from run to run: those below OPEN
+ * may be taken, NEXT is the first that nobody took, DONE counts those that are done. Whoever is free takes the next, so that
+ * a thread that the system does not let run holds nobody up. Whoever waits spins for a while, then sleeps, other than a
  * page's main thread, which may not. After `fail()` nobody waits for a part any more.
  *
  * Where other programs want the cores, the system stops a thread after some milliseconds, for as long, and if that is
@@ -53,12 +53,13 @@ export class Barrier {
     this.#wake(GO);
   }
 
-  /** Do a step, with whoever else is free; `late()` is asked now and then, and true is an error. */
-  share(parts, act, late) {
+  /** Do a step, with whoever else is free, who begin `meanwhile`; `late()` is asked now and then, and true is an error. */
+  share(parts, act, late, meanwhile) {
     const base = Atomics.load(this.words, OPEN);
     const end = (base + parts) | 0;
     Atomics.store(this.words, OPEN, end);
     this.#wake(OPEN);
+    meanwhile?.();
     this.#work(base, end, act);
     this.#until(DONE, (done) => !before(done, end), (waited) => {
       if (waited > CROWD.WAIT_MS) Atomics.store(this.words, CROWDED, CROWD.RUNS);

@@ -19,12 +19,13 @@ async function start({ memory, module, names, words }) {
   functions = names.map((name) => exports[name]);
 }
 
-function learn({ id, steps, count }) {
+function learn({ id, steps }) {
+  const parts = steps.flatMap(({ kernel, parts }) => parts.map((given) => [functions[kernel], given]));
   const act = (ticket) => {
-    const { kernel, parts } = steps[Math.floor(ticket / count)];
-    functions[kernel](...parts[ticket % count]);
+    const [call, given] = parts[ticket];
+    call(...given);
   };
-  plans.set(id, { act, tickets: steps.length * count });
+  plans.set(id, { act, tickets: parts.length });
   if (plans.size > MOST_PLANS) plans.delete(plans.keys().next().value);
 }
 

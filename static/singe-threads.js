@@ -21,6 +21,10 @@ const MOST = 8;
 const STEP_US = 2;
 /** And all such steps of a run: to wake a worker takes up to a millisecond. */
 const RUN_US = 1500;
+/** What parts at the end of a step may take: smaller ones would be read by other threads than what came before wrote. */
+const PART_US = 1000;
+const MOST_CUTS = 6;
+const SYSTEM_PAGE = 4096;
 const FLOPS_PER_US = 60_000;
 const BYTES_PER_US = 30_000;
 const PATIENCE_MS = 2000;
@@ -83,7 +87,8 @@ class Team {
     }
   }
 
-  async run(plan) {
+  /** answers: the run's outputs, whose arrays are to be filled. */
+  async run(plan, answers) {
     const alone = () => this.#exports.run(plan.marks[0], plan.marks.at(-1));
     plan.shared ??= this.#sharedSteps(plan);
     if (!this.#workers.length || !plan.shared.some(Boolean)) return alone();
@@ -94,7 +99,7 @@ class Team {
     const tried = plan.tried.get(count);
     if (count > 1) tried.job ??= await this.#teach(plan, count);
     const start = performance.now();
-    if (count > 1) this.#together(tried.job, count);
+    if (count > 1) this.#together(tried.job, () => answers.forEach(({ data }) => touch(data.buffer)));
     else alone();
     if (this.#counts.length === 1) return;
     tried.times.push(performance.now() - start);
@@ -127,8 +132,7 @@ class Team {
       const took = told(flops, sizes) / FLOPS_PER_US + told(bytes, sizes) / BYTES_PER_US;
       return took > STEP_US ? took : 0;
     });
-    const worth = work.reduce((sum, took) => sum + took, 0) > RUN_US;
-    return work.map((took) => worth && took > 0);
+    return work.reduce((sum, took) => sum + took, 0) > RUN_US ? work : work.map(() => 0);
   }
 
   /** Tell the workers a plan: { id, list }, the list being what this thread does, of shared steps by part. */
@@ -142,8 +146,8 @@ class Team {
       if (!plan.shared[k]) return { call: this.#exports.run, given: plan.marks.slice(k, k + 2) };
       const { kernel } = steps[k];
       const { ports, workspace } = kernels[kernel];
-      const parts = Array.from({ length: count }, (_, part) => {
-        const own = [...given, part, count];
+      const parts = cut(workspace ? 0 : plan.shared[k], count).map(([part, parts]) => {
+        const own = [...given, part, parts];
         if (workspace && part) own[ports - 1] = plan.end + (part - 1) * space;
         return own;
       });
@@ -153,12 +157,12 @@ class Team {
     const shared = list.flatMap(({ kernel, parts }) => (parts ? [{ kernel, parts }] : []));
     this.#barrier.announce(LEAVE);
     const { seen } = this.#barrier;
-    const lesson = (k) => (k < count - 1 ? { id, steps: shared, count, seen } : { seen });
+    const lesson = (k) => (k < count - 1 ? { id, steps: shared, seen } : { seen });
     await Promise.all(this.#workers.map((worker, k) => worker.ask(lesson(k))));
     return { id, list };
   }
 
-  #together({ id, list }, count) {
+  #together({ id, list }, meanwhile) {
     const start = performance.now();
     try {
       this.#barrier.announce(id);
@@ -169,7 +173,8 @@ class Team {
         }
         let until;
         const late = () => performance.now() > (until ??= 2 * performance.now() - start + PATIENCE_MS);
-        this.#barrier.share(count, (part) => call(...parts[part]), late);
+        this.#barrier.share(parts.length, (part) => call(...parts[part]), late, meanwhile);
+        meanwhile = undefined;
       }
     } catch (cause) {
       broken = true;
@@ -177,6 +182,27 @@ class Team {
       throw new SingeError("lost", `the threads of a run: ${cause.message}`, cause);
     }
   }
+}
+
+/**
+ * A step's parts, each [part, of how many]: the first are the largest, so that a thread that comes late or is held up finds
+ * small ones. took: what the step takes one thread, 0 where its parts are as many as the threads.
+ */
+function cut(took, threads) {
+  const parts = [];
+  let [part, count] = [0, threads];
+  for (let cuts = 0; took / count > PART_US && cuts < MOST_CUTS; cuts++, part += threads) {
+    [part, count] = [2 * part, 2 * count];
+    for (let k = 0; k < threads; k++) parts.push([part + k, count]);
+  }
+  for (; part < count; part++) parts.push([part, count]);
+  return parts;
+}
+
+/** Have the system give an array its memory, which takes it several times as long as to fill that. */
+function touch(buffer) {
+  const bytes = new Uint8Array(buffer);
+  for (let at = 0; at < bytes.length; at += SYSTEM_PAGE) bytes[at] = 0;
 }
 
 /** A count of work, which nobody has checked: 0 where the bundle does not say it right. */

@@ -1,9 +1,8 @@
 /**
  * The device "wasm": one linear memory for a model, and the module that works in it.
  *
- * Contract: `open(target, files)` gives { memory, run, dispose }. The memory holds 256 unused bytes, then the weights,
- * which are downloaded into it, then a run's slots, inputs, outputs and calls. It grows to the largest run and never
- * moves what lies in it. singe-threads.js has the threads.
+ * Contract: `open(target, files)` gives { memory, run, dispose }. The memory holds 256 unused bytes, the weights, which
+ * are downloaded into it, then a run's slots, inputs, outputs and calls. It grows to the largest run.
  */
 
 import { ARRAYS, Recent, SingeError, align, areasOf, bytesOf, chooseVariant, evaluate, outputsOf, spanOf } from "./singe-format.js";
@@ -104,16 +103,16 @@ class Device {
     inputs.forEach(({ buffer, byteOffset, byteLength }, k) => {
       new Uint8Array(memory.buffer).set(new Uint8Array(buffer, byteOffset, byteLength), addresses[program.inputs[k]]);
     });
+    const answers = outputs.map(({ count, shape, dtype }) => ({ data: new ARRAYS[dtype](count), shape: [...shape], dtype }));
     const start = performance.now();
     try {
-      await (by ? by(plan, run) : team ? team.run(plan) : run(marks[0], marks.at(-1)));
+      await (by ? by(plan, run) : team ? team.run(plan, answers) : run(marks[0], marks.at(-1)));
     } catch (cause) {
       throw cause.code ? cause : new SingeError("format", `a kernel trapped: ${cause.message}`, cause);
     }
     this.#slow = performance.now() - start > SLOW.ms ? this.#slow + 1 : 0;
-    return outputs.map(({ index, count, shape, dtype }) => {
-      return { data: new ARRAYS[dtype](memory.buffer, addresses[index], count).slice(), shape: [...shape], dtype };
-    });
+    outputs.forEach(({ index, count, dtype }, k) => answers[k].data.set(new ARRAYS[dtype](memory.buffer, addresses[index], count)));
+    return answers;
   }
 
   #plan(sizes) {

@@ -340,10 +340,9 @@ class Plan {
     if (!others) this.#next = this.record(this.steps, targets); // the next run's, while the GPU is busy
     await done;
     const range = buffer.getMappedRange();
-    const results = this.outputs.map((output, k) => {
+    return this.outputs.map((output, k) => {
       return { data: narrow(range, targets[k].offset, output), shape: [...output.shape], dtype: output.dtype };
     });
-    return results;
   }
 }
 

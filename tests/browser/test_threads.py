@@ -35,6 +35,8 @@ def chromium(bundle: Callable[[str], Path]) -> Iterator[Page]:
 
 SHARED: Final = 600
 """Of a batch of the graph "weighty", so much work that its runs are shared."""
+CUT: Final = 10 * SHARED
+"""So much that steps are cut into more parts than there are threads."""
 
 
 def weighty_case(count: int) -> dict[str, np.ndarray]:
@@ -44,7 +46,7 @@ def weighty_case(count: int) -> dict[str, np.ndarray]:
 CASES: Final[dict[str, Callable[[], list[dict[str, np.ndarray]]]]] = {
     "small": lambda: [small_case(n)[0] for n in (40_000, 3, 40_001)],
     "dtypes": lambda: [dtypes_case(n)[0] for n in (37, 100_003)],
-    "weighty": lambda: [weighty_case(n) for n in (1, SHARED, 7, SHARED + 1)],
+    "weighty": lambda: [weighty_case(n) for n in (1, SHARED, 7, SHARED + 1, CUT + 1)],
     "mnist_cnn": lambda: [model_case("mnist_cnn")[0]],
     "ppocr_cls": lambda: [model_case("ppocr_cls")[0]],
     "magika": lambda: [model_case("magika")[0]],

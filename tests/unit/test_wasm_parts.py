@@ -1,4 +1,5 @@
-"""The parts of a kernel on the target "wasm" share its work: each writes its own, nearly equal range, and no other's.
+"""The parts of a kernel on the target "wasm" share its work: each writes its own, nearly equal range, and no other's, which is
+that of two parts of twice as many.
 
 That parts together leave the same bits as one, for all templates and shapes, is held by every test that goes through
 test_wasm_kernels.execute.
@@ -98,6 +99,9 @@ def test_parts_write_ranges_of_their_own(name: str, level: str) -> None:
         assert np.array_equal(np.sum(own, axis=0), everything), "no element twice, none left out"
         shares = [mine.sum() / everything.sum() for mine in own]
         assert 0.6 / parts < min(shares) <= max(shares) < 1.5 / parts, shares
+        halves = [touched(half, 2 * parts) for half in range(2 * parts)]
+        for part, mine in enumerate(own):
+            assert np.array_equal(np.sum(halves[2 * part : 2 * part + 2], axis=0), mine), "a part is its halves"
 
 
 def _elements(routine: Routine) -> int:
