@@ -1,7 +1,8 @@
 """One function's work among the parts of a run: one of its loops, cut into as many nearly equal ranges.
 
 A function's last two arguments are the number of the part that it does and how many parts there are. Only whole turns
-go to different parts, so that results are equal bit for bit however many there are. What cannot be cut is part 0's.
+go to different parts, so that results are equal bit for bit however many there are. Part k of n is parts 2k and 2k + 1
+of 2n. What cannot be cut is part 0's.
 """
 
 from __future__ import annotations
