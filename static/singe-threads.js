@@ -124,6 +124,7 @@ class Team {
 
   // --- plans
 
+  /** What each step takes one thread, in about microseconds; 0: it is not shared. */
   #sharedSteps({ sizes }) {
     const { steps, kernels } = this.#program;
     const work = steps.map(({ do: what, kernel }) => {
@@ -146,8 +147,8 @@ class Team {
       if (!plan.shared[k]) return { call: this.#exports.run, given: plan.marks.slice(k, k + 2) };
       const { kernel } = steps[k];
       const { ports, workspace } = kernels[kernel];
-      const parts = cut(workspace ? 0 : plan.shared[k], count).map(([part, parts]) => {
-        const own = [...given, part, parts];
+      const parts = cut(workspace ? 0 : plan.shared[k], count).map(([part, of]) => {
+        const own = [...given, part, of];
         if (workspace && part) own[ports - 1] = plan.end + (part - 1) * space;
         return own;
       });
@@ -186,7 +187,8 @@ class Team {
 
 /**
  * A step's parts, each [part, of how many]: the first are the largest, so that a thread that comes late or is held up finds
- * small ones. took: what the step takes one thread, 0 where its parts are as many as the threads.
+ * small ones. took: what the step takes one thread; 0 where parts are to be as many as the threads, since each begins by
+ * filling a workspace.
  */
 function cut(took, threads) {
   const parts = [];
