@@ -1,12 +1,12 @@
 /**
  * The threads of the device "wasm": workers that share its memory and do their part of a run's steps.
  *
- * Contract: `gather(threads, files)` gives a team, whose `run(plan)` carries out a plan: on one thread by one call, or on
- * `threads` of them, with the same bits. Steps and runs too small to share are the caller's. Asked for 0 threads, the
- * team lets the first runs take turns with 1 and with more, keeps what is fastest and ends workers that are not needed.
- * A worker that dies is not missed, unless within a part: then, as where one fails, the team ends, and the run is an
- * error of the code "lost", after which a model is opened anew and has no team. `spread(state)` opens the device of a
- * model, whose runs take long, anew with a team asked for 0 threads.
+ * Contract: `gather(threads, files)` gives a team, whose `run(plan, answers)` carries out a plan: on one thread by one
+ * call, or on `threads` of them, with the same bits. Steps and runs too small to share are the caller's. Asked for 0
+ * threads, the team lets the first runs take turns with 1 and with more, keeps what is fastest and ends workers that are
+ * not needed. A worker that dies is not missed, unless within a part: then, as where one fails, the team ends, and the
+ * run is an error of the code "lost", after which a model is opened anew and has no team. `spread(state)` opens the
+ * device of a model, whose runs take long, anew with a team asked for 0 threads.
  */
 
 import { Barrier, LEAVE } from "./singe-barrier.js";
