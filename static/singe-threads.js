@@ -21,7 +21,7 @@ const MOST = 8;
 const STEP_US = 2;
 /** And all such steps of a run: to wake a worker takes up to a millisecond. */
 const RUN_US = 1500;
-/** What parts at the end of a step may take: smaller ones would be read by other threads than what came before wrote. */
+/** What the last parts of a step may take: with smaller ones threads mostly read what others wrote. */
 const PART_US = 1000;
 const MOST_CUTS = 6;
 const SYSTEM_PAGE = 4096;

@@ -27,7 +27,7 @@ from .simd import AGAINST_NUMBER
 _INF: Final = math.inf
 _LOG2E: Final = 1.4426950408889634
 # What a small number is rounded by when it is added: its last place is a one. As bits it is the number before plus these.
-_WHOLE, _WHOLE_BITS = 12582912.0, 0x4B400000
+WHOLE, WHOLE_BITS = 12582912.0, 0x4B400000
 # ln 2 and π/2 as a part that few bits hold, so that its products are exact, and the rest.
 _LN2_HIGH, _LN2_LOW = 0.693359375, -2.12194440e-4
 _HALF_PI_HIGH, _HALF_PI_LOW = 1.5707963267341256, 6.077100506506192e-11
@@ -64,12 +64,12 @@ def _exp() -> Function:
     body.get(x)
     body.add(_within(-104.0, 89.0))
     body.tee(x)
-    body.add(f32x4(_LOG2E) + ops("f32x4.mul") + f32x4(_WHOLE) + ops("f32x4.add"))
+    body.add(f32x4(_LOG2E) + ops("f32x4.mul") + f32x4(WHOLE) + ops("f32x4.add"))
     body.tee(k)
-    body.add(f32x4(_WHOLE) + ops("f32x4.sub"))
+    body.add(f32x4(WHOLE) + ops("f32x4.sub"))
     body.set(n)
     body.get(k)
-    body.add(i32x4(_WHOLE_BITS) + ops("i32x4.sub"))
+    body.add(i32x4(WHOLE_BITS) + ops("i32x4.sub"))
     body.set(k)
     body.get(x, n)
     body.add(f32x4(_LN2_HIGH) + ops("f32x4.mul f32x4.sub"))

@@ -11,7 +11,7 @@ from typing import Final
 
 from singe.ops.quantised import LARGEST, LEAST, PART, TOP
 
-from .elementary import ELEMENTARY
+from .elementary import ELEMENTARY, WHOLE, WHOLE_BITS
 from .encode import (
     Body,
     Function,
@@ -155,12 +155,6 @@ def _copy_padded() -> Function:
     return body.finish()
 
 
-_MAGIC: Final = (
-    12582912.0  # 1.5 · 2²³: a small float added to it is rounded to an integer, which its last bits then hold
-)
-_MAGIC_BITS: Final = 0x4B400000
-
-
 def _quantise(size: int) -> Function:
     """(to, source, runs, length, jump): a row of floats as integers of 0 to 127, `size` bytes each (ops/quantised.py).
 
@@ -213,7 +207,7 @@ def _quantise(size: int) -> Function:
     body.get(low, inverse)
     body.op("f32.mul", "f32.neg", "f32.nearest", "i32.trunc_sat_f32_s")
     body.tee(zero)
-    body.add(i32(_MAGIC_BITS) + ops("i32.sub i32x4.splat"))
+    body.add(i32(WHOLE_BITS) + ops("i32.sub i32x4.splat"))
     body.set(shift)
     body.get(inverse)
     body.op("f32x4.splat")
@@ -226,7 +220,7 @@ def _quantise(size: int) -> Function:
         body.get(at)
         body.add(memory(load, offset))
         body.get(scale)
-        body.add(ops("f32x4.mul") + f32x4(_MAGIC) + ops("f32x4.add"))
+        body.add(ops("f32x4.mul") + f32x4(WHOLE) + ops("f32x4.add"))
         body.get(shift)
         body.op("i32x4.add")
 
