@@ -93,9 +93,9 @@ export function areasOf(program, sizes) {
 /** What a run gives at these sizes: the buffers, by index, with their shapes and bytes. */
 export const outputsOf = ({ buffers, outputs }, sizes) =>
   outputs.map((index) => {
-    const { dtype, size } = buffers[index];
     const shape = shapeOf(buffers[index], sizes);
-    return { index, shape, dtype, size, count: countOf(shape), bytes: countOf(shape) * size };
+    const count = countOf(shape);
+    return { ...buffers[index], index, shape, count, bytes: count * buffers[index].size };
   });
 
 /** What `make(sizes)` made for the last few sizes; `free` is called on what is dropped. */
@@ -198,9 +198,7 @@ function checkVersions({ singe, runner: { least, below } }) {
 export function checkManifest(manifest) {
   check(manifest, {}, "the manifest");
   const { format, targets, image, labels } = manifest;
-  if (format !== FORMAT) {
-    throw new SingeError("format", `the bundle's format is ${JSON.stringify(format)}, this runner reads "${FORMAT}"`);
-  }
+  need(format === FORMAT, `its format is ${JSON.stringify(format)}`);
   check(manifest, MANIFEST, "model.json");
   checkVersions(manifest);
   if (image !== null) check(image, {}, "image");

@@ -2,16 +2,18 @@
  * Runs on "webgpu" with data that stays on the GPU: kernels read and write the caller's buffers where they are.
  *
  * Contract: `run(plan, inputs, outputs)` runs a plan of singe-webgpu.js. Inputs are typed arrays or GPUBuffers; outputs are
- * "data", "gpu" (new buffers, the caller's) or { name: GPUBuffer } for some of them. Steps that touch a caller's buffer
- * are bound anew when another one comes. An input that kernels may not read is copied.
+ * "data", "gpu" (new buffers, the caller's), or { name: GPUBuffer } or { name: array } for some of them. Steps that touch a
+ * caller's buffer are bound anew when another one comes. An input that kernels may not read is copied.
  */
 
 import { SingeError, align } from "./singe-format.js";
+import { arraysFor, holdsArrays, inOrder } from "./singe-outputs.js";
 
 const LEAST = 16;
 
 export function run(plan, inputs, outputs) {
   if (outputs === "data") return plan.read(over(plan, inputs));
+  if (holdsArrays(outputs)) return plan.read(over(plan, inputs), arraysFor(plan.outputs, outputs));
   const output = chosen(plan, outputs);
   plan.gpu.device.queue.submit([plan.record(over(plan, inputs, output))]);
   return plan.outputs.map(({ shape, dtype }, k) => ({ data: output[k], shape: [...shape], dtype }));
@@ -20,12 +22,13 @@ export function run(plan, inputs, outputs) {
 /** A plan's steps as they were last bound, and the buffers that they were bound to. */
 const last = new WeakMap();
 
-/** The plan's steps, over these inputs and, if they are given, outputs. */
+/** The plan's steps, over these inputs and, if they are given, outputs: its own where these are. */
 export function over(plan, inputs, outputs = []) {
   const given = [...inputs.map((data, k) => take(plan, data, k)), ...outputs];
+  const own = [...plan.buffers.input, ...plan.buffers.output];
+  if (given.every((buffer, k) => buffer === own[k])) return plan.steps;
   const known = last.get(plan);
   if (known?.given.length === given.length && given.every((buffer, k) => buffer === known.given[k])) return known.steps;
-  const own = [...plan.buffers.input, ...plan.buffers.output];
   const others = new Map(given.map((buffer, k) => [own[k], buffer]));
   const swap = (resource) => ({ ...resource, buffer: others.get(resource.buffer) ?? resource.buffer });
   const steps = plan.steps.map((one) => {
@@ -57,20 +60,11 @@ function take(plan, data, k) {
 }
 
 /** The buffers of the outputs: those that are given, others made now. */
-function chosen({ program, gpu, outputs: all }, given) {
-  const named = given === "gpu" ? {} : given;
-  if (Object(named) !== named) {
-    throw new SingeError("input", `outputs: got ${JSON.stringify(given)}, expected "data", "gpu" or { name: GPUBuffer }`);
-  }
-  const names = all.map(({ index }) => program.buffers[index].name);
-  for (const name of Object.keys(named)) {
-    if (!names.includes(name)) {
-      throw new SingeError("input", `unknown output ${JSON.stringify(name)}: this model gives ${names.join(", ")}`);
-    }
-  }
-  return all.map(({ bytes }, k) => {
-    const size = Math.max(LEAST, align(bytes, 4));
-    const buffer = Object.hasOwn(named, names[k]) ? named[names[k]] : undefined;
+function chosen({ gpu, outputs: all }, given) {
+  const names = all.map(({ name }) => name);
+  const buffers = inOrder(names, given === "gpu" ? {} : given, '"data", "gpu", { name: GPUBuffer } or { name: array }');
+  return buffers.map((buffer, k) => {
+    const size = Math.max(LEAST, align(all[k].bytes, 4));
     if (buffer === undefined) {
       const { STORAGE, COPY_SRC, COPY_DST } = GPUBufferUsage;
       return gpu.device.createBuffer({ size, usage: STORAGE | COPY_SRC | COPY_DST });

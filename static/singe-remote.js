@@ -2,8 +2,9 @@
  * The page's side of a model in a worker; singe-worker.js is the other.
  *
  * Contract: `loadInWorker(folder, options)` answers a model with the interface of all models, or undefined where no worker
- * can start (a policy forbids it; node). Inputs are copied when a run is asked for, outputs are handed over. GPU buffers
- * cannot cross. The worker ends with the model; one that dies takes its runs with it, as errors of the code "lost".
+ * can start (a policy forbids it; node). Inputs are copied when a run is asked for; outputs are handed over, or copied into
+ * arrays of the caller's. GPU buffers cannot cross. The worker ends with the model; one that dies takes its runs with it, as
+ * errors of the code "lost".
  */
 
 import { SingeError } from "./singe-format.js";
@@ -55,11 +56,9 @@ class RemoteModel {
 
   async run(inputs, { outputs = "data" } = {}) {
     if (this.#disposed) throw new SingeError("disposed", "the model was disposed of");
-    if (outputs !== "data") {
-      throw new SingeError("input", `outputs: got ${JSON.stringify(outputs)}, a model in a worker answers "data"`);
-    }
     const { given, copies } = copiesOf(inputs);
-    return this.#link.call("run", given, copies);
+    const answers = await this.#link.call("run", given, copies);
+    return outputs === "data" ? answers : (await import("./singe-outputs.js")).filled(answers, outputs);
   }
 
   async profile(inputs, { seconds } = {}) {

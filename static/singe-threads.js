@@ -87,8 +87,8 @@ class Team {
     }
   }
 
-  /** answers: the run's outputs, whose arrays are to be filled. */
-  async run(plan, answers) {
+  /** fresh: outputs whose arrays were made for this run. */
+  async run(plan, fresh) {
     const alone = () => this.#exports.run(plan.marks[0], plan.marks.at(-1));
     plan.shared ??= this.#sharedSteps(plan);
     if (!this.#workers.length || !plan.shared.some(Boolean)) return alone();
@@ -99,7 +99,7 @@ class Team {
     const tried = plan.tried.get(count);
     if (count > 1) tried.job ??= await this.#teach(plan, count);
     const start = performance.now();
-    if (count > 1) this.#together(tried.job, () => answers.forEach(({ data }) => touch(data.buffer)));
+    if (count > 1) this.#together(tried.job, () => fresh.forEach(({ data }) => touch(data.buffer)));
     else alone();
     if (this.#counts.length === 1) return;
     tried.times.push(performance.now() - start);

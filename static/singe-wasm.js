@@ -95,18 +95,21 @@ class Device {
   }
 
   /** Inputs are typed arrays of the dtypes' own elements; outputs { data, shape, dtype }. `by` makes the calls itself. */
-  async run(inputs, sizes, _, by) {
+  async run(inputs, sizes, wanted, by) {
     const { program, memory, run, team } = this.#parts;
     const plan = this.#plans.at(sizes);
     const { addresses, words, marks, outputs } = plan;
+    const into = wanted === "data" ? [] : (await import("./singe-outputs.js")).arraysFor(outputs, wanted);
     new Int32Array(memory.buffer, marks[0]).set(words);
     inputs.forEach(({ buffer, byteOffset, byteLength }, k) => {
       new Uint8Array(memory.buffer).set(new Uint8Array(buffer, byteOffset, byteLength), addresses[program.inputs[k]]);
     });
-    const answers = outputs.map(({ count, shape, dtype }) => ({ data: new ARRAYS[dtype](count), shape: [...shape], dtype }));
+    const answers = outputs.map(({ count, shape, dtype }, k) => {
+      return { data: into[k] ?? new ARRAYS[dtype](count), shape: [...shape], dtype };
+    });
     const start = performance.now();
     try {
-      await (by ? by(plan, run) : team ? team.run(plan, answers) : run(marks[0], marks.at(-1)));
+      await (by ? by(plan, run) : team ? team.run(plan, into.length ? [] : answers) : run(marks[0], marks.at(-1)));
     } catch (cause) {
       throw cause.code ? cause : new SingeError("format", `a kernel trapped: ${cause.message}`, cause);
     }

@@ -204,7 +204,7 @@ class Device {
     return { gpu: this.gpu.bytes, wasm: 0, js: 0 };
   }
 
-  /** What lies on the GPU, or is to stay there, is for singe-kept.js. */
+  /** singe-kept.js runs what is not arrays in, new arrays out. */
   async run(inputs, sizes, outputs) {
     const kept = outputs !== "data" || !inputs.every(ArrayBuffer.isView) ? await import("./singe-kept.js") : undefined;
     return this.gpu.guard(() => {
@@ -330,18 +330,19 @@ class Plan {
     return { buffer, targets: starts.map((offset) => ({ buffer, offset })) };
   }
 
-  /** Run, by other steps if given, and read the outputs. */
-  async read(others) {
+  /** Run, by other steps if given, and read the outputs, into arrays if given. */
+  async read(steps = this.steps, into = []) {
     const { device } = this.gpu;
     const { buffer, targets } = (this.#staging ??= this.#stage());
     buffer.unmap(); // here: a message less
-    device.queue.submit([(!others && this.#next) || this.record(others ?? this.steps, targets)]);
+    const own = steps === this.steps;
+    device.queue.submit([(own && this.#next) || this.record(steps, targets)]);
     const done = mapped(device, buffer);
-    if (!others) this.#next = this.record(this.steps, targets); // the next run's, while the GPU is busy
+    if (own) this.#next = this.record(this.steps, targets); // the next run's, while the GPU is busy
     await done;
     const range = buffer.getMappedRange();
     return this.outputs.map((output, k) => {
-      return { data: narrow(range, targets[k].offset, output), shape: [...output.shape], dtype: output.dtype };
+      return { data: narrow(range, targets[k].offset, output, into[k]), shape: [...output.shape], dtype: output.dtype };
     });
   }
 }
@@ -371,7 +372,9 @@ function spread([x, y, z], limit, label) {
 
 const widen = (data, { size }) => (size === data.BYTES_PER_ELEMENT ? data : Uint32Array.from(data));
 
-function narrow(mapped, at, { dtype, size, count }) {
+function narrow(mapped, at, { dtype, size, count }, into) {
   const own = ARRAYS[dtype];
-  return size === own.BYTES_PER_ELEMENT ? new own(mapped, at, count).slice() : own.from(new Uint32Array(mapped, at, count));
+  const found = new (size === own.BYTES_PER_ELEMENT ? own : Uint32Array)(mapped, at, count);
+  into?.set(found);
+  return into ?? new own(found);
 }

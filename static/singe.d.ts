@@ -139,9 +139,14 @@ export interface Model {
    * Run it. Overlapping runs follow each other in order; an input's array must stay as it is until its run is done.
    * Outputs are copies that the caller owns; with { outputs: "gpu" } they are GPU buffers, the caller's to destroy,
    * which live as long as the model's device. With { outputs: { name: buffer } } those named are written into buffers
-   * of the caller's, which have STORAGE among their usages and are no input of the run: many runs can share them.
+   * of the caller's, which have STORAGE among their usages and are no input of the run: many runs can share them. With
+   * { outputs: { name: array } } those named are written into typed arrays of the caller's, on any device: for runs that
+   * follow each other quickly, since a large new array costs memory that the system has to find.
    */
-  run(inputs: Record<string, Input>, options?: { outputs?: "data" }): Promise<Record<string, Output>>;
+  run(
+    inputs: Record<string, Input>,
+    options?: { outputs?: "data" | Record<string, TypedArray> },
+  ): Promise<Record<string, Output>>;
   run(
     inputs: Record<string, Input>,
     options: { outputs: "gpu" | Record<string, GPUBuffer> },
