@@ -172,10 +172,10 @@ async def without_scripts():
         return str(e)
 
 
-async def programs(models: str, name: str):
-    """The code of a model for both targets, and its weights, as hashes."""
-    source = OnnxSource(read_model(await read(f"{models}/{name}.onnx")))
-    return {target: digests(compile_graph(source.graph({}, {}), find_target(target))) for target in ("wgsl", "wasm")}
+async def programs(models: str, name: str, shapes: dict):
+    """The code of a model for both targets, and its weights, as hashes; its inputs' shapes where they are given."""
+    graph = OnnxSource(read_model(await read(f"{models}/{name}.onnx")), shapes).graph({}, {})
+    return {target: digests(compile_graph(graph, find_target(target))) for target in ("wgsl", "wasm")}
 
 
 def digests(program):
