@@ -21,19 +21,17 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-import onnx
 import wasmtime
 from kernels_page import PEER, Given, Page, site
-from onnx import TensorProto, helper
 from ort_web import CHROMIUM, FLAGS, VERSION
 from playwright.sync_api import sync_playwright
+from products import ROOF_WORK, onnx_product, roof
 
 from singe import scalar
 from singe._dtypes import float32, int32
 from singe._shape import known
 from singe.backend import Printed
 from singe.kernel import Kernel, Port, Reduce, Routine, Store
-from singe_wasm.encode import Body, get_local, i32, integers, memory, module
 from singe_wasm.target import LEVELS, WasmTarget
 
 ROOT: Final = Path(__file__).parents[2]
@@ -42,8 +40,6 @@ SHAPES: Final = (
     "784x40x240,196x672x112,196x112x672,49x1152x192,49x1152x320,49x192x1152,1000x27x64"
 )
 ROOF_TURNS: Final = 10_000
-ROOF_WORK: Final = 768
-"""Operations a turn."""
 LARGEST_FOR_NUMPY: Final = 1 << 29
 """Products beyond which it would take seconds."""
 
@@ -119,25 +115,6 @@ def case(shape: Shape) -> Case:
     return Case(shape, a, b, printed, {level: code for level, code in modules.items() if isinstance(code, bytes)})
 
 
-def roof(relaxed: bool) -> bytes:
-    """A module whose k0(turns) multiplies and adds in registers, ROOF_WORK operations a turn."""
-    body = Body(integers(1))
-    totals = [body.local("v128") for _ in range(12)]
-    factor, turn = body.local("v128"), body.local("i32")
-    for local in (factor, *totals):
-        body.add(i32(0) + memory("v128.load"))
-        body.set(local)
-    with body.count(turn, get_local(0), 1, True):
-        for total in totals * (ROOF_WORK // (8 * len(totals))):
-            body.get(factor, factor)
-            body.multiply_add(total)
-    for total in totals:
-        body.add(i32(0))
-        body.get(total)
-        body.add(memory("v128.store"))
-    return module({"k0": body.finish()}, {}, relaxed)
-
-
 # --- in Chromium -----------------------------------------------------------------------------------------------------
 
 
@@ -145,7 +122,11 @@ def files(cases: Sequence[Case]) -> dict[str, bytes]:
     """What the page needs, by name."""
     found = {f"{level}.wasm": roof(level == "relaxed") for level in LEVELS}
     for c in cases:
-        found |= {f"{c.name}.x": c.a.tobytes(), f"{c.name}.w": c.panels.tobytes(), f"{c.name}.onnx": onnx_product(c)}
+        found |= {
+            f"{c.name}.x": c.a.tobytes(),
+            f"{c.name}.w": c.panels.tobytes(),
+            f"{c.name}.onnx": onnx_product(c.shape[0], c.b),
+        }
         found |= {f"{c.name}.{level}": code for level, code in c.modules.items()}
     return found
 
@@ -154,18 +135,6 @@ def put_numpy(folder: Path) -> None:
     (folder / "numpy.html").write_text(NUMPY_PAGE, "utf-8")
     (folder / "python").mkdir()
     setup().assemble(folder / "python", say=lambda _: None)
-
-
-def onnx_product(c: Case) -> bytes:
-    """The same as a model."""
-    m, k, n = c.shape
-    value = helper.make_tensor_value_info
-    graph = helper.make_graph(
-        [helper.make_node("MatMul", ["x", "w"], ["y"])], "product", [value("x", TensorProto.FLOAT, [m, k])],
-        [value("y", TensorProto.FLOAT, [m, n])], [onnx.numpy_helper.from_array(c.b, "w")],
-    )  # fmt: skip
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
-    return made.SerializeToString()
 
 
 def setup() -> Any:
