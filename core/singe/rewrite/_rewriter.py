@@ -20,6 +20,8 @@ GROWTH: Final = 4
 """A constant is not folded where the result is this many times larger than what it is made of, as with expand."""
 SMALL: Final = 1 << 16
 """Bytes up to which growth does not matter."""
+CONTRACTIONS: Final = frozenset({"dot", "conv_last"})
+"""The rows that sum products of an input with weights, which are their second."""
 
 
 class Rewriter:

@@ -17,10 +17,10 @@ from .._dtypes import FLOATS
 from ..graph import Builder, Graph, Node, rebuild
 from ..ops import Elementwise
 from ..scalar import Expr
+from ._rewriter import CONTRACTIONS
 
 HANDED_ON: Final = frozenset({"add", "sub", "mul", "div", "neg", "abs", "sqrt", "min", "max", "select", "cast"})
 """The words whose result has a relative error where an argument has one; others (exp, tanh …) bound it."""
-SUMS: Final = frozenset({"dot", "conv_last"})
 FIRM: Final = 2.0**-6
 """A number that is not small: a thousand times the error of a sum of ones."""
 SIGNS: Final[Mapping[str, Callable[[Sequence[bool]], bool]]] = {
@@ -51,7 +51,7 @@ def _before_logarithms(graph: Graph) -> set[Node]:
             delicate.update(_delicate_inputs(n.row, n, n in delicate))
         elif n in delicate:
             delicate.update(n.inputs)
-    return {n for n in delicate if n.row is not None and n.row.name in SUMS and n.dtype in FLOATS}
+    return {n for n in delicate if n.op in CONTRACTIONS and n.dtype in FLOATS}
 
 
 def _delicate_inputs(row: Elementwise, n: Node, delicate: bool) -> list[Node]:

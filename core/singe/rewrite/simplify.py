@@ -11,7 +11,7 @@ import numpy as np
 from .._shape import Shape, axes_of
 from ..graph import Node
 from ..ops.move import inverse
-from ._rewriter import Rewriter, Rule, is_row, number
+from ._rewriter import CONTRACTIONS, Rewriter, Rule, is_row, number
 
 
 def _neutral(value: float, both: bool) -> Rule:
@@ -146,7 +146,7 @@ def _channel_factor(c: Node, n: Node) -> np.ndarray | None:
 
 
 def _contraction(x: Node) -> bool:
-    return (is_row(x, "dot") or is_row(x, "conv_last")) and x.inputs[1].is_const
+    return x.op in CONTRACTIONS and x.inputs[1].is_const
 
 
 def _scale_contraction(r: Rewriter, n: Node) -> Node | None:
