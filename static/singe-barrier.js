@@ -21,7 +21,7 @@ const SPINS_PER_LOOK = 1024;
 const AWAKE_MS = 1;
 const NAP_MS = 100;
 /** A caller that waits so long for a part: its worker was stopped. For the next RUNS workers give way, after a TURN each. */
-const CROWD = { WAIT_MS: 1.5, RUNS: 32, TURN_MS: 2.5, REST_MS: 0.05 };
+const CROWD = { WAIT_MS: 0.7, RUNS: 32, TURN_MS: 2.5, REST_MS: 0.05 };
 
 /** Whether a ticket comes before another: after 2³¹ they are negative numbers. */
 const before = (ticket, other) => ((ticket - other) | 0) < 0;
