@@ -35,9 +35,10 @@ export function arraysFor(found, given) {
 export function filled(answers, given) {
   const found = Object.entries(answers).map(([name, { dtype, data }]) => ({ name, dtype, count: data.length }));
   const arrays = arraysFor(found, given);
-  found.forEach(({ name }, k) => {
-    arrays[k]?.set(answers[name].data);
-    answers[name].data = arrays[k] ?? answers[name].data;
+  Object.values(answers).forEach((answer, k) => {
+    if (!arrays[k]) return;
+    arrays[k].set(answer.data);
+    answer.data = arrays[k];
   });
   return answers;
 }
