@@ -75,6 +75,7 @@ async function link(name, bytes, memory) {
 
 class Device {
   #parts;
+  #into;
   #slow = 0;
   #plans = new Recent(PLANS, (sizes) => this.#plan(sizes));
 
@@ -99,7 +100,7 @@ class Device {
     const { program, memory, run, team } = this.#parts;
     const plan = this.#plans.at(sizes);
     const { addresses, words, marks, outputs } = plan;
-    const into = wanted === "data" ? [] : (await import("./singe-outputs.js")).arraysFor(outputs, wanted);
+    const into = wanted === "data" ? [] : (this.#into ??= (await import("./singe-outputs.js")).arraysFor)(outputs, wanted);
     new Int32Array(memory.buffer, marks[0]).set(words);
     inputs.forEach(({ buffer, byteOffset, byteLength }, k) => {
       new Uint8Array(memory.buffer).set(new Uint8Array(buffer, byteOffset, byteLength), addresses[program.inputs[k]]);

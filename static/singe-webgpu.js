@@ -330,7 +330,7 @@ class Plan {
     return { buffer, targets: starts.map((offset) => ({ buffer, offset })) };
   }
 
-  /** Run, by other steps if given, and read the outputs, into arrays if given. */
+  /** Run, and read the outputs into these arrays. */
   async read(steps = this.steps, into = []) {
     const { device } = this.gpu;
     const { buffer, targets } = (this.#staging ??= this.#stage());

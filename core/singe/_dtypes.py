@@ -50,6 +50,8 @@ float32: Final = DType("float32", "float", 4, 7)
 
 DTYPES: Final = {d.name: d for d in (bool_, uint8, int32, int64, float16, float32)}
 FLOATS: Final = (float16, float32)
+LEAST_NORMAL: Final = 2.0**-126
+"""The smallest float32 above zero that is no subnormal."""
 INTS: Final = (uint8, int32, int64)
 NUMBERS: Final = INTS + FLOATS
 ALL: Final = (bool_, *NUMBERS)

@@ -24,7 +24,7 @@ from typing import Any, Final
 import numpy as np
 
 from . import scalar
-from ._dtypes import DType, float32
+from ._dtypes import LEAST_NORMAL, DType, float32
 from ._errors import FormatError, InputError
 from ._shape import known
 from .backend import Printed, Target
@@ -264,7 +264,7 @@ def _quantised(at: int, values: np.ndarray, numbers: np.ndarray) -> Part | None:
     if np.count_nonzero(numbers) < PAYS * numbers.max():
         return None
     steps = (_per_channel(np.abs(values), numbers) / np.float32(STEPS)).astype(np.float32)
-    if ((steps > 0) & (steps < np.finfo(np.float32).tiny)).any():
+    if ((steps > 0) & (steps < LEAST_NORMAL)).any():
         return None
     scales = steps[_narrowed(numbers)]
     with np.errstate(divide="ignore", invalid="ignore"):

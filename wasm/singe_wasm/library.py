@@ -9,7 +9,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from singe.ops.quantised import LARGEST, LEAST, PART, TOP
+from singe._dtypes import LEAST_NORMAL
+from singe.ops.quantised import LARGEST, PART, TOP
 
 from .elementary import ELEMENTARY, WHOLE, WHOLE_BITS
 from .encode import (
@@ -201,7 +202,7 @@ def _quantise(size: int) -> Function:
     body.get(step)
     body.add(ops("f32.div") + f32(0.0))
     body.get(step)
-    body.add(f32(LEAST) + ops("f32.ge select"))
+    body.add(f32(LEAST_NORMAL) + ops("f32.ge select"))
     body.set(inverse)
     zero, scale, shift = body.local("i32"), body.local("v128"), body.local("v128")
     body.get(low, inverse)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from .. import scalar
-from .._dtypes import float32, int32, uint8
+from .._dtypes import LEAST_NORMAL, float32, int32, uint8
 from .._errors import ShapeError
 from .._shape import Shape, show
 from ..scalar import Expr, const
@@ -34,7 +34,6 @@ OFFSET: Final = 128
 DEEPEST: Final = (2**31 - 1) // (TOP * TOP)
 """Elements that a sum may have: more could leave an int32."""
 LARGEST: Final = float(np.finfo(np.float32).max)
-LEAST: Final = float(np.finfo(np.float32).tiny)
 PART: Final = float(np.float32(1 / TOP))
 _FLOATS: Final = ROWS["conv_last"]
 assert isinstance(_FLOATS, Nest)
@@ -52,7 +51,7 @@ def step_of(most: Expr, least: Expr) -> Expr:
 def _quantised(x: Expr, most: Expr, least: Expr) -> Expr:
     """q − zero."""
     step = step_of(most, least)
-    inverse = scalar.select(scalar.le(LEAST, step), scalar.div(1.0, step), const(0.0, float32))
+    inverse = scalar.select(scalar.le(LEAST_NORMAL, step), scalar.div(1.0, step), const(0.0, float32))
     zero = scalar.round_(scalar.neg(scalar.minimum(least, 0.0)) * inverse)
     q = scalar.clip(scalar.cast(scalar.round_(x * inverse) + zero, int32), 0, TOP)
     return q - scalar.cast(zero, int32)
@@ -94,7 +93,7 @@ def quantise_rows(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     with np.errstate(all="ignore"):
         raw = most * part - least * part
         step = np.where(raw <= np.float32(LARGEST), raw, np.float32(np.nan))
-        inverse = np.where(step >= np.float32(LEAST), np.float32(1) / step, np.float32(0))
+        inverse = np.where(step >= np.float32(LEAST_NORMAL), np.float32(1) / step, np.float32(0))
         zero = np.rint(-least * inverse)
         q = np.rint(x * inverse) + zero
         return np.nan_to_num(np.clip(q, 0, TOP), nan=0.0) - np.nan_to_num(zero, nan=0.0), step
@@ -132,7 +131,7 @@ def quantise_weights(w: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     """float32 weights, their output channels last, as they are stored, and the channels' scales; None: too small for one."""
     sizes = np.abs(w.reshape(-1, w.shape[-1])).max(0, initial=0)
     steps = (sizes / np.float32(TOP)).astype(np.float32)
-    if not np.isfinite(w).all() or ((sizes > 0) & (steps < np.float32(LEAST))).any():
+    if not np.isfinite(w).all() or ((sizes > 0) & (steps < np.float32(LEAST_NORMAL))).any():
         return None
     with np.errstate(divide="ignore", invalid="ignore"):
         whole = np.where(steps > 0, w / steps, 0)

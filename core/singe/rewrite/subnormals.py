@@ -7,15 +7,11 @@ added to them: elsewhere such a number may be what counts, as a divisor does. Fl
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
-from .._dtypes import float32
+from .._dtypes import LEAST_NORMAL, float32
 from ..graph import Builder, Graph, Node, rebuild
 from ._rewriter import CONTRACTIONS, is_row
-
-LEAST: Final = np.finfo(np.float32).smallest_normal
 
 
 def without_subnormals(graph: Graph) -> Graph:
@@ -40,7 +36,7 @@ def _sums(n: Node) -> bool:
 
 
 def _where(weights: np.ndarray) -> np.ndarray:
-    return (np.abs(weights) < LEAST) & (weights != 0)
+    return (np.abs(weights) < LEAST_NORMAL) & (weights != 0)
 
 
 def _zeroed(b: Builder, x: Node) -> Node:
