@@ -1,8 +1,8 @@
 /**
  * The device "wasm": one linear memory for a model, and the module that works in it.
  *
- * Contract: `open(target, files)` gives { memory, run, dispose }. The memory holds 256 unused bytes, the weights, which
- * are downloaded into it, then a run's slots, inputs, outputs and calls. It grows to the largest run.
+ * Contract: `open(target, files)` gives { memory, run, dispose }. The memory holds 256 unused bytes, the weights, then a
+ * run's slots, inputs, outputs and calls. It grows to the largest run.
  */
 
 import { ARRAYS, Recent, SingeError, align, areasOf, bytesOf, chooseVariant, evaluate, outputsOf, spanOf } from "./singe-format.js";
@@ -10,8 +10,8 @@ import { ARRAYS, Recent, SingeError, align, areasOf, bytesOf, chooseVariant, eva
 const PAGE = 65536;
 const START = 256;
 const PLANS = 8;
-/** After so many runs, each of so long, other threads may help. */
-const SLOW = { runs: 4, ms: 2 };
+/** Runs that take so long, and so long in a row: other threads may help. */
+const SLOW_MS = { run: 2, row: 300 };
 
 /** A feature ↦ the smallest module that needs it. */
 const PROBES = {
@@ -92,7 +92,7 @@ class Device {
   }
 
   get slow() {
-    return this.#slow >= SLOW.runs;
+    return this.#slow > SLOW_MS.row;
   }
 
   /** Inputs are typed arrays of the dtypes' own elements; outputs { data, shape, dtype }. `by` makes the calls itself. */
@@ -114,7 +114,8 @@ class Device {
     } catch (cause) {
       throw cause.code ? cause : new SingeError("format", `a kernel trapped: ${cause.message}`, cause);
     }
-    this.#slow = performance.now() - start > SLOW.ms ? this.#slow + 1 : 0;
+    const took = performance.now() - start;
+    this.#slow = took > SLOW_MS.run ? this.#slow + took : 0;
     outputs.forEach(({ index, count, dtype }, k) => answers[k].data.set(new ARRAYS[dtype](memory.buffer, addresses[index], count)));
     return answers;
   }

@@ -37,9 +37,9 @@ export interface LoadOptions {
   device?: "wasm" | "webgpu" | "auto";
   /**
    * On WebAssembly, where memory can be shared: in isolated pages and their workers, and in node. 0, the default, is as many
-   * as pay off: once four runs in turn took more than 2 ms, those that follow take turns with one and with more, and the
-   * fastest stays. Else that many, at most two for each core; runs of less than about 1 ms are the caller's all the same.
-   * Results are the same bit for bit.
+   * as pay off: once runs in turn took more than 2 ms each and 0.3 s together, those that follow take turns with one and
+   * with more, and the fastest stays. Else that many, at most two for each core; runs of less than about 1 ms are the
+   * caller's all the same. Results are the same bit for bit.
    */
   threads?: number;
   /** Have the model in a worker of its own. Where none can start it is in the page: `model.worker` says so. */

@@ -17,7 +17,11 @@ pytestmark = pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="one core: the
 ANSWER: Final = """
 const model = await load(given.url, { device: "wasm", threads: given.threads, ...given.options });
 const outputs = [];
-for (const tensors of given.cases) outputs.push(pack(await model.run(unpack(tensors))));
+for (const tensors of given.cases) {
+  const inputs = unpack(tensors);
+  for (let k = 1; k < given.times; k++) await model.run(inputs);
+  outputs.push(pack(await model.run(inputs)));
+}
 const { threads, memory } = model;
 await model.dispose();
 return { outputs, threads, memory, after: model.memory };
@@ -119,9 +123,11 @@ def test_where_there_is_one_only(chromium: Page, kind: str, threads: int) -> Non
         tab.goto(chromium.server.address + "plain")
         assert tab.evaluate("crossOriginIsolated") == (kind == "without workers")
         page = Page(tab, chromium.server)
-        cases = [packed(weighty_case(2000))] * 6
-        done = page.run(ANSWER, url="/bundles/weighty", threads=threads, cases=cases, options={})
+        cases = [packed(weighty_case(2000))] * 2
+        done = page.run(ANSWER, url="/bundles/weighty", threads=threads, cases=cases, times=50, options={})
         assert done["threads"] == 1
+        loaded = tab.evaluate("performance.getEntriesByType('resource').map(({ name }) => name)")
+        assert any(name.endswith("singe-threads.js") for name in loaded) == (kind == "without workers"), "it was tried"
         alone = page.run(ANSWER, url="/bundles/weighty", threads=1, cases=cases, options={})
         assert done["outputs"] == alone["outputs"]
         assert not tab.workers
