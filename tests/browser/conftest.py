@@ -12,8 +12,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from browsers import chromium
 from bundles import GRAPHS, MODELS, model_graph, write_bundle
-from sites import built_site, chromium, served
+from sites import built_site, served
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from sites import CHROMIUM, SCREENSHOTS, Console
+from browsers import CHROMIUM
+from sites import SCREENSHOTS, Console
 
 PATIENCE: Final = 240_000
 """Milliseconds: Python in a page, and WebGPU in software, start slowly on a busy machine."""

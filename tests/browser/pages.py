@@ -8,22 +8,16 @@ import shutil
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from browsers import WEBGPU, chromium
 from bundles import ROOT, STATIC
 
-CHROMIUM: Final = Path("/usr/bin/chromium")
-FLAGS: Final = (
-    "--enable-unsafe-webgpu",
-    "--use-webgpu-adapter=swiftshader",
-    "--enable-unsafe-swiftshader",
-    "--no-sandbox",
-)
 HEADERS: Final = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Embedder-Policy": "require-corp",
@@ -127,19 +121,14 @@ class Page:
 
 
 @contextmanager
-def open_page(root: Path, flags: tuple[str, ...] = FLAGS) -> Iterator[Page]:
+def open_page(root: Path, switches: Sequence[str] = WEBGPU) -> Iterator[Page]:
     """A page in a browser of its own, whose storage is empty; `root` is the folder of the bundles."""
-    api = pytest.importorskip("playwright.sync_api")
-    if not CHROMIUM.exists():
-        pytest.skip(f"no {CHROMIUM} here")
     server = Served(root)
     try:
-        with api.sync_playwright() as playwright:
-            browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=list(flags))
+        with chromium(switches) as browser:
             page = browser.new_page()
             page.goto(server.address)
             yield Page(page, server)
-            browser.close()
     finally:
         server.close()
 

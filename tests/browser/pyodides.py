@@ -23,13 +23,6 @@ import pytest
 from bundles import MODELS, ROOT
 
 HERE: Final = Path(__file__).parent
-CHROMIUM: Final = Path("/usr/bin/chromium")
-FLAGS: Final = (
-    "--enable-unsafe-webgpu",
-    "--use-webgpu-adapter=swiftshader",
-    "--enable-unsafe-swiftshader",
-    "--no-sandbox",
-)
 STRICT: Final = "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'"
 """A policy that lets nothing but the site's own files be scripts."""
 
@@ -195,15 +188,3 @@ def site(folder: Path) -> Iterator[str]:
     finally:
         server.shutdown()
         server.server_close()
-
-
-@contextmanager
-def chromium() -> Iterator[Any]:
-    """A browser."""
-    api = pytest.importorskip("playwright.sync_api")
-    if not CHROMIUM.exists():
-        pytest.skip(f"no {CHROMIUM} here")
-    with api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=list(FLAGS))
-        yield browser
-        browser.close()

@@ -1,4 +1,4 @@
-"""The site of demos/build.py for browser tests: built once for all workers, served as `singe serve` does, and Chromium."""
+"""The site of demos/build.py for browser tests: built once for all workers, served as `singe serve` does."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -22,9 +22,6 @@ from singe.serve import Server
 
 ROOT: Final = Path(__file__).parents[2]
 SCREENSHOTS: Final = ROOT / "tests" / ".cache" / "screenshots"
-CHROMIUM: Final = Path("/usr/bin/chromium")
-WEBGPU: Final = ("--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader", "--enable-unsafe-swiftshader")
-"""Chromium's switches for WebGPU without a GPU."""
 
 
 def built_site(base: Path) -> Path:
@@ -97,20 +94,6 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:
         pass
-
-
-@contextmanager
-def chromium(switches: Sequence[str] = WEBGPU) -> Iterator[Any]:
-    """Playwright's Browser; a skip where there is none."""
-    api = pytest.importorskip("playwright.sync_api")
-    if not CHROMIUM.exists():
-        pytest.skip(f"no {CHROMIUM} here")
-    with api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", *switches])
-        try:
-            yield browser
-        finally:
-            browser.close()
 
 
 def until(page: Any, expression: str, seconds: float = 60.0) -> None:

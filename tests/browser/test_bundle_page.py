@@ -19,8 +19,6 @@ from singe.model import Model
 from singe.serve import Server
 
 PHOTOS = ROOT.parent / "shared" / "photos"
-CHROMIUM = Path("/usr/bin/chromium")
-FLAGS = ["--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader", "--enable-unsafe-swiftshader", "--no-sandbox"]
 LITE0 = Recipe((224, 224), 3, 0.875, (127.0,), (128.0,), "nchw")
 SHOTS = os.environ.get("SINGE_SCREENSHOTS")
 """A folder for pictures of the page; without it none are kept."""
@@ -44,17 +42,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield server
         server.shutdown()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    api = pytest.importorskip("playwright.sync_api")
-    if not CHROMIUM.exists():
-        pytest.skip(f"no {CHROMIUM} here")
-    with api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

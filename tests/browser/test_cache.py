@@ -10,8 +10,9 @@ from typing import Any, Final
 
 import numpy as np
 import pytest
+from browsers import WEBGPU
 from bundles import assert_close, packed, small_case, write_bundle
-from pages import FLAGS, Page, open_page
+from pages import Page, open_page
 
 from singe._dtypes import float32
 from singe._shape import size
@@ -240,6 +241,6 @@ def test_what_is_kept_is_read_to_its_end_while_garbage_is_collected(bundle: Call
     }
     clearInterval(collecting);
     """
-    with open_page(bundle("mnist_cnn").parent, (*FLAGS, "--js-flags=--expose-gc")) as page:
+    with open_page(bundle("mnist_cnn").parent, (*WEBGPU, "--js-flags=--expose-gc")) as page:
         page.run(body)
         assert len([path for path in page.asked if path.endswith(".bin")]) == 1, "the rest came from the cache"

@@ -17,8 +17,9 @@ from typing import Any, Final
 
 import numpy as np
 import pytest
+from browsers import WEBGPU, chromium
 from bundles import MODELS, ROOT, STATIC
-from sites import SCREENSHOTS, WEBGPU, Console, chromium, served, served_plainly
+from sites import SCREENSHOTS, Console, served, served_plainly
 
 from singe.cli import main as singe
 

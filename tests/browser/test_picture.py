@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-import threading
 import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Iterator
@@ -13,14 +12,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from browsers import chromium
 from bundles import MODELS, ROOT, STATIC
+from sites import served
 
 from singe import images, load
 from singe.images import Recipe
-from singe.serve import Server
 
 PHOTOS = ROOT.parent / "shared" / "photos"
-CHROMIUM = Path("/usr/bin/chromium")
 UNIT = 1 / 255
 LITE0 = Recipe((224, 224), 3, 0.875, (127.0,), (128.0,), "nchw")
 RECIPES = {
@@ -32,17 +31,10 @@ RECIPES = {
 
 @pytest.fixture(scope="module")
 def page() -> Iterator[Any]:
-    api = pytest.importorskip("playwright.sync_api")
-    if not CHROMIUM.exists():
-        pytest.skip(f"no {CHROMIUM} here")
-    with Server(STATIC, port=0) as server, api.sync_playwright() as playwright:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
+    with served(STATIC) as address, chromium() as browser:
         page = browser.new_page()
-        page.goto(f"{server.address}singe.js")
+        page.goto(f"{address}singe.js")
         yield page
-        browser.close()
-        server.shutdown()
 
 
 SCRIPT = """async ({ data, recipe, source, length }) => {

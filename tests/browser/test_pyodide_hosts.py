@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from bundles import MODELS
-from pyodides import IN_PAGE, IN_WORKER, Failed, Host, assembled, chromium, in_node, setup, site
+from pyodides import IN_PAGE, IN_WORKER, Failed, Host, assembled, in_node, setup, site
 
 import singe
 from singe.backend import find_target
@@ -31,12 +31,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def node(folder: Path) -> Iterator[Host]:
     with in_node(folder) as ask:
         yield Host("node", ask, "/models")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,9 @@ from typing import Any, Final
 
 import numpy as np
 import pytest
+from browsers import chromium
 from bundles import MODELS, STATIC, model_case, weighty_graph
+from sites import served
 
 from singe import export, load
 from singe.backend import find_target
@@ -21,16 +22,8 @@ from singe.compile import compile_graph
 from singe.device import device as open_device
 from singe.export import TARGETS, export_model, make_bundle
 from singe.model import Model, Runnable
-from singe.serve import Server
 from singe.storage import Listening, decode, encode, read_piece
 
-CHROMIUM: Final = Path("/usr/bin/chromium")
-FLAGS: Final = (
-    "--enable-unsafe-webgpu",
-    "--use-webgpu-adapter=swiftshader",
-    "--enable-unsafe-swiftshader",
-    "--no-sandbox",
-)
 DTYPES: Final = ("float16", "int8")
 SIX: Final = ("mnist_cnn", "magika", "efficientnet_lite0", "basic_pitch", "ppocr_cls", "ppocr_det")
 RUN: Final = """async ({ runner, url, device, x, shape }) => {
@@ -108,17 +101,10 @@ def test_node(stored: tuple[Path, str]) -> None:
 
 @pytest.fixture(scope="module")
 def page(stored: tuple[Path, str]) -> Iterator[Any]:
-    api = pytest.importorskip("playwright.sync_api")
-    if not CHROMIUM.exists():
-        pytest.skip(f"no {CHROMIUM} here")
-    with Server(stored[0], port=0) as server, api.sync_playwright() as playwright:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=list(FLAGS))
+    with served(stored[0]) as address, chromium() as browser:
         page = browser.new_page()
-        page.goto(f"{server.address}model.json")
+        page.goto(f"{address}model.json")
         yield page
-        browser.close()
-        server.shutdown()
 
 
 @pytest.mark.parametrize("device", ["wasm", "webgpu"])
