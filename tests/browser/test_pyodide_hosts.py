@@ -135,13 +135,13 @@ def test_programs_are_the_same_as_natively(node: Host, name: str) -> None:
 
 
 def test_compiling(node: Host) -> None:
-    """Under 4 seconds on an idle machine; on a busy one, much less than a minute."""
+    """Under 4 seconds on an idle machine; on a busy one, less than a minute."""
     need("efficientnet_lite0")
     seconds = {
         target: node.call("compile_seconds", node.models, "efficientnet_lite0", target) for target in ("wasm", "wgsl")
     }
     print(", ".join(f"efficientnet_lite0 for {target}: {count:.2f} s" for target, count in seconds.items()))
-    assert max(seconds.values()) < 20
+    assert max(seconds.values()) < 60
 
 
 def test_missing_files(host: Host) -> None:

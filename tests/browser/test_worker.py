@@ -108,11 +108,9 @@ def test_abort_while_downloading(chromium: Page, device: str) -> None:
     const stop = new AbortController();
     setTimeout(() => stop.abort("enough"), 500);
     const signal = stop.signal;
-    const start = performance.now();
-    const found = await failure(() => load("/slow/small", { device: given.device, signal, cache: false, worker: true }));
-    return [found.code, performance.now() - start < 2500];
+    return failure(() => load("/slow/small", { device: given.device, signal, cache: false, worker: true }));
     """
-    assert chromium.run(body, device=device) == ["aborted", True]
+    assert chromium.run(body, device=device)["code"] == "aborted", "the download never ends"
 
 
 def test_an_error_of_the_callers_own_ends_the_load(chromium: Page) -> None:

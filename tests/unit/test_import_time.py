@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 LIMIT = 250
-"""Milliseconds beyond NumPy's own import; the goal is 100, and a busy machine is slow."""
+"""Milliseconds of the processor beyond NumPy's own import; the goal is 100, and a busy machine is slow."""
 LAZY = ("importlib.metadata", "wgpu", "wasmtime", "singe.onnx", "PIL", "difflib")
 
 SCRIPT = """
 import time, sys
 import numpy
-start = time.perf_counter()
+start = time.process_time()
 import singe
-print((time.perf_counter() - start) * 1000)
+print((time.process_time() - start) * 1000)
 print(*sys.modules)
 """
 
@@ -31,7 +31,7 @@ def test_import_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
         subprocess.run(
             [sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=True
         ).stdout
-        for _ in range(3)
+        for _ in range(4)
     ]
     times = [float(out.split("\n")[0]) for out in runs]
     with capsys.disabled():
