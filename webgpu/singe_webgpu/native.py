@@ -15,11 +15,12 @@ from typing import Any, Final
 
 import numpy as np
 import wgpu
-from wgpu.backends.wgpu_native import lib
+from wgpu.backends.wgpu_native import ffi, lib
+from wgpu.backends.wgpu_native._api import error_handler, from_c_string_view
 
 from singe._errors import DeviceError, DeviceLost
 
-from .memory import LEAST, Binding, Command, Handle, Launch, Limits, Timed, size_class
+from .memory import LEAST, Binding, Command, Handle, Launch, Limits, Timed, Transfer, size_class
 from .module import ENTRY, SUBGROUPS, bindings
 from .runtime import WebGpuRuntime
 from .target import WgslTarget
@@ -33,6 +34,10 @@ _STORAGE: Final = (
 )
 _STAGING: Final = wgpu.BufferUsage.MAP_READ | wgpu.BufferUsage.COPY_DST
 _LIB: Final[Any] = lib
+_C: Final[Any] = ffi
+"""wgpu's functions in C, and their types. Its methods catch the errors of each call by itself, which takes longer than most
+calls, and wait by way of another thread: what a run does is called here, and the errors of all its calls are caught."""
+_NONE: Final = _C.NULL
 _TIMESTAMPS: Final = "timestamp-query"
 _NAMES: Final = {"subgroup": SUBGROUPS}
 """wgpu's names of features that WebGPU calls otherwise."""
@@ -41,7 +46,7 @@ _NOT_YET: Final = "enable subgroups;\n\n"
 _QUERIES: Final = 4096
 """What a query set holds at most."""
 _AHEAD: Final = 16
-"""Commands handed over at once: the GPU begins while the next are encoded (7 µs each)."""
+"""Commands handed over at once: the GPU begins while the next are encoded."""
 _PROBES: Final = 15
 """Submits of nothing by whose median the cost of a submit and its wait is known."""
 _RAISED: Final = ("max-buffer-size", "max-storage-buffer-binding-size")
@@ -74,6 +79,24 @@ def _translated(doing: str) -> Iterator[None]:
         text = str(e)
         kind = DeviceLost if "lost" in text.lower() else DeviceError
         raise kind(f"{doing}: {text.strip()}") from e
+
+
+@contextmanager
+def _caught() -> Iterator[None]:
+    """The last error of calls in C, raised."""
+    error_handler.capture("singe")
+    try:
+        yield
+    finally:
+        found = error_handler.release("singe")
+    if found is not None:
+        raise wgpu.GPUError(found[1])
+
+
+@_C.callback("void(WGPUMapAsyncStatus, WGPUStringView, void *, void *)")
+def _mapped(status: int, message: Any, answer: Any, _: Any) -> None:
+    """What became of mapping a buffer, into the list that is the answer."""
+    _C.from_handle(answer).append((status, from_c_string_view(message)))
 
 
 def _adapter(software: bool) -> Any:
@@ -147,13 +170,26 @@ class NativeGpu:
                 if self._staging[size]
                 else self.device.create_buffer(size=size, usage=_STAGING)
             )
-            encoder = self.device.create_command_encoder()
-            encoder.copy_buffer_to_buffer(buffer, 0, staging, 0, whole)
-            self._queue.submit([encoder.finish()])
-            staging.map_sync(wgpu.MapMode.READ, 0, whole)
-            out = np.frombuffer(staging.read_mapped(0, whole, copy=False), np.uint8)[:count].copy()
-            staging.unmap()
+            self._submit([Transfer(Binding(buffer, 0, whole), Binding(staging, 0, whole))])
+            out = self._copied(staging._internal, whole)[:count]
         self._staging[size].append(staging)
+        return out
+
+    def _copied(self, staging: Any, count: int) -> np.ndarray:
+        """The first bytes of a staging buffer, when the GPU has filled it."""
+        answer: list[tuple[int, str]] = []
+        about = _C.new_handle(answer)
+        told = {"mode": _LIB.WGPUCallbackMode_AllowProcessEvents, "callback": _mapped, "userdata1": about}
+        with _caught():
+            told = _C.new("WGPUBufferMapCallbackInfo *", told)[0]
+            _LIB.wgpuBufferMapAsync(staging, wgpu.MapMode.READ, 0, count, told)
+            _LIB.wgpuDevicePoll(self.device._internal, True, _NONE)
+        status, text = answer[0] if answer else (0, "no answer")
+        if status != _LIB.WGPUMapAsyncStatus_Success:
+            raise RuntimeError(f"status {status}: {text}")
+        mapped = _C.buffer(_LIB.wgpuBufferGetConstMappedRange(staging, 0, count), count)
+        out = np.frombuffer(mapped, np.uint8).copy()
+        _LIB.wgpuBufferUnmap(staging)
         return out
 
     def pipelines(self, codes: Sequence[str]) -> list[Handle]:
@@ -201,27 +237,37 @@ class NativeGpu:
 
     def _submit(self, commands: Sequence[Command]) -> None:
         with _translated("running a program"):
-            encoder = self.device.create_command_encoder()
-            walk = None
-            current = None
-            for command in commands:
-                if isinstance(command, Launch):
-                    if walk is None:
-                        walk, current = encoder.begin_compute_pass(), None
-                    if current is not command.pipeline:
-                        current = command.pipeline
-                        walk.set_pipeline(current[0])
-                    walk.set_bind_group(0, command.bindings)
-                    walk.dispatch_workgroups(*command.groups)
-                    continue
-                if walk is not None:
-                    walk.end()
-                    walk = None
-                source, target = command.source, command.target
-                encoder.copy_buffer_to_buffer(source.buffer, source.offset, target.buffer, target.offset, source.bytes)
+            with _caught():
+                encoded = self._encode(commands)
+            with _caught():
+                _LIB.wgpuQueueSubmit(self._queue._internal, 1, _C.new("WGPUCommandBuffer[]", [encoded]))
+                _LIB.wgpuCommandBufferRelease(encoded)
+
+    def _encode(self, commands: Sequence[Command]) -> Any:
+        """A command buffer, which is the caller's."""
+        encoder = _LIB.wgpuDeviceCreateCommandEncoder(self.device._internal, _NONE)
+        walk = current = None
+        for command in (*commands, None):
+            if isinstance(command, Launch):
+                if walk is None:
+                    walk, current = _LIB.wgpuCommandEncoderBeginComputePass(encoder, _NONE), None
+                if current is not command.pipeline:
+                    current = command.pipeline
+                    _LIB.wgpuComputePassEncoderSetPipeline(walk, current[0]._internal)
+                _LIB.wgpuComputePassEncoderSetBindGroup(walk, 0, command.bindings._internal, 0, _NONE)
+                _LIB.wgpuComputePassEncoderDispatchWorkgroups(walk, *command.groups)
+                continue
             if walk is not None:
-                walk.end()
-            self._queue.submit([encoder.finish()])
+                _LIB.wgpuComputePassEncoderEnd(walk)
+                _LIB.wgpuComputePassEncoderRelease(walk)
+                walk = None
+            if command is not None:
+                source, target = command.source, command.target
+                places = source.buffer._internal, source.offset, target.buffer._internal, target.offset
+                _LIB.wgpuCommandEncoderCopyBufferToBuffer(encoder, *places, source.bytes)
+        encoded = _LIB.wgpuCommandEncoderFinish(encoder, _NONE)
+        _LIB.wgpuCommandEncoderRelease(encoder)
+        return encoded
 
     def timed(self, commands: Sequence[Command]) -> Timed:
         return self._by_timestamps(commands) if self.has_timestamps else self._one_by_one(commands)
