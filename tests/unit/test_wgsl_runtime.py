@@ -16,7 +16,7 @@ from singe.backend import Backend
 from singe.program import ALIGN, Buffer, Code, Copy, Dispatch, Host, Program, Variant
 
 pytest.importorskip("wgpu", reason="wgpu is not installed")
-from singe_webgpu.memory import size_class
+from singe_webgpu.memory import Binding, Launch, size_class
 from singe_webgpu.native import NativeGpu, WebGpuBackend
 from singe_webgpu.runtime import PLANS, spread
 
@@ -181,6 +181,19 @@ def test_disposing_frees_everything(gpu: WebGpuBackend) -> None:
     executable.run([gpu.upload(np.zeros((5, 4), np.float32))])
     executable.dispose()
     assert executable.memory() == {"weights": 0, "scratch": 0}
+
+
+def test_what_a_run_does_wrong_is_an_error_and_the_next_one_runs(gpu: WebGpuBackend) -> None:
+    assert isinstance(gpu.gpu, NativeGpu)
+    (pipeline,) = gpu.gpu.pipelines([ADD])
+    buffers = [gpu.gpu.allocate(256) for _ in range(4)]
+    bound = gpu.gpu.bind(pipeline, [Binding(buffer, 0, 256) for buffer in buffers])
+    with pytest.raises(DeviceError, match="70000"):
+        gpu.gpu.submit([Launch(pipeline, bound, (1, 1, 1)), Launch(pipeline, bound, (70_000, 1, 1))])
+    gpu.gpu.write(buffers[0], 0, np.ones(4, np.float32).view(np.uint8))
+    gpu.gpu.write(buffers[3], 0, np.array([4], np.int32).view(np.uint8))
+    gpu.gpu.submit([Launch(pipeline, bound, (1, 1, 1))])
+    np.testing.assert_array_equal(gpu.gpu.read(buffers[2], 16).view(np.float32), np.ones(4, np.float32))
 
 
 def test_a_lost_device_says_so(gpu: WebGpuBackend) -> None:
