@@ -19,7 +19,7 @@ const model = await load(given.url, { device: "wasm", threads: given.threads, ..
 const outputs = [];
 for (const tensors of given.cases) {
   const inputs = unpack(tensors);
-  for (let k = 1; k < given.times; k++) await model.run(inputs);
+  for (let k = 1; k < (given.times ?? 1); k++) await model.run(inputs);
   outputs.push(pack(await model.run(inputs)));
 }
 const { threads, memory } = model;

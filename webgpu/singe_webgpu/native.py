@@ -179,10 +179,11 @@ class NativeGpu:
         """The first bytes of a staging buffer, when the GPU has filled it."""
         answer: list[tuple[int, str]] = []
         about = _C.new_handle(answer)
-        told = {"mode": _LIB.WGPUCallbackMode_AllowProcessEvents, "callback": _mapped, "userdata1": about}
+        asked = {"mode": _LIB.WGPUCallbackMode_AllowProcessEvents, "callback": _mapped, "userdata1": about}
         with _caught():
-            told = _C.new("WGPUBufferMapCallbackInfo *", told)[0]
-            _LIB.wgpuBufferMapAsync(staging, wgpu.MapMode.READ, 0, count, told)
+            _LIB.wgpuBufferMapAsync(
+                staging, wgpu.MapMode.READ, 0, count, _C.new("WGPUBufferMapCallbackInfo *", asked)[0]
+            )
             _LIB.wgpuDevicePoll(self.device._internal, True, _NONE)
         status, text = answer[0] if answer else (0, "no answer")
         if status != _LIB.WGPUMapAsyncStatus_Success:
@@ -232,16 +233,16 @@ class NativeGpu:
             return self.device.create_bind_group(layout=pipeline[1], entries=entries)
 
     def submit(self, commands: Sequence[Command]) -> None:
-        for first in range(0, max(1, len(commands)), _AHEAD):
-            self._submit(commands[first : first + _AHEAD])
+        with _translated("running a program"):
+            for first in range(0, max(1, len(commands)), _AHEAD):
+                self._submit(commands[first : first + _AHEAD])
 
     def _submit(self, commands: Sequence[Command]) -> None:
-        with _translated("running a program"):
-            with _caught():
-                encoded = self._encode(commands)
-            with _caught():
-                _LIB.wgpuQueueSubmit(self._queue._internal, 1, _C.new("WGPUCommandBuffer[]", [encoded]))
-                _LIB.wgpuCommandBufferRelease(encoded)
+        with _caught():
+            encoded = self._encode(commands)
+        with _caught():
+            _LIB.wgpuQueueSubmit(self._queue._internal, 1, _C.new("WGPUCommandBuffer[]", [encoded]))
+            _LIB.wgpuCommandBufferRelease(encoded)
 
     def _encode(self, commands: Sequence[Command]) -> Any:
         """A command buffer, which is the caller's."""
