@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import weakref
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -104,6 +105,18 @@ def test_arrays_give_their_buffers_back(gpu: WebGpuBackend) -> None:
     del first
     gc.collect()
     assert gpu.upload(np.zeros(990, np.float32)).buffer is buffer
+
+
+def test_a_pipeline_goes_with_the_last_program_that_runs_it(gpu: WebGpuBackend) -> None:
+    first, second = gpu.prepare(adding()), gpu.prepare(adding())
+    assert first.pipelines[0] is second.pipelines[0]
+    pipeline = weakref.ref(first.pipelines[0])
+    del first
+    gc.collect()
+    assert pipeline() is not None
+    del second
+    gc.collect()
+    assert pipeline() is None
 
 
 def test_size_classes_waste_little() -> None:

@@ -6,8 +6,10 @@ import ctypes
 import statistics
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, Final
+from weakref import WeakSet
 
 import numpy as np
 import wasmtime
@@ -23,6 +25,8 @@ from .runtime import WasmExecutable, WasmRuntime, signed
 
 _PAGE: Final = 1 << 16
 _MOST_PAGES: Final = 1 << 16
+_SPARE: Final = 1 << 22
+"""Bytes of modules that may lie in a store unused, whatever the memory's size."""
 _PROBES: Final = 101
 """Calls of an empty function by whose median the cost of a call is known."""
 
@@ -63,8 +67,22 @@ class NativeExecutable(WasmExecutable):
         return Timeline(outputs, seconds, tuple(spans), "wall clock around each call, less that of an empty call")
 
 
+@dataclass(eq=False)
+class Linked:
+    """A module, and what it exports as long as the engine has this store."""
+
+    module: wasmtime.Module
+    bytes: int
+    store: wasmtime.Store | None = None
+    exports: Any = None
+
+
 class WasmtimeEngine:
-    """A wasmtime engine and one linear memory, shared by all modules; see runtime.Engine."""
+    """A wasmtime engine and one linear memory, shared by all modules; see runtime.Engine.
+
+    A store keeps all that was ever instantiated in it. So when most of that is used no more, the memory and the modules
+    still in use move to another store.
+    """
 
     features: frozenset[str] = frozenset({"relaxed-simd"})
 
@@ -73,14 +91,19 @@ class WasmtimeEngine:
         config.wasm_relaxed_simd = True
         config.cranelift_opt_level = "speed"
         self._engine: Final = wasmtime.Engine(config)
-        self._store: Final = wasmtime.Store(self._engine)
-        self._linear: Final = wasmtime.Memory(self._store, wasmtime.MemoryType(wasmtime.Limits(1, _MOST_PAGES)))
+        self._open_store(1)
+        self._linked: Final[WeakSet[Linked]] = WeakSet()
         self._heap: Final = Heap(self._grow)
         self.calls: list[tuple[int | None, float, float]] | None = None
         """Where not None, `run` makes the calls one by one and adds each: how many arguments (None: a copy), when it
         began and ended."""
         self._words = (0, 0)
         self._call_seconds: Final[dict[int, float]] = {}
+
+    def _open_store(self, pages: int) -> None:
+        self._store = wasmtime.Store(self._engine)
+        self._linear = wasmtime.Memory(self._store, wasmtime.MemoryType(wasmtime.Limits(pages, _MOST_PAGES)))
+        self._held = 0  # bytes of the modules instantiated in the store
 
     def _grow(self, count: int) -> None:
         size = self._linear.size(self._store)
@@ -119,27 +142,45 @@ class WasmtimeEngine:
     def read(self, address: int, out: np.ndarray) -> None:
         ctypes.memmove(out.ctypes.data, self._pointer(address), out.nbytes)
 
-    def link(self, binary: bytes) -> Any:
+    def link(self, binary: bytes) -> Linked:
+        if self._held > 2 * sum(linked.bytes for linked in self._linked) + self._linear.data_len(self._store) + _SPARE:
+            self._move()
         try:
-            instance = wasmtime.Instance(self._store, wasmtime.Module(self._engine, binary), [self._linear])
-            exports = instance.exports(self._store)
-            exports[NAME]
+            linked = Linked(wasmtime.Module(self._engine, binary), len(binary))
+            self._exports(linked)[NAME]
         except (wasmtime.WasmtimeError, KeyError) as e:
             raise DeviceError(f"wasm: the module does not load: {e}") from None
-        return exports
+        self._linked.add(linked)
+        return linked
 
-    def run(self, module: Any, words: np.ndarray) -> None:
+    def _exports(self, linked: Linked) -> Any:
+        if linked.store is not self._store:
+            instance = wasmtime.Instance(self._store, linked.module, [self._linear])
+            linked.store, linked.exports = self._store, instance.exports(self._store)
+            self._held += linked.bytes
+        return linked.exports
+
+    def _move(self) -> None:
+        """Open another store, with a copy of the memory; modules follow as they are run."""
+        store, pages = self._store, self._linear.size(self._store)
+        old = self._pointer(0)
+        self._open_store(pages)
+        ctypes.memmove(self._pointer(0), old, pages * _PAGE)
+        store.close()
+
+    def run(self, module: Linked, words: np.ndarray) -> None:
+        exports = self._exports(module)
         if self.calls is not None:
-            self._run_timed(module, words, self.calls)
+            self._run_timed(exports, words, self.calls)
             return
         if words.nbytes > self._words[1]:
             self.give(*self._words)
             self._words = self.take(words.nbytes), words.nbytes
         start = self._words[0]
         self.write(start, words)
-        module[NAME](self._store, signed(start), signed(start + words.nbytes))
+        exports[NAME](self._store, signed(start), signed(start + words.nbytes))
 
-    def _run_timed(self, module: Any, words: np.ndarray, calls: list[tuple[int | None, float, float]]) -> None:
+    def _run_timed(self, exports: Any, words: np.ndarray, calls: list[tuple[int | None, float, float]]) -> None:
         values = words.tolist()
         at = 0
         while at < len(values):
@@ -151,7 +192,7 @@ class WasmtimeEngine:
                 ctypes.memmove(self._pointer(target), self._pointer(source), count)
             else:
                 given += ALONE
-                module[f"k{number}"](self._store, *given)
+                exports[f"k{number}"](self._store, *given)
             calls.append((None if number == COPY else len(given), begin, time.perf_counter()))
             at = end
 

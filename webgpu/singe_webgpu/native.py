@@ -11,7 +11,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Final
+from weakref import WeakValueDictionary
 
 import numpy as np
 import wgpu
@@ -122,6 +124,14 @@ def _quiet() -> Iterator[None]:
             del os.environ["XDG_RUNTIME_DIR"]
 
 
+@dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
+class Pipeline:
+    """wgpu's pipeline, and the layout of its bindings."""
+
+    compute: Any
+    layout: Any
+
+
 class NativeGpu:
     """A wgpu-py device as a Gpu; see memory.Gpu."""
 
@@ -145,7 +155,7 @@ class NativeGpu:
             limits["max-compute-workgroups-per-dimension"],
         )
         self._queue = self.device.queue
-        self._pipelines: dict[str, tuple[Any, Any]] = {}
+        self._pipelines: WeakValueDictionary[str, Pipeline] = WeakValueDictionary()
         self._layouts: dict[tuple[str, ...], tuple[Any, Any]] = {}
         self._fence = self.allocate(LEAST)
         self._staging: dict[int, list[Any]] = defaultdict(list)
@@ -194,21 +204,22 @@ class NativeGpu:
         return out
 
     def pipelines(self, codes: Sequence[str]) -> list[Handle]:
-        new = [code for code in dict.fromkeys(codes) if code not in self._pipelines]
+        made = {code: pipeline for code in codes if (pipeline := self._pipelines.get(code))}
+        new = [code for code in dict.fromkeys(codes) if code not in made]
         for code in new:
             self._layout(code)
         # wgpu-py 0.32 creates no pipelines asynchronously, but lets go of the interpreter's lock while it works.
         with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
-            self._pipelines.update(zip(new, pool.map(self._pipeline, new), strict=True))
-        return [self._pipelines[code] for code in codes]
+            made.update(zip(new, pool.map(self._pipeline, new), strict=True))
+        self._pipelines.update(made)
+        return [made[code] for code in codes]
 
-    def _pipeline(self, code: str) -> tuple[Any, Any]:
+    def _pipeline(self, code: str) -> Pipeline:
         try:
             module = self.device.create_shader_module(code=code.replace(_NOT_YET, "", 1))
             bind_layout, layout = self._layout(code)
-            return self.device.create_compute_pipeline(
-                layout=layout, compute={"module": module, "entry_point": ENTRY}
-            ), bind_layout
+            compute = {"module": module, "entry_point": ENTRY}
+            return Pipeline(self.device.create_compute_pipeline(layout=layout, compute=compute), bind_layout)
         except wgpu.GPUError as e:
             raise DeviceError(f"WGSL does not compile: {e}\n{_blamed(code, str(e))}") from e
 
@@ -230,7 +241,7 @@ class NativeGpu:
             for i, b in enumerate(bindings)
         ]
         with _translated("binding buffers"):
-            return self.device.create_bind_group(layout=pipeline[1], entries=entries)
+            return self.device.create_bind_group(layout=pipeline.layout, entries=entries)
 
     def submit(self, commands: Sequence[Command]) -> None:
         with _translated("running a program"):
@@ -254,7 +265,7 @@ class NativeGpu:
                     walk, current = _LIB.wgpuCommandEncoderBeginComputePass(encoder, _NONE), None
                 if current is not command.pipeline:
                     current = command.pipeline
-                    _LIB.wgpuComputePassEncoderSetPipeline(walk, current[0]._internal)
+                    _LIB.wgpuComputePassEncoderSetPipeline(walk, current.compute._internal)
                 _LIB.wgpuComputePassEncoderSetBindGroup(walk, 0, command.bindings._internal, 0, _NONE)
                 _LIB.wgpuComputePassEncoderDispatchWorkgroups(walk, *command.groups)
                 continue
@@ -289,7 +300,7 @@ class NativeGpu:
                 after = {"query_set": queries, "end_of_pass_write_index": at + 1}
                 if isinstance(command, Launch):
                     walk = encoder.begin_compute_pass(timestamp_writes={**before, **after})
-                    walk.set_pipeline(command.pipeline[0])
+                    walk.set_pipeline(command.pipeline.compute)
                     walk.set_bind_group(0, command.bindings)
                     walk.dispatch_workgroups(*command.groups)
                     walk.end()

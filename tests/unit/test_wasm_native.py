@@ -1,0 +1,38 @@
+"""The engine of the backend "wasm" outside of pages: what it holds when many modules come and go."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from singe._dtypes import float32
+from singe.compile import compile_graph
+from singe.graph import Builder, Graph
+
+native = pytest.importorskip("singe_wasm.native", reason="wasmtime is not installed")
+
+
+def test_modules_that_nobody_runs_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrays and programs in use stay what they are while the engine goes on to other stores."""
+    monkeypatch.setattr(native, "_SPARE", 0)
+    backend = native.WasmBackend()
+    engine = backend.engine
+    first = engine._store
+
+    def plus(k: int) -> native.NativeExecutable:
+        b = Builder()
+        x = b.input("x", (6,), float32)
+        graph = Graph((x,), (b.add(x, b.const(k, float32)),), ("y",))
+        return backend.prepare(compile_graph(graph, backend.target))
+
+    numbers = np.arange(6, dtype=np.float32)
+    array, used = backend.upload(numbers), plus(1000)
+    module = max(len(code) for code in used.program.modules.values() if isinstance(code, bytes))
+    most = 0
+    for k in range(400):
+        (made,) = plus(k).run([array])
+        np.testing.assert_array_equal(backend.download(made), numbers + k)
+        most = max(most, engine._held)
+    assert engine._store is not first
+    np.testing.assert_array_equal(backend.download(used.run([array])[0]), numbers + 1000)
+    assert most < engine.describe()["memory"] + 8 * module
