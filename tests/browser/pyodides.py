@@ -62,6 +62,10 @@ class Failed(Exception):
     """What Python in the page raised."""
 
 
+class Died(Exception):
+    """The process of a tab ended, as where the system's memory does: the next question opens another."""
+
+
 class Host:
     """Python somewhere: `ask` hands over { code, plain } and answers { value } or { error }; `functions` are sent first."""
 
@@ -71,8 +75,12 @@ class Host:
         self.name = name
         self.models = models
         self._ask = ask
+        self._functions = (HERE / "pyodide_checks.py").read_text("utf-8") if functions is None else functions
+        self._begin()
+
+    def _begin(self) -> None:
         self.python("import json")
-        self.python((HERE / "pyodide_checks.py").read_text("utf-8") if functions is None else functions)
+        self.python(self._functions)
 
     def python(self, code: str, plain: bool = False) -> Any:
         """The value of a script's last expression; plain: with the form of Pyodide's call that cannot wait."""
@@ -84,7 +92,13 @@ class Host:
     def call(self, function: str, *args: Any, plain: bool = False) -> Any:
         """What a function of pyodide_checks.py answers."""
         wait = "" if plain else "await "
-        return json.loads(self.python(f"json.dumps({wait}{function}(*json.loads({json.dumps(args)!r})))", plain))
+        code = f"json.dumps({wait}{function}(*json.loads({json.dumps(args)!r})))"
+        try:
+            return json.loads(self.python(code, plain))
+        except Died:
+            print(f"{function}: the tab died, and is asked once more")
+            self._begin()
+            return json.loads(self.python(code, plain))
 
 
 @cache
@@ -141,6 +155,29 @@ def in_node(folder: Path) -> Iterator[Callable[[dict[str, Any]], dict[str, Any]]
 
 
 # --- in Chromium ------------------------------------------------------------------------------------------------------
+
+
+class Tab:
+    """A page of a Playwright Browser that answers what a script does there."""
+
+    def __init__(self, browser: Any, address: str, script: str) -> None:
+        self._browser = browser
+        self._address = address
+        self._script = script
+        self._page: Any = None
+
+    def ask(self, given: dict[str, Any]) -> dict[str, Any]:
+        if self._page is None:
+            self._page = self._browser.new_page()
+            self._page.goto(self._address)
+        try:
+            return self._page.evaluate(self._script, given)
+        except Exception as e:
+            if "Target crashed" not in str(e):
+                raise
+            self._page.close()
+            self._page = None
+            raise Died(str(e)) from e
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):

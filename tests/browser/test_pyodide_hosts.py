@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from bundles import MODELS
-from pyodides import IN_PAGE, IN_WORKER, Failed, Host, assembled, in_node, setup, site
+from pyodides import IN_PAGE, IN_WORKER, Failed, Host, Tab, assembled, in_node, setup, site
 
 import singe
 from singe.backend import find_target
@@ -39,20 +39,14 @@ def address(folder: Path) -> Iterator[str]:
         yield url
 
 
-def _host(browser: Any, address: str, name: str, script: str) -> Host:
-    page = browser.new_page()
-    page.goto(address)
-    return Host(name, lambda given: page.evaluate(script, given), f"{address}models")
-
-
 @pytest.fixture(scope="module")
 def page(browser: Any, address: str) -> Host:
-    return _host(browser, address, "page", IN_PAGE)
+    return Host("page", Tab(browser, address, IN_PAGE).ask, f"{address}models")
 
 
 @pytest.fixture(scope="module")
 def worker(browser: Any, address: str) -> Host:
-    return _host(browser, address, "worker", IN_WORKER)
+    return Host("worker", Tab(browser, address, IN_WORKER).ask, f"{address}models")
 
 
 @pytest.fixture(params=["node", "page", "worker"])
@@ -229,7 +223,7 @@ def test_a_page_without_start(page: Host) -> None:
 
 def test_a_strict_policy(browser: Any, address: str) -> None:
     """With the scripts that start.js registers all works; without them the error says what to do."""
-    strict = _host(browser, f"{address}strict", "page", IN_PAGE)
+    strict = Host("page", Tab(browser, f"{address}strict", IN_PAGE).ask, "")
     assert strict.call("one_device", "wasm")
     assert max(strict.call("eager", "wasm") + strict.call("eager", "webgpu")) < BOUND
     message = strict.call("without_scripts")
