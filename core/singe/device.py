@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import threading
 import weakref
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
@@ -21,6 +20,7 @@ import numpy as np
 from . import _dtypes
 from ._dtypes import DType
 from ._errors import DeviceError
+from ._recent import Recent
 from ._waiting import Later, finished, now, soon, then
 from .backend import Backend, Executable, backend_names, open_backend
 from .compile import compile_graph
@@ -62,7 +62,7 @@ class Device:
     def __init__(self, backend: Backend) -> None:
         self.backend: Final = backend
         self.lock = threading.RLock()
-        self._programs: OrderedDict[Any, Executable] = OrderedDict()
+        self._programs: Recent[Executable] = Recent(PROGRAMS)
 
     @property
     def name(self) -> str:
@@ -116,15 +116,12 @@ class Device:
 
     def _run(self, graph: Graph, arrays: Sequence[Any]) -> list[Any]:
         """Run a graph whose inputs are the arrays, by its Program, compiled when it is first met."""
-        key = structure(graph)
+
+        def prepared() -> Executable:
+            return self.backend.prepare(compile_graph(graph, self.backend.target))
+
         with self.lock:
-            executable = self._programs.get(key)
-            if executable is None:
-                executable = self._programs[key] = self.backend.prepare(compile_graph(graph, self.backend.target))
-                if len(self._programs) > PROGRAMS:
-                    self._programs.popitem(last=False)
-            self._programs.move_to_end(key)
-            return executable.run(arrays)
+            return self._programs.at(structure(graph), prepared).run(arrays)
 
     def synchronize(self) -> None:
         """Wait until all work handed over is done."""

@@ -7,9 +7,9 @@ whose values decide shapes, are put in as numbers, one Program for each set, the
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -27,6 +27,7 @@ from ._errors import (
     ValueNeeded,
 )
 from ._page import fetch, is_url, stem_of
+from ._recent import Recent
 from ._shape import Shape, Size, show, size, symbols
 from ._waiting import Later, now, soon, then, together
 from .backend import DirectExecutable, Executable
@@ -168,7 +169,7 @@ class Model:
         self.device: Final = open_device(device)
         self.source: Final = GraphSource(source) if isinstance(source, Graph) else source
         self.inputs: Final = tuple(Port(x.name, x.dtype, x.shape) for x in self.source.inputs)
-        self._programs: OrderedDict[Any, Runnable] = OrderedDict()
+        self._programs: Recent[Runnable] = Recent(PROGRAMS)  # whoever holds one that goes may go on running it
         self._batch: Final = _batch_sizes(self.inputs)
         self._flexible = True  # until a graph turns out to need numbers for all of its sizes
         self._by_value: tuple[str, ...] = ()  # the inputs whose values the graph depends on
@@ -236,26 +237,20 @@ class Model:
             fixed = {k: v for k, v in sizes.items() if not (self._flexible and k in self._batch)}
             known = {k: (values or {})[k] for k in self._by_value if k in (values or {})}
             key = (tuple(sorted(fixed.items())), tuple((k, v.tobytes(), v.shape) for k, v in known.items()))
-            found = self._programs.get(key)
-            if found is None:
-                try:
-                    graph, target = self.source.graph(fixed, known), self.device.backend.target
-                    found = Runnable(compile_graph(graph, target, self.activations), self.device)
-                except ValueNeeded as e:
-                    if values is None or set(e.inputs) <= known.keys():
-                        raise
-                    self._by_value = (*self._by_value, *(n for n in e.inputs if n not in self._by_value))
-                    continue
-                except (ShapeError, ImportFailure, CompileError) as e:
-                    if isinstance(e, UnsupportedOp) or fixed == sizes:
-                        raise
-                    self._flexible = False  # this graph cannot be had with a symbolic batch
-                    continue
-                self._programs[key] = found
-                if len(self._programs) > PROGRAMS:
-                    self._programs.popitem(last=False)  # whoever still holds it may go on running it
-            self._programs.move_to_end(key)
-            return found
+            try:
+                return self._programs.at(key, partial(self._compiled, fixed, known))
+            except ValueNeeded as e:
+                if values is None or set(e.inputs) <= known.keys():
+                    raise
+                self._by_value = (*self._by_value, *(n for n in e.inputs if n not in self._by_value))
+            except (ShapeError, ImportFailure, CompileError) as e:
+                if isinstance(e, UnsupportedOp) or fixed == sizes:
+                    raise
+                self._flexible = False  # this graph cannot be had with a symbolic batch
+
+    def _compiled(self, sizes: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Runnable:
+        graph, target = self.source.graph(sizes, values), self.device.backend.target
+        return Runnable(compile_graph(graph, target, self.activations), self.device)
 
     def _sizes(self, shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:
         """What the shapes of the inputs say about symbolic sizes; a shape that does not fit is an error."""

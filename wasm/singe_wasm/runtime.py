@@ -17,10 +17,14 @@ import numpy as np
 from singe import _shape
 from singe._dtypes import DType, dtype
 from singe._errors import DeviceError
+from singe._recent import Recent
 from singe.program import Copy, Dispatch, Program, choose_variant
 
 from .driver import COPY, function_number
 from .target import WasmTarget
+
+PLANS: Final = 64
+"""How many sets of input shapes an executable remembers."""
 
 Shapes: TypeAlias = Sequence[tuple[int, ...]]
 
@@ -160,7 +164,7 @@ class WasmExecutable:
         self._weights: Final = engine.hold(program.weights)
         # What is held: the finalizer reads it when it runs.
         self._held: Final = {"weights": (self._weights, program.weights.size)}
-        self._plans: Final[dict[tuple[tuple[tuple[int, ...], ...], tuple[DType, ...]], Plan]] = {}
+        self._plans: Final[Recent[Plan]] = Recent(PLANS)
         self._finalizer = weakref.finalize(self, _release_all, backend, self._held)
         self._finalizer.atexit = False
 
@@ -184,15 +188,11 @@ class WasmExecutable:
         """The plan for inputs of these shapes and dtypes; those that do not fit are errors."""
         if not self._held:
             raise DeviceError("wasm: this program was disposed of")
-        key = tuple(shapes), tuple(kinds)
-        if key not in self._plans:
-            sizes = self.program.bound(shapes, kinds)
-            self._reserve(self.program.peak(sizes))
-            self._plans[key] = self._made_plan(sizes)
-        return self._plans[key]
+        return self._plans.at((tuple(shapes), tuple(kinds)), lambda: self._made_plan(self.program.bound(shapes, kinds)))
 
     def _made_plan(self, sizes: Mapping[str, int]) -> Plan:
         program = self.program
+        self._reserve(program.peak(sizes))
         starts = np.cumsum([self._held.get("scratch", (0, 0))[0], *program.slot_bytes(sizes)]).tolist()
         words: list[int] = []
         open_places: dict[tuple[str, int], list[int]] = {}

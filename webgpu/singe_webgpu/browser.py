@@ -19,12 +19,15 @@ from singe import _shape
 from singe._dtypes import DType, dtype
 from singe._errors import DeviceError, InputError
 from singe._page import device_error, js_errors, scripts
+from singe._recent import Recent
 from singe._waiting import soon
 from singe.program import Program, header
 
 from .memory import from_device, to_device
 from .target import WgslTarget
 
+SIZES: Final = 64
+"""How many sets of input shapes an executable remembers."""
 _JS_ERRORS: Final = js_errors()
 
 
@@ -112,7 +115,7 @@ class GpuExecutable:
         self.program: Final = program
         self.backend: Final = backend
         self._buffers: Final = [program.buffers[i] for i in program.inputs]
-        self._sizes: Final[dict[Any, tuple[str, list[tuple[int, ...]]]]] = {}
+        self._sizes: Final[Recent[tuple[str, list[tuple[int, ...]]]]] = Recent(SIZES)
         weights = create_proxy(program.weights)
         texts = json.dumps({name: code for name, code in program.modules.items() if isinstance(code, str)})
         self._runner: Final = backend.gpu.prepare(json.dumps(header(program)), texts, weights, program.weights.size)
@@ -152,13 +155,13 @@ class GpuExecutable:
 
     def _sized(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[DType]) -> tuple[str, list[tuple[int, ...]]]:
         """The sizes that inputs of these shapes decide, as JSON, and the shapes of the outputs."""
-        key = tuple(shapes), tuple(kinds)
-        if key not in self._sizes:
+
+        def found() -> tuple[str, list[tuple[int, ...]]]:
             sizes = self.program.bound(shapes, kinds)
             outputs = [self.program.buffers[i].shape for i in self.program.outputs]
-            made = [tuple(_shape.known(d, sizes) for d in shape) for shape in outputs]
-            self._sizes[key] = json.dumps(sizes), made
-        return self._sizes[key]
+            return json.dumps(sizes), [tuple(_shape.known(d, sizes) for d in shape) for shape in outputs]
+
+        return self._sizes.at((tuple(shapes), tuple(kinds)), found)
 
     def memory(self) -> Mapping[str, int]:
         return {"weights": self.program.weights.size, "scratch": max(0, self._runner.bytes - self.program.weights.size)}

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
@@ -19,6 +18,7 @@ import numpy as np
 from singe._dtypes import DType
 from singe._dtypes import dtype as dtype_of
 from singe._errors import DeviceError
+from singe._recent import Recent
 from singe._shape import bytes_text, known
 from singe.backend import Span, Timeline
 from singe.program import Buffer, Code, Copy, Dispatch, Program, align, choose_variant
@@ -87,7 +87,7 @@ class GpuExecutable:
         self.pipelines = gpu.pipelines(codes)
         self.access = [bindings(code) for code in codes]
         self.weights = _Weights(gpu, program)
-        self._plans: OrderedDict[tuple[tuple[tuple[int, ...], ...], tuple[DType, ...]], _Plan] = OrderedDict()
+        self._plans: Recent[_Plan] = Recent(PLANS, _Plan.close)
         self.dispose = weakref.finalize(self, _close, self._plans, self.weights)
         self.dispose.atexit = False
 
@@ -119,23 +119,14 @@ class GpuExecutable:
         return plan, plan.commands([a.buffer for a in inputs], [a.buffer for a in outputs]), outputs
 
     def memory(self) -> Mapping[str, int]:
-        return {"weights": self.weights.bytes, "scratch": sum(p.scratch for p in self._plans.values())}
+        return {"weights": self.weights.bytes, "scratch": sum(p.scratch for p in self._plans)}
 
     def _plan(self, shapes: tuple[tuple[int, ...], ...], kinds: tuple[DType, ...]) -> _Plan:
-        key = shapes, kinds
-        found = self._plans.get(key)
-        if found is None:
-            sizes = self.program.bound(shapes, kinds)
-            if len(self._plans) >= PLANS:
-                self._plans.popitem(last=False)[1].close()
-            found = self._plans[key] = _Plan(self, sizes)
-        self._plans.move_to_end(key)
-        return found
+        return self._plans.at((shapes, kinds), lambda: _Plan(self, self.program.bound(shapes, kinds)))
 
 
-def _close(plans: OrderedDict[Any, _Plan], weights: _Weights) -> None:
-    while plans:
-        plans.popitem()[1].close()
+def _close(plans: Recent[_Plan], weights: _Weights) -> None:
+    plans.clear()
     weights.close()
 
 
@@ -224,7 +215,7 @@ class _Plan:
         self._slots = [
             self._pool.take(count, f"slot {i} of the scratch memory") for i, count in enumerate(self._slot_bytes)
         ]
-        self._bound: OrderedDict[tuple[int, ...], tuple[list[Command], list[Handle]]] = OrderedDict()
+        self._bound: Recent[tuple[list[Command], list[Handle]]] = Recent(BOUND)
         self._static: dict[int, Handle] = {}
         self.scratch = sum(self._slot_bytes)
         self.output_shapes = [tuple(known(d, sizes) for d in program.buffers[i].shape) for i in program.outputs]
@@ -299,15 +290,9 @@ class _Plan:
 
     def commands(self, inputs: Sequence[Handle], outputs: Sequence[Handle]) -> Sequence[Command]:
         """The commands of a run over these buffers."""
-        key = tuple(map(id, (*inputs, *outputs)))
-        found = self._bound.get(key)
-        if found is None:
-            if len(self._bound) >= BOUND:
-                self._bound.popitem(last=False)
-            # The buffers are kept beside the commands, so that their ids stay theirs.
-            found = self._bound[key] = (self._bind(inputs, outputs), [*inputs, *outputs])
-        self._bound.move_to_end(key)
-        return found[0]
+        buffers = [*inputs, *outputs]
+        # The buffers are kept beside the commands, so that their ids stay theirs.
+        return self._bound.at(tuple(map(id, buffers)), lambda: (self._bind(inputs, outputs), buffers))[0]
 
     def _bind(self, inputs: Sequence[Handle], outputs: Sequence[Handle]) -> list[Command]:
         def binding(r: _Range) -> Binding:

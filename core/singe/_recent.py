@@ -1,0 +1,37 @@
+"""What is dear to make, kept as long as it is among the last that were asked for."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator
+from typing import Final, Generic, TypeVar
+
+V = TypeVar("V")
+
+
+class Recent(Generic[V]):
+    """At most so many values by their keys; `drop` is given each that goes, the one unused for longest first."""
+
+    def __init__(self, most: int, drop: Callable[[V], object] = lambda value: None) -> None:
+        self._most: Final = most
+        self._drop: Final = drop
+        self._kept: Final[OrderedDict[Hashable, V]] = OrderedDict()
+
+    def at(self, key: Hashable, make: Callable[[], V]) -> V:
+        """The value of that key, made if it is not here."""
+        if key not in self._kept:
+            if len(self._kept) >= self._most:
+                self._drop(self._kept.popitem(last=False)[1])
+            self._kept[key] = make()
+        self._kept.move_to_end(key)
+        return self._kept[key]
+
+    def __iter__(self) -> Iterator[V]:
+        return iter(self._kept.values())
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def clear(self) -> None:
+        while self._kept:
+            self._drop(self._kept.popitem()[1])
