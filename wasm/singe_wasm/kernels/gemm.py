@@ -33,6 +33,13 @@ REGISTERS: Final = 15
 CACHED: Final = 1 << 20
 """Bytes of an operand that stay in a core's cache while the other one passes by."""
 
+UNROLLED: Final = 4
+UNROLLED_LONG: Final = 8
+"""Steps of k in a turn of the innermost loop. Each turn moves a pointer for each row on, so that tall tiles gain from more
+steps, up to a twelfth of their time; k must be long to be worth the bytes."""
+TALL: Final = 4
+LONG: Final = 128
+
 
 @dataclass(frozen=True)
 class Tile:
@@ -321,7 +328,8 @@ class Product:
             body.get(self.b)
             body.add(i32(self.k * width) + OPS["i32.add"])
             body.set(stop)
-            unroll = min(4, max(1, runs.length))
+            often = rows == self.tile.rows >= TALL and runs.length >= LONG  # not the tiles of a few rows below
+            unroll = min(UNROLLED_LONG if often else UNROLLED, max(1, runs.length))
             rest = runs.length % unroll
             with self._loop(stop) if runs.count > 1 else nullcontext():
                 body.get(self.b)
