@@ -10,7 +10,8 @@ V = TypeVar("V")
 
 
 class Recent(Generic[V]):
-    """At most so many values by their keys; `drop` is given each that goes, the one unused for longest first."""
+    """At most so many values by their keys; iterating gives the values. `drop` is given each that goes, the one unused for
+    longest first."""
 
     def __init__(self, most: int, drop: Callable[[V], object] = lambda value: None) -> None:
         self._most: Final = most

@@ -91,7 +91,8 @@ class WasmtimeEngine:
         config.wasm_relaxed_simd = True
         config.cranelift_opt_level = "speed"
         self._engine: Final = wasmtime.Engine(config)
-        self._open_store(1)
+        self._store, self._linear = self._opened(1)
+        self._held = 0  # bytes of the modules instantiated in the store
         self._linked: Final[WeakSet[Linked]] = WeakSet()
         self._heap: Final = Heap(self._grow)
         self.calls: list[tuple[int | None, float, float]] | None = None
@@ -100,10 +101,9 @@ class WasmtimeEngine:
         self._words = (0, 0)
         self._call_seconds: Final[dict[int, float]] = {}
 
-    def _open_store(self, pages: int) -> None:
-        self._store = wasmtime.Store(self._engine)
-        self._linear = wasmtime.Memory(self._store, wasmtime.MemoryType(wasmtime.Limits(pages, _MOST_PAGES)))
-        self._held = 0  # bytes of the modules instantiated in the store
+    def _opened(self, pages: int) -> tuple[wasmtime.Store, wasmtime.Memory]:
+        store = wasmtime.Store(self._engine)
+        return store, wasmtime.Memory(store, wasmtime.MemoryType(wasmtime.Limits(pages, _MOST_PAGES)))
 
     def _grow(self, count: int) -> None:
         size = self._linear.size(self._store)
@@ -143,9 +143,10 @@ class WasmtimeEngine:
         ctypes.memmove(out.ctypes.data, self._pointer(address), out.nbytes)
 
     def link(self, binary: bytes) -> Linked:
-        if self._held > 2 * sum(linked.bytes for linked in self._linked) + self._linear.data_len(self._store) + _SPARE:
-            self._move()
+        used = sum(linked.bytes for linked in self._linked)
         try:
+            if self._held > 2 * used + self._linear.data_len(self._store) + _SPARE:
+                self._move()
             linked = Linked(wasmtime.Module(self._engine, binary), len(binary))
             self._exports(linked)[NAME]
         except (wasmtime.WasmtimeError, KeyError) as e:
@@ -162,10 +163,11 @@ class WasmtimeEngine:
 
     def _move(self) -> None:
         """Open another store, with a copy of the memory; modules follow as they are run."""
-        store, pages = self._store, self._linear.size(self._store)
-        old = self._pointer(0)
-        self._open_store(pages)
-        ctypes.memmove(self._pointer(0), old, pages * _PAGE)
+        store, elements = self._store, self._pointer(0)
+        count = self._linear.data_len(store)
+        self._store, self._linear = self._opened(count // _PAGE)
+        self._held = 0
+        ctypes.memmove(self._pointer(0), elements, count)
         store.close()
 
     def run(self, module: Linked, words: np.ndarray) -> None:

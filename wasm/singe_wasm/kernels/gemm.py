@@ -32,13 +32,11 @@ REGISTERS: Final = 15
 """Vector registers that V8 has to give on x64; what needs more is put into memory at each step."""
 CACHED: Final = 1 << 20
 """Bytes of an operand that stay in a core's cache while the other one passes by."""
-
-UNROLLED: Final = 4
-UNROLLED_LONG: Final = 8
-"""Steps of k in a turn of the innermost loop. Each turn moves a pointer for each row on, so that tall tiles gain from more
-steps, up to a twelfth of their time; k must be long to be worth the bytes."""
-TALL: Final = 4
-LONG: Final = 128
+STEPS: Final = 4
+"""Steps of k in a turn of the innermost loop."""
+STEPS_LONG, TALL, LONG = 8, 4, 128
+"""Those of a product's full tiles, of so many rows, where k is so long: each turn moves a pointer for each row on, which is
+up to a twelfth of its time, but steps take bytes."""
 
 
 @dataclass(frozen=True)
@@ -328,8 +326,8 @@ class Product:
             body.get(self.b)
             body.add(i32(self.k * width) + OPS["i32.add"])
             body.set(stop)
-            often = rows == self.tile.rows >= TALL and runs.length >= LONG  # not the tiles of a few rows below
-            unroll = min(UNROLLED_LONG if often else UNROLLED, max(1, runs.length))
+            long = rows == self.tile.rows >= TALL and runs.length >= LONG
+            unroll = min(STEPS_LONG if long else STEPS, max(1, runs.length))
             rest = runs.length % unroll
             with self._loop(stop) if runs.count > 1 else nullcontext():
                 body.get(self.b)
