@@ -18,7 +18,7 @@ from singe.program import ALIGN, Buffer, Code, Copy, Dispatch, Host, Program, Va
 
 pytest.importorskip("wgpu", reason="wgpu is not installed")
 from singe_webgpu.memory import Binding, Launch, size_class
-from singe_webgpu.native import NativeGpu, WebGpuBackend
+from singe_webgpu.native import _LATELY, NativeGpu, WebGpuBackend
 from singe_webgpu.runtime import PLANS, spread
 
 ADD = """
@@ -107,16 +107,18 @@ def test_arrays_give_their_buffers_back(gpu: WebGpuBackend) -> None:
     assert gpu.upload(np.zeros(990, np.float32)).buffer is buffer
 
 
-def test_a_pipeline_goes_with_the_last_program_that_runs_it(gpu: WebGpuBackend) -> None:
+def test_a_pipeline_goes_a_while_after_the_programs_that_run_it(gpu: WebGpuBackend) -> None:
     first, second = gpu.prepare(adding()), gpu.prepare(adding())
     assert first.pipelines[0] is second.pipelines[0]
     pipeline = weakref.ref(first.pipelines[0])
     del first
-    gc.collect()
+    others = [f"{ADD}// {k}" for k in range(_LATELY)]
+    gpu.gpu.pipelines(others)
     assert pipeline() is not None
     del second
     gc.collect()
     assert pipeline() is None
+    assert gpu.gpu.pipelines(others[-1:]) == gpu.gpu.pipelines(others[-1:])
 
 
 def test_size_classes_waste_little() -> None:

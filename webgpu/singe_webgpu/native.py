@@ -7,7 +7,7 @@ import os
 import re
 import statistics
 import time
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -49,6 +49,8 @@ _QUERIES: Final = 4096
 """What a query set holds at most."""
 _AHEAD: Final = 16
 """Commands handed over at once: the GPU begins while the next are encoded."""
+_LATELY: Final = 128
+"""How many pipelines are held that no program may have any more: who tries kernels, or loads a model again, wants them."""
 _PROBES: Final = 15
 """Submits of nothing by whose median the cost of a submit and its wait is known."""
 _RAISED: Final = ("max-buffer-size", "max-storage-buffer-binding-size")
@@ -156,6 +158,7 @@ class NativeGpu:
         )
         self._queue = self.device.queue
         self._pipelines: WeakValueDictionary[str, Pipeline] = WeakValueDictionary()
+        self._lately: deque[Pipeline] = deque(maxlen=_LATELY)
         self._layouts: dict[tuple[str, ...], tuple[Any, Any]] = {}
         self._fence = self.allocate(LEAST)
         self._staging: dict[int, list[Any]] = defaultdict(list)
@@ -212,6 +215,7 @@ class NativeGpu:
         with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
             made.update(zip(new, pool.map(self._pipeline, new), strict=True))
         self._pipelines.update(made)
+        self._lately.extend(made.values())
         return [made[code] for code in codes]
 
     def _pipeline(self, code: str) -> Pipeline:
