@@ -116,12 +116,13 @@ class Device:
 
     def _run(self, graph: Graph, arrays: Sequence[Any]) -> list[Any]:
         """Run a graph whose inputs are the arrays, by its Program, compiled when it is first met."""
+        key = structure(graph)
 
         def prepared() -> Executable:
             return self.backend.prepare(compile_graph(graph, self.backend.target))
 
         with self.lock:
-            return self._programs.at(structure(graph), prepared).run(arrays)
+            return self._programs.at(key, prepared).run(arrays)
 
     def synchronize(self) -> None:
         """Wait until all work handed over is done."""

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
@@ -96,7 +97,9 @@ class Host:
         try:
             return json.loads(self.python(code, plain))
         except Died:
-            print(f"{function}: the tab died, and is asked once more")
+            warnings.warn(
+                f"{function}: the tab died, another is asked", stacklevel=2
+            )  # shown, though the test may pass
             self._begin()
             return json.loads(self.python(code, plain))
 

@@ -122,7 +122,12 @@ class GpuExecutable:
         return {"weights": self.weights.bytes, "scratch": sum(p.scratch for p in self._plans)}
 
     def _plan(self, shapes: tuple[tuple[int, ...], ...], kinds: tuple[DType, ...]) -> _Plan:
-        return self._plans.at((shapes, kinds), lambda: _Plan(self, self.program.bound(shapes, kinds)))
+        def made() -> _Plan:
+            sizes = self.program.bound(shapes, kinds)
+            self._plans.make_room()  # its scratch memory serves the new one
+            return _Plan(self, sizes)
+
+        return self._plans.at((shapes, kinds), made)
 
 
 def _close(plans: Recent[_Plan], weights: _Weights) -> None:
