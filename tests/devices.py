@@ -77,7 +77,7 @@ def kernel_of(n: Node) -> Kernel:
             inner = nest.inner
             for word, element in nest.folds:
                 part = element(loop_vars("r", inner), [f.accumulator for f in folds])
-                folds.append(Reduce(f"a{len(folds)}", word, part, nest.in_order))
+                folds.append(Reduce(f"a{len(folds)}", word, part))
             value = nest.result([f.accumulator for f in folds])
         case _:
             raise AssertionError(f"{n.op} is no primitive")

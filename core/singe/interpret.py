@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from . import scalar
-from ._dtypes import float32
 from ._shape import known
 from .kernel import Kernel, Reduce, Routine, identity
 from .scalar import NUMPY, Expr
@@ -53,11 +52,6 @@ def interpret(kernel: Kernel | Routine, buffers: Sequence[np.ndarray], sizes: Ma
         for stage in kernel.stages:
             value = evaluate(stage.value)
             if isinstance(stage, Reduce):
-                if stage.in_order:
-                    factors = stage.value.args if stage.value.word == "mul" else (stage.value, scalar.const(1, float32))
-                    left, right = (np.broadcast_to(evaluate(e), extents) for e in factors)
-                    env[stage.accumulator] = _sum_in_order(left, right, len(inner_axes))
-                    continue
                 shape = [value.shape[a] if a not in inner_axes else extents[a] for a in range(rank)]
                 word: Any = NUMPY[stage.word]
                 env[stage.accumulator] = word.reduce(
@@ -72,12 +66,3 @@ def interpret(kernel: Kernel | Routine, buffers: Sequence[np.ndarray], sizes: Ma
                 index = np.broadcast_to(evaluate(stage.index), shape)
                 out = buffers[stage.port]
                 out[index] = scalar.convert(np.broadcast_to(value, shape), out.dtype)
-
-
-def _sum_in_order(left: np.ndarray, right: np.ndarray, inner: int) -> np.ndarray:
-    """The sums of products over the last axes, step by step: exact in float64, then rounded to float32."""
-    outer = left.shape[: left.ndim - inner]
-    total = np.zeros(outer, np.float32)
-    for place in np.ndindex(left.shape[left.ndim - inner :]):
-        total = (left[(..., *place)].astype(np.float64) * right[(..., *place)] + total).astype(np.float32)
-    return total.reshape(*outer, *(1,) * inner)

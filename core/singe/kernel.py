@@ -54,14 +54,12 @@ class Port:
 class Reduce:
     """Fold `value` over the inner loops with a word of IDENTITY; later stages see the result as `accumulator`.
 
-    in_order: a sum of float products whose steps are told: one is added after the other as the loops walk, rounded once.
-    Else the order is the target's choice, and so is how often it rounds.
+    The order of the fold is the target's choice, and so is how often it rounds.
     """
 
     name: str
     word: str
     value: Expr
-    in_order: bool = False
 
     @property
     def accumulator(self) -> Expr:
@@ -157,11 +155,6 @@ class Kernel:
         return replace(self, ports=ports, stages=(replace(store, port=shift[store.port], value=value),))
 
     @property
-    def in_order(self) -> bool:
-        """Whether it has a sum whose steps are told."""
-        return any(isinstance(s, Reduce) and s.in_order for s in self.stages)
-
-    @property
     def points(self) -> Dim:
         """How many grid points there are."""
         return product(self.grid)
@@ -171,7 +164,7 @@ class Kernel:
         lines = [f"{self.name}: for g in {show(self.grid)}" + (f", r in {show(self.inner)}" if self.inner else "")]
         for s in self.stages:
             if isinstance(s, Reduce):
-                lines.append(f"  {s.name} = {s.word} over r{' in order' if s.in_order else ''} of {s.value}")
+                lines.append(f"  {s.name} = {s.word} over r of {s.value}")
             else:
                 lines.append(f"  {'for r: ' if s.inner else ''}b{s.port}[{s.index}] = {s.value}")
         return "\n".join(lines)

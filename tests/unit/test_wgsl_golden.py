@@ -47,10 +47,10 @@ def _softmax(kind: DType = float32) -> Kernel:
     return Kernel((Port(kind), Port(kind, True)), (size("N"),), (1000,), stages, "softmax")
 
 
-def _matmul_bias_relu(rows: Dim, in_order: bool = False, kind: DType = float32) -> Routine:
+def _matmul_bias_relu(rows: Dim, kind: DType = float32) -> Routine:
     (m, n), (k,) = loop_vars("g", (rows, 320)), loop_vars("r", (128,))
     a, b = load(0, flatten([m, k], (rows, 128)), kind), load(1, flatten([k, n], (128, 320)), kind)
-    total = Reduce("a0", "add", a * b, in_order)
+    total = Reduce("a0", "add", a * b)
     store = Store(3, flatten([m, n], (rows, 320)), S.maximum(total.accumulator + load(2, n, kind), 0.0))
     ports = (*[Port(kind)] * 3, Port(kind, True))
     return Routine("matmul", Kernel(ports, (rows, 320), (128,), (total, store), "matmul"))
@@ -106,8 +106,6 @@ CASES: dict[str, Kernel | Routine] = {
     "softmax": _softmax(),
     "matmul_bias_relu": _matmul_bias_relu(size("N")),
     "vector_matrix_bias_relu": _matmul_bias_relu(1),
-    "matmul_in_order": _matmul_bias_relu(size("N"), True),
-    "vector_matrix_in_order": _matmul_bias_relu(1, True),
     "conv": _conv(24, 48, 1),
     "conv_pooled": _conv_pooled(),
     "depthwise": _conv(32, 32, 32),

@@ -206,8 +206,7 @@ def integers(count: int) -> list[Type]:
 class Body:
     """An assembler for one function: instructions, locals, and loops as context managers."""
 
-    def __init__(self, params: Sequence[Type], results: Sequence[Type] = (), rounds_once: bool = False) -> None:
-        self._rounds_once: Final = rounds_once  # each multiply-add, where there is no relaxed SIMD too
+    def __init__(self, params: Sequence[Type], results: Sequence[Type] = ()) -> None:
         self.signature: Final = Signature(tuple(params), tuple(results))
         self._code = bytearray()
         self._locals: list[Type] = []
@@ -262,10 +261,7 @@ class Body:
         """into += a · b, for a, b on the stack; rounded once where the linked level has relaxed SIMD, scalars too."""
         get, put = get_local(into), b"\x21" + unsigned(into)
         start = len(self._code)
-        if self._rounds_once:
-            self._add_exact_product(get, vector)
-            self._code += put
-        elif vector:
+        if vector:
             self._code += OPS["f32x4.mul"] + get + OPS["f32x4.add"] + put
         else:
             self._code += OPS["f32.mul"] + get + OPS["f32.add"] + put
@@ -278,28 +274,6 @@ class Body:
             relaxed = operands + OPS["f32x4.relaxed_madd"] + lane("f32x4.extract_lane", 0) + put
             self.free(b)
         self._patches.append(Patch(start, len(self._code), relaxed=relaxed))
-
-    def _add_exact_product(self, total: bytes, vector: bool) -> None:
-        """total + a · b, for a, b on the stack: in float64, where the product of two float32 is exact."""
-        kind: Type = "v128" if vector else "f32"
-        a, b = self.local(kind), self.local(kind)
-        self.set(b)
-        self.set(a)
-
-        wide, product, rounded = (
-            (OPS["f64x2.promote_low_f32x4"], OPS["f64x2.mul"], ops("f64x2.add f32x4.demote_f64x2_zero"))
-            if vector
-            else (OPS["f64.promote_f32"], OPS["f64.mul"], ops("f64.add f32.demote_f64"))
-        )
-
-        def step(wide: bytes) -> None:
-            self._code += get_local(a) + wide + get_local(b) + wide + product + total + wide + rounded
-
-        step(wide)
-        if vector:
-            step(v128(bytes(16)) + shuffle(2, 3, 4, 5) + wide)
-            self._code += shuffle(0, 1, 4, 5)
-        self.free(a, b)
 
     def increase(self, local: int, by: int) -> None:
         """local += by."""

@@ -60,38 +60,6 @@ fn div_f32(a: f32, b: f32) -> f32 {
   return (a * scale) / (b * scale);
 }
 
-fn unknown(x: f32, zero: u32) -> f32 {
-  // Compilers take a + b − a for b; what they cannot know is zero keeps them from it.
-  return bitcast<f32>(bitcast<u32>(x) ^ zero);
-}
-
-fn fuses(zero: u32) -> bool {
-  // Devices without a fused step round twice in fma, and lose this product's last bit.
-  let x = unknown(1.000244140625f, zero);
-  return fma(x, x, -1.00048828125f) > 0.0f;
-}
-
-fn upper_bits(x: f32) -> f32 { return bitcast<f32>(bitcast<u32>(x) & 0xfffff000u); }
-
-fn add_product(a: f32, b: f32, total: f32, zero: u32) -> f32 {
-  // total + a · b rounded once: a rounded product, a rounded sum, and the errors of both. Halves multiply exactly.
-  let p = unknown(a * b, zero);
-  let a1 = upper_bits(a);
-  let b1 = upper_bits(b);
-  let lost = ((a1 * b1 - p) + a1 * (b - b1) + (a - a1) * b1) + (a - a1) * (b - b1);
-  let s = unknown(p + total, zero);
-  let t = unknown(s - p, zero);
-  let r = (p - unknown(s - t, zero)) + (total - t);
-  return select(s + (r + lost), s, (bitcast<u32>(s) & 0x7f800000u) == 0x7f800000u);
-}
-
-fn add_products(a: f32, b: vec4<f32>, total: vec4<f32>, zero: u32) -> vec4<f32> {
-  return vec4<f32>(
-    add_product(a, b.x, total.x, zero), add_product(a, b.y, total.y, zero),
-    add_product(a, b.z, total.z, zero), add_product(a, b.w, total.w, zero)
-  );
-}
-
 fn sqrt_f32(x: f32) -> f32 { return select(select(sqrt(x), nan(), x < 0.0f), x, is_nan(x)); }
 
 fn exp_f32(x: f32) -> f32 {

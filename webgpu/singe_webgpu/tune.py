@@ -121,9 +121,8 @@ def signature(routine: Routine, c: Contraction, features: frozenset[str]) -> str
     walks = f"{'k' if c.a_deep else 'm'}{'k' if c.b_deep else 'n'}"
     told = {name: fact for name, fact in routine.facts.items() if not isinstance(fact, Expr)}
     facts = " ".join(f"{name}={fact}" for name, fact in sorted(told.items()))
-    order = "in order" if routine.kernel.in_order else "any order"
     parts = (
-        routine.kernel.name, f"{show(c.batch)} {c.rows} × {c.depth} · {c.columns}", walks, order, kinds, facts,
+        routine.kernel.name, f"{show(c.batch)} {c.rows} × {c.depth} · {c.columns}", walks, kinds, facts,
         " ".join(sorted(features)),
     )  # fmt: skip
     return ", ".join(part for part in parts if part)

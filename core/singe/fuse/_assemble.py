@@ -116,7 +116,7 @@ class Maker:
         results: list[Expr] = []
         for word, value in folds.folds:
             name = f"a{sum(isinstance(s, Reduce) for s in stages)}"
-            stage = Reduce(name, word, value(variables, results), folds.in_order)
+            stage = Reduce(name, word, value(variables, results))
             stages.append(stage)
             results.append(stage.accumulator)
         self.inside[n] = _stored(folds.result(results), n)

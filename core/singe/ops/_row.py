@@ -318,13 +318,12 @@ class View(Row):
 class Folds:
     """A Nest at one output element: the extents of the inner loops, the folds over them, and the element from their results.
 
-    folds: pairs (word, value) with value(inner variables, accumulators so far) an Expr. in_order: see kernel.Reduce.
+    folds: pairs (word, value) with value(inner variables, accumulators so far) an Expr.
     """
 
     inner: Shape
     folds: Sequence[tuple[str, Callable[[Sequence[Expr], Sequence[Expr]], Expr]]]
     result: Callable[[Sequence[Expr]], Expr] = field(default=lambda accumulators: accumulators[0])
-    in_order: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,9 +4,6 @@ together from them.
 `conv_last` is channels-last (n, …space, channels) with weights (…window, channels per group, outputs): the layout in
 which a vector of channels lies together in memory. ONNX's channels-first ops become it between two transposes, which
 the rewrite pushes apart until they meet others and vanish.
-
-With `in_order` products are added one after the other, as the inner loops walk, and each step is rounded once. The
-rewrite asks for it where the last bit of a sum matters (rewrite/logarithms.py).
 """
 
 from __future__ import annotations
@@ -24,7 +21,6 @@ from .._errors import ShapeError
 from .._shape import Dim, Shape, broadcast, product, show
 from ..scalar import COMPUTE, Expr, const, select, size
 from . import _reference as reference
-from ._in_order import products_in_order
 from ._row import Composite, Folds, Nest, Node, Read, register, sum_to
 from .move import project
 from .window import window_size
@@ -32,7 +28,7 @@ from .window import window_size
 # --- dot -------------------------------------------------------------------------------------------------------------
 
 
-def _dot_shape(a: Node, b: Node, in_order: bool = False) -> Shape:
+def _dot_shape(a: Node, b: Node) -> Shape:
     if len(a.shape) < 2 or len(b.shape) < 2:
         raise ShapeError(f"dot: got {show(a.shape)} and {show(b.shape)}, expected matrices (or stacks of them)")
     if a.shape[-1] != b.shape[-2]:
@@ -42,25 +38,23 @@ def _dot_shape(a: Node, b: Node, in_order: bool = False) -> Shape:
     return (*broadcast([a.shape[:-2], b.shape[:-2]], "matmul"), a.shape[-2], b.shape[-1])
 
 
-def _dot_nest(coords: Sequence[Expr], read: Read, a: Node, b: Node, in_order: bool = False) -> Folds:
+def _dot_nest(coords: Sequence[Expr], read: Read, a: Node, b: Node) -> Folds:
     *batch, m, n = coords
 
     def value(inner: Sequence[Expr], _: Sequence[Expr]) -> Expr:
         (k,) = inner
         return read(0, [*project(batch, a.shape[:-2]), m, k]) * read(1, [*project(batch, b.shape[:-2]), k, n])
 
-    return Folds((a.shape[-1],), [("add", value)], in_order=in_order)
+    return Folds((a.shape[-1],), [("add", value)])
 
 
 def _wide(x: np.ndarray) -> np.ndarray:
     return scalar.convert(x, np.dtype(np.float32)) if x.dtype == np.float16 else x
 
 
-def _dot_whole(a: np.ndarray, b: np.ndarray, in_order: bool = False) -> np.ndarray:
+def _dot_whole(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     x, y = _wide(a), _wide(b)
-    if in_order:
-        out = _stack_in_order(x, y)
-    elif y.ndim == 2 and x.ndim > 2:  # one large product instead of a stack of small ones
+    if y.ndim == 2 and x.ndim > 2:  # one large product instead of a stack of small ones
         out = (
             (x.reshape(-1, x.shape[-1]) @ y).reshape(*x.shape[:-1], y.shape[-1])
             if x.size
@@ -71,23 +65,12 @@ def _dot_whole(a: np.ndarray, b: np.ndarray, in_order: bool = False) -> np.ndarr
     return scalar.convert(out, a.dtype)
 
 
-def _stack_in_order(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    if y.ndim == 2:
-        return products_in_order(x.reshape(-1, x.shape[-1]), y).reshape(*x.shape[:-1], y.shape[-1])
-    batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
-    out = np.empty((*batch, x.shape[-2], y.shape[-1]), np.float32)
-    left, right = (np.broadcast_to(v, (*batch, *v.shape[-2:])) for v in (x, y))
-    for place in np.ndindex(batch):
-        out[place] = products_in_order(left[place], right[place])
-    return out
-
-
 def _swap(b: Any, x: Any) -> Any:
     rank = len(x.shape)
     return b.transpose(x, perm=(*range(rank - 2), rank - 1, rank - 2))
 
 
-def _dot_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, in_order: bool = False) -> list[Any]:
+def _dot_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any) -> list[Any]:
     left, right = inputs
     return [sum_to(b, b.dot(g, _swap(b, right)), left.shape), sum_to(b, b.dot(_swap(b, left), g), right.shape)]
 
@@ -136,7 +119,6 @@ def _conv_shape(
     before: Sequence[int],
     after: Sequence[int],
     group: int,
-    in_order: bool = False,
 ) -> Shape:
     spaces = len(x.shape) - 2
     if spaces < 1 or len(w.shape) != len(x.shape):
@@ -167,7 +149,6 @@ def _conv_nest(
     before: Any,
     after: Any,
     group: int,
-    in_order: bool = False,
 ) -> Folds:
     n, *space, o = coords
     per_group = w.shape[-2]
@@ -192,11 +173,11 @@ def _conv_nest(
             v = select(inside, v, const(0, v.dtype))
         return v * read(1, [*taps, c, o])
 
-    return Folds((*w.shape[:-2], per_group), [("add", value)], in_order=in_order)
+    return Folds((*w.shape[:-2], per_group), [("add", value)])
 
 
 def _conv_facts(
-    x: Node, w: Node, strides: Any, dilations: Any, before: Any, after: Any, group: int, in_order: bool = False
+    x: Node, w: Node, strides: Any, dilations: Any, before: Any, after: Any, group: int
 ) -> Mapping[str, Any] | None:
     if 0 in x.shape:
         return None
@@ -222,7 +203,6 @@ def _conv_whole(
     before: Any,
     after: Any,
     group: int,
-    in_order: bool = False,
 ) -> np.ndarray:
     kind = x.dtype
     x, w = _wide(x), _wide(w)
@@ -236,7 +216,7 @@ def _conv_whole(
     patches = every[
         (slice(None), *(slice(None, None, s) for s in strides), slice(None), *(slice(None, None, d) for d in dilations))
     ]
-    if per_group == 1 and outputs == group and not in_order:
+    if per_group == 1 and outputs == group:
         out = _depthwise(patches, w.reshape(*window, outputs), spaces)
     else:
         rows = patches.shape[: spaces + 1]
@@ -244,15 +224,14 @@ def _conv_whole(
         columns = patches.transpose(order)  # (n, …space, …window, channels)
         points, depth = math.prod(rows), math.prod(window) * per_group
         if group == 1:
-            multiply = products_in_order if in_order else np.matmul
-            out = multiply(np.ascontiguousarray(columns).reshape(points, depth), w.reshape(depth, outputs))
+            out = np.ascontiguousarray(columns).reshape(points, depth) @ w.reshape(depth, outputs)
         else:
             split = columns.reshape(*columns.shape[:-1], group, per_group)
             stack = np.moveaxis(split, -2, 0).reshape(group, points, depth)
             weights = np.moveaxis(w.reshape(*window, per_group, group, outputs // group), -2, 0).reshape(
                 group, depth, outputs // group
             )
-            out = np.moveaxis(_stack_in_order(stack, weights) if in_order else stack @ weights, 0, 1)
+            out = np.moveaxis(stack @ weights, 0, 1)
         out = out.reshape(*rows, outputs)
     return scalar.convert(out, kind)
 
@@ -360,7 +339,6 @@ def _conv_vjp(
     before: Any,
     after: Any,
     group: int,
-    in_order: bool = False,
 ) -> list[Any]:
     x, w = inputs
     spaces = len(strides)
@@ -441,7 +419,7 @@ register(
     Nest(name="dot", doc="products of matrices, the last two axes; the axes before them broadcast", routine="matmul", dtypes=NUMBERS,
          shape=_dot_shape, nest=_dot_nest, whole=_dot_whole, vjp=_dot_vjp, tolerance=64, floor=1e-5,
          reference=lambda a, b: np.einsum("...mk,...kn->...mn", a, b),
-         facts=lambda a, b, in_order=False: {} if COMPUTE[a.dtype] is float32 else None),
+         facts=lambda a, b: {} if COMPUTE[a.dtype] is float32 else None),
     Nest(name="conv_last", doc="convolution, channels last", routine="conv", dtypes=FLOATS, shape=_conv_shape, nest=_conv_nest,
          whole=_conv_whole, vjp=_conv_vjp, facts=_conv_facts, reference=reference.conv_last, tolerance=64, floor=1e-5),
     Composite(name="matmul", doc="NumPy's and ONNX's product of matrices, stacks of them, and vectors", onnx="MatMul", dtypes=NUMBERS, lower=_matmul,

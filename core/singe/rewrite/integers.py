@@ -27,7 +27,7 @@ def in_integers(graph: Graph) -> Graph:
 
 
 def _rule(b: Builder, n: Node, given: tuple[Node, ...]) -> Node | None:
-    if n.op not in LEAST or n.attrs.get("in_order"):
+    if n.op not in LEAST:
         return None
     x, w = given
     if w.value is None or x.dtype is not float32 or 0 in x.shape:
@@ -41,5 +41,5 @@ def _rule(b: Builder, n: Node, given: tuple[Node, ...]) -> Node | None:
     stored = quantise_weights(w.value)
     if stored is None:
         return None
-    facts = {k: v for k, v in n.attrs.items() if k not in ("group", "in_order")}
+    facts = {k: v for k, v in n.attrs.items() if k != "group"}
     return b.apply(ROWS[f"{n.op.removesuffix('_last')}_int8"], x, *(b.const(a) for a in stored), **facts)

@@ -90,7 +90,7 @@ def choose_lane(kernel: Kernel) -> tuple[Expr | None, bool]:
     options: list[tuple[int, bool, Expr]] = []
     reduces = any(isinstance(s, Reduce) for s in kernel.stages)
     for extents, variables, inner in ((kernel.grid, kernel.grid_vars, False), (kernel.inner, kernel.inner_vars, True)):
-        if not extents or (isinstance(extents[-1], int) and extents[-1] < 4) or (inner and kernel.in_order):
+        if not extents or (isinstance(extents[-1], int) and extents[-1] < 4):
             continue
         stages = [s for s in kernel.stages if not inner or isinstance(s, Reduce) or s.inner]
         cost = lane_cost(kernel, stages, variables[-1])

@@ -26,7 +26,7 @@ ENOUGH: Final = 12
 
 def begin(kernel: Kernel, scratch: bool, sizes: Sequence[Dim]) -> Body:
     """A kernel's function: it takes an address for each port and for the workspace, the sizes, the part and how many."""
-    return Body(integers(len(kernel.ports) + scratch + len(sizes) + 2), rounds_once=kernel.in_order)
+    return Body(integers(len(kernel.ports) + scratch + len(sizes) + 2))
 
 
 def choose(turns: Sequence[Dim]) -> int | None:

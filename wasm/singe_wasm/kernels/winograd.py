@@ -136,7 +136,6 @@ def plan(routine: Routine) -> Plan | None:
         or facts["x_shape"][-1] % 4
         or grid[-1] % 4  # pyright: ignore[reportOperatorIssue]
         or any(routine.ports[facts[p]].dtype is not float32 for p in "xw")
-        or routine.kernel.in_order
         or store.inner
         or lane_cost(routine.kernel, [store], routine.kernel.grid_vars[-1]) is None
     ):

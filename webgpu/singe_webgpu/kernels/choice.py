@@ -129,8 +129,8 @@ def work(cut: Cut | MatrixCut, batch: int, rows: int, columns: int, depth: int) 
 def _suits(routine: Routine, c: Contraction, cut: Cut, quads: bool) -> bool:
     # A single column is nothing for tiles. Of sums that one invocation adds up by itself there are no rates.
     if c.columns == 1 or cut is None:
-        return cut is None and (c.columns == 1 or (routine.kind == "matmul" and not c.kernel.in_order))
-    if cut.rows % c.window or (cut.slices > 1 and c.kernel.in_order):
+        return cut is None and (c.columns == 1 or routine.kind == "matmul")
+    if cut.rows % c.window:
         return False
     # Loads of single elements, many to an invocation, would make a text that takes long to compile.
     return isinstance(cut, Tile) or cut.rows == 1 or quads

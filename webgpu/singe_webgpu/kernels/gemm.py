@@ -24,7 +24,7 @@ from ..module import Module, Text
 from ..wgsl import TYPES, Block
 from .contraction import Contraction
 from .feeds import Feed, Fetched, Filled, Spot
-from .nest import ask, unflatten
+from .nest import unflatten
 from .quads import PARTS, SIDE, in_fours, is_quad, octet_text, put_four, quad_text
 
 
@@ -206,8 +206,6 @@ def arguments(c: Contraction) -> str:
 
 def _tiled(module: Module, c: Contraction, tile: Tile, quads: frozenset[str]) -> tuple[Block, Dim]:
     block = Block(module)
-    if c.kernel.in_order:
-        ask(block)
     vector = f"vec4<{_element(c)}>"
     total = place(block, c, tile.rows, tile.columns)
     across, down = tile.columns // tile.thread_columns, tile.rows // tile.thread_rows
@@ -233,14 +231,7 @@ def _tiled(module: Module, c: Contraction, tile: Tile, quads: frozenset[str]) ->
         step.put("workgroupBarrier();")
         for feed in (a, b):
             feed.fetch(step, f"base + {tile.reach}i{part}")
-        operands = _Operands((a.spot, b.spot), (down, across), sums)
-        if c.kernel.in_order:
-            with step.scope("if (once)") as fused:
-                _walk(fused, tile.depth, tile.unroll, operands, "{sum} = fma(vec4({left}), {right}, {sum});")
-            with step.scope("else") as exact:
-                _walk(exact, tile.depth, 1, operands, "{sum} = add_products({left}, {right}, {sum}, zero);")
-        else:
-            _walk(step, tile.depth, tile.unroll, operands, "{sum} += {left} * {right};")
+        _walk(step, tile, _Operands((a.spot, b.spot), (down, across), sums))
         step.put("workgroupBarrier();")
     if tile.slices > 1:
         _gather(block, tile, names)
@@ -281,18 +272,18 @@ class _Operands:
     sums: Sequence[Sequence[str]]
 
 
-def _walk(block: Block, depth: int, unroll: int, operands: _Operands, statement: str) -> None:
-    """All depths of the tiles into the sums, each by a statement over {sum}, {left} (a number) and {right} (a vector)."""
+def _walk(block: Block, tile: Tile, operands: _Operands) -> None:
+    """All depths of the tiles into the sums."""
     with ExitStack() as stack:
         turn, first = block, ""
-        if unroll < depth:
-            header = f"for (var first = 0i; first < {depth}i; first += {unroll}i)"
+        if tile.unroll < tile.depth:
+            header = f"for (var first = 0i; first < {tile.depth}i; first += {tile.unroll}i)"
             turn, first = stack.enter_context(block.scope(header)), "first"
-        for number in range(unroll):
-            _multiply(turn, operands, _sum(first, number) if first else f"{number}i", number, statement)
+        for number in range(tile.unroll):
+            _multiply(turn, operands, _sum(first, number) if first else f"{number}i", number)
 
 
-def _multiply(block: Block, operands: _Operands, deep: str, number: int, statement: str) -> None:
+def _multiply(block: Block, operands: _Operands, deep: str, number: int) -> None:
     sums = operands.sums
     counts = (len(sums) // SIDE, len(sums[0]))
     for name, spot, at, step, count in zip(
@@ -303,7 +294,7 @@ def _multiply(block: Block, operands: _Operands, deep: str, number: int, stateme
     for i, line in enumerate(sums):
         for j, sum_ in enumerate(line):
             left, right = f"left{number}_{i // SIDE}.{PARTS[i % SIDE]}", f"right{number}_{j}"
-            block.put(statement.format(sum=sum_, left=left, right=right))
+            block.put(f"{sum_} += {left} * {right};")
 
 
 def _gather(block: Block, tile: Tile, names: Sequence[str]) -> None:

@@ -73,7 +73,7 @@ class MatrixCut:
 def suits(c: Contraction) -> bool:
     """Whether a product may be carried out so, and may gain by it."""
     few = isinstance(c.rows, int) and c.rows <= FEW
-    return not few and c.window == 1 and not c.kernel.in_order and all(_exact(e, c) for e in (c.a, c.b))
+    return not few and c.window == 1 and all(_exact(e, c) for e in (c.a, c.b))
 
 
 def fits(c: Contraction, cut: MatrixCut) -> bool:

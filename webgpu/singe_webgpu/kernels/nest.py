@@ -84,15 +84,7 @@ def print_kernel(kernel: Kernel, module: Module, style: str | None = None) -> Te
     return module.text(body, threads, groups)
 
 
-def ask(block: Block) -> None:
-    """Bind `zero`, which no compiler knows, and `once`: whether the device rounds a fused step once."""
-    block.put("let zero = min(groups.x, 1u) - 1u;")
-    block.put("let once = fuses(zero);")
-
-
 def _style(kernel: Kernel) -> str:
-    if kernel.in_order:
-        return "points"
     inner, points = product(kernel.inner), _guess(product(kernel.grid))
     if (isinstance(inner, int) and inner <= SHORT) or not any(isinstance(s, Reduce) for s in kernel.stages):
         return "points"
@@ -181,17 +173,8 @@ def _store(block: Block, stores: Sequence[Store]) -> None:
 
 
 def _fold(block: Block, reduces: Sequence[Reduce], names: Sequence[str]) -> None:
-    steps = [r.value.args if r.in_order and r.value.word == "mul" else (r.value,) for r in reduces]
-    texts = iter(block.values([e for step in steps for e in step]))
-    for r, name, step in zip(reduces, names, steps, strict=True):
-        if len(step) == 1:
-            block.put(f"{name} = {fold_text(r.word, r.value.dtype, name, next(texts))};")
-            continue
-        factors = f"{next(texts)}, {next(texts)}, {name}"
-        with block.scope("if (once)") as fused:
-            fused.put(f"{name} = fma({factors});")
-        with block.scope("else") as exact:
-            exact.put(f"{name} = add_product({factors}, zero);")
+    for r, name, text in zip(reduces, names, block.values([r.value for r in reduces]), strict=True):
+        block.put(f"{name} = {fold_text(r.word, r.value.dtype, name, text)};")
 
 
 def _start(block: Block, r: Reduce, name: str) -> None:
@@ -201,8 +184,6 @@ def _start(block: Block, r: Reduce, name: str) -> None:
 
 def _points(kernel: Kernel, module: Module, cut: _Cut, side: int) -> list[str]:
     block = Block(module)
-    if kernel.in_order:
-        ask(block)
     count = ceildiv(product(kernel.grid), side)
     points = module.dim(count)
     body = _four if side == SIDE else _point
