@@ -25,8 +25,8 @@ from typing import Any, Final
 
 import singe as sg
 from singe import nn
-from singe.export import Picture, export_model
-from singe.images import Recipe
+from singe.tools.export import Picture, export_model
+from singe.tools.images import Recipe
 
 HERE: Final = Path(__file__).resolve().parent
 ROOT: Final = HERE.parent

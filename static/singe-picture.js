@@ -1,5 +1,5 @@
 /**
- * Pictures become tensors, as core/singe/images.py makes them: upright, cropped, resized, normalised, laid out.
+ * Pictures become tensors, as core/singe/tools/images.py makes them: upright, cropped, resized, normalised, laid out.
  *
  * Contract: `pictureToTensor(source, recipe)` takes a Blob, or what a canvas draws (ImageBitmap, image, canvas, video,
  * ImageData), and answers the elements of one picture's tensor. The part that is used is the largest centred rectangle

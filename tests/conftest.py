@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 from devices import run_array, run_interpreted, run_model
 
-from singe._errors import DeviceError
-from singe.device import device as open_device
+from singe.errors import DeviceError
+from singe.runtime.devices import device as open_device
 
 Run = Callable[[Any, Sequence[np.ndarray]], list[np.ndarray]]
 """(graph, arrays) ↦ the graph's outputs."""

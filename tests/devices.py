@@ -9,15 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from singe import affine, scalar
-from singe._shape import known
-from singe.graph import Graph, Node, evaluate, postorder, specialise
-from singe.interpret import interpret
-from singe.kernel import Kernel, Port, Reduce, Store, loop_vars
-from singe.model import Model
+from singe.graph.graph import Graph, Node, evaluate, postorder, specialise
+from singe.ir import affine, scalar
+from singe.ir.interpreter import interpret
+from singe.ir.kernel import Kernel, Port, Reduce, Store, loop_vars
+from singe.ir.scalar import Expr
+from singe.model.model import Model
 from singe.ops import Elementwise, Nest, View
 from singe.ops.move import project
-from singe.scalar import Expr
+from singe.shapes import known
 
 Arrays = Sequence[np.ndarray]
 

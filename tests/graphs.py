@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from singe._dtypes import float32
-from singe._shape import size
-from singe.graph import Builder, Graph
+from singe.dtypes import float32
+from singe.graph.graph import Builder, Graph
+from singe.shapes import size
 
 
 def two_layers() -> Graph:

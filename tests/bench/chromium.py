@@ -27,9 +27,9 @@ from ort_web import CHROMIUM, FLAGS, VERSION, package
 from playwright.sync_api import sync_playwright
 from products import ROOF_WORK, onnx_product, roof
 
-from singe.export import export_model
-from singe.model import load
-from singe.serve import Server
+from singe.model.model import load
+from singe.tools.export import export_model
+from singe.tools.serve import Server
 
 ROOT: Final = Path(__file__).parents[2]
 MODELS: Final = ROOT.parent / "shared" / "models"

@@ -22,9 +22,9 @@ from typing import Any, Final
 from ort_web import CHROMIUM, FLAGS, VERSION, package
 from playwright.sync_api import sync_playwright
 
-from singe.export import export_model
-from singe.model import load
-from singe.serve import Server
+from singe.model.model import load
+from singe.tools.export import export_model
+from singe.tools.serve import Server
 
 ROOT: Final = Path(__file__).parents[2]
 OURS: Final = """<!doctype html><meta charset=utf-8><title>singe</title><script type=module>

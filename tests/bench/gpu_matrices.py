@@ -16,9 +16,9 @@ from typing import Any, Final
 from gpu_page import asked
 from gpu_tune import Collector, Row, fit, table, told
 
-from singe._dtypes import float16
-from singe.compile import compile_graph
-from singe.graph import Builder, Graph
+from singe.compiler.build import compile_graph
+from singe.dtypes import float16
+from singe.graph.graph import Builder, Graph
 from singe_webgpu.kernels.choice import MATRIX_RATES
 from singe_webgpu.kernels.contraction import contraction
 from singe_webgpu.kernels.matrix import fits, print_matrix

@@ -23,12 +23,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from singe._dtypes import float16, float32
-from singe.bench import gemm
-from singe.device import device
-from singe.export import export_model
-from singe.graph import Graph
-from singe.model import Model, load
+from singe.dtypes import float16, float32
+from singe.graph.graph import Graph
+from singe.model.model import Model, load
+from singe.runtime.devices import device
+from singe.tools.bench import gemm
+from singe.tools.export import export_model
 
 SIZES: Final = ((1024, 1024, 1024), (2048, 2048, 2048), (4096, 4096, 4096), (197, 768, 768), (196, 672, 112))
 KINDS: Final = (

@@ -16,14 +16,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from singe._dtypes import DType, float16, float32
-from singe._errors import DeviceError
-from singe.bench import elementwise_copy, gemm, kept_seconds, machine, peaks, random_arrays, timed_seconds
-from singe.device import Device
-from singe.device import device as open_device
-from singe.graph import Builder, Graph
-from singe.model import Model, Runnable, load
-from singe.profiling import describe_profile, profile, profile_data
+from singe.dtypes import DType, float16, float32
+from singe.errors import DeviceError
+from singe.graph.graph import Builder, Graph
+from singe.model.model import Model, Program, load
+from singe.runtime.devices import Device
+from singe.runtime.devices import device as open_device
+from singe.tools.bench import elementwise_copy, gemm, kept_seconds, machine, peaks, random_arrays, timed_seconds
+from singe.tools.profiling import describe_profile, profile, profile_data
 from singe_webgpu.memory import Pool
 from singe_webgpu.native import WebGpuBackend
 
@@ -174,7 +174,7 @@ def worst(model: Model, inputs: dict[str, np.ndarray], outputs: dict[str, np.nda
     return max(float(np.abs(a - r).max() / max(np.abs(r).max(), 1e-9)) for r, a in pairs)
 
 
-def model_figures(runnable: Runnable, given: list[np.ndarray], rounds: int) -> Figures:
+def model_figures(runnable: Program, given: list[np.ndarray], rounds: int) -> Figures:
     times = []
     for _ in range(rounds + 2):
         start = time.perf_counter()

@@ -17,15 +17,15 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import numpy as np
+from singe.compiler.target import Printed
 
-from singe._errors import DeviceError
-from singe._shape import known, product
-from singe.backend import Printed
-from singe.bench import gemm, machine
-from singe.compile import compile_graph
-from singe.graph import Graph
-from singe.kernel import Kernel, Routine
-from singe.model import load
+from singe.compiler.build import compile_graph
+from singe.errors import DeviceError
+from singe.graph.graph import Graph
+from singe.ir.kernel import Kernel, Routine
+from singe.model.model import load
+from singe.shapes import known, product
+from singe.tools.bench import gemm, machine
 from singe_webgpu.kernels.choice import RATES, Rate, print_cut, ranked, work
 from singe_webgpu.kernels.contraction import Contraction, contraction
 from singe_webgpu.kernels.gemm import Cut, Thin, Tile, quads_of

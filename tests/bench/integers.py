@@ -26,11 +26,11 @@ from chromium import CODEC, LASTING, MODELS, encoded, recorded, with_recordings
 from ort_web import CHROMIUM, FLAGS
 from playwright.sync_api import sync_playwright
 
-from singe import compile as compiled
-from singe.export import MANIFEST, export_model
-from singe.images import Recipe, read
-from singe.model import load
-from singe.serve import Server
+from singe.compiler import build as compiled
+from singe.model.model import load
+from singe.tools.export import MANIFEST, export_model
+from singe.tools.images import Recipe, read
+from singe.tools.serve import Server
 
 LEVELS: Final = ("relaxed", "simd")
 KINDS: Final = ("float32", "int8")

@@ -20,7 +20,7 @@ import numpy as np
 from chromium import CODEC
 from ort_web import package
 
-from singe.serve import Server
+from singe.tools.serve import Server
 
 PEER: Final = "onnxruntime-web"
 LASTING: Final = 20

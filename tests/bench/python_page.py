@@ -27,9 +27,9 @@ from ort_web import CHROMIUM, FLAGS
 from playwright.sync_api import sync_playwright
 from wasm_gemm import setup
 
-from singe.export import export_model
-from singe.model import load
-from singe.serve import Server
+from singe.model.model import load
+from singe.tools.export import export_model
+from singe.tools.serve import Server
 
 WHO: Final = ("page without Python", "Python, wasm", "Python, numpy")
 PAGE: Final = """<!doctype html><meta charset=utf-8><title>without Python</title><script type=module>

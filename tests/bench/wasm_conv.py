@@ -21,10 +21,10 @@ from onnx import TensorProto, helper
 from ort_web import CHROMIUM, FLAGS, VERSION
 from playwright.sync_api import sync_playwright
 
-from singe import affine, scalar
-from singe._dtypes import bool_, float32
-from singe._shape import known
-from singe.kernel import Kernel, Port, Reduce, Routine, Store, loop_vars
+from singe.dtypes import bool_, float32
+from singe.ir import affine, scalar
+from singe.ir.kernel import Kernel, Port, Reduce, Routine, Store, loop_vars
+from singe.shapes import known
 from singe_wasm.encode import module
 from singe_wasm.kernels import conv, tiles, winograd
 from singe_wasm.library import LIBRARY

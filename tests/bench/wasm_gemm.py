@@ -26,12 +26,12 @@ from kernels_page import PEER, Given, Page, site
 from ort_web import CHROMIUM, FLAGS, VERSION
 from playwright.sync_api import sync_playwright
 from products import ROOF_WORK, onnx_product, roof
+from singe.compiler.target import Printed
 
-from singe import scalar
-from singe._dtypes import float32, int32
-from singe._shape import known
-from singe.backend import Printed
-from singe.kernel import Kernel, Port, Reduce, Routine, Store
+from singe.dtypes import float32, int32
+from singe.ir import scalar
+from singe.ir.kernel import Kernel, Port, Reduce, Routine, Store
+from singe.shapes import known
 from singe_wasm.target import LEVELS, WasmTarget
 
 ROOT: Final = Path(__file__).parents[2]

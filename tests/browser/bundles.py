@@ -8,11 +8,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from singe._dtypes import bool_, float16, float32, int32, int64, uint8
-from singe._shape import size
-from singe.export import export_model
-from singe.graph import Builder, Graph
-from singe.model import Model, load
+from singe.dtypes import bool_, float16, float32, int32, int64, uint8
+from singe.graph.graph import Builder, Graph
+from singe.model.model import Model, load
+from singe.shapes import size
+from singe.tools.export import export_model
 
 ROOT: Final = Path(__file__).parents[2]
 STATIC: Final = ROOT / "static"

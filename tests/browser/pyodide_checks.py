@@ -12,21 +12,21 @@ from importlib.metadata import distribution
 import js
 import numpy as np
 import pyodide_js
+from singe.compiler.target import find_target
 
 import singe as sg
 import singe_wasm.browser
 import singe_webgpu.browser
 from singe import float32, int32, nn
-from singe._page import SCRIPTS
-from singe._shape import size
-from singe._waiting import soon
-from singe.backend import find_target
-from singe.compile import compile_graph
-from singe.device import Device, _devices
-from singe.graph import Builder, Graph
+from singe.compiler.build import compile_graph
+from singe.graph.graph import Builder, Graph
 from singe.onnx.model import read_model
 from singe.onnx.source import OnnxSource
-from singe.program import aligned
+from singe.program.program import aligned
+from singe.runtime.devices import Device, _devices
+from singe.runtime.page import SCRIPTS
+from singe.runtime.waiting import soon
+from singe.shapes import size
 
 
 async def read(path: str) -> bytes:

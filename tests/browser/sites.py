@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import pytest
 
-from singe.serve import Server
+from singe.tools.serve import Server
 
 ROOT: Final = Path(__file__).parents[2]
 SCREENSHOTS: Final = ROOT / "tests" / ".cache" / "screenshots"

@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 from bundles import MODELS, ROOT, dtypes_graph, small_graph
 
-from singe import images, load
-from singe.export import Picture, export_model
-from singe.images import Recipe
-from singe.model import Model
-from singe.serve import Server
+from singe import load
+from singe.model.model import Model
+from singe.tools import images
+from singe.tools.export import Picture, export_model
+from singe.tools.images import Recipe
+from singe.tools.serve import Server
 
 PHOTOS = ROOT.parent / "shared" / "photos"
 LITE0 = Recipe((224, 224), 3, 0.875, (127.0,), (128.0,), "nchw")
@@ -31,7 +32,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     export_model(Model(small_graph(), "numpy", "small"), root / "small")
     export_model(Model(dtypes_graph(), "numpy", "dtypes"), root / "dtypes")
     if MODELS.exists() and PHOTOS.exists():
-        from singe.commands import _labels  # noqa: PLC0415
+        from singe.tools.commands import _labels  # noqa: PLC0415
 
         model = load(MODELS / "efficientnet_lite0.onnx", device="numpy")
         export_model(

@@ -14,9 +14,9 @@ from browsers import WEBGPU
 from bundles import assert_close, packed, small_case, write_bundle
 from pages import Page, open_page
 
-from singe._dtypes import float32
-from singe._shape import size
-from singe.graph import Builder, Graph
+from singe.dtypes import float32
+from singe.graph.graph import Builder, Graph
+from singe.shapes import size
 
 RUN: Final = (
     "return (await answer(load, given.url, { device: given.device, ...given.options }, given.cases)).outputs[0];"

@@ -12,11 +12,11 @@ import pytest
 from bundles import packed, small_case, unpacked
 from pages import Page, open_page
 
-from singe._dtypes import float32
-from singe.export import Picture, export_model
-from singe.graph import Builder, Graph
-from singe.images import Recipe
-from singe.model import Model
+from singe.dtypes import float32
+from singe.graph.graph import Builder, Graph
+from singe.model.model import Model
+from singe.tools.export import Picture, export_model
+from singe.tools.images import Recipe
 
 POLICY: Final = (
     "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'; img-src blob:; base-uri 'none'"

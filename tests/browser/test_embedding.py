@@ -21,7 +21,7 @@ from browsers import WEBGPU, chromium
 from bundles import MODELS, ROOT, STATIC
 from sites import SCREENSHOTS, Console, served, served_plainly
 
-from singe.cli import main as singe
+from singe.tools.cli import main as singe
 
 onnx = pytest.importorskip("onnx")
 reference = pytest.importorskip("onnx.reference")

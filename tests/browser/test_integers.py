@@ -13,15 +13,15 @@ import numpy as np
 import pytest
 from bundles import packed, unpacked
 from pages import Page, node, open_page
+from singe.compiler.target import find_target
 
-from singe._shape import size
-from singe.backend import find_target
-from singe.compile import compile_graph
-from singe.device import device as open_device
-from singe.export import MANIFEST, export_model
-from singe.graph import Builder, Graph
-from singe.model import Model, Runnable
-from singe.storage import Listening, decode, encode
+from singe.compiler.build import compile_graph
+from singe.graph.graph import Builder, Graph
+from singe.model.model import Model, Program
+from singe.runtime.devices import device as open_device
+from singe.shapes import size
+from singe.tools.export import MANIFEST, export_model
+from singe.tools.storage import Listening, decode, encode
 
 ANSWER: Final = """
 const model = await load(given.url, { device: "wasm", threads: given.threads });
@@ -57,7 +57,7 @@ def wanted(count: int) -> np.ndarray:
     compile_graph(graph(), listening, "int8")
     whole = compile_graph(graph(), None, "int8")
     weights = decode(encode(whole, "int8", listening.channels)[0], whole.weights.size)
-    (y,) = Runnable(replace(whole, weights=weights), open_device("numpy")).run(list(case(count).values()))
+    (y,) = Program(replace(whole, weights=weights), open_device("numpy")).run(list(case(count).values()))
     return y
 
 

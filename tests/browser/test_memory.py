@@ -11,9 +11,9 @@ import pytest
 from bundles import dtypes_case, packed, small_case, write_bundle
 from pages import Page, node, open_page
 
-from singe._dtypes import float32
-from singe._shape import size
-from singe.graph import Builder, Graph
+from singe.dtypes import float32
+from singe.graph.graph import Builder, Graph
+from singe.shapes import size
 
 MOST: Final = 1.2
 TIMES: Final = 200

@@ -1,4 +1,4 @@
-"""singe-picture.js in Chromium: the tensors of pictures are those of core/singe/images.py, and what is none is refused."""
+"""singe-picture.js in Chromium: the tensors of pictures are those of core/singe/tools/images.py, and what is none is refused."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from browsers import chromium
 from bundles import MODELS, ROOT, STATIC
 from sites import served
 
-from singe import images, load
-from singe.images import Recipe
+from singe import load
+from singe.tools import images
+from singe.tools.images import Recipe
 
 PHOTOS = ROOT.parent / "shared" / "photos"
 UNIT = 1 / 255

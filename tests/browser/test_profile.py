@@ -15,12 +15,12 @@ from graphs import two_layers
 from pages import Page, node, open_page
 from test_runner_node import edited
 
-from singe import bench, cli
-from singe._dtypes import float32
-from singe._errors import DeviceError
-from singe._shape import size
-from singe.device import device as open_device
-from singe.graph import Builder, Graph
+from singe.dtypes import float32
+from singe.errors import DeviceError
+from singe.graph.graph import Builder, Graph
+from singe.runtime.devices import device as open_device
+from singe.shapes import size
+from singe.tools import bench, cli
 
 DEVICES: Final = ("wasm", "webgpu")
 SIDE: Final = 128

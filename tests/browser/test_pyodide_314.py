@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 import pytest
 from pyodides import Host, assembled, in_node
+from singe.compiler.target import find_target
 
-from singe._dtypes import float32
-from singe._shape import size
-from singe.backend import find_target
-from singe.compile import compile_graph
-from singe.graph import Builder, Graph
+from singe.compiler.build import compile_graph
+from singe.dtypes import float32
+from singe.graph.graph import Builder, Graph
+from singe.shapes import size
 
 HELPERS = """
 import json

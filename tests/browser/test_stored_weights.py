@@ -14,15 +14,16 @@ import numpy as np
 import pytest
 from browsers import chromium
 from bundles import MODELS, STATIC, model_case, weighty_graph
+from singe.compiler.target import find_target
 from sites import served
 
-from singe import export, load
-from singe.backend import find_target
-from singe.compile import compile_graph
-from singe.device import device as open_device
-from singe.export import TARGETS, export_model, make_bundle
-from singe.model import Model, Runnable
-from singe.storage import Listening, decode, encode, read_piece
+from singe import load
+from singe.compiler.build import compile_graph
+from singe.model.model import Model, Program
+from singe.runtime.devices import device as open_device
+from singe.tools import export
+from singe.tools.export import TARGETS, export_model, make_bundle
+from singe.tools.storage import Listening, decode, encode, read_piece
 
 DTYPES: Final = ("float16", "int8")
 SIX: Final = ("mnist_cnn", "magika", "efficientnet_lite0", "basic_pitch", "ppocr_cls", "ppocr_det")
@@ -52,7 +53,7 @@ def answer(dtype: str, x: np.ndarray) -> np.ndarray:
     compile_graph(weighty_graph(), listening)
     whole = compile_graph(weighty_graph(), None)
     weights = decode(encode(whole, dtype, listening.channels)[0], whole.weights.size)
-    return Runnable(replace(whole, weights=weights), open_device("numpy")).run([x])[0]
+    return Program(replace(whole, weights=weights), open_device("numpy")).run([x])[0]
 
 
 def node(script: str, *arguments: str, given: Any = None) -> Any:

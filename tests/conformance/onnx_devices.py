@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from singe._errors import SingeError
-from singe.device import device as open_device
+from singe.errors import SingeError
 from singe.onnx.backend import DEVICES
 from singe.onnx.model import read_tensor
+from singe.runtime.devices import device as open_device
 
 ONNX_DATA = Path(pytest.importorskip("onnx").__file__).parent / "backend" / "test" / "data"
 MODELS = Path(__file__).parents[2].parent / "shared" / "models"

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from singe._errors import DeviceError
-from singe.backend import backend_names
-from singe.device import device
+from singe.errors import DeviceError
+from singe.runtime.backend import backend_names
+from singe.runtime.devices import device
 
 SHARED = Path(__file__).parents[3] / "shared"
 MODEL, PHOTOS = SHARED / "models" / "efficientnet_lite0.onnx", SHARED / "photos"

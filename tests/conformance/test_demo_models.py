@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 import singe as sg
-from singe import images
-from singe.export import make_bundle
+from singe.tools import images
+from singe.tools.export import make_bundle
 
 ROOT = Path(__file__).parents[2]
 SHARED = ROOT.parent / "shared" / "models"

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from singe._errors import ImportFailure, InputError, SingeError, UnsupportedOp
+from singe.errors import ImportFailure, InputError, SingeError, UnsupportedOp
 from singe.onnx import importer
 from singe.onnx.importer import ValueNeeded, import_model
 from singe.onnx.model import OnnxFunction, OnnxGraph, OnnxModel, OnnxNode, OnnxRef, OnnxType, OnnxValue

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from onnx_devices import DEVICES, ONNX_DATA, check, data_sets, need
 
-from singe._dtypes import DTYPES
-from singe._errors import SingeError
+from singe.dtypes import DTYPES
+from singe.errors import SingeError
 from singe.onnx.backend import prepare
 from singe.onnx.importer import unsupported_ops
 from singe.onnx.model import read_model, read_tensor

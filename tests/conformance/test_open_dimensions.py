@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from singe._errors import ImportFailure
-from singe._shape import size
-from singe.graph import Graph
+from singe.errors import ImportFailure
+from singe.graph.graph import Graph
 from singe.onnx.importer import import_model
 from singe.onnx.model import OnnxGraph, OnnxModel, OnnxNode, OnnxType, OnnxValue
+from singe.shapes import size
 
 N, H = size("N"), size("H")
 

@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from onnx_devices import MODELS
+from singe.compiler.target import find_target
 
-from singe.backend import find_target
-from singe.compile import compile_graph
-from singe.model import Runnable, load
-from singe.program import Program
+from singe.compiler.build import compile_graph
+from singe.model.model import Program, load
+from singe.program.program import ProgramData
 from singe_webgpu.target import WgslTarget
 
 pytestmark = pytest.mark.skipif(not MODELS.is_dir(), reason="the folder of real models is not here")
@@ -31,7 +31,7 @@ for target in ("wgsl", "wasm"):
 """
 
 
-def text_hashes(program: Program) -> dict[str, str]:
+def text_hashes(program: ProgramData) -> dict[str, str]:
     return {k: hashlib.sha256(v.encode() if isinstance(v, str) else v).hexdigest() for k, v in program.modules.items()}
 
 
@@ -71,7 +71,7 @@ def test_a_saved_program_gives_the_same_answers(device_name: str, tmp_path: Path
     image = np.load(MODELS / "mnist_cnn.npz")["in:input"]
     program = load(MODELS / "mnist_cnn.onnx", device_name).program()
     program.save(tmp_path / "mnist.singe")
-    again = Runnable.load(tmp_path / "mnist.singe")
+    again = Program.load(tmp_path / "mnist.singe")
     assert again.device is program.device
     np.testing.assert_array_equal(again(image), program(image))
     np.testing.assert_array_equal(again(image[:3]), program(image[:3]))

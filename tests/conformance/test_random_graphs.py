@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from singe._dtypes import DType, bool_, float16, float32, int32, int64, uint8
-from singe._shape import size
-from singe.graph import Builder, Graph, Node
-from singe.model import Model
+from singe.dtypes import DType, bool_, float16, float32, int32, int64, uint8
+from singe.graph.graph import Builder, Graph, Node
+from singe.model.model import Model
+from singe.shapes import size
 
 GRAPHS = 500
 CHUNK = 10

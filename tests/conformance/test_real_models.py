@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from onnx_devices import DEVICES, MODELS, check_relative, need
 
-from singe.compile import compile_graph
-from singe.device import device as open_device
+from singe.compiler.build import compile_graph
 from singe.onnx.importer import import_model
 from singe.onnx.model import read_model
+from singe.runtime.devices import device as open_device
 
 BOUND = 1e-4
 ILL_CONDITIONED = ("basic_pitch",)

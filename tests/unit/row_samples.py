@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from singe._dtypes import DTYPES, DType, int32, int64, uint8
-from singe._shape import Size, known, size
+from singe.dtypes import DTYPES, DType, int32, int64, uint8
 from singe.ops import Elementwise, Row
+from singe.shapes import Size, known, size
 
 N = size("N")
 BATCH = 3

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from singe._dtypes import FLOATS, dtype, float32
-from singe.graph import Builder, Graph, gradient
+from singe.dtypes import FLOATS, dtype, float32
+from singe.graph.graph import Builder, Graph, gradient
+from singe.ir.scalar import clip
 from singe.onnx.adapters import ADAPTERS
 from singe.onnx.importer import BY_ONNX, import_model
 from singe.onnx.model import read_model
 from singe.ops import ROWS, Elementwise, register
-from singe.scalar import clip
 
 HARD_SWISH = Elementwise(
     name="hard_swish",

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from singe import scalar
-from singe._dtypes import DType, bool_, float32, int32, int64
+from singe.dtypes import DType, bool_, float32, int32, int64
+from singe.ir import scalar
+from singe.ir.scalar import Expr
 from singe.ops import ROWS, Elementwise
-from singe.scalar import Expr
 
 TYPES = {bool_: "bool", int32: "int32_t", int64: "int64_t", float32: "float"}
 

@@ -13,10 +13,10 @@ import pytest
 
 import singe as sg
 from singe import device as device_function
-from singe._page import fetch, is_url, stem_of
-from singe._waiting import Later, finished, now, soon, then, together
-from singe.device import Device
-from singe.numpy_backend import NumpyBackend
+from singe.runtime.devices import Device
+from singe.runtime.numpy_backend import NumpyBackend
+from singe.runtime.page import fetch, is_url, stem_of
+from singe.runtime.waiting import Later, finished, now, soon, then, together
 
 TWIN = "await something_async()"
 
@@ -156,8 +156,8 @@ def test_two_who_wait_for_one_device_get_the_same(monkeypatch: pytest.MonkeyPatc
         made.append(Slow())
         return later(made[-1])
 
-    monkeypatch.setattr(sys.modules["singe.device"], "open_backend", slow)
-    monkeypatch.setattr(sys.modules["singe.device"], "_devices", {})
+    monkeypatch.setattr(sys.modules["singe.runtime.devices"], "open_backend", slow)
+    monkeypatch.setattr(sys.modules["singe.runtime.devices"], "_devices", {})
 
     async def both() -> tuple[Device, Device]:
         first, second = await asyncio.gather(sg.device_async("slow"), sg.device_async("slow"))

@@ -15,17 +15,26 @@ from graphs import two_layers
 from onnx import TensorProto, helper
 
 import singe
-from singe import bench, cli, profiling
-from singe._dtypes import float16, float32, int64
-from singe._errors import DeviceError, InputError
-from singe._shape import known, size
-from singe.backend import Executable, Span, TimedExecutable, Timeline
-from singe.bench import gemm, kept_seconds, peaks, random_arrays, random_inputs, time_model, timed_seconds, timing_data
-from singe.device import Device
-from singe.device import device as open_device
-from singe.model import Model, Port, Runnable
-from singe.profiling import Peaks, Profile, describe_profile, profile, profile_data, trace_data
-from singe.program import Dispatch
+from singe.dtypes import float16, float32, int64
+from singe.errors import DeviceError, InputError
+from singe.model.model import Model, Program, TensorSpec
+from singe.program.program import Dispatch
+from singe.runtime.backend import Executable, Span, TimedExecutable, Timeline
+from singe.runtime.devices import Device
+from singe.runtime.devices import device as open_device
+from singe.shapes import known, size
+from singe.tools import bench, cli, profiling
+from singe.tools.bench import (
+    gemm,
+    kept_seconds,
+    peaks,
+    random_arrays,
+    random_inputs,
+    time_model,
+    timed_seconds,
+    timing_data,
+)
+from singe.tools.profiling import Peaks, Profile, describe_profile, profile, profile_data, trace_data
 
 NAMES = ("numpy", "wasm", "webgpu")
 PEAKS = Peaks(2e12, 1e11, "a product of 64³", 1 << 20)
@@ -42,7 +51,7 @@ def device(request: pytest.FixtureRequest) -> Device:
 
 
 @pytest.fixture
-def runnable(device: Device) -> Runnable:
+def runnable(device: Device) -> Program:
     return Model(two_layers(), device).program()
 
 
@@ -54,13 +63,13 @@ def given() -> list[np.ndarray]:
 # --- timed runs -------------------------------------------------------------------------------------------------------
 
 
-def timed(runnable: Runnable, given: list[np.ndarray]) -> Timeline:
+def timed(runnable: Program, given: list[np.ndarray]) -> Timeline:
     executable: Executable = runnable.executable
     assert isinstance(executable, TimedExecutable)
     return executable.profile([runnable.device.backend.upload(a) for a in given])
 
 
-def check_timeline(runnable: Runnable, given: list[np.ndarray], found: Timeline) -> None:
+def check_timeline(runnable: Program, given: list[np.ndarray], found: Timeline) -> None:
     """Each step once and in order, inside the run, and the answers those of a plain run."""
     steps = [s.step for s in found.spans if s.step is not None]
     assert steps == list(range(len(runnable.data.steps)))
@@ -72,7 +81,7 @@ def check_timeline(runnable: Runnable, given: list[np.ndarray], found: Timeline)
         np.testing.assert_array_equal(runnable.device.backend.download(array), wanted)
 
 
-def test_a_timed_run_times_each_step_and_answers_alike(runnable: Runnable, given: list[np.ndarray]) -> None:
+def test_a_timed_run_times_each_step_and_answers_alike(runnable: Program, given: list[np.ndarray]) -> None:
     found = timed(runnable, given)
     check_timeline(runnable, given, found)
     assert found.clock
@@ -126,7 +135,7 @@ def test_the_cost_of_a_call_into_wasmtime_is_told_apart(given: list[np.ndarray])
 # --- profiles ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_profile_adds_up_to_the_run(runnable: Runnable, given: list[np.ndarray]) -> None:
+def test_a_profile_adds_up_to_the_run(runnable: Program, given: list[np.ndarray]) -> None:
     told: list[int] = []
     found = profile(runnable, given, 4, told.append)
     assert told == [0, 1, 2, 3, 4]
@@ -141,7 +150,7 @@ def test_a_profile_adds_up_to_the_run(runnable: Runnable, given: list[np.ndarray
     assert steps <= sum(k.calls for k in found.kernels) <= steps + copies
 
 
-def test_equal_steps_are_one_row_with_the_work_of_all(runnable: Runnable, given: list[np.ndarray]) -> None:
+def test_equal_steps_are_one_row_with_the_work_of_all(runnable: Program, given: list[np.ndarray]) -> None:
     found = profile(runnable, given, 1)
     products = [k for k in found.kernels if k.output == "(5, 16)" and (k.kind == "matmul" or k.label == "dot")]
     assert sum(k.calls for k in products) == 2
@@ -186,7 +195,7 @@ def test_a_device_that_cannot_time_its_steps_says_so(given: list[np.ndarray], mo
         profile(runnable, given, 1)
 
 
-def test_the_table_shows_kernels_and_the_rest(runnable: Runnable, given: list[np.ndarray]) -> None:
+def test_the_table_shows_kernels_and_the_rest(runnable: Program, given: list[np.ndarray]) -> None:
     found = profile(runnable, given, 2)
     text = describe_profile(found, PEAKS)
     lines = text.splitlines()
@@ -202,7 +211,7 @@ def test_the_table_shows_kernels_and_the_rest(runnable: Runnable, given: list[np
 
 
 def test_shares_of_peaks_are_rates_over_them() -> None:
-    kernel = profiling.Kernel("dot", "matmul", "(4, 4)", 2, 0.5, 10**12, 10**10)
+    kernel = profiling.KernelTime("dot", "matmul", "(4, 4)", 2, 0.5, 10**12, 10**10)
     found = Profile("numpy", "a clock", 3, 1.0, (kernel,), {"upload": 0.5}, ())
     (data,) = profile_data(found, PEAKS)["kernels"]
     assert data["of_peak_flops"] == pytest.approx(1.0)
@@ -253,7 +262,7 @@ def check_trace(text: str) -> list[dict[str, Any]]:
     return [e for events in lines.values() for e in events]
 
 
-def test_a_trace_keeps_the_formats_rules(runnable: Runnable, given: list[np.ndarray]) -> None:
+def test_a_trace_keeps_the_formats_rules(runnable: Program, given: list[np.ndarray]) -> None:
     found = profile(runnable, given, 2)
     events = check_trace(json.dumps(trace_data(found)))
     by_name = {e["name"]: e for e in events}
@@ -292,15 +301,15 @@ def test_without_a_number_runs_fill_a_budget(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_random_inputs_fit_their_ports() -> None:
-    ports = [Port("x", float32, (size("N"), 3)), Port("i", int64, (2,))]
+    ports = [TensorSpec("x", float32, (size("N"), 3)), TensorSpec("i", int64, (2,))]
     found = random_inputs(ports, 4)
     assert {k: (a.dtype, a.shape) for k, a in found.items()} == {"x": (np.float32, (4, 3)), "i": (np.int64, (2,))}
     assert 0 <= found["x"].min() <= found["x"].max() < 1
     assert set(found["i"].tolist()) <= {0, 1}
     with pytest.raises(InputError, match="--input-shape x="):
-        random_inputs([Port("x", float32, (1, size("H")))], None)
+        random_inputs([TensorSpec("x", float32, (1, size("H")))], None)
     with pytest.raises(InputError, match="no input has an open first dimension"):
-        random_inputs([Port("x", float32, (1, 3))], 2)
+        random_inputs([TensorSpec("x", float32, (1, 3))], 2)
 
 
 def test_a_device_has_peaks(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -431,7 +440,7 @@ def test_bench_without_a_model_shows_every_device(capsys: pytest.CaptureFixture[
 def test_a_trace_alone_seeks_no_peaks(
     capsys: pytest.CaptureFixture[str], model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("singe.commands.peaks", None)
+    monkeypatch.setattr("singe.tools.commands.peaks", None)
     trace = tmp_path / "t.json"
     code, out, _ = run(capsys, model, "--device", "numpy", "--input-shape", "x=1x5x4", "--repeat", 2, "--trace", trace)
     assert code == 0

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
-from singe import cli
-from singe.report import LEFT, RIGHT, clean, quantity, seconds, table
+from singe.tools import cli
+from singe.tools.report import LEFT, RIGHT, clean, quantity, seconds, table
 
 WEIGHT = np.array([[1, 0, -1], [0, 2, 0]], np.float32)
 

@@ -13,18 +13,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from singe import __version__, _shape, cli, export
-from singe._dtypes import float32, int64
-from singe._errors import InputError
-from singe._shape import size
-from singe.assets import static_folder
-from singe.backend import find_target
-from singe.compile import compile_graph
-from singe.export import MANIFEST, PIECE, TARGETS, Bundle, Picture, describe_bundle, export_model, make_bundle
-from singe.graph import Builder, Graph, specialise
-from singe.images import Recipe
-from singe.model import Model, load
-from singe.program import ALIGN, Program, header
+from singe import __version__, shapes
+from singe.compiler.build import compile_graph
+from singe.compiler.target import find_target
+from singe.dtypes import float32, int64
+from singe.errors import InputError
+from singe.graph.graph import Builder, Graph, specialise
+from singe.model.model import Model, load
+from singe.program.container import ALIGN
+from singe.program.format import header
+from singe.program.program import ProgramData
+from singe.runtime.assets import static_folder
+from singe.shapes import size
+from singe.tools import cli, export
+from singe.tools.export import MANIFEST, PIECE, TARGETS, Bundle, Picture, describe_bundle, export_model, make_bundle
+from singe.tools.images import Recipe
 
 DOCUMENT = Path(__file__).parents[2] / "static" / "README.md"
 MODELS = Path(__file__).parents[3] / "shared" / "models"
@@ -75,7 +78,7 @@ def model(graph: Graph, name: str = "model") -> Model:
     return Model(graph, "numpy", name)
 
 
-def compiled(graph: Graph, target: str) -> Program:
+def compiled(graph: Graph, target: str) -> ProgramData:
     return compile_graph(graph, find_target(TARGETS[target]))
 
 
@@ -84,7 +87,7 @@ def check(bundle: Bundle, graph: Graph) -> None:
     manifest = json.loads(bundle.files[MANIFEST])
     assert manifest == bundle.manifest
     assert manifest["inputs"] == [
-        {"name": x.name, "dtype": x.dtype.name, "shape": [_shape.encode(d) for d in x.shape]} for x in graph.inputs
+        {"name": x.name, "dtype": x.dtype.name, "shape": [shapes.encode(d) for d in x.shape]} for x in graph.inputs
     ]
     assert [p["name"] for p in manifest["outputs"]] == list(graph.output_names)
     for name, target in manifest["targets"].items():

@@ -13,11 +13,11 @@ import pytest
 from row_samples import BATCH, Sample, arrays_of, index, numbers, pool, positive, samples_of, shape_of
 from row_samples import S as sample_of
 
-from singe._dtypes import dtype, float16, float32
-from singe._errors import CompileError, DTypeError
-from singe._shape import size
-from singe.graph import Builder, Graph, Node, gradient
+from singe.dtypes import dtype, float16, float32
+from singe.errors import CompileError, DTypeError
+from singe.graph.graph import Builder, Graph, Node, gradient
 from singe.ops import ROWS, Elementwise, Row, find_row
+from singe.shapes import size
 
 STEP = 1e-6
 TOLERANCE = 2e-4

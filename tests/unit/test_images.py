@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from singe._errors import InputError
-from singe._shape import size
-from singe.images import MAX_PIXELS, Recipe, layout_of, read, recipe_for
+from singe.errors import InputError
+from singe.shapes import size
+from singe.tools.images import MAX_PIXELS, Recipe, layout_of, read, recipe_for
 
 Image = pytest.importorskip("PIL.Image", reason="Pillow is not here")
 PLAIN = {"mean": (0.0,), "std": (1.0,)}

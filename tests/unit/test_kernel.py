@@ -8,12 +8,12 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from singe import affine, scalar
-from singe._dtypes import float16, float32, int32, uint8
-from singe._shape import Dim, Shape, known, product, size
-from singe.interpret import interpret
-from singe.kernel import IDENTITY, Kernel, Port, Reduce, Store, collapse, identity, loop_vars, matmul_operands
-from singe.scalar import Expr
+from singe.dtypes import float16, float32, int32, uint8
+from singe.ir import affine, scalar
+from singe.ir.interpreter import interpret
+from singe.ir.kernel import IDENTITY, Kernel, Port, Reduce, Store, collapse, identity, loop_vars, matmul_operands
+from singe.ir.scalar import Expr
+from singe.shapes import Dim, Shape, known, product, size
 
 N = size("N")
 SIZES = {"N": 3}

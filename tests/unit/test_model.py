@@ -7,11 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from singe._dtypes import float32, int64
-from singe._errors import InputError, ShapeError
-from singe._shape import size
-from singe.graph import Builder, Graph
-from singe.model import PROGRAMS, Model
+from singe.dtypes import float32, int64
+from singe.errors import InputError, ShapeError
+from singe.graph.graph import Builder, Graph
+from singe.model.model import PROGRAMS, Model
+from singe.shapes import size
 
 RUNNERS = pytest.mark.parametrize("device_name", ["numpy", "wasm", "webgpu"], indirect=True)
 

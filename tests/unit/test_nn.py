@@ -13,8 +13,8 @@ import pytest
 
 import singe as sg
 from singe import nn
-from singe._shape import size
-from singe.tracing import trace
+from singe.frontend.tracing import trace
+from singe.shapes import size
 
 X = np.random.default_rng(7).normal(size=(2, 3, 8, 8)).astype(np.float32)
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from singe._errors import FormatError, ImportFailure, InputError, SingeError
+from singe.errors import FormatError, ImportFailure, InputError, SingeError
 from singe.onnx.model import OnnxGraph, OnnxRef, OnnxSparse, OnnxType, OnnxValue, read_model, read_tensor
 from singe.onnx.tensors import RawTensor
 from singe.onnx.wire import CHUNK, MAX_DEPTH, TEXT, Fault, Format, Schema, many, varints

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from devices import run_array
 
-from singe._dtypes import DType, float16, float32
-from singe._shape import Dim, size
-from singe.compile import compile_graph
-from singe.graph import Builder, Graph, Node
+from singe.compiler.build import compile_graph
+from singe.dtypes import DType, float16, float32
+from singe.graph.graph import Builder, Graph, Node
+from singe.shapes import Dim, size
 from singe_wasm.target import WasmTarget
 from singe_webgpu.target import WgslTarget
 

@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from singe._dtypes import float32, int64
-from singe._errors import DeviceError, FormatError, InputError
-from singe._shape import size
-from singe.backend import find_target, open_backend
-from singe.compile import compile_graph
-from singe.container import ALIGN, MAGIC
-from singe.graph import Builder, Graph
-from singe.program import (
+from singe.compiler.build import compile_graph
+from singe.compiler.target import find_target
+from singe.dtypes import float32, int64
+from singe.errors import DeviceError, FormatError, InputError
+from singe.graph.graph import Builder, Graph
+from singe.program.container import ALIGN, MAGIC
+from singe.program.format import from_bytes, header, read_program, to_bytes, write_program
+from singe.program.program import (
     Buffer,
     Code,
     Copy,
@@ -31,19 +31,18 @@ from singe.program import (
     Host,
     If,
     Loop,
-    Program,
+    ProgramData,
     Variant,
-    from_bytes,
-    header,
-    to_bytes,
 )
+from singe.runtime.backend import open_backend
+from singe.shapes import size
 
 DOCUMENT = Path(__file__).parents[2] / "static" / "README.md"
 BACKENDS = {"numpy": "numpy", "wasm": "wasm", "wgsl": "webgpu"}
 """A target ↦ the backend that runs its Programs."""
 
 
-def small_program(target: str) -> Program:
+def small_program(target: str) -> ProgramData:
     """relu(x · w + b), with a symbolic batch."""
     b = Builder()
     x = b.input("x", (size("N"), 3), float32)
@@ -52,7 +51,7 @@ def small_program(target: str) -> Program:
     return compile_graph(Graph((x,), (y,), ("y",)), None if target == "numpy" else find_target(target))
 
 
-def documented_program() -> Program:
+def documented_program() -> ProgramData:
     """relu(x + c): the example of the document."""
     b = Builder()
     x = b.input("x", (size("N"), 4), float32)
@@ -60,7 +59,7 @@ def documented_program() -> Program:
     return compile_graph(Graph((x,), (y,), ("y",)), find_target("wgsl"))
 
 
-def every_step() -> Program:
+def every_step() -> ProgramData:
     """A Program with each kind of step and each kind of attribute; it is never run."""
     n = size("N")
     buffers = (
@@ -82,7 +81,7 @@ def every_step() -> Program:
     )
     kernel = Code("relu", "elementwise", 2, (n * 4,), (Variant("w0", ("shader-f16",), (n, 1, 1)),), n * 4, n * 32)
     modules = {"w0": "fn main() {}", "b": b"\0asm"}
-    return Program(
+    return ProgramData(
         "wgsl", (0,), (3,), buffers, 1, (kernel,), steps, modules, np.arange(256, dtype=np.uint8), {"ops": {"relu": 1}}
     )
 
@@ -150,8 +149,8 @@ def test_the_example_in_the_document_is_what_is_written() -> None:
 @pytest.mark.parametrize("target", BACKENDS)
 def test_a_program_runs_the_same_after_a_round_trip(target: str, tmp_path: Path) -> None:
     program = small_program(target)
-    program.save(tmp_path / "p.singe")
-    again = Program.load(tmp_path / "p.singe")
+    write_program(program, tmp_path / "p.singe")
+    again = read_program(tmp_path / "p.singe")
     assert to_bytes(again) == to_bytes(program)
     try:
         backend = open_backend(BACKENDS[target])
@@ -173,7 +172,7 @@ def test_every_kind_of_step_survives() -> None:
 
 def test_a_missing_file_is_an_input_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="No such file"):
-        Program.load(tmp_path / "none.singe")
+        read_program(tmp_path / "none.singe")
 
 
 # --- damage -----------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import tomllib
 from pathlib import Path
 from types import ModuleType
@@ -9,7 +10,7 @@ from types import ModuleType
 import pytest
 
 import singe
-from singe import nn
+from singe import extension, nn
 
 ROOT = Path(__file__).parents[2]
 
@@ -31,8 +32,26 @@ def test_private_modules_are_not_shown() -> None:
 
 
 def test_public_names_are_no_submodules() -> None:
-    """`singe.device` and `singe.compile` are functions, though files of these names exist."""
+    """A name stands for one thing: no function or class is called as a module or a room is."""
     assert [name for name in singe.__all__ if isinstance(getattr(singe, name), ModuleType)] == ["nn"]
+    rooms = {path.stem for path in Path(singe.__file__).parent.iterdir() if not path.stem.startswith("_")}
+    assert rooms & set(singe.__all__) == {"nn"}
+
+
+def test_extensions_have_one_door() -> None:
+    """singe_webgpu and singe_wasm use of Singe what singe.extension lists, and nothing else; it lists nothing unused."""
+    used: set[str] = set()
+    for package in ("webgpu/singe_webgpu", "wasm/singe_wasm"):
+        for path in (ROOT / package).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.Import):
+                    assert not [a.name for a in node.names if a.name.partition(".")[0] == "singe"], path
+                elif isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "singe":
+                    assert node.module == "singe.extension", f"{path} imports {node.module}"
+                    used |= {a.name for a in node.names}
+    listed = {name for name in vars(extension) if not name.startswith("_")}
+    protocols = {"Backend", "Executable", "Target"}  # for type annotations of packages to come
+    assert used | protocols == listed
 
 
 def test_the_version_is_the_distributions() -> None:

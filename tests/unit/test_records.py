@@ -21,15 +21,15 @@ from test_rows import graph_of, sampled
 
 import singe as sg
 from singe import nn
-from singe._dtypes import float32, int64
-from singe._shape import size
-from singe.cli import main
-from singe.container import ALIGN, MAGIC, format_of
-from singe.export import make_bundle
-from singe.graph import Builder, Graph
+from singe.dtypes import float32, int64
+from singe.graph.graph import Builder, Graph
 from singe.onnx.model import read_model
 from singe.onnx.source import OnnxSource
 from singe.ops import ROWS, Row
+from singe.program.container import ALIGN, MAGIC, format_of
+from singe.shapes import size
+from singe.tools.cli import main
+from singe.tools.export import make_bundle
 from singe.weights.records import model_record, read_graph, read_weights, weights_record
 
 DOCUMENT = Path(sg.__file__).parent / "weights" / "README.md"

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from row_samples import SAMPLES, Sample, arrays_of, numbers, samples_of, shape_of
 
-from singe._dtypes import DTYPES, DType, dtype, float16, float32, uint8
-from singe._errors import DTypeError, ShapeError
-from singe._shape import size
-from singe.graph import Builder, Graph, Node
+from singe.dtypes import DTYPES, DType, dtype, float16, float32, uint8
+from singe.errors import DTypeError, ShapeError
+from singe.graph.graph import Builder, Graph, Node
 from singe.ops import ROWS, Composite, Elementwise, Row, find_row
+from singe.shapes import size
 
 SPECIAL = (np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-40, -1e-40, 1.2e-38, 1.0, -1.0, 0.5, 1.5, 2.5, -2.5, 100.0, -100.0)
 CASES = [pytest.param(row, kind, id=f"{row.name}-{kind}") for row in ROWS.values() for kind in row.dtypes]

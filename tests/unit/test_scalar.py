@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from singe import affine, scalar
-from singe._dtypes import DType, bool_, dtype, float32, int32, int64, uint8
-from singe._errors import DTypeError
-from singe._shape import Shape, Size, known, product, size
-from singe.scalar import NUMPY, WORDS, Expr, const, var
+from singe.dtypes import DType, bool_, dtype, float32, int32, int64, uint8
+from singe.errors import DTypeError
+from singe.ir import affine, scalar
+from singe.ir.scalar import NUMPY, WORDS, Expr, const, var
+from singe.shapes import Shape, Size, known, product, size
 
 N, M = size("N"), size("M")
 VALUES = {

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import pytest
 
-from singe import cli
-from singe._errors import InputError
-from singe.serve import HEADERS, Gzipped, Server, accepts_gzip, find_file, parse_range
+from singe.errors import InputError
+from singe.tools import cli
+from singe.tools.serve import HEADERS, Gzipped, Server, accepts_gzip, find_file, parse_range
 
 TEXT = "".join(f"{{line: {k}}}\n" for k in range(500)).encode()
 BYTES = bytes(range(256)) * 40

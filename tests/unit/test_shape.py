@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from singe import _shape
-from singe._errors import ShapeError
-from singe._shape import (
+from singe import shapes
+from singe.errors import ShapeError
+from singe.shapes import (
     Dim,
     Size,
     broadcast,
@@ -100,7 +100,7 @@ def test_zero_divides_nothing() -> None:
         with pytest.raises(ShapeError, match="by zero"):
             floordiv(a, 0)
         with pytest.raises(ShapeError, match="by zero"):
-            _shape.remainder(a, 0)
+            shapes.remainder(a, 0)
     with pytest.raises(ShapeError, match="by zero"):
         known(floordiv(M, N), {"N": 0, "M": 4})
     with pytest.raises(ShapeError, match="by zero"):
@@ -156,9 +156,9 @@ def test_broadcasting_follows_numpys_rule() -> None:
     assert broadcast([(N, 1), (3,), ()]) == (N, 3)
     assert broadcast([]) == ()
     assert broadcast([(0, 1), (1, 5)]) == (0, 5)
-    for shapes in ([(2,), (3,)], [(N,), (M,)], [(N,), (2,)]):
+    for unequal in ([(2,), (3,)], [(N,), (M,)], [(N,), (2,)]):
         with pytest.raises(ShapeError, match="do not broadcast"):
-            broadcast(shapes)
+            broadcast(unequal)
 
 
 def test_strides_and_products() -> None:
@@ -171,9 +171,9 @@ def test_strides_and_products() -> None:
 
 
 def test_axes_are_checked() -> None:
-    assert _shape.axis_of(-1, 3, "op") == 2
-    assert _shape.axes_of((-1, 0), 3, "op") == (0, 2)
+    assert shapes.axis_of(-1, 3, "op") == 2
+    assert shapes.axes_of((-1, 0), 3, "op") == (0, 2)
     with pytest.raises(ShapeError, match="axis 3 is out of range for rank 3"):
-        _shape.axis_of(3, 3, "op")
+        shapes.axis_of(3, 3, "op")
     with pytest.raises(ShapeError, match="name one axis twice"):
-        _shape.axes_of((0, -3), 3, "op")
+        shapes.axes_of((0, -3), 3, "op")

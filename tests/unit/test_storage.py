@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from singe.compiler.target import find_target
 
-from singe import export
-from singe._dtypes import float32, int64
-from singe._errors import FormatError
-from singe._shape import size
-from singe.backend import find_target
-from singe.compile import compile_graph
-from singe.export import TARGETS, Bundle, make_bundle
-from singe.graph import Builder, Graph
-from singe.model import Model
-from singe.storage import PRECISION, Listening, Part, decode, digest, encode, pieces, read_piece
+from singe.compiler.build import compile_graph
+from singe.dtypes import float32, int64
+from singe.errors import FormatError
+from singe.graph.graph import Builder, Graph
+from singe.model.model import Model
+from singe.shapes import size
+from singe.tools import export
+from singe.tools.export import TARGETS, Bundle, make_bundle
+from singe.tools.storage import PRECISION, Listening, Part, decode, digest, encode, pieces, read_piece
 
 CONV = {"strides": (1, 1), "dilations": (1, 1), "before": (1, 1), "after": (1, 1)}
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from devices import run_model
 
-from singe._dtypes import DType, float16, float32
-from singe._errors import DeviceError
-from singe._shape import size
-from singe.device import device as open_device
-from singe.graph import Builder, Graph, Node
-from singe.rewrite import rewrite
+from singe.compiler.rewrite import rewrite
+from singe.dtypes import DType, float16, float32
+from singe.errors import DeviceError
+from singe.graph.graph import Builder, Graph, Node
+from singe.runtime.devices import device as open_device
+from singe.shapes import size
 
 SMALL = np.float32(1e-40)
 """Subnormal."""

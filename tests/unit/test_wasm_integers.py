@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from singe._dtypes import float32
-from singe._errors import InputError, ShapeError
-from singe._shape import size
-from singe.compile import compile_graph
-from singe.graph import Builder, Graph, Node
+from singe.compiler.build import compile_graph
+from singe.dtypes import float32
+from singe.errors import InputError, ShapeError
+from singe.graph.graph import Builder, Graph, Node
 from singe.ops.quantised import DEEPEST, OFFSET, quantise_weights
-from singe.program import Dispatch, Program
+from singe.program.program import Dispatch, ProgramData
+from singe.shapes import size
 
 pytest.importorskip("wasmtime")
 from singe_wasm.native import WasmBackend
@@ -57,14 +57,14 @@ def levels(graph: Graph, inputs: Sequence[np.ndarray]) -> Mapping[str, np.ndarra
     return {level: run(at_level(program, level), inputs) for level in LEVELS}
 
 
-def at_level(program: Program, level: str) -> Program:
+def at_level(program: ProgramData, level: str) -> ProgramData:
     kernels = tuple(
         replace(k, variants=tuple(v for v in k.variants if v.entry.startswith(f"{level}:"))) for k in program.kernels
     )
     return replace(program, kernels=kernels)
 
 
-def run(program: Program, inputs: Sequence[np.ndarray]) -> np.ndarray:
+def run(program: ProgramData, inputs: Sequence[np.ndarray]) -> np.ndarray:
     backend = WasmBackend()
     executable = backend.prepare(program)
     (out,) = executable.run([backend.upload(a) for a in inputs])

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from test_wasm_kernels import TARGET, check, execute, g
 
-from singe import scalar as s
-from singe._dtypes import DType, float16, float32, int32
-from singe._shape import size
-from singe.kernel import Kernel, Port, Reduce, Store
+from singe.dtypes import DType, float16, float32, int32
+from singe.ir import scalar as s
+from singe.ir.kernel import Kernel, Port, Reduce, Store
+from singe.shapes import size
 from singe_wasm import target
 from singe_wasm.kernels.kept import keep
 from singe_wasm.target import LEVELS

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 import wasmtime
 
-from singe import affine
-from singe import scalar as s
-from singe._dtypes import ALL, bool_, dtype, float16, float32, int32, int64, uint8
-from singe._shape import known, size
-from singe.interpret import interpret
-from singe.kernel import Kernel, Port, Reduce, Routine, Store
+from singe.dtypes import ALL, bool_, dtype, float16, float32, int32, int64, uint8
+from singe.ir import affine
+from singe.ir import scalar as s
+from singe.ir.interpreter import interpret
+from singe.ir.kernel import Kernel, Port, Reduce, Routine, Store
+from singe.shapes import known, size
 from singe_wasm.kernels.nest import lane_cost
 from singe_wasm.target import LEVELS, WasmTarget
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from singe._dtypes import float32
-from singe.compile import compile_graph
-from singe.graph import Builder, Graph
+from singe.compiler.build import compile_graph
+from singe.dtypes import float32
+from singe.graph.graph import Builder, Graph
 
 native = pytest.importorskip("singe_wasm.native", reason="wasmtime is not installed")
 

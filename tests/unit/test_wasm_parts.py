@@ -16,11 +16,11 @@ import wasmtime
 from test_wasm_kernels import ENGINE, TARGET, g, r
 from test_wasm_routines import SAME, convolution, product
 
-from singe import scalar as s
-from singe._dtypes import float32
-from singe._shape import known, size
-from singe._shape import product as _product
-from singe.kernel import Kernel, Port, Reduce, Routine, Store
+from singe.dtypes import float32
+from singe.ir import scalar as s
+from singe.ir.kernel import Kernel, Port, Reduce, Routine, Store
+from singe.shapes import known, size
+from singe.shapes import product as _product
 from singe_wasm.target import LEVELS
 
 N = size("N")

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from test_wasm_kernels import check, g
 
-from singe import scalar as s
-from singe._dtypes import float32, int32
-from singe._shape import Dim, size
-from singe.kernel import Kernel, Port, Reduce, Store
+from singe.dtypes import float32, int32
+from singe.ir import scalar as s
+from singe.ir.kernel import Kernel, Port, Reduce, Store
+from singe.shapes import Dim, size
 from singe_wasm.kernels.nest import choose_lane, lane_cost
 from singe_wasm.kernels.pieces import pieces
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from test_wasm_kernels import TARGET, check
 
-from singe import affine
-from singe import scalar as s
-from singe._dtypes import DType, bool_, float32, int32
-from singe._shape import Dim, known, size
-from singe.kernel import Kernel, Port, Reduce, Routine, Store, loop_vars
+from singe.dtypes import DType, bool_, float32, int32
+from singe.ir import affine
+from singe.ir import scalar as s
+from singe.ir.kernel import Kernel, Port, Reduce, Routine, Store, loop_vars
+from singe.shapes import Dim, known, size
 from singe_wasm.kernels import conv, depthwise, gemm, matmul, planar, winograd
 
 N = size("N")

@@ -7,13 +7,13 @@ import re
 import numpy as np
 import pytest
 
-from singe._dtypes import DType, bool_, float16, float32, int32, int64, uint8
-from singe._errors import DeviceError
-from singe.compile import compile_graph
-from singe.device import Device
-from singe.device import device as open_device
-from singe.graph import Builder, Graph
-from singe.model import Model
+from singe.compiler.build import compile_graph
+from singe.dtypes import DType, bool_, float16, float32, int32, int64, uint8
+from singe.errors import DeviceError
+from singe.graph.graph import Builder, Graph
+from singe.model.model import Model
+from singe.runtime.devices import Device
+from singe.runtime.devices import device as open_device
 
 pytest.importorskip("wgpu", reason="wgpu is not installed")
 from singe_webgpu.kernels.nest import CROWD

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from singe import affine
-from singe import scalar as S
-from singe._dtypes import DType, float16, float32
-from singe._shape import Dim, size
-from singe.affine import flatten
-from singe.fuse import fuse
-from singe.graph import Builder, Graph
-from singe.kernel import Kernel, Port, Reduce, Routine, Store, loop_vars
-from singe.scalar import Expr, load, select
+from singe.compiler.fuse import fuse
+from singe.dtypes import DType, float16, float32
+from singe.graph.graph import Builder, Graph
+from singe.ir import affine
+from singe.ir import scalar as S
+from singe.ir.affine import flatten
+from singe.ir.kernel import Kernel, Port, Reduce, Routine, Store, loop_vars
+from singe.ir.scalar import Expr, load, select
+from singe.shapes import Dim, size
 from singe_webgpu.target import WgslTarget
 
 GOLDEN = Path(__file__).parents[1] / "golden"

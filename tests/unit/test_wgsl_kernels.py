@@ -9,16 +9,16 @@ from functools import cache, partial
 import numpy as np
 import pytest
 
-from singe import affine
-from singe import scalar as S
-from singe._dtypes import DType, bool_, float16, float32, int32, int64, uint8
-from singe._errors import DeviceError
-from singe._shape import Dim, known, size, symbols
-from singe.affine import flatten, unflatten
-from singe.interpret import interpret
-from singe.kernel import Kernel, Port, Reduce, Routine, Store, loop_vars
-from singe.program import Buffer, Code, Dispatch, Program
-from singe.scalar import Expr, const, load, select
+from singe.dtypes import DType, bool_, float16, float32, int32, int64, uint8
+from singe.errors import DeviceError
+from singe.ir import affine
+from singe.ir import scalar as S
+from singe.ir.affine import flatten, unflatten
+from singe.ir.interpreter import interpret
+from singe.ir.kernel import Kernel, Port, Reduce, Routine, Store, loop_vars
+from singe.ir.scalar import Expr, const, load, select
+from singe.program.program import Buffer, Code, Dispatch, ProgramData
+from singe.shapes import Dim, known, size, symbols
 
 pytest.importorskip("wgpu", reason="wgpu is not installed")
 from singe_webgpu.kernels.choice import RATES
@@ -46,7 +46,7 @@ def gpu() -> WebGpuBackend:
 
 def program_of(
     backend: WebGpuBackend, kernels: Sequence[Kernel | Routine], arrays: Sequence[Sequence[np.ndarray]]
-) -> Program:
+) -> ProgramData:
     """A program that runs each kernel once over buffers of its own; every symbolic size is an input of that length."""
     target = backend.target
     printed = [target.print(k, {}) for k in kernels]
@@ -74,7 +74,7 @@ def program_of(
         Code(k.name, "nest", len(k.ports), p.sizes, tuple(v))
         for k, p, v in zip(kernels, printed, variants, strict=True)
     )
-    return Program(
+    return ProgramData(
         "wgsl", tuple(inputs), tuple(outputs), tuple(buffers), 0, codes, tuple(steps), modules, np.zeros(0, np.uint8)
     )
 

@@ -14,12 +14,12 @@ from typing import Any, Final
 import numpy as np
 import pytest
 
-from singe._dtypes import DType, float16, float32
-from singe._shape import size
-from singe.bench import gemm
-from singe.compile import compile_graph
-from singe.graph import Builder, Graph
-from singe.program import Program
+from singe.compiler.build import compile_graph
+from singe.dtypes import DType, float16, float32
+from singe.graph.graph import Builder, Graph
+from singe.program.program import ProgramData
+from singe.shapes import size
+from singe.tools.bench import gemm
 from singe_webgpu.kernels import choice
 from singe_webgpu.kernels.choice import Rate
 from singe_webgpu.kernels.gemm import Tile
@@ -29,7 +29,7 @@ from singe_webgpu.target import WgslTarget
 
 pytest.importorskip("wgpu")
 
-from singe._errors import DeviceError
+from singe.errors import DeviceError
 from singe_webgpu.native import WebGpuBackend
 
 WORDS: Final = """
@@ -108,7 +108,7 @@ def plain(text: str) -> str:
     return text + WORDS
 
 
-def on_matrices(graph: Graph, cut: MatrixCut, monkeypatch: pytest.MonkeyPatch) -> Program:
+def on_matrices(graph: Graph, cut: MatrixCut, monkeypatch: pytest.MonkeyPatch) -> ProgramData:
     """The graph's Program with each product by that cut, in plain words."""
     monkeypatch.setattr(choice, "MATRIX_RATES", {cut: Rate(1, 1, 1)})
     program = compile_graph(graph, WgslTarget(lambda _routine, _c: TILE))
@@ -123,7 +123,7 @@ def on_matrices(graph: Graph, cut: MatrixCut, monkeypatch: pytest.MonkeyPatch) -
     return replace(program, kernels=tuple(kernels), modules=modules)
 
 
-def run(gpu: WebGpuBackend, program: Program, *arrays: np.ndarray) -> np.ndarray:
+def run(gpu: WebGpuBackend, program: ProgramData, *arrays: np.ndarray) -> np.ndarray:
     executable = gpu.prepare(program)
     (out,) = executable.run([gpu.upload(a) for a in arrays])
     return gpu.download(out)

@@ -10,11 +10,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from singe._dtypes import float16, float32
-from singe._errors import DeviceError, DeviceLost, InputError, ShapeError
-from singe._shape import size
-from singe.backend import Backend
-from singe.program import ALIGN, Buffer, Code, Copy, Dispatch, Host, Program, Variant
+from singe.dtypes import float16, float32
+from singe.errors import DeviceError, DeviceLost, InputError, ShapeError
+from singe.program.program import ALIGN, Buffer, Code, Copy, Dispatch, Host, ProgramData, Variant
+from singe.runtime.backend import Backend
+from singe.shapes import size
 
 pytest.importorskip("wgpu", reason="wgpu is not installed")
 from singe_webgpu.memory import Binding, Launch, size_class
@@ -47,7 +47,7 @@ def gpu() -> Iterator[WebGpuBackend]:
     backend.dispose()
 
 
-def adding(code: str = ADD) -> Program:
+def adding(code: str = ADD) -> ProgramData:
     """y (N, 4) = (x + w0) + w1, through a slot; z is a copy of w1."""
     n = size("N")
     weights = np.zeros(2 * ALIGN, np.uint8)
@@ -63,7 +63,7 @@ def adding(code: str = ADD) -> Program:
     )
     add = Code("add", "nest", 3, (n * 4,), (Variant("w0", groups=((n * 4 + 63) // 64, 1, 1)),))
     steps = (Dispatch(0, (0, 1, 3)), Dispatch(0, (3, 2, 4)), Copy(2, 5))
-    return Program("wgsl", (0,), (4, 5), buffers, 1, (add,), steps, {"w0": code}, weights)
+    return ProgramData("wgsl", (0,), (4, 5), buffers, 1, (add,), steps, {"w0": code}, weights)
 
 
 def answer(x: np.ndarray) -> np.ndarray:
@@ -186,7 +186,7 @@ def test_what_cannot_run_is_refused(gpu: WebGpuBackend) -> None:
 def test_an_odd_number_of_halves_is_copied_whole(gpu: WebGpuBackend) -> None:
     n = size("N")
     buffers = (Buffer("x", float16, (n,), 2, ("input", 0)), Buffer("y", float16, (n,), 2, ("output", 0)))
-    program = Program("wgsl", (0,), (1,), buffers, 0, (), (Copy(0, 1),), {}, np.zeros(0, np.uint8))
+    program = ProgramData("wgsl", (0,), (1,), buffers, 0, (), (Copy(0, 1),), {}, np.zeros(0, np.uint8))
     x = np.arange(7, dtype=np.float16)
     np.testing.assert_array_equal(gpu.download(gpu.prepare(program).run([gpu.upload(x)])[0]), x)
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from test_wgsl_kernels import check, norm, reduction, softmax
 
-from singe._dtypes import DType, float32, int32, int64
-from singe._errors import DeviceError
-from singe.program import Code, choose_variant
+from singe.dtypes import DType, float32, int32, int64
+from singe.errors import DeviceError
+from singe.program.program import Code, choose_variant
 
 pytest.importorskip("wgpu", reason="wgpu is not installed")
 from singe_webgpu.module import SUBGROUPS

@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from singe._dtypes import float32
-from singe._errors import DeviceError
-from singe._shape import size
-from singe.bench import gemm, random_arrays
-from singe.compile import compile_graph
-from singe.device import Device
-from singe.graph import Builder, Graph
-from singe.kernel import Routine
-from singe.model import Model
+from singe.compiler.build import compile_graph
+from singe.dtypes import float32
+from singe.errors import DeviceError
+from singe.graph.graph import Builder, Graph
+from singe.ir.kernel import Routine
+from singe.model.model import Model
+from singe.runtime.devices import Device
+from singe.shapes import size
+from singe.tools.bench import gemm, random_arrays
 
 pytest.importorskip("wgpu", reason="wgpu is not installed")
 from singe_webgpu import tune

@@ -16,12 +16,19 @@ import numpy as np
 import pyodide_js  # pyright: ignore[reportMissingImports]
 from pyodide.ffi import to_js  # pyright: ignore[reportMissingImports]
 
-from singe._dtypes import dtype
-from singe._errors import DeviceError
-from singe._page import device_error, js_errors, scripts
-from singe._shape import bytes_text
-from singe._waiting import Later, then
-from singe.program import ALIGN, Program, aligned
+from singe.extension import (
+    ALIGN,
+    DeviceError,
+    Later,
+    ProgramData,
+    aligned,
+    bytes_text,
+    device_error,
+    dtype,
+    js_errors,
+    scripts,
+    then,
+)
 
 from .heap import Heap
 from .runtime import WasmExecutable, WasmRuntime
@@ -172,7 +179,7 @@ class OwnEngine(_PageEngine):
 class SharedRuntime(WasmRuntime):
     """A backend whose executables take NumPy's arrays where they lie."""
 
-    def prepare(self, program: Program) -> SharedExecutable:
+    def prepare(self, program: ProgramData) -> SharedExecutable:
         with self.lock:
             self._check_alive()
             return SharedExecutable(self, program)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable
 
-from singe.program import ALIGN, align
+from singe.extension import ALIGN, align
 
 
 class Heap:

@@ -9,8 +9,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from singe._dtypes import LEAST_NORMAL
-from singe.ops.quantised import LARGEST, PART, TOP
+from singe.extension import LARGEST, LEAST_NORMAL, PART, TOP
 
 from .elementary import ELEMENTARY, WHOLE, WHOLE_BITS
 from .encode import (

@@ -14,10 +14,7 @@ from weakref import WeakSet
 import numpy as np
 import wasmtime
 
-from singe import _shape
-from singe._errors import DeviceError
-from singe.backend import Span, Timeline
-from singe.program import Program
+from singe.extension import DeviceError, ProgramData, Span, Timeline, bytes_text
 
 from .driver import ALONE, COPY, NAME
 from .heap import Heap
@@ -37,14 +34,14 @@ class WasmBackend(WasmRuntime):
     def __init__(self) -> None:
         super().__init__(WasmtimeEngine())
 
-    def prepare(self, program: Program) -> NativeExecutable:
+    def prepare(self, program: ProgramData) -> NativeExecutable:
         with self.lock:
             self._check_alive()
             return NativeExecutable(self, program)
 
 
 class NativeExecutable(WasmExecutable):
-    """A WasmExecutable whose steps can be timed; see backend.TimedExecutable."""
+    """A WasmExecutable whose steps can be timed; see runtime/backend.TimedExecutable."""
 
     def profile(self, inputs: Sequence[Any]) -> Timeline:
         engine = self.backend.engine
@@ -115,9 +112,7 @@ class WasmtimeEngine:
         try:
             self._linear.grow(self._store, max(wanted, pages))
         except wasmtime.WasmtimeError as e:
-            raise DeviceError(
-                f"wasm: cannot grow the memory to {_shape.bytes_text(count)} (it ends at 4 GiB): {e}"
-            ) from None
+            raise DeviceError(f"wasm: cannot grow the memory to {bytes_text(count)} (it ends at 4 GiB): {e}") from None
 
     def take(self, count: int) -> int:
         return self._heap.take(count)

@@ -14,11 +14,7 @@ from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 
-from singe import _shape
-from singe._dtypes import DType, dtype
-from singe._errors import DeviceError
-from singe._recent import Recent
-from singe.program import Copy, Dispatch, Program, choose_variant
+from singe.extension import Copy, DeviceError, Dispatch, DType, ProgramData, Recent, choose_variant, dtype, shapes
 
 from .driver import COPY, function_number
 from .target import WasmTarget
@@ -76,7 +72,7 @@ class WasmArray:
 
 
 class WasmRuntime:
-    """A backend over any Engine; see backend.Backend."""
+    """A backend over any Engine; see runtime/backend.Backend."""
 
     name = "wasm"
 
@@ -114,7 +110,7 @@ class WasmRuntime:
             )
         return array
 
-    def prepare(self, program: Program) -> WasmExecutable:
+    def prepare(self, program: ProgramData) -> WasmExecutable:
         with self.lock:
             self._check_alive()
             return WasmExecutable(self, program)
@@ -144,9 +140,9 @@ class Plan:
 
 
 class WasmExecutable:
-    """A Program with its modules linked and its weights in memory; see backend.Executable."""
+    """A Program with its modules linked and its weights in memory; see runtime/backend.Executable."""
 
-    def __init__(self, backend: WasmRuntime, program: Program) -> None:
+    def __init__(self, backend: WasmRuntime, program: ProgramData) -> None:
         if program.target != "wasm":
             raise DeviceError(f"wasm: the program was compiled for {program.target!r}; compile it for 'wasm'")
         self.program: Final = program
@@ -209,11 +205,11 @@ class WasmExecutable:
             return program.buffers[i].place
 
         def size(i: int) -> int:
-            return _shape.known(program.buffers[i].bytes, sizes)
+            return shapes.known(program.buffers[i].bytes, sizes)
 
         for step in program.steps:
             if isinstance(step, Dispatch):
-                numbers = [_shape.known(d, sizes) for d in program.kernels[step.kernel].sizes]
+                numbers = [shapes.known(d, sizes) for d in program.kernels[step.kernel].sizes]
                 add(self._numbers[step.kernel], [place(i) for i in step.buffers], numbers)
             elif isinstance(step, Copy):
                 add(COPY, [place(step.target), place(step.source)], [size(step.source)])
@@ -223,7 +219,7 @@ class WasmExecutable:
             if place(i) != ("output", number):
                 add(COPY, [("output", number), place(i)], [size(i)])
         outputs = [
-            (tuple(_shape.known(d, sizes) for d in b.shape), b.dtype)
+            (tuple(shapes.known(d, sizes) for d in b.shape), b.dtype)
             for b in map(program.buffers.__getitem__, program.outputs)
         ]
         given = [open_places.get(("input", k), []) for k in range(len(program.inputs))]

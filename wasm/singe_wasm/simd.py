@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from singe import scalar
-from singe._dtypes import DType, bool_, float32, int32, int64
+from singe.extension import DType, bool_, float32, int32, int64, scalar
 
 from .encode import OPS, Body, Spelling, Type, f32, f32x4, i32, i32x4, i64, lane, ops
 

@@ -15,11 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from singe._dtypes import DType
-from singe._shape import Dim
-from singe.backend import Printed
-from singe.kernel import Kernel, Routine, collapse
-from singe.program import Variant
+from singe.extension import Dim, DType, Kernel, Printed, Routine, Variant, collapse
 
 from .driver import NAME, driver
 from .encode import Function, module

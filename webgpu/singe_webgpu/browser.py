@@ -15,13 +15,20 @@ from typing import Any, Final
 import numpy as np
 from pyodide.ffi import create_proxy, to_js  # pyright: ignore[reportMissingImports]
 
-from singe import _shape
-from singe._dtypes import DType, dtype
-from singe._errors import DeviceError, InputError
-from singe._page import device_error, js_errors, scripts
-from singe._recent import Recent
-from singe._waiting import soon
-from singe.program import Program, header
+from singe.extension import (
+    DeviceError,
+    DType,
+    InputError,
+    ProgramData,
+    Recent,
+    device_error,
+    dtype,
+    header,
+    js_errors,
+    known,
+    scripts,
+    soon,
+)
 
 from .memory import from_device, to_device
 from .target import WgslTarget
@@ -54,7 +61,7 @@ class GpuArray:
 
 
 class WebGpuBackend:
-    """See the module's docstring, and backend.Backend."""
+    """See the module's docstring, and runtime/backend.py."""
 
     name: Final = "webgpu"
 
@@ -90,7 +97,7 @@ class WebGpuBackend:
             )
         return array
 
-    def prepare(self, program: Program) -> GpuExecutable:
+    def prepare(self, program: ProgramData) -> GpuExecutable:
         if program.target != self.target.name:
             raise DeviceError(f"webgpu: the program was compiled for {program.target!r}; compile it for 'wgsl'")
         return GpuExecutable(self, program)
@@ -109,9 +116,9 @@ class WebGpuBackend:
 
 
 class GpuExecutable:
-    """A Program that the JavaScript runner makes ready; see backend.DirectExecutable."""
+    """A Program that the JavaScript runner makes ready; see runtime/backend.DirectExecutable."""
 
-    def __init__(self, backend: WebGpuBackend, program: Program) -> None:
+    def __init__(self, backend: WebGpuBackend, program: ProgramData) -> None:
         self.program: Final = program
         self.backend: Final = backend
         self._buffers: Final = [program.buffers[i] for i in program.inputs]
@@ -159,7 +166,7 @@ class GpuExecutable:
         def found() -> tuple[str, list[tuple[int, ...]]]:
             sizes = self.program.bound(shapes, kinds)
             outputs = [self.program.buffers[i].shape for i in self.program.outputs]
-            return json.dumps(sizes), [tuple(_shape.known(d, sizes) for d in shape) for shape in outputs]
+            return json.dumps(sizes), [tuple(known(d, sizes) for d in shape) for shape in outputs]
 
         return self._sizes.at((tuple(shapes), tuple(kinds)), found)
 

@@ -14,10 +14,7 @@ from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 
-from singe._dtypes import DType
-from singe._errors import DeviceError
-from singe._shape import bytes_text
-from singe.program import stored_type
+from singe.extension import DeviceError, DType, bytes_text, stored_type
 
 Handle: TypeAlias = Any
 """A device's own object: a buffer, a pipeline, a bind group."""
@@ -67,7 +64,7 @@ Command: TypeAlias = "Launch | Transfer"
 @dataclass(frozen=True)
 class Timed:
     """Seconds from handing commands over until all were done; for each command its beginning, its time and the overhead
-    in it, as in backend.Span; and the clock."""
+    in it, as in runtime/backend.py’s Span; and the clock."""
 
     seconds: float
     commands: Sequence[tuple[float, float, float]]

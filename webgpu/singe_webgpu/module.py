@@ -15,9 +15,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from singe._dtypes import DType, bool_, float16, float32, int32, int64, uint8
-from singe._shape import Dim
-from singe.kernel import Port
+from singe.extension import Dim, DType, Port, bool_, float16, float32, int32, int64, uint8
 
 from .library import used_by
 

@@ -20,7 +20,7 @@ import wgpu
 from wgpu.backends.wgpu_native import ffi, lib
 from wgpu.backends.wgpu_native._api import error_handler, from_c_string_view
 
-from singe._errors import DeviceError, DeviceLost
+from singe.extension import DeviceError, DeviceLost
 
 from .memory import LEAST, Binding, Command, Handle, Launch, Limits, Timed, Transfer, size_class
 from .module import ENTRY, SUBGROUPS, bindings

@@ -15,13 +15,23 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from singe._dtypes import DType
-from singe._dtypes import dtype as dtype_of
-from singe._errors import DeviceError
-from singe._recent import Recent
-from singe._shape import bytes_text, known
-from singe.backend import Span, Timeline
-from singe.program import Buffer, Code, Copy, Dispatch, Program, align, choose_variant
+from singe.extension import (
+    Buffer,
+    Code,
+    Copy,
+    DeviceError,
+    Dispatch,
+    DType,
+    ProgramData,
+    Recent,
+    Span,
+    Timeline,
+    align,
+    bytes_text,
+    choose_variant,
+    known,
+)
+from singe.extension import dtype as dtype_of
 
 from .memory import LEAST, Binding, Command, Gpu, GpuArray, Handle, Launch, Pool, Transfer, from_device, to_device
 from .module import bindings, element_size
@@ -36,7 +46,7 @@ Place: TypeAlias = tuple[str, int]
 
 
 class WebGpuRuntime:
-    """A backend over any Gpu; see backend.Backend."""
+    """A backend over any Gpu; see runtime/backend.Backend."""
 
     name: str = "webgpu"
 
@@ -57,7 +67,7 @@ class WebGpuRuntime:
         raw = self.gpu.read(array.buffer, array.bytes) if array.bytes else np.zeros(0, np.uint8)
         return from_device(raw, array.shape, array.dtype, array.element_size)
 
-    def prepare(self, program: Program) -> GpuExecutable:
+    def prepare(self, program: ProgramData) -> GpuExecutable:
         if program.target != self.target.name:
             raise DeviceError(
                 f"the webgpu backend runs programs of the target 'wgsl', this one is for {program.target!r}; compile it again"
@@ -76,9 +86,9 @@ class WebGpuRuntime:
 
 
 class GpuExecutable:
-    """A Program on a device: pipelines built, weights uploaded; see backend.Executable."""
+    """A Program on a device: pipelines built, weights uploaded; see runtime/backend.Executable."""
 
-    def __init__(self, backend: WebGpuRuntime, program: Program) -> None:
+    def __init__(self, backend: WebGpuRuntime, program: ProgramData) -> None:
         self.program = program
         self.backend = backend
         gpu = backend.gpu
@@ -138,7 +148,7 @@ def _close(plans: Recent[_Plan], weights: _Weights) -> None:
 class _Weights:
     """The weights of a program: one buffer, or several where a device's buffers are too small, cut between weights."""
 
-    def __init__(self, gpu: Gpu, program: Program) -> None:
+    def __init__(self, gpu: Gpu, program: ProgramData) -> None:
         self._gpu = gpu
         self._starts: list[int] = []
         self._parts: list[Handle] = []

@@ -7,11 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from singe._dtypes import DType
-from singe._errors import CompileError
-from singe.backend import Printed
-from singe.kernel import Kernel, Routine, collapse
-from singe.program import Variant
+from singe.extension import CompileError, DType, Kernel, Printed, Routine, Variant, collapse
 
 from .kernels.choice import Choose, choose, pools, print_routine
 from .kernels.nest import print_kernel
@@ -20,7 +16,7 @@ from .variants import variants
 
 
 class WgslTarget:
-    """The code generator for WebGPU; see backend.Target. The code of what it prints is one text for each variant.
+    """The code generator for WebGPU; see compiler/target.py. The code of what it prints is one text for each variant.
 
     choose: what says how products are cut.
     """

@@ -8,11 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from singe import affine, scalar
-from singe._shape import Dim, known, product
-from singe.backend import Printed
-from singe.kernel import Kernel, Store
-from singe.program import Variant
+from singe.extension import Dim, Kernel, Printed, Store, Variant, affine, known, product, scalar
 
 from .memory import LEAST, Binding, Gpu, Handle, Launch
 from .module import bindings, element_size

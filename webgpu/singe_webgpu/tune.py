@@ -25,10 +25,7 @@ from math import prod
 from pathlib import Path
 from typing import Any, Final
 
-from singe._errors import DeviceError
-from singe._shape import show
-from singe.kernel import Routine
-from singe.scalar import Expr
+from singe.extension import DeviceError, Expr, Routine, show
 
 from .kernels.choice import cost, print_cut, ranked, sizes_of
 from .kernels.contraction import Contraction

@@ -10,10 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import compress, product
 from typing import Final, TypeAlias
 
-from singe._shape import Dim
-from singe.backend import Printed
-from singe.kernel import Port
-from singe.program import Variant
+from singe.extension import Dim, Port, Printed, Variant
 
 from .module import ENTRY, SHADER_F16, SUBGROUP_MATRIX, SUBGROUPS, Module, Text
 

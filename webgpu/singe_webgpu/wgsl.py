@@ -17,10 +17,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
-from singe import affine, scalar
-from singe._dtypes import DType, bool_, float32, int32, int64
-from singe._errors import CompileError
-from singe.scalar import Expr
+from singe.extension import CompileError, DType, Expr, affine, bool_, float32, int32, int64, scalar
 
 if TYPE_CHECKING:
     from .module import Module

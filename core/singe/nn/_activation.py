@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-from .._errors import InputError
-from .._tensor import Tensor
+from ..errors import InputError
+from ..frontend.tensor import Tensor
 from ._module import Module
 
 

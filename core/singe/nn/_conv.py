@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from .._errors import ShapeError
-from .._spatial import Ints, Padding, each
-from .._tensor import Tensor
+from ..errors import ShapeError
+from ..frontend.spatial import Ints, Padding, each
+from ..frontend.tensor import Tensor
 from ._init import Rng, kaiming_uniform
 from ._module import Module
 

@@ -6,8 +6,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from .._creation import tensor
-from .._tensor import Tensor
+from ..frontend.creation import tensor
+from ..frontend.tensor import Tensor
 
 Rng: TypeAlias = "np.random.Generator | int | None"
 """A generator, which layers share so that each draws other numbers; a seed for one of its own; None: no two runs alike."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._tensor import Tensor
+from ..frontend.tensor import Tensor
 from ._init import Rng, kaiming_uniform
 from ._module import Module
 

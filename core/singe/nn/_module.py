@@ -12,11 +12,11 @@ from typing import Any, ClassVar, Final, Self, TypeAlias
 
 import numpy as np
 
-from .._dtypes import dtype
-from .._errors import InputError, ShapeError
-from .._shape import show
-from .._tensor import Tensor
-from ..device import Device
+from ..dtypes import dtype
+from ..errors import InputError, ShapeError
+from ..frontend.tensor import Tensor
+from ..runtime.devices import Device
+from ..shapes import show
 
 State: TypeAlias = Mapping[str, "Tensor | np.ndarray"]
 

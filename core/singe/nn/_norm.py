@@ -15,10 +15,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final
 
-from .._creation import ones, ones_like, tensor, zeros, zeros_like
-from .._errors import ShapeError
-from .._shape import show
-from .._tensor import Tensor
+from ..errors import ShapeError
+from ..frontend.creation import ones, ones_like, tensor, zeros, zeros_like
+from ..frontend.tensor import Tensor
+from ..shapes import show
 from ._module import Module
 
 _seen: Final[ContextVar[dict[Module, Module] | None]] = ContextVar("seen", default=None)

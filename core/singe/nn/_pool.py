@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .._spatial import Ints
-from .._tensor import Tensor
+from ..frontend.spatial import Ints
+from ..frontend.tensor import Tensor
 from ._module import Module
 
 

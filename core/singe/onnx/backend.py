@@ -1,7 +1,7 @@
 """ONNX's own backend interface (onnx.backend.base.Backend): `prepare(model, device)` gives something that runs.
 
 The devices are "CPU" (NumPy), "WASM" and "WEBGPU". The onnx package is not needed: a ModelProto or NodeProto is taken by
-its bytes. What is prepared is a singe.model.Model, and compiled as that is: once where sizes may stay symbolic, else for
+its bytes. What is prepared is a singe.Model, and compiled as that is: once where sizes may stay symbolic, else for
 the shapes (or, where the shape of a Reshape is no constant, the values) of a run.
 """
 
@@ -12,11 +12,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from .._errors import CompileError, DeviceError, ImportFailure, InputError, ShapeError, UnsupportedOp
-from ..device import Device
-from ..device import device as open_device
-from ..model import Model, Runnable, bind
-from ..program import Host
+from ..errors import CompileError, DeviceError, ImportFailure, InputError, ShapeError, UnsupportedOp
+from ..model.model import Model, Program, bind
+from ..program.program import Host
+from ..runtime.devices import Device
+from ..runtime.devices import device as open_device
 from .importer import unsupported_ops
 from .model import FORMAT, OnnxGraph, OnnxModel, OnnxType, OnnxValue, read_model
 from .source import OnnxSource
@@ -56,7 +56,7 @@ class BackendRep:
             if isinstance(e, UnsupportedOp) or not model.inputs:
                 raise  # a run would tell no more
 
-    def _look(self, runnable: Runnable) -> Runnable:
+    def _look(self, runnable: Program) -> Program:
         """Report a Program's ops; with fail_on_host, refuse one that needs the host."""
         self.report = _report(runnable)
         on_host = [op for op, place in self.report.items() if place == "host"]
@@ -72,7 +72,7 @@ class BackendRep:
         return tuple(runnable.run([arrays[p.name] for p in runnable.inputs]))
 
 
-def _report(runnable: Runnable) -> dict[str, str]:
+def _report(runnable: Program) -> dict[str, str]:
     device, data = runnable.device, runnable.data
     hosted = {s.op for s in data.steps if isinstance(s, Host)} if device.backend.target is not None else frozenset()
     return {op: "host" if op in hosted else device.name for op in data.facts["ops"]}

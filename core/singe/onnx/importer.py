@@ -15,11 +15,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from .._dtypes import DTYPES, dtype
-from .._errors import ImportFailure, InputError, SingeError, UnsupportedOp, ValueNeeded
-from .._shape import Dim, product, show, size, symbols
-from ..graph import MAX_ELEMENTS, Builder, Graph, Node
+from ..dtypes import DTYPES, dtype
+from ..errors import ImportFailure, InputError, SingeError, UnsupportedOp, ValueNeeded
+from ..graph.graph import MAX_ELEMENTS, Builder, Graph, Node
 from ..ops import ROWS, Composite, Elementwise, Nest, Row, View
+from ..shapes import Dim, product, show, size, symbols
 from .adapters import ADAPTERS, Call
 from .adapters.basic import dense
 from .model import OnnxFunction, OnnxModel, OnnxNode, OnnxRef, OnnxValue

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from .._errors import ImportFailure, InputError
+from ..errors import ImportFailure, InputError
 from .tensors import MAX_RANK, MESSAGES, STRING, Files, OnnxSparse, Tensor, element_type, mapped, reason
 from .wire import FLOAT, INT32, INT64, TEXT, Build, Fields, Format, Place, Schema, many, one
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from .._dtypes import DTYPES, float32
-from .._shape import Size, symbols
-from ..graph import Graph
+from ..dtypes import DTYPES, float32
+from ..graph.graph import Graph
+from ..shapes import Size, symbols
 from .importer import import_model, signature
 from .model import OnnxModel
 

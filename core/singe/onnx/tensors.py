@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from .._errors import FormatError, ImportFailure
+from ..errors import FormatError, ImportFailure
 from .wire import BYTES, DOUBLE, FLOAT, INT32, INT64, LEN, TEXT, UINT64, Fields, Kind, Place, Schema, many, one
 
 MAX_RANK: Final = 32

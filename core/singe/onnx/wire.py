@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from .._errors import FormatError
+from ..errors import FormatError
 
 VARINT, I64, LEN, I32 = 0, 1, 2, 5
 FIXED_SIZE: Final = {I64: 8, I32: 4}

@@ -2,13 +2,13 @@
 
 from . import contract, elementwise, move, quantised, reduce, resize, window  # noqa: F401 (each registers its rows)
 from ._row import ROWS as ROWS
-from ._row import Builder as Builder
 from ._row import Composite as Composite
 from ._row import Elementwise as Elementwise
 from ._row import Folds as Folds
 from ._row import Nest as Nest
-from ._row import Node as Node
 from ._row import Row as Row
+from ._row import RowBuilder as RowBuilder
+from ._row import Shaped as Shaped
 from ._row import View as View
 from ._row import elementwise_vjp as elementwise_vjp
 from ._row import find_row as find_row

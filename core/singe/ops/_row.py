@@ -20,15 +20,15 @@ from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 
-from .. import affine, scalar
-from .._dtypes import ALL, FLOATS, DType, bool_, int64, uint8
-from .._dtypes import dtype as dtype_of
-from .._errors import DTypeError, ShapeError
-from .._shape import Shape, Size, broadcast, dim_max, dim_min
-from ..scalar import COMPUTE, Expr, const
+from ..dtypes import ALL, FLOATS, DType, bool_, int64, uint8
+from ..dtypes import dtype as dtype_of
+from ..errors import DTypeError, ShapeError
+from ..ir import affine, scalar
+from ..ir.scalar import COMPUTE, Expr, const
+from ..shapes import Shape, Size, broadcast, dim_max, dim_min
 
 
-class Node(Protocol):
+class Shaped(Protocol):
     """A value of a graph, as rows see it."""
 
     @property
@@ -37,7 +37,7 @@ class Node(Protocol):
     def dtype(self) -> DType: ...
 
 
-class Builder(Protocol):
+class RowBuilder(Protocol):
     """Builds nodes. Every row is a method of it: `b.exp(x)`, `b.transpose(x, perm=(1, 0))`."""
 
     def const(self, value: Any, dtype: DType | None = None) -> Any: ...
@@ -67,7 +67,7 @@ class Row:
     floor: float = 1e-6
     doc: str = ""
 
-    def infer(self, inputs: Sequence[Node], attrs: Attrs) -> tuple[Shape, DType]:
+    def infer(self, inputs: Sequence[Shaped], attrs: Attrs) -> tuple[Shape, DType]:
         """The shape and dtype of the output; ShapeError or DTypeError where the inputs do not fit."""
         raise NotImplementedError
 
@@ -75,7 +75,7 @@ class Row:
         """What it computes, over whole arrays."""
         raise NotImplementedError
 
-    def check_dtypes(self, inputs: Sequence[Node]) -> None:
+    def check_dtypes(self, inputs: Sequence[Shaped]) -> None:
         for x in inputs:
             if x.dtype not in self.dtypes:
                 raise DTypeError(
@@ -108,7 +108,7 @@ class Elementwise(Row):
     def _kinds(self) -> Sequence[str]:
         return self.takes or ("T",) * self.arity
 
-    def infer(self, inputs: Sequence[Node], attrs: Attrs) -> tuple[Shape, DType]:
+    def infer(self, inputs: Sequence[Shaped], attrs: Attrs) -> tuple[Shape, DType]:
         kinds = self._kinds()
         if len(inputs) != len(kinds):
             raise ShapeError(f"{self.name} takes {len(kinds)} inputs, got {len(inputs)}")
@@ -301,7 +301,7 @@ class View(Row):
     forward: Callable[..., Sequence[Expr]] | None = None
     index_inputs: Sequence[int] = ()  # inputs that hold indices, and so may have another dtype
 
-    def infer(self, inputs: Sequence[Node], attrs: Attrs) -> tuple[Shape, DType]:
+    def infer(self, inputs: Sequence[Shaped], attrs: Attrs) -> tuple[Shape, DType]:
         data = [x for i, x in enumerate(inputs) if i not in self.index_inputs]
         self.check_dtypes(data)
         if len({x.dtype for x in data}) > 1:
@@ -342,7 +342,7 @@ class Nest(Row):
     facts: Callable[..., Attrs | None] = field(default=lambda *inputs, **attrs: {})
     windows: Callable[..., Sequence[int] | None] = field(default=lambda **attrs: None)
 
-    def infer(self, inputs: Sequence[Node], attrs: Attrs) -> tuple[Shape, DType]:
+    def infer(self, inputs: Sequence[Shaped], attrs: Attrs) -> tuple[Shape, DType]:
         if self.takes:
             for k, (x, kind) in enumerate(zip(inputs, self.takes, strict=True)):
                 if x.dtype is not kind:

@@ -15,20 +15,20 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from .. import affine, scalar
-from .._dtypes import FLOATS, NUMBERS, float32
-from .._errors import ShapeError
-from .._shape import Dim, Shape, broadcast, product, show
-from ..scalar import COMPUTE, Expr, const, select, size
+from ..dtypes import FLOATS, NUMBERS, float32
+from ..errors import ShapeError
+from ..ir import affine, scalar
+from ..ir.scalar import COMPUTE, Expr, const, select, size
+from ..shapes import Dim, Shape, broadcast, product, show
 from . import _reference as reference
-from ._row import Composite, Folds, Nest, Node, Read, register, sum_to
+from ._row import Composite, Folds, Nest, Read, Shaped, register, sum_to
 from .move import project
 from .window import window_size
 
 # --- dot -------------------------------------------------------------------------------------------------------------
 
 
-def _dot_shape(a: Node, b: Node) -> Shape:
+def _dot_shape(a: Shaped, b: Shaped) -> Shape:
     if len(a.shape) < 2 or len(b.shape) < 2:
         raise ShapeError(f"dot: got {show(a.shape)} and {show(b.shape)}, expected matrices (or stacks of them)")
     if a.shape[-1] != b.shape[-2]:
@@ -38,7 +38,7 @@ def _dot_shape(a: Node, b: Node) -> Shape:
     return (*broadcast([a.shape[:-2], b.shape[:-2]], "matmul"), a.shape[-2], b.shape[-1])
 
 
-def _dot_nest(coords: Sequence[Expr], read: Read, a: Node, b: Node) -> Folds:
+def _dot_nest(coords: Sequence[Expr], read: Read, a: Shaped, b: Shaped) -> Folds:
     *batch, m, n = coords
 
     def value(inner: Sequence[Expr], _: Sequence[Expr]) -> Expr:
@@ -112,8 +112,8 @@ def _gemm(
 
 
 def _conv_shape(
-    x: Node,
-    w: Node,
+    x: Shaped,
+    w: Shaped,
     strides: Sequence[int],
     dilations: Sequence[int],
     before: Sequence[int],
@@ -142,8 +142,8 @@ def _conv_shape(
 def _conv_nest(
     coords: Sequence[Expr],
     read: Read,
-    x: Node,
-    w: Node,
+    x: Shaped,
+    w: Shaped,
     strides: Any,
     dilations: Any,
     before: Any,
@@ -177,7 +177,7 @@ def _conv_nest(
 
 
 def _conv_facts(
-    x: Node, w: Node, strides: Any, dilations: Any, before: Any, after: Any, group: int
+    x: Shaped, w: Shaped, strides: Any, dilations: Any, before: Any, after: Any, group: int
 ) -> Mapping[str, Any] | None:
     if 0 in x.shape:
         return None

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from .. import scalar
-from .._dtypes import ALL, FLOATS, INTS, NUMBERS, DType, bool_
-from ..scalar import Expr, clip, const, exp, log, maximum, minimum, select, sqrt, tanh
+from ..dtypes import ALL, FLOATS, INTS, NUMBERS, DType, bool_
+from ..ir import scalar
+from ..ir.scalar import Expr, clip, const, exp, log, maximum, minimum, select, sqrt, tanh
 from . import _reference as reference
 from ._row import Elementwise, register
 

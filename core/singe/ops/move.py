@@ -11,14 +11,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from .. import affine, scalar
-from .._dtypes import FLOATS, DType, dtype, int32, int64
-from .._errors import ShapeError
-from .._shape import Dim, Shape, axis_of, broadcast, ceildiv, product, show
-from ..affine import flatten, unflatten
-from ..scalar import COMPUTE, Expr, const, select, size
+from ..dtypes import FLOATS, DType, dtype, int32, int64
+from ..errors import ShapeError
+from ..ir import affine, scalar
+from ..ir.affine import flatten, unflatten
+from ..ir.scalar import COMPUTE, Expr, const, select, size
+from ..shapes import Dim, Shape, axis_of, broadcast, ceildiv, product, show
 from . import _reference as reference
-from ._row import Node, Read, View, register, sum_to
+from ._row import Read, Shaped, View, register, sum_to
 
 PAD_MODES: Final = ("constant", "reflect", "edge", "wrap")
 
@@ -30,7 +30,7 @@ def _numbers(shape: Sequence[Any]) -> tuple[int, ...]:
 # --- reshape, transpose, expand --------------------------------------------------------------------------------------
 
 
-def _reshape_shape(x: Node, shape: Shape) -> Shape:
+def _reshape_shape(x: Shaped, shape: Shape) -> Shape:
     if product(x.shape) != product(shape):
         raise ShapeError(
             f"reshape: {show(x.shape)} has {product(x.shape)} elements, {show(shape)} has {product(shape)}"
@@ -38,11 +38,11 @@ def _reshape_shape(x: Node, shape: Shape) -> Shape:
     return shape
 
 
-def _reshape_forward(coords: Sequence[Expr], x: Node, shape: Shape) -> Sequence[Expr]:
+def _reshape_forward(coords: Sequence[Expr], x: Shaped, shape: Shape) -> Sequence[Expr]:
     return unflatten(flatten(coords, x.shape), shape)
 
 
-def _transpose_shape(x: Node, perm: Sequence[int]) -> Shape:
+def _transpose_shape(x: Shaped, perm: Sequence[int]) -> Shape:
     if sorted(perm) != list(range(len(x.shape))):
         raise ShapeError(
             f"transpose: perm {tuple(perm)} does not name each of the {len(x.shape)} axes of {show(x.shape)} once"
@@ -55,7 +55,7 @@ def inverse(perm: Sequence[int]) -> tuple[int, ...]:
     return tuple(sorted(range(len(perm)), key=perm.__getitem__))
 
 
-def _expand_shape(x: Node, shape: Shape) -> Shape:
+def _expand_shape(x: Shaped, shape: Shape) -> Shape:
     if broadcast([x.shape, shape], "expand") != tuple(shape):
         raise ShapeError(f"expand: {show(x.shape)} does not broadcast to {show(shape)}")
     return shape
@@ -70,7 +70,7 @@ def project(coords: Sequence[Expr], shape: Shape) -> list[Expr]:
 # --- slice, pad, concat ----------------------------------------------------------------------------------------------
 
 
-def _slice_shape(x: Node, starts: Sequence[Dim], steps: Sequence[int], sizes: Shape) -> Shape:
+def _slice_shape(x: Shaped, starts: Sequence[Dim], steps: Sequence[int], sizes: Shape) -> Shape:
     if not len(starts) == len(steps) == len(sizes) == len(x.shape):
         raise ShapeError(f"slice: starts, steps and sizes must each name all {len(x.shape)} axes of {show(x.shape)}")
     for axis, (d, at, step, count) in enumerate(zip(x.shape, starts, steps, sizes, strict=True)):
@@ -84,7 +84,7 @@ def _slice_shape(x: Node, starts: Sequence[Dim], steps: Sequence[int], sizes: Sh
 
 
 def _slice_value(
-    coords: Sequence[Expr], read: Read, x: Node, starts: Sequence[Dim], steps: Sequence[int], sizes: Shape
+    coords: Sequence[Expr], read: Read, x: Shaped, starts: Sequence[Dim], steps: Sequence[int], sizes: Shape
 ) -> Expr:
     return read(0, [c * step + size(at) for c, at, step in zip(coords, starts, steps, strict=True)])
 
@@ -123,7 +123,7 @@ def _slice_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, starts: Any, steps
     return [b.pad(g, b.const(0, g.dtype), before=tuple(starts), after=after, mode="constant")]
 
 
-def _pad_shape(x: Node, fill: Node, before: Shape, after: Shape, mode: str) -> Shape:
+def _pad_shape(x: Shaped, fill: Shaped, before: Shape, after: Shape, mode: str) -> Shape:
     if mode not in PAD_MODES:
         raise ShapeError(f"pad: mode {mode!r}, expected one of {', '.join(PAD_MODES)}")
     if fill.shape != ():
@@ -142,7 +142,9 @@ def _pad_shape(x: Node, fill: Node, before: Shape, after: Shape, mode: str) -> S
     return tuple(d + lo + hi for d, lo, hi in zip(x.shape, before, after, strict=True))
 
 
-def _pad_value(coords: Sequence[Expr], read: Read, x: Node, fill: Node, before: Shape, after: Shape, mode: str) -> Expr:
+def _pad_value(
+    coords: Sequence[Expr], read: Read, x: Shaped, fill: Shaped, before: Shape, after: Shape, mode: str
+) -> Expr:
     inside: list[Expr] = []
     source: list[Expr] = []
     for c, d, lo, hi in zip(coords, x.shape, before, after, strict=True):
@@ -193,7 +195,7 @@ def _pad_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, before: Any, after: 
     return [g, None]
 
 
-def _concat_shape(*xs: Node, axis: int) -> Shape:
+def _concat_shape(*xs: Shaped, axis: int) -> Shape:
     axis = axis_of(axis, len(xs[0].shape), "concat")
     first = xs[0].shape
     for x in xs[1:]:
@@ -207,7 +209,7 @@ def _concat_shape(*xs: Node, axis: int) -> Shape:
     return tuple(total if i == axis else d for i, d in enumerate(first))
 
 
-def _concat_value(coords: Sequence[Expr], read: Read, *xs: Node, axis: int) -> Expr:
+def _concat_value(coords: Sequence[Expr], read: Read, *xs: Shaped, axis: int) -> Expr:
     axis = axis_of(axis, len(coords), "concat")
     end: Dim = 0
     parts: list[tuple[Dim, Expr]] = []
@@ -239,7 +241,7 @@ def _concat_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, axis: int) -> lis
 # --- arange, gather --------------------------------------------------------------------------------------------------
 
 
-def _arange_shape(start: Node, step: Node, count: Dim) -> Shape:
+def _arange_shape(start: Shaped, step: Shaped, count: Dim) -> Shape:
     if start.shape != () or step.shape != ():
         raise ShapeError(
             f"arange: start and step must be scalars, got shapes {show(start.shape)} and {show(step.shape)}"
@@ -247,7 +249,7 @@ def _arange_shape(start: Node, step: Node, count: Dim) -> Shape:
     return (count,)
 
 
-def _arange_value(coords: Sequence[Expr], read: Read, start: Node, step: Node, count: Dim) -> Expr:
+def _arange_value(coords: Sequence[Expr], read: Read, start: Shaped, step: Shaped, count: Dim) -> Expr:
     first = read(0, ())
     return first + scalar.cast(coords[0], first.dtype) * read(1, ())
 
@@ -281,7 +283,7 @@ def _one_hot(b: Any, index: Any, d: Dim, kind: DType) -> Any:
     return b.cast(b.equal(rows, _numbered(b, d)), to=kind)
 
 
-def _gather_shape(x: Node, index: Node, axis: int) -> Shape:
+def _gather_shape(x: Shaped, index: Shaped, axis: int) -> Shape:
     axis = axis_of(axis, len(x.shape), "gather")
     if not index.dtype.is_int:
         raise ShapeError(f"gather: the indices are {index.dtype}, expected an integer type")
@@ -290,7 +292,7 @@ def _gather_shape(x: Node, index: Node, axis: int) -> Shape:
     return (*x.shape[:axis], *index.shape, *x.shape[axis + 1 :])
 
 
-def _gather_value(coords: Sequence[Expr], read: Read, x: Node, index: Node, axis: int) -> Expr:
+def _gather_value(coords: Sequence[Expr], read: Read, x: Shaped, index: Shaped, axis: int) -> Expr:
     axis = axis_of(axis, len(x.shape), "gather")
     rank = len(index.shape)
     at = scalar.cast(read(1, coords[axis : axis + rank]), int32)

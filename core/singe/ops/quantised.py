@@ -18,13 +18,13 @@ from typing import Any, Final
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from .. import scalar
-from .._dtypes import LEAST_NORMAL, float32, int32, uint8
-from .._errors import ShapeError
-from .._shape import Shape, show
-from ..scalar import Expr, const
+from ..dtypes import LEAST_NORMAL, float32, int32, uint8
+from ..errors import ShapeError
+from ..ir import scalar
+from ..ir.scalar import Expr, const
+from ..shapes import Shape, show
 from . import contract  # noqa: F401 (registers conv_last)
-from ._row import ROWS, Folds, Nest, Node, Read, register
+from ._row import ROWS, Folds, Nest, Read, Shaped, register
 from .move import project
 
 TOP: Final = 127
@@ -69,13 +69,13 @@ def _folds(inner: Shape, x: Any, weight: Any, scale: Expr) -> Folds:
     return Folds(inner, [("max", lambda at, _: x(at)), ("min", lambda at, _: x(at)), ("add", total)], result)
 
 
-def _dot_nest(coords: Sequence[Expr], read: Read, x: Node, w: Node, scale: Node) -> Folds:
+def _dot_nest(coords: Sequence[Expr], read: Read, x: Shaped, w: Shaped, scale: Shaped) -> Folds:
     *batch, m, n = coords
     rows = project(batch, x.shape[:-2])
     return _folds((x.shape[-1],), lambda at: read(0, [*rows, m, *at]), lambda at: read(1, [*at, n]), read(2, [n]))
 
 
-def _conv_nest(coords: Sequence[Expr], read: Read, x: Node, w: Node, scale: Node, **facts: Any) -> Folds:
+def _conv_nest(coords: Sequence[Expr], read: Read, x: Shaped, w: Shaped, scale: Shaped, **facts: Any) -> Folds:
     floats = _FLOATS.nest(coords, lambda k, at: read(0, at) if k == 0 else const(1.0, float32), x, w, **facts, group=1)
     ((_, value),) = floats.folds
     o = coords[-1]
@@ -141,7 +141,7 @@ def quantise_weights(w: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
 # --- shapes, references, rows ----------------------------------------------------------------------------------------
 
 
-def _check(x: Node, w: Node, scale: Node, depth: Shape) -> None:
+def _check(x: Shaped, w: Shaped, scale: Shaped, depth: Shape) -> None:
     if scale.shape != w.shape[-1:] or not all(isinstance(d, int) for d in w.shape):
         raise ShapeError(
             f"int8: got scales {show(scale.shape)} for weights {show(w.shape)}, expected one for each output"
@@ -150,19 +150,19 @@ def _check(x: Node, w: Node, scale: Node, depth: Shape) -> None:
         raise ShapeError(f"int8: {show(depth)} elements in a sum, expected at most {DEEPEST}")
 
 
-def _dot_shape(x: Node, w: Node, scale: Node) -> Shape:
+def _dot_shape(x: Shaped, w: Shaped, scale: Shaped) -> Shape:
     if len(x.shape) < 2 or len(w.shape) != 2 or x.shape[-1] != w.shape[0]:
         raise ShapeError(f"dot_int8: got {show(x.shape)} and {show(w.shape)}, expected (…, m, k) and (k, n)")
     _check(x, w, scale, w.shape[:1])
     return (*x.shape[:-1], w.shape[1])
 
 
-def _conv_shape(x: Node, w: Node, scale: Node, **facts: Any) -> Shape:
+def _conv_shape(x: Shaped, w: Shaped, scale: Shaped, **facts: Any) -> Shape:
     _check(x, w, scale, w.shape[:-1])
     return _FLOATS.shape(x, w, **facts, group=1)
 
 
-def _conv_facts(x: Node, w: Node, scale: Node, **facts: Any) -> Mapping[str, Any] | None:
+def _conv_facts(x: Shaped, w: Shaped, scale: Shaped, **facts: Any) -> Mapping[str, Any] | None:
     return _FLOATS.facts(x, w, **facts, group=1)
 
 

@@ -11,23 +11,23 @@ from typing import Any
 
 import numpy as np
 
-from .. import scalar
-from .._dtypes import FLOATS, NUMBERS, dtype, float16, float32, int32, int64
-from .._shape import Shape, axes_of, product
-from ..kernel import IDENTITY
-from ..scalar import COMPUTE, Expr
+from ..dtypes import FLOATS, NUMBERS, dtype, float16, float32, int32, int64
+from ..ir import scalar
+from ..ir.kernel import IDENTITY
+from ..ir.scalar import COMPUTE, Expr
+from ..shapes import Shape, axes_of, product
 from . import _reference as reference
-from ._row import Composite, Folds, Nest, Node, Read, register
+from ._row import Composite, Folds, Nest, Read, Shaped, register
 from .move import amount
 
 
-def _shape(x: Node, axes: Sequence[int]) -> Shape:
+def _shape(x: Shaped, axes: Sequence[int]) -> Shape:
     axes = axes_of(axes, len(x.shape), "reduce")
     return tuple(1 if i in axes else d for i, d in enumerate(x.shape))
 
 
 def _nest(word: str) -> Callable[..., Folds]:
-    def nest(coords: Sequence[Expr], read: Read, x: Node, axes: Sequence[int]) -> Folds:
+    def nest(coords: Sequence[Expr], read: Read, x: Shaped, axes: Sequence[int]) -> Folds:
         axes = axes_of(axes, len(x.shape), "reduce")
 
         def value(inner: Sequence[Expr], _: Sequence[Expr]) -> Expr:
@@ -60,7 +60,7 @@ def _extreme_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, axes: Sequence[i
     return [b.mul(hits, b.div(g, b.reduce_sum(hits, axes=axes)))]
 
 
-def count(b: Any, x: Node, axes: Sequence[int]) -> Any:
+def count(b: Any, x: Shaped, axes: Sequence[int]) -> Any:
     """How many elements are folded into one, as a scalar of x's dtype."""
     return amount(b, product(x.shape[a] for a in axes_of(axes, len(x.shape), "reduce")), x.dtype)
 
@@ -102,7 +102,7 @@ def _log_softmax(b: Any, x: Any, *, axis: int = -1) -> Any:
     return b.sub(shifted, b.log(b.reduce_sum(b.exp(shifted), axes=(axis,))))
 
 
-def _spaces(x: Node) -> tuple[int, ...]:
+def _spaces(x: Shaped) -> tuple[int, ...]:
     return tuple(range(2, len(x.shape)))
 
 

@@ -8,11 +8,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from .._dtypes import NUMBERS, float32, int32, uint8
-from .._errors import ShapeError
-from .._shape import Dim, Shape, show
+from ..dtypes import NUMBERS, float32, int32, uint8
+from ..errors import ShapeError
+from ..shapes import Dim, Shape, show
 from . import _reference as reference
-from ._row import Composite, Node, register
+from ._row import Composite, Shaped, register
 
 Place = Callable[[np.ndarray, int, int, float, tuple[float, float]], np.ndarray]
 
@@ -175,7 +175,7 @@ def _repeated(b: Any, x: Any, axis: int, factor: int) -> Any:
     return b.reshape(x, shape=(*before, d * factor, *after))
 
 
-def _sampled(b: Any, x: Node, axis: int, indices: np.ndarray, weights: np.ndarray | None) -> Any:
+def _sampled(b: Any, x: Shaped, axis: int, indices: np.ndarray, weights: np.ndarray | None) -> Any:
     total: Any = None
     for tap, index in enumerate(indices):
         part = b.gather(x, b.const(index.astype(np.int32), int32), axis=axis)

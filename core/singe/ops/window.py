@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from .. import affine, scalar
-from .._dtypes import FLOATS, NUMBERS, bool_, dtype, int32, int64
-from .._errors import ShapeError
-from .._shape import Dim, Shape, show
-from ..affine import flatten
-from ..kernel import IDENTITY
-from ..scalar import COMPUTE, Expr, const, select, size
+from ..dtypes import FLOATS, NUMBERS, bool_, dtype, int32, int64
+from ..errors import ShapeError
+from ..ir import affine, scalar
+from ..ir.affine import flatten
+from ..ir.kernel import IDENTITY
+from ..ir.scalar import COMPUTE, Expr, const, select, size
+from ..shapes import Dim, Shape, show
 from . import _reference as reference
-from ._row import Folds, Nest, Node, Read, register
+from ._row import Folds, Nest, Read, Shaped, register
 
 
 def window_size(d: Dim, window: int, stride: int, dilation: int, before: Dim, after: Dim) -> Dim:
@@ -29,7 +29,7 @@ def window_size(d: Dim, window: int, stride: int, dilation: int, before: Dim, af
 
 
 def _shape(
-    x: Node,
+    x: Shaped,
     window: Sequence[int],
     strides: Sequence[int],
     dilations: Sequence[int],
@@ -46,12 +46,12 @@ def _shape(
     return out
 
 
-def _index_shape(x: Node, *, column_major: bool = False, **facts: Any) -> Shape:
+def _index_shape(x: Shaped, *, column_major: bool = False, **facts: Any) -> Shape:
     return _shape(x, **facts)
 
 
 def _reader(
-    coords: Sequence[Expr], read: Read, x: Node, window: Any, strides: Any, dilations: Any, before: Any, after: Any
+    coords: Sequence[Expr], read: Read, x: Shaped, window: Any, strides: Any, dilations: Any, before: Any, after: Any
 ) -> Any:
     """(inner variables) ↦ (whether inside the input, the element, its coordinates in the input)."""
     if 0 in x.shape:  # windows over the padding of nothing: there is no element to read
@@ -86,7 +86,7 @@ def _windows_apart(
     return tuple(window) if apart else None
 
 
-def _max_nest(coords: Sequence[Expr], read: Read, x: Node, **facts: Any) -> Folds:
+def _max_nest(coords: Sequence[Expr], read: Read, x: Shaped, **facts: Any) -> Folds:
     at = _reader(coords, read, x, **facts)
 
     def value(inner: Sequence[Expr], _: Sequence[Expr]) -> Expr:
@@ -96,7 +96,9 @@ def _max_nest(coords: Sequence[Expr], read: Read, x: Node, **facts: Any) -> Fold
     return Folds(_inner(facts["window"]), [("max", value)])
 
 
-def _max_index_nest(coords: Sequence[Expr], read: Read, x: Node, *, column_major: bool = False, **facts: Any) -> Folds:
+def _max_index_nest(
+    coords: Sequence[Expr], read: Read, x: Shaped, *, column_major: bool = False, **facts: Any
+) -> Folds:
     at = _reader(coords, read, x, **facts)
     first = _max_nest(coords, read, x, **facts)
     last = IDENTITY["min"](int32)
@@ -112,7 +114,7 @@ def _max_index_nest(coords: Sequence[Expr], read: Read, x: Node, *, column_major
     return Folds(first.inner, [*first.folds, ("min", value)], lambda a: scalar.cast(a[1], int64))
 
 
-def _sum_nest(coords: Sequence[Expr], read: Read, x: Node, **facts: Any) -> Folds:
+def _sum_nest(coords: Sequence[Expr], read: Read, x: Shaped, **facts: Any) -> Folds:
     at = _reader(coords, read, x, **facts)
 
     def value(inner: Sequence[Expr], _: Sequence[Expr]) -> Expr:

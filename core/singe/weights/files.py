@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from .._errors import FormatError, InputError, ShapeError
+from ..errors import FormatError, InputError, ShapeError
 from ..nn import Module
 from . import pytorch, records
 

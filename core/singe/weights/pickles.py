@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from .._errors import FormatError
+from ..errors import FormatError
 
 STEPS: Final = 4_000_000
 """Opcodes of a pickle at most; a model of a thousand layers has about a hundred thousand."""

@@ -17,8 +17,8 @@ from typing import Any, Final, NoReturn
 
 import numpy as np
 
-from .._errors import FormatError, InputError
-from .._shape import bytes_text
+from ..errors import FormatError, InputError
+from ..shapes import bytes_text
 from .pickles import Machine, shown
 
 ZIP: Final = b"PK\x03\x04"

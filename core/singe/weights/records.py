@@ -13,11 +13,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from .. import _shape
-from .._dtypes import DType, dtype, float16, float32
-from .._errors import FormatError, InputError
-from .._shape import Size, product
-from ..container import (
+from .. import shapes
+from ..dtypes import DType, dtype, float16, float32
+from ..errors import FormatError, InputError
+from ..graph.graph import MAX_ELEMENTS, Builder, Graph, Node, postorder
+from ..ops import ROWS, Composite, Elementwise, Row, find_row
+from ..program.container import (
     ALIGN,
     MAGIC,
     RECORD,
@@ -32,8 +33,7 @@ from ..container import (
     string,
     write,
 )
-from ..graph import MAX_ELEMENTS, Builder, Graph, Node, postorder
-from ..ops import ROWS, Composite, Elementwise, Row, find_row
+from ..shapes import Size, product
 
 WEIGHTS: Final = "weights"
 MODEL: Final = "model"
@@ -169,9 +169,9 @@ def model_record(graph: Graph, floats: str | None = None) -> bytes:
             attrs = {k: encode_attr(v) for k, v in n.attrs.items()}
             return {"op": n.row.name, "inputs": [number[x] for x in n.inputs], "attrs": attrs}
         if n.value is None:
-            return {"input": n.name, "dtype": n.dtype.name, "shape": [_shape.encode(d) for d in n.shape]}
+            return {"input": n.name, "dtype": n.dtype.name, "shape": [shapes.encode(d) for d in n.shape]}
         if n.value.dtype == object:
-            sizes = [_shape.encode(d) for d in n.value.ravel()]
+            sizes = [shapes.encode(d) for d in n.value.ravel()]
             return {"sizes": sizes, "dtype": n.dtype.name, "shape": list(n.value.shape)}
         arrays.append(block.entry(n.value))
         return {"array": len(arrays) - 1}
@@ -218,8 +218,8 @@ def _node(b: Builder, entry: Any, before: Sequence[Node], arrays: Sequence[np.nd
         return b.const(_pick(arrays, entry["array"], "its array"))
     kind = element_type(entry["dtype"])
     if "input" in entry:
-        return b.input(string(entry["input"]), [_shape.decode(d) for d in entry["shape"]], kind)
-    shape, sizes = _numbers(entry["shape"]), [_shape.decode(d) for d in entry["sizes"]]
+        return b.input(string(entry["input"]), [shapes.decode(d) for d in entry["shape"]], kind)
+    shape, sizes = _numbers(entry["shape"]), [shapes.decode(d) for d in entry["sizes"]]
     if not kind.is_int or not all(isinstance(d, Size) or -(1 << 63) <= d < 1 << 63 for d in sizes):
         raise FormatError(f"a constant of sizes is {kind} {sizes!r:.60}")
     values = np.empty(len(sizes), object)
@@ -286,7 +286,7 @@ def _checked(n: Node) -> Node:
     if not isinstance(dims, tuple) or len(dims) > MAX_RANK or not isinstance(n.dtype, DType):
         raise FormatError(f"{n.op} gives {n.dtype!r:.40} of shape {dims!r:.60}")
     if not all(isinstance(d, Size) or (type(d) is int and d >= 0) for d in dims):
-        raise FormatError(f"{n.op} gives the shape {_shape.show(dims):.80}")
+        raise FormatError(f"{n.op} gives the shape {shapes.show(dims):.80}")
     total = product(dims)
     if isinstance(total, int) and total > MAX_ELEMENTS:
         raise FormatError(f"{n.op} gives {total} elements: at most {MAX_ELEMENTS} are supported")

@@ -17,11 +17,21 @@ from typing import Any, Final
 
 import numpy as np
 
-from singe import affine, scalar
-from singe._dtypes import float32, int32
-from singe._shape import Dim, ceildiv, product
-from singe.kernel import Kernel, Routine, Store, collapse, loop_vars
-from singe.scalar import Expr
+from singe.extension import (
+    Dim,
+    Expr,
+    Kernel,
+    Routine,
+    Store,
+    affine,
+    ceildiv,
+    collapse,
+    float32,
+    int32,
+    loop_vars,
+    product,
+    scalar,
+)
 
 from ..encode import OPS, Function, get_local, i32, ops
 from .gemm import Product, Rows, Runs, Tile, choose_tile, turns

@@ -14,11 +14,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Final
 
-from singe import affine, scalar
-from singe._dtypes import float32, int32
-from singe._shape import Dim, ceildiv
-from singe.kernel import Routine, Store
-from singe.scalar import Expr
+from singe.extension import Dim, Expr, Routine, Store, affine, ceildiv, float32, int32, scalar
 
 from ..encode import Function, f32, f32x4, get_local, i32, memory
 from .gemm import ACCUMULATOR, REGISTERS

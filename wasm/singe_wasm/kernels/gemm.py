@@ -15,11 +15,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from singe import scalar
-from singe._dtypes import float32
-from singe._shape import Dim, ceildiv
-from singe.kernel import Kernel, Reduce, Store
-from singe.scalar import Expr
+from singe.extension import Dim, Expr, Kernel, Reduce, Store, ceildiv, float32, scalar
 
 from ..encode import OPS, Body, f32x4, get_local, i32, memory, ops
 from .lower import Lowering, Shift

@@ -18,12 +18,7 @@ from typing import Final
 
 import numpy as np
 
-from singe import scalar
-from singe._dtypes import float32, uint8
-from singe._shape import Dim
-from singe.kernel import Kernel, Port, Reduce, Routine, Store
-from singe.ops.quantised import OFFSET, step_of
-from singe.scalar import Expr
+from singe.extension import OFFSET, Dim, Expr, Kernel, Port, Reduce, Routine, Store, float32, scalar, step_of, uint8
 
 from ..encode import OPS, Function, i32, i32x4, memory, ops, shuffle
 from . import conv, matmul

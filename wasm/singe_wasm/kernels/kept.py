@@ -9,11 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from singe import scalar
-from singe._dtypes import float32
-from singe.fuse import DEAR_WORDS
-from singe.kernel import Kernel, Reduce, Store
-from singe.scalar import Expr
+from singe.extension import DEAR_WORDS, Expr, Kernel, Reduce, Store, float32, scalar
 
 DEAR: Final = frozenset(word for word, cost in DEAR_WORDS.items() if cost >= DEAR_WORDS["exp"])
 

@@ -12,11 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
-from singe import affine
-from singe._dtypes import bool_, float32, int32, int64
-from singe._shape import Dim, Size, divides
-from singe.kernel import Port
-from singe.scalar import Expr
+from singe.extension import Dim, Expr, Port, Size, affine, bool_, divides, float32, int32, int64
 
 from .. import encode, simd
 from ..encode import Spelling, f32x4, get_local, i32, i32x4, ops

@@ -14,11 +14,19 @@ from typing import Final
 
 import numpy as np
 
-from singe import affine, scalar
-from singe._dtypes import float32
-from singe._shape import Dim, ceildiv
-from singe.kernel import Kernel, Reduce, Store, collapse, matmul_operands
-from singe.scalar import Expr
+from singe.extension import (
+    Dim,
+    Expr,
+    Kernel,
+    Reduce,
+    Store,
+    affine,
+    ceildiv,
+    collapse,
+    float32,
+    matmul_operands,
+    scalar,
+)
 
 from ..encode import OPS, Function, get_local, i32, memory
 from .gemm import Product, Rows, Tile, choose_tile, turns

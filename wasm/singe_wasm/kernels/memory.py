@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from singe._dtypes import DType, bool_, float16, float32, int32, int64, uint8
+from singe.extension import DType, bool_, float16, float32, int32, int64, uint8
 
 from ..encode import Body, Spelling, i32x4, lane, memory, ops, v128
 from ..simd import extract

@@ -12,11 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from singe import scalar
-from singe._dtypes import float32, int64
-from singe._shape import Dim, ceildiv
-from singe.kernel import Kernel, Reduce, Stage, Store, identity
-from singe.scalar import Expr
+from singe.extension import Dim, Expr, Kernel, Reduce, Stage, Store, ceildiv, float32, identity, int64, scalar
 
 from .. import simd
 from ..encode import Body, Function, get_local, i32, i32x4, ops

@@ -7,11 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from singe import affine, scalar
-from singe._dtypes import float32
-from singe._shape import Dim
-from singe.kernel import Kernel, Reduce
-from singe.scalar import Expr
+from singe.extension import Dim, Expr, Kernel, Reduce, affine, float32, scalar
 
 from ..encode import OPS, get_local, i32, memory, ops
 from .gemm import Rows

@@ -10,11 +10,7 @@ from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Final
 
-from singe import affine, scalar
-from singe._dtypes import int32
-from singe._shape import Dim
-from singe.kernel import Kernel
-from singe.scalar import Expr
+from singe.extension import Dim, Expr, Kernel, affine, int32, scalar
 
 from .nest import choose_lane
 

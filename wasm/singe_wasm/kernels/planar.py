@@ -14,10 +14,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Final
 
-from singe import affine, scalar
-from singe._dtypes import float32, int32
-from singe._shape import Dim
-from singe.kernel import Routine, Store
+from singe.extension import Dim, Routine, Store, affine, float32, int32, scalar
 
 from ..encode import OPS, Function, f32x4, get_local, i32, lane, memory, ops
 from . import memory as elements

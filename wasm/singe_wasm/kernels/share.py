@@ -11,8 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
-from singe._shape import Dim, evaluate, symbols
-from singe.kernel import Kernel
+from singe.extension import Dim, Kernel, evaluate, symbols
 
 from ..encode import Body, get_local, i32, integers, ops
 from .lower import Lowering

@@ -12,10 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Final
 
-from singe import affine, scalar
-from singe._dtypes import float32, int32
-from singe._shape import Dim, ceildiv
-from singe.kernel import Store
+from singe.extension import Dim, Store, affine, ceildiv, float32, int32, scalar
 
 from ..encode import Body, Function, f32x4, get_local, i32, memory, ops
 from ..transforms import SIZE, TAPS, WIDE

@@ -14,8 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from singe._dtypes import float32
-from singe.kernel import Routine
+from singe.extension import Routine, float32
 
 from ..transforms import SIZE, TAPS, WIDE
 from .gemm import CACHED, RELAXED, SIMD

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Final, TypeAlias
 
-from singe._shape import known, product, symbols
-from singe.kernel import Routine, collapse
+from singe.extension import Routine, collapse, known, product, symbols
 
 from ..module import SUBGROUP_MATRIX, Module, Text
 from .contraction import Contraction, contraction
@@ -79,7 +78,7 @@ WINDOWS: Final = (2, 4)
 
 
 def pools(routine: Routine, windows: Sequence[int]) -> bool:
-    """See backend.Target. Subgroup matrices gain more than a pooling costs, and fold nothing."""
+    """See compiler/target.py. Subgroup matrices gain more than a pooling costs, and fold nothing."""
     if routine.kind != "conv" or windows[-1] != 1 or prod(windows) not in WINDOWS:
         return False
     found = contraction(routine)

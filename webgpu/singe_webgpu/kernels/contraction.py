@@ -13,11 +13,23 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Final
 
-from singe import affine, scalar
-from singe._dtypes import float32, int32
-from singe._shape import Dim, Shape, product
-from singe.kernel import Kernel, Reduce, Routine, Store, collapse, loop_vars, matmul_operands
-from singe.scalar import Expr
+from singe.extension import (
+    Dim,
+    Expr,
+    Kernel,
+    Reduce,
+    Routine,
+    Shape,
+    Store,
+    affine,
+    collapse,
+    float32,
+    int32,
+    loop_vars,
+    matmul_operands,
+    product,
+    scalar,
+)
 
 _ANY: Final = 2
 """An extent for `flatten` to take one coordinate by: what is left of it is the joining of splits."""

@@ -17,8 +17,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
-from singe._shape import Dim, ceildiv, divides, product
-from singe.scalar import Expr
+from singe.extension import Dim, Expr, ceildiv, divides, product
 
 from ..module import Module, Text
 from ..wgsl import TYPES, Block

@@ -17,8 +17,7 @@ from typing import Final
 
 import numpy as np
 
-from singe._dtypes import float16
-from singe.scalar import Expr
+from singe.extension import Expr, float16
 
 from ..module import Module, Text
 from ..wgsl import Block

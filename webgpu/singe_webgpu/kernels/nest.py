@@ -18,11 +18,22 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from singe import affine, scalar
-from singe._dtypes import float32, int32
-from singe._shape import Dim, ceildiv, known, product, symbols
-from singe.kernel import Kernel, Reduce, Store, identity
-from singe.scalar import Expr
+from singe.extension import (
+    Dim,
+    Expr,
+    Kernel,
+    Reduce,
+    Store,
+    affine,
+    ceildiv,
+    float32,
+    identity,
+    int32,
+    known,
+    product,
+    scalar,
+    symbols,
+)
 
 from ..module import SUBGROUPS, Module, Text
 from ..wgsl import TYPES, Block, fold_text, literal

@@ -13,11 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from singe import affine, scalar
-from singe._dtypes import int32
-from singe._shape import divides
-from singe.kernel import Store
-from singe.scalar import Expr
+from singe.extension import Expr, Store, affine, divides, int32, scalar
 
 from ..module import Module
 from ..wgsl import TYPES, Block, literal

@@ -14,9 +14,9 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 
-from ..._errors import ImportFailure, ShapeError, ValueNeeded
-from ..._shape import Dim, Size, axis_of, product
-from ...graph import Builder, Node, postorder
+from ...errors import ImportFailure, ShapeError, ValueNeeded
+from ...graph.graph import Builder, Node, postorder
+from ...shapes import Dim, Size, axis_of, product
 
 MAX_FOLDED: Final = 1 << 20
 """The most elements of a tensor that is computed while a model is imported."""

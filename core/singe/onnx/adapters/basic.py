@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ..._dtypes import DTYPES, DType, bool_, dtype, float32
-from ..._errors import ImportFailure
-from ..._shape import Size
-from ...graph import Node
+from ...dtypes import DTYPES, DType, bool_, dtype, float32
+from ...errors import ImportFailure
+from ...graph.graph import Node
+from ...shapes import Size
 from ..tensors import ELEMENTS, OnnxSparse, RawTensor
 from ._call import MAX_FOLDED, Call, adapter
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..._dtypes import float32
-from ..._shape import product
-from ...graph import Node
+from ...dtypes import float32
+from ...graph.graph import Node
+from ...shapes import product
 from ._call import MAX_FOLDED, Call, adapter
 from .basic import cast, power
 

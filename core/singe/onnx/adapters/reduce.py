@@ -8,9 +8,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from ..._dtypes import bool_, uint8
-from ..._shape import axes_of
-from ...graph import Builder, Node
+from ...dtypes import bool_, uint8
+from ...graph.graph import Builder, Node
+from ...shapes import axes_of
 from ._call import ADAPTERS, Call
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
-from ..._dtypes import float32
-from ..._errors import ShapeError
-from ..._shape import Dim, axis_of, divides, floordiv, product, show
-from ...graph import Node
+from ...dtypes import float32
+from ...errors import ShapeError
+from ...graph.graph import Node
+from ...shapes import Dim, axis_of, divides, floordiv, product, show
 from ._call import MAX_FOLDED, Call, adapter
 from .basic import cast
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from ..._dtypes import float32
-from ..._errors import ShapeError
-from ..._shape import Dim, product, show
-from ...graph import Node
+from ...dtypes import float32
+from ...errors import ShapeError
+from ...graph.graph import Node
+from ...shapes import Dim, product, show
 from ._call import Call, adapter
 from .basic import cast, power
 

@@ -1,0 +1,1 @@
+"""Graph in, Program out: the Target protocol, rewriting, fusion, scheduling."""

@@ -1,0 +1,266 @@
+"""Graph in, Groups out: which nodes become one Kernel or Routine, and that Kernel.
+
+Three kinds of node get memory of their own (they are "kept"): the last node of every group, what several groups read
+and is dear to compute twice, and what a template wants to read plainly. All others are inlined where they are read, as
+expressions of coordinates.
+
+A group grows around an anchor, a Nest: the reduction, window or contraction whose inner loops it has. Nodes after the
+anchor join while every value that leaves the group is the last one's. For most anchors these are elementwise nodes over
+its output, seen through reshapes and transposes (an epilogue). A reduction also takes nodes over its input's shape and
+further reductions over the same axes, so that softmax or a layer norm is one kernel of several stages. A contraction
+takes a pooling over its epilogue where the target's template does. What has no anchor is an elementwise kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any, Final, TypeAlias
+
+from ...errors import CompileError
+from ...graph.graph import Builder, Graph, Node, bare, postorder, rebuild
+from ...ir import scalar
+from ...ir.kernel import Routine
+from ...ir.scalar import COMPUTE
+from ...ops import Elementwise, Nest, View
+from ...shapes import product
+from ._assemble import Group as Group
+from ._assemble import Maker
+from ._growth import Growth
+
+MAX_MEMBERS: Final = 96
+"""Nodes in one group at most."""
+MAX_DEPTH: Final = 48
+"""How deep a chain of inlined nodes may be: expressions beyond it are slow to print and crowd registers."""
+CHEAP: Final = 4
+"""Scalar operations up to which computing a value again beats storing it."""
+Pools: TypeAlias = Callable[[Routine, Sequence[int]], bool]
+"""A Target's `pools`."""
+
+
+def fuse(graph: Graph, max_ports: int, pools: Pools = lambda *_: False) -> tuple[Graph, list[Group]]:
+    """The groups of a rewritten graph, in an order in which they can run, and the graph they refer to."""
+    graph = _split_wide(graph, max_ports)
+    return graph, _Fusion(graph, max_ports, pools).run()
+
+
+def _split_wide(graph: Graph, max_ports: int) -> Graph:
+    """Concats of more inputs than one kernel may read, as trees of narrower ones."""
+    limit = max(2, (max_ports - 2) // 2)
+
+    def rule(b: Builder, n: Node, given: tuple[Node, ...]) -> Node | None:
+        if n.op != "concat" or len(given) <= max_ports - 2:
+            return None
+        parts = list(given)
+        while len(parts) > limit:
+            parts = [b.concat(*parts[i : i + limit], axis=n.attrs["axis"]) for i in range(0, len(parts), limit)]
+        return b.concat(*parts, axis=n.attrs["axis"])
+
+    if not any(n.op == "concat" and len(n.inputs) > max_ports - 2 for n in graph.nodes):
+        return graph
+    return rebuild(graph, Builder(), rule, {x: x for x in graph.inputs})
+
+
+@lru_cache(maxsize=4096)
+def _elementwise_cost(row: Elementwise, dtypes: tuple[Any, ...], attrs: tuple[Any, ...]) -> int:
+    params = [scalar.var(f"x{i}", COMPUTE[d]) for i, d in enumerate(dtypes)]
+    return sum(scalar.DEAR_WORDS.get(e.word, 1) for e in scalar.postorder([row.body(*params, **dict(attrs))]) if e.args)
+
+
+def _own_work(n: Node) -> int:
+    """Scalar operations of a node by itself."""
+    if isinstance(n.row, Elementwise):
+        return _elementwise_cost(n.row, tuple(x.dtype for x in n.inputs), tuple(n.attrs.items()))
+    return {"pad": 3, "concat": 2 * len(n.inputs), "gather": 4}.get(n.op, 0)
+
+
+@dataclass(frozen=True)
+class _Cost:
+    """What computing one element takes: scalar operations, loads, and how deep the expression is."""
+
+    work: int
+    loads: int
+    depth: int
+
+
+class _Fusion:
+    """One run of the algorithm over one graph."""
+
+    def __init__(self, graph: Graph, max_ports: int, pools: Pools) -> None:
+        self.graph = graph
+        self.max_ports = max_ports
+        self.pools = pools
+        self.users = graph.users
+        self.number = {n: i for i, n in enumerate(graph.nodes)}
+        self.outputs = set(graph.outputs)
+        self.members: dict[Node, Growth] = {}  # node → the group that computes it inside
+        self.kept: set[Node] = set()
+        self.costs: dict[Node, _Cost] = {}
+
+    def run(self) -> list[Group]:
+        growths = [self._grow(n) for n in self.graph.nodes if isinstance(n.row, Nest) and n not in self.members]
+        for growth in growths:
+            self.kept.add(growth.exit)
+        for output in self.graph.outputs:
+            if bare(output).row is not None:
+                self.kept.add(bare(output))
+        self._keep_dear()
+        groups: dict[Node, Group] = {}
+        by_exit = {g.exit: g for g in growths}
+        for n in self.graph.nodes:
+            self._build(n, by_exit, groups)
+        return [groups[n] for n in self.graph.nodes if n in groups]
+
+    # --- growing around an anchor ---
+
+    def _grow(self, anchor: Node) -> Growth:
+        growth = Growth(anchor, partial(self._pools_after, anchor))
+        best = 1
+        for n in self.graph.nodes[self.number[anchor] + 1 :]:
+            if not any(x in growth.coords for x in n.inputs):
+                continue
+            # A member that a node outside reads must be the last: nothing after it can make the group end in one value.
+            if n in self.members or not self._room(n, growth) or not growth.add(n):
+                break
+            if bare(n) is n and {m for m in growth.coords if self._leaves(m, growth)} == {n}:
+                best = len(growth.coords)
+        growth.restore(best)
+        for m in growth.coords:
+            self.members[m] = growth
+        return growth
+
+    def _pools_after(self, anchor: Node, windows: Sequence[int]) -> bool:
+        """Whether the target folds windows of what an anchor makes."""
+        made = Maker({bare(x) for x in anchor.inputs}, Growth(anchor)).group().kernel
+        return isinstance(made, Routine) and self.pools(made, windows)
+
+    def _leaves(self, n: Node, growth: Growth) -> bool:
+        """Whether a member's value is read outside the group."""
+        return n in self.outputs or any(u not in growth.coords for u in self.users[n])
+
+    def _room(self, n: Node, growth: Growth) -> bool:
+        """Whether the group may take one more: its size, and the buffers it reads if every other input gets memory."""
+        members = {*growth.coords, n}
+        read = {
+            bare(x)
+            for m in members
+            for x in m.inputs
+            if x not in members and not (x.value is not None and x.value.size == 1)
+        }
+        return len(members) <= MAX_MEMBERS and len(read) + 2 <= self.max_ports
+
+    # --- what gets memory ---
+
+    def cost(self, n: Node) -> _Cost:
+        """Of computing one element of an inlined node."""
+        found = self.costs.get(n)
+        if found is None:
+            if n in self.kept or n.row is None:
+                found = _Cost(0, 0 if n.is_const and not n.shape else 1, 0)
+            else:
+                parts = [self.cost(x) for x in n.inputs]
+                found = _Cost(
+                    _own_work(n) + sum(p.work for p in parts),
+                    sum(p.loads for p in parts),
+                    1 + max((p.depth for p in parts), default=0),
+                )
+            self.costs[n] = found
+        return found
+
+    def _keep_dear(self) -> None:
+        """Decide for all nodes outside the groups, users first, whether they are kept.
+
+        Costs are needed from the inputs on and decisions from the outputs on, so costs are those with nothing more kept.
+        """
+        for n in self.graph.nodes:
+            if n not in self.members and n.row is not None and self.cost(n).depth > MAX_DEPTH:
+                self._keep(bare(n))
+        roots: dict[Node, set[Any]] = {}
+        for n in reversed(self.graph.nodes):
+            if n.row is None or n in self.members:
+                continue
+            users = self.users[n]
+            where: set[Any] = set()
+            for u in users:
+                where |= {self.members[u]} if u in self.members else {u} if u in self.kept else roots[u]
+            roots[n] = where
+            if n in self.kept or bare(n) in self.kept:
+                continue
+            cost = self.cost(n)
+            # Each view reads at coordinates of its own: as often as that is the value computed.
+            times = len(where) + max(0, sum(isinstance(u.row, View) for u in users) - 1)
+            cheap = cost.work <= CHEAP and cost.loads <= 2 and times <= 3
+            if any(self._wants_memory(n, u) for u in users) or (times > 1 and not cheap and not _is_movement(n)):
+                self._keep(bare(n))
+
+    def _keep(self, n: Node) -> None:
+        if n.row is not None:
+            self.kept.add(n)
+            self.costs[n] = _Cost(0, 1, 0)
+
+    def _wants_memory(self, n: Node, u: Node) -> bool:
+        """Whether a reader reads an inlined node so often, or so plainly, that it should lie in memory."""
+        cost = self.cost(n)
+        if isinstance(u.row, Nest) and u in self.members:
+            if u.row.routine in ("conv", "conv_int8"):
+                return True
+            if u.row.name.startswith("reduce_"):
+                return (
+                    cost.work > 2 * CHEAP and sum(v in self.members for v in self.users[n]) > 1
+                )  # once for each stage
+            return cost.work > CHEAP or cost.loads > 2
+        spread = product(n.shape) != product(u.shape)
+        return spread and cost.work > CHEAP and not _is_movement(n)
+
+    # --- building kernels ---
+
+    def _build(self, n: Node, by_exit: Mapping[Node, Growth], groups: dict[Node, Group]) -> None:
+        if n not in self.kept or n in groups:
+            return
+        growth = by_exit.get(n) or Growth(n)
+        while True:
+            maker = Maker(self.kept, growth)
+            group = maker.group()
+            if len(group.kernel.ports) <= self.max_ports:
+                groups[n] = group
+                return
+            victim = self._widest(growth)
+            if victim is None:
+                raise CompileError(
+                    f"{n!r} reads {len(group.kernel.ports) - 1} buffers, and this target allows {self.max_ports - 1}"
+                )
+            self._keep(victim)
+            self._build(victim, by_exit, groups)
+
+    def _widest(self, growth: Growth) -> Node | None:
+        """The inlined node that reads the most buffers a kernel of its own may read."""
+        best: tuple[int, int, Node] | None = None
+        seen: set[Node] = set()
+        stack = [x for m in growth.coords for x in m.inputs if x not in growth.coords]
+        if not growth.anchored:
+            stack = list(growth.exit.inputs)
+        while stack:
+            x = stack.pop()
+            if x in seen or x in self.kept or x.row is None or x in growth.coords:
+                continue
+            seen.add(x)
+            stack += x.inputs
+            leaves = len(self._leaf_buffers(x))
+            rank = (
+                leaves if leaves < self.max_ports else 1
+            )  # one that is too wide itself only where nothing else is left
+            if leaves >= 2 and bare(x) is x and (best is None or (rank, self.number[x]) > best[:2]):
+                best = (rank, self.number[x], x)
+        return best[2] if best else None
+
+    def _leaf_buffers(self, n: Node) -> set[Node]:
+        found: set[Node] = set()
+        for x in postorder([n], lambda m: () if m is not n and (m in self.kept or m.row is None) else m.inputs):
+            if x is not n and (x in self.kept or x.is_input or (x.is_const and x.shape)):
+                found.add(bare(x))
+        return found
+
+
+def _is_movement(n: Node) -> bool:
+    return isinstance(n.row, View) and n.op in ("reshape", "transpose", "expand", "slice")

@@ -1,0 +1,203 @@
+"""One group of nodes as a Kernel or Routine: members at the group's coordinates, what is not kept inlined where it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from functools import reduce
+from itertools import product
+from typing import Any
+
+from ...dtypes import int32, uint8
+from ...errors import CompileError
+from ...graph.graph import Node, bare
+from ...ir import affine, scalar
+from ...ir.kernel import Kernel, Port, Reduce, Routine, Stage, Store, collapse, loop_vars, matmul_operands
+from ...ir.scalar import COMPUTE, Expr
+from ...ops import Elementwise, Folds, Nest, View
+from ...ops.move import project
+from ...shapes import Shape
+from ._growth import Growth
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """A Kernel or Routine with the nodes behind its ports: inputs are kept nodes, `output` the one it makes."""
+
+    kernel: Kernel | Routine
+    inputs: tuple[Node, ...]
+    output: Node
+    ops: tuple[str, ...]  # the ops it carries out, for people
+
+
+class Maker:
+    """Prints one group as a Kernel or Routine."""
+
+    def __init__(self, kept: Set[Node], growth: Growth) -> None:
+        self.kept = kept
+        self.growth = growth
+        self.ports: dict[Node, int] = {}
+        self.values: dict[tuple[Node, tuple[Expr, ...]], Expr] = {}
+        self.inside: dict[Node, Expr] = {}
+        self.ops: dict[Node, None] = {}
+
+    def group(self) -> Group:
+        growth = self.growth
+        exit_ = growth.exit
+        anchor = next(iter(growth.coords))
+        stages: list[Stage] = []
+        inner: Shape = ()
+        facts: Mapping[str, Any] | None = None
+        if growth.anchored:
+            assert isinstance(anchor.row, Nest)
+            if anchor.row.routine is not None:
+                facts = anchor.row.facts(*anchor.inputs, **anchor.attrs)
+            members = list(growth.coords)
+            if growth.pool is not None:
+                at = members.index(growth.pool)
+                inner, windows = self._pooled(members[:at], growth.pool, stages)
+                members, facts = members[at + 1 :], facts and {**facts, **windows}
+            for n in members:
+                inner = self._compute(n, growth.coords[n], stages) or inner
+        value = self.inside[exit_] if growth.anchored else self._inlined(exit_, growth.coords[exit_])
+        index = affine.flatten(growth.coords[exit_], exit_.shape)
+        output = len(self.ports)
+        stages.append(Store(output, index, value, exit_ in growth.full))
+        ports = (*(Port(n.dtype) for n in self.ports), Port(exit_.dtype, True))
+        kernel = Kernel(ports, growth.grid, inner, tuple(stages), name="+".join(dict.fromkeys(n.op for n in self.ops)))
+        made = self._routine(kernel, anchor, facts) if facts is not None else None
+        return Group(made or collapse(kernel), tuple(self.ports), exit_, tuple(n.op for n in self.ops))
+
+    def _note(self, n: Node) -> None:
+        self.ops.setdefault(n)
+
+    def _compute(self, n: Node, coords: tuple[Expr, ...], stages: list[Stage]) -> Shape:
+        """A member at some coordinates, and the inner loops that it has."""
+        self._note(n)
+        if isinstance(n.row, Nest):
+            return self._fold(n, coords, stages)
+        self.inside[n] = self._member(n, coords)
+        return ()
+
+    def _pooled(self, members: Sequence[Node], pool: Node, stages: list[Stage]) -> tuple[Shape, Mapping[str, Any]]:
+        """A pool over what members make, computed at each place of a window; and facts of the windows, see ROUTINES."""
+        assert isinstance(pool.row, Nest)
+        row, inner = pool.row, ()
+
+        def nest(into: list[Stage]) -> Folds:
+            def read(_: int, coords: Sequence[Expr]) -> Expr:
+                nonlocal inner
+                self.inside = {}
+                for n in members:
+                    inner = self._compute(n, tuple(coords), into) or inner
+                return self.inside[members[-1]]
+
+            return row.nest(self.growth.coords[pool], read, *pool.inputs, **pool.attrs)
+
+        windows = row.windows(**pool.attrs)
+        assert windows is not None
+        folds = nest(stages)
+        ((word, value),) = folds.folds
+        places = product(*(range(d) for d in windows if d > 1))
+        taken = [value([scalar.const(i, int32) for i in place], []) for place in places]
+        total = reduce(lambda x, y: scalar.make(word, (x, y), x.dtype), taken)
+        anywhere: list[Stage] = []
+        ((_, value),) = nest(anywhere).folds
+        value([p for p, d in zip(loop_vars("p", tuple(windows)), windows, strict=True) if d > 1], [])
+        self.inside = {pool: _stored(folds.result([total]), pool)}
+        self._note(pool)
+        return inner, {"windows": tuple(windows), "value": anywhere[0].value}
+
+    def _fold(self, n: Node, coords: tuple[Expr, ...], stages: list[Stage]) -> Shape:
+        """A Nest as Reduce stages."""
+        assert isinstance(n.row, Nest)
+        folds = n.row.nest(coords, self._reader(n), *n.inputs, **n.attrs)
+        variables = loop_vars("r", folds.inner)
+        results: list[Expr] = []
+        for word, value in folds.folds:
+            name = f"a{sum(isinstance(s, Reduce) for s in stages)}"
+            stage = Reduce(name, word, value(variables, results))
+            stages.append(stage)
+            results.append(stage.accumulator)
+        self.inside[n] = _stored(folds.result(results), n)
+        return folds.inner
+
+    def _reader(self, n: Node) -> Callable[[int, Sequence[Expr]], Expr]:
+        return lambda k, coords: self.value(n.inputs[k], tuple(coords))
+
+    def _member(self, n: Node, place: tuple[Expr, ...]) -> Expr:
+        """A node after the anchor, at coordinates of the group."""
+        if isinstance(n.row, Elementwise):
+            return n.row.value([self.value(x, tuple(project(place, x.shape))) for x in n.inputs], n.dtype, n.attrs)
+        return self.inside[n.inputs[0]]
+
+    def value(self, n: Node, coords: tuple[Expr, ...]) -> Expr:
+        """A node's element at some coordinates: of a member, of memory, or inlined."""
+        if n in self.inside:
+            return self.inside[n]
+        key = (n, coords)
+        found = self.values.get(key)
+        if found is None:
+            found = self.values[key] = self._read(n, coords)
+        return found
+
+    def _read(self, n: Node, coords: tuple[Expr, ...]) -> Expr:
+        if n.value is not None:
+            if n.value.dtype == object:
+                return _symbolic(n, coords)
+            if n.value.size == 1:
+                return scalar.const(n.value.reshape(-1)[0].item(), COMPUTE[n.dtype])
+        if n in self.kept or n.row is None:
+            return self._load(n, n.shape, coords)
+        base = bare(n)
+        if (
+            base is not n
+            and (base in self.kept or base.row is None)
+            and not (base.value is not None and base.value.size == 1)
+        ):
+            return self._load(base, n.shape, coords)
+        return self._inlined(n, coords)
+
+    def _load(self, n: Node, shape: Shape, coords: tuple[Expr, ...]) -> Expr:
+        """An element of memory, `shape` being how it is looked at."""
+        port = self.ports.setdefault(n, len(self.ports))
+        return scalar.load(port, affine.flatten(coords, shape), n.dtype)
+
+    def _inlined(self, n: Node, coords: tuple[Expr, ...]) -> Expr:
+        self._note(n)
+        if isinstance(n.row, Elementwise):
+            return n.row.value([self.value(x, tuple(project(coords, x.shape))) for x in n.inputs], n.dtype, n.attrs)
+        if isinstance(n.row, View):
+            return n.row.value(coords, self._reader(n), *n.inputs, **n.attrs)
+        raise CompileError(f"{n!r} cannot be inlined")
+
+    def _routine(self, kernel: Kernel, anchor: Node, facts: Mapping[str, Any]) -> Routine | None:
+        """The kernel as its template wants it, or None where the template cannot take it."""
+        assert isinstance(anchor.row, Nest)
+        kind = anchor.row.routine or ""
+        if kind in ("matmul", "matmul_int8"):
+            if kind == "matmul" and matmul_operands(kernel) is None:
+                return None
+            return Routine(kind, collapse(kernel, keep=1, least=2), facts)
+        x, w = (bare(i) for i in anchor.inputs[:2])
+        if x not in self.ports or w not in self.ports or (kind == "conv" and x.dtype is not w.dtype):
+            return None
+        return Routine(kind, kernel, {**facts, "x": self.ports[x], "w": self.ports[w]})
+
+
+def _stored(value: Expr, n: Node) -> Expr:
+    """A fold's result as an element of the node's dtype."""
+    value = scalar.cast(value, COMPUTE[n.dtype])
+    return scalar.and_(value, 255) if n.dtype is uint8 else value
+
+
+def _symbolic(n: Node, coords: tuple[Expr, ...]) -> Expr:
+    """An element of a constant that holds Sizes: they are known when it runs."""
+    assert n.value is not None
+    flat = affine.flatten(coords, n.shape)
+    compute = COMPUTE[n.dtype]
+    values = [scalar.cast(scalar.size(v), compute) for v in n.value.reshape(-1).tolist()]
+    out = values[-1] if values else scalar.const(0, compute)
+    for i in range(len(values) - 2, -1, -1):
+        out = scalar.select(scalar.eq(flat, scalar.const(i, int32)), values[i], out)
+    return out

@@ -1,0 +1,45 @@
+"""A rewritten Graph whose products and convolutions run in 8-bit integers where that pays: an option, for it costs accuracy.
+
+`dot` and `conv_last` of float32 with constant weights become the rows of ops/quantised.py. The rest stays: groups
+(depthwise among them), sums whose last bits matter, and what is too small to be worth it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from ...dtypes import float32
+from ...graph.graph import Builder, Graph, Node, rebuild
+from ...ops import ROWS
+from ...ops.quantised import DEEPEST, quantise_weights
+
+LEAST: Final = {"dot": (24, 24), "conv_last": (32, 24)}
+"""An op ↦ elements of a sum, and outputs, from which on integers save more than quantising the rows costs.
+
+Measured on wasm (tests/bench/NOTES.md). The rows of a convolution overlap: their elements are quantised several times.
+"""
+
+
+def in_integers(graph: Graph) -> Graph:
+    """See the module's docstring."""
+    return rebuild(graph, Builder(), _rule, {x: x for x in graph.inputs})
+
+
+def _rule(b: Builder, n: Node, given: tuple[Node, ...]) -> Node | None:
+    if n.op not in LEAST:
+        return None
+    x, w = given
+    if w.value is None or x.dtype is not float32 or 0 in x.shape:
+        return None
+    *inner, outputs = w.value.shape
+    depth, columns = LEAST[n.op]
+    if outputs < columns or not depth <= math.prod(inner) <= DEEPEST:
+        return None
+    if (len(inner) != 1) if n.op == "dot" else n.attrs["group"] != 1:
+        return None
+    stored = quantise_weights(w.value)
+    if stored is None:
+        return None
+    facts = {k: v for k, v in n.attrs.items() if k != "group"}
+    return b.apply(ROWS[f"{n.op.removesuffix('_last')}_int8"], x, *(b.const(a) for a in stored), **facts)

@@ -1,0 +1,44 @@
+"""Weights too small for a normal float32 become zeros.
+
+Training leaves such weights behind where nothing reaches them any more. A GPU takes them for zeros; many a processor takes a
+hundred times as long for a step with one, and WebAssembly has no switch for that. This is for sums of products and what is
+added to them: elsewhere such a number may be what counts, as a divisor does. Float16's are normal in float32.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...dtypes import LEAST_NORMAL, float32
+from ...graph.graph import Builder, Graph, Node, rebuild
+from ._rewriter import CONTRACTIONS, is_row
+
+
+def without_subnormals(graph: Graph) -> Graph:
+    """See the module's docstring."""
+    subnormal = {x for n in graph.nodes if _sums(n) for x in n.inputs if x.value is not None and _where(x.value).any()}
+    if not subnormal:
+        return graph
+
+    def rule(b: Builder, n: Node, given: tuple[Node, ...]) -> Node | None:
+        if n.row is None or not _sums(n) or subnormal.isdisjoint(n.inputs):
+            return None
+        kept = (_zeroed(b, old) if old in subnormal else new for old, new in zip(n.inputs, given, strict=True))
+        return b.apply(n.row, *kept, **n.attrs)
+
+    return rebuild(graph, Builder(), rule)
+
+
+def _sums(n: Node) -> bool:
+    """Whether a node is a sum of products in float32, or adds to one."""
+    above = is_row(n, "add") and any(x.op in CONTRACTIONS for x in n.inputs)
+    return n.dtype is float32 and (n.op in CONTRACTIONS or above)
+
+
+def _where(weights: np.ndarray) -> np.ndarray:
+    return (np.abs(weights) < LEAST_NORMAL) & (weights != 0)
+
+
+def _zeroed(b: Builder, x: Node) -> Node:
+    assert x.value is not None
+    return b.const(np.where(_where(x.value), np.float32(0), x.value), x.dtype)

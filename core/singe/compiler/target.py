@@ -1,0 +1,73 @@
+"""The protocol of a Target, a code generator: Kernels and Routines in, text or bytes out.
+
+A Target needs no device. It is found through the entry-point group `singe.targets`, so that this package imports no code
+generator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..dtypes import DType
+from ..errors import DeviceError
+from ..ir.kernel import Kernel, Routine
+from ..plugins import plugins
+from ..program.program import Variant
+from ..shapes import Dim
+
+
+@dataclass(frozen=True)
+class Printed:
+    """What a Target makes of one Kernel or Routine.
+
+    code is the target's own (text, a function's body); equal code is kept once. packed gives, for ports whose buffer is
+    a constant, the array to ship in its place, laid out as the code reads it. scratch is the bytes of a workspace that
+    the code takes as one more port, after the others.
+    """
+
+    code: Any
+    variants: tuple[Variant, ...]
+    sizes: tuple[Dim, ...]
+    packed: Mapping[int, np.ndarray] = field(default_factory=dict)
+    scratch: Dim = 0
+
+
+class Target(Protocol):
+    """A code generator: Kernels and Routines in, text or bytes out."""
+
+    name: str
+    max_ports: int  # buffers that one kernel may name (the scratch port included)
+
+    def element_size(self, dtype: DType) -> int:
+        """Bytes of one element in device memory (WGSL, having no bytes, stores bool as four)."""
+        ...
+
+    def pools(self, routine: Routine, windows: Sequence[int]) -> bool:
+        """Whether its template for a Routine folds windows of the output, of these extents, as it stores them."""
+        ...
+
+    def print(self, kernel: Kernel | Routine, constants: Mapping[int, np.ndarray]) -> Printed:
+        """The code for a kernel; `constants` are the ports whose contents are known (so that they can be packed)."""
+        ...
+
+    def link(self, printed: Sequence[Printed]) -> tuple[Mapping[str, str | bytes], Sequence[Sequence[Variant]]]:
+        """All of a Program's code as named modules, and the variants of each with their entries in them."""
+        ...
+
+
+def target_names() -> tuple[str, ...]:
+    return tuple(sorted(plugins("singe.targets")))
+
+
+def find_target(name: str) -> Target:
+    """The code generator of that name ("wgsl", "wasm")."""
+    found = plugins("singe.targets").get(name)
+    if found is None:
+        raise DeviceError(
+            f"no target {name!r}; there are {', '.join(target_names()) or 'none'} (is singe installed, not only on the path?)"
+        )
+    return found.load()()

@@ -1,0 +1,82 @@
+"""What packages that extend Singe may use: all that a code generator or a device needs, under one name.
+
+Names here change only with the version of Singe and a line in CHANGELOG.md; every other module of `singe` that its
+`__init__` does not list is private. An extension provides
+
+  a Target   (entry-point group `singe.targets`): Kernels and Routines in, text or bytes out. It needs no device.
+  a Backend  (entry-point group `singe.backends`): holds arrays and runs Programs; its attribute `target` is the Target
+             whose Programs it runs, or None if it runs ops on whole arrays.
+
+The names come in the order in which they are needed: errors, element types, dimensions; expressions and index arithmetic
+(`scalar`, `affine`), Kernel and Routine; the parts of a Program; the protocols; what pages need.
+"""
+
+from .. import shapes as shapes
+from ..compiler.target import Printed as Printed
+from ..compiler.target import Target as Target
+from ..dtypes import LEAST_NORMAL as LEAST_NORMAL
+from ..dtypes import DType as DType
+from ..dtypes import bool_ as bool_
+from ..dtypes import dtype as dtype
+from ..dtypes import float16 as float16
+from ..dtypes import float32 as float32
+from ..dtypes import int32 as int32
+from ..dtypes import int64 as int64
+from ..dtypes import uint8 as uint8
+from ..errors import CompileError as CompileError
+from ..errors import DeviceError as DeviceError
+from ..errors import DeviceLost as DeviceLost
+from ..errors import InputError as InputError
+from ..ir import affine as affine
+from ..ir import scalar as scalar
+from ..ir.kernel import Kernel as Kernel
+from ..ir.kernel import Port as Port
+from ..ir.kernel import Reduce as Reduce
+from ..ir.kernel import Routine as Routine
+from ..ir.kernel import Stage as Stage
+from ..ir.kernel import Store as Store
+from ..ir.kernel import collapse as collapse
+from ..ir.kernel import identity as identity
+from ..ir.kernel import loop_vars as loop_vars
+from ..ir.kernel import matmul_operands as matmul_operands
+from ..ir.scalar import DEAR_WORDS as DEAR_WORDS
+from ..ir.scalar import Expr as Expr
+from ..ops.quantised import LARGEST as LARGEST
+from ..ops.quantised import OFFSET as OFFSET
+from ..ops.quantised import PART as PART
+from ..ops.quantised import TOP as TOP
+from ..ops.quantised import step_of as step_of
+from ..program.container import ALIGN as ALIGN
+from ..program.container import align as align
+from ..program.format import header as header
+from ..program.program import Buffer as Buffer
+from ..program.program import Code as Code
+from ..program.program import Copy as Copy
+from ..program.program import Dispatch as Dispatch
+from ..program.program import ProgramData as ProgramData
+from ..program.program import Variant as Variant
+from ..program.program import aligned as aligned
+from ..program.program import choose_variant as choose_variant
+from ..program.program import stored_type as stored_type
+from ..runtime.backend import Backend as Backend
+from ..runtime.backend import Executable as Executable
+from ..runtime.backend import Span as Span
+from ..runtime.backend import Timeline as Timeline
+from ..runtime.page import device_error as device_error
+from ..runtime.page import js_errors as js_errors
+from ..runtime.page import scripts as scripts
+from ..runtime.recent import Recent as Recent
+from ..runtime.waiting import Later as Later
+from ..runtime.waiting import soon as soon
+from ..runtime.waiting import then as then
+from ..shapes import Dim as Dim
+from ..shapes import Shape as Shape
+from ..shapes import Size as Size
+from ..shapes import bytes_text as bytes_text
+from ..shapes import ceildiv as ceildiv
+from ..shapes import divides as divides
+from ..shapes import evaluate as evaluate
+from ..shapes import known as known
+from ..shapes import product as product
+from ..shapes import show as show
+from ..shapes import symbols as symbols

@@ -1,0 +1,1 @@
+"""What users write with: Tensor, creation, indexing, tracing."""

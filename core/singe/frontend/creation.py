@@ -1,0 +1,104 @@
+"""Functions that make Tensors. On the device "numpy", which is everywhere, unless another is given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from ..dtypes import DType, dtype, float32
+from ..errors import InputError
+from ..ops import ROWS
+from ..runtime.devices import Device
+from ..runtime.devices import device as find_device
+from .meet import Number, as_type, common_type, plain_array
+from .tensor import Operand, Tensor, apply, call_row
+
+DEFAULT: Final = "numpy"
+
+
+def tensor(data: Any, dtype: Any = None, device: str | Device | None = None) -> Tensor:
+    """A tensor of numbers, nested lists, a NumPy array or another tensor; the data is copied.
+
+    Python's floats become float32, integers int64, bools bool. A NumPy array keeps its dtype, but for float64, which
+    becomes float32 too: it is what NumPy makes of every float. Give dtype to decide otherwise.
+    """
+    if isinstance(data, Tensor):
+        moved = data if device is None else data.to(device)
+        return moved if dtype is None else moved.cast(dtype)
+    on = find_device(device or DEFAULT)
+    return Tensor(on, on.upload(plain_array(data, _kind(dtype))))
+
+
+def _kind(given: Any) -> DType | None:
+    return None if given is None else dtype(given)
+
+
+def full(shape: Sequence[int] | int, value: Number, dtype: Any = None, device: str | Device | None = None) -> Tensor:
+    """A tensor of one value everywhere, of the value's natural dtype unless given."""
+    return tensor(np.full(shape, value), dtype, device)
+
+
+def zeros(shape: Sequence[int] | int, dtype: Any = float32, device: str | Device | None = None) -> Tensor:
+    return full(shape, 0, dtype, device)
+
+
+def ones(shape: Sequence[int] | int, dtype: Any = float32, device: str | Device | None = None) -> Tensor:
+    return full(shape, 1, dtype, device)
+
+
+def full_like(x: Tensor, value: Number, dtype: Any = None) -> Tensor:
+    """A tensor of one value, with x's shape, device and (unless given) dtype."""
+    kind = _kind(dtype) or x.dtype
+    return apply(lambda b, n: b.expand(as_type(b, value, kind), shape=n.shape), x)
+
+
+def zeros_like(x: Tensor, dtype: Any = None) -> Tensor:
+    return full_like(x, 0, dtype)
+
+
+def ones_like(x: Tensor, dtype: Any = None) -> Tensor:
+    return full_like(x, 1, dtype)
+
+
+def arange(
+    start: Number,
+    stop: Number | None = None,
+    step: Number = 1,
+    *,
+    dtype: Any = None,
+    device: str | Device | None = None,
+) -> Tensor:
+    """start, start + step, … below stop; arange(stop) starts at 0. int64, or float32 if a float is among them."""
+    first, end = (0, start) if stop is None else (start, stop)
+    if step == 0:
+        raise InputError("arange: the step is 0")
+    return tensor(np.arange(first, end, step), dtype, device)
+
+
+def eye(rows: int, columns: int | None = None, dtype: Any = float32, device: str | Device | None = None) -> Tensor:
+    """Ones on the diagonal, zeros elsewhere."""
+    return tensor(np.eye(rows, columns), dtype, device)
+
+
+def concat(tensors: Sequence[Operand], axis: int = 0) -> Tensor:
+    """One after another along an axis, in the dtype in which they meet."""
+    if not tensors:
+        raise InputError("concat: got no tensors, expected at least one")
+
+    def build(b: Any, *nodes: Any) -> Any:
+        kind = common_type(nodes)
+        return b.concat(*(as_type(b, n, kind) for n in nodes), axis=axis)
+
+    return apply(build, *tensors)
+
+
+def stack(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
+    """Side by side along a new axis."""
+    return concat([x.unsqueeze(axis) for x in tensors], axis)
+
+
+def where(condition: Operand, x: Operand, y: Operand) -> Tensor:
+    """x where the condition holds, y elsewhere."""
+    return call_row(ROWS["where"], (condition, x, y))

@@ -1,0 +1,104 @@
+"""How operands of an operation meet: numbers, arrays and nodes become nodes of one dtype. Nothing here knows Tensors.
+
+Nodes of different dtypes promote (_dtypes.promote). A Python number takes the nodes' dtype, unless it is of a higher
+kind: a float makes integers float32, an integer makes bools int64. A number that an integer type cannot hold is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from ..dtypes import DType, bool_, dtype, float32, int64, promote
+from ..errors import DTypeError, InputError, ShapeError
+from ..shapes import Dim, Shape, divides, floordiv, product, show
+
+Number: TypeAlias = bool | int | float
+
+NATURAL: Final = {bool: bool_, int: int64, float: float32}
+"""The dtype of a Python number among its like."""
+_KINDS: Final = {"bool": 0, "uint": 1, "int": 1, "float": 2}
+_POWERS: Final = 16
+"""The largest whole exponent that `**` takes."""
+
+
+def plain_array(data: Any, kind: DType | None = None) -> np.ndarray:
+    """Data as an array of a supported dtype, never the caller's own memory.
+
+    Unless a dtype is given, float64 becomes float32: it is what Python's floats and NumPy's defaults are, not a wish
+    for precision that devices lack. Python's integers are int64.
+    """
+    try:
+        array = np.asarray(data)
+    except ValueError:  # lists of different lengths
+        array = np.empty(0, object)
+    if array.dtype == object:
+        raise InputError(f"tensor: got {data!r:.80}, expected numbers in lists of equal lengths, or an array")
+    if kind is None:
+        kind = float32 if array.dtype == np.float64 else dtype(array.dtype)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.array(array, kind.numpy)
+
+
+def common_type(operands: Sequence[Any]) -> DType:
+    """The dtype in which nodes and numbers meet."""
+    kinds = [x.dtype for x in operands if not isinstance(x, (bool, int, float))]
+    kind = promote(*kinds) if kinds else bool_
+    for x in operands:
+        natural = NATURAL.get(type(x))
+        if natural is not None and _KINDS[natural.kind] > _KINDS[kind.kind]:
+            kind = natural
+    return kind
+
+
+def as_type(b: Any, x: Any, kind: DType) -> Any:
+    """A node or a number as a node of a dtype."""
+    if not isinstance(x, (bool, int, float)):
+        return x if x.dtype is kind else b.cast(x, to=kind)
+    if kind.is_int:
+        limits = np.iinfo(kind.numpy)
+        if not limits.min <= x <= limits.max:
+            raise DTypeError(f"{x} does not fit {kind}: {limits.min} to {limits.max}; cast the tensor first")
+    return b.const(x, kind)
+
+
+def inferred_shape(old: Shape, wanted: Sequence[Dim]) -> Shape:
+    """The wanted shape with a number, or a Size, for its -1."""
+    if sum(d == -1 for d in wanted) > 1:
+        raise ShapeError(f"reshape: {show(wanted)} has more than one -1")
+    if -1 not in wanted:
+        return tuple(wanted)
+    rest, total = product(d for d in wanted if d != -1), product(old)
+    if rest == 0 or not divides(total, rest):
+        raise ShapeError(f"reshape: the {total} elements of {show(old)} cannot be divided into {show(wanted)}")
+    return tuple(floordiv(total, rest) if d == -1 else d for d in wanted)
+
+
+def matmul_nodes(b: Any, x: Any, y: Any) -> Any:
+    """x @ y in the dtype in which they meet."""
+    kind = common_type((x, y))
+    return b.matmul(as_type(b, x, kind), as_type(b, y, kind))
+
+
+def power(b: Any, x: Any, exponent: Any) -> Any:
+    """x to a small whole number by products, or to a half by the square root."""
+    if isinstance(exponent, bool) or not isinstance(exponent, (int, float)) or 2 * exponent % 1:
+        raise InputError(
+            f"**: the exponent is {exponent!r:.40}; supported are whole numbers and halves. For positive x, use (x.log() * y).exp()"
+        )
+    if abs(exponent) > _POWERS:
+        raise InputError(f"**: the exponent {exponent} is beyond {_POWERS}; for positive x, use (x.log() * y).exp()")
+    if not x.dtype.is_float and (exponent < 0 or exponent != int(exponent)):
+        x = b.cast(x, to=float32)
+    whole, half = divmod(abs(exponent), 1)
+    factors = [b.sqrt(x)] if half else []
+    square = x
+    for bit in reversed(f"{int(whole):b}"):
+        factors += [square] if bit == "1" else []
+        square = b.mul(square, square)
+    y = factors[0] if factors else b.expand(b.const(1, x.dtype), shape=x.shape)
+    for f in factors[1:]:
+        y = b.mul(y, f)
+    return b.reciprocal(y) if exponent < 0 else y

@@ -1,0 +1,200 @@
+"""Convolution, pooling and resampling with PyTorch's arguments, built from the rows, whose attributes are those of ONNX.
+
+Every function takes a builder and nodes in the layout (batch, channels, …space). An argument for the spatial axes is one
+number for all of them or one number for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, TypeAlias
+
+from ..dtypes import FLOATS
+from ..errors import DTypeError, InputError, ShapeError
+from ..ops.window import window_size
+from ..shapes import Dim, Shape, product, show
+
+Ints: TypeAlias = int | Sequence[int]
+Padding: TypeAlias = int | Sequence[int] | str
+
+RESAMPLING: Final = {
+    "nearest": {"mode": "nearest", "coordinates": "asymmetric", "nearest": "floor"},
+    "nearest-exact": {"mode": "nearest", "coordinates": "half_pixel", "nearest": "round_prefer_ceil"},
+    "linear": {"mode": "linear", "coordinates": "half_pixel"},
+    "bicubic": {"mode": "cubic", "coordinates": "half_pixel", "cubic": -0.75},
+}
+"""PyTorch's mode ↦ attributes of the row `resize`. Bilinear is linear along two axes."""
+RESAMPLING["bilinear"] = RESAMPLING["trilinear"] = RESAMPLING["linear"]
+
+
+def each(given: Ints, count: int, what: str) -> tuple[int, ...]:
+    """One number for each of `count` spatial axes."""
+    if isinstance(given, int):
+        return (given,) * count
+    if len(given) != count:
+        raise ShapeError(f"{what}: got {tuple(given)}, expected one number or {count}")
+    return tuple(int(n) for n in given)
+
+
+def _spaces(x: Any, what: str) -> int:
+    if len(x.shape) < 3:
+        raise ShapeError(
+            f"{what}: got {show(x.shape)}, expected (batch, channels, …space); add an axis with unsqueeze(0)?"
+        )
+    return len(x.shape) - 2
+
+
+def _pads(
+    padding: Padding, window: Sequence[Any], strides: Sequence[int], dilations: Sequence[int]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """(before, after) each spatial axis."""
+    if not isinstance(padding, str):
+        pads = each(padding, len(window), "padding")
+        return pads, pads
+    if padding == "valid":
+        return (0,) * len(window), (0,) * len(window)
+    if padding != "same":
+        raise InputError(f"padding: got {padding!r}, expected numbers, 'same' or 'valid'")
+    if any(s != 1 for s in strides):
+        raise InputError(
+            f"padding 'same' with stride {tuple(strides)}: the size stays the same for stride 1 only; give numbers"
+        )
+    total = [d * (w - 1) for w, d in zip(window, dilations, strict=True)]
+    return tuple(t // 2 for t in total), tuple(t - t // 2 for t in total)
+
+
+def conv(b: Any, x: Any, weight: Any, bias: Any, stride: Ints, padding: Padding, dilation: Ints, groups: int) -> Any:
+    spaces = _spaces(x, "conv")
+    strides, dilations = each(stride, spaces, "stride"), each(dilation, spaces, "dilation")
+    before, after = _pads(padding, weight.shape[2:], strides, dilations)
+    return b.conv(x, weight, bias, strides=strides, dilations=dilations, before=before, after=after, group=groups)
+
+
+def conv_transpose(
+    b: Any,
+    x: Any,
+    weight: Any,
+    bias: Any,
+    stride: Ints,
+    padding: Ints,
+    output_padding: Ints,
+    dilation: Ints,
+    groups: int,
+) -> Any:
+    spaces = _spaces(x, "conv_transpose")
+    strides, dilations = each(stride, spaces, "stride"), each(dilation, spaces, "dilation")
+    before, extra = each(padding, spaces, "padding"), each(output_padding, spaces, "output_padding")
+    sizes = tuple(
+        (d - 1) * s - 2 * p + t * (w - 1) + e + 1
+        for d, w, s, t, p, e in zip(x.shape[2:], weight.shape[2:], strides, dilations, before, extra, strict=True)
+    )
+    return b.conv_transpose(
+        x, weight, bias, strides=strides, dilations=dilations, before=before, sizes=sizes, group=groups
+    )
+
+
+def _window(
+    x: Any, kernel: Ints, stride: Ints | None, padding: Ints, dilation: Ints, ceil_mode: bool, what: str
+) -> dict[str, tuple[Any, ...]]:
+    """The facts of a pooling row, for every axis."""
+    spaces = _spaces(x, what)
+    window = each(kernel, spaces, "kernel_size")
+    strides = window if stride is None else each(stride, spaces, "stride")
+    dilations, pads = each(dilation, spaces, "dilation"), each(padding, spaces, "padding")
+    after = pads
+    if ceil_mode:
+        after = tuple(
+            p + _overhang(*facts)
+            for p, facts in zip(pads, zip(x.shape[2:], window, strides, dilations, pads, strict=True), strict=True)
+        )
+    return {
+        "window": (1, 1, *window), "strides": (1, 1, *strides), "dilations": (1, 1, *dilations),
+        "before": (0, 0, *pads), "after": (0, 0, *after),
+    }  # fmt: skip
+
+
+def _overhang(d: Dim, window: int, stride: int, dilation: int, pad: int) -> Dim:
+    """How far the last window reaches over the padded end, under ceil_mode; it must start inside or in the first padding."""
+    places = window_size(d + stride - 1, window, stride, dilation, pad, pad)
+    if not isinstance(places, int) or not isinstance(d, int):
+        raise ShapeError(f"ceil_mode along the symbolic axis {d}: give this dimension a fixed size")
+    if (places - 1) * stride >= d + pad:
+        places -= 1
+    return max(0, (places - 1) * stride + dilation * (window - 1) + 1 - d - 2 * pad)
+
+
+def max_pool(b: Any, x: Any, kernel: Ints, stride: Ints | None, padding: Ints, dilation: Ints, ceil_mode: bool) -> Any:
+    return b.max_pool(x, **_window(x, kernel, stride, padding, dilation, ceil_mode, "max_pool"))
+
+
+def avg_pool(
+    b: Any, x: Any, kernel: Ints, stride: Ints | None, padding: Ints, ceil_mode: bool, count_include_pad: bool
+) -> Any:
+    """Sums over windows by how many elements they hold: the padding's too if count_include_pad, an overhang's never."""
+    facts = _window(x, kernel, stride, padding, 1, ceil_mode, "avg_pool")
+    total = b.pool_sum(x, **facts)
+    pads = facts["before"] if count_include_pad else (0,) * len(x.shape)
+    outside = tuple(lo - p for lo, p in zip(facts["before"], pads, strict=True))
+    beyond = tuple(hi - p for hi, p in zip(facts["after"], pads, strict=True))
+    if not any((*outside, *beyond)):
+        return b.div(total, b.const(product(facts["window"]), x.dtype))
+    counted = b.expand(
+        b.const(1, x.dtype), shape=(1, 1, *(d + 2 * p for d, p in zip(x.shape[2:], pads[2:], strict=True)))
+    )
+    return b.div(total, b.pool_sum(counted, **{**facts, "before": outside, "after": beyond}))
+
+
+def adaptive_avg_pool(b: Any, x: Any, output_size: Ints) -> Any:
+    """Means over equal windows: the output's size must divide the input's."""
+    sizes = each(output_size, _spaces(x, "adaptive_avg_pool"), "output_size")
+    if all(n == 1 for n in sizes):
+        return b.global_average_pool(x)
+    if any(not isinstance(d, int) or d % n for d, n in zip(x.shape[2:], sizes, strict=True)):
+        raise ShapeError(
+            f"adaptive_avg_pool: {show(x.shape[2:])} to {show(sizes)}: supported is a size that divides the input's; use interpolate?"
+        )
+    window = tuple(d // n for d, n in zip(x.shape[2:], sizes, strict=True))
+    return avg_pool(b, x, window, None, 0, False, True)
+
+
+def interpolate(
+    b: Any, x: Any, size: Ints | None, scale: float | Sequence[float] | None, mode: str, align_corners: bool
+) -> Any:
+    spaces = _spaces(x, "interpolate")
+    if (size is None) == (scale is None):
+        raise InputError("interpolate: give either size or scale")
+    if mode not in RESAMPLING:
+        raise InputError(f"interpolate: mode {mode!r}, expected one of {', '.join(RESAMPLING)}")
+    attrs = dict(RESAMPLING[mode])
+    if align_corners:
+        if mode.startswith("nearest"):
+            raise InputError(f"interpolate: align_corners has no meaning for mode {mode!r}")
+        attrs["coordinates"] = "align_corners"
+    if x.dtype not in FLOATS:
+        raise DTypeError(f"interpolate: got {x.dtype}, expected a float type; cast it first")
+    space = x.shape[2:]
+    if size is not None:
+        sizes: Shape = each(size, spaces, "size")
+        if not all(isinstance(d, int) for d in space):
+            raise ShapeError(
+                f"interpolate: a size for the symbolic axes of {show(x.shape)}; give scale, or fix these dimensions"
+            )
+        scales = tuple(n / d for n, d in zip(sizes, space, strict=True))  # pyright: ignore[reportOperatorIssue]
+    else:
+        assert scale is not None
+        scales = (float(scale),) * spaces if isinstance(scale, (int, float)) else tuple(map(float, scale))
+        if len(scales) != spaces:
+            raise ShapeError(f"interpolate: {len(scales)} scales, expected one number or {spaces}")
+        sizes = tuple(_scaled(d, s) for d, s in zip(space, scales, strict=True))
+    return b.resize(x, sizes=(*x.shape[:2], *sizes), scales=(1.0, 1.0, *scales), **attrs)
+
+
+def _scaled(d: Dim, scale: float) -> Dim:
+    """⌊d · scale⌋, of a symbolic size for whole scales only."""
+    if isinstance(d, int):
+        return int(d * scale)
+    if scale == int(scale):
+        return d * int(scale)
+    raise ShapeError(
+        f"interpolate: the symbolic size {d} times {scale}; give this dimension a fixed size, or a whole scale"
+    )

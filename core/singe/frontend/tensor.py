@@ -1,0 +1,586 @@
+"""Tensor: a handle on a value of a Device. Immutable, and safe to share between threads.
+
+Every operation is a function (builder, *nodes) ↦ node that the device runs: at once, later (Fusion), or never (while
+tracing). Every row of `singe.ops` is a method: `x.exp()`, `x.hard_sigmoid(alpha=0.3)`; written out below is only what
+a person would call with other arguments than the row's.
+
+Operands of different types meet as meet.py says; a NumPy array is taken onto the device as `tensor()` would. Tensors of
+two devices do not meet: that is a DeviceError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, TypeAlias, Union
+
+import numpy as np
+
+from ..dtypes import DType, bool_, dtype, float16, float32, int32, int64, uint8
+from ..errors import DeviceError, DTypeError, ShapeError
+from ..ops import ROWS, Elementwise, Row
+from ..runtime.devices import Device, Value
+from ..runtime.devices import device as find_device
+from ..runtime.waiting import soon
+from ..shapes import axes_of, axis_of, product, show
+from . import indexing, spatial
+from .meet import Number, as_type, common_type, inferred_shape, matmul_nodes, plain_array, power
+from .spatial import Ints, Padding
+
+Operand: TypeAlias = Union["Tensor", np.ndarray, Number]
+Axis: TypeAlias = int | Sequence[int] | None
+Dims: TypeAlias = tuple[int, ...]
+_int: TypeAlias = int
+"""Within the class, `int` is the method."""
+
+_SUM_TYPES: Final = {bool_: int64, uint8: int64, int32: int64}
+"""In which type integers are summed and multiplied up, as in NumPy and PyTorch."""
+_LOGIC: Final = {
+    "and": ("logical_and", "bitwise_and"),
+    "or": ("logical_or", "bitwise_or"),
+    "xor": ("logical_xor", "bitwise_xor"),
+}
+_SHOWN: Final = 1000
+"""From how many elements on repr leaves out the middle."""
+
+
+# --- operations on tensors -------------------------------------------------------------------------------------------
+
+
+def apply(build: Callable[..., Any], *operands: Operand | None) -> Tensor:
+    """The tensor of `build(builder, *operands)`: tensors and arrays have become nodes, numbers and None are as given."""
+    home = _home([x.device for x in operands if isinstance(x, Tensor)])
+    placed = {i: x for i, x in enumerate(operands) if isinstance(x, (Tensor, np.ndarray))}
+
+    def built(b: Any, *nodes: Any) -> Any:
+        given = dict(enumerate(operands)) | dict(zip(placed, nodes, strict=True))
+        return build(b, *given.values())
+
+    return Tensor(home, home.apply(built, [value_on(home, x) for x in placed.values()]))
+
+
+def _home(devices: Sequence[Device]) -> Device:
+    """Where an operation runs: where its tensors are, or on a device that adopts those of others."""
+    if not devices:
+        return find_device("numpy")
+    return max(dict.fromkeys(devices), key=lambda d: d.adopts)
+
+
+def value_on(home: Device, x: Tensor | np.ndarray) -> Value:
+    """A tensor's or an array's elements as a value of this device."""
+    if isinstance(x, Tensor):
+        return x._value if x.device is home else home.adopt(x._value, x.device)
+    return home.upload(plain_array(x))
+
+
+def elementwise(row: Elementwise, operands: Sequence[Operand], **attrs: Any) -> Tensor:
+    """An elementwise row over operands that have met in one dtype."""
+
+    def build(b: Any, *given: Any) -> Any:
+        takes = row.takes or ("T",) * len(given)
+        kind = common_type([x for x, takes_it in zip(given, takes, strict=False) if takes_it == "T"])
+        nodes = [
+            as_type(b, x, kind) if k == "T" or isinstance(x, (bool, int, float)) else x
+            for x, k in zip(given, takes, strict=False)
+        ]
+        return b.apply(row, *nodes, *given[len(takes) :], **attrs)
+
+    return apply(build, *map(_operand, operands))
+
+
+def _operand(x: Any) -> Any:
+    """NumPy's scalars count as Python's numbers."""
+    return x.item() if isinstance(x, np.generic) else x
+
+
+def call_row(row: Row, operands: Sequence[Operand | None], **attrs: Any) -> Tensor:
+    """Any row over operands; numbers take the dtype of the first."""
+    if isinstance(row, Elementwise):
+        return elementwise(row, [x for x in operands if x is not None], **attrs)
+
+    def build(b: Any, first: Any, *rest: Any) -> Any:
+        return b.apply(
+            row, first, *(as_type(b, x, first.dtype) if isinstance(x, (bool, int, float)) else x for x in rest), **attrs
+        )
+
+    return apply(build, *map(_operand, operands))
+
+
+def _operator(name: str, reflected: bool = False) -> Callable[..., Any]:
+    """A binary operator from an elementwise row."""
+
+    def method(self: Tensor, other: Any) -> Tensor:
+        if not isinstance(other, (Tensor, np.ndarray, np.generic, bool, int, float)):
+            return NotImplemented
+        row = ROWS[name]
+        assert isinstance(row, Elementwise)
+        number = _operand(other)
+        return elementwise(row, (number, self) if reflected else (self, number))
+
+    return method
+
+
+def _division(reflected: bool) -> Callable[..., Any]:
+    """True division: integers become float32 first."""
+    divide = _operator("div", reflected)
+
+    def method(self: Tensor, other: Any) -> Tensor:
+        if not self.dtype.is_float and not (isinstance(other, (Tensor, np.ndarray)) and dtype(other.dtype).is_float):
+            self = self.cast(float32)
+        return divide(self, other)
+
+    return method
+
+
+def _logic(word: str) -> Callable[..., Any]:
+    """& | ^: logical among bools, bitwise among integers."""
+
+    def method(self: Tensor, other: Any) -> Tensor:
+        if not isinstance(other, (Tensor, np.ndarray, np.generic, bool, int)):
+            return NotImplemented
+
+        def build(b: Any, *given: Any) -> Any:
+            kind = common_type(given)
+            logical, bitwise = _LOGIC[word]
+            return getattr(b, logical if kind is bool_ else bitwise)(*(as_type(b, x, kind) for x in given))
+
+        return apply(build, self, _operand(other))
+
+    return method
+
+
+# --- Tensor ----------------------------------------------------------------------------------------------------------
+
+
+class Tensor:
+    """A handle on a value of a Device; `singe.tensor` makes one. See the module's docstring."""
+
+    __slots__ = ("__weakref__", "_device", "_value")
+
+    __array_ufunc__ = None  # so that NumPy's operators leave `array * tensor` to ours
+
+    def __init__(self, device: Device, value: Value) -> None:
+        self._device = device
+        self._value = value
+
+    # what it is
+
+    @property
+    def device(self) -> Device:
+        return self._device
+
+    @property
+    def shape(self) -> Dims:
+        return self._value.shape
+
+    @property
+    def dtype(self) -> DType:
+        return self._value.dtype
+
+    @property
+    def ndim(self) -> _int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> _int:
+        return product(self.shape)  # pyright: ignore[reportReturnType]
+
+    def __len__(self) -> _int:
+        if not self.shape:
+            raise ShapeError("len: this tensor has no axes; use item() for its value")
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        try:
+            elements = np.array2string(self.numpy(), separator=", ", prefix="tensor(", threshold=_SHOWN)
+        except DeviceError:  # while tracing, or after the device went away
+            elements = "…"
+        return f"tensor({elements}, shape={show(self.shape)}, dtype={self.dtype}, device={self.device.label})"
+
+    def __copy__(self) -> Tensor:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Tensor:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (self.device, self.numpy())
+
+    # what it holds
+
+    def numpy(self) -> np.ndarray:
+        """The elements as a NumPy array that the caller owns; waits for the device."""
+        return self.device.download(self._value)
+
+    async def numpy_async(self) -> np.ndarray:
+        """`numpy` for a page, where the device may have to be waited for."""
+        return await soon(self.device.fetch(self._value))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if copy is False:
+            raise ValueError("a tensor's elements cannot be seen as an array without a copy")
+        return self.numpy() if dtype is None else self.numpy().astype(dtype)
+
+    def item(self) -> Number:
+        """The one element as a Python number."""
+        if self.size != 1:
+            raise ShapeError(f"item: the tensor has {self.size} elements, expected 1; use numpy() or tolist()")
+        return self.numpy().item()
+
+    def tolist(self) -> Any:
+        return self.numpy().tolist()
+
+    def __bool__(self) -> bool:
+        if self.size != 1:
+            raise ShapeError(
+                f"the truth of a tensor with {self.size} elements is ambiguous; reduce it first, as in (x > 0).min()"
+            )
+        return bool(self.item())
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> _int:
+        return int(self.item())
+
+    def __index__(self) -> _int:
+        if not self.dtype.is_int:
+            raise DTypeError(f"an index must be an integer, this tensor is {self.dtype}")
+        return int(self.item())
+
+    def to(self, device: str | Device) -> Tensor:
+        """The tensor on another device; itself if it is there."""
+        target = find_device(device)
+        return self if target is self.device else Tensor(target, target.upload(self.numpy()))
+
+    def backward(self) -> Any:
+        raise DeviceError(
+            f"backward: {self.device!r} keeps no track of gradients, and the device that does is not there yet"
+        )
+
+    # rows as methods
+
+    def __getattr__(self, name: str) -> Callable[..., Tensor]:
+        row = ROWS.get(name)
+        if row is None:
+            raise AttributeError(f"a tensor has no method {name!r}{_closest(name)}", name=name, obj=self)
+        return lambda *others, **attrs: call_row(row, (self, *others), **attrs)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *ROWS})
+
+    # operators
+
+    __add__ = __radd__ = _operator("add")
+    __mul__ = __rmul__ = _operator("mul")
+    __sub__ = _operator("sub")
+    __rsub__ = _operator("sub", reflected=True)
+    __truediv__ = _division(reflected=False)
+    __rtruediv__ = _division(reflected=True)
+    __eq__: Callable[..., Any] = _operator("equal")  # pyright: ignore[reportAssignmentType]
+    __lt__ = _operator("less")
+    __le__ = _operator("less_equal")
+    __gt__ = _operator("greater")
+    __ge__ = _operator("greater_equal")
+    __and__ = __rand__ = _logic("and")
+    __or__ = __ror__ = _logic("or")
+    __xor__ = __rxor__ = _logic("xor")
+    __hash__ = object.__hash__
+
+    def __ne__(self, other: object) -> Any:
+        same = self.__eq__(other)
+        return same if same is NotImplemented else ~same
+
+    def __neg__(self) -> Tensor:
+        return call_row(ROWS["neg"], (self,))
+
+    def __pos__(self) -> Tensor:
+        return self
+
+    def __abs__(self) -> Tensor:
+        return call_row(ROWS["abs"], (self,))
+
+    def __invert__(self) -> Tensor:
+        return call_row(ROWS["logical_not" if self.dtype is bool_ else "bitwise_not"], (self,))
+
+    def __pow__(self, exponent: Any) -> Tensor:
+        return apply(lambda b, x: power(b, x, _operand(exponent)), self)
+
+    def __matmul__(self, other: Any) -> Tensor:
+        return self.matmul(other) if isinstance(other, (Tensor, np.ndarray)) else NotImplemented
+
+    def __rmatmul__(self, other: Any) -> Tensor:
+        return apply(matmul_nodes, other, self) if isinstance(other, np.ndarray) else NotImplemented
+
+    def matmul(self, other: Operand) -> Tensor:
+        """The product of matrices, of stacks of them, and of vectors, as NumPy's."""
+        return apply(matmul_nodes, self, other)
+
+    # types
+
+    def cast(self, to: Any) -> Tensor:
+        """The elements as another dtype: floats to integers toward zero and saturating, to bool by "is not zero"."""
+        kind = dtype(to)
+        return self if kind is self.dtype else call_row(ROWS["cast"], (self,), to=kind)
+
+    astype = cast
+
+    def float(self) -> Tensor:
+        return self.cast(float32)
+
+    def half(self) -> Tensor:
+        return self.cast(float16)
+
+    def int(self) -> Tensor:
+        return self.cast(int32)
+
+    # shapes
+
+    def reshape(self, *shape: Any) -> Tensor:
+        """The same elements in row-major order under another shape, in which one dimension may be -1."""
+        wanted = _unpacked(shape)
+        return apply(lambda b, x: b.reshape(x, shape=inferred_shape(x.shape, wanted)), self)
+
+    def flatten(self, start: _int = 0, end: _int = -1) -> Tensor:
+        """The axes from start to end (that one included) as one."""
+        if not self.shape:
+            return self.reshape(1)
+        first, last = (axis_of(a, self.ndim, "flatten") for a in (start, end))
+        return self.reshape(*self.shape[:first], product(self.shape[first : last + 1]), *self.shape[last + 1 :])
+
+    def squeeze(self, axis: Axis = None) -> Tensor:
+        """Without axes of length 1: those given, or all of them."""
+        axes = (
+            _axes(axis, self.ndim, "squeeze") if axis is not None else [i for i, d in enumerate(self.shape) if d == 1]
+        )
+        long = [i for i in axes if self.shape[i] != 1]
+        if long:
+            raise ShapeError(
+                f"squeeze: axis {long[0]} of {show(self.shape)} has length {self.shape[long[0]]}, expected 1"
+            )
+        return self.reshape(*(d for i, d in enumerate(self.shape) if i not in axes))
+
+    def unsqueeze(self, axis: _int) -> Tensor:
+        """With one more axis, of length 1, at this place of the result."""
+        at = axis_of(axis, self.ndim + 1, "unsqueeze")
+        return self.reshape(*self.shape[:at], 1, *self.shape[at:])
+
+    def transpose(self, *perm: Any) -> Tensor:
+        """Axes in another order; none given: reversed."""
+        order = _unpacked(perm) or tuple(reversed(range(self.ndim)))
+        return call_row(ROWS["transpose"], (self,), perm=tuple(axis_of(p, self.ndim, "transpose") for p in order))
+
+    permute = transpose
+
+    @property
+    def T(self) -> Tensor:
+        return self.transpose()
+
+    @property
+    def mT(self) -> Tensor:
+        """Every matrix of a stack transposed: the last two axes change places."""
+        if self.ndim < 2:
+            raise ShapeError(f"mT: got {show(self.shape)}, expected at least two axes")
+        return self.transpose(*range(self.ndim - 2), self.ndim - 1, self.ndim - 2)
+
+    def broadcast_to(self, *shape: Any) -> Tensor:
+        """Repeated along axes of length 1 and new leading ones."""
+        return call_row(ROWS["expand"], (self,), shape=_unpacked(shape))
+
+    def expand(self, *shape: Any) -> Tensor:
+        """As broadcast_to; -1 keeps a dimension."""
+        wanted = _unpacked(shape)
+        old = (1,) * (len(wanted) - self.ndim) + self.shape
+        return self.broadcast_to(
+            tuple(o if d == -1 else d for o, d in zip(old, wanted, strict=True)) if len(old) == len(wanted) else wanted
+        )
+
+    def pad(self, width: _int | Sequence[Any], mode: str = "constant", value: Number = 0) -> Tensor:
+        """Elements before and after every axis. width: one number for all, or a pair (before, after) for each axis.
+        mode: "constant" (of `value`), "reflect", "edge" or "wrap"."""
+        pairs = [(width, width)] * self.ndim if isinstance(width, int) else [tuple(w) for w in width]
+        if len(pairs) != self.ndim or any(len(p) != 2 for p in pairs):
+            raise ShapeError(f"pad: got {width!r}, expected one number or {self.ndim} pairs (before, after)")
+        before, after = (tuple(p[i] for p in pairs) for i in (0, 1))
+        return call_row(ROWS["pad"], (self, value), before=before, after=after, mode=mode)
+
+    def __getitem__(self, key: Any) -> Tensor:
+        """Elements by integers, slices, None, ... and one array of integers; see _indexing."""
+        places: list[Any] = []
+        index: Any = None
+        for item in key if isinstance(key, tuple) else (key,):
+            if isinstance(item, Tensor):
+                index, item = item, indexing.ArrayIndex(item.dtype.numpy)
+            elif isinstance(item, (np.ndarray, list)):
+                index = np.asarray(item, np.int64 if isinstance(item, list) and not item else None)
+                item = indexing.ArrayIndex(index.dtype, index)
+                index = index.astype(np.int64)
+            places.append(item)
+        return apply(indexing.select(self.shape, places).build, self, index)
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return (self[i] for i in range(len(self)))
+
+    def take(self, index: Tensor | np.ndarray | Sequence[_int], axis: _int = 0) -> Tensor:
+        """The slices along an axis that integers choose; negative ones count from the end."""
+        at = axis_of(axis, self.ndim, "take")
+        return self[(slice(None),) * at + (index if isinstance(index, (Tensor, np.ndarray)) else list(index),)]
+
+    def split(self, sizes: _int | Sequence[_int], axis: _int = 0) -> tuple[Tensor, ...]:
+        """Pieces along an axis: of these sizes, or all of one size but for the last."""
+        at = axis_of(axis, self.ndim, "split")
+        length = self.shape[at]
+        if isinstance(sizes, int):
+            if sizes < 1:
+                raise ShapeError(f"split: pieces of size {sizes}, expected at least 1")
+            sizes = [min(sizes, length - start) for start in range(0, length, sizes)]
+        if sum(sizes) != length:
+            raise ShapeError(
+                f"split: the sizes {tuple(sizes)} add up to {sum(sizes)}, axis {at} of {show(self.shape)} has {length}"
+            )
+        ends = np.cumsum(sizes).tolist()
+        return tuple(self[(slice(None),) * at + (slice(end - n, end),)] for end, n in zip(ends, sizes, strict=True))
+
+    # reductions
+
+    def sum(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        """The sum over axes (all, if none is given); integers are summed as int64."""
+        return self.cast(_SUM_TYPES.get(self.dtype, self.dtype))._reduced("reduce_sum", axis, keepdims)
+
+    def prod(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        return self.cast(_SUM_TYPES.get(self.dtype, self.dtype))._reduced("reduce_prod", axis, keepdims)
+
+    def mean(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        """The mean over axes; of integers in float32."""
+        return (self if self.dtype.is_float else self.cast(float32))._reduced("reduce_mean", axis, keepdims)
+
+    def max(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        return self._extreme("reduce_max", axis, keepdims)
+
+    def min(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        return self._extreme("reduce_min", axis, keepdims)
+
+    def argmax(self, axis: _int | None = None, keepdims: bool = False) -> Tensor:
+        """Where the largest element is along an axis, the first of equals, as int64; without an axis, in the flat tensor."""
+        return self._place_of("reduce_max", axis, keepdims)
+
+    def argmin(self, axis: _int | None = None, keepdims: bool = False) -> Tensor:
+        return self._place_of("reduce_min", axis, keepdims)
+
+    def _reduced(self, row: str, axis: Axis, keepdims: bool) -> Tensor:
+        axes = _axes(axis, self.ndim, row.removeprefix("reduce_"))
+        if not axes:
+            return self
+
+        def build(b: Any, x: Any) -> Any:
+            y = getattr(b, row)(x, axes=axes)
+            return y if keepdims else b.reshape(y, shape=tuple(d for i, d in enumerate(x.shape) if i not in axes))
+
+        return apply(build, self)
+
+    def _extreme(self, row: str, axis: Axis, keepdims: bool) -> Tensor:
+        if self.dtype is bool_:
+            return self.cast(uint8)._reduced(row, axis, keepdims).cast(bool_)
+        return self._reduced(row, axis, keepdims)
+
+    def _place_of(self, row: str, axis: _int | None, keepdims: bool) -> Tensor:
+        if axis is None:
+            place = self.flatten()._place_of(row, 0, keepdims=False)
+            return place.reshape((1,) * self.ndim) if keepdims else place
+        at = axis_of(axis, self.ndim, row)
+        length = self.shape[at]
+
+        def build(b: Any, x: Any) -> Any:
+            numbers = b.const(np.arange(length).reshape((length, *(1,) * (len(x.shape) - at - 1))), int64)
+            hits = b.equal(x, getattr(b, row)(x, axes=(at,)))
+            # Nothing equals a NaN: then the last place is given, which is at least one that exists.
+            places = b.reduce_min(b.where(hits, numbers, b.const(length - 1, int64)), axes=(at,))
+            return places if keepdims else b.reshape(places, shape=(*x.shape[:at], *x.shape[at + 1 :]))
+
+        return apply(build, self)
+
+    def softmax(self, axis: _int = -1) -> Tensor:
+        return call_row(ROWS["softmax"], (self,), axis=axis)
+
+    def log_softmax(self, axis: _int = -1) -> Tensor:
+        return call_row(ROWS["log_softmax"], (self,), axis=axis)
+
+    def clip(self, low: Operand | None = None, high: Operand | None = None) -> Tensor:
+        """Elements below low as low, above high as high; None leaves an end open."""
+        bounds = ((low, "maximum"), (high, "minimum"))
+        if low is not None and high is not None:
+            return call_row(ROWS["clip"], (self, low, high))
+        return next((call_row(ROWS[row], (self, bound)) for bound, row in bounds if bound is not None), self)
+
+    # windows: (batch, channels, …space), with PyTorch's arguments
+
+    def conv(
+        self, weight: Operand, bias: Operand | None = None, *, stride: Ints = 1, padding: Padding = 0, dilation: Ints = 1, groups: _int = 1
+    ) -> Tensor:  # fmt: skip
+        """Convolution with weights (outputs, channels per group, …window). padding: numbers, "same" or "valid"."""
+        return apply(lambda b, x, w, c: spatial.conv(b, x, w, c, stride, padding, dilation, groups), self, weight, bias)
+
+    def conv_transpose(
+        self, weight: Operand, bias: Operand | None = None, *,
+        stride: Ints = 1, padding: Ints = 0, output_padding: Ints = 0, dilation: Ints = 1, groups: _int = 1,
+    ) -> Tensor:  # fmt: skip
+        """The transpose of a convolution, with weights (channels, outputs per group, …window)."""
+        return apply(
+            lambda b, x, w, c: spatial.conv_transpose(b, x, w, c, stride, padding, output_padding, dilation, groups),
+            self,
+            weight,
+            bias,
+        )
+
+    def max_pool(
+        self,
+        kernel_size: Ints,
+        stride: Ints | None = None,
+        padding: Ints = 0,
+        dilation: Ints = 1,
+        ceil_mode: bool = False,
+    ) -> Tensor:
+        """The largest in each window; the stride is the window's size unless given."""
+        return apply(lambda b, x: spatial.max_pool(b, x, kernel_size, stride, padding, dilation, ceil_mode), self)
+
+    def avg_pool(
+        self, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0, ceil_mode: bool = False, count_include_pad: bool = True
+    ) -> Tensor:  # fmt: skip
+        """The mean of each window."""
+        return apply(
+            lambda b, x: spatial.avg_pool(b, x, kernel_size, stride, padding, ceil_mode, count_include_pad), self
+        )
+
+    def adaptive_avg_pool(self, output_size: Ints) -> Tensor:
+        """Means over equal windows, as many as asked for."""
+        return apply(lambda b, x: spatial.adaptive_avg_pool(b, x, output_size), self)
+
+    def interpolate(
+        self, size: Ints | None = None, scale: Any = None, mode: str = "nearest", align_corners: bool = False
+    ) -> Tensor:  # fmt: skip
+        """Resampled in space, to a size or by a scale. mode: nearest, nearest-exact, linear (bilinear, trilinear), bicubic."""
+        return apply(lambda b, x: spatial.interpolate(b, x, size, scale, mode, align_corners), self)
+
+
+def _restored(device: Device, array: np.ndarray) -> Tensor:
+    """What a pickle calls."""
+    return Tensor(device, device.upload(array))
+
+
+def _closest(name: str) -> str:
+    if name.startswith("__"):  # Python's and NumPy's protocols ask for these all the time
+        return ""
+    import difflib  # noqa: PLC0415 (an error may take its time, `import singe` may not)
+
+    near = difflib.get_close_matches(name, [n for n in {*dir(Tensor), *ROWS} if not n.startswith("_")], 1)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def _unpacked(given: tuple[Any, ...]) -> tuple[Any, ...]:
+    """f(2, 3) and f((2, 3)) alike."""
+    return tuple(given[0]) if len(given) == 1 and isinstance(given[0], (tuple, list)) else given
+
+
+def _axes(axis: Axis, rank: int, what: str) -> tuple[int, ...]:
+    if axis is None:
+        return tuple(range(rank))
+    return axes_of([axis] if isinstance(axis, int) else axis, rank, what)

@@ -1,0 +1,1 @@
+"""What a computation is: nodes, the Builder that makes them, and gradients."""

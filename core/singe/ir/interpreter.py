@@ -1,0 +1,68 @@
+"""The slow interpreter: what a Kernel means, as whole-array NumPy over its complete iteration space.
+
+Targets must compute what this computes, up to rounding and the order of sums. It takes memory for every point of the
+loops and is meant for tests and for reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..shapes import known
+from . import scalar
+from .kernel import Kernel, Reduce, Routine, identity
+from .scalar import NUMPY, Expr
+
+
+def interpret(kernel: Kernel | Routine, buffers: Sequence[np.ndarray], sizes: Mapping[str, int] | None = None) -> None:
+    """Run a kernel: one flat array for each port, outputs written in place."""
+    if isinstance(kernel, Routine):
+        kernel = kernel.kernel
+    sizes = sizes or {}
+    extents = [known(d, sizes) for d in (*kernel.grid, *kernel.inner)]
+    rank = len(extents)
+    inner_axes = tuple(range(len(kernel.grid), rank))
+    env: dict[Expr, np.ndarray] = {}
+    for axis, v in enumerate((*kernel.grid_vars, *kernel.inner_vars)):
+        if v.word == "var":
+            env[v] = np.arange(extents[axis], dtype=np.int32).reshape([-1 if a == axis else 1 for a in range(rank)])
+
+    def evaluate(e: Expr) -> np.ndarray:
+        def step(x: Expr, args: tuple[np.ndarray, ...]) -> np.ndarray:
+            if x.word == "const":
+                return np.full([1] * rank, x.value, x.dtype.numpy)
+            if x.word == "size":
+                return np.full([1] * rank, known(x.value, sizes), np.int32)
+            if x.word == "var":
+                return env[x]
+            if x.word == "load":
+                held = buffers[x.value]
+                taken = held[args[0]] if held.size else np.zeros(np.shape(args[0]), held.dtype)
+                return taken.astype(x.dtype.numpy)
+            if x.word == "cast":
+                return scalar.convert(args[0], x.dtype.numpy)
+            return np.asarray(NUMPY[x.word](*args))
+
+        return scalar.fold([e], step)[0]
+
+    with np.errstate(all="ignore"):
+        for stage in kernel.stages:
+            value = evaluate(stage.value)
+            if isinstance(stage, Reduce):
+                shape = [value.shape[a] if a not in inner_axes else extents[a] for a in range(rank)]
+                word: Any = NUMPY[stage.word]
+                env[stage.accumulator] = word.reduce(
+                    np.broadcast_to(value, shape),
+                    axis=inner_axes,
+                    keepdims=True,
+                    initial=identity(stage.word, stage.value.dtype).value,
+                    dtype=value.dtype,
+                )
+            else:
+                shape = extents if stage.inner else [*extents[: len(kernel.grid)], *[1] * len(kernel.inner)]
+                index = np.broadcast_to(evaluate(stage.index), shape)
+                out = buffers[stage.port]
+                out[index] = scalar.convert(np.broadcast_to(value, shape), out.dtype)

@@ -1,0 +1,305 @@
+"""Kernel and Routine: what a code generator prints.
+
+A Kernel is one fused loop nest over buffers, in scalar words. Its grid loops are independent of each other (a GPU gives
+each to an invocation or a workgroup, a CPU vectorises the last); for every point of the grid its stages run in order:
+
+  Reduce  folds a value over all inner loops into a named accumulator, which later stages may use;
+  Store   writes a value to a buffer: once for a grid point, or for each point of the inner loops.
+
+Loop variables are named g0, g1, … (grid) and r0, r1, … (inner), accumulators a0, a1, …; loads and stores name buffers
+by their position in `ports` and elements by flat indices, always within bounds. The ports come inputs first. No
+two ports share memory; a port that is both loaded and written works in place, element by element.
+
+A Routine is the named escape hatch for what deserves a tuned template: a Kernel that defines it completely, a kind that
+names the template, and the facts that the template needs. What a target has no template for it prints as the Kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from ..dtypes import DType, float32, int32
+from ..shapes import Dim, Shape, Size, product, show
+from . import affine, scalar
+from .scalar import Expr
+
+IDENTITY: Final[Mapping[str, Any]] = {
+    "add": lambda d: 0,
+    "mul": lambda d: 1,
+    "max": lambda d: -np.inf if d is float32 else np.iinfo(d.numpy).min,
+    "min": lambda d: np.inf if d is float32 else np.iinfo(d.numpy).max,
+}
+"""The words that a Reduce may fold with, and what each starts from."""
+
+
+def identity(word: str, dtype: DType) -> Expr:
+    """What a fold with the word starts from."""
+    return scalar.const(IDENTITY[word](dtype), dtype)
+
+
+@dataclass(frozen=True)
+class Port:
+    """A buffer as a kernel sees it: the type of its elements in memory, and whether the kernel writes it."""
+
+    dtype: DType
+    written: bool = False
+
+
+@dataclass(frozen=True)
+class Reduce:
+    """Fold `value` over the inner loops with a word of IDENTITY; later stages see the result as `accumulator`.
+
+    The order of the fold is the target's choice, and so is how often it rounds.
+    """
+
+    name: str
+    word: str
+    value: Expr
+
+    @property
+    def accumulator(self) -> Expr:
+        return scalar.var(self.name, self.value.dtype)
+
+
+@dataclass(frozen=True)
+class Store:
+    """Write `value` (of the port's compute type) at flat `index`; `inner`: for each point of the inner loops too."""
+
+    port: int
+    index: Expr
+    value: Expr
+    inner: bool = False
+
+
+Stage: TypeAlias = "Reduce | Store"
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One loop nest; see the module's docstring."""
+
+    ports: tuple[Port, ...]
+    grid: Shape
+    inner: Shape
+    stages: tuple[Stage, ...]
+    name: str = field(default="kernel", compare=False)
+
+    @property
+    def grid_vars(self) -> tuple[Expr, ...]:
+        return loop_vars("g", self.grid)
+
+    @property
+    def inner_vars(self) -> tuple[Expr, ...]:
+        return loop_vars("r", self.inner)
+
+    @property
+    def roots(self) -> tuple[Expr, ...]:
+        """All expressions of the stages."""
+        return tuple(e for s in self.stages for e in ((s.value,) if isinstance(s, Reduce) else (s.index, s.value)))
+
+    def with_roots(self, roots: Iterable[Expr], grid: Shape) -> Kernel:
+        """The kernel over another grid, with these in place of its `roots`."""
+        after = iter(roots)
+        stages = tuple(
+            replace(s, value=next(after)) if isinstance(s, Reduce) else replace(s, index=next(after), value=next(after))
+            for s in self.stages
+        )
+        return replace(self, grid=grid, stages=stages)
+
+    @cached_property
+    def sizes(self) -> tuple[Size, ...]:
+        """The symbolic dimensions that it uses, in the order in which a dispatch hands them over as int32."""
+        used = [d for d in (*self.grid, *self.inner) if isinstance(d, Size)]
+        used += [e.value for e in scalar.postorder(self.roots) if e.word == "size"]
+        return tuple(dict.fromkeys(used))
+
+    @cached_property
+    def replaceable(self) -> tuple[int, ...]:
+        """The inputs whose memory the output may take: each element is read only where, and before, it is written."""
+        if any(isinstance(s, Reduce) for s in self.stages) or len(self.stages) != 1:
+            return ()
+        (store,) = self.stages
+        assert isinstance(store, Store)
+        loads = [e for e in scalar.postorder([store.value]) if e.word == "load"]
+        out = []
+        for number, port in enumerate(self.ports):
+            mine = [e for e in loads if e.value == number]
+            if (
+                not port.written
+                and port.dtype is self.ports[store.port].dtype
+                and mine
+                and all(e.args[0] is store.index for e in mine)
+            ):
+                out.append(number)
+        return tuple(out)
+
+    def in_place(self, number: int) -> Kernel:
+        """The kernel with input `number` (one of `replaceable`) read from the output's memory: one port fewer."""
+        (store,) = self.stages
+        assert isinstance(store, Store)
+        shift = {k: k - (k > number) for k in range(len(self.ports))} | {number: store.port - (store.port > number)}
+
+        def renumber(e: Expr, args: tuple[Expr, ...]) -> Expr:
+            """Loads are renumbered within the indices of other loads too."""
+            if e.word == "load":
+                return scalar.load(shift[e.value], args[0], self.ports[e.value].dtype)
+            return e if args == e.args else scalar.make(e.word, args, e.dtype, e.value)
+
+        (value,) = scalar.fold([store.value], renumber)
+        ports = tuple(p for k, p in enumerate(self.ports) if k != number)
+        return replace(self, ports=ports, stages=(replace(store, port=shift[store.port], value=value),))
+
+    @property
+    def points(self) -> Dim:
+        """How many grid points there are."""
+        return product(self.grid)
+
+    def __str__(self) -> str:
+        """The kernel for people, as a loop nest."""
+        lines = [f"{self.name}: for g in {show(self.grid)}" + (f", r in {show(self.inner)}" if self.inner else "")]
+        for s in self.stages:
+            if isinstance(s, Reduce):
+                lines.append(f"  {s.name} = {s.word} over r of {s.value}")
+            else:
+                lines.append(f"  {'for r: ' if s.inner else ''}b{s.port}[{s.index}] = {s.value}")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Routine:
+    """A Kernel with a template's name and facts; ROUTINES says what each kind promises."""
+
+    kind: str
+    kernel: Kernel
+    facts: Mapping[str, Any] = field(compare=False, default_factory=dict)
+
+    @property
+    def ports(self) -> tuple[Port, ...]:
+        return self.kernel.ports
+
+    @property
+    def name(self) -> str:
+        return self.kernel.name
+
+    @property
+    def epilogue(self) -> Store:
+        """The one Store: its value uses the accumulator a0 and loads of other ports at grid coordinates."""
+        last = self.kernel.stages[-1]
+        assert isinstance(last, Store)
+        return last
+
+
+ROUTINES: Final = {
+    "matmul": "grid (…batch, m, n), inner (k,). Stage 0 adds mul(a, b); a depends on batch, m and k, b on batch, n and k. "
+    "facts: none. matmul_operands() finds a and b. Either may be any expression (a prologue); a plain load is the common case.",
+    "conv": "grid (n, …space, o), inner (…window, c). Stage 0 adds mul(x, w) with x read channels-last (zero outside). "
+    "facts: x, w: ports of the plain operands; x_shape (n, …space, channels); w_shape (…window, c, o); strides, dilations, "
+    "pads (at the beginning of each axis); group. Input channel of (o, c) is (o // (o_total // group)) · c_per_group + c. "
+    "With windows of the output folded, which a target asks for by `pools`: windows: their extents along the grid, which "
+    "then counts windows, and there is such a Reduce for each place of one, a0, a1, …, the last axis first; value: what "
+    "they add, at the place p0, p1, … of a window.",
+    "matmul_int8": "grid and inner as of matmul. Stages 0 and 1 find the most, a0, and the least, a1, of x over k; stage 2 adds "
+    "mul(q(x, a0, a1), add(w, −128)) in int32, w a plain load of uint8. The store's value has a0, a1 and a2 only in "
+    "mul(cast(a2), step_of(a0, a1)), as ops/quantised.py makes it. facts: none.",
+    "conv_int8": "the same with the grid, the inner loops and the facts of conv; group is 1.",
+}
+"""What each kind of Routine promises. The last stage is one Store (not inner); before it the kinds of floats have the
+Reduce a0 (or one for each place of a window), those of integers three."""
+
+
+def matmul_operands(kernel: Kernel) -> tuple[Expr, Expr] | None:
+    """The operands (a, b) of a matmul's stage 0, or None where the kernel has not that form."""
+    first = kernel.stages[0]
+    if len(kernel.grid) < 2 or len(kernel.inner) != 1 or not isinstance(first, Reduce) or first.value.word != "mul":
+        return None
+    m, n = kernel.grid_vars[-2:]
+    x, y = (set(scalar.postorder([e])) for e in first.value.args)
+    for a, b in ((x, y), (y, x)):
+        if (n not in a or n.word == "const") and (m not in b or m.word == "const"):
+            left, right = first.value.args
+            return (left, right) if a is x else (right, left)
+    return None
+
+
+def loop_vars(prefix: str, extents: Shape) -> tuple[Expr, ...]:
+    """The variables of a loop nest; a loop of one turn has the constant 0."""
+    return tuple(scalar.var(f"{prefix}{i}", int32, extent) for i, extent in enumerate(extents))
+
+
+def collapse(kernel: Kernel, keep: int = 0, least: int = 0) -> Kernel:
+    """The kernel with neighbouring grid loops merged wherever every index walks through them as through one.
+
+    The last `keep` loops are left as they are; where fewer than `least` loops would remain, loops of one turn lead. Two
+    loops merge when all expressions use them only in the combination outer · extent + inner. Loops of one turn vanish.
+    """
+    last = len(kernel.grid) - keep
+    order = [i for i, d in enumerate(kernel.grid) if d != 1 or i >= last]
+    missing = max(0, least - len(order))
+    names = {kernel.grid_vars[i]: at + missing for at, i in enumerate(order) if kernel.grid[i] != 1}
+    kernel = _renamed(kernel, [*[1] * missing, *(kernel.grid[i] for i in order)], names)
+    i = len(kernel.grid) - 2 - keep
+    while i >= 0 and len(kernel.grid) > least:
+        kernel = _merge(kernel, i) or kernel
+        i -= 1
+    return kernel
+
+
+def _renamed(kernel: Kernel, grid: Sequence[Dim], positions: Mapping[Expr, int]) -> Kernel:
+    new = {v: scalar.var(f"g{i}", int32, grid[i]) for v, i in positions.items()}
+    return _rebuilt(kernel, tuple(grid), {k: v for k, v in new.items() if k is not v})
+
+
+def _rebuilt(kernel: Kernel, grid: Shape, swap: Mapping[Expr, Expr]) -> Kernel:
+    roots = (scalar.substitute(e, swap) for e in kernel.roots) if swap else kernel.roots
+    return kernel.with_roots(roots, grid)
+
+
+def _merge(kernel: Kernel, i: int) -> Kernel | None:
+    outer, inner = kernel.grid_vars[i], kernel.grid_vars[i + 1]
+    extent = kernel.grid[i + 1]
+    one = scalar.var("merged", int32, kernel.grid[i] * extent)
+
+    def step(e: Expr, args: tuple[Expr | None, ...]) -> Expr | None:
+        """The expression over the merged loop, None where it cannot be had."""
+        if e.dtype is int32 and e.word in ("add", "mul", "sub", "var"):
+            terms, constant = affine.linear(e)
+            a, b = terms.get(outer, 0), terms.get(inner, 0)
+            if a == 0 and b == 0:
+                return e if e not in (outer, inner) and not _uses(e, outer, inner) else _through(e, args)
+            if a == b * extent:
+                rest = {k: v for k, v in terms.items() if k not in (outer, inner)}
+                if any(_uses(k, outer, inner) for k in rest):
+                    return None
+                # The merged loop takes the place of its parts: largest steps stay first.
+                items = [(one, b) if k is outer else (k, v) for k, v in terms.items() if k is not inner]
+                return affine.from_linear(dict(items), constant)
+            return None
+        return _through(e, args)
+
+    def _through(e: Expr, args: tuple[Expr | None, ...]) -> Expr | None:
+        if e in (outer, inner) or None in args:
+            return None
+        return e if args == e.args else scalar.make(e.word, args, e.dtype, e.value)  # pyright: ignore[reportArgumentType]
+
+    # An index sum may be mergeable though its parts are not, so parts answer None and sums decide from their terms.
+    roots = scalar.fold(kernel.roots, step)
+    if any(r is None for r in roots):
+        return None
+    grid = (*kernel.grid[:i], kernel.grid[i] * extent, *kernel.grid[i + 2 :])
+    names = {
+        v: scalar.var(f"g{k - 1}", int32, kernel.grid[k])
+        for k, v in enumerate(kernel.grid_vars)
+        if k > i + 1 and v.word == "var"
+    }
+    names[one] = scalar.var(f"g{i}", int32, grid[i])
+    return _rebuilt(kernel.with_roots(roots, grid), grid, names)  # pyright: ignore[reportArgumentType]
+
+
+def _uses(e: Expr, *leaves: Expr) -> bool:
+    below = set(scalar.postorder([e]))
+    return any(v in below for v in leaves)

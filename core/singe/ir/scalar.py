@@ -1,0 +1,497 @@
+"""The closed scalar vocabulary: frozen expressions over about thirty words, in which rows and index arithmetic are written.
+
+An Expr is interned: equal expressions are one object, so identity is equality and shared work is seen for free.
+Values have four types: bool, int32, int64 and float32. The other element types are storage only: a load widens
+(uint8 to int32, float16 to float32), a store narrows (uint8 keeps the low 8 bits, float16 rounds to nearest even).
+Smart constructors fold constants and drop what does nothing.
+
+Meaning of the words, binding for every target:
+  add sub mul        wrap in integers.
+  div rem            toward zero in integers; a zero divisor gives some value and never a trap.
+  min max            give NaN where either side is NaN.
+  shl shr            in integers; shr keeps the sign; the amount is taken modulo the width.
+  round              half to even.
+  and or xor not     of bools, or bitwise of integers.
+  cast               to bool: is not zero (NaN is true); float to integer: toward zero, saturating, NaN gives 0;
+                     integer to integer: wraps.
+  select             (condition, if true, if false).
+  isnan              of floats; must survive a compiler that assumes there are none.
+
+Floats too small to be normal may count as zeros: WebGPU leaves that to the GPU.
+"""
+
+from __future__ import annotations
+
+import struct
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias, TypeVar, Union
+
+import numpy as np
+
+from ..dtypes import DType, bool_, float16, float32, int32, int64, uint8
+from ..errors import DTypeError
+from ..shapes import Dim
+
+T = TypeVar("T")
+Number: TypeAlias = "bool | int | float"
+ExprLike: TypeAlias = Union["Expr", bool, int, float]
+
+COMPUTE: Final = {bool_: bool_, uint8: int32, int32: int32, int64: int64, float16: float32, float32: float32}
+"""Element type in a buffer → type of the value that a load gives and a store takes.
+
+Between ops of one kernel a float16 is therefore not rounded: only what is stored is.
+"""
+
+
+@dataclass(frozen=True)
+class Word:
+    """One word: how many arguments it takes, of which kinds, and the kind of its result ("same": the arguments' type)."""
+
+    arity: int
+    kinds: str  # of the arguments that must agree: "num", "float", "logic" (bool or integer), "int"
+    result: str = "same"
+    commutes: bool = False
+
+
+WORDS: Final[Mapping[str, Word]] = {
+    "add": Word(2, "num", commutes=True), "sub": Word(2, "num"), "mul": Word(2, "num", commutes=True),
+    "div": Word(2, "num"), "rem": Word(2, "num"), "min": Word(2, "num", commutes=True), "max": Word(2, "num", commutes=True),
+    "neg": Word(1, "num"), "abs": Word(1, "num"),
+    "sqrt": Word(1, "float"), "exp": Word(1, "float"), "log": Word(1, "float"), "sin": Word(1, "float"),
+    "cos": Word(1, "float"), "tanh": Word(1, "float"),
+    "floor": Word(1, "float"), "ceil": Word(1, "float"), "round": Word(1, "float"), "isnan": Word(1, "float", "bool"),
+    "eq": Word(2, "any", "bool", commutes=True), "lt": Word(2, "num", "bool"), "le": Word(2, "num", "bool"),
+    "and": Word(2, "logic", commutes=True), "or": Word(2, "logic", commutes=True), "xor": Word(2, "logic", commutes=True),
+    "not": Word(1, "logic"), "shl": Word(2, "int"), "shr": Word(2, "int"),
+    "select": Word(3, "any"), "cast": Word(1, "any", "given"),
+}  # fmt: skip
+DEAR_WORDS: Final = {"exp": 8, "log": 8, "sin": 8, "cos": 8, "tanh": 8, "sqrt": 4, "div": 2, "rem": 4}
+"""What a word costs, in additions, where that is more than one."""
+LEAVES: Final = ("const", "var", "size", "load")
+"""const: `value` is a Python number. var: `value` is (name, bound): a loop variable runs over 0 … bound − 1; bound is
+None for other values (arguments of a row's body, accumulators). size: `value` is a Dim. load: `value` is the number of
+a buffer, the one argument the flat int32 index."""
+
+_KINDS: Final = {
+    "num": lambda d: d is not bool_,
+    "float": lambda d: d is float32,
+    "logic": lambda d: d is not float32,
+    "int": lambda d: d in (int32, int64),
+    "any": lambda d: True,
+}
+
+
+class Expr:
+    """A frozen, interned expression. Build one with the functions of this module or with Python's operators."""
+
+    __slots__ = ("__weakref__", "args", "dtype", "value", "word")
+    word: str
+    args: tuple[Expr, ...]
+    dtype: DType
+    value: Any
+
+    def __add__(self, other: ExprLike) -> Expr:
+        return add(self, other)
+
+    def __radd__(self, other: ExprLike) -> Expr:
+        return add(other, self)
+
+    def __sub__(self, other: ExprLike) -> Expr:
+        return sub(self, other)
+
+    def __rsub__(self, other: ExprLike) -> Expr:
+        return sub(other, self)
+
+    def __mul__(self, other: ExprLike) -> Expr:
+        return mul(self, other)
+
+    def __rmul__(self, other: ExprLike) -> Expr:
+        return mul(other, self)
+
+    def __truediv__(self, other: ExprLike) -> Expr:
+        return div(self, other)
+
+    def __rtruediv__(self, other: ExprLike) -> Expr:
+        return div(other, self)
+
+    def __neg__(self) -> Expr:
+        return neg(self)
+
+    def __lt__(self, other: ExprLike) -> Expr:
+        return lt(self, other)
+
+    def __le__(self, other: ExprLike) -> Expr:
+        return le(self, other)
+
+    def __gt__(self, other: ExprLike) -> Expr:
+        return lt(other, self)
+
+    def __ge__(self, other: ExprLike) -> Expr:
+        return le(other, self)
+
+    def __and__(self, other: ExprLike) -> Expr:
+        return and_(self, other)
+
+    def __or__(self, other: ExprLike) -> Expr:
+        return or_(self, other)
+
+    def __invert__(self) -> Expr:
+        return not_(self)
+
+    def __bool__(self) -> bool:
+        raise TypeError("a scalar expression has no truth value while a row is built; use select(condition, a, b)")
+
+    def __repr__(self) -> str:
+        return text(self)
+
+
+_interned: Final[weakref.WeakValueDictionary[Any, Expr]] = weakref.WeakValueDictionary()
+_interning: Final = threading.Lock()
+
+
+def _make(word: str, args: tuple[Expr, ...], dtype: DType, value: Any = None) -> Expr:
+    key = (word, args, dtype, struct.pack("d", value) if isinstance(value, float) else value)
+    found = _interned.get(key)
+    if found is None:
+        found = Expr()
+        found.word, found.args, found.dtype, found.value = word, args, dtype, value
+        with _interning:  # two threads must not make one expression twice
+            found = _interned.setdefault(key, found)
+    return found
+
+
+# --- leaves ---------------------------------------------------------------------------------------------------------
+
+
+def const(value: Number, dtype: DType) -> Expr:
+    """A constant of a compute type; integers wrap to its width, floats are rounded to it."""
+    if dtype is bool_:
+        return _make("const", (), bool_, bool(value))
+    if dtype is float32:
+        with np.errstate(over="ignore"):
+            return _make("const", (), float32, float(np.float32(value)))
+    bits = 8 * dtype.size
+    return _make("const", (), dtype, (int(value) + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1))
+
+
+def var(name: str, dtype: DType = int32, bound: Dim | None = None) -> Expr:
+    """A named value; with a bound, a loop variable that runs over 0 … bound − 1 (folded to 0 where that is all)."""
+    return const(0, dtype) if bound == 1 else _make("var", (), dtype, (name, bound))
+
+
+def size(dim: Dim) -> Expr:
+    """A dimension as an int32 value."""
+    return const(dim, int32) if isinstance(dim, int) else _make("size", (), int32, dim)
+
+
+def load(buffer: int, index: Expr, stored: DType) -> Expr:
+    """The element of a buffer at a flat index, widened to its compute type."""
+    return _make("load", (index,), COMPUTE[stored], buffer)
+
+
+# --- words ----------------------------------------------------------------------------------------------------------
+
+
+def _meet(word: str, given: tuple[ExprLike, ...]) -> tuple[Expr, ...]:
+    """Arguments as expressions of one type: Python numbers take the type of the expressions beside them."""
+    typed = next((a.dtype for a in given if isinstance(a, Expr)), None)
+    if typed is None:
+        typed = bool_ if isinstance(given[0], bool) else int32 if all(isinstance(a, int) for a in given) else float32
+    args = tuple(a if isinstance(a, Expr) else const(a, typed) for a in given)
+    kind = WORDS[word].kinds
+    if any(a.dtype is not typed for a in args) or not _KINDS[kind](typed):
+        raise DTypeError(
+            f"{word} takes {WORDS[word].arity} {kind} value(s) of one type, got {', '.join(map(repr, (a.dtype for a in args)))}"
+        )
+    return args
+
+
+def _apply(word: str, *given: ExprLike) -> Expr:
+    args = _meet(word, given)
+    row = WORDS[word]
+    if all(a.word == "const" for a in args):
+        return _folded(word, args, bool_ if row.result == "bool" else args[0].dtype)
+    if row.commutes and args[0].word == "const":
+        args = (args[1], args[0])
+    for rule in _RULES.get(word, ()):
+        found = rule(*args)
+        if found is not None:
+            return found
+    return _make(word, args, bool_ if row.result == "bool" else args[0].dtype)
+
+
+def _folded(word: str, args: tuple[Expr, ...], dtype: DType) -> Expr:
+    with np.errstate(all="ignore"):
+        return const(NUMPY[word](*(np.asarray(a.value, a.dtype.numpy) for a in args)).item(), dtype)
+
+
+def _is(e: Expr, value: Number) -> bool:
+    return e.word == "const" and e.value == value
+
+
+def _integral(e: Expr) -> bool:
+    return e.dtype is int32 or e.dtype is int64
+
+
+def _chain(word: str, a: Expr, b: Expr) -> bool:
+    """Whether (x ∘ constant) ∘ constant can be one step: in integers."""
+    return _integral(a) and a.word == word and a.args[1].word == "const" and b.word == "const"
+
+
+Rule: TypeAlias = Callable[..., "Expr | None"]
+# x + 0.0 is x but for x = −0.0, and x · 0 is 0 in integers only.
+_RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
+    "add": (lambda a, b: a if _is(b, 0) else None,
+            lambda a, b: add(a.args[0], const(a.args[1].value + b.value, a.dtype)) if _chain("add", a, b) else None),
+    "sub": (lambda a, b: a if _is(b, 0) else None,
+            lambda a, b: add(a, const(-b.value, a.dtype)) if _integral(a) and b.word == "const" else None),
+    "mul": (lambda a, b: a if _is(b, 1) else None,
+            lambda a, b: b if _integral(a) and _is(b, 0) else None,
+            lambda a, b: mul(a.args[0], const(a.args[1].value * b.value, a.dtype)) if _chain("mul", a, b) else None),
+    "div": (lambda a, b: a if _is(b, 1) else None,),
+    "rem": (lambda a, b: const(0, a.dtype) if _integral(a) and _is(b, 1) else None,),
+    "min": (lambda a, b: a if a is b else None,),
+    "max": (lambda a, b: a if a is b else None,),
+    "neg": (lambda a: a.args[0] if a.word == "neg" else None,),
+    "and": (lambda a, b: a if a is b or (_is(b, True) and b.dtype is bool_) else None, lambda a, b: b if _is(b, False) else None),
+    "or": (lambda a, b: a if a is b or _is(b, False) else None, lambda a, b: b if _is(b, True) and b.dtype is bool_ else None),
+    "not": (lambda a: a.args[0] if a.word == "not" else None,),
+    "eq": (lambda a, b: const(True, bool_) if a is b and a.dtype is not float32 else None,),
+}  # fmt: skip
+
+
+def _unary(word: str) -> Callable[[ExprLike], Expr]:
+    return lambda a: _apply(word, a)
+
+
+def _binary(word: str) -> Callable[[ExprLike, ExprLike], Expr]:
+    return lambda a, b: _apply(word, a, b)
+
+
+add = _binary("add")
+sub = _binary("sub")
+mul = _binary("mul")
+div = _binary("div")
+rem = _binary("rem")
+minimum = _binary("min")
+maximum = _binary("max")
+neg = _unary("neg")
+absolute = _unary("abs")
+sqrt = _unary("sqrt")
+exp = _unary("exp")
+log = _unary("log")
+sin = _unary("sin")
+cos = _unary("cos")
+tanh = _unary("tanh")
+floor = _unary("floor")
+ceil = _unary("ceil")
+round_ = _unary("round")
+isnan = _unary("isnan")
+eq = _binary("eq")
+lt = _binary("lt")
+le = _binary("le")
+and_ = _binary("and")
+or_ = _binary("or")
+xor = _binary("xor")
+not_ = _unary("not")
+shl = _binary("shl")
+shr = _binary("shr")
+
+
+def ne(a: ExprLike, b: ExprLike) -> Expr:
+    return not_(eq(a, b))
+
+
+def select(condition: Expr, a: ExprLike, b: ExprLike) -> Expr:
+    """a where the condition holds, b elsewhere; both are evaluated."""
+    if condition.dtype is not bool_:
+        raise DTypeError(f"select takes a bool condition, got {condition.dtype}")
+    a, b = _meet("select", (a, b))
+    if condition.word == "const":
+        return a if condition.value else b
+    return a if a is b else _make("select", (condition, a, b), a.dtype)
+
+
+def cast(a: Expr, to: DType) -> Expr:
+    """The value converted to another compute type."""
+    if a.dtype is to:
+        return a
+    if a.word == "const":
+        return const(convert(np.asarray(a.value, a.dtype.numpy), to.numpy).item(), to)
+    return _make("cast", (a,), to)
+
+
+def clip(a: ExprLike, low: ExprLike, high: ExprLike) -> Expr:
+    return minimum(maximum(a, low), high)
+
+
+def make(word: str, args: tuple[Expr, ...], dtype: DType, value: Any = None) -> Expr:
+    """Any expression by its parts, through the smart constructors (for rebuilding and decoding)."""
+    if word in LEAVES:
+        return const(value, dtype) if word == "const" else _make(word, args, dtype, value)
+    if word == "cast":
+        return cast(args[0], dtype)
+    return select(*args) if word == "select" else _apply(word, *args)
+
+
+# --- folding: one expression, many meanings --------------------------------------------------------------------------
+
+
+def postorder(roots: Iterable[Expr]) -> list[Expr]:
+    """Every expression below the roots once, arguments before users."""
+    seen: set[Expr] = set()
+    order: list[Expr] = []
+    stack = [(e, False) for e in reversed(list(roots))]
+    while stack:
+        e, ready = stack.pop()
+        if ready:
+            order.append(e)
+        elif e not in seen:
+            seen.add(e)
+            stack.append((e, True))
+            stack.extend((a, False) for a in reversed(e.args) if a not in seen)
+    # A node can be reached twice before it is expanded: keep its first completion.
+    return list(dict.fromkeys(order))
+
+
+def fold(roots: Iterable[Expr], step: Callable[[Expr, tuple[T, ...]], T]) -> list[T]:
+    """Evaluate expressions bottom-up: `step(expression, results of its arguments)`, once for each shared part."""
+    roots = list(roots)
+    done: dict[Expr, T] = {}
+    for e in postorder(roots):
+        done[e] = step(e, tuple(done[a] for a in e.args))
+    return [done[r] for r in roots]
+
+
+def substitute(e: Expr, replace: Mapping[Expr, Expr]) -> Expr:
+    """The expression with parts replaced, simplified again on the way up."""
+    return fold(
+        [e],
+        lambda x, args: replace[x] if x in replace else x if args == x.args else make(x.word, args, x.dtype, x.value),
+    )[0]
+
+
+def convert(array: np.ndarray, to: np.dtype[Any]) -> np.ndarray:
+    """NumPy's twin of `cast`, for any element types."""
+    if array.dtype == to:
+        return array
+    if array.dtype.kind == "f" and to.kind in "iu":
+        wide = np.int64 if to.itemsize == 8 else np.int32
+        info = np.iinfo(wide)
+        clean = np.nan_to_num(
+            np.trunc(array.astype(np.float64)), nan=0.0, posinf=float(info.max), neginf=float(info.min)
+        )
+        # float(2**63 − 1) rounds up to 2**63, which does not fit: saturate by hand.
+        top = clean >= float(info.max)
+        return (
+            np.where(top, info.max, np.where(top, 0, np.maximum(clean, float(info.min))).astype(wide))
+            .astype(wide)
+            .astype(to)
+        )
+    with np.errstate(over="ignore", invalid="ignore"):
+        return array.astype(to)
+
+
+def _divide(a: Any, b: Any) -> Any:
+    if np.asarray(a).dtype.kind == "f":
+        return np.divide(a, b)
+    q = np.floor_divide(a, b)
+    return q + ((q * b != a) & ((a < 0) != (b < 0)))
+
+
+def _remainder(a: Any, b: Any) -> Any:
+    return np.fmod(a, b)
+
+
+NUMPY: Final[Mapping[str, Callable[..., Any]]] = {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": _divide, "rem": _remainder,
+    "min": np.minimum, "max": np.maximum, "neg": np.negative, "abs": np.abs,
+    "sqrt": np.sqrt, "exp": np.exp, "log": np.log, "sin": np.sin, "cos": np.cos, "tanh": np.tanh,
+    "floor": np.floor, "ceil": np.ceil, "round": np.rint, "isnan": np.isnan,
+    "eq": np.equal, "lt": np.less, "le": np.less_equal,
+    "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "not": np.invert,
+    "shl": lambda a, b: np.left_shift(a, b & (8 * a.dtype.itemsize - 1)),
+    "shr": lambda a, b: np.right_shift(a, b & (8 * a.dtype.itemsize - 1)),
+    "select": np.where,
+}  # fmt: skip
+
+
+def complete(target: str, spellings: Mapping[str, T]) -> Mapping[str, T]:
+    """The spellings, if every word has one: a target with a gap fails at import, not at dispatch."""
+    missing = WORDS.keys() - spellings.keys()
+    unknown = spellings.keys() - WORDS.keys() - set(LEAVES)
+    if missing or unknown:
+        raise NotImplementedError(
+            f"target {target}: no spelling for {sorted(missing)}, unknown words {sorted(unknown)}"
+        )
+    return spellings
+
+
+complete("numpy", {**NUMPY, "cast": convert})
+
+
+# --- derivatives -----------------------------------------------------------------------------------------------------
+
+_ZERO: Final = ("floor", "ceil", "round", "isnan", "eq", "lt", "le", "and", "or", "xor", "not", "shl", "shr", "rem")
+# word → (arguments, result) ↦ the partial derivative by each argument; None: no dependence.
+_PARTIALS: Mapping[str, Callable[..., tuple[Expr | None, ...]]] = {
+    "add": lambda a, b, y: (const(1, y.dtype), const(1, y.dtype)),
+    "sub": lambda a, b, y: (const(1, y.dtype), const(-1, y.dtype)),
+    "mul": lambda a, b, y: (b, a),
+    "div": lambda a, b, y: (div(1.0, b), neg(div(y, b))),
+    "min": lambda a, b, y: (select(le(a, b), 1.0, const(0, y.dtype)), select(le(a, b), 0.0, const(1, y.dtype))),
+    "max": lambda a, b, y: (select(le(b, a), 1.0, const(0, y.dtype)), select(le(b, a), 0.0, const(1, y.dtype))),
+    "neg": lambda a, y: (const(-1, y.dtype),),
+    "abs": lambda a, y: (select(lt(a, 0), -1.0, select(lt(const(0, a.dtype), a), 1.0, const(0, y.dtype))),),
+    "sqrt": lambda a, y: (div(0.5, y),),
+    "exp": lambda a, y: (y,),
+    "log": lambda a, y: (div(1.0, a),),
+    "sin": lambda a, y: (cos(a),),
+    "cos": lambda a, y: (neg(sin(a)),),
+    "tanh": lambda a, y: (sub(1.0, mul(y, y)),),
+}
+
+
+def derivative(e: Expr, by: Iterable[Expr], seed: Expr | None = None) -> list[Expr]:
+    """The derivatives of a float expression by some of its leaves, times a seed."""
+    order = postorder([e])
+    adjoint: dict[Expr, Expr] = {e: seed if seed is not None else const(1, float32)}
+    for x in reversed(order):
+        g = adjoint.get(x)
+        if g is None or x.dtype is not float32 or not x.args or x.word in _ZERO:
+            continue
+        if x.word == "select":
+            condition, a, b = x.args
+            parts = [(a, select(condition, g, 0.0)), (b, select(condition, 0.0, g))]
+        elif x.word == "cast" or x.word == "load":
+            continue
+        else:
+            parts = [
+                (a, mul(g, p)) for a, p in zip(x.args, _PARTIALS[x.word](*x.args, x), strict=True) if p is not None
+            ]
+        for a, part in parts:
+            adjoint[a] = add(adjoint[a], part) if a in adjoint else part
+    return [adjoint.get(x, const(0, float32)) for x in by]
+
+
+# --- text and data ---------------------------------------------------------------------------------------------------
+
+
+def text(e: Expr) -> str:
+    """An expression for people: max(add(x, 1.0), 0.0)."""
+
+    def step(x: Expr, args: tuple[str, ...]) -> str:
+        if x.word == "const":
+            return repr(x.value)
+        if x.word == "var":
+            return x.value[0]
+        if x.word == "size":
+            return f"{{{x.value}}}"
+        if x.word == "load":
+            return f"b{x.value}[{args[0]}]"
+        return f"{x.word if x.word != 'cast' else x.dtype.name}({', '.join(args)})"
+
+    return fold([e], step)[0]

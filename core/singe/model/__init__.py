@@ -1,0 +1,1 @@
+"""Models and Programs that are called with arrays; loading and saving them."""

@@ -1,0 +1,415 @@
+"""Models and Programs that run: `load` and `compile` make them, calling them with NumPy arrays runs them.
+
+A Model keeps its source (a Graph or an ONNX file) and compiles it when it first meets shapes. Batch sizes, dimensions
+that are only ever an input's first axis, stay symbolic: one Program serves them all. Other open dimensions, and inputs
+whose values decide shapes, are put in as numbers, one Program for each set, the latest PROGRAMS of which are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from ..compiler.build import compile_graph
+from ..dtypes import DType, dtype
+from ..errors import CompileError, DeviceError, ImportFailure, InputError, ShapeError, UnsupportedOp, ValueNeeded
+from ..graph.graph import Graph, Node, specialise
+from ..nn import Module
+from ..program.container import MAGIC
+from ..program.format import read_program, write_program
+from ..program.program import ProgramData
+from ..runtime.backend import DirectExecutable, Executable
+from ..runtime.devices import Device, device_async
+from ..runtime.devices import device as open_device
+from ..runtime.page import fetch, is_url, stem_of
+from ..runtime.recent import Recent
+from ..runtime.waiting import Later, now, soon, then, together
+from ..shapes import Shape, Size, show, size, symbols
+from ..weights.records import is_container, model_record, read_graph, weights_record
+
+PROGRAMS: Final = 8
+"""How many Programs a Model keeps."""
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """An input or output: its name, element type and shape, in which sizes that a run decides have names."""
+
+    name: str
+    dtype: DType
+    shape: Shape | None  # None: not known before a run
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.dtype}{'' if self.shape is None else show(self.shape)}"
+
+
+class Source(Protocol):
+    """What a Model is compiled from."""
+
+    inputs: tuple[Node, ...]
+    output_names: tuple[str, ...]
+    output_dtypes: tuple[DType, ...]
+
+    def graph(self, sizes: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Graph:
+        """The Graph with numbers for some sizes, and constants for some inputs."""
+        ...
+
+
+class GraphSource:
+    """A Graph that is there already."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.inputs = graph.inputs
+        self.output_names = graph.output_names
+        self.output_dtypes = tuple(x.dtype for x in graph.outputs)
+        self._graph = graph
+
+    def graph(self, sizes: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Graph:
+        assert not values, "a Graph's shapes depend on no values"
+        return specialise(self._graph, sizes) if sizes else self._graph
+
+
+class Program:
+    """Compiled code on a device, called with NumPy arrays; `save` writes it, `Program.load` reads it."""
+
+    def __init__(self, data: ProgramData, on: Device) -> None:
+        self.data: Final = data
+        self.device: Final = on
+        self.executable: Final[Executable] = on.backend.prepare(data)
+        self._direct: Final = self.executable if isinstance(self.executable, DirectExecutable) else None
+
+    @property
+    def inputs(self) -> tuple[TensorSpec, ...]:
+        return self._ports(self.data.inputs)
+
+    @property
+    def outputs(self) -> tuple[TensorSpec, ...]:
+        return self._ports(self.data.outputs)
+
+    def _ports(self, numbers: Sequence[int]) -> tuple[TensorSpec, ...]:
+        return tuple(TensorSpec(b.name, b.dtype, b.shape) for b in (self.data.buffers[i] for i in numbers))
+
+    @property
+    def memory(self) -> Mapping[str, int]:
+        """Bytes held on the device."""
+        return self.executable.memory()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run it: arrays in order or by name (or one dict of them) → the output's array, or a dict of several by name."""
+        return now(self._called(args, kwargs), "await program.run_async(…)")
+
+    async def run_async(self, *args: Any, **kwargs: Any) -> Any:
+        """A call for a page, where the device may have to be waited for."""
+        return await soon(self._called(args, kwargs))
+
+    def _called(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Later[Any]:
+        arrays = bind(self.inputs, args, kwargs)
+        names = [p.name for p in self.outputs]
+        return then(self.start([arrays[p.name] for p in self.inputs]), lambda outputs: unwrap(outputs, names))
+
+    def run(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Run it with checked arrays, in the order of the inputs; threads take turns."""
+        return now(self.start(arrays), "await program.run_async(…)")
+
+    def start(self, arrays: Sequence[np.ndarray]) -> Later[list[np.ndarray]]:
+        """What `run` waits for."""
+        backend = self.device.backend
+        with self.device.lock:
+            if self._direct is not None:
+                return self._direct.call(arrays)
+            return together([backend.download(a) for a in self.executable.run([backend.upload(a) for a in arrays])])
+
+    def save(self, path: str | Path) -> None:
+        write_program(self.data, path)
+
+    @staticmethod
+    def load(path: str | Path, device: str | Device | None = None) -> Program:
+        """A Program from a file, on a device that runs its target (by default the backend of that target)."""
+        return _on_device(read_program(path), device)
+
+    def dispose(self) -> None:
+        self.executable.dispose()
+
+
+DEVICE_OF: Final = {"numpy": "numpy", "wasm": "wasm", "wgsl": "webgpu"}
+"""A Program's target ↦ the backend that runs it."""
+
+
+def _on_device(data: ProgramData, given: str | Device | None) -> Program:
+    on = open_device(DEVICE_OF.get(data.target, data.target) if given is None else given)
+    target = on.backend.target.name if on.backend.target else "numpy"
+    if target != data.target:
+        raise DeviceError(
+            f"the program was compiled for {data.target!r}, and {on!r} runs {target!r}; compile it again for this device"
+        )
+    return Program(data, on)
+
+
+class Model:
+    """See the module's docstring."""
+
+    def __init__(
+        self, source: Graph | Source, device: str | Device = "auto", name: str = "model", activations: str = "float32"
+    ) -> None:
+        """activations: what products and convolutions compute in, "float32" or "int8" (see `compile`)."""
+        self.name: Final = name
+        self.activations: Final = activations
+        self.device: Final = open_device(device)
+        self.source: Final = GraphSource(source) if isinstance(source, Graph) else source
+        self.inputs: Final = tuple(TensorSpec(x.name, x.dtype, x.shape) for x in self.source.inputs)
+        self._programs: Recent[Program] = Recent(PROGRAMS)  # whoever holds one that goes may go on running it
+        self._batch: Final = _batch_sizes(self.inputs)
+        self._flexible = True  # until a graph turns out to need numbers for all of its sizes
+        self._by_value: tuple[str, ...] = ()  # the inputs whose values the graph depends on
+
+    @staticmethod
+    def of(
+        function: Callable[..., Any], input_shapes: Mapping[str, Sequence[int | str]], device: str | Device = "auto",
+        *, dtypes: Mapping[str, Any] | None = None, name: str = "model",
+    ) -> Model:  # fmt: skip
+        """A Model of a function of Tensors, such as a Module: `Model.of(net, {"input": ("N", 3, 224, 224)})`.
+
+        The inputs are given in order, by names of the caller's; a name in a shape keeps that dimension open. Inputs are
+        float32 unless `dtypes` says otherwise. The output is called "output", unless the function returns a dict.
+        """
+        from ..frontend.tracing import trace  # noqa: PLC0415
+
+        unknown = [k for k in dtypes or {} if k not in input_shapes]
+        if unknown:
+            raise InputError(f"dtypes are given for {', '.join(unknown)}; the inputs are {', '.join(input_shapes)}")
+        kinds = {k: dtype((dtypes or {}).get(k, "float32")) for k in input_shapes}
+        shapes = {k: tuple(size(d) if isinstance(d, str) else d for d in shape) for k, shape in input_shapes.items()}
+        return Model(trace(function, [(k, shapes[k], kinds[k]) for k in input_shapes]), device, name)
+
+    @property
+    def outputs(self) -> tuple[TensorSpec, ...]:
+        """The outputs; their shapes are known where the graph can be had without a run."""
+        try:
+            graph = self.graph()
+        except (ShapeError, ImportFailure):
+            declared = zip(self.source.output_names, self.source.output_dtypes, strict=True)
+            return tuple(TensorSpec(name, kind, None) for name, kind in declared)
+        return tuple(
+            TensorSpec(name, n.dtype, n.shape) for name, n in zip(graph.output_names, graph.outputs, strict=True)
+        )
+
+    def __repr__(self) -> str:
+        return f"<model {self.name} on {self.device.name}: {', '.join(map(str, self.inputs))} → {', '.join(self.source.output_names)}>"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run it: arrays in order or by name (or one dict of them) → the output's array, or a dict of several by name."""
+        return now(self._called(args, kwargs), "await model.run_async(…)")
+
+    async def run_async(self, *args: Any, **kwargs: Any) -> Any:
+        """A call for a page, where the device may have to be waited for."""
+        return await soon(self._called(args, kwargs))
+
+    def _called(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Later[Any]:
+        arrays = bind(self.inputs, args, kwargs)
+        runnable = self.program({k: a.shape for k, a in arrays.items()}, arrays)
+        outputs = runnable.start([arrays[p.name] for p in runnable.inputs])
+        return then(outputs, lambda found: unwrap(found, self.source.output_names))
+
+    def graph(self, sizes: Mapping[str, int] | None = None) -> Graph:
+        """The Graph, with numbers for some of its sizes."""
+        return self.source.graph(sizes or {}, {})
+
+    def program(
+        self, shapes: Mapping[str, Sequence[int]] | None = None, values: Mapping[str, np.ndarray] | None = None
+    ) -> Program:
+        """The Program for inputs of these shapes (none given: all open dimensions symbolic), compiled if it is new."""
+        sizes = {} if shapes is None else self._sizes(shapes)
+        with self.device.lock:
+            return self._program(sizes, values)
+
+    def _program(self, sizes: Mapping[str, int], values: Mapping[str, np.ndarray] | None) -> Program:
+        while True:
+            fixed = {k: v for k, v in sizes.items() if not (self._flexible and k in self._batch)}
+            known = {k: (values or {})[k] for k in self._by_value if k in (values or {})}
+            key = (tuple(sorted(fixed.items())), tuple((k, v.tobytes(), v.shape) for k, v in known.items()))
+            try:
+                return self._programs.at(key, partial(self._compiled, fixed, known))
+            except ValueNeeded as e:
+                if values is None or set(e.inputs) <= known.keys():
+                    raise
+                self._by_value = (*self._by_value, *(n for n in e.inputs if n not in self._by_value))
+            except (ShapeError, ImportFailure, CompileError) as e:
+                if isinstance(e, UnsupportedOp) or fixed == sizes:
+                    raise
+                self._flexible = False  # this graph cannot be had with a symbolic batch
+
+    def _compiled(self, sizes: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Program:
+        graph, target = self.source.graph(sizes, values), self.device.backend.target
+        return Program(compile_graph(graph, target, self.activations), self.device)
+
+    def _sizes(self, shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:
+        """What the shapes of the inputs say about symbolic sizes; a shape that does not fit is an error."""
+        found: dict[str, int] = {}
+        for p in self.inputs:
+            shape = tuple(shapes[p.name])
+            assert p.shape is not None
+            if len(shape) != len(p.shape) or any(
+                isinstance(d, int) and d != n for d, n in zip(p.shape, shape, strict=True)
+            ):
+                raise ShapeError(f"input {p.name!r}: got shape {shape}, expected {show(p.shape)}")
+            for d, n in zip(p.shape, shape, strict=True):
+                if isinstance(d, Size) and found.setdefault(str(d), n) != n:
+                    raise ShapeError(f"input {p.name!r}: got shape {shape}, but {d} is {found[str(d)]} elsewhere")
+        return found
+
+
+def _batch_sizes(inputs: Sequence[TensorSpec]) -> frozenset[str]:
+    """The sizes that are only ever the first dimension of an input."""
+    first: set[str] = set()
+    rest: set[str] = set()
+    for p in inputs:
+        shape = p.shape or ()
+        first |= {str(d) for d in shape[:1] if isinstance(d, Size) and d == size(str(d))}
+        rest |= symbols(shape[1:])
+    return frozenset(first - rest)
+
+
+def bind(inputs: Sequence[TensorSpec], args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Arguments as arrays by input name, of the dtypes that the inputs have."""
+    if len(args) == 1 and isinstance(args[0], Mapping) and not kwargs:
+        kwargs, args = args[0], ()
+    names = [p.name for p in inputs]
+    if len(args) > len(names):
+        raise InputError(f"got {len(args)} inputs, expected {len(names)}: {', '.join(names)}")
+    given = dict(zip(names, args, strict=False))
+    twice = given.keys() & kwargs.keys()
+    given |= kwargs
+    missing = [n for n in names if n not in given]
+    unknown = [n for n in given if n not in names]
+    if twice or missing or unknown:
+        faults = (("given twice:", sorted(twice)), ("missing:", missing), ("unknown:", unknown))
+        parts = [f"{fault} {', '.join(map(repr, which))}" for fault, which in faults if which]
+        raise InputError(f"inputs {'; '.join(parts)}. The inputs are {', '.join(map(str, inputs)) or 'none'}")
+    return {p.name: as_array(given[p.name], p) for p in inputs}
+
+
+def as_array(value: Any, port: TensorSpec) -> np.ndarray:
+    """A value as an array for an input: numbers and lists take its dtype, an array must have it (float64 is narrowed)."""
+    wanted = port.dtype.numpy
+    array = value if isinstance(value, np.ndarray) else np.asarray(value)
+    if array.dtype == wanted:
+        return np.ascontiguousarray(array).reshape(array.shape)
+    plain = not isinstance(value, (np.ndarray, np.generic)) and not hasattr(value, "dtype")
+    if (
+        (plain and np.can_cast(array.dtype, wanted, "same_kind"))
+        or (array.dtype == np.float64 and wanted == np.float32)
+        or (plain and array.size == 0)
+    ):
+        return array.astype(wanted)
+    if plain and array.dtype.kind in "iu" and wanted.kind in "iuf":
+        return array.astype(wanted)
+    raise InputError(
+        f"input {port.name!r}: got {array.dtype}, expected {wanted}; convert it with .astype({wanted.name!r})"
+    )
+
+
+def unwrap(arrays: Sequence[np.ndarray], names: Sequence[str]) -> Any:
+    """One output as it is, several by name."""
+    return arrays[0] if len(arrays) == 1 else dict(zip(names, arrays, strict=True))
+
+
+def load(
+    path: str | Path | bytes,
+    device: str | Device = "auto",
+    input_shapes: Mapping[str, Sequence[int | str]] | None = None,
+    name: str | None = None,
+) -> Model:
+    """A Model from an ONNX file or a record that `save` wrote (or their bytes); input_shapes gives numbers, or names, for
+    dimensions that it leaves open."""
+    name = name or (Path(path).stem if isinstance(path, (str, Path)) else "model")
+    source = _record(path)
+    if source is not None:
+        return Model(_closed(read_graph(source, name), input_shapes or {}), device, name)
+    from ..onnx.model import read_model  # noqa: PLC0415 (`import singe` pays for no importer)
+    from ..onnx.source import OnnxSource  # noqa: PLC0415
+
+    return Model(OnnxSource(read_model(path), input_shapes), device, name)
+
+
+def _record(path: str | Path | bytes) -> bytes | None:
+    """The bytes of a file of our own; None where it is none, or cannot be read, which whoever reads it next will tell."""
+    if isinstance(path, bytes):
+        return path if is_container(path) else None
+    try:
+        with Path(path).open("rb") as file:
+            head = file.read(len(MAGIC))
+            return head + file.read() if is_container(head) else None
+    except OSError:
+        return None
+
+
+def _closed(graph: Graph, shapes: Mapping[str, Sequence[int | str]]) -> Graph:
+    """The graph with the numbers that these shapes give for its sizes."""
+    inputs = {x.name: x for x in graph.inputs}
+    sizes: dict[str, int] = {}
+    for name, shape in shapes.items():
+        if name not in inputs:
+            raise InputError(f"a shape is given for {name!r}; the inputs are {', '.join(inputs) or 'none'}")
+        own = inputs[name].shape
+        for d, n in zip(own, shape, strict=len(own) == len(shape)):
+            known = d if isinstance(d, int) else sizes.setdefault(str(d), n) if isinstance(n, int) else n
+            if len(own) != len(shape) or known != n:
+                raise InputError(f"the input {name!r} has the shape {show(own)}, got {tuple(shape)}")
+    return specialise(graph, sizes) if sizes else graph
+
+
+def save(what: Model | Module, path: str | Path, dtype: str | None = None) -> None:
+    """Write a record: a Model, which `load` reads, or the weights of a Module, which `load_weights` reads.
+
+    dtype="float16" stores float32s in half the bytes, to be widened when they are read.
+    """
+    if isinstance(what, Model):
+        data = model_record(what.graph(), dtype)
+    elif isinstance(what, Module):
+        data = weights_record({name: t.numpy() for name, t in what.state_dict().items()}, dtype)
+    else:
+        raise InputError(f"save: got a {type(what).__name__}, expected a Model or a Module; a Program has save(path)")
+    Path(path).write_bytes(data)
+
+
+async def load_async(
+    path: str | Path | bytes,
+    device: str | Device = "auto",
+    input_shapes: Mapping[str, Sequence[int | str]] | None = None,
+    name: str | None = None,
+) -> Model:
+    """`load` for a page, where the device may have to be waited for; in a page, `path` may be a URL."""
+    on = await device_async(device)
+    if isinstance(path, str) and is_url(path):
+        return load(await fetch(path), on, input_shapes, name or stem_of(path))
+    return load(path, on, input_shapes, name)
+
+
+def compile(
+    what: Model | Graph | Callable[..., Any],
+    *examples: Any,
+    device: str | Device = "auto",
+    activations: str = "float32",
+) -> Program:
+    """A Program from a Model, a Graph, or a function of Tensors and examples of its arguments.
+
+    activations="int8" has products and convolutions with constant weights compute in 8-bit integers: faster on `wasm`,
+    and less accurate; other devices compute the same, slowly.
+    """
+    if isinstance(what, Graph):
+        what = Model(what, device)
+    if isinstance(what, Model):
+        shapes = None if not examples else {p.name: np.shape(x) for p, x in zip(what.inputs, examples, strict=True)}
+        on = what.device if device == "auto" else open_device(device)
+        if on is not what.device or activations != what.activations:
+            what = Model(what.source, on, what.name, activations)
+        return what.program(shapes)
+    from ..frontend.tracing import trace_call  # noqa: PLC0415
+
+    shapes = {f"x{i}": np.shape(x) for i, x in enumerate(examples)}
+    return Model(trace_call(what, examples), device, activations=activations).program(shapes)

@@ -1,0 +1,154 @@
+"""The container of the files that Singe writes, Programs and records: a header and a block of bytes.
+
+A file is MAGIC, the header's length (uint32 little-endian), the header (JSON, UTF-8), zeros up to a multiple of ALIGN,
+and the block, up to the file's end. The header's `format` says what the file is; its `sha256` is the block's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from .. import shapes
+from ..dtypes import DTYPES, DType
+from ..errors import FormatError, SingeError
+from ..shapes import Size
+
+MAGIC: Final = b"SINGE\x001\n"
+ALIGN: Final = 256
+PROGRAM: Final = "singe/1"
+RECORD: Final = "singe-record/1"
+FORMATS: Final[Mapping[str, tuple[str, str]]] = {
+    PROGRAM: ("program", "singe.Program.load reads it"),
+    RECORD: ("record", "singe.load reads it, or singe.load_weights where it holds weights alone"),
+}
+"""A header's `format` ↦ what the file is, and what reads it."""
+
+
+def align(count: int) -> int:
+    """Bytes rounded up to the alignment of every buffer."""
+    return -(-count // ALIGN) * ALIGN
+
+
+def format_of(path: str | Path) -> str | None:
+    """What a file says that it is; None where it is none of ours, or cannot be read."""
+    try:
+        with Path(path).open("rb") as file:
+            start = file.read(len(MAGIC) + 4)
+            if start[: len(MAGIC)] != MAGIC:
+                return None
+            head = json.loads(file.read(int.from_bytes(start[len(MAGIC) :], "little")))
+            return str(head.get("format"))
+    except (OSError, ValueError, AttributeError, RecursionError):
+        return None
+
+
+def write(head: Mapping[str, Any], block: bytes | bytearray) -> bytes:
+    """The file of a header, which gets the block's sha256, and a block."""
+    text = json.dumps({**head, "sha256": hashlib.sha256(block).hexdigest()}, separators=(",", ":")).encode()
+    start = align(len(MAGIC) + 4 + len(text))
+    return b"".join(
+        (MAGIC, struct.pack("<I", len(text)), text, bytes(start - len(MAGIC) - 4 - len(text)), bytes(block))
+    )
+
+
+def read(data: bytes, name: str, kind: str) -> tuple[dict[str, Any], memoryview]:
+    """The header and the block of a file of the format `kind`: the hash is right, and nothing else is checked."""
+    what = FORMATS[kind][0]
+    if data[: len(MAGIC)] != MAGIC:
+        raise FormatError(f"{name}: not a Singe {what} (it starts with {data[:8]!r}, expected {MAGIC!r})")
+    if len(data) < len(MAGIC) + 4:
+        raise FormatError(f"{name}: ends within the first {len(MAGIC) + 4} bytes")
+    (length,) = struct.unpack_from("<I", data, len(MAGIC))
+    start = align(len(MAGIC) + 4 + length)
+    if start > len(data):
+        raise FormatError(f"{name}: the header says {length} bytes, the file has {len(data)}")
+    try:
+        head = json.loads(data[len(MAGIC) + 4 : len(MAGIC) + 4 + length])
+    except (ValueError, RecursionError) as e:
+        raise FormatError(f"{name}: the header is not JSON: {e}") from None
+    with checking(name):
+        found = head.get("format")
+        if found != kind:
+            if isinstance(found, str) and found in FORMATS:
+                other, reader = FORMATS[found]
+                raise FormatError(f"{name}: a {other}, expected a {what}: {reader}")
+            raise FormatError(f"{name}: format {found!r:.40}, this version of Singe reads {kind!r}; write it again")
+        block = memoryview(data)[start:]
+        if hashlib.sha256(block).hexdigest() != head["sha256"]:
+            raise FormatError(f"{name}: the contents do not match their sha256: the file is damaged")
+    return head, block
+
+
+@contextmanager
+def checking(name: str) -> Iterator[None]:
+    """Whatever a header that is not as it should be leads to is a FormatError that names the file."""
+    try:
+        yield
+    except (
+        SingeError, KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError, ArithmeticError
+    ) as e:  # fmt: skip
+        if isinstance(e, FormatError) and str(e).startswith(name):
+            raise
+        if isinstance(e, SingeError):
+            raise FormatError(f"{name}: {e}") from None
+        raise FormatError(f"{name}: the header is not as the format says: {type(e).__name__}: {e!s:.200}") from None
+
+
+def cut(block: memoryview, at: Any, what: str) -> memoryview:
+    """The bytes at [offset, count] of a block."""
+    offset, count = at
+    if not (type(offset) is int and type(count) is int and offset >= 0 and count >= 0 and offset + count <= len(block)):
+        raise FormatError(f"{what} lies at {at!r:.60}, the file holds {len(block)} bytes")
+    return block[offset : offset + count]
+
+
+def count(value: Any) -> int:
+    """A number that a header gives for a count, an index or an offset."""
+    if type(value) is not int or not 0 <= value < 1 << 48:
+        raise ValueError(f"expected a count, got {value!r:.40}")
+    return value
+
+
+def string(value: Any) -> str:
+    """A name that a header gives."""
+    if not isinstance(value, str):
+        raise ValueError(f"expected a string, got {value!r:.40}")
+    return value
+
+
+def element_type(name: Any) -> DType:
+    """The dtype of that name."""
+    if not isinstance(name, str) or name not in DTYPES:
+        raise FormatError(f"the dtype {name!r:.40}, expected one of {', '.join(DTYPES)}")
+    return DTYPES[name]
+
+
+def encode_attr(value: Any) -> Any:
+    """An attribute as JSON data: Sizes, dtypes and tuples are tagged; infinities and NaN have names."""
+    if isinstance(value, Size):
+        return {"size": shapes.encode(value)}
+    if isinstance(value, DType):
+        return {"dtype": value.name}
+    if isinstance(value, tuple):
+        return [encode_attr(v) for v in value]
+    if isinstance(value, float) and not np.isfinite(value):
+        return {"float": str(value)}
+    return value
+
+
+def decode_attr(data: Any) -> Any:
+    """What `encode_attr` wrote."""
+    if isinstance(data, list):
+        return tuple(map(decode_attr, data))
+    if isinstance(data, dict):
+        ((kind, inner),) = data.items()
+        return shapes.decode(inner) if kind == "size" else element_type(inner) if kind == "dtype" else float(inner)
+    return data

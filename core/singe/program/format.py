@@ -1,0 +1,279 @@
+"""The file format of a Program: what `write_program` writes, and `read_program` checks before anything is used.
+
+static/README.md documents it field by field.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .. import shapes
+from ..errors import FormatError, InputError
+from ..shapes import Size
+from .container import ALIGN, align, checking, count, cut, decode_attr, element_type, encode_attr, read, write
+from .container import PROGRAM as FORMAT
+from .program import (
+    PLACES,
+    WIDENED,
+    Buffer,
+    Code,
+    Copy,
+    Dispatch,
+    Host,
+    If,
+    Loop,
+    ProgramData,
+    Step,
+    Variant,
+)
+
+
+def write_program(program: ProgramData, path: str | Path) -> None:
+    """Write a Program to one file."""
+    Path(path).write_bytes(to_bytes(program))
+
+
+def read_program(path: str | Path) -> ProgramData:
+    """Read what `write_program` wrote; a file that is not one raises FormatError."""
+    try:
+        data = Path(path).read_bytes()
+    except OSError as e:
+        raise InputError(f"cannot read the program {path}: {e.strerror}") from e
+    return from_bytes(data, str(path))
+
+
+def header(program: ProgramData) -> dict[str, Any]:
+    """The Program without its bytes, as JSON data."""
+    return {
+        "format": FORMAT,
+        "target": program.target,
+        "inputs": list(program.inputs),
+        "outputs": list(program.outputs),
+        "slots": program.slots,
+        "buffers": [
+            {
+                "name": b.name,
+                "dtype": b.dtype.name,
+                "shape": [shapes.encode(d) for d in b.shape],
+                "size": b.size,
+                "place": list(b.place),
+            }
+            for b in program.buffers
+        ],
+        "kernels": [
+            {
+                "label": k.label,
+                "kind": k.kind,
+                "ports": k.ports,
+                "sizes": [shapes.encode(d) for d in k.sizes],
+                "variants": [
+                    {"entry": v.entry, "requires": list(v.requires), "groups": [shapes.encode(d) for d in v.groups]}
+                    for v in k.variants
+                ],
+                "flops": shapes.encode(k.flops),
+                "bytes": shapes.encode(k.bytes),
+                "workspace": k.workspace,
+            }
+            for k in program.kernels
+        ],
+        "steps": [_step_data(s) for s in program.steps],
+        "facts": dict(program.facts),
+    }
+
+
+def to_bytes(program: ProgramData) -> bytes:
+    """The bytes of the file."""
+    head = header(program)
+    block = bytearray(program.weights.tobytes())
+    blocks: dict[str, Any] = {"weights": [0, len(block)]}
+    modules: dict[str, Any] = {}
+    for name, code in program.modules.items():
+        raw = code.encode() if isinstance(code, str) else code
+        block.extend(bytes(align(len(block)) - len(block)))
+        modules[name] = {"kind": "text" if isinstance(code, str) else "bytes", "at": [len(block), len(raw)]}
+        block.extend(raw)
+    return write(head | {"blocks": blocks, "modules": modules}, block)
+
+
+def from_bytes(data: bytes, name: str = "program") -> ProgramData:
+    """Read a program file; everything in it is checked before use."""
+    head, block = read(data, name, FORMAT)
+    with checking(name):
+        return _decode(head, block, name)
+
+
+def _decode(head: Any, block: memoryview, name: str) -> ProgramData:
+    weights = np.frombuffer(cut(block, head["blocks"]["weights"], "weights"), np.uint8)
+    modules = {k: bytes(cut(block, m["at"], f"module {k}")) for k, m in head["modules"].items()}
+    buffers = tuple(
+        Buffer(
+            str(b["name"]),
+            element_type(b["dtype"]),
+            tuple(shapes.decode(d) for d in b["shape"]),
+            count(b["size"]),
+            (str(b["place"][0]), count(b["place"][1])),
+        )
+        for b in head["buffers"]
+    )
+    program = ProgramData(
+        target=str(head["target"]),
+        inputs=tuple(map(count, head["inputs"])),
+        outputs=tuple(map(count, head["outputs"])),
+        buffers=buffers,
+        slots=count(head["slots"]),
+        kernels=tuple(
+            Code(
+                str(k["label"]),
+                str(k["kind"]),
+                count(k["ports"]),
+                tuple(shapes.decode(d) for d in k["sizes"]),
+                tuple(map(_variant, k["variants"])),
+                shapes.decode(k["flops"]),
+                shapes.decode(k["bytes"]),
+                bool(k["workspace"]),
+            )
+            for k in head["kernels"]
+        ),
+        steps=tuple(_step(s, 0) for s in head["steps"]),
+        modules={k: m.decode() if head["modules"][k]["kind"] == "text" else m for k, m in modules.items()},
+        weights=weights,
+        facts=dict(head["facts"]),
+    )
+    _check(program, name)
+    return program
+
+
+def _variant(data: Any) -> Variant:
+    x, y, z = (shapes.decode(d) for d in data["groups"])
+    return Variant(str(data["entry"]), tuple(map(str, data["requires"])), (x, y, z))
+
+
+def _check(p: ProgramData, name: str) -> None:
+    """Every number that points somewhere points somewhere."""
+
+    def need(ok: bool, what: str) -> None:
+        if not ok:
+            raise FormatError(f"{name}: {what}")
+
+    need(p.slots <= len(p.buffers), f"{p.slots} slots for {len(p.buffers)} buffers")
+    for k, b in enumerate(p.buffers):
+        kind, at = b.place
+        need(
+            all(isinstance(d, Size) or d >= 0 for d in b.shape),
+            f"buffer {k} has a negative dimension: {shapes.show(b.shape)}",
+        )
+        need(
+            b.size == b.dtype.size or (b.size == 4 and b.dtype in WIDENED),
+            f"buffer {k} holds {b.dtype} in elements of {b.size} bytes",
+        )
+        need(kind in PLACES, f"buffer {k} has the place {kind!r}, expected one of {PLACES}")
+        need(kind != "slot" or at < p.slots, f"buffer {k} lies in slot {at} of {p.slots}")
+        need(kind != "input" or at < len(p.inputs), f"buffer {k} is input {at} of {len(p.inputs)}")
+        need(kind != "output" or at < len(p.outputs), f"buffer {k} is output {at} of {len(p.outputs)}")
+        if kind == "weights":
+            taken = b.bytes
+            need(
+                isinstance(taken, int) and at % ALIGN == 0 and at + taken <= p.weights.size,
+                f"buffer {k} takes {taken} bytes at {at} of {p.weights.size}",
+            )
+    for i in (*p.inputs, *p.outputs):
+        need(i < len(p.buffers), f"an input or output is buffer {i} of {len(p.buffers)}")
+    for number, i in enumerate(p.inputs):
+        need(
+            p.buffers[i].place == ("input", number), f"input {number} is buffer {i}, which lies in {p.buffers[i].place}"
+        )
+    for k in p.kernels:
+        need(
+            bool(k.variants) and all(len(v.groups) == 3 for v in k.variants),
+            f"kernel {k.label!r} has no complete variant",
+        )
+        for v in k.variants:
+            need(
+                v.entry.partition(":")[0] in p.modules,
+                f"kernel {k.label!r} is in the module {v.entry!r}, which is not there",
+            )
+
+    def walk(steps: tuple[Step, ...]) -> None:
+        for s in steps:
+            if isinstance(s, Dispatch):
+                need(s.kernel < len(p.kernels), f"a step runs kernel {s.kernel} of {len(p.kernels)}")
+                ports = p.kernels[s.kernel].ports
+                need(
+                    len(s.buffers) == ports,
+                    f"a step gives {len(s.buffers)} buffers to kernel {s.kernel}, which takes {ports}",
+                )
+            for i in _named(s):
+                need(i < len(p.buffers), f"a step names buffer {i} of {len(p.buffers)}")
+            if isinstance(s, If):
+                walk(s.then)
+                walk(s.otherwise)
+            elif isinstance(s, Loop):
+                walk(s.body)
+
+    walk(p.steps)
+
+
+def _named(s: Step) -> tuple[int, ...]:
+    if isinstance(s, Dispatch):
+        return s.buffers
+    if isinstance(s, Copy):
+        return s.source, s.target
+    if isinstance(s, Host):
+        return *s.inputs, *s.outputs
+    return (s.condition,) if isinstance(s, If) or s.limit is None else (s.condition, s.limit)
+
+
+def _step_data(s: Step) -> dict[str, Any]:
+    if isinstance(s, Dispatch):
+        return {"do": "dispatch", "kernel": s.kernel, "buffers": list(s.buffers)}
+    if isinstance(s, Copy):
+        return {"do": "copy", "source": s.source, "target": s.target}
+    if isinstance(s, Host):
+        return {
+            "do": "host",
+            "op": s.op,
+            "attrs": {k: encode_attr(v) for k, v in s.attrs.items()},
+            "inputs": list(s.inputs),
+            "outputs": list(s.outputs),
+        }
+    if isinstance(s, If):
+        return {
+            "do": "if",
+            "condition": s.condition,
+            "then": [_step_data(x) for x in s.then],
+            "else": [_step_data(x) for x in s.otherwise],
+        }
+    return {"do": "loop", "condition": s.condition, "limit": s.limit, "body": [_step_data(x) for x in s.body]}
+
+
+def _step(data: Any, depth: int) -> Step:
+    if depth > 32:
+        raise ValueError("steps are nested more than 32 deep")
+    kind = data["do"]
+    if kind == "dispatch":
+        return Dispatch(count(data["kernel"]), tuple(map(count, data["buffers"])))
+    if kind == "copy":
+        return Copy(count(data["source"]), count(data["target"]))
+    if kind == "host":
+        return Host(
+            str(data["op"]),
+            {k: decode_attr(v) for k, v in data["attrs"].items()},
+            tuple(map(count, data["inputs"])),
+            tuple(map(count, data["outputs"])),
+        )
+    if kind == "if":
+        return If(
+            count(data["condition"]),
+            tuple(_step(s, depth + 1) for s in data["then"]),
+            tuple(_step(s, depth + 1) for s in data["else"]),
+        )
+    if kind == "loop":
+        return Loop(
+            count(data["condition"]),
+            None if data["limit"] is None else count(data["limit"]),
+            tuple(_step(s, depth + 1) for s in data["body"]),
+        )
+    raise ValueError(f"a step does {kind!r}, expected dispatch, copy, host, if or loop")

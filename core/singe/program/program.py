@@ -1,0 +1,220 @@
+"""The Program: the compiled artifact, plain data that any runner can execute and that can be written to disk.
+
+format.py writes and reads files of it. A Program names its buffers; a runner gives each one memory (weights at an
+offset, scratch in a slot, inputs and outputs owned by the caller) and walks the steps.
+
+Slots are how memory is planned: a slot is a piece of scratch that several buffers share, one after the other. Slots
+never overlap, so a runner may give each its own GPU buffer (WebGPU forbids one buffer read and written in a dispatch)
+or lay them out in one memory; a slot's bytes are the largest of its buffers', evaluated when the sizes are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from ..dtypes import DType, bool_, uint8
+from ..errors import DeviceError, InputError, ShapeError
+from ..shapes import Dim, Shape, Size, evaluate, known, product, show, size, symbols
+from .container import ALIGN, align
+
+PLACES: Final = ("weights", "slot", "input", "output")
+WIDENED: Final = (bool_, uint8)
+"""What may lie in device memory as uint32s."""
+
+
+def aligned(count: int) -> np.ndarray:
+    """So many bytes, zeros, at an address that is a multiple of ALIGN."""
+    room = np.zeros(count + ALIGN, np.uint8)
+    start = -room.__array_interface__["data"][0] % ALIGN
+    return room[start : start + count]
+
+
+def stored_type(kind: DType, size: int) -> np.dtype[Any]:
+    """The NumPy type of an element that takes `size` bytes in device memory: its own, or a wider one; see WIDENED."""
+    return kind.numpy if size == kind.size else np.dtype(np.uint32)
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A buffer: `size` is the bytes of one element in device memory, `place` where it lies.
+
+    place is ("weights", byte offset), ("slot", number), ("input", number) or ("output", number).
+    """
+
+    name: str
+    dtype: DType
+    shape: Shape
+    size: int
+    place: tuple[str, int]
+
+    @property
+    def bytes(self) -> Dim:
+        return product(self.shape) * self.size
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One tuning of a kernel: the entry to call and what it requires of the device (all of `requires`).
+
+    groups: workgroups of a dispatch in x, y, z for a GPU; a runner whose limit x exceeds spreads x over x and y
+    (the kernel takes its number as x + y · count of x).
+    """
+
+    entry: str
+    requires: tuple[str, ...] = ()
+    groups: tuple[Dim, Dim, Dim] = (1, 1, 1)
+
+
+@dataclass(frozen=True)
+class Code:
+    """A kernel of a Program: variants in order of preference, and the sizes handed to it as int32, in order.
+
+    label is for people; flops and bytes count floating-point operations and bytes moved, as dimensions. workspace:
+    whether the last port is one, of which every part of a run that is shared among threads needs its own.
+    """
+
+    label: str
+    kind: str
+    ports: int
+    sizes: tuple[Dim, ...]
+    variants: tuple[Variant, ...]
+    flops: Dim = 0
+    bytes: Dim = 0
+    workspace: bool = False
+
+
+@dataclass(frozen=True)
+class Dispatch:
+    """Run kernel number `kernel` over buffers, one for each port, in order."""
+
+    kernel: int
+    buffers: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Copy:
+    """Copy all of one buffer to another."""
+
+    source: int
+    target: int
+
+
+@dataclass(frozen=True)
+class Host:
+    """Run an op on the host over whole arrays (every step of the numpy backend; ops of data-dependent shape elsewhere)."""
+
+    op: str
+    attrs: Mapping[str, Any]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class If:
+    """Run one branch, by a bool buffer's first element."""
+
+    condition: int
+    then: tuple[Step, ...]
+    otherwise: tuple[Step, ...]
+
+
+@dataclass(frozen=True)
+class Loop:
+    """Run the body while the bool buffer `condition` holds, at most `limit` (an int64 buffer) times; no limit where None."""
+
+    condition: int
+    limit: int | None
+    body: tuple[Step, ...]
+
+
+Step: TypeAlias = "Dispatch | Copy | Host | If | Loop"
+
+
+def choose_variant(code: Code, features: frozenset[str]) -> Variant:
+    """The first variant that the device can run."""
+    for v in code.variants:
+        if features.issuperset(v.requires):
+            return v
+    wanted = " or ".join(", ".join(v.requires) for v in code.variants)
+    raise DeviceError(
+        f"kernel {code.label!r} requires {wanted}, which this device lacks; compile the model for it again"
+    )
+
+
+@dataclass(frozen=True)
+class ProgramData:
+    """See the module's docstring. `modules` is the target's code by name: WGSL text or a WebAssembly module's bytes."""
+
+    target: str
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    buffers: tuple[Buffer, ...]
+    slots: int
+    kernels: tuple[Code, ...]
+    steps: tuple[Step, ...]
+    modules: Mapping[str, str | bytes]
+    weights: np.ndarray  # uint8, one block; buffers placed in it start at multiples of ALIGN
+    facts: Mapping[str, Any] = field(default_factory=dict)  # for people: op counts, what was fused
+    seconds: float = field(
+        default=0.0, compare=False
+    )  # how long it took to compile; not saved, so that equal models give equal files
+
+    @property
+    def symbols(self) -> frozenset[str]:
+        """The names of the dimensions that a run decides."""
+        return symbols([self.buffers[i].shape for i in self.inputs])
+
+    def sizes(self, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
+        """The symbolic sizes that the shapes of the inputs decide; every mismatch is an error that names the input."""
+        found: dict[str, int] = {}
+        wanted = [self.buffers[i] for i in self.inputs]
+        missing = [b.name for b in wanted if b.name not in shapes]
+        unknown = [n for n in shapes if n not in {b.name for b in wanted}]
+        if missing or unknown:
+            takes = ", ".join(b.name for b in wanted) or "none"
+            raise InputError(
+                f"inputs: missing {missing or 'none'}, unknown {unknown or 'none'}; this program takes {takes}"
+            )
+        for b in wanted:
+            shape = shapes[b.name]
+            if len(shape) != len(b.shape):
+                raise ShapeError(f"input {b.name!r}: got shape {shape}, expected {show(b.shape)}")
+            for given, d in zip(shape, b.shape, strict=True):
+                if isinstance(d, Size) and d == size(str(d)) and found.setdefault(str(d), given) != given:
+                    raise ShapeError(
+                        f"input {b.name!r}: got shape {shape}, but {d} is {found[str(d)]} in another input"
+                    )
+        for b in wanted:
+            if tuple(evaluate(d, found) for d in b.shape) != shapes[b.name]:
+                raise ShapeError(f"input {b.name!r}: got shape {shapes[b.name]}, expected {show(b.shape)}")
+        return found
+
+    def bound(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[DType]) -> dict[str, int]:
+        """The same for inputs in order, of these dtypes."""
+        wanted = [self.buffers[i] for i in self.inputs]
+        if len(shapes) != len(wanted):
+            raise InputError(f"the program takes {len(wanted)} inputs, got {len(shapes)}")
+        for kind, b in zip(kinds, wanted, strict=True):
+            if kind is not b.dtype:
+                raise InputError(f"input {b.name!r}: got {kind}, expected {b.dtype}")
+        return self.sizes({b.name: shape for b, shape in zip(wanted, shapes, strict=True)})
+
+    def slot_bytes(self, sizes: Mapping[str, int]) -> list[int]:
+        """How many bytes each slot takes at these sizes, aligned."""
+        out = [0] * self.slots
+        for b in self.buffers:
+            if b.place[0] == "slot":
+                out[b.place[1]] = max(out[b.place[1]], align(known(b.bytes, sizes)))
+        return out
+
+    def peak(self, sizes: Mapping[str, int]) -> int:
+        """Bytes of scratch at these sizes."""
+        return sum(self.slot_bytes(sizes))
+
+    def view(self, buffer: Buffer) -> np.ndarray:
+        """The bytes of a buffer that lies in the weights."""
+        return self.weights[buffer.place[1] : buffer.place[1] + known(buffer.bytes, {})]

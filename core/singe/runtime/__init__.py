@@ -1,0 +1,1 @@
+"""Who runs a Program: the Backend protocol, devices, and the NumPy backend."""

@@ -1,0 +1,156 @@
+"""The protocol of a Backend, a device that holds arrays and runs Programs that its Target wrote.
+
+A Backend needs no compiler. It is found through the entry-point group `singe.backends`, so that this package imports no
+engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from ..dtypes import DType
+from ..errors import DeviceError
+from ..plugins import plugins
+from ..program.program import ProgramData
+from ..shapes import Shape
+from .waiting import Later
+
+
+@runtime_checkable
+class Array(Protocol):
+    """A tensor's elements on some device. It is freed when nothing refers to it."""
+
+    shape: tuple[int, ...]
+    dtype: DType
+
+
+class Executable(Protocol):
+    """A Program made ready on a device: pipelines built, weights in place."""
+
+    program: ProgramData
+
+    def run(self, inputs: Sequence[Any]) -> list[Any]:
+        """Arrays of the backend in, in the order of the Program's inputs; new arrays out."""
+        ...
+
+    def memory(self) -> Mapping[str, int]:
+        """Bytes held: weights, scratch."""
+        ...
+
+    def dispose(self) -> None:
+        """Free everything at once."""
+        ...
+
+
+@runtime_checkable
+class DirectExecutable(Executable, Protocol):
+    """An Executable with a shorter way for NumPy arrays than through arrays of its backend."""
+
+    def call(self, inputs: Sequence[np.ndarray]) -> Later[list[np.ndarray]]:
+        """NumPy arrays in, in the order of the Program's inputs; new ones out, which the caller owns."""
+        ...
+
+
+@dataclass(frozen=True)
+class Span:
+    """One step's part of a timed run.
+
+    step is its number among the Program's steps, None for a copy that the runner adds. start counts from the beginning
+    of the run. overhead is what the call cost besides the work, where it was measured apart; it is not in `seconds`.
+    """
+
+    step: int | None
+    start: float
+    seconds: float
+    overhead: float = 0.0
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """A timed run: what it gave, the seconds until all of it was done, its steps, and what clock they were timed by."""
+
+    outputs: list[Any]
+    seconds: float
+    spans: tuple[Span, ...]
+    clock: str
+
+
+@runtime_checkable
+class TimedExecutable(Executable, Protocol):
+    """An Executable that can time its steps."""
+
+    def profile(self, inputs: Sequence[Any]) -> Timeline:
+        """`run`, waiting for its end."""
+        ...
+
+
+class Backend(Protocol):
+    """A device that holds arrays and runs Programs; in a page, what it answers may have to be waited for."""
+
+    name: str
+    target: Any  # a Target; None for the backend that runs ops on whole arrays
+
+    def upload(self, array: np.ndarray) -> Any:
+        """A NumPy array as an array of the device."""
+        ...
+
+    def download(self, array: Any) -> Later[np.ndarray]:
+        """An array of the device as a NumPy array that the caller owns."""
+        ...
+
+    def prepare(self, program: ProgramData) -> Executable:
+        """Make a Program of this backend's target ready to run."""
+        ...
+
+    def synchronize(self) -> Later[None]:
+        """Wait until all work handed over is done."""
+        ...
+
+    def describe(self) -> Mapping[str, Any]:
+        """What the device is, for people: adapter, features, limits."""
+        ...
+
+    def dispose(self) -> None:
+        """Free the device; arrays of it become unusable."""
+        ...
+
+
+@dataclass(frozen=True)
+class HostArray:
+    """The plainest Array: NumPy memory."""
+
+    data: np.ndarray
+    dtype: DType
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.data.shape
+
+
+def check_shape(shape: Shape) -> tuple[int, ...]:
+    """A shape that must be all numbers by now."""
+    if all(isinstance(d, int) for d in shape):
+        return shape  # pyright: ignore[reportReturnType]
+    raise DeviceError(f"shape {shape} still has symbolic sizes")
+
+
+def backend_names() -> tuple[str, ...]:
+    return tuple(sorted(plugins("singe.backends")))
+
+
+def open_backend(name: str, **options: Any) -> Later[Backend]:
+    """A new device of that backend; DeviceError says why there is none."""
+    found = plugins("singe.backends").get(name)
+    if found is None:
+        raise DeviceError(f"no backend {name!r}; there are {', '.join(backend_names()) or 'none'}")
+    try:
+        make = found.load()
+    except ImportError as e:
+        raise DeviceError(
+            f"the {name} backend needs a package that is not here: {e}; pip install 'singe[{name}]'"
+        ) from e
+    return make(**options)

@@ -1,0 +1,102 @@
+"""What a page gives to Python that runs in it: its files, and the scripts that run Programs there.
+
+The scripts are imported from the package itself, as data: URLs, so that installing Singe is all that a page has to do.
+A page whose policy forbids this imports singe-python.js by its URL and registers it:
+`pyodide.registerJsModule("singe_scripts", await import("./singe-python.js"))`. start.js does so.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+import sys
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import unquote, urlsplit
+
+from ..errors import DeviceError, DeviceLost, InputError
+from .assets import static_folder
+from .waiting import IN_PAGE, Later
+
+SCRIPTS: Final = "singe_scripts"
+"""The name under which singe-python.js is registered with Pyodide."""
+_URL: Final = re.compile(r"[a-z][a-z0-9+.-]+://|blob:|data:", re.IGNORECASE)
+_IMPORT: Final = re.compile(r"""((?:from|import)\s*\(?\s*)["']\./([\w.-]+\.js)["']""")
+
+
+# --- files -----------------------------------------------------------------------------------------------------------
+
+
+def is_url(path: str | Path) -> bool:
+    """Whether it is to be fetched: a URL, or in a page what is no file of Python's own."""
+    return isinstance(path, str) and (_URL.match(path) is not None or (IN_PAGE and not Path(path).exists()))
+
+
+def stem_of(url: str) -> str:
+    """The name of the file that a URL leads to, without its suffix."""
+    return Path(unquote(urlsplit(url).path)).stem or "model"
+
+
+async def fetch(url: str) -> bytes:
+    """The bytes that a URL leads to; a relative one is resolved against the page's."""
+    if not IN_PAGE:
+        raise InputError(f"{url}: URLs are fetched in pages; here, download the file and give its path")
+    import js  # noqa: PLC0415  # pyright: ignore[reportMissingImports]
+
+    try:
+        response = await js.fetch(url)
+        if response.ok:
+            return (await response.arrayBuffer()).to_bytes()
+    except js_errors() as e:
+        raise InputError(f"cannot fetch {url}: {e}") from None
+    raise InputError(f"cannot fetch {url}: the server answers {response.status}")
+
+
+# --- scripts ---------------------------------------------------------------------------------------------------------
+
+
+def scripts() -> Later[Any]:
+    """The module singe-python.js: the one that was registered, or else the package's own."""
+    try:
+        return import_module(SCRIPTS)
+    except ModuleNotFoundError:
+        return _imported()
+
+
+async def _imported() -> Any:
+    import pyodide_js  # noqa: PLC0415  # pyright: ignore[reportMissingImports]
+    from pyodide.code import run_js  # noqa: PLC0415  # pyright: ignore[reportMissingImports]
+
+    try:
+        module = await run_js("(url) => import(url)")(_data_url("singe-python.js"))
+    except js_errors() as e:
+        raise DeviceError(
+            f"this page's Content-Security-Policy lets no script of the package run ({e}): serve singe-python.js, and "
+            f'call pyodide.registerJsModule("{SCRIPTS}", await import("./singe-python.js"))'
+        ) from None
+    if SCRIPTS not in sys.modules:
+        pyodide_js.registerJsModule(SCRIPTS, module)
+    return module
+
+
+@cache
+def _data_url(name: str) -> str:
+    """A script of the package as a URL, and in it all that it imports."""
+    text = (static_folder() / name).read_text("utf-8")
+    whole = _IMPORT.sub(lambda found: f'{found[1]}"{_data_url(found[2])}"', text)
+    return "data:text/javascript;base64," + base64.b64encode(whole.encode()).decode()
+
+
+def js_errors() -> type[Exception]:
+    """The exception that JavaScript's errors become."""
+    from pyodide.ffi import JsException  # noqa: PLC0415  # pyright: ignore[reportMissingImports]
+
+    return JsException
+
+
+def device_error(error: Any, doing: str) -> DeviceError:
+    """An error of the scripts as one of Singe's."""
+    kind = DeviceLost if getattr(error, "code", None) == "lost" else DeviceError
+    return kind(f"{doing}: {getattr(error, 'message', error)}")

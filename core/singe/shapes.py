@@ -1,0 +1,327 @@
+"""Shapes: tuples of dimensions; a dimension is an int or a symbolic Size.
+
+A Size is an integer polynomial over named sizes ("N") and opaque atoms (floor division, remainder, max, min of
+Sizes), kept in canonical form, so that two ways of computing one dimension compare equal. Arithmetic between Sizes
+and ints gives an int again wherever the symbols cancel. Sizes are never negative at run time: simplification
+may rely on it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final, TypeAlias, Union
+
+from .errors import ShapeError
+
+Dim: TypeAlias = Union[int, "Size"]
+Shape: TypeAlias = tuple[Dim, ...]
+Atom: TypeAlias = "str | tuple[str, Dim, Dim]"
+"""A named size, or (word, a, b) with one of OPAQUE's words over two dimensions."""
+
+OPAQUE: Final = {
+    "div": lambda a, b: a // b,
+    "mod": lambda a, b: a % b,
+    "max": max,
+    "min": min,
+}
+
+
+class Size:
+    """A symbolic dimension: a canonical sum of integer multiples of products of atoms."""
+
+    __slots__ = ("_hash", "terms")
+
+    def __init__(self, terms: Mapping[tuple[Atom, ...], int]) -> None:
+        self.terms: Final = tuple(sorted(((k, v) for k, v in terms.items() if v), key=repr))
+        self._hash: Final = hash(self.terms)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Size) and self.terms == other.terms
+
+    def __repr__(self) -> str:
+        return _text(self)
+
+    def __add__(self, other: Any) -> Dim:
+        if not isinstance(other, (int, Size)):
+            return NotImplemented
+        terms = dict(self.terms)
+        for key, value in _terms(other):
+            terms[key] = terms.get(key, 0) + value
+        return _canonical(terms)
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Dim:
+        return Size({k: -v for k, v in self.terms})
+
+    def __sub__(self, other: Any) -> Dim:
+        return self + -other if isinstance(other, (int, Size)) else NotImplemented
+
+    def __rsub__(self, other: Any) -> Dim:
+        return -self + other if isinstance(other, (int, Size)) else NotImplemented
+
+    def __mul__(self, other: Any) -> Dim:
+        if not isinstance(other, (int, Size)):
+            return NotImplemented
+        terms: dict[tuple[Atom, ...], int] = {}
+        for k1, v1 in self.terms:
+            for k2, v2 in _terms(other):
+                key = tuple(sorted(k1 + k2, key=repr))
+                terms[key] = terms.get(key, 0) + v1 * v2
+        return _canonical(terms)
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: Any) -> Dim:
+        return floordiv(self, other)
+
+    def __rfloordiv__(self, other: Any) -> Dim:
+        return floordiv(other, self)
+
+    def __mod__(self, other: Any) -> Dim:
+        return self - floordiv(self, other) * other if divides(self, other) else _opaque("mod", self, other)
+
+    def __rmod__(self, other: Any) -> Dim:
+        return _opaque("mod", other, self)
+
+
+def size(name: str) -> Size:
+    """The named symbolic dimension."""
+    return Size({(name,): 1})
+
+
+def _terms(dim: Dim) -> Iterable[tuple[tuple[Atom, ...], int]]:
+    return dim.terms if isinstance(dim, Size) else (((), dim),)
+
+
+def _canonical(terms: Mapping[tuple[Atom, ...], int]) -> Dim:
+    kept = {k: v for k, v in terms.items() if v}
+    if not kept:
+        return 0
+    if len(kept) == 1 and () in kept:
+        return kept[()]
+    return Size(kept)
+
+
+def _opaque(word: str, a: Dim, b: Dim) -> Dim:
+    if isinstance(a, int) and isinstance(b, int):
+        return OPAQUE[word](a, b)
+    return Size({((word, a, b),): 1})
+
+
+def _divide_terms(a: Dim, b: Dim) -> tuple[Dim, Dim]:
+    """Split a into (quotient of the terms that the single term b divides, the other terms)."""
+    if not isinstance(b, int) and len(b.terms) != 1:
+        return (1, 0) if a == b else (0, a)
+    ((divisor, scale),) = _terms(b)
+    quotient: dict[tuple[Atom, ...], int] = {}
+    rest: dict[tuple[Atom, ...], int] = {}
+    for key, value in _terms(a):
+        left = list(key)
+        try:
+            for atom in divisor:
+                left.remove(atom)
+        except ValueError:
+            rest[key] = value
+            continue
+        if value % scale:
+            rest[key] = value
+        else:
+            quotient[tuple(left)] = value // scale
+    return _canonical(quotient), _canonical(rest)
+
+
+def divides(a: Dim, b: Dim) -> bool:
+    """Whether a is known to be a multiple of b."""
+    if isinstance(a, int) and isinstance(b, int):
+        return b != 0 and a % b == 0
+    return b != 0 and _divide_terms(a, b)[1] == 0
+
+
+def floordiv(a: Dim, b: Dim) -> Dim:
+    """a // b, exact where it can be seen; otherwise an opaque atom."""
+    if b == 0:
+        raise ShapeError(f"division of the dimension {a} by zero")
+    if isinstance(a, int) and isinstance(b, int):
+        return a // b
+    quotient, rest = _divide_terms(a, b)
+    if rest == 0:
+        return quotient
+    # (q·b + r) // b = q + r // b holds for every integer q.
+    return quotient + _opaque("div", rest, b)
+
+
+def remainder(a: Dim, b: Dim) -> Dim:
+    """a % b, of the sign of b."""
+    if b == 0:
+        raise ShapeError(f"division of the dimension {a} by zero")
+    return a % b
+
+
+def ceildiv(a: Dim, b: Dim) -> Dim:
+    return floordiv(a + b - 1, b)
+
+
+def dim_max(a: Dim, b: Dim) -> Dim:
+    return a if a == b else _opaque("max", a, b)
+
+
+def dim_min(a: Dim, b: Dim) -> Dim:
+    return a if a == b else _opaque("min", a, b)
+
+
+def product(dims: Iterable[Dim]) -> Dim:
+    total: Dim = 1
+    for d in dims:
+        total = total * d
+    return total
+
+
+def symbols(dims: Dim | Iterable[Any]) -> frozenset[str]:
+    """The names of all symbolic sizes in a dimension, a shape, or anything nested of them."""
+    if isinstance(dims, (int, str)):
+        return frozenset()
+    found: set[str] = set()
+    if isinstance(dims, Size):
+        for key, _ in dims.terms:
+            for atom in key:
+                found |= {atom} if isinstance(atom, str) else symbols(atom[1:])
+        return frozenset(found)
+    for d in dims:
+        found |= symbols(d)
+    return frozenset(found)
+
+
+def evaluate(dim: Dim, sizes: Mapping[str, Dim]) -> Dim:
+    """The dimension with sizes put in for their names; names that are not given stay."""
+    if isinstance(dim, int):
+        return dim
+    total: Dim = 0
+    for key, value in dim.terms:
+        term: Dim = value
+        for atom in key:
+            if isinstance(atom, str):
+                term = term * sizes.get(atom, size(atom))
+            else:
+                a, b = evaluate(atom[1], sizes), evaluate(atom[2], sizes)
+                term = term * _COMBINED[atom[0]](a, b)
+        total = total + term
+    return total
+
+
+_COMBINED: Final = {"div": floordiv, "mod": remainder, "max": dim_max, "min": dim_min}
+
+
+def known(dim: Dim, sizes: Mapping[str, int]) -> int:
+    """The dimension as a number: every name must be given."""
+    value = evaluate(dim, sizes)
+    if isinstance(value, int):
+        return value
+    raise ShapeError(f"the dimension {dim} needs {', '.join(sorted(symbols(value)))}, which no input gives")
+
+
+def encode(dim: Dim) -> Any:
+    """The dimension as plain data: an int, or [[coefficient, atom…]…] with atom a name or [word, a, b]."""
+    if isinstance(dim, int):
+        return dim
+    return [[v, *(a if isinstance(a, str) else [a[0], encode(a[1]), encode(a[2])] for a in k)] for k, v in dim.terms]
+
+
+def decode(data: Any, depth: int = 0) -> Dim:
+    """What `encode` wrote; hostile data raises ShapeError."""
+    if isinstance(data, int) and not isinstance(data, bool):
+        return data
+    if not isinstance(data, list) or depth > 32:
+        raise ShapeError(f"a dimension must be a number or a list of terms, got {data!r:.80}")
+    total: Dim = 0
+    for term in data:
+        if not (isinstance(term, list) and term and isinstance(term[0], int)):
+            raise ShapeError(f"a term of a dimension must be [number, atoms…], got {term!r:.80}")
+        part: Dim = term[0]
+        for atom in term[1:]:
+            if isinstance(atom, str):
+                part = part * size(atom)
+            elif isinstance(atom, list) and len(atom) == 3 and isinstance(atom[0], str) and atom[0] in OPAQUE:
+                part = part * _COMBINED[atom[0]](decode(atom[1], depth + 1), decode(atom[2], depth + 1))
+            else:
+                raise ShapeError(f"an atom of a dimension must be a name or [word, a, b], got {atom!r:.80}")
+        total = total + part
+    return total
+
+
+def _text(dim: Size) -> str:
+    parts = []
+    for key, value in dim.terms:
+        names = ["*".join(map(_atom_text, key))] if key else []
+        head = [] if abs(value) == 1 and key else [str(abs(value))]
+        parts.append(("-" if value < 0 else "+", "*".join(head + names)))
+    text = " ".join(f"{sign} {part}" for sign, part in parts)
+    return text[2:] if text.startswith("+ ") else text
+
+
+def _atom_text(atom: Atom) -> str:
+    if isinstance(atom, str):
+        return atom
+    word, *sides = atom
+    a, b = (f"({d})" if isinstance(d, Size) and len(d.terms) > 1 else str(d) for d in sides)
+    return f"({a} {_SIGNS[word]} {b})"
+
+
+_SIGNS: Final = {"div": "//", "mod": "%", "max": "max", "min": "min"}
+
+
+def broadcast(shapes: Sequence[Shape], what: str = "broadcast") -> Shape:
+    """The shape in which all meet by NumPy's rule; a symbolic dimension meets 1 and itself only."""
+    rank = max(map(len, shapes), default=0)
+    out: list[Dim] = []
+    for axis in range(rank):
+        dims = {s[axis - rank + len(s)] for s in shapes if axis - rank + len(s) >= 0} - {1}
+        if len(dims) > 1:
+            raise ShapeError(
+                f"{what}: the shapes {', '.join(map(show, shapes))} do not broadcast: axis {axis} is {' and '.join(map(str, sorted(dims, key=str)))}"
+            )
+        out.append(dims.pop() if dims else 1)
+    return tuple(out)
+
+
+def axis_of(axis: int, rank: int, what: str) -> int:
+    """A possibly negative axis as an index below rank."""
+    if not -rank <= axis < rank:
+        raise ShapeError(f"{what}: axis {axis} is out of range for rank {rank}; give one from {-rank} to {rank - 1}")
+    return axis % rank
+
+
+def axes_of(axes: Iterable[int], rank: int, what: str) -> tuple[int, ...]:
+    """Axes as sorted indices, each once."""
+    found = [axis_of(a, rank, what) for a in axes]
+    if len(set(found)) != len(found):
+        raise ShapeError(f"{what}: the axes {tuple(axes)} name one axis twice")
+    return tuple(sorted(found))
+
+
+@lru_cache(maxsize=4096)
+def strides(shape: Shape) -> Shape:
+    """Row-major strides in elements."""
+    out: list[Dim] = []
+    step: Dim = 1
+    for d in reversed(shape):
+        out.append(step)
+        step = step * d
+    return tuple(reversed(out))
+
+
+def show(shape: Sequence[Dim]) -> str:
+    return "(" + ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
+
+
+def bytes_text(count: int) -> str:
+    """A number of bytes for people: 18.6 MB."""
+    if count < 1000:
+        return f"{count} B"
+    power = min(4, int(math.log10(count) // 3))
+    return f"{count / 1000**power:.1f} {'kMGT'[power - 1]}B"

@@ -1,0 +1,282 @@
+"""The command line: `singe run`, `inspect`, `compile`, `export`, `bench`, `serve`, `devices`. Here is what is asked; commands.py does it.
+
+Options that take NAME=VALUE are given once per name and are split at the last "=". Exit codes: 0; 2 with one line on
+standard error for whatever a caller can put right (`--verbose` adds the traceback); 130 when interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Any, Final, NoReturn
+
+from ..errors import SingeError
+
+DEVICES: Final = ("auto", "numpy", "wasm", "webgpu")
+LAYOUTS: Final = ("nchw", "nhwc")
+TARGETS: Final = ("wasm", "webgpu")
+DTYPES: Final = ("float32", "float16", "int8")
+ACTIVATIONS: Final = ("float32", "int8")
+_DIMENSION: Final = re.compile(r"[0-9]+|[A-Za-z_]\w*")
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse with errors in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command that the arguments give; returns the exit code."""
+    args = parser().parse_args(argv)
+    try:
+        from . import commands  # noqa: PLC0415 (`singe --help` need not wait for what commands import)
+
+        with commands.notes():
+            getattr(commands, args.command)(args)
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever read our output has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    except (SingeError, OSError) as e:
+        if args.verbose:
+            traceback.print_exc()
+        print(f"singe {args.command}: {_line(e)}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _line(e: SingeError | OSError) -> str:
+    text = f"{e.filename}: {e.strerror}" if isinstance(e, OSError) and e.strerror and e.filename else str(e)
+    return "".join(c if c.isprintable() else "?" for c in " ".join(text.split())) or type(e).__name__
+
+
+def parser() -> argparse.ArgumentParser:
+    """All commands with their options."""
+    root = _Parser(
+        prog="singe",
+        description="A neural-network runtime: ONNX models on NumPy, WebAssembly and WebGPU.",
+        allow_abbrev=False,
+    )
+    commands = root.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
+
+    def command(name: str, text: str) -> argparse.ArgumentParser:
+        made = commands.add_parser(name, help=text, description=text, allow_abbrev=False)
+        made.add_argument("--verbose", action="store_true", help="show the traceback of an error")
+        return made
+
+    run = command("run", "Run a model on arrays (.npy) and pictures.")
+    _model(run, "an ONNX model, a record that singe.save wrote, or a program that `singe compile` wrote")
+    run.add_argument(
+        "--input",
+        metavar="NAME=FILE",
+        action="append",
+        default=[],
+        type=_pair,
+        help="an .npy file or a picture for an input; a model of one input needs no NAME=",
+    )
+    run.add_argument(
+        "--output", metavar="NAME=FILE", action="append", default=[], type=_pair, help="write an output to an .npy file"
+    )
+    run.add_argument("--device", choices=DEVICES, help="where it runs (default: auto)")
+    run.add_argument("--repeat", metavar="N", type=_positive, default=0, help="run N more times and report the times")
+    run.add_argument("--top", metavar="K", type=_positive, help="rank the K most probable classes")
+    _pictures(run)
+
+    inspect = command("inspect", "Show what a model takes, gives and needs, before anything runs.")
+    _model(inspect, "an ONNX model, or a record that singe.save wrote")
+    _shapes(inspect)
+    inspect.add_argument(
+        "--device", choices=DEVICES[1:], help="compile for this device only (default: for each; none need be here)"
+    )
+    inspect.add_argument("--kernels", action="store_true", help="list every kernel")
+
+    compiled = command("compile", "Compile a model to a program: one file that `singe run` runs without compiling.")
+    _model(compiled, "an ONNX model, or a record that singe.save wrote")
+    _shapes(compiled)
+    compiled.add_argument("-o", "--out", metavar="FILE.singe", required=True, help="the file to write")
+    compiled.add_argument(
+        "--device",
+        choices=DEVICES[1:],
+        default="wasm",
+        help="what it is compiled for; it need not be here (default: wasm)",
+    )
+
+    _activations(compiled, "")
+
+    exported = command("export", "Write a folder of static files with which a web page runs a model.")
+    _model(exported, "an ONNX model, or a record that singe.save wrote")
+    _shapes(exported)
+    exported.add_argument("-o", "--out", metavar="DIR", required=True, help="the folder to write")
+    exported.add_argument(
+        "--targets",
+        metavar="wasm,webgpu",
+        type=_names,
+        default=TARGETS,
+        help="what pages may run it on (default: wasm,webgpu; neither need be here)",
+    )
+    exported.add_argument(
+        "--dtype",
+        choices=DTYPES,
+        default="float32",
+        help="what weights are stored in; a page computes in float32, unless --activations says otherwise (default: float32)",
+    )
+    _activations(exported, "with --dtype int8: ")
+    exported.add_argument(
+        "--input",
+        metavar="NAME=FILE",
+        action="append",
+        default=[],
+        type=_pair,
+        help="a picture or .npy file on which the error of smaller weights is measured (default: random inputs); a model "
+        "of one input needs no NAME= and takes several",
+    )
+    exported.add_argument("--force", action="store_true", help="write into a folder that holds other files too")
+    _pictures(exported)
+
+    bench = command("bench", "Time a model, and where its time goes; without MODEL, the devices of this machine.")
+    bench.add_argument(
+        "model", metavar="MODEL", nargs="?",
+        help="an ONNX model, a record that singe.save wrote, or a program that `singe compile` wrote",
+    )  # fmt: skip
+    bench.add_argument("--device", choices=DEVICES, help="where it runs (default: auto; without MODEL, all)")
+    _shapes(bench)
+    bench.add_argument(
+        "--batch", metavar="N", type=_positive, help="what an open first dimension is (default: 1, or --input-shape's)"
+    )
+    bench.add_argument(
+        "--repeat", metavar="N", type=_positive, help="how many runs are timed (default: what two seconds hold)"
+    )
+    bench.add_argument("--profile", action="store_true", help="show where the time goes, kernel by kernel")
+    bench.add_argument(
+        "--trace", metavar="FILE.json", help="write a run as a trace for chrome://tracing or ui.perfetto.dev"
+    )
+    bench.add_argument("--most", metavar="N", type=_positive, help="show the N dearest kernels only")
+    bench.add_argument("--json", action="store_true", help="print JSON, with every run's time in seconds")
+
+    served = command("serve", "Serve a folder to a browser, with the headers that threads in WebAssembly need.")
+    served.add_argument("folder", metavar="DIR", nargs="?", default=".", help="the folder (default: this one)")
+    served.add_argument("--port", metavar="N", type=_count, default=8000, help="default: 8000; 0 takes any")
+    served.add_argument(
+        "--host",
+        metavar="ADDRESS",
+        default="127.0.0.1",
+        help="the address to listen on (default: 127.0.0.1, this machine alone)",
+    )
+
+    command("devices", "Show which devices are here, and why others are not.")
+    return root
+
+
+def _model(command: argparse.ArgumentParser, text: str) -> None:
+    command.add_argument("model", metavar="MODEL", help=text)
+
+
+def _activations(command: argparse.ArgumentParser, condition: str) -> None:
+    command.add_argument(
+        "--activations",
+        choices=ACTIVATIONS,
+        default="float32",
+        help=f"{condition}what products and convolutions by weights compute in on wasm; int8 is faster and less accurate "
+        "(default: float32)",
+    )
+
+
+def _shapes(command: argparse.ArgumentParser) -> None:
+    text = "an input's shape; a name in place of a number (N) keeps it open; `scalar` is a rank of 0"
+    command.add_argument(
+        "--input-shape", metavar="NAME=1x3x224x224", action="append", default=[], type=_shape, help=text
+    )
+
+
+def _pictures(command: argparse.ArgumentParser) -> None:
+    """What becomes of pictures before, and of classes after. What is not given is None."""
+    command.add_argument("--labels", metavar="FILE", help="names of the classes: a JSON list or object, or one a line")
+    pictures = command.add_argument_group("pictures")
+    pictures.add_argument(
+        "--size",
+        metavar="224",
+        type=_sides,
+        help="height and width, as one number or 240x320 (default: what the model's input says)",
+    )
+    pictures.add_argument(
+        "--crop",
+        metavar="0.875",
+        type=float,
+        help="the part of the shorter side that is used, from the centre (default: 1)",
+    )
+    pictures.add_argument(
+        "--mean",
+        metavar="127",
+        type=_numbers,
+        help="subtracted from pixels of 0 to 255; one number, or 127,120,110 (default: 0)",
+    )
+    pictures.add_argument(
+        "--std",
+        metavar="128",
+        type=_numbers,
+        help="divides them then (default: 255, or 1 where the input takes integers)",
+    )
+    pictures.add_argument(
+        "--layout", choices=LAYOUTS, help="order of the tensor's axes (default: what the model's input suggests)"
+    )
+
+
+# --- values -----------------------------------------------------------------------------------------------------------
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, _, value = text.rpartition("=")
+    if not value:
+        raise argparse.ArgumentTypeError(f"expected NAME=FILE, got {text!r}")
+    return name, value
+
+
+def _shape(text: str) -> tuple[str, tuple[int | str, ...]]:
+    name, sign, value = text.rpartition("=")
+    parts = [] if value == "scalar" else value.split("x")
+    if not sign or not all(_DIMENSION.fullmatch(p) for p in parts):
+        raise argparse.ArgumentTypeError(f"expected NAME=1x3x224x224, NAME=Nx10 or NAME=scalar, got {text!r}")
+    return name, tuple(int(p) if p.isdigit() else p for p in parts)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(text.split(",")))
+    if not set(names) <= set(TARGETS):
+        raise argparse.ArgumentTypeError(f"expected some of {','.join(TARGETS)}, got {text!r}")
+    return names
+
+
+def _numbers(text: str) -> tuple[float, ...]:
+    return tuple(_read(float, part, text, "numbers with commas between them") for part in text.split(","))
+
+
+def _sides(text: str) -> tuple[int, int]:
+    height, _, width = text.partition("x")
+    first, second = (_read(int, part, text, "224 or 240x320") for part in (height, width or height))
+    return first, second
+
+
+def _count(text: str) -> int:
+    return _read(int, text, text, "a number")
+
+
+def _positive(text: str) -> int:
+    value = _read(int, text, text, "a number above 0")
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"expected a number above 0, got {text!r}")
+    return value
+
+
+def _read(kind: type, part: str, text: str, wanted: str) -> Any:
+    try:
+        return kind(part)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected {wanted}, got {text!r}") from None

@@ -1,0 +1,467 @@
+"""What the commands of cli.py do: each takes the parsed arguments, prints a report, and raises what a caller can put right."""
+
+from __future__ import annotations
+
+import json
+import logging
+import shlex
+import sys
+import time
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+from threading import Timer
+from typing import Any, Final, TypeVar
+
+import numpy as np
+
+from ..compiler.build import HOST, compile_graph
+from ..compiler.target import find_target
+from ..errors import CompileError, DeviceError, ImportFailure, InputError, ShapeError, UnsupportedOp
+from ..model.model import Model, Program, TensorSpec, bind, load
+from ..program.container import PROGRAM, format_of
+from ..program.format import write_program
+from ..program.program import ProgramData
+from ..runtime.devices import device as open_device
+from ..runtime.devices import devices as all_devices
+from ..shapes import bytes_text, show
+from . import images
+from .bench import describe_bench, describe_peaks, machine, peaks, peaks_data, random_inputs, time_model, timing_data
+from .export import Picture, describe_bundle, export_model
+from .inspection import TARGETS, describe_model, describe_program
+from .profiling import profile, trace_data
+from .report import LEFT, RIGHT, fields, seconds, table
+from .serve import serve_folder
+
+T = TypeVar("T")
+PATIENCE: Final = 1.0
+"""Seconds after which a person is told what is being waited for."""
+TOP: Final = 5
+SOFTWARE: Final = "a software adapter: right, but slow"
+
+
+@contextmanager
+def _doing(what: str) -> Iterator[list[float]]:
+    """Time a piece of work (the seconds are in the list afterwards), with a note if it takes long."""
+    taken: list[float] = []
+    note = Timer(PATIENCE, lambda: print(f"{what} …", file=sys.stderr))
+    note.daemon = True
+    note.start()
+    start = time.perf_counter()
+    try:
+        yield taken
+    finally:
+        taken.append(time.perf_counter() - start)
+        note.cancel()
+
+
+class _Notes(logging.Handler):
+    """What Singe tells while it works: warnings as lines, the rest as one line of a terminal that comes and goes."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = record.getMessage()
+        if record.levelno >= logging.WARNING:
+            print(f"singe: {text}", file=sys.stderr)
+        elif sys.stderr.isatty():
+            print(f"\r\x1b[K{text} …\r", end="", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def notes() -> Iterator[None]:
+    """Show on standard error what the logger "singe" is told."""
+    log, handler = logging.getLogger("singe"), _Notes()
+    before = log.level, log.propagate
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    log.propagate = False
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.level, log.propagate = before
+
+
+def _once(pairs: Sequence[tuple[str, T]], option: str) -> dict[str, T]:
+    """The values of an option by name; no name comes twice."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise InputError(
+            f"{option} is given twice for {next(n for n in found if sum(n == name for name, _ in pairs) > 1)!r}"
+        )
+    return found
+
+
+# --- run --------------------------------------------------------------------------------------------------------------
+
+
+def run(args: Namespace) -> None:
+    """Run a model or a program on files."""
+    with _doing("loading") as loading:
+        model = _open(args)
+    arrays = _inputs(args, model.inputs)
+    with _doing("compiling") as compiling:
+        program = (
+            model if isinstance(model, Program) else model.program({k: a.shape for k, a in arrays.items()}, arrays)
+        )
+    names = [p.name for p in program.outputs]
+    targets = _once(args.output, "--output")
+    unknown = targets.keys() - set(names)
+    if unknown:
+        raise InputError(f"--output {', '.join(sorted(unknown))}: no such output; the outputs are {', '.join(names)}")
+    labels = None if args.labels is None else _labels(args.labels)
+    given = [arrays[p.name] for p in program.inputs]
+    with _doing("running") as first:
+        results = dict(zip(names, program.run(given), strict=True))
+    again: list[float] = []
+    for _ in range(args.repeat):
+        with _doing("running") as taken:
+            program.run(given)
+        again += taken
+
+    print(fields([
+        ("device", _device_line(program.device.name, program.device.describe())),
+        ("load", seconds(loading[0])),
+        ("compile", seconds(compiling[0])),
+        ("first run", seconds(first[0])),
+        *([("run", f"{seconds(median(again))} (median of {len(again)}; least {seconds(min(again))})")] if again else []),
+    ]))  # fmt: skip
+    print()
+    columns = [
+        ("output", LEFT),
+        ("dtype", LEFT),
+        ("shape", LEFT),
+        ("least", RIGHT),
+        ("mean", RIGHT),
+        ("most", RIGHT),
+        ("", LEFT),
+    ]
+    print(table(columns, [(name, a.dtype, show(a.shape), *_summary(a)) for name, a in results.items()]))
+    _rank(args, results, labels)
+    for name, path in targets.items():
+        with Path(path).open("wb") as file:  # np.save would add a suffix to a path without one
+            np.save(file, results[name])
+
+
+def _open(args: Namespace) -> Model | Program:
+    found = format_of(args.model)
+    if found == PROGRAM or (found is None and Path(args.model).suffix == ".singe"):
+        return Program.load(args.model, args.device)
+    return load(args.model, args.device or "auto")
+
+
+def _device_line(name: str, facts: Mapping[str, Any]) -> str:
+    what = ", ".join(str(facts[k]) for k in ("adapter", "engine") if k in facts) or ", ".join(
+        f"{k} {v}" for k, v in facts.items()
+    )
+    return f"{name} ({what})"
+
+
+def _inputs(args: Namespace, ports: Sequence[TensorSpec]) -> dict[str, np.ndarray]:
+    """The arrays of all inputs; what is missing or unknown is told by `bind`, with what there is."""
+    by_name = {p.name: p for p in ports}
+    only = ports[0].name if len(ports) == 1 else ""
+    found: dict[str, Any] = {}
+    for name, path in _once([(n or only, f) for n, f in args.input], "--input").items():
+        if name not in by_name:
+            problem = "no such input" if name else "expected NAME=FILE"
+            raise InputError(f"--input {name or path}: {problem}; the inputs are {', '.join(map(str, ports))}")
+        found[name] = _read(path, by_name[name], args)
+    return bind(ports, (), found)
+
+
+def _read(path: str, port: TensorSpec, args: Namespace) -> np.ndarray:
+    """The array in an .npy file, or the tensor of a picture."""
+    suffix = Path(path).suffix.lower()
+    if suffix in images.SUFFIXES:
+        values = images.read(path, _recipe(args, port))
+        kind = port.dtype.numpy
+        if port.dtype.is_int:
+            limits = np.iinfo(kind)
+            values = np.clip(np.rint(values), limits.min, limits.max)
+        return values.astype(kind)
+    if suffix != ".npy":
+        raise InputError(f"{path}: expected an .npy file or a picture ({', '.join(sorted(images.SUFFIXES))})")
+    try:
+        # Mapped first: a header that promises more than the file holds is refused before memory is taken.
+        return np.array(np.load(path, mmap_mode="r", allow_pickle=False))
+    except OSError as e:
+        raise InputError(f"{path}: {e.strerror or e}") from e
+    except (ValueError, SyntaxError, EOFError, OverflowError) as e:
+        raise InputError(f"{path}: not an array that can be read: {e}") from e
+
+
+def _recipe(args: Namespace, port: TensorSpec) -> images.Recipe:
+    """What the options say about pictures, and for the rest what the input does."""
+    crop = 1.0 if args.crop is None else args.crop
+    std = args.std or ((255.0,) if port.dtype.is_float else (1.0,))
+    return images.recipe_for(
+        port.shape or (), size=args.size, crop=crop, mean=args.mean or (0.0,), std=std, layout=args.layout
+    )
+
+
+def _summary(a: np.ndarray) -> tuple[str, str, str, str]:
+    """Least, mean and most of the finite values, and a note on the others."""
+    numbers = a.astype(np.float64).ravel()
+    finite = numbers[np.isfinite(numbers)]
+    note = "" if finite.size == numbers.size else f"{numbers.size - finite.size} not finite"
+    if not finite.size:
+        return "", "", "", note or "empty"
+    return f"{finite.min():.5g}", f"{finite.mean():.5g}", f"{finite.max():.5g}", note
+
+
+def _labels(path: str) -> Mapping[int, str]:
+    """The names of classes: a JSON list, a JSON object from numbers to names, or a text of one a line."""
+    try:
+        text = Path(path).read_text("utf-8")
+    except UnicodeDecodeError as e:
+        raise InputError(f"{path}: labels must be UTF-8 text: {e}") from e
+    try:
+        data = json.loads(text) if text.lstrip()[:1] in ("[", "{") else text.splitlines()
+        return {int(k): str(v) for k, v in (data.items() if isinstance(data, dict) else enumerate(data))}
+    except (ValueError, RecursionError) as e:
+        raise InputError(
+            f"{path}: expected a JSON list, a JSON object from numbers to names, or one name a line: {e}"
+        ) from e
+
+
+def _rank(args: Namespace, results: Mapping[str, np.ndarray], labels: Mapping[int, str] | None) -> None:
+    """The most probable classes of each row, when asked for or when one output looks like classes."""
+    classes = [a for a in results.values() if a.ndim in (1, 2) and a.size and a.shape[-1] > 1 and a.dtype.kind == "f"]
+    asked = args.top is not None or labels is not None
+    if not classes:
+        if asked:
+            there = ", ".join(f"{name}{show(a.shape)}" for name, a in results.items())
+            raise InputError(f"--top and --labels need an output of classes, of shape (1, K); there are {there}")
+        return
+    if not asked and (len(results) > 1 or classes[0].shape[:-1] != (1,)):
+        return
+    names = labels or {}
+    for row in np.atleast_2d(classes[0]):
+        probabilities = _probabilities(row.astype(np.float64))
+        best = np.argsort(-probabilities, kind="stable")[: args.top or TOP]
+        columns = [("rank", RIGHT), ("probability", RIGHT), ("class", RIGHT), *([("label", LEFT)] if labels else [])]
+        print()
+        print(
+            table(
+                columns,
+                [
+                    (n, f"{probabilities[k]:.1%}", k, *([names.get(int(k), "")] if labels else []))
+                    for n, k in enumerate(best, 1)
+                ],
+            )
+        )
+
+
+def _probabilities(row: np.ndarray) -> np.ndarray:
+    """The row itself where it is a distribution already, else its softmax."""
+    if row.min() >= 0 and abs(row.sum() - 1) < 1e-3:
+        return row
+    powers = np.exp(row - row.max())
+    return powers / powers.sum()
+
+
+# --- inspect, compile -------------------------------------------------------------------------------------------------
+
+
+def inspect(args: Namespace) -> None:
+    """Show a model, and the Programs it becomes."""
+    model = _model(args)
+    print(describe_model(model))
+    for name in [args.device] if args.device else TARGETS:
+        print()
+        try:
+            program = _compiled(model, name)
+        except (CompileError, DeviceError) as e:
+            if args.device:
+                raise
+            print(f"{name}: cannot be compiled: {e}")
+            continue
+        print(describe_program(name, program, args.kernels))
+
+
+def compile(args: Namespace) -> None:
+    """Write a model's Program."""
+    program = _compiled(_model(args), args.device, args.activations)
+    write_program(program, args.out)
+    size = bytes_text(Path(args.out).stat().st_size)
+    print(
+        fields(
+            [
+                ("wrote", args.out),
+                ("target", program.target),
+                ("size", size),
+                ("compile", seconds(program.seconds)),
+            ]
+        )
+    )
+
+
+def _model(args: Namespace) -> Model:
+    """The model by itself: the device that it is given here is always there."""
+    shapes = _once(args.input_shape, "--input-shape")
+    with _doing("loading"):
+        return _with_hint(load(args.model, HOST, shapes))
+
+
+def _compiled(model: Model, name: str, activations: str = "float32") -> ProgramData:
+    target = TARGETS[name]
+    with _doing(f"compiling for {name}"):
+        return compile_graph(model.graph(), None if target == HOST else find_target(target), activations)
+
+
+def _with_hint(model: Model) -> Model:
+    """The model, if its graph can be had; where open dimensions are in the way, the error names the option that closes them."""
+    try:
+        model.graph()
+    except UnsupportedOp:
+        raise
+    except (ShapeError, ImportFailure) as e:
+        raise InputError(
+            f"{e}. Give numbers with --input-shape, as in --input-shape {model.inputs[0].name}=1x3x224x224"
+        ) from e
+    return model
+
+
+# --- export, serve ----------------------------------------------------------------------------------------------------
+
+
+def export(args: Namespace) -> None:
+    """Write a model's bundle."""
+    model = _model(args)
+    labels = None if args.labels is None else _labels(args.labels)
+    with _doing("exporting"):
+        bundle = export_model(
+            model, args.out, args.targets, dtype=args.dtype, activations=args.activations,
+            picture=_picture(args, model), labels=labels, force=args.force, samples=_samples(args, model),
+        )  # fmt: skip
+    print(describe_bundle(bundle))
+    print(f"\nTo see it run: singe serve {shlex.quote(args.out)}")
+
+
+def _samples(args: Namespace, model: Model) -> list[dict[str, np.ndarray]]:
+    """Each file is a sample where the model has one input; together they are one where it has several."""
+    if not args.input:
+        return []
+    graph = model.graph()
+    ports = [TensorSpec(x.name, x.dtype, x.shape) for x in graph.inputs]
+    given = [[pair] for pair in args.input] if len(ports) == 1 else [args.input]
+    return [_inputs(Namespace(**{**vars(args), "input": pairs}), ports) for pairs in given]
+
+
+def _picture(args: Namespace, model: Model) -> Picture | None:
+    """The first input with the shape of pictures, if the options say how they become its tensors."""
+    if all(getattr(args, option) is None for option in ("size", "crop", "mean", "std", "layout")):
+        return None
+    graph = model.graph()
+    ports = [TensorSpec(x.name, x.dtype, x.shape) for x in graph.inputs]
+    found = next((p for p in ports if len(p.shape or ()) == 4), None)
+    if found is None:
+        raise InputError(
+            f"--size, --crop, --mean, --std and --layout need an input of four axes; there are {', '.join(map(str, ports))}"
+        )
+    return Picture(found.name, _recipe(args, found))
+
+
+def serve(args: Namespace) -> None:
+    """Serve a folder until interrupted."""
+    serve_folder(args.folder, args.host, args.port, args.verbose)
+
+
+# --- bench ------------------------------------------------------------------------------------------------------------
+
+
+def bench(args: Namespace) -> None:
+    """Time a model, or all devices."""
+    if args.model is None:
+        _bench_devices(args)
+        return
+    with _progress() as tell:
+        tell("loading")
+        start = time.perf_counter()
+        model = _to_bench(args)
+        load_seconds = time.perf_counter() - start
+        arrays = random_inputs(model.inputs, args.batch)
+        timing, runnable = time_model(model, arrays, load_seconds, Path(args.model).name, args.repeat, tell)
+        found = limit = None
+        if args.profile or args.trace:
+            given = [arrays[p.name] for p in runnable.inputs]
+            count = len(timing.runs)
+            found = profile(runnable, given, count, lambda number: tell(f"profiled run {number} of {count}"))
+        if args.profile:
+            limit = peaks(runnable.device, tell)
+    if args.trace and found is not None:
+        Path(args.trace).write_text(json.dumps(trace_data(found)), "utf-8")
+    if args.json:
+        print(json.dumps(timing_data(timing, found, limit), indent=1, default=str))
+        return
+    print(describe_bench(timing, _device_line(timing.device, timing.facts), found, limit, args.most))
+
+
+def _to_bench(args: Namespace) -> Model | Program:
+    if format_of(args.model) == PROGRAM:
+        if args.input_shape:
+            raise InputError(
+                "--input-shape: a program has its shapes already; give the model that it was compiled from"
+            )
+        return Program.load(args.model, args.device)
+    shapes = _once(args.input_shape, "--input-shape")
+    return load(args.model, args.device or "auto", shapes)
+
+
+def _bench_devices(args: Namespace) -> None:
+    given = [
+        option for option in ("input_shape", "batch", "repeat", "profile", "trace", "most") if getattr(args, option)
+    ]
+    if given:
+        raise InputError(f"--{given[0].replace('_', '-')} needs a MODEL")
+    there = {args.device: open_device(args.device)} if args.device else all_devices()
+    found: dict[str, Any] = {}
+    lines: dict[str, str] = {}
+    with _progress() as tell:
+        for name, device in there.items():
+            if isinstance(device, DeviceError):
+                found[name] = device
+            else:
+                found[device.name] = peaks(device, tell)
+                lines[device.name] = _device_line(device.name, device.describe())
+    if args.json:
+        facts = {k: {"absent": str(p)} if isinstance(p, DeviceError) else peaks_data(p) for k, p in found.items()}
+        print(json.dumps({"machine": machine(), "devices": facts}, indent=1))
+        return
+    print(describe_peaks(found, lines))
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str], None]]:
+    """A line on a terminal that says what is being waited for; nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    try:
+        yield lambda text: print(f"\r\x1b[K{text} …", end="", file=sys.stderr, flush=True)
+    finally:
+        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+# --- devices ----------------------------------------------------------------------------------------------------------
+
+
+def devices(args: Namespace) -> None:
+    """Show every device, or why it is absent."""
+    for name, found in all_devices().items():
+        if isinstance(found, DeviceError):
+            print(fields([(name, f"absent: {found}")]))
+            continue
+        facts = found.describe()
+        print(fields([(name, "here" if not facts.get("software") else SOFTWARE)]))
+        for key, value in facts.items():
+            print(f"  {fields([(key, _plain(value))])}")
+    print(fields([("auto", open_device("auto").name)]))
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{k} {v}" for k, v in value.items())
+    return ", ".join(map(str, value)) or "none" if isinstance(value, (list, tuple)) else str(value)

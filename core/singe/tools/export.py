@@ -1,0 +1,410 @@
+"""`export_model` writes a bundle: a folder of static files with which a page runs a model, with no Python.
+
+static/README.md, "The bundle", documents model.json field by field. A bundle holds, for each target, a Program without
+its bytes (in model.json), its code and its weights in pieces; and what all share: the scripts, a page, class names.
+Weights may be stored in fewer bytes than they have in memory (storage.py); what that changes is measured and told.
+The same model gives the same bytes. Files are put together beside the folder and moved in when all are there,
+model.json last, so a page never finds a manifest before its files. A folder that holds something else is not touched.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+import math
+import os
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from .. import __version__, shapes
+from ..compiler.build import ACTIVATIONS, compile_graph
+from ..compiler.target import find_target
+from ..errors import InputError, SingeError
+from ..graph.graph import Graph, Node
+from ..model.model import DEVICE_OF, Model, Program
+from ..program.container import ALIGN
+from ..program.container import PROGRAM as FORMAT
+from ..program.format import header
+from ..program.program import ProgramData
+from ..runtime.assets import static_folder
+from ..runtime.devices import device
+from ..shapes import bytes_text
+from .images import Recipe
+from .report import LEFT, RIGHT, fields, table
+from .storage import STORED_BYTES, Channels, Kept, Listening, Part, decode, encode, pieces
+
+MANIFEST: Final = "model.json"
+PIECE: Final = 4_000_000 // ALIGN * ALIGN
+"""Bytes of a file of weights at most: small enough to come in parallel and to be fetched again alone."""
+TARGETS: Final[Mapping[str, str]] = {device: target for target, device in DEVICE_OF.items() if device != "numpy"}
+"""What a page runs on ↦ the code generator for it."""
+COMPUTES_IN_INTEGERS: Final = ("wasm",)
+"""Targets that have kernels for it; on others activations stay float32, whatever is asked."""
+RUNNER: Final = {"least": "0.1.0", "below": "0.2.0"}
+"""The versions of singe.js that read what is written here."""
+SAMPLES: Final = 3
+"""Random inputs on which the error of smaller weights is measured."""
+_GENERATED: Final = re.compile(r"(weights-\w+-\d+\.bin|kernels-\w+\.(wasm|json)|labels\.json)")
+"""Names that one export writes and the next may not: those of the last one are removed."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """The input that takes pictures, and how they become tensors."""
+
+    input: str
+    recipe: Recipe
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What weights in fewer bytes change, on a number of sample inputs, of which some may keep their first class."""
+
+    errors: Mapping[str, float | None]  # by output: the largest difference, of the largest value of float32's
+    samples: int
+    random: bool  # whether the samples were made up
+    same_class: int | None = None  # None: no output of classes
+    why_not: str = ""  # why nothing was measured
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """What was written: the manifest, and all files by name, the manifest's included; and how weights were stored."""
+
+    manifest: Mapping[str, Any]
+    files: Mapping[str, bytes]
+    kept: Sequence[Kept] = ()  # arrays that stay float32 though the dtype is smaller
+    loss: Loss | None = None  # of a smaller dtype
+
+
+def export_model(
+    model: Model, folder: str | Path, targets: Sequence[str] = tuple(TARGETS), *, dtype: str = "float32",
+    activations: str = "float32", picture: Picture | None = None, labels: Mapping[int, str] | None = None,
+    force: bool = False, samples: Sequence[Mapping[str, np.ndarray]] = (),
+) -> Bundle:  # fmt: skip
+    """Write a model's bundle into a folder; `force` lets it share the folder with other files.
+
+    dtype: what weights are stored in, "float32", "float16" or "int8". activations: with "int8", and weights in int8, the
+    products and convolutions of target wasm compute in integers, which costs accuracy. samples: inputs by name, on which
+    the error of either is measured; where there are none, random ones.
+    """
+    folder = Path(folder)
+    known = _refuse_foreign(folder, force)
+    bundle = make_bundle(model, targets, picture, labels, dtype, samples, activations)
+    _write(bundle.files, folder)
+    if known:
+        for old in folder.iterdir():
+            if _GENERATED.fullmatch(old.name) and old.name not in bundle.files:
+                old.unlink()
+    return bundle
+
+
+def make_bundle(
+    model: Model,
+    targets: Sequence[str] = tuple(TARGETS),
+    picture: Picture | None = None,
+    labels: Mapping[int, str] | None = None,
+    dtype: str = "float32",
+    samples: Sequence[Mapping[str, np.ndarray]] = (),
+    activations: str = "float32",
+) -> Bundle:
+    """The bundle in memory; see `export_model`."""
+    unknown = [t for t in targets if t not in TARGETS]
+    if unknown or not targets:
+        raise InputError(f"targets: got {', '.join(unknown) or 'none'}, expected some of {', '.join(TARGETS)}")
+    if activations not in ACTIVATIONS:
+        raise InputError(f"activations: got {activations!r}, expected one of {', '.join(ACTIVATIONS)}")
+    if activations != "float32" and (dtype != activations or not set(targets) & set(COMPUTES_IN_INTEGERS)):
+        raise InputError(
+            f"activations {activations}: got dtype {dtype} and the targets {', '.join(targets)}; expected dtype {activations} "
+            f"and the target {' or '.join(COMPUTES_IN_INTEGERS)}"
+        )
+    graph = model.graph()
+    files = _scripts()
+    weights = _Weights(dtype, activations)
+    entries = {name: _target(name, graph, weights, files) for name in dict.fromkeys(targets)}
+    loss = None if dtype == "float32" else measure(graph, weights, labels, samples)
+    manifest: dict[str, Any] = {
+        "format": FORMAT,
+        "singe": __version__,
+        "runner": dict(RUNNER),
+        "name": model.name,
+        "inputs": [_port(x.name, x) for x in graph.inputs],
+        "outputs": [_port(name, x) for name, x in zip(graph.output_names, graph.outputs, strict=True)],
+        "image": None if picture is None else _image(picture),
+        "labels": None,
+        "facts": {"dtype": dtype, "activations": activations, "errors": {} if loss is None else dict(loss.errors)},
+        "targets": entries,
+    }
+    if labels is not None:
+        manifest["labels"] = "labels.json"
+        dense = sorted(labels) == list(range(len(labels)))
+        files["labels.json"] = _json([labels[k] for k in range(len(labels))] if dense else labels)
+    files[MANIFEST] = _json(manifest)
+    return Bundle(manifest, files, tuple(weights.kept), loss)
+
+
+def _port(name: str, node: Node) -> dict[str, Any]:
+    return {"name": name, "dtype": node.dtype.name, "shape": [shapes.encode(d) for d in node.shape]}
+
+
+def _image(picture: Picture) -> dict[str, Any]:
+    r = picture.recipe
+    return {
+        "input": picture.input, "size": list(r.size), "channels": r.channels, "crop": r.crop,
+        "mean": list(r.mean), "std": list(r.std), "layout": r.layout,
+    }  # fmt: skip
+
+
+# --- targets ----------------------------------------------------------------------------------------------------------
+
+
+class _Weights:
+    """How weights are stored, and what was found out on the way."""
+
+    def __init__(self, dtype: str, activations: str) -> None:
+        self.dtype = dtype
+        self.activations = activations
+        self.channels: Channels = {}
+        self.kept: list[Kept] = []
+
+    def parts(self, program: ProgramData) -> list[Part]:
+        """A Program's weights as they are stored."""
+        parts, kept = encode(program, self.dtype, self.channels)
+        self.kept += [k for k in kept if k not in self.kept]
+        return parts
+
+
+def _target(name: str, graph: Graph, weights: _Weights, files: dict[str, bytes]) -> dict[str, Any]:
+    """A target's entry in the manifest; its files are added to `files`."""
+    target = find_target(TARGETS[name])
+    if weights.dtype == "float32":
+        program = compile_graph(graph, target)
+    else:
+        activations = weights.activations if name in COMPUTES_IN_INTEGERS else "float32"
+        program = compile_graph(graph, listening := Listening(target), activations)
+        weights.channels = {**weights.channels, **listening.channels}
+    return {
+        "program": header(program),
+        "modules": _modules(name, program, files),
+        "weights": _pieces(name, program, weights, files),
+    }
+
+
+def _modules(name: str, program: ProgramData, files: dict[str, bytes]) -> dict[str, Any]:
+    """Text goes into one file; a module of bytes is a file by itself, so that a page fetches one of them."""
+    texts = {k: code for k, code in program.modules.items() if isinstance(code, str)}
+    if len(texts) == len(program.modules):
+        return _file(f"kernels-{name}.json", _json(texts), files)
+    return {
+        k: _file(f"kernels-{k}.wasm", code, files) for k, code in program.modules.items() if isinstance(code, bytes)
+    }
+
+
+def _pieces(name: str, program: ProgramData, weights: _Weights, files: dict[str, bytes]) -> list[dict[str, Any]]:
+    if weights.dtype != "float32":
+        return _encoded_pieces(name, program, weights, files)
+    block = program.weights
+    return [
+        _file(f"weights-{name}-{number}.bin", block[start : start + PIECE].tobytes(), files)
+        for number, start in enumerate(range(0, block.size, PIECE))
+    ]
+
+
+def _encoded_pieces(
+    name: str, program: ProgramData, weights: _Weights, files: dict[str, bytes]
+) -> list[dict[str, Any]]:
+    """Each file holds some parts, and decodes to what lies between its first and the first of the next."""
+    found = pieces(weights.parts(program), PIECE)
+    starts = [0, *(parts[0].at for parts in found[1:]), program.weights.size]
+    return [
+        {
+            **_file(f"weights-{name}-{number}.bin", b"".join(p.stored() for p in parts), files),
+            "decoded": starts[number + 1] - starts[number],
+            "parts": [p.facts(starts[number]) for p in parts],
+        }
+        for number, parts in enumerate(found)
+    ]
+
+
+def _file(name: str, data: bytes, files: dict[str, bytes]) -> dict[str, Any]:
+    files[name] = data
+    return {"file": name, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+
+
+def _json(data: Any) -> bytes:
+    return json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+
+
+# --- the error --------------------------------------------------------------------------------------------------------
+
+
+def measure(
+    graph: Graph, weights: _Weights, labels: Mapping[int, str] | None, samples: Sequence[Mapping[str, np.ndarray]] = ()
+) -> Loss:
+    """What the stored weights, and integers as activations, change: the graph run with them and without, in NumPy."""
+    given = [[np.asarray(s[x.name]) for x in graph.inputs] for s in samples] or _random_samples(graph)
+    try:
+        whole = compile_graph(graph, None)
+        smaller = compile_graph(graph, None, weights.activations)
+        stored = replace(smaller, weights=decode(weights.parts(smaller), smaller.weights.size))
+        runs = [Program(p, device("numpy")) for p in (whole, stored)]
+        pairs = [[r.run(arrays) for r in runs] for arrays in given]
+    except (SingeError, MemoryError) as e:
+        return Loss({}, 0, not samples, why_not=str(e))
+    errors = {
+        name: _rounded(max(_difference(a[k], b[k]) for a, b in pairs)) for k, name in enumerate(graph.output_names)
+    }
+    same = None
+    for k, output in enumerate(graph.outputs):
+        if labels is not None and output.shape[-1:] == (max(labels, default=-1) + 1,) and output.dtype.is_float:
+            same = sum(np.array_equal(a[k].argmax(-1), b[k].argmax(-1)) for a, b in pairs)
+            break
+    return Loss(errors, len(pairs), not samples, same)
+
+
+def _random_samples(graph: Graph) -> list[list[np.ndarray]]:
+    """Normal floats, and integers that are valid wherever 0 and 1 are; open sizes are 1."""
+    rng = np.random.default_rng(0)
+    sizes = dict.fromkeys(graph.symbols, 1)
+
+    def made(x: Node) -> np.ndarray:
+        shape = [shapes.known(d, sizes) for d in x.shape]
+        values = rng.normal(size=shape) if x.dtype.is_float else rng.integers(0, 2, shape)
+        return np.asarray(values, x.dtype.numpy)
+
+    return [[made(x) for x in graph.inputs] for _ in range(SAMPLES)]
+
+
+def _difference(whole: np.ndarray, stored: np.ndarray) -> float:
+    """The largest difference between two outputs, of the largest value."""
+    a, b = whole.astype(np.float64), stored.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        apart = np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0, np.abs(a - b))
+    largest = np.abs(a[np.isfinite(a)]).max(initial=0)
+    return float(apart.max(initial=0) / (largest or 1))
+
+
+def _rounded(error: float) -> float | None:
+    """Two digits are what the figure is good for, and all that is the same on every machine; None: not finite."""
+    return float(f"{error:.1e}") if np.isfinite(error) else None
+
+
+# --- scripts and the page ---------------------------------------------------------------------------------------------
+
+
+def _scripts() -> dict[str, bytes]:
+    """The runner with all that it may load, and the page."""
+    static = static_folder()
+    found = sorted((*static.glob("singe*.js"), *static.glob("*.d.ts")))
+    found.remove(static / "singe-python.js")  # which Pyodide drives
+    page = _with_hashes((static / "bundle.html").read_text("utf-8"))
+    return {**{path.name: path.read_bytes() for path in found}, "index.html": page.encode()}
+
+
+def _with_hashes(page: str) -> str:
+    """The page, its Content-Security-Policy naming the script and the style that it holds by their hashes."""
+    for tag in ("script", "style"):
+        text = re.findall(rf"<{tag}\b[^>]*>(.*?)</{tag}>", page, re.S)[0]
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        page = page.replace(f"'{tag}-hash'", f"'sha256-{digest}'")
+    return page
+
+
+# --- the folder -------------------------------------------------------------------------------------------------------
+
+
+def _refuse_foreign(folder: Path, force: bool) -> bool:
+    """Whether the folder holds a bundle; with anything else in it, an error unless `force`."""
+    if not folder.exists():
+        return False
+    if not folder.is_dir():
+        raise InputError(f"{folder}: a file, expected a folder to write the bundle into; give another with -o")
+    try:
+        held = json.loads((folder / MANIFEST).read_bytes())
+    except (OSError, ValueError, RecursionError):
+        held = None
+    if isinstance(held, dict) and str(held.get("format")).startswith("singe/"):
+        return True
+    if any(folder.iterdir()) and not force:
+        raise InputError(
+            f"{folder}: not empty, and no bundle (no {MANIFEST} of Singe's); give another folder, or --force"
+        )
+    return False
+
+
+def _write(files: Mapping[str, bytes], folder: Path) -> None:
+    """All files, complete before the first is in its place; the manifest comes last."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".singe-", dir=folder) as made:
+        for name, data in files.items():
+            (Path(made) / name).write_bytes(data)
+        for name in sorted(files, key=MANIFEST.__eq__):
+            os.replace(Path(made) / name, folder / name)
+
+
+# --- the report -------------------------------------------------------------------------------------------------------
+
+
+def describe_bundle(bundle: Bundle) -> str:
+    """The files with their sizes, and what a page fetches for each target."""
+    packed = {name: len(gzip.compress(data, 6)) for name, data in bundle.files.items()}
+    rows = [(name, bytes_text(len(data)), bytes_text(packed[name])) for name, data in bundle.files.items()]
+    total = ("together", bytes_text(sum(map(len, bundle.files.values()))), bytes_text(sum(packed.values())))
+    listing = table([("file", LEFT), ("bytes", RIGHT), ("gzip", RIGHT)], [*rows, total])
+
+    def size(names: Sequence[str]) -> str:
+        raw, small = sum(len(bundle.files[n]) for n in names), sum(packed[n] for n in names)
+        return f"{bytes_text(raw)} ({bytes_text(small)} gzip)" if names else "none"
+
+    facts = [("scripts", size([n for n in bundle.files if n.endswith(".js")])), ("manifest", size([MANIFEST]))]
+    for name, target in bundle.manifest["targets"].items():
+        kernels = ", or ".join(f"{size([m['file']])}{label}" for label, m in _choices(target["modules"]))
+        facts.append((name, f"weights {size([w['file'] for w in target['weights']])}; kernels {kernels}"))
+    return f"{listing}\n\n{fields([*facts, *_stored_facts(bundle)])}"
+
+
+def _stored_facts(bundle: Bundle) -> list[tuple[str, str]]:
+    """What became of the weights, where they are stored in fewer bytes."""
+    if bundle.loss is None:
+        return []
+    facts = []
+    for name, target in bundle.manifest["targets"].items():
+        counts: dict[str, int] = {}
+        for part in (p for w in target["weights"] for p in w["parts"]):
+            scales = 4 * math.prod(part["scales"]) if "scales" in part else 0
+            count = STORED_BYTES[part["encoding"]] * math.prod(part["shape"]) + scales
+            kind = "as they are" if part["encoding"] == "words" else part["encoding"]
+            counts[kind] = counts.get(kind, 0) + count
+        whole = sum(w["decoded"] for w in target["weights"])
+        told = ", ".join(f"{kind} {bytes_text(n)}" for kind, n in counts.items()) or "none"
+        facts.append((f"{name} weights", f"{told}; in memory {bytes_text(whole)}"))
+    for kept in bundle.kept:
+        facts.append(("float32", f"{kept.name} ({bytes_text(kept.bytes)}) stays as it is: it {kept.why}"))
+    loss = bundle.loss
+    if loss.why_not:
+        return [*facts, ("error", f"not measured: {loss.why_not}")]
+    if bundle.manifest["facts"]["activations"] == "int8":
+        told = "products and convolutions in int8 on wasm, which the error counts"
+        others = [name for name in bundle.manifest["targets"] if name not in COMPUTES_IN_INTEGERS]
+        facts.append(("computing", told + "".join(f"; float32 on {name}" for name in others)))
+    on = f"{loss.samples} {'random inputs' if loss.random else 'inputs'}"
+    for name, error in loss.errors.items():
+        told = "not finite" if error is None else f"{error:.1e} of the largest value"
+        facts.append(("error", f"{name}: {told}, against float32, on {on}"))
+    if loss.same_class is not None:
+        facts.append(("top-1", f"kept in {loss.same_class} of {on}"))
+    return facts
+
+
+def _choices(modules: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    """The files of code of which a page fetches one, each with its name where there are several."""
+    return [("", modules)] if "file" in modules else [(f" ({name})", m) for name, m in modules.items()]

@@ -1,0 +1,149 @@
+"""Pictures become tensors: decoded, turned upright, cropped, resized, normalised and laid out as a Recipe says.
+
+The part of a picture that is used is the largest centred rectangle of the wanted proportions, shrunk by `crop`. It is
+resized in one step (bicubic, with antialiasing), so what is taken out never exceeds the wanted size. With one size for
+both sides this is what "resize the shorter side to size / crop, then crop the centre" means. Transparency is laid on
+white. Needs Pillow (`pip install 'singe[images]'`); nothing else in Singe does.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from ..errors import InputError
+from ..shapes import Dim, Shape, show
+
+MAX_PIXELS: Final = 1 << 26
+"""Pixels of a picture as it lies in its file; more is refused before it is decoded."""
+FORMATS: Final = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
+"""What is read. Pillow knows more formats, some of which start other programs."""
+SUFFIXES: Final = frozenset((".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"))
+MODES: Final = {1: "L", 3: "RGB"}
+"""Channels of a tensor ↦ Pillow's mode."""
+LAYOUTS: Final = {"nchw": (2, 0, 1), "nhwc": (0, 1, 2)}
+"""A tensor's layout ↦ the axes of (height, width, channels) in its order, after the batch."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What a model expects of pictures. `mean` and `std` have one number for all channels or one for each, on 0–255."""
+
+    size: tuple[int, int]  # height, width
+    channels: int = 3
+    crop: float = 1.0
+    mean: tuple[float, ...] = (0.0,)
+    std: tuple[float, ...] = (255.0,)
+    layout: str = "nchw"
+
+    def __post_init__(self) -> None:
+        for ok, problem in (
+            (
+                len(self.size) == 2 and all(0 < n <= 1 << 14 for n in self.size),
+                f"size {self.size}: expected two numbers from 1 to {1 << 14}",
+            ),
+            (self.channels in MODES, f"channels {self.channels}: pictures have {' or '.join(map(str, MODES))}"),
+            (0 < self.crop <= 1, f"crop {self.crop}: expected a part of the picture, above 0 and at most 1"),
+            (len(self.mean) in (1, self.channels), f"mean {self.mean}: expected 1 or {self.channels} numbers"),
+            (len(self.std) in (1, self.channels), f"std {self.std}: expected 1 or {self.channels} numbers"),
+            (all(np.isfinite(self.mean)), f"mean {self.mean}: expected finite numbers"),
+            (all(np.isfinite(self.std)) and all(self.std), f"std {self.std}: expected finite numbers other than 0"),
+            (self.layout in LAYOUTS, f"layout {self.layout!r}: expected {' or '.join(LAYOUTS)}"),
+        ):
+            if not ok:
+                raise InputError(f"pictures: {problem}")
+
+
+def layout_of(shape: Shape) -> str:
+    """The layout that an input's shape suggests: where its 1 or 3 channels lie."""
+    return "nhwc" if len(shape) == 4 and shape[3] in MODES and shape[1] not in MODES else "nchw"
+
+
+def recipe_for(
+    shape: Shape, *, size: tuple[int, int] | None = None, crop: float = 1.0,
+    mean: tuple[float, ...] = (0.0,), std: tuple[float, ...] = (255.0,), layout: str | None = None,
+) -> Recipe:  # fmt: skip
+    """The Recipe for a model's input of this shape; size, channels and layout are read off it where they are not given."""
+    layout = layout or layout_of(shape)
+    if layout not in LAYOUTS:
+        raise InputError(f"pictures: layout {layout!r}: expected {' or '.join(LAYOUTS)}")
+    if len(shape) != 4:
+        raise InputError(f"pictures: the input's shape {show(shape)} is not {layout}: give it as an .npy file")
+    height, width, channels = (shape[1 + LAYOUTS[layout].index(axis)] for axis in range(3))
+    if size is None:
+        size = _number(height, shape), _number(width, shape)
+    return Recipe(size, channels if isinstance(channels, int) else 3, crop, mean, std, layout)
+
+
+def _number(d: Dim, shape: Shape) -> int:
+    if isinstance(d, int):
+        return d
+    raise InputError(f"pictures: the input's shape {show(shape)} leaves {d} open: say --size")
+
+
+def read(path: str | Path, recipe: Recipe) -> np.ndarray:
+    """The picture in a file as a float32 tensor with a batch of one."""
+    picture = _open(path).convert(MODES[recipe.channels])
+    pixels = np.asarray(
+        picture.resize(recipe.size[::-1], _pillow().Image.Resampling.BICUBIC, box=_box(picture.size, recipe)),
+        np.float32,
+    )
+    values = (pixels.reshape(*recipe.size, recipe.channels) - np.array(recipe.mean, np.float32)) / np.array(
+        recipe.std, np.float32
+    )
+    return np.ascontiguousarray(values.transpose(LAYOUTS[recipe.layout]))[None]
+
+
+def _box(size: tuple[int, int], recipe: Recipe) -> tuple[float, float, float, float]:
+    """The part of a picture that is used, as left, top, right, bottom in its pixels."""
+    height, width = recipe.size
+    scale = min(size[0] / width, size[1] / height) * recipe.crop
+    x, y = (size[0] - width * scale) / 2, (size[1] - height * scale) / 2
+    return max(0.0, x), max(0.0, y), min(float(size[0]), x + width * scale), min(float(size[1]), y + height * scale)
+
+
+def _pillow() -> Any:
+    try:
+        import PIL.Image  # noqa: PLC0415 (an extra, wanted only where there are pictures)
+        import PIL.ImageOps  # noqa: PLC0415
+    except ImportError:
+        raise InputError("pictures need Pillow: pip install 'singe[images]'") from None
+    return PIL
+
+
+def _open(path: str | Path) -> Any:
+    """The picture upright, in 8 bits a channel, without transparency."""
+    pil = _pillow()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of large pictures: the limit here is lower
+            with pil.Image.open(path, formats=FORMATS) as picture:
+                if picture.width * picture.height > MAX_PIXELS:
+                    raise InputError(
+                        f"{path}: {picture.width} × {picture.height} pixels, more than the {MAX_PIXELS} that are read"
+                    )
+                return _plain(pil, pil.ImageOps.exif_transpose(picture), path)
+    except InputError:
+        raise
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except Exception as e:  # on damaged files Pillow raises nearly anything
+        raise InputError(f"{path}: cannot be read as a picture: {e}") from e
+
+
+def _plain(pil: Any, picture: Any, path: str | Path) -> Any:
+    if picture.mode == "F":
+        raise InputError(f"{path}: a picture of floats; its range is unknown, so give it as an .npy file")
+    if picture.mode.startswith("I"):  # 16 bits a pixel, which Pillow would cut off at 255
+        deep = np.asarray(picture).astype(np.int64)
+        if deep.min() < 0 or deep.max() > 0xFFFF:
+            raise InputError(f"{path}: pixels from {deep.min()} to {deep.max()}, expected 8 or 16 bits")
+        return pil.Image.fromarray((deep // 257).astype(np.uint8))
+    if picture.mode in ("RGBA", "LA", "PA", "La", "RGBa") or "transparency" in picture.info:
+        picture = picture.convert("RGBA")
+        return pil.Image.alpha_composite(pil.Image.new("RGBA", picture.size, "white"), picture).convert("RGB")
+    return picture.convert("RGB")

@@ -1,0 +1,143 @@
+"""What can be said about a model and its Programs before anything runs, as text."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from ..model.model import DEVICE_OF, Model, TensorSpec
+from ..program.program import Copy, Dispatch, Host, If, Loop, ProgramData, Step
+from ..shapes import Dim, Size, bytes_text, dim_max, known, show
+from .report import LEFT, RIGHT, fields, quantity, seconds, table
+
+TARGETS: Final = {device: target for target, device in DEVICE_OF.items()}
+"""A device ↦ the target that its Programs are compiled for."""
+LONGEST_FORMULA: Final = 100
+"""Characters up to which a formula says more than it hides."""
+
+
+def describe_model(model: Model) -> str:
+    """Inputs, outputs and ops."""
+    graph = model.graph()
+    parts = [
+        _ports("input", model.inputs),
+        _ports("output", model.outputs),
+        table([("op", LEFT), ("count", RIGHT)], list(graph.ops().items())),
+    ]
+    return "\n\n".join(parts)
+
+
+def _ports(heading: str, ports: Sequence[TensorSpec]) -> str:
+    return table(
+        [(heading, LEFT), ("dtype", LEFT), ("shape", LEFT)],
+        [(p.name, p.dtype, "?" if p.shape is None else show(p.shape)) for p in ports],
+    )
+
+
+def describe_program(device: str, program: ProgramData, kernels: bool) -> str:
+    """Where the ops run, the kernels, the memory plan, the weights, and how long compiling took."""
+    at = dict.fromkeys(sorted(program.symbols), 1)
+    steps = list(_walk(program.steps))
+    work = [s for s in steps if isinstance(s, Dispatch)]
+    hosted = Counter(s.op for s in steps if isinstance(s, Host))
+    copies = sum(isinstance(s, Copy) for s in steps)
+    slots = program.slot_bytes(at)
+    facts = [
+        (device, f"program for {program.target}, compiled in {seconds(program.seconds)}"),
+        ("ops", _where(program, len(work), hosted)),
+        (
+            "steps",
+            f"{len(steps)}: {len(work)} dispatches of {len(program.kernels)} kernels, {sum(hosted.values())} host, {copies} copies",
+        ),
+        ("memory", f"{program.slots} slots, {bytes_text(sum(slots))}{_at(at)}{_formula(program)}"),
+    ]
+    parts = [fields(facts), _weights(program)]
+    if work:
+        parts.append(_kernels(program, work, at, kernels))
+    elif kernels and hosted:
+        parts.append(table([("host op", LEFT), ("runs", RIGHT)], hosted.most_common()))
+    return "\n\n".join(parts)
+
+
+def _walk(steps: Sequence[Step]) -> Iterator[Step]:
+    for s in steps:
+        yield s
+        if isinstance(s, If):
+            yield from _walk((*s.then, *s.otherwise))
+        elif isinstance(s, Loop):
+            yield from _walk(s.body)
+
+
+def _where(program: ProgramData, dispatches: int, hosted: Counter[str]) -> str:
+    if program.target == TARGETS["numpy"]:
+        return "all by NumPy, one by one"
+    if not hosted:
+        return f"all on the device, fused into {dispatches} dispatches"
+    return f"on the device, but for {', '.join(f'{op} ({count})' for op, count in hosted.most_common())}, on the host"
+
+
+def _at(sizes: dict[str, int]) -> str:
+    return f" at {', '.join(f'{name}={n}' for name, n in sizes.items())}" if sizes else ""
+
+
+def _formula(program: ProgramData) -> str:
+    """The scratch as a formula of the open sizes, before each slot is rounded up."""
+    if not program.symbols:
+        return ""
+    total: Dim = 0
+    for slot in range(program.slots):
+        total = total + _largest([b.bytes for b in program.buffers if b.place == ("slot", slot)])
+    text = str(total)
+    return f"; in bytes {text}" if len(text) <= LONGEST_FORMULA else "; what other sizes take, --input-shape tells"
+
+
+def _largest(dims: Sequence[Dim]) -> Dim:
+    """The maximum of sizes, those left out that another one is never below."""
+    top: Dim = 0
+    for d in dims:
+        top = d if _never_below(d, top) else top if _never_below(top, d) else dim_max(top, d)
+    return top
+
+
+def _never_below(a: Dim, b: Dim) -> bool:
+    """Whether a ≥ b can be seen: sizes are never negative, so a sum of positive terms is not either."""
+    rest = a - b
+    return all(value >= 0 for _, value in rest.terms) if isinstance(rest, Size) else rest >= 0
+
+
+def _weights(program: ProgramData) -> str:
+    """Weights by dtype; a weight that several buffers share counts once."""
+    held = {b.place[1]: b for b in program.buffers if b.place[0] == "weights"}
+    count: Counter[str] = Counter()
+    total: Counter[str] = Counter()
+    for b in held.values():
+        count[b.dtype.name] += 1
+        total[b.dtype.name] += known(b.bytes, {})
+    rows = [(name, count[name], bytes_text(size)) for name, size in total.most_common()]
+    return table(
+        [("weights", LEFT), ("count", RIGHT), ("bytes", RIGHT)],
+        [*rows, ("together", sum(count.values()), bytes_text(program.weights.size))],
+    )
+
+
+def _kernels(program: ProgramData, work: Sequence[Dispatch], at: dict[str, int], each: bool) -> str:
+    """Kernels with what they do at these sizes: every one, or one row for each kind."""
+    uses = Counter(s.kernel for s in work)
+    rows: dict[tuple[str, ...], list[int]] = {}
+    for number, k in enumerate(program.kernels):
+        row = rows.setdefault((k.label, k.kind) if each else (k.kind,), [0, 0, 0, 0])
+        for column, value in enumerate(
+            (1, uses[number], known(k.flops, at) * uses[number], known(k.bytes, at) * uses[number])
+        ):
+            row[column] += value
+    ordered = sorted(rows.items(), key=lambda item: (-item[1][2], item[0]))
+    names = [("kernel", LEFT), ("kind", LEFT)] if each else [("kind", LEFT)]
+    columns = [*names, ("count", RIGHT), ("dispatches", RIGHT), ("work", RIGHT), ("moved", RIGHT)]
+    return table(
+        columns,
+        [
+            (*name, count, runs, quantity(flops, "FLOP"), bytes_text(moved))
+            for name, (count, runs, flops, moved) in ordered
+        ],
+    )

@@ -1,0 +1,359 @@
+"""Where the time of a run goes: a Program's steps timed on their device, summed by kernel, as a table, JSON and a trace.
+
+The runs are those of the faster half of all that were timed, and what is told is their mean: times then add up to the
+run's, and what disturbed a run is left out. What is no kernel's has a name too (REST).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from .. import __version__
+from ..compiler.build import flops
+from ..compiler.fuse import fuse
+from ..errors import CompileError, DeviceError, ShapeError
+from ..graph.graph import Builder, Graph
+from ..ir.kernel import Routine
+from ..model.model import Program
+from ..ops import View, find_row
+from ..program.program import Copy, Dispatch, Host, ProgramData, Step
+from ..runtime.backend import Span, TimedExecutable, Timeline
+from ..runtime.waiting import now
+from ..shapes import known, show
+from .report import LEFT, RIGHT, quantity, table
+
+REST: Final[Mapping[str, str]] = {
+    "upload": "inputs to the device",
+    "calls": "what calling the kernels costs",
+    "dispatch": "the runner between kernels, and waiting for the device",
+    "readback": "outputs from the device",
+}
+"""What a run does besides its kernels."""
+RUNNER: Final = "copy to an output"
+"""The kernel of spans that belong to no step."""
+PORTS: Final = 8
+"""How many buffers a kernel may name where the work of a host step is counted as a kernel's."""
+
+
+@dataclass(frozen=True)
+class Peaks:
+    """What a device was seen to do at most, a second: floating-point operations in a product of matrices, and bytes read
+    and written by an elementwise kernel beyond its caches."""
+
+    flops: float
+    bytes: float
+    gemm: str
+    copied: int
+
+
+@dataclass(frozen=True)
+class KernelTime:
+    """All steps that run the same code: seconds, operations and bytes are those of its calls together, for one run.
+
+    flops is None where nobody counts them; bytes are those that a cache cannot save, inputs once and outputs once.
+    """
+
+    label: str
+    kind: str
+    output: str
+    calls: int
+    seconds: float
+    flops: int | None
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A run's seconds, by kernel and the rest. `trace` has Chrome's events of the fastest run."""
+
+    device: str
+    clock: str
+    runs: int
+    seconds: float
+    kernels: tuple[KernelTime, ...]
+    rest: Mapping[str, float]
+    trace: tuple[Mapping[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """One timed run: seconds of the upload and the readback around it."""
+
+    upload: float
+    timeline: Timeline
+    readback: float
+
+    @property
+    def seconds(self) -> float:
+        return self.upload + self.timeline.seconds + self.readback
+
+
+def timed_executable(runnable: Program) -> TimedExecutable:
+    """What times a Program's steps; a device that cannot is an error."""
+    if isinstance(runnable.executable, TimedExecutable):
+        return runnable.executable
+    raise DeviceError(f"{runnable.device!r} cannot time its steps here; try another device, or run natively")
+
+
+def profile(
+    runnable: Program, arrays: Sequence[np.ndarray], repeat: int, progress: Callable[[int], None] = lambda _: None
+) -> Profile:
+    """Time the steps of so many runs; a device that cannot is an error."""
+    executable = timed_executable(runnable)
+    samples = []
+    for number in range(repeat + 1):
+        progress(number)
+        samples.append(_timed(runnable, executable, arrays))
+    # The first is a warm-up.
+    samples = sorted(samples[1:], key=lambda s: s.seconds)
+    return _summed(runnable, {p.name: a.shape for p, a in zip(runnable.inputs, arrays, strict=True)}, samples)
+
+
+def _timed(runnable: Program, executable: TimedExecutable, arrays: Sequence[np.ndarray]) -> _Sample:
+    backend = runnable.device.backend
+    with runnable.device.lock:
+        start = time.perf_counter()
+        given = [backend.upload(a) for a in arrays]
+        upload = time.perf_counter() - start
+        timeline = executable.profile(given)
+        start = time.perf_counter()
+        for array in timeline.outputs:
+            now(backend.download(array), "await tensor.numpy_async()")
+        return _Sample(upload, timeline, time.perf_counter() - start)
+
+
+def _summed(runnable: Program, shapes: Mapping[str, tuple[int, ...]], samples: Sequence[_Sample]) -> Profile:
+    """Samples, the fastest first, as means over their faster half."""
+    kept = samples[: -(-len(samples) // 2)]
+    work = _Work(runnable.data, runnable.data.sizes(shapes))
+    calls: dict[_Key, int] = {}
+    taken: dict[_Key, float] = {}
+    for sample in kept:
+        for span in sample.timeline.spans:
+            key = work.key(span)
+            calls[key] = calls.get(key, 0) + 1
+            taken[key] = taken.get(key, 0.0) + span.seconds / len(kept)
+    kernels = [work.kernel(key, calls[key] // len(kept), taken[key]) for key in taken]
+
+    def mean(of: Callable[[_Sample], float]) -> float:
+        return sum(map(of, kept)) / len(kept)
+
+    overhead = mean(lambda s: sum(span.overhead for span in s.timeline.spans))
+    steps = mean(lambda s: s.timeline.seconds)
+    rest = {
+        "upload": mean(lambda s: s.upload),
+        "calls": overhead,
+        "dispatch": steps - overhead - sum(k.seconds for k in kernels),
+        "readback": mean(lambda s: s.readback),
+    }
+    return Profile(
+        device=runnable.device.name,
+        clock=kept[0].timeline.clock,
+        runs=len(samples),
+        seconds=mean(lambda s: s.seconds),
+        kernels=tuple(sorted(kernels, key=lambda k: -k.seconds)),
+        rest=rest,
+        trace=tuple(_events(runnable, work, samples[0])),
+    )
+
+
+# --- which kernel, and what it does -----------------------------------------------------------------------------------
+
+
+_Key = tuple[str, str, str, Any]
+"""Label, kind, the output's shape, and what tells apart kernels in which these are equal."""
+
+
+class _Work:
+    """What the steps of a Program do at known sizes."""
+
+    def __init__(self, program: ProgramData, sizes: Mapping[str, int]) -> None:
+        self._program = program
+        self._sizes = sizes
+        self._keys = [self._step_key(s) for s in program.steps]
+        self._work: dict[_Key, tuple[int | None, int]] = {}
+        for step, key in zip(program.steps, self._keys, strict=True):
+            if key not in self._work:
+                self._work[key] = self._counted(step)
+
+    def key(self, span: Span) -> _Key:
+        return (RUNNER, "copy", "", None) if span.step is None else self._keys[span.step]
+
+    def kernel(self, key: _Key, calls: int, taken: float) -> KernelTime:
+        count, moved = self._work.get(key, (None, 0))
+        return KernelTime(*key[:3], calls, taken, None if count is None else count * calls, moved * calls)
+
+    def _shape(self, buffer: int) -> str:
+        return show(tuple(known(d, self._sizes) for d in self._program.buffers[buffer].shape))
+
+    def _bytes(self, *buffers: int) -> int:
+        return sum(known(self._program.buffers[i].bytes, self._sizes) for i in buffers)
+
+    def _step_key(self, step: Step) -> _Key:
+        match step:
+            case Dispatch(number, buffers):
+                code = self._program.kernels[number]
+                output = buffers[-2] if code.workspace else buffers[-1]
+                return code.label, code.kind, self._shape(output), number
+            case Copy(source, target):
+                return "copy", "copy", self._shape(target), self._bytes(source)
+            case Host(op, attrs, inputs, outputs):
+                shapes = tuple(self._shape(i) for i in inputs)
+                return op, "host", self._shape(outputs[0]), (shapes, repr(sorted(attrs.items())))
+        return type(step).__name__.lower(), "control", "", id(step)
+
+    def _counted(self, step: Step) -> tuple[int | None, int]:
+        """Operations and bytes of one call."""
+        match step:
+            case Dispatch(number, _):
+                code = self._program.kernels[number]
+                return known(code.flops, self._sizes), known(code.bytes, self._sizes)
+            case Copy(source, target):
+                return 0, self._bytes(source, target)
+            case Host(op, _, inputs, outputs):
+                # A view of another array moves nothing.
+                moved = 0 if isinstance(find_row(op), View) else self._bytes(*inputs, *outputs)
+                return self._host_flops(step), moved
+        return None, 0
+
+    def _host_flops(self, step: Host) -> int | None:
+        """Operations of the kernels that the op would be; None for one that is no loop nest."""
+        b = Builder()
+        nodes = []
+        for k, i in enumerate(step.inputs):
+            buffer = self._program.buffers[i]
+            shape = tuple(known(d, self._sizes) for d in buffer.shape)
+            nodes.append(b.input(f"x{k}", shape, buffer.dtype))
+        try:
+            made = b.apply(find_row(step.op), *nodes, **step.attrs)
+            _, groups = fuse(Graph(tuple(nodes), (made,), ("y",)), PORTS)
+        except (CompileError, ShapeError):
+            return None
+        kernels = [g.kernel.kernel if isinstance(g.kernel, Routine) else g.kernel for g in groups]
+        return sum(known(flops(k), self._sizes) for k in kernels)
+
+
+# --- as text, JSON, and a trace ---------------------------------------------------------------------------------------
+
+
+def describe_profile(found: Profile, peaks: Peaks, most: int | None = None) -> str:
+    """A table by time, the `most` dearest kernels one by one, that adds up to the run."""
+    columns = [
+        ("kernel", LEFT), ("kind", LEFT), ("output", LEFT), ("calls", RIGHT), ("ms", RIGHT), ("share", RIGHT), ("GFLOP", RIGHT),
+        ("GFLOP/s", RIGHT), ("of peak", RIGHT), ("GB/s", RIGHT), ("of peak", RIGHT),
+    ]  # fmt: skip
+    shown = found.kernels[:most]
+    rows: list[tuple[Any, ...]] = []
+    for k in shown:
+        work = ("", "", "")
+        if k.flops:
+            work = (f"{k.flops / 1e9:.3f}", *_rate(k.flops, k.seconds, peaks.flops))
+        rows.append((
+            k.label, k.kind, k.output, k.calls, _ms(k.seconds), _share(k.seconds, found), *work,
+            *_rate(k.bytes, k.seconds, peaks.bytes),
+        ))  # fmt: skip
+    blank = ("",) * 5
+    others = found.kernels[len(shown) :]
+    if others:
+        taken = sum(k.seconds for k in others)
+        calls = sum(k.calls for k in others)
+        rows.append((f"{len(others)} others", "", "", calls, _ms(taken), _share(taken, found), *blank))
+    for name, taken in found.rest.items():
+        if not taken:
+            continue
+        rows.append((name, "", REST[name], "", _ms(taken), _share(taken, found), *blank))
+    rows.append(("together", "", "", "", _ms(found.seconds), "100.0%", *blank))
+    kinds: dict[str, float] = {}
+    for k in found.kernels:
+        kinds[k.kind] = kinds.get(k.kind, 0.0) + k.seconds
+    by_kind = ", ".join(f"{kind} {_share(taken, found)}" for kind, taken in sorted(kinds.items(), key=lambda i: -i[1]))
+    notes = [
+        f"kinds: {by_kind}",
+        f"times: {found.clock}; means of the faster half of {found.runs} runs",
+        f"peaks: {quantity(peaks.flops, 'FLOP/s')} ({peaks.gemm}), {quantity(peaks.bytes, 'B/s')} "
+        f"(an elementwise copy of {quantity(peaks.copied, 'B')}; what stays in a cache may pass 100%)",
+    ]
+    return "\n".join([table(columns, rows), "", *notes])
+
+
+def _ms(taken: float) -> str:
+    return f"{taken * 1e3:.3f}"
+
+
+def _rate(count: float, taken: float, peak: float) -> tuple[str, str]:
+    rate = count / taken if taken > 0 else 0.0
+    return (f"{rate / 1e9:.1f}", f"{rate / peak:.0%}") if rate else ("", "")
+
+
+def _share(taken: float, found: Profile) -> str:
+    return f"{taken / found.seconds:.1%}" if found.seconds else ""
+
+
+def profile_data(found: Profile, peaks: Peaks) -> dict[str, Any]:
+    """The same as JSON data; times in seconds, rates a second."""
+    kernels = [
+        {
+            "label": k.label, "kind": k.kind, "output": k.output, "calls": k.calls, "seconds": k.seconds,
+            "share": k.seconds / found.seconds, "flops": k.flops, "bytes": k.bytes,
+            "of_peak_flops": None if not k.flops or not k.seconds else k.flops / k.seconds / peaks.flops,
+            "of_peak_bytes": None if not k.seconds else k.bytes / k.seconds / peaks.bytes,
+        }
+        for k in found.kernels
+    ]  # fmt: skip
+    return {
+        "clock": found.clock,
+        "runs": found.runs,
+        "seconds": found.seconds,
+        "kernels": kernels,
+        "rest": dict(found.rest),
+    }
+
+
+def trace_data(found: Profile) -> dict[str, Any]:
+    """A trace in Chrome's format, for chrome://tracing and ui.perfetto.dev."""
+    return {
+        "traceEvents": list(found.trace),
+        "displayTimeUnit": "ms",
+        "otherData": {"singe": __version__, "device": found.device, "clock": found.clock},
+    }
+
+
+_PROCESS: Final = 1
+_HOST: Final = 1
+_DEVICE: Final = 2
+
+
+def _events(runnable: Program, work: _Work, sample: _Sample) -> list[dict[str, Any]]:
+    """What the host does on one line, the steps on another."""
+
+    def name(kind: str, text: str, line: int) -> dict[str, Any]:
+        return {"name": kind, "ph": "M", "ts": 0, "pid": _PROCESS, "tid": line, "args": {"name": text}}
+
+    def complete(
+        label: str, kind: str, line: int, start: float, taken: float, args: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        return {
+            "name": label, "cat": kind, "ph": "X", "ts": start * 1e6, "dur": taken * 1e6, "pid": _PROCESS, "tid": line,
+            "args": dict(args),
+        }  # fmt: skip
+
+    timeline = sample.timeline
+    began = sample.upload
+    events = [
+        name("process_name", "singe", _HOST),
+        name("thread_name", "host", _HOST),
+        name("thread_name", f"{runnable.device.name}: steps", _DEVICE),
+        complete("upload", "host", _HOST, 0.0, sample.upload, {}),
+        complete("run", "host", _HOST, began, timeline.seconds, {"clock": timeline.clock}),
+        complete("readback", "host", _HOST, began + timeline.seconds, sample.readback, {}),
+    ]
+    for span in timeline.spans:
+        one = work.kernel(work.key(span), 1, span.seconds)
+        facts = {"output": one.output, "flops": one.flops, "bytes": one.bytes, "call_us": span.overhead * 1e6}
+        events.append(complete(one.label, one.kind, _DEVICE, began + span.start, span.seconds + span.overhead, facts))
+    return events

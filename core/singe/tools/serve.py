@@ -1,0 +1,338 @@
+"""A server of static files for development: what a page of Singe needs from a host, on the standard library.
+
+Every answer isolates the page (COOP, COEP, CORP: threads in WebAssembly need it) and has its right type. One range is
+answered with 206, text-like files are compressed for who accepts it, and ETag and Last-Modified save what is unchanged.
+Only plain files inside the folder are served, never one whose path has a part that starts with a dot, and a folder is
+its index.html or nothing. Loopback unless told otherwise.
+"""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import os
+import re
+import socket
+import socketserver
+import sys
+from collections import OrderedDict
+from email.utils import formatdate, parsedate_to_datetime
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from threading import Lock
+from typing import IO, Any, Final
+from urllib.parse import quote, unquote_to_bytes
+
+from ..errors import InputError
+
+LOOPBACK: Final = "127.0.0.1"
+PORT: Final = 8000
+HEADERS: Final = {
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Embedder-Policy": "require-corp",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "X-Content-Type-Options": "nosniff",
+}
+"""Sent with every answer, errors included."""
+TYPES: Final = {
+    ".css": "text/css; charset=utf-8",
+    ".csv": "text/csv; charset=utf-8",
+    ".gif": "image/gif",
+    ".htm": "text/html; charset=utf-8",
+    ".html": "text/html; charset=utf-8",
+    ".ico": "image/x-icon",
+    ".jpeg": "image/jpeg",
+    ".jpg": "image/jpeg",
+    ".js": "text/javascript; charset=utf-8",
+    ".json": "application/json",
+    ".map": "application/json",
+    ".md": "text/markdown; charset=utf-8",
+    ".mjs": "text/javascript; charset=utf-8",
+    ".png": "image/png",
+    ".py": "text/x-python; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".ts": "text/plain; charset=utf-8",
+    ".txt": "text/plain; charset=utf-8",
+    ".wasm": "application/wasm",
+    ".webmanifest": "application/manifest+json",
+    ".webp": "image/webp",
+    ".whl": "application/zip",
+    ".woff2": "font/woff2",
+    ".zip": "application/zip",
+}
+"""Not the system's table, which may have .js as text/plain and .wasm not at all."""
+OTHER: Final = "application/octet-stream"
+_COMPRESSED: Final = re.compile(r"text/|application/(json|manifest\+json|wasm)|image/svg")
+_HASHED: Final = re.compile(r".*[.-][0-9a-f]{16,64}\.\w+")
+"""A name that holds its content's hash: what it names never changes."""
+SMALLEST: Final = 512
+LARGEST: Final = 16 << 20
+"""Bytes of a file below and above which compressing does not pay."""
+CACHED: Final = 64 << 20
+"""Bytes of compressed files that are kept."""
+CHUNK: Final = 1 << 18
+PATIENCE: Final = 30.0
+"""Seconds that a connection may be silent."""
+
+
+class Gzipped:
+    """Compressed files by path and state; those unused for longest go first."""
+
+    def __init__(self, limit: int = CACHED) -> None:
+        self.limit: Final = limit
+        self.size = 0
+        self._lock: Final = Lock()
+        self._held: Final[OrderedDict[tuple[Path, str], bytes]] = OrderedDict()
+
+    def get(self, path: Path, tag: str, file: IO[bytes]) -> bytes:
+        """The compressed contents of an open file; `tag` is what changes when they do."""
+        key = (path, tag)
+        with self._lock:
+            if key in self._held:
+                self._held.move_to_end(key)
+                return self._held[key]
+        data = gzip.compress(file.read(LARGEST), 6, mtime=0)
+        with self._lock:
+            if key not in self._held and len(data) <= self.limit:
+                self._held[key] = data
+                self.size += len(data)
+            while self.size > self.limit:
+                self.size -= len(self._held.popitem(last=False)[1])
+        return data
+
+
+class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
+    """Serves a folder; a thread for each connection."""
+
+    daemon_threads = True
+    request_queue_size = 128
+    allow_reuse_address = os.name != "nt"  # there it would share the port with another server
+
+    def __init__(self, folder: str | Path, host: str = LOOPBACK, port: int = PORT, verbose: bool = False) -> None:
+        self.folder: Final = Path(folder).resolve()
+        self.verbose: Final = verbose
+        self.gzipped: Final = Gzipped()
+        if not self.folder.is_dir():
+            raise InputError(f"{folder}: expected a folder to serve")
+        if not 0 <= port < 1 << 16:
+            raise InputError(f"port {port}: expected a number from 0 (any that is free) to {(1 << 16) - 1}")
+        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        try:
+            super().__init__((host, port), _Handler)
+        except OSError as e:
+            raise InputError(_why(e, host, port)) from e
+
+    @property
+    def address(self) -> str:
+        host, port = self.server_address[:2]
+        return f"http://{f'[{host}]' if ':' in str(host) else host}:{port}/"
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A visitor who leaves in the middle is no error."""
+        if not isinstance(sys.exception(), (ConnectionError, TimeoutError)):
+            super().handle_error(request, client_address)
+
+
+def serve_folder(folder: str | Path, host: str = LOOPBACK, port: int = PORT, verbose: bool = False) -> None:
+    """Serve until interrupted."""
+    with Server(folder, host, port, verbose) as server:
+        print(f"{server.folder} is at {server.address} (Ctrl-C ends)", flush=True)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            print()
+
+
+def _why(e: OSError, host: str, port: int) -> str:
+    if e.errno == errno.EADDRINUSE:
+        return f"port {port} of {host} is taken: give another with --port (0 takes any that is free)"
+    if e.errno == errno.EACCES:
+        return f"port {port} of {host} may not be opened by this user: give one above 1023 with --port"
+    return f"cannot listen on {host}, port {port}: {e.strerror or e}; give an address of this machine with --host"
+
+
+def find_file(folder: Path, path: str) -> Path | None:
+    """The file or folder that a URL's path names, with symbolic links followed; None where there is nothing to be had.
+
+    A part that is empty, starts with a dot (`..` does) or holds what some system takes for a separator names nothing.
+    """
+    if not path.startswith("/"):
+        return None
+    try:
+        parts = unquote_to_bytes(path[1:]).decode("utf-8").split("/")
+    except UnicodeDecodeError:
+        return None
+    if parts[-1] == "":
+        parts.pop()
+    if any(not p or p.startswith(".") or any(c in "\\:\0" for c in p) for p in parts):
+        return None
+    try:
+        found = folder.joinpath(*parts).resolve(strict=True)
+    except (OSError, RuntimeError, ValueError):  # absent, too long, a loop of links
+        return None
+    return found if found.is_relative_to(folder) else None
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Server  # pyright: ignore[reportIncompatibleVariableOverride]
+    protocol_version = "HTTP/1.1"
+    server_version = "singe"
+    sys_version = ""
+    timeout = PATIENCE
+
+    def do_GET(self) -> None:
+        if self.headers.get("Content-Length", "0") != "0" or "Transfer-Encoding" in self.headers:
+            self.close_connection = True  # a body that nobody reads is not the next request
+        path, sign, query = self.path.partition("#")[0].partition("?")
+        found = find_file(self.server.folder, path)
+        if found is not None and found.is_dir():
+            if not path.endswith("/"):
+                # Relative addresses in the page need the slash.
+                self._empty(HTTPStatus.MOVED_PERMANENTLY, {"Location": _slashed(path) + sign + query})
+                return
+            index = find_file(self.server.folder, f"{path}index.html")
+            found = index if index is not None and index.is_file() else None
+        elif path.endswith("/"):
+            found = None
+        if found is None or not found.is_file():
+            self._problem(HTTPStatus.NOT_FOUND, "There is no such file here.")
+            return
+        try:
+            file = found.open("rb")
+        except OSError:
+            self._problem(HTTPStatus.NOT_FOUND, "There is no such file here.")
+            return
+        with file:
+            self._send(found, file)
+
+    do_HEAD = do_GET
+
+    def _refuse(self) -> None:
+        self.close_connection = True
+        self._problem(HTTPStatus.METHOD_NOT_ALLOWED, "Only GET and HEAD are answered.", {"Allow": "GET, HEAD"})
+
+    do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = _refuse
+
+    def _send(self, path: Path, file: IO[bytes]) -> None:
+        """A file's answer: all of it, compressed or not, a range of it, or that it is unchanged."""
+        state = os.fstat(file.fileno())
+        size, kind = state.st_size, TYPES.get(path.suffix.lower(), OTHER)
+        tag = f"{state.st_mtime_ns:x}-{size:x}"
+        may_compress = _COMPRESSED.match(kind) is not None and SMALLEST <= size <= LARGEST
+        headers = {
+            "Content-Type": kind,
+            "Accept-Ranges": "bytes",
+            "Cache-Control": "public, max-age=31536000, immutable" if _HASHED.fullmatch(path.name) else "no-cache",
+            "Last-Modified": formatdate(state.st_mtime, usegmt=True),
+            "ETag": f'"{tag}"',
+            **({"Vary": "Accept-Encoding"} if may_compress else {}),
+        }
+        wanted = self.headers.get("Range") if self.command == "GET" and self._range_holds(headers) else None
+        compressed = None
+        if may_compress and wanted is None and accepts_gzip(self.headers.get("Accept-Encoding", "")):
+            compressed = self.server.gzipped.get(path, tag, file)
+            headers |= {"Content-Encoding": "gzip", "ETag": f'"{tag}-gzip"'}
+        if self._unchanged(headers, state.st_mtime):
+            self._empty(HTTPStatus.NOT_MODIFIED, {k: v for k, v in headers.items() if not k.startswith("Content-")})
+            return
+        if compressed is not None:
+            self._head(HTTPStatus.OK, headers | {"Content-Length": str(len(compressed))})
+            if self.command == "GET":
+                self.wfile.write(compressed)
+            return
+        part = None if wanted is None else parse_range(wanted, size)
+        if part is not None and not part:
+            self._problem(
+                HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE,
+                f"The file has {size} bytes.",
+                {"Content-Range": f"bytes */{size}"},
+            )
+            return
+        if part is not None:
+            headers["Content-Range"] = f"bytes {part.start}-{part.stop - 1}/{size}"
+        span = range(size) if part is None else part
+        self._head(HTTPStatus.OK if part is None else HTTPStatus.PARTIAL_CONTENT, headers | {"Content-Length": str(len(span))})  # fmt: skip
+        if self.command == "GET":
+            self._copy(file, span)
+
+    def _range_holds(self, headers: dict[str, str]) -> bool:
+        """Whether the file is still the one that a range was asked of (If-Range)."""
+        given = self.headers.get("If-Range")
+        return given is None or given in (headers["ETag"], headers["Last-Modified"])
+
+    def _unchanged(self, headers: dict[str, str], modified: float) -> bool:
+        """Whether the visitor has this already; If-None-Match is heard before If-Modified-Since."""
+        tags = self.headers.get("If-None-Match")
+        if tags is not None:
+            held = [t.strip().removeprefix("W/") for t in tags.split(",")]
+            return "*" in held or headers["ETag"] in held
+        try:
+            since = parsedate_to_datetime(self.headers.get("If-Modified-Since", "")).timestamp()
+        except (TypeError, ValueError, OverflowError):
+            return False
+        return int(modified) <= since
+
+    def _copy(self, file: IO[bytes], span: range) -> None:
+        file.seek(span.start)
+        left = len(span)
+        while left and (data := file.read(min(left, CHUNK))):
+            self.wfile.write(data)
+            left -= len(data)
+        if left:
+            self.close_connection = True  # the file shrank: the promised length cannot be kept
+
+    def _problem(self, status: HTTPStatus, text: str, headers: dict[str, str] | None = None) -> None:
+        body = f"{status.value} {status.phrase}. {text}\n".encode()
+        plain = {"Content-Type": TYPES[".txt"], "Content-Length": str(len(body)), "Cache-Control": "no-store"}
+        self._head(status, plain | (headers or {}))
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def _empty(self, status: HTTPStatus, headers: dict[str, str]) -> None:
+        self._head(status, headers if status is HTTPStatus.NOT_MODIFIED else headers | {"Content-Length": "0"})
+
+    def _head(self, status: HTTPStatus, headers: dict[str, str]) -> None:
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        if self.close_connection:
+            self.send_header("Connection", "close")
+        self.end_headers()
+
+    def end_headers(self) -> None:
+        for name, value in HEADERS.items():
+            self.send_header(name, value)
+        super().end_headers()
+
+    def log_message(self, format: str, *args: Any) -> None:
+        if self.server.verbose:
+            super().log_message(format, *args)
+
+
+def _slashed(path: str) -> str:
+    """A folder's path with the slash, spelled anew: what a header holds is not what a visitor sent."""
+    return quote(unquote_to_bytes(path)) + "/"
+
+
+def accepts_gzip(header: str) -> bool:
+    """Whether an Accept-Encoding header takes gzip, by its name or by `*`."""
+    weights: dict[str, float] = {}
+    for item in header.lower().split(","):
+        name, *parameters = (part.strip() for part in item.split(";"))
+        weight = next((p[2:] for p in parameters if p.startswith("q=")), "1")
+        weights[name] = float(weight) if re.fullmatch(r"[01](\.\d{0,3})?", weight) else 0.0
+    return weights.get("gzip", weights.get("*", 0.0)) > 0
+
+
+def parse_range(header: str, size: int) -> range | None:
+    """The bytes that a Range header asks for: empty where there are none, None for all (several ranges, or nonsense)."""
+    match = re.fullmatch(r"bytes=\s*(\d{0,18})-(\d{0,18})\s*", header, re.A)
+    first, last = match.groups() if match else ("", "")
+    if not first and not last:
+        return None
+    if not first:
+        return range(max(0, size - int(last)), size)
+    if last and int(last) < int(first):
+        return None
+    return range(int(first), min(int(last) + 1, size) if last else size)

@@ -1,0 +1,342 @@
+"""Weights in fewer bytes: how a bundle stores a Program's float32s as float16 or int8, and reads them back.
+
+static/README.md, "Encoded weights", documents the encodings; kernels see float32 in any case. An array becomes
+
+  float16  where no element exceeds it and none loses more than 2⁻¹⁰ of the largest that it is summed with: of its
+           output channel where it is the weights of a matmul or conv, of its row in another array of several axes,
+           of itself in the rest. Weights whose channels are too small or too large get a scale for each, a power of 2;
+  int8     where it is such weights and that pays: symmetric, a scale for each output channel. What else there is
+           becomes float16, whose error is a small fraction of int8's;
+  words    otherwise, as it is.
+
+Weights are packed for their kernels before they are stored. `Listening` finds out of which output channel a packed
+element is: it packs the channels' numbers as it does the weights, whatever a target's packing may be.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from ..compiler.target import Printed, Target
+from ..dtypes import LEAST_NORMAL, DType, float32
+from ..errors import FormatError, InputError
+from ..ir import scalar
+from ..ir.kernel import Kernel, Reduce, Routine
+from ..program.program import Copy, ProgramData, Variant, stored_type
+from ..shapes import known
+
+DTYPES: Final = ("float32", "float16", "int8")
+STORED_BYTES: Final = {"words": 4, "float16": 2, "int8": 1}
+"""An encoding ↦ bytes of a stored element; each decodes to four."""
+PRECISION: Final = 2.0**-10
+STEPS: Final = 127
+PAYS: Final = 16
+"""Elements of an output channel from which on int8 is worth its scale, and its error."""
+
+Channels = Mapping[bytes, np.ndarray | None]
+"""Digest of an array ↦ for each of its elements, flat, the number of its output channel, from 1; 0 is padding."""
+
+
+# --- output channels --------------------------------------------------------------------------------------------------
+
+
+class Listening:
+    """A Target that prints what another does, and notes the output channels of constants, as given and as packed."""
+
+    def __init__(self, target: Target) -> None:
+        self.name = target.name
+        self.max_ports = target.max_ports
+        self.channels: dict[bytes, np.ndarray | None] = {}
+        self._target = target
+
+    def element_size(self, dtype: DType) -> int:
+        return self._target.element_size(dtype)
+
+    def pools(self, routine: Routine, windows: Sequence[int]) -> bool:
+        return self._target.pools(routine, windows)
+
+    def print(self, kernel: Kernel | Routine, constants: Mapping[int, np.ndarray]) -> Printed:
+        printed = self._target.print(kernel, constants)
+        floats = {port: a for port, a in constants.items() if a.dtype == np.float32}
+        numbers = {port: output_channels(kernel, port, a) for port, a in floats.items()}
+        marked = {port: a for port, a in numbers.items() if a is not None}
+        packed = self._target.print(kernel, {**constants, **marked}).packed if marked else {}
+        for port, values in floats.items():
+            given = marked.get(port)
+            self._note(values, given)
+            if port in printed.packed:
+                self._note(printed.packed[port], None if given is None else packed[port])
+        return printed
+
+    def link(self, printed: Sequence[Printed]) -> tuple[Mapping[str, str | bytes], Sequence[Sequence[Variant]]]:
+        return self._target.link(printed)
+
+    def _note(self, values: np.ndarray, numbers: np.ndarray | None) -> None:
+        """Arrays of the same bytes are one in a Program: those whose channels differ have none."""
+        key = digest(values)
+        flat = None if numbers is None else numbers.reshape(-1).astype(np.int32)
+        if key in self.channels:
+            before = self.channels[key]
+            flat = flat if before is not None and flat is not None and np.array_equal(before, flat) else None
+        self.channels[key] = flat
+
+
+def digest(values: np.ndarray) -> bytes:
+    return hashlib.blake2b(np.ascontiguousarray(values).reshape(-1).view(np.uint8).data, digest_size=16).digest()
+
+
+def output_channels(kernel: Kernel | Routine, port: int, values: np.ndarray) -> np.ndarray | None:
+    """For each element of a Routine's plain operand the number of its output channel, from 1; None where it is none.
+
+    A channel is a point of the grid loops that the operand's index follows: all that it is summed with has it too.
+    """
+    if not isinstance(kernel, Routine):
+        return None
+    plain, first = kernel.kernel, kernel.kernel.stages[0]
+    if not isinstance(first, Reduce) or first.value.word != "mul":
+        return None
+    loads = [e for e in set(scalar.postorder(plain.roots)) if e.word == "load" and e.value == port]
+    if len(loads) != 1 or loads[0] not in first.value.args:
+        return None
+    index = loads[0].args[0]
+    below = set(scalar.postorder([index]))
+    axes = [
+        (v, extent, v in plain.grid_vars)
+        for v, extent in zip((*plain.grid_vars, *plain.inner_vars), (*plain.grid, *plain.inner), strict=True)
+        if v.word == "var" and v in below
+    ]
+    extents = [extent for _, extent, _ in axes]
+    if {outer for *_, outer in axes} != {True, False} or any(e.word in ("size", "load") for e in below):
+        return None
+    if not all(isinstance(e, int) for e in extents):
+        return None
+    shape = [known(e, {}) for e in extents]
+    if math.prod(shape) > values.size:
+        return None
+    places = _over(index, {v: i for i, (v, *_) in enumerate(axes)}, shape)
+    outer = [n if is_grid else 1 for n, (*_, is_grid) in zip(shape, axes, strict=True)]
+    own = np.broadcast_to(np.arange(1, np.prod(outer) + 1, dtype=np.int32).reshape(outer), shape)
+    numbers = np.zeros(values.size, np.int32)
+    numbers[places] = own
+    return numbers.reshape(values.shape).astype(np.float32) if np.array_equal(numbers[places], own) else None
+
+
+def _over(index: scalar.Expr, axis_of: Mapping[scalar.Expr, int], shape: Sequence[int]) -> np.ndarray:
+    """An index at every point of its loops."""
+
+    def step(e: scalar.Expr, args: tuple[np.ndarray, ...]) -> np.ndarray:
+        if e.word == "const":
+            return np.asarray(e.value, np.int32)
+        if e.word == "var":
+            axis = axis_of[e]
+            return np.arange(shape[axis], dtype=np.int32).reshape([-1 if a == axis else 1 for a in range(len(shape))])
+        return np.asarray(scalar.NUMPY[e.word](*args))
+
+    return np.broadcast_to(scalar.fold([index], step)[0], shape)
+
+
+# --- encoding ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Part:
+    """An array, or some rows of one, as it is stored: at which byte of the weights it begins when it is decoded."""
+
+    encoding: str
+    at: int
+    values: np.ndarray  # as stored: uint32, float16 or int8
+    scales: np.ndarray | None = None  # float32, with axes of length 1 where one scale serves all
+
+    @property
+    def end(self) -> int:
+        return self.at + 4 * self.values.size
+
+    @property
+    def bytes(self) -> int:
+        return self.values.nbytes + (0 if self.scales is None else self.scales.nbytes)
+
+    def stored(self) -> bytes:
+        """Scales, then elements; little-endian, as all that Singe writes."""
+        return (b"" if self.scales is None else self.scales.tobytes()) + self.values.tobytes()
+
+    def decoded(self) -> np.ndarray:
+        """What a runner makes of it: float32, or the words as they are."""
+        if self.encoding == "words":
+            return self.values
+        wide = self.values.astype(np.float32)
+        return wide if self.scales is None else wide * self.scales
+
+    def facts(self, start: int) -> dict[str, Any]:
+        """The part in a manifest, in a file that begins at `start`."""
+        shape = self.values.shape if self.scales is not None else (self.values.size,)
+        found: dict[str, Any] = {"encoding": self.encoding, "at": self.at - start, "shape": list(shape)}
+        return found if self.scales is None else {**found, "scales": list(self.scales.shape)}
+
+
+@dataclass(frozen=True)
+class Kept:
+    """An array that stays float32 though a smaller dtype was asked for, and why."""
+
+    name: str
+    bytes: int
+    why: str
+
+
+def encode(program: ProgramData, dtype: str, channels: Channels) -> tuple[list[Part], list[Kept]]:
+    """All weights of a Program in order, and which of its float32s could not be stored in fewer bytes."""
+    if dtype not in DTYPES:
+        raise InputError(f"dtype: got {dtype!r}, expected one of {', '.join(DTYPES)}")
+    copied = {s.source for s in program.steps if isinstance(s, Copy)}
+    found: dict[int, Part] = {}
+    kept: list[Kept] = []
+    for number, buffer in enumerate(program.buffers):
+        kind, at = buffer.place
+        raw = program.view(buffer) if kind == "weights" else np.zeros(0, np.uint8)
+        if not raw.size or at in found:
+            continue
+        if dtype == "float32" or stored_type(buffer.dtype, buffer.size) != float32.numpy:
+            found[at] = _words(program, at, raw.size)
+            continue
+        values = raw.view(np.float32).reshape([known(d, {}) for d in buffer.shape])
+        numbers = None if number in copied else channels.get(digest(values))
+        part, why = _smaller(at, values, numbers if numbers is None else numbers.reshape(values.shape), dtype)
+        if part is None:
+            kept.append(Kept(buffer.name, raw.size, why))
+            part = _words(program, at, raw.size)
+        found[at] = part
+    return [found[at] for at in sorted(found)], kept
+
+
+def _words(program: ProgramData, at: int, count: int) -> Part:
+    """Bytes as they are, with zeros up to a whole word: buffers lie further apart."""
+    return Part("words", at, program.weights[at : at + -(-count // 4) * 4].view(np.uint32))
+
+
+def _smaller(at: int, values: np.ndarray, numbers: np.ndarray | None, dtype: str) -> tuple[Part | None, str]:
+    """The array in fewer bytes; or None, and why not."""
+    finite = bool(np.isfinite(values).all())
+    weights = numbers if numbers is not None and finite and not values[numbers == 0].any() else None
+    if dtype == "int8" and weights is not None:
+        part = _quantised(at, values, weights)
+        if part is not None:
+            return part, ""
+    with np.errstate(over="ignore"):
+        halves = values.astype(np.float16)
+    with np.errstate(invalid="ignore"):
+        lost = np.where(values == halves, 0, np.abs(halves.astype(np.float32) - values))
+    lost[np.isnan(values)] = 0
+    sizes = np.abs(np.where(np.isfinite(values), values, 0))
+    if numbers is not None:
+        sizes = _per_channel(sizes, numbers)[numbers]
+    elif values.ndim > 1:
+        sizes = sizes.max(-1, keepdims=True)
+    wrong = lost > PRECISION * sizes
+    if not wrong.any():
+        return Part("float16", at, halves), ""
+    if weights is not None and np.count_nonzero(weights) > 2 * weights.max():
+        return _scaled_halves(at, values, weights), ""
+    worst = np.abs(values[wrong]).max() if np.isinf(lost).any() else np.abs(values[wrong]).min()
+    return None, f"holds {worst:.3g}, {'beyond' if np.isinf(lost).any() else 'too small for'} float16"
+
+
+def _per_channel(sizes: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    """The largest element of each channel, by its number."""
+    largest = np.zeros(int(numbers.max(initial=0)) + 1, np.float32)
+    np.maximum.at(largest, numbers, sizes)
+    return largest
+
+
+def _scaled_halves(at: int, values: np.ndarray, numbers: np.ndarray) -> Part:
+    """The array as float16, every channel scaled to end just below the largest float16."""
+    _, exponents = np.frexp(_per_channel(np.abs(values), numbers))
+    scales = np.ldexp(np.float32(1), np.clip(exponents - 15, -126, 127))[_narrowed(numbers)]
+    return Part("float16", at, (values / scales).astype(np.float16), scales)
+
+
+def _quantised(at: int, values: np.ndarray, numbers: np.ndarray) -> Part | None:
+    """The array as int8; None where its channels are too short, or too small for a float32 scale."""
+    if np.count_nonzero(numbers) < PAYS * numbers.max():
+        return None
+    steps = (_per_channel(np.abs(values), numbers) / np.float32(STEPS)).astype(np.float32)
+    if ((steps > 0) & (steps < LEAST_NORMAL)).any():
+        return None
+    scales = steps[_narrowed(numbers)]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        exact = np.where(scales > 0, values / scales, 0)
+    return Part("int8", at, np.clip(np.rint(exact), -STEPS, STEPS).astype(np.int8), scales)
+
+
+def _narrowed(numbers: np.ndarray) -> np.ndarray:
+    """Channel numbers with every axis of length 1 along which the channel stays, padding aside."""
+    for axis in range(numbers.ndim):
+        one = numbers.max(axis, keepdims=True)
+        if ((numbers == one) | (numbers == 0)).all():
+            numbers = one
+    return numbers
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+def pieces(parts: Sequence[Part], limit: int) -> list[list[Part]]:
+    """Parts in files of at most so many bytes; each file can be decoded by itself."""
+    files: list[list[Part]] = [[]]
+    room = limit
+    for part in (piece for whole in parts for piece in _cut(whole, limit)):
+        if part.bytes > room and files[-1]:
+            files.append([])
+            room = limit
+        files[-1].append(part)
+        room -= part.bytes
+    return [file for file in files if file]
+
+
+def _cut(part: Part, limit: int) -> Iterator[Part]:
+    """The part, or its rows in as few parts as have at most so many bytes each; one element is never cut."""
+    values, scales = part.values, part.scales
+    axis = next((i for i, n in enumerate(values.shape) if n > 1), None)
+    if part.bytes <= limit or axis is None:
+        yield part
+        return
+    length = values.shape[axis]
+    shared = scales.nbytes if scales is not None and scales.shape[axis] == 1 else 0
+    rows = max(1, (limit - shared) * length // (part.bytes - shared))
+    for start in range(0, length, rows):
+        key = (*[slice(None)] * axis, slice(start, start + rows))
+        own = scales if scales is None or scales.shape[axis] == 1 else scales[key]
+        yield from _cut(Part(part.encoding, part.at + 4 * start * (values.size // length), values[key], own), limit)
+
+
+def decode(parts: Sequence[Part], size: int) -> np.ndarray:
+    """The weights, so many bytes, that a runner makes of the parts."""
+    block = np.zeros(size, np.uint8)
+    for part in parts:
+        block[part.at : part.end] = np.ascontiguousarray(part.decoded()).reshape(-1).view(np.uint8)
+    return block
+
+
+def read_piece(entry: Mapping[str, Any], data: bytes) -> np.ndarray:
+    """The bytes that a file of a bundle decodes to, by its entry in the manifest: a runner in NumPy."""
+    block = np.zeros(entry["decoded"], np.uint8)
+    at = 0
+
+    def take(kind: str, shape: Sequence[int]) -> np.ndarray:
+        nonlocal at
+        values = np.frombuffer(data, kind, int(np.prod(shape)), at).reshape(shape)
+        at += values.nbytes
+        return values
+
+    for part in entry["parts"]:
+        scales = take("<f4", part["scales"]) if "scales" in part else None
+        values = take({"words": "<u4", "float16": "<f2", "int8": "i1"}[part["encoding"]], part["shape"])
+        read = Part(part["encoding"], part["at"], values, scales)
+        block[read.at : read.end] = np.ascontiguousarray(read.decoded()).reshape(-1).view(np.uint8)
+    if at != len(data):
+        raise FormatError(f"{entry['file']}: its parts are {at} bytes, the file has {len(data)}")
+    return block
