@@ -1,12 +1,12 @@
 /**
- * The format `singe/1` as a runner sees it: errors, dimensions, and a manifest that has been checked.
+ * The format `singe/2` as a runner sees it: errors, dimensions, and a manifest that has been checked.
  *
  * Contract: whatever `checkManifest` and `checkProgram` let through is safe to use. Every count is a count, every index
  * points at something, every weight lies in its block, every size is some input's dimension, every file is a plain name
  * beside the manifest. What they do not let through is a SingeError of the code "format". See static/README.md.
  */
 
-export const FORMAT = "singe/1";
+export const FORMAT = "singe/2";
 export const VERSION = "0.1.0";
 /** The oldest Singe whose bundles this runner reads. */
 const OLDEST = "0.1.0";

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import numpy as np
-from singe.compiler.target import Printed
 
 from singe.compiler.build import compile_graph
+from singe.compiler.target import Printed
 from singe.errors import DeviceError
 from singe.graph.graph import Graph
 from singe.ir.kernel import Kernel, Routine

@@ -26,8 +26,8 @@ from kernels_page import PEER, Given, Page, site
 from ort_web import CHROMIUM, FLAGS, VERSION
 from playwright.sync_api import sync_playwright
 from products import ROOF_WORK, onnx_product, roof
-from singe.compiler.target import Printed
 
+from singe.compiler.target import Printed
 from singe.dtypes import float32, int32
 from singe.ir import scalar
 from singe.ir.kernel import Kernel, Port, Reduce, Routine, Store

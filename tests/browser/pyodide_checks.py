@@ -12,13 +12,13 @@ from importlib.metadata import distribution
 import js
 import numpy as np
 import pyodide_js
-from singe.compiler.target import find_target
 
 import singe as sg
 import singe_wasm.browser
 import singe_webgpu.browser
 from singe import float32, int32, nn
 from singe.compiler.build import compile_graph
+from singe.compiler.target import find_target
 from singe.graph.graph import Builder, Graph
 from singe.onnx.model import read_model
 from singe.onnx.source import OnnxSource

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from bundles import packed, unpacked
 from pages import Page, node, open_page
-from singe.compiler.target import find_target
 
 from singe.compiler.build import compile_graph
+from singe.compiler.target import find_target
 from singe.graph.graph import Builder, Graph
 from singe.model.model import Model, Program
 from singe.runtime.devices import device as open_device

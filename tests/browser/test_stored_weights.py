@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 from browsers import chromium
 from bundles import MODELS, STATIC, model_case, weighty_graph
-from singe.compiler.target import find_target
 from sites import served
 
 from singe import load
 from singe.compiler.build import compile_graph
+from singe.compiler.target import find_target
 from singe.model.model import Model, Program
 from singe.runtime.devices import device as open_device
 from singe.tools import export

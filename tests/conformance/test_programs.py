@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from onnx_devices import MODELS
-from singe.compiler.target import find_target
 
 from singe.compiler.build import compile_graph
+from singe.compiler.target import find_target
 from singe.model.model import Program, load
 from singe.program.program import ProgramData
 from singe_webgpu.target import WgslTarget

@@ -118,7 +118,7 @@ def read(bundle: Bundle, entry: dict[str, Any]) -> bytes:
 def test_a_bundle_is_its_programs(name: str) -> None:
     graph = GRAPHS[name]()
     bundle = make_bundle(model(graph, name))
-    assert bundle.manifest["format"] == "singe/1"
+    assert bundle.manifest["format"] == "singe/2"
     assert (bundle.manifest["singe"], bundle.manifest["name"]) == (__version__, name)
     assert list(bundle.manifest["targets"]) == ["wasm", "webgpu"]
     assert bundle.manifest["image"] is bundle.manifest["labels"] is None

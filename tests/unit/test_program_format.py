@@ -1,4 +1,4 @@
-"""The file format singe/1: as documented, the same after a round trip, and refused when it is damaged."""
+"""The file format singe/2: as documented, the same after a round trip, and refused when it is damaged."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from singe.graph.graph import Builder, Graph
 from singe.program.container import ALIGN, MAGIC
 from singe.program.format import from_bytes, header, read_program, to_bytes, write_program
 from singe.program.program import (
+    Bind,
     Buffer,
     Code,
     Copy,
@@ -32,6 +33,7 @@ from singe.program.program import (
     If,
     Loop,
     ProgramData,
+    State,
     Variant,
 )
 from singe.runtime.backend import open_backend
@@ -67,6 +69,8 @@ def every_step() -> ProgramData:
         Buffer("k", int64, (1,), 8, ("weights", 0)),
         Buffer("t", float32, ((n + 1) // 2, 4), 4, ("slot", 0)),
         Buffer("y", float32, (n, 4), 4, ("output", 0)),
+        Buffer("count", int64, (1,), 8, ("state", 0)),
+        Buffer("sum", float32, (2, 2), 4, ("state", 1)),
     )
     host = Host(
         "slice", {"axes": (0, n * 2), "to": int64, "least": -np.inf, "eps": 0.5, "name": "a", "flag": True}, (0,), (2,)
@@ -76,14 +80,17 @@ def every_step() -> ProgramData:
         Copy(0, 3),
         host,
         If(0, (Copy(0, 3),), ()),
-        Loop(0, 1, (Copy(0, 2),)),
-        Loop(0, None, ()),
+        Loop(n + 1, None, (Copy(0, 2),)),
+        Loop(None, 0, ()),
+        Bind("M", buffer=1),
+        Bind("K", dim=n * 2),
     )
     kernel = Code("relu", "elementwise", 2, (n * 4,), (Variant("w0", ("shader-f16",), (n, 1, 1)),), n * 4, n * 32)
     modules = {"w0": "fn main() {}", "b": b"\0asm"}
     return ProgramData(
-        "wgsl", (0,), (3,), buffers, 1, (kernel,), steps, modules, np.arange(256, dtype=np.uint8), {"ops": {"relu": 1}}
-    )
+        "wgsl", (0,), (3,), buffers, 1, (kernel,), steps, modules, np.arange(256, dtype=np.uint8), {"ops": {"relu": 1}},
+        (State("count", 4, 1), State("sum", 5, None)),
+    )  # fmt: skip
 
 
 def split(data: bytes) -> tuple[dict[str, Any], bytes]:
@@ -180,8 +187,10 @@ def test_a_missing_file_is_an_input_error(tmp_path: Path) -> None:
 
 def test_another_version_is_named() -> None:
     head, block = split(to_bytes(every_step()))
-    with pytest.raises(FormatError, match="'singe/2', this version of Singe reads 'singe/1'"):
-        from_bytes(joined(head | {"format": "singe/2"}, block))
+    with pytest.raises(
+        FormatError, match="'singe/1', this version of Singe reads 'singe/2'; compile, export or save the model again"
+    ):
+        from_bytes(joined(head | {"format": "singe/1"}, block))
 
 
 def test_truncation_at_every_offset() -> None:
@@ -271,18 +280,22 @@ REFUSED: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
         lambda h: h["steps"][0].update(buffers=[0]),
         "1 buffers to kernel 0, which takes 2",
     ),
-    "a step of no buffer": (lambda h: h["steps"][1].update(source=44), "buffer 44 of 4"),
-    "a step within a loop": (lambda h: h["steps"][4]["body"][0].update(target=44), "buffer 44 of 4"),
+    "a step of no buffer": (lambda h: h["steps"][1].update(source=44), "buffer 44 of 6"),
+    "a step within a loop": (lambda h: h["steps"][4]["body"][0].update(target=44), "buffer 44 of 6"),
     "a step of no kind": (lambda h: h["steps"][0].update(do="jump"), "'jump'"),
     "a kernel with no variant": (lambda h: h["kernels"][0].update(variants=[]), "no complete variant"),
     "a block beyond the file": (lambda h: h["blocks"].update(weights=[0, 10**9]), "the file holds"),
     "a field that is missing": (lambda h: h.pop("slots"), "slots"),
+    "a state that is not there": (lambda h: h["buffers"][4].update(place=["state", 2]), "state 2 of 2"),
+    "a state of an open size": (lambda h: h["buffers"][5].update(shape=[[[1, "N"]]]), "expected one of fixed shape"),
+    "a state that starts as what is no weight": (lambda h: h["states"][0].update(initial=0), "expected a weight"),
+    "a size that is bound twice": (lambda h: h["steps"][6].update(dim=3), "to a buffer and to a dimension"),
     "steps within steps within …": (lambda h: h.update(steps=[nested(40)]), "32 deep"),
 }
 
 
 def nested(depth: int) -> dict[str, Any]:
-    return {"do": "loop", "condition": 0, "limit": None, "body": [nested(depth - 1)] if depth else []}
+    return {"do": "loop", "condition": 0, "count": None, "body": [nested(depth - 1)] if depth else []}
 
 
 @pytest.mark.parametrize("name", REFUSED)

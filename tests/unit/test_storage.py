@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from singe.compiler.target import find_target
 
 from singe.compiler.build import compile_graph
+from singe.compiler.target import find_target
 from singe.dtypes import float32, int64
 from singe.errors import FormatError
 from singe.graph.graph import Builder, Graph

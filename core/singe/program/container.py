@@ -23,7 +23,7 @@ from ..shapes import Size
 
 MAGIC: Final = b"SINGE\x001\n"
 ALIGN: Final = 256
-PROGRAM: Final = "singe/1"
+PROGRAM: Final = "singe/2"
 RECORD: Final = "singe-record/1"
 FORMATS: Final[Mapping[str, tuple[str, str]]] = {
     PROGRAM: ("program", "singe.Program.load reads it"),
@@ -80,7 +80,9 @@ def read(data: bytes, name: str, kind: str) -> tuple[dict[str, Any], memoryview]
             if isinstance(found, str) and found in FORMATS:
                 other, reader = FORMATS[found]
                 raise FormatError(f"{name}: a {other}, expected a {what}: {reader}")
-            raise FormatError(f"{name}: format {found!r:.40}, this version of Singe reads {kind!r}; write it again")
+            raise FormatError(
+                f"{name}: format {found!r:.40}, this version of Singe reads {kind!r}; compile, export or save the model again with this version"
+            )
         block = memoryview(data)[start:]
         if hashlib.sha256(block).hexdigest() != head["sha256"]:
             raise FormatError(f"{name}: the contents do not match their sha256: the file is damaged")

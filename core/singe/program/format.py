@@ -5,19 +5,21 @@ static/README.md documents it field by field.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from .. import shapes
 from ..errors import FormatError, InputError
-from ..shapes import Size
+from ..shapes import Size, symbols
 from .container import ALIGN, align, checking, count, cut, decode_attr, element_type, encode_attr, read, write
 from .container import PROGRAM as FORMAT
 from .program import (
     PLACES,
     WIDENED,
+    Bind,
     Buffer,
     Code,
     Copy,
@@ -26,9 +28,12 @@ from .program import (
     If,
     Loop,
     ProgramData,
+    State,
     Step,
     Variant,
 )
+
+T = TypeVar("T")
 
 
 def write_program(program: ProgramData, path: str | Path) -> None:
@@ -80,6 +85,7 @@ def header(program: ProgramData) -> dict[str, Any]:
             for k in program.kernels
         ],
         "steps": [_step_data(s) for s in program.steps],
+        "states": [{"name": s.name, "buffer": s.buffer, "initial": s.initial} for s in program.states],
         "facts": dict(program.facts),
     }
 
@@ -141,9 +147,14 @@ def _decode(head: Any, block: memoryview, name: str) -> ProgramData:
         modules={k: m.decode() if head["modules"][k]["kind"] == "text" else m for k, m in modules.items()},
         weights=weights,
         facts=dict(head["facts"]),
+        states=tuple(State(str(s["name"]), count(s["buffer"]), _maybe(count, s["initial"])) for s in head["states"]),
     )
     _check(program, name)
     return program
+
+
+def _maybe(read: Callable[[Any], T], data: Any) -> T | None:
+    return None if data is None else read(data)
 
 
 def _variant(data: Any) -> Variant:
@@ -173,6 +184,7 @@ def _check(p: ProgramData, name: str) -> None:
         need(kind != "slot" or at < p.slots, f"buffer {k} lies in slot {at} of {p.slots}")
         need(kind != "input" or at < len(p.inputs), f"buffer {k} is input {at} of {len(p.inputs)}")
         need(kind != "output" or at < len(p.outputs), f"buffer {k} is output {at} of {len(p.outputs)}")
+        need(kind != "state" or at < len(p.states), f"buffer {k} is state {at} of {len(p.states)}")
         if kind == "weights":
             taken = b.bytes
             need(
@@ -185,6 +197,24 @@ def _check(p: ProgramData, name: str) -> None:
         need(
             p.buffers[i].place == ("input", number), f"input {number} is buffer {i}, which lies in {p.buffers[i].place}"
         )
+    for number, state in enumerate(p.states):
+        need(state.buffer < len(p.buffers), f"state {state.name!r} is buffer {state.buffer} of {len(p.buffers)}")
+        own = p.buffers[state.buffer]
+        need(
+            own.place == ("state", number) and not symbols(own.shape),
+            f"state {state.name!r} is buffer {state.buffer}, {shapes.show(own.shape)} in {own.place}; "
+            f"expected one of fixed shape in ('state', {number})",
+        )
+        if state.initial is not None:
+            need(
+                state.initial < len(p.buffers),
+                f"state {state.name!r} starts as buffer {state.initial} of {len(p.buffers)}",
+            )
+            first = p.buffers[state.initial]
+            need(
+                (first.place[0], first.dtype, first.shape, first.size) == ("weights", own.dtype, own.shape, own.size),
+                f"state {state.name!r} starts as buffer {state.initial}, expected a weight of its own shape and type",
+            )
     for k in p.kernels:
         need(
             bool(k.variants) and all(len(v.groups) == 3 for v in k.variants),
@@ -223,7 +253,8 @@ def _named(s: Step) -> tuple[int, ...]:
         return s.source, s.target
     if isinstance(s, Host):
         return *s.inputs, *s.outputs
-    return (s.condition,) if isinstance(s, If) or s.limit is None else (s.condition, s.limit)
+    named = s.buffer if isinstance(s, Bind) else s.condition
+    return () if named is None else (named,)
 
 
 def _step_data(s: Step) -> dict[str, Any]:
@@ -246,7 +277,19 @@ def _step_data(s: Step) -> dict[str, Any]:
             "then": [_step_data(x) for x in s.then],
             "else": [_step_data(x) for x in s.otherwise],
         }
-    return {"do": "loop", "condition": s.condition, "limit": s.limit, "body": [_step_data(x) for x in s.body]}
+    if isinstance(s, Bind):
+        return {
+            "do": "bind",
+            "size": s.size,
+            "buffer": s.buffer,
+            "dim": None if s.dim is None else shapes.encode(s.dim),
+        }
+    return {
+        "do": "loop",
+        "count": None if s.count is None else shapes.encode(s.count),
+        "condition": s.condition,
+        "body": [_step_data(x) for x in s.body],
+    }
 
 
 def _step(data: Any, depth: int) -> Step:
@@ -272,8 +315,12 @@ def _step(data: Any, depth: int) -> Step:
         )
     if kind == "loop":
         return Loop(
-            count(data["condition"]),
-            None if data["limit"] is None else count(data["limit"]),
+            _maybe(shapes.decode, data["count"]),
+            _maybe(count, data["condition"]),
             tuple(_step(s, depth + 1) for s in data["body"]),
         )
-    raise ValueError(f"a step does {kind!r}, expected dispatch, copy, host, if or loop")
+    if kind == "bind":
+        if (data["buffer"] is None) == (data["dim"] is None):
+            raise ValueError(f"a step binds {data['size']!r:.40} to a buffer and to a dimension, or to neither")
+        return Bind(str(data["size"]), _maybe(count, data["buffer"]), _maybe(shapes.decode, data["dim"]))
+    raise ValueError(f"a step does {kind!r}, expected dispatch, copy, host, if, loop or bind")

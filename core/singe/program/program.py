@@ -21,7 +21,7 @@ from ..errors import DeviceError, InputError, ShapeError
 from ..shapes import Dim, Shape, Size, evaluate, known, product, show, size, symbols
 from .container import ALIGN, align
 
-PLACES: Final = ("weights", "slot", "input", "output")
+PLACES: Final = ("weights", "slot", "input", "output", "state")
 WIDENED: Final = (bool_, uint8)
 """What may lie in device memory as uint32s."""
 
@@ -42,7 +42,7 @@ def stored_type(kind: DType, size: int) -> np.dtype[Any]:
 class Buffer:
     """A buffer: `size` is the bytes of one element in device memory, `place` where it lies.
 
-    place is ("weights", byte offset), ("slot", number), ("input", number) or ("output", number).
+    place is ("weights", byte offset), ("slot", number), ("input", number), ("output", number) or ("state", number).
     """
 
     name: str
@@ -54,6 +54,18 @@ class Buffer:
     @property
     def bytes(self) -> Dim:
         return product(self.shape) * self.size
+
+
+@dataclass(frozen=True)
+class State:
+    """Memory that lives from run to run: `buffer` lies in it, `initial` is a buffer of the weights, None for zeros.
+
+    A runner keeps one such memory for each session; steps read and write it in place.
+    """
+
+    name: str
+    buffer: int
+    initial: int | None
 
 
 @dataclass(frozen=True)
@@ -124,14 +136,26 @@ class If:
 
 @dataclass(frozen=True)
 class Loop:
-    """Run the body while the bool buffer `condition` holds, at most `limit` (an int64 buffer) times; no limit where None."""
+    """Run the body while fewer than `count` turns were made (None: no bound) and `condition` holds (None: always).
 
-    condition: int
-    limit: int | None
+    The condition is a bool buffer, whose first element is read before each turn.
+    """
+
+    count: Dim | None
+    condition: int | None
     body: tuple[Step, ...]
 
 
-Step: TypeAlias = "Dispatch | Copy | Host | If | Loop"
+@dataclass(frozen=True)
+class Bind:
+    """Give a size that no input gives its value: the first element of an integer buffer, or a dimension."""
+
+    size: str
+    buffer: int | None = None
+    dim: Dim | None = None
+
+
+Step: TypeAlias = "Dispatch | Copy | Host | If | Loop | Bind"
 
 
 def choose_variant(code: Code, features: frozenset[str]) -> Variant:
@@ -159,13 +183,14 @@ class ProgramData:
     modules: Mapping[str, str | bytes]
     weights: np.ndarray  # uint8, one block; buffers placed in it start at multiples of ALIGN
     facts: Mapping[str, Any] = field(default_factory=dict)  # for people: op counts, what was fused
+    states: tuple[State, ...] = ()
     seconds: float = field(
         default=0.0, compare=False
     )  # how long it took to compile; not saved, so that equal models give equal files
 
     @property
     def symbols(self) -> frozenset[str]:
-        """The names of the dimensions that a run decides."""
+        """The names of the sizes that the inputs of a run decide; others are found in mid-run."""
         return symbols([self.buffers[i].shape for i in self.inputs])
 
     def sizes(self, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
