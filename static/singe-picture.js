@@ -1,7 +1,7 @@
 /**
  * Pictures become tensors, as core/singe/tools/images.py makes them: upright, cropped, resized, normalised, laid out.
  *
- * Contract: `pictureToTensor(source, recipe)` takes a Blob, or what a canvas draws (ImageBitmap, image, canvas, video,
+ * Contract: `pictureToTensor(source, spec)` takes a Blob, or what a canvas draws (ImageBitmap, image, canvas, video,
  * ImageData), and answers the elements of one picture's tensor. The part that is used is the largest centred rectangle
  * of the wanted proportions, shrunk by `crop`; it is resized in one step, bicubic with antialiasing, in 8 bits. What is
  * transparent is laid on white. A Blob's size is read before it is decoded: too large a picture takes no memory. Pixels
@@ -20,14 +20,14 @@ const STRIP = 2 ** 20;
 
 const refuse = (what, cause) => new SingeError("input", `picture: ${what}`, cause);
 
-/** The elements of the tensor, with a batch of one, for a recipe: `image` of a bundle's manifest. */
-export async function pictureToTensor(source, recipe) {
-  checkRecipe(recipe);
-  if (!(source instanceof Blob)) return normalised(resized(source, recipe), recipe);
+/** The elements of the tensor, with a batch of one, for a spec: `image` of a bundle's manifest. */
+export async function pictureToTensor(source, spec) {
+  checkSpec(spec);
+  if (!(source instanceof Blob)) return normalised(resized(source, spec), spec);
   checkSize(...(await sizeOf(source)));
   const bitmap = await decoded(source);
   try {
-    return normalised(resized(bitmap, recipe), recipe);
+    return normalised(resized(bitmap, spec), spec);
   } finally {
     bitmap.close();
   }
@@ -42,7 +42,7 @@ async function decoded(blob) {
   }
 }
 
-function checkRecipe({ size, channels, crop, mean, std, layout } = {}) {
+function checkSpec({ size, channels, crop, mean, std, layout } = {}) {
   const numbers = (list) => Array.isArray(list) && [1, channels].includes(list.length) && list.every(Number.isFinite);
   const sides = Array.isArray(size) && size.length === 2 && size.every((n) => Number.isInteger(n) && n > 0);
   for (const [ok, name, wanted] of [
@@ -53,7 +53,7 @@ function checkRecipe({ size, channels, crop, mean, std, layout } = {}) {
     [numbers(std) && !std.includes(0), "std", "1 number other than 0, or one for each channel"],
     [layout === "nchw" || layout === "nhwc", "layout", "nchw or nhwc"],
   ]) {
-    if (!ok) throw refuse(`the recipe's ${name} is not as expected: ${wanted}`);
+    if (!ok) throw refuse(`the spec's ${name} is not as expected: ${wanted}`);
   }
 }
 
@@ -108,7 +108,7 @@ async function jpegSize(blob) {
 
 // --- resizing --------------------------------------------------------------------------------------------------------
 
-/** A picture's pixels at the recipe's size, as [height][width][channels] of 0 to 255. */
+/** A picture's pixels at the spec's size, as [height][width][channels] of 0 to 255. */
 function resized(source, { size: [height, width], channels, crop }) {
   const [fullWidth, fullHeight] = extentOf(source);
   checkSize(fullWidth, fullHeight);

@@ -1,5 +1,7 @@
 """Singe: a neural-network runtime for the places where nothing is installed. The public names, and nothing else."""
 
+__version__ = "0.1.0"
+
 from . import nn as nn
 from .dtypes import DType as DType
 from .dtypes import bool_ as bool_
@@ -47,15 +49,17 @@ from .runtime.devices import WebGpu as WebGpu
 from .runtime.devices import device as device
 from .runtime.devices import device_async as device_async
 from .runtime.devices import devices as devices
+from .tools.export import Bundle as Bundle
+from .tools.export import export as export
+from .tools.images import PictureSpec as PictureSpec
 from .weights import load_weights as load_weights
 
-__version__ = "0.1.0"
-
 __all__ = [
-    "CompileError", "DType", "DTypeError", "Device", "DeviceError", "DeviceLost", "FormatError", "Fusion", "ImportFailure", "InputError",
-    "Model", "Numpy", "Program", "ShapeError", "SingeError", "Tensor", "UnsupportedOp", "ValueNeeded", "Wasm", "WebGpu",
-    "__version__", "arange", "bool_", "compile", "concat", "device", "device_async", "devices", "dtype", "eye", "float16", "float32", "full", "full_like",
-    "int32", "int64", "load", "load_async", "load_weights", "nn", "ones", "ones_like", "save", "stack", "tensor", "uint8", "where", "zeros", "zeros_like",
+    "Bundle", "CompileError", "DType", "DTypeError", "Device", "DeviceError", "DeviceLost", "FormatError", "Fusion", "ImportFailure", "InputError",
+    "Model", "Numpy", "PictureSpec", "Program", "ShapeError", "SingeError", "Tensor", "UnsupportedOp", "ValueNeeded", "Wasm", "WebGpu",
+    "__version__", "arange", "bool_", "compile", "concat", "device", "device_async", "devices", "dtype", "export", "eye", "float16", "float32", "full",
+    "full_like", "int32", "int64", "load", "load_async", "load_weights", "nn", "ones", "ones_like", "save", "stack", "tensor", "uint8",
+    "where", "zeros", "zeros_like",
 ]  # fmt: skip
 
 

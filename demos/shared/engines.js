@@ -8,6 +8,7 @@
  * that needs it is first opened.
  */
 
+import { validates } from "../front-facts.js";
 import { load } from "../singe.js";
 
 const PYTHON = new URL("../python/", import.meta.url);
@@ -43,8 +44,7 @@ async function reasonAgainstWebGpu() {
 
 async function reasonAgainstWasm() {
   if (typeof WebAssembly !== "object") return "this browser has no WebAssembly";
-  const { features } = await import("../singe-wasm.js");
-  return features().has("simd") ? "" : "this browser's WebAssembly has no SIMD";
+  return validates("simd") ? "" : "this browser's WebAssembly has no SIMD";
 }
 
 export class Engines {

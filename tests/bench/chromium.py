@@ -28,7 +28,7 @@ from playwright.sync_api import sync_playwright
 from products import ROOF_WORK, onnx_product, roof
 
 from singe.model.model import load
-from singe.tools.export import export_model
+from singe.tools.export import export
 from singe.tools.serve import Server
 
 ROOT: Final = Path(__file__).parents[2]
@@ -116,7 +116,7 @@ def site(model: Path, shapes: Mapping[str, Sequence[int]]) -> Iterator[str]:
     """The address of a folder with the page, the bundle, the model and onnxruntime-web."""
     with tempfile.TemporaryDirectory(prefix="singe-race-") as made:
         folder = Path(made)
-        export_model(load(model, "numpy", shapes), folder / "bundle", ["wasm"])
+        export(load(model, "numpy", shapes), folder / "bundle", ["wasm"])
         shutil.copyfile(model, folder / "model.onnx")
         (folder / "ort").mkdir()
         for path in (package() / "node_modules" / "onnxruntime-web" / "dist").glob("ort*wasm*"):

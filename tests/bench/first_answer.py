@@ -23,7 +23,7 @@ from ort_web import CHROMIUM, FLAGS, VERSION, package
 from playwright.sync_api import sync_playwright
 
 from singe.model.model import load
-from singe.tools.export import export_model
+from singe.tools.export import export
 from singe.tools.serve import Server
 
 ROOT: Final = Path(__file__).parents[2]
@@ -56,7 +56,7 @@ def site(model: Path) -> Iterator[tuple[Path, str]]:
     """A folder with both pages, and where it is served."""
     with tempfile.TemporaryDirectory(prefix="singe-first-") as made:
         folder = Path(made)
-        export_model(load(model, device="numpy"), folder / "model")
+        export(load(model, device="numpy"), folder / "model")
         (folder / "model.onnx").write_bytes(model.read_bytes())
         dist = Path("node_modules", "onnxruntime-web", "dist")
         (folder / "ort" / dist).mkdir(parents=True)

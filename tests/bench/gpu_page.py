@@ -28,7 +28,7 @@ from singe.graph.graph import Graph
 from singe.model.model import Model, load
 from singe.runtime.devices import device
 from singe.tools.bench import gemm
-from singe.tools.export import export_model
+from singe.tools.export import export
 
 SIZES: Final = ((1024, 1024, 1024), (2048, 2048, 2048), (4096, 4096, 4096), (197, 768, 768), (196, 672, 112))
 KINDS: Final = (
@@ -143,7 +143,7 @@ class _Site(http.server.ThreadingHTTPServer):
 def measured(model: Model, browser: str, flags: list[str], plain: bool = False) -> dict[str, Any]:
     """What a browser tells of a model's bundle. plain: without subgroup matrices."""
     with tempfile.TemporaryDirectory(prefix="singe-page-") as name:
-        export_model(model, Path(name) / "bundle", ["webgpu"])
+        export(model, Path(name) / "bundle", ["webgpu"])
         (Path(name) / "index.html").write_text(PAGE, "utf-8")
         return asked(Path(name), browser, flags, "?plain" if plain else "")
 

@@ -28,8 +28,8 @@ from playwright.sync_api import sync_playwright
 
 from singe.compiler import build as compiled
 from singe.model.model import load
-from singe.tools.export import MANIFEST, export_model
-from singe.tools.images import Recipe, read
+from singe.tools.export import MANIFEST, export
+from singe.tools.images import PictureSpec, read
 from singe.tools.serve import Server
 
 LEVELS: Final = ("relaxed", "simd")
@@ -75,7 +75,7 @@ def site(model: Path, shapes: Mapping[str, Sequence[int]]) -> Iterator[tuple[str
         sizes = {}
         for kind in KINDS:
             given = load(model, "numpy", shapes)
-            bundle = export_model(given, folder / kind, ["wasm"], dtype=kind, activations=kind)
+            bundle = export(given, folder / kind, ["wasm"], dtype=kind, activations=kind)
             sizes[kind] = sum(w["bytes"] for w in bundle.manifest["targets"]["wasm"]["weights"])
             plain(folder / kind, folder / f"{kind}-simd")
         (folder / "index.html").write_text(PAGE, "utf-8")
@@ -99,10 +99,10 @@ def photographs(model: Path) -> str:
     paths = [p for p in sorted(folder.glob("*")) if p.suffix in (".png", ".jpg")]
     if model.stem != "efficientnet_lite0" or not paths:
         return ""
-    recipe = Recipe((224, 224), 3, 0.875, (127.0,), (128.0,), "nchw")
+    spec = PictureSpec((224, 224), 3, 0.875, (127.0,), (128.0,), "nchw")
     given = load(model, "numpy")
     whole, small = (compiled(given, device="numpy", activations=kind) for kind in KINDS)
-    pictures = [read(p, recipe) for p in paths]
+    pictures = [read(p, spec) for p in paths]
     same = sum(whole(x).argmax() == small(x).argmax() for x in pictures)
     return f"; first class of {same} of {len(paths)} photographs kept"
 

@@ -28,7 +28,7 @@ from playwright.sync_api import sync_playwright
 from wasm_gemm import setup
 
 from singe.model.model import load
-from singe.tools.export import export_model
+from singe.tools.export import export
 from singe.tools.serve import Server
 
 WHO: Final = ("page without Python", "Python, wasm", "Python, numpy")
@@ -98,7 +98,7 @@ def site(model: Path, inputs: Mapping[str, np.ndarray], python: Path) -> Iterato
     """The address of a folder with both pages, the bundle, the model, its inputs, and Python."""
     with tempfile.TemporaryDirectory(prefix="singe-python-") as made:
         folder = Path(made)
-        export_model(load(model, "numpy", {k: a.shape for k, a in inputs.items()}), folder / "bundle", ["wasm"])
+        export(load(model, "numpy", {k: a.shape for k, a in inputs.items()}), folder / "bundle", ["wasm"])
         (folder / "model.onnx").write_bytes(model.read_bytes())
         packed = io.BytesIO()
         np.savez(packed, **inputs)  # pyright: ignore[reportArgumentType]

@@ -1,4 +1,4 @@
-"""Bundles for the tests of the runner: folders that `export_model` writes, of Graphs of our own and of the shared models."""
+"""Bundles for the tests of the runner: folders that `export` writes, of Graphs of our own and of the shared models."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from singe.dtypes import bool_, float16, float32, int32, int64, uint8
 from singe.graph.graph import Builder, Graph
 from singe.model.model import Model, load
 from singe.shapes import size
-from singe.tools.export import export_model
+from singe.tools.export import export
 
 ROOT: Final = Path(__file__).parents[2]
 STATIC: Final = ROOT / "static"
@@ -25,7 +25,7 @@ BOUNDS: Final = {"basic_pitch": 5e-3}
 
 def write_bundle(graph: Graph, folder: Path, name: str) -> Path:
     """The bundle of a graph, for both devices."""
-    export_model(Model(graph, "numpy", name), folder)
+    export(Model(graph, "numpy", name), folder)
     return folder
 
 

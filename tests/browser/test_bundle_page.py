@@ -15,12 +15,12 @@ from bundles import MODELS, ROOT, dtypes_graph, small_graph
 from singe import load
 from singe.model.model import Model
 from singe.tools import images
-from singe.tools.export import Picture, export_model
-from singe.tools.images import Recipe
+from singe.tools.export import export
+from singe.tools.images import PictureSpec
 from singe.tools.serve import Server
 
 PHOTOS = ROOT.parent / "shared" / "photos"
-LITE0 = Recipe((224, 224), 3, 0.875, (127.0,), (128.0,), "nchw")
+LITE0 = PictureSpec((224, 224), 3, 0.875, (127.0,), (128.0,), "nchw")
 SHOTS = os.environ.get("SINGE_SCREENSHOTS")
 """A folder for pictures of the page; without it none are kept."""
 
@@ -29,14 +29,14 @@ SHOTS = os.environ.get("SINGE_SCREENSHOTS")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Bundles under their names."""
     root = tmp_path_factory.mktemp("site")
-    export_model(Model(small_graph(), "numpy", "small"), root / "small")
-    export_model(Model(dtypes_graph(), "numpy", "dtypes"), root / "dtypes")
+    export(Model(small_graph(), "numpy", "small"), root / "small")
+    export(Model(dtypes_graph(), "numpy", "dtypes"), root / "dtypes")
     if MODELS.exists() and PHOTOS.exists():
         from singe.tools.commands import _labels  # noqa: PLC0415
 
         model = load(MODELS / "efficientnet_lite0.onnx", device="numpy")
-        export_model(
-            model, root / "photos", dtype="int8", picture=Picture(model.inputs[0].name, LITE0),
+        export(
+            model, root / "photos", dtype="int8", picture=LITE0,
             labels=_labels(str(PHOTOS / "imagenet_labels.json")),
         )  # fmt: skip
     with Server(root, port=0) as server:

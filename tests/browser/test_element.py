@@ -15,8 +15,8 @@ from pages import Page, open_page
 from singe.dtypes import float32
 from singe.graph.graph import Builder, Graph
 from singe.model.model import Model
-from singe.tools.export import Picture, export_model
-from singe.tools.images import Recipe
+from singe.tools.export import export
+from singe.tools.images import PictureSpec
 
 POLICY: Final = (
     "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'; img-src blob:; base-uri 'none'"
@@ -38,9 +38,8 @@ def colours() -> Graph:
 def chromium(bundle: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     root = bundle("small").parent
     if not (root / "colours").exists():
-        recipe = Recipe(size=(8, 8), crop=1.0, mean=(0.0,), std=(255.0,), layout="nchw", channels=3)
-        picture = Picture("pixels", recipe)
-        export_model(Model(colours(), "numpy", "colours"), root / "colours", picture=picture, labels=LABELS)
+        picture = PictureSpec(size=(8, 8), crop=1.0, mean=(0.0,), std=(255.0,), layout="nchw", channels=3)
+        export(Model(colours(), "numpy", "colours"), root / "colours", picture=picture, labels=LABELS)
     (root / "page.js").write_text(
         """import "/static/singe-element.js";
         globalThis.events = [];

@@ -20,7 +20,7 @@ from singe.graph.graph import Builder, Graph
 from singe.model.model import Model, Program
 from singe.runtime.devices import device as open_device
 from singe.shapes import size
-from singe.tools.export import MANIFEST, export_model
+from singe.tools.export import MANIFEST, export
 from singe.tools.storage import Listening, decode, encode
 
 ANSWER: Final = """
@@ -64,8 +64,8 @@ def wanted(count: int) -> np.ndarray:
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("integers")
-    export_model(Model(graph(), "numpy"), folder / "both", dtype="int8", activations="int8")
-    export_model(Model(graph(), "numpy"), folder / "plain", ["wasm"], dtype="int8", activations="int8")
+    export(Model(graph(), "numpy"), folder / "both", dtype="int8", activations="int8")
+    export(Model(graph(), "numpy"), folder / "plain", ["wasm"], dtype="int8", activations="int8")
     manifest = json.loads((folder / "plain" / MANIFEST).read_bytes())
     for kernel in manifest["targets"]["wasm"]["program"]["kernels"]:
         kernel["variants"] = [v for v in kernel["variants"] if not v["requires"]]

@@ -18,15 +18,15 @@ from sites import served
 
 from singe import load
 from singe.tools import images
-from singe.tools.images import Recipe
+from singe.tools.images import PictureSpec
 
 PHOTOS = ROOT.parent / "shared" / "photos"
 UNIT = 1 / 255
-LITE0 = Recipe((224, 224), 3, 0.875, (127.0,), (128.0,), "nchw")
-RECIPES = {
+LITE0 = PictureSpec((224, 224), 3, 0.875, (127.0,), (128.0,), "nchw")
+SPECS = {
     "lite0": LITE0,
-    "wide, every channel its own": Recipe((64, 160), 3, 1.0, (123.0, 117.0, 104.0), (58.0, 57.0, 57.0), "nhwc"),
-    "grey and larger than most pictures": Recipe((600, 500), 1, 1.0, (0.0,), (255.0,), "nchw"),
+    "wide, every channel its own": PictureSpec((64, 160), 3, 1.0, (123.0, 117.0, 104.0), (58.0, 57.0, 57.0), "nhwc"),
+    "grey and larger than most pictures": PictureSpec((600, 500), 1, 1.0, (0.0,), (255.0,), "nchw"),
 }
 
 
@@ -38,7 +38,7 @@ def page() -> Iterator[Any]:
         yield page
 
 
-SCRIPT = """async ({ data, recipe, source, length }) => {
+SCRIPT = """async ({ data, spec, source, length }) => {
   const { pictureToTensor } = await import("/singe-picture.js");
   const bytes = Uint8Array.from(atob(data), (c) => c.charCodeAt(0));
   const parts = [bytes];
@@ -52,7 +52,7 @@ SCRIPT = """async ({ data, recipe, source, length }) => {
       context.drawImage(bitmap, 0, 0);
       given = { bitmap, canvas: context.canvas, data: context.getImageData(0, 0, bitmap.width, bitmap.height) }[source];
     }
-    const tensor = await pictureToTensor(given, recipe);
+    const tensor = await pictureToTensor(given, spec);
     const raw = new Uint8Array(tensor.buffer);
     let text = "";
     for (let i = 0; i < raw.length; i += 4096) text += String.fromCharCode(...raw.subarray(i, i + 4096));
@@ -63,22 +63,22 @@ SCRIPT = """async ({ data, recipe, source, length }) => {
 }"""
 
 
-def asked(page: Any, data: bytes, recipe: Recipe = LITE0, **more: Any) -> dict[str, str]:
+def asked(page: Any, data: bytes, spec: PictureSpec = LITE0, **more: Any) -> dict[str, str]:
     """What pictureToTensor answers for a file."""
-    fields = {k: list(v) if isinstance(v, tuple) else v for k, v in vars(recipe).items()}
-    return page.evaluate(SCRIPT, {"data": b64encode(data).decode(), "recipe": fields, **more})
+    fields = {k: list(v) if isinstance(v, tuple) else v for k, v in vars(spec).items() if k != "input"}
+    return page.evaluate(SCRIPT, {"data": b64encode(data).decode(), "spec": fields, **more})
 
 
-def tensor(page: Any, data: bytes, recipe: Recipe, **more: Any) -> np.ndarray:
-    answer = asked(page, data, recipe, **more)
+def tensor(page: Any, data: bytes, spec: PictureSpec, **more: Any) -> np.ndarray:
+    answer = asked(page, data, spec, **more)
     assert "data" in answer, answer
     return np.frombuffer(b64decode(answer["data"]), np.float32)
 
 
-def in_pixels(values: np.ndarray, recipe: Recipe) -> np.ndarray:
+def in_pixels(values: np.ndarray, spec: PictureSpec) -> np.ndarray:
     """Elements times their std: differences are in units of 1/255 of the full range."""
-    shape = (recipe.channels, -1) if recipe.layout == "nchw" else (-1, recipe.channels)
-    std = np.array(recipe.std, np.float32).reshape((-1, 1) if recipe.layout == "nchw" else (1, -1))
+    shape = (spec.channels, -1) if spec.layout == "nchw" else (-1, spec.channels)
+    std = np.array(spec.std, np.float32).reshape((-1, 1) if spec.layout == "nchw" else (1, -1))
     return values.reshape(shape) * std
 
 
@@ -87,11 +87,11 @@ def photos() -> list[Any]:
     return names or [pytest.param("", marks=pytest.mark.skip(f"no photos in {PHOTOS}"))]
 
 
-@pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES.keys())
+@pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS.keys())
 @pytest.mark.parametrize("photo", photos())
-def test_photos_become_what_python_makes_of_them(page: Any, photo: str, recipe: Recipe) -> None:
-    found = in_pixels(tensor(page, (PHOTOS / photo).read_bytes(), recipe), recipe)
-    expected = in_pixels(images.read(PHOTOS / photo, recipe).reshape(-1), recipe)
+def test_photos_become_what_python_makes_of_them(page: Any, photo: str, spec: PictureSpec) -> None:
+    found = in_pixels(tensor(page, (PHOTOS / photo).read_bytes(), spec), spec)
+    expected = in_pixels(images.read(PHOTOS / photo, spec).reshape(-1), spec)
     difference = np.abs(found - expected)
     assert difference.max() <= 3.01, f"{difference.max()} units of 1/255"
     assert difference.mean() <= 0.25, f"{difference.mean()} units of 1/255 in the mean"
@@ -124,13 +124,13 @@ def file_of(picture: Any, kind: str, **options: Any) -> bytes:
     return out.getvalue()
 
 
-def expected(tmp_path: Path, data: bytes, recipe: Recipe) -> np.ndarray:
+def expected(tmp_path: Path, data: bytes, spec: PictureSpec) -> np.ndarray:
     path = tmp_path / "picture.png"
     path.write_bytes(data)
-    return images.read(path, recipe).reshape(-1)
+    return images.read(path, spec).reshape(-1)
 
 
-SMALL = Recipe((20, 24), 3, 0.8, (0.0,), (1.0,), "nhwc")
+SMALL = PictureSpec((20, 24), 3, 0.8, (0.0,), (1.0,), "nhwc")
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "BMP", "WEBP", "WEBP lossless"])
@@ -213,13 +213,13 @@ def test_a_picture_of_100_megapixels_is_refused_before_it_is_decoded(page: Any) 
 
 
 @pytest.mark.parametrize(
-    "recipe",
+    "spec",
     [{"size": [1 << 14, 1 << 14]}, {"size": [0, 4]}, {"channels": 4}, {"crop": 2}, {"std": [0]}, {"mean": []}, {"layout": "x"}],
     ids=str,
 )  # fmt: skip
-def test_recipes_are_checked(page: Any, recipe: dict[str, Any]) -> None:
-    fields = {k: list(v) if isinstance(v, tuple) else v for k, v in vars(SMALL).items()}
+def test_specs_are_checked(page: Any, spec: dict[str, Any]) -> None:
+    fields = {k: list(v) if isinstance(v, tuple) else v for k, v in vars(SMALL).items() if k != "input"}
     data = b64encode(png_head(8, 8)).decode()
-    answer = page.evaluate(SCRIPT, {"data": data, "recipe": {**fields, **recipe}})
+    answer = page.evaluate(SCRIPT, {"data": data, "spec": {**fields, **spec}})
     assert answer["code"] == "input"
-    assert f"the recipe's {next(iter(recipe))}" in answer["message"]
+    assert f"the spec's {next(iter(spec))}" in answer["message"]

@@ -21,8 +21,7 @@ from singe.compiler.build import compile_graph
 from singe.compiler.target import find_target
 from singe.model.model import Model, Program
 from singe.runtime.devices import device as open_device
-from singe.tools import export
-from singe.tools.export import TARGETS, export_model, make_bundle
+from singe.tools.export import TARGETS, export, make_bundle
 from singe.tools.storage import Listening, decode, encode, read_piece
 
 DTYPES: Final = ("float16", "int8")
@@ -42,8 +41,8 @@ def stored(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     """A bundle in several files, with arrays that are cut, and its dtype."""
     folder = tmp_path_factory.mktemp("stored") / request.param
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(export, "PIECE", 4096)
-        export_model(Model(weighty_graph(), "numpy"), folder, dtype=request.param)
+        patch.setattr("singe.tools.export.PIECE", 4096)
+        export(Model(weighty_graph(), "numpy"), folder, dtype=request.param)
     return folder, request.param
 
 

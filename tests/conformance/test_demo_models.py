@@ -124,8 +124,8 @@ def photos() -> dict[str, np.ndarray]:
     """The page's samples as it prepares them."""
     pytest.importorskip("PIL")
     facts = module(ROOT / "demos" / "classify" / "model.py")
-    recipe = images.Recipe((facts.SIDE, facts.SIDE), 3, facts.CROP, (facts.MEAN,), (facts.STD,))
-    return {path.stem: images.read(path, recipe) for path in sorted(SAMPLES.glob("*.jpg"))}
+    spec = images.PictureSpec((facts.SIDE, facts.SIDE), 3, facts.CROP, (facts.MEAN,), (facts.STD,))
+    return {path.stem: images.read(path, spec) for path in sorted(SAMPLES.glob("*.jpg"))}
 
 
 @RUNNERS

@@ -25,9 +25,9 @@ from singe.program.format import header
 from singe.program.program import ProgramData
 from singe.runtime.assets import static_folder
 from singe.shapes import size
-from singe.tools import cli, export
-from singe.tools.export import MANIFEST, PIECE, TARGETS, Bundle, Picture, describe_bundle, export_model, make_bundle
-from singe.tools.images import Recipe
+from singe.tools import cli
+from singe.tools.export import MANIFEST, PIECE, TARGETS, Bundle, describe_bundle, export, make_bundle
+from singe.tools.images import PictureSpec
 
 DOCUMENT = Path(__file__).parents[2] / "static" / "README.md"
 MODELS = Path(__file__).parents[3] / "shared" / "models"
@@ -126,7 +126,7 @@ def test_a_bundle_is_its_programs(name: str) -> None:
 
 
 def test_weights_are_cut_into_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(export, "PIECE", 2 * ALIGN)
+    monkeypatch.setattr("singe.tools.export.PIECE", 2 * ALIGN)
     b = Builder()
     x = b.input("x", (1, 300), float32)
     graph = Graph((x,), (b.add(x, b.const(np.arange(300, dtype=np.float32))),), ("y",))
@@ -148,7 +148,7 @@ def test_open_sizes_stay_open_and_given_ones_are_numbers() -> None:
 @pytest.mark.skipif(not (MODELS / "mnist_cnn.onnx").exists(), reason="needs ../shared/models")
 def test_a_real_model(tmp_path: Path) -> None:
     mnist = load(MODELS / "mnist_cnn.onnx", "numpy")
-    bundle = export_model(mnist, tmp_path / "mnist")
+    bundle = export(mnist, tmp_path / "mnist")
     check(bundle, mnist.graph())
     assert {p.name: p.read_bytes() for p in (tmp_path / "mnist").iterdir()} == bundle.files
 
@@ -203,8 +203,8 @@ def test_one_model_is_one_bundle() -> None:
 
 
 def test_pictures_and_labels() -> None:
-    recipe = Recipe((8, 6), 3, 0.875, (127.0,), (128.0,), "nchw")
-    bundle = make_bundle(model(picture()), picture=Picture("pixels", recipe), labels={0: "cat", 1: "größer"})
+    spec = PictureSpec((8, 6), 3, 0.875, (127.0,), (128.0,), "nchw", "pixels")
+    bundle = make_bundle(model(picture()), picture=spec, labels={0: "cat", 1: "größer"})
     assert bundle.manifest["image"] == {
         "input": "pixels", "size": [8, 6], "channels": 3, "crop": 0.875, "mean": [127.0], "std": [128.0], "layout": "nchw",
     }  # fmt: skip
@@ -241,9 +241,9 @@ def test_targets_are_known() -> None:
 
 
 def test_a_new_bundle_replaces_the_old_one_and_leaves_the_rest(tmp_path: Path) -> None:
-    export_model(model(dense()), tmp_path / "a" / "b", labels={0: "x"})
+    export(model(dense()), tmp_path / "a" / "b", labels={0: "x"})
     (tmp_path / "a" / "b" / "notes.txt").write_text("mine")
-    bundle = export_model(model(two()), tmp_path / "a" / "b", ["wasm"])
+    bundle = export(model(two()), tmp_path / "a" / "b", ["wasm"])
     assert {p.name for p in (tmp_path / "a" / "b").iterdir()} == {*bundle.files, "notes.txt"}
 
 
@@ -251,21 +251,21 @@ def test_a_new_bundle_replaces_the_old_one_and_leaves_the_rest(tmp_path: Path) -
 def test_a_folder_of_others_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text('{"format": "other"}')
     with pytest.raises(InputError, match="not empty, and no bundle"):
-        export_model(model(two()), tmp_path)
+        export(model(two()), tmp_path)
     assert [p.name for p in tmp_path.iterdir()] == [name]
 
 
 def test_force_shares_a_folder_and_removes_nothing(tmp_path: Path) -> None:
     for name in ("notes.txt", "labels.json"):
         (tmp_path / name).write_text("mine")
-    bundle = export_model(model(two()), tmp_path, force=True)
+    bundle = export(model(two()), tmp_path, force=True)
     assert {p.name for p in tmp_path.iterdir()} == {*bundle.files, "notes.txt", "labels.json"}
 
 
 def test_a_file_is_no_folder(tmp_path: Path) -> None:
     (tmp_path / "f").write_text("")
     with pytest.raises(InputError, match="a file, expected a folder"):
-        export_model(model(two()), tmp_path / "f")
+        export(model(two()), tmp_path / "f")
 
 
 # --- the command ------------------------------------------------------------------------------------------------------
@@ -329,9 +329,9 @@ def test_options_of_pictures_need_a_picture(capsys: pytest.CaptureFixture[str], 
 def test_the_document_names_every_field_of_the_manifest_and_no_other() -> None:
     """A row of "The bundle" starts with a path: | `/inputs/name` | … |; a Program's own fields stand above it."""
     documented = set(re.findall(r"^\| `(/[A-Za-z0-9_./*]+)` \|", DOCUMENT.read_text(), re.M))
-    recipe = Recipe((8, 6))
+    spec = PictureSpec((8, 6))
     bundles = [
-        make_bundle(model(picture()), picture=Picture("pixels", recipe), labels={0: "a"}),
+        make_bundle(model(picture()), picture=spec, labels={0: "a"}),
         make_bundle(model(contractions()), dtype="int8"),
     ]
     found: set[str] = set()
@@ -354,6 +354,6 @@ def test_the_document_names_every_field_of_the_manifest_and_no_other() -> None:
 def test_activations_in_integers_need_weights_in_integers_and_wasm(tmp_path: Path) -> None:
     for given in ({"dtype": "float32"}, {"dtype": "float16"}, {"dtype": "int8", "targets": ["webgpu"]}):
         with pytest.raises(InputError, match="expected dtype int8 and the target wasm"):
-            export_model(model(dense()), tmp_path, activations="int8", **given)
+            export(model(dense()), tmp_path, activations="int8", **given)
     with pytest.raises(InputError, match="activations: got 'int4'"):
-        export_model(model(dense()), tmp_path, activations="int4")
+        export(model(dense()), tmp_path, activations="int4")

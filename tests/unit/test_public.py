@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import tomllib
 from pathlib import Path
 from types import ModuleType
@@ -52,6 +53,41 @@ def test_extensions_have_one_door() -> None:
     listed = {name for name in vars(extension) if not name.startswith("_")}
     protocols = {"Backend", "Executable", "Target"}  # for type annotations of packages to come
     assert used | protocols == listed
+
+
+PUBLIC_SCRIPTS = {"singe.js", "singe-element.js", "singe-picture.js"}
+"""What the npm package exports, and a bundle has: other scripts of the runner are its own business."""
+
+
+def demo_files(*suffixes: str) -> list[Path]:
+    built = {".cache", "site", "node_modules"}
+    found = (p for p in (ROOT / "demos").rglob("*") if p.suffix in suffixes)
+    return [p for p in found if not built & set(p.relative_to(ROOT).parts)]
+
+
+def test_demos_use_public_names_only() -> None:
+    """Python of the demos imports `singe` and `singe.nn`, and of them what `__all__` lists; so does Python in scripts."""
+    names = {"singe": set(singe.__all__), "singe.nn": set(nn.__all__)}
+    used: set[str] = set()
+    for path in demo_files(".py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                assert not [a.name for a in node.names if a.name.startswith("singe.")], path
+            elif isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "singe":
+                assert {a.name for a in node.names} <= names.get(node.module or "", set()), f"{path}: {node.module}"
+            elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "sg":
+                assert node.attr in singe.__all__, f"{path}: sg.{node.attr}"
+                used.add(node.attr)
+    assert {"export", "load_weights", "save"} <= used
+
+
+def test_demos_import_public_scripts_only() -> None:
+    used: set[str] = set()
+    for path in demo_files(".js", ".cjs", ".html", ".ts"):
+        imported = re.findall(r"""(?:from|import|import\()\s*["'][^"']*?/(singe[\w-]*\.js)["']""", path.read_text())
+        assert set(imported) <= PUBLIC_SCRIPTS, path
+        used |= set(imported)
+    assert used >= {"singe.js", "singe-picture.js"}
 
 
 def test_the_version_is_the_distributions() -> None:

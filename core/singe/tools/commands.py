@@ -10,6 +10,7 @@ import time
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from threading import Timer
@@ -29,7 +30,8 @@ from ..runtime.devices import devices as all_devices
 from ..shapes import bytes_text, show
 from . import images
 from .bench import describe_bench, describe_peaks, machine, peaks, peaks_data, random_inputs, time_model, timing_data
-from .export import Picture, describe_bundle, export_model
+from .export import describe_bundle
+from .export import export as export_bundle
 from .inspection import TARGETS, describe_model, describe_program
 from .profiling import profile, trace_data
 from .report import LEFT, RIGHT, fields, seconds, table
@@ -175,7 +177,7 @@ def _read(path: str, port: TensorSpec, args: Namespace) -> np.ndarray:
     """The array in an .npy file, or the tensor of a picture."""
     suffix = Path(path).suffix.lower()
     if suffix in images.SUFFIXES:
-        values = images.read(path, _recipe(args, port))
+        values = images.read(path, _picture_spec(args, port))
         kind = port.dtype.numpy
         if port.dtype.is_int:
             limits = np.iinfo(kind)
@@ -192,11 +194,11 @@ def _read(path: str, port: TensorSpec, args: Namespace) -> np.ndarray:
         raise InputError(f"{path}: not an array that can be read: {e}") from e
 
 
-def _recipe(args: Namespace, port: TensorSpec) -> images.Recipe:
+def _picture_spec(args: Namespace, port: TensorSpec) -> images.PictureSpec:
     """What the options say about pictures, and for the rest what the input does."""
     crop = 1.0 if args.crop is None else args.crop
     std = args.std or ((255.0,) if port.dtype.is_float else (1.0,))
-    return images.recipe_for(
+    return images.picture_for(
         port.shape or (), size=args.size, crop=crop, mean=args.mean or (0.0,), std=std, layout=args.layout
     )
 
@@ -332,7 +334,7 @@ def export(args: Namespace) -> None:
     model = _model(args)
     labels = None if args.labels is None else _labels(args.labels)
     with _doing("exporting"):
-        bundle = export_model(
+        bundle = export_bundle(
             model, args.out, args.targets, dtype=args.dtype, activations=args.activations,
             picture=_picture(args, model), labels=labels, force=args.force, samples=_samples(args, model),
         )  # fmt: skip
@@ -350,7 +352,7 @@ def _samples(args: Namespace, model: Model) -> list[dict[str, np.ndarray]]:
     return [_inputs(Namespace(**{**vars(args), "input": pairs}), ports) for pairs in given]
 
 
-def _picture(args: Namespace, model: Model) -> Picture | None:
+def _picture(args: Namespace, model: Model) -> images.PictureSpec | None:
     """The first input with the shape of pictures, if the options say how they become its tensors."""
     if all(getattr(args, option) is None for option in ("size", "crop", "mean", "std", "layout")):
         return None
@@ -361,7 +363,7 @@ def _picture(args: Namespace, model: Model) -> Picture | None:
         raise InputError(
             f"--size, --crop, --mean, --std and --layout need an input of four axes; there are {', '.join(map(str, ports))}"
         )
-    return Picture(found.name, _recipe(args, found))
+    return replace(_picture_spec(args, found), input=found.name)
 
 
 def serve(args: Namespace) -> None:

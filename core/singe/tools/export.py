@@ -1,4 +1,4 @@
-"""`export_model` writes a bundle: a folder of static files with which a page runs a model, with no Python.
+"""`export` writes a bundle: a folder of static files with which a page runs a model, with no Python.
 
 static/README.md, "The bundle", documents model.json field by field. A bundle holds, for each target, a Program without
 its bytes (in model.json), its code and its weights in pieces; and what all share: the scripts, a page, class names.
@@ -37,7 +37,7 @@ from ..program.program import ProgramData
 from ..runtime.assets import static_folder
 from ..runtime.devices import device
 from ..shapes import bytes_text
-from .images import Recipe
+from .images import PictureSpec
 from .report import LEFT, RIGHT, fields, table
 from .storage import STORED_BYTES, Channels, Kept, Listening, Part, decode, encode, pieces
 
@@ -54,14 +54,6 @@ SAMPLES: Final = 3
 """Random inputs on which the error of smaller weights is measured."""
 _GENERATED: Final = re.compile(r"(weights-\w+-\d+\.bin|kernels-\w+\.(wasm|json)|labels\.json)")
 """Names that one export writes and the next may not: those of the last one are removed."""
-
-
-@dataclass(frozen=True)
-class Picture:
-    """The input that takes pictures, and how they become tensors."""
-
-    input: str
-    recipe: Recipe
 
 
 @dataclass(frozen=True)
@@ -85,16 +77,18 @@ class Bundle:
     loss: Loss | None = None  # of a smaller dtype
 
 
-def export_model(
+def export(
     model: Model, folder: str | Path, targets: Sequence[str] = tuple(TARGETS), *, dtype: str = "float32",
-    activations: str = "float32", picture: Picture | None = None, labels: Mapping[int, str] | None = None,
+    activations: str = "float32", picture: PictureSpec | None = None, labels: Mapping[int, str] | None = None,
     force: bool = False, samples: Sequence[Mapping[str, np.ndarray]] = (),
 ) -> Bundle:  # fmt: skip
-    """Write a model's bundle into a folder; `force` lets it share the folder with other files.
+    """Write a model's bundle, a folder of static files with which a page runs it without Python.
 
-    dtype: what weights are stored in, "float32", "float16" or "int8". activations: with "int8", and weights in int8, the
-    products and convolutions of target wasm compute in integers, which costs accuracy. samples: inputs by name, on which
-    the error of either is measured; where there are none, random ones.
+    targets: "wasm", "webgpu" or both. dtype: how weights are stored, "float32", "float16" or "int8". activations: with
+    "int8" (and dtype "int8"), matrix products and convolutions on wasm compute in integers: faster, less accurate.
+    samples: inputs by name, on which the error of smaller weights is measured; without any, random inputs are used.
+    picture: how a picture becomes the model's input. labels: the names of the classes. force: write into a folder that
+    holds other files too. The same model gives the same bytes.
     """
     folder = Path(folder)
     known = _refuse_foreign(folder, force)
@@ -110,13 +104,13 @@ def export_model(
 def make_bundle(
     model: Model,
     targets: Sequence[str] = tuple(TARGETS),
-    picture: Picture | None = None,
+    picture: PictureSpec | None = None,
     labels: Mapping[int, str] | None = None,
     dtype: str = "float32",
     samples: Sequence[Mapping[str, np.ndarray]] = (),
     activations: str = "float32",
 ) -> Bundle:
-    """The bundle in memory; see `export_model`."""
+    """The bundle in memory; see `export`."""
     unknown = [t for t in targets if t not in TARGETS]
     if unknown or not targets:
         raise InputError(f"targets: got {', '.join(unknown) or 'none'}, expected some of {', '.join(TARGETS)}")
@@ -139,7 +133,7 @@ def make_bundle(
         "name": model.name,
         "inputs": [_port(x.name, x) for x in graph.inputs],
         "outputs": [_port(name, x) for name, x in zip(graph.output_names, graph.outputs, strict=True)],
-        "image": None if picture is None else _image(picture),
+        "image": None if picture is None else _image(picture, graph),
         "labels": None,
         "facts": {"dtype": dtype, "activations": activations, "errors": {} if loss is None else dict(loss.errors)},
         "targets": entries,
@@ -156,11 +150,13 @@ def _port(name: str, node: Node) -> dict[str, Any]:
     return {"name": name, "dtype": node.dtype.name, "shape": [shapes.encode(d) for d in node.shape]}
 
 
-def _image(picture: Picture) -> dict[str, Any]:
-    r = picture.recipe
+def _image(picture: PictureSpec, graph: Graph) -> dict[str, Any]:
+    names = [x.name for x in graph.inputs]
+    if picture.input not in names and (picture.input or len(names) != 1):
+        raise InputError(f"picture: got input {picture.input!r}, expected the name of an input: {', '.join(names)}")
     return {
-        "input": picture.input, "size": list(r.size), "channels": r.channels, "crop": r.crop,
-        "mean": list(r.mean), "std": list(r.std), "layout": r.layout,
+        "input": picture.input or names[0], "size": list(picture.size), "channels": picture.channels,
+        "crop": picture.crop, "mean": list(picture.mean), "std": list(picture.std), "layout": picture.layout,
     }  # fmt: skip
 
 

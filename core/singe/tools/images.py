@@ -1,4 +1,4 @@
-"""Pictures become tensors: decoded, turned upright, cropped, resized, normalised and laid out as a Recipe says.
+"""Pictures become tensors: decoded, turned upright, cropped, resized, normalised and laid out as a PictureSpec says.
 
 The part of a picture that is used is the largest centred rectangle of the wanted proportions, shrunk by `crop`. It is
 resized in one step (bicubic, with antialiasing), so what is taken out never exceeds the wanted size. With one size for
@@ -30,15 +30,20 @@ LAYOUTS: Final = {"nchw": (2, 0, 1), "nhwc": (0, 1, 2)}
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """What a model expects of pictures. `mean` and `std` have one number for all channels or one for each, on 0–255."""
+class PictureSpec:
+    """How a picture becomes an input of a model: pixels are (value − mean) / std, with values from 0 to 255.
 
-    size: tuple[int, int]  # height, width
+    size: height and width. channels: 3 or 1. crop: the part of the shorter side that is used. mean, std: one number for
+    all channels, or one for each. layout: "nchw" or "nhwc". input: the name of the input; "" means the only one.
+    """
+
+    size: tuple[int, int]
     channels: int = 3
     crop: float = 1.0
     mean: tuple[float, ...] = (0.0,)
     std: tuple[float, ...] = (255.0,)
     layout: str = "nchw"
+    input: str = ""
 
     def __post_init__(self) -> None:
         for ok, problem in (
@@ -63,11 +68,11 @@ def layout_of(shape: Shape) -> str:
     return "nhwc" if len(shape) == 4 and shape[3] in MODES and shape[1] not in MODES else "nchw"
 
 
-def recipe_for(
+def picture_for(
     shape: Shape, *, size: tuple[int, int] | None = None, crop: float = 1.0,
     mean: tuple[float, ...] = (0.0,), std: tuple[float, ...] = (255.0,), layout: str | None = None,
-) -> Recipe:  # fmt: skip
-    """The Recipe for a model's input of this shape; size, channels and layout are read off it where they are not given."""
+) -> PictureSpec:  # fmt: skip
+    """The PictureSpec for a model's input of this shape; size, channels and layout are read off it where they are not given."""
     layout = layout or layout_of(shape)
     if layout not in LAYOUTS:
         raise InputError(f"pictures: layout {layout!r}: expected {' or '.join(LAYOUTS)}")
@@ -76,7 +81,7 @@ def recipe_for(
     height, width, channels = (shape[1 + LAYOUTS[layout].index(axis)] for axis in range(3))
     if size is None:
         size = _number(height, shape), _number(width, shape)
-    return Recipe(size, channels if isinstance(channels, int) else 3, crop, mean, std, layout)
+    return PictureSpec(size, channels if isinstance(channels, int) else 3, crop, mean, std, layout)
 
 
 def _number(d: Dim, shape: Shape) -> int:
@@ -85,23 +90,23 @@ def _number(d: Dim, shape: Shape) -> int:
     raise InputError(f"pictures: the input's shape {show(shape)} leaves {d} open: say --size")
 
 
-def read(path: str | Path, recipe: Recipe) -> np.ndarray:
+def read(path: str | Path, spec: PictureSpec) -> np.ndarray:
     """The picture in a file as a float32 tensor with a batch of one."""
-    picture = _open(path).convert(MODES[recipe.channels])
+    picture = _open(path).convert(MODES[spec.channels])
     pixels = np.asarray(
-        picture.resize(recipe.size[::-1], _pillow().Image.Resampling.BICUBIC, box=_box(picture.size, recipe)),
+        picture.resize(spec.size[::-1], _pillow().Image.Resampling.BICUBIC, box=_box(picture.size, spec)),
         np.float32,
     )
-    values = (pixels.reshape(*recipe.size, recipe.channels) - np.array(recipe.mean, np.float32)) / np.array(
-        recipe.std, np.float32
+    values = (pixels.reshape(*spec.size, spec.channels) - np.array(spec.mean, np.float32)) / np.array(
+        spec.std, np.float32
     )
-    return np.ascontiguousarray(values.transpose(LAYOUTS[recipe.layout]))[None]
+    return np.ascontiguousarray(values.transpose(LAYOUTS[spec.layout]))[None]
 
 
-def _box(size: tuple[int, int], recipe: Recipe) -> tuple[float, float, float, float]:
+def _box(size: tuple[int, int], spec: PictureSpec) -> tuple[float, float, float, float]:
     """The part of a picture that is used, as left, top, right, bottom in its pixels."""
-    height, width = recipe.size
-    scale = min(size[0] / width, size[1] / height) * recipe.crop
+    height, width = spec.size
+    scale = min(size[0] / width, size[1] / height) * spec.crop
     x, y = (size[0] - width * scale) / 2, (size[1] - height * scale) / 2
     return max(0.0, x), max(0.0, y), min(float(size[0]), x + width * scale), min(float(size[1]), y + height * scale)
 
