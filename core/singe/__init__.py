@@ -41,8 +41,8 @@ from .model.model import compile as compile
 from .model.model import load as load
 from .model.model import load_async as load_async
 from .model.model import save as save
-from .runtime.devices import Device as Device
-from .runtime.devices import Fusion as Fusion
+from .runtime.decorators import Fusion as Fusion
+from .runtime.device import Device as Device
 from .runtime.devices import Numpy as Numpy
 from .runtime.devices import Wasm as Wasm
 from .runtime.devices import WebGpu as WebGpu

@@ -20,7 +20,7 @@ from singe.dtypes import DType, float16, float32
 from singe.errors import DeviceError
 from singe.graph.graph import Builder, Graph
 from singe.model.model import Model, Program, load
-from singe.runtime.devices import Device
+from singe.runtime.devices import EagerDevice
 from singe.runtime.devices import device as open_device
 from singe.tools.bench import elementwise_copy, gemm, kept_seconds, machine, peaks, random_arrays, timed_seconds
 from singe.tools.profiling import describe_profile, profile, profile_data
@@ -43,7 +43,7 @@ TIMM: Final = {"efficientnet_lite0": "efficientnet_lite0"}
 Figures = dict[str, Any]
 
 
-def both_clocks(device: Device, graph: Graph) -> tuple[float, float, int]:
+def both_clocks(device: EagerDevice, graph: Graph) -> tuple[float, float, int]:
     """Seconds of a graph with random inputs kept on the device, by the wall clock and by the GPU's; and its steps."""
     runnable = Model(graph, device).program()
     given = random_arrays(runnable)
@@ -56,7 +56,7 @@ def both_clocks(device: Device, graph: Graph) -> tuple[float, float, int]:
 # --- products ---------------------------------------------------------------------------------------------------------
 
 
-def products(device: Device, torch: Any, quick: bool) -> list[Figures]:
+def products(device: EagerDevice, torch: Any, quick: bool) -> list[Figures]:
     print("\n| m × k · n | dtype | TFLOP/s, kept | TFLOP/s, GPU's clock | PyTorch TFLOP/s |\n|---|---|---|---|---|")
     found = []
     for kind in (float32, float16):
@@ -94,7 +94,7 @@ def buffer_copy(count: int) -> Graph:
     return Graph((x,), (x,), ("y",))
 
 
-def chains(device: Device, torch: Any, quick: bool) -> list[Figures]:
+def chains(device: EagerDevice, torch: Any, quick: bool) -> list[Figures]:
     count = QUICK << 10 if quick else GIB
     graphs: dict[str, Callable[[int], Graph]] = {
         "buffer copy": buffer_copy, "elementwise copy (−x)": elementwise_copy, "GELU": gelu,
@@ -133,7 +133,7 @@ def chains(device: Device, torch: Any, quick: bool) -> list[Figures]:
 # --- models -----------------------------------------------------------------------------------------------------------
 
 
-def models(device: Device, torch: Any, folder: Path, quick: bool, profiled: bool) -> list[Figures]:
+def models(device: EagerDevice, torch: Any, folder: Path, quick: bool, profiled: bool) -> list[Figures]:
     print(
         "\n| model | batch | answered ms (least) | kept ms | GPU's clock ms | dispatches | items/s answered, kept | difference |"
         " PyTorch ms: answered, kept, CUDA graph |\n|---|---|---|---|---|---|---|---|---|"

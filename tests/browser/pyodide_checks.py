@@ -23,7 +23,7 @@ from singe.graph.graph import Builder, Graph
 from singe.onnx.model import read_model
 from singe.onnx.source import OnnxSource
 from singe.program.program import aligned
-from singe.runtime.devices import Device, _devices
+from singe.runtime.devices import EagerDevice, _devices
 from singe.runtime.page import SCRIPTS
 from singe.runtime.waiting import soon
 from singe.shapes import size
@@ -257,7 +257,7 @@ async def growth():
 async def copying():
     """The engine whose modules have a memory of their own."""
     backend = await soon(singe_wasm.browser.open_backend(share=False))
-    on = Device(backend)
+    on = EagerDevice(backend)
     rng = np.random.default_rng(2)
     a, b = rng.normal(size=(65, 300)).astype(np.float32), rng.normal(size=(300, 70)).astype(np.float32)
     found = [difference((sg.tensor(a, device=on) @ sg.tensor(b, device=on)).numpy(), a @ b)]
@@ -281,7 +281,7 @@ async def missing(address: str):
 
 async def lost():
     """Elements of a device that went away."""
-    on = Device(await singe_webgpu.browser.open_backend())
+    on = EagerDevice(await singe_webgpu.browser.open_backend())
     x = sg.tensor(np.ones(4, np.float32), device=on)
     y = x + 1
     await y.numpy_async()

@@ -13,7 +13,7 @@ import pytest
 
 import singe as sg
 from singe import device as device_function
-from singe.runtime.devices import Device
+from singe.runtime.devices import EagerDevice
 from singe.runtime.numpy_backend import NumpyBackend
 from singe.runtime.page import fetch, is_url, stem_of
 from singe.runtime.waiting import Later, finished, now, soon, then, together
@@ -37,8 +37,8 @@ class LateBackend(NumpyBackend):
 
 
 @pytest.fixture
-def late() -> Device:
-    return Device(LateBackend())
+def late() -> EagerDevice:
+    return EagerDevice(LateBackend())
 
 
 def test_what_is_there_is_not_waited_for() -> None:
@@ -77,7 +77,7 @@ def test_errors_come_through() -> None:
         finished(fails())
 
 
-def test_tensors(late: Device) -> None:
+def test_tensors(late: EagerDevice) -> None:
     x = sg.tensor([[1.0, 2.0], [3.0, 4.0]], device=late)
     y = (x @ x).exp() * 0 + 2
     assert np.array_equal(asyncio.run(y.numpy_async()), np.full((2, 2), 2, np.float32))
@@ -89,12 +89,12 @@ def test_tensors(late: Device) -> None:
         late.synchronize()
 
 
-def test_fused_tensors(late: Device) -> None:
+def test_fused_tensors(late: EagerDevice) -> None:
     x = sg.tensor([1.0, 2.0], device=sg.Fusion(late))
     assert asyncio.run((x * 2 + 1).numpy_async()).tolist() == [3, 5]
 
 
-def test_models(late: Device) -> None:
+def test_models(late: EagerDevice) -> None:
     program = sg.compile(lambda x: (x + 1, x * 2), np.zeros(3, np.float32), device=late)
     x = np.arange(3, dtype=np.float32)
     found = asyncio.run(program.run_async(x))
@@ -127,13 +127,13 @@ class DirectBackend(NumpyBackend):
 
 
 def test_an_executable_with_a_way_of_its_own() -> None:
-    program = sg.compile(lambda x: x + 1, np.zeros(2, np.float32), device=Device(DirectBackend()))
+    program = sg.compile(lambda x: x + 1, np.zeros(2, np.float32), device=EagerDevice(DirectBackend()))
     assert asyncio.run(program.run_async(np.ones(2, np.float32))).tolist() == [2, 2]
 
 
 @pytest.mark.parametrize("name", ["numpy", "auto"])
 def test_devices_are_shared_between_both_forms(name: str) -> None:
-    async def twice() -> tuple[Device, Device]:
+    async def twice() -> tuple[EagerDevice, EagerDevice]:
         first, second = await asyncio.gather(sg.device_async(name), sg.device_async(name))
         return first, second
 
@@ -159,7 +159,7 @@ def test_two_who_wait_for_one_device_get_the_same(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(sys.modules["singe.runtime.devices"], "open_backend", slow)
     monkeypatch.setattr(sys.modules["singe.runtime.devices"], "_devices", {})
 
-    async def both() -> tuple[Device, Device]:
+    async def both() -> tuple[EagerDevice, EagerDevice]:
         first, second = await asyncio.gather(sg.device_async("slow"), sg.device_async("slow"))
         return first, second
 

@@ -20,7 +20,7 @@ from singe.errors import DeviceError, InputError
 from singe.model.model import Model, Program, TensorSpec
 from singe.program.program import Dispatch
 from singe.runtime.backend import Executable, Span, TimedExecutable, Timeline
-from singe.runtime.devices import Device
+from singe.runtime.devices import EagerDevice
 from singe.runtime.devices import device as open_device
 from singe.shapes import known, size
 from singe.tools import bench, cli, profiling
@@ -42,7 +42,7 @@ ROWS = 5
 
 
 @pytest.fixture(params=NAMES)
-def device(request: pytest.FixtureRequest) -> Device:
+def device(request: pytest.FixtureRequest) -> EagerDevice:
     """Each device in turn; one that is absent here is a visible skip."""
     try:
         return open_device(request.param)
@@ -51,7 +51,7 @@ def device(request: pytest.FixtureRequest) -> Device:
 
 
 @pytest.fixture
-def runnable(device: Device) -> Program:
+def runnable(device: EagerDevice) -> Program:
     return Model(two_layers(), device).program()
 
 
@@ -100,7 +100,7 @@ def test_a_gpu_without_timestamps_is_timed_dispatch_by_dispatch(
     assert native._PROBES > 1
 
 
-def on_webgpu() -> Device:
+def on_webgpu() -> EagerDevice:
     try:
         return open_device("webgpu")
     except DeviceError as e:
@@ -277,7 +277,7 @@ def test_a_trace_keeps_the_formats_rules(runnable: Program, given: list[np.ndarr
 # --- models and devices -----------------------------------------------------------------------------------------------
 
 
-def test_a_model_is_timed(device: Device) -> None:
+def test_a_model_is_timed(device: EagerDevice) -> None:
     model = Model(two_layers(), device)
     told: list[str] = []
     timing, runnable = time_model(model, random_inputs(model.inputs, 3), 0.5, "network", 7, told.append)
@@ -312,7 +312,7 @@ def test_random_inputs_fit_their_ports() -> None:
         random_inputs([TensorSpec("x", float32, (1, 3))], 2)
 
 
-def test_a_device_has_peaks(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_device_has_peaks(device: EagerDevice, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench, "GEMMS", (64, 128))
     monkeypatch.setattr(bench, "COPIES", (1 << 20, 1 << 22))
     monkeypatch.setattr(bench, "SAMPLE", 0.001)
@@ -324,7 +324,7 @@ def test_a_device_has_peaks(device: Device, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.slow
-def test_products_of_odd_shapes_have_times(device: Device) -> None:
+def test_products_of_odd_shapes_have_times(device: EagerDevice) -> None:
     for kind in (float32, float16):
         runnable = Model(gemm(197, 129, 131, kind), device).program()
         given = random_arrays(runnable)

@@ -12,7 +12,7 @@ from singe.dtypes import DType, bool_, float16, float32, int32, int64, uint8
 from singe.errors import DeviceError
 from singe.graph.graph import Builder, Graph
 from singe.model.model import Model
-from singe.runtime.devices import Device
+from singe.runtime.devices import EagerDevice
 from singe.runtime.devices import device as open_device
 
 pytest.importorskip("wgpu", reason="wgpu is not installed")
@@ -24,7 +24,7 @@ LINES, LONG = 520, 256
 
 
 @pytest.fixture(scope="module")
-def gpu() -> Device:
+def gpu() -> EagerDevice:
     try:
         return open_device("webgpu")
     except DeviceError as e:
@@ -49,7 +49,7 @@ def scaled(kind: DType, shape: tuple[int, int]) -> Graph:
 
 @pytest.mark.parametrize("kind", [bool_, uint8, int32, int64, float16, float32])
 @pytest.mark.parametrize("long", [LONG, LONG + 1])
-def test_large_elementwise_kernels(gpu: Device, kind: DType, long: int) -> None:
+def test_large_elementwise_kernels(gpu: EagerDevice, kind: DType, long: int) -> None:
     assert LINES * LONG >= CROWD
     rng = np.random.default_rng(0)
     x, line = (rng.integers(0, 2 if kind is bool_ else 12, s).astype(kind.numpy) for s in ((LINES, long), (long,)))
@@ -64,7 +64,7 @@ def test_small_kernels_keep_a_point_for_each_invocation() -> None:
     assert "vec4" not in text(scaled(float32, (8, LONG)))
 
 
-def test_a_turned_input_is_read_singly_and_stored_in_fours(gpu: Device) -> None:
+def test_a_turned_input_is_read_singly_and_stored_in_fours(gpu: EagerDevice) -> None:
     b = Builder()
     x, y = b.input("x", (LONG, LINES), float32), b.input("y", (LINES, LONG), float32)
     graph = Graph((x, y), (b.add(b.transpose(x, perm=(1, 0)), y),), ("z",))
@@ -77,7 +77,7 @@ def test_a_turned_input_is_read_singly_and_stored_in_fours(gpu: Device) -> None:
 
 @pytest.mark.parametrize("columns", [92, 90])
 @pytest.mark.parametrize("kind", [float32, float16])
-def test_products_store_what_follows_them_in_fours(gpu: Device, columns: int, kind: DType) -> None:
+def test_products_store_what_follows_them_in_fours(gpu: EagerDevice, columns: int, kind: DType) -> None:
     """A bias that lies along the columns, and a residual that lies as the output does."""
     rng = np.random.default_rng(2)
     weight, bias = (rng.normal(size=s).astype(kind.numpy) for s in ((40, columns), (columns,)))

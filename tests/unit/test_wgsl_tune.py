@@ -18,7 +18,7 @@ from singe.errors import DeviceError
 from singe.graph.graph import Builder, Graph
 from singe.ir.kernel import Routine
 from singe.model.model import Model
-from singe.runtime.devices import Device
+from singe.runtime.devices import EagerDevice
 from singe.shapes import size
 from singe.tools.bench import gemm, random_arrays
 
@@ -49,7 +49,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[WebGpuBacke
 
 
 def answer(backend: WebGpuBackend, graph: Graph) -> np.ndarray:
-    runnable = Model(graph, Device(backend)).program()
+    runnable = Model(graph, EagerDevice(backend)).program()
     (out,) = runnable.run(random_arrays(runnable))
     runnable.dispose()
     return out

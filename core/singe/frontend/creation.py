@@ -10,7 +10,7 @@ import numpy as np
 from ..dtypes import DType, dtype, float32
 from ..errors import InputError
 from ..ops import ROWS
-from ..runtime.devices import Device
+from ..runtime.device import Device
 from ..runtime.devices import device as find_device
 from .meet import Number, as_type, common_type, plain_array
 from .tensor import Operand, Tensor, apply, call_row

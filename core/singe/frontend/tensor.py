@@ -18,7 +18,7 @@ import numpy as np
 from ..dtypes import DType, bool_, dtype, float16, float32, int32, int64, uint8
 from ..errors import DeviceError, DTypeError, ShapeError
 from ..ops import ROWS, Elementwise, Row
-from ..runtime.devices import Device, Value
+from ..runtime.device import Device, Value
 from ..runtime.devices import device as find_device
 from ..runtime.waiting import soon
 from ..shapes import axes_of, axis_of, product, show
@@ -55,7 +55,8 @@ def apply(build: Callable[..., Any], *operands: Operand | None) -> Tensor:
         given = dict(enumerate(operands)) | dict(zip(placed, nodes, strict=True))
         return build(b, *given.values())
 
-    return Tensor(home, home.apply(built, [value_on(home, x) for x in placed.values()]))
+    (value,) = home.apply(built, [value_on(home, x) for x in placed.values()])
+    return Tensor(home, value)
 
 
 def _home(devices: Sequence[Device]) -> Device:
@@ -65,7 +66,7 @@ def _home(devices: Sequence[Device]) -> Device:
     return max(dict.fromkeys(devices), key=lambda d: d.adopts)
 
 
-def value_on(home: Device, x: Tensor | np.ndarray) -> Value:
+def value_on(home: Device, x: Tensor | np.ndarray) -> Any:
     """A tensor's or an array's elements as a value of this device."""
     if isinstance(x, Tensor):
         return x._value if x.device is home else home.adopt(x._value, x.device)

@@ -7,15 +7,19 @@ elements (`if x > 0`, `x.item()`): a DeviceError says so.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 
+from ..compiler.target import Target
 from ..dtypes import DType, dtype
 from ..errors import DeviceError, InputError
-from ..graph.graph import Builder, Graph
-from ..runtime.devices import Build, Device, Value
+from ..graph.graph import Builder, Graph, Node, inline
+from ..program.program import ProgramData
+from ..runtime.backend import Executable
+from ..runtime.device import Build, Device, nodes_of
 from ..shapes import Dim
 from .meet import plain_array
 from .tensor import Tensor, value_on
@@ -25,13 +29,14 @@ Spec: TypeAlias = tuple[str, Sequence[Dim], DType]
 
 
 class Tracer(Device):
-    """A device that remembers ops as nodes of one Graph and runs none."""
+    """A device that remembers ops as nodes of one Graph and runs none. Its values are the nodes."""
 
     adopts = True
 
-    def __init__(self) -> None:  # no backend: there is nothing to run
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
         self._builder: Final = Builder()
-        self._adopted: Final[dict[Value, Value]] = {}
+        self._adopted: Final[dict[int, tuple[Any, Node]]] = {}  # by id: the value, which keeps its id, and its constant
 
     @property
     def name(self) -> str:
@@ -41,39 +46,47 @@ class Tracer(Device):
         raise DeviceError("a tensor of a function that is being traced cannot be copied or pickled")
 
     def input(self, spec: Spec) -> Tensor:
-        name, shape, kind = spec
-        return Tensor(self, Value(self._builder.input(name, shape, kind)))
+        return Tensor(self, self._builder.input(*spec))
 
-    def upload(self, array: np.ndarray) -> Value:
-        return Value(self._builder.const(array))
+    def upload(self, array: np.ndarray) -> Node:
+        return self._builder.const(array)
 
-    def adopt(self, value: Value, source: Device) -> Value:
+    def adopt(self, value: Any, source: Device) -> Node:
         """A constant; a value that is met twice is one."""
         if source.adopts:
             raise DeviceError(
                 "a tensor of a function that was traced earlier is used in another: return it there, and pass it here"
             )
-        if value not in self._adopted:
-            self._adopted[value] = self.upload(source.download(value))
-        return self._adopted[value]
+        if id(value) not in self._adopted:
+            self._adopted[id(value)] = value, self.upload(source.download(value))
+        return self._adopted[id(value)][1]
 
-    def apply(self, build: Build, values: Sequence[Value]) -> Value:
-        return Value(build(self._builder, *(v.node for v in values)))
+    def apply(self, build: Build, values: Sequence[Node]) -> tuple[Node, ...]:
+        return nodes_of(build(self._builder, *values))
 
-    def realise(self, value: Value) -> Any:
-        raise DeviceError(
-            "a tensor's elements are not known while a function is traced; choose with where(condition, x, y)"
-        )
+    def run(self, graph: Graph, values: Sequence[Node]) -> tuple[Node, ...]:
+        return inline(graph, self._builder, values)
 
-    def fetch(self, value: Value) -> np.ndarray:
-        known = self._builder.value_of(value.node)
-        return self.realise(value) if known is None or known.dtype == object else np.array(known)
+    def fetch(self, value: Node) -> np.ndarray:
+        known = self._builder.value_of(value)
+        if known is None or known.dtype == object:
+            raise DeviceError(
+                "a tensor's elements are not known while a function is traced; choose with where(condition, x, y)"
+            )
+        return np.array(known)
 
     def synchronize(self) -> None:
         """Nothing is ever under way."""
 
     def describe(self) -> Mapping[str, Any]:
         return {}
+
+    @property
+    def target(self) -> Target | None:
+        raise DeviceError("nothing is compiled or run while a function is traced: do that before, and pass its results")
+
+    def prepare(self, program: ProgramData) -> Executable:
+        raise DeviceError("no Program is run while a function is traced: run it before, and pass its results")
 
 
 def trace(function: Callable[..., Any], specs: Sequence[Spec]) -> Graph:
@@ -84,8 +97,8 @@ def trace(function: Callable[..., Any], specs: Sequence[Spec]) -> Graph:
     tracer = Tracer()
     arguments = [tracer.input(spec) for spec in specs]
     outputs = _named(function(*arguments))
-    nodes = [value_on(tracer, x).node for x in outputs.values()]
-    return Graph(tuple(value_on(tracer, x).node for x in arguments), tuple(nodes), tuple(outputs))
+    nodes = tuple(value_on(tracer, x) for x in outputs.values())
+    return Graph(tuple(value_on(tracer, x) for x in arguments), nodes, tuple(outputs))
 
 
 def trace_call(function: Callable[..., Any], examples: Sequence[Any]) -> Graph:

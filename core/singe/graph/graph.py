@@ -278,6 +278,14 @@ def specialise(graph: Graph, sizes: Mapping[str, int]) -> Graph:
     return rebuild(graph, builder, rule, new)
 
 
+def inline(graph: Graph, builder: Builder, nodes: Sequence[Node]) -> tuple[Node, ...]:
+    """The graph's outputs with these nodes as its inputs; its symbolic sizes get the numbers that the nodes have."""
+    pairs = [p for x, n in zip(graph.inputs, nodes, strict=True) for p in zip(x.shape, n.shape, strict=True)]
+    sizes = {str(d): n for d, n in pairs if isinstance(d, Size) and isinstance(n, int)}
+    made = specialise(graph, sizes) if sizes else graph
+    return rebuild(made, builder, lambda b, n, given: None, dict(zip(made.inputs, nodes, strict=True))).outputs
+
+
 def gradient(graph: Graph, builder: Builder, seeds: Sequence[Node], by: Sequence[Node]) -> list[Node]:
     """The gradients of Σ seed · output by some nodes, as nodes; zeros where nothing depends on them."""
     order = postorder(

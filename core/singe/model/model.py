@@ -24,8 +24,9 @@ from ..program.container import MAGIC
 from ..program.format import read_program, write_program
 from ..program.program import ProgramData
 from ..runtime.backend import DirectExecutable, Executable
-from ..runtime.devices import Device, device_async
+from ..runtime.device import Device
 from ..runtime.devices import device as open_device
+from ..runtime.devices import device_async
 from ..runtime.page import fetch, is_url, stem_of
 from ..runtime.recent import Recent
 from ..runtime.waiting import Later, now, soon, then, together
@@ -80,7 +81,7 @@ class Program:
     def __init__(self, data: ProgramData, on: Device) -> None:
         self.data: Final = data
         self.device: Final = on
-        self.executable: Final[Executable] = on.backend.prepare(data)
+        self.executable: Final[Executable] = on.eager.prepare(data)
         self._direct: Final = self.executable if isinstance(self.executable, DirectExecutable) else None
 
     @property
@@ -118,11 +119,11 @@ class Program:
 
     def start(self, arrays: Sequence[np.ndarray]) -> Later[list[np.ndarray]]:
         """What `run` waits for."""
-        backend = self.device.backend
-        with self.device.lock:
+        on = self.device.eager
+        with on.lock:
             if self._direct is not None:
                 return self._direct.call(arrays)
-            return together([backend.download(a) for a in self.executable.run([backend.upload(a) for a in arrays])])
+            return together([on.fetch(v) for v in self.executable.run([on.upload(a) for a in arrays])])
 
     def save(self, path: str | Path) -> None:
         write_program(self.data, path)
@@ -142,7 +143,7 @@ DEVICE_OF: Final = {"numpy": "numpy", "wasm": "wasm", "wgsl": "webgpu"}
 
 def _on_device(data: ProgramData, given: str | Device | None) -> Program:
     on = open_device(DEVICE_OF.get(data.target, data.target) if given is None else given)
-    target = on.backend.target.name if on.backend.target else "numpy"
+    target = on.target.name if on.target else "numpy"
     if target != data.target:
         raise DeviceError(
             f"the program was compiled for {data.target!r}, and {on!r} runs {target!r}; compile it again for this device"
@@ -244,8 +245,8 @@ class Model:
                 self._flexible = False  # this graph cannot be had with a symbolic batch
 
     def _compiled(self, sizes: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Program:
-        graph, target = self.source.graph(sizes, values), self.device.backend.target
-        return Program(compile_graph(graph, target, self.activations), self.device)
+        graph = self.source.graph(sizes, values)
+        return Program(compile_graph(graph, self.device.target, self.activations), self.device)
 
     def _sizes(self, shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:
         """What the shapes of the inputs say about symbolic sizes; a shape that does not fit is an error."""

@@ -15,7 +15,7 @@ import numpy as np
 from ..dtypes import dtype
 from ..errors import InputError, ShapeError
 from ..frontend.tensor import Tensor
-from ..runtime.devices import Device
+from ..runtime.device import Device
 from ..shapes import show
 
 State: TypeAlias = Mapping[str, "Tensor | np.ndarray"]

@@ -15,7 +15,7 @@ import numpy as np
 from ..errors import CompileError, DeviceError, ImportFailure, InputError, ShapeError, UnsupportedOp
 from ..model.model import Model, Program, bind
 from ..program.program import Host
-from ..runtime.devices import Device
+from ..runtime.device import Device
 from ..runtime.devices import device as open_device
 from .importer import unsupported_ops
 from .model import FORMAT, OnnxGraph, OnnxModel, OnnxType, OnnxValue, read_model
@@ -74,7 +74,7 @@ class BackendRep:
 
 def _report(runnable: Program) -> dict[str, str]:
     device, data = runnable.device, runnable.data
-    hosted = {s.op for s in data.steps if isinstance(s, Host)} if device.backend.target is not None else frozenset()
+    hosted = {s.op for s in data.steps if isinstance(s, Host)} if device.target is not None else frozenset()
     return {op: "host" if op in hosted else device.name for op in data.facts["ops"]}
 
 

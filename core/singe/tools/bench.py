@@ -18,7 +18,7 @@ from ..dtypes import DType, float32
 from ..errors import DeviceError, InputError
 from ..graph.graph import Builder, Graph
 from ..model.model import Model, Program, TensorSpec
-from ..runtime.devices import Device
+from ..runtime.device import Device
 from ..shapes import Size, bytes_text, show
 from .profiling import Peaks, Profile, describe_profile, profile_data, timed_executable
 from .report import LEFT, RIGHT, fields, quantity, seconds, table
@@ -185,7 +185,7 @@ def random_arrays(runnable: Program) -> list[np.ndarray]:
 def timed_seconds(runnable: Program, arrays: Sequence[np.ndarray]) -> float:
     """The least seconds of a run's steps, seen in runs of SAMPLE seconds."""
     executable = timed_executable(runnable)
-    given = [runnable.device.backend.upload(a) for a in arrays]
+    given = [runnable.device.eager.upload(a) for a in arrays]
     executable.profile(given)
     best = float("inf")
     until = time.perf_counter() + SAMPLE
@@ -197,7 +197,7 @@ def timed_seconds(runnable: Program, arrays: Sequence[np.ndarray]) -> float:
 def kept_seconds(runnable: Program, arrays: Sequence[np.ndarray]) -> float:
     """Seconds of a run over inputs that stay on the device, and outputs that nobody reads; many handed over together."""
     device = runnable.device
-    given = [device.backend.upload(a) for a in arrays]
+    given = [device.eager.upload(a) for a in arrays]
 
     def timed(count: int) -> float:
         start = time.perf_counter()

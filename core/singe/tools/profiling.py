@@ -23,7 +23,6 @@ from ..model.model import Program
 from ..ops import View, find_row
 from ..program.program import Copy, Dispatch, Host, ProgramData, Step
 from ..runtime.backend import Span, TimedExecutable, Timeline
-from ..runtime.waiting import now
 from ..shapes import known, show
 from .report import LEFT, RIGHT, quantity, table
 
@@ -115,15 +114,15 @@ def profile(
 
 
 def _timed(runnable: Program, executable: TimedExecutable, arrays: Sequence[np.ndarray]) -> _Sample:
-    backend = runnable.device.backend
-    with runnable.device.lock:
+    on = runnable.device.eager
+    with on.lock:
         start = time.perf_counter()
-        given = [backend.upload(a) for a in arrays]
+        given = [on.upload(a) for a in arrays]
         upload = time.perf_counter() - start
         timeline = executable.profile(given)
         start = time.perf_counter()
         for array in timeline.outputs:
-            now(backend.download(array), "await tensor.numpy_async()")
+            on.download(array)
         return _Sample(upload, timeline, time.perf_counter() - start)
 
 

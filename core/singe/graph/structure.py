@@ -1,0 +1,44 @@
+"""What equal graphs have in common: `structure(graph)` is the key by which a compiled Program is found again."""
+
+from __future__ import annotations
+
+import hashlib
+import weakref
+from typing import Any, Final
+
+import numpy as np
+
+from .graph import INTERNED_BYTES, Graph
+
+_digests: Final[dict[int, tuple[weakref.ref[np.ndarray], bytes]]] = {}
+"""The digest of a large constant, by the array's id while it lives: constants are not written to."""
+
+
+def structure(graph: Graph) -> Any:
+    """Rows, attributes, shapes and constants, by position: linear in the nodes, and a large constant is read once."""
+    number = {n: i for i, n in enumerate(graph.inputs)}
+    parts: list[Any] = [(n.shape, n.dtype) for n in graph.inputs]
+    for n in graph.nodes:
+        if n not in number:
+            number[n] = len(number)
+            if n.value is not None:
+                parts.append((n.dtype, n.shape, _contents(n.value)))
+            else:
+                assert n.row is not None
+                parts.append((n.row.name, tuple(sorted(n.attrs.items())), tuple(number[x] for x in n.inputs)))
+    return tuple(parts), tuple(number[n] for n in graph.outputs)
+
+
+def _contents(value: np.ndarray) -> Any:
+    """What equal constants have in common."""
+    if value.dtype == object:
+        return tuple(value.ravel())
+    return value.tobytes() if value.nbytes <= INTERNED_BYTES else _digest(value)
+
+
+def _digest(value: np.ndarray) -> bytes:
+    key = id(value)
+    if key not in _digests:
+        gone = weakref.ref(value, lambda _: _digests.pop(key, None))
+        _digests[key] = gone, hashlib.blake2b(np.ascontiguousarray(value).view(np.uint8).data).digest()
+    return _digests[key][1]

@@ -1,0 +1,4 @@
+"""Devices that wrap a device."""
+
+from .decorator import Decorator as Decorator
+from .fusion import Fusion as Fusion

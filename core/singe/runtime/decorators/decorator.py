@@ -1,0 +1,59 @@
+"""Decorator: a Device that does all that the device it wraps does. A subclass changes a method or two."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from ...compiler.target import Target
+from ...graph.graph import Graph
+from ...program.program import ProgramData
+from ..backend import Executable
+from ..device import Build, Device
+from ..waiting import Later
+
+
+class Decorator(Device):
+    """See the module's docstring. Its values are those of the device inside."""
+
+    def __init__(self, inner: Device) -> None:
+        self.inner: Final = inner
+        self.lock = inner.lock
+
+    @property
+    def name(self) -> str:
+        return self.inner.name
+
+    @property
+    def label(self) -> str:
+        return f"{type(self).__name__.lower()}({self.inner.label})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.inner,)
+
+    def upload(self, array: np.ndarray) -> Any:
+        return self.inner.upload(array)
+
+    def fetch(self, value: Any) -> Later[np.ndarray]:
+        return self.inner.fetch(value)
+
+    def apply(self, build: Build, values: Sequence[Any]) -> tuple[Any, ...]:
+        return self.inner.apply(build, values)
+
+    def run(self, graph: Graph, values: Sequence[Any]) -> tuple[Any, ...]:
+        return self.inner.run(graph, values)
+
+    def synchronize(self) -> None:
+        self.inner.synchronize()
+
+    def describe(self) -> Mapping[str, Any]:
+        return self.inner.describe()
+
+    @property
+    def target(self) -> Target | None:
+        return self.inner.target
+
+    def prepare(self, program: ProgramData) -> Executable:
+        return self.inner.prepare(program)

@@ -1,0 +1,144 @@
+"""Fusion: a decorator that makes a device lazy. Ops are remembered, and run together when a value is read.
+
+What is run is one Graph with several results: the value that is read, and every live value (one that somebody still
+holds) whose pending computation has a node in common with it, directly or by way of others. So a training step of which
+only the loss is read computes the new weights in the same Program: each step begins from computed weights, is the same
+Graph, and is compiled once. A value that nobody holds any more is an intermediate of that Graph and gets no memory of
+its own. Values that share nothing but what is computed already stay pending.
+
+Invariant: below a pending node there are pending nodes, constants and Leaves, and no live value's computed node.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from itertools import count
+from typing import Any, Final
+
+import numpy as np
+
+from ...dtypes import DType
+from ...errors import SingeError
+from ...graph.graph import Builder, Graph, Node, inline, postorder
+from ..device import Build, Device, nodes_of
+from ..waiting import Later
+from .decorator import Decorator
+
+LONGEST: Final = 1000
+"""Ops one after another that may be pending: then they are run, whether or not somebody reads what they give."""
+
+
+class Leaf(Node):
+    """An input of pending work: a node that has been computed, with its value on the device inside."""
+
+    __slots__ = ("held",)
+
+    def __init__(self, name: str, held: Any) -> None:
+        super().__init__(None, (), {}, held.shape, held.dtype, name=name)
+        self.held: Final = held
+
+
+class LazyValue:
+    """A handle on a node: pending, or a Leaf. depth: how many ops one after another are pending."""
+
+    __slots__ = ("__weakref__", "depth", "node")
+
+    def __init__(self, node: Node, depth: int = 0) -> None:
+        self.node = node
+        self.depth = depth
+
+    @property
+    def shape(self) -> Any:
+        return self.node.shape
+
+    @property
+    def dtype(self) -> DType:
+        return self.node.dtype
+
+
+class Fusion(Decorator):
+    """See the module's docstring."""
+
+    def __init__(self, inner: Device) -> None:
+        super().__init__(inner)
+        self._numbers: Final = count()
+        # In the order in which they were made, so that equal steps give equal Graphs.
+        self._pending: Final[weakref.WeakValueDictionary[int, LazyValue]] = weakref.WeakValueDictionary()
+
+    @property
+    def eager(self) -> Device:
+        return self.inner.eager
+
+    def upload(self, array: np.ndarray) -> LazyValue:
+        with self.lock:
+            return LazyValue(self._leaf(self.inner.upload(array)))
+
+    def fetch(self, value: LazyValue) -> Later[np.ndarray]:
+        with self.lock:
+            self._realise(value)
+            assert isinstance(value.node, Leaf)
+            return self.inner.fetch(value.node.held)
+
+    def apply(self, build: Build, values: Sequence[LazyValue]) -> tuple[LazyValue, ...]:
+        with self.lock:
+            depth = 1 + max((v.depth for v in values), default=0)
+            made = tuple(LazyValue(n, depth) for n in nodes_of(build(Builder(), *(v.node for v in values))))
+            for value in made:
+                if not isinstance(value.node, Leaf):
+                    self._pending[next(self._numbers)] = value
+            for value in made:
+                if depth > LONGEST or not all(isinstance(d, int) for d in value.shape):
+                    self._realise(value)  # a shape that depends on data is known once the value is
+        return made
+
+    def run(self, graph: Graph, values: Sequence[LazyValue]) -> tuple[LazyValue, ...]:
+        return self.apply(lambda builder, *nodes: inline(graph, builder, nodes), values)
+
+    def _leaf(self, held: Any) -> Leaf:
+        return Leaf(f"x{next(self._numbers)}", held)
+
+    def _realise(self, value: LazyValue) -> None:
+        """Compute a value if it is pending, and what is live beside it."""
+        if isinstance(value.node, Leaf):
+            return
+        together = self._connected(value)
+        try:
+            self._compute(together)
+        except SingeError:
+            if len(together) == 1:
+                raise
+            self._compute([value])  # the error may be of a value that nobody asked for yet
+
+    def _compute(self, values: Sequence[LazyValue]) -> None:
+        outputs = tuple(dict.fromkeys(v.node for v in values))
+        leaves = tuple(n for n in postorder(outputs) if isinstance(n, Leaf))
+        graph = Graph(leaves, outputs, tuple(f"y{k}" for k in range(len(outputs))))
+        found = self.inner.run(graph, [n.held for n in leaves])
+        computed = {n: self._leaf(held) for n, held in zip(outputs, found, strict=True)}
+        for v in values:
+            v.node, v.depth = computed[v.node], 0
+
+    def _connected(self, value: LazyValue) -> list[LazyValue]:
+        """The live pending values that share pending nodes with this one, directly or by way of others, oldest first."""
+        live = [v for v in self._pending.values() if not isinstance(v.node, Leaf)]
+        group = list(range(len(live)))  # of each live value, another of its group with a smaller number, or itself
+
+        def first(k: int) -> int:
+            while group[k] != k:
+                group[k] = k = group[group[k]]
+            return k
+
+        owner: dict[Node, int] = {}
+        for k, v in enumerate(live):
+            stack = [v.node]
+            while stack:
+                n = stack.pop()
+                if n in owner:
+                    a, b = first(owner[n]), first(k)
+                    group[max(a, b)] = min(a, b)
+                elif not (isinstance(n, Leaf) or n.is_const):
+                    owner[n] = k
+                    stack.extend(n.inputs)
+        wanted = first(owner[value.node])
+        return [v for k, v in enumerate(live) if first(k) == wanted]
