@@ -2,6 +2,7 @@
 
 SingeError
 ├── ShapeError          shapes that do not fit together
+│   └── SizeNeeded          open sizes that must be numbers before the Graph can be had, or compiled
 ├── DTypeError          an element type an op does not take
 ├── InputError          a value, name or file that a caller gave and that cannot be used
 ├── FormatError         a file that is not what it should be: names the file and the place in it
@@ -22,6 +23,14 @@ class SingeError(Exception):
 
 class ShapeError(SingeError, ValueError):
     """Shapes that do not fit together."""
+
+
+class SizeNeeded(ShapeError):
+    """Open sizes that must be numbers before a Graph can be had, or compiled for a device; the message says why."""
+
+    def __init__(self, message: str, sizes: frozenset[str]) -> None:
+        super().__init__(message)
+        self.sizes = sizes
 
 
 class DTypeError(SingeError, TypeError):

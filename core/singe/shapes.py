@@ -2,8 +2,9 @@
 
 A Size is an integer polynomial over named sizes ("N") and opaque atoms (floor division, remainder, max, min of
 Sizes), kept in canonical form, so that two ways of computing one dimension compare equal. Arithmetic between Sizes
-and ints gives an int again wherever the symbols cancel. Sizes are never negative at run time: simplification
-may rely on it.
+and ints gives an int again wherever the symbols cancel. Named sizes are never negative at run time, but may be 0:
+simplification relies on it. `least` proves lower bounds; `same` answers whether dimensions are equal, or says which
+sizes must be numbers for an answer.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, TypeAlias, Union
 
-from .errors import ShapeError
+from .errors import ShapeError, SizeNeeded
 
 Dim: TypeAlias = Union[int, "Size"]
 Shape: TypeAlias = tuple[Dim, ...]
@@ -153,7 +154,30 @@ def floordiv(a: Dim, b: Dim) -> Dim:
     if rest == 0:
         return quotient
     # (q·b + r) // b = q + r // b holds for every integer q.
-    return quotient + _opaque("div", rest, b)
+    if not isinstance(b, int) or b < 0:
+        return quotient + _opaque("div", rest, b)
+    whole, left = _whole_part(rest, b)
+    return quotient + whole + (_opaque("div", *_merged(left, b)) if isinstance(left, Size) else left // b)
+
+
+def _whole_part(a: Dim, b: int) -> tuple[Dim, Dim]:
+    """(q, r) with a = q·b + r, all coefficients of r from 0 to b − 1: equal quotients then look equal."""
+    parts = [(k, divmod(v, b)) for k, v in _terms(a)]
+    return _canonical({k: q for k, (q, _) in parts}), _canonical({k: r for k, (_, r) in parts})
+
+
+def _merged(a: Dim, b: int) -> tuple[Dim, int]:
+    """(numerator, divisor) of a // b: (x // c + k) // b is (x + k·c) // (b·c)."""
+    terms = dict(a.terms) if isinstance(a, Size) else {}
+    constant = terms.pop((), 0)
+    if len(terms) == 1:
+        ((key, factor),) = terms.items()
+        atom = key[0]
+        if factor == 1 and len(key) == 1 and not isinstance(atom, str) and atom[0] == "div":
+            x, c = atom[1:]
+            if isinstance(c, int) and c > 0:
+                return x + constant * c, b * c
+    return a, b
 
 
 def remainder(a: Dim, b: Dim) -> Dim:
@@ -168,11 +192,80 @@ def ceildiv(a: Dim, b: Dim) -> Dim:
 
 
 def dim_max(a: Dim, b: Dim) -> Dim:
-    return a if a == b else _opaque("max", a, b)
+    return a if at_least(a - b, 0) else b if at_least(b - a, 0) else _opaque("max", a, b)
 
 
 def dim_min(a: Dim, b: Dim) -> Dim:
-    return a if a == b else _opaque("min", a, b)
+    return b if at_least(a - b, 0) else a if at_least(b - a, 0) else _opaque("min", a, b)
+
+
+# --- what can be proved ----------------------------------------------------------------------------------------------
+
+
+def at_least(dim: Dim, low: int, named: int = 0) -> bool:
+    """Whether a dimension is provably at least `low`, every named size being at least `named`."""
+    if isinstance(dim, int):
+        return dim >= low
+    found = least(dim, named)
+    return found is not None and found >= low
+
+
+@lru_cache(maxsize=1 << 14)
+def least(dim: Dim, named: int = 0, depth: int = 0) -> int | None:
+    """A lower bound of a dimension, every named size being at least `named`; None where none was found.
+
+    Opaque atoms are replaced one by one by what bounds them, so that what they have in common with other terms cancels.
+    """
+    if isinstance(dim, int):
+        return dim
+    terms = dict(dim.terms)
+    for key, factor in dim.terms:
+        if len(key) != 1 or isinstance(key[0], str):
+            continue
+        word, a, b = key[0]
+        rest = dim - Size({key: factor})
+        if word in ("max", "min"):
+            if depth >= MAX_PROOF:
+                return None
+            both = [least(rest + factor * side, named, depth + 1) for side in (a, b)]
+            known_ = [v for v in both if v is not None]
+            if (word == "max") == (factor > 0):  # at least either
+                return max(known_, default=None)
+            return min(known_) if len(known_) == 2 else None
+        if isinstance(b, int) and b > 0 and depth < MAX_PROOF:
+            if word == "mod":
+                return least(rest + (0 if factor > 0 else factor * (b - 1)), named, depth + 1)
+            bound = a - (b - 1) if factor > 0 else a  # a - b + 1 ≤ b · (a // b) ≤ a
+            found = least(rest * b + bound * factor, named, depth + 1)
+            own = _least_quotient(a, b, named, depth) if factor > 0 else None
+            plain = None if own is None else least(rest + factor * own, named, depth + 1)
+            return max((v for v in (None if found is None else -(-found // b), plain) if v is not None), default=None)
+    total = terms.pop((), 0)
+    for key, factor in terms.items():
+        lows = [named if isinstance(x, str) else least(Size({(x,): 1}), named, depth + 1) for x in key]
+        if factor < 0 or depth > MAX_PROOF or any(v is None or v < 0 for v in lows):
+            return None
+        total += factor * math.prod(v for v in lows if v is not None)
+    return total
+
+
+def _least_quotient(a: Dim, b: int, named: int, depth: int) -> int | None:
+    found = least(a, named, depth + 1)
+    return None if found is None else found // b
+
+
+MAX_PROOF: Final = 8
+"""Opaque atoms that a proof replaces one within the other at most."""
+
+
+def same(a: Dim, b: Dim, what: str) -> bool:
+    """Whether two dimensions are equal for all sizes; SizeNeeded where that hangs on what the sizes are."""
+    gap = a - b
+    if isinstance(gap, int):
+        return gap == 0
+    if at_least(gap, 1) or at_least(-gap, 1):
+        return False
+    raise SizeNeeded(f"{what}: whether {a} is {b} depends on the run", symbols(gap))
 
 
 def product(dims: Iterable[Dim]) -> Dim:
@@ -282,9 +375,8 @@ def broadcast(shapes: Sequence[Shape], what: str = "broadcast") -> Shape:
     for axis in range(rank):
         dims = {s[axis - rank + len(s)] for s in shapes if axis - rank + len(s) >= 0} - {1}
         if len(dims) > 1:
-            raise ShapeError(
-                f"{what}: the shapes {', '.join(map(show, shapes))} do not broadcast: axis {axis} is {' and '.join(map(str, sorted(dims, key=str)))}"
-            )
+            text = f"{what}: the shapes {', '.join(map(show, shapes))} do not broadcast: axis {axis} is {' and '.join(map(str, sorted(dims, key=str)))}"
+            raise SizeNeeded(text, symbols(dims)) if symbols(dims) else ShapeError(text)
         out.append(dims.pop() if dims else 1)
     return tuple(out)
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from singe.errors import ImportFailure
+from singe.errors import SizeNeeded
 from singe.graph.graph import Graph
 from singe.onnx.importer import import_model
 from singe.onnx.model import OnnxGraph, OnnxModel, OnnxNode, OnnxType, OnnxValue
@@ -104,12 +104,12 @@ def test_sizes_of_windows_and_scales() -> None:
     ("made", "constants"),
     [
         (node("Squeeze", "x"), {}),
-        (node("MaxPool", "x", kernel_shape=(3,), strides=(2,), auto_pad="SAME_UPPER"), {}),
-        (node("Resize", "x", "", "s"), {"s": np.array([1, 1, 1.5], np.float32)}),
+        (node("Resize", "x", "", "s", mode="linear", antialias=1), {"s": np.array([1, 1, 0.5], np.float32)}),
         (node("Add", "x", "c"), {"c": np.zeros((1, 3, 5), np.float32)}),
     ],
     ids=lambda v: v.op_type if isinstance(v, OnnxNode) else "",
 )
 def test_what_needs_a_number_says_which(made: OnnxNode, constants: dict[str, np.ndarray]) -> None:
-    with pytest.raises(ImportFailure, match=r"^open\.onnx: node 0 .*H"):
-        graph(made, inputs={"x": ("N", 3, "H")}, constants=constants)
+    with pytest.raises(SizeNeeded, match=r"^open\.onnx: node 0 .*H") as e:
+        graph(made, inputs={"x": (1, 3, "H")}, constants=constants)
+    assert e.value.sizes == {"H"}

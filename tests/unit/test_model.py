@@ -1,4 +1,4 @@
-"""Models: batch sizes share one Program, other sizes get their own, threads may share a Model, inputs are checked."""
+"""Models: one Program serves all sizes unless the graph needs numbers, threads may share a Model, inputs are checked."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from singe.dtypes import float32, int64
 from singe.errors import InputError, ShapeError
 from singe.graph.graph import Builder, Graph
 from singe.model.model import PROGRAMS, Model
+from singe.onnx.model import OnnxGraph, OnnxModel, OnnxNode, OnnxType, OnnxValue
+from singe.onnx.source import OnnxSource
 from singe.shapes import size
 
 RUNNERS = pytest.mark.parametrize("device_name", ["numpy", "wasm", "webgpu"], indirect=True)
@@ -31,6 +33,14 @@ def blur() -> Graph:
     padded = b.pad(x, b.const(0.0), before=(0, 1), after=(0, 1), mode="constant")
     parts = [b.slice(padded, starts=(0, i), steps=(1, 1), sizes=x.shape) for i in range(3)]
     return Graph((x,), (b.add(b.add(*parts[:2]), parts[2]),), ("y",))
+
+
+def squeezed() -> OnnxSource:
+    """Without its axes of length 1: what they are, only numbers tell."""
+    declared = OnnxValue("x", OnnxType("tensor", "float32", ("N", "L")))
+    nodes = (OnnxNode("Squeeze", "", "", ("x",), ("y",), {}),)
+    graph = OnnxGraph("g", nodes, {}, (declared,), (OnnxValue("y", None),), ())
+    return OnnxSource(OnnxModel("squeezed.onnx", 8, {"": 18}, graph, (), {}))
 
 
 @RUNNERS
@@ -57,24 +67,34 @@ def test_sizes_may_be_elements(device_name: str) -> None:
         np.testing.assert_array_equal(found["shape"], [batch, 2])
 
 
-def test_other_open_sizes_get_programs_of_their_own() -> None:
-    model = Model(blur(), "wasm")
-    for length in (4, 5):
+@RUNNERS
+def test_one_program_serves_every_length(device_name: str) -> None:
+    model = Model(blur(), device_name)
+    for length in (4, 5, 1, 0):
         x = np.arange(2.0 * length, dtype=np.float32).reshape(2, length)
         wanted = x + np.pad(x, ((0, 0), (1, 0)))[:, :-1] + np.pad(x, ((0, 0), (0, 1)))[:, 1:]
         np.testing.assert_array_equal(model(x), wanted)
-    assert model.program({"x": (2, 4)}) is model.program({"x": (9, 4)})
-    assert model.program({"x": (2, 4)}) is not model.program({"x": (2, 5)})
+    assert model.program({"x": (2, 4)}) is model.program({"x": (9, 5)}) is model.program()
+    assert not model.needed
+
+
+def test_sizes_that_must_be_numbers_get_programs_of_their_own() -> None:
+    model = Model(squeezed(), "wasm")
+    assert model(np.ones((1, 3), np.float32)).shape == (3,)
+    assert model(np.ones((2, 3), np.float32)).shape == (2, 3)
+    assert model.program({"x": (2, 3)}) is not model.program({"x": (2, 4)})
+    assert model.needed.keys() == {"N", "L"}
+    assert "Squeeze" in model.needed["N"]
 
 
 @RUNNERS
 def test_a_program_outlives_its_place_among_the_latest(device_name: str) -> None:
-    model, x = Model(blur(), device_name), np.ones((1, 3), np.float32)
+    model, x = Model(squeezed(), device_name), np.ones((1, 3), np.float32)
     held = model.program({"x": x.shape})
     for length in range(4, 4 + 2 * PROGRAMS):
         model(np.ones((1, length), np.float32))
     assert model.program({"x": x.shape}) is not held
-    np.testing.assert_array_equal(held(x), [[2, 3, 2]])
+    np.testing.assert_array_equal(held(x), [1, 1, 1])
 
 
 @RUNNERS

@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from ..dtypes import DType, uint8
-from ..errors import CompileError, InputError
+from ..errors import InputError, SizeNeeded
 from ..graph.graph import Builder, Graph, Node, bare
 from ..ir import scalar
 from ..ir.kernel import Kernel, Reduce, Routine
@@ -54,9 +54,7 @@ def _check_symbols(graph: Graph) -> None:
     told = {str(d) for x in graph.inputs for d in x.shape if not isinstance(d, int) and symbols(d) == {str(d)}}
     missing = graph.symbols - told
     if missing:
-        raise CompileError(
-            f"the sizes {', '.join(sorted(missing))} are no input's dimension by themselves: give them as numbers"
-        )
+        raise SizeNeeded(f"the sizes {', '.join(sorted(missing))} are no input's dimension by themselves", missing)
 
 
 class _Layout:
@@ -84,8 +82,8 @@ class _Layout:
         value = n.value if packed is None else packed
         kind = n.dtype
         if value.dtype == object:
-            names = ", ".join(sorted(symbols(value.ravel().tolist())))
-            raise CompileError(f"the sizes {names} are needed as elements, before a run: give them as numbers")
+            names = symbols(value.ravel().tolist())
+            raise SizeNeeded(f"the sizes {', '.join(sorted(names))} are needed as elements of a constant", names)
         stored = value.astype(stored_type(kind, self.size(kind)), copy=False) if packed is None else packed
         raw = np.ascontiguousarray(stored).reshape(-1).view(np.uint8)
         key = kind, value.shape, hashlib.blake2b(raw.data, digest_size=16).digest()

@@ -11,8 +11,9 @@ from typing import Any, Final, TypeAlias
 
 from ..dtypes import FLOATS
 from ..errors import DTypeError, InputError, ShapeError
-from ..ops.window import window_size
-from ..shapes import Dim, Shape, product, show
+from ..ops.resize import scaled
+from ..ops.window import ceiling
+from ..shapes import dim_max, product, show
 
 Ints: TypeAlias = int | Sequence[int]
 Padding: TypeAlias = int | Sequence[int] | str
@@ -104,23 +105,13 @@ def _window(
     after = pads
     if ceil_mode:
         after = tuple(
-            p + _overhang(*facts)
-            for p, facts in zip(pads, zip(x.shape[2:], window, strides, dilations, pads, strict=True), strict=True)
+            dim_max(ceiling(d, r * (w - 1) + 1, s, p, p), p)
+            for d, w, s, r, p in zip(x.shape[2:], window, strides, dilations, pads, strict=True)
         )
     return {
         "window": (1, 1, *window), "strides": (1, 1, *strides), "dilations": (1, 1, *dilations),
         "before": (0, 0, *pads), "after": (0, 0, *after),
     }  # fmt: skip
-
-
-def _overhang(d: Dim, window: int, stride: int, dilation: int, pad: int) -> Dim:
-    """How far the last window reaches over the padded end, under ceil_mode; it must start inside or in the first padding."""
-    places = window_size(d + stride - 1, window, stride, dilation, pad, pad)
-    if not isinstance(places, int) or not isinstance(d, int):
-        raise ShapeError(f"ceil_mode along the symbolic axis {d}: give this dimension a fixed size")
-    if (places - 1) * stride >= d + pad:
-        places -= 1
-    return max(0, (places - 1) * stride + dilation * (window - 1) + 1 - d - 2 * pad)
 
 
 def max_pool(b: Any, x: Any, kernel: Ints, stride: Ints | None, padding: Ints, dilation: Ints, ceil_mode: bool) -> Any:
@@ -174,27 +165,10 @@ def interpolate(
         raise DTypeError(f"interpolate: got {x.dtype}, expected a float type; cast it first")
     space = x.shape[2:]
     if size is not None:
-        sizes: Shape = each(size, spaces, "size")
-        if not all(isinstance(d, int) for d in space):
-            raise ShapeError(
-                f"interpolate: a size for the symbolic axes of {show(x.shape)}; give scale, or fix these dimensions"
-            )
-        scales = tuple(n / d for n, d in zip(sizes, space, strict=True))  # pyright: ignore[reportOperatorIssue]
-    else:
-        assert scale is not None
-        scales = (float(scale),) * spaces if isinstance(scale, (int, float)) else tuple(map(float, scale))
-        if len(scales) != spaces:
-            raise ShapeError(f"interpolate: {len(scales)} scales, expected one number or {spaces}")
-        sizes = tuple(_scaled(d, s) for d, s in zip(space, scales, strict=True))
+        return b.resize(x, sizes=(*x.shape[:2], *each(size, spaces, "size")), **attrs)
+    assert scale is not None
+    scales = (float(scale),) * spaces if isinstance(scale, (int, float)) else tuple(map(float, scale))
+    if len(scales) != spaces:
+        raise ShapeError(f"interpolate: {len(scales)} scales, expected one number or {spaces}")
+    sizes = tuple(scaled(d, s) for d, s in zip(space, scales, strict=True))
     return b.resize(x, sizes=(*x.shape[:2], *sizes), scales=(1.0, 1.0, *scales), **attrs)
-
-
-def _scaled(d: Dim, scale: float) -> Dim:
-    """⌊d · scale⌋, of a symbolic size for whole scales only."""
-    if isinstance(d, int):
-        return int(d * scale)
-    if scale == int(scale):
-        return d * int(scale)
-    raise ShapeError(
-        f"interpolate: the symbolic size {d} times {scale}; give this dimension a fixed size, or a whole scale"
-    )

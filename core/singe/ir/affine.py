@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Mapping
 
 from ..dtypes import int32
-from ..shapes import Dim, Shape, Size, divides
+from ..shapes import Dim, Shape, at_least, divides
 from .scalar import Expr, add, const, div, fold, make, maximum, minimum, mul, rem, size, text
 
 
@@ -47,14 +47,6 @@ def from_linear(terms: Mapping[Expr, Dim], constant: Dim) -> Expr:
     if total is None:
         return size(constant)
     return total if constant == 0 else add(total, size(constant))
-
-
-def at_least(dim: Dim, low: int) -> bool:
-    """Whether a dimension is provably at least `low`, every named size and atom being at least 0."""
-    if isinstance(dim, int):
-        return dim >= low
-    constant = dict(dim.terms).get((), 0)
-    return constant >= low and all(v >= 0 for _, v in dim.terms)
 
 
 def bounds(e: Expr) -> tuple[Dim | None, Dim | None]:
@@ -107,11 +99,8 @@ def below(e: Expr, limit: Dim) -> bool:
     low, high = bounds(e)
     if low is None or high is None or not at_least(low, 0):
         return False
-    gap = limit - 1 - high
     # A loop over no elements never runs, so a size inside may count as at least 1.
-    if isinstance(gap, Size):
-        return sum(v for _, v in gap.terms) >= 0 and all(v >= 0 for k, v in gap.terms if k)
-    return gap >= 0
+    return at_least(limit - 1 - high, 0, named=1)
 
 
 def index_div(e: Expr, by: Dim) -> Expr:

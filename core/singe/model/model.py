@@ -1,8 +1,9 @@
 """Models and Programs that run: `load` and `compile` make them, calling them with NumPy arrays runs them.
 
-A Model keeps its source (a Graph or an ONNX file) and compiles it when it first meets shapes. Batch sizes, dimensions
-that are only ever an input's first axis, stay symbolic: one Program serves them all. Other open dimensions, and inputs
-whose values decide shapes, are put in as numbers, one Program for each set, the latest PROGRAMS of which are kept.
+A Model keeps its source (a Graph or an ONNX file) and compiles it once, all open dimensions open: one Program serves them
+all. Where the Graph cannot be had so (`Model.needed` says which sizes, and why), these get numbers, and inputs whose values
+decide shapes their values: one Program for each set, the latest PROGRAMS of which are kept. `specialise` adds variants,
+Programs for given numbers, which are chosen where the inputs have these sizes; all share one copy of their weights.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 
 from ..compiler.build import compile_graph
 from ..dtypes import DType, dtype
-from ..errors import CompileError, DeviceError, ImportFailure, InputError, ShapeError, UnsupportedOp, ValueNeeded
+from ..errors import DeviceError, ImportFailure, InputError, ShapeError, SizeNeeded, ValueNeeded
 from ..graph.graph import Graph, Node, specialise
 from ..nn import Module
 from ..program.container import MAGIC
@@ -30,7 +31,7 @@ from ..runtime.devices import device_async
 from ..runtime.page import fetch, is_url, stem_of
 from ..runtime.recent import Recent
 from ..runtime.waiting import Later, now, soon, then, together
-from ..shapes import Shape, Size, show, size, symbols
+from ..shapes import Shape, Size, show, size
 from ..weights.records import is_container, model_record, read_graph, weights_record
 
 PROGRAMS: Final = 8
@@ -164,8 +165,7 @@ class Model:
         self.source: Final = GraphSource(source) if isinstance(source, Graph) else source
         self.inputs: Final = tuple(TensorSpec(x.name, x.dtype, x.shape) for x in self.source.inputs)
         self._programs: Recent[Program] = Recent(PROGRAMS)  # whoever holds one that goes may go on running it
-        self._batch: Final = _batch_sizes(self.inputs)
-        self._flexible = True  # until a graph turns out to need numbers for all of its sizes
+        self.needed: Final[dict[str, str]] = {}  # open sizes that must be numbers ↦ why
         self._by_value: tuple[str, ...] = ()  # the inputs whose values the graph depends on
 
     @staticmethod
@@ -230,19 +230,20 @@ class Model:
 
     def _program(self, sizes: Mapping[str, int], values: Mapping[str, np.ndarray] | None) -> Program:
         while True:
-            fixed = {k: v for k, v in sizes.items() if not (self._flexible and k in self._batch)}
+            fixed = {k: v for k, v in sizes.items() if k in self.needed}
             known = {k: (values or {})[k] for k in self._by_value if k in (values or {})}
             key = (tuple(sorted(fixed.items())), tuple((k, v.tobytes(), v.shape) for k, v in known.items()))
             try:
                 return self._programs.at(key, partial(self._compiled, fixed, known))
+            except SizeNeeded as e:
+                more = e.sizes & sizes.keys() - fixed.keys()
+                if not more:
+                    raise
+                self.needed.update(dict.fromkeys(sorted(more), str(e)))
             except ValueNeeded as e:
                 if values is None or set(e.inputs) <= known.keys():
                     raise
                 self._by_value = (*self._by_value, *(n for n in e.inputs if n not in self._by_value))
-            except (ShapeError, ImportFailure, CompileError) as e:
-                if isinstance(e, UnsupportedOp) or fixed == sizes:
-                    raise
-                self._flexible = False  # this graph cannot be had with a symbolic batch
 
     def _compiled(self, sizes: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Program:
         graph = self.source.graph(sizes, values)
@@ -262,17 +263,6 @@ class Model:
                 if isinstance(d, Size) and found.setdefault(str(d), n) != n:
                     raise ShapeError(f"input {p.name!r}: got shape {shape}, but {d} is {found[str(d)]} elsewhere")
         return found
-
-
-def _batch_sizes(inputs: Sequence[TensorSpec]) -> frozenset[str]:
-    """The sizes that are only ever the first dimension of an input."""
-    first: set[str] = set()
-    rest: set[str] = set()
-    for p in inputs:
-        shape = p.shape or ()
-        first |= {str(d) for d in shape[:1] if isinstance(d, Size) and d == size(str(d))}
-        rest |= symbols(shape[1:])
-    return frozenset(first - rest)
 
 
 def bind(inputs: Sequence[TensorSpec], args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, np.ndarray]:

@@ -1,7 +1,8 @@
 """An OnnxModel becomes a Graph. Rows with an ONNX name are found by it; other ops go through the table of adapters.
 
-`import_model` gives the Graph or refuses: UnsupportedOp lists every op that is lacking, once; ValueNeeded names inputs
-whose values decide shapes (give them as `values`); any other ImportFailure names the model, the node and what to do.
+`import_model` gives the Graph or refuses: UnsupportedOp lists every op that is lacking, once; SizeNeeded names open
+dimensions that it cannot be had without numbers for (give them as `sizes`), ValueNeeded inputs whose values decide
+shapes (give them as `values`); any other ImportFailure names the model, the node and what to do.
 Dimensions that the file leaves open are symbolic: by their own name, or an invented one. Nodes that no output needs
 are not looked at, functions that the model defines are inlined, and no tensor beyond an int32's count is accepted.
 """
@@ -16,10 +17,10 @@ from typing import Any, Final
 import numpy as np
 
 from ..dtypes import DTYPES, dtype
-from ..errors import ImportFailure, InputError, SingeError, UnsupportedOp, ValueNeeded
+from ..errors import ImportFailure, InputError, SingeError, SizeNeeded, UnsupportedOp, ValueNeeded
 from ..graph.graph import MAX_ELEMENTS, Builder, Graph, Node
 from ..ops import ROWS, Composite, Elementwise, Nest, Row, View
-from ..shapes import Dim, product, show, size, symbols
+from ..shapes import Dim, product, show, size
 from .adapters import ADAPTERS, Call
 from .adapters.basic import dense
 from .model import OnnxFunction, OnnxModel, OnnxNode, OnnxRef, OnnxValue
@@ -64,6 +65,8 @@ def import_model(
         outputs = tuple(importer.scope.find(v.name) for v in model.graph.outputs)
     except ValueNeeded as e:
         raise ValueNeeded(f"{model.path}: {e}", e.inputs) from e
+    except SizeNeeded as e:
+        raise SizeNeeded(f"{model.path}: {e}", e.sizes) from e
     except ImportFailure as e:
         raise ImportFailure(f"{model.path}: {e}") from e
     return Graph(inputs, outputs, tuple(v.name for v in model.graph.outputs))
@@ -209,14 +212,15 @@ class _Importer:
             if self.count > MAX_NODES:
                 raise ImportFailure(f"more than {MAX_NODES} nodes, functions inlined")
             where = f"node {index}{f' {node.name!r}' if node.name else ''} ({node.op_type})"
-            inputs: tuple[Node | None, ...] = ()
             try:
                 inputs = tuple(scope.find(name) if name else None for name in node.inputs)
                 self.define(node, inputs, scope, opsets, depth)
             except ValueNeeded as e:
                 raise ValueNeeded(f"{where}: {e}", e.inputs) from e
+            except SizeNeeded as e:
+                raise SizeNeeded(f"{where}: {e}", e.sizes) from e
             except SingeError as e:
-                raise ImportFailure(f"{where}: {e}{_hint(inputs)}") from e
+                raise ImportFailure(f"{where}: {e}") from e
 
     def define(
         self, node: OnnxNode, inputs: tuple[Node | None, ...], scope: _Scope, opsets: Mapping[str, int], depth: int
@@ -342,8 +346,3 @@ def _check_count(x: Node) -> None:
     count = product(x.shape)
     if isinstance(count, int) and not 0 <= count <= MAX_ELEMENTS:
         raise ImportFailure(f"a tensor of shape {show(x.shape)}: at most {MAX_ELEMENTS} elements are supported")
-
-
-def _hint(inputs: Sequence[Node | None]) -> str:
-    names = sorted(symbols([x.shape for x in inputs if x is not None]))
-    return f" (symbolic here: {', '.join(names)}; a number for it may help)" if names else ""

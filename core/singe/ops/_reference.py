@@ -321,7 +321,7 @@ def _axis_matrix(
 
 
 def resize(
-    x: np.ndarray, *, sizes: Sequence[int], scales: Sequence[float], mode: str = "nearest", coordinates: str = "half_pixel",
+    x: np.ndarray, *, sizes: Sequence[int], scales: Sequence[float] = (), mode: str = "nearest", coordinates: str = "half_pixel",
     nearest: str = "round_prefer_floor", cubic: float = -0.75, exclude_outside: bool = False, extrapolation: float = 0.0,
     roi: Sequence[float] = (), antialias: bool = False,
 ) -> np.ndarray:  # fmt: skip
@@ -334,7 +334,7 @@ def resize(
         matrix = _axis_matrix(
             x.shape[axis],
             sizes[axis],
-            scales[axis],
+            sizes[axis] / x.shape[axis] if not scales else scales[axis],
             span,
             mode,
             coordinates,

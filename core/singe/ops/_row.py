@@ -22,10 +22,10 @@ import numpy as np
 
 from ..dtypes import ALL, FLOATS, DType, bool_, int64, uint8
 from ..dtypes import dtype as dtype_of
-from ..errors import DTypeError, ShapeError
-from ..ir import affine, scalar
+from ..errors import DTypeError, ShapeError, SizeNeeded
+from ..ir import scalar
 from ..ir.scalar import COMPUTE, Expr, const
-from ..shapes import Shape, Size, broadcast, dim_max, dim_min
+from ..shapes import Shape, Size, at_least, broadcast, dim_max, dim_min, floordiv, same, symbols
 
 
 class Shaped(Protocol):
@@ -217,35 +217,26 @@ def _convert(array: Any, to: np.dtype[Any]) -> Any:
     return scalar.convert(np.asarray(array), to)
 
 
-def _equal(a: Any, b: Any) -> bool:
-    """Equality of dimensions: a symbolic one differs from every negative number and equals itself; else undecided."""
-    if a == b or (isinstance(a, int) and isinstance(b, int)):
-        return a == b
-    if any(isinstance(d, int) and d < 0 for d in (a, b)):
-        return False
-    raise ShapeError(f"whether {a} equals {b} is not known before a run; give this dimension a fixed size")
-
-
 def _less(a: Any, b: Any) -> bool:
-    if isinstance(a, int) and isinstance(b, int):
-        return a < b
-    if affine.at_least(a - b, 0):
+    if at_least(a - b, 0):
         return False
-    if affine.at_least(b - a, 1):
+    if at_least(b - a, 1):
         return True
-    raise ShapeError(f"whether {a} is below {b} is not known before a run; give this dimension a fixed size")
+    raise SizeNeeded(f"whether {a} is below {b} depends on the run", symbols([a, b]))
 
 
 def _quotient(a: Any, b: Any) -> Any:
-    """Toward zero among numbers; a Size is never negative, so that rounding down is the same."""
-    if not (isinstance(a, int) and isinstance(b, int)):
-        return a // b
-    return scalar.div(const(a, int64), const(b, int64)).value
+    """Toward zero, as integers are divided at run time."""
+    if isinstance(a, int) and isinstance(b, int):
+        return scalar.div(const(a, int64), const(b, int64)).value
+    if at_least(b, 0):
+        return floordiv(dim_max(a, 0), b) - floordiv(dim_max(-a, 0), b)
+    raise SizeNeeded(f"{a} / {b} depends on the sign of a size", symbols([a, b]))
 
 
 _SYMBOLIC: Final[Mapping[str, Callable[..., Any]]] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": _quotient, "neg": operator.neg,
-    "min": dim_min, "max": dim_max, "eq": _equal, "lt": _less, "le": lambda a, b: not _less(b, a),
+    "min": dim_min, "max": dim_max, "eq": partial(same, what="equal"), "lt": _less, "le": lambda a, b: not _less(b, a),
     "and": lambda a, b: a and b, "or": lambda a, b: a or b, "not": operator.not_, "select": lambda c, a, b: a if c else b,
 }  # fmt: skip
 _LOGIC: Final = ("and", "or", "not")
@@ -268,14 +259,10 @@ def _symbolic(row: Elementwise, arrays: Sequence[np.ndarray], attrs: Attrs) -> n
                 return whole[params.index(x)][i]
             if x.word == "cast":
                 if not x.dtype.is_int:
-                    raise ShapeError(
-                        f"{row.name}: a symbolic size is needed as {x.dtype} before a run; give this dimension a fixed size"
-                    )
+                    raise SizeNeeded(f"{row.name}: a size is needed as {x.dtype}", symbols(whole))
                 return args[0]
             if x.word not in _SYMBOLIC or (x.word in _LOGIC and x.dtype is not bool_):
-                raise ShapeError(
-                    f"{row.name}: cannot compute with a symbolic size before a run; give this dimension a fixed size"
-                )
+                raise SizeNeeded(f"{row.name}: no arithmetic of sizes", symbols(whole))
             return _SYMBOLIC[x.word](*args)
 
         out[i] = scalar.fold([e], step)[0]

@@ -19,7 +19,7 @@ from ..dtypes import FLOATS, NUMBERS, float32
 from ..errors import ShapeError
 from ..ir import affine, scalar
 from ..ir.scalar import COMPUTE, Expr, const, select, size
-from ..shapes import Dim, Shape, broadcast, product, show
+from ..shapes import Dim, Shape, at_least, broadcast, product, same, show
 from . import _reference as reference
 from ._row import Composite, Folds, Nest, Read, Shaped, register, sum_to
 from .move import project
@@ -31,7 +31,7 @@ from .window import window_size
 def _dot_shape(a: Shaped, b: Shaped) -> Shape:
     if len(a.shape) < 2 or len(b.shape) < 2:
         raise ShapeError(f"dot: got {show(a.shape)} and {show(b.shape)}, expected matrices (or stacks of them)")
-    if a.shape[-1] != b.shape[-2]:
+    if not same(a.shape[-1], b.shape[-2], "matmul"):
         raise ShapeError(
             f"matmul: {show(a.shape)} @ {show(b.shape)}: inner sizes {a.shape[-1]} and {b.shape[-2]} differ; transpose one side?"
         )
@@ -116,8 +116,8 @@ def _conv_shape(
     w: Shaped,
     strides: Sequence[int],
     dilations: Sequence[int],
-    before: Sequence[int],
-    after: Sequence[int],
+    before: Shape,
+    after: Shape,
     group: int,
 ) -> Shape:
     spaces = len(x.shape) - 2
@@ -128,7 +128,9 @@ def _conv_shape(
     if not len(strides) == len(dilations) == len(before) == len(after) == spaces:
         raise ShapeError(f"conv: strides, dilations and pads must each name {spaces} axes")
     channels, outputs = x.shape[-1], w.shape[-1]
-    if w.shape[-2] * group != channels or not (isinstance(outputs, int) and group >= 1 and outputs % group == 0):
+    if not same(w.shape[-2] * group, channels, "conv") or not (
+        isinstance(outputs, int) and group >= 1 and outputs % group == 0
+    ):
         raise ShapeError(
             f"conv: {channels} channels in {group} group(s) do not fit weights for {w.shape[-2]} channels per group and {outputs} outputs"
         )
@@ -161,8 +163,8 @@ def _conv_nest(
         place: list[Expr] = []
         for axis, (v, t) in enumerate(zip(space, taps, strict=True)):
             d = x.shape[axis + 1]
-            p = v * strides[axis] + t * dilations[axis] - before[axis]
-            if before[axis] or after[axis]:
+            p = v * strides[axis] + t * dilations[axis] - size(before[axis])
+            if before[axis] != 0 or after[axis] != 0:
                 ok = (p >= 0) & (p < size(d))
                 inside = ok if inside is None else inside & ok
                 p = affine.clamp(p, d)
@@ -272,7 +274,7 @@ def _resized(b: Any, x: Any, axis: int, before: Dim, length: Dim) -> Any:
     lo = -before if isinstance(before, int) and before < 0 else 0
     start = before + lo
     end = start + (length - lo)
-    hi = end - d if isinstance(end, int) and isinstance(d, int) and end > d else 0
+    hi = end - d if not at_least(d - end, 0) else 0
     count = length - lo - hi
     if start != 0 or count != d:
         x = b.slice(x, starts=along(start, zeros), steps=(1,) * rank, sizes=along(count, x.shape))

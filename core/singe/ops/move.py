@@ -16,7 +16,7 @@ from ..errors import ShapeError
 from ..ir import affine, scalar
 from ..ir.affine import flatten, unflatten
 from ..ir.scalar import COMPUTE, Expr, const, select, size
-from ..shapes import Dim, Shape, axis_of, broadcast, ceildiv, product, show
+from ..shapes import Dim, Shape, axis_of, broadcast, ceildiv, product, same, show
 from . import _reference as reference
 from ._row import Read, Shaped, View, register, sum_to
 
@@ -31,7 +31,7 @@ def _numbers(shape: Sequence[Any]) -> tuple[int, ...]:
 
 
 def _reshape_shape(x: Shaped, shape: Shape) -> Shape:
-    if product(x.shape) != product(shape):
+    if not same(product(x.shape), product(shape), "reshape"):
         raise ShapeError(
             f"reshape: {show(x.shape)} has {product(x.shape)} elements, {show(shape)} has {product(shape)}"
         )
@@ -200,7 +200,7 @@ def _concat_shape(*xs: Shaped, axis: int) -> Shape:
     first = xs[0].shape
     for x in xs[1:]:
         if len(x.shape) != len(first) or any(
-            a != b for i, (a, b) in enumerate(zip(first, x.shape, strict=True)) if i != axis
+            not same(a, b, "concat") for i, (a, b) in enumerate(zip(first, x.shape, strict=True)) if i != axis
         ):
             raise ShapeError(f"concat: the shapes {', '.join(show(n.shape) for n in xs)} differ outside axis {axis}")
     total: Dim = 0

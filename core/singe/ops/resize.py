@@ -1,52 +1,83 @@
-"""The row that resamples. Along each axis every output element is a weighted sum of a few input elements; which, and with
-which weights, is a table made here once, so that all of ONNX's modes cost the same loads and one multiply each."""
+"""The row that resamples. Along each axis every output element is a weighted sum of a few input elements: which, and with
+which weights, is a table made here once where both lengths are numbers, and index arithmetic of a run where one is open.
+
+Places are exact: a scale is a fraction p / q, the place of output i is (α·i + β) / γ in whole numbers, and rounding
+decides ties as the fractions say, the same for numbers and for open sizes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from typing import Any, Final
 
 import numpy as np
 
 from ..dtypes import NUMBERS, float32, int32, uint8
-from ..errors import ShapeError
-from ..shapes import Dim, Shape, show
+from ..errors import ShapeError, SizeNeeded
+from ..shapes import Dim, Shape, dim_max, dim_min, floordiv, product, show, symbols
 from . import _reference as reference
 from ._row import Composite, Shaped, register
 
-Place = Callable[[np.ndarray, int, int, float, tuple[float, float]], np.ndarray]
+Place = Callable[[Dim, Dim, Dim, Dim], tuple[Dim, Dim, Dim]]
 
 
-def _symmetric(i: np.ndarray, d: int, out: int, scale: float, roi: tuple[float, float]) -> np.ndarray:
-    return d / 2 * (1 - out / (scale * d)) + (i + 0.5) / scale - 0.5
+def _half_pixel(d: Dim, out: Dim, p: Dim, q: Dim) -> tuple[Dim, Dim, Dim]:
+    return 2 * q, q - p, 2 * p
 
 
-def _corners(i: np.ndarray, d: int, out: int, scale: float, roi: tuple[float, float]) -> np.ndarray:
-    return i * 0 if scale * d == 1 else i * ((d - 1) / (scale * d - 1))
+def _symmetric(d: Dim, out: Dim, p: Dim, q: Dim) -> tuple[Dim, Dim, Dim]:
+    return 2 * q, d * p - out * q + q - p, 2 * p
 
 
-def _crop(i: np.ndarray, d: int, out: int, scale: float, roi: tuple[float, float]) -> np.ndarray:
-    width = (roi[1] - roi[0]) * (d - 1)
-    return (i * 0 + width / 2 if out == 1 else i * (width / (out - 1))) + roi[0] * (d - 1)
+def _pytorch_half_pixel(d: Dim, out: Dim, p: Dim, q: Dim) -> tuple[Dim, Dim, Dim]:
+    long = dim_min(dim_max(out - 1, 0), 1)  # 0 where there is one element: its place is −1/2
+    return 2 * q * long, q * long - p, 2 * p
+
+
+def _corners(d: Dim, out: Dim, p: Dim, q: Dim) -> tuple[Dim, Dim, Dim]:
+    return (d - 1) * q, 0, dim_max(d * p - q, 1)
 
 
 PLACES: Final[Mapping[str, Place]] = {
-    "half_pixel": lambda i, d, out, scale, roi: (i + 0.5) / scale - 0.5,
+    "half_pixel": _half_pixel,
     "half_pixel_symmetric": _symmetric,
-    "pytorch_half_pixel": lambda i, d, out, scale, roi: (i + 0.5) / scale - 0.5 if scale * d != 1 else i * 0 - 0.5,
+    "pytorch_half_pixel": _pytorch_half_pixel,
     "align_corners": _corners,
-    "asymmetric": lambda i, d, out, scale, roi: i / scale,
-    "tf_half_pixel_for_nn": lambda i, d, out, scale, roi: (i + 0.5) / scale,
-    "tf_crop_and_resize": _crop,
+    "asymmetric": lambda d, out, p, q: (q, 0, p),
+    "tf_half_pixel_for_nn": lambda d, out, p, q: (2 * q, q, 2 * p),
 }
-"""coordinate transformation ↦ the place in the input (a fraction) of each output index."""
+"""coordinate transformation ↦ α, β, γ, from the axis's length, the output's, and the scale p / q."""
+CROP: Final = "tf_crop_and_resize"
+"""The transformation whose places are fractions of a region: they are had for numbers alone."""
 
-ROUNDINGS: Final[Mapping[str, Callable[[np.ndarray], np.ndarray]]] = {
-    "round_prefer_floor": lambda x: np.ceil(x - 0.5),
-    "round_prefer_ceil": lambda x: np.floor(x + 0.5),
-    "floor": np.floor,
-    "ceil": np.ceil,
+ROUNDINGS: Final[Mapping[str, Callable[[Any, Any], tuple[Any, Any]]]] = {
+    "round_prefer_floor": lambda place, by: (place * 2 + by - 1, by * 2),
+    "round_prefer_ceil": lambda place, by: (place * 2 + by, by * 2),
+    "floor": lambda place, by: (place, by),
+    "ceil": lambda place, by: (place + by - 1, by),
 }
+"""How place / by becomes a whole number: what is divided by what, rounding down."""
+
+
+def fraction(scale: float) -> Fraction:
+    """The simplest fraction that is this float32."""
+    wanted = np.float32(scale)
+    if not 0 < wanted < np.inf:
+        raise ShapeError(f"resize: a scale of {scale}, expected a number above 0")
+    for digits in range(1, 8):
+        found = Fraction(float(wanted)).limit_denominator(10**digits)
+        if np.float32(float(found)) == wanted:
+            return found
+    return Fraction(float(wanted))
+
+
+def scaled(d: Dim, scale: float) -> Dim:
+    """floor(d · scale), as float32 numbers are multiplied."""
+    if isinstance(d, int):
+        return int(np.floor(np.float32(d) * np.float32(scale)))
+    by = fraction(scale)
+    return floordiv(d * by.numerator, by.denominator)
 
 
 def _triangle(x: np.ndarray, a: float) -> np.ndarray:
@@ -72,46 +103,145 @@ MAX_TABLE: Final = 1 << 24
 
 
 def _table(
-    d: int, out: int, scale: float, roi: tuple[float, float], options: Mapping[str, Any]
+    d: int, out: int, scale: Fraction, span: tuple[float, float], options: Mapping[str, Any]
 ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
     """(input indices [taps, out], weights [taps, out] or None for one tap of weight 1, which outputs lie outside or None)."""
     weigh, reach = FILTERS.get(options["mode"], (_triangle, 0))
-    stretch = min(scale, 1.0) if options["antialias"] else 1.0
+    stretch = min(float(scale), 1.0) if options["antialias"] else 1.0
     if not stretch > 0 or out * max(1.0, 2 * reach / stretch) > MAX_TABLE:
         raise ShapeError(
-            f"resize: from {d} to {out} elements by {scale}: at most {MAX_TABLE} are weighed along an axis"
+            f"resize: from {d} to {out} elements by {float(scale)}: at most {MAX_TABLE} are weighed along an axis"
         )
-    i = np.arange(out, dtype=np.float64)
-    place = PLACES[options["coordinates"]](i, d, out, scale, roi)
-    outside = (place < 0) | (place > d - 1) if options["coordinates"] == "tf_crop_and_resize" else None
+    i = np.arange(out, dtype=np.int64)
+    outside = None
+    if options["coordinates"] == CROP:
+        width = (span[1] - span[0]) * (d - 1)
+        place: Any = (i * 0 + width / 2 if out == 1 else i * (width / (out - 1))) + span[0] * (d - 1)
+        by: Any = 1.0
+        outside = (place < 0) | (place > d - 1)
+    else:
+        first, start, by = PLACES[options["coordinates"]](d, out, scale.numerator, scale.denominator)
+        place = i * first + start
     if options["mode"] == "nearest":
-        return np.clip(ROUNDINGS[options["nearest"]](place), 0, d - 1)[None], None, outside
-    base = np.ceil(place) - 1
+        above, below = ROUNDINGS[options["nearest"]](place, by)
+        if options["coordinates"] == CROP:  # fractions: a half is what is added, not a smallest part
+            above, below = place + {"round_prefer_floor": -0.5, "round_prefer_ceil": 0.5}.get(options["nearest"], 0), 1
+            index = np.ceil(above) if options["nearest"] in ("round_prefer_floor", "ceil") else np.floor(above)
+        else:
+            index = above // below
+        return np.clip(index, 0, d - 1).astype(np.int64)[None], None, outside
+    base = -(-place // by) - 1
     first = int(np.floor(-reach / stretch)) + 1
     offsets = np.arange(first, 2 - first)[:, None]
-    weights = weigh((offsets - (place - base)) * stretch, options["cubic"])
+    weights = weigh((offsets - (place - base * by) / by) * stretch, options["cubic"])
     indices = base + offsets
     if options["exclude_outside"]:
         weights = np.where((indices < 0) | (indices >= d), 0.0, weights)
     if options["antialias"] or options["exclude_outside"]:
         weights = weights / weights.sum(0)
     used = np.any(weights != 0, axis=1)
-    return np.clip(indices, 0, d - 1)[used], weights[used], outside
+    return np.clip(indices, 0, d - 1)[used].astype(np.int64), weights[used], outside
+
+
+# --- along an axis of open length ------------------------------------------------------------------------------------
+
+
+def _open(b: Any, x: Any, axis: int, out: Dim, p: Dim, q: Dim, options: Mapping[str, Any]) -> Any:
+    """The axis resampled with indices and weights that the run computes."""
+    d = x.shape[axis]
+    if options["coordinates"] == CROP or (options["antialias"] and options["mode"] != "nearest"):
+        what = options["coordinates"] if options["coordinates"] == CROP else "antialias"
+        raise SizeNeeded(f"resize: {what} along an axis that goes from {d} to {out}", symbols([d, out, p, q]))
+
+    def whole(value: Dim) -> Any:
+        return b.const(value, int32)
+
+    first, start, by = PLACES[options["coordinates"]](d, out, p, q)
+    place = b.add(b.mul(b.arange(whole(0), whole(1), count=out), whole(first)), whole(start))
+    if options["mode"] == "nearest":
+        above, below = ROUNDINGS[options["nearest"]](_Whole(b, place), by)
+        return b.gather(x, _clipped(b, _down(b, above.node, below), d), axis=axis)
+    base = _down(b, b.sub(place, whole(1)), by)  # ceil(place / by) − 1
+    far = b.div(b.cast(b.sub(place, b.mul(base, whole(by))), to=float32), b.cast(whole(by), to=float32))
+    _, reach = FILTERS[options["mode"]]
+    taps: list[tuple[Any, Any]] = []
+    for offset in range(1 - reach, reach + 1):
+        index = b.add(base, whole(offset))
+        weight = _weight(b, b.abs(b.sub(b.const(float(offset)), far)), options)
+        if options["exclude_outside"]:
+            inside = b.logical_and(b.greater_equal(index, whole(0)), b.less(index, whole(d)))
+            weight = b.where(inside, weight, b.const(0.0))
+        taps.append((_clipped(b, index, d), weight))
+    if options["exclude_outside"]:
+        total = taps[0][1]
+        for _, weight in taps[1:]:
+            total = b.add(total, weight)
+        taps = [(index, b.div(weight, total)) for index, weight in taps]
+    shape = tuple(out if i == axis else 1 for i in range(len(x.shape)))
+    result: Any = None
+    for index, weight in taps:
+        part = b.mul(b.gather(x, index, axis=axis), b.reshape(weight, shape=shape))
+        result = part if result is None else b.add(result, part)
+    return result
+
+
+class _Whole:
+    """int32 nodes with the arithmetic that ROUNDINGS is written in."""
+
+    def __init__(self, b: Any, node: Any) -> None:
+        self.b, self.node = b, node
+
+    def __add__(self, other: Dim) -> _Whole:
+        return _Whole(self.b, self.b.add(self.node, self.b.const(other, int32)))
+
+    def __sub__(self, other: Dim) -> _Whole:
+        return self + -other
+
+    def __mul__(self, other: Dim) -> _Whole:
+        return _Whole(self.b, self.b.mul(self.node, self.b.const(other, int32)))
+
+
+def _down(b: Any, place: Any, by: Dim) -> Any:
+    """place // by, of a place that is not below −2·by: division is toward zero."""
+    up = b.div(b.add(place, b.const(2 * by, int32)), b.const(by, int32))
+    return b.sub(up, b.const(2, int32))
+
+
+def _clipped(b: Any, index: Any, d: Dim) -> Any:
+    return b.clip(index, b.const(0, int32), b.const(d - 1, int32))
+
+
+def _weight(b: Any, far: Any, options: Mapping[str, Any]) -> Any:
+    """FILTERS as nodes: the weight at a distance, which is not beyond the filter's end."""
+    one = b.const(1.0)
+    if options["mode"] == "linear":
+        return b.sub(one, far)
+    a = options["cubic"]
+
+    def polynomial(*factors: float) -> Any:
+        total = b.const(factors[0])
+        for f in factors[1:]:
+            total = b.add(b.mul(total, far), b.const(f))
+        return total
+
+    near = polynomial(a + 2, -(a + 3), 0.0, 1.0)
+    return b.where(b.less_equal(far, one), near, polynomial(a, -5 * a, 8 * a, -4 * a))
 
 
 def _resize(
-    b: Any, x: Any, *, sizes: Shape, scales: tuple[float, ...], mode: str = "nearest", coordinates: str = "half_pixel", nearest: str = "round_prefer_floor",
-    cubic: float = -0.75, exclude_outside: bool = False, extrapolation: float = 0.0, roi: tuple[float, ...] = (), antialias: bool = False,
+    b: Any, x: Any, *, sizes: Shape, scales: tuple[float, ...] = (), mode: str = "nearest", coordinates: str = "half_pixel",
+    nearest: str = "round_prefer_floor", cubic: float = -0.75, exclude_outside: bool = False, extrapolation: float = 0.0,
+    roi: tuple[float, ...] = (), antialias: bool = False,
 ) -> Any:  # fmt: skip
     for what, given, allowed in (
         ("mode", mode, ("nearest", *FILTERS)),
-        ("coordinates", coordinates, tuple(PLACES)),
+        ("coordinates", coordinates, (*PLACES, CROP)),
         ("nearest", nearest, tuple(ROUNDINGS)),
     ):
         if given not in allowed:
             raise ShapeError(f"resize: {what} {given!r}, expected one of {', '.join(allowed)}")
     rank = len(x.shape)
-    if not len(sizes) == len(scales) == rank:
+    if len(sizes) != rank or len(scales) not in (0, rank):
         raise ShapeError(f"resize: sizes and scales must name all {rank} axes of {show(x.shape)}")
     options = {
         "mode": mode,
@@ -126,17 +256,27 @@ def _resize(
     if mode != "nearest" and kind is not float32:
         x = b.cast(x, to=float32)
     lost: Any = None
+    empty = product(sizes) == 0
     for axis in range(rank):
-        d, out, scale = x.shape[axis], sizes[axis], scales[axis]
+        d, out = x.shape[axis], sizes[axis]
         span = (ends[axis], ends[rank + axis])
-        if d == out and scale == 1 and (coordinates != "tf_crop_and_resize" or span == (0.0, 1.0)):
+        by = fraction(scales[axis]) if scales else None
+        p, q = (out, d) if by is None else (by.numerator, by.denominator)
+        if p == q and d == out and (coordinates != CROP or span == (0.0, 1.0)):
             continue
-        if _repeats(d, out, scale, options):
-            x = _repeated(b, x, axis, int(scale))
+        if empty:  # of no elements, whatever is taken from the input
+            x = b.expand(b.const(0, x.dtype), shape=tuple(out if i == axis else n for i, n in enumerate(x.shape)))
+            continue
+        factor = _repeats(d, out, p, q, options)
+        if factor is not None:
+            x = _repeated(b, x, axis, factor)
             continue
         if not (isinstance(d, int) and isinstance(out, int)):
-            raise ShapeError(f"resize: axis {axis} goes from {d} to {out}; give this dimension a fixed size")
-        indices, weights, outside = _table(d, out, scale, span, options)
+            x = _open(b, x, axis, out, p, q, options)
+            continue
+        if d == 0:
+            raise ShapeError(f"resize: axis {axis} of {show(x.shape)} is empty: nothing to make {out} elements of")
+        indices, weights, outside = _table(d, out, by or Fraction(out, d), span, options)
         x = _sampled(b, x, axis, indices, weights)
         if outside is not None and outside.any():
             mask = b.const(outside.reshape([-1 if i == axis else 1 for i in range(rank)]))
@@ -150,22 +290,18 @@ def _resize(
     return b.cast(x, to=kind)
 
 
-def _repeats(d: Dim, out: Dim, scale: float, options: Mapping[str, Any]) -> bool:
-    """Whether the axis is enlarged by a whole factor with each element repeated: then index arithmetic needs no table."""
-    if (
-        options["mode"] != "nearest"
-        or scale != int(scale)
-        or scale < 1
-        or out != d * int(scale)
-        or options["coordinates"] == "tf_crop_and_resize"
-    ):
-        return False
-    probe = 7  # the rule is the same for every length, and shows within a few elements
-    length = d if isinstance(d, int) and d > 0 else probe
+def _repeats(d: Dim, out: Dim, p: Dim, q: Dim, options: Mapping[str, Any]) -> int | None:
+    """By what the axis grows where each element is repeated so often: then index arithmetic needs no table."""
+    if options["mode"] != "nearest" or options["coordinates"] == CROP or d == 0:
+        return None
+    factor = floordiv(p, q)
+    if not isinstance(factor, int) or factor < 1 or p != factor * q or out != d * factor:
+        return None
     if not isinstance(d, int) and options["coordinates"] in ("align_corners", "half_pixel_symmetric"):
-        return False
-    indices, _, _ = _table(length, length * int(scale), scale, (0.0, 1.0), options)
-    return bool((indices[0] == np.arange(length * int(scale)) // int(scale)).all())
+        return None
+    length = d if isinstance(d, int) else 7  # the rule is the same for every length, and shows within a few elements
+    indices, _, _ = _table(length, length * factor, Fraction(factor), (0.0, 1.0), options)
+    return factor if (indices[0] == np.arange(length * factor) // factor).all() else None
 
 
 def _repeated(b: Any, x: Any, axis: int, factor: int) -> Any:

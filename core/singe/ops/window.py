@@ -18,7 +18,7 @@ from ..ir import affine, scalar
 from ..ir.affine import flatten
 from ..ir.kernel import IDENTITY
 from ..ir.scalar import COMPUTE, Expr, const, select, size
-from ..shapes import Dim, Shape, show
+from ..shapes import Dim, Shape, ceildiv, dim_max, dim_min, show
 from . import _reference as reference
 from ._row import Folds, Nest, Read, Shaped, register
 
@@ -28,13 +28,21 @@ def window_size(d: Dim, window: int, stride: int, dilation: int, before: Dim, af
     return (d + before + after - (dilation * (window - 1) + 1)) // stride + 1
 
 
+def ceiling(d: Dim, reach: int, stride: int, before: Dim, after: Dim) -> Dim:
+    """The padding after an axis with which a window has ceil_mode's places: all that begin before the end padding."""
+    if stride == 1:
+        return after
+    places = dim_min(ceildiv(d + before + after - reach, stride) + 1, ceildiv(d + before, stride))
+    return dim_max((places - 1) * stride + reach - d - before, 0)
+
+
 def _shape(
     x: Shaped,
     window: Sequence[int],
     strides: Sequence[int],
     dilations: Sequence[int],
-    before: Sequence[int],
-    after: Sequence[int],
+    before: Shape,
+    after: Shape,
 ) -> Shape:
     if not len(window) == len(strides) == len(dilations) == len(before) == len(after) == len(x.shape):
         raise ShapeError(
@@ -64,9 +72,9 @@ def _reader(
         place: list[Expr] = []
         for axis, c in enumerate(coords):
             lo, hi = before[axis], after[axis]
-            p = c * strides[axis] + (next(turns) * dilations[axis] if window[axis] > 1 else 0) - lo
-            if lo or hi:
-                ok = (p >= 0) & (p < size(x.shape[axis])) if lo else p < size(x.shape[axis])
+            p = c * strides[axis] + (next(turns) * dilations[axis] if window[axis] > 1 else 0) - size(lo)
+            if lo != 0 or hi != 0:
+                ok = (p >= 0) & (p < size(x.shape[axis])) if lo != 0 else p < size(x.shape[axis])
                 inside = ok if inside is None else inside & ok
                 p = affine.clamp(p, x.shape[axis])
             place.append(p)

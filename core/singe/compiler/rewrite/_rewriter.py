@@ -11,6 +11,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
+from ...errors import SizeNeeded
 from ...graph.graph import Builder, Graph, Node, evaluate
 from ...ops import Elementwise, find_row
 
@@ -112,7 +113,10 @@ class Rewriter:
         size = int(np.prod([d for d in n.shape if isinstance(d, int)], dtype=np.float64)) * n.dtype.size
         if size > max(SMALL, GROWTH * sum(v.nbytes for v in values)):
             return None
-        return self.const(np.asarray(evaluate(n, values), order="C"), n)
+        try:
+            return self.const(np.asarray(evaluate(n, values), order="C"), n)
+        except SizeNeeded:  # sizes are among the values: a run computes it
+            return None
 
     def const(self, value: Any, like: Node) -> Node:
         return self.builder.const(value, like.dtype)

@@ -14,9 +14,9 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 
-from ...errors import ImportFailure, ShapeError, ValueNeeded
+from ...errors import ImportFailure, SizeNeeded, ValueNeeded
 from ...graph.graph import Builder, Node, postorder
-from ...shapes import Dim, Size, axis_of, product
+from ...shapes import Dim, Size, axis_of, product, symbols
 
 MAX_FOLDED: Final = 1 << 20
 """The most elements of a tensor that is computed while a model is imported."""
@@ -70,7 +70,9 @@ class Call:
             )
         for n in below:
             count = product(n.shape)
-            if not isinstance(count, int) or count > MAX_FOLDED:
+            if not isinstance(count, int):
+                raise SizeNeeded(f"input {i} must be known before a run, and has {count} elements", symbols(count))
+            if count > MAX_FOLDED:
                 raise self.fail(
                     f"input {i} needs a constant of {count} elements ({n}); at most {MAX_FOLDED} are computed on import"
                 )
@@ -94,7 +96,7 @@ class Call:
     def number(self, d: Dim, what: str) -> int:
         if isinstance(d, int):
             return d
-        raise ShapeError(f"{what} is {d}, and must be a number before a run; give this dimension a fixed size")
+        raise SizeNeeded(f"{what} is {d}, and must be a number", symbols(d))
 
     def known_shape(self, x: Node, what: str) -> tuple[int, ...]:
         return tuple(self.number(d, what) for d in x.shape)

@@ -11,7 +11,7 @@ import numpy as np
 from ...dtypes import DTYPES, DType, bool_, dtype, float32
 from ...errors import ImportFailure
 from ...graph.graph import Node
-from ...shapes import Size
+from ...shapes import ceildiv, dim_max
 from ..tensors import ELEMENTS, OnnxSparse, RawTensor
 from ._call import MAX_FOLDED, Call, adapter
 
@@ -160,11 +160,14 @@ def _range(call: Call) -> Node:
     kind = call.x().dtype
     if any(call.value(i).size != 1 for i in range(3)):
         raise call.fail("Range takes three scalars")
+    if any(call.value(i).dtype == object for i in range(3)):
+        first, end, delta = (call.dims(i)[0] for i in range(3))
+        by = call.number(delta, "the step of a range")
+        if by == 0:
+            raise call.fail(f"a range from {first} to {end} by 0")
+        count = dim_max(ceildiv(end - first, by) if by > 0 else ceildiv(first - end, -by), 0)
+        return call.b.arange(call.b.const(first, kind), call.b.const(by, kind), count=count)
     start, limit, delta = (call.value(i).reshape(())[()] for i in range(3))
-    if any(isinstance(v, Size) for v in (start, limit, delta)):
-        raise call.fail(
-            f"a range from {start} to {limit} by {delta} has no known length; give this dimension a fixed size"
-        )
     steps = (float(limit) - float(start)) / float(delta) if delta else math.nan
     if not steps <= MAX_FOLDED:
         raise call.fail(f"a range from {start} to {limit} by {delta}; it must end, within {MAX_FOLDED} steps")

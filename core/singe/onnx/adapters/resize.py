@@ -6,37 +6,14 @@ import math
 from typing import Any, Final
 
 from ...dtypes import float32
-from ...errors import ShapeError
 from ...graph.graph import Node
-from ...shapes import Dim, axis_of, divides, floordiv, product, show
+from ...ops.resize import scaled
+from ...shapes import Dim, axis_of, product, show
 from ._call import MAX_FOLDED, Call, adapter
 from .basic import cast
 
 POLICIES: Final = {"stretch": None, "not_larger": min, "not_smaller": max}
 """How one scale is chosen from those of the axes."""
-
-
-def _scaled(d: Dim, scale: float) -> Dim:
-    """floor(d · scale)."""
-    if scale == int(scale):
-        return d * int(scale)
-    if not isinstance(d, int):
-        raise ShapeError(f"the dimension {d} scaled by {scale}; give this dimension a fixed size")
-    return math.floor(d * scale)
-
-
-def _ratio(size: Dim, d: Dim) -> float:
-    """size / d, which must be a number."""
-    if size == d:
-        return 1.0
-    if isinstance(size, int) and isinstance(d, int):
-        if d == 0:
-            raise ShapeError(f"an axis of length 0 resized to {size}")
-        return size / d
-    ratio = floordiv(size, d) if divides(size, d) else None
-    if not isinstance(ratio, int):
-        raise ShapeError(f"the dimension {d} resized to {size}; give this dimension a fixed size")
-    return float(ratio)
 
 
 def _floats(call: Call, i: int) -> tuple[float, ...] | None:
@@ -51,8 +28,8 @@ def _floats(call: Call, i: int) -> tuple[float, ...] | None:
 
 def _targets(
     call: Call, x: Node, axes: tuple[int, ...], scales: tuple[float, ...] | None, sizes: tuple[Dim, ...] | None
-) -> tuple[list[Dim], list[float]]:
-    """The size and the scale of every axis."""
+) -> tuple[list[Dim], list[float] | None]:
+    """The size and the scale of every axis; no scales where they are what the sizes make of the axes."""
     rank = len(x.shape)
     given = scales if sizes is None else sizes
     if given is None or len(given) != len(axes):
@@ -62,20 +39,23 @@ def _targets(
         for axis, scale in zip(axes, scales or (), strict=True):
             if not 0 < scale <= MAX_FOLDED:
                 raise call.fail(f"axis {axis} is scaled by {scale}; expected more than 0 and at most {MAX_FOLDED}")
-            out[axis], factors[axis] = _scaled(x.shape[axis], scale), scale
+            out[axis], factors[axis] = scaled(x.shape[axis], scale), scale
         return out, factors
     call.lengths(sizes)
     name = call.attr("keep_aspect_ratio_policy", "stretch")
     if name not in POLICIES:
         raise call.fail(f"keep_aspect_ratio_policy is {name!r}; expected one of {', '.join(POLICIES)}")
     choose = POLICIES[name]
-    ratios = [_ratio(size, x.shape[axis]) for axis, size in zip(axes, sizes, strict=True)]
-    for axis, size, ratio in zip(axes, sizes, ratios, strict=True):
-        if choose is None:
-            out[axis], factors[axis] = size, ratio
-        else:
-            factors[axis] = choose(ratios)
-            out[axis] = math.floor(factors[axis] * call.number(x.shape[axis], f"axis {axis}") + 0.5)
+    if choose is None:
+        for axis, size in zip(axes, sizes, strict=True):
+            out[axis] = size
+        return out, None
+    lengths = [call.number(x.shape[axis], f"axis {axis} under {name}") for axis in axes]
+    if 0 in lengths:
+        raise call.fail(f"the empty input {show(x.shape)} resized to {show(sizes)}")
+    scale = choose(call.number(size, "a size") / d for size, d in zip(sizes, lengths, strict=True))
+    for axis, d in zip(axes, lengths, strict=True):
+        out[axis], factors[axis] = math.floor(scale * d + 0.5), scale
     return out, factors
 
 
@@ -84,7 +64,7 @@ def _bounded(call: Call, x: Node, sizes: list[Dim]) -> tuple[Dim, ...]:
     for axis, (d, size) in enumerate(zip(x.shape, sizes, strict=True)):
         if size != d and isinstance(size, int) and size > MAX_FOLDED:
             raise call.fail(f"axis {axis} of {show(x.shape)} is resized to {size}; at most {MAX_FOLDED} are supported")
-    if product(sizes) != 0 and 0 in x.shape:
+    if isinstance(product(sizes), int) and product(sizes) != 0 and 0 in x.shape:
         raise call.fail(f"the empty input {show(x.shape)} resized to {show(sizes)}")
     return tuple(sizes)
 
@@ -94,7 +74,7 @@ def _upsample(call: Call) -> Node:
     x = call.x()
     scales = call.items("scales", float) if "scales" in call.attributes else _floats(call, 1)
     sizes, factors = _targets(call, x, tuple(range(len(x.shape))), scales, None)
-    return _old(call, x, sizes, factors)
+    return _old(call, x, sizes, factors or [])
 
 
 def _old(call: Call, x: Node, sizes: list[Dim], factors: list[float]) -> Node:
@@ -121,7 +101,8 @@ def _resize(call: Call) -> Node:
     x = call.x()
     rank = len(x.shape)
     if call.version < 11:
-        return _old(call, x, *_targets(call, x, tuple(range(rank)), _floats(call, 1), None))
+        sizes, factors = _targets(call, x, tuple(range(rank)), _floats(call, 1), None)
+        return _old(call, x, sizes, factors or [])
     named = call.items("axes", int)
     axes = tuple(range(rank)) if named is None else tuple(axis_of(a, rank, "resize") for a in named)
     if len(set(axes)) != len(axes):
@@ -133,7 +114,7 @@ def _resize(call: Call) -> Node:
         call,
         x,
         sizes=_bounded(call, x, sizes),
-        scales=tuple(factors),
+        scales=tuple(factors or ()),
         mode=call.attr("mode", "nearest"),
         coordinates=coordinates,
         nearest=call.attr("nearest_mode", "round_prefer_floor"),

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from ...dtypes import float32
-from ...errors import ShapeError
 from ...graph.graph import Node
-from ...shapes import Dim, product, show
+from ...ops.window import ceiling
+from ...shapes import Dim, Shape, ceildiv, dim_max, dim_min, floordiv, product, show
 from ._call import Call, adapter
 from .basic import cast, power
 
@@ -19,13 +19,13 @@ MAX_PADDED: Final = 2**31 - 1
 
 @dataclass(frozen=True)
 class Window:
-    """What slides over the spatial axes: a number for each."""
+    """What slides over the spatial axes: a number for each; padding may depend on sizes."""
 
     sizes: tuple[int, ...]
     strides: tuple[int, ...]
     dilations: tuple[int, ...]
-    before: tuple[int, ...]
-    after: tuple[int, ...]
+    before: Shape
+    after: Shape
 
     @property
     def reach(self) -> tuple[int, ...]:
@@ -42,19 +42,16 @@ def _each(call: Call, name: str, count: int, default: int, least: int) -> tuple[
     return values
 
 
-def _halves(total: int, upper: bool) -> tuple[int, int]:
+def _halves(total: Dim, upper: bool) -> tuple[Dim, Dim]:
     """Padding split between the ends; an odd one goes to the upper or the lower."""
-    less, more = total // 2, total - total // 2
+    less = floordiv(total, 2)
+    more = total - less
     return (less, more) if upper else (more, less)
 
 
-def _same(d: Dim, reach: int, stride: int) -> int:
+def _same(d: Dim, reach: int, stride: int) -> Dim:
     """The padding with which a window has ceil(d / stride) places."""
-    if stride == 1:
-        return reach - 1
-    if not isinstance(d, int):
-        raise ShapeError(f"auto_pad SAME with stride {stride} over the dimension {d}; give this dimension a fixed size")
-    return max((-(-d // stride) - 1) * stride + reach - d, 0)
+    return dim_max((ceildiv(d, stride) - 1) * stride + reach - d, 0)
 
 
 def _auto_pad(call: Call) -> str:
@@ -146,9 +143,7 @@ def _conv_transpose(call: Call) -> Node:
     return _transposed(call, x, w, window, before, sizes, group)
 
 
-def _transposed(
-    call: Call, x: Node, w: Node, window: Window, before: tuple[int, ...], sizes: tuple[Dim, ...], group: int
-) -> Node:
+def _transposed(call: Call, x: Node, w: Node, window: Window, before: Shape, sizes: Shape, group: int) -> Node:
     return call.b.conv_transpose(
         x, w, call.maybe(2), strides=window.strides, dilations=window.dilations, before=before, sizes=sizes, group=group
     )  # fmt: skip
@@ -161,20 +156,14 @@ def _ceiling(call: Call, x: Node, window: Window) -> Window:
     """The window with the padding after it that gives ceil_mode's places: those that begin before the end padding."""
     if not call.flag("ceil_mode") or _auto_pad(call) != "NOTSET":
         return window
-    after = []
-    for d, r, s, lo, hi in zip(x.shape[2:], window.reach, window.strides, window.before, window.after, strict=True):
-        if s == 1:
-            after.append(hi)
-            continue
-        length = call.number(d, "the dimension under ceil_mode")
-        places = -(-(length + lo + hi - r) // s) + 1
-        if (places - 1) * s >= length + lo:
-            places -= 1
-        after.append(max((places - 1) * s + r - length - lo, 0))
+    after = [
+        ceiling(d, r, s, lo, hi)
+        for d, r, s, lo, hi in zip(x.shape[2:], window.reach, window.strides, window.before, window.after, strict=True)
+    ]
     return replace(window, after=tuple(after))
 
 
-def _facts(window: Window) -> dict[str, tuple[int, ...]]:
+def _facts(window: Window) -> dict[str, Shape]:
     """The window over every axis, as the pooling rows take it."""
     return {
         "window": (1, 1, *window.sizes),
@@ -206,7 +195,7 @@ def _average_pool(call: Call) -> Node:
     total = b.pool_sum(x, **_facts(window))
     none = (0,) * len(asked.sizes)
     counted = (
-        replace(asked, after=tuple(map(min, asked.after, window.after)))
+        replace(asked, after=tuple(map(dim_min, asked.after, window.after)))
         if call.flag("count_include_pad")
         else replace(asked, before=none, after=none)
     )
