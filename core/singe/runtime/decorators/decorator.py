@@ -52,6 +52,11 @@ class Decorator(Device):
         return self.inner.describe()
 
     @property
+    def eager(self) -> Device:
+        below = self.inner.eager
+        return self if below is self.inner else below
+
+    @property
     def target(self) -> Target | None:
         return self.inner.target
 
