@@ -1,1 +1,1 @@
-"""WebGPU for Singe: the WGSL code generator (`target`) and the devices that run it (`native`, over wgpu-py)."""
+"""WebGPU for Singe: the WGSL code generator (target.py), and the backends that run it (native.py, browser.py)."""

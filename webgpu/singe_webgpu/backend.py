@@ -1,4 +1,4 @@
-"""The backend "webgpu" of wherever this runs: a page's own WebGPU under Pyodide, wgpu-py elsewhere."""
+"""Opens the backend "webgpu": the page's own WebGPU under Pyodide, wgpu-py elsewhere."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """The backend "webgpu" under Pyodide: Programs of WgslTarget run by Singe's JavaScript runner (static/singe-python.js).
 
-Nothing blocks: uploads, runs and the building of pipelines are asked for, in order, and come to pass while Python goes
-on. Arrays stay on the GPU from one Program to the next. Only elements that are read are waited for; whatever went wrong
-on the way to them is raised there.
+Nothing blocks: uploads, runs and pipeline creation are queued in order, and Python continues. Arrays stay on the GPU
+between Programs. Only reading an array waits; an error in any step that led to it is raised there.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _JS_ERRORS: Final = js_errors()
 
 
 async def open_backend() -> WebGpuBackend:
-    """The backend over the page's high-performance adapter."""
+    """The backend on the page's high-performance adapter."""
     found = await soon(scripts())
     try:
         return WebGpuBackend(await found.openGpu())
@@ -48,7 +47,7 @@ async def open_backend() -> WebGpuBackend:
 
 
 class GpuArray:
-    """A tensor's elements in a GPU buffer, which is there or will be; it is freed when nothing refers to the array."""
+    """A tensor's elements in a GPU buffer, which may still be under construction; freed with the last reference."""
 
     def __init__(self, backend: WebGpuBackend, held: Any, shape: tuple[int, ...], kind: DType, size: int) -> None:
         self.backend: Final = backend
@@ -116,7 +115,7 @@ class WebGpuBackend:
 
 
 class GpuExecutable:
-    """A Program that the JavaScript runner makes ready; see runtime/backend.DirectExecutable."""
+    """A Program prepared by the JavaScript runner; see runtime/backend.DirectExecutable."""
 
     def __init__(self, backend: WebGpuBackend, program: ProgramData) -> None:
         self.program: Final = program
@@ -161,7 +160,7 @@ class GpuExecutable:
         return outputs
 
     def _sized(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[DType]) -> tuple[str, list[tuple[int, ...]]]:
-        """The sizes that inputs of these shapes decide, as JSON, and the shapes of the outputs."""
+        """The sizes implied by the inputs' shapes, as JSON, and the shapes of the outputs."""
 
         def found() -> tuple[str, list[tuple[int, ...]]]:
             sizes = self.program.bound(shapes, kinds)

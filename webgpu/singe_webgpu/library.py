@@ -1,11 +1,11 @@
-"""WGSL functions for what WGSL's own words do not promise: NaN, saturation, 64-bit integers, large arguments.
+"""WGSL functions for what WGSL's built-in functions do not guarantee: NaN, saturation, int64, large arguments.
 
-LIBRARY is one WGSL text, cut at blank lines into items; a module carries the items that its text names, and what those
-name in turn. An int64 is a vec2<u32> of its low and high half.
+LIBRARY is one WGSL text whose items are separated by blank lines. A module contains the items that its code calls, and
+the items that those call. An int64 is a vec2<u32>: low half, high half.
 
-NaN and infinity are made from bits that the compiler cannot see through: WGSL refuses constant expressions that
-evaluate to them. NaN is found by bits, since compilers may assume that comparisons never meet one. Numbers below the normal ones may be flushed to
-zero, as WGSL allows and some devices do: they compare equal to zero there.
+WGSL rejects constant expressions that evaluate to NaN or infinity, so they are made from bits that the compiler cannot
+evaluate. NaN is detected by its bits, since compilers may assume that comparisons never see one. Subnormal numbers may
+be flushed to zero, as WGSL allows; on such devices they compare equal to zero.
 """
 
 from __future__ import annotations
@@ -275,7 +275,7 @@ for _item in LIBRARY.strip().split("\n\n"):
 
 @cache
 def _needs(name: str) -> frozenset[str]:
-    """The item and all that it names."""
+    """The item and all items that it calls, directly or not."""
     found = {name}
     for used in set(_NAME.findall(_ITEMS[name])) & _ITEMS.keys() - {name}:
         found |= _needs(used)

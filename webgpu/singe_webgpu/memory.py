@@ -1,7 +1,7 @@
-"""Arrays on a GPU: how elements lie there, the pool that buffers come from, and what a GPU is asked to do.
+"""Arrays on a GPU: how elements are stored, the pool of buffers, and the commands that a GPU accepts.
 
-A Gpu is the small set of calls that a device offers (native.py over wgpu-py; a browser's later). Buffers are untyped
-handles. A buffer that is given back to the pool may still be read by work handed over before: a queue runs in order.
+A Gpu is the small set of calls that a device offers (native.py, over wgpu-py). Buffers are untyped handles. A buffer
+may be returned to the pool while submitted work still reads it: the queue runs in order.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ Handle: TypeAlias = Any
 """A device's own object: a buffer, a pipeline, a bind group."""
 
 LEAST: Final = 256
-"""The smallest buffer: WebGPU binds none of size 0, and offsets are multiples of this."""
+"""The smallest buffer: WebGPU cannot bind an empty one, and offsets are multiples of this."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a device can hold and run at most."""
+    """The limits of a device: bytes of a buffer and of a binding, workgroups in a dimension."""
 
     buffer: int
     binding: int
@@ -63,8 +63,8 @@ Command: TypeAlias = "Launch | Transfer"
 
 @dataclass(frozen=True)
 class Timed:
-    """Seconds from handing commands over until all were done; for each command its beginning, its time and the overhead
-    in it, as in runtime/backend.py’s Span; and the clock."""
+    """Seconds from submit until all commands were done; for each command its begin, its duration and the overhead
+    included, as in runtime/backend.py's Span; and the clock."""
 
     seconds: float
     commands: Sequence[tuple[float, float, float]]
@@ -72,7 +72,7 @@ class Timed:
 
 
 class Gpu(Protocol):
-    """A device; failures are DeviceErrors, a device that went away is DeviceLost."""
+    """A device; failures are raised as DeviceError, a lost device as DeviceLost."""
 
     features: frozenset[str]
     limits: Limits
@@ -83,15 +83,15 @@ class Gpu(Protocol):
     def free(self, buffer: Handle) -> None: ...
 
     def write(self, buffer: Handle, offset: int, data: np.ndarray) -> None:
-        """Bytes into a buffer, after all work handed over before."""
+        """Write bytes to a buffer, after all work submitted before."""
         ...
 
     def read(self, buffer: Handle, count: int) -> np.ndarray:
-        """The first bytes of a buffer, when all work handed over before is done."""
+        """The first bytes of a buffer, once all work submitted before is done."""
         ...
 
     def pipelines(self, codes: Sequence[str]) -> list[Handle]:
-        """Compute pipelines of WGSL modules, built together; kept by their text while in use and a while longer."""
+        """Compute pipelines of WGSL modules, created together; cached by their text while in use, and a while longer."""
         ...
 
     def bind(self, pipeline: Handle, bindings: Sequence[Binding]) -> Handle: ...
@@ -116,7 +116,7 @@ def size_class(count: int) -> int:
 
 
 class Pool:
-    """Buffers that were given back serve again; beyond `idle_limit` bytes they are destroyed."""
+    """Reuses buffers that were returned; more than `idle_limit` bytes of idle buffers are destroyed."""
 
     def __init__(self, gpu: Gpu, idle_limit: int = 1 << 28) -> None:
         self._gpu = gpu
@@ -143,7 +143,7 @@ class Pool:
         return self._gpu.allocate(size)
 
     def give(self, buffer: Handle, count: int) -> None:
-        """Take a buffer back; `count` is what it was taken for."""
+        """Return a buffer; `count` is the number of bytes that it was taken for."""
         if not self.open:
             return
         size = size_class(count)
@@ -160,7 +160,7 @@ class Pool:
 
 
 class GpuArray:
-    """A tensor's elements in a buffer of the pool, which gets it back when nothing refers to the array."""
+    """A tensor's elements in a buffer of the pool, returned to it with the last reference."""
 
     def __init__(self, pool: Pool, shape: tuple[int, ...], dtype: DType, element_size: int) -> None:
         self.shape = shape
@@ -172,7 +172,7 @@ class GpuArray:
 
 
 def to_device(array: np.ndarray, dtype: DType, element_size: int) -> np.ndarray:
-    """The bytes of an array as they lie in device memory, padded to whole words."""
+    """The bytes of an array as they are stored in device memory, padded to whole words."""
     flat = np.ascontiguousarray(array).reshape(-1).astype(stored_type(dtype, element_size), copy=False).view(np.uint8)
     return np.concatenate([flat, np.zeros(-flat.size % 4, np.uint8)]) if flat.size % 4 else flat
 

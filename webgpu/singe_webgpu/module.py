@@ -1,11 +1,10 @@
 """One WGSL module: bindings, sizes and functions around the body of `main`.
 
 Group 0 binds one storage buffer for each port, in order; then, when the kernel uses sizes, a uniform of them as int32.
-The text depends on the kernel alone, and on what the devices are able to do that it is for.
+The text depends only on the kernel and on the features that it may use.
 
-A float16 takes two bytes in memory whatever the text. With `shader-f16` it is an f16; else two share a u32, which any
-device can read. One that is written by itself is then put into its u32 by atomic words, since another invocation may
-write the other half.
+A float16 always takes two bytes in memory. With `shader-f16` it is an f16; without, two of them share a u32. A float16
+that is written alone then needs atomic operations on the u32, since another invocation may write the other half.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from .library import used_by
 SHADER_F16: Final = "shader-f16"
 SUBGROUPS: Final = "subgroups"
 SUBGROUP_MATRIX: Final = "subgroup-matrix-f16-f32-16x16x16"
-"""Not a feature but a kind of matrix, beside the features; static/README.md says what it promises."""
+"""A kind of subgroup matrix, listed among the features; static/README.md says what it guarantees."""
 ENTRY: Final = "main"
 
 _ENABLES: Final = {
@@ -38,12 +37,12 @@ _BUILTINS: Final = {
 _LOADS: Final = {bool_: "({0} != 0u)", uint8: "bitcast<i32>({0})", float16: "f32({0})"}
 _STORES: Final = {bool_: "select(0u, 1u, {0})", uint8: "(bitcast<u32>({0}) & 255u)", float16: "f16({0})"}
 _VECTORS: Final = (float16, int32, float32)
-"""What can be read four at a time."""
+"""The types that can be read as vectors of four."""
 _STORAGE: Final = {bool_: "u32", uint8: "u32", int32: "i32", int64: "vec2<u32>", float16: "f16", float32: "f32"}
 _PAIR: Final = "u32"
-"""Two float16 where shaders have no f16; vec2 of it are a vector of four."""
+"""Two float16 where shaders have no f16; a vec2 of these holds four."""
 _WRITTEN_SINGLY: Final = f"atomic<{_PAIR}>"
-"""The element of a port whose float16 are written one by one there."""
+"""The element type of a port whose float16 are written one by one where shaders have no f16."""
 
 
 def element_size(dtype: DType) -> int:
@@ -61,7 +60,7 @@ def bindings(code: str) -> tuple[str, ...]:
 
 
 class Text(NamedTuple):
-    """A module that is closed: its code, and how many workgroups run it."""
+    """A finished module: its code, and how many workgroups run it."""
 
     code: str
     groups: Dim
@@ -73,12 +72,12 @@ class Module:
     def __init__(
         self, ports: Sequence[Port], able: frozenset[str] = frozenset(), sizes: list[Dim] | None = None
     ) -> None:
-        """able: words of what the text may use, and then requires. sizes: those that the kernel's other texts read."""
+        """able: the features that the text may use, and then requires. sizes: those that the kernel's other variants read."""
         self.ports = ports
         self.able = able
-        self.gains: set[str] = set()  # words of what more would serve
+        self.gains: set[str] = set()  # features that would make the kernel faster
         self.sizes: list[Dim] = [] if sizes is None else sizes
-        self.told = 0  # how many of them this one reads, and those before
+        self.told = 0  # how many of the sizes this text reads, counted from the first
         self.workgroup: dict[str, str] = {}
         self.vectors: dict[int, int] = {}  # the ports that are bound as vectors, of four elements or of eight
         self.functions: list[str] = []
@@ -122,7 +121,7 @@ class Module:
         return self.ports[port].dtype is not int64
 
     def load_vector(self, port: int, index: str) -> str:
-        """Four elements of a port from an index that is a multiple of four; the port is read so everywhere, then."""
+        """Four elements of a port from an index that is a multiple of four; all reads of the port must then be vectors."""
         self.vectors[port] = 4
         text = f"b{port}[{index} / 4i]"
         if self._pairs(port):
@@ -130,7 +129,7 @@ class Module:
         return f"vec4<f32>({text})" if self.ports[port].dtype is float16 else text
 
     def load_octet(self, port: int, index: str) -> str:
-        """Eight float16 from an index that is a multiple of eight, as they lie in memory: a vec4<u32>."""
+        """Eight float16 from an index that is a multiple of eight, without conversion: a vec4<u32>."""
         self.vectors[port] = 8
         return f"b{port}[{index} >> 3u]"
 
@@ -159,7 +158,7 @@ class Module:
         return name
 
     def text(self, body: Sequence[str], threads: int, groups: Dim) -> Text:
-        """The module whose entry point has this body, for so many workgroups of so many invocations."""
+        """The module whose entry point has this body, for the given numbers of workgroups and invocations."""
         lines = [f"enable {name};" for word, name in _ENABLES.items() if word in self.able]
         lines += [""] * bool(lines)
         for number, port in enumerate(self.ports):

@@ -29,7 +29,7 @@ from .target import WgslTarget
 from .tune import Tuner, wanted
 from .variants import FEATURES
 
-logging.getLogger("wgpu").setLevel(logging.CRITICAL)  # what goes wrong is raised as DeviceError
+logging.getLogger("wgpu").setLevel(logging.CRITICAL)  # failures are raised as DeviceError
 
 _STORAGE: Final = (
     wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.UNIFORM | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
@@ -37,22 +37,22 @@ _STORAGE: Final = (
 _STAGING: Final = wgpu.BufferUsage.MAP_READ | wgpu.BufferUsage.COPY_DST
 _LIB: Final[Any] = lib
 _C: Final[Any] = ffi
-"""wgpu's functions in C, and their types. Its methods catch the errors of each call by itself, which takes longer than most
-calls, and wait by way of another thread: what a run does is called here, and the errors of all its calls are caught."""
+"""wgpu's C functions and types. wgpu-py's methods catch errors once per call, which costs more than most calls, and wait
+through another thread. A run uses the C functions directly and catches the errors of all its calls at once."""
 _NONE: Final = _C.NULL
 _TIMESTAMPS: Final = "timestamp-query"
 _NAMES: Final = {"subgroup": SUBGROUPS}
-"""wgpu's names of features that WebGPU calls otherwise."""
+"""wgpu's names for features ↦ WebGPU's names, where they differ."""
 _NOT_YET: Final = "enable subgroups;\n\n"
-"""A line that WGSL requires, and that wgpu does not know while it knows what the line allows."""
+"""WGSL requires this line; wgpu rejects it, but accepts the operations that it enables."""
 _QUERIES: Final = 4096
-"""What a query set holds at most."""
+"""The largest number of queries in a set."""
 _AHEAD: Final = 16
-"""Commands handed over at once: the GPU begins while the next are encoded."""
+"""Commands per submit: the GPU works on them while the next ones are encoded."""
 _LATELY: Final = 128
-"""How many pipelines are held that no program may have any more: who tries kernels, or loads a model again, wants them."""
+"""How many pipelines are kept after their last use: trying kernels, or loading a model again, needs them."""
 _PROBES: Final = 15
-"""Submits of nothing by whose median the cost of a submit and its wait is known."""
+"""Empty submits whose median time is the cost of a submit and a wait."""
 _RAISED: Final = ("max-buffer-size", "max-storage-buffer-binding-size")
 _KINDS: Final = {"storage, read_write": "storage", "storage, read": "read-only-storage", "uniform": "uniform"}
 
@@ -87,7 +87,7 @@ def _translated(doing: str) -> Iterator[None]:
 
 @contextmanager
 def _caught() -> Iterator[None]:
-    """The last error of calls in C, raised."""
+    """Raise the last error that the C calls reported."""
     error_handler.capture("singe")
     try:
         yield
@@ -99,7 +99,7 @@ def _caught() -> Iterator[None]:
 
 @_C.callback("void(WGPUMapAsyncStatus, WGPUStringView, void *, void *)")
 def _mapped(status: int, message: Any, answer: Any, _: Any) -> None:
-    """What became of mapping a buffer, into the list that is the answer."""
+    """Callback of mapping a buffer: puts the result into the list."""
     _C.from_handle(answer).append((status, from_c_string_view(message)))
 
 
@@ -115,7 +115,7 @@ def _adapter(software: bool) -> Any:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Drivers write to the standard error that XDG_RUNTIME_DIR is not set; nothing here needs it."""
+    """Drivers complain on standard error if XDG_RUNTIME_DIR is not set; it is not needed here."""
     missing = "XDG_RUNTIME_DIR" not in os.environ
     if missing:
         os.environ["XDG_RUNTIME_DIR"] = "/tmp"
@@ -189,7 +189,7 @@ class NativeGpu:
         return out
 
     def _copied(self, staging: Any, count: int) -> np.ndarray:
-        """The first bytes of a staging buffer, when the GPU has filled it."""
+        """The first bytes of a staging buffer, once the GPU has filled it."""
         answer: list[tuple[int, str]] = []
         about = _C.new_handle(answer)
         asked = {"mode": _LIB.WGPUCallbackMode_AllowProcessEvents, "callback": _mapped, "userdata1": about}
@@ -211,7 +211,7 @@ class NativeGpu:
         new = [code for code in dict.fromkeys(codes) if code not in made]
         for code in new:
             self._layout(code)
-        # wgpu-py 0.32 creates no pipelines asynchronously, but lets go of the interpreter's lock while it works.
+        # wgpu-py 0.32 cannot create pipelines asynchronously, but it releases the interpreter's lock meanwhile.
         with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
             made.update(zip(new, pool.map(self._pipeline, new), strict=True))
         self._pipelines.update(made)
@@ -260,7 +260,7 @@ class NativeGpu:
             _LIB.wgpuCommandBufferRelease(encoded)
 
     def _encode(self, commands: Sequence[Command]) -> Any:
-        """A command buffer, which is the caller's."""
+        """A command buffer, owned by the caller."""
         encoder = _LIB.wgpuDeviceCreateCommandEncoder(self.device._internal, _NONE)
         walk = current = None
         for command in (*commands, None):
@@ -291,7 +291,7 @@ class NativeGpu:
     def _by_timestamps(self, commands: Sequence[Command]) -> Timed:
         """Each command with a timestamp before and one after it, a dispatch in a pass of its own."""
         with _translated("timing a program"):
-            # No query that is not written: NVIDIA's driver waits for each that is resolved.
+            # Every query must be written: NVIDIA's driver waits for each query that is resolved.
             sets = [
                 self.device.create_query_set(type="timestamp", count=min(_QUERIES, 2 * len(commands) - first))
                 for first in range(0, 2 * len(commands), _QUERIES)
@@ -309,7 +309,7 @@ class NativeGpu:
                     walk.dispatch_workgroups(*command.groups)
                     walk.end()
                     continue
-                # A copy is in no pass: empty ones around it write the times.
+                # A copy is outside of passes: empty passes before and after it write the timestamps.
                 encoder.begin_compute_pass(timestamp_writes=before).end()
                 source, target = command.source, command.target
                 encoder.copy_buffer_to_buffer(source.buffer, source.offset, target.buffer, target.offset, source.bytes)
@@ -336,7 +336,7 @@ class NativeGpu:
         return ticks
 
     def _one_by_one(self, commands: Sequence[Command]) -> Timed:
-        """Each command submitted and waited for by itself."""
+        """Submit each command alone and wait for it."""
         self.wait()
         probes = []
         for _ in range(_PROBES):
@@ -363,7 +363,7 @@ class NativeGpu:
 
     @property
     def label(self) -> str:
-        """The adapter and its driver, by which what was measured on it is found again."""
+        """The adapter and its driver: the key under which measurements are kept."""
         info = self._adapter.info
         return ", ".join(str(info[k]) for k in ("device", "description", "backend_type") if info[k])
 

@@ -1,8 +1,8 @@
-"""The backend "webgpu" without its device: arrays, executables, and the plan of dispatches at given sizes.
+"""The backend "webgpu" over any Gpu: arrays, executables, and the commands of a run at given sizes.
 
 An Executable keeps a Plan for each of the last few sets of input shapes: slots with their buffers, sizes in one uniform
-buffer, and the commands of a run. Bind groups that name inputs or outputs are kept by the buffers they name; since the
-pool hands the same buffers out again, a program run in a loop binds nothing anew.
+buffer, and the commands of a run. Bind groups with inputs or outputs are kept per set of buffers. Since the pool reuses
+buffers, a Program that runs in a loop creates no new bind groups.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class GpuExecutable:
     def _plan(self, shapes: tuple[tuple[int, ...], ...], kinds: tuple[DType, ...]) -> _Plan:
         def made() -> _Plan:
             sizes = self.program.bound(shapes, kinds)
-            self._plans.make_room()  # its scratch memory serves the new one
+            self._plans.make_room()  # so that the new plan can use its scratch memory
             return _Plan(self, sizes)
 
         return self._plans.at((shapes, kinds), made)
@@ -146,7 +146,7 @@ def _close(plans: Recent[_Plan], weights: _Weights) -> None:
 
 
 class _Weights:
-    """The weights of a program: one buffer, or several where a device's buffers are too small, cut between weights."""
+    """The weights of a program: one buffer, or several if the device's limit requires it; a weight is never split."""
 
     def __init__(self, gpu: Gpu, program: ProgramData) -> None:
         self._gpu = gpu
@@ -191,14 +191,14 @@ class _Weights:
 
 @dataclass(frozen=True)
 class _Range:
-    """A buffer of the program at known sizes: where it lies, and how many bytes of it are used."""
+    """A buffer of the program at known sizes: its place, and how many bytes of it are used."""
 
     place: Place
     bytes: int
 
     @property
     def moves(self) -> bool:
-        """Whether each run may find it in another buffer."""
+        """Whether it may be another GPU buffer in each run."""
         return self.place[0] in ("input", "output")
 
 
@@ -215,7 +215,7 @@ class _Dispatch:
 class _Move:
     source: _Range
     target: _Range
-    step: int | None  # None: no step of the program, but an output that lies elsewhere
+    step: int | None  # None: not a step of the program, but a copy to an output from its place
 
 
 class _Plan:
@@ -242,7 +242,7 @@ class _Plan:
     def _write_sizes(
         self, executable: GpuExecutable, sizes: Mapping[str, int]
     ) -> tuple[Handle | None, dict[int, Binding]]:
-        """The sizes of all kernels whose texts use some, in one uniform buffer, and each kernel's part of it."""
+        """One uniform buffer with the sizes of all kernels that use any, and each kernel's part of it."""
         program = executable.program
         rows: dict[tuple[int, ...], int] = {}
         where: dict[int, int] = {}
@@ -306,7 +306,7 @@ class _Plan:
     def commands(self, inputs: Sequence[Handle], outputs: Sequence[Handle]) -> Sequence[Command]:
         """The commands of a run over these buffers."""
         buffers = [*inputs, *outputs]
-        # The buffers are kept beside the commands, so that their ids stay theirs.
+        # The buffers are kept with the commands, so that their ids are not reused.
         return self._bound.at(tuple(map(id, buffers)), lambda: (self._bind(inputs, outputs), buffers))[0]
 
     def _bind(self, inputs: Sequence[Handle], outputs: Sequence[Handle]) -> list[Command]:
@@ -343,7 +343,7 @@ class _Plan:
 
 
 def _no_aliases(ranges: Sequence[_Range], access: Sequence[str], code: Code) -> None:
-    """WebGPU refuses one buffer that a dispatch both reads and writes through two bindings."""
+    """WebGPU rejects a dispatch that reads and writes one buffer through two bindings."""
     written = [r.place for r, kind in zip(ranges, access, strict=False) if kind == "storage, read_write"]
     places = [r.place for r in ranges if r.place[0] != "weights"]
     twice = [place for place in written if places.count(place) > 1]
@@ -355,7 +355,7 @@ def _no_aliases(ranges: Sequence[_Range], access: Sequence[str], code: Code) -> 
 
 
 def spread(groups: Sequence[int], limit: int, label: str) -> tuple[int, int, int]:
-    """The groups of a dispatch, x spread over x and y where the device's limit wants it."""
+    """The workgroups of a dispatch; x is spread over x and y if it exceeds the device's limit."""
     x, y, z = groups
     if x > limit and y == 1:
         y = -(-x // limit)

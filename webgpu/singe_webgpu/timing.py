@@ -1,4 +1,4 @@
-"""How long kernels take on a device, beside each other: the texts of one Kernel over the same buffers, in turns."""
+"""Times several texts of one Kernel on a device: over the same buffers, in turns."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from .module import bindings, element_size
 from .runtime import spread
 
 HOPELESS: Final = 2.5
-"""What took so many times the best at first is not timed again."""
+"""A text whose first run takes this many times the best one's is not timed again."""
 WARM: Final = 0.02
-"""Seconds of work before anything counts: an idle GPU's clock rises with it."""
+"""Seconds of warm-up: an idle GPU's clock has to rise first."""
 ENOUGH: Final = 0.02
-"""Seconds that all are timed for, in as many turns as fit between these."""
+"""Seconds for which all texts are timed."""
 TURNS: Final = (3, 15)
 BATCH: Final = 32
-"""Launches that are waited for together where a GPU has no timestamps."""
+"""Launches per wait on a GPU without timestamps."""
 
 
 def kernel_seconds(gpu: Gpu, kernel: Kernel, printed: Sequence[Printed], sizes: Mapping[str, int]) -> list[float]:
-    """The least seconds of each text, over buffers of zeros; of what is hopeless those of its first run."""
+    """The shortest time of each text, over buffers of zeros; of hopeless texts, that of their first run."""
     counts = [element_size(p.dtype) * n for p, n in zip(kernel.ports, _elements(kernel, sizes), strict=True)]
     whole = [max(16, -(-count // 4) * 4) for count in counts]
     buffers: list[Handle] = []
@@ -48,7 +48,7 @@ def kernel_seconds(gpu: Gpu, kernel: Kernel, printed: Sequence[Printed], sizes: 
 
 
 def _elements(kernel: Kernel, sizes: Mapping[str, int]) -> list[int]:
-    """How many elements of each port the kernel reaches, at least one."""
+    """How many elements of each port the kernel accesses, at least one."""
     every = product((*kernel.grid, *kernel.inner))
     indices = [(e.value, e.args[0]) for e in scalar.postorder(kernel.roots) if e.word == "load"]
     indices += [(s.port, s.index) for s in kernel.stages if isinstance(s, Store)]

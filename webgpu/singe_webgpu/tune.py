@@ -1,12 +1,12 @@
-"""Autotuning: the cuts that the estimates like best, timed on the device at hand, and the fastest kept on disk.
+"""Autotuning: the cuts with the best estimates are timed on the device, and the fastest is remembered on disk.
 
-SINGE_AUTOTUNE=0 turns it off. It is on by itself where there is a GPU, and off where an adapter runs on the CPU, unless
-SINGE_AUTOTUNE=1. A process spends BUDGET seconds at most; what it finds is found once for an adapter, its driver and
-this code generator. What is exported never depends on it.
+It is on by default on a GPU, and off on an adapter that runs on the CPU; SINGE_AUTOTUNE=0 and =1 override that. A
+process spends at most BUDGET seconds. Results are kept per adapter, driver and version of this code generator. Exported
+bundles never depend on them.
 
-The file is JSON: {"format": 1, "cuts": {device: {product: cut}}}. It is replaced whole, so that processes may share
-it: of two that write at once, one's newest finds are lost and made again. What it holds is believed only where it
-names a cut that may be had.
+The file is JSON: {"format": 1, "cuts": {device: {product: cut}}}. It is replaced as a whole, so that processes may
+share it: if two write at once, the newest results of one are lost and measured again. An entry is used only if it names
+a cut that exists.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ from .variants import variants
 
 VARIABLE: Final = "SINGE_AUTOTUNE"
 HANDFUL: Final = 4
-"""How many cuts are timed, at most."""
+"""How many cuts are timed at most."""
 NEAR: Final = 2.0
-"""And only those whose estimate is within so many times the best one's."""
+"""Only cuts whose estimate is within this factor of the best are timed."""
 CLEARLY: Final = 0.95
-"""A cut is taken for the estimated one if it needs this part of its time, or less."""
+"""A cut replaces the estimated best if it takes at most this part of its time."""
 BUDGET: Final = 10.0
-"""Seconds of search in a process: then the estimates serve."""
+"""Seconds of search in a process; after that, estimates decide."""
 TELL: Final = 1.0
-"""Seconds of search after which it is told."""
+"""Seconds of search after which a message is logged."""
 LARGEST: Final = 1 << 20
-"""Bytes of a file that is read."""
+"""A larger file is not read; bytes."""
 KEPT: Final = 4096
-"""Products of a device that are remembered; the oldest go first."""
+"""Products remembered per device; the oldest are dropped first."""
 FORMAT: Final = 1
 
 _log: Final = logging.getLogger("singe.tune")
@@ -60,7 +60,7 @@ def wanted(software: bool) -> bool:
 
 
 class Tuner:
-    """What chooses cuts by trying them; see the module's docstring."""
+    """Chooses cuts by timing them; see the module's docstring."""
 
     def __init__(self, gpu: Gpu, device: str, path: Path | None = None) -> None:
         self._gpu = gpu
@@ -70,11 +70,11 @@ class Tuner:
 
     @property
     def path(self) -> Path:
-        """Where the finds are kept."""
+        """The file of results."""
         return self._cache.path
 
     def choose(self, routine: Routine, c: Contraction) -> Cut:
-        """The fastest of the cuts, found now or before; the estimated one where the budget is spent or nothing runs."""
+        """The fastest cut, measured now or before; the estimated best if the budget is spent or nothing runs."""
         order = ranked(routine, c)
         allowed = {str(cut): cut for cut in order}
         key = signature(routine, c, self._gpu.features)
@@ -113,7 +113,7 @@ def _worth(c: Contraction, order: list[Cut]) -> list[Cut]:
 
 
 def signature(routine: Routine, c: Contraction, features: frozenset[str]) -> str:
-    """All that a product's time depends on, but for the device."""
+    """Everything that a product's time depends on, except the device."""
     kinds = " ".join(str(p.dtype) for p in routine.kernel.ports)
     walks = f"{'k' if c.a_deep else 'm'}{'k' if c.b_deep else 'n'}"
     told = {name: fact for name, fact in routine.facts.items() if not isinstance(fact, Expr)}
@@ -129,7 +129,7 @@ def signature(routine: Routine, c: Contraction, features: frozenset[str]) -> str
 
 
 def cache_path() -> Path:
-    """The file of finds, in the user's folder for what can be made again."""
+    """The file of results, in the user's cache folder."""
     given = os.environ.get("XDG_CACHE_HOME", "")
     if os.path.isabs(given):
         folder = Path(given)
@@ -143,7 +143,7 @@ def cache_path() -> Path:
 
 
 class Cache:
-    """The finds for one device, read once and written whole."""
+    """The results for one device, read once and written as a whole."""
 
     def __init__(self, path: Path, device: str) -> None:
         self.path: Final = path
@@ -221,7 +221,7 @@ def _checked(data: Any) -> dict[str, dict[str, str]]:
 
 @cache
 def _generator() -> str:
-    """A hash of the code that writes the kernels: of a changed one nothing is known."""
+    """A hash of the code that writes the kernels: results of other code are not used."""
     digest = hashlib.blake2b(digest_size=6)
     for path in sorted(Path(__file__).parent.rglob("*.py")):
         digest.update(path.read_bytes())

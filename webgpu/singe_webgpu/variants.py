@@ -1,7 +1,7 @@
-"""How the variants of a kernel are made, ordered and required.
+"""The variants of a kernel: which are made, in which order, and what each requires.
 
-A kernel is printed for devices that can do nothing beyond WebGPU. What that text says it would gain by, it is printed
-for as well. The best stands first, and the last runs anywhere; there are four at most.
+A kernel is first printed for plain WebGPU. That text names the features that would make it faster; the kernel is then
+printed for those too. The fastest variant comes first, the last runs anywhere; there are at most four.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from singe.extension import Dim, Port, Printed, Variant
 from .module import ENTRY, SHADER_F16, SUBGROUP_MATRIX, SUBGROUPS, Module, Text
 
 FEATURES: Final = (SHADER_F16, SUBGROUPS)
-"""The features that a variant may require, the one that gains more first."""
+"""The features that a variant may require, the more useful one first."""
 Write: TypeAlias = Callable[[Module], Text]
-"""What prints a kernel into a module, for what devices of that module can do."""
+"""Prints a kernel into a module, with the features of that module."""
 
 
 def variants(ports: Sequence[Port], write: Write) -> Printed:
@@ -32,7 +32,7 @@ def variants(ports: Sequence[Port], write: Write) -> Printed:
 
 
 def _abilities(gains: Iterable[str]) -> list[tuple[str, ...]]:
-    """What devices may have of that by which a kernel gains, the best first. Matrices need all of it."""
+    """The sets of features to print for, the best first. Matrices need all features."""
     features = [word for word in FEATURES if word in gains]
     some = [tuple(compress(features, chosen)) for chosen in product((True, False), repeat=len(features))]
     return [(*FEATURES, SUBGROUP_MATRIX)] * (SUBGROUP_MATRIX in gains) + some[:-1]

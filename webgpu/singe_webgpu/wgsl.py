@@ -26,7 +26,7 @@ TYPES: Final[Mapping[DType, str]] = {bool_: "bool", int32: "i32", int64: "vec2<u
 """Compute type → WGSL type."""
 
 INLINE_LIMIT: Final = 120
-"""A text longer than this is bound to a name even where it is used once: compilers bound the depth of expressions."""
+"""A longer text is bound to a name even if it is used once: compilers limit the depth of expressions."""
 
 
 def literal(value: bool | int | float, dtype: DType) -> str:
@@ -41,7 +41,7 @@ def literal(value: bool | int | float, dtype: DType) -> str:
         return "nan()"
     if math.isinf(value):
         return "inf()" if value > 0 else "(-inf())"
-    if 0 < abs(value) < 1.1754944e-38:  # below the normal numbers, where parsers differ
+    if 0 < abs(value) < 1.1754944e-38:  # subnormal numbers, which parsers treat differently
         return f"bitcast<f32>({int(np.float32(value).view(np.uint32))}u)"
     return f"{np.float32(value)!s}f"
 
@@ -55,7 +55,7 @@ def _number(e: Expr) -> bool:
 
 
 def _extreme(word: str) -> Callable[[Expr, Sequence[str]], str]:
-    """min or max of floats; a constant side cannot be NaN and is not asked."""
+    """min or max of floats; a constant argument cannot be NaN and is not tested."""
 
     def spell(e: Expr, args: Sequence[str]) -> str:
         a, b = args if _number(e.args[1]) else reversed(args)
@@ -65,19 +65,19 @@ def _extreme(word: str) -> Callable[[Expr, Sequence[str]], str]:
 
 
 def _divide(e: Expr, args: Sequence[str]) -> str:
-    """WGSL defines a zero divisor at run time, and refuses it as a constant."""
+    """WGSL defines division by zero at run time, but rejects a constant zero divisor."""
     return args[0] if _is_zero(e.args[1]) else f"({args[0]} / {args[1]})"
 
 
 def _quotient(e: Expr, args: Sequence[str]) -> str:
-    """Of floats: WGSL promises nothing for divisors near the largest numbers, whose reciprocal devices flush to zero."""
+    """Of floats: for divisors near the largest numbers WGSL guarantees nothing; devices flush the reciprocal to zero."""
     b = e.args[1]
     plain = b.word == "const" and 2.0**-126 <= abs(b.value) <= 2.0**126
     return f"({args[0]} / {args[1]})" if plain else f"div_f32({args[0]}, {args[1]})"
 
 
 def _remainder(e: Expr, args: Sequence[str]) -> str:
-    """Of indices by the machine's own word; Vulkan leaves it undefined for negative numbers, which some devices use."""
+    """Of indices, the plain operator. Vulkan leaves it undefined for negative numbers, and devices do differ there."""
     a, b = e.args
     if _is_zero(b):
         return "0i"
@@ -152,13 +152,13 @@ SPELLINGS: Final[Mapping[str, Mapping[DType, Spelling]]] = scalar.complete("wgsl
 
 
 def spell(e: Expr, args: Sequence[str]) -> str:
-    """One word over the texts of its arguments."""
+    """The text of a word applied to the texts of its arguments."""
     found = SPELLINGS[e.word][e.args[-1].dtype]
     return found.format(*args) if isinstance(found, str) else found(e, args)
 
 
 def fold_text(word: str, dtype: DType, total: str, value: str) -> str:
-    """A word over an accumulator and a value, as the step of a reduction."""
+    """The text of one step of a reduction: a word applied to an accumulator and a value."""
     return spell(scalar.make(word, (scalar.var("total", dtype), scalar.var("value", dtype)), dtype), (total, value))
 
 
@@ -175,14 +175,14 @@ class Block:
         self.lines.append("  " * self.depth + line)
 
     def let(self, name: str, text: str, *means: Expr) -> str:
-        """Bind a name, which from here on stands for the given expressions."""
+        """Bind a name, which stands for the given expressions from here on."""
         self.put(f"let {name} = {text};")
         self.names.update(dict.fromkeys(means, name))
         return name
 
     @contextmanager
     def scope(self, header: str) -> Iterator[Block]:
-        """`header { … }`: what is bound inside is forgotten after."""
+        """`header { … }`: names bound inside end with it."""
         inner = Block(self.module, self.names, self.depth + 1)
         self.put(f"{header} {{")
         yield inner
@@ -220,7 +220,7 @@ class Block:
                 self.let(self.module.fresh(), text, e)
 
     def _pending(self, roots: Iterable[Expr]) -> list[Expr]:
-        """What is below the roots and has no name yet, arguments first."""
+        """The expressions below the roots that have no name yet, arguments first."""
         order: dict[Expr, None] = {}
         stack = [(r, False) for r in reversed(list(roots))]
         while stack:

@@ -1,12 +1,12 @@
-"""Which cut a product gets: the one whose time is estimated to be least, by rates that were measured.
+"""Chooses the cut of a matrix product: the one with the shortest estimated time, from measured rates.
 
-A workgroup does its part of the sum in turns of a cut's `depth` · `slices`. What a cut costs is then
+A workgroup sums over the depth in turns, each of `depth` · `slices` of the cut. The estimated time is
 
     (turns + ends) · (alone + workgroups · full)
 
-where `alone` is the time of a turn on a device that does nothing else, `full` what each workgroup adds where there are
-many, and `ends` what comes before the first turn and after the last, in turns. `tests/bench/gpu.py tune` times products
-on a device and fits RATES; only ratios count. A device that is at hand may know better: tune.py.
+where `alone` is the time of a turn on an idle device, `full` the time that each workgroup adds when there are many, and
+`ends` the work before the first turn and after the last, counted in turns. `tests/bench/gpu.py tune` times products on
+a device and fits RATES; only ratios matter. If the device is available, tune.py measures instead.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from .matrix import MatrixCut, fits, print_matrix, suits
 from .nest import print_kernel
 
 Choose: TypeAlias = Callable[[Routine, Contraction], Cut]
-"""What says how a Routine that is a product is cut."""
+"""Chooses the cut of a Routine that is a product."""
 
 
 @dataclass(frozen=True)
 class Rate:
-    """What is known of a cut; see the module's docstring. Times are in microseconds."""
+    """The fitted times of a cut, in microseconds; see the module's docstring."""
 
     alone: float
     full: float
@@ -59,7 +59,7 @@ RATES: Final[Mapping[Cut, Rate]] = {
     Thin(8, 32, 8): Rate(2.04, 0.00176, 7.81),
     None: Rate(0.0898, 3.1e-05, 174),
 }  # fmt: skip
-"""As fitted to 286 products on an NVIDIA H200."""
+"""Fitted to 286 products on an NVIDIA H200."""
 MATRIX_RATES: Final[Mapping[MatrixCut, Rate]] = {
     MatrixCut(64, 256, 16, 64, 64, 4): Rate(1.38, 0.00595, 3.11),
     MatrixCut(128, 128, 16, 64, 64): Rate(1.37, 0.00671, 2.52),
@@ -68,17 +68,17 @@ MATRIX_RATES: Final[Mapping[MatrixCut, Rate]] = {
     MatrixCut(32, 64, 64, 16, 32): Rate(0.786, 0.01, 2.58),
     MatrixCut(32, 32, 32, 16, 16): Rate(0.578, 0.00337, 3.21),
 }
-"""Likewise for products on subgroup matrices, fitted to 18 products in Chromium there: `tests/bench/gpu.py matrices`."""
+"""For products on subgroup matrices, fitted to 18 products in Chromium on an H200: `tests/bench/gpu.py matrices`."""
 GUESSES: Final = (1, 16)
-"""What a symbolic size counts as when a cut is chosen: the cut should suit both."""
+"""The values assumed for an open size when a cut is chosen: it should suit both."""
 
 
 WINDOWS: Final = (2, 4)
-"""How many rows may be folded into one as they are stored: an invocation has them in fours."""
+"""The sizes of pooling windows that can be folded while storing: an invocation has four rows."""
 
 
 def pools(routine: Routine, windows: Sequence[int]) -> bool:
-    """See compiler/target.py. Subgroup matrices gain more than a pooling costs, and fold nothing."""
+    """See compiler/target.py. Subgroup matrices save more time than a separate pooling costs, and cannot fold."""
     if routine.kind != "conv" or windows[-1] != 1 or prod(windows) not in WINDOWS:
         return False
     found = contraction(routine)
@@ -86,29 +86,29 @@ def pools(routine: Routine, windows: Sequence[int]) -> bool:
 
 
 def sizes_of(c: Contraction) -> list[dict[str, int]]:
-    """The sizes for which a cut is chosen: one set where all are numbers."""
+    """The sets of sizes for which a cut is chosen; one set if all are numbers."""
     names = symbols([*c.batch, c.rows, c.columns, c.depth])
     return [dict.fromkeys(names, guess) for guess in (GUESSES if names else GUESSES[:1])]
 
 
 def ranked(routine: Routine, c: Contraction) -> list[Cut]:
-    """The cuts that may be had, the best by their estimates first."""
+    """The possible cuts, the best estimate first."""
     quads = {"a", "b"} <= quads_of(Module(c.kernel.ports), c)
     return sorted((cut for cut in RATES if _suits(routine, c, cut, quads)), key=lambda cut: cost(c, cut))
 
 
 def choose(routine: Routine, c: Contraction) -> Cut:
-    """The cut of least estimated cost."""
+    """The cut with the lowest estimated cost."""
     return ranked(routine, c)[0]
 
 
 def _on_matrices(c: Contraction) -> MatrixCut:
-    """The cut of least estimated cost on subgroup matrices."""
+    """The cut for subgroup matrices with the lowest estimated cost."""
     return min((cut for cut in MATRIX_RATES if fits(c, cut)), key=lambda cut: cost(c, cut))
 
 
 def cost(c: Contraction, cut: Cut | MatrixCut) -> float:
-    """The estimate; where sizes are symbolic, the geometric mean of those for the guesses."""
+    """The estimated time; for open sizes, the geometric mean over the guesses."""
     rate = MATRIX_RATES[cut] if isinstance(cut, MatrixCut) else RATES[cut]
     costs = []
     for sizes in sizes_of(c):
@@ -126,17 +126,17 @@ def work(cut: Cut | MatrixCut, batch: int, rows: int, columns: int, depth: int) 
 
 
 def _suits(routine: Routine, c: Contraction, cut: Cut, quads: bool) -> bool:
-    # A single column is nothing for tiles. Of sums that one invocation adds up by itself there are no rates.
+    # Tiles do not suit a single column. There are no rates for sums that one invocation computes alone.
     if c.columns == 1 or cut is None:
         return cut is None and (c.columns == 1 or routine.kind == "matmul")
     if cut.rows % c.window:
         return False
-    # Loads of single elements, many to an invocation, would make a text that takes long to compile.
+    # Many loads of single elements in an invocation would make the text slow to compile.
     return isinstance(cut, Tile) or cut.rows == 1 or quads
 
 
 def print_routine(routine: Routine, module: Module, choose: Choose) -> Text:
-    """The Routine in the cut that is chosen for it."""
+    """The Routine, in the cut chosen for it."""
     found = contraction(routine)
     if found is None or 0 in (found.rows, found.columns, found.depth):
         return print_cut(routine, None, None, module)
@@ -149,8 +149,8 @@ def print_routine(routine: Routine, module: Module, choose: Choose) -> Text:
 
 
 def print_cut(routine: Routine, c: Contraction | None, cut: Cut, module: Module) -> Text:
-    """The Routine, cut as told, without subgroup matrices."""
+    """The Routine in a given cut, without subgroup matrices."""
     if c is not None and cut is not None:
         return print_contraction(c, cut, module)
-    # One output for each point of a short window reads side by side with its neighbours.
+    # With one output per invocation and a short window, neighbouring invocations read neighbouring elements.
     return print_kernel(collapse(routine.kernel), module, "points" if routine.kind == "conv" else None)

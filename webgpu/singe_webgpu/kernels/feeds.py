@@ -1,10 +1,10 @@
-"""How an operand's tile comes to workgroup memory: [deep][side], as vectors of four neighbouring sides.
+"""How an operand's tile is loaded into workgroup memory: [depth][side], as vectors of four neighbouring sides.
 
-The arrays are nested: shaders check each index, and what is checked for one depth then holds for all.
+The arrays are nested because shaders check each index: the check of a side is then done once for all depths.
 
-Fetched  a quad: each invocation has a share of the tile's units in registers. It fetches the next while the present
-         part is multiplied, and puts it into the tile when that is done.
-Filled   any other operand: element by element, when the tile is free.
+Fetched  for operands that are quads: each invocation loads its share of the next tile into registers while the current
+         tile is multiplied, and stores it to workgroup memory afterwards.
+Filled   for other operands: element by element, once the tile is free.
 
 Neighbouring invocations read along the axis that is contiguous in memory.
 """
@@ -20,24 +20,24 @@ from .quads import PARTS, SIDE
 
 @dataclass(frozen=True)
 class Spot:
-    """What a feed fills, and from where."""
+    """The tile that a feed fills, and where it reads."""
 
-    name: str  # "a" or "b": of load_a and tile_a, or load_b and tile_b
+    name: str  # "a" or "b": selects load_a and tile_a, or load_b and tile_b
     side: int  # elements of the tile across the depth
     depth: int
     team: int  # invocations that share the work, numbered by `member`
     deep_first: bool  # which axis is contiguous
     vector: str  # the vectors' type
     batch: str  # the first arguments of the loads
-    first: str  # the matrix's index of the tile's first side
-    start: str  # where in the array this team's part begins
+    first: str  # index in the matrix of the tile's first side
+    start: str  # where this team's part of the array begins
 
     def load(self, deep: str, side: str) -> str:
         arguments = f"{side}, {deep}" if self.name == "a" else f"{deep}, {side}"
         return f"load_{self.name}({self.batch}{arguments})"
 
     def sides(self, vector: str) -> list[str]:
-        """The matrix's indices of the four sides of the tile's vector of that number."""
+        """The indices in the matrix of the four sides of a vector of the tile."""
         first = f"{self.first} + {vector} * {SIDE}i"
         return [first, *(f"{first} + {i}i" for i in range(1, SIDE))]
 
@@ -46,7 +46,7 @@ class Spot:
 
 
 class Feed(Protocol):
-    """See the module's docstring; base is the matrix's index of the tile's first depth."""
+    """See the module's docstring; base is the index in the matrix of the tile's first depth."""
 
     @property
     def spot(self) -> Spot: ...
@@ -56,7 +56,7 @@ class Feed(Protocol):
         ...
 
     def fetch(self, block: Block, base: str) -> None:
-        """What the next `put` writes."""
+        """Load what the next `put` writes."""
         ...
 
     def put(self, block: Block, base: str) -> None:
@@ -66,7 +66,7 @@ class Feed(Protocol):
 
 @dataclass(frozen=True)
 class Fetched:
-    """Of a quad. A unit is one vector of four sides or, where the depth is contiguous, four sides by four depths."""
+    """For quads. A unit is one vector of four sides or, if the depth is contiguous, four sides by four depths."""
 
     spot: Spot
 
@@ -102,7 +102,7 @@ class Fetched:
                 block.put(f"var {register} = {s.vector}();")
 
     def fetch(self, block: Block, base: str) -> None:
-        # What lies beyond the depth is fetched after the last part, and never used.
+        # After the last part, elements beyond the depth are fetched but never used.
         for turn in self._turns:
             deep, side = self._at(turn)
             for register, at in zip(self._registers(turn), self.spot.sides(side), strict=False):
@@ -131,7 +131,7 @@ class Fetched:
 
 @dataclass(frozen=True)
 class Filled:
-    """Of any other operand: registers for single elements would be many, and so would be the loads' code."""
+    """For other operands: single elements would need too many registers and too much code to fetch ahead."""
 
     spot: Spot
 

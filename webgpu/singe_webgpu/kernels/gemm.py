@@ -1,13 +1,13 @@
-"""Templates for products of matrices: a workgroup computes a tile of the output, its invocations a smaller tile each.
+"""Templates for matrix products: a workgroup computes a tile of the output, each invocation a smaller tile.
 
-tiled  both operands come through workgroup memory, `depth` of the sum at a time; registers hold the invocation's tile,
-       and what comes next: it is fetched while the present part is multiplied.
-thin   for products too small to fill a device: nothing is shared but sums. Each invocation has a few rows by four columns
-       of the output, and of the depth every so many-th four; their sums are added in two steps.
+tiled  both operands go through workgroup memory, `depth` steps of the sum at a time. Registers hold the invocation's
+       tile, and the next part of the operands, which is fetched while the current part is multiplied.
+thin   for products too small to fill a device: only sums are shared. Each invocation computes a few rows by four columns
+       of the output over every n-th group of four depths; the partial sums are added in two steps.
 
 The operands and the epilogue are functions of the module, load_a, load_b and store_c, printed from the kernel's own
-expressions; outside of the matrices the loads give zero and the store does nothing. An operand that is a quad comes as
-vectors of four neighbours, and where the output's neighbours lie side by side it is stored so.
+expressions. Outside the matrices the loads return zero and the store does nothing. An operand that is a quad is loaded
+as vectors of four; an output whose neighbours are contiguous is stored as vectors of four.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from .quads import PARTS, SIDE, in_fours, is_quad, octet_text, put_four, quad_te
 
 @dataclass(frozen=True)
 class Tile:
-    """How a product is cut: a workgroup's tile and the part of it that one invocation holds, in elements.
+    """A cut by tiles: the tile of a workgroup and the part of it that one invocation holds, in elements.
 
-    All are powers of two; the invocation's sides are multiples of 4, since it works on vectors. With `slices`, so many
-    teams of the workgroup sum over parts of the depth side by side, for products too small to fill a device otherwise.
-    `unroll` depths are written out for one turn of the innermost loop; where that is all of them there is no loop.
+    All are powers of two; the invocation's sides are multiples of 4, since it works on vectors. With `slices` > 1, that
+    many teams of the workgroup each sum over a part of the depth, for products too small to fill a device otherwise.
+    The innermost loop is unrolled `unroll` times; if that covers the tile's depth there is no loop.
     """
 
     rows: int
@@ -50,7 +50,7 @@ class Tile:
 
     @property
     def team(self) -> int:
-        """Invocations that compute the tile together."""
+        """How many invocations compute the tile together."""
         return self.rows // self.thread_rows * (self.columns // self.thread_columns)
 
     @property
@@ -59,18 +59,18 @@ class Tile:
 
     @property
     def reach(self) -> int:
-        """The part of the depth that a workgroup does in one turn."""
+        """How much of the depth a workgroup covers in one turn."""
         return self.depth * self.slices
 
     @property
     def shared_bytes(self) -> int:
-        """Workgroup memory: WebGPU promises 16 KiB."""
+        """Bytes of workgroup memory; WebGPU guarantees 16 KiB."""
         return 4 * self.slices * self.depth * (self.rows + self.columns)
 
 
 @dataclass(frozen=True)
 class Thin:
-    """How a small product is cut: a workgroup's tile, all rows of it to each invocation, and the slices of the depth."""
+    """A cut for a small product: a workgroup's tile, of which each invocation has all rows, and slices of the depth."""
 
     rows: int
     columns: int
@@ -81,7 +81,7 @@ class Thin:
 
     @property
     def vectors(self) -> int:
-        """Of a row of the tile."""
+        """Vectors in a row of the tile."""
         return self.columns // SIDE
 
     @property
@@ -98,15 +98,15 @@ class Thin:
 
 
 FEW: Final = 8
-"""Slices of the depth whose sums one invocation adds up."""
+"""How many slices' sums one invocation adds."""
 SPREAD: Final = 65535
-"""Any device dispatches so many workgroups side by side; of more, spread over two dimensions, some have nothing to do."""
+"""Every device can dispatch this many workgroups in a dimension. More are spread over two; the surplus does nothing."""
 Cut: TypeAlias = "Tile | Thin | None"
-"""How a product is carried out; None: by the plain kernel."""
+"""How a product is computed; None: by the plain kernel."""
 
 
 def print_contraction(c: Contraction, cut: Tile | Thin, module: Module) -> Text:
-    """The contraction, cut as told."""
+    """The contraction in a given cut."""
     quads = quads_of(module, c)
     if cut.rows < SIDE and not c.a_deep:
         quads -= {"a"}
@@ -123,7 +123,7 @@ def _element(c: Contraction) -> str:
 
 
 def quads_of(module: Module, c: Contraction) -> frozenset[str]:
-    """Which of the operands "a" and "b" come as vectors, and whether the output "c" is stored so."""
+    """Which of "a" and "b" are loaded as vectors, and whether "c", the output, is stored as vectors."""
     rest = (c.store.index, c.store.value)
     along_a, along_b = c.k if c.a_deep else c.m, c.k if c.b_deep else c.n
     found = {"a": is_quad(c.a, along_a, module, (c.b, *rest)), "b": is_quad(c.b, along_b, module, (c.a, *rest))}
@@ -135,7 +135,7 @@ def put_functions(
     module: Module, c: Contraction, rows: int, columns: int, depth: int, quads: frozenset[str] = frozenset(),
     octets: frozenset[str] = frozenset(),
 ) -> None:  # fmt: skip
-    """load_a, load_b and store_c; a side that the tile divides needs no test of its bounds."""
+    """Write load_a, load_b and store_c; a side that is a multiple of the tile needs no bounds test."""
     limits = {"m": (c.rows, rows), "n": (c.columns, columns), "k": (c.depth, depth)}
 
     def function(name: str, variables: Sequence[tuple[str, Expr]], more: str, result: str, otherwise: str) -> Block:
@@ -175,7 +175,7 @@ def put_functions(
 
 
 def place(block: Block, c: Contraction, rows: int, columns: int) -> Dim:
-    """Bind the tile that this workgroup computes: `row`, `column` and the batch; the number of all tiles."""
+    """Bind `row`, `column` and batch of the tile that this workgroup computes; returns the number of tiles."""
     module = block.module
     across, down = ceildiv(c.columns, columns), ceildiv(c.rows, rows)
     total = across * down * product(c.batch)
@@ -191,7 +191,7 @@ def place(block: Block, c: Contraction, rows: int, columns: int) -> Dim:
 
 
 def _sum(name: str, plus: int) -> str:
-    """name + plus, without what does nothing."""
+    """name + plus, without a zero."""
     return name + (f" + {plus}i" if plus else "")
 
 
@@ -246,7 +246,7 @@ def _tiled(module: Module, c: Contraction, tile: Tile, quads: frozenset[str]) ->
 def _store(
     block: Block, c: Contraction, row: tuple[str, int], column: tuple[str, int], sums: Sequence[str], quads: frozenset[str]
 ) -> None:  # fmt: skip
-    """Four columns of a row, or of the rows of a window; row and column: a name, and what is to be added to it."""
+    """Store four columns of a row, or of a window's rows; row and column: a name and an offset."""
     m = _sum(*row) if c.window == 1 else f"({_sum(*row)}) / {c.window}i"
     for number, part in enumerate([""] if "c" in quads else [f".{part}" for part in PARTS]):
         values = ", ".join(f"{name}{part}" for name in sums)
@@ -264,7 +264,7 @@ def _feed(module: Module, c: Contraction, tile: Tile, name: str, quads: frozense
 
 @dataclass(frozen=True)
 class _Operands:
-    """What an invocation multiplies. Its vectors lie `apart` in a tile: neighbours then read neighbours."""
+    """The operands of an invocation. Its vectors are `apart` in a tile, so that neighbours read neighbours."""
 
     spots: tuple[Spot, Spot]
     apart: tuple[int, int]
@@ -272,7 +272,7 @@ class _Operands:
 
 
 def _walk(block: Block, tile: Tile, operands: _Operands) -> None:
-    """All depths of the tiles into the sums."""
+    """Multiply the tiles and add to the sums."""
     with ExitStack() as stack:
         turn, first = block, ""
         if tile.unroll < tile.depth:
@@ -297,7 +297,7 @@ def _multiply(block: Block, operands: _Operands, deep: str, number: int) -> None
 
 
 def _gather(block: Block, tile: Tile, names: Sequence[str]) -> None:
-    """Add the teams' sums to the first team's, through the memory that the operands no longer need; the others end."""
+    """Add all teams' sums into the first team's, through the operands' workgroup memory; the other teams end."""
     line = tile.columns // SIDE
     assert (tile.slices - 1) * len(names) * tile.team <= tile.slices * tile.depth * line, tile
 
@@ -342,7 +342,7 @@ def _thin(module: Module, c: Contraction, cut: Thin, quads: frozenset[str]) -> t
 
 
 def _add_slices(block: Block, cut: Thin, sums: Sequence[str]) -> None:
-    """All slices' sums to the first slice, where the others end: to a few slices at first, from there to one."""
+    """Add all slices' sums into the first slice's, in two steps; the other slices end."""
     few = min(cut.slices, FEW)
 
     def add(where: Block, start: int, end: int) -> None:
@@ -367,7 +367,7 @@ def _add_slices(block: Block, cut: Thin, sums: Sequence[str]) -> None:
 
 
 def _rights(block: Block, c: Contraction, vector: str, quads: frozenset[str]) -> list[str]:
-    """The second operand at four depths: the names of vectors of four columns."""
+    """The second operand at four depths: names of vectors of four columns."""
     if "b" in quads and not c.b_deep:
         texts = [_load(c, "b", 0, deep) for deep in range(SIDE)]
     else:
@@ -376,7 +376,7 @@ def _rights(block: Block, c: Contraction, vector: str, quads: frozenset[str]) ->
 
 
 def _fours(block: Block, c: Contraction, name: str, count: int, quads: frozenset[str]) -> list[list[str]]:
-    """An operand for `count` sides: of each the texts at four depths."""
+    """An operand at `count` sides: for each, the texts at four depths."""
     deep_first = c.a_deep if name == "a" else c.b_deep
     if name not in quads:
         return [[_load(c, name, side, deep) for deep in range(SIDE)] for side in range(count)]
@@ -391,6 +391,6 @@ def _fours(block: Block, c: Contraction, name: str, count: int, quads: frozenset
 
 
 def _load(c: Contraction, name: str, side: int, deep: int) -> str:
-    """What load_a or load_b gives so far from where the invocation is."""
+    """A call of load_a or load_b at an offset from the invocation's position."""
     at = (_sum("row" if name == "a" else "side", side), _sum("deep", deep))
     return f"load_{name}({arguments(c)}{', '.join(at if name == 'a' else reversed(at))})"

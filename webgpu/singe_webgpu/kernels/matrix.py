@@ -1,12 +1,12 @@
-"""A template for products of float16 on subgroup matrices, summed in float32.
+"""A template for float16 matrix products on subgroup matrices, with float32 sums.
 
-A workgroup computes a tile of the output, its subgroups a smaller tile each, as 16×16 matrices. The operands' tiles lie
-in workgroup memory as they lie in device memory, eight float16 to a vec4<u32>: an operand whose depth is contiguous is
-read as rows there, another as columns. What comes next is fetched while the present part is multiplied, and put beside
-it. Sums come back through workgroup memory to store_c, so that any epilogue fits.
+A workgroup computes a tile of the output, each subgroup a smaller tile of 16×16 matrices. The operands' tiles have the
+same layout in workgroup memory as in device memory, with eight float16 in a vec4<u32>: an operand whose depth is
+contiguous is read as rows, another as columns. The next part is fetched while the current part is multiplied, and
+stored beside it. Sums go through workgroup memory to store_c, so that any epilogue works.
 
-Lines of a tile are a vector longer than they need be: the eight lines that are read at once then lie in different banks.
-Places of matrices are u32: shaders check each, and of an i32 the check cost half of the speed on an H200.
+Each line of a tile is padded by one vector, so that the eight lines read at once are in different banks. Offsets of
+matrices are u32: shaders check each offset, and checking an i32 halved the speed on an H200.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ from .quads import PARTS, SIDE, in_fours, is_quad
 MATRIX: Final = 16
 """The sides of a matrix, as SUBGROUP_MATRIX says."""
 LANES: Final = 32
-"""The invocations of a subgroup, likewise."""
+"""The invocations of a subgroup, as SUBGROUP_MATRIX says."""
 OCTET: Final = 8
-"""Elements of a vector of workgroup memory."""
+"""Elements in a vector of workgroup memory."""
 MEMORY: Final = 1 << 15
-"""Bytes of workgroup memory, likewise."""
+"""Bytes of workgroup memory, as SUBGROUP_MATRIX says."""
 HELD: Final = 2
-"""Parts of the depth that lie in workgroup memory: the one that is multiplied and the next."""
+"""Parts of the depth in workgroup memory: the current one and the next."""
 LINES: Final = 128
-"""Lines of a tile: of 256, each of 32 bytes, a product took twice as long."""
+"""The most lines in a tile: with 256 lines of 32 bytes each, a product took twice as long."""
 FEW: Final = 2
-"""Rows up to which matrices would be mostly empty."""
+"""With at most this many rows, matrices would be mostly empty."""
 _SPARE: Final = MATRIX * MATRIX * 4 // 16
-"""Vectors that a subgroup's sums take on their way out."""
+"""Vectors of workgroup memory for a subgroup's sums."""
 
 
 @dataclass(frozen=True)
 class MatrixCut:
-    """How a product is cut: the tiles of a workgroup and of a subgroup, in elements.
+    """A cut by subgroup matrices: the tiles of a workgroup and of a subgroup, in elements.
 
-    `parts` of `depth`, an even number, are written out for one turn of the loop.
+    A turn of the loop covers `parts` parts of `depth`, an even number of them.
     """
 
     rows: int
@@ -70,19 +70,19 @@ class MatrixCut:
 
 
 def suits(c: Contraction) -> bool:
-    """Whether a product may be carried out so, and may gain by it."""
+    """Whether subgroup matrices can compute the product, and may be faster."""
     few = isinstance(c.rows, int) and c.rows <= FEW
     return not few and c.window == 1 and all(_exact(e, c) for e in (c.a, c.b))
 
 
 def fits(c: Contraction, cut: MatrixCut) -> bool:
-    """Whether the tiles find room in workgroup memory, and are not fetched in too many short lines."""
+    """Whether the tiles fit into workgroup memory, without too many short lines."""
     operands = [_Operand.of(name, c, cut, False) for name in "ab"]
     return 16 * sum(x.room for x in operands) <= MEMORY and all(x.lines <= LINES for x in operands)
 
 
 def _exact(e: Expr, c: Contraction) -> bool:
-    """Whether an operand is nothing but float16s of memory, or constants that float16 holds."""
+    """Whether an operand is only float16 loads, or constants that float16 represents."""
     if e.word == "load":
         return c.kernel.ports[e.value].dtype is float16
     if e.word == "const":
@@ -91,7 +91,7 @@ def _exact(e: Expr, c: Contraction) -> bool:
 
 
 def print_matrix(c: Contraction, cut: MatrixCut, module: Module) -> Text:
-    """The contraction, cut as told."""
+    """The contraction in a given cut."""
     store = (c.store.index, c.store.value)
     a = _Operand.of("a", c, cut, is_quad(c.a, c.k if c.a_deep else c.m, module, (c.b, *store), OCTET))
     b = _Operand.of("b", c, cut, is_quad(c.b, c.k if c.b_deep else c.n, module, (c.a, *store), OCTET))
@@ -110,9 +110,9 @@ def print_matrix(c: Contraction, cut: MatrixCut, module: Module) -> Text:
 
 @dataclass(frozen=True)
 class _Operand:
-    """How an operand's tile comes to workgroup memory, and from there to matrices.
+    """How an operand's tile is loaded into workgroup memory, and from there into matrices.
 
-    A line is what lies side by side in memory: along the depth if `deep`, else across it.
+    A line is contiguous in memory: along the depth if `deep`, otherwise across it.
     """
 
     name: str
@@ -133,7 +133,7 @@ class _Operand:
 
     @property
     def room(self) -> int:
-        """Vectors of workgroup memory; the sums leave through b's."""
+        """Vectors of workgroup memory; the sums are written through b's."""
         return max(self.vectors * HELD, self.cut.subgroups * _SPARE if self.name == "b" else 0)
 
     @property
@@ -142,7 +142,7 @@ class _Operand:
 
     @property
     def units(self) -> int:
-        """Vectors of a line that hold elements."""
+        """Vectors of a line, without its padding."""
         return (self.cut.depth if self.deep else self.side) // OCTET
 
     @property
@@ -151,7 +151,7 @@ class _Operand:
 
     @property
     def vectors(self) -> int:
-        """Of one part's tile."""
+        """Vectors of one part's tile."""
         return self.lines * self.stride
 
     @property
@@ -168,7 +168,7 @@ class _Operand:
             block.put(f"var next_{self.name}{turn} = vec4<u32>();")
 
     def fetch(self, block: Block, base: str) -> None:
-        # What lies beyond the depth is fetched after the last part, and never used.
+        # After the last part, elements beyond the depth are fetched but never used.
         first = "row" if self.name == "a" else "column"
         for turn in self.turns:
             line, unit = f"{self.name}_line{turn}", f"{self.name}_unit{turn} * {OCTET}i"
@@ -184,7 +184,7 @@ class _Operand:
             block.put(f"{self.tile}[{at}] = next_{self.name}{turn};")
 
     def gather(self) -> str:
-        """The function that puts eight elements into a vector, where memory has them not as one."""
+        """The function that packs eight elements into a vector if they are not contiguous in memory."""
         names = [f"t{i}" for i in range(len(self.c.batch))] + (["m", "k"] if self.name == "a" else ["k", "n"])
         along = "k" if self.deep else "m" if self.name == "a" else "n"
 
@@ -196,7 +196,7 @@ class _Operand:
         return f"{header}\n  return vec4<u32>({', '.join(pairs)});\n}}"
 
     def matrix(self, part: int, side: str, number: int, step: int) -> str:
-        """A matrix of the tile: the number-th from `side` on, at the step-th sixteen of the depth."""
+        """A matrix of the tile: number `number` from `side` on, at step `step` of 16 along the depth."""
         kind = "left" if self.name == "a" else "right"
         order = "row_major" if self.deep == (self.name == "a") else "col_major"
         across, along = f"({side} + {number * MATRIX}u)", step * MATRIX
@@ -209,9 +209,9 @@ class _Operand:
 
 
 def _sums(block: Block, c: Contraction, cut: MatrixCut, a: _Operand, b: _Operand) -> list[list[str]]:
-    """The loop over the depth; the names of a subgroup's sums."""
+    """Write the loop over the depth; returns the names of a subgroup's sums."""
     across = cut.columns // cut.sub_columns
-    # The remainder changes nothing, but it bounds the places: what is known to lie within a tile is not checked.
+    # The remainder changes no value, but bounds the offset: an offset known to be within the tile is not checked.
     down = cut.rows // cut.sub_rows
     block.put(f"let upper = subgroup / {across}u % {down}u * {cut.sub_rows}u;")
     block.put(f"let left = subgroup % {across}u * {cut.sub_columns}u;")
@@ -244,7 +244,7 @@ def _put(block: Block, operands: Sequence[_Operand], part: int) -> None:
 
 
 def _multiply(block: Block, cut: MatrixCut, a: _Operand, b: _Operand, sums: Sequence[Sequence[str]], part: int) -> None:
-    """One part of the depth into the sums."""
+    """Multiply one part of the depth and add to the sums."""
     steps = cut.depth // MATRIX
     for step in range(steps):
         number = part * steps + step
@@ -257,7 +257,7 @@ def _multiply(block: Block, cut: MatrixCut, a: _Operand, b: _Operand, sums: Sequ
 
 
 def _drain(block: Block, c: Contraction, sums: Sequence[Sequence[str]], tile: str, in_quads: bool) -> None:
-    """The sums, one matrix of each subgroup at a time, to workgroup memory and from there to store_c."""
+    """Write the sums through workgroup memory to store_c, one matrix of each subgroup at a time."""
     names = [f"t{i}" for i in range(len(c.batch))]
     parameters = "".join(f"{n}: i32, " for n in names) + "m: i32, n: i32, first: u32, member: u32, "
     batch = "".join(f"{n}, " for n in names)

@@ -1,14 +1,13 @@
-"""Any Kernel as one WGSL module, in one of two styles.
+"""Prints any Kernel as a WGSL module, in one of two styles.
 
-points      one invocation for each point of the grid, or for four neighbours of a large kernel that only stores; inner
-            loops are loops. For elementwise kernels, short reductions, and reductions whose neighbouring points lie side
-            by side in memory.
-workgroups  one workgroup for each point of the grid; its invocations share the inner loops and fold what they found:
-            by subgroups where a device has them, which is a variant, and through a tree in workgroup memory elsewhere.
-            For long reductions.
+points      one invocation for each point of the grid, or for four neighbouring points of a large kernel that only
+            stores; inner loops are loops. For elementwise kernels, short reductions, and reductions whose neighbouring
+            points are contiguous in memory.
+workgroups  one workgroup for each point of the grid. Its invocations share the inner loops and then combine their
+            results: with subgroup operations (a variant) or through a tree in workgroup memory. For long reductions.
 
-Stages that loop run in passes: a pass is one walk over the inner loops, shared by as many stages as need nothing that
-the pass itself finds out.
+Stages over inner loops run in passes. A pass walks the inner loops once for all stages that do not depend on a result
+of the same pass.
 """
 
 from __future__ import annotations
@@ -40,25 +39,25 @@ from ..wgsl import TYPES, Block, fold_text, literal
 from .quads import SIDE, in_fours, put_four
 
 CROWD: Final = 1 << 17
-"""So many points fill any device: from here on workgroups are larger, and an invocation does several points."""
+"""This many points fill any device: beyond, workgroups are larger and an invocation does several points."""
 SHORT: Final = 32
-"""A reduction over at most so many elements stays in one invocation."""
+"""A reduction over at most this many elements stays in one invocation."""
 WORTH: Final = 256
-"""A workgroup costs as much as so many of its point's elements cost one invocation, divided by the points."""
+"""The overhead of a workgroup, in elements that one invocation reduces, divided by the number of points."""
 BUSY: Final = 1024
-"""With so many points of the grid, one invocation for each keeps a device busy."""
+"""With this many points, one invocation per point keeps a device busy."""
 CACHED: Final = 1 << 24
-"""So many elements stay near enough for workgroups to read them at a stride."""
+"""Up to this many elements, caches make strided reads by workgroups cheap."""
 GUESS: Final = 4
-"""What a symbolic size counts as when a style is chosen."""
+"""The value assumed for an open size when a style is chosen."""
 LEAST_SUBGROUP: Final = 4
-"""WebGPU knows no smaller subgroups."""
+"""The smallest subgroup in WebGPU."""
 _SUBGROUP: Final = {"add": "subgroupAdd", "mul": "subgroupMul", "max": "subgroupMax", "min": "subgroupMin"}
 
 
 @dataclass(frozen=True)
 class _Cut:
-    """How points are dealt out: invocations of a workgroup, and the points, or fours of them, that each takes in turn."""
+    """How points are distributed: invocations per workgroup, and points (or fours of points) per invocation."""
 
     threads: int
     turns: int = 1
@@ -110,7 +109,7 @@ def _guess(dim: Dim) -> int:
 
 
 def _fours(kernel: Kernel, module: Module, points: Dim) -> bool:
-    """Whether an invocation does four neighbouring points: of large kernels that only store, and to neighbours."""
+    """Whether an invocation computes four neighbouring points: in large kernels that only store, contiguously."""
     if not isinstance(points, int) or points < CROWD or kernel.inner:
         return False
     stores = [s for s in kernel.stages if isinstance(s, Store)]
@@ -119,12 +118,12 @@ def _fours(kernel: Kernel, module: Module, points: Dim) -> bool:
 
 
 def _besides(store: Store, stores: Sequence[Store]) -> list[Expr]:
-    """What the other stores compute."""
+    """The expressions of the other stores."""
     return [e for other in stores if other is not store for e in (other.index, other.value)]
 
 
 def _inner_contiguous(kernel: Kernel) -> bool:
-    """Whether some reduced load walks memory step by step with the last inner loop."""
+    """Whether some reduced load is contiguous along the last inner loop."""
     last = next((v for v in reversed(kernel.inner_vars) if v.word == "var"), None)
     reduced = scalar.postorder([s.value for s in kernel.stages if isinstance(s, Reduce)])
     return any(affine.linear(e.args[0])[0].get(last) == 1 for e in reduced if e.word == "load" and last is not None)
@@ -137,7 +136,7 @@ def _cut(points: Dim) -> _Cut:
 
 
 def _threads(points: Dim, inner: Dim) -> int:
-    """Invocations of a workgroup: few have much to do each, which pays off where there are many workgroups."""
+    """Invocations per workgroup: if there are many workgroups, few invocations with more work each are faster."""
     if not isinstance(inner, int):
         return 256
     busy = _guess(points) >= BUSY
@@ -145,7 +144,7 @@ def _threads(points: Dim, inner: Dim) -> int:
 
 
 def _passes(kernel: Kernel) -> tuple[list[_Pass], list[Store]]:
-    """The walks over the inner loops, and the stores after them (no port is written and read: their order is free)."""
+    """The passes, and the stores after them (no port is both written and read, so their order is free)."""
     passes: list[_Pass] = []
     last: list[Store] = []
     for stage in kernel.stages:
@@ -164,8 +163,8 @@ def _passes(kernel: Kernel) -> tuple[list[_Pass], list[Store]]:
 
 
 def unflatten(block: Block, flat: str, names: Sequence[tuple[Expr, Dim]]) -> None:
-    """Bind loop variables to the coordinates of a flat index; those of one turn are constants and need none."""
-    # A loop of no turns never runs, but WGSL refuses to divide by its constant.
+    """Bind loop variables to the coordinates of a flat index; a loop of one turn needs no variable."""
+    # A loop of no turns never runs, but WGSL rejects a division by the constant zero.
     turning = [(v, d if d != 0 else 1) for v, d in names if v.word == "var"]
     for position, (v, _) in enumerate(turning):
         rest = product(d for _, d in turning[position + 1 :])
@@ -206,7 +205,7 @@ def _points(kernel: Kernel, module: Module, cut: _Cut, side: int) -> list[str]:
         return block.lines
     share = cut.threads * cut.turns
     block.put(f"let first = i32({group} * {share}u + lane);")
-    # A group spread beyond the points finds none, before its sums could wrap.
+    # A workgroup beyond the last point returns before its index could overflow.
     block.put(f"let end = min(first, {points} - {share}i) + {share}i;")
     with block.scope(f"for (var point = first; point < end; point += {cut.threads}i)") as turn:
         body(turn, kernel)
@@ -214,7 +213,7 @@ def _points(kernel: Kernel, module: Module, cut: _Cut, side: int) -> list[str]:
 
 
 def _four(block: Block, kernel: Kernel) -> None:
-    """The stores at the four points that `point` counts."""
+    """The stores at four points; `point` numbers the fours."""
     *outer, last = zip(kernel.grid_vars, kernel.grid, strict=True)
     along, extent = last
     four = scalar.var("four", int32, ceildiv(extent, SIDE))
@@ -226,7 +225,7 @@ def _four(block: Block, kernel: Kernel) -> None:
 
 
 def _point(block: Block, kernel: Kernel) -> None:
-    """The stages at the point that `point` counts."""
+    """The stages at the point of number `point`."""
     unflatten(block, "point", list(zip(kernel.grid_vars, kernel.grid, strict=True)))
     passes, last = _passes(kernel)
     for walk in passes:
@@ -248,7 +247,7 @@ def _point(block: Block, kernel: Kernel) -> None:
 
 
 _Gather: TypeAlias = Callable[[Block, Sequence[Reduce], Sequence[str], int], None]
-"""What folds the parts that the invocations found into one value that all of them see."""
+"""Combines the invocations' partial results into one value that all of them see."""
 
 
 def _workgroups(kernel: Kernel, module: Module, threads: int, gather: _Gather) -> list[str]:
@@ -263,7 +262,7 @@ def _workgroups(kernel: Kernel, module: Module, threads: int, gather: _Gather) -
         for r, part in zip(walk.reduces, parts, strict=True):
             _start(block, r, part)
         block.hoist(walk.roots)
-        # One loop walks itself; several are walked as one and taken apart.
+        # A single loop is walked directly; several are walked as one flat index and split.
         turn = turns[0][0].value[0] if len(turns) == 1 else "turn"
         total = module.dim(product(kernel.inner))
         with block.scope(f"for (var {turn} = i32(lane); {turn} < {total}; {turn} += {threads}i)") as inner:
@@ -297,7 +296,7 @@ def _tree(block: Block, reduces: Sequence[Reduce], parts: Sequence[str], threads
 
 
 def _subgroups(block: Block, reduces: Sequence[Reduce], parts: Sequence[str], threads: int) -> None:
-    # Neighbours in a workgroup of one dimension are neighbours in subgroups, whatever size those have.
+    # In a one-dimensional workgroup, neighbours are neighbours in subgroups too, whatever the subgroup size.
     count = threads // LEAST_SUBGROUP
     arrays = [block.module.shared(f"{r.name}_teams", TYPES[r.value.dtype], count) for r in reduces]
     teams = [block.let(f"{r.name}_team", _folded(r, part)) for r, part in zip(reduces, parts, strict=True)]
@@ -314,7 +313,7 @@ def _subgroups(block: Block, reduces: Sequence[Reduce], parts: Sequence[str], th
 
 
 def _folded(r: Reduce, part: str) -> str:
-    """A subgroup's parts as one. What becomes of NaN in a subgroup's largest and least is not promised."""
+    """Combine a subgroup's parts. WGSL does not specify NaN in a subgroup's maximum and minimum."""
     text = f"{_SUBGROUP[r.word]}({part})"
     if r.word in ("max", "min") and r.value.dtype is float32:
         return f"select({text}, nan(), subgroupAny(is_nan({part})))"

@@ -1,9 +1,9 @@
-"""Four neighbours at once: which expressions are one load of a vector, which stores are one of a vector, and their texts.
+"""Vectors of four: which expressions are one vector load, which stores are one vector store, and their texts.
 
-Over an aligned four of a variable (4·q, 4·q + 1, …) an index may be the same, or go up by one from a multiple of four.
-An expression is a quad if it is a load whose index does the latter, or a choice between such and a constant; of eight,
-aligned to eight, it is an octet. A store is written in fours if its index does the latter: its value is computed for each
-of the four, from vectors where it loads neighbours, and a vector is stored.
+Over an aligned four of a variable (4·q, 4·q + 1, …) an index may stay the same, or step by one from a multiple of four.
+An expression is a quad if it is a load whose index steps, or a choice between such a load and a constant; an octet is
+the same for eight, aligned to eight. A store can write a vector if its index steps: its value is computed for each of
+the four, with vector loads where it loads neighbours.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PARTS: Final = "xyzw"
 
 
 def is_quad(e: Expr, along: Expr, module: Module, others: Iterable[Expr], side: int = SIDE) -> bool:
-    """Whether an operand is a quad along a variable. others: what else the module computes; it loads elements singly."""
+    """Whether an operand is a quad along a variable. others: the module's other expressions, which load single elements."""
     found = loads([e])
     if along.word != "var" or not divides(along.value[1], side) or len(found) != 1:
         return False
@@ -43,7 +43,7 @@ def _is_quad(e: Expr, along: Expr, side: int) -> bool:
 
 
 def _course(e: Expr, along: Expr, side: int = SIDE) -> str | None:
-    """How an expression goes over an aligned four: "same", or "step"s of one from a multiple of four."""
+    """How an expression changes over an aligned four: "same", or "step" by one from a multiple of four."""
     if e is along:
         return "step"
     if not e.args:
@@ -92,17 +92,17 @@ def _vector_text(block: Block, e: Expr, load: Callable[[int, str], str], const: 
 
 
 def in_fours(store: Store, along: Expr, module: Module, others: Iterable[Expr] = ()) -> bool:
-    """Whether a store can write four neighbours of a variable at once. others: what else the module computes."""
+    """Whether a store can write four neighbours of a variable at once. others: the module's other expressions."""
     if along.word != "var" or not divides(along.value[1], SIDE) or _course(store.index, along) != "step":
         return False
-    # A port that is written over is read before, by the same four.
+    # A port that is updated in place is read before, by the same four.
     return module.stores_vectors(store.port) and store.port not in _singly(store, along, others)
 
 
 def put_four(block: Block, store: Store, along: Expr, vectors: Mapping[Expr, str], others: Iterable[Expr] = ()) -> None:
-    """Write a store for four neighbours; `along` is named as the first of them, a multiple of four.
+    """Write a store for four neighbours; `along` is bound to the first of them, a multiple of four.
 
-    vectors: expressions that have a vector for the four already, and its name.
+    vectors: expressions whose four values are in a vector already ↦ the vector's name.
     """
     singly = _singly(store, along, others)
     whole = [x for x in loads([store.value]) if x.value not in singly and block.module.stored_vectors(x.value)]
@@ -119,11 +119,11 @@ def put_four(block: Block, store: Store, along: Expr, vectors: Mapping[Expr, str
 
 
 def loads(roots: Iterable[Expr]) -> list[Expr]:
-    """All that the expressions read."""
+    """All loads below the expressions."""
     return [x for x in scalar.postorder(list(roots)) if x.word == "load"]
 
 
 def _singly(store: Store, along: Expr, others: Iterable[Expr]) -> set[int]:
-    """The ports that are read element by element: by others, or not by neighbours."""
+    """The ports that are read element by element: by other expressions, or not contiguously."""
     strays = [x for x in loads([store.value]) if _course(x.args[0], along) != "step"]
     return {x.value for x in (*loads(others), *strays)}
