@@ -1,4 +1,4 @@
-"""Every error that Singe raises, drawn once. Messages say what was given, what was expected, what to do.
+"""Every error that Singe raises. Messages say what was given, what was expected, and what to do.
 
 SingeError
 ├── ShapeError          shapes that do not fit together

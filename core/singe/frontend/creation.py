@@ -1,4 +1,4 @@
-"""Functions that make Tensors. On the device "numpy", which is everywhere, unless another is given."""
+"""Functions that make Tensors; the default device is "numpy", which is always available."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ DEFAULT: Final = "numpy"
 def tensor(data: Any, dtype: Any = None, device: str | Device | None = None) -> Tensor:
     """A tensor of numbers, nested lists, a NumPy array or another tensor; the data is copied.
 
-    Python's floats become float32, integers int64, bools bool. A NumPy array keeps its dtype, but for float64, which
-    becomes float32 too: it is what NumPy makes of every float. Give dtype to decide otherwise.
+    Python's floats become float32, integers int64, bools bool. A NumPy array keeps its dtype, except that float64, which
+    is NumPy's default for floats, becomes float32. Pass dtype to choose another.
     """
     if isinstance(data, Tensor):
         moved = data if device is None else data.to(device)
@@ -36,7 +36,7 @@ def _kind(given: Any) -> DType | None:
 
 
 def full(shape: Sequence[int] | int, value: Number, dtype: Any = None, device: str | Device | None = None) -> Tensor:
-    """A tensor of one value everywhere, of the value's natural dtype unless given."""
+    """A tensor filled with one value; the default dtype is that of the value."""
     return tensor(np.full(shape, value), dtype, device)
 
 
@@ -49,7 +49,7 @@ def ones(shape: Sequence[int] | int, dtype: Any = float32, device: str | Device 
 
 
 def full_like(x: Tensor, value: Number, dtype: Any = None) -> Tensor:
-    """A tensor of one value, with x's shape, device and (unless given) dtype."""
+    """A tensor filled with one value, with x's shape, device and (unless given) dtype."""
     kind = _kind(dtype) or x.dtype
     return apply(lambda b, n: b.expand(as_type(b, value, kind), shape=n.shape), x)
 
@@ -83,7 +83,7 @@ def eye(rows: int, columns: int | None = None, dtype: Any = float32, device: str
 
 
 def concat(tensors: Sequence[Operand], axis: int = 0) -> Tensor:
-    """One after another along an axis, in the dtype in which they meet."""
+    """Tensors joined along an existing axis, in their common dtype."""
     if not tensors:
         raise InputError("concat: got no tensors, expected at least one")
 
@@ -95,7 +95,7 @@ def concat(tensors: Sequence[Operand], axis: int = 0) -> Tensor:
 
 
 def stack(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
-    """Side by side along a new axis."""
+    """Tensors joined along a new axis."""
     return concat([x.unsqueeze(axis) for x in tensors], axis)
 
 

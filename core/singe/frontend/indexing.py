@@ -1,7 +1,7 @@
 """`x[key]` as rows: one slice, one reshape, and one gather where an axis is indexed by an array of integers.
 
-Supported are integers, slices with any step, None (a new axis), ... (all axes in between), and one integer array, whose
-meaning is NumPy's. What depends on data for its shape (boolean masks) is refused.
+Supported are integers, slices with any step, None (a new axis), ... (all axes in between), and one integer array, with
+NumPy's meaning. Boolean masks, whose result's shape depends on data, are refused.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SUPPORTED: Final = "integers, slices, None, ... and one array of integers"
 
 
 class ArrayIndex:
-    """The place of an integer array in a key; `array` where its values are known, so that they can be checked."""
+    """The place of an integer array in a key; `array` if its values are known and can be checked."""
 
     def __init__(self, dtype: Any, array: np.ndarray | None = None) -> None:
         if np.dtype(dtype).kind == "b":
@@ -34,7 +34,7 @@ class ArrayIndex:
 
 @dataclass(frozen=True)
 class Selection:
-    """A key, understood: elements of every axis, then another shape, then (unless None) a gather along an axis."""
+    """A parsed key: a slice of every axis, then a reshape, then (unless None) a gather along an axis."""
 
     starts: Shape
     steps: tuple[int, ...]
@@ -50,7 +50,7 @@ class Selection:
 
 
 def select(shape: Shape, key: Sequence[Any]) -> Selection:
-    """The selection that a key means; arrays and tensors in it have become ArrayIndexes."""
+    """Parse a key, in which arrays and tensors are replaced by ArrayIndexes."""
     key = _spread(shape, key)
     _check_arrays(key)
     starts: list[Dim] = []
@@ -81,7 +81,7 @@ def select(shape: Shape, key: Sequence[Any]) -> Selection:
 
 
 def _spread(shape: Shape, key: Sequence[Any]) -> list[Any]:
-    """The key with whole slices for ... and for the axes that it does not name."""
+    """The key with full slices in place of ... and for the missing axes."""
     dots = [i for i, item in enumerate(key) if item is Ellipsis]
     if len(dots) > 1:
         raise InputError("index: ... stands twice; which axes either means is not known")
@@ -94,7 +94,7 @@ def _spread(shape: Shape, key: Sequence[Any]) -> list[Any]:
 
 
 def _check_arrays(key: Sequence[Any]) -> None:
-    """At most one array; and no slice between it and an integer, where NumPy would move its axis to the front."""
+    """Check: at most one array, and no slice between it and an integer (NumPy would move the axis to the front)."""
     arrays = [i for i, item in enumerate(key) if isinstance(item, ArrayIndex)]
     if len(arrays) > 1:
         raise InputError(

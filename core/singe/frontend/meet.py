@@ -1,7 +1,7 @@
-"""How operands of an operation meet: numbers, arrays and nodes become nodes of one dtype. Nothing here knows Tensors.
+"""Type promotion: numbers, arrays and nodes become nodes of one dtype. This module does not use Tensors.
 
-Nodes of different dtypes promote (_dtypes.promote). A Python number takes the nodes' dtype, unless it is of a higher
-kind: a float makes integers float32, an integer makes bools int64. A number that an integer type cannot hold is refused.
+Nodes of different dtypes promote (dtypes.promote). A Python number takes the nodes' dtype, unless it is of a higher
+kind: a float makes integers float32, an integer makes bools int64. A number outside an integer type's range is refused.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from ..shapes import Dim, Shape, divides, floordiv, product, show
 Number: TypeAlias = bool | int | float
 
 NATURAL: Final = {bool: bool_, int: int64, float: float32}
-"""The dtype of a Python number among its like."""
+"""The dtype of a Python number if no operand has one."""
 _KINDS: Final = {"bool": 0, "uint": 1, "int": 1, "float": 2}
 _POWERS: Final = 16
 """The largest whole exponent that `**` takes."""
 
 
 def plain_array(data: Any, kind: DType | None = None) -> np.ndarray:
-    """Data as an array of a supported dtype, never the caller's own memory.
+    """Data as an array of a supported dtype, always a copy.
 
-    Unless a dtype is given, float64 becomes float32: it is what Python's floats and NumPy's defaults are, not a wish
-    for precision that devices lack. Python's integers are int64.
+    Unless a dtype is given, float64 becomes float32: it is the default of Python and NumPy rather than a request for
+    precision that devices lack. Python's integers become int64.
     """
     try:
         array = np.asarray(data)
@@ -43,7 +43,7 @@ def plain_array(data: Any, kind: DType | None = None) -> np.ndarray:
 
 
 def common_type(operands: Sequence[Any]) -> DType:
-    """The dtype in which nodes and numbers meet."""
+    """The common dtype of nodes and numbers."""
     kinds = [x.dtype for x in operands if not isinstance(x, (bool, int, float))]
     kind = promote(*kinds) if kinds else bool_
     for x in operands:
@@ -65,7 +65,7 @@ def as_type(b: Any, x: Any, kind: DType) -> Any:
 
 
 def inferred_shape(old: Shape, wanted: Sequence[Dim]) -> Shape:
-    """The wanted shape with a number, or a Size, for its -1."""
+    """The requested shape, with -1 replaced by a number or a Size."""
     if sum(d == -1 for d in wanted) > 1:
         raise ShapeError(f"reshape: {show(wanted)} has more than one -1")
     if -1 not in wanted:
@@ -77,13 +77,13 @@ def inferred_shape(old: Shape, wanted: Sequence[Dim]) -> Shape:
 
 
 def matmul_nodes(b: Any, x: Any, y: Any) -> Any:
-    """x @ y in the dtype in which they meet."""
+    """x @ y in their common dtype."""
     kind = common_type((x, y))
     return b.matmul(as_type(b, x, kind), as_type(b, y, kind))
 
 
 def power(b: Any, x: Any, exponent: Any) -> Any:
-    """x to a small whole number by products, or to a half by the square root."""
+    """x to a small integer power by products, or to the power of a half by the square root."""
     if isinstance(exponent, bool) or not isinstance(exponent, (int, float)) or 2 * exponent % 1:
         raise InputError(
             f"**: the exponent is {exponent!r:.40}; supported are whole numbers and halves. For positive x, use (x.log() * y).exp()"

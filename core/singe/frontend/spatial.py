@@ -97,7 +97,7 @@ def conv_transpose(
 def _window(
     x: Any, kernel: Ints, stride: Ints | None, padding: Ints, dilation: Ints, ceil_mode: bool, what: str
 ) -> dict[str, tuple[Any, ...]]:
-    """The facts of a pooling row, for every axis."""
+    """The attributes of a pooling row, for every axis."""
     spaces = _spaces(x, what)
     window = each(kernel, spaces, "kernel_size")
     strides = window if stride is None else each(stride, spaces, "stride")
@@ -121,7 +121,7 @@ def max_pool(b: Any, x: Any, kernel: Ints, stride: Ints | None, padding: Ints, d
 def avg_pool(
     b: Any, x: Any, kernel: Ints, stride: Ints | None, padding: Ints, ceil_mode: bool, count_include_pad: bool
 ) -> Any:
-    """Sums over windows by how many elements they hold: the padding's too if count_include_pad, an overhang's never."""
+    """Sums over windows divided by their element counts, with padding if count_include_pad; elements beyond it never count."""
     facts = _window(x, kernel, stride, padding, 1, ceil_mode, "avg_pool")
     total = b.pool_sum(x, **facts)
     pads = facts["before"] if count_include_pad else (0,) * len(x.shape)

@@ -1,8 +1,8 @@
 """Index arithmetic: int32 expressions as sums of coefficient · atom, with coefficients that may be Sizes.
 
-Coordinates become flat indices (`flatten`) and come back (`unflatten`); what divides evenly is taken out, what was split
-is put together again, and a remainder that provably stays below its divisor vanishes. Loop variables and named sizes are
-never negative, and a loop over no elements never runs: proofs rely on both.
+Coordinates become flat indices (`flatten`) and back (`unflatten`). Terms that divide evenly are moved out of divisions,
+split indices are recombined, and a remainder of a value provably below its divisor is dropped. Proofs rely on two facts:
+loop variables and named sizes are never negative, and a loop over no elements never runs.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def below(e: Expr, limit: Dim) -> bool:
 
 
 def index_div(e: Expr, by: Dim) -> Expr:
-    """e // by for e ≥ 0 and by ≥ 1, with what divides evenly taken out."""
+    """e // by for e ≥ 0 and by ≥ 1; terms that divide evenly are moved out of the division."""
     return _split(e, by)[0]
 
 
@@ -116,7 +116,7 @@ def index_rem(e: Expr, by: Dim) -> Expr:
 def _split(e: Expr, by: Dim) -> tuple[Expr, Expr]:
     if by == 1:
         return e, const(0, int32)
-    if by == 0:  # an empty axis: its kernel runs no element, but must be printable
+    if by == 0:  # an empty axis: no element runs, but the kernel must be printable
         return const(0, int32), const(0, int32)
     terms, constant = linear(e)
     out: dict[Expr, Dim] = {}
@@ -135,14 +135,16 @@ def _split(e: Expr, by: Dim) -> tuple[Expr, Expr]:
     low = bounds(left)[0]
     if below(left, by):
         return from_linear(out, whole), left
-    if low is None or not at_least(low, 0):  # the rest alone may be negative, where rounding toward zero differs
+    if low is None or not at_least(
+        low, 0
+    ):  # the remaining terms alone may be negative, where rounding toward zero differs
         return div(e, size(by)), rem(e, size(by))
     quotient = _nested_div(left, by)
     return add(from_linear(out, whole), quotient), rem(left, size(by))
 
 
 def substitute(e: Expr, swap: Mapping[Expr, Expr]) -> Expr:
-    """An expression with some of its parts replaced, and index divisions worked out anew."""
+    """An expression with some of its parts replaced, and index divisions simplified again."""
 
     def step(x: Expr, args: tuple[Expr, ...]) -> Expr:
         if x in swap:
@@ -201,13 +203,13 @@ def _recombine(terms: dict[Expr, Dim], constant: Dim) -> Expr:
 
 
 def _term_order(term: tuple[Expr, Dim]) -> tuple[int, float, str]:
-    """Largest steps first, loop variables before other atoms: one order for one sum, whoever built it."""
+    """Largest steps first, loop variables before other atoms, so that equal sums have equal order."""
     atom, factor = term
     return (0 if atom.word == "var" else 1, -factor if isinstance(factor, int) else -math.inf, text(atom))
 
 
 def clamp(index: Expr, extent: Dim) -> Expr:
-    """An index held to 0 … extent − 1; sides that it provably keeps to are not spelled."""
+    """An index clamped to 0 … extent − 1; a bound that provably holds is left out."""
     least, most = bounds(index)
     if least is None or not at_least(least, 0):
         index = maximum(index, 0)

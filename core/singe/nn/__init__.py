@@ -1,4 +1,4 @@
-"""Layers, and Module to make one's own: README.md in this folder says how."""
+"""Layers, and Module for writing your own; see README.md in this folder."""
 
 from ._activation import ELU as ELU
 from ._activation import GELU as GELU

@@ -11,7 +11,7 @@ from ._module import Module
 
 
 class Activation(Module):
-    """A layer that is a function of a tensor and of a few numbers, which are its fields:
+    """A layer that is a function of a tensor and a few numbers, which are the layer's fields:
     `class LeakyReLU(Activation, call=lambda x, negative_slope: …, negative_slope=0.01)`."""
 
     _call: ClassVar[Callable[..., Tensor]]
@@ -40,7 +40,7 @@ class Identity(Activation, call=lambda x: x):
 
 
 class Flatten(Activation, call=lambda x, start_dim, end_dim: x.flatten(start_dim, end_dim), start_dim=1, end_dim=-1):
-    """Several axes as one: all but the batch, unless told otherwise."""
+    """Merges axes into one: by default, all but the batch."""
 
 
 class ReLU(Activation, call=lambda x: x.relu()):
@@ -52,11 +52,11 @@ class ReLU6(Activation, call=lambda x: x.clip(0, 6)):
 
 
 class LeakyReLU(Activation, call=lambda x, negative_slope: x.leaky_relu(alpha=negative_slope), negative_slope=0.01):
-    """x, below zero times negative_slope."""
+    """x if x ≥ 0, otherwise negative_slope · x."""
 
 
 class ELU(Activation, call=lambda x, alpha: x.elu(alpha=alpha), alpha=1.0):
-    """x, below zero alpha · (eˣ − 1)."""
+    """x if x ≥ 0, otherwise alpha · (eˣ − 1)."""
 
 
 class Sigmoid(Activation, call=lambda x: x.sigmoid()):

@@ -1,4 +1,4 @@
-"""Modules one after another. There is no ModuleList: a list in a field is one."""
+"""Modules in sequence. There is no ModuleList: use a list in a field."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ._module import Module
 
 
 class Sequential(Module, inline="layers"):
-    """Each layer takes what the one before it gave. Named by their numbers, or by the keys of a dict."""
+    """Applies layers one after the other. They are named by their numbers, or by the keys of a dict."""
 
     layers: tuple[Module, ...] | dict[str, Module]
 

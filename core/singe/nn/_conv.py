@@ -1,4 +1,4 @@
-"""Convolution of pictures: (batch, channels, height, width)."""
+"""Two-dimensional convolution: (batch, channels, height, width)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The weights that layers start with: PyTorch's defaults, drawn from a generator that the caller may give."""
+"""Initial weights: PyTorch's defaults, from a random generator that the caller may pass."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from ..frontend.creation import tensor
 from ..frontend.tensor import Tensor
 
 Rng: TypeAlias = "np.random.Generator | int | None"
-"""A generator, which layers share so that each draws other numbers; a seed for one of its own; None: no two runs alike."""
+"""A generator, shared by several layers; or a seed for a new one; or None for a random seed."""
 
 
 def kaiming_uniform(rng: Rng, shape: tuple[int, ...], fan_in: int) -> Tensor:
-    """Uniform within ±1/√fan_in: what PyTorch's Linear and Conv start with, weights and bias alike."""
+    """Uniform within ±1/√fan_in: PyTorch's default for weights and bias of Linear and Conv."""
     bound = fan_in**-0.5 if fan_in else 0.0
     return tensor(np.random.default_rng(rng).uniform(-bound, bound, shape).astype(np.float32))

@@ -1,4 +1,4 @@
-"""The layer that is one product of matrices."""
+"""The linear layer."""
 
 from __future__ import annotations
 

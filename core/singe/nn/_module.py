@@ -1,7 +1,7 @@
 """Module: a layer is plain data, fields that hold tensors, numbers, other modules, and lists or dicts of them.
 
-There is nothing to register: a module is what its fields are. It is frozen once it is made, so that threads may share it
-and a trace of it stays true; what would change it gives a new one (`with_state`, `map`, `to`, `train`, `replace`).
+Nothing is registered: a module is its fields. It is frozen after `__init__`, so threads may share it and a trace of it
+stays valid. Methods that change something return a new module (`with_state`, `map`, `to`, `train`, `replace`).
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from ..shapes import show
 State: TypeAlias = Mapping[str, "Tensor | np.ndarray"]
 
 SHOWN: Final = 8
-"""How many names an error lists."""
+"""The most names that an error lists."""
 
 
 class _Frozen(type):
-    """What a class makes is frozen when its `__init__` returns."""
+    """Freezes each instance when its `__init__` returns."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         module = super().__call__(*args, **kwargs)
@@ -37,8 +37,8 @@ class Module(metaclass=_Frozen):
     """The base of all layers; README.md in this folder says how to write one.
 
     Tensors in fields are parameters, unless the class names the field among its buffers:
-    `class BatchNorm2d(Module, buffers=("running_mean", "running_var"))`. What the field `inline` holds is named as if it
-    were held by the module itself: "0.weight", not "layers.0.weight".
+    `class BatchNorm2d(Module, buffers=("running_mean", "running_var"))`. The contents of the field `inline` are named
+    without the field's name: "0.weight", not "layers.0.weight".
     """
 
     _buffers: ClassVar[frozenset[str]] = frozenset()
@@ -58,7 +58,7 @@ class Module(metaclass=_Frozen):
         raise AttributeError(f"{type(self).__name__}.{name} cannot be deleted; set it to None with replace")
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What the module computes, in Tensor operations alone: then it runs, and traces, on every device."""
+        """What the module computes. Use Tensor operations only: then it runs on every device and can be traced."""
         raise NotImplementedError(f"{type(self).__name__} has no forward")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -71,11 +71,11 @@ class Module(metaclass=_Frozen):
         return {name: value for name, value in self.__dict__.items() if name != "_frozen"}
 
     def named_modules(self) -> Iterator[tuple[str, Module]]:
-        """This module, as "", and all below it."""
+        """This module, named "", and all modules inside it."""
         yield from ((path, part) for path, part, _ in _walk(self) if isinstance(part, Module))
 
     def named_parameters(self) -> Iterator[tuple[str, Tensor]]:
-        """Parameters by path; one that is shared by two layers is given once."""
+        """Parameters by path; a shared parameter is listed once."""
         return self._tensors(buffers=False)
 
     def named_buffers(self) -> Iterator[tuple[str, Tensor]]:
@@ -107,10 +107,10 @@ class Module(metaclass=_Frozen):
     # --- modules made of it ---
 
     def with_state(self, state: State, strict: bool = True) -> Self:
-        """The module with the tensors or arrays of a state dict for its own, in its own dtypes and on its own devices.
+        """The module with the tensors or arrays of a state dict, converted to its dtypes and devices.
 
-        strict: every name of the one must be in the other; else what fits is taken. A new module, where PyTorch's
-        load_state_dict changes the old one: nobody sees weights of which half are new.
+        strict: the names must be the same on both sides; otherwise only common names are used. It returns a new module,
+        where PyTorch's load_state_dict changes the old one: no thread sees weights of which half are new.
         """
         own = self.state_dict()
         shapes = {k: tuple(state[k].shape) for k in own if k in state}
@@ -143,7 +143,7 @@ class Module(metaclass=_Frozen):
         return self.map(lambda t: t.to(device))
 
     def cast(self, to: Any) -> Self:
-        """The module with its floats in another float type; integers stay as they are."""
+        """The module with its float tensors in another float type; integers are unchanged."""
         kind = dtype(to)
         if not kind.is_float:
             raise InputError(f"cast: got {kind}, expected a float type")
@@ -168,11 +168,11 @@ class Module(metaclass=_Frozen):
         return made
 
     def with_modules(self, new: Mapping[Module, Module]) -> Self:
-        """The module with other modules in the place of some of those below it (or of itself)."""
+        """The module with some of its modules (or itself) replaced."""
         return _swapped(self, new)
 
     def clone(self) -> Self:
-        """A module of its own; tensors are immutable and need no copies."""
+        """A new module with the same tensors, which are immutable."""
         return copy.deepcopy(self)
 
     def _mapped(self, function: Callable[[str, Tensor], Tensor]) -> Self:
@@ -188,7 +188,7 @@ CONTAINERS: Final = (Module, list, tuple, dict)
 
 
 def _parts(value: Any, path: str) -> Iterator[tuple[Any, str, Any]]:
-    """(key, path, part) of what a container holds; nothing for what is none."""
+    """(key, path, part) of each item of a container; nothing for other values."""
     inline = value._inline if isinstance(value, Module) else None
     items = value.fields().items() if isinstance(value, Module) else value.items() if isinstance(value, dict) else ()
     for key, part in enumerate(value) if isinstance(value, (list, tuple)) else items:
@@ -196,7 +196,7 @@ def _parts(value: Any, path: str) -> Iterator[tuple[Any, str, Any]]:
 
 
 def _walk(value: Any, path: str = "", is_buffer: bool = False) -> Iterator[tuple[str, Any, bool]]:
-    """(path, part, whether it is a buffer) of everything, from the outside in."""
+    """(path, part, whether it is a buffer) of everything inside, outermost first."""
     yield path, value, is_buffer
     buffers = value._buffers if isinstance(value, Module) else ()
     for key, at, part in _parts(value, path):
@@ -204,7 +204,7 @@ def _walk(value: Any, path: str = "", is_buffer: bool = False) -> Iterator[tuple
 
 
 def _rebuilt(value: Any, rule: Callable[[str, Any, Any], Any], path: str = "") -> Any:
-    """A container made anew, with rule(path, key, part) for whatever it holds that is no container."""
+    """A copy of a container, with rule(path, key, part) in place of each item that is no container."""
     new: dict[Any, Any] = {}
     for key, at, part in _parts(value, path):
         new[key] = _rebuilt(part, rule, at) if isinstance(part, CONTAINERS) else rule(at, key, part)
@@ -212,7 +212,7 @@ def _rebuilt(value: Any, rule: Callable[[str, Any, Any], Any], path: str = "") -
 
 
 def _swapped(value: Any, new: Mapping[Module, Module]) -> Any:
-    """A container made anew with other modules for some."""
+    """A copy of a container with some modules replaced."""
     if isinstance(value, Module) and value in new:
         return new[value]
     return (
@@ -242,7 +242,7 @@ def _listed(names: list[str]) -> str:
 
 
 def _tree(module: Module) -> str:
-    """As PyTorch shows modules: plain fields in brackets, modules on lines of their own."""
+    """The module as text, as PyTorch shows it: plain fields in brackets, each module on its own line."""
     facts: list[str] = []
     lines: list[str] = []
     for _, path, part in _parts(module, ""):

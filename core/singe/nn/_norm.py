@@ -1,6 +1,6 @@
-"""Normalisation of batches: by running statistics for inference, by the batch's own in training.
+"""Batch normalisation: with running statistics for inference, with the batch's own in training.
 
-A layer is frozen, so what training observes does not change it. It is collected, and gives the next module:
+A layer is frozen, so training cannot update its statistics in place. They are collected, and make the next module:
 
     with nn.observing() as seen:
         y = model(x)                  # the model is in training mode
@@ -26,7 +26,7 @@ _seen: Final[ContextVar[dict[Module, Module] | None]] = ContextVar("seen", defau
 
 @contextmanager
 def observing() -> Iterator[dict[Module, Module]]:
-    """Collects, for every layer that observes batches in this block, the layer as it should be next."""
+    """Collects, for each batch norm that runs in this block, its successor with updated statistics."""
     seen: dict[Module, Module] = {}
     token = _seen.set(seen)
     try:
@@ -65,7 +65,7 @@ class BatchNorm2d(Module, buffers=("running_mean", "running_var", "num_batches_t
         return x.batch_norm(weight, bias, mean, variance, epsilon=self.eps)
 
     def _observe(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """The batch's mean and variance, noted for `observing`."""
+        """The batch's mean and variance, reported to `observing`."""
         axes = (0, 2, 3)
         mean = x.mean(axes, keepdims=True)
         variance = ((x - mean) ** 2).mean(axes)

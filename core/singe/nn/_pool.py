@@ -1,4 +1,4 @@
-"""Pooling of pictures: (batch, channels, height, width). Arguments as PyTorch's."""
+"""Two-dimensional pooling: (batch, channels, height, width). The arguments are PyTorch's."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ._module import Module
 
 
 class MaxPool2d(Module):
-    """The largest in each window; the stride is the window's size unless given."""
+    """The maximum of each window; the default stride is the window's size."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class AvgPool2d(Module):
 
 
 class AdaptiveAvgPool2d(Module):
-    """Means over equal windows, as many as asked for; 1 is the mean of the whole picture."""
+    """Means over equal windows that give the requested output size; 1 is the global mean."""
 
     def __init__(self, output_size: Ints) -> None:
         self.output_size = output_size

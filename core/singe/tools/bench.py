@@ -24,17 +24,17 @@ from .profiling import Peaks, Profile, describe_profile, profile_data, timed_exe
 from .report import LEFT, RIGHT, fields, quantity, seconds, table
 
 BUDGET: Final = 2.0
-"""Seconds of runs where their number is not given."""
+"""Seconds to run for, if the number of runs is not given."""
 RUNS: Final = (5, 200)
-"""How many runs those seconds are at least and at most."""
+"""The fewest and the most runs in that time."""
 GEMMS: Final = (512, 4096)
-"""The smallest and the largest side of a product by which a device's peak is sought."""
+"""The smallest and largest side of the matrix products that measure a device's peak."""
 COPIES: Final = (1 << 26, 1 << 28)
-"""The same for a copy's bytes."""
+"""The smallest and largest number of bytes of the copies that measure it."""
 ENOUGH: Final = 0.02
-"""Seconds of one run from which on a peak is not sought with a larger problem."""
+"""Once a run takes this many seconds, no larger problem is tried."""
 SAMPLE: Final = 0.2
-"""Seconds that a rate is measured for."""
+"""Seconds for which a rate is measured."""
 
 Progress = Callable[[str], None]
 
@@ -65,11 +65,11 @@ class Timing:
 
 
 def quiet(_: str) -> None:
-    """No progress is told."""
+    """Report no progress."""
 
 
 def random_inputs(ports: Sequence[TensorSpec], batch: int | None) -> dict[str, np.ndarray]:
-    """Arrays for inputs whose open dimensions are all their first: numbers from 0 to 1, small integers, coin tosses."""
+    """Random arrays for inputs of which only the first dimension may be open: floats from 0 to 1, small integers, bools."""
     rng = np.random.default_rng(0)
     found = {}
     open_first = False
@@ -125,7 +125,7 @@ def _once(runnable: Program, arrays: Sequence[np.ndarray]) -> float:
 
 
 def peaks(device: Device, progress: Progress = quiet) -> Peaks:
-    """The rates of a large product of matrices and of an elementwise copy, by kernels as models have them, float32."""
+    """The rates of a large matrix product and of an elementwise copy, in float32, with the kernels that models use."""
     rate, product = 0.0, ""
     size = GEMMS[0]
     while size <= GEMMS[1]:
@@ -155,20 +155,20 @@ def peaks(device: Device, progress: Progress = quiet) -> Peaks:
 
 
 def gemm(m: int, k: int, n: int, kind: DType = float32) -> Graph:
-    """A product (m, k) · (k, n) with a weight, as models have them."""
+    """A matrix product (m, k) · (k, n) with a constant second operand, as in models."""
     b = Builder()
     weight = b.const(np.random.default_rng(0).random((k, n), np.float32).astype(kind.numpy))
     return Graph((x := b.input("x", (m, k), kind),), (b.matmul(x, weight),), ("y",))
 
 
 def elementwise_copy(count: int) -> Graph:
-    """An elementwise kernel that reads so many bytes and writes as many."""
+    """An elementwise kernel that reads the given number of bytes and writes as many."""
     b = Builder()
     return Graph((x := b.input("x", (count // 4,), float32),), (b.neg(x),), ("y",))
 
 
 def kernel_seconds(device: Device, graph: Graph) -> float:
-    """The least seconds of a graph's kernels over random inputs, by the clock that profiles are made with."""
+    """The shortest time of a graph's kernels over random inputs, by the clock of profiles."""
     runnable = Model(graph, device).program()
     try:
         return timed_seconds(runnable, random_arrays(runnable))
@@ -177,13 +177,13 @@ def kernel_seconds(device: Device, graph: Graph) -> float:
 
 
 def random_arrays(runnable: Program) -> list[np.ndarray]:
-    """Arrays for a Program's inputs, which have numbers for shapes."""
+    """Random arrays for a Program's inputs, whose shapes have no open sizes."""
     found = random_inputs(runnable.inputs, None)
     return [found[p.name] for p in runnable.inputs]
 
 
 def timed_seconds(runnable: Program, arrays: Sequence[np.ndarray]) -> float:
-    """The least seconds of a run's steps, seen in runs of SAMPLE seconds."""
+    """The shortest time of a run's steps, among runs for SAMPLE seconds."""
     executable = timed_executable(runnable)
     given = [runnable.device.eager.upload(a) for a in arrays]
     executable.profile(given)
@@ -195,7 +195,7 @@ def timed_seconds(runnable: Program, arrays: Sequence[np.ndarray]) -> float:
 
 
 def kept_seconds(runnable: Program, arrays: Sequence[np.ndarray]) -> float:
-    """Seconds of a run over inputs that stay on the device, and outputs that nobody reads; many handed over together."""
+    """Seconds per run with inputs on the device and outputs unread; many runs are submitted before one wait."""
     device = runnable.device
     given = [device.eager.upload(a) for a in arrays]
 
@@ -231,7 +231,7 @@ def describe_timing(t: Timing, device: str) -> str:
 
 
 def describe_peaks(found: Mapping[str, Peaks | DeviceError], lines: Mapping[str, str]) -> str:
-    """A row for each device; `lines` says what they are."""
+    """A table with a row per device; `lines` are printed above it."""
     rows = []
     for name, p in found.items():
         if isinstance(p, DeviceError):
@@ -245,7 +245,7 @@ def describe_peaks(found: Mapping[str, Peaks | DeviceError], lines: Mapping[str,
 
 
 def machine() -> dict[str, Any]:
-    """Where this runs, for whoever reads the figures later."""
+    """Facts about this machine, for later readers of the figures."""
     return {
         "singe": __version__,
         "python": platform.python_version(),
@@ -258,7 +258,7 @@ def machine() -> dict[str, Any]:
 
 
 def _processor() -> str:
-    """The processor's name, where the system tells it."""
+    """The processor's name, if the system provides it."""
     if sys.platform == "linux":
         try:
             with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
@@ -275,7 +275,7 @@ def peaks_data(p: Peaks) -> dict[str, Any]:
 
 
 def timing_data(t: Timing, found: Profile | None, limit: Peaks | None) -> dict[str, Any]:
-    """All of it as JSON data; times in seconds."""
+    """The measurements as JSON data; times in seconds."""
     low, high = t.quartiles
     data: dict[str, Any] = {
         "machine": machine(),
@@ -300,6 +300,6 @@ def timing_data(t: Timing, found: Profile | None, limit: Peaks | None) -> dict[s
 
 
 def describe_bench(t: Timing, device: str, found: Profile | None, limit: Peaks | None, most: int | None = None) -> str:
-    """The timing, and below it the profile where there is one."""
+    """The timing, followed by the profile if there is one."""
     text = describe_timing(t, device)
     return text if found is None or limit is None else f"{text}\n\n{describe_profile(found, limit, most)}"

@@ -1,7 +1,7 @@
-"""The command line: `singe run`, `inspect`, `compile`, `export`, `bench`, `serve`, `devices`. Here is what is asked; commands.py does it.
+"""The command line: parses `singe run`, `inspect`, `compile`, `export`, `bench`, `serve`, `devices`; commands.py runs them.
 
-Options that take NAME=VALUE are given once per name and are split at the last "=". Exit codes: 0; 2 with one line on
-standard error for whatever a caller can put right (`--verbose` adds the traceback); 130 when interrupted.
+Options that take NAME=VALUE are given once per name and are split at the last "=". Exit codes: 0; 2 for an error that
+the caller can fix, with one line on standard error (`--verbose` adds the traceback); 130 when interrupted.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         with commands.notes():
             getattr(commands, args.command)(args)
         sys.stdout.flush()
-    except BrokenPipeError:  # whoever read our output has had enough
+    except BrokenPipeError:  # the reader of our output has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
@@ -197,7 +197,7 @@ def _shapes(command: argparse.ArgumentParser) -> None:
 
 
 def _pictures(command: argparse.ArgumentParser) -> None:
-    """What becomes of pictures before, and of classes after. What is not given is None."""
+    """Options for pictures in the inputs and classes in the outputs; None if not given."""
     command.add_argument("--labels", metavar="FILE", help="names of the classes: a JSON list or object, or one a line")
     pictures = command.add_argument_group("pictures")
     pictures.add_argument(

@@ -1,4 +1,4 @@
-"""What the commands of cli.py do: each takes the parsed arguments, prints a report, and raises what a caller can put right."""
+"""The commands of cli.py: each takes the parsed arguments, prints a report, and raises errors that the caller can fix."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ from .serve import serve_folder
 
 T = TypeVar("T")
 PATIENCE: Final = 1.0
-"""Seconds after which a person is told what is being waited for."""
+"""Seconds after which a message says what is being waited for."""
 TOP: Final = 5
 SOFTWARE: Final = "a software adapter: right, but slow"
 
 
 @contextmanager
 def _doing(what: str) -> Iterator[list[float]]:
-    """Time a piece of work (the seconds are in the list afterwards), with a note if it takes long."""
+    """Times a piece of work (the seconds are in the list afterwards), and prints a message if it takes long."""
     taken: list[float] = []
     note = Timer(PATIENCE, lambda: print(f"{what} …", file=sys.stderr))
     note.daemon = True
@@ -60,7 +60,7 @@ def _doing(what: str) -> Iterator[list[float]]:
 
 
 class _Notes(logging.Handler):
-    """What Singe tells while it works: warnings as lines, the rest as one line of a terminal that comes and goes."""
+    """Shows log messages: warnings as lines, progress as one line of a terminal that is overwritten."""
 
     def emit(self, record: logging.LogRecord) -> None:
         text = record.getMessage()
@@ -72,7 +72,7 @@ class _Notes(logging.Handler):
 
 @contextmanager
 def notes() -> Iterator[None]:
-    """Show on standard error what the logger "singe" is told."""
+    """Show the messages of the logger "singe" on standard error."""
     log, handler = logging.getLogger("singe"), _Notes()
     before = log.level, log.propagate
     log.addHandler(handler)
@@ -86,7 +86,7 @@ def notes() -> Iterator[None]:
 
 
 def _once(pairs: Sequence[tuple[str, T]], option: str) -> dict[str, T]:
-    """The values of an option by name; no name comes twice."""
+    """The values of an option by name; a name may occur once."""
     found = dict(pairs)
     if len(found) != len(pairs):
         raise InputError(
@@ -161,7 +161,7 @@ def _device_line(name: str, facts: Mapping[str, Any]) -> str:
 
 
 def _inputs(args: Namespace, ports: Sequence[TensorSpec]) -> dict[str, np.ndarray]:
-    """The arrays of all inputs; what is missing or unknown is told by `bind`, with what there is."""
+    """The arrays of all inputs; `bind` reports missing and unknown names."""
     by_name = {p.name: p for p in ports}
     only = ports[0].name if len(ports) == 1 else ""
     found: dict[str, Any] = {}
@@ -186,7 +186,7 @@ def _read(path: str, port: TensorSpec, args: Namespace) -> np.ndarray:
     if suffix != ".npy":
         raise InputError(f"{path}: expected an .npy file or a picture ({', '.join(sorted(images.SUFFIXES))})")
     try:
-        # Mapped first: a header that promises more than the file holds is refused before memory is taken.
+        # Mapped first: a header that claims more data than the file has is refused before memory is allocated.
         return np.array(np.load(path, mmap_mode="r", allow_pickle=False))
     except OSError as e:
         raise InputError(f"{path}: {e.strerror or e}") from e
@@ -195,7 +195,7 @@ def _read(path: str, port: TensorSpec, args: Namespace) -> np.ndarray:
 
 
 def _picture_spec(args: Namespace, port: TensorSpec) -> images.PictureSpec:
-    """What the options say about pictures, and for the rest what the input does."""
+    """The PictureSpec from the options and, where they say nothing, from the input's shape."""
     crop = 1.0 if args.crop is None else args.crop
     std = args.std or ((255.0,) if port.dtype.is_float else (1.0,))
     return images.picture_for(
@@ -204,7 +204,7 @@ def _picture_spec(args: Namespace, port: TensorSpec) -> images.PictureSpec:
 
 
 def _summary(a: np.ndarray) -> tuple[str, str, str, str]:
-    """Least, mean and most of the finite values, and a note on the others."""
+    """Minimum, mean and maximum of the finite values, and how many are not finite."""
     numbers = a.astype(np.float64).ravel()
     finite = numbers[np.isfinite(numbers)]
     note = "" if finite.size == numbers.size else f"{numbers.size - finite.size} not finite"
@@ -214,7 +214,7 @@ def _summary(a: np.ndarray) -> tuple[str, str, str, str]:
 
 
 def _labels(path: str) -> Mapping[int, str]:
-    """The names of classes: a JSON list, a JSON object from numbers to names, or a text of one a line."""
+    """The names of classes: a JSON list, a JSON object from numbers to names, or text with one name per line."""
     try:
         text = Path(path).read_text("utf-8")
     except UnicodeDecodeError as e:
@@ -229,7 +229,7 @@ def _labels(path: str) -> Mapping[int, str]:
 
 
 def _rank(args: Namespace, results: Mapping[str, np.ndarray], labels: Mapping[int, str] | None) -> None:
-    """The most probable classes of each row, when asked for or when one output looks like classes."""
+    """The most probable classes of each row, if requested or if one output looks like classes."""
     classes = [a for a in results.values() if a.ndim in (1, 2) and a.size and a.shape[-1] > 1 and a.dtype.kind == "f"]
     asked = args.top is not None or labels is not None
     if not classes:
@@ -257,7 +257,7 @@ def _rank(args: Namespace, results: Mapping[str, np.ndarray], labels: Mapping[in
 
 
 def _probabilities(row: np.ndarray) -> np.ndarray:
-    """The row itself where it is a distribution already, else its softmax."""
+    """The row itself if it is a distribution already, otherwise its softmax."""
     if row.min() >= 0 and abs(row.sum() - 1) < 1e-3:
         return row
     powers = np.exp(row - row.max())
@@ -301,7 +301,7 @@ def compile(args: Namespace) -> None:
 
 
 def _model(args: Namespace) -> Model:
-    """The model by itself: the device that it is given here is always there."""
+    """The model on the device "numpy", which is always available."""
     shapes = _once(args.input_shape, "--input-shape")
     with _doing("loading"):
         return _with_hint(load(args.model, HOST, shapes))
@@ -314,7 +314,7 @@ def _compiled(model: Model, name: str, activations: str = "float32") -> ProgramD
 
 
 def _with_hint(model: Model) -> Model:
-    """The model, if its graph can be had; where open dimensions are in the way, the error names the option that closes them."""
+    """The model, after building its graph; if open dimensions prevent that, the error names the option that fixes them."""
     try:
         model.graph()
     except UnsupportedOp:
@@ -343,7 +343,7 @@ def export(args: Namespace) -> None:
 
 
 def _samples(args: Namespace, model: Model) -> list[dict[str, np.ndarray]]:
-    """Each file is a sample where the model has one input; together they are one where it has several."""
+    """The samples of --input: each file is one if the model has one input; otherwise all files together are one."""
     if not args.input:
         return []
     graph = model.graph()
@@ -353,7 +353,7 @@ def _samples(args: Namespace, model: Model) -> list[dict[str, np.ndarray]]:
 
 
 def _picture(args: Namespace, model: Model) -> images.PictureSpec | None:
-    """The first input with the shape of pictures, if the options say how they become its tensors."""
+    """The PictureSpec for the first input of four axes, if there are picture options."""
     if all(getattr(args, option) is None for option in ("size", "crop", "mean", "std", "layout")):
         return None
     graph = model.graph()
@@ -437,7 +437,7 @@ def _bench_devices(args: Namespace) -> None:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[str], None]]:
-    """A line on a terminal that says what is being waited for; nothing elsewhere."""
+    """On a terminal, a line that says what is being waited for."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return
@@ -451,7 +451,7 @@ def _progress() -> Iterator[Callable[[str], None]]:
 
 
 def devices(args: Namespace) -> None:
-    """Show every device, or why it is absent."""
+    """Show every device, or why it is not available."""
     for name, found in all_devices().items():
         if isinstance(found, DeviceError):
             print(fields([(name, f"absent: {found}")]))

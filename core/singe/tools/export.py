@@ -1,10 +1,10 @@
 """`export` writes a bundle: a folder of static files with which a page runs a model, with no Python.
 
-static/README.md, "The bundle", documents model.json field by field. A bundle holds, for each target, a Program without
-its bytes (in model.json), its code and its weights in pieces; and what all share: the scripts, a page, class names.
-Weights may be stored in fewer bytes than they have in memory (storage.py); what that changes is measured and told.
-The same model gives the same bytes. Files are put together beside the folder and moved in when all are there,
-model.json last, so a page never finds a manifest before its files. A folder that holds something else is not touched.
+static/README.md, "The bundle", documents model.json field by field. For each target, a bundle has a Program without its
+bytes (in model.json), its code, and its weights in pieces. The scripts, a page and the class names are shared. Weights
+may be stored in fewer bytes than in memory (storage.py); the effect on the outputs is measured and reported. The same
+model gives the same bytes. All files are written to a temporary folder and then moved, model.json last, so that a page
+never sees a manifest before its files. A folder with other contents is not touched.
 """
 
 from __future__ import annotations
@@ -43,38 +43,38 @@ from .storage import STORED_BYTES, Channels, Kept, Listening, Part, decode, enco
 
 MANIFEST: Final = "model.json"
 PIECE: Final = 4_000_000 // ALIGN * ALIGN
-"""Bytes of a file of weights at most: small enough to come in parallel and to be fetched again alone."""
+"""The most bytes in a file of weights: small enough to download in parallel and to retry alone."""
 TARGETS: Final[Mapping[str, str]] = {device: target for target, device in DEVICE_OF.items() if device != "numpy"}
-"""What a page runs on ↦ the code generator for it."""
+"""A device of a page ↦ its code generator."""
 COMPUTES_IN_INTEGERS: Final = ("wasm",)
-"""Targets that have kernels for it; on others activations stay float32, whatever is asked."""
+"""Targets with int8 kernels; on others, activations are always float32."""
 RUNNER: Final = {"least": "0.1.0", "below": "0.2.0"}
-"""The versions of singe.js that read what is written here."""
+"""The versions of singe.js that can read this bundle."""
 SAMPLES: Final = 3
-"""Random inputs on which the error of smaller weights is measured."""
+"""How many random inputs the error of smaller weights is measured on."""
 _GENERATED: Final = re.compile(r"(weights-\w+-\d+\.bin|kernels-\w+\.(wasm|json)|labels\.json)")
-"""Names that one export writes and the next may not: those of the last one are removed."""
+"""Files that an export writes and the next may not: leftovers of the last one are removed."""
 
 
 @dataclass(frozen=True)
 class Loss:
-    """What weights in fewer bytes change, on a number of sample inputs, of which some may keep their first class."""
+    """How much smaller weights change the outputs, measured on sample inputs."""
 
-    errors: Mapping[str, float | None]  # by output: the largest difference, of the largest value of float32's
+    errors: Mapping[str, float | None]  # by output: the largest difference, relative to the largest float32 value
     samples: int
-    random: bool  # whether the samples were made up
-    same_class: int | None = None  # None: no output of classes
-    why_not: str = ""  # why nothing was measured
+    random: bool  # whether the samples are random
+    same_class: int | None = None  # how many samples keep their top class; None: no output of classes
+    why_not: str = ""  # the reason, if nothing was measured
 
 
 @dataclass(frozen=True)
 class Bundle:
-    """What was written: the manifest, and all files by name, the manifest's included; and how weights were stored."""
+    """What was written: the manifest, and all files by name, including the manifest."""
 
     manifest: Mapping[str, Any]
     files: Mapping[str, bytes]
-    kept: Sequence[Kept] = ()  # arrays that stay float32 though the dtype is smaller
-    loss: Loss | None = None  # of a smaller dtype
+    kept: Sequence[Kept] = ()  # arrays that stay float32 although a smaller dtype was requested
+    loss: Loss | None = None  # measured for a smaller dtype
 
 
 def export(
@@ -164,7 +164,7 @@ def _image(picture: PictureSpec, graph: Graph) -> dict[str, Any]:
 
 
 class _Weights:
-    """How weights are stored, and what was found out on the way."""
+    """How weights are stored; collects the arrays that stay float32."""
 
     def __init__(self, dtype: str, activations: str) -> None:
         self.dtype = dtype
@@ -196,7 +196,7 @@ def _target(name: str, graph: Graph, weights: _Weights, files: dict[str, bytes])
 
 
 def _modules(name: str, program: ProgramData, files: dict[str, bytes]) -> dict[str, Any]:
-    """Text goes into one file; a module of bytes is a file by itself, so that a page fetches one of them."""
+    """Texts go into one file; each binary module is a file of its own, since a page fetches only one of them."""
     texts = {k: code for k, code in program.modules.items() if isinstance(code, str)}
     if len(texts) == len(program.modules):
         return _file(f"kernels-{name}.json", _json(texts), files)
@@ -218,7 +218,7 @@ def _pieces(name: str, program: ProgramData, weights: _Weights, files: dict[str,
 def _encoded_pieces(
     name: str, program: ProgramData, weights: _Weights, files: dict[str, bytes]
 ) -> list[dict[str, Any]]:
-    """Each file holds some parts, and decodes to what lies between its first and the first of the next."""
+    """Entries of the files of weights; each decodes to the bytes from its first part to the next file's first part."""
     found = pieces(weights.parts(program), PIECE)
     starts = [0, *(parts[0].at for parts in found[1:]), program.weights.size]
     return [
@@ -246,7 +246,7 @@ def _json(data: Any) -> bytes:
 def measure(
     graph: Graph, weights: _Weights, labels: Mapping[int, str] | None, samples: Sequence[Mapping[str, np.ndarray]] = ()
 ) -> Loss:
-    """What the stored weights, and integers as activations, change: the graph run with them and without, in NumPy."""
+    """The effect of stored weights and integer activations: the graph is run with and without them, in NumPy."""
     given = [[np.asarray(s[x.name]) for x in graph.inputs] for s in samples] or _random_samples(graph)
     try:
         whole = compile_graph(graph, None)
@@ -268,7 +268,7 @@ def measure(
 
 
 def _random_samples(graph: Graph) -> list[list[np.ndarray]]:
-    """Normal floats, and integers that are valid wherever 0 and 1 are; open sizes are 1."""
+    """Normally distributed floats, and integers 0 and 1; open sizes are 1."""
     rng = np.random.default_rng(0)
     sizes = dict.fromkeys(graph.symbols, 1)
 
@@ -281,7 +281,7 @@ def _random_samples(graph: Graph) -> list[list[np.ndarray]]:
 
 
 def _difference(whole: np.ndarray, stored: np.ndarray) -> float:
-    """The largest difference between two outputs, of the largest value."""
+    """The largest difference between two outputs, relative to the largest value."""
     a, b = whole.astype(np.float64), stored.astype(np.float64)
     with np.errstate(invalid="ignore"):
         apart = np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0, np.abs(a - b))
@@ -290,7 +290,7 @@ def _difference(whole: np.ndarray, stored: np.ndarray) -> float:
 
 
 def _rounded(error: float) -> float | None:
-    """Two digits are what the figure is good for, and all that is the same on every machine; None: not finite."""
+    """Two digits, which are the same on every machine; None: not finite."""
     return float(f"{error:.1e}") if np.isfinite(error) else None
 
 
@@ -298,16 +298,16 @@ def _rounded(error: float) -> float | None:
 
 
 def _scripts() -> dict[str, bytes]:
-    """The runner with all that it may load, and the page."""
+    """The runner with all scripts that it may load, and the page."""
     static = static_folder()
     found = sorted((*static.glob("singe*.js"), *static.glob("*.d.ts")))
-    found.remove(static / "singe-python.js")  # which Pyodide drives
+    found.remove(static / "singe-python.js")  # used only under Pyodide
     page = _with_hashes((static / "bundle.html").read_text("utf-8"))
     return {**{path.name: path.read_bytes() for path in found}, "index.html": page.encode()}
 
 
 def _with_hashes(page: str) -> str:
-    """The page, its Content-Security-Policy naming the script and the style that it holds by their hashes."""
+    """The page, with the hashes of its script and style in its Content-Security-Policy."""
     for tag in ("script", "style"):
         text = re.findall(rf"<{tag}\b[^>]*>(.*?)</{tag}>", page, re.S)[0]
         digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
@@ -319,7 +319,7 @@ def _with_hashes(page: str) -> str:
 
 
 def _refuse_foreign(folder: Path, force: bool) -> bool:
-    """Whether the folder holds a bundle; with anything else in it, an error unless `force`."""
+    """Whether the folder holds a bundle. If it holds anything else: an error, unless `force`."""
     if not folder.exists():
         return False
     if not folder.is_dir():
@@ -338,7 +338,7 @@ def _refuse_foreign(folder: Path, force: bool) -> bool:
 
 
 def _write(files: Mapping[str, bytes], folder: Path) -> None:
-    """All files, complete before the first is in its place; the manifest comes last."""
+    """Write all files to a temporary folder, then move them, the manifest last."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".singe-", dir=folder) as made:
         for name, data in files.items():
@@ -369,7 +369,7 @@ def describe_bundle(bundle: Bundle) -> str:
 
 
 def _stored_facts(bundle: Bundle) -> list[tuple[str, str]]:
-    """What became of the weights, where they are stored in fewer bytes."""
+    """How the weights are stored, if in fewer bytes than in memory."""
     if bundle.loss is None:
         return []
     facts = []
@@ -402,5 +402,5 @@ def _stored_facts(bundle: Bundle) -> list[tuple[str, str]]:
 
 
 def _choices(modules: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
-    """The files of code of which a page fetches one, each with its name where there are several."""
+    """The files of code, of which a page fetches one; each with its name if there are several."""
     return [("", modules)] if "file" in modules else [(f" ({name})", m) for name, m in modules.items()]

@@ -1,9 +1,9 @@
 """Pictures become tensors: decoded, turned upright, cropped, resized, normalised and laid out as a PictureSpec says.
 
-The part of a picture that is used is the largest centred rectangle of the wanted proportions, shrunk by `crop`. It is
-resized in one step (bicubic, with antialiasing), so what is taken out never exceeds the wanted size. With one size for
-both sides this is what "resize the shorter side to size / crop, then crop the centre" means. Transparency is laid on
-white. Needs Pillow (`pip install 'singe[images]'`); nothing else in Singe does.
+The part that is used is the largest centred rectangle with the proportions of `size`, shrunk by `crop`. It is resized in
+one step (bicubic, antialiased), so no intermediate picture is larger than `size`. For a square this equals "resize the
+shorter side to size / crop, then crop the centre". Transparent pixels are blended with white. Only this module needs
+Pillow (`pip install 'singe[images]'`).
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from ..errors import InputError
 from ..shapes import Dim, Shape, show
 
 MAX_PIXELS: Final = 1 << 26
-"""Pixels of a picture as it lies in its file; more is refused before it is decoded."""
+"""The most pixels in a file; a larger picture is refused before it is decoded."""
 FORMATS: Final = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
-"""What is read. Pillow knows more formats, some of which start other programs."""
+"""The formats that are read. Pillow has more, some of which start other programs."""
 SUFFIXES: Final = frozenset((".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"))
 MODES: Final = {1: "L", 3: "RGB"}
 """Channels of a tensor ↦ Pillow's mode."""
@@ -64,7 +64,7 @@ class PictureSpec:
 
 
 def layout_of(shape: Shape) -> str:
-    """The layout that an input's shape suggests: where its 1 or 3 channels lie."""
+    """The layout that an input's shape suggests: where the axis of 1 or 3 channels is."""
     return "nhwc" if len(shape) == 4 and shape[3] in MODES and shape[1] not in MODES else "nchw"
 
 
@@ -72,7 +72,7 @@ def picture_for(
     shape: Shape, *, size: tuple[int, int] | None = None, crop: float = 1.0,
     mean: tuple[float, ...] = (0.0,), std: tuple[float, ...] = (255.0,), layout: str | None = None,
 ) -> PictureSpec:  # fmt: skip
-    """The PictureSpec for a model's input of this shape; size, channels and layout are read off it where they are not given."""
+    """The PictureSpec for an input of this shape, which gives size, channels and layout if the arguments do not."""
     layout = layout or layout_of(shape)
     if layout not in LAYOUTS:
         raise InputError(f"pictures: layout {layout!r}: expected {' or '.join(LAYOUTS)}")
@@ -125,7 +125,7 @@ def _open(path: str | Path) -> Any:
     pil = _pillow()
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of large pictures: the limit here is lower
+            warnings.simplefilter("ignore")  # about large pictures: the limit here is lower
             with pil.Image.open(path, formats=FORMATS) as picture:
                 if picture.width * picture.height > MAX_PIXELS:
                     raise InputError(
@@ -136,14 +136,14 @@ def _open(path: str | Path) -> Any:
         raise
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
-    except Exception as e:  # on damaged files Pillow raises nearly anything
+    except Exception as e:  # Pillow raises many kinds of errors for damaged files
         raise InputError(f"{path}: cannot be read as a picture: {e}") from e
 
 
 def _plain(pil: Any, picture: Any, path: str | Path) -> Any:
     if picture.mode == "F":
         raise InputError(f"{path}: a picture of floats; its range is unknown, so give it as an .npy file")
-    if picture.mode.startswith("I"):  # 16 bits a pixel, which Pillow would cut off at 255
+    if picture.mode.startswith("I"):  # 16 bits per channel, which Pillow would clip at 255
         deep = np.asarray(picture).astype(np.int64)
         if deep.min() < 0 or deep.max() > 0xFFFF:
             raise InputError(f"{path}: pixels from {deep.min()} to {deep.max()}, expected 8 or 16 bits")

@@ -1,4 +1,4 @@
-"""What can be said about a model and its Programs before anything runs, as text."""
+"""Describes a model and its Programs as text, without running anything."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ..shapes import Dim, Size, bytes_text, dim_max, known, show
 from .report import LEFT, RIGHT, fields, quantity, seconds, table
 
 TARGETS: Final = {device: target for target, device in DEVICE_OF.items()}
-"""A device ↦ the target that its Programs are compiled for."""
+"""A device ↦ the target of its Programs."""
 LONGEST_FORMULA: Final = 100
-"""Characters up to which a formula says more than it hides."""
+"""Longer formulas are not shown; characters."""
 
 
 def describe_model(model: Model) -> str:
@@ -82,7 +82,7 @@ def _at(sizes: dict[str, int]) -> str:
 
 
 def _formula(program: ProgramData) -> str:
-    """The scratch as a formula of the open sizes, before each slot is rounded up."""
+    """The scratch memory as a formula of the open sizes, before each slot is rounded up."""
     if not program.symbols:
         return ""
     total: Dim = 0
@@ -93,7 +93,7 @@ def _formula(program: ProgramData) -> str:
 
 
 def _largest(dims: Sequence[Dim]) -> Dim:
-    """The maximum of sizes, those left out that another one is never below."""
+    """The maximum of sizes, without those that another one is always at least equal to."""
     top: Dim = 0
     for d in dims:
         top = d if _never_below(d, top) else top if _never_below(top, d) else dim_max(top, d)
@@ -101,7 +101,7 @@ def _largest(dims: Sequence[Dim]) -> Dim:
 
 
 def _never_below(a: Dim, b: Dim) -> bool:
-    """Whether a ≥ b can be seen: sizes are never negative, so a sum of positive terms is not either."""
+    """Whether a ≥ b can be proved: sizes are never negative, so neither is a sum of positive terms."""
     rest = a - b
     return all(value >= 0 for _, value in rest.terms) if isinstance(rest, Size) else rest >= 0
 
@@ -122,7 +122,7 @@ def _weights(program: ProgramData) -> str:
 
 
 def _kernels(program: ProgramData, work: Sequence[Dispatch], at: dict[str, int], each: bool) -> str:
-    """Kernels with what they do at these sizes: every one, or one row for each kind."""
+    """The kernels and their work at these sizes: each one, or a row per kind."""
     uses = Counter(s.kernel for s in work)
     rows: dict[tuple[str, ...], list[int]] = {}
     for number, k in enumerate(program.kernels):

@@ -1,7 +1,7 @@
 """Where the time of a run goes: a Program's steps timed on their device, summed by kernel, as a table, JSON and a trace.
 
-The runs are those of the faster half of all that were timed, and what is told is their mean: times then add up to the
-run's, and what disturbed a run is left out. What is no kernel's has a name too (REST).
+Figures are means over the faster half of the timed runs: so they add up to the time of a run, and disturbed runs are left
+out. Time outside of kernels is named too (REST).
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ REST: Final[Mapping[str, str]] = {
     "dispatch": "the runner between kernels, and waiting for the device",
     "readback": "outputs from the device",
 }
-"""What a run does besides its kernels."""
+"""The parts of a run outside of its kernels."""
 RUNNER: Final = "copy to an output"
-"""The kernel of spans that belong to no step."""
+"""The name for spans that belong to no step."""
 PORTS: Final = 8
-"""How many buffers a kernel may name where the work of a host step is counted as a kernel's."""
+"""The limit of buffers per kernel when the work of a host step is counted by fusing it."""
 
 
 @dataclass(frozen=True)
 class Peaks:
-    """What a device was seen to do at most, a second: floating-point operations in a product of matrices, and bytes read
-    and written by an elementwise kernel beyond its caches."""
+    """The highest measured rates of a device, per second: floating-point operations in a matrix product, and bytes read
+    and written by an elementwise kernel that exceeds its caches."""
 
     flops: float
     bytes: float
@@ -52,9 +52,9 @@ class Peaks:
 
 @dataclass(frozen=True)
 class KernelTime:
-    """All steps that run the same code: seconds, operations and bytes are those of its calls together, for one run.
+    """All steps that run the same code: seconds, operations and bytes are totals over its calls in one run.
 
-    flops is None where nobody counts them; bytes are those that a cache cannot save, inputs once and outputs once.
+    flops is None if they cannot be counted; bytes are the least traffic possible: each input and output once.
     """
 
     label: str
@@ -93,7 +93,7 @@ class _Sample:
 
 
 def timed_executable(runnable: Program) -> TimedExecutable:
-    """What times a Program's steps; a device that cannot is an error."""
+    """The executable as one that can time its steps; an error if the device cannot."""
     if isinstance(runnable.executable, TimedExecutable):
         return runnable.executable
     raise DeviceError(f"{runnable.device!r} cannot time its steps here; try another device, or run natively")
@@ -102,7 +102,7 @@ def timed_executable(runnable: Program) -> TimedExecutable:
 def profile(
     runnable: Program, arrays: Sequence[np.ndarray], repeat: int, progress: Callable[[int], None] = lambda _: None
 ) -> Profile:
-    """Time the steps of so many runs; a device that cannot is an error."""
+    """Time the steps of a number of runs; an error if the device cannot."""
     executable = timed_executable(runnable)
     samples = []
     for number in range(repeat + 1):
@@ -127,7 +127,7 @@ def _timed(runnable: Program, executable: TimedExecutable, arrays: Sequence[np.n
 
 
 def _summed(runnable: Program, shapes: Mapping[str, tuple[int, ...]], samples: Sequence[_Sample]) -> Profile:
-    """Samples, the fastest first, as means over their faster half."""
+    """The means over the faster half of the samples, which come fastest first."""
     kept = samples[: -(-len(samples) // 2)]
     work = _Work(runnable.data, runnable.data.sizes(shapes))
     calls: dict[_Key, int] = {}
@@ -165,7 +165,7 @@ def _summed(runnable: Program, shapes: Mapping[str, tuple[int, ...]], samples: S
 
 
 _Key = tuple[str, str, str, Any]
-"""Label, kind, the output's shape, and what tells apart kernels in which these are equal."""
+"""Label, kind, the output's shape, and whatever else distinguishes kernels."""
 
 
 class _Work:
@@ -215,13 +215,13 @@ class _Work:
             case Copy(source, target):
                 return 0, self._bytes(source, target)
             case Host(op, _, inputs, outputs):
-                # A view of another array moves nothing.
+                # A view of another array moves no bytes.
                 moved = 0 if isinstance(find_row(op), View) else self._bytes(*inputs, *outputs)
                 return self._host_flops(step), moved
         return None, 0
 
     def _host_flops(self, step: Host) -> int | None:
-        """Operations of the kernels that the op would be; None for one that is no loop nest."""
+        """Operations of the kernels that the op would compile to; None if it is no loop nest."""
         b = Builder()
         nodes = []
         for k, i in enumerate(step.inputs):
@@ -241,7 +241,7 @@ class _Work:
 
 
 def describe_profile(found: Profile, peaks: Peaks, most: int | None = None) -> str:
-    """A table by time, the `most` dearest kernels one by one, that adds up to the run."""
+    """A table by time that adds up to the run; the `most` slowest kernels have a row each."""
     columns = [
         ("kernel", LEFT), ("kind", LEFT), ("output", LEFT), ("calls", RIGHT), ("ms", RIGHT), ("share", RIGHT), ("GFLOP", RIGHT),
         ("GFLOP/s", RIGHT), ("of peak", RIGHT), ("GB/s", RIGHT), ("of peak", RIGHT),

@@ -1,16 +1,16 @@
 """Weights in fewer bytes: how a bundle stores a Program's float32s as float16 or int8, and reads them back.
 
-static/README.md, "Encoded weights", documents the encodings; kernels see float32 in any case. An array becomes
+static/README.md, "Encoded weights", documents the encodings; kernels always see float32. An array is stored as
 
-  float16  where no element exceeds it and none loses more than 2⁻¹⁰ of the largest that it is summed with: of its
-           output channel where it is the weights of a matmul or conv, of its row in another array of several axes,
-           of itself in the rest. Weights whose channels are too small or too large get a scale for each, a power of 2;
-  int8     where it is such weights and that pays: symmetric, a scale for each output channel. What else there is
-           becomes float16, whose error is a small fraction of int8's;
-  words    otherwise, as it is.
+  float16  if no element exceeds its range, and none loses more than 2⁻¹⁰ of the largest element in its group. A group
+           is an output channel for the weights of a matmul or conv, a row for other arrays of several axes, otherwise
+           the whole array. Channels that are too small or too large get a scale each, a power of 2;
+  int8     if it is the weights of a matmul or conv and large enough: symmetric, with a scale for each output channel.
+           Other arrays are stored as float16, whose error is a small fraction of int8's;
+  words    otherwise: unchanged.
 
-Weights are packed for their kernels before they are stored. `Listening` finds out of which output channel a packed
-element is: it packs the channels' numbers as it does the weights, whatever a target's packing may be.
+Weights are packed for their kernels before they are stored. `Listening` finds the output channel of each packed
+element: it has the target pack an array of channel numbers as it packs the weights.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ from ..shapes import known
 
 DTYPES: Final = ("float32", "float16", "int8")
 STORED_BYTES: Final = {"words": 4, "float16": 2, "int8": 1}
-"""An encoding ↦ bytes of a stored element; each decodes to four."""
+"""An encoding ↦ bytes per stored element; each decodes to four bytes."""
 PRECISION: Final = 2.0**-10
 STEPS: Final = 127
 PAYS: Final = 16
-"""Elements of an output channel from which on int8 is worth its scale, and its error."""
+"""The fewest elements in an output channel for which int8 is worth its scale and its error."""
 
 Channels = Mapping[bytes, np.ndarray | None]
-"""Digest of an array ↦ for each of its elements, flat, the number of its output channel, from 1; 0 is padding."""
+"""Digest of an array ↦ for each element, the number of its output channel, from 1; 0 is padding."""
 
 
 # --- output channels --------------------------------------------------------------------------------------------------
 
 
 class Listening:
-    """A Target that prints what another does, and notes the output channels of constants, as given and as packed."""
+    """A Target that prints through another, and records the output channels of constants, plain and packed."""
 
     def __init__(self, target: Target) -> None:
         self.name = target.name
@@ -78,7 +78,7 @@ class Listening:
         return self._target.link(printed)
 
     def _note(self, values: np.ndarray, numbers: np.ndarray | None) -> None:
-        """Arrays of the same bytes are one in a Program: those whose channels differ have none."""
+        """Equal arrays are one in a Program; if their channels differ, none are recorded."""
         key = digest(values)
         flat = None if numbers is None else numbers.reshape(-1).astype(np.int32)
         if key in self.channels:
@@ -92,9 +92,9 @@ def digest(values: np.ndarray) -> bytes:
 
 
 def output_channels(kernel: Kernel | Routine, port: int, values: np.ndarray) -> np.ndarray | None:
-    """For each element of a Routine's plain operand the number of its output channel, from 1; None where it is none.
+    """For each element of a Routine's operand the number of its output channel, from 1; None if it has none.
 
-    A channel is a point of the grid loops that the operand's index follows: all that it is summed with has it too.
+    A channel is a point of the grid loops in the operand's index: elements that are summed together share it.
     """
     if not isinstance(kernel, Routine):
         return None
@@ -128,7 +128,7 @@ def output_channels(kernel: Kernel | Routine, port: int, values: np.ndarray) -> 
 
 
 def _over(index: scalar.Expr, axis_of: Mapping[scalar.Expr, int], shape: Sequence[int]) -> np.ndarray:
-    """An index at every point of its loops."""
+    """The values of an index at every point of its loops."""
 
     def step(e: scalar.Expr, args: tuple[np.ndarray, ...]) -> np.ndarray:
         if e.word == "const":
@@ -146,12 +146,12 @@ def _over(index: scalar.Expr, axis_of: Mapping[scalar.Expr, int], shape: Sequenc
 
 @dataclass(frozen=True)
 class Part:
-    """An array, or some rows of one, as it is stored: at which byte of the weights it begins when it is decoded."""
+    """An array, or some of its rows, as stored; `at` is where it begins in the decoded weights."""
 
     encoding: str
     at: int
     values: np.ndarray  # as stored: uint32, float16 or int8
-    scales: np.ndarray | None = None  # float32, with axes of length 1 where one scale serves all
+    scales: np.ndarray | None = None  # float32, with axes of length 1 along which the scale is the same
 
     @property
     def end(self) -> int:
@@ -162,18 +162,18 @@ class Part:
         return self.values.nbytes + (0 if self.scales is None else self.scales.nbytes)
 
     def stored(self) -> bytes:
-        """Scales, then elements; little-endian, as all that Singe writes."""
+        """Scales, then elements, little-endian."""
         return (b"" if self.scales is None else self.scales.tobytes()) + self.values.tobytes()
 
     def decoded(self) -> np.ndarray:
-        """What a runner makes of it: float32, or the words as they are."""
+        """The decoded part: float32, or the words unchanged."""
         if self.encoding == "words":
             return self.values
         wide = self.values.astype(np.float32)
         return wide if self.scales is None else wide * self.scales
 
     def facts(self, start: int) -> dict[str, Any]:
-        """The part in a manifest, in a file that begins at `start`."""
+        """The part's entry in a manifest, for a file that begins at `start`."""
         shape = self.values.shape if self.scales is not None else (self.values.size,)
         found: dict[str, Any] = {"encoding": self.encoding, "at": self.at - start, "shape": list(shape)}
         return found if self.scales is None else {**found, "scales": list(self.scales.shape)}
@@ -181,7 +181,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Kept:
-    """An array that stays float32 though a smaller dtype was asked for, and why."""
+    """An array that stays float32 although a smaller dtype was requested, and why."""
 
     name: str
     bytes: int
@@ -189,7 +189,7 @@ class Kept:
 
 
 def encode(program: ProgramData, dtype: str, channels: Channels) -> tuple[list[Part], list[Kept]]:
-    """All weights of a Program in order, and which of its float32s could not be stored in fewer bytes."""
+    """All weights of a Program in order, and the float32 arrays that could not be stored in fewer bytes."""
     if dtype not in DTYPES:
         raise InputError(f"dtype: got {dtype!r}, expected one of {', '.join(DTYPES)}")
     copied = {s.source for s in program.steps if isinstance(s, Copy)}
@@ -214,12 +214,12 @@ def encode(program: ProgramData, dtype: str, channels: Channels) -> tuple[list[P
 
 
 def _words(program: ProgramData, at: int, count: int) -> Part:
-    """Bytes as they are, with zeros up to a whole word: buffers lie further apart."""
+    """The bytes, padded with zeros to whole words; buffers are aligned to more than that."""
     return Part("words", at, program.weights[at : at + -(-count // 4) * 4].view(np.uint32))
 
 
 def _smaller(at: int, values: np.ndarray, numbers: np.ndarray | None, dtype: str) -> tuple[Part | None, str]:
-    """The array in fewer bytes; or None, and why not."""
+    """The array in fewer bytes; or None and the reason."""
     finite = bool(np.isfinite(values).all())
     weights = numbers if numbers is not None and finite and not values[numbers == 0].any() else None
     if dtype == "int8" and weights is not None:
@@ -253,14 +253,14 @@ def _per_channel(sizes: np.ndarray, numbers: np.ndarray) -> np.ndarray:
 
 
 def _scaled_halves(at: int, values: np.ndarray, numbers: np.ndarray) -> Part:
-    """The array as float16, every channel scaled to end just below the largest float16."""
+    """The array as float16; each channel is scaled so that its maximum is just below the largest float16."""
     _, exponents = np.frexp(_per_channel(np.abs(values), numbers))
     scales = np.ldexp(np.float32(1), np.clip(exponents - 15, -126, 127))[_narrowed(numbers)]
     return Part("float16", at, (values / scales).astype(np.float16), scales)
 
 
 def _quantised(at: int, values: np.ndarray, numbers: np.ndarray) -> Part | None:
-    """The array as int8; None where its channels are too short, or too small for a float32 scale."""
+    """The array as int8; None if its channels are too short, or too small for a float32 scale."""
     if np.count_nonzero(numbers) < PAYS * numbers.max():
         return None
     steps = (_per_channel(np.abs(values), numbers) / np.float32(STEPS)).astype(np.float32)
@@ -273,7 +273,7 @@ def _quantised(at: int, values: np.ndarray, numbers: np.ndarray) -> Part | None:
 
 
 def _narrowed(numbers: np.ndarray) -> np.ndarray:
-    """Channel numbers with every axis of length 1 along which the channel stays, padding aside."""
+    """Channel numbers, with length 1 along each axis on which the channel is constant, ignoring padding."""
     for axis in range(numbers.ndim):
         one = numbers.max(axis, keepdims=True)
         if ((numbers == one) | (numbers == 0)).all():
@@ -285,7 +285,7 @@ def _narrowed(numbers: np.ndarray) -> np.ndarray:
 
 
 def pieces(parts: Sequence[Part], limit: int) -> list[list[Part]]:
-    """Parts in files of at most so many bytes; each file can be decoded by itself."""
+    """The parts grouped into files of at most the given bytes; each file can be decoded alone."""
     files: list[list[Part]] = [[]]
     room = limit
     for part in (piece for whole in parts for piece in _cut(whole, limit)):
@@ -298,7 +298,7 @@ def pieces(parts: Sequence[Part], limit: int) -> list[list[Part]]:
 
 
 def _cut(part: Part, limit: int) -> Iterator[Part]:
-    """The part, or its rows in as few parts as have at most so many bytes each; one element is never cut."""
+    """The part, or its rows in the fewest parts of at most the given bytes; an element is never split."""
     values, scales = part.values, part.scales
     axis = next((i for i, n in enumerate(values.shape) if n > 1), None)
     if part.bytes <= limit or axis is None:
@@ -314,7 +314,7 @@ def _cut(part: Part, limit: int) -> Iterator[Part]:
 
 
 def decode(parts: Sequence[Part], size: int) -> np.ndarray:
-    """The weights, so many bytes, that a runner makes of the parts."""
+    """The weights that a runner decodes from the parts, of the given number of bytes."""
     block = np.zeros(size, np.uint8)
     for part in parts:
         block[part.at : part.end] = np.ascontiguousarray(part.decoded()).reshape(-1).view(np.uint8)
@@ -322,7 +322,7 @@ def decode(parts: Sequence[Part], size: int) -> np.ndarray:
 
 
 def read_piece(entry: Mapping[str, Any], data: bytes) -> np.ndarray:
-    """The bytes that a file of a bundle decodes to, by its entry in the manifest: a runner in NumPy."""
+    """Decode a bundle's file of weights by its entry in the manifest, in NumPy."""
     block = np.zeros(entry["decoded"], np.uint8)
     at = 0
 

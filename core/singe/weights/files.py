@@ -1,4 +1,4 @@
-"""`load_weights`: the parameters of a Module from a file, by what the file holds: a record of ours, or PyTorch's."""
+"""`load_weights`: reads the parameters of a Module from a record or from a PyTorch file."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ M = TypeVar("M", bound=Module)
 
 
 def load_weights(module: M, path: str | Path | bytes, strict: bool = True, key: str | None = None) -> M:
-    """The module with the weights of a file (or its bytes), which `singe.save` or `torch.save` wrote; names as they are.
+    """The module with the weights of a file (or its bytes) that `singe.save` or `torch.save` wrote.
 
-    strict: every name must be on both sides; else what fits is taken. key: for a PyTorch file with several state dicts,
-    under which key the wanted one lies. Nothing in the file is executed.
+    strict: the names must be the same on both sides; otherwise only common names are used. key: selects one of several
+    state dicts in a PyTorch file. Nothing in the file is executed.
     """
     data, name = (path, "weights") if isinstance(path, bytes) else (_read(path), str(path))
     try:

@@ -1,8 +1,8 @@
-"""A stack machine for pickles that runs nothing: a closed list of opcodes, and the names that its owner allows.
+"""A stack machine that reads pickles without executing them: a closed list of opcodes, and an allowlist of names.
 
-A pickle is a program that builds an object. Here it may build numbers, strings, lists, tuples and dicts, and what the
-owner's functions make of these; everything else is a FormatError that says at which byte. Memory is in proportion to the
-bytes read: every opcode pushes at most one thing, and none copies.
+A pickle is a program that builds an object. Here it can only build numbers, strings, lists, tuples and dicts, and what
+the caller's functions return for these; anything else is a FormatError with the position. Memory is proportional to the
+bytes read: every opcode pushes at most one value and none copies.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from typing import Any, Final
 from ..errors import FormatError
 
 STEPS: Final = 4_000_000
-"""Opcodes of a pickle at most; a model of a thousand layers has about a hundred thousand."""
+"""The most opcodes in a pickle; a model of a thousand layers has about a hundred thousand."""
 _MARK: Final = object()
 
 
 class Machine:
-    """Runs one pickle that begins at `at`; `value` is what it makes, `at` then the place after it.
+    """Runs one pickle that begins at `at`. Afterwards `value` is its result and `at` the position after it.
 
-    known: every name that the pickle may use ↦ what is pushed for it. call(thing, arguments) is what REDUCE does with such
-    a thing, persistent(id) what a persistent id stands for. Dicts' keys are strings and ints; BUILD, which sets attributes,
-    is taken for dicts alone, and forgotten.
+    known: each allowed name ↦ the value pushed for it. call(value, arguments) implements REDUCE for such a value,
+    persistent(id) resolves a persistent id. Keys of dicts are strings and ints. BUILD, which would set attributes, is
+    accepted for dicts only, and ignored.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Machine:
         self._stack.append(_MARK)
 
     def _marked(self) -> list[Any]:
-        """What lies above the topmost mark, which goes with it."""
+        """Pop the values above the topmost mark, and the mark."""
         found: list[Any] = []
         while (value := self._stack.pop()) is not _MARK:
             found.append(value)
@@ -219,9 +219,9 @@ OPCODES: Final[Mapping[int, Callable[[Machine], None]]] = {
         "Q": Machine.persistent,
     }.items()
 }
-"""Opcode ↦ what it does. STOP is the machine's own."""
+"""Opcode ↦ its action. STOP is handled by the machine."""
 
 
 def shown(value: Any) -> str:
-    """A value for a message; what may be nested is told by its type."""
+    """A value for a message; containers are shown by their type."""
     return f"{value!r:.60}" if isinstance(value, (int, float, str, type(None))) else f"a {type(value).__name__}"

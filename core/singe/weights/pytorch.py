@@ -1,9 +1,9 @@
 """PyTorch's `.pth` and `.pt` files → arrays by name, without executing what is in them.
 
-A pickle is a program for a stack machine. Here it runs on the machine of pickles.py, with a closed list of names
-(GLOBALS), of which none calls anything: tensors become plain facts about a storage, and are made into arrays when all is
-read. Two layouts of files are read: the ZIP archive of PyTorch 1.6 and later, and the stream of pickles before it. What is
-refused is a FormatError that says where.
+A pickle is a program for a stack machine. Here the machine of pickles.py reads it, with an allowlist of names (GLOBALS),
+none of which calls anything: a tensor becomes a description of its place in a storage, and an array once all is read.
+Two layouts are supported: the ZIP archive of PyTorch 1.6 and later, and the older stream of pickles. Anything else is a
+FormatError that says where.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LEGACY: Final = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."
 """How the stream of pickles begins: a pickle of PyTorch's magic number."""
 LEGACY_VERSION: Final = 1001
 SHARING: Final = 8
-"""Tensors may share storages: together they take at most this many times the file's bytes."""
+"""Tensors may share storages; all arrays together take at most this many times the file's bytes."""
 SHOWN: Final = 8
 _RANK: Final = 32
 
@@ -39,7 +39,7 @@ def is_pytorch(data: bytes) -> bool:
 def read_pytorch(data: bytes, name: str = "weights", key: str | None = None) -> dict[str, np.ndarray]:
     """The tensors of a state dict by name, in its order; bfloat16 becomes float32, strided views become contiguous.
 
-    key: under which key of the file's dict the state dict lies; needed only where several entries are one.
+    key: the key of the state dict in the file's dict; needed only if several entries are state dicts.
     """
     file = _Archive(data, name) if data.startswith(ZIP) else _Stream(data, name)
     state = _state(file.root, name, key)
@@ -77,7 +77,7 @@ class _Tensor:
 
 @dataclass(frozen=True)
 class _Global:
-    """One of GLOBALS: `call` is what REDUCE does with it, None where it is no function."""
+    """An entry of GLOBALS; `call` implements REDUCE, or is None if the name is no function."""
 
     name: str
     call: Callable[[tuple[Any, ...]], Any] | None = None
@@ -120,7 +120,7 @@ def _size(args: tuple[Any, ...]) -> tuple[int, ...]:
 
 
 def _ordered(args: tuple[Any, ...]) -> dict[Any, Any]:
-    """An OrderedDict that is filled later, or, as Python 2 wrote it, one of a list of [key, value]."""
+    """An empty OrderedDict, filled later; or, as Python 2 wrote it, one made of a list of [key, value]."""
     pairs = args[0] if len(args) == 1 else []
     if len(args) > 1 or not isinstance(pairs, list):
         raise ValueError("an OrderedDict is made neither of nothing nor of a list")
@@ -129,7 +129,7 @@ def _ordered(args: tuple[Any, ...]) -> dict[Any, Any]:
         if not isinstance(pair, (list, tuple)) or len(pair) != 2 or type(pair[0]) not in (str, int) or pair[0] in made:
             raise ValueError("an OrderedDict is not made of different strings, each with a value")
         made[pair[0]] = pair[1]
-    pairs.clear()  # a list that is used again and again would be copied each time
+    pairs.clear()  # a list that is used repeatedly would be copied each time
     return made
 
 
@@ -180,13 +180,13 @@ def _machine(data: bytes, at: int, name: str) -> Machine:
 
 
 class _Archive:
-    """A ZIP archive: X/data.pkl, and a storage by key in X/data/. PyTorch compresses nothing, so nothing may be."""
+    """A ZIP archive: X/data.pkl, and storages by key in X/data/. PyTorch never compresses; compressed files are refused."""
 
     def __init__(self, data: bytes, name: str) -> None:
         self._name = name
         try:
             self._zip = zipfile.ZipFile(io.BytesIO(data))
-        except Exception as e:  # zipfile raises many things at damaged archives
+        except Exception as e:  # zipfile raises many kinds of errors for damaged archives
             self._refuse("the archive", e)
         entries = self._zip.infolist()
         self._entries = {i.filename: i for i in entries}
@@ -200,7 +200,7 @@ class _Archive:
                 raise FormatError(
                     f"{name}: the archive's entry {i.filename!r:.80} is compressed or encrypted; PyTorch stores"
                 )
-        # Entries that overlap are how a small archive holds a large one.
+        # Overlapping entries are how a small archive expands to a huge one.
         if sum(i.file_size for i in entries) > len(data):
             raise FormatError(f"{name}: the archive's entries are larger than the file")
         roots = [n[: -len("data.pkl")] for n in self._entries if n == "data.pkl" or n.endswith("/data.pkl")]
@@ -265,7 +265,7 @@ class _Stream:
         return memoryview(self._data)[at : at + storage.count * storage.element.numpy.itemsize]
 
     def _find(self, storages: Mapping[str, _Storage]) -> None:
-        """Where each storage's elements begin; the file has only counts, so their sizes come from the object."""
+        """Where each storage's elements begin; the file has counts only, so element sizes come from the object."""
         at = self._at
         for key in self._keys:
             storage = storages.get(key)
@@ -301,7 +301,7 @@ def _storages(root: Any) -> dict[str, _Storage]:
 
 
 def _state(root: Any, name: str, key: str | None) -> dict[str, _Tensor]:
-    """The state dict: the object itself, or the one entry of it that is one ({"epoch": 3, "state_dict": {…}})."""
+    """The state dict: the object itself, or its one entry that is a state dict ({"epoch": 3, "state_dict": {…}})."""
     if not isinstance(root, dict):
         raise FormatError(f"{name}: holds {shown(root)}, expected a state dict: torch.save(model.state_dict(), path)")
     found = {str(k): v for k, v in root.items() if _is_state(v)}
@@ -333,7 +333,7 @@ def _listed(names: list[str]) -> str:
 
 
 class _Reader:
-    """Makes arrays of tensors; equal tensors are one array."""
+    """Turns tensors into arrays; equal tensors share one array."""
 
     def __init__(self, file: _Archive | _Stream, size: int, name: str) -> None:
         self._file, self._name, self._room = file, name, SHARING * size
@@ -361,7 +361,7 @@ class _Reader:
             strides = tuple(s * storage.itemsize for s in tensor.strides)
             if count == 0:
                 view = np.empty(tensor.shape, storage.dtype)
-            else:  # within the storage: _tensor and _storage have checked
+            else:  # within the storage, as _tensor and _storage have checked
                 view = np.lib.stride_tricks.as_strided(storage[tensor.offset :], tensor.shape, strides, writeable=False)
             self._made[tensor] = element.array(np.ascontiguousarray(view).reshape(tensor.shape))
         return self._made[tensor]

@@ -1,7 +1,7 @@
-"""Records: files of our own that hold the weights of a Module, or a whole model as a Graph. README.md: the format.
+"""Records: Singe's files for the weights of a Module, or a whole model as a Graph. README.md documents the format.
 
 `weights_record` and `model_record` write them, `read_weights` and `read_graph` read them. A Graph is written node by
-node, by the names of its rows, and built anew when it is read, so every shape and dtype is inferred, never believed.
+node, with the names of its rows, and rebuilt when it is read: shapes and dtypes are inferred again and compared.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ READERS: Final = {WEIGHTS: "singe.load_weights(module, path)", MODEL: "singe.loa
 """What a record holds ↦ what reads it."""
 MAX_RANK: Final = 32
 MAX_DERIVATIVES: Final = 2
-"""Times that a row's name may ask for a derivative: each makes the expression a few times longer."""
+"""How often a row's name may ask for a derivative: each makes the expression a few times longer."""
 
 
 def is_container(data: bytes) -> bool:
-    """Whether these bytes begin as Singe's own files do: a record, or a Program."""
+    """Whether these bytes begin like a file of Singe's: a record, or a Program."""
     return data.startswith(MAGIC)
 
 
@@ -63,7 +63,7 @@ class _Block:
         self.bytes = bytearray()
 
     def entry(self, array: np.ndarray) -> dict[str, Any]:
-        """What the header says of an array, whose elements are added to the block."""
+        """The header's entry of an array; its elements are added to the block."""
         stored = self._stored(array)
         raw = np.ascontiguousarray(stored.astype(stored.dtype.newbyteorder("<"), copy=False)).tobytes()
         key = stored.dtype, raw
@@ -76,7 +76,7 @@ class _Block:
         }  # fmt: skip
 
     def _stored(self, array: np.ndarray) -> np.ndarray:
-        """The array as it is written: halved, unless numbers that are finite would become infinite."""
+        """The array as it is written: in float16, unless a finite number would become infinite."""
         if not self._half or array.dtype != np.float32:
             return array
         with np.errstate(over="ignore"):
@@ -85,7 +85,7 @@ class _Block:
 
 
 class _Arrays:
-    """The arrays of a record that is read. They may share bytes only wholly, so reading takes no more than twice the file."""
+    """The arrays of a record that is read. Arrays that share bytes must share all, so reading takes at most twice the file."""
 
     def __init__(self, entries: Any, block: memoryview) -> None:
         self._block = block
@@ -112,7 +112,7 @@ class _Arrays:
             raw = np.frombuffer(
                 self._block[at : at + size], "u1" if stored.name == "bool" else f"<{stored.numpy.str[1:]}"
             )
-            # What is no truth value is made one; what is widened, or was read on another kind of machine, is a copy.
+            # Bytes other than 0 and 1 become bools; widened or byte-swapped arrays are copies.
             self._made[key] = raw != 0 if stored.name == "bool" else raw.astype(kind.numpy, copy=False)
         return self._made[key].reshape(_numbers(entry["shape"]))
 
@@ -199,7 +199,7 @@ def read_graph(data: bytes, name: str = "record") -> Graph:
         for k, entry in enumerate(head["nodes"]):
             try:
                 nodes.append(_checked(_node(builder, entry, nodes, arrays)))
-            except AssertionError as e:  # rows assert what whoever builds with them promises
+            except AssertionError as e:  # rows assert what their callers guarantee
                 raise FormatError(f"node {k}: not as its row takes it ({e})") from None
             except FormatError as e:
                 raise FormatError(f"node {k}: {e}") from None
@@ -244,7 +244,7 @@ def _applied(b: Builder, entry: Any, inputs: Sequence[Node]) -> Node:
 
 
 def _kinds(row: Row) -> Mapping[str, str]:
-    """What each attribute of a row is: the type of its default, or what the function that infers its shape says."""
+    """The type of each attribute of a row: that of its default, or of the parameter that takes it."""
     if isinstance(row, Elementwise):
         return {k: "DType" if k == "to" else type(default).__name__ for k, default in row.defaults.items()}
     function = row.lower if isinstance(row, Composite) else row.shape  # pyright: ignore[reportAttributeAccessIssue]
@@ -252,7 +252,7 @@ def _kinds(row: Row) -> Mapping[str, str]:
 
 
 def _int(value: Any) -> bool:
-    """Attributes take part in the arithmetic of places, which is that of int32s."""
+    """Attributes take part in index arithmetic, which is int32."""
     return type(value) is int and -(1 << 31) < value < 1 << 31
 
 
@@ -277,11 +277,11 @@ FORMS: Final[Mapping[str, Callable[[Any], bool]]] = {
     "DType": lambda v: isinstance(v, DType), "Shape": _tuple_of(_dim), "Sequence[Dim]": _tuple_of(_dim),
     "Sequence[int]": _tuple_of(_int), "tuple[float, ...]": _tuple_of(_float),
 }  # fmt: skip
-"""What an attribute is ↦ whether a value is one. Of any other, numbers, sizes and tuples of them are taken."""
+"""The type of an attribute ↦ whether a value has it. For any other type: numbers, sizes and tuples of them."""
 
 
 def _checked(n: Node) -> Node:
-    """A node of which the row has inferred what a node can be."""
+    """The node, if what its row inferred is possible for a node."""
     dims = n.shape
     if not isinstance(dims, tuple) or len(dims) > MAX_RANK or not isinstance(n.dtype, DType):
         raise FormatError(f"{n.op} gives {n.dtype!r:.40} of shape {dims!r:.60}")
@@ -300,7 +300,7 @@ def _pick(things: Sequence[Any], index: Any, what: str) -> Any:
 
 
 def _check(graph: Graph) -> None:
-    """Inputs are inputs, all of them and once; names differ."""
+    """Check that the inputs are all inputs, each once, and that names differ."""
     if not graph.outputs:
         raise FormatError("a model without outputs")
     if len(set(graph.inputs)) != len(graph.inputs) or not all(x.is_input for x in graph.inputs):
