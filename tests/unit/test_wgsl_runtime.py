@@ -19,7 +19,8 @@ from singe.shapes import size
 pytest.importorskip("wgpu", reason="wgpu is not installed")
 from singe_webgpu.memory import Binding, Launch, size_class
 from singe_webgpu.native import _LATELY, NativeGpu, WebGpuBackend
-from singe_webgpu.runtime import PLANS, spread
+from singe_webgpu.recording import spread
+from singe_webgpu.runtime import RECORDINGS
 
 ADD = """
 @group(0) @binding(0) var<storage, read> b0: array<f32>;
@@ -74,7 +75,7 @@ def test_a_program_runs_at_many_sizes(gpu: WebGpuBackend) -> None:
     assert isinstance(gpu, WebGpuBackend)
     backend: Backend = gpu
     executable = backend.prepare(adding())
-    for n in (3, 0, 1000, 3, *range(1, PLANS + 3)):
+    for n in (3, 0, 1000, 3, *range(1, RECORDINGS + 3)):
         x = np.random.default_rng(n).normal(size=(n, 4)).astype(np.float32)
         y, z = executable.run([backend.upload(x)])
         np.testing.assert_allclose(backend.download(y), answer(x), rtol=1e-6)

@@ -7,6 +7,7 @@ copied there and back. With native.py's, this file has the same contract; static
 
 from __future__ import annotations
 
+import ctypes
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -19,6 +20,7 @@ from pyodide.ffi import to_js  # pyright: ignore[reportMissingImports]
 from singe.extension import (
     ALIGN,
     DeviceError,
+    DType,
     Later,
     ProgramData,
     aligned,
@@ -77,11 +79,13 @@ class _PageEngine:
         except _JS_ERRORS as e:
             raise device_error(e, "wasm: the module does not load") from None
 
-    def _run(self, module: Any, start: int, end: int) -> None:
+    def _run(self, module: Any, start: int, at: int, count: int) -> int:
+        """Carry out so many words at `start`, from number `at` on; the number of the one at which they stopped."""
         try:
-            module.run(start, end)
+            stopped = module.run(start + 4 * at, start + 4 * count)
         except _JS_ERRORS as e:
             raise device_error(e, "wasm: a kernel failed") from None
+        return (stopped % (1 << 32) - start) // 4
 
     def describe(self) -> Mapping[str, Any]:
         return {"engine": "WebAssembly of this page", "features": sorted(self.features)}
@@ -113,13 +117,13 @@ class SharedEngine(_PageEngine):
             self._blocks[address] = block, users - 1
 
     def write(self, address: int, array: np.ndarray) -> None:
-        self._blocks[address][0][: array.nbytes] = _bytes_of(array)
+        ctypes.memmove(address, address_of(array), array.nbytes)
 
     def read(self, address: int, out: np.ndarray) -> None:
-        _bytes_of(out)[:] = self._blocks[address][0][: out.nbytes]
+        ctypes.memmove(address_of(out), address, out.nbytes)
 
-    def run(self, module: Any, words: np.ndarray) -> None:
-        self._run(module, address_of(words), address_of(words) + words.nbytes)
+    def run(self, module: Any, words: np.ndarray, at: int) -> int:
+        return self._run(module, address_of(words), at, words.size)
 
     def describe(self) -> Mapping[str, Any]:
         used = sum(block.size for block, _ in self._blocks.values())
@@ -164,10 +168,13 @@ class OwnEngine(_PageEngine):
         if out.nbytes:
             self._view(address, out.nbytes).assign_to(_bytes_of(out))
 
-    def run(self, module: Any, words: np.ndarray) -> None:
+    def run(self, module: Any, words: np.ndarray, at: int) -> int:
         start = self.hold(words)
         try:
-            self._run(module, start, start + words.nbytes)
+            stopped = self._run(module, start, at, words.size)
+            if stopped < words.size:
+                self.read(start, words)  # with the turns that are left of its loops
+            return stopped
         finally:
             self.give(start, words.nbytes)
 
@@ -188,13 +195,17 @@ class SharedRuntime(WasmRuntime):
 class SharedExecutable(WasmExecutable):
     """An executable that reads arrays where they lie, and writes new ones for the caller; see DirectExecutable."""
 
-    def call(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    def call(self, inputs: Sequence[np.ndarray], states: Sequence[Any] = ()) -> list[np.ndarray]:
         with self.backend.lock:
-            plan = self.plan([x.shape for x in inputs], [dtype(x.dtype) for x in inputs])
+            words = self.placed([x.shape for x in inputs], [dtype(x.dtype) for x in inputs])
             given = [placed(x) for x in inputs]
-            made = [aligned(int(np.prod(shape, dtype=np.int64)) * kind.size) for shape, kind in plan.outputs]
-            self.execute(plan, [address_of(x) for x in given], [address_of(y) for y in made])
-            return [y.view(kind.numpy).reshape(shape) for y, (shape, kind) in zip(made, plan.outputs, strict=True)]
+            return self.execute(words, [address_of(x) for x in given], states, _new)
+
+
+def _new(shape: tuple[int, ...], kind: DType) -> tuple[np.ndarray, int]:
+    """An array where modules can write it, and its address."""
+    made = aligned(int(np.prod(shape, dtype=np.int64)) * kind.size)
+    return made.view(kind.numpy).reshape(shape), address_of(made)
 
 
 def placed(array: np.ndarray) -> np.ndarray:

@@ -1,8 +1,8 @@
-"""The function `run` of every module: all calls of a run by one call from outside.
+"""The function `run` of every module: a whole run by one call from outside, its conditions and loops included.
 
-run(at, end): from `at` to `end` lie int32 words in the memory. For each call these are the number of a function, k in
-"kN", or COPY, whose arguments are to, from and a count of bytes; how many arguments it is given; and the arguments.
-Functions take ALONE after theirs.
+run(at, end) → where it stopped: from `at` to `end` lie int32 words in the memory, as singe.extension.planner writes
+them, with the address of each buffer for its number, and k for the function "kN" that it calls. Functions take ALONE
+after their arguments. A run ends at `end`, or at a STOP, behind which its caller goes on.
 """
 
 from __future__ import annotations
@@ -10,14 +10,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from singe.extension import planner
+
 from .encode import Body, Function, get_local, i32, integers, memory, ops, unsigned
 
 NAME: Final = "run"
-COPY: Final = -1
 ALONE: Final = (0, 1)
 """The part of a step that a caller by itself carries out, and the count of parts."""
-_BLOCK, _END, _LEAVE, _LEAVE_BY, _MOVE = b"\x02\x40", b"\x0b", b"\x0c", b"\x0e", b"\xfc\x0a\x00\x00"
-"""block, end, br, br_table and memory.copy."""
+_BLOCK, _END, _LEAVE, _LEAVE_IF, _LEAVE_BY, _MOVE = b"\x02\x40", b"\x0b", b"\x0c", b"\x0d", b"\x0e", b"\xfc\x0a\x00\x00"
+"""block, end, br, br_if, br_table and memory.copy."""
+_STOP, _AGAIN, _LOOP, _UNLESS, _JUMP, _COPY, _FUNCTIONS = range(7)
+"""The cases, in the order of the planner's numbers, of which STOP is the least; those of the functions come last."""
 
 
 def function_number(entry: str) -> int:
@@ -27,33 +30,56 @@ def function_number(entry: str) -> int:
 
 def driver(functions: Mapping[str, Function]) -> Function:
     """The function, for functions k0, k1, … in this order."""
-    body = Body(integers(2))
-    at, end = 0, 1
+    body = Body(integers(2), ["i32"])
+    at, end, left = 0, 1, body.local("i32")
+    behind = _FUNCTIONS + len(functions)  # behind the cases: on to the next group
+    moved = behind + 1  # `at` is the next group's already
 
-    def give(count: int) -> None:
-        for k in range(count):
-            body.add(get_local(at) + memory("i32.load", 8 + 4 * k))
+    def word(k: int) -> bytes:
+        """The group's k-th word."""
+        return get_local(at) + memory("i32.load", 4 * k)
 
+    def to(here: int, there: int) -> bytes:
+        """From one case to where a later one begins."""
+        return unsigned(there - here - 1)
+
+    target = get_local(at) + word(2) + i32(2) + ops("i32.shl i32.add")
     with body.block():
         body.get(at, end)
         body.op("i32.ge_u")
         body.exit_if()
         with body.repeat():
-            last = len(functions)
-            body.add(_BLOCK * (last + 2))  # one around all cases, and one that ends where each begins
-            body.add(get_local(at) + memory("i32.load"))
-            # What is no function's number, COPY alone, comes to the last case.
-            body.add(_LEAVE_BY + unsigned(last) + b"".join(map(unsigned, range(last + 1))) + _END)
-            for k, (name, function) in enumerate(functions.items()):
-                give(len(function.signature.params) - len(ALONE))
+            body.add(_BLOCK * moved + _BLOCK)  # one ends where each case begins
+            body.add(word(0) + i32(-planner.STOP) + ops("i32.add"))
+            # What is no function's number, a STOP alone, comes to the first case.
+            body.add(_LEAVE_BY + unsigned(behind) + b"".join(map(unsigned, (*range(behind), 0))) + _END)
+            body.add(get_local(at) + ops("return") + _END)
+
+            body.add(target + i32(-4) + ops("i32.add"))
+            body.tee(left)
+            body.add(get_local(left) + memory("i32.load") + i32(1) + ops("i32.sub") + memory("i32.store"))
+            body.add(get_local(left) + memory("i32.load") + _LEAVE_IF + to(_AGAIN, _JUMP))
+            body.add(_LEAVE + to(_AGAIN, behind) + _END)
+
+            body.add(get_local(at) + word(3) + memory("i32.store", 16) + word(3) + _LEAVE_IF + to(_LOOP, behind))
+            body.add(_LEAVE + to(_LOOP, _JUMP) + _END)
+
+            body.add(word(3) + memory("i32.load8_u") + _LEAVE_IF + to(_UNLESS, behind) + _END)
+
+            body.add(target)
+            body.set(at)
+            body.add(_LEAVE + to(_JUMP, moved) + _END)
+
+            body.add(word(2) + word(3) + word(4) + _MOVE + _LEAVE + to(_COPY, behind) + _END)
+            for k, (name, function) in enumerate(functions.items(), _FUNCTIONS):
+                body.add(b"".join(map(word, range(2, 2 + len(function.signature.params) - len(ALONE)))))
                 body.add(b"".join(map(i32, ALONE)))
                 body.call(name)
-                body.add(_LEAVE + unsigned(last - k) + _END)
-            give(3)
-            body.add(_MOVE + _END)
-            body.get(at)
-            body.add(get_local(at) + memory("i32.load", 4) + i32(2) + ops("i32.shl i32.add") + i32(8) + ops("i32.add"))
-            body.tee(at)
-            body.get(end)
+                body.add(_LEAVE + to(k, behind) + _END)
+            body.add(get_local(at) + word(1) + i32(2) + ops("i32.shl i32.add") + i32(8) + ops("i32.add"))
+            body.set(at)
+            body.add(_END)
+            body.get(at, end)
             body.op("i32.lt_u")
+    body.get(at)
     return body.finish()

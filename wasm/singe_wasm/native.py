@@ -14,11 +14,11 @@ from weakref import WeakSet
 import numpy as np
 import wasmtime
 
-from singe.extension import DeviceError, ProgramData, Span, Timeline, bytes_text
+from singe.extension import DeviceError, ProgramData, Span, Timeline, bytes_text, planner
 
-from .driver import ALONE, COPY, NAME
+from .driver import ALONE, NAME
 from .heap import Heap
-from .runtime import WasmExecutable, WasmRuntime, signed
+from .runtime import WasmExecutable, WasmRuntime
 
 _PAGE: Final = 1 << 16
 _MOST_PAGES: Final = 1 << 16
@@ -43,25 +43,33 @@ class WasmBackend(WasmRuntime):
 class NativeExecutable(WasmExecutable):
     """A WasmExecutable whose steps can be timed; see runtime/backend.TimedExecutable."""
 
-    def profile(self, inputs: Sequence[Any]) -> Timeline:
+    def profile(self, inputs: Sequence[Any], states: Sequence[Any] = ()) -> Timeline:
         engine = self.backend.engine
         assert isinstance(engine, WasmtimeEngine)
         with self.backend.lock:
+            plan = self.placed([x.shape for x in inputs], [x.dtype for x in inputs]).plan
             engine.calls = []
             try:
                 start = time.perf_counter()
-                outputs = self.run(inputs)
+                outputs = self.run(inputs, states)
                 seconds = time.perf_counter() - start
                 calls = engine.calls
             finally:
                 engine.calls = None
-        # A plan holds a call for each step, in order, and then the copies into outputs.
-        steps = [*range(len(self.program.steps)), *[None] * (len(calls) - len(self.program.steps))]
         spans = []
-        for step, (arguments, begin, end) in zip(steps, calls, strict=True):
+        for at, arguments, begin, end in calls:
             cost = min(end - begin, engine.call_seconds(arguments))
-            spans.append(Span(step, begin - start, end - begin - cost, cost))
-        return Timeline(outputs, seconds, tuple(spans), "wall clock around each call, less that of an empty call")
+            spans.append(Span(plan.step_of[at], begin - start, end - begin - cost, cost))
+        clock = "wall clock around each call, less that of an empty call"
+        return Timeline(outputs, seconds, tuple(spans), clock, dict(plan.sizes))
+
+    def _stop(self, run: Any, at: int) -> None:
+        begin = time.perf_counter()
+        super()._stop(run, at)
+        engine = self.backend.engine
+        assert isinstance(engine, WasmtimeEngine)
+        if engine.calls is not None:
+            engine.calls.append((at, None, begin, time.perf_counter()))
 
 
 @dataclass(eq=False)
@@ -92,9 +100,9 @@ class WasmtimeEngine:
         self._held = 0  # bytes of the modules instantiated in the store
         self._linked: Final[WeakSet[Linked]] = WeakSet()
         self._heap: Final = Heap(self._grow)
-        self.calls: list[tuple[int | None, float, float]] | None = None
-        """Where not None, `run` makes the calls one by one and adds each: how many arguments (None: a copy), when it
-        began and ended."""
+        self.calls: list[tuple[int, int | None, float, float]] | None = None
+        """Where not None, `run` makes the calls one by one and adds each: its first word, how many arguments (None: a
+        copy), when it began and ended."""
         self._words = (0, 0)
         self._call_seconds: Final[dict[int, float]] = {}
 
@@ -165,33 +173,45 @@ class WasmtimeEngine:
         ctypes.memmove(self._pointer(0), elements, count)
         store.close()
 
-    def run(self, module: Linked, words: np.ndarray) -> None:
+    def run(self, module: Linked, words: np.ndarray, at: int) -> int:
         exports = self._exports(module)
         if self.calls is not None:
-            self._run_timed(exports, words, self.calls)
-            return
+            return self._run_timed(exports, words, at, self.calls)
         if words.nbytes > self._words[1]:
             self.give(*self._words)
             self._words = self.take(words.nbytes), words.nbytes
         start = self._words[0]
         self.write(start, words)
-        exports[NAME](self._store, signed(start), signed(start + words.nbytes))
+        end = start + words.nbytes
+        stopped = exports[NAME](self._store, signed(start + 4 * at), signed(end)) % (1 << 32)
+        if stopped != end:
+            self.read(start, words)  # with the turns that are left of its loops
+        return (stopped - start) // 4
 
-    def _run_timed(self, exports: Any, words: np.ndarray, calls: list[tuple[int | None, float, float]]) -> None:
-        values = words.tolist()
-        at = 0
-        while at < len(values):
-            number, end = values[at], at + 2 + values[at + 1]
-            given = values[at + 2 : end]
+    def _run_timed(
+        self, exports: Any, words: np.ndarray, at: int, calls: list[tuple[int, int | None, float, float]]
+    ) -> int:
+        values = words.view(np.int32).tolist()
+        holds = np.zeros(1, np.bool_)
+
+        def true(address: int) -> bool:
+            self.read(address % (1 << 32), holds)
+            return bool(holds[0])
+
+        for k in planner.follow(values, true, at):
+            if values[k] == planner.STOP:
+                words.view(np.int32)[:] = values
+                return k
+            given = values[k + 2 : k + 2 + values[k + 1]]
             begin = time.perf_counter()
-            if number == COPY:
+            if values[k] == planner.COPY:
                 target, source, count = (value % (1 << 32) for value in given)
                 ctypes.memmove(self._pointer(target), self._pointer(source), count)
             else:
                 given += ALONE
-                exports[f"k{number}"](self._store, *given)
-            calls.append((None if number == COPY else len(given), begin, time.perf_counter()))
-            at = end
+                exports[f"k{values[k]}"](self._store, *given)
+            calls.append((k, None if values[k] == planner.COPY else len(given), begin, time.perf_counter()))
+        return words.size
 
     def call_seconds(self, arguments: int | None) -> float:
         """What a call with so many arguments costs by itself; a copy (None) is no call."""
@@ -218,3 +238,8 @@ class WasmtimeEngine:
             "memory": self._linear.data_len(self._store),
             "used": self._heap.used,
         }
+
+
+def signed(word: int) -> int:
+    """An address, which may have its highest bit set, as the int32 that modules take."""
+    return word - (1 << 32) if word >= 1 << 31 else word

@@ -1,28 +1,46 @@
-"""The backend "wasm" without its engine: arrays in one memory, executables, and the plan of a run at given sizes.
+"""The backend "wasm" without its engine: arrays in one memory, and executables.
 
-A plan is one array of numbers, the calls of a run in order, each with its arguments; a run puts the addresses of its
-inputs and outputs into it and hands it to the engine. An array gives its bytes back when nothing refers to it any more.
+An executable keeps the planner's words for the last few sets of input shapes, with addresses for buffers. A run puts in
+those of its inputs, outputs and states, and hands all words to the engine at once. An array gives its bytes back when
+nothing refers to it any more.
 """
 
 from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias
+from weakref import WeakSet
 
 import numpy as np
 
-from singe.extension import Copy, DeviceError, Dispatch, DType, ProgramData, Recent, choose_variant, dtype, shapes
+from singe.extension import (
+    DeviceError,
+    DType,
+    Found,
+    InputError,
+    Plan,
+    ProgramData,
+    Recent,
+    align,
+    choose_variant,
+    dtype,
+    known,
+    planner,
+    run_stop,
+    symbols,
+)
 
-from .driver import COPY, function_number
+from .driver import function_number
 from .target import WasmTarget
 
 PLANS: Final = 64
 """How many sets of input shapes an executable remembers."""
 
 Shapes: TypeAlias = Sequence[tuple[int, ...]]
+Place: TypeAlias = tuple[str, int]
 
 
 class Engine(Protocol):
@@ -52,8 +70,8 @@ class Engine(Protocol):
         """A module, as `run` wants it."""
         ...
 
-    def run(self, module: Any, words: np.ndarray) -> None:
-        """Carry out calls, int32 words as driver.py says."""
+    def run(self, module: Any, words: np.ndarray, at: int) -> int:
+        """Carry out int32 words, as driver.py says, from `at` on, and say at which it stopped. It may change them."""
         ...
 
     def describe(self) -> Mapping[str, Any]: ...
@@ -129,14 +147,15 @@ class WasmRuntime:
             raise DeviceError("wasm: this device was disposed of")
 
 
-@dataclass
-class Plan:
-    """What the shapes of a run decide. `given` and `made`: where in `words` each input's and output's address goes."""
+@dataclass(frozen=True)
+class Placed:
+    """A plan with its words as the driver takes them: `where` says in which of them the address of a place goes, where
+    that differs from run to run."""
 
-    words: np.ndarray
-    given: list[list[int]]
-    made: list[list[int]]
-    outputs: list[tuple[tuple[int, ...], DType]]
+    plan: Plan
+    words: np.ndarray  # uint32
+    where: Mapping[Place, Sequence[int]]
+    starts: Sequence[int]  # of the slots
 
 
 class WasmExecutable:
@@ -156,75 +175,98 @@ class WasmExecutable:
                 f"wasm: the program's kernels are in {[name, *others]}, expected one module; compile it anew"
             )
         self._module: Final = engine.link(binary)
-        self._numbers: Final = [function_number(entry) for entry in entries]
+        self._functions: Final = [function_number(entry) for entry in entries]
         self._weights: Final = engine.hold(program.weights)
         # What is held: the finalizer reads it when it runs.
-        self._held: Final = {"weights": (self._weights, program.weights.size)}
-        self._plans: Final[Recent[Plan]] = Recent(PLANS)
+        self._held: Final[dict[Any, tuple[int, int]]] = {"weights": (self._weights, program.weights.size)}
+        self._plans: Final[Recent[Placed]] = Recent(PLANS)
+        self._states: Final[WeakSet[WasmArray]] = WeakSet()
         self._finalizer = weakref.finalize(self, _release_all, backend, self._held)
         self._finalizer.atexit = False
 
-    def run(self, inputs: Sequence[Any]) -> list[WasmArray]:
+    def run(self, inputs: Sequence[Any], states: Sequence[Any] = ()) -> list[WasmArray]:
         backend = self.backend
         with backend.lock:
             given = [backend.own(x, f"input {k}") for k, x in enumerate(inputs)]
-            plan = self.plan([x.shape for x in given], [x.dtype for x in given])
-            outputs = [WasmArray(backend, shape, kind) for shape, kind in plan.outputs]
-            self.execute(plan, [x.address for x in given], [x.address for x in outputs])
-            return outputs
+            placed = self.placed([x.shape for x in given], [x.dtype for x in given])
 
-    def execute(self, plan: Plan, given: Sequence[int], made: Sequence[int]) -> None:
-        """Run a plan over inputs and outputs at these addresses."""
-        for places, addresses in ((plan.given, given), (plan.made, made)):
-            for where, address in zip(places, addresses, strict=True):
-                plan.words[where] = signed(address)
-        self.backend.engine.run(self._module, plan.words)
+            def make(shape: tuple[int, ...], kind: DType) -> tuple[WasmArray, int]:
+                made = WasmArray(backend, shape, kind)
+                return made, made.address
 
-    def plan(self, shapes: Shapes, kinds: Sequence[DType]) -> Plan:
-        """The plan for inputs of these shapes and dtypes; those that do not fit are errors."""
-        if not self._held:
-            raise DeviceError("wasm: this program was disposed of")
-        return self._plans.at((tuple(shapes), tuple(kinds)), lambda: self._made_plan(self.program.bound(shapes, kinds)))
+            return self.execute(placed, [x.address for x in given], states, make)
 
-    def _made_plan(self, sizes: Mapping[str, int]) -> Plan:
-        program = self.program
-        self._reserve(program.peak(sizes))
-        starts = np.cumsum([self._held.get("scratch", (0, 0))[0], *program.slot_bytes(sizes)]).tolist()
-        words: list[int] = []
-        open_places: dict[tuple[str, int], list[int]] = {}
+    def new_states(self) -> list[WasmArray]:
+        """The arrays of a new session, with their initial values."""
+        with self.backend.lock:
+            made = [self._new_state(s.buffer, s.initial) for s in self.program.states]
+            self._states.update(made)
+            return made
 
-        def add(function: int, arguments: Sequence[tuple[str, int]], numbers: Sequence[int]) -> None:
-            words.extend((function, len(arguments) + len(numbers)))
-            for kind, number in arguments:
-                if kind in ("input", "output"):
-                    open_places.setdefault((kind, number), []).append(len(words))
-                words.append(self._weights + number if kind == "weights" else starts[number] if kind == "slot" else 0)
-            words.extend(numbers)
+    def _new_state(self, buffer: int, initial: int | None) -> WasmArray:
+        engine, b = self.backend.engine, self.program.buffers[buffer]
+        self._check_held()
+        made = WasmArray(self.backend, tuple(known(d, {}) for d in b.shape), b.dtype)
+        if initial is None:
+            engine.write(made.address, np.zeros(made.bytes, np.uint8))
+        else:
+            start = self._weights + self.program.buffers[initial].place[1]
+            engine.run(self._module, as_words([planner.COPY, 3, made.address, start, made.bytes]), 0)
+        return made
 
-        def place(i: int) -> tuple[str, int]:
-            return program.buffers[i].place
+    def execute(
+        self, placed: Placed, given: Sequence[int], states: Sequence[Any], make: Callable[..., tuple[Any, int]]
+    ) -> list[Any]:
+        """Run over inputs at these addresses; `make` answers an array for an output's shape and dtype, and its address."""
+        if len(states) != len(self.program.states):
+            raise InputError(f"the program has {len(self.program.states)} states, got {len(states)}: see new_states()")
+        run = _Run(self, placed, make)
+        for k, address in enumerate(given):
+            run.put(("input", k), address)
+        for k, state in enumerate(states):
+            run.put(("state", k), self.backend.own(state, f"state {k}").address)
+        run.make_outputs(placed.plan.outputs)
+        engine, words, at = self.backend.engine, placed.words, 0
+        while (at := engine.run(self._module, words, at)) < words.size:
+            self._stop(run, at)
+            at += 3
+        return run.outputs
 
-        def size(i: int) -> int:
-            return shapes.known(program.buffers[i].bytes, sizes)
+    def _stop(self, run: _Run, at: int) -> None:
+        """Do the step at which the words stopped."""
+        run_stop(run.plan, run.plan.stops[run.plan.words[at + 2]], run.read, run.write, run.found)
 
-        for step in program.steps:
-            if isinstance(step, Dispatch):
-                numbers = [shapes.known(d, sizes) for d in program.kernels[step.kernel].sizes]
-                add(self._numbers[step.kernel], [place(i) for i in step.buffers], numbers)
-            elif isinstance(step, Copy):
-                add(COPY, [place(step.target), place(step.source)], [size(step.source)])
+    def placed(self, shapes: Shapes, kinds: Sequence[DType]) -> Placed:
+        """The words for inputs of these shapes and dtypes; those that do not fit are errors."""
+        self._check_held()
+        return self._plans.at((tuple(shapes), tuple(kinds)), lambda: self._place(self.program.bound(shapes, kinds)))
+
+    def _place(self, sizes: Mapping[str, int]) -> Placed:
+        plan = Plan(self.program, sizes, self._functions)
+        slots = [0 if ("slot", k) in plan.late else count for k, count in enumerate(self.program.slot_bytes(sizes))]
+        self._reserve(sum(slots))
+        starts = np.cumsum([self._held.get("scratch", (0, 0))[0], *slots]).tolist()
+        words = as_words(plan.words)
+        where: dict[Place, list[int]] = {}
+        for at in plan.named:
+            place = plan.buffers[plan.words[at]].place
+            kind, number = place
+            if kind in ("weights", "slot") and place not in plan.late:
+                words[at] = self._weights + number if kind == "weights" else starts[number]
             else:
-                raise DeviceError(f"wasm: steps of kind {type(step).__name__.lower()} cannot be run here yet")
-        for number, i in enumerate(program.outputs):
-            if place(i) != ("output", number):
-                add(COPY, [("output", number), place(i)], [size(i)])
-        outputs = [
-            (tuple(shapes.known(d, sizes) for d in b.shape), b.dtype)
-            for b in map(program.buffers.__getitem__, program.outputs)
-        ]
-        given = [open_places.get(("input", k), []) for k in range(len(program.inputs))]
-        made = [open_places.get(("output", k), []) for k in range(len(program.outputs))]
-        return Plan(np.array([signed(w) for w in words], np.int32), given, made, outputs)
+                where.setdefault(place, []).append(at)
+        return Placed(plan, words, where, starts)
+
+    def place_of(self, slot: int, count: int) -> int:
+        """The address of a slot whose bytes are found in mid-run, with room for so many."""
+        address, room = self._held.get(slot, (0, -1))
+        if room < count:
+            if room >= 0:
+                self.backend.release(*self._held.pop(slot))
+            room = align(count + count // 4)  # the next turn of a loop may want a little more
+            address = self.backend.engine.take(room)
+            self._held[slot] = address, room
+        return address
 
     def _reserve(self, count: int) -> None:
         """Scratch of at least that many bytes; plans that point into a smaller one are forgotten."""
@@ -235,8 +277,19 @@ class WasmExecutable:
             self.backend.release(*self._held.pop("scratch"))
         self._held["scratch"] = (self.backend.engine.take(count), count)
 
+    def _check_held(self) -> None:
+        if not self._held:
+            raise DeviceError("wasm: this program was disposed of")
+
+    def weight(self, offset: int) -> int:
+        """The address of a weight."""
+        return self._weights + offset
+
     def memory(self) -> Mapping[str, int]:
-        return {what: self._held.get(what, (0, 0))[1] for what in ("weights", "scratch")}
+        """`scratch` counts slots, `states` the arrays of all sessions."""
+        held = {what: count for what, (_, count) in self._held.items()}
+        weights = held.pop("weights", 0)
+        return {"weights": weights, "scratch": sum(held.values()), "states": sum(x.bytes for x in self._states)}
 
     def dispose(self) -> None:
         with self.backend.lock:
@@ -244,11 +297,74 @@ class WasmExecutable:
             self._plans.clear()
 
 
-def signed(word: int) -> int:
-    """An address, which may have its highest bit set, as the int32 that modules take."""
-    return word - (1 << 32) if word >= 1 << 31 else word
+class _Run:
+    """One run of placed words: the addresses of what lies elsewhere in each, and what its stops read and write."""
+
+    def __init__(self, executable: WasmExecutable, placed: Placed, make: Callable[..., tuple[Any, int]]) -> None:
+        self.plan: Final = placed.plan
+        self.outputs: Final[list[Any]] = [None] * len(placed.plan.outputs)
+        self._executable: Final = executable
+        self._placed: Final = placed
+        self._make: Final = make
+        self._at: Final[dict[Place, int]] = {}
+        if placed.plan.late:
+            placed.plan.begin()
+            sizes = placed.plan.program.slot_bytes(placed.plan.sizes)
+            for kind, number in placed.plan.late:
+                if kind == "slot":
+                    self.put((kind, number), executable.place_of(number, sizes[number]))
+
+    def put(self, place: Place, address: int) -> None:
+        self._at[place] = address
+        where = self._placed.where.get(place)
+        if where is not None:
+            self._placed.words[where] = address
+
+    def make_outputs(self, buffers: Sequence[int]) -> None:
+        """Make those of these outputs whose sizes are known."""
+        plan = self.plan
+        for i in buffers:
+            b = plan.buffers[i]
+            if not plan.late or symbols(b.shape) <= plan.sizes.keys():
+                self.outputs[b.place[1]], address = self._make(plan.shape(i), b.dtype)
+                self.put(b.place, address)
+
+    def found(self, found: Found) -> None:
+        """Go on with sizes that were found: words, slots and outputs that depend on them."""
+        plan = self.plan
+        words = self._placed.words
+        for at in found.words:
+            words[at] = plan.words[at] & _WORD
+        for i in found.buffers:
+            kind, number = plan.buffers[i].place
+            if kind == "slot":
+                self.put((kind, number), self._executable.place_of(number, plan.bytes(i)))
+        self.make_outputs([i for i in found.buffers if plan.buffers[i].place[0] == "output"])
+
+    def _address(self, buffer: int) -> int:
+        place = self.plan.buffers[buffer].place
+        if place in self._at:
+            return self._at[place]
+        kind, number = place
+        return self._executable.weight(number) if kind == "weights" else self._placed.starts[number]
+
+    def read(self, buffer: int) -> np.ndarray:
+        out = np.empty(self.plan.shape(buffer), self.plan.buffers[buffer].dtype.numpy)
+        self._executable.backend.engine.read(self._address(buffer), out)
+        return out
+
+    def write(self, buffer: int, array: np.ndarray) -> None:
+        self._executable.backend.engine.write(self._address(buffer), np.ascontiguousarray(array))
 
 
-def _release_all(backend: WasmRuntime, held: dict[str, tuple[int, int]]) -> None:
+_WORD: Final = (1 << 32) - 1
+
+
+def as_words(numbers: Sequence[int]) -> np.ndarray:
+    """Numbers as words of 32 bits."""
+    return np.array(numbers, np.int64).astype(np.uint32)
+
+
+def _release_all(backend: WasmRuntime, held: dict[Any, tuple[int, int]]) -> None:
     while held:
         backend.release(*held.popitem()[1])

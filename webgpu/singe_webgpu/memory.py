@@ -86,8 +86,8 @@ class Gpu(Protocol):
         """Write bytes to a buffer, after all work submitted before."""
         ...
 
-    def read(self, buffer: Handle, count: int) -> np.ndarray:
-        """The first bytes of a buffer, once all work submitted before is done."""
+    def read(self, buffer: Handle, count: int, offset: int = 0) -> np.ndarray:
+        """So many bytes of a buffer, from an offset that is a multiple of 4, once all work submitted before is done."""
         ...
 
     def pipelines(self, codes: Sequence[str]) -> list[Handle]:

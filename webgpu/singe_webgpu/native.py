@@ -174,7 +174,7 @@ class NativeGpu:
         with _translated("writing a buffer"):
             self._queue.write_buffer(buffer, offset, data)
 
-    def read(self, buffer: Handle, count: int) -> np.ndarray:
+    def read(self, buffer: Handle, count: int, offset: int = 0) -> np.ndarray:
         whole = -(-count // 4) * 4
         size = size_class(whole)
         with _translated("reading a buffer"):
@@ -183,7 +183,7 @@ class NativeGpu:
                 if self._staging[size]
                 else self.device.create_buffer(size=size, usage=_STAGING)
             )
-            self._submit([Transfer(Binding(buffer, 0, whole), Binding(staging, 0, whole))])
+            self._submit([Transfer(Binding(buffer, offset, whole), Binding(staging, 0, whole))])
             out = self._copied(staging._internal, whole)[:count]
         self._staging[size].append(staging)
         return out

@@ -12,7 +12,7 @@ from singe.extension import Dim, Kernel, Printed, Store, Variant, affine, known,
 
 from .memory import LEAST, Binding, Gpu, Handle, Launch
 from .module import bindings, element_size
-from .runtime import spread
+from .recording import spread
 
 HOPELESS: Final = 2.5
 """A text whose first run takes this many times the best one's is not timed again."""

@@ -46,13 +46,18 @@ from ..ops.quantised import OFFSET as OFFSET
 from ..ops.quantised import PART as PART
 from ..ops.quantised import TOP as TOP
 from ..ops.quantised import step_of as step_of
+from ..program import planner as planner
 from ..program.container import ALIGN as ALIGN
 from ..program.container import align as align
 from ..program.format import header as header
+from ..program.planner import Found as Found
+from ..program.planner import Plan as Plan
+from ..program.program import Bind as Bind
 from ..program.program import Buffer as Buffer
 from ..program.program import Code as Code
 from ..program.program import Copy as Copy
 from ..program.program import Dispatch as Dispatch
+from ..program.program import Host as Host
 from ..program.program import ProgramData as ProgramData
 from ..program.program import Variant as Variant
 from ..program.program import aligned as aligned
@@ -62,6 +67,7 @@ from ..runtime.backend import Backend as Backend
 from ..runtime.backend import Executable as Executable
 from ..runtime.backend import Span as Span
 from ..runtime.backend import Timeline as Timeline
+from ..runtime.host import run_stop as run_stop
 from ..runtime.page import device_error as device_error
 from ..runtime.page import js_errors as js_errors
 from ..runtime.page import scripts as scripts

@@ -10,7 +10,7 @@ or lay them out in one memory; a slot's bytes are the largest of its buffers', e
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
@@ -158,6 +158,16 @@ class Bind:
 Step: TypeAlias = "Dispatch | Copy | Host | If | Loop | Bind"
 
 
+def walk(steps: Sequence[Step]) -> Iterator[Step]:
+    """All steps, those inside others after these: the order in which steps are numbered."""
+    for s in steps:
+        yield s
+        if isinstance(s, If):
+            yield from walk((*s.then, *s.otherwise))
+        elif isinstance(s, Loop):
+            yield from walk(s.body)
+
+
 def choose_variant(code: Code, features: frozenset[str]) -> Variant:
     """The first variant that the device can run."""
     for v in code.variants:
@@ -229,11 +239,13 @@ class ProgramData:
         return self.sizes({b.name: shape for b, shape in zip(wanted, shapes, strict=True)})
 
     def slot_bytes(self, sizes: Mapping[str, int]) -> list[int]:
-        """How many bytes each slot takes at these sizes, aligned."""
+        """How many bytes each slot takes at these sizes, aligned. A buffer with a size that is not given counts nothing."""
         out = [0] * self.slots
         for b in self.buffers:
             if b.place[0] == "slot":
-                out[b.place[1]] = max(out[b.place[1]], align(known(b.bytes, sizes)))
+                taken = evaluate(b.bytes, sizes)
+                if isinstance(taken, int):
+                    out[b.place[1]] = max(out[b.place[1]], align(taken))
         return out
 
     def peak(self, sizes: Mapping[str, int]) -> int:

@@ -7,7 +7,7 @@ engine.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -33,12 +33,19 @@ class Executable(Protocol):
 
     program: ProgramData
 
-    def run(self, inputs: Sequence[Any]) -> list[Any]:
-        """Arrays of the backend in, in the order of the Program's inputs; new arrays out."""
+    def run(self, inputs: Sequence[Any], states: Sequence[Any] = ()) -> list[Any]:
+        """Arrays of the backend in, in the order of the Program's inputs; new arrays out.
+
+        `states` are the arrays of a session, one for each of the Program's states, which the run changes in place.
+        """
+        ...
+
+    def new_states(self) -> list[Any]:
+        """Arrays for a new session, with the initial values of the Program's states."""
         ...
 
     def memory(self) -> Mapping[str, int]:
-        """Bytes held: weights, scratch."""
+        """Bytes held: weights, scratch, and states, those of all sessions together."""
         ...
 
     def dispose(self) -> None:
@@ -50,8 +57,8 @@ class Executable(Protocol):
 class DirectExecutable(Executable, Protocol):
     """An Executable with a shorter way for NumPy arrays than through arrays of its backend."""
 
-    def call(self, inputs: Sequence[np.ndarray]) -> Later[list[np.ndarray]]:
-        """NumPy arrays in, in the order of the Program's inputs; new ones out, which the caller owns."""
+    def call(self, inputs: Sequence[np.ndarray], states: Sequence[Any] = ()) -> Later[list[np.ndarray]]:
+        """NumPy arrays in, in the order of the Program's inputs; new ones out, which the caller owns. States as in `run`."""
         ...
 
 
@@ -59,7 +66,7 @@ class DirectExecutable(Executable, Protocol):
 class Span:
     """One step's part of a timed run.
 
-    step is its number among the Program's steps, None for a copy that the runner adds. start counts from the beginning
+    step is its number among the Program's steps (as program.walk counts them), None for a copy that the runner adds. start counts from the beginning
     of the run. overhead is what the call cost besides the work, where it was measured apart; it is not in `seconds`.
     """
 
@@ -71,19 +78,21 @@ class Span:
 
 @dataclass(frozen=True)
 class Timeline:
-    """A timed run: what it gave, the seconds until all of it was done, its steps, and what clock they were timed by."""
+    """A timed run: what it gave, the seconds until all of it was done, its steps, what clock they were timed by, and the
+    sizes that it ran at, those found in mid-run included."""
 
     outputs: list[Any]
     seconds: float
     spans: tuple[Span, ...]
     clock: str
+    sizes: Mapping[str, int] = field(default_factory=dict)
 
 
 @runtime_checkable
 class TimedExecutable(Executable, Protocol):
     """An Executable that can time its steps."""
 
-    def profile(self, inputs: Sequence[Any]) -> Timeline:
+    def profile(self, inputs: Sequence[Any], states: Sequence[Any] = ()) -> Timeline:
         """`run`, waiting for its end."""
         ...
 

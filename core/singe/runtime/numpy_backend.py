@@ -16,7 +16,7 @@ import numpy as np
 from .. import shapes
 from ..compiler.build import HOST
 from ..dtypes import dtype
-from ..errors import DeviceError
+from ..errors import DeviceError, InputError
 from ..ops import Elementwise, Row, View, find_row
 from ..program.program import Copy, Host, ProgramData
 from ..shapes import Size
@@ -79,24 +79,40 @@ class NumpyExecutable:
         }
         self._latest: tuple[Mapping[str, int], list[Mapping[str, Any]]] | None = None
 
-    def run(self, inputs: Sequence[HostArray]) -> list[HostArray]:
-        return self._run(inputs, None)
+    def run(self, inputs: Sequence[HostArray], states: Sequence[HostArray] = ()) -> list[HostArray]:
+        return self._run(inputs, states, None)
 
-    def profile(self, inputs: Sequence[HostArray]) -> Timeline:
+    def new_states(self) -> list[HostArray]:
+        """The arrays of a new session, with their initial values."""
+        made = []
+        for state in self.program.states:
+            b = self.program.buffers[state.buffer]
+            first = 0 if state.initial is None else self._consts[state.initial]
+            data = np.empty(_numbers(b.shape, {}), b.dtype.numpy)
+            data[...] = first
+            made.append(HostArray(data, b.dtype))
+        return made
+
+    def profile(self, inputs: Sequence[HostArray], states: Sequence[HostArray] = ()) -> Timeline:
         ends: list[float] = []
         start = time.perf_counter()
-        outputs = self._run(inputs, ends)
+        outputs = self._run(inputs, states, ends)
         seconds = time.perf_counter() - start
         spans = tuple(Span(k, begin - start, end - begin) for k, (begin, end) in enumerate(pairwise(ends)))
         return Timeline(outputs, seconds, spans, "wall clock from step to step")
 
-    def _run(self, inputs: Sequence[HostArray], ends: list[float] | None) -> list[HostArray]:
+    def _run(
+        self, inputs: Sequence[HostArray], states: Sequence[HostArray], ends: list[float] | None
+    ) -> list[HostArray]:
         """`ends`, where given, receives when the first step began and when each ended."""
         p = self.program
         sizes = p.sizes({p.buffers[i].name: a.shape for i, a in zip(p.inputs, inputs, strict=True)})
         attrs = self._attrs_at(sizes)
         values: dict[int, np.ndarray] = dict(self._consts)
         values.update({i: a.data for i, a in zip(p.inputs, inputs, strict=True)})
+        if len(states) != len(p.states):
+            raise InputError(f"the program has {len(p.states)} states, got {len(states)}: see new_states()")
+        values.update({s.buffer: a.data for s, a in zip(p.states, states, strict=True)})
         with np.errstate(all="ignore"):
             if ends is not None:
                 ends.append(time.perf_counter())
@@ -115,7 +131,11 @@ class NumpyExecutable:
                     del values[i]
                 if ends is not None:
                     ends.append(time.perf_counter())
-        return [self._output(values[i], i, sizes) for i in p.outputs]
+        outputs = [self._output(values[i], i, sizes) for i in p.outputs]
+        for s, a in zip(p.states, states, strict=True):
+            if values[s.buffer] is not a.data:
+                np.copyto(a.data, values[s.buffer])
+        return outputs
 
     def _output(self, value: np.ndarray, number: int, sizes: Mapping[str, int]) -> HostArray:
         """The array of an output: never a view of something else."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from ..model.model import DEVICE_OF, Model, TensorSpec
-from ..program.program import Copy, Dispatch, Host, If, Loop, ProgramData, Step
-from ..shapes import Dim, Size, bytes_text, dim_max, known, show
+from ..program.program import Bind, Copy, Dispatch, Host, If, Loop, ProgramData, Step, walk
+from ..shapes import Dim, Size, bytes_text, dim_max, known, show, symbols
 from .report import LEFT, RIGHT, fields, quantity, seconds, table
 
 TARGETS: Final = {device: target for target, device in DEVICE_OF.items()}
@@ -37,21 +37,24 @@ def _ports(heading: str, ports: Sequence[TensorSpec]) -> str:
 
 def describe_program(device: str, program: ProgramData, kernels: bool) -> str:
     """Where the ops run, the kernels, the memory plan, the weights, and how long compiling took."""
-    at = dict.fromkeys(sorted(program.symbols), 1)
-    steps = list(_walk(program.steps))
+    named = symbols([b.shape for b in program.buffers])
+    at = dict.fromkeys(sorted(named | program.symbols), 1)
+    steps = list(walk(program.steps))
     work = [s for s in steps if isinstance(s, Dispatch)]
     hosted = Counter(s.op for s in steps if isinstance(s, Host))
-    copies = sum(isinstance(s, Copy) for s in steps)
     slots = program.slot_bytes(at)
     facts = [
         (device, f"program for {program.target}, compiled in {seconds(program.seconds)}"),
         ("ops", _where(program, len(work), hosted)),
-        (
-            "steps",
-            f"{len(steps)}: {len(work)} dispatches of {len(program.kernels)} kernels, {sum(hosted.values())} host, {copies} copies",
-        ),
+        ("steps", f"{len(steps)}: {len(work)} dispatches of {len(program.kernels)} kernels, {_others(steps)}"),
         ("memory", f"{program.slots} slots, {bytes_text(sum(slots))}{_at(at)}{_formula(program)}"),
     ]
+    if named - program.symbols:
+        facts.append(("found in a run", ", ".join(sorted(named - program.symbols))))
+    if program.states:
+        kept = sum(known(program.buffers[s.buffer].bytes, {}) for s in program.states)
+        names = ", ".join(f"{s.name} {show(program.buffers[s.buffer].shape)}" for s in program.states)
+        facts.append(("states", f"{bytes_text(kept)} a session: {names}"))
     parts = [fields(facts), _weights(program)]
     if work:
         parts.append(_kernels(program, work, at, kernels))
@@ -60,13 +63,12 @@ def describe_program(device: str, program: ProgramData, kernels: bool) -> str:
     return "\n\n".join(parts)
 
 
-def _walk(steps: Sequence[Step]) -> Iterator[Step]:
-    for s in steps:
-        yield s
-        if isinstance(s, If):
-            yield from _walk((*s.then, *s.otherwise))
-        elif isinstance(s, Loop):
-            yield from _walk(s.body)
+def _others(steps: Sequence[Step]) -> str:
+    """How many steps there are besides dispatches; of control flow, those that there are."""
+    count = Counter(type(s) for s in steps)
+    flow = ((If, "ifs"), (Loop, "loops"), (Bind, "sizes found"))
+    parts = [f"{count[Host]} host", f"{count[Copy]} copies", *(f"{count[k]} {name}" for k, name in flow if count[k])]
+    return ", ".join(parts)
 
 
 def _where(program: ProgramData, dispatches: int, hosted: Counter[str]) -> str:

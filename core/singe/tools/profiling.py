@@ -21,7 +21,7 @@ from ..graph.graph import Builder, Graph
 from ..ir.kernel import Routine
 from ..model.model import Program
 from ..ops import View, find_row
-from ..program.program import Copy, Dispatch, Host, ProgramData, Step
+from ..program.program import Bind, Copy, Dispatch, Host, ProgramData, Step, walk
 from ..runtime.backend import Span, TimedExecutable, Timeline
 from ..shapes import known, show
 from .report import LEFT, RIGHT, quantity, table
@@ -129,7 +129,7 @@ def _timed(runnable: Program, executable: TimedExecutable, arrays: Sequence[np.n
 def _summed(runnable: Program, shapes: Mapping[str, tuple[int, ...]], samples: Sequence[_Sample]) -> Profile:
     """The means over the faster half of the samples, which come fastest first."""
     kept = samples[: -(-len(samples) // 2)]
-    work = _Work(runnable.data, runnable.data.sizes(shapes))
+    work = _Work(runnable.data, {**runnable.data.sizes(shapes), **kept[0].timeline.sizes})
     calls: dict[_Key, int] = {}
     taken: dict[_Key, float] = {}
     for sample in kept:
@@ -174,14 +174,20 @@ class _Work:
     def __init__(self, program: ProgramData, sizes: Mapping[str, int]) -> None:
         self._program = program
         self._sizes = sizes
-        self._keys = [self._step_key(s) for s in program.steps]
+        self._steps = list(walk(program.steps))
+        self._keys: dict[int, _Key] = {}
         self._work: dict[_Key, tuple[int | None, int]] = {}
-        for step, key in zip(program.steps, self._keys, strict=True):
-            if key not in self._work:
-                self._work[key] = self._counted(step)
 
     def key(self, span: Span) -> _Key:
-        return (RUNNER, "copy", "", None) if span.step is None else self._keys[span.step]
+        """What a step counts as. Those that no run came to are not looked at: their sizes may be unknown."""
+        if span.step is None:
+            return (RUNNER, "copy", "", None)
+        if span.step not in self._keys:
+            step = self._steps[span.step]
+            key = self._keys[span.step] = self._step_key(step)
+            if key not in self._work:
+                self._work[key] = self._counted(step)
+        return self._keys[span.step]
 
     def kernel(self, key: _Key, calls: int, taken: float) -> KernelTime:
         count, moved = self._work.get(key, (None, 0))
@@ -204,7 +210,9 @@ class _Work:
             case Host(op, attrs, inputs, outputs):
                 shapes = tuple(self._shape(i) for i in inputs)
                 return op, "host", self._shape(outputs[0]), (shapes, repr(sorted(attrs.items())))
-        return type(step).__name__.lower(), "control", "", id(step)
+            case Bind(name):
+                return f"size {name}", "bind", "", id(step)
+        raise AssertionError(f"{type(step).__name__} steps are not timed")
 
     def _counted(self, step: Step) -> tuple[int | None, int]:
         """Operations and bytes of one call."""

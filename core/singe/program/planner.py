@@ -1,0 +1,217 @@
+"""The planner: a Program and the sizes known so far in, a flat list of int words out, which every runner reads.
+
+Words come in groups. A group is what to do, the count of the words that follow, and these:
+
+| first word | words that follow     | what a run does there                                                                  |
+|------------|-----------------------|----------------------------------------------------------------------------------------|
+| k ≥ 0      | buffers…, sizes…      | calls kernel k (`functions` may give another number for it) over these buffers         |
+| COPY −1    | to, from, bytes       | copies so many bytes from one buffer to another                                        |
+| JUMP −2    | distance              | goes on `distance` words after this group's first word; a negative one is backwards    |
+| UNLESS −3  | distance, buffer      | jumps, as JUMP does, unless the first element of a bool buffer is true                 |
+| LOOP −4    | distance, count, left | left = count; jumps if that is 0                                                       |
+| AGAIN −5   | distance              | takes 1 from the `left` of its LOOP, the word before where it jumps to; jumps unless it is 0 now |
+| STOP −6    | number                | leaves `stops[number]`, a Host or Bind step, to the runner; `bind` is told the sizes found |
+
+What does not jump goes on with the next group. A run begins at the first word and is over at the end of the last.
+`left` is the only word that a run changes.
+
+A buffer is a number in `buffers`: the Program's, and then one for each output that is copied from elsewhere. `named`
+lists the words that are buffers, so that a runner may put addresses in their place. Where a group lies does not depend
+on sizes. A word that depends on sizes found in mid-run is 0 until `bind`, which comes before the run gets there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, MutableSequence, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from ..errors import DeviceError
+from ..shapes import Dim, evaluate, known, symbols
+from .program import Bind, Copy, Dispatch, Host, If, ProgramData, Step
+
+COPY: Final = -1
+JUMP: Final = -2
+UNLESS: Final = -3
+LOOP: Final = -4
+AGAIN: Final = -5
+STOP: Final = -6
+_MOST: Final = (1 << 31) - 1
+"""How many turns a word can count; a loop without an end of its own may be given more."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What `bind` did: the words that it wrote, the buffers whose sizes depend on the new ones and are all known now, and
+    whether a size has another value than the last time."""
+
+    words: Sequence[int]
+    buffers: Sequence[int]
+    changed: bool
+
+
+class Plan:
+    """The words of a Program at the sizes that its inputs give; `sizes` gains those that a run finds.
+
+    given: the names of those that the inputs give. step_of: the word where a group begins ↦ the number of its step, as
+    `walk` counts them; None for an output's copy. outputs: the buffer of each output's own memory. late: the places
+    whose bytes depend on sizes found in mid-run. is_straight: whether all groups are calls and copies.
+    """
+
+    def __init__(self, program: ProgramData, sizes: Mapping[str, int], functions: Sequence[int] | None = None) -> None:
+        self.program: Final = program
+        self.sizes: Final = dict(sizes)
+        self.words: Final[list[int]] = []
+        self.named: Final[list[int]] = []
+        self.stops: Final[list[Host | Bind]] = []
+        self.step_of: Final[dict[int, int | None]] = {}
+        self._functions: Final = range(len(program.kernels)) if functions is None else functions
+        self.given: Final = frozenset(sizes)
+        self._latest: Final[dict[str, int]] = {}  # the sizes that were found in mid-run
+        self._open: Final[dict[str, list[tuple[int, Dim]]]] = {}  # such a size ↦ the words that depend on it
+        self._counts: Final[set[int]] = set()  # the words that are counts of turns
+        self._steps = 0
+        buffers = list(program.buffers)
+        self._write(program.steps)
+        self.outputs: Final[list[int]] = []
+        for number, i in enumerate(program.outputs):
+            if buffers[i].place != ("output", number):
+                self._copy(i, len(buffers), None)
+                i = len(buffers)
+                buffers.append(replace(program.buffers[program.outputs[number]], place=("output", number)))
+            self.outputs.append(i)
+        self.buffers: Final = tuple(buffers)
+        self._sized_by: Final[dict[str, list[int]]] = {}
+        for i, b in enumerate(buffers):
+            for name in symbols(b.shape) - self.given:
+                self._sized_by.setdefault(name, []).append(i)
+        self.late: Final = frozenset(buffers[i].place for found in self._sized_by.values() for i in found)
+        self.is_straight: Final = all(self.words[at] >= COPY for at in self.step_of)
+
+    def shape(self, buffer: int) -> tuple[int, ...]:
+        """A buffer's shape, whose sizes must be known by now."""
+        return tuple(known(d, self.sizes) for d in self.buffers[buffer].shape)
+
+    def bytes(self, buffer: int) -> int:
+        """The bytes of a buffer whose sizes must be known by now."""
+        return known(self.buffers[buffer].bytes, self.sizes)
+
+    def begin(self) -> None:
+        """Forget the sizes that the last run found."""
+        for name in self._latest:
+            self.sizes.pop(name, None)
+
+    def bind(self, sizes: Mapping[str, int]) -> Found:
+        """Go on with these sizes too."""
+        for name, value in sizes.items():
+            if value < 0:
+                raise DeviceError(f"the size {name} was found to be {value}, expected 0 or more")
+        changed = any(self._latest.get(name) != value for name, value in sizes.items())
+        self.sizes.update(sizes)
+        self._latest.update(sizes)
+        fields = dict.fromkeys(field for name in sizes for field in self._open.get(name, ()))
+        words = [at for at, dim in fields if self._set(at, dim)]
+        buffers = dict.fromkeys(i for name in sizes for i in self._sized_by.get(name, ()))
+        return Found(words, [i for i in buffers if symbols(self.buffers[i].shape) <= self.sizes.keys()], changed)
+
+    # --- writing the words ---
+
+    def _write(self, steps: Sequence[Step]) -> None:
+        for step in steps:
+            number = self._steps
+            self._steps += 1
+            if isinstance(step, Dispatch):
+                sizes = self.program.kernels[step.kernel].sizes
+                at = self._group(self._functions[step.kernel], number, *step.buffers, *[0] * len(sizes))
+                self.named.extend(range(at + 2, at + 2 + len(step.buffers)))
+                for k, dim in enumerate(sizes, at + 2 + len(step.buffers)):
+                    self._number(k, dim)
+            elif isinstance(step, Copy):
+                self._copy(step.source, step.target, number)
+            elif isinstance(step, Host | Bind):
+                self._group(STOP, number, len(self.stops))
+                self.stops.append(step)
+            elif isinstance(step, If):
+                below = self._unless(step.condition, number)
+                self._write(step.then)
+                if step.otherwise:
+                    behind = self._group(JUMP, None, 0)
+                    self._land(below)
+                    below = behind
+                    self._write(step.otherwise)
+                self._land(below)
+            else:
+                self._loop(step.count, step.condition, step.body, number)
+
+    def _loop(self, count: Dim | None, condition: int | None, body: Sequence[Step], number: int) -> None:
+        out = []
+        if count is not None:
+            head = self._group(LOOP, number, 0, 0, 0)
+            self._counts.add(head + 3)
+            self._number(head + 3, count)
+            out.append(head)
+        elif condition is None:
+            raise DeviceError("a loop has neither a count of turns nor a condition: it would never end")
+        start = len(self.words)
+        if condition is not None:
+            out.append(self._unless(condition, number))
+        self._write(body)
+        back = self._group(JUMP if count is None else AGAIN, None, 0)
+        self.words[back + 2] = start - back
+        for at in out:
+            self._land(at)
+
+    def _group(self, head: int, step: int | None, *rest: int) -> int:
+        """Add a group; where it begins."""
+        at = len(self.words)
+        self.words.extend((head, len(rest), *rest))
+        if head not in (JUMP, AGAIN):
+            self.step_of[at] = step
+        return at
+
+    def _copy(self, source: int, target: int, step: int | None) -> None:
+        at = self._group(COPY, step, target, source, 0)
+        self.named.extend((at + 2, at + 3))
+        self._number(at + 4, self.program.buffers[source].bytes)
+
+    def _unless(self, condition: int, step: int) -> int:
+        at = self._group(UNLESS, step, 0, condition)
+        self.named.append(at + 3)
+        return at
+
+    def _land(self, at: int) -> None:
+        """The group at `at` jumps to here."""
+        self.words[at + 2] = len(self.words) - at
+
+    def _number(self, at: int, dim: Dim) -> None:
+        """The word at `at` is this dimension, now or when its sizes are known."""
+        if not self._set(at, dim):
+            for name in symbols(dim) - self.given:
+                self._open.setdefault(name, []).append((at, dim))
+
+    def _set(self, at: int, dim: Dim) -> bool:
+        """Write a dimension if its sizes are known."""
+        value = evaluate(dim, self.sizes)
+        if not isinstance(value, int):
+            return False
+        self.words[at] = max(0, min(value, _MOST)) if at in self._counts else value
+        return True
+
+
+def follow(words: MutableSequence[int], holds: Callable[[int], bool], at: int = 0) -> Iterator[int]:
+    """Where the calls, copies and stops begin that a run comes to, in order; holds(word) reads a condition's buffer."""
+    end = len(words)
+    while at < end:
+        head, behind = words[at], at + 2 + words[at + 1]
+        if head >= COPY or head == STOP:
+            yield at
+            at = behind
+        elif head == AGAIN:
+            start = at + words[at + 2]
+            words[start - 1] -= 1
+            at = start if words[start - 1] else behind
+        elif head == LOOP:
+            words[at + 4] = words[at + 3]
+            at = behind if words[at + 4] else at + words[at + 2]
+        else:
+            at = behind if head == UNLESS and holds(words[at + 3]) else at + words[at + 2]

@@ -1,0 +1,65 @@
+"""What a runner does on the host in mid-run: the steps at which the planner's words stop.
+
+A Host step computes an op over whole arrays, by its row; a Bind step reads a size. Runners bring the arrays and take
+what comes out to their device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ..errors import DeviceError
+from ..ops import find_row
+from ..program.planner import Found, Plan
+from ..program.program import Bind, Host
+from ..shapes import Shape, Size, known, show, size
+
+Read: TypeAlias = Callable[[int], np.ndarray]
+"""The elements of a buffer, in its shape, by its number."""
+Write: TypeAlias = Callable[[int, np.ndarray], None]
+"""Put elements into a buffer."""
+
+
+def run_stop(plan: Plan, step: Host | Bind, read: Read, write: Write, found: Callable[[Found], None]) -> None:
+    """Carry out a step. Of the sizes that it binds, `found` is told before anything is written."""
+    if isinstance(step, Bind):
+        value = known(step.dim or 0, plan.sizes) if step.buffer is None else int(read(step.buffer).reshape(-1)[0])
+        found(plan.bind({step.size: value}))
+        return
+    results = run_host(step, [read(i) for i in step.inputs], plan.sizes)
+    sizes: dict[str, int] = {}
+    for i, array in zip(step.outputs, results, strict=True):
+        sizes |= found_sizes(plan.buffers[i].shape, array.shape, plan.given)
+    if sizes:
+        found(plan.bind(sizes))
+    for i, array in zip(step.outputs, results, strict=True):
+        b, shape = plan.buffers[i], plan.shape(i)
+        if array.shape != shape or array.dtype != b.dtype.numpy:
+            got = f"{array.dtype}{show(array.shape)}"
+            raise DeviceError(f"{step.op} gave {got} for {b.name!r}, expected {b.dtype}{show(shape)}")
+        write(i, array)
+
+
+def run_host(step: Host, inputs: Sequence[np.ndarray], sizes: Mapping[str, int]) -> tuple[np.ndarray, ...]:
+    """The results of a step's op over whole arrays."""
+    row: Any = find_row(step.op)
+    compute = getattr(row, "whole", None) or row.array
+    with np.errstate(all="ignore"):
+        results = compute(*inputs, **{name: with_sizes(value, sizes) for name, value in step.attrs.items()})
+    return tuple(map(np.asarray, results if isinstance(results, tuple) else (results,)))
+
+
+def with_sizes(value: Any, sizes: Mapping[str, int]) -> Any:
+    """An attribute with numbers for its sizes."""
+    if isinstance(value, tuple):
+        return tuple(with_sizes(v, sizes) for v in value)
+    return known(value, sizes) if isinstance(value, Size) else value
+
+
+def found_sizes(shape: Shape, given: Sequence[int], inputs: frozenset[str]) -> dict[str, int]:
+    """The sizes that an array of a shape so given decides, but for those that the inputs of the run decided."""
+    pairs = zip(shape, given, strict=len(shape) == len(given))
+    return {str(d): n for d, n in pairs if isinstance(d, Size) and str(d) not in inputs and d == size(str(d))}

@@ -1,0 +1,364 @@
+"""A Program at known sizes on a GPU: its memory, and the commands that the planner's words mean.
+
+A Recording serves all runs whose inputs have the same shapes. Where a run does nothing but dispatch and copy, all of its
+commands are kept by the buffers that they name; since the pool hands the same buffers out again, a program run in a loop
+creates no new bind groups. Otherwise commands are kept one by one, and go to the device in batches: when a condition is read
+back, when the host has something to do, and at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from singe.extension import (
+    Buffer,
+    Code,
+    DeviceError,
+    Found,
+    Plan,
+    ProgramData,
+    Recent,
+    Variant,
+    align,
+    bytes_text,
+    evaluate,
+    known,
+    planner,
+    run_stop,
+    symbols,
+)
+
+from .memory import LEAST, Binding, Command, Gpu, GpuArray, Handle, Launch, Pool, Transfer, from_device, to_device
+
+BOUND: Final = 8
+"""For how many sets of input, output and state buffers a recording keeps its commands."""
+BATCH: Final = 1024
+"""Commands of a loop that are handed over at once."""
+
+Place: TypeAlias = tuple[str, int]
+Send: TypeAlias = Callable[[Sequence[Command], Sequence["int | None"]], None]
+"""Hands commands over, with the number of each one's step."""
+
+
+class Weights:
+    """The weights of a program: one buffer, or several if the device's limit requires it; a weight is never split."""
+
+    def __init__(self, gpu: Gpu, program: ProgramData) -> None:
+        self._gpu = gpu
+        self._starts: list[int] = []
+        self._parts: list[Handle] = []
+        self._place: dict[int, tuple[int, int]] = {}
+        self.bytes = 0
+        placed = {(b.place[1], align(known(b.bytes, {}))): b for b in program.buffers if b.place[0] == "weights"}
+        spans: list[list[int]] = []
+        for offset, count in sorted(placed):
+            if count > gpu.limits.buffer:
+                b = placed[offset, count]
+                raise DeviceError(
+                    f"the weight {b.name!r} takes {count} bytes, a buffer of this device holds at most {gpu.limits.buffer}"
+                )
+            if not spans or offset + count - spans[-1][0] > gpu.limits.buffer:
+                spans.append([offset, offset])
+            spans[-1][1] = max(spans[-1][1], offset + count)
+            self._place[offset] = (len(spans) - 1, offset - spans[-1][0])
+        for start, end in spans:
+            size = max(end - start, LEAST)
+            part = gpu.allocate(size)
+            self._parts.append(part)
+            self.bytes += size
+            data = program.weights[start:end]
+            whole = data[: data.size // 4 * 4]
+            if whole.size:
+                gpu.write(part, 0, whole)
+            if whole.size < data.size:
+                gpu.write(part, whole.size, np.concatenate([data[whole.size :], np.zeros(4 - data.size % 4, np.uint8)]))
+
+    def binding(self, offset: int, count: int) -> Binding:
+        part, start = self._place[offset]
+        return Binding(self._parts[part], start, count)
+
+    def close(self) -> None:
+        for part in self._parts:
+            self._gpu.free(part)
+        self._parts = []
+        self.bytes = 0
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """What a device has of a Program's kernels: the variant of each, its pipeline, and the kinds of its bindings."""
+
+    variants: Sequence[Variant]
+    pipelines: Sequence[Handle]
+    access: Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True)
+class _Dispatch:
+    """A call at known sizes: its buffers with the bytes of each."""
+
+    kernel: int
+    buffers: tuple[tuple[int, int], ...]
+    groups: tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class _Move:
+    source: tuple[int, int]
+    target: tuple[int, int]
+
+
+class Recording:
+    """See the module's docstring."""
+
+    def __init__(
+        self, gpu: Gpu, pool: Pool, kernels: Kernels, weights: Weights, program: ProgramData, sizes: Mapping[str, int]
+    ) -> None:
+        self.plan: Final = Plan(program, sizes)
+        self._gpu: Final = gpu
+        self._pool: Final = pool
+        self._kernels: Final = kernels
+        self._weights: Final = weights
+        self._slot_bytes: Final = program.slot_bytes(sizes)
+        self._memory: Final[dict[Place, Handle]] = {
+            ("slot", k): pool.take(count, f"slot {k} of the scratch memory") for k, count in enumerate(self._slot_bytes)
+        }
+        self._rows: Final = _Rows(gpu, program, kernels, sizes)
+        self._work: Final[dict[int, _Dispatch | _Move | None]] = {}
+        self._groups: Final[dict[int, tuple[list[Handle], Handle]]] = {}
+        self._whole: Final[Recent[tuple[list[Command], list[Handle]]]] = Recent(BOUND)
+        if self.plan.is_straight:
+            self._work.update({at: self._resolve(at) for at in self.plan.step_of})
+        self._steps: Final = [step for at, step in self.plan.step_of.items() if self._work.get(at) is not None]
+
+    @property
+    def scratch(self) -> int:
+        return sum(self._slot_bytes)
+
+    def run(self, inputs: Sequence[Handle], states: Sequence[Handle], send: Send) -> list[GpuArray]:
+        """Hand a run over; where the host has a part in it, most of it is done then."""
+        for kind, buffers in (("input", inputs), ("state", states)):
+            for k, buffer in enumerate(buffers):
+                self._memory[kind, k] = buffer
+        outputs: list[Any] = [None] * len(self.plan.outputs)
+        self.plan.begin()
+        self._make_outputs(outputs, self.plan.outputs)
+        if self.plan.is_straight:
+            buffers = [*inputs, *states, *(x.buffer for x in outputs)]
+            # The buffers are kept with the commands, so that their ids are not reused.
+            commands, _ = self._whole.at(tuple(map(id, buffers)), lambda: (self._all_commands(), buffers))
+            send(commands, self._steps)
+        else:
+            self._walk(outputs, send)
+        return outputs
+
+    def _make_outputs(self, outputs: list[Any], buffers: Sequence[int]) -> None:
+        """Make those of these outputs whose sizes are known."""
+        for i in buffers:
+            b = self.plan.buffers[i]
+            if symbols(b.shape) <= self.plan.sizes.keys():
+                array = GpuArray(self._pool, self.plan.shape(i), b.dtype, b.size)
+                outputs[b.place[1]] = array
+                self._memory[b.place] = array.buffer
+
+    def _all_commands(self) -> list[Command]:
+        return [command for at in self.plan.step_of if (command := self._command(at)) is not None]
+
+    # --- runs with conditions, loops and steps of the host ---
+
+    def _walk(self, outputs: list[Any], send: Send) -> None:
+        plan = self.plan
+        waiting: list[Command] = []
+        steps: list[int | None] = []
+
+        def hand_over() -> None:
+            if waiting:
+                send(list(waiting), list(steps))
+                waiting.clear()
+                steps.clear()
+
+        def holds(buffer: int) -> bool:
+            hand_over()
+            return bool(self._read_bytes(buffer, plan.buffers[buffer].size).any())
+
+        def found(sizes: Found) -> None:
+            if sizes.changed:
+                self._work.clear()
+                self._rows.write(plan.sizes)
+            for i in sizes.buffers:
+                if plan.buffers[i].place[0] == "slot":
+                    self._grow(plan.buffers[i].place, plan.bytes(i))
+            self._make_outputs(outputs, [i for i in sizes.buffers if plan.buffers[i].place[0] == "output"])
+
+        for at in planner.follow(plan.words, holds):
+            if plan.words[at] == planner.STOP:
+                hand_over()
+                run_stop(plan, plan.stops[plan.words[at + 2]], self._read, self._write, found)
+                continue
+            command = self._command(at)
+            if command is not None:
+                waiting.append(command)
+                steps.append(plan.step_of[at])
+            if len(waiting) >= BATCH:
+                hand_over()
+        hand_over()
+
+    def _grow(self, place: Place, count: int) -> None:
+        """Room for so many bytes in a slot whose contents are not needed any more."""
+        slot = place[1]
+        if count > self._slot_bytes[slot]:
+            self._pool.give(self._memory[place], self._slot_bytes[slot])
+            self._slot_bytes[slot] = align(count)
+            self._memory[place] = self._pool.take(self._slot_bytes[slot], f"slot {slot} of the scratch memory")
+
+    def _read_bytes(self, buffer: int, count: int) -> np.ndarray:
+        if not count:
+            return np.zeros(0, np.uint8)
+        b = self._binding(buffer, count)
+        return self._gpu.read(b.buffer, count, b.offset)
+
+    def _read(self, buffer: int) -> np.ndarray:
+        b = self.plan.buffers[buffer]
+        return from_device(self._read_bytes(buffer, self.plan.bytes(buffer)), self.plan.shape(buffer), b.dtype, b.size)
+
+    def _write(self, buffer: int, array: np.ndarray) -> None:
+        b = self.plan.buffers[buffer]
+        if array.size:
+            self._gpu.write(self._memory[b.place], 0, to_device(array, b.dtype, b.size))
+
+    # --- words as commands ---
+
+    def _resolve(self, at: int) -> _Dispatch | _Move | None:
+        """The call or copy at a word; None where there is nothing to do."""
+        plan, words = self.plan, self.plan.words
+        if words[at] == planner.COPY:
+            target, source, count = words[at + 2 : at + 5]
+            return _Move((source, count), (target, count)) if count else None
+        number = words[at]
+        code = plan.program.kernels[number]
+        wanted = [known(d, plan.sizes) for d in self._kernels.variants[number].groups]
+        groups = spread(wanted, self._gpu.limits.groups, code.label)
+        if 0 in groups:
+            return None
+        buffers = tuple((i, plan.bytes(i)) for i in words[at + 2 : at + 2 + code.ports])
+        for i, count in buffers:
+            self._check_binding(plan.buffers[i], count, code)
+        _no_aliases([plan.buffers[i].place for i, _ in buffers], self._kernels.access[number], code)
+        return _Dispatch(number, buffers, groups)
+
+    def _check_binding(self, buffer: Buffer, count: int, code: Code) -> None:
+        limit = self._gpu.limits.binding
+        if count > limit:
+            raise DeviceError(
+                f"kernel {code.label!r} binds {buffer.name!r} with {count} bytes ({bytes_text(count)}), "
+                f"this device binds at most {limit} ({bytes_text(limit)})"
+            )
+
+    def _command(self, at: int) -> Command | None:
+        """The command at a word, over the buffers of this run; the latest bind group of each call is kept."""
+        if at not in self._work:
+            self._work[at] = self._resolve(at)
+        work = self._work[at]
+        if work is None:
+            return None
+        if isinstance(work, _Move):
+            return Transfer(self._binding(*work.source), self._binding(*work.target))
+        bindings = [self._binding(i, count) for i, count in work.buffers]
+        sizes = self._rows.binding.get(work.kernel)
+        if sizes is not None:
+            bindings.append(sizes)
+        pipeline = self._kernels.pipelines[work.kernel]
+        kept = self._groups.get(at)
+        if kept is None or kept[0] != bindings:
+            kept = self._groups[at] = bindings, self._gpu.bind(pipeline, bindings)
+        return Launch(pipeline, kept[1], work.groups)
+
+    def _binding(self, buffer: int, count: int) -> Binding:
+        place = self.plan.buffers[buffer].place
+        count = max(16, -(-count // 4) * 4)
+        if place[0] == "weights":
+            return self._weights.binding(place[1], count)
+        return Binding(self._memory[place], 0, count)
+
+    def close(self) -> None:
+        for slot, count in enumerate(self._slot_bytes):
+            self._pool.give(self._memory["slot", slot], count)
+        self._rows.close()
+        self._memory.clear()
+        self._whole.clear()
+        self._groups.clear()
+
+
+class _Rows:
+    """The sizes of all kernels whose texts use some, in one uniform buffer.
+
+    Kernels with equal sizes share a row; those with sizes that are found in mid-run have rows of their own, which
+    `write` brings up to date, after all work handed over before.
+    """
+
+    def __init__(self, gpu: Gpu, program: ProgramData, kernels: Kernels, sizes: Mapping[str, int]) -> None:
+        self._gpu: Final = gpu
+        self._program: Final = program
+        self._late: Final[dict[int, int]] = {}  # a kernel's number ↦ where its row begins
+        shared: dict[tuple[Any, ...], int] = {}
+        starts: dict[int, int] = {}
+        end = 0
+        for number, code in enumerate(program.kernels):
+            if not code.sizes or "uniform" not in kernels.access[number]:
+                continue
+            row = tuple(evaluate(d, sizes) for d in code.sizes)
+            if symbols(row):
+                self._late[number] = end
+            start = end if symbols(row) else shared.setdefault(row, end)
+            starts[number] = start
+            if start == end:
+                end += align(16 * -(-len(row) // 4))
+        self._buffer: Handle | None = gpu.allocate(max(end, LEAST)) if starts else None
+        self.binding: Final[dict[int, Binding]] = {
+            number: Binding(self._buffer, start, 16 * -(-len(program.kernels[number].sizes) // 4))
+            for number, start in starts.items()
+        }
+        if starts:
+            data = np.zeros(end // 4, np.int32)
+            for row, start in shared.items():
+                data[start // 4 : start // 4 + len(row)] = row
+            gpu.write(self._buffer, 0, data.view(np.uint8))
+
+    def write(self, sizes: Mapping[str, int]) -> None:
+        for number, start in self._late.items():
+            row = [evaluate(d, sizes) for d in self._program.kernels[number].sizes]
+            if not symbols(row):
+                self._gpu.write(self._buffer, start, np.array(row, np.int32).view(np.uint8))
+
+    def close(self) -> None:
+        if self._buffer is not None:
+            self._gpu.free(self._buffer)
+
+
+def _no_aliases(named: Sequence[Place], access: Sequence[str], code: Code) -> None:
+    """WebGPU rejects a dispatch that reads and writes one buffer through two bindings."""
+    written = [place for place, kind in zip(named, access, strict=False) if kind == "storage, read_write"]
+    places = [place for place in named if place[0] != "weights"]
+    twice = [place for place in written if places.count(place) > 1]
+    if twice:
+        place = " ".join(map(str, twice[0]))
+        raise DeviceError(
+            f"kernel {code.label!r} is given {place} to read and to write; WebGPU needs two buffers: plan without in-place steps"
+        )
+
+
+def spread(groups: Sequence[int], limit: int, label: str) -> tuple[int, int, int]:
+    """The workgroups of a dispatch; x is spread over x and y if it exceeds the device's limit."""
+    x, y, z = groups
+    if x > limit and y == 1:
+        y = -(-x // limit)
+        x = -(-x // y)
+    if max(x, y, z) > limit:
+        raise DeviceError(
+            f"kernel {label!r} needs {groups[0]} × {groups[1]} × {groups[2]} workgroups, this device runs at most {limit} in each direction"
+        )
+    return x, y, z
