@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import wasmtime
 
-from singe_wasm.driver import ALONE, COPY, NAME, driver
+from singe.program.planner import COPY
+from singe_wasm.driver import ALONE, NAME, driver
 from singe_wasm.encode import OPS, Body, Function, i32, integers, memory, module, signed, unsigned
 from singe_wasm.heap import Heap
 from singe_wasm.library import LIBRARY

@@ -213,7 +213,7 @@ def test_devices_without_them_run_the_same_program(gpu: WebGpuBackend) -> None:
     assert SUBGROUP_MATRIX in first.requires
     assert rest[-1].requires == ()
     executable = gpu.prepare(program)
-    assert executable.variants[0] in rest
+    assert executable.kernels.variants[0] in rest
     (x,) = arrays((64, 48))
     w = np.random.default_rng(0).random((48, 40), np.float32).astype(np.float16)
     (out,) = executable.run([gpu.upload(x)])

@@ -11,7 +11,6 @@ The names come in the order in which they are needed: errors, element types, dim
 (`scalar`, `affine`), Kernel and Routine; the parts of a Program; the protocols; what pages need.
 """
 
-from .. import shapes as shapes
 from ..compiler.target import Printed as Printed
 from ..compiler.target import Target as Target
 from ..dtypes import LEAST_NORMAL as LEAST_NORMAL
@@ -52,12 +51,8 @@ from ..program.container import align as align
 from ..program.format import header as header
 from ..program.planner import Found as Found
 from ..program.planner import Plan as Plan
-from ..program.program import Bind as Bind
 from ..program.program import Buffer as Buffer
 from ..program.program import Code as Code
-from ..program.program import Copy as Copy
-from ..program.program import Dispatch as Dispatch
-from ..program.program import Host as Host
 from ..program.program import ProgramData as ProgramData
 from ..program.program import Variant as Variant
 from ..program.program import aligned as aligned
