@@ -1,10 +1,10 @@
 /**
- * Which device is the faster for a model: measured in the page, on what it really runs, when it has nothing else to do.
+ * Chooses the faster device for a model: measured in the page, on the model's own inputs, while the page is idle.
  *
- * Contract: `decide(state)`, the state of a Model of singe-model.js, opens the device that `state.now` is not, as
- * `state.rival`, measures both on `state.seen`, keeps the faster as `state.now` and frees the other; it answers whether
- * that is another than before. The choice is remembered for the bundle and the adapter. A caller's run waits for one
- * measured run at most. Software that plays a GPU is not measured.
+ * Contract: `decide(state)` takes the state of a Model of singe-model.js. It opens the other device as `state.rival`,
+ * measures both on `state.seen`, keeps the faster as `state.now`, frees the other, and returns whether the device
+ * changed. The choice is remembered for the bundle and the adapter. A caller's run waits for at most one measured run.
+ * Software adapters are not measured.
  */
 
 import { enough, pays } from "./singe-timing.js";
@@ -16,7 +16,7 @@ export async function decide(state) {
   try {
     return await faster(state);
   } catch {
-    return false; // it stays with what it has
+    return false; // keep the current device
   } finally {
     state.decided = true;
     state.seen = undefined;
@@ -44,20 +44,20 @@ async function faster(state) {
   }
 }
 
-/** Which GPU it is: a driver's version may be in it, for that decides as well. */
+/** Identifies the GPU; includes the driver's version, if known, since it affects the speed. */
 function nameOf({ info = {} }) {
   const { vendor, architecture, device, description } = info;
   return [vendor, architecture, device, description].join(" ");
 }
 
-/** A moment in which the page does nothing, or after a while any. */
+/** Waits until the page is idle, or a maximum time. */
 const idle = () =>
   new Promise((done) => {
     if (globalThis.requestIdleCallback) requestIdleCallback(done, { timeout: PATIENCE_MS });
     else setTimeout(done, 20);
   });
 
-/** Whether the rival is, by enough; the two take turns. */
+/** Whether the rival is faster by enough; the two take turns. */
 async function isFaster(state) {
   const sides = { now: [], rival: [] };
   const once = async (side) => {
@@ -71,7 +71,7 @@ async function isFaster(state) {
   };
   while (!Object.values(sides).every(enough)) {
     for (const side of Object.keys(sides)) await once(side);
-    // The first of each makes what later ones have: buffers, plans, compiled code.
+    // The first run of each is a warm-up: it creates buffers, plans and compiled code.
     if (sides.now.length === 1 && !state.warm) [state.warm, sides.now, sides.rival] = [true, [], []];
   }
   return pays(sides.now, sides.rival);

@@ -1,34 +1,34 @@
 /**
- * How the threads of a run know what to do: a few words of shared memory, and how one waits for another.
+ * Synchronises the threads of a run through a few words of shared memory.
  *
- * Contract: a step is parts, at least one for each thread. Parts are tickets, numbered on from run to run: those below OPEN
- * may be taken, NEXT is the first that nobody took, DONE counts those that are done. Whoever is free takes the next, so that
- * a thread that the system does not let run holds nobody up. Whoever waits spins for a while, then sleeps, other than a
- * page's main thread, which may not. After `fail()` nobody waits for a part any more.
+ * Contract: a step has parts, at least one per thread. Each part is a ticket; ticket numbers continue from run to run.
+ * Tickets below OPEN may be taken, NEXT is the first that is not taken, DONE counts finished parts. A free thread takes
+ * the next ticket, so a descheduled thread delays nobody. A waiting thread spins for a while, then sleeps; a page's main
+ * thread may not sleep. After `fail()` no thread waits for a part.
  *
- * Where other programs want the cores, the system stops a thread after some milliseconds, for as long, and if that is
- * within a part, all wait. So once a caller has waited long, workers give way between parts, before they are stopped.
+ * If other programs need the cores, the system deschedules a thread for some milliseconds, and if that happens within a
+ * part, all threads wait. So after a caller has waited long, workers yield between parts, before they are descheduled.
  */
 
 /** Words, each in cache lines of its own. GO is odd while PLAN and BASE, a run's first ticket, are being changed. */
 const [GO, PLAN, BASE, OPEN, NEXT, DONE, FAILED, SLEEPING, CROWDED] = [0, 32, 64, 96, 128, 160, 192, 224, 256];
 const WORDS = 288;
-/** In the place of a plan's number: go back to the event loop. */
+/** Instead of a plan's number: return to the event loop. */
 export const LEAVE = -1;
 
 const SPINS_PER_LOOK = 1024;
-/** Spinning: to be woken takes up to a millisecond, as long as many steps. */
+/** How long to spin: waking a thread takes up to a millisecond, as long as many steps. */
 const AWAKE_MS = 1;
 const NAP_MS = 100;
-/** A caller that waits so long for a part: its worker was stopped. For the next RUNS workers give way, after a TURN each. */
+/** If a caller waits this long for a part, its worker was descheduled. For the next RUNS, workers yield after a TURN each. */
 const CROWD = { WAIT_MS: 0.7, RUNS: 32, TURN_MS: 2.5, REST_MS: 0.05 };
 
-/** Whether a ticket comes before another: after 2³¹ they are negative numbers. */
+/** Whether a ticket comes before another; numbers wrap to negative after 2³¹. */
 const before = (ticket, other) => ((ticket - other) | 0) < 0;
 
 export class Barrier {
   #sleeps;
-  /** When this thread gives way. */
+  /** When this thread yields next. */
   #due = Infinity;
 
   constructor(words = new Int32Array(new SharedArrayBuffer(4 * WORDS))) {
@@ -53,7 +53,7 @@ export class Barrier {
     this.#wake(GO);
   }
 
-  /** Do a step, with whoever else is free, who begin `meanwhile`; `late()` is asked now and then, and true is an error. */
+  /** Do a step together with all free threads. `late()` is called now and then; if it returns true the run fails. */
   share(parts, act, late, meanwhile) {
     const base = Atomics.load(this.words, OPEN);
     const end = (base + parts) | 0;
@@ -68,7 +68,7 @@ export class Barrier {
     if (this.failed) throw new Error("a worker failed");
   }
 
-  /** What a worker has seen that listens for the next run. */
+  /** The state that a worker compares with to notice the next run. */
   get seen() {
     return Atomics.load(this.words, GO);
   }
@@ -84,7 +84,7 @@ export class Barrier {
     }
   }
 
-  /** Take part in a run of so many tickets, until the last is taken: by now it may be over. */
+  /** Take part in a run with `count` tickets until the last is taken; the run may be over already. */
   join(base, tickets, act) {
     const end = (base + tickets) | 0;
     this.#due = Atomics.load(this.words, CROWDED) ? performance.now() + CROWD.TURN_MS : Infinity;
@@ -105,7 +105,7 @@ export class Barrier {
     Atomics.store(this.words, FAILED, 1);
   }
 
-  /** Take open tickets before `end`, the run's first being `base`, and do them; the first that was not open. */
+  /** Take and do open tickets before `end` (the run's first is `base`); returns the first that was not open. */
   #work(base, end, act) {
     for (;;) {
       const ticket = Atomics.load(this.words, NEXT);
@@ -127,7 +127,7 @@ export class Barrier {
     if (Atomics.load(this.words, SLEEPING)) Atomics.notify(this.words, word);
   }
 
-  /** Until a word's value `holds`, or a run has failed. */
+  /** Wait until a word's value `holds`, or the run has failed. */
   #until(word, holds, late = () => false) {
     let start;
     for (let spins = 1; ; spins++) {

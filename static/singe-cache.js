@@ -1,15 +1,15 @@
 /**
- * What a page keeps of its bundles in Cache Storage, so that each byte is fetched once ever.
+ * Keeps a page's bundles in Cache Storage, so that each byte is downloaded once.
  *
- * Contract: `openStore(folder)` answers a Store, or undefined where there is no Cache Storage (http, other than localhost;
- * an opaque origin; node). A Store never fails: what cannot be kept is not kept. Files lie under their sha256, so bundles
- * share what is equal, and whoever takes one out checks it. Manifests lie under their own addresses; a file that no kept
- * manifest names is removed when a manifest changes, and the manifests that changed longest ago are removed with them.
+ * Contract: `openStore(folder)` returns a Store, or undefined without Cache Storage (http other than localhost; an opaque
+ * origin; node). A Store never fails: files that cannot be kept are not. The key of a file is its sha256, so bundles
+ * share equal files, and the reader checks it. The key of a manifest is its URL. When a manifest changes, files that no
+ * manifest names are removed, and the manifests that changed longest ago.
  */
 
 const NAME = "singe";
 const MOST_BUNDLES = 32;
-const FILES = "https://sha256.invalid/"; // a host that can never be: the keys are no addresses
+const FILES = "https://sha256.invalid/"; // a host that cannot exist: the keys are no URLs
 const HASHES = /"sha256":\s*"([0-9a-f]{64})"/g;
 
 export async function openStore(folder) {
@@ -20,10 +20,10 @@ export async function openStore(folder) {
   }
 }
 
-/** Answers that are being read: a reading whose answer is collected as garbage never ends in Chromium. */
+/** Responses being read: in Chromium a read never ends if its Response is garbage-collected. */
 const reading = new Set();
 
-/** Files that are being kept, by their keys: who asks for one meanwhile waits, rather than fetching it again. */
+/** Files being stored, by key: another request for one waits instead of fetching it again. */
 const keeping = new Map();
 
 const quietly = (promise) => promise.catch(() => undefined);
@@ -45,8 +45,8 @@ class Store {
   }
 
   /**
-   * A file: `check` gets what is kept of it, if anything is; what it throws goes to `again`, and the damaged file is
-   * dropped. Else `ask(see)` checks an answer that it shows to `see` before reading it, and that is kept as it arrives.
+   * A file: `check` gets the stored file, if any; if it throws, `again` gets the error and the file is dropped.
+   * Otherwise `ask(see)` passes its response to `see` before reading it, and the response is stored as it arrives.
    */
   async through(sha256, check, again, ask) {
     const key = FILES + sha256;
@@ -73,13 +73,13 @@ class Store {
     }
   }
 
-  /** An answer that holds the manifest of last time. */
+  /** A response with the manifest of last time. */
   async manifest() {
     const text = await (await this.#get(this.#manifest))?.text();
     return text && new Response(text);
   }
 
-  /** This is the manifest now. */
+  /** Store the current manifest. */
   adopt(text) {
     return (this.#adopted ??= quietly(this.#adopt(text)));
   }
@@ -96,14 +96,14 @@ class Store {
     const keys = (await this.#cache.keys()).map(({ url }) => url);
     const files = keys.filter((key) => key.startsWith(FILES));
     const manifests = keys.filter((key) => new URL(key).pathname.endsWith("/model.json") && !key.endsWith("?choice"));
-    const gone = manifests.slice(0, -MOST_BUNDLES); // Cache Storage lists what was put last as the last
+    const gone = manifests.slice(0, -MOST_BUNDLES); // Cache Storage lists the newest entry last
     const texts = await Promise.all(manifests.slice(-MOST_BUNDLES).map(async (key) => (await this.#get(key))?.text()));
     const named = new Set(texts.flatMap((text) => Array.from(text?.matchAll(HASHES) ?? [], ([, hash]) => FILES + hash)));
     const unused = [...gone, ...gone.map((key) => `${key}?choice`), ...files.filter((key) => !named.has(key))];
     await Promise.all(unused.map((key) => this.#cache.delete(key)));
   }
 
-  /** What `remember` was told of this manifest. */
+  /** What `remember` stored for this manifest. */
   async recall() {
     await this.#adopted;
     return quietly((async () => (await this.#get(this.#choice))?.json())());

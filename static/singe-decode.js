@@ -1,9 +1,9 @@
 /**
- * Weights that a bundle stores in fewer bytes, decoded while they arrive.
+ * Decodes weights that a bundle stores in fewer bytes, while they arrive.
  *
- * Contract: `decoder(entry, write)` checks an encoded piece of weights and answers a function that takes its bytes in
- * order, in chunks of any length, and calls `write(bytes, offset)` with what they decode to: whole words, at offsets
- * within the piece. Memory is that of one step and the scales of one part. See static/README.md, "Encoded weights".
+ * Contract: `decoder(entry, write)` checks an encoded piece of weights and returns a function that takes its bytes in
+ * order, in chunks of any length, and calls `write(bytes, offset)` with the decoded bytes: whole words, at offsets
+ * within the piece. It holds one step and the scales of one part. See static/README.md, "Encoded weights".
  */
 
 import { SingeError, align } from "./singe-format.js";
@@ -11,7 +11,7 @@ import { SingeError, align } from "./singe-format.js";
 /** Elements that are decoded in one step. */
 const STEP = 16384;
 const LARGEST = 2 ** 48;
-/** An encoding ↦ the bytes of an element as it is stored. Decoded, it is always a word. */
+/** An encoding ↦ bytes of a stored element. A decoded element is always one word. */
 const STORED = { words: 4, float16: 2, int8: 1 };
 
 export function decoder(entry, write) {
@@ -59,14 +59,14 @@ function checkParts({ file, bytes, parts, decoded }) {
   return checked;
 }
 
-/** How many elements a shape has; 0 where it is none. */
+/** How many elements a shape has; 0 if it is no shape. */
 function countOf(shape) {
   if (!Array.isArray(shape) || !shape.every((d) => Number.isInteger(d) && d > 0 && d < LARGEST)) return 0;
   const count = shape.reduce((product, d) => product * d, 1);
   return count < LARGEST ? count : 0;
 }
 
-/** Axes as [length, step of the scale], those that walk on together as one; the last comes first. */
+/** Axes as [length, step of the scale], innermost first; adjacent axes with a common step are merged. */
 function merged(shape, scales) {
   const axes = [];
   let step = 1;
@@ -81,7 +81,7 @@ function merged(shape, scales) {
   return axes.length ? axes : [[1, 0]];
 }
 
-/** Yields how many bytes it wants next, and is given them. */
+/** Yields the number of bytes it needs next, and receives them. */
 function* decode(parts, write) {
   for (const { encoding, at, count, scaleCount, axes } of parts) {
     const scales = scaleCount && new Float32Array(copied(yield 4 * scaleCount));
@@ -97,7 +97,7 @@ function* decode(parts, write) {
   }
 }
 
-/** Bytes in a buffer of their own; `slice` of node's Buffers would not copy. */
+/** A copy of the bytes; `slice` of node's Buffers does not copy. */
 const copied = (bytes) => new Uint8Array(bytes).buffer;
 
 /** An encoding ↦ how n elements are read. */
@@ -115,10 +115,10 @@ function halves(bits, out, n) {
   }
 }
 
-/** Sign and exponent of a float16 ↦ what the last bit of its fraction is worth. */
+/** Sign and exponent of a float16 ↦ the value of the last bit of its fraction. */
 const LAST_BIT = Float64Array.from({ length: 64 }, (_, k) => (k & 32 ? -1 : 1) * 2 ** (Math.max(1, k & 31) - 25));
 
-/** Multiplies elements by their scales, walking on from one call to the next; axes as `merged` gives them. */
+/** Multiplies elements by their scales, continuing from call to call; axes as `merged` returns them. */
 function multiplier(axes, scales) {
   const turns = axes.map(() => 0);
   const [length, step] = axes[0];

@@ -1,11 +1,11 @@
 /**
- * The element <singe-model src="./model/">: a model in a page, without a line of script.
+ * The element <singe-model src="./model/">: a model in a page, without writing JavaScript.
  *
- * Contract: importing this module defines the element. With a model of pictures it takes a file, by choice or by drop, and
- * shows the five likeliest classes; with another it says that it is ready. `model` is a promise of the model, `run(inputs)`
- * runs it. Attributes: `src`, a bundle's folder; `device`; `worker`. Events: `progress` (its detail as of `onProgress`),
- * `load` (the model), `result` (the outputs), `error` (a SingeError). A new `src` or `device` loads anew; leaving the page
- * frees the model. No style is written into attributes, so that a strict policy lets it pass.
+ * Contract: importing this module defines the element. For a model of pictures it accepts a file, chosen or dropped, and
+ * shows the five most probable classes; for other models it shows that it is ready. `model` is a promise of the model,
+ * `run(inputs)` runs it. Attributes: `src`, a bundle's folder; `device`; `worker`. Events and their details: `progress`
+ * (as of `onProgress`), `load` (the model), `result` (the outputs), `error` (a SingeError). A new `src` or `device` loads
+ * again; removing the element frees the model. It sets no style attributes, so a strict policy allows it.
  */
 
 import { SingeError, load } from "./singe.js";
@@ -73,12 +73,12 @@ export class SingeModelElement extends HTMLElement {
     this.#free();
   }
 
-  /** Of an element that was in the page before its definition, this is told of all attributes before it is connected. */
+  /** For an element that is older than its definition, this is called for all attributes before it is connected. */
   attributeChangedCallback(name, before, after) {
     if (this.#placed && before !== after) this.#load();
   }
 
-  /** inputs by name ↦ outputs by name, also told by an event. */
+  /** Inputs by name ↦ outputs by name; also dispatches `result`. */
   async run(inputs) {
     const outputs = await (await this.model).run(inputs);
     this.#tell("result", outputs);
@@ -155,7 +155,7 @@ export class SingeModelElement extends HTMLElement {
     }
   }
 
-  /** The likeliest classes of a picture's scores. */
+  /** The most probable classes for a picture's scores. */
   #show({ data }) {
     const rows = top(data).map(([index, value]) => {
       const name = String(this.#labels?.[index] ?? `class ${index}`);
@@ -166,7 +166,7 @@ export class SingeModelElement extends HTMLElement {
   }
 }
 
-/** [index, probability] of the largest; scores that are no probabilities go through softmax first. */
+/** [index, probability] of the largest scores, after softmax if they are no probabilities. */
 function top(scores) {
   const values = Array.from(scores, Number);
   const sum = values.reduce((a, b) => a + b, 0);

@@ -1,10 +1,10 @@
 /**
- * The files of a bundle: fetched once each, straight to their place, checked against their sha256.
+ * The files of a bundle: each is fetched once, written to its place and checked against its sha256.
  *
- * Contract: `Files` reports every byte that arrives as it arrives; a file that is missing is a "network" error, one that
- * is longer, shorter or other than the manifest says a "format" error, and after `stop()` all of it ends. Files are kept
- * by their hash (singe-cache.js). In node, file: URLs are read from disk. Devices use `expect`, `phase`, `bytes`, `json`,
- * `into`, `each` and `stream`: another class with these serves them as well.
+ * Contract: `Files` reports progress as bytes arrive. A missing file is a "network" error, a file of another length or
+ * hash than the manifest says a "format" error. `stop()` ends all requests. Files are cached by their hash
+ * (singe-cache.js). In node, file: URLs are read from disk. Devices use `expect`, `phase`, `bytes`, `json`, `into`,
+ * `each` and `stream`; any class with these will do.
  */
 
 import { SingeError, spanOf } from "./singe-format.js";
@@ -25,7 +25,7 @@ export class Files {
     this.#base = base;
     this.#signal = signal;
     this.#report = report;
-    /** What is kept of this bundle, if anything can be: a promise of a Store. */
+    /** A promise of the bundle's Store, if there can be one. */
     this.store = cache && !onDisk(base) ? import("./singe-cache.js").then(({ openStore }) => openStore(base)) : undefined;
     signal?.addEventListener("abort", this.#abort);
     if (signal?.aborted) this.#abort();
@@ -33,7 +33,7 @@ export class Files {
 
   #abort = () => this.#stopper.abort();
 
-  /** Nothing is asked for any more; what is under way ends, or if all is `well`, goes on into the cache. */
+  /** Start no more requests; running ones end or, if all is `well`, continue into the cache. */
   stop(well) {
     this.#signal?.removeEventListener("abort", this.#abort);
     if (!well) this.#abort();
@@ -54,7 +54,7 @@ export class Files {
     this.#report({ loaded: this.#loaded, total: this.#total, phase });
   }
 
-  /** A JSON file that nothing is known of yet: as it is now, or without a network as it was last time. */
+  /** A JSON file of unknown hash: from the network or, if offline, as it was last time. */
   async manifest(name) {
     const response = this.#ask(name, { cache: "no-cache" }).catch(async (error) => {
       const kept = error.code === "network" && error.cause && (await (await this.store)?.manifest());
@@ -82,20 +82,20 @@ export class Files {
     return this.into(entry, room(entry));
   }
 
-  /** A file's bytes, written to `view` as they arrive; those of an encoded piece of weights decoded. */
+  /** A file's bytes, written to `view` as they arrive; encoded weights are decoded. */
   async into(entry, view) {
-    // Pages have no SubtleCrypto over http, other than from localhost.
+    // Pages have no SubtleCrypto over http, except on localhost.
     if (entry.parts || !globalThis.crypto?.subtle) await this.stream(entry, (bytes, at) => view.set(bytes, at));
     else {
       await this.#verified(entry, async (chunks) => {
         await this.#receive(entry, chunks, (chunk, at) => view.set(chunk, at));
-        return (this.#hashing = this.#hashing.then(() => hashOf(view))); // one at a time: it takes a copy
+        return (this.#hashing = this.#hashing.then(() => hashOf(view))); // one at a time, since it makes a copy
       });
     }
     return view;
   }
 
-  /** A file's bytes as they arrive, held nowhere: `write(bytes, offset)` gets whole words, but for the file's last. */
+  /** A file's bytes, not held: `write(bytes, offset)` gets whole words, except at the file's end. */
   async stream(entry, write) {
     const { receiver } = await import("./singe-stream.js");
     const start = await receiver(entry, write);
@@ -106,7 +106,7 @@ export class Files {
     });
   }
 
-  /** A file, whose hash `receive(chunks)` answers, by way of the cache where there is one. */
+  /** A file, through the cache if there is one; `receive(chunks)` returns its hash. */
   async #verified({ file, sha256 }, receive) {
     const check = async (response) => {
       if ((await receive(this.#chunks(file, response))) === sha256) return this.checkSignal();
@@ -144,7 +144,7 @@ export class Files {
     await Promise.all(Array.from({ length: AT_ONCE }, worker));
   }
 
-  /** The answer of a server, shown to `see` before it is read; in node, a file on disk. */
+  /** A response, passed to `see` before it is read; in node, a file on disk. */
   async #ask(name, options, see) {
     const url = new URL(name, this.#base);
     const { signal } = this.#stopper;
@@ -155,7 +155,7 @@ export class Files {
     return response;
   }
 
-  /** The bytes of an answer; each chunk is there until the next is asked for. */
+  /** The bytes of a response; each chunk is valid until the next is requested. */
   async *#chunks(name, response) {
     const { body } = await response;
     try {
@@ -177,7 +177,7 @@ export class Files {
 
 const onDisk = ({ protocol }) => protocol === "file:" && typeof globalThis.process?.getBuiltinModule === "function";
 
-/** The chunks of a stream; the memory of each is let go of before the next, not when garbage is collected. */
+/** The chunks of a stream; each chunk's memory is freed before the next, not by garbage collection. */
 async function* streamChunks(body) {
   const reader = body.getReader();
   for (let part; !(part = await reader.read()).done; ) {

@@ -1,9 +1,9 @@
 /**
- * Runs on "webgpu" with data that stays on the GPU: kernels read and write the caller's buffers where they are.
+ * Runs on "webgpu" with data that stays on the GPU: kernels read and write the caller's buffers directly.
  *
  * Contract: `run(plan, inputs, outputs)` runs a plan of singe-webgpu.js. Inputs are typed arrays or GPUBuffers; outputs are
- * "data", "gpu" (new buffers, the caller's), or { name: GPUBuffer } or { name: array } for some of them. Steps that touch a
- * caller's buffer are bound anew when another one comes. An input that kernels may not read is copied.
+ * "data", "gpu" (new buffers, owned by the caller), or { name: GPUBuffer } or { name: array } for some of them. Steps that
+ * use a caller's buffer get new bind groups when the buffer changes. An input without STORAGE usage is copied.
  */
 
 import { SingeError, align } from "./singe-format.js";
@@ -19,10 +19,10 @@ export function run(plan, inputs, outputs) {
   return plan.outputs.map(({ shape, dtype }, k) => ({ data: output[k], shape: [...shape], dtype }));
 }
 
-/** A plan's steps as they were last bound, and the buffers that they were bound to. */
+/** A plan's steps with their latest bind groups, and the buffers in these. */
 const last = new WeakMap();
 
-/** The plan's steps, over these inputs and, if they are given, outputs: its own where these are. */
+/** The plan's steps over these inputs and outputs; without outputs, over the plan's own. */
 export function over(plan, inputs, outputs = []) {
   const given = [...inputs.map((data, k) => take(plan, data, k)), ...outputs];
   const own = [...plan.buffers.input, ...plan.buffers.output];
@@ -40,7 +40,7 @@ export function over(plan, inputs, outputs = []) {
   return steps;
 }
 
-/** The buffer that a run takes an input from. */
+/** The buffer that a run reads an input from. */
 function take(plan, data, k) {
   const { program, gpu, buffers } = plan;
   const own = buffers.input[k];
@@ -59,7 +59,7 @@ function take(plan, data, k) {
   return own;
 }
 
-/** The buffers of the outputs: those that are given, others made now. */
+/** The buffers of the outputs: the caller's, or new ones. */
 function chosen({ gpu, outputs: all }, given) {
   const names = all.map(({ name }) => name);
   const buffers = inOrder(names, given === "gpu" ? {} : given, '"data", "gpu", { name: GPUBuffer } or { name: array }');

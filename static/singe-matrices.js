@@ -1,7 +1,7 @@
 /**
  * Which subgroup matrices a GPUDevice offers to kernels; loaded where it has some.
  *
- * Contract: `abilities(device)` is the set of all words of `requires` that the device meets; see README.md.
+ * Contract: `abilities(device)` is the set of words of `requires` that the device supports; see README.md.
  */
 
 const MEMORY = 32768;

@@ -1,14 +1,14 @@
 /**
- * Outputs in arrays of the caller's: new memory for a large one takes the system longer than to fill it.
+ * Outputs in the caller's arrays: allocating a large array takes longer than filling it.
  *
- * Contract: `arraysFor(found, given)` checks what a caller gave as `outputs`, other than "data", against what a run gives,
- * [{ name, dtype, count }], and answers an array for each, undefined where a new one is to be made. `filled(answers, given)`
- * are answers by name, in those arrays.
+ * Contract: `arraysFor(found, given)` checks the caller's `outputs`, if not "data", against the outputs of the run,
+ * [{ name, dtype, count }], and returns an array for each, or undefined where a new one is needed. `filled(answers, given)`
+ * returns the outputs by name, in those arrays.
  */
 
 import { ARRAYS, SingeError } from "./singe-format.js";
 
-/** What was given for each of the outputs, by their names; undefined where nothing was. */
+/** What the caller passed for each output, or undefined. */
 export function inOrder(names, given, expected) {
   if (Object(given) !== given) throw new SingeError("input", `outputs: got ${JSON.stringify(given)}, expected ${expected}`);
   const unknown = Object.keys(given).find((name) => !names.includes(name));

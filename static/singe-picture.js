@@ -1,16 +1,16 @@
 /**
  * Pictures become tensors, as core/singe/tools/images.py makes them: upright, cropped, resized, normalised, laid out.
  *
- * Contract: `pictureToTensor(source, spec)` takes a Blob, or what a canvas draws (ImageBitmap, image, canvas, video,
- * ImageData), and answers the elements of one picture's tensor. The part that is used is the largest centred rectangle
- * of the wanted proportions, shrunk by `crop`; it is resized in one step, bicubic with antialiasing, in 8 bits. What is
- * transparent is laid on white. A Blob's size is read before it is decoded: too large a picture takes no memory. Pixels
- * are taken out of a picture a strip at a time. What is no picture is a SingeError of the code "input".
+ * Contract: `pictureToTensor(source, spec)` takes a Blob, or anything that a canvas can draw (ImageBitmap, image, canvas,
+ * video, ImageData), and returns the elements of one picture's tensor. It uses the largest centred rectangle with the
+ * proportions of `size`, shrunk by `crop`, and resizes it in one step, bicubic and antialiased, in 8 bits. Transparent
+ * pixels are blended with white. A Blob's size is read before it is decoded, so a picture that is too large takes no
+ * memory. Pixels are read a strip at a time. Anything that is no picture is a SingeError with the code "input".
  */
 
 import { SingeError } from "./singe-format.js";
 
-/** Pixels of a picture at most, as in images.py, and of a side, which is what canvases have. */
+/** The most pixels in a picture, as in images.py, and on a side, which is the limit of canvases. */
 export const MOST_PIXELS = 2 ** 26;
 const MOST_SIDE = 32767;
 /** Elements of a tensor at most. */

@@ -1,9 +1,9 @@
 /**
- * What Singe's Python drives under Pyodide: programs on WebAssembly and on WebGPU, one call for each run.
+ * What Singe's Python calls under Pyodide: programs on WebAssembly and on WebGPU, one call per run.
  *
- * Contract: Python hands over numbers, JSON and typed arrays, and keeps what it gets as it is. WebAssembly runs in
- * Pyodide's own memory, where NumPy's arrays lie, so nothing is copied. On WebGPU everything is asked for at once, and
- * what is not there yet is a promise that the next step waits for; only elements that are read are waited for by Python.
+ * Contract: Python passes numbers, JSON and typed arrays, and keeps the objects it receives without looking inside.
+ * WebAssembly runs in Pyodide's own memory, which holds NumPy's arrays, so nothing is copied. On WebGPU every call returns
+ * at once; a result that is not ready is a promise that the next step waits for. Python waits only to read elements.
  */
 
 import { ARRAYS, SingeError, align } from "./singe-format.js";
@@ -12,12 +12,12 @@ import { Gpu, mapped, open, requestDevice } from "./singe-webgpu.js";
 
 // --- WebAssembly -----------------------------------------------------------------------------------------------------
 
-/** What this engine can do, of the words of a variant's `requires`, and "simd". */
+/** The words of a variant's `requires` that this engine supports, and "simd". */
 export const wasmFeatures = () => (typeof WebAssembly === "object" ? [...features()] : []);
 
 /**
- * Pyodide's memory, which its API does not give: where it has been found so far. It is the memory only if `bytes`, which
- * Python wrote at `address`, are there; undefined otherwise.
+ * Pyodide's memory. Its API does not expose it, so known places are searched. A candidate is accepted only if it holds
+ * `bytes` at `address`, where Python wrote them; otherwise the result is undefined.
  */
 export function pythonMemory({ _module }, address, bytes) {
   const places = [() => _module.LDSO.loadedLibsByName.__main__.exports.memory, () => _module.memory];
@@ -33,7 +33,7 @@ export function pythonMemory({ _module }, address, bytes) {
   return undefined;
 }
 
-/** What a module, which works in a memory, exports. */
+/** The exports of a module instantiated with a memory. */
 export function linkModule(memory, bytes) {
   const { exports } = new WebAssembly.Instance(new WebAssembly.Module(bytes), { env: { memory } });
   if (typeof exports.run !== "function") throw new SingeError("format", "the module has no function run");
@@ -44,11 +44,11 @@ export function linkModule(memory, bytes) {
 
 export const openGpu = async () => new PythonGpu(new Gpu(await requestDevice(), true));
 
-/** A buffer that is there or will be: `ready` says so, `idle` when all that was asked of it is done. */
+/** A buffer that may not exist yet: `ready` resolves to it, `idle` when all work on it is done. */
 class Held {
   constructor(ready) {
     this.ready = ready;
-    this.idle = ready.catch(() => {}); // whoever reads it is told
+    this.idle = ready.catch(() => {}); // reading it reports the error
   }
 
   usedBy(work) {
@@ -63,7 +63,7 @@ class PythonGpu {
     this.#gpu = gpu;
   }
 
-  /** What the device is, as JSON. */
+  /** A description of the device, as JSON. */
   describe() {
     const { adapterInfo, features, limits } = this.#gpu.device;
     const { vendor = "", architecture = "", description = "", isFallbackAdapter } = adapterInfo ?? {};
@@ -81,7 +81,7 @@ class PythonGpu {
     });
   }
 
-  /** Bytes, whole words of them, in a buffer. */
+  /** A buffer with these bytes, which are whole words. */
   upload(bytes) {
     const buffer = this.#gpu.allocate(Math.max(16, bytes.length));
     this.#gpu.device.queue.writeBuffer(buffer, 0, bytes);
@@ -110,7 +110,7 @@ class PythonGpu {
     }
   }
 
-  /** Give a buffer back when nothing that was asked for needs it any more. */
+  /** Free a buffer once no submitted work needs it. */
   async free(held) {
     for (let idle; idle !== held.idle; ) await (idle = held.idle);
     const buffer = await held.ready.catch(() => undefined);
@@ -118,7 +118,7 @@ class PythonGpu {
     buffer?.destroy(); // the runner's own outputs
   }
 
-  /** A program made ready: `weights` is a proxy of Python's for so many `bytes`, which is read once. */
+  /** Prepare a program: `weights` is Python's proxy for `bytes` bytes, which is read once. */
   prepare(program, texts, weights, bytes) {
     const files = {
       expect() {},
@@ -139,7 +139,7 @@ class PythonGpu {
     return new PythonProgram(opened, target.program);
   }
 
-  /** Wait until all work handed over is done. */
+  /** Wait until all submitted work is done. */
   wait() {
     return this.#gpu.guard(() => this.#gpu.device.queue.onSubmittedWorkDone());
   }
@@ -149,7 +149,7 @@ class PythonGpu {
   }
 }
 
-/** A program on the GPU; its runs follow each other in the order in which they were asked for. */
+/** A program on the GPU; its runs happen in the order in which they were requested. */
 class PythonProgram {
   #opened;
   #runner;
@@ -161,10 +161,10 @@ class PythonProgram {
     this.#opened = opened;
     this.#types = inputs.map((i) => ARRAYS[buffers[i].dtype]);
     this.#count = outputs.length;
-    this.#last = opened.then((runner) => (this.#runner = runner)).catch(() => {}); // whoever reads an output is told
+    this.#last = opened.then((runner) => (this.#runner = runner)).catch(() => {}); // reading an output reports the error
   }
 
-  /** What it holds on the GPU, as far as it is there. */
+  /** Bytes that it holds on the GPU so far. */
   get bytes() {
     return this.#runner?.memory.gpu ?? 0;
   }
@@ -186,7 +186,7 @@ class PythonProgram {
     return Array.from({ length: this.#count }, (_, k) => new Held(work.then((outputs) => outputs[k].data)));
   }
 
-  /** The bytes of arrays in, those of new arrays out. */
+  /** Bytes of input arrays in, bytes of new output arrays out. */
   async call(inputs, sizes) {
     const arrays = inputs.map((bytes, k) => {
       return new this.#types[k](bytes.buffer, bytes.byteOffset, bytes.length / this.#types[k].BYTES_PER_ELEMENT);

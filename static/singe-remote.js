@@ -1,10 +1,10 @@
 /**
  * The page's side of a model in a worker; singe-worker.js is the other.
  *
- * Contract: `loadInWorker(folder, options)` answers a model with the interface of all models, or undefined where no worker
- * can start (a policy forbids it; node). Inputs are copied when a run is asked for; outputs are handed over, or copied into
- * arrays of the caller's. GPU buffers cannot cross. The worker ends with the model; one that dies takes its runs with it, as
- * errors of the code "lost".
+ * Contract: `loadInWorker(folder, options)` returns a model with the usual interface, or undefined if no worker can start
+ * (forbidden by a policy; node). Inputs are copied when `run` is called; outputs are transferred, or copied into the
+ * caller's arrays. GPU buffers cannot be passed. The worker ends with the model. If it dies, its pending runs fail with the
+ * code "lost".
  */
 
 import { SingeError } from "./singe-format.js";
@@ -45,7 +45,7 @@ class RemoteModel {
     return this.#link.state.device;
   }
 
-  /** As it was after the last thing that the worker did, like `memory`. */
+  /** As of the worker's last message, like `memory`. */
   get threads() {
     return this.#link.state.threads;
   }
@@ -67,12 +67,12 @@ class RemoteModel {
     return this.#link.call("profile", { inputs: given, options: { seconds } }, copies);
   }
 
-  /** Free everything, after the runs that were asked for. */
+  /** Free everything, after pending runs. */
   dispose() {
     const gone = new SingeError("disposed", "the model was disposed of");
     this.#disposed ??= this.#link
       .call("dispose")
-      .catch(() => {}) // a worker that died holds nothing
+      .catch(() => {}) // a dead worker holds nothing
       .then(() => this.#link.end(gone));
     return this.#disposed;
   }
@@ -81,14 +81,14 @@ class RemoteModel {
 const isObject = (value) => typeof value === "object" && value !== null;
 const mapValues = (object, f) => Object.fromEntries(Object.entries(object).map(([name, value]) => [name, f(value)]));
 
-/** Inputs with their arrays copied, and the copies' memory. */
+/** Copies of the inputs' arrays, and their memory to transfer. */
 function copiesOf(inputs) {
   const copies = [];
   const given = isObject(inputs) ? mapValues(inputs, (value) => copied(value, copies)) : inputs;
   return { given, copies };
 }
 
-/** An input with its array copied; the copies' memory is added to `copies`. What is no input is for the worker to refuse. */
+/** An input with its array copied; the copy's memory is added to `copies`. The worker rejects invalid inputs. */
 function copied(value, copies) {
   const bare = ArrayBuffer.isView(value);
   const data = bare ? value : value?.data;
@@ -98,7 +98,7 @@ function copied(value, copies) {
   return bare ? copy : { data: copy, shape: value.shape };
 }
 
-/** A worker, and the calls that it has not answered yet. */
+/** A worker and its pending calls. */
 class Link {
   state = { device: undefined, threads: 1, memory: { gpu: 0, wasm: 0, js: 0 } };
   told = {};
@@ -108,7 +108,7 @@ class Link {
   #ended;
   #unlock = new AbortController();
 
-  /** A link to a worker that runs, or undefined. */
+  /** A link to a running worker, or undefined. */
   static async start() {
     if (!globalThis.Worker) return undefined;
     try {
@@ -162,7 +162,7 @@ class Link {
     }
   }
 
-  /** End the worker; what it was asked for, and will be, fails with `error`. */
+  /** End the worker; pending and later calls fail with `error`. */
   end(error) {
     if (this.#ended) return;
     this.#ended = error;

@@ -1,7 +1,7 @@
 /**
- * SHA-256 piece by piece (FIPS 180-4), for bytes that are never held whole, and where pages have no SubtleCrypto.
+ * Incremental SHA-256 (FIPS 180-4), for streamed bytes and for pages without SubtleCrypto.
  *
- * Contract: `update` any number of times, then `hex` once.
+ * Contract: call `update` any number of times, then `hex` once.
  */
 
 const PRIMES = (() => {

@@ -1,16 +1,16 @@
 /**
- * A memory that threads can share, and the way of a bundle's files into one.
+ * A memory that threads can share, and loading of a bundle's files into one.
  *
- * Contract: `sharedMemory()` is empty and can grow; undefined where there can be none. `fromFiles(files)` has three of the
- * methods of `Files`: modules import a shared memory in place of the unshared one that they are shipped for, and weights
- * go to their places in it.
+ * Contract: `sharedMemory()` returns an empty memory that can grow, or undefined if that is not possible. `fromFiles(files)`
+ * has three of the methods of `Files`: modules are changed to import a shared memory instead of an unshared one, and
+ * weights are written to their places in it.
  */
 
 import { SingeError } from "./singe-format.js";
 
 const MOST_PAGES = [65536, 16384];
 const IMPORTS = 2;
-/** The end of the section of imports: a memory of at least 0 pages, and a shared one of at most 65,536. */
+/** The end of the import section: a memory of at least 0 pages; a shared one of at most 65,536. */
 const UNSHARED = [2, 0, 0];
 const SHARED = [2, 3, 0, 0x80, 0x80, 4];
 
@@ -19,7 +19,7 @@ export function sharedMemory() {
     try {
       return new WebAssembly.Memory({ initial: 0, maximum, shared: true });
     } catch {
-      continue; // less address space may be there
+      continue; // there may be less address space
     }
   }
   return undefined;
@@ -34,13 +34,13 @@ export function fromFiles(files) {
   };
   return {
     bytes: async (entry) => importShared(await files.bytes(entry)),
-    /** What is hashed as a whole comes one after the other, by way of a copy: shared bytes cannot be hashed. */
+    /** Files that are hashed as a whole are copied, one at a time: SubtleCrypto cannot hash shared bytes. */
     into: (entry, view) => (entry.parts ? files.into(entry, view) : (last = last.then(() => through(entry, view)))),
     each: (entries, take) => files.each(entries, take),
   };
 }
 
-/** A module's bytes, with a shared memory of any size as what it imports. */
+/** A module's bytes, changed to import a shared memory of any size. */
 function importShared(bytes) {
   const [start, size] = sectionOf(bytes, IMPORTS);
   const end = start + size;
@@ -53,7 +53,7 @@ function importShared(bytes) {
   return Uint8Array.from(made.flatMap((part) => [...part]));
 }
 
-/** Where the contents of a module's first section of that number start, and their length. */
+/** The start and length of the contents of a module's first section with that number. */
 function sectionOf(bytes, number) {
   for (let at = 8; at < bytes.length; ) {
     const id = bytes[at++];

@@ -1,8 +1,8 @@
 /**
- * Workers of this package's scripts, which may lie at another origin than the page: then one of the page's origin imports
- * them. In node they are threads.
+ * Starts workers from this package's scripts. If these are on another origin than the page, a worker of the page's origin
+ * imports them. In node, workers are threads.
  *
- * Bundlers look for the words `new Worker(new URL("…", import.meta.url)`: that is how this is used.
+ * Callers write `new Worker(new URL("…", import.meta.url)`, since bundlers search for this text.
  */
 
 export const Worker = function (url, options) {

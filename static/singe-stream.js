@@ -1,8 +1,8 @@
 /**
- * The bytes of a file that is held nowhere: hashed, decoded if they are encoded, and passed on in whole words.
+ * Streams a file without holding it: its bytes are hashed, decoded if encoded, and passed on in whole words.
  *
- * Contract: `receiver(entry, write)` answers a function that starts one reception of the file: { take(chunk, offset),
- * called with all bytes in order; end(), which answers their sha256 }.
+ * Contract: `receiver(entry, write)` returns a function that starts one reception of the file: { take(chunk, offset),
+ * called with all bytes in order; end(), which returns their sha256 }.
  */
 
 import { Sha256 } from "./singe-sha256.js";

@@ -1,9 +1,9 @@
 /**
  * A worker's side of a run's threads; singe-threads.js is the other.
  *
- * Contract: the first message brings the memory, modules and words of the barrier. A later one may bring a plan: its shared
- * steps, each a function and the arguments of every part. Each is answered, and then runs are waited for until one says to
- * LEAVE, which sends the worker back to its messages.
+ * Contract: the first message has the memory, the modules and the words of the barrier. A later one may have a plan: its
+ * shared steps, each a function and the arguments of every part. The worker answers each message, then waits for runs
+ * until one says LEAVE, and returns to its messages.
  */
 
 import { Barrier, LEAVE } from "./singe-barrier.js";

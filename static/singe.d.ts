@@ -4,17 +4,17 @@ export const VERSION: string;
 
 export type DType = "bool" | "uint8" | "int32" | "int64" | "float16" | "float32";
 
-/** bool and uint8: Uint8Array; int64: BigInt64Array; float16: Uint16Array (its bits), or Float16Array as an input. */
+/** bool and uint8: Uint8Array; int64: BigInt64Array; float16: Uint16Array (its bits) or, as an input, Float16Array. */
 export type TypedArray = Uint8Array | Int32Array | BigInt64Array | Uint16Array | Float32Array;
 
 /**
- * - `input`: what a caller gave is not what the model takes; the message says what it takes
- * - `network`: a file cannot be had
- * - `format`: the bundle is damaged, or not one
- * - `device`: this engine or device cannot do it
- * - `lost`: the GPU device went away, and again when it was opened anew; or the worker ended
- * - `aborted`: the caller's signal said so
- * - `disposed`: the model was disposed of
+ * - `input`: an argument does not fit the model; the message says what the model expects
+ * - `network`: a file could not be fetched
+ * - `format`: this is no bundle, or it is damaged
+ * - `device`: this browser or device cannot run it
+ * - `lost`: the GPU device was lost, and again after it was reopened; or the worker ended
+ * - `aborted`: the caller's signal was aborted
+ * - `disposed`: the model has been disposed
  */
 export type Code = "input" | "network" | "format" | "device" | "lost" | "aborted" | "disposed";
 
@@ -23,7 +23,7 @@ export class SingeError extends Error {
 }
 
 export interface Progress {
-  /** Bytes of kernels and weights that have arrived, and that will have. */
+  /** Bytes of kernels and weights: arrived so far, and in total. */
   loaded: number;
   total: number;
   phase: "download" | "compile" | "ready";
@@ -31,34 +31,34 @@ export interface Progress {
 
 export interface LoadOptions {
   /**
-   * "auto", the default, answers on WebAssembly first. When the page has nothing else to do it measures WebGPU, keeps the
-   * faster of the two, and remembers it for the bundle and the adapter: the next load opens that one straight away.
+   * "auto", the default, starts on WebAssembly. When the page is idle it measures WebGPU, keeps the faster of the two,
+   * and remembers the choice for this bundle and GPU: the next load opens that device at once.
    */
   device?: "wasm" | "webgpu" | "auto";
   /**
-   * On WebAssembly, where memory can be shared: in isolated pages and their workers, and in node. 0, the default, is as many
-   * as pay off: once runs in turn took more than 2 ms each and 0.3 s together, those that follow take turns with one and
-   * with more, and the fastest stays. Else that many, at most two for each core; runs of less than about 1 ms are the
-   * caller's all the same. Results are the same bit for bit.
+   * Threads on WebAssembly. More than one needs shared memory: an isolated page or its workers, or node. 0, the default:
+   * after consecutive runs of more than 2 ms each and 0.3 s together, one and more threads are compared, and the fastest
+   * number is kept. Other numbers: that many, at most two per core; runs under about 1 ms still use one. Results are
+   * bit-identical for any number.
    */
   threads?: number;
-  /** Have the model in a worker of its own. Where none can start it is in the page: `model.worker` says so. */
+  /** Run the model in its own worker. If none can start, it runs in the page: see `model.worker`. */
   worker?: boolean;
-  /** Whether files may be kept in Cache Storage, by their hash: true, if nothing is said. */
+  /** Whether to keep files in Cache Storage, by their hash. Default: true. */
   cache?: boolean;
   onProgress?: (progress: Progress) => void;
-  /** Called when "auto" went over to another device. */
+  /** Called when "auto" has switched to another device. */
   onDevice?: (device: "wasm" | "webgpu") => void;
-  /** Ends the loading. */
+  /** Aborts loading. */
   signal?: AbortSignal;
-  /** A device of the caller's, not for workers: for inputs and outputs on the GPU; it stays the caller's, and is not opened anew if lost. */
+  /** The caller's GPU device, for inputs and outputs on the GPU; not with `worker`. It is not reopened if lost, nor destroyed. */
   gpuDevice?: GPUDevice;
 }
 
 /** Load the bundle in the folder `url`, relative to the page (in node: to the working directory). */
 export function load(url: string | URL, options?: LoadOptions): Promise<Model>;
 
-/** A tensor's description: a dimension that each run decides is a name; "?" is one computed from such. */
+/** A tensor's description. An open dimension is a name; "?" is a dimension computed from open ones. */
 export interface Port {
   name: string;
   dtype: DType;
@@ -66,8 +66,8 @@ export interface Port {
 }
 
 /**
- * A GPUBuffer holds elements as the device stores them (static/README.md) and has COPY_SRC among its usages; kernels read it
- * where it is if it has STORAGE too.
+ * A GPUBuffer holds elements as the device stores them (static/README.md) and needs the usage COPY_SRC; with STORAGE too,
+ * kernels read it without a copy.
  */
 export type Data = TypedArray | GPUBuffer | { BYTES_PER_ELEMENT: 2; buffer: ArrayBufferLike };
 export type Input = Data | { data: Data; shape?: readonly number[] };
@@ -89,31 +89,31 @@ export interface ImageFacts {
   layout: "nchw" | "nhwc";
 }
 
-/** All steps of a run that do the same: seconds, operations and bytes are those of its calls together. */
+/** All steps of a run with the same code and shapes: seconds, operations and bytes are totals of its calls. */
 export interface Kernel {
-  /** The ops that it carries out, of what kind it is ("elementwise", "reduce", "matmul", "conv", "copy"), what it gives. */
+  /** Its ops, its kind ("elementwise", "reduce", "matmul", "conv", "copy"), its output. */
   label: string;
   kind: string;
   output: number[];
   calls: number;
   seconds: number;
-  /** Floating-point operations, and bytes that no cache can save; null where the bundle does not say. */
+  /** Floating-point operations, and the least bytes of traffic; null if the bundle does not say. */
   flops: number | null;
   bytes: number | null;
 }
 
-/** A run in seconds, as `singe bench --profile --json` tells them. */
+/** A run in seconds, as `singe bench --profile --json` reports it. */
 export interface Profile {
   device: "wasm" | "webgpu";
-  /** What told the time of the kernels. */
+  /** The clock that timed the kernels. */
   clock: string;
   runs: number;
-  /** A whole run by itself; and what kernels and rest add up to, which is more where kernels that are timed apart take longer. */
+  /** A whole run; and the sum of kernels and rest, which is more if kernels timed separately take longer. */
   run: number;
   seconds: number;
-  /** By time, the dearest first. */
+  /** Sorted by time, the slowest first. */
   kernels: Kernel[];
-  /** Inputs to the device; waiting for it, and outputs from it. */
+  /** Copying inputs to the device; waiting for it and reading outputs. */
   rest: { upload: number; readback: number };
   /** The same, step by step, in Chrome's format: for chrome://tracing and ui.perfetto.dev. */
   trace: { traceEvents: object[]; displayTimeUnit: "ms"; otherData: Record<string, string> };
@@ -124,24 +124,23 @@ export interface Model {
   readonly device: "wasm" | "webgpu";
   readonly inputs: Port[];
   readonly outputs: Port[];
-  /** How a picture becomes the input, and the file of the labels, if the bundle says. */
+  /** How a picture becomes the input, and the file of the labels, if the bundle has them. */
   readonly image: ImageFacts | null;
   readonly labels: string | null;
-  /** Threads that a run takes now: 1 on WebGPU, without shared memory, and until "as many as pay off" is decided. */
+  /** Threads in use: 1 on WebGPU, without shared memory, and with `threads: 0` until the choice is made. */
   readonly threads: number;
-  /** Whether it is in a worker: GPU buffers cannot be handed to it then, and inputs are copied when a run is asked for. */
+  /** Whether it runs in a worker: then GPU buffers cannot be passed, and inputs are copied when `run` is called. */
   readonly worker: boolean;
-  /** Bytes held; of a worker, after the last thing that it did. */
+  /** Bytes held; in a worker, as of its last message. */
   readonly memory: { gpu: number; wasm: number; js: number };
   readonly gpuDevice: GPUDevice | undefined;
 
   /**
-   * Run it. Overlapping runs follow each other in order; an input's array must stay as it is until its run is done.
-   * Outputs are copies that the caller owns; with { outputs: "gpu" } they are GPU buffers, the caller's to destroy,
-   * which live as long as the model's device. With { outputs: { name: buffer } } those named are written into buffers
-   * of the caller's, which have STORAGE among their usages and are no input of the run: many runs can share them. With
-   * { outputs: { name: array } } those named are written into typed arrays of the caller's, on any device: for runs that
-   * follow each other quickly, since a large new array costs memory that the system has to find.
+   * Run the model. Overlapping runs are queued in order; do not change an input's array until its run is done. Outputs are
+   * copies that the caller owns. { outputs: "gpu" } returns GPU buffers, which the caller destroys and which live as long
+   * as the model's device. { outputs: { name: buffer } } writes those outputs into the caller's buffers, which need the
+   * usage STORAGE, may be reused by many runs, and must not be inputs of the run. { outputs: { name: array } } writes
+   * into the caller's typed arrays, on any device: faster for frequent runs, since large new arrays take time to allocate.
    */
   run(
     inputs: Record<string, Input>,
@@ -153,11 +152,11 @@ export interface Model {
   ): Promise<Record<string, Output<GPUBuffer>>>;
 
   /**
-   * Measure where the time of a run goes, for about so many seconds (1, if nothing is said) in which no other run gets its
-   * turn, and whose answers nobody sees. For 0 seconds nothing is run, and what is told is the work alone.
+   * Measure where the time of a run goes, for about `seconds` (default: 1), during which other runs wait. The outputs are
+   * discarded. With 0 seconds nothing is run, and the profile has only operations and bytes.
    */
   profile(inputs: Record<string, Input>, options?: { seconds?: number }): Promise<Profile>;
 
-  /** Free every byte, after the runs that were asked for. */
+  /** Free all memory, after pending runs. */
   dispose(): Promise<void>;
 }

@@ -5,9 +5,9 @@
  *     const { logits } = await model.run({ input: new Float32Array(784) });
  *     await model.dispose();
  *
- * Contract: `load` answers a model that is ready to run, or fails with a SingeError and holds nothing. A model's runs
- * follow each other in the order in which they were asked for, and each reads its inputs when its turn comes. See
- * singe.d.ts for the types and static/README.md for the format.
+ * Contract: `load` returns a model that is ready to run, or fails with a SingeError and holds nothing. A model's runs
+ * happen in the order of the calls, and each reads its inputs when its turn comes. See singe.d.ts for the types and
+ * static/README.md for the format.
  */
 
 import { SingeError, VERSION } from "./singe-format.js";
