@@ -1,9 +1,9 @@
 """Assemble the site of the front page and the demos: `python demos/build.py [-o DIR] [--without-python]`.
 
-What comes out is static files with relative paths, for any host and any sub-folder; demos/README.md has the layout. What
-takes time (the models' bundles, the wheel, Pyodide) is kept in demos/.cache under a hash of what it is made from, so
-that a second build copies files and no more. Python in the page is optional: where its files cannot be had, the site is
-built without them, and its pages say so.
+The site is static files with relative paths, for any host and any sub-folder; demos/README.md has the layout. Slow parts
+(the models' bundles, the wheel, Pyodide) are kept in demos/.cache under a hash of their sources, so that a second build
+only copies files. Python in the page is optional: if its files cannot be fetched, the site is built without them, and
+its pages say so.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ DOCUMENTS: Final = {
 """Copies for reading: any host shows .txt as text."""
 SIDE: Final = 512
 PRODUCTS: Final = 4
-"""Of the benchmark's matrix product: several in a row, so that bringing numbers in and out weighs little."""
+"""How many matrix products the benchmark does in a row, so that copies matter little."""
 WORKER: Final = "service-worker.js"
 PLACE: Final = "const SITE = { files: {}, first: [] };"
 """The line of the service worker that the build fills in, once all other files are known."""
 RUNNERS_OWN: Final = re.compile(r"(weights-\w+-\d+\.bin|kernels-\w+\.(wasm|json))")
-"""Files that the runner keeps in a cache of its own, by their hashes."""
+"""Files that the runner caches itself, by their hashes."""
 
 Say = Callable[[str], None]
 
@@ -61,7 +61,7 @@ class BuildError(Exception):
 
 @dataclass(frozen=True)
 class Demo:
-    """A model of the site: where its bundle goes, who makes it, what its weights are stored in, how it is exported."""
+    """A model of the site: where its bundle goes, how it is made, the dtype of its weights, options of the export."""
 
     folder: str
     make: Callable[[Path], sg.Model]
@@ -84,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def build(out: Path, with_python: bool = True, say: Say = print) -> None:
-    """The site in a folder; what an earlier build left there and this one does not write is removed."""
+    """Build the site in a folder; leftovers of an earlier build are removed."""
     begun = time.perf_counter()
     if out.exists() and not (out.is_dir() and (not any(out.iterdir()) or (out / WORKER).is_file())):
         raise BuildError(f"{out}: holds something, and no site (no {WORKER}); give another folder with -o")
@@ -159,7 +159,7 @@ class Products(nn.Module):
 
 
 class Peaks(nn.Module):
-    """A product with a weight, and a kernel that reads and writes: what a device does at most, at any size."""
+    """A matrix product with a weight, and an elementwise copy: they measure a device's peaks, at any size."""
 
     product: nn.Linear
 
@@ -188,7 +188,7 @@ def model_files(demo: Demo, made: str, say: Say) -> dict[str, Path]:
 
 
 def python_files(made: str, say: Say) -> dict[str, Path]:
-    """Pyodide's folder; nothing where it cannot be had."""
+    """Pyodide's folder; nothing if its files cannot be fetched."""
     setup = module(ROOT / "wasm" / "pyodide", "setup")
     begun = time.perf_counter()
 
@@ -209,7 +209,7 @@ def python_files(made: str, say: Say) -> dict[str, Path]:
 
 
 def source_stamp() -> str:
-    """A hash of all that models, wheel and bundles are made from."""
+    """A hash of all sources of models, wheel and bundles."""
     folders = (ROOT / "core", ROOT / "webgpu", ROOT / "wasm", STATIC)
     sources = [p for f in folders for p in files_under(f)] + sorted(HERE.rglob("*.py")) + [ROOT / "pyproject.toml"]
     labels = HERE / "classify" / "labels.json"
@@ -221,7 +221,7 @@ def source_stamp() -> str:
 
 
 def keep(name: str, make: Callable[[Path], None]) -> Path:
-    """The folder of that name in the cache, made where it is not there; others of its kind are removed."""
+    """The folder of that name in the cache, made if it is missing; older ones of its kind are removed."""
     kept = CACHE / "site" / name
     if kept.exists():
         return kept
@@ -237,7 +237,7 @@ def keep(name: str, make: Callable[[Path], None]) -> Path:
 
 
 def files_under(folder: Path) -> Iterator[Path]:
-    """All files, in order, but none in a folder that Python or a dot made."""
+    """All files, in order, except in hidden folders and Python's caches."""
     if not folder.is_dir():
         return
     for path in sorted(folder.iterdir()):
@@ -269,7 +269,7 @@ def write_site(files: Mapping[str, Path], out: Path) -> None:
 
 
 def put(path: Path, data: bytes) -> None:
-    """A file that has these bytes already keeps its time, by which servers know that it is unchanged."""
+    """Write a file. If it has these bytes already its time stays, by which servers know that it is unchanged."""
     if path.is_file() and path.read_bytes() == data:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -277,7 +277,7 @@ def put(path: Path, data: bytes) -> None:
 
 
 def service_worker(hashes: Mapping[str, str]) -> str:
-    """The service worker with its list. At the first visit it fetches what the pages are made of, and the manifests."""
+    """The service worker with its list of files. At the first visit it fetches the pages' files and the manifests."""
     listed = {name: digest for name, digest in hashes.items() if not RUNNERS_OWN.fullmatch(name.rsplit("/", 1)[-1])}
     apart = tuple(f"{demo.rsplit('/', 1)[0]}/" for demo in hashes if demo.endswith("/model.json"))
     later = ("python/", "docs/", "classify/samples/", *apart)

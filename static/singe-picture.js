@@ -205,7 +205,7 @@ function canvas(width, height) {
     ? new OffscreenCanvas(width, height)
     : Object.assign(document.createElement("canvas"), { width, height });
   const context = made.getContext("2d", { willReadFrequently: true });
-  if (!context) throw new SingeError("device", "picture: this engine gives no canvas to read it with");
+  if (!context) throw new SingeError("device", "picture: this browser provides no canvas to read it with");
   context.imageSmoothingEnabled = false;
   return context;
 }

@@ -11,9 +11,9 @@ INPUT = ("N", 3, SIDE, SIDE)
 CROP = 224 / 256
 """The part of the picture's shorter side that is used."""
 MEAN, STD = 127.0, 128.0
-"""What the network takes is (pixel − MEAN) / STD, with pixels of 0–255."""
+"""The network's input is (pixel − MEAN) / STD, with pixels from 0 to 255."""
 STAGES = (
-    # blocks, window, stride of the first, expansion, channels
+    # blocks, kernel size, stride of the first block, expansion, channels
     (1, 3, 1, 1, 16),
     (2, 3, 2, 6, 24),
     (2, 5, 2, 6, 40),
@@ -25,8 +25,8 @@ STAGES = (
 
 
 class SameConv(nn.Conv2d):
-    """A convolution that gives 1 / stride of the places it takes, which its stride must divide: an odd zero of padding
-    goes behind, as in TensorFlow, where these weights come from."""
+    """A convolution with TensorFlow's SAME padding, for sides that are a multiple of the stride: the output's side is the
+    input's divided by the stride, and an odd padding goes to the end. The weights were trained with TensorFlow."""
 
     def __init__(self, inputs: int, outputs: int, window: int, stride: int = 1, groups: int = 1) -> None:
         super().__init__(inputs, outputs, window, stride, groups=groups, bias=False)
@@ -43,7 +43,7 @@ def norm(channels: int) -> nn.BatchNorm2d:
 
 
 class Block(nn.Module):
-    """An inverted bottleneck: widened, filtered channel by channel, narrowed; and what came in added where it fits."""
+    """An inverted bottleneck: expand, depthwise convolution, project; with a skip connection if the shapes agree."""
 
     _expand_conv: SameConv | None
     _bn0: nn.BatchNorm2d | None

@@ -8,11 +8,11 @@ from singe import nn
 
 INPUT = ("N", 1, 28, 28)
 MEAN, STD = 0.1307 * 255, 0.3081 * 255
-"""Of MNIST's pixels, on 0–255: what the network takes is (pixel − MEAN) / STD, white strokes on black."""
+"""Of MNIST's pixels, 0 to 255. The network's input is (pixel − MEAN) / STD, white strokes on black."""
 
 
 class DigitNet(nn.Module):
-    """Three convolutions, each halving the picture, and two layers over all that is left: logits of ten digits."""
+    """Three convolutions with pooling by two, and two linear layers: logits of ten digits."""
 
     conv_layers: nn.Sequential
     fc_layers: nn.Sequential

@@ -1,4 +1,4 @@
-"""Pyodide 314, for which NumPy cannot be had here: it loads, JavaScript is called, and modules of Singe work in its memory."""
+"""Pyodide 314, for which there is no NumPy here: it loads, JavaScript can be called, and modules of Singe work in its memory."""
 
 from __future__ import annotations
 

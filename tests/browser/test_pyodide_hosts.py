@@ -157,7 +157,7 @@ def test_memory_may_grow(host: Host) -> None:
 
 
 def test_a_memory_of_their_own(host: Host) -> None:
-    """The way that is left where Pyodide's memory cannot be had."""
+    """The fallback if Pyodide's memory is not found."""
     shared, apart = host.call("copying")
     assert not shared
     assert max(apart) < BOUND
@@ -244,7 +244,7 @@ def test_a_file_that_is_not_the_one_that_was_locked(folder: Path, tmp_path: Path
     other = made.Locked(
         file.name, file.bytes, file.sha256, ("npm no-such-package-of-singe@0 package/x", "pypi ../x==0 y")
     )
-    with pytest.raises(made.SetupError, match=r"(?s)cannot be had:.*npm.*pypi"):
+    with pytest.raises(made.SetupError, match=r"(?s)could not be fetched:.*npm.*pypi"):
         made.Store(tmp_path, [other], made.VERSION, said.append).path(other)
     assert len(said) == 4
 

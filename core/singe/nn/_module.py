@@ -124,7 +124,11 @@ class Module(metaclass=_Frozen):
         if misfits or absent:
             faults = [*absent, *([("of another shape", misfits)] if misfits else [])]
             text = f"state dict: {'; '.join(f'{what}: {_listed(names)}' for what, names in faults)}"
-            raise InputError(f"{text}. With strict=False only what fits is taken") if absent else ShapeError(text)
+            raise (
+                InputError(f"{text}. With strict=False only the names in common are used")
+                if absent
+                else ShapeError(text)
+            )
         return self._mapped(lambda path, t: _like(state[path], t) if path in state else t)
 
     def map(self, function: Callable[[Tensor], Tensor]) -> Self:

@@ -1,6 +1,6 @@
 """Facts as aligned plain text: tables, lists of fields, and numbers with their units.
 
-Names come out of files: characters that a terminal would obey are shown as "?".
+Names may come from untrusted files: control characters are shown as "?".
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ GAP: Final = "  "
 
 
 def clean(value: Any) -> str:
-    """A value's text with nothing in it but what prints, in one line."""
+    """A value's text in one line, with printable characters only."""
     return "".join(c if c.isprintable() else "?" for c in " ".join(str(value).split()))
 
 
@@ -45,7 +45,7 @@ def seconds(value: float) -> str:
 
 
 def quantity(count: float, unit: str) -> str:
-    """A count with the prefix that keeps it short: 385.9 MFLOP."""
+    """A count with an SI prefix: 385.9 MFLOP."""
     for prefix in ("", "k", "M", "G"):
         if abs(count) < 1000:
             return f"{count:.{1 if prefix else 0}f} {prefix}{unit}"

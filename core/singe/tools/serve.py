@@ -1,9 +1,9 @@
-"""A server of static files for development: what a page of Singe needs from a host, on the standard library.
+"""A server of static files for development, with what a page of Singe needs; standard library only.
 
-Every answer isolates the page (COOP, COEP, CORP: threads in WebAssembly need it) and has its right type. One range is
-answered with 206, text-like files are compressed for who accepts it, and ETag and Last-Modified save what is unchanged.
-Only plain files inside the folder are served, never one whose path has a part that starts with a dot, and a folder is
-its index.html or nothing. Loopback unless told otherwise.
+Every response isolates the page (COOP, COEP and CORP, which threads in WebAssembly need) and has the right type. A single
+range is answered with 206, text is compressed if the client accepts that, and ETag and Last-Modified avoid sending
+unchanged files. Only regular files inside the folder are served, none with a path component that starts with a dot; a
+folder is served as its index.html. The server listens on loopback by default.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ HEADERS: Final = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
 }
-"""Sent with every answer, errors included."""
+"""Sent with every response, including errors."""
 TYPES: Final = {
     ".css": "text/css; charset=utf-8",
     ".csv": "text/csv; charset=utf-8",
@@ -61,23 +61,23 @@ TYPES: Final = {
     ".woff2": "font/woff2",
     ".zip": "application/zip",
 }
-"""Not the system's table, which may have .js as text/plain and .wasm not at all."""
+"""Used instead of the system's table, which may have .js as text/plain and lack .wasm."""
 OTHER: Final = "application/octet-stream"
 _COMPRESSED: Final = re.compile(r"text/|application/(json|manifest\+json|wasm)|image/svg")
 _HASHED: Final = re.compile(r".*[.-][0-9a-f]{16,64}\.\w+")
-"""A name that holds its content's hash: what it names never changes."""
+"""A name that contains its content's hash: such a file never changes."""
 SMALLEST: Final = 512
 LARGEST: Final = 16 << 20
-"""Bytes of a file below and above which compressing does not pay."""
+"""Smaller and larger files are not compressed; bytes."""
 CACHED: Final = 64 << 20
-"""Bytes of compressed files that are kept."""
+"""The most bytes of compressed files that are kept."""
 CHUNK: Final = 1 << 18
 PATIENCE: Final = 30.0
 """Seconds that a connection may be silent."""
 
 
 class Gzipped:
-    """Compressed files by path and state; those unused for longest go first."""
+    """A cache of compressed files by path and state; the least recently used are dropped first."""
 
     def __init__(self, limit: int = CACHED) -> None:
         self.limit: Final = limit
@@ -86,7 +86,7 @@ class Gzipped:
         self._held: Final[OrderedDict[tuple[Path, str], bytes]] = OrderedDict()
 
     def get(self, path: Path, tag: str, file: IO[bytes]) -> bytes:
-        """The compressed contents of an open file; `tag` is what changes when they do."""
+        """The compressed contents of an open file; `tag` changes when they do."""
         key = (path, tag)
         with self._lock:
             if key in self._held:
@@ -129,7 +129,7 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
         return f"http://{f'[{host}]' if ':' in str(host) else host}:{port}/"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A visitor who leaves in the middle is no error."""
+        """A client that disconnects early is no error."""
         if not isinstance(sys.exception(), (ConnectionError, TimeoutError)):
             super().handle_error(request, client_address)
 
@@ -153,9 +153,9 @@ def _why(e: OSError, host: str, port: int) -> str:
 
 
 def find_file(folder: Path, path: str) -> Path | None:
-    """The file or folder that a URL's path names, with symbolic links followed; None where there is nothing to be had.
+    """The file or folder for a URL's path, with symbolic links resolved; None if there is none to serve.
 
-    A part that is empty, starts with a dot (`..` does) or holds what some system takes for a separator names nothing.
+    A component that is empty, starts with a dot (such as `..`) or contains any system's separator matches nothing.
     """
     if not path.startswith("/"):
         return None
@@ -183,12 +183,12 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         if self.headers.get("Content-Length", "0") != "0" or "Transfer-Encoding" in self.headers:
-            self.close_connection = True  # a body that nobody reads is not the next request
+            self.close_connection = True  # an unread body must not be taken for the next request
         path, sign, query = self.path.partition("#")[0].partition("?")
         found = find_file(self.server.folder, path)
         if found is not None and found.is_dir():
             if not path.endswith("/"):
-                # Relative addresses in the page need the slash.
+                # Relative URLs in the page need the slash.
                 self._empty(HTTPStatus.MOVED_PERMANENTLY, {"Location": _slashed(path) + sign + query})
                 return
             index = find_file(self.server.folder, f"{path}index.html")
@@ -215,7 +215,7 @@ class _Handler(BaseHTTPRequestHandler):
     do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = _refuse
 
     def _send(self, path: Path, file: IO[bytes]) -> None:
-        """A file's answer: all of it, compressed or not, a range of it, or that it is unchanged."""
+        """Send a file: all of it, compressed or not, a range of it, or 304 if it is unchanged."""
         state = os.fstat(file.fileno())
         size, kind = state.st_size, TYPES.get(path.suffix.lower(), OTHER)
         tag = f"{state.st_mtime_ns:x}-{size:x}"
@@ -257,12 +257,12 @@ class _Handler(BaseHTTPRequestHandler):
             self._copy(file, span)
 
     def _range_holds(self, headers: dict[str, str]) -> bool:
-        """Whether the file is still the one that a range was asked of (If-Range)."""
+        """Whether the file is still the one that the range request refers to (If-Range)."""
         given = self.headers.get("If-Range")
         return given is None or given in (headers["ETag"], headers["Last-Modified"])
 
     def _unchanged(self, headers: dict[str, str], modified: float) -> bool:
-        """Whether the visitor has this already; If-None-Match is heard before If-Modified-Since."""
+        """Whether the client has this version; If-None-Match takes precedence over If-Modified-Since."""
         tags = self.headers.get("If-None-Match")
         if tags is not None:
             held = [t.strip().removeprefix("W/") for t in tags.split(",")]
@@ -280,7 +280,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(data)
             left -= len(data)
         if left:
-            self.close_connection = True  # the file shrank: the promised length cannot be kept
+            self.close_connection = True  # the file shrank: the announced length is wrong now
 
     def _problem(self, status: HTTPStatus, text: str, headers: dict[str, str] | None = None) -> None:
         body = f"{status.value} {status.phrase}. {text}\n".encode()
@@ -311,12 +311,12 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _slashed(path: str) -> str:
-    """A folder's path with the slash, spelled anew: what a header holds is not what a visitor sent."""
+    """A folder's path with a slash, quoted again: a header must not contain the client's raw text."""
     return quote(unquote_to_bytes(path)) + "/"
 
 
 def accepts_gzip(header: str) -> bool:
-    """Whether an Accept-Encoding header takes gzip, by its name or by `*`."""
+    """Whether an Accept-Encoding header accepts gzip, by name or by `*`."""
     weights: dict[str, float] = {}
     for item in header.lower().split(","):
         name, *parameters = (part.strip() for part in item.split(";"))
@@ -326,7 +326,7 @@ def accepts_gzip(header: str) -> bool:
 
 
 def parse_range(header: str, size: int) -> range | None:
-    """The bytes that a Range header asks for: empty where there are none, None for all (several ranges, or nonsense)."""
+    """The bytes of a Range header: empty if out of range, None for the whole file (several ranges, or invalid)."""
     match = re.fullmatch(r"bytes=\s*(\d{0,18})-(\d{0,18})\s*", header, re.A)
     first, last = match.groups() if match else ("", "")
     if not first and not last:

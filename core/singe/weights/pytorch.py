@@ -123,7 +123,7 @@ def _ordered(args: tuple[Any, ...]) -> dict[Any, Any]:
     """An empty OrderedDict, filled later; or, as Python 2 wrote it, one made of a list of [key, value]."""
     pairs = args[0] if len(args) == 1 else []
     if len(args) > 1 or not isinstance(pairs, list):
-        raise ValueError("an OrderedDict is made neither of nothing nor of a list")
+        raise ValueError("an OrderedDict is made of something other than nothing or one list")
     made: dict[Any, Any] = {}
     for pair in pairs:
         if not isinstance(pair, (list, tuple)) or len(pair) != 2 or type(pair[0]) not in (str, int) or pair[0] in made:

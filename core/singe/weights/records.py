@@ -99,7 +99,7 @@ class _Arrays:
     def _span(self, entry: Any) -> tuple[int, int]:
         shape, at = _numbers(entry["shape"]), count(entry["at"])
         if at % ALIGN:
-            raise FormatError(f"an array lies at {at}, expected a multiple of {ALIGN}")
+            raise FormatError(f"an array begins at {at}, expected a multiple of {ALIGN}")
         size = int(product(shape)) * element_type(entry["stored"]).size  # pyright: ignore[reportArgumentType]
         return at, len(cut(self._block, [at, size], "an array"))
 
@@ -200,7 +200,7 @@ def read_graph(data: bytes, name: str = "record") -> Graph:
             try:
                 nodes.append(_checked(_node(builder, entry, nodes, arrays)))
             except AssertionError as e:  # rows assert what their callers guarantee
-                raise FormatError(f"node {k}: not as its row takes it ({e})") from None
+                raise FormatError(f"node {k}: its row refuses it ({e})") from None
             except FormatError as e:
                 raise FormatError(f"node {k}: {e}") from None
         inputs = tuple(_pick(nodes, i, "an input") for i in head["inputs"])
