@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from .errors import DeviceError
+
 
 @cache
 def plugins(group: str) -> Mapping[str, Any]:
@@ -13,3 +15,42 @@ def plugins(group: str) -> Mapping[str, Any]:
     from importlib.metadata import entry_points  # noqa: PLC0415 (a third of the time that `import singe` may take)
 
     return {e.name: e for e in entry_points(group=group)}
+
+
+def names(group: str) -> tuple[str, ...]:
+    return tuple(sorted(plugins(group)))
+
+
+def load(group: str, name: str, what: str) -> Any:
+    """What an entry point names; DeviceError where there is no such entry point, or it cannot be imported."""
+    entry = plugins(group).get(name)
+    if entry is None:
+        raise DeviceError(
+            f"no {what} {name!r}; there are {', '.join(names(group)) or 'none'} (is singe installed, not only on the path?)"
+        )
+    try:
+        return entry.load()
+    except ImportError as e:
+        raise missing(group, name, what, e) from e
+    except Exception as e:  # whatever another package's module may raise
+        raise DeviceError(
+            f"the {what} {name!r} of the package {package(entry)} cannot be loaded from {entry.value}: {line(e)}"
+        ) from e
+
+
+def missing(group: str, name: str, what: str, e: ImportError) -> DeviceError:
+    """The error of an entry point that needs a package which is not installed: an extra of its own package, or its own."""
+    entry = plugins(group)[name]
+    extras = (entry.dist.metadata.get_all("Provides-Extra") or ()) if entry.dist else ()
+    wanted = f"'{package(entry)}[{name}]'" if name in extras else package(entry)
+    return DeviceError(f"the {what} {name!r} needs a package that is not here: {e}; pip install {wanted}")
+
+
+def package(entry: Any) -> str:
+    """The package that an entry point comes from."""
+    return entry.dist.name if entry.dist else "unknown"
+
+
+def line(e: Exception) -> str:
+    """An error in a line, with its type."""
+    return f"{type(e).__name__}: {e}" if str(e) else type(e).__name__

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from singe.errors import SingeError
-from singe.onnx.backend import DEVICES
 from singe.onnx.model import read_tensor
 from singe.runtime.devices import device as open_device
 
+DEVICES = {"CPU": "numpy", "WASM": "wasm", "WEBGPU": "webgpu"}
+"""ONNX's names of devices, and the backends that they are."""
 ONNX_DATA = Path(pytest.importorskip("onnx").__file__).parent / "backend" / "test" / "data"
 MODELS = Path(__file__).parents[2].parent / "shared" / "models"
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from singe.errors import DeviceError
-from singe.runtime.backend import backend_names
 from singe.runtime.devices import device
+from singe.runtime.registry import backend_names
 
 SHARED = Path(__file__).parents[3] / "shared"
 MODEL, PHOTOS = SHARED / "models" / "efficientnet_lite0.onnx", SHARED / "photos"

@@ -10,10 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 from onnx_devices import DEVICES, MODELS, check_relative, need
+from third_party import install
 
+from singe import load, plugins
 from singe.compiler.build import compile_graph
 from singe.onnx.importer import import_model
 from singe.onnx.model import read_model
+from singe.runtime import devices
 from singe.runtime.devices import device as open_device
 
 BOUND = 1e-4
@@ -87,6 +90,24 @@ def _widen(tensor: Any) -> None:
     if tensor.data_type == onnx.TensorProto.FLOAT:
         wide = onnx.numpy_helper.to_array(tensor).astype(np.float64)
         tensor.CopyFrom(onnx.numpy_helper.from_array(wide, tensor.name))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_a_backend_of_another_package(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its own target, found by its entry point, runs the models as ours do."""
+    monkeypatch.syspath_prepend(install(tmp_path))
+    monkeypatch.setattr(devices, "_devices", {})
+    plugins.plugins.cache_clear()
+    try:
+        given, x, outputs = recorded(name)
+        model = load(_path(name), "acme", {given: ("N", *x.shape[1:])})
+        found = model(x)
+        assert model.program({given: x.shape}).data.target == "acme-code"
+        found = found if isinstance(found, dict) else {model.outputs[0].name: found}
+        check_relative(found, outputs, FLOAT64_BOUND if name in ILL_CONDITIONED else BOUND)
+    finally:
+        plugins.plugins.cache_clear()
 
 
 @pytest.mark.slow

@@ -118,7 +118,7 @@ def test_a_compiled_program_runs(
 ) -> None:
     code, out, _ = run(capsys, "compile", model, "-o", tmp_path / "m.singe", "--device", "numpy")
     assert code == 0
-    assert re.search(r"^target +numpy$", out, re.M)
+    assert re.search(r"^target +host$", out, re.M)
     code, out, _ = run(capsys, "run", tmp_path / "m.singe", *inputs, "--top", 1)
     assert code == 0
     assert re.search(r"^ +1 +9\d\.\d% +1$", out, re.M)
@@ -132,7 +132,7 @@ def test_inspect(capsys: pytest.CaptureFixture[str], model: Path) -> None:
     assert (code, err) == (0, "")
     for line in (
         r"x +float32 +\(N, 2\)", r"b=2 +int64 +\(\)", r"scores +float32 +\(N, 3\)", r"matmul +1", r"float32 +1 +24 B",
-        r"numpy +program for numpy, compiled in .*", r"wasm +program for wasm, compiled in .*", r"webgpu +program for wgsl, compiled in .*",
+        r"numpy +program for host, compiled in .*", r"wasm +program for wasm, compiled in .*", r"webgpu +program for wgsl, compiled in .*",
         r"ops +all by NumPy, one by one", r"ops +all on the device, fused into 2 dispatches", r"memory +\d+ slots, .* at N=1; in bytes .*",
     ):  # fmt: skip
         assert re.search(f"^{line}$", out, re.M), line

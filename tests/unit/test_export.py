@@ -26,7 +26,7 @@ from singe.program.program import ProgramData
 from singe.runtime.assets import static_folder
 from singe.shapes import size
 from singe.tools import cli
-from singe.tools.export import MANIFEST, PIECE, TARGETS, Bundle, describe_bundle, export, make_bundle
+from singe.tools.export import MANIFEST, PIECE, Bundle, describe_bundle, export, make_bundle, page_targets
 from singe.tools.images import PictureSpec
 
 DOCUMENT = Path(__file__).parents[2] / "static" / "README.md"
@@ -79,7 +79,7 @@ def model(graph: Graph, name: str = "model") -> Model:
 
 
 def compiled(graph: Graph, target: str) -> ProgramData:
-    return compile_graph(graph, find_target(TARGETS[target]))
+    return compile_graph(graph, find_target(page_targets()[target]))
 
 
 def check(bundle: Bundle, graph: Graph) -> None:

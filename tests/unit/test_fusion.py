@@ -193,7 +193,8 @@ def test_training_steps_take_flat_time_and_memory(eager: EagerDevice) -> None:
     _, seconds, _ = trained(sg.Fusion(counting), 100)
     assert len(eager._programs) == 1
     assert max(counting.alive[50:]) <= max(counting.alive[:10])
-    assert min(seconds[70:]) < 1.5 * min(seconds[5:35])
+    # A past that grew would make the last steps cost 20 times the first; a busy machine makes some cost twice as much.
+    assert min(seconds[70:]) < 4 * min(seconds[1:10])
 
     tracemalloc.start()
     held = []

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from singe.compiler.build import compile_graph
-from singe.compiler.target import find_target
+from singe.compiler.target import HOST, find_target
 from singe.dtypes import float32, int64
 from singe.errors import DeviceError, FormatError, InputError
 from singe.graph.graph import Builder, Graph
@@ -36,11 +36,11 @@ from singe.program.program import (
     State,
     Variant,
 )
-from singe.runtime.backend import open_backend
+from singe.runtime.registry import open_backend
 from singe.shapes import size
 
 DOCUMENT = Path(__file__).parents[2] / "static" / "README.md"
-BACKENDS = {"numpy": "numpy", "wasm": "wasm", "wgsl": "webgpu"}
+BACKENDS = {HOST: "numpy", "wasm": "wasm", "wgsl": "webgpu"}
 """A target ↦ the backend that runs its Programs."""
 
 
@@ -50,7 +50,7 @@ def small_program(target: str) -> ProgramData:
     x = b.input("x", (size("N"), 3), float32)
     w = b.const(np.arange(6, dtype=np.float32).reshape(3, 2) - 2)
     y = b.relu(b.add(b.matmul(x, w), b.const(np.array([0.5, -0.5], np.float32))))
-    return compile_graph(Graph((x,), (y,), ("y",)), None if target == "numpy" else find_target(target))
+    return compile_graph(Graph((x,), (y,), ("y",)), None if target == HOST else find_target(target))
 
 
 def documented_program() -> ProgramData:
@@ -194,7 +194,7 @@ def test_another_version_is_named() -> None:
 
 
 def test_truncation_at_every_offset() -> None:
-    data = to_bytes(small_program("numpy"))
+    data = to_bytes(small_program(HOST))
     for count in range(len(data)):
         with pytest.raises(FormatError):
             from_bytes(data[:count])

@@ -18,7 +18,7 @@ from singe.graph.graph import Builder, Graph
 from singe.model.model import Model
 from singe.shapes import size
 from singe.tools import export
-from singe.tools.export import TARGETS, Bundle, make_bundle
+from singe.tools.export import Bundle, make_bundle, page_targets
 from singe.tools.storage import PRECISION, Listening, Part, decode, digest, encode, pieces, read_piece
 
 CONV = {"strides": (1, 1), "dilations": (1, 1), "before": (1, 1), "after": (1, 1)}
@@ -45,9 +45,9 @@ def network(seed: int = 0, outputs: int = 17, channels: int = 5) -> Graph:
 
 def compiled(graph: Graph, target: str) -> tuple[Any, Any]:
     """A Program, and the output channels of its weights."""
-    listening = Listening(find_target(TARGETS[target]))
+    listening = Listening(find_target(page_targets()[target]))
     program = compile_graph(graph, listening)
-    again = compile_graph(graph, find_target(TARGETS[target]))
+    again = compile_graph(graph, find_target(page_targets()[target]))
     assert program == replace(again, weights=program.weights), "listening changes nothing"
     assert np.array_equal(program.weights, again.weights)
     return program, listening.channels
@@ -63,7 +63,7 @@ def blocks(bundle: Bundle) -> Iterator[tuple[str, np.ndarray]]:
 # --- output channels -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", page_targets())
 def test_channels_are_those_of_the_op(target: str) -> None:
     """All contractions have channels, biases have none; with one number put into each channel, all are found again."""
     b = Builder()
@@ -78,7 +78,7 @@ def test_channels_are_those_of_the_op(target: str) -> None:
     assert np.array_equal(of_weights, values.astype(np.int32)), "each packed element has its channel's number"
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", page_targets())
 def test_every_contraction_becomes_int8(target: str) -> None:
     program, channels = compiled(network(), target)
     parts, kept = encode(program, "int8", channels)
@@ -89,7 +89,7 @@ def test_every_contraction_becomes_int8(target: str) -> None:
     assert sum(p.bytes for p in parts if p.encoding != "words") < program.weights.size / 2
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", page_targets())
 def test_one_array_with_channels_of_two_kinds_has_none(target: str) -> None:
     """Equal bytes are one weight of a Program: a square matrix whose rows are channels here and columns there."""
     b = Builder()
@@ -104,7 +104,7 @@ def test_one_array_with_channels_of_two_kinds_has_none(target: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", page_targets())
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
 @pytest.mark.parametrize("seed", range(3))
 def test_files_decode_to_the_weights(monkeypatch: pytest.MonkeyPatch, target: str, dtype: str, seed: int) -> None:
@@ -124,7 +124,7 @@ def test_files_decode_to_the_weights(monkeypatch: pytest.MonkeyPatch, target: st
         assert sum(w["decoded"] for w in entries) == program.weights.size
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", page_targets())
 def test_int8_is_off_by_half_a_step_of_its_channel_at_most(target: str) -> None:
     program, channels = compiled(network(), target)
     for part in encode(program, "int8", channels)[0]:
@@ -139,7 +139,7 @@ def test_int8_is_off_by_half_a_step_of_its_channel_at_most(target: str) -> None:
 def test_the_stored_order_is_the_same_on_every_target() -> None:
     """An element has one scale, however it is packed: the decoded Programs compute the same."""
     found = []
-    for target in TARGETS:
+    for target in page_targets():
         program, channels = compiled(network(), target)
         parts, _ = encode(program, "int8", channels)
         found.append(np.unique(np.concatenate([p.decoded().reshape(-1) for p in parts if p.encoding == "int8"])))

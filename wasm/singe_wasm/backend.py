@@ -1,12 +1,19 @@
-"""The backend "wasm" of wherever this runs: a page's own engine under Pyodide, wasmtime elsewhere."""
+"""Opens the backend "wasm": the page's own engine under Pyodide, wasmtime elsewhere, imported only then."""
 
 from __future__ import annotations
 
 import sys
+from typing import Any
 
-if sys.platform == "emscripten":
-    from .browser import open_backend
-else:
-    from .native import WasmBackend as open_backend
+from singe.extension import Backend, BackendFactory, Later
 
-__all__ = ["open_backend"]
+
+def _open(**options: Any) -> Later[Backend]:
+    if sys.platform == "emscripten":
+        from .browser import open_backend as make  # noqa: PLC0415
+    else:
+        from .native import WasmBackend as make  # noqa: PLC0415
+    return make(**options)
+
+
+open_backend = BackendFactory(_open, target_name="wasm", preference=20, pages=True)

@@ -53,6 +53,7 @@ class WasmTarget:
 
     name = "wasm"
     max_ports = 24
+    integers = True
 
     def __init__(self) -> None:
         self._printed: dict[tuple[Kernel | Routine, frozenset[int]], _Done] = {}

@@ -1,12 +1,19 @@
-"""Opens the backend "webgpu": the page's own WebGPU under Pyodide, wgpu-py elsewhere."""
+"""Opens the backend "webgpu": the page's own WebGPU under Pyodide, wgpu-py elsewhere, imported only then."""
 
 from __future__ import annotations
 
 import sys
+from typing import Any
 
-if sys.platform == "emscripten":
-    from .browser import open_backend
-else:
-    from .native import WebGpuBackend as open_backend
+from singe.extension import Backend, BackendFactory, Later
 
-__all__ = ["open_backend"]
+
+def _open(**options: Any) -> Later[Backend]:
+    if sys.platform == "emscripten":
+        from .browser import open_backend as make  # noqa: PLC0415
+    else:
+        from .native import WebGpuBackend as make  # noqa: PLC0415
+    return make(**options)
+
+
+open_backend = BackendFactory(_open, target_name="wgsl", preference=30, pages=True)

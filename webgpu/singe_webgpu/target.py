@@ -23,6 +23,7 @@ class WgslTarget:
 
     name: str = "wgsl"
     max_ports: int = 8  # WebGPU's default maxStorageBuffersPerShaderStage
+    integers: bool = False
 
     def __init__(self, choose: Choose = choose) -> None:
         self.choose = choose

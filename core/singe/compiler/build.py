@@ -26,10 +26,8 @@ from .fuse import Group, fuse
 from .rewrite import rewrite
 from .rewrite.integers import in_integers
 from .schedule import Schedule, Slots, schedule
-from .target import Printed, Target
+from .target import HOST, Printed, Target
 
-HOST: Final = "numpy"
-"""The target's name of a Program of host steps."""
 ACTIVATIONS: Final = ("float32", "int8")
 
 

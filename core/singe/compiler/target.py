@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 
 from ..dtypes import DType
-from ..errors import DeviceError
 from ..ir.kernel import Kernel, Routine
-from ..plugins import plugins
+from ..plugins import load, names
 from ..program.program import Variant
 from ..shapes import Dim
+
+GROUP: Final = "singe.targets"
+HOST: Final = "host"
+"""What stands for a target in Programs of host steps, which need no code generator."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,7 @@ class Target(Protocol):
 
     name: str
     max_ports: int  # buffers that one kernel may name (the scratch port included)
+    integers: bool  # whether it has kernels for products and convolutions in 8-bit integers that beat those in float32
 
     def element_size(self, dtype: DType) -> int:
         """Bytes of one element in device memory (WGSL, having no bytes, stores bool as four)."""
@@ -60,14 +64,14 @@ class Target(Protocol):
 
 
 def target_names() -> tuple[str, ...]:
-    return tuple(sorted(plugins("singe.targets")))
+    return names(GROUP)
 
 
 def find_target(name: str) -> Target:
-    """The code generator of that name ("wgsl", "wasm")."""
-    found = plugins("singe.targets").get(name)
-    if found is None:
-        raise DeviceError(
-            f"no target {name!r}; there are {', '.join(target_names()) or 'none'} (is singe installed, not only on the path?)"
-        )
-    return found.load()()
+    """The code generator of that name."""
+    return load(GROUP, name, "target")()
+
+
+def name_of(target: Target | None) -> str:
+    """The name of the Programs that a target writes, or of those that need none."""
+    return HOST if target is None else target.name

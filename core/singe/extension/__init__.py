@@ -5,7 +5,9 @@ Names here change only with the version of Singe and a line in CHANGELOG.md; eve
 
   a Target   (entry-point group `singe.targets`): Kernels and Routines in, text or bytes out. It needs no device.
   a Backend  (entry-point group `singe.backends`): holds arrays and runs Programs; its attribute `target` is the Target
-             whose Programs it runs, or None if it runs ops on whole arrays.
+             whose Programs it runs, or None if it runs ops on whole arrays. The entry point names a BackendFactory, which
+             says what is known before a device is opened, or a class with a BackendFactory's attributes.
+  a Device   that wraps another, as Fusion does: a Decorator. It needs no entry point.
 
 The names come in the order in which they are needed: errors, element types, dimensions; expressions and index arithmetic
 (`scalar`, `affine`), Kernel and Routine; the parts of a Program; the protocols; what pages need.
@@ -62,11 +64,14 @@ from ..runtime.backend import Backend as Backend
 from ..runtime.backend import Executable as Executable
 from ..runtime.backend import Span as Span
 from ..runtime.backend import Timeline as Timeline
+from ..runtime.decorators import Decorator as Decorator
+from ..runtime.device import Device as Device
 from ..runtime.host import run_stop as run_stop
 from ..runtime.page import device_error as device_error
 from ..runtime.page import js_errors as js_errors
 from ..runtime.page import scripts as scripts
 from ..runtime.recent import Recent as Recent
+from ..runtime.registry import BackendFactory as BackendFactory
 from ..runtime.waiting import Later as Later
 from ..runtime.waiting import soon as soon
 from ..runtime.waiting import then as then

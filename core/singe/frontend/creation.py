@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -11,11 +11,10 @@ from ..dtypes import DType, dtype, float32
 from ..errors import InputError
 from ..ops import ROWS
 from ..runtime.device import Device
+from ..runtime.devices import DEFAULT
 from ..runtime.devices import device as find_device
 from .meet import Number, as_type, common_type, plain_array
 from .tensor import Operand, Tensor, apply, call_row
-
-DEFAULT: Final = "numpy"
 
 
 def tensor(data: Any, dtype: Any = None, device: str | Device | None = None) -> Tensor:

@@ -19,6 +19,7 @@ from ..dtypes import DType, bool_, dtype, float16, float32, int32, int64, uint8
 from ..errors import DeviceError, DTypeError, ShapeError
 from ..ops import ROWS, Elementwise, Row
 from ..runtime.device import Device, Value
+from ..runtime.devices import DEFAULT
 from ..runtime.devices import device as find_device
 from ..runtime.waiting import soon
 from ..shapes import axes_of, axis_of, product, show
@@ -62,7 +63,7 @@ def apply(build: Callable[..., Any], *operands: Operand | None) -> Tensor:
 def _home(devices: Sequence[Device]) -> Device:
     """Where an operation runs: where its tensors are, or on a device that adopts those of others."""
     if not devices:
-        return find_device("numpy")
+        return find_device(DEFAULT)
     return max(dict.fromkeys(devices), key=lambda d: d.adopts)
 
 

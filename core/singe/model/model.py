@@ -17,6 +17,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from ..compiler.build import compile_graph
+from ..compiler.target import name_of
 from ..dtypes import DType, dtype
 from ..errors import DeviceError, ImportFailure, InputError, ShapeError, SizeNeeded, ValueNeeded
 from ..graph.graph import Graph, Node, specialise
@@ -27,7 +28,7 @@ from ..program.program import ProgramData
 from ..runtime.backend import DirectExecutable, Executable
 from ..runtime.device import Device
 from ..runtime.devices import device as open_device
-from ..runtime.devices import device_async
+from ..runtime.devices import device_async, device_for
 from ..runtime.page import fetch, is_url, stem_of
 from ..runtime.recent import Recent
 from ..runtime.waiting import Later, now, soon, then, together
@@ -131,20 +132,16 @@ class Program:
 
     @staticmethod
     def load(path: str | Path, device: str | Device | None = None) -> Program:
-        """A Program from a file, on a device that runs its target (by default the backend of that target)."""
+        """A Program from a file, on a device that runs its target (by default the most preferred that does)."""
         return _on_device(read_program(path), device)
 
     def dispose(self) -> None:
         self.executable.dispose()
 
 
-DEVICE_OF: Final = {"numpy": "numpy", "wasm": "wasm", "wgsl": "webgpu"}
-"""A Program's target ↦ the backend that runs it."""
-
-
 def _on_device(data: ProgramData, given: str | Device | None) -> Program:
-    on = open_device(DEVICE_OF.get(data.target, data.target) if given is None else given)
-    target = on.target.name if on.target else "numpy"
+    on = device_for(data.target) if given is None else open_device(given)
+    target = name_of(on.target)
     if target != data.target:
         raise DeviceError(
             f"the program was compiled for {data.target!r}, and {on!r} runs {target!r}; compile it again for this device"

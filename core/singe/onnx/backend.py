@@ -1,6 +1,6 @@
 """ONNX's own backend interface (onnx.backend.base.Backend): `prepare(model, device)` gives something that runs.
 
-The devices are "CPU" (NumPy), "WASM" and "WEBGPU". The onnx package is not needed: a ModelProto or NodeProto is taken by
+The devices are "CPU" (NumPy) and the installed backends ("WASM", "WEBGPU"). The onnx package is not needed: a ModelProto or NodeProto is taken by
 its bytes. What is prepared is a singe.Model, and compiled as that is: once where sizes may stay symbolic, else for
 the shapes (or, where the shape of a Reshape is no constant, the values) of a run.
 """
@@ -16,22 +16,23 @@ from ..errors import CompileError, DeviceError, ImportFailure, InputError, Shape
 from ..model.model import Model, Program, bind
 from ..program.program import Host
 from ..runtime.device import Device
+from ..runtime.devices import DEFAULT
 from ..runtime.devices import device as open_device
+from ..runtime.registry import backend_names
 from .importer import unsupported_ops
 from .model import FORMAT, OnnxGraph, OnnxModel, OnnxType, OnnxValue, read_model
 from .source import OnnxSource
 from .tensors import Files
 
-DEVICES: Final = {"CPU": "numpy", "WASM": "wasm", "WEBGPU": "webgpu"}
-"""ONNX's names of devices, and the backends that they are."""
 OPSET: Final = 25
 """The version by which a node outside of a model is read, unless `opset_version` says otherwise."""
 
 
 def _device(name: str) -> Device:
-    backend = DEVICES.get(name.partition(":")[0].upper())
+    known = {"CPU": DEFAULT} | {n.upper(): n for n in backend_names() if n != DEFAULT}
+    backend = known.get(name.partition(":")[0].upper())
     if backend is None:
-        raise DeviceError(f"there is no device {name!r}; use one of {', '.join(DEVICES)}")
+        raise DeviceError(f"there is no device {name!r}; use one of {', '.join(known)}")
     return open_device(backend)
 
 

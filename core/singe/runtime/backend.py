@@ -1,7 +1,7 @@
 """The protocol of a Backend, a device that holds arrays and runs Programs that its Target wrote.
 
-A Backend needs no compiler. It is found through the entry-point group `singe.backends`, so that this package imports no
-engine.
+A Backend needs no compiler. It is found through the entry-point group `singe.backends` (registry.py), so that this package
+imports no engine.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import numpy as np
 
 from ..dtypes import DType
 from ..errors import DeviceError
-from ..plugins import plugins
 from ..program.program import ProgramData
 from ..shapes import Shape
 from .waiting import Later
@@ -145,21 +144,3 @@ def check_shape(shape: Shape) -> tuple[int, ...]:
     if all(isinstance(d, int) for d in shape):
         return shape  # pyright: ignore[reportReturnType]
     raise DeviceError(f"shape {shape} still has symbolic sizes")
-
-
-def backend_names() -> tuple[str, ...]:
-    return tuple(sorted(plugins("singe.backends")))
-
-
-def open_backend(name: str, **options: Any) -> Later[Backend]:
-    """A new device of that backend; DeviceError says why there is none."""
-    found = plugins("singe.backends").get(name)
-    if found is None:
-        raise DeviceError(f"no backend {name!r}; there are {', '.join(backend_names()) or 'none'}")
-    try:
-        make = found.load()
-    except ImportError as e:
-        raise DeviceError(
-            f"the {name} backend needs a package that is not here: {e}; pip install 'singe[{name}]'"
-        ) from e
-    return make(**options)

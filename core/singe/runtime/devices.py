@@ -18,15 +18,16 @@ from ..errors import DeviceError
 from ..graph.graph import Builder, Graph, Node
 from ..graph.structure import structure
 from ..program.program import ProgramData
-from .backend import Backend, Executable, backend_names, open_backend
+from .backend import Backend, Executable
 from .device import Build, Device, nodes_of
 from .recent import Recent
+from .registry import backend_names, backends_for, factories, open_backend
 from .waiting import Later, finished, now, soon, then
 
 PROGRAMS: Final = 512
 """How many compiled Programs a device keeps; the one unused for longest goes first."""
-AUTO: Final = ("webgpu", "wasm", "numpy")
-"""What `device("auto")` tries, in order. A software adapter does not count as a GPU."""
+DEFAULT: Final = "numpy"
+"""The backend of this package, which is wherever Singe is."""
 
 
 class EagerDevice(Device):
@@ -101,7 +102,7 @@ def _opened_now(name: str) -> Device:
 
 
 def device(name: str | Device = "auto") -> Device:
-    """The device of a backend's name, opened once and shared; "auto" is the first of AUTO that is there."""
+    """The device of a backend's name, opened once and shared; "auto" is the most preferred that is there."""
     return finished(_chosen(name, _opened_now))
 
 
@@ -116,7 +117,7 @@ async def _chosen(name: str | Device, opened: Callable[[str], Later[Device]]) ->
     if name != "auto":
         return await soon(opened(name))
     reasons: list[str] = []
-    for candidate in AUTO:
+    for candidate in (name for name, factory in factories().items() if factory.preference):
         try:
             found = await soon(opened(candidate))
         except DeviceError as e:
@@ -126,6 +127,24 @@ async def _chosen(name: str | Device, opened: Callable[[str], Later[Device]]) ->
             return found
         reasons.append(f"{candidate}: a software adapter")
     raise DeviceError("no device: " + "; ".join(reasons))
+
+
+def device_for(target: str) -> Device:
+    """The most preferred device that is there and runs Programs of a target."""
+    reasons: list[str] = []
+    for name in backends_for(target):
+        try:
+            return _opened_now(name)
+        except DeviceError as e:
+            reasons.append(f"{name}: {e}")
+    known = ", ".join(sorted({factory.target_name for factory in factories().values()}))
+    raise DeviceError(
+        f"no device runs programs for {target!r}: "
+        + (
+            "; ".join(reasons)
+            or f"the installed backends run those for {known}; compile the model again for one of them"
+        )
+    )
 
 
 def devices() -> dict[str, Device | DeviceError]:
@@ -141,7 +160,7 @@ def devices() -> dict[str, Device | DeviceError]:
 
 def Numpy() -> Device:
     """The device "numpy": whole arrays on the CPU; there wherever Singe is."""
-    return device("numpy")
+    return device(DEFAULT)
 
 
 def Wasm() -> Device:

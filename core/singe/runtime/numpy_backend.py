@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .. import shapes
-from ..compiler.build import HOST
+from ..compiler.target import HOST
 from ..dtypes import dtype
 from ..errors import DeviceError, InputError
 from ..ops import Elementwise, Row, View, find_row
@@ -27,6 +27,8 @@ class NumpyBackend:
     """See the module's docstring."""
 
     name = "numpy"
+    target_name = HOST
+    preference = 10
     target = None
 
     def upload(self, array: np.ndarray) -> HostArray:

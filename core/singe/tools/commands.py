@@ -18,21 +18,23 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from ..compiler.build import HOST, compile_graph
-from ..compiler.target import find_target
+from ..compiler.build import compile_graph
+from ..compiler.target import HOST, find_target
 from ..errors import CompileError, DeviceError, ImportFailure, InputError, ShapeError, UnsupportedOp
 from ..model.model import Model, Program, TensorSpec, bind, load
 from ..program.container import PROGRAM, format_of
 from ..program.format import write_program
 from ..program.program import ProgramData
+from ..runtime.devices import DEFAULT
 from ..runtime.devices import device as open_device
 from ..runtime.devices import devices as all_devices
+from ..runtime.registry import backend_factory, backend_names
 from ..shapes import bytes_text, show
 from . import images
 from .bench import describe_bench, describe_peaks, machine, peaks, peaks_data, random_inputs, time_model, timing_data
 from .export import describe_bundle
 from .export import export as export_bundle
-from .inspection import TARGETS, describe_model, describe_program
+from .inspection import describe_model, describe_program
 from .profiling import profile, trace_data
 from .report import LEFT, RIGHT, fields, seconds, table
 from .serve import serve_folder
@@ -271,7 +273,7 @@ def inspect(args: Namespace) -> None:
     """Show a model, and the Programs it becomes."""
     model = _model(args)
     print(describe_model(model))
-    for name in [args.device] if args.device else TARGETS:
+    for name in [args.device] if args.device else backend_names():
         print()
         try:
             program = _compiled(model, name)
@@ -285,7 +287,8 @@ def inspect(args: Namespace) -> None:
 
 def compile(args: Namespace) -> None:
     """Write a model's Program."""
-    program = _compiled(_model(args), args.device, args.activations)
+    name = open_device(args.device).name if args.device == "auto" else args.device
+    program = _compiled(_model(args), name, args.activations)
     write_program(program, args.out)
     size = bytes_text(Path(args.out).stat().st_size)
     print(
@@ -304,11 +307,11 @@ def _model(args: Namespace) -> Model:
     """The model on the device "numpy", which is always available."""
     shapes = _once(args.input_shape, "--input-shape")
     with _doing("loading"):
-        return _with_hint(load(args.model, HOST, shapes))
+        return _with_hint(load(args.model, DEFAULT, shapes))
 
 
 def _compiled(model: Model, name: str, activations: str = "float32") -> ProgramData:
-    target = TARGETS[name]
+    target = backend_factory(name).target_name
     with _doing(f"compiling for {name}"):
         return compile_graph(model.graph(), None if target == HOST else find_target(target), activations)
 

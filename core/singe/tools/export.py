@@ -26,16 +26,17 @@ import numpy as np
 
 from .. import __version__, shapes
 from ..compiler.build import ACTIVATIONS, compile_graph
-from ..compiler.target import find_target
+from ..compiler.target import Target, find_target
 from ..errors import InputError, SingeError
 from ..graph.graph import Graph, Node
-from ..model.model import DEVICE_OF, Model, Program
+from ..model.model import Model, Program
 from ..program.container import ALIGN
 from ..program.container import PROGRAM as FORMAT
 from ..program.format import header
 from ..program.program import ProgramData
 from ..runtime.assets import static_folder
-from ..runtime.devices import device
+from ..runtime.devices import Numpy
+from ..runtime.registry import factories
 from ..shapes import bytes_text
 from .images import PictureSpec
 from .report import LEFT, RIGHT, fields, table
@@ -44,10 +45,6 @@ from .storage import STORED_BYTES, Channels, Kept, Listening, Part, decode, enco
 MANIFEST: Final = "model.json"
 PIECE: Final = 4_000_000 // ALIGN * ALIGN
 """The most bytes in a file of weights: small enough to download in parallel and to retry alone."""
-TARGETS: Final[Mapping[str, str]] = {device: target for target, device in DEVICE_OF.items() if device != "numpy"}
-"""A device of a page ↦ its code generator."""
-COMPUTES_IN_INTEGERS: Final = ("wasm",)
-"""Targets with int8 kernels; on others, activations are always float32."""
 RUNNER: Final = {"least": "0.1.0", "below": "0.2.0"}
 """The versions of singe.js that can read this bundle."""
 SAMPLES: Final = 3
@@ -78,13 +75,13 @@ class Bundle:
 
 
 def export(
-    model: Model, folder: str | Path, targets: Sequence[str] = tuple(TARGETS), *, dtype: str = "float32",
+    model: Model, folder: str | Path, targets: Sequence[str] | None = None, *, dtype: str = "float32",
     activations: str = "float32", picture: PictureSpec | None = None, labels: Mapping[int, str] | None = None,
     force: bool = False, samples: Sequence[Mapping[str, np.ndarray]] = (),
 ) -> Bundle:  # fmt: skip
     """Write a model's bundle, a folder of static files with which a page runs it without Python.
 
-    targets: "wasm", "webgpu" or both. dtype: how weights are stored, "float32", "float16" or "int8". activations: with
+    targets: "wasm", "webgpu" or both, which is what None means. dtype: how weights are stored, "float32", "float16" or "int8". activations: with
     "int8" (and dtype "int8"), matrix products and convolutions on wasm compute in integers: faster, less accurate.
     samples: inputs by name, on which the error of smaller weights is measured; without any, random inputs are used.
     picture: how a picture becomes the model's input. labels: the names of the classes. force: write into a folder that
@@ -103,7 +100,7 @@ def export(
 
 def make_bundle(
     model: Model,
-    targets: Sequence[str] = tuple(TARGETS),
+    targets: Sequence[str] | None = None,
     picture: PictureSpec | None = None,
     labels: Mapping[int, str] | None = None,
     dtype: str = "float32",
@@ -111,20 +108,25 @@ def make_bundle(
     activations: str = "float32",
 ) -> Bundle:
     """The bundle in memory; see `export`."""
-    unknown = [t for t in targets if t not in TARGETS]
+    known = page_targets()
+    targets = tuple(known) if targets is None else tuple(dict.fromkeys(targets))
+    unknown = [t for t in targets if t not in known]
     if unknown or not targets:
-        raise InputError(f"targets: got {', '.join(unknown) or 'none'}, expected some of {', '.join(TARGETS)}")
+        raise InputError(
+            f"targets: got {', '.join(unknown) or 'none'}, expected some of {', '.join(known)}, which are what singe.js runs"
+        )
     if activations not in ACTIVATIONS:
         raise InputError(f"activations: got {activations!r}, expected one of {', '.join(ACTIVATIONS)}")
-    if activations != "float32" and (dtype != activations or not set(targets) & set(COMPUTES_IN_INTEGERS)):
+    chosen = {name: find_target(known[name]) for name in targets}
+    if activations != "float32" and (dtype != activations or not any(t.integers for t in chosen.values())):
         raise InputError(
             f"activations {activations}: got dtype {dtype} and the targets {', '.join(targets)}; expected dtype {activations} "
-            f"and the target {' or '.join(COMPUTES_IN_INTEGERS)}"
+            f"and the target {' or '.join(name for name in known if find_target(known[name]).integers)}"
         )
     graph = model.graph()
     files = _scripts()
     weights = _Weights(dtype, activations)
-    entries = {name: _target(name, graph, weights, files) for name in dict.fromkeys(targets)}
+    entries = {name: _target(name, target, graph, weights, files) for name, target in chosen.items()}
     loss = None if dtype == "float32" else measure(graph, weights, labels, samples)
     manifest: dict[str, Any] = {
         "format": FORMAT,
@@ -160,6 +162,11 @@ def _image(picture: PictureSpec, graph: Graph) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def page_targets() -> dict[str, str]:
+    """What a page runs models on, by name ↦ the target for it."""
+    return {name: factory.target_name for name, factory in sorted(factories().items()) if factory.pages}
+
+
 # --- targets ----------------------------------------------------------------------------------------------------------
 
 
@@ -179,13 +186,12 @@ class _Weights:
         return parts
 
 
-def _target(name: str, graph: Graph, weights: _Weights, files: dict[str, bytes]) -> dict[str, Any]:
+def _target(name: str, target: Target, graph: Graph, weights: _Weights, files: dict[str, bytes]) -> dict[str, Any]:
     """A target's entry in the manifest; its files are added to `files`."""
-    target = find_target(TARGETS[name])
     if weights.dtype == "float32":
         program = compile_graph(graph, target)
     else:
-        activations = weights.activations if name in COMPUTES_IN_INTEGERS else "float32"
+        activations = weights.activations if target.integers else "float32"
         program = compile_graph(graph, listening := Listening(target), activations)
         weights.channels = {**weights.channels, **listening.channels}
     return {
@@ -252,7 +258,7 @@ def measure(
         whole = compile_graph(graph, None)
         smaller = compile_graph(graph, None, weights.activations)
         stored = replace(smaller, weights=decode(weights.parts(smaller), smaller.weights.size))
-        runs = [Program(p, device("numpy")) for p in (whole, stored)]
+        runs = [Program(p, Numpy()) for p in (whole, stored)]
         pairs = [[r.run(arrays) for r in runs] for arrays in given]
     except (SingeError, MemoryError) as e:
         return Loss({}, 0, not samples, why_not=str(e))
@@ -389,9 +395,12 @@ def _stored_facts(bundle: Bundle) -> list[tuple[str, str]]:
     if loss.why_not:
         return [*facts, ("error", f"not measured: {loss.why_not}")]
     if bundle.manifest["facts"]["activations"] == "int8":
-        told = "products and convolutions in int8 on wasm, which the error counts"
-        others = [name for name in bundle.manifest["targets"] if name not in COMPUTES_IN_INTEGERS]
-        facts.append(("computing", told + "".join(f"; float32 on {name}" for name in others)))
+        integers = {name: find_target(page_targets()[name]).integers for name in bundle.manifest["targets"]}
+        places = ", ".join(name for name, there in integers.items() if there)
+        told = f"products and convolutions in int8 on {places}, which the error counts"
+        facts.append(
+            ("computing", told + "".join(f"; float32 on {name}" for name, there in integers.items() if not there))
+        )
     on = f"{loss.samples} {'random inputs' if loss.random else 'inputs'}"
     for name, error in loss.errors.items():
         told = "not finite" if error is None else f"{error:.1e} of the largest value"

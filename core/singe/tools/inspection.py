@@ -6,13 +6,12 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from ..model.model import DEVICE_OF, Model, TensorSpec
+from ..compiler.target import HOST
+from ..model.model import Model, TensorSpec
 from ..program.program import Bind, Copy, Dispatch, Host, If, Loop, ProgramData, Step, walk
 from ..shapes import Dim, Size, bytes_text, dim_max, known, show, symbols
 from .report import LEFT, RIGHT, fields, quantity, seconds, table
 
-TARGETS: Final = {device: target for target, device in DEVICE_OF.items()}
-"""A device ↦ the target of its Programs."""
 LONGEST_FORMULA: Final = 100
 """Longer formulas are not shown; characters."""
 
@@ -72,7 +71,7 @@ def _others(steps: Sequence[Step]) -> str:
 
 
 def _where(program: ProgramData, dispatches: int, hosted: Counter[str]) -> str:
-    if program.target == TARGETS["numpy"]:
+    if program.target == HOST:
         return "all by NumPy, one by one"
     if not hosted:
         return f"all on the device, fused into {dispatches} dispatches"

@@ -52,6 +52,7 @@ class Listening:
     def __init__(self, target: Target) -> None:
         self.name = target.name
         self.max_ports = target.max_ports
+        self.integers = target.integers
         self.channels: dict[bytes, np.ndarray | None] = {}
         self._target = target
 

@@ -1,0 +1,99 @@
+"""Which backends are installed, what is known of each before its device is opened, and opening one.
+
+A package registers a backend by an entry point of the group `singe.backends`. Its name is the backend's; what it loads is
+a factory: the Backend's class, or a BackendFactory where opening a device imports an engine that need not be there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from .. import plugins
+from ..compiler.target import name_of
+from ..errors import DeviceError, SingeError
+from .backend import Backend
+from .waiting import Later, then
+
+GROUP: Final = "singe.backends"
+
+
+@dataclass(frozen=True)
+class BackendFactory:
+    """Opens a device, and says what is known of it without; a class is a factory if it has these attributes.
+
+    target_name: the target whose Programs the backend runs ("host": Programs of host steps, which need no target).
+    preference: "auto" takes the backend of the highest preference that opens and is not emulated in software; 0: never.
+    pages: whether singe.js runs Programs of the target too, under the backend's name.
+    """
+
+    open: Callable[..., Later[Backend]]
+    target_name: str
+    preference: int = 0
+    pages: bool = False
+
+    def __call__(self, **options: Any) -> Later[Backend]:
+        return self.open(**options)
+
+
+def backend_names() -> tuple[str, ...]:
+    return plugins.names(GROUP)
+
+
+def backend_factory(name: str) -> BackendFactory:
+    """The factory of an installed backend; DeviceError says what is wrong with it."""
+    found = plugins.load(GROUP, name, "backend")
+    target = getattr(found, "target_name", None)
+    if not callable(found) or not isinstance(target, str):
+        raise DeviceError(
+            f"the backend {name!r} of {_package(name)} is {found!r:.80}, expected a class or a BackendFactory whose attribute "
+            "target_name says which programs it runs"
+        )
+    if isinstance(found, BackendFactory):
+        return found
+    make: Callable[..., Any] = found
+    return BackendFactory(make, target, getattr(found, "preference", 0), getattr(found, "pages", False))
+
+
+def factories() -> dict[str, BackendFactory]:
+    """The installed backends that can be loaded, the most preferred first."""
+    found: dict[str, BackendFactory] = {}
+    for name in backend_names():
+        try:
+            found[name] = backend_factory(name)
+        except DeviceError:
+            continue  # whoever asks for it by its name is told why
+    return dict(sorted(found.items(), key=lambda item: -item[1].preference))
+
+
+def backends_for(target: str) -> tuple[str, ...]:
+    """The backends that run Programs of a target, the most preferred first."""
+    return tuple(name for name, factory in factories().items() if factory.target_name == target)
+
+
+def open_backend(name: str, **options: Any) -> Later[Backend]:
+    """A new device of that backend; DeviceError says why there is none."""
+    factory = backend_factory(name)
+    try:
+        made = factory(**options)
+    except SingeError:
+        raise
+    except ImportError as e:
+        raise plugins.missing(GROUP, name, "backend", e) from e
+    except Exception as e:  # whatever another package's engine may raise
+        raise DeviceError(f"the backend {name!r} of {_package(name)} cannot open a device: {plugins.line(e)}") from e
+
+    def checked(backend: Backend) -> Backend:
+        runs = name_of(backend.target)
+        if runs != factory.target_name:
+            raise DeviceError(
+                f"the backend {name!r} of {_package(name)} runs programs for {runs!r}, and its factory says {factory.target_name!r}"
+            )
+        return backend
+
+    return then(made, checked)
+
+
+def _package(name: str) -> str:
+    return f"the package {plugins.package(plugins.plugins(GROUP)[name])}"

@@ -1,0 +1,83 @@
+"""A package of somebody else's, as an installer would leave it: a module and its metadata, with backends and targets.
+
+`acme` runs Programs of a target of its own (WebAssembly by another name), as a good package does. The others show what can
+be wrong with one.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+MODULE = """
+from dataclasses import replace
+
+from singe.extension import BackendFactory
+from singe_wasm.backend import open_backend
+from singe_wasm.target import WasmTarget
+
+
+class AcmeTarget(WasmTarget):
+    name = "acme-code"
+
+
+class AcmeBackend:
+    name = "acme"
+    target_name = "acme-code"
+    opened = 0
+
+    def __init__(self):
+        AcmeBackend.opened += 1
+        self.inner = open_backend()
+        self.target = AcmeTarget()
+        self.upload, self.download, self.synchronize = self.inner.upload, self.inner.download, self.inner.synchronize
+        self.dispose = self.inner.dispose
+
+    def prepare(self, program):
+        assert program.target == self.target.name
+        return self.inner.prepare(replace(program, target="wasm"))
+
+    def describe(self):
+        return {"made by": "Acme"}
+
+
+def _absent():
+    import acme_engine
+
+
+def _broken():
+    raise RuntimeError("the coil is cold")
+
+
+absent = BackendFactory(_absent, target_name="acme-code")
+broken = BackendFactory(_broken, target_name="acme-code", preference=1000)
+untargeted = BackendFactory(AcmeBackend, target_name="acme-future")
+mistaken = BackendFactory(AcmeBackend, target_name="wasm", preference=1)
+silent = AcmeBackend.prepare
+"""
+
+ENTRIES = """
+[singe.backends]
+acme = acme:AcmeBackend
+acme-absent = acme:absent
+acme-broken = acme:broken
+acme-mistaken = acme:mistaken
+acme-nothing = acme:NoSuchName
+acme-silent = acme:silent
+acme-untargeted = acme:untargeted
+
+[singe.targets]
+acme-code = acme:AcmeTarget
+acme-rust = acme:NoSuchTarget
+"""
+
+METADATA = "Metadata-Version: 2.1\nName: acme-devices\nVersion: 1.0\nProvides-Extra: acme-absent\n"
+
+
+def install(folder: Path) -> Path:
+    """Write the package into a folder, which is then one for sys.path."""
+    (folder / "acme.py").write_text(MODULE)
+    info = folder / "acme_devices-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(METADATA)
+    (info / "entry_points.txt").write_text(ENTRIES)
+    return folder
