@@ -22,9 +22,9 @@ pytestmark = pytest.mark.skipif(not MODELS.is_dir(), reason="the folder of real 
 
 HASHES = """
 import hashlib, sys
-from singe.backend import find_target
-from singe.compile import compile_graph
-from singe.model import load
+from singe import load
+from singe.compiler.build import compile_graph
+from singe.compiler.target import find_target
 for target in ("wgsl", "wasm"):
     program = compile_graph(load(sys.argv[1], "numpy").graph(), find_target(target))
     print({k: hashlib.sha256(v.encode() if isinstance(v, str) else v).hexdigest() for k, v in program.modules.items()})
