@@ -8,8 +8,6 @@
 
 export const FORMAT = "singe/2";
 export const VERSION = "0.1.0";
-/** The oldest Singe whose bundles this runner reads. */
-const OLDEST = "0.1.0";
 
 /** An error that a program can tell by its `code`: singe.d.ts has them. */
 export class SingeError extends Error {
@@ -45,7 +43,7 @@ const WORDS = {
   min: Math.min,
 };
 
-/** The value of a dimension: an integer, or terms [coefficient, atom…] that are added. */
+/** The value of a dimension: an integer, or a sum of terms [coefficient, atom…]. */
 export function evaluate(dim, sizes) {
   if (typeof dim === "number") return dim;
   const atom = (a) => (typeof a === "string" ? sizes[a] : WORDS[a[0]](evaluate(a[1], sizes), evaluate(a[2], sizes)));
@@ -60,7 +58,7 @@ export const sizeName = (dim) =>
     ? dim[0][1]
     : undefined;
 
-/** A shape to read: numbers, names of sizes, and "?" for what is computed from such. */
+/** A shape to read; "?" is computed from sizes. */
 export const shownShape = (shape) => shape.map((d) => (typeof d === "number" ? d : (sizeName(d) ?? "?")));
 
 export const shapeOf = (buffer, sizes) => buffer.shape.map((d) => evaluate(d, sizes));
@@ -90,7 +88,7 @@ export function areasOf(program, sizes) {
   return areas;
 }
 
-/** What a run gives at these sizes: the buffers, by index, with their shapes and bytes. */
+/** A run's outputs: buffers with their index, shape, count and bytes. */
 export const outputsOf = ({ buffers, outputs }, sizes) =>
   outputs.map((index) => {
     const shape = shapeOf(buffers[index], sizes);
@@ -98,7 +96,7 @@ export const outputsOf = ({ buffers, outputs }, sizes) =>
     return { ...buffers[index], index, shape, count, bytes: count * buffers[index].size };
   });
 
-/** What `make(sizes)` made for the last few sizes; `free` is called on what is dropped. */
+/** What `make(...given)` made for the last few such; `free` is called on what is dropped. */
 export class Recent {
   #kept = new Map();
 
@@ -106,15 +104,15 @@ export class Recent {
     Object.assign(this, { most, make, free });
   }
 
-  at(sizes) {
-    const key = JSON.stringify(sizes);
+  at(...given) {
+    const key = JSON.stringify(given);
     let found = this.#kept.get(key);
     if (!found && this.#kept.size >= this.most) {
       const [oldest, old] = this.#kept.entries().next().value;
       this.#kept.delete(oldest);
       this.free(old);
     }
-    found ??= this.make(sizes);
+    found ??= this.make(...given);
     this.#kept.delete(key);
     this.#kept.set(key, found);
     return found;
@@ -123,12 +121,12 @@ export class Recent {
 
 // --- what is checked -------------------------------------------------------------------------------------------------
 
-function need(ok, what) {
+export function need(ok, what) {
   if (!ok) throw new SingeError("format", `the bundle is not as ${FORMAT} says: ${what}`);
 }
 
 /** What a value may be; errors read out the names. */
-const IS = {
+export const IS = {
   text: (value) => typeof value === "string",
   object: (value) => typeof value === "object" && value !== null && !Array.isArray(value),
   count: (value) => Number.isInteger(value) && value >= 0 && value < LARGEST,
@@ -149,10 +147,10 @@ const MANIFEST = {
   outputs: [TENSOR],
   targets: IS.object,
 };
-const PROGRAM = { inputs: [IS.count], outputs: [IS.count], slots: IS.count, buffers: [{ ...TENSOR, place: [] }] };
+const PROGRAM = { inputs: [IS.count], outputs: [IS.count], slots: IS.count, buffers: [{ ...TENSOR, place: [] }], states: [], steps: [{}] };
 
 /** Hold a value to a row: a function of IS, a list of such rows, or an object of them. */
-function check(value, row, what) {
+export function check(value, row, what) {
   const shown = typeof value === "object" ? "another" : JSON.stringify(value);
   if (typeof row === "function") return need(row(value), `${what} is ${shown}, expected a ${row.name}`);
   if (Array.isArray(row)) {
@@ -164,7 +162,7 @@ function check(value, row, what) {
   for (const [key, inner] of Object.entries(row)) check(value[key], inner, `${what}.${key}`);
 }
 
-function isDim(dim, known, depth = 0) {
+export function isDim(dim, known, depth = 0) {
   if (typeof dim === "number") return Number.isSafeInteger(dim);
   const isAtom = (atom) => {
     if (IS.text(atom)) return !known || known.has(atom);
@@ -184,23 +182,13 @@ function checkPiece({ bytes, parts, decoded }, what) {
   need(IS.count(decoded) && decoded <= 4 * bytes + ALIGN * parts.length, `${what} decodes to ${decoded} bytes`);
 }
 
-const rank = (version) => version.split(".").reduce((sum, part) => 1e5 * sum + Number(part), 0);
-
-/** Whether the bundle is for this runner, and the runner for this bundle. */
-function checkVersions({ singe, runner: { least, below } }) {
-  const here = rank(VERSION);
-  if (rank(singe) >= rank(OLDEST) && here >= rank(least) && here < rank(below)) return;
-  const found = `the bundle, by Singe ${singe}, needs a runner from ${least} to below ${below}`;
-  throw new SingeError("format", `${found}; this is ${VERSION}, for bundles from ${OLDEST} on: export again, or use its own singe.js`);
-}
-
 /** The manifest, `model.json`, but for its targets, which `checkTarget` sees when one is chosen. */
-export function checkManifest(manifest) {
+export async function checkManifest(manifest) {
   check(manifest, {}, "the manifest");
   const { format, targets, image, labels } = manifest;
   need(format === FORMAT, `its format is ${JSON.stringify(format)}`);
   check(manifest, MANIFEST, "model.json");
-  checkVersions(manifest);
+  if (manifest.singe !== VERSION) (await import("./singe-versions.js")).checkVersions(manifest);
   if (image !== null) check(image, {}, "image");
   if (labels !== null) check(labels, FILE.file, "labels");
   need(targets.wasm || targets.webgpu, "it has no target");
@@ -208,7 +196,7 @@ export function checkManifest(manifest) {
 }
 
 /** The target `name` of a manifest: { program, modules, weights }; `kind` is its program's target, "wasm" or "wgsl". */
-export function checkTarget(manifest, name, kind) {
+export async function checkTarget(manifest, name, kind) {
   const target = manifest.targets[name];
   check(target, { weights: [FILE], modules: IS.object }, name);
   const { program, modules, weights } = target;
@@ -216,7 +204,9 @@ export function checkTarget(manifest, name, kind) {
   weights.slice(0, -1).forEach((w) => need(spanOf(w) % 4 === 0, `${w.file} ends within a word`));
   if (kind === "wasm") Object.entries(modules).forEach(([name, file]) => check(file, FILE, name));
   else check(modules, FILE, "modules");
-  checkProgram(program, kind, weights.reduce((sum, w) => sum + spanOf(w), 0));
+  check(program, PROGRAM, "program");
+  const plan = isPlain(program) ? undefined : await import("./singe-plan.js");
+  checkProgram(program, kind, plan, weights.reduce((sum, w) => sum + spanOf(w), 0));
   for (const side of ["inputs", "outputs"]) {
     const say = (tensors) => JSON.stringify(tensors.map(({ name, dtype, shape }) => [name, dtype, shape]));
     const [told, found] = [say(manifest[side]), say(program[side].map((i) => program.buffers[i]))];
@@ -225,9 +215,11 @@ export function checkTarget(manifest, name, kind) {
   return target;
 }
 
-function checkProgram(program, kind, weightBytes) {
-  check(program, PROGRAM, "program");
-  const { format, target, inputs, outputs, slots, buffers, kernels, steps } = program;
+/** Nothing but calls and copies, nothing kept: singe-plan.js is for others. */
+export const isPlain = ({ states, steps }) => !states.length && steps.every((step) => Object.hasOwn(STEPS, step.do));
+
+function checkProgram(program, kind, plan, weightBytes) {
+  const { format, target, inputs, outputs, slots, buffers, kernels, steps, states } = program;
   need(format === FORMAT && target === kind, `the program is ${format} for ${target}, expected ${FORMAT} for ${kind}`);
   const checkIndices = (indices, what) => need(indices.every((i) => buffers[i]), `${what} ${indices} are not all buffers`);
   checkIndices(inputs, "inputs");
@@ -236,6 +228,7 @@ function checkProgram(program, kind, weightBytes) {
 
   const known = new Set(inputs.flatMap((i) => buffers[i].shape.map(sizeName)));
   known.delete(undefined);
+  plan?.sizesFound(program).forEach((name) => known.add(name));
   const dimension = (value) => isDim(value, known);
   const variant = { entry: IS.text, requires: [IS.text], groups: [dimension] };
   check(buffers, [{ shape: [dimension] }], "buffers");
@@ -243,11 +236,11 @@ function checkProgram(program, kind, weightBytes) {
   kernels.forEach(({ variants }, k) => {
     need(variants.length > 0 && variants.every((v) => v.groups.length === 3), `kernels[${k}] has no variants in 3 directions`);
   });
-  const ends = { weights: LARGEST, slot: slots, input: inputs.length, output: outputs.length };
+  const ends = { weights: LARGEST, slot: slots, input: inputs.length, output: outputs.length, state: states.length };
   buffers.forEach((buffer, i) => checkPlace(buffer, `buffers[${i}]`, ends, weightBytes));
   inputs.forEach((i, k) => need(buffers[i].place.join() === `input,${k}`, `input ${k} lies in ${buffers[i].place}`));
-  check(steps, [{}], "steps");
-  steps.forEach((step, k) => checkStep(step, `steps[${k}]`, kernels, checkIndices));
+  if (plan) plan.checkSteps(program);
+  else steps.forEach((step, k) => checkStep(step, `steps[${k}]`, kernels, checkIndices));
 }
 
 function checkPlace({ dtype, shape, size, place: [kind, at] }, what, ends, weightBytes) {
@@ -260,16 +253,13 @@ function checkPlace({ dtype, shape, size, place: [kind, at] }, what, ends, weigh
   need(at % ALIGN === 0 && end <= weightBytes, `${what} ends at ${end} of ${weightBytes}`);
 }
 
-/** The buffers that a step names, by its kind. */
+/** What steps of plain programs name. */
 const STEPS = {
   dispatch: (step) => step.buffers,
   copy: (step) => [step.source, step.target],
 };
 
 function checkStep(step, what, kernels, checkIndices) {
-  if (!IS.text(step.do) || !Object.hasOwn(STEPS, step.do)) {
-    throw new SingeError("device", `${what} does ${JSON.stringify(step.do)}, which this runner lacks: export the model again`);
-  }
   const named = STEPS[step.do](step);
   check(named, [IS.count], what);
   checkIndices(named, what);

@@ -9,6 +9,8 @@
 import { SingeError, align } from "./singe-format.js";
 import { arraysFor, holdsArrays, inOrder } from "./singe-outputs.js";
 
+export { arraysFor, holdsArrays };
+
 const LEAST = 16;
 
 export function run(plan, inputs, outputs) {
@@ -60,7 +62,7 @@ function take(plan, data, k) {
 }
 
 /** The buffers of the outputs: the caller's, or new ones. */
-function chosen({ gpu, outputs: all }, given) {
+export function chosen({ gpu, outputs: all }, given) {
   const names = all.map(({ name }) => name);
   const buffers = inOrder(names, given === "gpu" ? {} : given, '"data", "gpu", { name: GPUBuffer } or { name: array }');
   return buffers.map((buffer, k) => {

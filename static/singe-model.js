@@ -22,11 +22,11 @@ export async function loadHere(folder, options) {
   guess.module().catch(() => {}); // beside the manifest
   let model;
   try {
-    const manifest = checkManifest(await files.manifest("model.json"));
+    const manifest = await checkManifest(await files.manifest("model.json"));
     const { targets } = manifest;
     const first = chooseDevice(device, targets);
     const open = async (name, from = new Files(folder, cache), count = threads || 1) => {
-      const target = checkTarget(manifest, name, DEVICES[name].kind);
+      const target = await checkTarget(manifest, name, DEVICES[name].kind);
       const { open } = await DEVICES[name].module();
       return new Opened(name, target.program, await open(target, from, gpuDevice, count));
     };
@@ -57,16 +57,17 @@ class Opened {
     Object.assign(this, { name, program, device });
   }
 
-  async run(inputs, outputs) {
+  async run(inputs, outputs, states) {
     const { buffers, outputs: found } = this.program;
     const { given, sizes } = bind(this, inputs);
-    const results = await this.device.run(given, sizes, outputs);
+    const results = await this.device.run(given, sizes, outputs, states);
     return Object.fromEntries(found.map((i, k) => [buffers[i].name, results[k]]));
   }
 }
 
 class Model {
   worker = false;
+  states = [];
   /** What `loadHere` gave; now: what runs; for singe-auto.js rival: what it holds beside that, and seen: the last inputs. */
   #state;
   #last = Promise.resolve();
@@ -88,6 +89,9 @@ class Model {
       state.now = await state.open(name === "wasm" ? "webgpu" : "wasm", files);
     }
     if (state.now.name !== before) this.#tell();
+    if (state.sessions || !state.now.program.states.length) return;
+    state.sessions = new (await import("./singe-session.js")).Sessions(this, state);
+    this.states = state.sessions.states;
   }
 
   #tell() {
@@ -113,9 +117,15 @@ class Model {
     return this.#state.now.device.gpuDevice;
   }
 
-  async run(inputs, { outputs = "data" } = {}) {
+  session() {
+    const { sessions } = this.#state;
+    if (sessions) return sessions.open();
+    throw new SingeError("input", "this model has no states");
+  }
+
+  async run(inputs, { outputs = "data" } = {}, session = this.#state.sessions?.own) {
     if (outputs === "data") this.#state.now.device.wake?.();
-    const results = await this.#inTurn(() => this.#attempt(inputs, outputs));
+    const results = await this.#inTurn(() => this.#attempt(inputs, outputs, session));
     this.#improve(inputs).catch(() => {}); // then it stays as it is
     return results;
   }
@@ -125,10 +135,10 @@ class Model {
     return this.#inTurn(() => profile(this.#state.now, bind(this.#state.now, inputs), options));
   }
 
-  /** Look for a faster device, once; where it is slow, for threads. */
+  /** Look for a faster device, once; then for threads. */
   async #improve(inputs) {
     const state = this.#state;
-    if (state.auto && !state.decided) {
+    if (state.auto && !state.decided && !state.sessions) {
       const first = !state.seen;
       state.seen = inputs;
       if (first && (await (await import("./singe-auto.js")).decide(state))) this.#tell();
@@ -138,16 +148,19 @@ class Model {
     }
   }
 
-  async #attempt(inputs, outputs) {
-    const { now, auto, gpuDevice } = this.#state;
+  async #attempt(inputs, outputs, session) {
+    const { now, auto, gpuDevice, sessions } = this.#state;
+    const states = sessions?.handleOf(session);
     try {
-      return await now.run(inputs, outputs);
+      return await now.run(inputs, outputs, states);
     } catch (error) {
       const again = error.code === "lost" && !gpuDevice;
-      const other = auto && now.name === "webgpu" && ["lost", "device"].includes(error.code);
+      const other = auto && now.name === "webgpu" && ["lost", "device"].includes(error.code) && !sessions;
       if (!again && !other) throw error;
       now.device.dispose();
+      sessions?.lose(session);
       await this.start(again ? now.name : "wasm");
+      if (sessions) throw error;
       return this.#state.now.run(inputs, outputs);
     }
   }
@@ -230,7 +243,7 @@ function learn(buffer, shape, sizes) {
   });
 }
 
-/** The shape of an input that came without one: at most one of its dimensions may be unknown. */
+/** The shape of an input without one: at most one dimension may be unknown. */
 function infer(buffer, { count }, sizes) {
   const value = (dim) => {
     const name = sizeName(dim);

@@ -113,7 +113,7 @@ async function timeOnWasm({ program, device }, given, sizes, seconds) {
   };
   const once = async (parts) => {
     times.fill(performance.now());
-    await device.run(given, sizes, "data", inSteps);
+    await device.run(given, sizes, "data", undefined, inSteps);
     times[count + 2] = performance.now();
     parts.forEach((_, k) => (parts[k] += times[k + 1] - times[k]));
   };

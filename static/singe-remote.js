@@ -61,6 +61,12 @@ class RemoteModel {
     return outputs === "data" ? answers : (await import("./singe-outputs.js")).filled(answers, outputs);
   }
 
+  session() {
+    if (this.#disposed) throw new SingeError("disposed", "the model was disposed of");
+    if (!this.states.length) throw new SingeError("input", "this model has no states");
+    return new RemoteSession(this.#link, this.states);
+  }
+
   async profile(inputs, { seconds } = {}) {
     if (this.#disposed) throw new SingeError("disposed", "the model was disposed of");
     const { given, copies } = copiesOf(inputs);
@@ -74,6 +80,59 @@ class RemoteModel {
       .call("dispose")
       .catch(() => {}) // a dead worker holds nothing
       .then(() => this.#link.end(gone));
+    return this.#disposed;
+  }
+}
+
+/** A session of the worker's, by a number that this side gives it. */
+class RemoteSession {
+  static #count = 0;
+  #number = RemoteSession.#count++;
+  #link;
+  #states;
+  #disposed;
+
+  constructor(link, states) {
+    this.#link = link;
+    this.#states = states;
+  }
+
+  get states() {
+    return structuredClone(this.#states);
+  }
+
+  #call(method, given = [], transfer = []) {
+    if (this.#disposed) throw new SingeError("disposed", "the session was disposed of");
+    return this.#link.call("session", { number: this.#number, method, given }, transfer);
+  }
+
+  async run(inputs, { outputs = "data" } = {}) {
+    const { given, copies } = copiesOf(inputs);
+    const answers = await this.#call("run", [given], copies);
+    return outputs === "data" ? answers : (await import("./singe-outputs.js")).filled(answers, outputs);
+  }
+
+  async reset() {
+    return this.#call("reset");
+  }
+
+  async read(name) {
+    return this.#call("read", [name]);
+  }
+
+  async write(name, data) {
+    const copies = [];
+    return this.#call("write", [name, copied(data, copies)], copies);
+  }
+
+  copy() {
+    const copy = new RemoteSession(this.#link, this.#states);
+    this.#call("copy", [copy.#number]).catch(() => {}); // whoever uses it is told
+    return copy;
+  }
+
+  dispose() {
+    this.#disposed ??= this.#call("dispose").catch(() => {});
     return this.#disposed;
   }
 }

@@ -46,7 +46,9 @@ export async function spread(state) {
   let spare = await state.open("wasm", undefined, 0);
   try {
     await state.inTurn(() => {
-      if (state.now.name === "wasm" && !state.disposed) [state.now, spare] = [spare, state.now];
+      if (state.now.name !== "wasm" || state.disposed) return undefined;
+      [state.now, spare] = [spare, state.now];
+      return state.sessions?.move(spare.device, state.now.device);
     });
   } finally {
     spare.device.dispose();
@@ -87,7 +89,22 @@ class Team {
     }
   }
 
-  /** fresh: outputs whose arrays were made for this run. */
+  get isThere() {
+    return this.#workers.length > 0;
+  }
+
+  /** Bytes behind a plan's end that threads may take as workspaces. */
+  room(steps, sizes) {
+    const spaces = steps.map((step) => told(() => this.#space(step, sizes)));
+    return (Math.max(...this.#counts) - 1) * Math.max(0, ...spaces);
+  }
+
+  #space({ kernel, buffers: ports }, sizes) {
+    const { kernels, buffers } = this.#program;
+    return kernels[kernel]?.workspace ? align(bytesOf(buffers[ports.at(-1)], sizes)) : 0;
+  }
+
+  /** plan: calls one after the other, { sizes, steps, given, marks, end }, those of a whole run or of some of it. fresh: outputs whose arrays were made for this run. */
   async run(plan, fresh) {
     const alone = () => this.#exports.run(plan.marks[0], plan.marks.at(-1));
     plan.shared ??= this.#sharedSteps(plan);
@@ -125,12 +142,12 @@ class Team {
   // --- plans
 
   /** What each step takes one thread, in about microseconds; 0: it is not shared. */
-  #sharedSteps({ sizes }) {
-    const { steps, kernels } = this.#program;
+  #sharedSteps({ sizes, steps }) {
+    const { kernels } = this.#program;
     const work = steps.map(({ do: what, kernel }) => {
       if (what !== "dispatch") return 0;
       const { flops, bytes } = kernels[kernel];
-      const took = told(flops, sizes) / FLOPS_PER_US + told(bytes, sizes) / BYTES_PER_US;
+      const took = told(() => evaluate(flops, sizes)) / FLOPS_PER_US + told(() => evaluate(bytes, sizes)) / BYTES_PER_US;
       return took > STEP_US ? took : 0;
     });
     return work.reduce((sum, took) => sum + took, 0) > RUN_US ? work : work.map(() => 0);
@@ -138,9 +155,9 @@ class Team {
 
   /** Tell the workers a plan: { id, list }, the list being what this thread does, of shared steps by part. */
   async #teach(plan, count) {
-    const { steps, kernels, buffers } = this.#program;
-    const room = (step) => (kernels[step.kernel]?.workspace ? align(bytesOf(buffers[step.buffers.at(-1)], plan.sizes)) : 0);
-    const space = Math.max(...steps.map(room));
+    const { steps } = plan;
+    const { kernels } = this.#program;
+    const space = Math.max(...steps.map((step) => this.#space(step, plan.sizes)));
     const missing = Math.ceil((plan.end + (count - 1) * space - this.#memory.buffer.byteLength) / PAGE);
     if (missing > 0) this.#memory.grow(missing);
     const list = plan.given.map((given, k) => {
@@ -207,10 +224,10 @@ function touch(buffer) {
   for (let at = 0; at < bytes.length; at += SYSTEM_PAGE) bytes[at] = 0;
 }
 
-/** A count of work, which nobody has checked: 0 where the bundle does not say it right. */
-function told(dim, sizes) {
+/** A count that nobody has checked: 0 where the bundle does not say it right, or sizes are not known yet. */
+function told(count) {
   try {
-    return evaluate(dim, sizes);
+    return count();
   } catch {
     return 0;
   }

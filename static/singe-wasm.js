@@ -5,10 +5,10 @@
  * run's slots, inputs, outputs and calls. It grows to the largest run.
  */
 
-import { ARRAYS, Recent, SingeError, align, areasOf, bytesOf, chooseVariant, evaluate, outputsOf, spanOf } from "./singe-format.js";
+import { ARRAYS, Recent, SingeError, align, areasOf, bytesOf, chooseVariant, evaluate, isPlain, outputsOf, spanOf } from "./singe-format.js";
 
 const PAGE = 65536;
-const START = 256;
+export const START = 256;
 const PLANS = 8;
 /** Runs that take so long, and so long in a row: other threads may help. */
 const SLOW_MS = { run: 2, row: 300 };
@@ -49,10 +49,11 @@ export async function open({ program, modules, weights }, files, gpuDevice, thre
     if (exports[name]?.length !== count) throw new SingeError("format", `the module has no function ${name} of ${count} arguments`);
   }
   await team?.start({ program, module, exports, names });
-  return new Device({ program, memory, run: exports.run, names, base, team });
+  const parts = { program, memory, run: exports.run, names, base, team };
+  return isPlain(program) ? new Device(parts) : (await import("./singe-wasm-flow.js")).openFlow(parts);
 }
 
-function grow(memory, bytes) {
+export function grow(memory, bytes) {
   const missing = Math.ceil((bytes - memory.buffer.byteLength) / PAGE);
   try {
     if (missing > 0) memory.grow(missing);
@@ -66,62 +67,63 @@ async function link(name, bytes, memory) {
     const module = await WebAssembly.compile(bytes);
     return { module, exports: new WebAssembly.Instance(module, { env: { memory } }).exports };
   } catch (cause) {
-    if (await WebAssembly.compile(new Uint8Array(HEAD)).catch(() => {})) {
-      throw new SingeError("format", `the module ${name} does not link: ${cause.message}`, cause);
-    }
+    const allowed = await WebAssembly.compile(new Uint8Array(HEAD)).catch(() => {});
+    if (allowed) throw new SingeError("format", `the module ${name} does not link: ${cause.message}`, cause);
     throw new SingeError("device", "WebAssembly needs 'wasm-unsafe-eval' in the page's script-src", cause);
   }
 }
 
-class Device {
-  #parts;
+export class Device {
   #into;
   #slow = 0;
-  #plans = new Recent(PLANS, (sizes) => this.#plan(sizes));
+  plans = new Recent(PLANS, (...given) => this.plan(...given));
 
   constructor(parts) {
-    this.#parts = parts;
+    this.parts = parts;
   }
 
   get memory() {
-    return { gpu: 0, wasm: this.#parts.memory?.buffer.byteLength ?? 0, js: 0 };
+    return { gpu: 0, wasm: this.parts.memory?.buffer.byteLength ?? 0, js: 0 };
   }
 
   get threads() {
-    return this.#parts.team?.threads;
+    return this.parts.team?.threads;
   }
 
   get slow() {
     return this.#slow > SLOW_MS.row;
   }
 
-  /** Inputs are typed arrays of the dtypes' own elements; outputs { data, shape, dtype }. `by` makes the calls itself. */
-  async run(inputs, sizes, wanted, by) {
-    const { program, memory, run, team } = this.#parts;
-    const plan = this.#plans.at(sizes);
+  /** Typed arrays of the dtypes' own elements in; { data, shape, dtype } out. `by` makes the calls itself. */
+  async run(inputs, sizes, wanted, states, by) {
+    const { program, memory, run, team } = this.parts;
+    const plan = this.plans.at(sizes, states);
     const { addresses, words, marks, outputs } = plan;
     const into = wanted === "data" ? [] : (this.#into ??= (await import("./singe-outputs.js")).arraysFor)(outputs, wanted);
     new Int32Array(memory.buffer, marks[0]).set(words);
     inputs.forEach(({ buffer, byteOffset, byteLength }, k) => {
       new Uint8Array(memory.buffer).set(new Uint8Array(buffer, byteOffset, byteLength), addresses[program.inputs[k]]);
     });
-    const answers = outputs.map(({ count, shape, dtype }, k) => {
-      return { data: into[k] ?? new ARRAYS[dtype](count), shape: [...shape], dtype };
-    });
+    const empty = ({ count, shape, dtype }, k) => ({ data: into[k] ?? new ARRAYS[dtype](count), shape: [...shape], dtype });
+    const answers = outputs.map(empty);
+    const fresh = into.length ? [] : answers;
     const start = performance.now();
     try {
-      await (by ? by(plan, run) : team ? team.run(plan, into.length ? [] : answers) : run(marks[0], marks.at(-1)));
+      await (plan.go ? plan.go(fresh, by) : by ? by(plan, run) : team ? team.run(plan, fresh) : run(marks[0], marks.at(-1)));
     } catch (cause) {
       throw cause.code ? cause : new SingeError("format", `a kernel trapped: ${cause.message}`, cause);
     }
     const took = performance.now() - start;
     this.#slow = took > SLOW_MS.run ? this.#slow + took : 0;
-    outputs.forEach(({ index, count, dtype }, k) => answers[k].data.set(new ARRAYS[dtype](memory.buffer, addresses[index], count)));
-    return answers;
+    return plan.outputs.map((output, k) => {
+      const answer = answers[k] ?? empty(output, k);
+      answer.data.set(new ARRAYS[output.dtype](memory.buffer, addresses[output.index], output.count));
+      return answer;
+    });
   }
 
-  #plan(sizes) {
-    const { program, names, base } = this.#parts;
+  plan(sizes) {
+    const { program, names, base } = this.parts;
     const { buffers, kernels } = program;
     let end = base;
     const starts = { weights: START };
@@ -143,12 +145,12 @@ class Device {
       return step;
     });
     end = align(marks.at(-1));
-    grow(this.#parts.memory, end);
-    return { sizes, addresses, words, marks, given, end, outputs: outputsOf(program, sizes) };
+    grow(this.parts.memory, end);
+    return { sizes, steps: program.steps, addresses, words, marks, given, end, outputs: outputsOf(program, sizes) };
   }
 
   dispose() {
-    this.#parts.team?.dispose();
-    this.#parts = {};
+    this.parts.team?.dispose();
+    this.parts = {};
   }
 }

@@ -6,7 +6,7 @@
  * the code "lost"; a caller's stays theirs.
  */
 
-import { ARRAYS, Recent, SingeError, align, areasOf, bytesOf, chooseVariant, evaluate, outputsOf } from "./singe-format.js";
+import { ARRAYS, Recent, SingeError, align, areasOf, bytesOf, chooseVariant, evaluate, isPlain, outputsOf } from "./singe-format.js";
 
 const PLANS = 4;
 const LOST_WITHIN_MS = 500;
@@ -16,7 +16,7 @@ const MATRICES = "chromium-experimental-subgroup-matrix";
 const FEATURES = ["shader-f16", "subgroups", MATRICES, "timestamp-query"];
 const DECLARED = /@binding\(\d+\) var<(storage, read_write|storage, read|uniform)>/g;
 const KINDS = { "storage, read_write": "storage", "storage, read": "read-only-storage", uniform: "uniform" };
-const USAGE = { read: 1, source: 4, target: 8, uniform: 64, storage: 128 };
+export const USAGE = { read: 1, source: 4, target: 8, uniform: 64, storage: 128 };
 const RESIDENT = USAGE.storage | USAGE.source | USAGE.target;
 
 export async function open(target, files, given) {
@@ -34,7 +34,9 @@ async function load({ program, modules, weights }, files, gpu) {
   const able = features.has(MATRICES) ? (await import("./singe-matrices.js")).abilities(gpu.device) : features;
   const variants = program.kernels.map((kernel) => chooseVariant(kernel, able));
   files.expect([modules, ...weights]);
-  const store = new Weights(gpu, program);
+  const size = Math.max(0, ...program.buffers.map(endOf));
+  const isCut = size > gpu.device.limits.maxBufferSize;
+  const store = isCut ? new (await import("./singe-cut-weights.js")).CutWeights(gpu, program) : new Weights(gpu, size);
   const [texts] = await Promise.all([
     files.json(modules),
     files.each(weights, async (file, at) => {
@@ -44,7 +46,8 @@ async function load({ program, modules, weights }, files, gpu) {
   ]);
   files.phase("compile");
   const pipelines = await buildPipelines(gpu, program, variants, texts);
-  return new Device(gpu, program, pipelines, store);
+  if (isPlain(program)) return new Device(gpu, program, pipelines, store);
+  return (await import("./singe-webgpu-flow.js")).openFlow(gpu, program, pipelines, store);
 }
 
 export async function requestDevice() {
@@ -110,41 +113,26 @@ export class Gpu {
 
 // --- weights ---------------------------------------------------------------------------------------------------------
 
-/** The weights: one buffer, or several where a device's are too small, cut between weights. */
+/** The weights in one buffer: where a device's are too small, CutWeights. */
 class Weights {
-  #gpu;
-  #parts = [];
-
-  constructor(gpu, program) {
-    this.#gpu = gpu;
-    const limit = gpu.device.limits.maxBufferSize;
-    const placed = program.buffers
-      .filter(({ place }) => place[0] === "weights")
-      .map((buffer) => [buffer.place[1], buffer.place[1] + align(Math.max(1, bytesOf(buffer, {})))])
-      .sort(([a], [b]) => a - b);
-    for (const [start, end] of placed) {
-      const last = this.#parts.at(-1);
-      if (last && Math.max(end, last.end) - last.start <= limit) last.end = Math.max(end, last.end);
-      else this.#parts.push({ start, end });
-    }
-    for (const part of this.#parts) part.buffer = gpu.allocate(part.end - part.start);
+  constructor(gpu, size) {
+    this.gpu = gpu;
+    this.buffer = size && gpu.allocate(size);
   }
 
   write(at, bytes) {
-    for (const { start, end, buffer } of this.#parts) {
-      const [from, to] = [Math.max(start, at), Math.min(end, at + bytes.length)];
-      if (from < to) this.#gpu.device.queue.writeBuffer(buffer, from - start, words(bytes.subarray(from - at, to - at)));
-    }
+    this.gpu.device.queue.writeBuffer(this.buffer, at, words(bytes));
   }
 
   binding(offset, size) {
-    const { start, buffer } = this.#parts.findLast((part) => part.start <= offset);
-    return { buffer, offset: offset - start, size };
+    return { buffer: this.buffer, offset, size };
   }
 }
 
+export const endOf = ({ place: [kind, at], ...buffer }) => (kind === "weights" ? at + align(Math.max(1, bytesOf(buffer, {}))) : 0);
+
 /** Data up to whole words: a GPU's queue takes no others. */
-function words(data) {
+export function words(data) {
   if (data.byteLength % 4 === 0) return data;
   const padded = new Uint8Array(align(data.byteLength, 4));
   padded.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
@@ -184,7 +172,7 @@ async function buildPipeline(device, text, kinds) {
 
 // --- running ---------------------------------------------------------------------------------------------------------
 
-class Device {
+export class Device {
   constructor(gpu, program, pipelines, weights) {
     this.gpu = gpu;
     const make = (sizes) => new Plan(gpu, program, pipelines, weights, sizes);
@@ -299,7 +287,7 @@ class Plan {
     this.gpu.device.queue.writeBuffer(this.buffers.input[k], 0, words(wide));
   }
 
-  /** Commands of steps, and of copies of the outputs to targets. */
+  /** Steps, then copies of the outputs to targets. */
   record(steps, targets = []) {
     const copies = targets.map((target, k) => {
       const { index, bytes } = this.outputs[k];
@@ -330,7 +318,7 @@ class Plan {
     return { buffer, targets: starts.map((offset) => ({ buffer, offset })) };
   }
 
-  /** Run, and read the outputs into these arrays. */
+  /** Run; the outputs, in these arrays. */
   async read(steps = this.steps, into = []) {
     const { device } = this.gpu;
     const { buffer, targets } = (this.#staging ??= this.#stage());
@@ -359,7 +347,7 @@ export async function mapped(device, buffer) {
 }
 
 /** The workgroups of a dispatch, x spread over x and y where the device's limit wants it. */
-function spread([x, y, z], limit, label) {
+export function spread([x, y, z], limit, label) {
   if (x > limit && y === 1) {
     y = Math.ceil(x / limit);
     x = Math.ceil(x / y);
@@ -370,9 +358,9 @@ function spread([x, y, z], limit, label) {
 
 // --- elements that are wider on the device ---------------------------------------------------------------------------
 
-const widen = (data, { size }) => (size === data.BYTES_PER_ELEMENT ? data : Uint32Array.from(data));
+export const widen = (data, { size }) => (size === data.BYTES_PER_ELEMENT ? data : Uint32Array.from(data));
 
-function narrow(mapped, at, { dtype, size, count }, into) {
+export function narrow(mapped, at, { dtype, size, count }, into) {
   const own = ARRAYS[dtype];
   const found = new (size === own.BYTES_PER_ELEMENT ? own : Uint32Array)(mapped, at, count);
   into?.set(found);

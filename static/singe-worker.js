@@ -8,27 +8,42 @@
 import { loadHere } from "./singe-model.js";
 
 let model;
+/** The page's numbers of sessions ↦ these. */
+const sessions = new Map();
 
 const CALLS = {
   async load({ folder, options }) {
     const onProgress = (progress) => postMessage({ progress });
     const onDevice = (device) => postMessage({ device, state: state() });
     model = await loadHere(new URL(folder), { ...options, onProgress, onDevice });
-    const { name, image, labels, inputs, outputs } = model;
-    return { name, image, labels, inputs, outputs };
+    const { name, image, labels, inputs, outputs, states } = model;
+    return { name, image, labels, inputs, outputs, states };
   },
   run: (inputs) => model.run(inputs),
   profile: ({ inputs, options }) => model.profile(inputs, options),
+  /** A session's `method`; of a number that is not known yet one is opened. */
+  session({ number, method, given }) {
+    const session = sessions.get(number) ?? model.session();
+    sessions.set(number, session);
+    if (method === "copy") return void sessions.set(given[0], session.copy());
+    return session[method](...given);
+  },
   dispose: () => model.dispose(),
 };
+
+/** The memory that an answer may be handed over with. */
+function memoryOf(call, given, value) {
+  const outputs = call === "run" || (call === "session" && given.method === "run");
+  if (outputs) return Object.values(value).map(({ data }) => data.buffer);
+  return ArrayBuffer.isView(value) ? [value.buffer] : [];
+}
 
 const state = () => model && { device: model.device, threads: model.threads, memory: model.memory };
 
 onmessage = async ({ data: { id, call, given } }) => {
   try {
     const value = await CALLS[call](given);
-    const transfer = call === "run" ? Object.values(value).map(({ data }) => data.buffer) : [];
-    postMessage({ id, value, state: state() }, transfer);
+    postMessage({ id, value, state: state() }, memoryOf(call, given, value));
   } catch ({ code, message }) {
     postMessage({ id, error: { code, message }, state: state() });
   }

@@ -119,22 +119,14 @@ export interface Profile {
   trace: { traceEvents: object[]; displayTimeUnit: "ms"; otherData: Record<string, string> };
 }
 
-export interface Model {
-  readonly name: string;
-  readonly device: "wasm" | "webgpu";
-  readonly inputs: Port[];
-  readonly outputs: Port[];
-  /** How a picture becomes the input, and the file of the labels, if the bundle has them. */
-  readonly image: ImageFacts | null;
-  readonly labels: string | null;
-  /** Threads in use: 1 on WebGPU, without shared memory, and with `threads: 0` until the choice is made. */
-  readonly threads: number;
-  /** Whether it runs in a worker: then GPU buffers cannot be passed, and inputs are copied when `run` is called. */
-  readonly worker: boolean;
-  /** Bytes held; in a worker, as of its last message. */
-  readonly memory: { gpu: number; wasm: number; js: number };
-  readonly gpuDevice: GPUDevice | undefined;
+/** A tensor that lives from run to run. */
+export interface State {
+  name: string;
+  dtype: DType;
+  shape: number[];
+}
 
+export interface Runs {
   /**
    * Run the model. Overlapping runs are queued in order; do not change an input's array until its run is done. Outputs are
    * copies that the caller owns. { outputs: "gpu" } returns GPU buffers, which the caller destroys and which live as long
@@ -150,6 +142,51 @@ export interface Model {
     inputs: Record<string, Input>,
     options: { outputs: "gpu" | Record<string, GPUBuffer> },
   ): Promise<Record<string, Output<GPUBuffer>>>;
+}
+
+/**
+ * One set of a model's states. Calls are queued in order. The states are in the device's memory: if the GPU device is
+ * lost they are lost too, and every call then fails with the code "lost" until `reset()`; the model's own session fails
+ * once and then starts again from the initial values. A model with states stays on the device that it was loaded on:
+ * "auto" chooses only when it loads.
+ */
+export interface Session extends Runs {
+  readonly states: State[];
+  /** Start again from the initial values. */
+  reset(): Promise<void>;
+  /** A copy of a state's elements. */
+  read(name: string): Promise<TypedArray>;
+  write(name: string, data: TypedArray): Promise<void>;
+  /** A new session with the states that this one has after the calls made so far. */
+  copy(): Session;
+  /** Free its memory, after the calls made so far. */
+  dispose(): Promise<void>;
+}
+
+export interface Model extends Runs {
+  readonly name: string;
+  readonly device: "wasm" | "webgpu";
+  readonly inputs: Port[];
+  readonly outputs: Port[];
+  /** How a picture becomes the input, and the file of the labels, if the bundle has them. */
+  readonly image: ImageFacts | null;
+  readonly labels: string | null;
+  /** Threads in use: 1 on WebGPU, without shared memory, and with `threads: 0` until the choice is made. */
+  readonly threads: number;
+  /** Whether it runs in a worker: then GPU buffers cannot be passed, and inputs are copied when `run` is called. */
+  readonly worker: boolean;
+  /** Bytes held; in a worker, as of its last message. */
+  readonly memory: { gpu: number; wasm: number; js: number };
+  readonly gpuDevice: GPUDevice | undefined;
+
+  /** What a session keeps from run to run; empty if the model has no states. */
+  readonly states: State[];
+
+  /**
+   * A new session with the initial values of the states; an error if the model has none. Sessions share the weights, and
+   * their runs take turns. The model's own `run` uses a session of its own.
+   */
+  session(): Session;
 
   /**
    * Measure where the time of a run goes, for about `seconds` (default: 1), during which other runs wait. The outputs are

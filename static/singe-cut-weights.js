@@ -1,0 +1,39 @@
+/**
+ * Weights on a GPU whose largest buffer cannot hold them all.
+ *
+ * Contract: CutWeights has what Weights of singe-webgpu.js has: several buffers, cut between weights.
+ */
+
+import { endOf, words } from "./singe-webgpu.js";
+
+export class CutWeights {
+  #gpu;
+  #parts = [];
+
+  constructor(gpu, program) {
+    this.#gpu = gpu;
+    const limit = gpu.device.limits.maxBufferSize;
+    const placed = program.buffers
+      .filter(({ place }) => place[0] === "weights")
+      .map((buffer) => [buffer.place[1], endOf(buffer)])
+      .sort(([a], [b]) => a - b);
+    for (const [start, end] of placed) {
+      const last = this.#parts.at(-1);
+      if (last && Math.max(end, last.end) - last.start <= limit) last.end = Math.max(end, last.end);
+      else this.#parts.push({ start, end });
+    }
+    for (const part of this.#parts) part.buffer = gpu.allocate(part.end - part.start);
+  }
+
+  write(at, bytes) {
+    for (const { start, end, buffer } of this.#parts) {
+      const [from, to] = [Math.max(start, at), Math.min(end, at + bytes.length)];
+      if (from < to) this.#gpu.device.queue.writeBuffer(buffer, from - start, words(bytes.subarray(from - at, to - at)));
+    }
+  }
+
+  binding(offset, size) {
+    const { start, buffer } = this.#parts.findLast((part) => part.start <= offset);
+    return { buffer, offset: offset - start, size };
+  }
+}

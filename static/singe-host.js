@@ -1,0 +1,288 @@
+/**
+ * Ops over whole arrays that a program leaves to the host: what is no loop nest, and has no function on the device.
+ *
+ * Contract: `OPS` has them by the names of core/singe/ops/, whose `whole` functions they are, element for element. An op
+ * takes inputs { data, shape, dtype } and attributes, and answers its results, { data, shape }. `runOp(step, inputs, sizes)`
+ * carries out a host step.
+ */
+
+import { ARRAYS, SingeError, countOf, evaluate } from "./singe-format.js";
+
+export function runOp({ op, attrs }, inputs, sizes) {
+  const given = Object.fromEntries(Object.entries(attrs).map(([name, value]) => [name, decoded(value, sizes)]));
+  try {
+    return OPS[op](inputs, given);
+  } catch (cause) {
+    throw cause.code ? cause : new SingeError("input", `${op}: ${cause.message}`, cause);
+  }
+}
+
+/** An attribute: numbers for its sizes, names for its dtypes. */
+function decoded(value, sizes) {
+  if (Array.isArray(value)) return value.map((item) => decoded(item, sizes));
+  if (Object(value) !== value) return value;
+  if (value.size) return evaluate(value.size, sizes);
+  return value.dtype ?? Number({ inf: "Infinity", "-inf": "-Infinity" }[value.float] ?? "NaN");
+}
+
+// --- elements and axes -----------------------------------------------------------------------------------------------
+
+const word = new Uint32Array(1);
+const float = new Float32Array(word.buffer);
+
+function fromHalf(bits) {
+  const [sign, exponent, rest] = [bits & 0x8000 ? -1 : 1, (bits >> 10) & 31, bits & 1023];
+  if (exponent === 31) return rest ? NaN : sign * Infinity;
+  return sign * (exponent ? (1 + rest / 1024) * 2 ** (exponent - 15) : rest * 2 ** -24);
+}
+
+/** The nearest, ties to even. */
+function toHalf(value) {
+  float[0] = value;
+  const sign = (word[0] >>> 16) & 0x8000;
+  const bits = word[0] & 0x7fffffff;
+  if (bits > 0x7f800000) return sign | 0x7e00;
+  if (bits >= 0x477ff000) return sign | 0x7c00;
+  if (bits >= 0x38800000) return sign | ((bits - 0x38000000 + 0xfff + ((bits >>> 13) & 1)) >>> 13);
+  const steps = Math.abs(float[0]) * 2 ** 24;
+  const below = Math.floor(steps);
+  const up = steps - below > 0.5 || (steps - below === 0.5 && below % 2 === 1);
+  return sign | (below + (up ? 1 : 0));
+}
+
+/** Elements that can be computed with: those of float16 as float32. */
+const wide = ({ data, dtype }) => (dtype === "float16" ? Float32Array.from(data, fromHalf) : data);
+const narrow = (data, dtype) => (dtype === "float16" ? Uint16Array.from(data, toHalf) : data);
+const numbers = ({ data }) => Array.from(data, Number);
+const longs = (values) => BigInt64Array.from(values, BigInt);
+const range = (n) => Array.from({ length: n }, (_, k) => k);
+
+/** NaN is the largest. */
+function compare(a, b) {
+  if (a !== a || b !== b) return (a !== a) - (b !== b);
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+/** A shape around one of its axes: what is before it, its length, what is behind. */
+function around(shape, axis) {
+  const k = axis < 0 ? axis + shape.length : axis;
+  if (!(k >= 0 && k < shape.length)) throw new SingeError("input", `there is no axis ${axis} of (${shape.join(", ")})`);
+  const resized = (length) => [...shape.slice(0, k), length, ...shape.slice(k + 1)];
+  return { outer: countOf(shape.slice(0, k)), length: shape[k], inner: countOf(shape.slice(k + 1)), resized, axis: k };
+}
+
+/** The slices of x along an axis at these places. */
+function taken({ data, shape, dtype }, axis, places) {
+  const { outer, length, inner, resized } = around(shape, axis);
+  const found = new ARRAYS[dtype](outer * places.length * inner);
+  for (let o = 0, at = 0; o < outer; o++) {
+    for (const place of places) {
+      const from = (o * length + place) * inner;
+      found.set(data.subarray(from, from + inner), at);
+      at += inner;
+    }
+  }
+  return { data: found, shape: resized(places.length) };
+}
+
+// --- order -----------------------------------------------------------------------------------------------------------
+
+/** The first k along an axis in order, equal ones as they come, and their places. */
+function ordered(x, axis, k, descending) {
+  const { outer, length, inner, resized } = around(x.shape, axis);
+  if (!(k >= 0 && k <= length)) throw new SingeError("input", `k is ${k}, and the axis has ${length} elements`);
+  const values = wide(x);
+  const count = outer * k * inner;
+  const [data, places] = [new ARRAYS[x.dtype](count), new BigInt64Array(count)];
+  for (let o = 0; o < outer; o++) {
+    for (let i = 0; i < inner; i++) {
+      const at = (place) => (o * length + place) * inner + i;
+      const order = range(length).sort((a, b) => (descending ? compare(values[at(b)], values[at(a)]) : compare(values[at(a)], values[at(b)])));
+      for (let place = 0; place < k; place++) {
+        const to = (o * k + place) * inner + i;
+        data[to] = x.data[at(order[place])];
+        places[to] = BigInt(order[place]);
+      }
+    }
+  }
+  const shape = resized(k);
+  return [{ data, shape }, { data: places, shape }];
+}
+
+// --- what the data choose --------------------------------------------------------------------------------------------
+
+function nonzero(x) {
+  const rank = x.shape.length;
+  const found = [];
+  wide(x).forEach((value, k) => value != 0 && found.push(k));
+  const data = new BigInt64Array(rank * found.length);
+  let inner = 1;
+  for (let axis = rank - 1; axis >= 0; axis--) {
+    found.forEach((k, n) => (data[axis * found.length + n] = BigInt(Math.floor(k / inner) % x.shape[axis])));
+    inner *= x.shape[axis];
+  }
+  return [{ data, shape: [rank, found.length] }];
+}
+
+function unique(x, axis, isOrdered) {
+  const flat = axis === null ? { ...x, shape: [x.data.length] } : x;
+  const along = axis ?? 0;
+  const { outer, length, inner } = around(flat.shape, along);
+  const values = wide(flat);
+  const rows = range(length).map((n) => range(outer * inner).map((k) => values[(Math.floor(k / inner) * length + n) * inner + (k % inner)]));
+  const compareRows = (a, b) => {
+    const k = rows[a].findIndex((value, i) => compare(value, rows[b][i]) !== 0);
+    return k < 0 ? 0 : compare(rows[a][k], rows[b][k]);
+  };
+  const groups = []; // the places of each different slice, in the order of the slices
+  for (const n of range(length).sort(compareRows)) {
+    if (groups.length && compareRows(groups.at(-1)[0], n) === 0) groups.at(-1).push(n);
+    else groups.push([n]);
+  }
+  if (!isOrdered) groups.sort(([a], [b]) => a - b);
+  const back = new BigInt64Array(length);
+  groups.forEach((group, k) => group.forEach((n) => (back[n] = BigInt(k))));
+  const first = groups.map(([n]) => n);
+  const counts = groups.map((group) => group.length);
+  return [
+    taken(flat, along, first),
+    { data: longs(first), shape: [groups.length] },
+    { data: back, shape: [length] },
+    { data: longs(counts), shape: [groups.length] },
+  ];
+}
+
+/** Rows (batch, class, box): in each class the best boxes, none of which overlaps a better one too much; in float32. */
+function suppressed([boxes, scores, limit, overlap, least], isCenter) {
+  const [most, threshold, floor] = [limit, overlap, least].map(({ data }) => Number(data[0]));
+  const [batches, classes, count] = scores.shape;
+  const f = Math.fround;
+  const corners = range(batches * count).map((n) => {
+    const [a, b, c, d] = boxes.data.subarray(4 * n, 4 * n + 4);
+    const [low, high] = isCenter
+      ? [[f(a - c / 2), f(b - d / 2)], [f(a + c / 2), f(b + d / 2)]]
+      : [[Math.min(a, c), Math.min(b, d)], [Math.max(a, c), Math.max(b, d)]];
+    return { low, high, area: f(f(high[0] - low[0]) * f(high[1] - low[1])) };
+  });
+  const isNear = (one, other) => {
+    const side = (k) => Math.max(0, f(Math.min(one.high[k], other.high[k]) - Math.max(one.low[k], other.low[k])));
+    const shared = f(side(0) * side(1));
+    const union = f(f(one.area + other.area) - shared);
+    return !((union > 0 ? f(shared / union) : 0) <= threshold);
+  };
+  const found = [];
+  for (let batch = 0; batch < batches; batch++) {
+    for (let kind = 0; kind < classes; kind++) {
+      const start = (batch * classes + kind) * count;
+      const mine = scores.data.subarray(start, start + count);
+      const kept = [];
+      for (const n of range(count).filter((n) => mine[n] > floor).sort((a, b) => mine[b] - mine[a])) {
+        if (kept.length >= most) break;
+        if (!kept.some((k) => isNear(corners[batch * count + k], corners[batch * count + n]))) kept.push(n);
+      }
+      for (const n of kept) found.push(batch, kind, n);
+    }
+  }
+  return [{ data: longs(found), shape: [found.length / 3, 3] }];
+}
+
+// --- what is written to places ---------------------------------------------------------------------------------------
+
+const isNan = (x) => x !== x;
+const REDUCTIONS = {
+  none: (_, b) => b,
+  add: (a, b) => a + b,
+  mul: (a, b) => a * b,
+  max: (a, b) => (isNan(a) || (!isNan(b) && a > b) ? a : b),
+  min: (a, b) => (isNan(a) || (!isNan(b) && a < b) ? a : b),
+};
+
+/** Negative indices count from the end, what is out of range is the nearest. */
+const wrapped = (index, length) => Math.min(Math.max(index < 0 ? index + length : index, 0), Math.max(length - 1, 0));
+
+/** x with elements of `part` at `place(k)` for its k-th. */
+function scattered(x, part, reduction, place) {
+  const meet = x.dtype === "int32" && reduction === "mul" ? Math.imul : REDUCTIONS[reduction];
+  const data = wide(x).slice();
+  wide(part).forEach((value, k) => {
+    const at = place(k);
+    const met = meet(data[at], value);
+    data[at] = x.dtype === "float16" ? fromHalf(toHalf(met)) : met;
+  });
+  return [{ data: narrow(data, x.dtype), shape: x.shape }];
+}
+
+function scatterElements([x, part, indices], axis, reduction) {
+  const { length, inner, axis: along } = around(x.shape, axis);
+  const places = numbers(indices);
+  return scattered(x, part, reduction, (k) => {
+    let [at, step, rest] = [0, 1, k];
+    for (let a = x.shape.length - 1; a >= 0; a--) {
+      at += step * (a === along ? 0 : rest % part.shape[a]);
+      rest = Math.floor(rest / part.shape[a]);
+      step *= x.shape[a];
+    }
+    return at + wrapped(places[k], length) * inner;
+  });
+}
+
+function scatterSlices([x, part, indices], reduction) {
+  const rank = indices.shape.at(-1);
+  const inner = countOf(x.shape.slice(rank));
+  const places = numbers(indices);
+  return scattered(x, part, reduction, (k) => {
+    const row = Math.floor(k / inner) * rank;
+    const at = range(rank).reduce((sum, a) => sum * x.shape[a] + wrapped(places[row + a], x.shape[a]), 0);
+    return at * inner + (k % inner);
+  });
+}
+
+function updateSlice([x, part, ...starts]) {
+  const at = starts.map(({ data }, a) => Math.min(Math.max(Number(data[0]), 0), x.shape[a] - part.shape[a]));
+  return scattered(x, part, "none", (k) => {
+    let [to, step, rest] = [0, 1, k];
+    for (let a = x.shape.length - 1; a >= 0; a--) {
+      to += step * (at[a] + (rest % part.shape[a]));
+      rest = Math.floor(rest / part.shape[a]);
+      step *= x.shape[a];
+    }
+    return to;
+  });
+}
+
+/** Along an axis, each element with all before it. */
+function running(x, { axis, reverse }, reduction) {
+  const { outer, length, inner } = around(x.shape, axis);
+  const meet = x.dtype === "int32" && reduction === "mul" ? Math.imul : REDUCTIONS[reduction];
+  const data = wide(x).slice();
+  for (let o = 0; o < outer; o++) {
+    for (let i = 0; i < inner; i++) {
+      const at = (n) => (o * length + (reverse ? length - 1 - n : n)) * inner + i;
+      for (let n = 1; n < length; n++) data[at(n)] = meet(data[at(n - 1)], data[at(n)]);
+    }
+  }
+  return [{ data: narrow(data, x.dtype), shape: x.shape }];
+}
+
+export const OPS = {
+  top_k: ([x], { axis, k, largest }) => ordered(x, axis, k, largest),
+  sort: ([x], { axis, descending }) => ordered(x, axis, around(x.shape, axis).length, descending),
+  nonzero: ([x]) => nonzero(x),
+  compress: ([x, { data }], { axis }) => {
+    const places = range(Math.min(data.length, around(x.shape, axis).length)).filter((k) => data[k]);
+    return [taken(x, axis, places)];
+  },
+  unique: ([x], { axis = null, ordered: isOrdered = true }) => unique(x, axis, isOrdered),
+  non_max_suppression: (inputs, { center }) => suppressed(inputs, center),
+  dimensions: (_, { values, kind }) => {
+    return [{ data: ARRAYS[kind].from(values, kind === "int64" ? BigInt : Number), shape: [values.length] }];
+  },
+  scatter_elements: (inputs, { axis }) => scatterElements(inputs, axis, "none"),
+  scatter_elements_reduce: (inputs, { axis, reduction }) => scatterElements(inputs, axis, reduction),
+  scatter_nd: (inputs) => scatterSlices(inputs, "none"),
+  scatter_nd_reduce: (inputs, { reduction }) => scatterSlices(inputs, reduction),
+  update_slice: updateSlice,
+  running_sum: ([x], attrs) => running(x, attrs, "add"),
+  running_prod: ([x], attrs) => running(x, attrs, "mul"),
+  running_max: ([x], attrs) => running(x, attrs, "max"),
+};

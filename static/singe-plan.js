@@ -1,0 +1,360 @@
+/**
+ * The planner for programs that are more than a list of calls: a program and its sizes in, a flat list of int words out.
+ *
+ * Contract: `sizesFound` and `checkSteps` hold steps and states to the format, and see that every size is found before a
+ * step needs it. `Plan` writes the words, which are those of core/singe/program/planner.py: what WebAssembly modules read
+ * by themselves, `walk(plan, machine)` goes through for all other runners. Programs that are plain lists of calls and
+ * copies need none of this.
+ *
+ * Words come in groups: what to do, the count of the words that follow, and these. A distance counts from the group's
+ * first word. Buffers are indices into the program's.
+ *
+ *     k ≥ 0   buffers…, sizes…       call kernel k
+ *     COPY    to, from, bytes
+ *     JUMP    distance
+ *     UNLESS  distance, buffer       jump unless its first element is true
+ *     LOOP    distance, count, left  left = count; jump if that is 0
+ *     AGAIN   distance               take 1 from the word before the one it jumps to, a LOOP's left; jump unless that is 0
+ *     STOP    number                 a host or bind step: the runner does it, and tells the plan what sizes it found
+ */
+
+import { SingeError, IS, areasOf, bytesOf, check, evaluate, isDim, need, shapeOf, sizeName } from "./singe-format.js";
+
+export const [COPY, JUMP, UNLESS, LOOP, AGAIN, STOP] = [-1, -2, -3, -4, -5, -6];
+const DEEPEST = 32;
+/** The largest size that a kernel takes; a loop of more turns makes so many. */
+const MOST = 2 ** 31 - 1;
+
+// --- what is checked -------------------------------------------------------------------------------------------------
+
+const orNull = (is) => ({ [is.name]: (value) => value === null || is(value) })[is.name];
+
+/** A step's kind ↦ its fields, the buffers that it names, and the lists of steps in it. */
+const STEPS = {
+  dispatch: { row: { kernel: IS.count, buffers: [IS.count] }, names: (s) => s.buffers },
+  copy: { row: { source: IS.count, target: IS.count }, names: (s) => [s.source, s.target] },
+  host: {
+    row: { op: IS.text, attrs: IS.object, inputs: [IS.count], outputs: [IS.count] },
+    names: (s) => [...s.inputs, ...s.outputs],
+  },
+  if: { row: { condition: IS.count, then: [{}], else: [{}] }, names: (s) => [s.condition], inner: (s) => [s.then, s.else] },
+  loop: {
+    row: { condition: orNull(IS.count), count: orNull(IS.dimension), body: [{}] },
+    names: (s) => (s.condition === null ? [] : [s.condition]),
+    inner: (s) => [s.body],
+  },
+  bind: {
+    row: { size: IS.text, buffer: orNull(IS.count), dim: orNull(IS.dimension) },
+    names: (s) => (s.buffer === null ? [] : [s.buffer]),
+  },
+};
+
+function namesIn(dim) {
+  if (typeof dim === "number") return [];
+  const inAtom = (atom) => (typeof atom === "string" ? [atom] : atom.slice(1).flatMap(namesIn));
+  return dim.flatMap(([, ...atoms]) => atoms.flatMap(inAtom));
+}
+
+/** The sizes that steps find, wherever they are nested; every step is of a kind that there is, and has its fields. */
+export function sizesFound({ steps, states, buffers }) {
+  const found = new Set();
+  check(states, [{ name: IS.text, buffer: IS.count, initial: orNull(IS.count) }], "states");
+  const look = (list, what, depth) => {
+    need(depth <= DEEPEST, `steps are nested more than ${DEEPEST} deep`);
+    list.forEach((step, k) => {
+      const at = `${what}[${k}]`;
+      if (!IS.text(step.do) || !Object.hasOwn(STEPS, step.do)) {
+        throw new SingeError("device", `${at} does ${JSON.stringify(step.do)}, which this runner lacks: export the model again`);
+      }
+      const { row, names, inner } = STEPS[step.do];
+      check(step, row, at);
+      need(names(step).every((i) => buffers[i]), `${at} names buffers ${names(step)}, not all of which are there`);
+      if (step.do === "bind") {
+        need((step.buffer === null) !== (step.dim === null), `${at} binds ${step.size} to a buffer and a dimension, or to neither`);
+        found.add(step.size);
+      }
+      if (step.do === "host") for (const i of step.outputs) buffers[i].shape.map(sizeName).forEach((name) => found.add(name));
+      inner?.(step).forEach((steps) => look(steps, at, depth + 1));
+    });
+  };
+  look(steps, "steps", 0);
+  found.delete(undefined);
+  return found;
+}
+
+/** That sizes are found before they are needed, and that values of conditions and sizes can be read. */
+export function checkSteps({ steps, states, inputs, outputs, buffers, kernels }) {
+  const inAll = (sets) => sets.reduce((common, set) => new Set([...common].filter((name) => set.has(name))));
+  const kept = new Map();
+  const needs = (thing, dims) => kept.get(thing) ?? kept.set(thing, dims().flatMap(namesIn)).get(thing);
+  const known = (names, sizes, what) => {
+    const missing = names.find((name) => !sizes.has(name));
+    need(missing === undefined, `${what} needs the size ${missing} before it is found`);
+  };
+  const buffer = (i, sizes, what) => known(needs(buffers[i], () => buffers[i].shape), sizes, what);
+  /** The sizes that are known after these steps. */
+  const follow = (list, sizes, what) =>
+    list.reduce((before, step, k) => {
+      const at = `${what}[${k}]`;
+      const after = new Set(before);
+      const { do: kind, condition } = step;
+      if (kind === "bind") {
+        need(step.dim === null || isDim(step.dim, before), `${at} binds ${step.size} to a size that is not found yet`);
+        if (step.buffer !== null) need(["int32", "int64"].includes(buffers[step.buffer].dtype), `${at} binds ${step.size} to no integer`);
+        after.add(step.size);
+      }
+      if (kind === "host") {
+        const names = step.outputs.flatMap((i) => buffers[i].shape.map(sizeName));
+        names.forEach((name) => name !== undefined && after.add(name));
+      }
+      const { names, inner } = STEPS[kind];
+      names(step).forEach((i) => buffer(i, after, at));
+      if (kind === "dispatch") {
+        const kernel = kernels[step.kernel];
+        need(kernel?.ports === step.buffers.length, `${at} gives ${step.buffers.length} buffers to kernel ${step.kernel}, which takes ${kernel?.ports}`);
+        known(needs(kernel, () => [...kernel.sizes, ...kernel.variants.flatMap((v) => v.groups)]), after, at);
+      }
+      if (kind === "loop" && step.count !== null) need(isDim(step.count, before), `${at} counts to a size that is not found yet`);
+      if (typeof condition === "number") need(buffers[condition].dtype === "bool", `${at} has a condition that is no bool`);
+      const ends = (inner?.(step) ?? []).map((steps) => follow(steps, new Set(before), at));
+      return kind === "if" ? inAll(ends) : after;
+    }, sizes);
+  const given = new Set(inputs.flatMap((i) => buffers[i].shape.map(sizeName)));
+  const last = follow(steps, given, "steps");
+  outputs.forEach((i) => buffer(i, last, `output ${i}`));
+  states.forEach(({ name, buffer: own, initial }, k) => {
+    const what = `state ${JSON.stringify(name)}`;
+    need(buffers[own]?.place.join() === `state,${k}`, `${what} is buffer ${own}, which does not lie in state ${k}`);
+    const inside = buffers.filter(({ place }) => place.join() === `state,${k}`);
+    need(inside.every(({ shape }) => shape.every(IS.count)), `${what} is of open size`);
+    need(inside.every((one) => bytesOf(one, {}) <= bytesOf(buffers[own], {})), `${what} is smaller than a buffer in it`);
+    if (initial === null) return;
+    const facts = ({ dtype, shape, size }) => JSON.stringify([dtype, shape, size]);
+    const same = buffers[initial]?.place[0] === "weights" && facts(buffers[initial]) === facts(buffers[own]);
+    need(same, `${what} starts as buffer ${initial}, which is no weight of its shape and type`);
+  });
+  need(new Set(states.map(({ name }) => name)).size === states.length, "two states have one name");
+}
+
+// --- words -----------------------------------------------------------------------------------------------------------
+
+/** The words of a program at the sizes of its inputs; `sizes` gains what a run finds. */
+export class Plan {
+  codes = [];
+  /** Where the words are that are buffers. */
+  named = [];
+  /** The steps that the runner does, and where groups begin ↦ the steps that they are. */
+  stops = [];
+  groups = new Map();
+  /** Words whose sizes are found in mid-run: { at, names, value }. */
+  #open = [];
+  #given;
+
+  constructor(program, sizes) {
+    Object.assign(this, { program, sizes: { ...sizes } });
+    this.#given = sizes;
+    this.#write(program.steps);
+    const late = program.buffers.filter((buffer) => !this.#isSized(buffer));
+    /** Places of buffers whose sizes are found in mid-run. */
+    this.late = new Set(late.map(({ place }) => place.join()));
+  }
+
+  /** Forget what the run before found. */
+  begin() {
+    this.sizes = { ...this.#given };
+  }
+
+  /** Go on with sizes that were found; the words that have them. */
+  bind(found) {
+    for (const [name, value] of Object.entries(found)) {
+      if (!IS.count(value)) throw new SingeError("input", `the size ${name} was found to be ${value}, expected 0 or more`);
+    }
+    Object.assign(this.sizes, found);
+    const known = this.#open.filter(({ names }) => this.#known(names));
+    for (const { at, value } of known) this.codes[at] = value();
+    return known.map(({ at }) => at);
+  }
+
+  /** The bytes of slots, inputs and outputs, as far as their sizes are known. */
+  areas() {
+    const { program, sizes } = this;
+    const buffers = program.buffers.filter((buffer) => buffer.place[0] !== "state" && this.#isSized(buffer));
+    return areasOf({ ...program, buffers }, sizes);
+  }
+
+  /** Whether calls between two words are the same in every run at these sizes, memory included. */
+  isFixed(start, end) {
+    const { late, program, named, codes } = this;
+    const inside = (at) => at >= start && at < end;
+    const isLate = (at) => late.has(program.buffers[codes[at]].place.join());
+    return !this.#open.some(({ at }) => inside(at)) && !named.some((at) => inside(at) && isLate(at));
+  }
+
+  /** Where the calls and copies end that begin at a word. */
+  straight(at) {
+    const { codes } = this;
+    while (at < codes.length && codes[at] >= COPY) at += 2 + codes[at + 1];
+    return at;
+  }
+
+  /** Whether the inputs of a run decide a size; what is no size is not to be found either. */
+  isGiven(name) {
+    return name === undefined || Object.hasOwn(this.#given, name);
+  }
+
+  #known = (names) => names.every((name) => Object.hasOwn(this.sizes, name));
+
+  #isSized = ({ shape }) => this.#known(shape.flatMap(namesIn));
+
+  // --- writing
+
+  #value(dim) {
+    const value = evaluate(dim, this.sizes);
+    if (Math.abs(value) > MOST) throw new SingeError("input", `a size comes out as ${value}, the largest is ${MOST}`);
+    return value;
+  }
+
+  /** A word that is a number: now, or when its sizes are known. */
+  #number(dims, value) {
+    const names = dims.flatMap(namesIn);
+    const at = this.codes.push(0) - 1;
+    if (this.#known(names)) this.codes[at] = value();
+    else this.#open.push({ at, names, value });
+  }
+
+  #buffer(index) {
+    this.named.push(this.codes.push(index) - 1);
+  }
+
+  #write(steps) {
+    const { kernels, buffers } = this.program;
+    for (const step of steps) {
+      if (["dispatch", "copy", "host", "bind"].includes(step.do)) this.groups.set(this.codes.length, step);
+      if (step.do === "dispatch") {
+        const { sizes } = kernels[step.kernel];
+        this.codes.push(step.kernel, step.buffers.length + sizes.length);
+        step.buffers.forEach((i) => this.#buffer(i));
+        sizes.forEach((dim) => this.#number([dim], () => this.#value(dim)));
+      } else if (step.do === "copy") {
+        const source = buffers[step.source];
+        this.codes.push(COPY, 3);
+        [step.target, step.source].forEach((i) => this.#buffer(i));
+        this.#number(source.shape, () => bytesOf(source, this.sizes));
+      } else if (step.do === "if") this.#branch(step);
+      else if (step.do === "loop") this.#loop(step);
+      else this.codes.push(STOP, 1, this.stops.push(step) - 1);
+    }
+  }
+
+  /** A jump from `at`, which is written already, leads here. */
+  #land(at) {
+    this.codes[at + 2] = this.codes.length - at;
+  }
+
+  #unless(condition) {
+    const at = this.codes.push(UNLESS, 2, 0) - 3;
+    this.#buffer(condition);
+    return at;
+  }
+
+  #branch({ condition, then, else: otherwise }) {
+    const skip = this.#unless(condition);
+    this.#write(then);
+    const over = otherwise.length ? this.codes.push(JUMP, 1, 0) - 3 : undefined;
+    this.#land(skip);
+    this.#write(otherwise);
+    if (over !== undefined) this.#land(over);
+  }
+
+  #loop({ count, condition, body }) {
+    const loop = this.codes.push(LOOP, 3, 0) - 3;
+    const turns = () => (count === null ? MOST : Math.min(MOST, Math.max(0, evaluate(count, this.sizes))));
+    this.#number(count === null ? [] : [count], turns);
+    const top = this.codes.push(0);
+    const leave = condition === null ? undefined : this.#unless(condition);
+    this.#write(body);
+    const again = this.codes.length;
+    this.codes.push(AGAIN, 1, top - again);
+    this.#land(loop);
+    if (leave !== undefined) this.#land(leave);
+  }
+}
+
+// --- running ---------------------------------------------------------------------------------------------------------
+
+/**
+ * Go through a plan's words. A machine has `calls(start, end)`, which makes the calls and copies between two words;
+ * `read(index)`, a buffer's { data, shape }, and `first(index)`, its first element; `bind(found)`, which tells the plan
+ * sizes and takes memory for what has them; `write(index, data)`. Each may answer a promise.
+ */
+export async function walk(plan, machine) {
+  const { codes, stops } = plan;
+  const left = new Map(); // a loop's turns, by where its body begins
+  for (let at = 0; at < codes.length; ) {
+    const end = plan.straight(at);
+    if (end > at) {
+      const done = machine.calls(at, end);
+      if (done) await done;
+      at = end;
+      continue;
+    }
+    const [word, count, distance, operand] = codes.slice(at, at + 4);
+    const next = at + 2 + count;
+    const target = at + distance;
+    if (word === JUMP) at = target;
+    else if (word === UNLESS) at = (await machine.first(operand)) ? next : target;
+    else if (word === LOOP) at = operand > 0 ? (left.set(next, operand), next) : target;
+    else if (word === AGAIN) {
+      left.set(target, left.get(target) - 1);
+      at = left.get(target) > 0 ? target : next;
+    } else {
+      await carryOut(stops[distance], plan, machine);
+      at = next;
+    }
+  }
+}
+
+/** Do a host or bind step. */
+export async function carryOut(step, plan, machine) {
+  if (step.do === "bind") {
+    const value = step.dim === null ? Number(await machine.first(step.buffer)) : evaluate(step.dim, plan.sizes);
+    return machine.bind({ [step.size]: value });
+  }
+  const { buffers } = plan.program;
+  const inputs = [];
+  for (const i of step.inputs) inputs.push({ ...(await machine.read(i)), dtype: buffers[i].dtype });
+  const results = host.runOp(step, inputs, plan.sizes);
+  const found = {};
+  step.outputs.forEach((i, k) => {
+    buffers[i].shape.forEach((dim, axis) => {
+      if (!plan.isGiven(sizeName(dim))) found[sizeName(dim)] ??= results[k].shape[axis];
+    });
+  });
+  await machine.bind(found);
+  for (const [k, i] of step.outputs.entries()) {
+    const wanted = shapeOf(buffers[i], plan.sizes);
+    const { data, shape } = results[k];
+    if (shape.join() !== wanted.join()) {
+      throw new SingeError("format", `${step.op} gives the shape (${shape.join(", ")}), the program expects (${wanted.join(", ")})`);
+    }
+    await machine.write(i, data);
+  }
+}
+
+/** singe-host.js, once a program needs it. */
+let host;
+
+/** Have what the program's host steps need; an op that is not there is an error. */
+export async function prepareHost({ steps }) {
+  const ops = new Set();
+  const look = (list) =>
+    list.forEach((step) => {
+      if (step.do === "host") ops.add(step.op);
+      [step.then, step.else, step.body].forEach((inner) => inner && look(inner));
+    });
+  look(steps);
+  if (!ops.size) return;
+  host = await import("./singe-host.js");
+  const missing = [...ops].filter((op) => !Object.hasOwn(host.OPS, op));
+  if (missing.length) throw new SingeError("device", `this runner has no op ${missing.join(", ")} for the host: run the model in Python`);
+}

@@ -1,0 +1,162 @@
+/**
+ * Sessions of a model with states: what a run leaves for the next one, apart for each session; the weights are shared.
+ *
+ * Contract: `new Sessions(model, state)` serves a Model of singe-model.js: `state` is what its runs share, `model.run(inputs,
+ * options, session)` a run in its turn. Everything that a session does is done in the order in which it was asked for, with all runs
+ * of the model. States live on the device. When that is lost so are they: what is asked of a session then fails with the
+ * code "lost" until `reset()`; the model's own session, which `model.run` uses, fails once and begins anew.
+ */
+
+import { ARRAYS, SingeError, shownShape } from "./singe-format.js";
+
+export const describeStates = ({ states, buffers }) =>
+  states.map(({ name, buffer }) => ({ name, dtype: buffers[buffer].dtype, shape: shownShape(buffers[buffer].shape) }));
+
+export class Sessions {
+  #live = new Set();
+
+  constructor(model, state) {
+    Object.assign(this, { model, state, states: describeStates(state.now.program) });
+    this.own = this.open();
+  }
+
+  open() {
+    const session = new Session(this);
+    this.#live.add(session);
+    return session;
+  }
+
+  /** The device's handle of a session's states. */
+  handleOf(session) {
+    return session[ON](this.state.now.device);
+  }
+
+  close(session) {
+    this.#live.delete(session);
+  }
+
+  /** The device is lost, as the run of a session was told. */
+  lose(told) {
+    for (const session of this.#live) session[LOSE](session !== told || session !== this.own);
+  }
+
+  /** Another device takes the place of the one that has the states. */
+  async move(from, to) {
+    for (const session of this.#live) await session[MOVE](from, to);
+  }
+}
+
+/** What sessions do for this module alone. */
+const [ON, LOSE, MOVE] = ["on", "lose", "move"].map(Symbol);
+
+class Session {
+  #all;
+  /** The device's handle, once something needs it. */
+  #handle;
+  #lost = false;
+  #disposed;
+
+  constructor(all) {
+    this.#all = all;
+  }
+
+  get states() {
+    return this.#all.states.map((state) => ({ ...state, shape: [...state.shape] }));
+  }
+
+  async run(inputs, options) {
+    this.#check();
+    return this.#all.model.run(inputs, options, this);
+  }
+
+  /** Begin anew with the initial values. */
+  async reset() {
+    return this.#turn((device) => {
+      this.#lost = false;
+      if (this.#handle !== undefined) device.resetStates(this.#handle);
+    });
+  }
+
+  async read(name) {
+    const k = this.#index(name);
+    return this.#turn((device) => device.readState(this[ON](device), k));
+  }
+
+  async write(name, data) {
+    const k = this.#index(name);
+    const given = fitting(this.#all.states[k], data);
+    return this.#turn((device) => device.writeState(this[ON](device), k, given));
+  }
+
+  /** Another session, which goes on from where this one will be when all that was asked of it is done. */
+  copy() {
+    this.#check();
+    const copy = this.#all.open();
+    const done = this.#turn((device) => {
+      if (this.#handle !== undefined) copy.#handle = device.copyStates(this.#handle);
+      copy.#lost = this.#lost;
+    });
+    done.catch(() => (copy.#lost = true));
+    return copy;
+  }
+
+  /** Free its memory, after what was asked of it. */
+  dispose() {
+    this.#disposed ??= this.#all.state.inTurn(() => {
+      if (this.#handle !== undefined) this.#all.state.now.device.freeStates(this.#handle);
+      this.#handle = undefined;
+      this.#all.close(this);
+    });
+    return this.#disposed;
+  }
+
+  /** The handle of its states on the model's device. */
+  [ON](device) {
+    if (this.#lost) {
+      this.#lost = this !== this.#all.own;
+      throw new SingeError("lost", "the states of this session went with the device that they were on: reset() begins anew");
+    }
+    return (this.#handle ??= device.newStates());
+  }
+
+  [LOSE](needed) {
+    this.#lost ||= needed && this.#handle !== undefined;
+    this.#handle = undefined;
+  }
+
+  async [MOVE](from, to) {
+    if (this.#handle === undefined) return;
+    const handle = to.newStates();
+    for (const k of this.#all.states.keys()) to.writeState(handle, k, await from.readState(this.#handle, k));
+    this.#handle = handle;
+  }
+
+  #check() {
+    if (this.#disposed) throw new SingeError("disposed", "the session was disposed of");
+  }
+
+  #index(name) {
+    const { states } = this.#all;
+    const k = states.findIndex((state) => state.name === name);
+    if (k >= 0) return k;
+    const names = states.map((state) => state.name).join(", ");
+    throw new SingeError("input", `unknown state ${JSON.stringify(name)}: this model has ${names}`);
+  }
+
+  async #turn(task) {
+    this.#check();
+    const { state } = this.#all;
+    return state.inTurn(() => task(state.now.device));
+  }
+}
+
+/** What is to be a state's elements, copied: a caller may change it before its turn comes. */
+function fitting({ name, dtype, shape }, given) {
+  const count = shape.reduce((product, d) => product * d, 1);
+  const isHalf = dtype === "float16" && given?.constructor?.name === "Float16Array";
+  const data = isHalf ? new Uint16Array(given.buffer, given.byteOffset, given.length) : given;
+  if (data instanceof ARRAYS[dtype] && data.length === count && !(dtype === "bool" && data.some((x) => x > 1))) return data.slice();
+  const got = ArrayBuffer.isView(given) ? `${given.constructor.name} of ${given.length}` : typeof given;
+  const expected = `${ARRAYS[dtype].name} (${dtype}) of ${count} elements, shape (${shape.join(", ")})`;
+  throw new SingeError("input", `state ${JSON.stringify(name)}: got ${got}, expected ${expected}`);
+}

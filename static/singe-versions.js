@@ -1,0 +1,19 @@
+/**
+ * Whether a bundle and a runner of different versions fit: loaded where the versions differ.
+ *
+ * Contract: `checkVersions(manifest)` is an error unless the bundle is for this runner, and the runner for this bundle.
+ */
+
+import { SingeError, VERSION } from "./singe-format.js";
+
+/** The oldest Singe whose bundles this runner reads. */
+const OLDEST = "0.1.0";
+
+const rank = (version) => version.split(".").reduce((sum, part) => 1e5 * sum + Number(part), 0);
+
+export function checkVersions({ singe, runner: { least, below } }) {
+  const here = rank(VERSION);
+  if (rank(singe) >= rank(OLDEST) && here >= rank(least) && here < rank(below)) return;
+  const found = `the bundle, by Singe ${singe}, needs a runner from ${least} to below ${below}`;
+  throw new SingeError("format", `${found}; this is ${VERSION}, for bundles from ${OLDEST} on: export again, or use its own singe.js`);
+}

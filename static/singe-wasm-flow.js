@@ -1,0 +1,230 @@
+/**
+ * The device "wasm" for programs with conditions, loops, states, and sizes or ops that stop a run midway.
+ *
+ * Contract: FlowDevice has what Device has, and states: `newStates()` answers a handle, the address where a session's
+ * states lie, which `run` takes. A module carries out conditions and loops by itself, and comes back at host and bind
+ * steps. Where threads share the calls, this thread goes through the words and the others do their parts of calls. What
+ * is sized in mid-run lies behind everything else, at the latest sizes of the run.
+ */
+
+import { ARRAYS, Recent, align, bytesOf, countOf, outputsOf, shapeOf } from "./singe-format.js";
+import { Plan, carryOut, prepareHost, walk } from "./singe-plan.js";
+import { Device, START, grow } from "./singe-wasm.js";
+
+const WORD = 4;
+/** A host or bind step takes so many words. */
+const STOP_WORDS = 3;
+/** What is larger than its memory gets so much more than it had, so that what grows turn by turn moves seldom. */
+const GROWTH = 1.5;
+
+export async function openFlow(parts) {
+  await prepareHost(parts.program);
+  return new FlowDevice(parts);
+}
+
+class FlowDevice extends Device {
+  /** Where each state lies behind a session's address, and how much they take. */
+  #offsets;
+  /** Addresses of sessions that ended. */
+  #free = [];
+
+  constructor(parts) {
+    super(parts);
+    const { states, buffers } = parts.program;
+    this.#offsets = [0];
+    for (const { buffer } of states) this.#offsets.push(this.#offsets.at(-1) + align(bytesOf(buffers[buffer], {})));
+  }
+
+  async run(inputs, sizes, wanted, states, by) {
+    const plan = this.plans.at(sizes, states);
+    plan.begin();
+    if (wanted === "data" || !plan.late.size) return super.run(inputs, sizes, wanted, states, by);
+    const answers = await super.run(inputs, sizes, "data", states, by);
+    const { arraysFor } = await import("./singe-outputs.js");
+    arraysFor(plan.outputs, wanted).forEach((array, k) => {
+      array?.set(answers[k].data);
+      answers[k].data = array ?? answers[k].data;
+    });
+    return answers;
+  }
+
+  plan(sizes, states) {
+    return new FlowPlan(this.parts, this.#offsets, sizes, states);
+  }
+
+  // --- states
+
+  newStates() {
+    const address = this.#free.pop() ?? this.#extend();
+    this.resetStates(address);
+    return address;
+  }
+
+  /** Memory for one more session. Runs begin behind it, so that their plans are made anew. */
+  #extend() {
+    const address = this.parts.base;
+    grow(this.parts.memory, address + this.#offsets.at(-1));
+    this.parts.base += this.#offsets.at(-1);
+    this.plans = new Recent(this.plans.most, this.plans.make);
+    return address;
+  }
+
+  resetStates(address) {
+    const { program, memory } = this.parts;
+    const bytes = new Uint8Array(memory.buffer);
+    program.states.forEach(({ initial }, k) => {
+      const [from, to] = [address + this.#offsets[k], address + this.#offsets[k + 1]];
+      if (initial === null) return bytes.fill(0, from, to);
+      const start = START + program.buffers[initial].place[1];
+      bytes.copyWithin(from, start, start + bytesOf(program.buffers[initial], {}));
+    });
+  }
+
+  copyStates(address) {
+    const copy = this.#free.pop() ?? this.#extend();
+    new Uint8Array(this.parts.memory.buffer).copyWithin(copy, address, address + this.#offsets.at(-1));
+    return copy;
+  }
+
+  /** A state's elements where they lie. */
+  #view(address, k) {
+    const { program, memory } = this.parts;
+    const { dtype, shape } = program.buffers[program.states[k].buffer];
+    return new ARRAYS[dtype](memory.buffer, address + this.#offsets[k], countOf(shape));
+  }
+
+  readState(address, k) {
+    return this.#view(address, k).slice();
+  }
+
+  writeState(address, k, data) {
+    this.#view(address, k).set(data);
+  }
+
+  freeStates(address) {
+    this.#free.push(address);
+  }
+}
+
+/** A plan with its places in the memory, and its run: what `walk` and `carryOut` call a machine. */
+class FlowPlan extends Plan {
+  #first = new Map(); // places of late sizes ↦ where they lie while these are not known
+  #now = new Map(); // and where they were moved to in this run
+  #stretches = new Map();
+  #addresses;
+
+  constructor(parts, offsets, sizes, states) {
+    super(parts.program, sizes);
+    const { program, names, memory, team, base } = parts;
+    let end = base;
+    const areas = this.areas();
+    const starts = { weights: [], state: offsets.map((offset) => states + offset) };
+    for (const [kind, all] of Object.entries(areas)) starts[kind] = all.map((bytes) => (end += bytes) - bytes);
+    this.#addresses = program.buffers.map(({ place: [kind, k] }) => (kind === "weights" ? START + k : starts[kind][k]));
+    for (const place of this.late) {
+      const [kind, k] = place.split(",");
+      this.#first.set(place, { at: starts[kind][k], bytes: areas[kind][k] });
+    }
+    this.parts = parts;
+    this.functions = names.map((name) => Number(name.slice(1)));
+    this.start = end;
+    this.end = align(end + WORD * this.codes.length);
+    this.marks = [this.start, this.start + WORD * this.codes.length];
+    this.room = team?.room([...this.groups.values()], sizes) ?? 0;
+    grow(memory, this.end);
+    this.begin();
+  }
+
+  begin() {
+    super.begin();
+    if (this.words && !this.late.size) return;
+    this.#now.clear();
+    this.behind = this.end + this.room;
+    this.addresses = [...this.#addresses];
+    this.words = Int32Array.from(this.codes);
+    for (const at of this.named) this.words[at] = this.addresses[this.codes[at]];
+    for (const [at, step] of this.groups) if (step.do === "dispatch") this.words[at] = this.functions[step.kernel];
+    this.outputs = this.late.size ? [] : outputsOf(this.program, this.sizes);
+  }
+
+  async go(fresh, by) {
+    const { run, team } = this.parts;
+    Object.assign(this, { fresh, by });
+    if (by || team?.isThere) await walk(this, this);
+    else {
+      const [start, end] = this.marks;
+      for (let at = start; (at = run(at, end) >>> 0) < end; at += WORD * STOP_WORDS) {
+        await carryOut(this.stops[this.codes[(at - start) / WORD + 2]], this, this);
+      }
+    }
+    if (this.late.size) this.outputs = outputsOf(this.program, this.sizes);
+  }
+
+  calls(from, to) {
+    const { run, team } = this.parts;
+    if (this.by) return this.by(this, from, to);
+    if (team?.isThere) {
+      if (!this.#stretches.has(from)) this.#stretches.set(from, this.isFixed(from, to) && this.stretch(from, to));
+      const stretch = this.#stretches.get(from);
+      if (stretch) return team.run(stretch, this.fresh.splice(0));
+    }
+    run(this.start + WORD * from, this.start + WORD * to);
+  }
+
+  /** Calls between two words, as threads share them. */
+  stretch(from, to) {
+    const found = { sizes: { ...this.sizes }, steps: [], given: [], marks: [this.start + WORD * from], end: this.end };
+    for (let at = from; at < to; ) {
+      const next = at + 2 + this.codes[at + 1];
+      found.steps.push(this.groups.get(at));
+      found.given.push([...this.words.subarray(at + 2, next)]);
+      found.marks.push(this.start + WORD * next);
+      at = next;
+    }
+    return found;
+  }
+
+  read(index) {
+    const { dtype, ...buffer } = this.program.buffers[index];
+    const shape = shapeOf(buffer, this.sizes);
+    return { data: new ARRAYS[dtype](this.parts.memory.buffer, this.addresses[index], countOf(shape)), shape };
+  }
+
+  first(index) {
+    return this.read(index).data[0];
+  }
+
+  write(index, data) {
+    this.read(index).data.set(data);
+  }
+
+  bind(found) {
+    const changed = super.bind(found);
+    const areas = this.areas();
+    const moved = [...this.late].filter((place) => this.#grow(place, areas));
+    if (moved.length) {
+      this.program.buffers.forEach(({ place }, i) => {
+        if (moved.includes(place.join())) this.addresses[i] = this.#now.get(place.join()).at;
+      });
+      for (const at of this.named) this.words[at] = this.addresses[this.codes[at]];
+    }
+    for (const at of changed) this.words[at] = this.codes[at];
+    const there = new Int32Array(this.parts.memory.buffer, this.start);
+    for (const at of moved.length ? [...this.named, ...changed] : changed) there[at] = this.words[at];
+  }
+
+  /** Have memory for a place, whose contents stay; whether it moved. */
+  #grow(place, areas) {
+    const [kind, k] = place.split(",");
+    const bytes = areas[kind][k];
+    const { memory } = this.parts;
+    const before = this.#now.get(place) ?? this.#first.get(place);
+    if (bytes <= before.bytes) return false;
+    const now = { at: this.behind, bytes: align(Math.max(bytes, GROWTH * before.bytes)) };
+    this.behind += now.bytes;
+    grow(memory, this.behind);
+    new Uint8Array(memory.buffer).copyWithin(now.at, before.at, before.at + before.bytes);
+    this.#now.set(place, now);
+    return true;
+  }
+}

@@ -1,0 +1,318 @@
+/**
+ * The device "webgpu" for programs with conditions, loops, states, and sizes or ops that stop a run midway.
+ *
+ * Contract: `openFlow` gives what `open` of singe-webgpu.js does, and states: `newStates()` answers a handle, a GPUBuffer for
+ * each state, which `run` takes. Commands are collected, loops of a known count turn by turn, and handed over when something
+ * is read: a condition or a size that the GPU computed, what a host step takes, the outputs. Buffers of sizes found in
+ * mid-run grow and stay as large. GPU buffers of a caller's are copied from and to.
+ */
+
+import { ARRAYS, Recent, align, bytesOf, countOf, evaluate, outputsOf, shapeOf } from "./singe-format.js";
+import { Plan, prepareHost, walk } from "./singe-plan.js";
+import { Device, USAGE, mapped, narrow, spread, widen, words } from "./singe-webgpu.js";
+
+const PLANS = 4;
+/** So many commands are handed over at once, while more are collected. */
+const MOST_PENDING = 2048;
+const GROWTH = 1.5;
+const LEAST = 16;
+
+export async function openFlow(gpu, program, pipelines, weights) {
+  await prepareHost(program);
+  return new FlowDevice(gpu, program, pipelines, weights);
+}
+
+class FlowDevice extends Device {
+  constructor(gpu, program, pipelines, weights) {
+    super(gpu);
+    Object.assign(this, { program, pipelines, weights });
+    this.plans = new Recent(PLANS, (sizes) => new FlowPlan(this, sizes), (plan) => plan.free());
+  }
+
+  async run(inputs, sizes, wanted, states = []) {
+    const kept = wanted === "data" ? undefined : await import("./singe-kept.js");
+    return this.gpu.guard(() => this.plans.at(sizes).run(inputs, wanted, states, kept));
+  }
+
+  // --- states
+
+  #bytes(k) {
+    return align(bytesOf(this.program.buffers[this.program.states[k].buffer], {}), 4);
+  }
+
+  newStates() {
+    const states = this.program.states.map((_, k) => this.gpu.allocate(Math.max(LEAST, this.#bytes(k))));
+    this.resetStates(states);
+    return states;
+  }
+
+  resetStates(states) {
+    this.#copy((commands) => {
+      this.program.states.forEach(({ initial }, k) => {
+        if (initial === null) return commands.clearBuffer(states[k]);
+        const { buffer, offset } = this.weights.binding(this.program.buffers[initial].place[1], 0);
+        commands.copyBufferToBuffer(buffer, offset, states[k], 0, this.#bytes(k));
+      });
+    });
+  }
+
+  copyStates(states) {
+    const copies = this.newStates();
+    this.#copy((commands) => states.forEach((from, k) => commands.copyBufferToBuffer(from, 0, copies[k], 0, from.size)));
+    return copies;
+  }
+
+  readState(states, k) {
+    const buffer = this.program.buffers[this.program.states[k].buffer];
+    return this.gpu.guard(() => this.fetch(states[k], { ...buffer, count: countOf(buffer.shape) }));
+  }
+
+  writeState(states, k, data) {
+    this.gpu.device.queue.writeBuffer(states[k], 0, words(widen(data, this.program.buffers[this.program.states[k].buffer])));
+  }
+
+  freeStates(states) {
+    states.forEach((buffer) => this.gpu.free(buffer));
+  }
+
+  #copy(fill) {
+    const commands = this.gpu.device.createCommandEncoder();
+    fill(commands);
+    this.gpu.device.queue.submit([commands.finish()]);
+  }
+
+  /** The first elements of a buffer, in a new array. */
+  async fetch(buffer, { dtype, size, count }, offset = 0) {
+    const { gpu } = this;
+    const bytes = align(count * size, 4);
+    if (!bytes) return new ARRAYS[dtype](0);
+    const staging = gpu.allocate(bytes, USAGE.read | USAGE.target);
+    try {
+      this.#copy((commands) => commands.copyBufferToBuffer(buffer, offset, staging, 0, bytes));
+      await mapped(gpu.device, staging);
+      return narrow(staging.getMappedRange(), 0, { dtype, size, count });
+    } finally {
+      gpu.free(staging);
+    }
+  }
+}
+
+/** A plan with its buffers and commands, and its run: what `walk` calls a machine. */
+class FlowPlan extends Plan {
+  buffers = {};
+  #device;
+  #pending = [];
+  /** Commands by their word, each with what it was made for; those that touch states by the states. */
+  #made = new WeakMap();
+  #uniforms = new Map();
+  #version = 0;
+  /** The sizes for which commands were last made. */
+  #latest = {};
+  #none = [];
+
+  constructor(device, sizes) {
+    super(device.program, sizes);
+    this.#device = device;
+    this.gpu = device.gpu;
+    try {
+      for (const [kind, areas] of Object.entries(this.areas())) {
+        this.buffers[kind] = [];
+        for (const bytes of areas) this.buffers[kind].push(this.gpu.allocate(bytes));
+      }
+    } catch (error) {
+      this.free();
+      throw error;
+    }
+  }
+
+  free() {
+    const all = [...Object.values(this.buffers).flat(), ...this.#uniforms.values()];
+    all.forEach((buffer) => this.gpu.free(buffer));
+  }
+
+  async run(inputs, wanted, states, kept) {
+    this.begin();
+    this.#pending = [];
+    this.given = inputs;
+    this.states = states;
+    inputs.forEach((data, k) => this.#take(data, k));
+    await walk(this, this);
+    this.outputs = outputsOf(this.program, this.sizes);
+    if (kept && !kept.holdsArrays(wanted)) {
+      const targets = kept.chosen(this, wanted);
+      this.outputs.forEach(({ index, bytes }, k) => this.#copy(this.#binding(index), { buffer: targets[k], offset: 0 }, align(bytes, 4)));
+      await this.gpu.guard(() => this.#flush());
+      return this.outputs.map(({ shape, dtype }, k) => ({ data: targets[k], shape: [...shape], dtype }));
+    }
+    const into = kept ? kept.arraysFor(this.outputs, wanted) : [];
+    return this.gpu.guard(() => this.#answer(into));
+  }
+
+  #take(data, k) {
+    const buffer = this.program.buffers[this.program.inputs[k]];
+    if (ArrayBuffer.isView(data)) this.gpu.device.queue.writeBuffer(this.buffers.input[k], 0, words(widen(data, buffer)));
+    else this.#copy({ buffer: data, offset: 0 }, { buffer: this.buffers.input[k], offset: 0 }, align(bytesOf(buffer, this.sizes), 4));
+  }
+
+  /** All outputs by one copy each and one wait. */
+  async #answer(into) {
+    let total = 0;
+    const starts = this.outputs.map(({ bytes }) => (total += align(bytes)) - align(bytes));
+    const staging = this.gpu.allocate(total || LEAST, USAGE.read | USAGE.target);
+    try {
+      this.outputs.forEach(({ index, bytes }, k) => {
+        this.#copy(this.#binding(index), { buffer: staging, offset: starts[k] }, align(bytes, 4));
+      });
+      this.#flush();
+      await mapped(this.gpu.device, staging);
+      const range = staging.getMappedRange();
+      return this.outputs.map((output, k) => {
+        return { data: narrow(range, starts[k], output, into[k]), shape: [...output.shape], dtype: output.dtype };
+      });
+    } finally {
+      this.gpu.free(staging);
+    }
+  }
+
+  // --- commands
+
+  calls(from, to) {
+    for (let at = from; at < to; at += 2 + this.codes[at + 1]) {
+      const command = this.#command(at);
+      if (command) this.#pending.push(command);
+    }
+    if (this.#pending.length > MOST_PENDING) this.#flush();
+  }
+
+  #copy(source, target, bytes) {
+    if (bytes) this.#pending.push({ source, target, bytes });
+  }
+
+  #flush() {
+    if (!this.#pending.length) return;
+    const commands = this.gpu.device.createCommandEncoder();
+    let pass;
+    for (const { pipeline, bound, groups, source, target, bytes } of this.#pending) {
+      if (pipeline) {
+        pass ??= commands.beginComputePass();
+        pass.setPipeline(pipeline);
+        pass.setBindGroup(0, bound);
+        pass.dispatchWorkgroups(...groups);
+        continue;
+      }
+      pass?.end();
+      pass = undefined;
+      commands.copyBufferToBuffer(source.buffer, source.offset, target.buffer, target.offset, bytes);
+    }
+    pass?.end();
+    this.gpu.device.queue.submit([commands.finish()]);
+    this.#pending = [];
+  }
+
+  /** What the group at a word does now; nothing where there is nothing to do. */
+  #command(at) {
+    const step = this.groups.get(at);
+    const named = step.do === "copy" ? [step.source, step.target] : step.buffers;
+    const touches = named.some((i) => this.program.buffers[i].place[0] === "state");
+    const owner = touches ? this.states : this.#none;
+    if (!this.#made.has(owner)) this.#made.set(owner, new Map());
+    const made = this.#made.get(owner);
+    const known = made.get(at);
+    if (known?.version === this.#version) return known.command;
+    const command = step.do === "copy" ? this.#copying(step) : this.#dispatch(at, step);
+    made.set(at, { version: this.#version, command });
+    return command;
+  }
+
+  #copying({ source, target }) {
+    const bytes = align(bytesOf(this.program.buffers[source], this.sizes), 4);
+    return bytes ? { source: this.#binding(source), target: this.#binding(target), bytes } : undefined;
+  }
+
+  #dispatch(at, step) {
+    const { pipelines, program } = this.#device;
+    const kernel = program.kernels[step.kernel];
+    const { pipeline, layout, hasSizes, groups: dims } = pipelines[step.kernel];
+    const groups = dims.map((dim) => evaluate(dim, this.sizes));
+    if (groups.some((n) => n <= 0)) return undefined;
+    const resources = step.buffers.map((i) => this.#binding(i));
+    if (hasSizes) resources.push({ buffer: this.#uniform(at, kernel.sizes) });
+    const entries = resources.map((resource, binding) => ({ binding, resource }));
+    const bound = this.gpu.device.createBindGroup({ layout, entries });
+    const limit = this.gpu.device.limits.maxComputeWorkgroupsPerDimension;
+    return { pipeline, bound, groups: spread(groups, limit, kernel.label) };
+  }
+
+  #binding(index) {
+    const buffer = this.program.buffers[index];
+    const [kind, at] = buffer.place;
+    const size = Math.max(LEAST, align(bytesOf(buffer, this.sizes), 4));
+    if (kind === "weights") return this.#device.weights.binding(at, size);
+    return { buffer: kind === "state" ? this.states[at] : this.buffers[kind][at], offset: 0, size };
+  }
+
+  #uniform(at, dims) {
+    const values = new Int32Array(align(dims.length, 4));
+    values.set(dims.map((dim) => evaluate(dim, this.sizes)));
+    if (!this.#uniforms.has(at)) this.#uniforms.set(at, this.gpu.allocate(values.byteLength, USAGE.uniform | USAGE.target));
+    this.gpu.device.queue.writeBuffer(this.#uniforms.get(at), 0, values);
+    return this.#uniforms.get(at);
+  }
+
+  // --- what stops a run
+
+  /** A buffer's elements; where an input is given as an array, these. */
+  async #elements(index, count) {
+    const buffer = this.program.buffers[index];
+    const [kind, k] = buffer.place;
+    if (kind === "input" && ArrayBuffer.isView(this.given[k])) return this.given[k];
+    const { buffer: from, offset } = this.#binding(index);
+    const room = { ...buffer, count };
+    return this.gpu.guard(() => {
+      this.#flush();
+      return this.#device.fetch(from, room, offset);
+    });
+  }
+
+  async first(index) {
+    return (await this.#elements(index, Math.min(1, countOf(shapeOf(this.program.buffers[index], this.sizes)))))[0];
+  }
+
+  async read(index) {
+    const shape = shapeOf(this.program.buffers[index], this.sizes);
+    return { data: await this.#elements(index, countOf(shape)), shape };
+  }
+
+  write(index, data) {
+    const { buffer } = this.#binding(index);
+    return this.gpu.guard(() => {
+      this.#flush();
+      this.gpu.device.queue.writeBuffer(buffer, 0, words(widen(data, this.program.buffers[index])));
+    });
+  }
+
+  bind(found) {
+    super.bind(found);
+    const changed = Object.entries(found).some(([name, value]) => this.#latest[name] !== value);
+    Object.assign(this.#latest, found);
+    const areas = this.areas();
+    return this.gpu.guard(() => {
+      this.#flush(); // what is written anew is not for what was asked for already
+      const larger = [...this.late].filter((place) => this.#grow(place, areas));
+      if (larger.length || changed) this.#version++;
+    });
+  }
+
+  #grow(place, areas) {
+    const [kind, k] = place.split(",");
+    const before = this.buffers[kind][k];
+    if (areas[kind][k] <= before.size) return false;
+    const limit = this.gpu.device.limits.maxBufferSize;
+    const now = this.gpu.allocate(Math.max(areas[kind][k], Math.min(limit, align(GROWTH * before.size))));
+    this.#copy({ buffer: before, offset: 0 }, { buffer: now, offset: 0 }, before.size);
+    this.#flush();
+    this.buffers[kind][k] = now;
+    this.gpu.free(before);
+    return true;
+  }
+}

@@ -1,0 +1,295 @@
+"""Conditions, loops, states, and sizes found in mid-run: in node, in pages and in workers, on both devices."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pytest
+from bundles import assert_close, packed
+from flows import FLOWS, collatz_turns, found_case, nested_case
+from pages import Page, node, open_page
+
+WHERE: Final = ("node", "threads", "wasm", "webgpu", "worker wasm", "worker webgpu")
+"""Where tests run: in node on one thread and on two, and in a page and its worker."""
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the bundles, by name."""
+    folder = tmp_path_factory.mktemp("flows")
+    for name, make in FLOWS.items():
+        make().write(folder / name, name)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def chromium(root: Path) -> Iterator[Page]:
+    with open_page(root) as page:
+        yield page
+
+
+class Runs:
+    """Scripts somewhere of WHERE, that find the load of a bundle as `open(name)`."""
+
+    def __init__(self, request: pytest.FixtureRequest, where: str, root: Path) -> None:
+        self.request, self.where, self.root = request, where, root
+
+    def __call__(self, body: str, **given: Any) -> Any:
+        *worker, device = self.where.split()
+        if device in ("node", "threads"):
+            options = {"device": "wasm", "threads": 1 if device == "node" else 2}
+            base = self.root.as_uri() + "/"
+            run = node
+        else:
+            options = {"device": device, "worker": bool(worker)}
+            base = "/bundles/"
+            run = self.request.getfixturevalue("chromium").run
+        opening = "const open = (name, more) => load(given.base + name + '/', { ...given.options, ...more });"
+        return run(opening + body, base=base, options=options, **given)
+
+
+@pytest.fixture(params=WHERE)
+def runs(request: pytest.FixtureRequest, root: Path) -> Runs:
+    return Runs(request, request.param, root)
+
+
+ANSWER: Final = """
+const model = await open(given.name);
+const outputs = [];
+for (const tensors of given.cases) outputs.push(pack(await model.run(unpack(tensors))));
+await model.dispose();
+return outputs;
+"""
+
+
+def test_loops_by_a_condition(runs: Runs) -> None:
+    """Zero turns, and an early end that data decides; an If within."""
+    cases = [{"x": np.array([x], np.int32)} for x in (1, 2, 7, 27, 1)]
+    for case, found in zip(cases, runs(ANSWER, name="collatz", cases=[packed(c) for c in cases]), strict=True):
+        assert_close(found, {"turns": np.array([collatz_turns(int(case["x"][0]))], np.int32)})
+
+
+def test_loops_by_counts(runs: Runs) -> None:
+    """Loops in loops, their counts open and fixed; no turns at all."""
+    rng = np.random.default_rng(0)
+    cases = [
+        (rng.normal(size=(n, 2)).astype(np.float32), flag) for n, flag in ((3, True), (0, True), (2, False), (3, True))
+    ]
+    given = [packed({"x": x, "flag": np.array([flag])}) for x, flag in cases]
+    for (x, flag), found in zip(cases, runs(ANSWER, name="nested", cases=given), strict=True):
+        assert_close(found, {"y": nested_case(x, flag)})
+
+
+def test_sizes_found_in_mid_run(runs: Runs) -> None:
+    """Sizes that grow and shrink from run to run and within one, none among them."""
+    rng = np.random.default_rng(1)
+    cases = [rng.integers(0, 9, n).astype(np.float32) for n in (4, 300, 5, 300, 1)]
+    cases += [np.ones(7, np.float32), np.full(7, 9, np.float32)]
+    for x, found in zip(cases, runs(ANSWER, name="found", cases=[packed({"x": x}) for x in cases]), strict=True):
+        assert_close(found, found_case(x))
+
+
+def test_outputs_of_found_sizes_in_arrays_of_the_callers(runs: Runs) -> None:
+    body = """
+    const model = await open("found");
+    const places = new BigInt64Array(2);
+    const inputs = { x: Float32Array.of(9, 0, 5) };
+    const found = await model.run(inputs, { outputs: { places } });
+    const wrong = await failure(() => model.run(inputs, { outputs: { places: new BigInt64Array(3) } }));
+    return [found.places.data === places, [...places].join(), found.doubled.shape, wrong];
+    """
+    same, places, shape, wrong = runs(body)
+    assert (same, places, shape) == (True, "0,2", [2, 2])
+    assert wrong["code"] == "input"
+    assert "of 2 elements" in wrong["message"]
+
+
+def test_sessions_are_apart(runs: Runs) -> None:
+    body = """
+    const model = await open("counter");
+    const [a, b] = [model.session(), model.session()];
+    const one = async (who, ...x) => [...(await who.run({ x: Int32Array.from(x) })).counted.data];
+    const found = { own: [await one(model, 1, 1)], a: [], b: [] };
+    for (let k = 1; k < 4; k++) {
+      found.a.push(await one(a, k, -k));
+      found.b.push(await one(b, 10, 0));
+    }
+    const copy = a.copy();
+    found.a.push(await one(a, 100, 100));
+    found.copy = [await one(copy, 0, 0), [...(await copy.read("largest"))]];
+    await a.write("count", Int32Array.of(-1, -2));
+    found.written = [await one(a, 1, 1), [...(await a.read("count"))]];
+    await a.reset();
+    found.reset = [[...(await a.read("count"))], [...(await a.read("largest"))], await one(a, 0, 0)];
+    found.own.push(await one(model, 1, 1));
+    found.states = [model.states, a.states];
+    await copy.dispose();
+    found.disposed = [await failure(() => one(copy, 0, 0)), await one(b, 1, 1)];
+    found.wrong = [
+      await failure(() => a.read("nothing")),
+      await failure(() => a.write("count", Int32Array.of(1))),
+      await failure(() => a.write("count", Float32Array.of(1, 2))),
+    ];
+    await model.dispose();
+    found.after = [await failure(() => one(b, 1, 1)), model.memory];
+    return found;
+    """
+    found = runs(body)
+    assert found["own"] == [[6, 51], [7, 52]]
+    assert found["a"] == [[6, 49], [8, 47], [11, 44], [111, 144]]
+    assert found["b"] == [[15, 50], [25, 50], [35, 50]]
+    assert found["copy"] == [[11, 44], [3, 0]]
+    assert found["written"] == [[0, -1], [0, -1]]
+    assert found["reset"] == [[5, 50], [0, 0], [5, 50]]
+    states = [{"name": n, "dtype": "int32", "shape": [2]} for n in ("count", "largest")]
+    assert found["states"] == [states, states]
+    assert found["disposed"][0]["code"] == "disposed"
+    assert found["disposed"][1] == [36, 51]
+    assert [w["code"] for w in found["wrong"]] == ["input"] * 3
+    assert "this model has count, largest" in found["wrong"][0]["message"]
+    assert "expected Int32Array (int32) of 2 elements" in found["wrong"][1]["message"]
+    assert found["after"] == [{**found["after"][0], "code": "disposed"}, {"gpu": 0, "wasm": 0, "js": 0}]
+
+
+def test_overlapping_calls_of_a_session_follow_each_other(runs: Runs) -> None:
+    body = """
+    const model = await open("counter");
+    const session = model.session();
+    const x = Int32Array.of(1, 2);
+    const all = [session.run({ x }), session.run({ x }), session.reset(), session.run({ x }), session.read("count")];
+    const found = await Promise.all(all);
+    await model.dispose();
+    return [0, 1, 3].map((k) => [...found[k].counted.data]).concat([[...found[4]]]);
+    """
+    assert runs(body) == [[6, 52], [7, 54], [6, 52], [6, 52]]
+
+
+def test_a_thousand_runs_take_no_more_memory(runs: Runs) -> None:
+    """A counter and a ring, each in two sessions: right at the end, and as large as after the first runs."""
+    body = """
+    const counter = await open("counter");
+    const ring = await open("ring");
+    const counts = [counter.session(), counter.session()];
+    const rings = [ring.session(), ring.session()];
+    const held = () => JSON.stringify([counter.memory, ring.memory]);
+    let before, total;
+    for (let k = 0; k < given.runs; k++) {
+      for (const s of [0, 1]) {
+        await counts[s].run({ x: Int32Array.of(s, 1) });
+        total = await rings[s].run({ row: Float32Array.of(k, s, 0, 1) });
+      }
+      if (k === 3) before = held();
+    }
+    const after = held();
+    const last = await Promise.all(counts.map(async (s) => [...(await s.read("count"))]));
+    await counter.dispose();
+    await ring.dispose();
+    return [before === after, before, after, last, [...total.total.data]];
+    """
+    count = 1000 if runs.where in ("node", "wasm", "worker wasm") else 100
+    same, before, after, last, total = runs(body, runs=count)
+    assert same, (before, after)
+    assert last == [[5, 50 + count], [5 + count, 50 + count]]
+    assert total == [sum(range(count - 8, count)), 8, 0, 8]
+
+
+def test_a_model_without_states_has_no_sessions(runs: Runs) -> None:
+    body = """
+    const model = await open("collatz");
+    return [model.states, await failure(() => model.session())];
+    """
+    states, wrong = runs(body)
+    assert states == []
+    assert wrong["code"] == "input"
+
+
+# --- hostile manifests ------------------------------------------------------------------------------------------------
+
+Edit = Callable[[dict[str, Any]], Any]
+
+
+def deep(program: dict[str, Any], depth: int = 40) -> None:
+    for _ in range(depth):
+        program["steps"] = [{"do": "if", "condition": 0, "then": program["steps"], "else": []}]
+
+
+def loop(program: dict[str, Any]) -> dict[str, Any]:
+    return next(s for s in program["steps"] if s["do"] == "loop")
+
+
+def bind(program: dict[str, Any]) -> dict[str, Any]:
+    return next(s for s in program["steps"] if s["do"] == "bind")
+
+
+def host(program: dict[str, Any]) -> dict[str, Any]:
+    return next(s for s in program["steps"] if s["do"] == "host")
+
+
+HOSTILE: Final[dict[str, tuple[str, Edit]]] = {
+    "no states": ("counter", lambda p: p.pop("states")),
+    "a state of nothing": ("counter", lambda p: p["states"].__setitem__(0, None)),
+    "a state without a name": ("counter", lambda p: p["states"][0].update(name=3)),
+    "two states of one name": ("counter", lambda p: p["states"][1].update(name="count")),
+    "a state's buffer": ("counter", lambda p: p["states"][0].update(buffer=99)),
+    "a state in a slot": ("counter", lambda p: p["states"][0].update(buffer=0)),
+    "a state's beginning": ("counter", lambda p: p["states"][0].update(initial=99)),
+    "a beginning that is no weight": ("counter", lambda p: p["states"][0].update(initial=0)),
+    "a state too far": ("counter", lambda p: p["buffers"][1].update(place=["state", 2])),
+    "a state of open size": ("nested", lambda p: p.update(states=[{"name": "s", "buffer": 3, "initial": None}])
+                             or p["buffers"][3].update(place=["state", 0])),
+    "a buffer that is larger than its state": ("counter", lambda p: p["buffers"].append(
+        {**p["buffers"][p["states"][0]["buffer"]], "shape": [2**20]})),
+    "a deep tree": ("collatz", deep),
+    "a list that is none": ("collatz", lambda p: loop(p).update(body=None)),
+    "a step that is none": ("collatz", lambda p: loop(p)["body"].append(3)),
+    "a condition out of range": ("collatz", lambda p: loop(p).update(condition=99)),
+    "a condition of numbers": ("collatz", lambda p: loop(p).update(condition=0)),
+    "a count of nothing": ("nested", lambda p: loop(p).update(count="N")),
+    "a count by an unknown size": ("nested", lambda p: loop(p).update(count=[[1, "M"]])),
+    "a kernel in a loop": ("nested", lambda p: loop(p)["body"][0]["body"][0].update(kernel=99)),
+    "too few buffers in a loop": ("nested", lambda p: loop(p)["body"][0]["body"][0]["buffers"].pop()),
+    "a size that is never found": ("found", lambda p: p["steps"].remove(bind(p))),
+    "a size found too late": ("found", lambda p: p["steps"].append(p["steps"].pop(p["steps"].index(host(p))))),
+    "a size found in some turns only": ("found", lambda p: p["steps"].remove(host(p))),
+    "a bind to nothing": ("found", lambda p: bind(p).update(buffer=None)),
+    "a bind to two things": ("found", lambda p: bind(p).update(dim=1)),
+    "a bind to floats": ("found", lambda p: bind(p).update(buffer=0)),
+    "a bind to itself": ("found", lambda p: bind(p).update(buffer=None, dim=[[1, "K"]])),
+    "a host step's buffers": ("found", lambda p: host(p)["outputs"].append(99)),
+    "a host step's attributes": ("found", lambda p: host(p).update(attrs=[])),
+}  # fmt: skip
+
+
+def edited(source: Path, folder: Path, edit: Edit) -> Path:
+    """A copy of a bundle whose program for wasm was changed."""
+    shutil.copytree(source, folder)
+    manifest = json.loads((folder / "model.json").read_text())
+    edit(manifest["targets"]["wasm"]["program"])
+    (folder / "model.json").write_text(json.dumps(manifest))
+    return folder
+
+
+def test_hostile_manifests(root: Path, tmp_path: Path) -> None:
+    folders = [edited(root / name, tmp_path / str(k), edit) for k, (name, edit) in enumerate(HOSTILE.values())]
+    body = "return Promise.all(given.urls.map((url) => failure(() => load(url, { device: 'wasm' }))));"
+    for what, answer in zip(HOSTILE, node(body, urls=[f.as_uri() for f in folders]), strict=True):
+        assert answer.get("name") == "SingeError", (what, answer)
+        assert answer["code"] == "format", (what, answer)
+
+
+def test_a_host_op_that_is_not_there_is_named_before_anything_runs(root: Path, tmp_path: Path) -> None:
+    folder = edited(root / "found", tmp_path / "found", lambda p: host(p).update(op="divine"))
+    answer = node("return failure(() => load(given.url));", url=folder.as_uri())
+    assert answer["code"] == "device"
+    assert "no op divine for the host" in answer["message"]
+
+
+def test_a_negative_size_is_an_error(root: Path) -> None:
+    body = "const model = await load(given.url); return failure(() => model.run({ x: Float32Array.of(-1, -2) }));"
+    answer = node(body, url=(root / "found").as_uri())
+    assert "the size K was found to be -1" in answer["message"]
