@@ -39,6 +39,9 @@ BOUND: Final = 8
 BATCH: Final = 1024
 """Commands of a loop that are handed over at once."""
 
+PIECE: Final = 1 << 22
+"""Bytes of weights that are on their way to a device at once."""
+
 Place: TypeAlias = tuple[str, int]
 Send: TypeAlias = Callable[[Sequence[Command], Sequence["int | None"]], None]
 """Hands commands over, with the number of each one's step."""
@@ -70,12 +73,14 @@ class Weights:
             part = gpu.allocate(size)
             self._parts.append(part)
             self.bytes += size
-            data = program.weights[start:end]
-            whole = data[: data.size // 4 * 4]
-            if whole.size:
-                gpu.write(part, 0, whole)
-            if whole.size < data.size:
-                gpu.write(part, whole.size, np.concatenate([data[whole.size :], np.zeros(4 - data.size % 4, np.uint8)]))
+            for at in range(start, end, PIECE):
+                data = program.weights[at : min(at + PIECE, end)]
+                if data.size % 4:
+                    data = np.concatenate([data, np.zeros(-data.size % 4, np.uint8)])
+                if data.size:
+                    gpu.write(part, at - start, data)
+                if end - start > PIECE:
+                    gpu.wait()  # what a device copies the bytes to on their way is free again then
 
     def binding(self, offset: int, count: int) -> Binding:
         part, start = self._place[offset]

@@ -20,7 +20,8 @@ from ..graph.graph import Builder, Graph, Node, bare
 from ..ir import scalar
 from ..ir.kernel import Kernel, Reduce, Routine
 from ..ops import find_row
-from ..program.program import Buffer, Code, Copy, Dispatch, Host, ProgramData, Step, align, aligned, stored_type
+from ..program.block import BlockWriter
+from ..program.program import Buffer, Code, Copy, Dispatch, Host, ProgramData, Step, stored_type
 from ..shapes import Dim, Shape, product, symbols
 from .fuse import Group, fuse
 from .rewrite import rewrite
@@ -61,8 +62,7 @@ class _Layout:
     def __init__(self, graph: Graph, target: Target | None) -> None:
         self._target = target
         self.buffers: list[Buffer] = []
-        self.weights: list[np.ndarray] = []
-        self._weights_end = 0
+        self.weights = BlockWriter()
         self._consts: dict[Any, int] = {}
         self.inputs = tuple(self.add(x.name, x.dtype, x.shape, ("input", i)) for i, x in enumerate(graph.inputs))
         self.of: dict[Node, int] = dict(zip(graph.inputs, self.inputs, strict=True))
@@ -86,21 +86,9 @@ class _Layout:
         raw = np.ascontiguousarray(stored).reshape(-1).view(np.uint8)
         key = kind, value.shape, hashlib.blake2b(raw.data, digest_size=16).digest()
         if key not in self._consts:
-            self._consts[key] = self.add(
-                n.name or "constant", kind, value.shape, ("weights", self._weights_end), stored.dtype.itemsize
-            )
-            self.weights.append(raw)
-            self._weights_end += align(raw.size)
+            place = ("weights", self.weights.add(raw))
+            self._consts[key] = self.add(n.name or "constant", kind, value.shape, place, stored.dtype.itemsize)
         return self._consts[key]
-
-    def block(self) -> np.ndarray:
-        """All weights in one block, each at its offset."""
-        out = aligned(self._weights_end)
-        at = 0
-        for raw in self.weights:
-            out[at : at + raw.size] = raw
-            at += align(raw.size)
-        return out
 
     def outputs(self, graph: Graph, direct: Mapping[Node, int]) -> tuple[tuple[int, ...], list[Step]]:
         """The buffers of the outputs, and the copies for those that no kernel writes in their place."""
@@ -133,14 +121,18 @@ def _device_program(graph: Graph, target: Target) -> ProgramData:
             layout.of[n] = layout.add(
                 graph.output_names[number], n.dtype, graph.outputs[number].shape, ("output", number)
             )
-    printed = [
-        target.print(g.kernel, {k: n.value for k, n in enumerate(g.inputs) if n.value is not None}) for g in plan.groups
-    ]
+    printed: list[Printed] = []
+    named: list[list[int]] = []
+    for group in plan.groups:
+        p = target.print(group.kernel, {k: n.value for k, n in enumerate(group.inputs) if n.value is not None})
+        named.append(
+            [layout.const(n, p.packed.get(k)) if n.is_const else layout.of[n] for k, n in enumerate(group.inputs)]
+        )
+        printed.append(replace(p, packed={}))  # they are in the block: none is held twice
     modules, variants = target.link(printed)
     kernels: dict[Code, int] = {}
     steps: list[Step] = []
-    for group, p, choices in zip(plan.groups, printed, variants, strict=True):
-        buffers = [layout.const(n, p.packed.get(k)) if n.is_const else layout.of[n] for k, n in enumerate(group.inputs)]
+    for group, p, choices, buffers in zip(plan.groups, printed, variants, named, strict=True):
         buffers.append(layout.of[group.output])
         if p.scratch != 0:
             buffers.append(_scratch(layout, plan, p))
@@ -149,7 +141,7 @@ def _device_program(graph: Graph, target: Target) -> ProgramData:
     outputs, copies = layout.outputs(graph, plan.direct)
     slots = plan.count + any(b.name == "scratch" for b in layout.buffers)
     return ProgramData(
-        target.name, layout.inputs, outputs, tuple(layout.buffers), slots, tuple(kernels), (*steps, *copies), modules, layout.block(),
+        target.name, layout.inputs, outputs, tuple(layout.buffers), slots, tuple(kernels), (*steps, *copies), modules, layout.weights.block(),
         {"fused": [list(g.ops) for g in plan.groups]},
     )  # fmt: skip
 
@@ -228,5 +220,13 @@ def _host_program(graph: Graph) -> ProgramData:
                 slots.give(x)
     outputs, copies = layout.outputs(graph, direct)
     return ProgramData(
-        HOST, layout.inputs, outputs, tuple(layout.buffers), slots.count, (), (*steps, *copies), {}, layout.block()
+        HOST,
+        layout.inputs,
+        outputs,
+        tuple(layout.buffers),
+        slots.count,
+        (),
+        (*steps, *copies),
+        {},
+        layout.weights.block(),
     )

@@ -84,6 +84,12 @@ class _Cost:
     depth: int
 
 
+def _pools_after(pools: Pools, anchor: Node, windows: Sequence[int]) -> bool:
+    """Whether the target folds windows of what an anchor makes."""
+    made = Maker({bare(x) for x in anchor.inputs}, Growth(anchor)).group().kernel
+    return isinstance(made, Routine) and pools(made, windows)
+
+
 class _Fusion:
     """One run of the algorithm over one graph."""
 
@@ -115,7 +121,7 @@ class _Fusion:
     # --- growing around an anchor ---
 
     def _grow(self, anchor: Node) -> Growth:
-        growth = Growth(anchor, partial(self._pools_after, anchor))
+        growth = Growth(anchor, partial(_pools_after, self.pools, anchor))
         best = 1
         for n in self.graph.nodes[self.number[anchor] + 1 :]:
             if not any(x in growth.coords for x in n.inputs):
@@ -129,11 +135,6 @@ class _Fusion:
         for m in growth.coords:
             self.members[m] = growth
         return growth
-
-    def _pools_after(self, anchor: Node, windows: Sequence[int]) -> bool:
-        """Whether the target folds windows of what an anchor makes."""
-        made = Maker({bare(x) for x in anchor.inputs}, Growth(anchor)).group().kernel
-        return isinstance(made, Routine) and self.pools(made, windows)
 
     def _leaves(self, n: Node, growth: Growth) -> bool:
         """Whether a member's value is read outside the group."""

@@ -1,0 +1,117 @@
+"""Loading a model takes the memory of its weights once: they are mapped, or go to the device piece by piece."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from singe.errors import DeviceError
+from singe.program.block import BlockWriter
+from singe.runtime.devices import device as open_device
+
+SIDE, LAYERS = 2048, 7
+MOST = 1.3
+"""Times the weights that anonymous memory may grow by; pages of mapped files are not counted."""
+
+LOAD = """
+import sys, threading
+import numpy as np
+import singe as sg
+
+def anonymous():
+    with open("/proc/self/smaps_rollup") as lines:
+        return next(1024 * int(line.split()[1]) for line in lines if line.startswith("Anonymous:"))
+
+device = sg.device(sys.argv[1])
+x = np.ones((1, int(sys.argv[3])), np.float32)
+sg.compile(lambda a: a + 1, x, device=device)(x)
+start = peak = anonymous()
+done = threading.Event()
+
+def watch():
+    global peak
+    while not done.wait(0.005):
+        peak = max(peak, anonymous())
+
+watcher = threading.Thread(target=watch)
+watcher.start()
+y = sg.load(sys.argv[2], device=device)(x)
+done.set()
+watcher.join()
+print(peak - start, float(np.abs(y).sum()))
+"""
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A chain of products, each with a weight of its own."""
+    rng = np.random.default_rng(0)
+    weights = [rng.random((SIDE, SIDE), dtype=np.float32) for _ in range(LAYERS)]
+    nodes = [helper.make_node("MatMul", [f"x{k}", f"w{k}"], [f"x{k + 1}"]) for k in range(LAYERS)]
+    graph = helper.make_graph(
+        nodes,
+        "chain",
+        [helper.make_tensor_value_info("x0", TensorProto.FLOAT, ("N", SIDE))],
+        [helper.make_tensor_value_info(f"x{LAYERS}", TensorProto.FLOAT, ("N", SIDE))],
+        [
+            helper.make_tensor(f"w{k}", TensorProto.FLOAT, w.shape, (w / SIDE).tobytes(), raw=True)
+            for k, w in enumerate(weights)
+        ],
+    )
+    path = tmp_path_factory.mktemp("model") / "chain.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    return path
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="only Linux tells anonymous memory")
+@pytest.mark.parametrize("device", ["numpy", "wasm", "webgpu"])
+def test_weights_are_held_once(device: str, model: Path) -> None:
+    try:
+        open_device(device)
+    except DeviceError as e:
+        pytest.skip(f"no {device} here: {e}")
+    command = [sys.executable, "-c", LOAD, device, str(model), str(SIDE)]
+    told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=240).stdout.split()
+    assert float(told[1]) > 0
+    assert int(told[0]) / (LAYERS * SIDE * SIDE * 4) < MOST
+
+
+@pytest.mark.parametrize("spill", [0, 1000, 1 << 30])
+def test_a_block_is_the_same_in_a_file(spill: int) -> None:
+    writer = BlockWriter(spill)
+    pieces = [np.arange(count, dtype=np.uint8) for count in (3, 0, 256, 200, 17)]
+    starts = [writer.add(piece) for piece in pieces]
+    block = writer.block()
+    assert starts == [0, 256, 256, 512, 768]
+    assert block.size == writer.size == 1024
+    for start, piece in zip(starts, pieces, strict=True):
+        np.testing.assert_array_equal(block[start : start + piece.size], piece)
+    assert not block[3:256].any()
+
+
+def test_without_room_on_the_disk_a_block_stays_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also what came to the file before it was full."""
+    writer = BlockWriter(0)
+    first = writer.add(np.full(300, 1, np.uint8))
+
+    class Full:
+        def __init__(self, file: object) -> None:
+            self._file = file
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(self._file, name)
+
+        def write(self, data: bytes) -> int:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(writer, "_file", Full(writer._file))
+    second, third = writer.add(np.full(10, 2, np.uint8)), writer.add(np.full(5, 3, np.uint8))
+    block = writer.block()
+    assert [block[first : first + 300].min(), block[second], block[third]] == [1, 2, 3]
+    assert block.size == 1024
