@@ -1,6 +1,6 @@
-"""The devices that tests run on: a table, and the fixture that goes through it.
+"""The devices that tests run on: a table, and a fixture that loops over it.
 
-A device that is absent here is a visible skip with its reason; run one alone with -k, as in `pytest -k interpret`.
+A missing device is a skip with its reason. Use -k to run one device, as in `pytest -k interpret`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-/** The page that names what is in a picture: the picture becomes a tensor, the tensor five names, on each backend. */
+/** The page that classifies a picture: it becomes a tensor, the tensor five classes, on each backend. */
 
 import { Engines } from "../shared/engines.js";
 import { Panel, latest, milliseconds, probabilities } from "../shared/panel.js";
@@ -48,7 +48,7 @@ async function fetchJson(name) {
   return answer.json();
 }
 
-/** What somebody gave, which may be no picture, and may fail to come. */
+/** The user's input, which may be no picture, or fail to arrive. */
 async function take(given, name) {
   const mine = ++turn;
   panel.say("running", `Reading ${name} …`);
@@ -106,7 +106,7 @@ function showPicture(blob, name) {
   picture.hidden = false;
 }
 
-/** The tensor turned back into pixels: what is shown is what the network is given. */
+/** Shows the tensor as pixels: exactly the network's input. */
 function showTensor({ size: [height, width], channels, mean, std, layout }) {
   const view = byId("view");
   [view.width, view.height] = [width, height];
@@ -139,7 +139,7 @@ function showAnswer(parts, labels) {
   if (!byId("said").textContent.startsWith(`${name}, `)) byId("said").textContent = said;
 }
 
-/** A row of figures for each backend and way. */
+/** A row of figures for each combination of backend and language. */
 function count(engine, ms) {
   if (!used.has(engine)) {
     const row = byId("compared").tBodies[0].insertRow();

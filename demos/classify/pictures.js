@@ -1,8 +1,8 @@
 /**
- * How pictures come into the page: from samples, a file, a drop anywhere, the clipboard, or the camera.
+ * Sources of pictures: samples, a file, a drop anywhere, the clipboard, or the camera.
  *
- * Contract: `onPicture(blob, name)` gets what somebody gave, whatever it is, or a promise of it; `onFrame(video)` is asked for each frame of
- * the camera, and the next is not offered before it is done; `onProblem(text)` says why there is no picture.
+ * Contract: `onPicture(blob, name)` gets whatever the user provided, or a promise of it. `onFrame(video)` is called for
+ * frames of the camera, never twice at once. `onProblem(text)` says why there is no picture.
  */
 
 const CLIPBOARD = "Clipboard";

@@ -1,18 +1,17 @@
 /**
  * The benchmark of the front page: bundles of this site, loaded and run on each device of this browser.
  *
- * Contract: `runBenchmark` runs what the form says, one thing at a time. A model that fails on a device is a row that says
- * why, and the others go on; where the time goes can be asked of those that ran. Inputs are random numbers from 0 to 1,
- * the batch is 1.
+ * Contract: `runBenchmark` runs the form's choices one after the other. If a model fails on a device, its row says why and
+ * the others continue; models that ran can be profiled. Inputs are random numbers from 0 to 1; the batch is 1.
  */
 
 import { describeAdapter, findAdapter } from "./front-facts.js";
 import { findPeaks, hideProfile, profileMarkdown, showProfile } from "./front-profile.js";
 import { load, VERSION } from "./singe.js";
 
-/** Milliseconds that a model may run on a device; what was measured by then counts. */
+/** The most milliseconds for a model on a device; what was measured by then is shown. */
 const BUDGET = 10_000;
-/** Seconds that its kernels are measured for. */
+/** Seconds for profiling its kernels. */
 const PROFILE_S = 2;
 const DEVICES = { wasm: "WebAssembly", webgpu: "WebGPU" };
 
@@ -21,7 +20,7 @@ const controls = Object.fromEntries(["model", "device", "runs", "run", "stop"].m
 const rows = byId("bench-results").querySelector("tbody");
 let stopping;
 let markdown = "";
-/** What was measured: { model, device, folder, target, … }, and in `profile` as Markdown where the time goes. */
+/** The results: { model, device, folder, target, … }; `profile` is a profile as Markdown. */
 let results = [];
 
 controls.stop.addEventListener("click", () => stopping?.abort());
@@ -35,7 +34,7 @@ byId("profile-form").addEventListener("submit", async (event) => {
   }
 });
 
-/** Do what can be stopped, while nothing else is done. */
+/** Run a task that can be stopped; nothing else runs meanwhile. */
 async function alone(work) {
   if (stopping) return;
   stopping = new AbortController();
@@ -72,7 +71,7 @@ export const runBenchmark = () =>
     }
   });
 
-/** Show where the time of a model goes that was benchmarked. */
+/** Profile a model that was benchmarked, and show the result. */
 const runProfile = (result) =>
   alone(async () => {
     const { signal } = stopping;
@@ -146,7 +145,7 @@ async function measure(folder, device, title, signal) {
   }
 }
 
-/** The page shows what was said, and hears the stop button. */
+/** Wait until the page has been updated and can react to the stop button. */
 const painted = () => new Promise((resolve) => setTimeout(resolve));
 
 const randomInputs = ({ inputs }) => Object.fromEntries(inputs.map((port) => [port.name, randomInput(port)]));
@@ -174,7 +173,7 @@ function show(result) {
   byId("bench-results").hidden = false;
 }
 
-/** The results as Markdown, ready to be copied; and of those without an error, where their time goes. */
+/** The results as Markdown, with the profiles of those without an error. */
 async function offer() {
   offerProfiles();
   const adapter = await findAdapter();

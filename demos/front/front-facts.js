@@ -1,9 +1,9 @@
 /**
- * What this browser can do, as `findFacts` finds it: rows of { name, has, why }, each a feature, whether it is here, and
- * what that means. `short` stands in the place of yes and no where a fact is a quantity.
+ * `findFacts` finds what this browser can do: rows of { name, has, why } with a feature, whether the browser has it, and
+ * what that means. If a fact is a quantity, `short` replaces yes and no.
  */
 
-/** Bodies of functions that are valid where a feature is. Each module has one function, which takes and gives nothing. */
+/** A feature ↦ the body of a function that is valid if the browser has it; no parameters, no result. */
 const BODIES = {
   // i32.const 0, i8x16.splat, drop
   simd: [0x41, 0, 0xfd, 0x0f, 0x1a],

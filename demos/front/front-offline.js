@@ -1,12 +1,12 @@
 /**
- * Every page of the site imports this: it registers the service worker, by which the site works offline, and isolates a
- * page whose host sends no headers for that. Isolation takes one reload, at the first visit; where it does not help
- * (in a frame of another site, say), the page stays as it is.
+ * Every page of the site imports this. It registers the service worker, which makes the site work offline and isolates
+ * the page if the host sends no headers for that. Isolation needs one reload, at the first visit; where that does not
+ * help (in a frame of another site, for example) the page stays as it is.
  */
 
 const MARK = "singe: reloaded for isolation";
 
-/** Whether this tab may reload now: once, and only where the fact that it did can be remembered. */
+/** Whether this tab may reload now: only once, and only if that can be recorded. */
 function mayReload() {
   try {
     if (sessionStorage.getItem(MARK)) return false;
@@ -26,5 +26,5 @@ async function start() {
   if (mayReload()) location.reload();
 }
 
-// Without service workers (a private window, an address without https) the page works, online and on one thread.
+// Without service workers (private windows, http) the page works online, on one thread.
 if ("serviceWorker" in navigator) start().catch(() => {});

@@ -1,14 +1,14 @@
 /**
- * Where the time of a benchmarked model goes: its kernels as a table, as Markdown and as a trace to save.
+ * The profile of a benchmarked model: its kernels as a table, as Markdown, and as a trace to save.
  *
- * Contract: `findPeaks(device, signal)` measures once what a device does at most in this browser, with the bundle in
- * peaks/; where that cannot be, `showProfile` compares with the best kernel of the profile, and says so. Rows add up to the
- * run, also while only the dearest are shown.
+ * Contract: `findPeaks(device, signal)` measures a device's peak rates in this browser once, with the bundle in peaks/. If
+ * that fails, `showProfile` compares with the fastest kernel of the profile, and says so. Rows add up to the run, even if
+ * only the slowest are shown.
  */
 
 import { load } from "./singe.js";
 
-/** Squares that are multiplied, and numbers that are copied: more until either takes so long that the device is busy. */
+/** Matrix products and copies to measure: larger until one takes long enough to keep the device busy. */
 const STAGES = [
   [1, 2 ** 23],
   [4, 2 ** 25],
@@ -16,7 +16,7 @@ const STAGES = [
 ];
 const BUSY_S = 0.004;
 const STAGE_S = 0.5;
-/** Kernels that are shown at first. */
+/** How many kernels are shown at first. */
 const MOST = 12;
 const REST = {
   upload: () => "inputs to the device",
@@ -34,7 +34,7 @@ byId("profile-all").addEventListener("click", () => {
   nameToggle();
 });
 
-/** A device's peaks a second, and what they were seen in: { flops, gemm, bytes, copy }; or { why } there are none. */
+/** A device's peaks per second and how they were measured: { flops, gemm, bytes, copy }; or { why } not. */
 export async function findPeaks(device, signal) {
   const found = measured.get(device) ?? (await measurePeaks(device, signal));
   if (!found.why) measured.set(device, found);
@@ -77,7 +77,7 @@ function larger(best, product, copy) {
 
 // --- what is shown ---------------------------------------------------------------------------------------------------
 
-/** What the table and the Markdown say, as text: rows are { names, share, cells }. */
+/** The text of the table and the Markdown: rows are { names, share, cells }. */
 function texts(title, profile, peaks) {
   const { device, clock, runs, run, seconds, kernels, rest } = profile;
   const { scale, origin } = scaleOf(kernels, peaks);
@@ -109,7 +109,7 @@ function texts(title, profile, peaks) {
 
 const rateOf = (kernel, of) => (kernel[of] && kernel.seconds ? kernel[of] / kernel.seconds : 0);
 
-/** What rates are compared with, and where that is from. */
+/** The peaks that rates are compared with, and their origin. */
 function scaleOf(kernels, { flops, bytes, gemm, copy, why }) {
   const best = (of) => Math.max(...kernels.map((kernel) => rateOf(kernel, of)));
   const scale = why ? { flops: best("flops"), bytes: best("bytes") } : { flops, bytes };

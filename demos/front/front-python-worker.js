@@ -1,14 +1,14 @@
 /**
- * Python in a worker, for the prompt: takes { source } and answers what became of it.
+ * Python in a worker, for the prompt: receives { source } and posts the results.
  *
- * Says { what: "progress", … } and { what: "started" } once, or { what: "failed" }. For each source: "incomplete" where it
- * is the beginning of something; otherwise "accepted", any number of "output", and one "answer", with the value of its
- * last expression as Python shows it, or the traceback.
+ * It posts { what: "progress", … }, then { what: "started" } or { what: "failed" }. For each source it posts "incomplete" if
+ * the statement is not finished; otherwise "accepted", any number of "output", and one "answer", with the repr of the last
+ * expression's value, or the traceback.
  */
 
 const FOLDER = new URL("./python/", import.meta.url);
 
-/** `complete` and `evaluate` over one dict of globals; `await` works at the top. */
+/** `complete` and `evaluate` share one dict of globals; top-level `await` works. */
 const PROMPT = `
 import ast, codeop, linecache, sys, traceback
 import numpy as np
@@ -51,7 +51,7 @@ async def evaluate(source):
 banner = f"Python {sys.version.split()[0]}, NumPy {np.__version__}, Singe {sg.__version__}"
 `;
 
-/** Milliseconds between two pieces of printed text, and the characters of one: a page that gets more would hang. */
+/** Milliseconds between two messages of output, and characters in one: more would make the page hang. */
 const PAUSE = 100;
 const MOST = 8000;
 
@@ -82,7 +82,7 @@ function printer() {
   };
 }
 
-/** The module that starts Python, or why there is none: a site may be built without. */
+/** The module that starts Python; an error if the site was built without it. */
 async function findStart() {
   const script = new URL("start.js", FOLDER);
   let response;

@@ -1,11 +1,11 @@
 /**
  * The Python prompt of the front page: a log, an entry with history, and front-python-worker.js, where Python runs.
  *
- * Contract: one statement or block at a time; "Stop and restart" ends the worker, whatever it does, and begins anew with
- * nothing of what was defined. Text in the log is bounded.
+ * Contract: it runs one statement or block at a time. "Stop and restart" ends the worker, whatever it does, and starts a
+ * new one without the old definitions. The log's length is limited.
  */
 
-/** Characters of the log that are kept, in pieces that are laid out once. */
+/** The most characters in the log, and in one of its elements. */
 const LIMIT = 100_000;
 const PIECE = 4000;
 const PHASES = { runtime: "CPython", numpy: "NumPy", singe: "Singe" };
@@ -36,7 +36,7 @@ export function startPython() {
   worker.onerror = (event) => HEAR.failed({ message: event.message || "the worker with Python could not be started" });
 }
 
-/** What the worker says. */
+/** Handles the worker's messages. */
 const HEAR = {
   progress({ loaded, total, phase }) {
     bar.hidden = false;
@@ -88,7 +88,7 @@ function rest() {
 }
 
 function end() {
-  if (worker) worker.onmessage = worker.onerror = null; // what it said last may still be on its way
+  if (worker) worker.onmessage = worker.onerror = null; // its last messages may still arrive
   worker?.terminate();
   worker = undefined;
   busy = false;
@@ -108,7 +108,7 @@ function write(text, kind) {
   log.scrollTop = log.scrollHeight;
 }
 
-/** Run what stands in the entry; the worker answers, or says that it is the beginning of something. */
+/** Run the entry's text; the worker answers, or says that the statement is not finished. */
 function submit() {
   const source = input.value.trimEnd();
   if (busy || !worker || !source.trim()) return;
@@ -125,7 +125,7 @@ function setEntry(text) {
   input.setSelectionRange(text.length, text.length);
 }
 
-/** A new line at the caret, as far in as the one before, further after a colon. */
+/** Insert a new line at the caret, indented like the one before, and further after a colon. */
 function insertLine() {
   const before = input.value.slice(0, input.selectionStart);
   const line = before.slice(before.lastIndexOf("\n") + 1);
@@ -134,7 +134,7 @@ function insertLine() {
   input.rows = Math.min(12, input.value.split("\n").length);
 }
 
-/** Whether Enter goes on with a block: the caret is in it, or stands after an indented line that is not blank. */
+/** Whether Enter continues a block: the caret is inside it, or after an indented line that is not blank. */
 function inBlock() {
   const rest = input.value.slice(input.selectionEnd);
   const last = input.value.slice(input.value.lastIndexOf("\n") + 1);

@@ -1,5 +1,5 @@
 /**
- * The front page. It looks up what this browser can do; the benchmark and Python are loaded when they are asked for.
+ * The front page. It shows what this browser can do; the benchmark and Python are loaded on demand.
  */
 
 import { findFacts } from "./front-facts.js";
@@ -10,7 +10,7 @@ function element(tag, text, className) {
   return Object.assign(document.createElement(tag), { textContent: text, className: className ?? "" });
 }
 
-/** Run `work` at the first use of a button, and say so where it cannot be loaded. */
+/** Run `work` at the first use of a button; show an error if it cannot be loaded. */
 function whenUsed(button, status, work) {
   button.addEventListener("click", async (event) => {
     event.preventDefault();

@@ -1,11 +1,10 @@
 /**
- * The site without a network, and isolated on hosts that send no headers for that. demos/build.py fills in SITE.
+ * Makes the site work offline, and isolates it on hosts that send no headers for that. demos/build.py fills in SITE.
  *
- * Contract: what a page gets is what the build wrote. SITE.files names each file of the site with its sha256, and a file
- * is kept under its path and hash once its bytes were seen to have that hash; so an update fetches what changed, and
- * never mixes a new file into an old cache. The files in SITE.first are fetched at the first visit, the others when a
- * page asks for them. Weights and kernels are not in the list: the runner keeps them by their hashes in a cache of its
- * own, and they are stored once. All answers carry the headers that isolate a page (COOP, COEP, CORP).
+ * Contract: a page always gets the files that the build wrote. SITE.files has each file's sha256. A file is cached under
+ * its path and hash, after its hash was checked: so an update fetches only changed files and never mixes versions. Files
+ * in SITE.first are fetched at the first visit, others when a page requests them. Weights and kernels are not listed,
+ * since the runner caches them itself. All responses carry the headers that isolate a page (COOP, COEP, CORP).
  */
 
 const SITE = { files: {}, first: [] };
@@ -36,7 +35,7 @@ self.addEventListener("fetch", (event) => {
   event.respondWith(answer(event, pathOf(request.url)));
 });
 
-/** A URL's file in the site: a folder is its index.html. */
+/** The site's file for a URL; for a folder its index.html. */
 function pathOf(address) {
   const url = new URL(address);
   const path = decodeURI((url.origin + url.pathname).slice(SCOPE.length));
@@ -53,7 +52,7 @@ async function answer(event, path) {
   return response;
 }
 
-/** The answer with the headers that isolate; redirects and the like pass as they are. */
+/** The response with isolating headers; redirects and similar responses are unchanged. */
 function isolated(response) {
   if (response.type !== "basic" || [0, 204, 205, 304].includes(response.status)) return response;
   const headers = new Headers(response.headers);
@@ -64,16 +63,16 @@ function isolated(response) {
   return new Response(response.body, { status, statusText, headers });
 }
 
-/** Fetch a file unless it is held. */
+/** Fetch a file unless it is cached. */
 async function refresh(path) {
   const cache = await caches.open(CACHE);
   if (await cache.match(key(path))) return;
   const response = await fetch(SCOPE + path.replace(/(^|\/)index\.html$/, "$1"), { cache: "no-cache" });
-  // An answer that is not read would hold its connection, of which a host has six.
+  // An unread response keeps its connection open, and a host has only six.
   await (response.status === 200 ? keep(path, isolated(response)) : response.body?.cancel());
 }
 
-/** Store an answer if it has the bytes that the build wrote: a host may be between two versions, or answer a page of its own. */
+/** Store a response if its hash is right: a host may be between versions, or send an error page. */
 async function keep(path, response) {
   const bytes = await response.arrayBuffer();
   const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));

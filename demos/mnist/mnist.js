@@ -1,4 +1,4 @@
-/** The page that reads a drawn digit: what is drawn becomes a picture, the picture ten probabilities, while one draws. */
+/** The page that reads a digit while it is drawn: strokes become a picture, the picture ten probabilities. */
 
 import { Engines } from "../shared/engines.js";
 import { Panel, latest, probabilities } from "../shared/panel.js";
@@ -56,7 +56,7 @@ function toTensor(picture) {
 
 // --- what is shown ---------------------------------------------------------------------------------------------------
 
-/** The picture as the network sees it: ink is white there. */
+/** The picture as the network sees it, with white ink. */
 function showPicture(picture) {
   const pixels = new ImageData(SIDE, SIDE);
   for (let i = 0; i < SIDE * SIDE; i++) pixels.data.fill(255 * (picture?.[i] ?? 0), 4 * i, 4 * i + 3).fill(255, 4 * i + 3, 4 * i + 4);

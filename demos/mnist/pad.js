@@ -1,8 +1,8 @@
 /**
- * A canvas to draw on, with mouse, touch, pen or keys.
+ * A canvas for drawing with mouse, touch, pen or keys.
  *
  * Contract: `strokes` are lists of points [x, y] with the canvas 1 wide and 1 high; `onChange` is called after each change.
- * One pointer draws at a time, and pressure plays no part. Keys: arrows move the pen, the space bar lowers and lifts it.
+ * One pointer draws at a time; pressure is ignored. Keys: arrows move the pen, the space bar lowers and lifts it.
  */
 
 const PEN = 0.07;

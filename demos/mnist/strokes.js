@@ -1,19 +1,19 @@
 /**
- * Strokes become the picture that the network was trained on, made as MNIST's own were: the ink is cropped, scaled so
- * that its longer side fills a box of 20 × 20 pixels, and laid so that its centre of mass is that of 28 × 28.
+ * Turns strokes into a picture like those of MNIST: the ink is cropped, scaled so that its longer side fills a box of
+ * 20 × 20 pixels, and placed so that its centre of mass is the centre of 28 × 28.
  *
- * Contract: a stroke is a list of points [x, y] in any one unit. `toPicture` answers 784 values from 0 (paper) to 1 (ink),
- * or null where there are no strokes. The pen is as wide in the picture as MNIST's pens were, whatever the size at which a
- * digit was drawn; no canvas is read, so browsers that blur what canvases hold change nothing.
+ * Contract: a stroke is a list of points [x, y] in one unit. `toPicture` returns 784 values from 0 (paper) to 1 (ink), or
+ * null without strokes. The pen is as wide as in MNIST, whatever size the digit was drawn at. No canvas is read, so
+ * browsers that add noise to canvases change nothing.
  */
 
 export const SIDE = 28;
 const BOX = 20;
-/** Where MNIST has its centres of mass: in the middle of the pixel with the number 14. */
+/** MNIST's centre of mass: the middle of pixel 14. */
 const CENTRE = 14.5;
-/** With this width digits have as much ink as MNIST's: 0.13 of the picture. */
+/** With this width, digits have as much ink as MNIST's: 0.13 of the picture. */
 const PEN = 2.5;
-/** Marks below this part of the drawing's side are not blown up to fill the box: a dot stays a dot. */
+/** Drawings smaller than this part of the pad are not enlarged to fill the box: a dot stays a dot. */
 const SMALLEST = 0.15;
 
 export function toPicture(strokes, side = 1) {
@@ -31,7 +31,7 @@ export function toPicture(strokes, side = 1) {
 
 const range = (values) => values.reduce(([least, most], v) => [Math.min(least, v), Math.max(most, v)], [Infinity, -Infinity]);
 
-/** Each pixel's ink is how far the pen's edge covers it, taken from the distance to the nearest line. */
+/** A pixel's ink is how far the pen covers it, by the distance to the nearest line. */
 function rasterise(strokes) {
   const picture = new Float32Array(SIDE * SIDE);
   const reach = PEN / 2 + 0.5;

@@ -13,7 +13,7 @@ import { load } from "../singe.js";
 const SIMD = Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0, 1, 4, 1, 96, 0, 0, 3, 2, 1, 0, 10, 9, 1, 7, 0, 65, 0, 253, 15, 26, 11);
 const PYTHON = new URL("../python/", import.meta.url);
 
-/** For each backend, and for `python` itself: why it is not to be had here, or "" where it is. */
+/** For each backend, and for `python`: why it is missing here, or "". */
 export async function findReasons() {
   const [python, wasm, webgpu] = await Promise.all([reasonAgainstPython(), reasonAgainstWasm(), reasonAgainstWebGpu()]);
   return { python, numpy: python, wasm, webgpu };
@@ -23,7 +23,7 @@ async function reasonAgainstPython() {
   if (typeof WebAssembly !== "object") return "this browser has no WebAssembly";
   const ask = (method) => fetch(new URL("start.js", PYTHON), { method });
   try {
-    // Offline the service worker answers what it holds, and GET alone.
+    // Offline, the service worker answers only GET.
     const { ok } = await ask("HEAD").catch(() => ask("GET"));
     return ok ? "" : "this site was built without Python";
   } catch {
@@ -97,7 +97,7 @@ async function openHere(bundle, device, onProgress) {
 
 let python;
 
-/** The worker, started when it is first needed, and anew after it broke. */
+/** The worker, started when first needed, and again after a failure. */
 class Python {
   #worker = new Worker(new URL("python-worker.js", import.meta.url), { type: "module" });
   #waiting = new Map();

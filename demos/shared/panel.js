@@ -1,9 +1,8 @@
 /**
- * The part that both demo pages have: which backend runs the model and by which way, how loading goes, what it took.
+ * The part that both demo pages share: choice of backend and language, progress of loading, times.
  *
- * Contract: the page has the elements of `IDS`, which are named by their id. `panel.engine` is the chosen backend's Engine
- * once it can answer, and undefined before; `onReady()` is called each time that there is another. What is not
- * to be had is disabled, with its reason beside it.
+ * Contract: the page has elements with the ids in `IDS`. `panel.engine` is the chosen backend's Engine once it is ready,
+ * and undefined before; `onReady()` is called for each new one. Missing choices are disabled and show the reason.
  */
 
 import { findReasons } from "./engines.js";
@@ -23,7 +22,7 @@ export const milliseconds = (ms) => `${ms < 10 ? ms.toFixed(2) : ms < 100 ? ms.t
 
 const megabytes = (bytes) => (bytes / 1e6).toFixed(bytes < 1e7 ? 2 : 1);
 
-/** Calls `work` once more if it was asked for while it ran: never two at once, never more than one waiting. */
+/** Runs `work`, and once more if it was requested meanwhile: never two at once, never more than one waiting. */
 export function latest(work) {
   let running = false;
   let wanted = false;
@@ -42,7 +41,7 @@ export function latest(work) {
   };
 }
 
-/** Probabilities as they are; anything else is taken for logits. */
+/** Probabilities; other values are treated as logits. */
 export function probabilities(values) {
   const sum = values.reduce((a, b) => a + b, 0);
   if (values.every((v) => v >= 0 && v <= 1) && Math.abs(sum - 1) < 1e-3) return Float64Array.from(values);
@@ -69,11 +68,11 @@ export class Panel {
       this.#wish = this.python.checked;
       this.choose();
     });
-    // What else there is can wait for the first answer: asking for a GPU takes long.
+    // The other choices can wait for the first answer: requesting a GPU takes long.
     this.choose().then(findReasons).then((reasons) => this.#disable(reasons));
   }
 
-  /** Who runs the model: the runner in this page, or Python in a worker. */
+  /** What runs the model: JavaScript in this page, or Python in a worker. */
   get way() {
     return this.python.checked ? "Python" : "JavaScript";
   }
@@ -86,7 +85,7 @@ export class Panel {
     return `${this.backend.value} ${this.python.checked}`;
   }
 
-  /** Open the backend that is chosen now; what was being opened before may finish unseen. */
+  /** Open the chosen backend; an earlier one may finish opening in the background. */
   async choose() {
     const turn = ++this.#turn;
     const numpy = this.backend.value === "numpy";
@@ -94,7 +93,7 @@ export class Panel {
     this.python.disabled = numpy || Boolean(this.#reasons.python);
     this.engine = undefined;
     this.say("loading", `Loading ${this.name}${this.python.checked ? " in Python" : ""} …`);
-    const chosen = this.#chosen; // one that is left and chosen again while it loads goes on telling
+    const chosen = this.#chosen; // a backend that is chosen again while it loads continues to report progress
     const onProgress = (progress) => chosen === this.#chosen && this.#show(progress);
     try {
       const engine = await this.#engines.open(this.backend.value, this.python.checked, onProgress);
@@ -112,7 +111,7 @@ export class Panel {
     }
   }
 
-  /** A text is only written when it is another: what is announced is announced once. */
+  /** Write a text only if it changed, so that screen readers announce it once. */
   say(state, text = this.status.textContent) {
     this.status.dataset.state = state;
     if (text !== this.status.textContent) this.status.textContent = text;
@@ -122,7 +121,7 @@ export class Panel {
     this.say("ready", `${this.name} is ready${this.python.checked ? ", in Python" : ""}.`);
   }
 
-  /** Say what went wrong; the page goes on. */
+  /** Show an error; the page continues. */
   fail(error) {
     this.say("error", error?.message || String(error));
   }
@@ -142,7 +141,7 @@ export class Panel {
     else bar.removeAttribute("value");
   }
 
-  /** Take out of the choice what is not to be had, and leave a backend that is gone. */
+  /** Disable missing choices, and leave a backend that is no longer available. */
   #disable(reasons) {
     this.#reasons = reasons;
     const options = [...this.backend.options];

@@ -1,9 +1,8 @@
 /**
- * Singe's Python in a worker of its own, so that a page stays quick while it works.
+ * Singe's Python in a worker, so that the page stays responsive.
  *
- * Takes { id, do: "open", python, record, device } and answers a model's number, after any number of { id, progress };
- * takes { id, do: "run", model, data, shape } and answers { data, ms }. What fails answers { id, error }. Tasks follow
- * each other in order.
+ * For { id, do: "open", python, record, device } it posts any number of { id, progress }, then a model's number; for
+ * { id, do: "run", model, data, shape } it posts { data, ms }. Failures are { id, error }. Tasks run in order.
  */
 
 const OPEN_AND_RUN = `
@@ -67,7 +66,7 @@ onmessage = ({ data: { id, do: task, ...given } }) => {
   });
 };
 
-/** What a person can use of a Python traceback: its last line, without the error's class. */
+/** The message of a Python traceback: its last line, without the error's class. */
 function lastLine(error) {
   const text = String(error.message ?? error).trim();
   return error.name === "PythonError" ? text.split("\n").at(-1).replace(/^[\w.]+: /, "") : text;

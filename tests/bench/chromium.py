@@ -3,10 +3,10 @@
     python tests/bench/chromium.py [FOLDER] [--models efficientnet_lite0,…] [--threads 1,2] [--rounds 30]
     python tests/bench/chromium.py --gemm [--threads 1,2]
 
-FOLDER has ONNX models with recordings; the first item of each batch is run, and both answers are compared with the
-recording of it. --gemm races products of matrices with a weight instead, ours also into an array that is there already,
-as native products are timed, beside what as many threads do in registers, nothing loaded: what the machine can do just
-then. A time is the mean of runs that last together LASTING milliseconds, since a page's clock is coarse.
+FOLDER has ONNX models with recorded outputs; the first item of each batch is run, and both outputs are compared with
+the recording. --gemm races matrix products with a constant operand instead, ours also into an existing array, beside a
+loop of multiply-adds in registers on the same threads: the machine's peak at that moment. A time is the mean of runs
+that together last LASTING milliseconds, since a page's clock is coarse.
 """
 
 from __future__ import annotations

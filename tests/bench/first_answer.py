@@ -2,9 +2,9 @@
 
     python tests/bench/first_answer.py [MODEL.onnx] [--repeat N]
 
-Both pages load their runtime and the model, on one thread of WebAssembly, and run it once on zeros; they take turns. The
-browser has been there before: its disk cache is warm, and the page of Singe has what it keeps in Cache Storage. Bytes are
-those of a first visit, compressed as `singe serve` sends them.
+Both pages load their runtime and the model, on one thread of WebAssembly, and run it once on zeros; they take turns. It
+is a repeated visit: the disk cache is warm, and Singe's files are in Cache Storage. Bytes are those of a first visit,
+compressed as `singe serve` sends them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What gpu.py matrices runs in a browser: products of float16 in all cuts on subgroup matrices, and the rates that fit them.
+"""gpu.py matrices: times float16 products in a browser, in all cuts on subgroup matrices, and fits their rates.
 
-It prints MATRIX_RATES of webgpu/singe_webgpu/kernels/choice.py, as gpu_tune.py does RATES, which it times natively. Cuts
-that are not in the table yet can be tried by adding them there with any rate. What the products answer is gpu_page.py's.
+It prints MATRIX_RATES of webgpu/singe_webgpu/kernels/choice.py; gpu_tune.py does the same for RATES, natively. To try a
+new cut, add it to the table with any rate. gpu_page.py checks the products' results.
 """
 
 from __future__ import annotations

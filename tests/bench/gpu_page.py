@@ -1,8 +1,8 @@
-"""What gpu.py runs in a browser: products of matrices and models on WebGPU, answered one by one, and with all data kept.
+"""gpu.py page: matrix products and models on WebGPU in a browser, answered one by one, and with all data kept.
 
-A kept run takes its inputs from GPU buffers and leaves its outputs in others, the same ones each time: many are handed
-over and waited for together. What the kernels take is a profile's sum, by the GPU's clock.
-The browser is started here, with the flags that are given, and tells its figures by a POST; no driver is needed.
+A kept run reads its inputs from GPU buffers and writes its outputs to others, the same ones each time; many are
+submitted before one wait. The kernels' time is the sum of a profile, by the GPU's clock. The script starts the browser
+with the given flags, and receives the figures by POST; no WebDriver is needed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What gpu.py runs: products of matrices, elementwise chains beside copies, and models, on WebGPU, with PyTorch beside.
+"""gpu.py run: matrix products, elementwise chains beside copies, and models, on WebGPU beside PyTorch.
 
-Two times are given of all that stays on the GPU: by the wall clock, many runs handed over and waited for together, and
-by the GPU's own clock. A model's answered run has its upload and its readback in it.
+Work that stays on the GPU is timed twice: by the wall clock, over many runs submitted before one wait, and by the GPU's
+clock. An answered run of a model includes upload and readback.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What gpu.py tune runs: many products, each in all cuts, timed on this device; and the RATES that fit them.
+"""gpu.py tune: times many products in all cuts on this device, and fits the RATES.
 
-It prints the table of webgpu/singe_webgpu/kernels/choice.py, and how far the choice by the present and by the fitted one is
-from the fastest cut. Cuts that are not in the table yet can be tried by adding them there with any rate.
+It prints the table of webgpu/singe_webgpu/kernels/choice.py, and how far the choices by the current and by the fitted
+table are from the fastest cut. To try a new cut, add it to the table with any rate.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
     python tests/bench/integers.py [FOLDER] [--models efficientnet_lite0,…] [--threads 1] [--rounds 15]
 
-FOLDER has ONNX models with recordings; the first item of each is run. Told are the bytes of the weights, how far int8 is
-from float32's answer (of its largest value), a run's milliseconds, medians (least), and the ratio of the medians. For
-efficientnet_lite0, where ../photos has some, also how many photographs keep their first class. Times: see chromium.py.
+FOLDER has ONNX models with recorded inputs; the first item of each is run. It prints the bytes of the weights, the error
+of int8 relative to float32's largest value, the milliseconds of a run, medians (least), and the ratio of the medians;
+for efficientnet_lite0 with ../photos also how many photographs keep their top class. Times are as in chromium.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A page of Chromium that times kernels of the target "wasm" alone, beside onnxruntime-web's model of the same work.
 
-A case is named, and what it needs lies in files NAME.KIND: `x`, which onnxruntime-web is given, `onnx`, and what each
-kernel's Given tells. All are on one thread, and times are those that the page's thread itself ran.
+Each case has a name, and its data in files NAME.KIND: `x`, the input for onnxruntime-web, `onnx`, and the files of each
+kernel's Given. All run on one thread; times are the CPU time of the page's thread.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Models of other kinds than those of the folder of models, for chromium.py to race: architectures with random weights.
+"""Models of other kinds for chromium.py: architectures with random weights.
 
     python tests/bench/others.py FOLDER [--models squeezenet,…]
     python tests/bench/chromium.py FOLDER

@@ -1,4 +1,4 @@
-"""What races of products of matrices share: the model of one, and what the machine does at most."""
+"""Shared by the races of matrix products: a model of one product, and the machine's peak."""
 
 from __future__ import annotations
 

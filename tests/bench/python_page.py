@@ -2,9 +2,9 @@
 
     python tests/bench/python_page.py [FOLDER] [--models efficientnet_lite0,…] [--rounds 20]
 
-All are on one thread. One page has Pyodide and Singe's wheel and calls the model as a user does, `model(x)` with arrays
-of NumPy's in and out; the other runs the bundle by singe.js. The first item of each recording's inputs is run, and all
-answers are compared with the recording. A time is the mean of runs that last together LASTING milliseconds.
+All run on one thread. One page has Pyodide and Singe's wheel and calls `model(x)` with NumPy arrays in and out; the
+other runs the bundle with singe.js. The first item of each recorded input is run, and all outputs are compared with the
+recording. A time is the mean of runs that together last LASTING milliseconds.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     python tests/bench/suite.py [--models FOLDER] [--only NAME,…] [--quick] [--out FILE]
 
-Each race is a script of this folder, or `singe bench`, that prints Markdown. One that cannot run here (no Chromium, no
-npm) is told with its reason, and the others go on; the exit code then is 1. The GPU's races are gpu.py's.
+Each race is a script of this folder, or `singe bench`, that prints Markdown. If one cannot run here (no Chromium, no
+npm), the file says why, the others continue, and the exit code is 1. The GPU's races are in gpu.py.
 """
 
 from __future__ import annotations

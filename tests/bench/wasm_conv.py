@@ -1,10 +1,10 @@
-"""The 3×3 convolutions of the target "wasm" alone: by products over windows, by Winograd's, and onnxruntime-web's.
+"""3×3 convolution kernels of the target "wasm": by products over windows, by Winograd, and onnxruntime-web's.
 
     python tests/bench/wasm_conv.py [--shapes 56x56x64x64,…] [--rounds 10]
 
-A shape is height x width x channels x outputs, stride 1, padded to the same size, with bias and ReLU. All are on one
-thread of one Chromium and take turns; rates, as if each were done by products, are of the time that the page's thread
-itself ran, the best of all rounds. Errors are from float64, of the largest value.
+A shape is height x width x channels x outputs, stride 1, SAME padding, with bias and ReLU. All run on one thread of one
+Chromium, in turns. Rates count the operations of direct convolution over the thread's CPU time, the best of all rounds.
+Errors are from float64, relative to the largest value.
 """
 
 from __future__ import annotations

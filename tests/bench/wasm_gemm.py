@@ -1,12 +1,11 @@
-"""Products of matrices in WebAssembly, the generated kernels alone, beside onnxruntime-web and NumPy in one Chromium.
+"""Matrix products in WebAssembly: the generated kernels alone, beside onnxruntime-web and NumPy in one Chromium.
 
     python tests/bench/wasm_gemm.py [--shapes 256x256x256,…] [--rounds 10] [--no-numpy]
     python tests/bench/wasm_gemm.py --wasmtime [--shapes …]
 
-A shape is rows x depth x columns, the second matrix a weight. All are on one thread and take turns. Rates are of the
-time that the page's thread itself ran (a shared machine takes it away for a while now and then), the best of all
-rounds. The first row is what the machine can do: multiply-adds in registers, nothing loaded. NumPy, under Pyodide, has
-its turns in a page of its own. Every answer is compared with float64's.
+A shape is rows x depth x columns; the second matrix is constant. All run on one thread, in turns. Rates are over the
+thread's CPU time (a shared machine preempts it now and then), the best of all rounds. The first row is the machine's
+peak: multiply-adds in registers. NumPy, under Pyodide, runs in a page of its own. All results are compared with float64.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Bundles for the tests of the runner: folders that `export` writes, of Graphs of our own and of the shared models."""
+"""Bundles for the tests of the runner, written by `export`: of small Graphs, and of the shared models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bundles and the site for all browser tests, made once, and what they need of the machine."""
+"""Bundles and the site, made once for all browser tests, and what the tests need from the machine."""
 
 from __future__ import annotations
 

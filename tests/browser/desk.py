@@ -1,4 +1,4 @@
-"""A demo page in Chromium, as somebody uses it: backends are chosen, states waited for, figures read."""
+"""Drives a demo page in Chromium like a user: choose a backend, wait for a state, read figures."""
 
 from __future__ import annotations
 

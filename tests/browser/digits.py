@@ -1,8 +1,7 @@
 """Digits as people draw them: three hands, strokes as data.
 
-A stroke is a list of points in a box of 100 × 100, in the order in which a pen goes through them; `path` lays a smooth
-curve through them. The hands differ in their forms (a one with a foot, a seven with a bar, a four in one stroke), in their
-slant, and in where and how large they write.
+A stroke is a list of points in a box of 100 × 100, in the order of the pen; `path` is a smooth curve through them. The
+hands differ in shapes (a one with a foot, a seven with a bar, a four in one stroke), slant, position and size.
 """
 
 from __future__ import annotations

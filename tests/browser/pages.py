@@ -1,4 +1,4 @@
-"""Pages of Chromium that run the runner: the working tree and bundles over loopback, and scripts in node."""
+"""Runs singe.js in pages of Chromium, from the working tree over loopback, and in node."""
 
 from __future__ import annotations
 

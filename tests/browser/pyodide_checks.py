@@ -1,4 +1,4 @@
-"""What the tests of Pyodide run there; each function answers what json.dumps takes."""
+"""The functions that tests run under Pyodide; each returns a value for json.dumps."""
 
 import asyncio
 import contextlib

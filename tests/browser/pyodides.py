@@ -1,6 +1,6 @@
 """Python under Pyodide for tests: in node, in a page and in a module worker of Chromium, each loaded once.
 
-All three run the functions of pyodide_checks.py, which is sent there, and answer JSON.
+All three receive pyodide_checks.py, run its functions, and return JSON.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`auto`: WebAssembly first, then the faster, remembered for the bundle and the adapter; nothing lost where WebGPU is none."""
+"""`auto`: starts on WebAssembly, keeps the faster device, remembers it for bundle and adapter; works without WebGPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of a bundle, in Chromium, as `singe serve` shows it: numbers, pictures, devices, errors, and its looks."""
+"""A bundle's own page in Chromium, from `singe serve`: numbers, pictures, devices, errors, appearance."""
 
 from __future__ import annotations
 

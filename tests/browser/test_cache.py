@@ -1,4 +1,4 @@
-"""Cache Storage: each byte is fetched once, what is damaged again, what is not named any more goes, and offline works."""
+"""Cache Storage: each byte is fetched once, damaged files again, unused files are removed, and offline works."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pictures' page in Chromium: samples, files, drops, pastes and the camera, and what is no picture."""
+"""The page that classifies pictures, in Chromium: samples, files, drops, pastes, the camera, and invalid files."""
 
 from __future__ import annotations
 

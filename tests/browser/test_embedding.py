@@ -1,7 +1,7 @@
 """Singe in other people's pages: the files of demos/embed in Chromium and node, as README.md shows them.
 
-Each takes the bundle of a model that reads pictures of digits (input `input`, output `logits`), written by
-`singe export`, and answers for a picture that is grey all over; what is right is ONNX's own reference's word.
+Each uses a bundle of a digit classifier (input `input`, output `logits`), written by `singe export`, and shows the
+logits of a grey picture, which are compared with ONNX's reference evaluator.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Memory of the runner: the peak while it loads, and what hundreds of loads and disposals leave."""
+"""Memory of the runner: the peak while loading, and no growth over hundreds of loads and disposals."""
 
 from __future__ import annotations
 

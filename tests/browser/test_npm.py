@@ -1,4 +1,4 @@
-"""The npm package: what `npm pack` makes of static/ installs offline, is typed, and runs a bundle in node."""
+"""The npm package, from `npm pack` of static/: it installs offline, has types, and runs a bundle in node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The service worker in Chromium: the site without a network after one visit, and isolated where the host does not."""
+"""The service worker in Chromium: the site works offline after one visit, and is isolated on any host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Outputs in arrays of the caller's: filled, and nothing else, on every device, in a worker and by threads."""
+"""Outputs in the caller's arrays: filled exactly, on every device, in a worker and on several threads."""
 
 from __future__ import annotations
 

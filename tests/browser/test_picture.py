@@ -1,4 +1,4 @@
-"""singe-picture.js in Chromium: the tensors of pictures are those of core/singe/tools/images.py, and what is none is refused."""
+"""singe-picture.js in Chromium: its tensors equal those of core/singe/tools/images.py; invalid pictures are refused."""
 
 from __future__ import annotations
 

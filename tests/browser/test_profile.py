@@ -1,4 +1,4 @@
-"""Where the time of a run goes, told in a page: that it adds up, leaves nothing out, and agrees with `singe bench`."""
+"""`model.profile` in a page: times add up, nothing is left out, and the work agrees with `singe bench`."""
 
 from __future__ import annotations
 

@@ -245,7 +245,7 @@ def test_a_file_that_is_not_the_one_that_was_locked(folder: Path, tmp_path: Path
         file.name, file.bytes, file.sha256, ("npm no-such-package-of-singe@0 package/x", "pypi ../x==0 y")
     )
     with pytest.raises(made.SetupError, match=r"(?s)could not be fetched:.*npm.*pypi"):
-        made.Store(tmp_path, [other], made.VERSION, said.append).path(other)
+        made.LockedFiles(tmp_path, [other], made.VERSION, said.append).path(other)
     assert len(said) == 4
 
 

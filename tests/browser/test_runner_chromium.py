@@ -1,4 +1,4 @@
-"""singe.js in Chromium, on both devices: bundles served over loopback, and what goes wrong there."""
+"""singe.js in Chromium, on both devices: bundles over loopback, and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""singe.js in node: bundles on WebAssembly, what it refuses, and how large it is."""
+"""singe.js in node: bundles on WebAssembly, refused bundles, and the size of the scripts."""
 
 from __future__ import annotations
 

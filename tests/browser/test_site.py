@@ -1,4 +1,4 @@
-"""demos/build.py: what the site is made of, that a second build changes nothing, and that its policy and paths are strict."""
+"""demos/build.py: the site's files, an unchanged second build, a strict policy, relative paths."""
 
 from __future__ import annotations
 

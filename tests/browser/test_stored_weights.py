@@ -284,12 +284,12 @@ def test_models(name: str, dtype: str, capsys: pytest.CaptureFixture[str]) -> No
     given, _ = model_case(name)
     model = load(MODELS / f"{name}.onnx", device="numpy", input_shapes={k: v.shape for k, v in given.items()})
     bundle = make_bundle(model, dtype=dtype, samples=[given])
-    assert bundle.loss is not None
-    assert not bundle.loss.why_not
-    assert all(error is not None for error in bundle.loss.errors.values())
+    assert bundle.deviation is not None
+    assert not bundle.deviation.why_not
+    assert all(error is not None for error in bundle.deviation.errors.values())
     for target in page_targets():
         entries = bundle.manifest["targets"][target]["weights"]
         stored, whole = sum(w["bytes"] for w in entries), sum(w["decoded"] for w in entries)
         assert stored <= {"float16": 0.52, "int8": 0.3}[dtype] * whole
         with capsys.disabled():
-            print(f"\n{name} {dtype} {target}: {stored} of {whole} bytes; {dict(bundle.loss.errors)}", end="")
+            print(f"\n{name} {dtype} {target}: {stored} of {whole} bytes; {dict(bundle.deviation.errors)}", end="")

@@ -1,4 +1,4 @@
-"""The threads of the device "wasm": the same bits on any number of them, in pages, workers and node, and none where none can be."""
+"""Threads of the device "wasm": the same bits on any number, in pages, workers and node; one thread where no more are possible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model in a worker: the interface of all models, in pages of many kinds; what cannot cross, and workers that die."""
+"""A model in a worker: the same interface, in many kinds of pages; values that cannot be passed; workers that die."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the conformance tests share: ONNX's devices, the files that come with the onnx package, and comparing outputs."""
+"""Shared by the conformance tests: ONNX's devices, the files of the onnx package, comparing outputs."""
 
 from __future__ import annotations
 

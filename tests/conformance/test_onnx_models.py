@@ -1,4 +1,4 @@
-"""The models that come with the onnx package, with the outputs that lie beside them: those whose ops Singe has."""
+"""The models of the onnx package whose ops Singe has, compared with the outputs stored with them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Versions and corners of ops that ONNX's node cases leave out, against onnxruntime: one node each, on every device.
 
-Left out on purpose, for onnxruntime goes its own way there: auto_pad SAME with gaps in the window or with strides beyond
-it, align_corners with scales that do not divide, a slice backwards that ends at INT_MAX.
+Left out because onnxruntime deviates from the specification: auto_pad SAME with dilations or with strides larger than
+the window, align_corners with scales that do not divide, a backward slice that ends at INT_MAX.
 """
 
 from __future__ import annotations

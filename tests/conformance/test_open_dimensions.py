@@ -1,4 +1,4 @@
-"""Dimensions that a file leaves open: what they are called, what is computed with them before any run, what must be known."""
+"""Open dimensions of a file: their names, arithmetic with them before any run, and which must be numbers."""
 
 from __future__ import annotations
 

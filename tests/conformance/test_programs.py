@@ -1,4 +1,4 @@
-"""Programs of real models: the same text however they are made, few dispatches, and the same answers after a round trip."""
+"""Programs of real models: reproducible, with few dispatches, and with equal outputs after a round trip."""
 
 from __future__ import annotations
 

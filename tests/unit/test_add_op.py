@@ -1,4 +1,4 @@
-"""Adding an op touches one row: HardSwish is declared here, and then builds, differentiates, runs everywhere and imports."""
+"""An op is one row: HardSwish, declared here, then builds, differentiates, runs on all devices and imports."""
 
 from __future__ import annotations
 

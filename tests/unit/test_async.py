@@ -1,4 +1,4 @@
-"""The async twins answer what the plain forms do, and what has to wait waits in one place."""
+"""The async twins return the same as the plain forms; all waiting is in one place."""
 
 from __future__ import annotations
 

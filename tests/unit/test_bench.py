@@ -1,4 +1,4 @@
-"""`singe bench`: that times add up and are of the right steps, what a trace may hold, and what the command prints."""
+"""`singe bench`: times add up and belong to the right steps; traces; the command's output."""
 
 from __future__ import annotations
 

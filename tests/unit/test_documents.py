@@ -1,4 +1,4 @@
-"""The documents are true to the tree: links lead to files, every room says what it is, the glossary names what is there."""
+"""Documents agree with the tree: links lead to files, every room has a README, the glossary's places exist."""
 
 from __future__ import annotations
 

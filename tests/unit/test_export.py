@@ -1,4 +1,4 @@
-"""Bundles: the manifest is the Program's header, the files are its bytes, and no folder of others is written into."""
+"""Bundles: the manifest has the Program's header, the files its bytes; folders with other contents are not touched."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures to tensors: what each mode, orientation and option of a PictureSpec comes to, and what is refused."""
+"""Pictures to tensors: every mode, orientation and option of a PictureSpec, and refused files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ONNX reader says what the `onnx` package says of good files, and of hostile ones where they are wrong."""
+"""The ONNX reader agrees with the `onnx` package on valid files, and names the place of the error in damaged ones."""
 
 from __future__ import annotations
 

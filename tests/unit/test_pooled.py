@@ -1,4 +1,4 @@
-"""Poolings after convolutions: folded as the convolution stores them where a target does that, equal to apart everywhere."""
+"""Pooling after convolution: fused into the convolution's store if the target can, with equal results everywhere."""
 
 from __future__ import annotations
 

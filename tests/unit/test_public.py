@@ -1,4 +1,4 @@
-"""The public door: what it says is there is there, and nothing else is."""
+"""Public names: exactly those that are listed exist; extensions and demos use nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is kept: the values asked for last."""
+"""`Recent` keeps the values that were requested last."""
 
 from __future__ import annotations
 

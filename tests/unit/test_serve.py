@@ -1,4 +1,4 @@
-"""The server of files, through real sockets: what a page needs from it, and what nobody gets."""
+"""The file server, through real sockets: what a page needs, and files that are never served."""
 
 from __future__ import annotations
 

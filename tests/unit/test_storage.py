@@ -1,4 +1,4 @@
-"""Weights in fewer bytes: what is stored decodes to what it stands for, and nothing is stored that loses too much."""
+"""Weights stored in fewer bytes: they decode to the right values, and nothing is stored with too large an error."""
 
 from __future__ import annotations
 

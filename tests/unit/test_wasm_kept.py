@@ -1,4 +1,4 @@
-"""What two stages of a kernel would both compute, and is dear, is kept in the output between them: the same bits."""
+"""An expensive value that two stages of a kernel need is kept in the output between them, with the same bits."""
 
 from __future__ import annotations
 

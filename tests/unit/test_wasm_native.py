@@ -1,4 +1,4 @@
-"""The engine of the backend "wasm" outside of pages: what it holds when many modules come and go."""
+"""The native engine of the backend "wasm": memory while many modules come and go."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A map that chooses between sources along its last loop is cut there; the pieces compute what the whole means."""
+"""A kernel that selects between sources along its last loop is split there; the pieces compute the same."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""PyTorch's files: read as PyTorch means them, in both layouts; nothing in them runs; hostile ones are refused.
+"""PyTorch's files: read correctly in both layouts, never executed; hostile ones are refused.
 
-The files are put together here, opcode by opcode, as torch.save writes them.
+The files are built here, opcode by opcode, as torch.save writes them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Stores of four neighbours at once in WGSL: where they are chosen, and that they give what NumPy gives."""
+"""Vector stores of four neighbours in WGSL: when they are chosen, and that results equal NumPy's."""
 
 from __future__ import annotations
 

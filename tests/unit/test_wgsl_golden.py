@@ -1,4 +1,4 @@
-"""The WGSL of representative kernels, as text: a change shows as a diff. SINGE_UPDATE_GOLDEN=1 writes it anew."""
+"""The WGSL of representative kernels, as text: a change shows as a diff. SINGE_UPDATE_GOLDEN=1 updates it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels and Routines through WGSL on the adapter that is here, against the interpreter that defines them."""
+"""Kernels and Routines in WGSL on this machine's adapter, compared with the interpreter."""
 
 from __future__ import annotations
 

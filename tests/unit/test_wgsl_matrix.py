@@ -1,7 +1,7 @@
-"""Products of float16 on subgroup matrices: what the text computes, and where it is chosen.
+"""float16 products on subgroup matrices: what the text computes, and when it is chosen.
 
-wgpu-py offers no such matrices. So their words are replaced by plain ones of the same meaning, in which a matrix is the
-place where it lies and each invocation sums half a row; the template's own loads, bounds, tiles and epilogue run as they are.
+wgpu-py has no subgroup matrices. So their functions are replaced by plain WGSL of the same meaning, in which a matrix is
+an offset and each invocation sums half a row; the template's loads, bounds, tiles and epilogue run unchanged.
 """
 
 from __future__ import annotations

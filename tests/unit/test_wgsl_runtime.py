@@ -1,4 +1,4 @@
-"""The webgpu backend around its kernels: memory, plans, limits, and what it says when something is wrong."""
+"""The webgpu backend apart from kernels: memory, plans, limits, error messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Autotuning: what is tried, what is kept, and what a spoilt cache does."""
+"""Autotuning: which cuts are tried, what is kept, and damaged cache files."""
 
 from __future__ import annotations
 

@@ -75,9 +75,9 @@ def assemble(
     """Write all files into a folder; `wheel` is Singe's wheel, by default built from this checkout."""
     folder.mkdir(parents=True, exist_ok=True)
     files = locked_files(version)
-    store = Store(cache, files, version, say)
+    locked = LockedFiles(cache, files, version, say)
     for file in files:
-        shutil.copyfile(store.path(file), folder / file.name)
+        shutil.copyfile(locked.path(file), folder / file.name)
     for old in folder.glob("singe-*.whl"):
         old.unlink()
     if wheel is None:
@@ -112,7 +112,7 @@ def build_wheel(folder: Path, say: Say = print) -> Path:
         return Path(shutil.move(wheel, folder / wheel.name))
 
 
-class Store:
+class LockedFiles:
     """The files of a lock, cached by their hashes; missing files are fetched."""
 
     def __init__(self, cache: Path, files: list[Locked], version: str, say: Say) -> None:
@@ -193,9 +193,9 @@ class Store:
 
 
 _FETCH: Final[Mapping[str, Callable[..., bytes]]] = {
-    "npm": Store._from_npm,
-    "pypi": Store._from_pypi,
-    "distribution": Store._from_distribution,
+    "npm": LockedFiles._from_npm,
+    "pypi": LockedFiles._from_pypi,
+    "distribution": LockedFiles._from_distribution,
 }
 
 

@@ -4,8 +4,8 @@
  *     const { pyodide } = await start({ onProgress: ({ loaded, total, phase }) => {} });
  *     await pyodide.runPythonAsync("import singe");
  *
- * Contract: everything comes from `base`, each file once. `phase` says what is on its way: "runtime", "numpy", "singe",
- * then "ready"; `loaded` of `total` are the bytes of the folder's files, and only ever grow.
+ * Contract: all files come from `base`, each once. `phase` is "runtime", "numpy", "singe", then "ready"; `loaded` of `total`
+ * counts the bytes of the folder's files and never decreases.
  */
 
 export async function start({ base = new URL("./", import.meta.url), onProgress = () => {} } = {}) {
@@ -39,7 +39,7 @@ async function readJson(url) {
   return response.json();
 }
 
-/** The bytes that arrived; those of Pyodide's own fetches are counted on their way. */
+/** Counts the bytes that have arrived, including those that Pyodide fetches itself. */
 class Progress {
   #folder;
   #sizes;
@@ -55,7 +55,7 @@ class Progress {
     globalThis.fetch = this.#watched;
   }
 
-  /** Unless somebody else has put something around it since. */
+  /** Restore fetch, unless other code has wrapped it since. */
   stop() {
     if (globalThis.fetch === this.#watched) globalThis.fetch = this.#fetch;
   }
@@ -65,7 +65,7 @@ class Progress {
     this.#tell();
   }
 
-  /** The files of which this holds are here: a script that was imported was not seen coming. */
+  /** Count these files as loaded: imported scripts cannot be observed while they load. */
   arrived(holds) {
     for (const [name, bytes] of Object.entries(this.#sizes)) if (holds(name)) this.#counts[name] = bytes;
     this.#tell();

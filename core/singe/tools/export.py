@@ -54,7 +54,7 @@ _GENERATED: Final = re.compile(r"(weights-\w+-\d+\.bin|kernels-\w+\.(wasm|json)|
 
 
 @dataclass(frozen=True)
-class Loss:
+class Deviation:
     """How much smaller weights change the outputs, measured on sample inputs."""
 
     errors: Mapping[str, float | None]  # by output: the largest difference, relative to the largest float32 value
@@ -71,7 +71,7 @@ class Bundle:
     manifest: Mapping[str, Any]
     files: Mapping[str, bytes]
     kept: Sequence[Kept] = ()  # arrays that stay float32 although a smaller dtype was requested
-    loss: Loss | None = None  # measured for a smaller dtype
+    deviation: Deviation | None = None  # measured for a smaller dtype
 
 
 def export(
@@ -127,7 +127,7 @@ def make_bundle(
     files = _scripts()
     weights = _Weights(dtype, activations)
     entries = {name: _target(name, target, graph, weights, files) for name, target in chosen.items()}
-    loss = None if dtype == "float32" else measure(graph, weights, labels, samples)
+    deviation = None if dtype == "float32" else measure(graph, weights, labels, samples)
     manifest: dict[str, Any] = {
         "format": FORMAT,
         "singe": __version__,
@@ -137,7 +137,11 @@ def make_bundle(
         "outputs": [_port(name, x) for name, x in zip(graph.output_names, graph.outputs, strict=True)],
         "image": None if picture is None else _image(picture, graph),
         "labels": None,
-        "facts": {"dtype": dtype, "activations": activations, "errors": {} if loss is None else dict(loss.errors)},
+        "facts": {
+            "dtype": dtype,
+            "activations": activations,
+            "errors": {} if deviation is None else dict(deviation.errors),
+        },
         "targets": entries,
     }
     if labels is not None:
@@ -145,7 +149,7 @@ def make_bundle(
         dense = sorted(labels) == list(range(len(labels)))
         files["labels.json"] = _json([labels[k] for k in range(len(labels))] if dense else labels)
     files[MANIFEST] = _json(manifest)
-    return Bundle(manifest, files, tuple(weights.kept), loss)
+    return Bundle(manifest, files, tuple(weights.kept), deviation)
 
 
 def _port(name: str, node: Node) -> dict[str, Any]:
@@ -251,7 +255,7 @@ def _json(data: Any) -> bytes:
 
 def measure(
     graph: Graph, weights: _Weights, labels: Mapping[int, str] | None, samples: Sequence[Mapping[str, np.ndarray]] = ()
-) -> Loss:
+) -> Deviation:
     """The effect of stored weights and integer activations: the graph is run with and without them, in NumPy."""
     given = [[np.asarray(s[x.name]) for x in graph.inputs] for s in samples] or _random_samples(graph)
     try:
@@ -261,7 +265,7 @@ def measure(
         runs = [Program(p, Numpy()) for p in (whole, stored)]
         pairs = [[r.run(arrays) for r in runs] for arrays in given]
     except (SingeError, MemoryError) as e:
-        return Loss({}, 0, not samples, why_not=str(e))
+        return Deviation({}, 0, not samples, why_not=str(e))
     errors = {
         name: _rounded(max(_difference(a[k], b[k]) for a, b in pairs)) for k, name in enumerate(graph.output_names)
     }
@@ -270,7 +274,7 @@ def measure(
         if labels is not None and output.shape[-1:] == (max(labels, default=-1) + 1,) and output.dtype.is_float:
             same = sum(np.array_equal(a[k].argmax(-1), b[k].argmax(-1)) for a, b in pairs)
             break
-    return Loss(errors, len(pairs), not samples, same)
+    return Deviation(errors, len(pairs), not samples, same)
 
 
 def _random_samples(graph: Graph) -> list[list[np.ndarray]]:
@@ -376,7 +380,7 @@ def describe_bundle(bundle: Bundle) -> str:
 
 def _stored_facts(bundle: Bundle) -> list[tuple[str, str]]:
     """How the weights are stored, if in fewer bytes than in memory."""
-    if bundle.loss is None:
+    if bundle.deviation is None:
         return []
     facts = []
     for name, target in bundle.manifest["targets"].items():
@@ -391,9 +395,9 @@ def _stored_facts(bundle: Bundle) -> list[tuple[str, str]]:
         facts.append((f"{name} weights", f"{told}; in memory {bytes_text(whole)}"))
     for kept in bundle.kept:
         facts.append(("float32", f"{kept.name} ({bytes_text(kept.bytes)}) stays as it is: it {kept.why}"))
-    loss = bundle.loss
-    if loss.why_not:
-        return [*facts, ("error", f"not measured: {loss.why_not}")]
+    deviation = bundle.deviation
+    if deviation.why_not:
+        return [*facts, ("error", f"not measured: {deviation.why_not}")]
     if bundle.manifest["facts"]["activations"] == "int8":
         integers = {name: find_target(page_targets()[name]).integers for name in bundle.manifest["targets"]}
         places = ", ".join(name for name, there in integers.items() if there)
@@ -401,12 +405,12 @@ def _stored_facts(bundle: Bundle) -> list[tuple[str, str]]:
         facts.append(
             ("computing", told + "".join(f"; float32 on {name}" for name, there in integers.items() if not there))
         )
-    on = f"{loss.samples} {'random inputs' if loss.random else 'inputs'}"
-    for name, error in loss.errors.items():
+    on = f"{deviation.samples} {'random inputs' if deviation.random else 'inputs'}"
+    for name, error in deviation.errors.items():
         told = "not finite" if error is None else f"{error:.1e} of the largest value"
         facts.append(("error", f"{name}: {told}, against float32, on {on}"))
-    if loss.same_class is not None:
-        facts.append(("top-1", f"kept in {loss.same_class} of {on}"))
+    if deviation.same_class is not None:
+        facts.append(("top-1", f"kept in {deviation.same_class} of {on}"))
     return facts
 
 
