@@ -19,8 +19,8 @@ from gpu_tune import Collector, Row, fit, table, told
 from singe.compiler.build import compile_graph
 from singe.dtypes import float16
 from singe.graph.graph import Builder, Graph
+from singe.ir.contraction import contraction
 from singe_webgpu.kernels.choice import MATRIX_RATES
-from singe_webgpu.kernels.contraction import contraction
 from singe_webgpu.kernels.matrix import fits, print_matrix
 from singe_webgpu.module import SHADER_F16, SUBGROUP_MATRIX, SUBGROUPS, Module
 

@@ -22,12 +22,12 @@ from singe.compiler.build import compile_graph
 from singe.compiler.target import Printed
 from singe.errors import DeviceError
 from singe.graph.graph import Graph
+from singe.ir.contraction import Contraction, contraction
 from singe.ir.kernel import Kernel, Routine
 from singe.model.model import load
 from singe.shapes import known, product
 from singe.tools.bench import gemm, machine
 from singe_webgpu.kernels.choice import RATES, Rate, print_cut, ranked, work
-from singe_webgpu.kernels.contraction import Contraction, contraction
 from singe_webgpu.kernels.gemm import Cut, Thin, Tile, quads_of
 from singe_webgpu.kernels.matrix import MatrixCut
 from singe_webgpu.module import Module

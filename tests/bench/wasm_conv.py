@@ -26,7 +26,7 @@ from singe.ir import affine, scalar
 from singe.ir.kernel import Kernel, Port, Reduce, Routine, Store, loop_vars
 from singe.shapes import known
 from singe_wasm.encode import module
-from singe_wasm.kernels import conv, tiles, winograd
+from singe_wasm.kernels import contraction, tiles, winograd
 from singe_wasm.library import LIBRARY
 from singe_wasm.target import LEVELS
 
@@ -114,14 +114,14 @@ def case(shape: Shape) -> Case:
     w = rng.standard_normal((3, 3, channels, outputs), np.float32) / np.float32(3 * channels**0.5)
     routine = convolution(shape)
     kernels: dict[str, Made] = {}
-    direct = conv.plan(routine, {1})
+    direct = contraction.schedule(routine, {1})
     assert direct is not None
     for level in LEVELS:
         relaxed = level == "relaxed"
-        code = module({"k0": conv.print_conv(direct, (), relaxed)}, LIBRARY, relaxed)
-        kernels[f"products.{level}"] = Made(code, conv.pack(direct, w), int(known(conv.areas(direct).end, {})))
+        code = module({"k0": contraction.print_contraction(direct, (), relaxed)}, LIBRARY, relaxed)
+        kernels[f"products.{level}"] = Made(code, direct.pack(w), int(known(direct.scratch, {})))
         if channels % 4 == outputs % 4 == 0:
-            fewer = winograd.Plan(routine, routine.facts)  # whether it is worth it or not
+            fewer = winograd.WinogradSchedule(routine, routine.facts)  # whether it is worth it or not
             code = module({"k0": tiles.print_tiles(fewer, (), relaxed)}, LIBRARY, relaxed)
             kernels[f"Winograd.{level}"] = Made(code, w, fewer.scratch)
     return Case(shape, x, w, rng.standard_normal(outputs).astype(np.float32), kernels)
@@ -178,7 +178,7 @@ def main() -> None:
                     )
             best = page.best(list(answers), args.rounds)
             cells = [f"{c.work / best[who] / 1e9:.1f} ({errors[who]:.0e})" if who in best else "" for who in names]
-            chosen = "products" if winograd.plan(convolution(c.shape)) is None else "Winograd"
+            chosen = "products" if winograd.schedule(convolution(c.shape)) is None else "Winograd"
             print(
                 f"| {' × '.join(map(str, c.shape[:3]))} → {c.shape[3]} | {' | '.join(cells)} | {chosen} |", flush=True
             )

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import wasmtime
 from test_wasm_kernels import ENGINE, TARGET, g, r
-from test_wasm_routines import SAME, convolution, product
+from test_wasm_routines import SAME, convolution, matrices
 
 from singe.dtypes import float32
 from singe.ir import scalar as s
@@ -52,11 +52,11 @@ KERNELS: dict[str, Callable[[], Kernel | Routine]] = {
     "a map of rows": lambda: _map(40, 9),
     "a map whose outer loop is short": lambda: _map(2, 3000),
     "sums of rows": lambda: _row_sums(100, 33),
-    "a product of many rows": lambda: product(200, 24, 16)[0],
-    "a product of many columns": lambda: product(1, 640, 16)[0],
-    "a product of few rows": lambda: product(20, 640, 16)[0],
-    "products": lambda: product(7, 9, 5, batch=(24,))[0],
-    "a product of an open size": lambda: product(N * 50, 24, 16)[0],
+    "a product of many rows": lambda: matrices(200, 24, 16)[0],
+    "a product of many columns": lambda: matrices(1, 640, 16)[0],
+    "a product of few rows": lambda: matrices(20, 640, 16)[0],
+    "products": lambda: matrices(7, 9, 5, batch=(24,))[0],
+    "a product of an open size": lambda: matrices(N * 50, 24, 16)[0],
     "a convolution": lambda: _conv(1, (24, 24), 8, 16, (5, 5), pads=(SAME, SAME)),
     "a convolution by tiles": lambda: _conv(1, (48, 48), 8, 8, (3, 3), pads=(SAME, SAME)),
     "a convolution by few tiles": lambda: _conv(1, (14, 14), 16, 64, (3, 3), pads=(SAME, SAME)),

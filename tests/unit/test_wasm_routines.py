@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from singe.ir import affine
 from singe.ir import scalar as s
 from singe.ir.kernel import Kernel, Port, Reduce, Routine, Store, loop_vars
 from singe.shapes import Dim, known, size
-from singe_wasm.kernels import conv, depthwise, gemm, matmul, planar, winograd
+from singe_wasm.kernels import contraction, depthwise, feeds, planar, product, winograd
 
 N = size("N")
 
@@ -30,7 +31,7 @@ def _buffers(routine: Routine, shapes: list[tuple[Dim, ...]], sizes: dict[str, i
 # --- matmul ----------------------------------------------------------------------------------------------------------
 
 
-def product(
+def matrices(
     m: Dim, n: Dim, k: Dim, batch: tuple[Dim, ...] = (), shared: bool = False, prologue: bool = False, transposed: bool = False,
     plain: bool = False, out: DType = float32, pairs: bool = False,
 ) -> tuple[Routine, list[tuple[Dim, ...]]]:  # fmt: skip
@@ -62,7 +63,7 @@ def product(
 
 
 def check_product(*given: Any, constant: bool, at: int = 1, **options: Any) -> None:
-    routine, shapes = product(*given, **options)
+    routine, shapes = matrices(*given, **options)
     sizes = {"N": at}
     check(routine, _buffers(routine, shapes, sizes), sizes, [1] if constant else [], rtol=1e-4, atol=1e-4)
 
@@ -111,7 +112,7 @@ def test_matmul_of_symbolic_sizes(count: int) -> None:
 @pytest.mark.parametrize("constant", [True, False])
 def test_matmul_in_blocks_of_columns(constant: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Small ones, with a small cache."""
-    monkeypatch.setattr(gemm, "CACHED", 1 << 10)
+    monkeypatch.setattr(product, "CACHED", 1 << 10)
     monkeypatch.setattr(TARGET, "_printed", {})
     for shape in ((13, 40, 33), (5, 100, 17), (40, 33, 64), (N, 40, 33)):
         for options in ({}, {"prologue": True}, {"batch": (2,)}):
@@ -129,22 +130,29 @@ def test_matmul_in_blocks_of_columns(constant: bool, monkeypatch: pytest.MonkeyP
     ],
 )
 def test_blocks_fit_the_cache(extents: tuple[Dim, Dim, Dim], columns: int | None) -> None:
-    assert gemm.block_columns(extents, gemm.RELAXED) == columns
+    routine, _ = matrices(*extents)
+    made = contraction.schedule(routine, ())
+    assert made is not None
+    assert product.block_columns(made.c, product.RELAXED) == columns
 
 
 def test_the_template_takes_what_it_should() -> None:
-    planned = matmul.plan(product(12, 16, 8)[0].kernel, {1})
-    assert planned is not None
-    assert planned.packed
-    assert matmul.plan(product(5, 16, 8)[0].kernel, ()) is not None
-    assert matmul.plan(product(12, 1, 8)[0].kernel, {1}) is None
+    made = contraction.schedule(matrices(12, 16, 8)[0], {1})
+    assert made is not None
+    assert made.packed
+    batched = contraction.schedule(matrices(12, 16, 8, batch=(3,))[0], {1})
+    assert batched is not None
+    assert batched.packed
+    assert contraction.schedule(matrices(5, 16, 8)[0], ()) is not None
+    assert contraction.schedule(matrices(3, 16, 8)[0], ()) is None
+    assert contraction.schedule(matrices(12, 1, 8)[0], {1}) is None
 
 
 # --- conv ------------------------------------------------------------------------------------------------------------
 
 
 def convolution(
-    batch: Dim, space: tuple[int, ...], channels: int, outputs: int, window: tuple[int, ...], strides: tuple[int, ...] = (),
+    batch: Dim, space: tuple[Dim, ...], channels: int, outputs: int, window: tuple[int, ...], strides: tuple[int, ...] = (),
     dilations: tuple[int, ...] = (), pads: tuple[tuple[int, int], ...] = (), group: int = 1, scaled: bool = False,
     shuffled: bool = False,
 ) -> tuple[Routine, list[tuple[Dim, ...]]]:  # fmt: skip
@@ -162,12 +170,15 @@ def convolution(
     *taps, c = loop_vars("r", inner)
     inside = s.const(True, bool_)
     read = []
-    for p, t, k, d, (a, _), x in zip(place, strides, taps, dilations, pads, space, strict=True):
+    for p, t, k, d, (a, b), x in zip(place, strides, taps, dilations, pads, space, strict=True):
         q = p * t + k * d - a
-        inside = s.and_(inside, s.and_(s.le(0, q), s.lt(q, x)))
-        read.append(s.clip(q, 0, x - 1))
+        if a or b:
+            inside = s.and_(inside, s.and_(s.le(0, q), s.lt(q, s.size(x))))
+            q = s.minimum(s.maximum(q, 0), s.size(x - 1))
+        read.append(q)
     channel = s.div(o, s.const(outputs // group, int32)) * each + c
-    x = s.select(inside, s.load(0, affine.flatten((n, *read, channel), (batch, *space, channels)), float32), 0.0)
+    x = s.load(0, affine.flatten((n, *read, channel), (batch, *space, channels)), float32)
+    x = x if inside.word == "const" else s.select(inside, x, 0.0)
     w_shape = (*window, each, outputs)
     fold = Reduce("a0", "add", x * s.load(1, affine.flatten((*taps, c, o), w_shape), float32))
     turn = (affine.index_rem(o, outputs // group), affine.index_div(o, outputs // group))
@@ -237,9 +248,9 @@ def test_shuffled_groups(outputs: int) -> None:
     """A group's index is simple, and stored by vectors, though that of all outputs is not."""
     for count in (None, 0, 3):
         routine, shapes = convolution(1 if count is None else N, (5, 6), 12, outputs, (1, 1), group=3, shuffled=True)
-        planned = conv.plan(routine, ())
-        assert planned is not None
-        assert planned.wide
+        made = contraction.schedule(routine, ())
+        assert made is not None
+        assert made.wide
         sizes = {} if count is None else {"N": count}
         check(routine, _buffers(routine, shapes, sizes), sizes, [1], rtol=1e-4, atol=1e-4)
 
@@ -248,15 +259,58 @@ def test_conv_templates_take_what_they_should() -> None:
     for case, given in CASES.items():
         routine, _ = convolution(N, *given)
         assert depthwise.takes(routine) == case.startswith("depthwise"), case
-        assert (planar.plan(routine) is not None) == case.startswith("few outputs"), case
-    planned = conv.plan(convolution(2, *CASES["pointwise"])[0], {1})
-    assert planned is not None
-    assert planned.in_place is not None
-    assert planned.kernel.grid == (60, 5)
-    plans = {case: conv.plan(convolution(N, *given)[0], ()) for case, given in CASES.items()}
-    lines = {case for case, made in plans.items() if made is not None and made.image is not None}
-    assert lines >= {"1-d, strided", "first layer", "pointwise, strided", "window as large as the input"}
-    assert not lines & {"pointwise", "dilated, asymmetric", "grouped", "3-d"}
+        assert (planar.schedule(routine) is not None) == case.startswith("few outputs"), case
+    feed_of: dict[str, type[feeds.Feed]] = {}
+    for case, given in CASES.items():
+        made = contraction.schedule(convolution(N, *given)[0], {1})
+        if made is not None:
+            feed_of[case] = type(made.feed)
+    assert {c for c, f in feed_of.items() if f is feeds.InPlace} >= {
+        "pointwise",
+        "one position",
+        "window as large as the input",
+    }
+    assert {c for c, f in feed_of.items() if f is feeds.Lines} >= {"1-d, strided", "first layer", "pointwise, strided"}
+    assert {c for c, f in feed_of.items() if f is feeds.Gathered} >= {"dilated, asymmetric", "grouped", "3-d"}
+
+
+H, W = size("H"), size("W")
+OPEN = {
+    case: given
+    for case, given in CASES.items()
+    if case not in ("one position", "window as large as the input", "window beyond the input, one output")
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("which", ["all", "last"])
+@pytest.mark.parametrize("case", OPEN)
+def test_conv_of_open_space(case: str, which: str) -> None:
+    """One function for every length: borders and counts are known at run time."""
+    space, *rest = OPEN[case]
+    names = {d: size(f"D{i}") for i, d in enumerate(dict.fromkeys(space))}
+    symbolic = tuple(names[d] if which == "all" or i == len(space) - 1 else d for i, d in enumerate(space))
+    routine, shapes = convolution(2, symbolic, *rest)
+    window, dilations = rest[2], rest[4] if len(rest) > 4 and rest[4] else (1,) * len(space)
+    pads = rest[5] if len(rest) > 5 else (ONE,) * len(space)
+    least = max(d * (w - 1) + 1 - a - b for w, d, (a, b) in zip(window, dilations, pads, strict=True))
+    for by in (0, 1, 2, 3, 5, 8, 13, 70):
+        sizes = {str(n): max(d - 9, least, 1) + by for d, n in names.items()}
+        if math.prod(sizes.values()) < 1 << 15:
+            check(routine, _buffers(routine, shapes, sizes), sizes, [1], rtol=1e-4, atol=1e-4)
+
+
+def test_open_space_takes_the_fast_templates() -> None:
+    """The same templates and feeds as for fixed lengths."""
+    for case, (space, *rest) in OPEN.items():
+        fixed, symbolic = (
+            convolution(2, s, *rest)[0] for s in (space, tuple(size(f"D{i}") for i in range(len(space))))
+        )
+        assert depthwise.takes(symbolic) == depthwise.takes(fixed), case
+        assert (planar.schedule(symbolic) is None) == (planar.schedule(fixed) is None), case
+        made = [contraction.schedule(r, {1}) for r in (fixed, symbolic)]
+        assert [type(m and m.feed) for m in made[:1]] == [type(m and m.feed) for m in made[1:]], case
+    assert winograd.schedule(convolution(1, (H, W), 64, 64, (3, 3), pads=(SAME, SAME))[0]) is not None
 
 
 WINOGRAD: dict[str, tuple[Any, ...]] = {
@@ -281,14 +335,27 @@ def test_winograd(case: str, count: int | None, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(TARGET, "_printed", {})
     for scaled in (False, True):
         routine, shapes = convolution(1 if count is None else N, *WINOGRAD[case], scaled=scaled)
-        assert winograd.plan(routine) is not None
+        assert winograd.schedule(routine) is not None
         sizes = {} if count is None else {"N": count}
+        check(routine, _buffers(routine, shapes, sizes), sizes, [1], rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", WINOGRAD)
+def test_winograd_of_open_space(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(winograd, "GAIN", 0)
+    monkeypatch.setattr(TARGET, "_printed", {})
+    (high, wide), *rest = WINOGRAD[case]
+    routine, shapes = convolution(2, (H, W), *rest)
+    assert winograd.schedule(routine) is not None
+    for by in (0, 1, 2, 3, 7):
+        sizes = {"H": high + by, "W": wide + 2 * by}
         check(routine, _buffers(routine, shapes, sizes), sizes, [1], rtol=1e-4, atol=1e-3)
 
 
 def test_winograd_is_taken_where_it_is_less_work() -> None:
     def planned(*given: Any, **options: Any) -> bool:
-        return winograd.plan(convolution(1, *given, **options)[0]) is not None
+        return winograd.schedule(convolution(1, *given, **options)[0]) is not None
 
     same = (SAME, SAME)
     assert all(planned((s, s), c, o, (3, 3), pads=same) for s, c, o in ((56, 64, 64), (14, 32, 64), (7, 64, 128)))
@@ -302,7 +369,7 @@ def test_winograd_is_taken_where_it_is_less_work() -> None:
 
 
 def test_blocks_of_a_row_share_code_between_the_borders() -> None:
-    first, middle, last = depthwise.blocks(112, 112, 3, 1, 1, 1)
-    assert (first.count, middle.count, middle.turns, last.count) == (8, 8, 12, 8)
+    first, middle, last = depthwise.stretches(112, 112, 3, 1, 1, 1)
+    assert (first.count, middle.count, middle.start, middle.stop, last.count) == (8, 8, 8, 104, 8)
     assert len(middle.taps) == 24
     assert len(first.taps) == len(last.taps) == 23

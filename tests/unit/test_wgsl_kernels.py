@@ -21,8 +21,8 @@ from singe.program.program import Buffer, Code, Dispatch, ProgramData
 from singe.shapes import Dim, known, size, symbols
 
 pytest.importorskip("wgpu", reason="wgpu is not installed")
+from singe.ir.contraction import contraction
 from singe_webgpu.kernels.choice import RATES
-from singe_webgpu.kernels.contraction import contraction
 from singe_webgpu.kernels.gemm import Tile, print_contraction
 from singe_webgpu.native import WebGpuBackend
 from singe_webgpu.variants import variants

@@ -23,9 +23,9 @@ from singe.shapes import size
 from singe.tools.bench import gemm, random_arrays
 
 pytest.importorskip("wgpu", reason="wgpu is not installed")
+from singe.ir.contraction import Contraction, contraction
 from singe_webgpu import tune
 from singe_webgpu.kernels.choice import print_cut, ranked
-from singe_webgpu.kernels.contraction import Contraction, contraction
 from singe_webgpu.native import WebGpuBackend
 from singe_webgpu.target import WgslTarget
 from singe_webgpu.timing import kernel_seconds

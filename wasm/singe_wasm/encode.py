@@ -212,6 +212,7 @@ class Body:
         self._locals: list[Type] = []
         self._free: dict[Type, list[int]] = {}
         self._patches: list[Patch] = []
+        self._just_set: tuple[int, int] | None = None  # where the code ended after the last `set`, and its local
 
     def finish(self) -> Function:
         return Function(self.signature, tuple(self._locals), bytes(self._code), tuple(self._patches))
@@ -244,10 +245,15 @@ class Body:
 
     def get(self, *numbers: int) -> None:
         for n in numbers:
-            self._code += get_local(n)
+            if self._just_set == (len(self._code), n):  # set and get: tee
+                self._code[len(self._code) - len(unsigned(n)) - 1] = 0x22
+                self._just_set = None
+            else:
+                self._code += get_local(n)
 
     def set(self, number: int) -> None:
         self._code += b"\x21" + unsigned(number)
+        self._just_set = len(self._code), number
 
     def tee(self, number: int) -> None:
         self._code += b"\x22" + unsigned(number)
@@ -310,18 +316,19 @@ class Body:
         self._code += b"\x05"
 
     @contextmanager
-    def count(self, local: int, limit: bytes, step: int = 1, sure: bool = False) -> Iterator[None]:
-        """A loop while local < limit (code that pushes it), from local's present value; sure: it runs at least once."""
+    def count(self, local: int, limit: Spelling, step: int = 1, sure: bool = False) -> Iterator[None]:
+        """A loop while local < limit (what pushes it), from local's present value; sure: it runs at least once."""
         if not sure:
             self._code += b"\x02\x40"
             self.get(local)
-            self._code += limit + OPS["i32.ge_s"] + b"\x0d\x00"
+            self.apply(limit)
+            self._code += OPS["i32.ge_s"] + b"\x0d\x00"
         with self.repeat():
             yield
+            self.increase(local, step)
             self.get(local)
-            self._code += i32(step) + OPS["i32.add"]
-            self.tee(local)
-            self._code += limit + OPS["i32.lt_s"]
+            self.apply(limit)
+            self._code += OPS["i32.lt_s"]
         if not sure:
             self._code += b"\x0b"
 

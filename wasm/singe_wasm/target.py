@@ -19,7 +19,7 @@ from singe.extension import Dim, DType, Kernel, Printed, Routine, Variant, colla
 
 from .driver import NAME, driver
 from .encode import Function, module
-from .kernels import conv, depthwise, integers, matmul, planar, tiles, winograd
+from .kernels import contraction, depthwise, integers, planar, tiles, winograd
 from .kernels.kept import keep
 from .kernels.lower import MissingSize
 from .kernels.nest import print_nests
@@ -62,7 +62,7 @@ class WasmTarget:
         return dtype.size
 
     def pools(self, routine: Routine, windows: Sequence[int]) -> bool:
-        if routine.kind != "conv" or depthwise.takes(routine) or planar.plan(routine) is not None:
+        if routine.kind != "conv" or depthwise.takes(routine) or planar.schedule(routine) is not None:
             return False
         return winograd.pools(routine, windows)
 
@@ -102,13 +102,13 @@ def _template(kernel: Kernel | Routine, constants: frozenset[int]) -> _Done:
     return _Done(code, sizes)
 
 
-def _matmul(routine: Routine, constants: frozenset[int]) -> _Done | None:
-    plan = matmul.plan(routine.kernel, constants)
-    if plan is None:
+def _contraction(routine: Routine, constants: frozenset[int]) -> _Done | None:
+    made = contraction.schedule(routine, constants)
+    if made is None:
         return None
-    packers = {plan.b.value: partial(matmul.pack, plan)} if plan.packed else {}
-    code, sizes = _with_sizes(routine.kernel, lambda sizes, relaxed: matmul.print_matmul(plan, sizes, relaxed))
-    return _Done(code, sizes, packers, matmul.areas(plan).end)
+    packers = {made.c.b.value: made.pack} if made.packed else {}
+    code, sizes = _with_sizes(routine.kernel, partial(contraction.print_contraction, made))
+    return _Done(code, sizes, packers, made.scratch)
 
 
 def _conv(routine: Routine, constants: frozenset[int]) -> _Done | None:
@@ -116,31 +116,26 @@ def _conv(routine: Routine, constants: frozenset[int]) -> _Done | None:
     if not folds and depthwise.takes(routine):
         code, sizes = _with_sizes(plain, lambda sizes, relaxed: depthwise.print_depthwise(routine, sizes), alike=True)
         return _Done(code, sizes)
-    few = None if folds else planar.plan(routine)
+    few = None if folds else planar.schedule(routine)
     if few is not None:
         code, sizes = _with_sizes(plain, lambda sizes, relaxed: planar.print_planar(few, sizes), alike=True)
         return _Done(code, sizes, scratch=few.scratch)
-    fewer = winograd.plan(routine)
+    fewer = winograd.schedule(routine)
     if fewer is not None:
-        code, sizes = _with_sizes(plain, lambda sizes, relaxed: tiles.print_tiles(fewer, sizes, relaxed))
+        code, sizes = _with_sizes(plain, partial(tiles.print_tiles, fewer))
         return _Done(code, sizes, scratch=fewer.scratch)
-    made = None if folds else conv.plan(routine, constants)
-    if made is not None:
-        packers = {routine.facts["w"]: partial(conv.pack, made)} if made.packed else {}
-        code, sizes = _with_sizes(plain, lambda sizes, relaxed: conv.print_conv(made, sizes, relaxed))
-        return _Done(code, sizes, packers, conv.areas(made).end)
-    return None
+    return _contraction(routine, constants)
 
 
 def _integers(routine: Routine, constants: frozenset[int]) -> _Done | None:
-    plan = integers.plan(routine, constants)
-    if plan is None:
+    made = integers.schedule_integers(routine, constants)
+    if made is None:
         return None
-    code, sizes = _with_sizes(routine.kernel, lambda sizes, relaxed: integers.print_integers(plan, sizes, relaxed))
-    return _Done(code, sizes, {plan.weights: partial(integers.pack, plan)}, plan.scratch)
+    code, sizes = _with_sizes(routine.kernel, partial(integers.print_integers, made))
+    return _Done(code, sizes, {made.weights: made.pack}, made.floats.scratch)
 
 
-_ROUTINES: Final = {"matmul": _matmul, "conv": _conv, "matmul_int8": _integers, "conv_int8": _integers}
+_ROUTINES: Final = {"matmul": _contraction, "conv": _conv, "matmul_int8": _integers, "conv_int8": _integers}
 """A kind of Routine ↦ what prints it, or answers None."""
 
 

@@ -25,10 +25,9 @@ from math import prod
 from pathlib import Path
 from typing import Any, Final
 
-from singe.extension import DeviceError, Expr, Routine, show
+from singe.extension import Contraction, DeviceError, Expr, Routine, show
 
 from .kernels.choice import cost, print_cut, ranked, sizes_of
-from .kernels.contraction import Contraction
 from .kernels.gemm import Cut
 from .memory import Gpu
 from .timing import kernel_seconds

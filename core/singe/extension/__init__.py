@@ -30,6 +30,8 @@ from ..errors import DeviceLost as DeviceLost
 from ..errors import InputError as InputError
 from ..ir import affine as affine
 from ..ir import scalar as scalar
+from ..ir.contraction import Contraction as Contraction
+from ..ir.contraction import contraction as contraction
 from ..ir.kernel import Kernel as Kernel
 from ..ir.kernel import Port as Port
 from ..ir.kernel import Reduce as Reduce

@@ -1,4 +1,4 @@
-"""Expressions as instruction trees: scalar or four lanes wide, addresses explicit, every tree's loop level known.
+"""Expressions as instruction trees: scalar or four lanes wide, with explicit addresses and the loop level of each tree.
 
 `lane` is the loop variable that runs in steps of four: what depends on it (or on an accumulator declared as a vector)
 becomes a v128, everything else stays scalar and is splat where vectors need it. A shift moves loop variables by
@@ -16,8 +16,9 @@ from singe.extension import Dim, Expr, Port, Size, affine, bool_, divides, float
 
 from .. import encode, simd
 from ..encode import Spelling, f32x4, get_local, i32, i32x4, ops
+from ..values import I32, Value
+from ..writer import EFFECT, Tree
 from . import memory
-from .writer import EFFECT, Node
 
 Shift: TypeAlias = tuple[tuple[Expr, int], ...]
 
@@ -58,7 +59,7 @@ class MissingSize(Exception):
 
 
 class Lowering:
-    """Exprs to Nodes for one function of the parameters that share.py lists."""
+    """Exprs to Trees for one function of the parameters that share.py lists."""
 
     def __init__(
         self, ports: Sequence[Port], sizes: Sequence[Dim], scratch: bool = False, lane: Expr | None = None
@@ -67,29 +68,28 @@ class Lowering:
         self.lane = lane
         self._first_size: Final = len(ports) + scratch
         self._sizes: Final = {d: self._first_size + i for i, d in enumerate(sizes)}
-        self.part: Final = self._first_size + len(sizes)
-        self.parts: Final = self.part + 1
-        self._values: dict[tuple[Expr, Shift, bool], Node] = {}
+        last = self._first_size + len(sizes)
+        self.part, self.parts = I32(number=last), I32(number=last + 1)
+        self._values: dict[tuple[Expr, Shift, bool], Tree] = {}
         self._varying: set[Expr] = set()
         self._leaves: dict[Expr, frozenset[Expr]] = {}
-        self._done: dict[tuple[Expr, bool, Shift], Node] = {}
-        self._addresses: dict[tuple[int, Expr, Shift], tuple[Node, int]] = {}
-        self._shared: dict[tuple[object, ...], Node] = {}
+        self._done: dict[tuple[Expr, bool, Shift], Tree] = {}
+        self._addresses: dict[tuple[int, Expr, Shift], tuple[Tree, int]] = {}
+        self._shared: dict[tuple[object, ...], Tree] = {}
 
     # --- what a template declares
 
-    def variable(self, var: Expr, local: int, level: int) -> None:
-        """A loop variable or other scalar that lies in a local once `level` loops are open."""
+    def variable(self, var: Expr, local: I32, level: int) -> None:
+        """A loop variable or other scalar that a local holds once `level` loops are open."""
         if var.word == "var":
-            self._values[var, (), False] = Node(get_local(local), (), simd.VALUE[var.dtype], level, trivial=True)
+            self._values[var, (), False] = _of_local(local, level)
 
-    def accumulator(self, var: Expr, local: int, level: int, vector: bool, shift: Shift = ()) -> None:
-        """An accumulator's value under a shift; it depends on every variable of the shift."""
+    def accumulator(self, var: Expr, local: Value, level: int, shift: Shift = ()) -> None:
+        """The local of an accumulator under a shift; it depends on every variable of the shift."""
+        vector = local.kind == "v128"
         if vector:
             self._varying.add(var)
-        self._values[var, shift, vector] = Node(
-            get_local(local), (), "v128" if vector else simd.VALUE[var.dtype], level, trivial=True
-        )
+        self._values[var, shift, vector] = _of_local(local, level)
 
     # --- questions
 
@@ -116,34 +116,35 @@ class Lowering:
 
     # --- sizes
 
-    def dim(self, dim: Dim) -> Node:
+    def dim(self, dim: Dim) -> Tree:
         """A dimension as an i32."""
         return self._share(
-            ("dim", dim), lambda: Node(self.dim_code(dim), (), "i32", 0, isinstance(dim, int) or dim in self._sizes)
+            ("dim", dim), lambda: Tree(self.size(dim).push, (), "i32", 0, isinstance(dim, int) or dim in self._sizes)
         )
 
-    def dim_code(self, dim: Dim) -> bytes:
+    def size(self, dim: Dim) -> I32:
+        """A dimension as a Value; one that no parameter gives raises MissingSize."""
         if isinstance(dim, int):
-            return i32(dim)
+            return I32.of(dim)
         if dim in self._sizes:
-            return get_local(self._sizes[dim])
+            return I32(number=self._sizes[dim])
         for known, number in self._sizes.items():
             if isinstance(known, Size) and divides(dim, known) and isinstance(factor := dim // known, int):
-                return get_local(number) + i32(factor) + ops("i32.mul")
+                return I32(number=number) * factor
         raise MissingSize(dim)
 
-    def _share(self, key: tuple[object, ...], build: Callable[[], Node]) -> Node:
+    def _share(self, key: tuple[object, ...], build: Callable[[], Tree]) -> Tree:
         found = self._shared.get(key)
         if found is None:
             found = self._shared[key] = build()
         return found
 
-    def _binary(self, op: str, a: Node, b: Node) -> Node:
-        return self._share((op, a, b), lambda: Node(ops(op), (a, b), "i32", max(a.level, b.level)))
+    def _binary(self, op: str, a: Tree, b: Tree) -> Tree:
+        return self._share((op, a, b), lambda: Tree(ops(op), (a, b), "i32", max(a.level, b.level)))
 
     # --- addresses
 
-    def address(self, port: int, index: Expr, shift: Shift = ()) -> tuple[Node, int]:
+    def address(self, port: int, index: Expr, shift: Shift = ()) -> tuple[Tree, int]:
         """The address of an element as (node, constant offset); the port after the last is scratch, of float32."""
         shift = self._relevant(index, shift)
         found = self._addresses.get((port, index, shift))
@@ -151,11 +152,11 @@ class Lowering:
             found = self._addresses[port, index, shift] = self._address(port, index, shift)
         return found
 
-    def pointer(self, port: int) -> Node:
+    def pointer(self, port: int) -> Tree:
         """The address of a port's first element."""
-        return self._share(("port", port), lambda: Node(get_local(port), (), "i32", 0, trivial=True))
+        return self._share(("port", port), lambda: Tree(get_local(port), (), "i32", 0, trivial=True))
 
-    def scratch(self, at: Dim) -> Node:
+    def scratch(self, at: Dim) -> Tree:
         """An address in the scratch port."""
         return (
             self.pointer(len(self.ports))
@@ -168,11 +169,11 @@ class Lowering:
         self._done.clear()
         self._addresses.clear()
 
-    def _address(self, port: int, index: Expr, shift: Shift) -> tuple[Node, int]:
+    def _address(self, port: int, index: Expr, shift: Shift) -> tuple[Tree, int]:
         size = float32.size if port == len(self.ports) else self.ports[port].dtype.size
         terms, constant = affine.linear(index)
         moved = dict(shift)
-        parts: list[tuple[int, Node, Dim]] = []
+        parts: list[tuple[int, Tree, Dim]] = []
         positive = True
         for atom, factor in terms.items():
             if atom.word == "var":
@@ -197,7 +198,7 @@ class Lowering:
 
     # --- scalars
 
-    def scalar(self, e: Expr, shift: Shift = ()) -> Node:
+    def scalar(self, e: Expr, shift: Shift = ()) -> Tree:
         """The expression as one value (where lanes differ: that of the first)."""
         shift = self._relevant(e, shift)
         key = (e, False, shift)
@@ -206,10 +207,10 @@ class Lowering:
             found = self._done[key] = self._scalar(e, shift)
         return found
 
-    def _scalar(self, e: Expr, shift: Shift) -> Node:
+    def _scalar(self, e: Expr, shift: Shift) -> Tree:
         kind = simd.VALUE[e.dtype]
         if e.word == "const":
-            return Node(_constant(e), (), kind, 0, trivial=True)
+            return Tree(_constant(e), (), kind, 0, trivial=True)
         if e.word == "size":
             return self.dim(e.value)
         if e.word == "var":
@@ -218,15 +219,15 @@ class Lowering:
             return self._binary("i32.add", self._values[e, (), False], self.dim(dict(shift)[e]))
         if e.word == "load":
             address, offset = self.address(e.value, e.args[0], shift)
-            return Node(memory.load(self.ports[e.value].dtype, offset), (address,), kind, address.level)
+            return Tree(memory.load(self.ports[e.value].dtype, offset), (address,), kind, address.level)
         args = tuple(self.scalar(a, shift) for a in e.args)
         if e.word == "select":
             args = (args[1], args[2], args[0])
-        return Node(_scalar_spelling(e), args, kind, max(a.level for a in args))
+        return Tree(_scalar_spelling(e), args, kind, max(a.level for a in args))
 
     # --- vectors
 
-    def vector(self, e: Expr, shift: Shift = ()) -> Node:
+    def vector(self, e: Expr, shift: Shift = ()) -> Tree:
         """The expression in four lanes."""
         shift = self._relevant(e, shift)
         key = (e, True, shift)
@@ -235,9 +236,9 @@ class Lowering:
             found = self._done[key] = self._vector(e, shift) if self.varies(e) else self._splat(e, shift)
         return found
 
-    def _splat(self, e: Expr, shift: Shift) -> Node:
+    def _splat(self, e: Expr, shift: Shift) -> Tree:
         if e.word == "const":
-            return Node(
+            return Tree(
                 f32x4(e.value) if e.dtype is float32 else i32x4(-int(e.value) if e.dtype is bool_ else e.value),
                 (),
                 "v128",
@@ -245,21 +246,21 @@ class Lowering:
             )
         if e.word == "load" and self.ports[e.value].dtype is float32:
             address, offset = self.address(e.value, e.args[0], shift)
-            return Node(encode.memory("v128.load32_splat", offset), (address,), "v128", address.level)
+            return Tree(encode.memory("v128.load32_splat", offset), (address,), "v128", address.level)
         one = self.scalar(e, shift)
-        return Node(simd.SPLAT[e.dtype], (one,), "v128", one.level)
+        return Tree(simd.SPLAT[e.dtype], (one,), "v128", one.level)
 
-    def _vector(self, e: Expr, shift: Shift) -> Node:
+    def _vector(self, e: Expr, shift: Shift) -> Tree:
         if e.word == "var":
             if e is not self.lane:
                 return self._values[e, shift, True]
             first = self.scalar(e, shift)
-            return Node(ops("i32x4.splat") + i32x4(0, 1, 2, 3) + ops("i32x4.add"), (first,), "v128", first.level)
+            return Tree(ops("i32x4.splat") + i32x4(0, 1, 2, 3) + ops("i32x4.add"), (first,), "v128", first.level)
         if e.word == "load":
             return self._vector_load(e, shift)
         if e.word in ("shl", "shr") and not self.varies(e.args[1]):
             args = (self.vector(e.args[0], shift), self.scalar(e.args[1], shift))
-            return Node(simd.SHIFT_BY_ONE_AMOUNT[e.word], args, "v128", max(a.level for a in args))
+            return Tree(simd.SHIFT_BY_ONE_AMOUNT[e.word], args, "v128", max(a.level for a in args))
         if e.word == "select":
             condition, a, b = e.args
             uniform = not self.varies(condition)
@@ -269,32 +270,37 @@ class Lowering:
                 self.scalar(condition, shift) if uniform else self.vector(condition, shift),
             )
             code: Spelling = ops("select.v128") if uniform else simd.VECTOR["select"][e.dtype]
-            return Node(code, args, "v128", max(x.level for x in args))
+            return Tree(code, args, "v128", max(x.level for x in args))
         args = tuple(self.vector(a, shift) for a in e.args)
-        return Node(_vector_spelling(e), args, "v128", max(a.level for a in args))
+        return Tree(_vector_spelling(e), args, "v128", max(a.level for a in args))
 
-    def _vector_load(self, e: Expr, shift: Shift) -> Node:
+    def _vector_load(self, e: Expr, shift: Shift) -> Tree:
         assert self.lane is not None
         address, offset = self.address(e.value, e.args[0], shift)
         stored = self.ports[e.value].dtype
         step = lane_step(e.args[0], self.lane, self.varies)
         assert isinstance(step, int)
         code = memory.load_lanes(stored, offset) if step == 1 else memory.gather(stored, offset, step * stored.size)
-        return Node(code, (address,), "v128", address.level)
+        return Tree(code, (address,), "v128", address.level)
 
     # --- stores
 
-    def store(self, port: int, index: Expr, value: Expr, shift: Shift = (), vector: bool = False) -> Node:
+    def store(self, port: int, index: Expr, value: Expr, shift: Shift = (), vector: bool = False) -> Tree:
         """A write; the node leaves nothing on the stack."""
         address, offset = self.address(port, index, shift)
         stored = self.ports[port].dtype
         if not vector:
-            return Node(memory.store(stored, offset), (address, self.scalar(value, shift)), "i32", EFFECT)
+            return Tree(memory.store(stored, offset), (address, self.scalar(value, shift)), "i32", EFFECT)
         assert self.lane is not None
         step = lane_step(index, self.lane, self.varies)
         assert isinstance(step, int)
         code = memory.store_lanes(stored, offset) if step == 1 else memory.scatter(stored, offset, step * stored.size)
-        return Node(code, (address, self.vector(value, shift)), "i32", EFFECT)
+        return Tree(code, (address, self.vector(value, shift)), "i32", EFFECT)
+
+
+def _of_local(local: Value, level: int) -> Tree:
+    assert local.number is not None
+    return Tree(get_local(local.number), (), local.kind, level, trivial=True)
 
 
 def _constant(e: Expr) -> bytes:

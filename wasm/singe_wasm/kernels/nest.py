@@ -15,19 +15,20 @@ from functools import partial
 from singe.extension import Dim, Expr, Kernel, Reduce, Stage, Store, ceildiv, float32, identity, int64, scalar
 
 from .. import simd
-from ..encode import Body, Function, get_local, i32, i32x4, ops
+from ..encode import Function
+from ..values import I32, V128, I32x4, Int, Value, minimum
+from ..writer import Tree, Writer
 from .lower import Lowering, Shift, lane_step
 from .memory import VECTOR_STORAGE
-from .share import begin, choose, divide, first_alone, least
-from .writer import Node, Writer
+from .share import begin, choose, divide, first_alone
 
 
 def print_nests(kernels: Sequence[Kernel], sizes: Sequence[Dim]) -> Function:
     """The function of one or several kernels over the same ports, one after the other."""
-    body = begin(kernels[0], False, sizes)
+    w = begin(kernels[0], False, sizes)
     for kernel in kernels:
-        _Nest(kernel, sizes, body).write()
-    return body.finish()
+        _Nest(kernel, sizes, w).write()
+    return w.finish()
 
 
 # --- which loop takes four lanes -------------------------------------------------------------------------------------
@@ -104,13 +105,9 @@ def choose_lane(kernel: Kernel) -> tuple[Expr | None, bool]:
 @dataclass
 class _Loop:
     variable: Expr
-    local: int
+    local: I32
     extent: Dim
     level: int
-
-    @property
-    def sure(self) -> bool:
-        return isinstance(self.extent, int) and self.extent > 0
 
 
 @dataclass
@@ -120,33 +117,32 @@ class _Strip:
     shifts: tuple[Shift, ...]
     vector: bool
     step: int
-    limit: bytes
+    limit: Int
     sure: bool
 
 
 class _Nest:
-    def __init__(self, kernel: Kernel, sizes: Sequence[Dim], body: Body) -> None:
+    def __init__(self, kernel: Kernel, sizes: Sequence[Dim], w: Writer) -> None:
         self.kernel = kernel
-        self.body = body
-        self.writer = Writer(self.body)
+        self.w = w
         self.lane, self.lane_is_inner = choose_lane(kernel)
         self.low = Lowering(kernel.ports, sizes, lane=self.lane)
         self.depth = len(kernel.grid)
         self.folded = self.depth + 1  # the level of accumulators: known in a grid point, but not at its start
         self.grid = self._loops(kernel.grid_vars, kernel.grid, 1)
         self.inner = self._loops(kernel.inner_vars, kernel.inner, self.depth + 2)
-        self.accumulators: dict[tuple[str, Shift, bool], int] = {}
-        self.unordered: dict[int, int] = {}  # of an accumulator that NaN does not stay in: where one has come by
+        self.accumulators: dict[tuple[str, Shift, bool], Value] = {}
+        self.nans: dict[Value, I32x4] = {}  # of an accumulator whose fold may lose a NaN: the lanes that have seen one
         weight = len(scalar.postorder(kernel.roots))
         self.unroll = 4 if weight <= 16 else 2 if weight <= 48 else 1
         self.shared: _Loop | None = None
-        self.range = (0, 0)  # locals: the part's first turn of the shared loop, and its end
+        self.range: tuple[Int, I32] = (0, I32.of(0))  # the part's first turn of the shared loop, and its end
 
     def _loops(self, variables: Sequence[Expr], extents: Sequence[Dim], level: int) -> list[_Loop]:
         loops = []
         for i, (v, d) in enumerate(zip(variables, extents, strict=True)):
             if v.word == "var":
-                loops.append(_Loop(v, self.body.local("i32"), d, level + i))
+                loops.append(_Loop(v, self.w.i32(), d, level + i))
                 self.low.variable(v, loops[-1].local, level + i)
         return loops
 
@@ -158,9 +154,9 @@ class _Nest:
             r for shifts, vector in versions for stage in self.kernel.stages for r in self._roots(stage, shifts, vector)
         ]
         self._share(outer, wide)
-        self.writer.hoist(roots, 0)
+        self.w.hoist(roots, 0)
         with (
-            first_alone(self.body, self.low, self.shared is None),
+            first_alone(self.w, self.low, self.shared is None),
             self._nested(outer, roots, innermost=not wide and not self.kernel.inner),
         ):
             if wide:
@@ -176,23 +172,16 @@ class _Nest:
         if chosen is not None:
             self.shared = self.grid[chosen]
             step = step if chosen == len(outer) else 1
-            self.range = divide(self.body, self.low, self.low.dim_code(self.shared.extent), step)
+            self.range = divide(self.w, self.low, self.low.size(self.shared.extent), step)
 
     @contextmanager
-    def _nested(self, loops: Sequence[_Loop], roots: Sequence[Node], innermost: bool) -> Iterator[None]:
+    def _nested(self, loops: Sequence[_Loop], roots: Sequence[Tree], innermost: bool) -> Iterator[None]:
         with ExitStack() as stack:
             for loop in loops:
-                self._start_loop(loop)
                 needed = () if innermost and loop is loops[-1] else roots
-                shared = loop is self.shared
-                limit = get_local(self.range[1]) if shared else self.low.dim_code(loop.extent)
-                sure = loop.sure and not shared
-                stack.enter_context(self.writer.loop(loop.local, limit, 1, sure, needed, loop.level))
+                first, limit = self.range if loop is self.shared else (0, self.low.size(loop.extent))
+                stack.enter_context(self.w.loop(loop.local, limit, start=first, hoist=needed, level=loop.level))
             yield
-
-    def _start_loop(self, loop: _Loop) -> None:
-        self.body.add(get_local(self.range[0]) if loop is self.shared else i32(0))
-        self.body.set(loop.local)
 
     def _strips(self, loop: _Loop) -> list[_Strip]:
         """The parts of the loop of four lanes that can occur."""
@@ -208,25 +197,20 @@ class _Nest:
             if isinstance(extent, int):
                 end = extent - extent % step
                 if end > done:
-                    limit = least(self.range[1], end) if shared else i32(end)
+                    limit = minimum(self.range[1], end) if shared else end
                     strips.append(_Strip(shifts, count > 0, step, limit, not shared))
                 done = end
             else:
-                limit = get_local(self.range[1]) if shared else self.low.dim_code(extent)
-                limit += i32(-step) + ops("i32.and") if count else b""
-                strips.append(_Strip(shifts, count > 0, step, limit, False))
+                limit = self.range[1] if shared else self.low.size(extent)
+                strips.append(_Strip(shifts, count > 0, step, limit & -step if count else limit, False))
         return strips
 
     def _run(self, loop: _Loop, turn: Callable[[Sequence[Shift], bool], None]) -> None:
         """The loop of four lanes around `turn`."""
-        self._start_loop(loop)
+        self.w.set(loop.local, self.range[0] if loop is self.shared else 0)
         for s in self._strips(loop):
-            limit = self.body.local("i32")
-            self.body.add(s.limit)
-            self.body.set(limit)
-            with self.writer.loop(loop.local, get_local(limit), s.step, s.sure):
+            with self.w.loop(loop.local, s.limit, s.step, sure=s.sure):
                 turn(s.shifts, s.vector)
-            self.body.free(limit)
 
     # --- one point of the grid
 
@@ -237,18 +221,18 @@ class _Nest:
                 (self._fold_lanes if self.lane_is_inner else self._fold)(stage, shifts, vector)
             elif not stage.inner:
                 for root in roots:
-                    self.writer.push(root)
+                    self.w.push(root)
             else:
-                self.writer.hoist(roots, self.folded)
+                self.w.hoist(roots, self.folded)
                 self._inner(roots, partial(self._store, stage), shifts, vector)
 
     def _store(self, stage: Store, shifts: Sequence[Shift], vector: bool) -> None:
         for shift in shifts:
-            self.writer.push(self.low.store(stage.port, stage.index, stage.value, shift, vector))
+            self.w.push(self.low.store(stage.port, stage.index, stage.value, shift, vector))
 
     def _inner(
         self,
-        roots: Sequence[Node],
+        roots: Sequence[Tree],
         turn: Callable[[Sequence[Shift], bool], None],
         shifts: Sequence[Shift],
         vector: bool,
@@ -262,83 +246,64 @@ class _Nest:
             else:
                 turn(shifts, vector)
 
-    def _roots(self, stage: Stage, shifts: Sequence[Shift], vector: bool) -> list[Node]:
+    def _roots(self, stage: Stage, shifts: Sequence[Shift], vector: bool) -> list[Tree]:
         """What a stage computes, for hoisting."""
         if isinstance(stage, Store):
             versions = self._lane_versions() if self.lane_is_inner and stage.inner else [(s, vector) for s in shifts]
             return [self.low.store(stage.port, stage.index, stage.value, s, v) for s, v in versions]
         for shift in shifts:
-            self.low.accumulator(stage.accumulator, self._accumulator(stage, shift, vector), self.folded, vector, shift)
+            self.low.accumulator(stage.accumulator, self._accumulator(stage, shift, vector), self.folded, shift)
         versions = self._lane_versions() if self.lane_is_inner else [(s, vector) for s in shifts]
         return [part for s, v in versions for part in self._parts(stage, s, v)]
 
     def _lane_versions(self) -> list[tuple[Shift, bool]]:
         return [(shift, s.vector) for s in self._strips(self.inner[-1]) for shift in s.shifts]
 
-    def _accumulator(self, stage: Reduce, shift: Shift, vector: bool) -> int:
+    def _accumulator(self, stage: Reduce, shift: Shift, vector: bool) -> Value:
         key = (stage.name, shift, vector)
         if key not in self.accumulators:
-            self.accumulators[key] = self.body.local("v128" if vector else simd.VALUE[stage.value.dtype])
+            self.accumulators[key] = self.w.declare("v128" if vector else simd.VALUE[stage.value.dtype])
         return self.accumulators[key]
 
     # --- reductions
 
-    def _parts(self, stage: Reduce, shift: Shift, vector: bool) -> tuple[Node, ...]:
+    def _parts(self, stage: Reduce, shift: Shift, vector: bool) -> tuple[Tree, ...]:
         """The operands of a multiply-add where it is one, else the value."""
         parts = stage.value.args if _multiplies(stage) else (stage.value,)
         return tuple(self.low.vector(e, shift) if vector else self.low.scalar(e, shift) for e in parts)
 
-    def _combine(self, stage: Reduce, into: int, shift: Shift, vector: bool) -> None:
+    def _combine(self, stage: Reduce, into: Value, shift: Shift, vector: bool) -> None:
         parts = self._parts(stage, shift, vector)
-        if into in self.unordered:
-            self._look_out(stage, parts[0], into)
-            return
-        if len(parts) == 1:
-            self.body.get(into)
-        for part in parts:
-            self.writer.push(part)
+        w, code = self.w, (simd.VECTOR if vector else simd.SCALAR)[stage.word][stage.value.dtype]
         if len(parts) == 2:
-            self.body.multiply_add(into, vector)
+            w.multiply_add(into, *map(w.value, parts))
+        elif into in self.nans:
+            # The instruction may lose a NaN: the lanes that see one are collected beside, which is cheaper than to keep it.
+            with w.scope():
+                value = w.f32x4()
+                w.set(value, w.value(parts[0]))
+                w.fold(into, value, simd.AGAINST_NUMBER[stage.word])
+                w.set(self.nans[into], self.nans[into] | value.differs(value))
         else:
-            self.body.apply((simd.VECTOR if vector else simd.SCALAR)[stage.word][stage.value.dtype])
-            self.body.set(into)
+            w.fold(into, w.value(parts[0]), code)
 
-    def _start(self, stage: Reduce, into: int, vector: bool) -> None:
+    def _start(self, stage: Reduce, into: Value, vector: bool) -> None:
         start = identity(stage.word, stage.value.dtype)
-        self.writer.push(self.low.vector(start) if vector else self.low.scalar(start))
-        self.body.set(into)
+        self.w.set(into, self.w.value(self.low.vector(start) if vector else self.low.scalar(start)))
         if vector and stage.word in simd.AGAINST_NUMBER and stage.value.dtype is float32:
-            self.unordered[into] = self.body.local("v128")
-            self.body.add(i32x4(0))
-            self.body.set(self.unordered[into])
+            self.nans[into] = self.w.i32x4(0)
 
-    def _look_out(self, stage: Reduce, part: Node, into: int) -> None:
-        """Fold by one machine instruction; NaN is looked for besides, which is cheaper than one that keeps it."""
-        value, seen = self.body.local("v128"), self.unordered[into]
-        self.writer.push(part)
-        self.body.set(value)
-        self.body.get(into, value)
-        self.body.add(simd.AGAINST_NUMBER[stage.word])
-        self.body.set(into)
-        self.body.get(seen, value, value)
-        self.body.op("f32x4.ne", "v128.or")
-        self.body.set(seen)
-        self.body.free(value)
-
-    def _end(self, into: int) -> None:
+    def _end(self, into: Value) -> None:
         """The accumulator's value is NaN where one was seen: all bits are set there."""
-        seen = self.unordered.pop(into, None)
+        seen = self.nans.pop(into, None)
         if seen is not None:
-            self.body.get(into, seen)
-            self.body.op("v128.or")
-            self.body.set(into)
-            self.body.free(seen)
+            self.w.set(into, seen | V128(number=into.number))
 
     def _fold(self, stage: Reduce, shifts: Sequence[Shift], vector: bool) -> None:
         roots = self._roots(stage, shifts, vector)
         for shift in shifts:
             self._start(stage, self._accumulator(stage, shift, vector), vector)
-        self.writer.hoist(roots, self.folded)
+        self.w.hoist(roots, self.folded)
 
         def turn(shifts: Sequence[Shift], vector: bool) -> None:
             for shift in shifts:
@@ -352,11 +317,11 @@ class _Nest:
         """Vectors along the last inner loop, folded across lanes into the scalar accumulator at the end."""
         roots = self._roots(stage, shifts, vector)
         total = self._accumulator(stage, (), False)
-        vectors = [self.body.local("v128") for _ in range(self.unroll)]
+        vectors = [self.w.declare("v128") for _ in range(self.unroll)]
         self._start(stage, total, False)
         for v in vectors:
             self._start(stage, v, True)
-        self.writer.hoist(roots, self.folded)
+        self.w.hoist(roots, self.folded)
 
         def turn(shifts: Sequence[Shift], vector: bool) -> None:
             for number, shift in enumerate(shifts):
@@ -367,16 +332,10 @@ class _Nest:
             self._end(v)
         dtype = stage.value.dtype
         for other in vectors[1:]:
-            self.body.get(vectors[0], other)
-            self.body.apply(simd.VECTOR[stage.word][dtype])
-            self.body.set(vectors[0])
-        self.body.get(total)
+            self.w.fold(vectors[0], other, simd.VECTOR[stage.word][dtype])
         for number in range(4):
-            self.body.get(vectors[0])
-            self.body.add(simd.extract(dtype, number))
-            self.body.apply(simd.SCALAR[stage.word][dtype])
-        self.body.set(total)
-        self.body.free(*vectors)
+            lane = V128(vectors[0].push, simd.extract(dtype, number))
+            self.w.fold(total, lane, simd.SCALAR[stage.word][dtype])
 
 
 def _multiplies(stage: Reduce) -> bool:

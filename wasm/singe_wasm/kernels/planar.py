@@ -1,37 +1,39 @@
 """Convolution to very few channels: four neighbouring outputs of a line to a vector.
 
 The input's lines are rewritten plane by plane, [channel][phase][position], where a phase has every stride-th element, so
-that every tap of four neighbouring outputs is four neighbouring elements; padding is zeros that are written. A ring of
-as many lines as the window spans lies in scratch, and each line is rewritten once for all the outputs that it has a
-part in. A sum goes in the order of k: window, then channel.
+every tap of four neighbouring outputs is four neighbouring elements; padding is written as zeros. Scratch holds a ring of
+as many lines as the window spans, and each line is rewritten once for all the outputs that it has a part in. A sum goes
+in the order of k: window, then channel. Lengths may be open; they are then computed at run time.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from typing import Any, Final
 
-from singe.extension import Dim, Routine, Store, affine, float32, int32, scalar
+from singe.extension import Dim, Routine, Store, affine, ceildiv, float32, int32, scalar
 
-from ..encode import OPS, Function, f32x4, get_local, i32, lane, memory, ops
+from ..encode import Function
+from ..values import I32, F32x4, maximum, minimum
 from . import memory as elements
-from .gemm import ACCUMULATOR
 from .lower import Lowering, Shift
 from .nest import lane_cost
-from .share import LARGEST, begin, choose, divide, first_alone, least, loop
-from .writer import Writer
+from .product import ACCUMULATOR
+from .share import LARGEST, begin, choose, divide, first_alone, guess, loop
 
 VECTORS: Final = {1: 10, 2: 5, 3: 3, 4: 2}
-"""Channels of the output → the most vectors of each that a block sums at once: see gemm.REGISTERS."""
+"""Channels of the output → the most vectors of each that a block sums at once: see product.REGISTERS."""
 _NEVER: Final = -1 << 31
+Totals = Sequence[Sequence[F32x4]]
+"""Accumulators: [output][vector]."""
 
 
 @dataclass(frozen=True)
-class Plan:
-    """A convolution over lines: `space` and `window` are of (lines, line), one line where there is one axis."""
+class PlanarSchedule:
+    """A convolution over lines: `window` is of (lines, line), one line where there is one axis."""
 
     routine: Routine
     facts: Any
@@ -60,16 +62,9 @@ class Plan:
         return (lines[0] if lines else 1), along
 
     @property
-    def width(self) -> int:
+    def width(self) -> Dim:
         """Positions of a line of the output."""
-        width = self.routine.kernel.grid[-2]
-        assert isinstance(width, int)
-        return width
-
-    @property
-    def length(self) -> int:
-        """Elements of a line of the input."""
-        return self.facts["x_shape"][-2]
+        return self.routine.kernel.grid[-2]
 
     @property
     def span(self) -> int:
@@ -82,363 +77,284 @@ class Plan:
         return (self.window[1] - 1) * self.axis("dilations", 1) // self.axis("strides", 1)
 
     @property
-    def plane(self) -> int:
+    def plane(self) -> Dim:
         """Elements of a plane: what whole vectors of outputs read."""
-        return -(-(-(-self.width // 4) * 4 + self.extra) // 4) * 4
+        return (ceildiv(self.width, 4) + ceildiv(self.extra, 4)) * 4
 
     @property
-    def line(self) -> int:
+    def line(self) -> Dim:
         """Bytes of a rewritten line."""
-        return 4 * self.channels * self.axis("strides", 1) * self.plane
+        return self.plane * (4 * self.channels * self.axis("strides", 1))
 
     @property
-    def scratch(self) -> int:
-        return self.span * self.line
+    def scratch(self) -> Dim:
+        return self.line * self.span
 
     @property
     def vectors(self) -> int:
-        """Vectors of outputs in a block: of the many, those that leave the fewest over."""
+        """Vectors of outputs in a block: the number that wastes the fewest lanes, from half of the most on."""
         most = VECTORS[self.outputs]
+        if not isinstance(self.width, int):
+            return most
         all_ = -(-self.width // 4)
         return max(range(-(-most // 2), most + 1), key=lambda v: (all_ / (-(-all_ // v) * v), v))
 
 
-def plan(routine: Routine) -> Plan | None:
+def schedule(routine: Routine) -> PlanarSchedule | None:
     """How the template does this convolution; None where it does not."""
     facts = routine.facts
     grid, store = routine.kernel.grid, routine.epilogue
-    fixed = (*facts["x_shape"][-2:], *facts["w_shape"], *grid[-2:])
+    lengths = (facts["x_shape"][-2], grid[-2])
+    fixed = (facts["x_shape"][-1], *facts["w_shape"], grid[-1], *(d for d in lengths if isinstance(d, int)))
     if (
         len(facts["w_shape"]) not in (3, 4)
         or not all(isinstance(d, int) and d > 0 for d in fixed)
         or facts["group"] != 1
         or grid[-1] not in VECTORS
-        or grid[-2] < 4  # pyright: ignore[reportOperatorIssue]
+        or (isinstance(grid[-2], int) and grid[-2] < 4)
         or math.prod(facts["w_shape"][:-2]) == 1
         or any(routine.ports[facts[p]].dtype is not float32 for p in "xw")
         or store.inner
         or lane_cost(routine.kernel, [store], routine.kernel.grid_vars[-2]) is None
     ):
         return None
-    made = Plan(routine, facts)
-    return made if made.scratch <= LARGEST else None
+    made = PlanarSchedule(routine, facts)
+    return made if guess(made.scratch) <= LARGEST else None
 
 
-def print_planar(p: Plan, sizes: Sequence[Dim]) -> Function:
-    """The function of a planned convolution."""
-    return _Planar(p, sizes).function()
+def print_planar(s: PlanarSchedule, sizes: Sequence[Dim]) -> Function:
+    """The function of a scheduled convolution."""
+    return _Planar(s, sizes).function()
 
 
 class _Planar:
-    def __init__(self, p: Plan, sizes: Sequence[Dim]) -> None:
-        kernel = p.routine.kernel
-        self.plan: Final = p
-        self.store: Final[Store] = p.routine.epilogue
+    def __init__(self, s: PlanarSchedule, sizes: Sequence[Dim]) -> None:
+        kernel = s.routine.kernel
+        self.s: Final = s
+        self.store: Final[Store] = s.routine.epilogue
         self.grid: Final = kernel.grid
         self.variables: Final = kernel.grid_vars
         self.column, self.output = self.variables[-2:]
-        self.body: Final = begin(kernel, True, sizes)
-        self.writer: Final = Writer(self.body)
+        self.w: Final = begin(kernel, True, sizes)
         self.low: Final = Lowering(kernel.ports, sizes, True, self.column)
         self.edge: Final = Lowering(kernel.ports, sizes, True)
-        self.locals: Final = [self.body.local("i32") for _ in self.grid]
-        self.edge_column, self.edge_value = self.body.local("i32"), self.body.local("f32")
+        self.locals: Final = [self.w.i32() for _ in self.grid]
+        self.edge_column, self.edge_value = self.w.i32(), self.w.f32()
         for level, (v, local) in enumerate(zip(self.variables, self.locals, strict=True), 1):
             self.low.variable(v, local, level)
             self.edge.variable(v, self.edge_column if v is self.column else local, level)
-        self.line_local: Final = self.body.local("i32")
-        self.line: Final = scalar.var("line", int32, p.facts["x_shape"][1])  # of the input
-        self.low.variable(self.line, self.line_local, len(self.grid))
+        self.next_line: Final = self.w.i32()  # of the input, to be rewritten
+        self.line: Final = scalar.var("line", int32, s.facts["x_shape"][1])
+        self.low.variable(self.line, self.next_line, len(self.grid))
         self.level: Final = len(self.grid)
-        self.part: tuple[int, int] | None = None  # locals: the part's range of positions, if these are shared
+        self.width, self.plane = self.w.simple(self.low.size(s.width)), self.w.simple(self.low.size(s.plane))
+        self.line_bytes: Final = self.w.simple(self.plane * (4 * s.channels * s.axis("strides", 1)))
+        self.part: tuple[I32, I32] | None = None  # the part's range of positions, if these are shared
 
     def function(self) -> Function:
-        body, p = self.body, self.plan
+        w, s = self.w, self.s
         outer = len(self.grid) - 2
-        block = 4 * p.vectors
-        shared = choose([*self.grid[:outer], -(-p.width // block)])
+        block = 4 * s.vectors
+        shared = choose([*self.grid[:outer], ceildiv(s.width, block)])
         if shared == outer:
-            self.part = divide(body, self.low, i32(p.width), block)
-        body.add(i32(0))
-        body.set(self.locals[-1])
+            self.part = divide(w, self.low, self.width, block)
+        w.set(self.locals[-1], 0)
         with ExitStack() as stack:
-            stack.enter_context(first_alone(body, self.low, shared is None))
+            stack.enter_context(first_alone(w, self.low, shared is None))
             for number in range(outer):
-                stack.enter_context(
-                    loop(self.writer, self.low, self.locals[number], self.grid[number], shared == number)
-                )
+                stack.enter_context(loop(w, self.low, self.locals[number], self.grid[number], shared == number))
                 if number == 0:
-                    # Another image's lines.
-                    body.add(i32(_NEVER))
-                    body.set(self.line_local)
+                    w.set(self.next_line, _NEVER)  # no line of another image is of use
             self._fill_ring()
             self._positions(block)
-        return body.finish()
+        return w.finish()
 
     # --- the ring of lines
 
-    def _top(self) -> bytes:
-        """Code that pushes the first line of the present window."""
-        p = self.plan
-        if p.flat:
-            return i32(0)
-        return (
-            get_local(self.locals[-3])
-            + i32(p.axis("strides", 0))
-            + ops("i32.mul")
-            + i32(p.axis("pads", 0))
-            + ops("i32.sub")
-        )
+    def _top(self) -> I32:
+        """The first line of the present window."""
+        s = self.s
+        return I32.of(0) if s.flat else self.locals[-3] * s.axis("strides", 0) - s.axis("pads", 0)
 
-    def _slot(self, line: bytes) -> bytes:
-        """Code that pushes the address of a line's place in the ring."""
-        p = self.plan
-        scratch = get_local(len(self.low.ports))
-        if p.span == 1:
-            return scratch
-        number = line + i32(p.axis("pads", 0)) + ops("i32.add") + i32(p.span) + ops("i32.rem_u")
-        return scratch + number + i32(p.line) + ops("i32.mul i32.add")
+    def _slot(self, line: I32) -> I32:
+        """The address of a line's place in the ring."""
+        s, scratch = self.s, self.w.value(self.low.scratch(0))
+        return scratch if s.span == 1 else scratch + (line + s.axis("pads", 0)) % s.span * self.line_bytes
 
     def _fill_ring(self) -> None:
-        """Rewrite the lines of the present window that are not there yet; `line_local` is the next one."""
-        body, p = self.body, self.plan
-        top, stop = body.local("i32"), body.local("i32")
-        body.add(self._top())
-        body.set(top)
-        body.add(get_local(top) + get_local(self.line_local) + get_local(top) + get_local(self.line_local))
-        body.add(ops("i32.gt_s select"))
-        body.set(self.line_local)
-        body.get(top)
-        body.add(i32(p.span) + ops("i32.add"))
-        body.set(stop)
-        with self.writer.loop(self.line_local, get_local(stop)):
-            to = body.local("i32")
-            body.add(self._slot(get_local(self.line_local)))
-            body.set(to)
-            body.get(self.line_local)
-            body.add((i32(1) if p.flat else self.low.dim_code(p.facts["x_shape"][1])) + ops("i32.lt_u"))
-            with body.when():
-                with self.writer.scope():
+        """Rewrite the lines of the present window that are not there yet."""
+        w, s = self.w, self.s
+        with w.scope():
+            top = w.i32(self._top())
+            w.set(self.next_line, maximum(top, self.next_line))
+            with w.loop(self.next_line, top + s.span):
+                to = w.i32(self._slot(self.next_line))
+                with w.when(self.next_line.below(1 if s.flat else self.low.size(s.facts["x_shape"][1]))):
                     self._rewrite(to)
-                body.otherwise()
-                body.get(to)
-                body.add(i32(p.line))
-                body.call("fill_zero")
-            body.free(to)
-        body.free(top, stop)
+                    w.otherwise()
+                    w.call("fill_zero", to, self.line_bytes)
 
-    def _rewrite(self, to: int) -> None:
+    def _rewrite(self, to: I32) -> None:
         """One line into its planes."""
-        body, p = self.body, self.plan
+        w, s = self.w, self.s
         zero = scalar.const(0, int32)
-        lines = () if p.flat else (self.line,)
-        index = affine.flatten((self.variables[0], *lines, zero, zero), p.facts["x_shape"])
-        first, offset = self.low.address(p.facts["x"], index)
-        source, channel = body.local("i32"), body.local("i32")
-        self.writer.push(first)
-        body.add(i32(offset) + ops("i32.add"))
-        body.set(source)
-        body.add(i32(0))
-        body.set(channel)
-        with self.writer.loop(channel, i32(p.channels), 1, True):
-            for phase in range(p.axis("strides", 1)):
+        lines = () if s.flat else (self.line,)
+        index = affine.flatten((self.variables[0], *lines, zero, zero), s.facts["x_shape"])
+        first, offset = self.low.address(s.facts["x"], index)
+        source, channel = w.i32(w.value(first) + offset), w.i32()
+        with w.loop(channel, s.channels, start=0):
+            for phase in range(s.axis("strides", 1)):
                 self._plane(to, source, phase)
-                body.increase(to, 4 * p.plane)
-            body.increase(source, 4)
-        body.free(source, channel)
+                w.add(to, self.plane * 4)
+            w.add(source, 4)
 
-    def _plane(self, to: int, source: int, phase: int) -> None:
-        """The elements phase, phase + stride, … of a channel (counted from the first one of the padding)."""
-        body, p = self.body, self.plan
-        stride, pad = p.axis("strides", 1), p.axis("pads", 1)
-        first = min(max(-(-(pad - phase) // stride), 0), p.plane)
-        stop = max(min(-(-(p.length + pad - phase) // stride), p.plane), first)
-        for start, end in ((0, first), (stop, p.plane)):
-            if end > start:
-                body.get(to)
-                body.add(i32(4 * start) + ops("i32.add") + i32(4 * (end - start)))
-                body.call("fill_zero")
-        step = 4 * stride * p.channels
-        at, origin, reach = body.local("i32"), body.local("i32"), body.local("i32")
-        # Where element 0 of the plane would be, were it inside.
-        body.get(source)
-        body.add(i32((phase - pad) * 4 * p.channels) + ops("i32.add"))
-        body.set(origin)
-        begin, end = i32(first), i32(stop)
-        if self.part is not None:
-            low, high = self.part
-            body.add(get_local(high) + i32(p.extra + 4) + ops("i32.add"))
-            body.set(reach)
-            end = least(reach, stop)
-            begin = get_local(low) + i32(first) + get_local(low) + i32(first) + ops("i32.gt_s select")
-            body.add(end)
-            body.set(reach)
-            end = get_local(reach)
-        body.add(begin)
-        body.set(at)
-        for width in (4, 1):
-            limit = body.local("i32")
-            body.add(end + (i32(-3) + ops("i32.add") if width == 4 else b""))
-            body.set(limit)
-            with self.writer.loop(at, get_local(limit), width):
-                body.get(to, at)
-                body.add(i32(2) + ops("i32.shl i32.add"))
-                body.get(origin, at)
-                body.add(i32(step) + ops("i32.mul i32.add"))
-                if width == 1:
-                    body.add(memory("f32.load") + memory("f32.store"))
-                else:
-                    body.apply(elements.load_lanes(float32, 0) if step == 4 else elements.gather(float32, 0, step))
-                    body.add(memory("v128.store"))
-            body.free(limit)
-        body.free(at, origin, reach)
+    def _plane(self, to: I32, source: I32, phase: int) -> None:
+        """The elements phase, phase + stride, … of a channel, counted from the first one of the padding."""
+        w, s = self.w, self.s
+        stride, pad = s.axis("strides", 1), s.axis("pads", 1)
+        with w.scope():
+            first = w.simple(minimum(I32.of(max(-(-(pad - phase) // stride), 0)), self.plane))
+            inside = w.simple((self.low.size(s.facts["x_shape"][-2]) + (pad - phase + stride - 1)) // stride)
+            stop = w.simple(maximum(w.simple(minimum(inside, self.plane)), first))
+            for start, end in ((I32.of(0), first), (stop, self.plane)):
+                if start.known is None or end.known is None or start.known < end.known:
+                    w.call("fill_zero", to + start * 4, (end - start) * 4)
+            # Where element 0 of the plane would be, were it inside.
+            origin = w.i32(source + (phase - pad) * 4 * s.channels)
+            if self.part is not None:
+                low, high = self.part
+                first = w.i32(maximum(low, first))
+                reach = w.i32(high + (s.extra + 4))
+                stop = w.i32(minimum(reach, stop))
+            step = 4 * stride * s.channels
+            at = w.i32(first)
+            lanes = elements.load_lanes(float32, 0) if step == 4 else elements.gather(float32, 0, step)
+            with w.loop(at, stop - 3, 4):
+                w.store(to + (at << 2), F32x4((origin + at * step).push, lanes))
+            with w.loop(at, stop):
+                w.store(to + (at << 2), (origin + at * step).f32())
 
     # --- the sums
 
     def _positions(self, block: int) -> None:
-        """The outputs of a line, by blocks, and what is left over."""
-        body, p = self.body, self.plan
-        column = self.locals[-2]
-        whole = p.width // block * block
-        body.add(get_local(self.part[0]) if self.part else i32(0))
-        body.set(column)
-        if whole:
-            limit = least(self.part[1], whole) if self.part else i32(whole)
-            with self.writer.loop(column, limit, block, self.part is None):
-                self._block(p.vectors, 0)
-        if p.width == whole:
+        """The outputs of a line: by blocks, and the tail."""
+        w, s, column = self.w, self.s, self.locals[-2]
+        w.set(column, self.part[0] if self.part else 0)
+        end = self.part[1] if self.part else self.width
+        width = self.width.known
+        if width is None:
+            with w.loop(column, end - (block - 1), block):
+                self._block(s.vectors)
+            with w.loop(column, end - 3, 4):
+                self._block(1)
+            with w.when(column < end):
+                self._block(1, 4, end)
             return
-        rest = p.width - whole
-        body.get(column)
-        body.add(i32(whole) + ops("i32.eq"))
-        body.add((get_local(self.part[1]) if self.part else i32(p.width)) + i32(p.width) + ops("i32.eq i32.and"))
-        with body.when():
-            self._block(-(-rest // 4), rest % 4)
+        whole = width // block * block
+        if whole:
+            limit = minimum(end, whole)
+            with w.loop(column, limit, block, sure=self.part is None):
+                self._block(s.vectors)
+        if width != whole:
+            rest = width - whole
+            with w.when(column.equals(whole) & end.equals(width)) if self.part else nullcontext():
+                self._block(-(-rest // 4), rest % 4)
 
-    def _block(self, vectors: int, rest: int) -> None:
-        """Vectors of neighbouring outputs; of the last one only `rest`, if that is not 0."""
-        body, p = self.body, self.plan
-        totals = [[body.local("v128") for _ in range(vectors)] for _ in range(p.outputs)]
-        for total in (t for line in totals for t in line):
-            body.add(f32x4(0.0))
-            body.set(total)
-        weights, at, tap = (body.local("i32") for _ in range(3))
-        w, offset = self.low.address(p.facts["w"], scalar.const(0, int32))
-        self.writer.push(w)
-        body.add(i32(offset) + ops("i32.add"))
-        body.set(weights)
-        body.add(i32(0))
-        body.set(tap)
-        with self.writer.loop(tap, i32(p.window[0]), 1, True) if p.window[0] > 1 else ExitStack():
-            line = self._top() + get_local(tap) + i32(p.axis("dilations", 0)) + ops("i32.mul i32.add")
-            body.add(self._slot(line))
-            body.get(self.locals[-2])
-            body.add(i32(2) + ops("i32.shl i32.add"))
-            body.set(at)
-            self._taps(totals, weights, at)
-        body.free(weights, at, tap)
-        self._store(totals, vectors, rest)
-        body.free(*(t for line in totals for t in line))
+    def _block(self, vectors: int, rest: int = 0, end: I32 | None = None) -> None:
+        """Vectors of neighbouring outputs; of the last one only `rest`, if that is not 0, and those before `end`."""
+        w, s = self.w, self.s
+        with w.scope():
+            totals = [[w.f32x4(0.0) for _ in range(vectors)] for _ in range(s.outputs)]
+            with w.scope():
+                weights, offset = self.low.address(s.facts["w"], scalar.const(0, int32))
+                weight, tap = w.i32(w.value(weights) + offset), w.i32(0)
+                with w.loop(tap, s.window[0], start=0) if s.window[0] > 1 else nullcontext():
+                    line = self._top() + tap * s.axis("dilations", 0)
+                    at = w.i32(self._slot(line) + (self.locals[-2] << 2))
+                    self._taps(totals, weight, at)
+            self._store(totals, vectors, rest, end)
 
-    def _taps(self, totals: Sequence[Sequence[int]], weights: int, at: int) -> None:
+    def _taps(self, totals: Totals, weights: I32, at: I32) -> None:
         """Along a line: taps that are as many phases apart repeat, one element further."""
-        p, body = self.plan, self.body
-        stride, dilation = p.axis("strides", 1), p.axis("dilations", 1)
+        s, w = self.s, self.w
+        stride, dilation = s.axis("strides", 1), s.axis("dilations", 1)
         period = stride // math.gcd(stride, dilation)
-        turns, rest = divmod(p.window[1], period)
+        turns, rest = divmod(s.window[1], period)
         if turns > 1:
-            turn = body.local("i32")
-            body.add(i32(0))
-            body.set(turn)
-            with self.writer.loop(turn, i32(turns), 1, True):
+            with w.loop(w.i32(), turns, start=0):
                 self._group(totals, weights, at, period)
-                body.increase(at, 4 * (period * dilation // stride))
-            body.free(turn)
+                w.add(at, 4 * (period * dilation // stride))
         else:
-            rest = p.window[1]
+            rest = s.window[1]
         self._group(totals, weights, at, rest)
 
-    def _group(self, totals: Sequence[Sequence[int]], weights: int, at: int, taps: int) -> None:
-        p = self.plan
-        stride = p.axis("strides", 1)
+    def _group(self, totals: Totals, weights: I32, at: I32, taps: int) -> None:
         for number in range(taps):
-            place = number * p.axis("dilations", 1)
-            self._channels(totals, weights, at, 4 * (place % stride * p.plane + place // stride))
+            with self.w.scope():
+                self._channels(totals, weights, at, number * self.s.axis("dilations", 1))
 
-    def _channels(self, totals: Sequence[Sequence[int]], weights: int, at: int, offset: int) -> None:
-        """One tap's."""
-        body, p = self.body, self.plan
-        step = 4 * p.axis("strides", 1) * p.plane
-        unroll = min(4, p.channels)
-        if p.channels <= unroll:
-            for number in range(p.channels):
-                self._multiply(totals, weights, 4 * p.outputs * number, at, offset + step * number)
-            body.increase(weights, 4 * p.outputs * p.channels)
+    def _channels(self, totals: Totals, weights: I32, at: I32, place: int) -> None:
+        """The products of the tap at a place."""
+        w, s = self.w, self.s
+        stride = s.axis("strides", 1)
+        step, offset = self.plane * (4 * stride), 4 * (place // stride)
+        if step.known is None:
+            step, at = w.simple(step), w.i32(at + self.plane * (4 * (place % stride)))
+        else:
+            offset += 4 * (place % stride) * self.plane.known  # pyright: ignore[reportOperatorIssue]
+
+        def several(plane: I32, count: int) -> None:
+            for number in range(count):
+                self._multiply(totals, weights, 4 * s.outputs * number, plane, offset + (step.known or 0) * number)
+                if step.known is None:
+                    w.add(plane, step)
+            w.add(weights, 4 * s.outputs * count)
+
+        unroll = min(4, s.channels)
+        if s.channels <= unroll:
+            several(at, s.channels)
             return
-        plane, channel = body.local("i32"), body.local("i32")
-        body.get(at)
-        body.set(plane)
-        whole = p.channels // unroll * unroll
-        body.add(i32(0))
-        body.set(channel)
-        with self.writer.loop(channel, i32(whole), unroll, True):
-            for number in range(unroll):
-                self._multiply(totals, weights, 4 * p.outputs * number, plane, offset + step * number)
-            body.increase(weights, 4 * p.outputs * unroll)
-            body.increase(plane, step * unroll)
-        for number in range(p.channels - whole):
-            self._multiply(totals, weights, 4 * p.outputs * number, plane, offset + step * number)
-        body.increase(weights, 4 * p.outputs * (p.channels - whole))
-        body.free(plane, channel)
+        plane, whole = w.i32(at), s.channels // unroll * unroll
+        with w.loop(w.i32(), whole, unroll, start=0):
+            several(plane, unroll)
+            w.add(plane, (step.known or 0) * unroll)
+        several(plane, s.channels - whole)
 
-    def _multiply(self, totals: Sequence[Sequence[int]], weights: int, weight: int, at: int, offset: int) -> None:
+    def _multiply(self, totals: Totals, weights: I32, weight: int, at: I32, offset: int) -> None:
         """One element of k."""
-        body = self.body
-        factors = [body.local("v128") for _ in totals]
-        for j, factor in enumerate(factors):
-            body.get(weights)
-            body.add(memory("v128.load32_splat", weight + 4 * j))
-            body.set(factor)
-        values = body.local("v128")
-        for v in range(len(totals[0])):
-            body.get(at)
-            body.add(memory("v128.load", offset + 16 * v))
-            body.set(values)
-            for factor, line in zip(factors, totals, strict=True):
-                body.get(values, factor)
-                body.multiply_add(line[v])
-        body.free(values, *factors)
+        w = self.w
+        with w.scope():
+            factors = [w.f32x4(weights.f32x4(weight + 4 * j, "v128.load32_splat")) for j in range(len(totals))]
+            values = w.f32x4()
+            for v in range(len(totals[0])):
+                w.set(values, at.f32x4(offset + 16 * v))
+                for factor, line in zip(factors, totals, strict=True):
+                    w.multiply_add(line[v], values, factor)
 
     # --- the epilogue
 
-    def _store(self, totals: Sequence[Sequence[int]], vectors: int, rest: int) -> None:
-        shifts = {
+    def _store(self, totals: Totals, vectors: int, rest: int, end: I32 | None) -> None:
+        w, s = self.w, self.store
+        shifts: dict[tuple[int, int], Shift] = {
             (j, v): tuple((var, by) for var, by in ((self.column, 4 * v), (self.output, j)) if by)
             for v in range(vectors)
             for j in range(len(totals))
         }
         for (j, v), shift in shifts.items():
-            self.low.accumulator(ACCUMULATOR, totals[j][v], self.level + 1, True, shift)
+            self.low.accumulator(ACCUMULATOR, totals[j][v], self.level + 1, shift)
         self.low.forget()
-        s = self.store
         whole = vectors - (rest > 0)
-        with self.writer.scope():
+        with w.scope():
             for (_, v), shift in shifts.items():
                 if v < whole:
-                    self.writer.push(self.low.store(s.port, s.index, s.value, shift, True))
+                    w.push(self.low.store(s.port, s.index, s.value, shift, True))
         for number in range(rest):
-            for j, line in enumerate(totals):
-                self._store_one(line[-1], number, 4 * whole + number, ((self.output, j),) if j else ())
-
-    def _store_one(self, total: int, number: int, position: int, shift: Shift) -> None:
-        body, s = self.body, self.store
-        body.get(self.locals[-2])
-        body.add(i32(position) + OPS["i32.add"])
-        body.set(self.edge_column)
-        body.get(total)
-        body.add(lane("f32x4.extract_lane", number))
-        body.set(self.edge_value)
-        self.edge.accumulator(ACCUMULATOR, self.edge_value, self.level + 1, False, shift)
-        self.edge.forget()
-        with self.writer.scope():
-            self.writer.push(self.edge.store(s.port, s.index, s.value, shift))
+            w.set(self.edge_column, self.locals[-2] + (4 * whole + number))
+            with w.when(self.edge_column < end) if end is not None else nullcontext():
+                for j, line in enumerate(totals):
+                    shift: Shift = ((self.output, j),) if j else ()
+                    w.set(self.edge_value, line[-1].lane(number))
+                    self.edge.accumulator(ACCUMULATOR, self.edge_value, self.level + 1, shift)
+                    self.edge.forget()
+                    with w.scope():
+                        w.push(self.edge.store(s.port, s.index, s.value, shift))

@@ -1,10 +1,10 @@
 """Convolution by a window of 3×3 in steps of one with fewer products: Winograd's F(4×4, 3×3), channels last.
 
-Tiles of 4×4 neighbouring outputs come from tiles of 6×6 inputs. Inputs and weights are transformed, so that each of the
-36 positions is a matrix product of its own (rows are tiles, k runs over the channels); its results are transformed back,
-and there the epilogue is evaluated. Weights lie in memory as they are, and a panel of their columns is transformed for
-each band of tiles: that costs little beside the products, and transformed ones would be four times as large.
-Here are the plan and when it is worth it; tiles.py writes the function, transforms.py has those of a line.
+Tiles of 4×4 neighbouring outputs come from tiles of 6×6 inputs. Inputs and weights are transformed, which makes each of the
+36 positions a matrix product of its own (rows are tiles, k runs over the channels); its results are transformed back, and
+the epilogue is evaluated there. Weights stay as they are in memory, and a panel of their columns is transformed for each
+band of tiles: that costs little beside the products, and transformed weights would be four times as large.
+This module decides when it is worth it; tiles.py writes the function, transforms.py has the transforms of a line.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from singe.extension import Routine, float32
+from singe.extension import Dim, Routine, ceildiv, float32
 
 from ..transforms import SIZE, TAPS, WIDE
-from .gemm import CACHED, RELAXED, SIMD
 from .nest import lane_cost
-from .share import LARGEST
+from .product import CACHED, RELAXED, SIMD
+from .share import LARGEST, guess
 
 POSITIONS: Final = SIZE**2
 COLUMNS: Final = RELAXED.columns
@@ -30,8 +30,8 @@ GAIN: Final = 1.25
 
 
 @dataclass(frozen=True)
-class Plan:
-    """A convolution as the template sees it."""
+class WinogradSchedule:
+    """A convolution as the template sees it; its space may be open."""
 
     routine: Routine
     facts: Any
@@ -46,31 +46,29 @@ class Plan:
 
     @property
     def window(self) -> tuple[int, int]:
-        """Places of the output that are folded into one as they are stored."""
+        """Positions of the output that are folded into one as they are stored."""
         return self.facts.get("windows", (1, 1, 1, 1))[1:-1]
 
     @property
-    def stored(self) -> tuple[int, int]:
-        """Places that are stored, down and along."""
+    def stored(self) -> tuple[Dim, Dim]:
+        """Positions that are stored, down and along."""
         _, down, along, _ = self.routine.kernel.grid
-        assert isinstance(down, int)
-        assert isinstance(along, int)
         return down, along
 
     @property
-    def space(self) -> tuple[int, int]:
+    def space(self) -> tuple[Dim, Dim]:
         """Of the output, before windows are folded."""
         return self.stored[0] * self.window[0], self.stored[1] * self.window[1]
 
     @property
-    def along(self) -> int:
+    def along(self) -> Dim:
         """Tiles in a row of them."""
-        return -(-self.space[1] // WIDE)
+        return ceildiv(self.space[1], WIDE)
 
     @property
-    def tiles(self) -> int:
+    def tiles(self) -> Dim:
         """Of an image."""
-        return -(-self.space[0] // WIDE) * self.along
+        return ceildiv(self.space[0], WIDE) * self.along
 
     @property
     def band(self) -> int:
@@ -80,13 +78,14 @@ class Plan:
     @property
     def gain(self) -> float:
         """The multiply-adds of the products over windows, in proportion to the work here, counted in those."""
-        channels, outputs, bands = self.channels, self.outputs, -(-self.tiles // self.band)
-        products = 1.1 * POSITIONS * self.tiles * channels * outputs
+        channels, outputs, tiles = self.channels, self.outputs, guess(self.tiles)
+        bands = -(-tiles // self.band)
+        products = 1.1 * POSITIONS * tiles * channels * outputs
         # As measured, for each element that is transformed, or of a tile's channel.
-        transforms = 120 * bands * channels * outputs + 200 * self.tiles * channels + 180 * self.tiles * outputs
-        return 9 * math.prod(self.space) * channels * outputs / (products + transforms)
+        transforms = 120 * bands * channels * outputs + 200 * tiles * channels + 180 * tiles * outputs
+        return 9 * math.prod(map(guess, self.space)) * channels * outputs / (products + transforms)
 
-    # --- scratch, in bytes; strides are odd numbers of a cache's lines: else positions would share few places of it
+    # --- scratch, in bytes; strides are odd multiples of a cache line: otherwise positions would compete for few sets
 
     @property
     def panel(self) -> int:
@@ -96,7 +95,8 @@ class Plan:
     @property
     def stride(self) -> int:
         """From one position's inputs to the next's."""
-        most = min(self.band + 3 * RELAXED.rows // 2 - 1, self.tiles)  # the last turn may be half as long again
+        most = self.band + 3 * RELAXED.rows // 2 - 1  # the last turn may be half as long again
+        most = min(most, self.tiles) if isinstance(self.tiles, int) else most
         return _odd_lines(4 * self.channels * most)
 
     @property
@@ -119,14 +119,15 @@ def pools(routine: Routine, windows: Sequence[int]) -> bool:
     """Whether the template takes the convolution, and its tiles hold whole windows in registers."""
     image, *window, channel = windows
     whole = image == channel == 1 and not any(WIDE % w for w in window) and math.prod(window) <= WIDE
-    return whole and plan(routine) is not None
+    return whole and schedule(routine) is not None
 
 
-def plan(routine: Routine) -> Plan | None:
+def schedule(routine: Routine) -> WinogradSchedule | None:
     """How the template does this convolution; None where it does not, or where that is not worth it."""
     facts = routine.facts
     grid, store = routine.kernel.grid, routine.epilogue
-    fixed = (*facts["x_shape"][1:], *facts["w_shape"], *grid[1:])
+    lengths = (*facts["x_shape"][1:-1], *grid[1:-1])
+    fixed = (facts["x_shape"][-1], *facts["w_shape"], grid[-1], *(d for d in lengths if isinstance(d, int)))
     if (
         facts["w_shape"][:-2] != (TAPS, TAPS)
         or not all(isinstance(d, int) and d > 0 for d in fixed)
@@ -139,6 +140,6 @@ def plan(routine: Routine) -> Plan | None:
         or lane_cost(routine.kernel, [store], routine.kernel.grid_vars[-1]) is None
     ):
         return None
-    made = Plan(routine, facts)
+    made = WinogradSchedule(routine, facts)
     # With windows folded, the convolution was found to be worth it before it was cut to whole ones.
     return made if ("windows" in facts or made.gain >= GAIN) and made.scratch <= LARGEST else None

@@ -16,10 +16,9 @@ from dataclasses import dataclass
 from math import prod
 from typing import Final, TypeAlias
 
-from singe.extension import Routine, collapse, known, product, symbols
+from singe.extension import Contraction, Routine, collapse, contraction, known, product, symbols
 
 from ..module import SUBGROUP_MATRIX, Module, Text
-from .contraction import Contraction, contraction
 from .gemm import Cut, Thin, Tile, print_contraction, quads_of
 from .matrix import MatrixCut, fits, print_matrix, suits
 from .nest import print_kernel
@@ -81,8 +80,14 @@ def pools(routine: Routine, windows: Sequence[int]) -> bool:
     """See compiler/target.py. Subgroup matrices save more time than a separate pooling costs, and cannot fold."""
     if routine.kind != "conv" or windows[-1] != 1 or prod(windows) not in WINDOWS:
         return False
-    found = contraction(routine)
+    found = product_of(routine)
     return found is not None and not suits(found)
+
+
+def product_of(routine: Routine) -> Contraction | None:
+    """The Routine as a product, unless it is a convolution with one output to a group: the plain nest reads as little then."""
+    found = contraction(routine)
+    return None if found is not None and routine.kind == "conv" and found.columns == 1 else found
 
 
 def sizes_of(c: Contraction) -> list[dict[str, int]]:
@@ -137,7 +142,7 @@ def _suits(routine: Routine, c: Contraction, cut: Cut, quads: bool) -> bool:
 
 def print_routine(routine: Routine, module: Module, choose: Choose) -> Text:
     """The Routine, in the cut chosen for it."""
-    found = contraction(routine)
+    found = product_of(routine)
     if found is None or 0 in (found.rows, found.columns, found.depth):
         return print_cut(routine, None, None, module)
     if SUBGROUP_MATRIX in module.able:

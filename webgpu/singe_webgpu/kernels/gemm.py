@@ -17,11 +17,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
-from singe.extension import Dim, Expr, ceildiv, divides, product
+from singe.extension import Contraction, Dim, Expr, ceildiv, divides, product
 
 from ..module import Module, Text
 from ..wgsl import TYPES, Block
-from .contraction import Contraction
 from .feeds import Feed, Fetched, Filled, Spot
 from .nest import unflatten
 from .quads import PARTS, SIDE, in_fours, is_quad, octet_text, put_four, quad_text

@@ -17,11 +17,10 @@ from typing import Final
 
 import numpy as np
 
-from singe.extension import Expr, float16
+from singe.extension import Contraction, Expr, float16
 
 from ..module import Module, Text
 from ..wgsl import Block
-from .contraction import Contraction
 from .gemm import arguments, place, put_functions
 from .quads import PARTS, SIDE, in_fours, is_quad
 

@@ -1,35 +1,25 @@
 """The matmul and conv Routines in one form: out[batch, m, n] = epilogue(Σ over k of a[batch, m, k] · b[batch, k, n]).
 
-A convolution is a product whose rows are the places of the output, whose columns are the outputs of a group, whose depth
-is the window times the channels of a group, and whose batch is the groups. Its operands are the expressions that the
-kernel holds, over loops put together anew: padding, prologues and epilogues come along by themselves. Where windows of
-its output are folded, the rows are the places within a window, of all windows: neighbours are folded as they are stored.
+A convolution is a product whose rows are the positions of the output, whose columns are the outputs of a group, whose
+depth is the window times the channels of a group, and whose batch is the groups; with `images`, also the images, and
+rows are then the positions of one image. Operands and epilogue are the kernel's own expressions over the new loops, so
+padding, prologues and epilogues come along by themselves. Where windows of the output are folded, the rows are the
+positions within a window, of all windows: neighbouring rows are folded as they are stored.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import prod
 from typing import Final
 
-from singe.extension import (
-    Dim,
-    Expr,
-    Kernel,
-    Reduce,
-    Routine,
-    Shape,
-    Store,
-    affine,
-    collapse,
-    float32,
-    int32,
-    loop_vars,
-    matmul_operands,
-    product,
-    scalar,
-)
+from ..dtypes import float32, int32
+from ..shapes import Dim, Shape, product
+from . import affine, scalar
+from .kernel import Kernel, Reduce, Routine, Store, collapse, loop_vars, matmul_operands
+from .scalar import Expr
 
 _ANY: Final = 2
 """An extent for `flatten` to take one coordinate by: what is left of it is the joining of splits."""
@@ -51,40 +41,40 @@ class Contraction:
     b_deep: bool
     window: int = 1  # neighbouring rows whose epilogues are folded into one; the store is over the row divided by it
 
-    @property
+    @cached_property
     def batch_vars(self) -> tuple[Expr, ...]:
         return tuple(scalar.var(f"t{i}", int32, d) for i, d in enumerate(self.batch))
 
-    @property
+    @cached_property
     def m(self) -> Expr:
         return scalar.var("m", int32, self.rows)
 
-    @property
+    @cached_property
     def n(self) -> Expr:
         return scalar.var("n", int32, self.columns)
 
-    @property
+    @cached_property
     def k(self) -> Expr:
         return scalar.var("k", int32, self.depth)
 
-    @property
+    @cached_property
     def places(self) -> Dim:
         """Rows of the store."""
         return product(self.kernel.grid[:-1]) if self.window > 1 else self.rows
 
-    @property
+    @cached_property
     def place(self) -> Expr:
         """What the store has for m."""
         return scalar.var("m", int32, self.places)
 
-    @property
+    @cached_property
     def accumulators(self) -> tuple[Expr, ...]:
         """Of the rows that the store folds."""
         return tuple(s.accumulator for s in self.kernel.stages if isinstance(s, Reduce))
 
 
-def contraction(routine: Routine) -> Contraction | None:
-    """The Routine as a product; None where it is none that the templates take (or where they do not pay off)."""
+def contraction(routine: Routine, images: bool = False) -> Contraction | None:
+    """The Routine as a product; None where it has not that form."""
     *sums, store = routine.kernel.stages
     if len(sums) != prod(routine.facts.get("windows", ())) or not isinstance(store, Store) or store.inner:
         return None
@@ -93,7 +83,9 @@ def contraction(routine: Routine) -> Contraction | None:
         return None
     if first.value.word != "mul" or first.value.dtype not in (float32, int32):
         return None
-    return _matmul(routine.kernel) if routine.kind == "matmul" else _conv(routine) if routine.kind == "conv" else None
+    if routine.kind == "matmul":
+        return _matmul(routine.kernel)
+    return _conv(routine, images) if routine.kind == "conv" else None
 
 
 def _walks(e: Expr, inner: tuple[Expr, ...]) -> bool:
@@ -128,34 +120,38 @@ def _widest(kernel: Kernel) -> Kernel:
     return collapse(kernel, keep=2)
 
 
-def _conv(routine: Routine) -> Contraction | None:
+def _conv(routine: Routine, images: bool) -> Contraction | None:
     kernel, group, windows = routine.kernel, routine.facts["group"], routine.facts.get("windows", ())[:-1]
     outputs = kernel.grid[-1]
-    if not isinstance(outputs, int) or outputs == group or outputs == 1:
-        return None  # one output to a group: the plain nest reads as little and computes no zeros
+    if not isinstance(outputs, int):
+        return None
     columns = outputs // group
-    collapsed = collapse(kernel, keep=1)
-    if len(collapsed.grid) == 2 and group == 1 and not windows:
-        kernel = collapsed  # a filter of one place: the places are rows as they are
+    if group == 1 and not windows and not images:
+        collapsed = collapse(kernel, keep=1)
+        if len(collapsed.grid) == 2:
+            kernel = collapsed  # a filter of one position: the positions are rows as they are
     first = kernel.stages[0]
     assert isinstance(first, Reduce)
-    *places, o = kernel.grid_vars
+    *positions, o = kernel.grid_vars
     extents = kernel.grid[:-1]
-    operands = _operands(routine.facts["value"] if windows else first.value, places)
-    shell = _shell(kernel, (group,), product((*extents, *windows)), columns, operands)
+    operands = _operands(routine.facts["value"] if windows else first.value, positions)
+    outer = (group, extents[0]) if images else (group,)
+    rows = extents[1:] if images else extents
+    shell = _shell(kernel, outer, product((*rows, *windows)), columns, operands)
     shell = replace(shell, window=prod(windows))
-    (t,) = shell.batch_vars
-    output = {o: t * columns + shell.n}
-    stored = output | _unflattened(shell.place, places, extents)
-    swap = output | _unflattened(shell.k, kernel.inner_vars, kernel.inner)
-    swap |= _unflattened(shell.m, (*places, *loop_vars("p", windows)), (*extents, *windows))
+    fixed = {o: shell.batch_vars[0] * columns + shell.n}
+    if images:
+        fixed[positions.pop(0)] = shell.batch_vars[1]
+    stored = fixed | _unflattened(shell.place, positions, rows)
+    swap = fixed | _unflattened(shell.k, kernel.inner_vars, kernel.inner)
+    swap |= _unflattened(shell.m, (*positions, *loop_vars("p", windows)), (*rows, *windows))
     return _over(shell, swap, stored)
 
 
-def _operands(value: Expr, places: Sequence[Expr]) -> tuple[Expr, Expr]:
-    """The operands of a convolution: what is read at places, and the weights."""
+def _operands(value: Expr, positions: Sequence[Expr]) -> tuple[Expr, Expr]:
+    """The operands of a convolution: what is read at positions, and the weights."""
     left, right = value.args
-    moving = {v for v in places if v.word == "var"}
+    moving = {v for v in positions if v.word == "var"}
     return (right, left) if moving & set(scalar.postorder([right])) else (left, right)
 
 

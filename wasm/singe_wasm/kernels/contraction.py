@@ -1,0 +1,226 @@
+"""The Routines "matmul" and "conv" as a Contraction with a schedule: a feed, panels of B and a register tile.
+
+`schedule` says how the template computes a Routine, or None where it does not; that is then printed as its loop nest. B is
+packed when the code is printed if its contents are known, else into scratch before the product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product as combinations
+from typing import Any, Final
+
+import numpy as np
+
+from singe.extension import Contraction, Dim, Expr, Reduce, Routine, affine, ceildiv, contraction, float32, scalar
+
+from ..encode import Function
+from .feeds import Evaluated, Feed, Gathered, InPlace, Lines, Packer, panels
+from .lower import Lowering
+from .nest import lane_cost
+from .product import Product, choose_tile, turns
+from .share import begin, choose, first_alone, loop
+
+LONG: Final = 64
+"""Elements of a window from which one output of one channel pays as a product: gathering its rows then costs little."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How a Contraction is computed, and where things are in scratch (bytes): a spilled tile, the feed's, B's panels."""
+
+    c: Contraction
+    feed: Feed
+    packed: bool  # B's port holds packed panels
+    spare: int = 0  # bytes at the end of scratch for a template that extends this one
+
+    @cached_property
+    def columns(self) -> int:
+        return choose_tile(self.c.rows, self.c.columns, True).columns
+
+    @cached_property
+    def wide(self) -> bool:
+        """Whether the epilogue can be evaluated by vectors."""
+        return lane_cost(self.c.kernel, [self.c.store], self.c.n) is not None
+
+    @cached_property
+    def feed_at(self) -> int:
+        n = self.c.columns
+        return 0 if self.wide and isinstance(n, int) and n % 4 == 0 else 4 * self._rows * self.columns
+
+    @cached_property
+    def panels_at(self) -> Dim:
+        return self.feed_at + self.feed.bytes_of(self._rows)
+
+    @cached_property
+    def scratch(self) -> Dim:
+        return self.panels_at + (0 if self.packed else self.panel_bytes) + self.spare
+
+    @cached_property
+    def panel_bytes(self) -> Dim:
+        """Of one matrix."""
+        return ceildiv(self.c.columns, self.columns) * self.c.depth * (4 * self.columns)
+
+    @cached_property
+    def _rows(self) -> int:
+        """Those of the higher of both levels' tiles, which share their scratch."""
+        return max(choose_tile(self.c.rows, self.c.columns, relaxed).rows for relaxed in (False, True))
+
+    @cached_property
+    def b_batch(self) -> tuple[tuple[Expr, int], ...]:
+        """The batch variables that B depends on, with their extents."""
+        leaves = set(scalar.postorder([self.c.b]))
+        pairs = zip(self.c.batch_vars, self.c.batch, strict=True)
+        return tuple((v, d) for v, d in pairs if v in leaves and v.word == "var")  # pyright: ignore[reportReturnType]
+
+    def matrices(self, contents: np.ndarray) -> list[np.ndarray]:
+        """B as [k][n] for each point of the batch that it depends on."""
+        c = self.c
+        terms, start = affine.linear(c.b.args[0])
+        n, k = c.columns, c.depth
+        assert isinstance(n, int)
+        assert isinstance(k, int)
+        assert isinstance(start, int)
+        steps: list[Any] = [terms.get(v, 0) for v in (c.k, c.n)]
+        flat = np.ascontiguousarray(contents).reshape(-1)
+        strides = [flat.itemsize * s for s in steps]
+        out = []
+        for point in combinations(*(range(d) for _, d in self.b_batch)):
+            first: Any = start + sum(i * terms[v] for i, (v, _) in zip(point, self.b_batch, strict=True))  # pyright: ignore[reportArgumentType]
+            out.append(np.lib.stride_tricks.as_strided(flat[first:], (k, n), strides, writeable=False))
+        return out
+
+    def pack(self, contents: np.ndarray) -> np.ndarray:
+        """B's panels."""
+        made = [panels(m, self.columns) for m in self.matrices(contents.astype(np.float32, copy=False))]
+        return np.stack(made) if self.b_batch else made[0]
+
+
+def schedule(routine: Routine, constants: Collection[int]) -> Schedule | None:
+    """How the template computes the Routine; None where it does not, or where the loop nest is as good."""
+    first = routine.kernel.stages[0]
+    if "windows" in routine.facts or not isinstance(first, Reduce) or first.value.dtype is not float32:
+        return None
+    c = contraction(routine)
+    if c is None or (c.columns == 1 and routine.kind == "matmul"):
+        return None
+    if routine.kind == "matmul":
+        packed = _can_pack(c, constants)
+        if not packed and isinstance(c.rows, int) and c.rows < 4:
+            return None  # packing B would cost as much as the product
+        feed = InPlace(c, {}) if InPlace.takes(c) else Evaluated(c, {})
+        return Schedule(c, feed, packed)
+    return _conv(routine, c, constants)
+
+
+def _conv(routine: Routine, c: Contraction, constants: Collection[int]) -> Schedule | None:
+    facts = {**routine.facts, "grid": routine.kernel.grid}
+    fixed = (facts["x_shape"][-1], *facts["w_shape"], c.columns)
+    if not all(isinstance(d, int) and d > 0 for d in fixed) or any(
+        routine.ports[facts[p]].dtype is not float32 for p in "xw"
+    ):
+        return None
+    if c.columns == 1 and (facts["x_shape"][-1] != 1 or np.prod(facts["w_shape"]) < LONG):
+        return None
+    feed: Feed | None = None
+    lines = Lines.takes(facts) and not InPlace.takes(c)
+    if lines or _split(c):
+        by_image = contraction(routine, images=True)
+        assert by_image is not None
+        if lines:
+            feed = Lines(by_image, facts)
+            feed = feed if feed.affordable else None
+        if _split(c) and not _split(by_image):
+            c = by_image
+    if feed is None:
+        feed = InPlace(c, facts) if InPlace.takes(c) else Gathered(c, facts)
+    return Schedule(feed.c, feed, _can_pack(feed.c, constants))
+
+
+def _split(c: Contraction) -> bool:
+    """Whether the epilogue divides the row: each row's address then takes a division."""
+    roots = [c.store.index, c.store.value]
+    return any(e.word in ("div", "rem") and c.m in scalar.postorder([e]) for e in scalar.postorder(roots))
+
+
+def _can_pack(c: Contraction, constants: Collection[int]) -> bool:
+    """Whether B is a load of a constant that nothing else reads, at an index linear in k, n and the batch."""
+    b = c.b
+    if b.word != "load" or b.value not in constants or c.kernel.ports[b.value].dtype is not float32:
+        return False
+    if any(e.word == "load" and e.value == b.value for e in scalar.postorder([c.a, c.store.index, c.store.value])):
+        return False
+    terms, constant = affine.linear(b.args[0])
+    extents = dict(zip(c.batch_vars, c.batch, strict=True))
+    known = (constant, c.columns, c.depth, *terms.values(), *(extents.get(v, 1) for v in terms))
+    return all(isinstance(d, int) for d in known) and terms.keys() <= {c.k, c.n, *c.batch_vars}
+
+
+def print_contraction(s: Schedule, sizes: Sequence[Dim], relaxed: bool) -> Function:
+    """The function of a scheduled Contraction."""
+    return Template(s, sizes, relaxed).function()
+
+
+class Template:
+    """A Contraction's function while it is written."""
+
+    def __init__(self, s: Schedule, sizes: Sequence[Dim], relaxed: bool) -> None:
+        self.s: Final = s
+        self.c: Final = s.c
+        self.feed_at: Final = s.feed_at
+        self.relaxed: Final = relaxed
+        self.depth: Final = len(s.c.batch)
+        self.w: Final = begin(s.c.kernel, s.scratch != 0, sizes)
+        self._sizes: Final = sizes
+        self._lowerings: Final[list[Lowering]] = []
+        self.low: Final = self.lowering(s.c.n)
+        self.edge: Final = self.lowering(None)
+        self.product: Final = self.make_product()
+        self.feed: Final = self.make_feed()
+
+    def lowering(self, lane: Expr | None) -> Lowering:
+        """One that knows the batch variables."""
+        made = Lowering(self.c.kernel.ports, self._sizes, self.s.scratch != 0, lane)
+        self._lowerings.append(made)
+        return made
+
+    def make_product(self) -> Product:
+        spill = self.low.scratch(0) if self.feed_at else None
+        tile = choose_tile(self.c.rows, self.c.columns, self.relaxed)
+        return Product(self.w, self.low, self.edge, self.c, tile, self.depth, spill)
+
+    def make_feed(self) -> Feed:
+        return self.s.feed.bound(self)
+
+    def function(self) -> Function:
+        s, c, w = self.s, self.c, self.w
+        batch = list(zip(c.batch_vars, c.batch, strict=True))
+        shared = choose([*c.batch, *turns(self.product.c, self.product.tile, self.feed.in_place)])
+        b_vars = [v for v, _ in s.b_batch]
+        pack_at = max((level for level, (v, _) in enumerate(batch, 1) if v in b_vars), default=0)
+        with ExitStack() as stack:
+            stack.enter_context(first_alone(w, self.low, shared is None))
+            for level in range(self.depth + 1):
+                if level:
+                    variable, extent = batch[level - 1]
+                    local = w.i32()
+                    for low in self._lowerings:
+                        low.variable(variable, local, level)
+                    stack.enter_context(loop(w, self.low, local, extent, shared == level - 1))
+                if level == pack_at and not s.packed:
+                    Packer(w, self.low, self.edge, c, s.columns).write(self.low.scratch(s.panels_at), level)
+            b = self.low.scratch(s.panels_at)
+            if s.packed:
+                index = affine.flatten(b_vars, tuple(d for _, d in s.b_batch)) * self.matrix_elements()
+                b = self.low.address(c.b.value, index)[0]
+            self.product.write(self.feed, b, None if shared is None or shared < self.depth else shared - self.depth)
+        return w.finish()
+
+    def matrix_elements(self) -> int:
+        """Elements of one packed matrix."""
+        count = self.s.panel_bytes
+        assert isinstance(count, int)
+        return count // 4

@@ -1,0 +1,356 @@
+"""The register-tiled product of a Contraction: out[m, n] = epilogue(Σ over k of a[m, k] · b[k, n]).
+
+A tile is `rows` × `columns` accumulators in registers. B comes as panels of `columns` columns, [panel][k][columns], the
+last one filled up with zeros; A's rows come from a Feed. The epilogue is evaluated on the accumulators where they are.
+The column tail, and any epilogue that cannot be vectorised, goes through a scratch buffer element by element; if only
+its addresses are not contiguous, the epilogue's values are computed four at a time and stored one by one. A sum is one
+accumulator's, in the order of k, so tiles and blocks never change a result's bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import Final, NamedTuple
+
+from singe.extension import Contraction, Dim, Reduce, ceildiv, float32, scalar
+
+from ..values import I32, Int, minimum
+from ..writer import Tree, Writer
+from .feeds import Feed, Runs
+from .lower import Lowering, Shift
+from .nest import lane_cost
+from .share import divide
+
+ACCUMULATOR: Final = scalar.var("a0", float32)
+REGISTERS: Final = 15
+"""Vector registers that V8 has to give on x64; what needs more is spilled to memory at each step."""
+CACHED: Final = 1 << 20
+"""Bytes of an operand that stay in a core's cache while the other one passes by."""
+STEPS: Final = 4
+"""Steps of k in a turn of the innermost loop."""
+STEPS_LONG, TALL, LONG = 8, 4, 128
+"""The same for full tiles of at least TALL rows where k is at least LONG: each turn increments a pointer for each row, which
+is up to a twelfth of its time, but steps take bytes."""
+
+
+class RegisterTile(NamedTuple):
+    """The accumulators of a tile: rows by columns (a multiple of 4)."""
+
+    rows: int
+    columns: int
+
+
+RELAXED: Final = RegisterTile(6, 8)
+SIMD: Final = RegisterTile(4, 8)
+FEW_ROWS: Final = {1: RegisterTile(1, 32), 2: RegisterTile(2, 16), 3: RegisterTile(3, 12)}
+FEW_COLUMNS: Final = RegisterTile(8, 4)
+"""Tiles, as measured: accumulators, the operand held and the one passing through (and, without relaxed SIMD, a product)
+must fit the registers. At least 8 accumulators hide the latency of an addition."""
+
+
+def choose_tile(m: Dim, n: Dim, relaxed: bool) -> RegisterTile:
+    """The tile for a product; its columns are the same at both levels of SIMD, which share packed weights."""
+    if isinstance(m, int) and m in FEW_ROWS:
+        return FEW_ROWS[m]
+    if isinstance(n, int) and n <= 4:
+        return FEW_COLUMNS
+    return RELAXED if relaxed else SIMD
+
+
+class Section(NamedTuple):
+    """Rows done with tiles of one height, up to a limit."""
+
+    rows: int
+    limit: Int
+    sure: bool
+
+
+def _heights(m: int, most: int) -> tuple[int, list[int]]:
+    """Rows in tiles of the largest height, and the heights of the tiles after them: few, of similar heights."""
+    rest = m % most
+    whole = m - rest
+    if not rest:
+        return whole, []
+    if whole and rest <= most // 2:
+        return whole - most, [-(-(most + rest) // 2), (most + rest) // 2]
+    return whole, [rest]
+
+
+def sections(low: Lowering, m: Dim, most: int, stop: I32 | None) -> list[Section]:
+    """How the rows are cut into tiles; stop: a local with the end of a part of them, a multiple of `most` or m."""
+    if not isinstance(m, int):
+        heights = [h for h in (most, 2, 1) if h <= most]
+        end = low.size(m) if stop is None else stop
+        return [Section(h, end - (h - 1), False) for h in dict.fromkeys(heights)]
+    end, rest = _heights(m, most)
+    ends = [(most, end)] if end else []
+    for h in rest:
+        ends.append((h, end := end + h))
+    return [Section(h, at if stop is None else minimum(stop, at), stop is None) for h, at in ends]
+
+
+def row_turns(m: Dim, most: int) -> Dim:
+    """How many blocks of rows the parts of a run are given: the largest tiles, and what is after them as one."""
+    if not isinstance(m, int):
+        return ceildiv(m, most)
+    whole, rest = _heights(m, most)
+    return whole // most + bool(rest)
+
+
+def rows_outside(c: Contraction, in_place: bool) -> bool:
+    """Whether the loop over rows is the outer one; the operand of the inner loop is read again and should stay in cache."""
+    m, n, k = c.rows, c.columns, c.depth
+    if not in_place or not (isinstance(m, int) and isinstance(n, int)):
+        return True
+    return n <= m or not (isinstance(k, int) and 4 * m * k <= CACHED)
+
+
+def block_columns(c: Contraction, tile: RegisterTile) -> int | None:
+    """Columns whose panels are read for all rows before the next ones are, where rows are the outer loop; None: all.
+
+    Any number between one and eight times CACHED was as good at 2048³, where without blocks half of the rate is lost.
+    """
+    n, k = c.columns, c.depth
+    if not isinstance(n, int) or not isinstance(k, int) or 4 * n * k <= CACHED:
+        return None
+    panels = -(-n // tile.columns)
+    blocks = min(panels, -(-4 * n * k // CACHED))
+    return -(-panels // blocks) * tile.columns
+
+
+def turns(c: Contraction, tile: RegisterTile, in_place: bool) -> list[Dim]:
+    """How many turns a product's two loops have, the outer one first: what `share.choose` chooses from."""
+    both = [row_turns(c.rows, tile.rows), ceildiv(c.columns, tile.columns)]
+    return both if rows_outside(c, in_place) else both[::-1]
+
+
+class Product:
+    """Writes the loops over rows and panels of one product."""
+
+    def __init__(
+        self, w: Writer, low: Lowering, edge: Lowering, c: Contraction, tile: RegisterTile, level: int, spill: Tree | None,
+    ) -> None:  # fmt: skip
+        """low: lanes along n. edge: the same ports, scalar. level: loops open outside. spill: scratch for a tile."""
+        self.w: Final = w
+        self.low: Final = low
+        self.edge: Final = edge
+        self.c: Final = c
+        self.tile: Final = tile
+        self.level: Final = level
+        self.spill: Final = spill
+        self.n: Final = low.size(c.columns)
+        self.wide: Final = lane_cost(c.kernel, [c.store], c.n) is not None
+        # Values alone are computed by vectors only where no tile sticks out: they may load what is not there.
+        self.wide_values: Final = (
+            isinstance(c.columns, int)
+            and c.columns % tile.columns == 0
+            and c.store.value.dtype is float32
+            and lane_cost(c.kernel, [Reduce("value", "add", c.store.value)], c.n) is not None
+        )
+        self.row, self.column = w.i32(), w.i32()
+        self.edge_row, self.edge_column, self.edge_value = w.i32(), w.i32(), w.f32()
+        self.rows: tuple[I32, I32] | None = None  # the part's range of rows, or
+        self.panels: tuple[I32, I32] | None = None  # of columns
+        self.b = w.i32()
+        self.accumulators: Final = [[w.f32x4() for _ in range(tile.columns // 4)] for _ in range(tile.rows)]
+
+    def write(self, feed: Feed, b: Tree, shared: int | None) -> None:
+        """The whole product; `b` is the address of the first panel. shared: which loop the parts share, 0 the outer one."""
+        w, tile = self.w, self.tile
+        outside = rows_outside(self.c, feed.in_place)
+        if shared is not None and (shared == 0) == outside:
+            count = row_turns(self.c.rows, tile.rows)
+            whole = count if isinstance(count, int) else None
+            self.rows = divide(w, self.low, self.low.size(self.c.rows), tile.rows, whole)
+        elif shared is not None:
+            self.panels = divide(w, self.low, self.n, tile.columns)
+        self._declare(outside)
+        feed.start(self.rows)
+        cuts = sections(self.low, self.c.rows, tile.rows, self.rows and self.rows[1])
+        w.hoist([b, *(tree for cut in cuts for tree in self._roots(feed, cut.rows))], self.level)
+        first, limit = self.panels or (I32.of(0), self.n)
+        start = w.i32(w.value(b) + first * self.low.size(self.c.depth) * 4)
+        if outside:
+            with self._blocks(start, first, limit) as (first, limit):
+                for rows in self._cut(cuts, feed, self.level + 1):
+                    feed.prepare(rows)
+                    w.set(self.b, start)
+                    with self._panels(first, limit):
+                        self._tile(feed, rows)
+        else:
+            with self._panels(first, limit):
+                for rows in self._cut(cuts, feed, self.level + 2):
+                    w.set(self.b, start)
+                    self._tile(feed, rows)
+                w.set(start, self.b)
+
+    def _roots(self, feed: Feed, rows: int) -> list[Tree]:
+        return [*self._stores(rows, self.tile.columns // 4), *(tree for tree, _ in feed.addresses(rows))]
+
+    def _declare(self, rows_outside: bool) -> None:
+        first, second = self.level + 1, self.level + 2
+        self.low.variable(self.c.m, self.row, first if rows_outside else second)
+        self.low.variable(self.c.n, self.column, second if rows_outside else first)
+        for i, line in enumerate(self.accumulators):
+            for j, local in enumerate(line):
+                self.low.accumulator(ACCUMULATOR, local, self.level + 3, self._shift(i, j))
+        self.edge.variable(self.c.m, self.edge_row, self.level + 3)
+        self.edge.variable(self.c.n, self.edge_column, self.level + 4)
+        self.edge.accumulator(ACCUMULATOR, self.edge_value, self.level + 4)
+
+    def _shift(self, row: int, vector: int) -> Shift:
+        return tuple((v, by) for v, by in ((self.c.m, row), (self.c.n, 4 * vector)) if by)
+
+    def _cut(self, cuts: Sequence[Section], feed: Feed, level: int) -> Iterator[int]:
+        """The loops over blocks of rows, by their heights."""
+        self.w.set(self.row, self.rows[0] if self.rows else 0)
+        for cut in cuts:
+            with self.w.loop(self.row, cut.limit, cut.rows, sure=cut.sure):
+                if level == self.level + 1:
+                    self.w.hoist(self._roots(feed, cut.rows), level)
+                yield cut.rows
+
+    @contextmanager
+    def _blocks(self, start: I32, first: I32, limit: I32) -> Iterator[tuple[I32, I32]]:
+        """The loop over blocks of columns, with a block's first column and its end; `start`: its panels."""
+        count = block_columns(self.c, self.tile)
+        if count is None:
+            yield first, limit
+            return
+        at, stop = self.w.i32(), self.w.i32()
+        with self.w.loop(at, limit, count, start=first):
+            self.w.set(stop, at + count)
+            self.w.set(stop, minimum(stop, limit))
+            yield at, stop
+            self.w.set(start, self.b)
+
+    @contextmanager
+    def _panels(self, first: I32, limit: I32) -> Iterator[None]:
+        # A block of columns has at least one.
+        sure = self.panels is None and isinstance(self.c.columns, int) and self.c.columns > 0
+        with self.w.loop(self.column, limit, self.tile.columns, start=first, sure=sure):
+            yield
+
+    # --- one tile
+
+    def _tile(self, feed: Feed, rows: int) -> None:
+        self.sum(feed, rows)
+        self._epilogue(rows)
+
+    def pointers(self, feed: Feed, rows: int) -> list[I32]:
+        """Locals with the address of the first k of each row."""
+        return [self.w.i32(self.w.value(tree) + offset) for tree, offset in feed.addresses(rows)]
+
+    def sum(self, feed: Feed, rows: int) -> None:
+        """The accumulators of one tile, from the panel at `b`, which then is at the panel's end."""
+        w, depth = self.w, self.c.depth
+        for local in (x for line in self.accumulators[:rows] for x in line):
+            w.set(local, 0.0)
+        width = 4 * self.tile.columns
+        with w.scope():
+            pointers = self.pointers(feed, rows)
+            if isinstance(depth, int):
+                runs = feed.runs or Runs(1, depth, 0)
+                several = runs.count > 1
+                with self._until(w.i32(self.b + depth * width)) if several else nullcontext():
+                    self._run(pointers, feed.step, runs.length, rows)
+                    for pointer in pointers if several else ():
+                        w.add(pointer, runs.jump)
+            else:
+                k, start = self.low.size(depth), w.i32(self.b)
+                for count in (STEPS, 1):
+                    end = w.i32(start + (k & -count) * width)
+                    with w.when(self.b.below(end)), self._until(end):
+                        self._steps(pointers, feed.step, count)
+
+    def _run(self, pointers: Sequence[I32], step: int, length: int, rows: int) -> None:
+        """The products of `length` neighbours in k."""
+        if not length:
+            return
+        long = rows == self.tile.rows >= TALL and length >= LONG
+        unroll = min(STEPS_LONG if long else STEPS, length)
+        rest = length % unroll
+        with self._until(self.w.i32(self.b + (length - rest) * 4 * self.tile.columns)):
+            self._steps(pointers, step, unroll)
+        self._steps(pointers, step, rest)
+
+    @contextmanager
+    def _until(self, end: I32) -> Iterator[None]:
+        """Over k, while the pointer into the panel is below `end`; it runs at least once."""
+        with self.w.repeat_while(self.b.below(end)):
+            yield
+
+    def _steps(self, pointers: Sequence[I32], step: int, count: int) -> None:
+        """`count` steps of k; the pointers are moved on."""
+        if not count:
+            return
+        w, width = self.w, self.tile.columns // 4
+        for turn in range(count):
+            a = [p.f32x4(turn * step, "v128.load32_splat") for p in pointers]
+            b = [self.b.f32x4(16 * (turn * width + j)) for j in range(width)]
+            # Registers hold the fewer values of a step, beside the accumulators; the others pass through one register.
+            held, passing = (b, a) if len(b) <= len(a) else (a, b)
+            with w.scope():
+                kept = [w.local(value) for value in held]
+                one = w.f32x4()
+                for i, value in enumerate(passing):
+                    w.set(one, value)
+                    for j, local in enumerate(kept):
+                        into = self.accumulators[i][j] if held is b else self.accumulators[j][i]
+                        w.multiply_add(into, one, local)
+        for pointer in pointers:
+            w.add(pointer, count * step)
+        w.add(self.b, 16 * width * count)
+
+    # --- the epilogue
+
+    def _stores(self, rows: int, vectors: int) -> list[Tree]:
+        if not self.wide:
+            return []
+        s = self.c.store
+        return [
+            self.low.store(s.port, s.index, s.value, self._shift(i, j), True)
+            for i in range(rows)
+            for j in range(vectors)
+        ]
+
+    def _epilogue(self, rows: int) -> None:
+        w, n, width = self.w, self.c.columns, self.tile.columns
+        if not self.wide:
+            self._element_by_element(rows)
+        elif isinstance(n, int) and n % width == 0:
+            self._whole(rows, width // 4)
+        else:
+            with w.when(self.column <= self.n - width):
+                self._whole(rows, width // 4)
+                w.otherwise()
+                if isinstance(n, int) and n % 4 == 0:
+                    self._whole(rows, n % width // 4)
+                else:
+                    self._element_by_element(rows)
+
+    def _whole(self, rows: int, vectors: int) -> None:
+        for tree in self._stores(rows, vectors):
+            self.w.push(tree)
+
+    def _element_by_element(self, rows: int) -> None:
+        """The tile goes through scratch; columns beyond n are left out."""
+        assert self.spill is not None
+        w, width, s = self.w, self.tile.columns, self.c.store
+        with w.scope():
+            spill = w.value(self.spill)
+            with w.scope():
+                for i in range(rows):
+                    for j in range(width // 4):
+                        value = self.low.vector(s.value if self.wide_values else ACCUMULATOR, self._shift(i, j))
+                        w.put(spill, value, 4 * (i * width + 4 * j))
+            end = w.i32(self.column + width)
+            w.set(end, minimum(end, w.simple(self.n)))
+            at = w.i32(spill)
+            store = self.edge.store(s.port, s.index, ACCUMULATOR if self.wide_values else s.value)
+            with w.loop(self.edge_row, self.row + rows, start=self.row, sure=True):
+                with w.loop(self.edge_column, end, start=self.column, sure=True):
+                    w.set(self.edge_value, (at + ((self.edge_column - self.column) << 2)).f32())
+                    w.push(store)
+                w.add(at, 4 * width)

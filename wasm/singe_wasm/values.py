@@ -1,0 +1,364 @@
+"""Typed expressions over the assembler: `source + 4 * i` in place of instructions on a stack.
+
+A Value is the code that pushes one value of its type. Operators combine Values; integers that are known when the code
+is written are folded. A Value that names a local (`Writer.i32` and the like declare them) reads it where the Value is
+used, so an expression over locals means what they hold then. Nothing is written before a statement of the Writer uses
+the Value. Integer division and remainder are unsigned, comparisons signed: sizes, counters and addresses are below 2³¹.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from typing import ClassVar, Final, TypeAlias
+
+from . import encode
+from .encode import OPS, Body, Spelling, Type
+
+Int: TypeAlias = "I32 | int"
+
+
+class Value:
+    """Code that pushes one value; `number` is its local's, where it is just that."""
+
+    __slots__ = ("number", "parts")
+    kind: ClassVar[Type]
+
+    def __init__(self, *parts: Spelling, number: int | None = None) -> None:
+        self.parts: Final = parts
+        self.number: Final = number
+
+    def push(self, body: Body) -> None:
+        if self.number is not None:
+            body.get(self.number)
+        for part in self.parts:
+            body.apply(part)
+
+
+def _joined(op: str | bytes, *values: Value) -> tuple[Spelling, ...]:
+    """The instruction on the values."""
+    return (*(v.push for v in values), OPS[op] if isinstance(op, str) else op)
+
+
+_FOLD: Final[Mapping[str, Callable[[int, int], int]]] = {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div_u": operator.floordiv, "rem_u": operator.mod,
+    "lt_s": operator.lt, "lt_u": operator.lt, "le_s": operator.le, "gt_s": operator.gt, "ge_s": operator.ge, "eq": operator.eq, "and": operator.and_,
+}  # fmt: skip
+_NEUTRAL: Final = {"add": 0, "sub": 0, "mul": 1, "div_u": 1, "shl": 0}
+"""The second operand with which an operation returns the first one."""
+
+
+class I32(Value):
+    """A 32-bit integer: a size, a counter, an address or a condition; `known` is its value if it is a constant."""
+
+    __slots__ = ("known",)
+    kind = "i32"
+
+    def __init__(self, *parts: Spelling, number: int | None = None, known: int | None = None) -> None:
+        super().__init__(*parts, number=number)
+        self.known: Final = known
+
+    @staticmethod
+    def of(value: Int) -> I32:
+        return value if isinstance(value, I32) else I32(encode.i32(value), known=value)
+
+    @property
+    def simple(self) -> bool:
+        """Whether it costs no more than a local to use again."""
+        return self.number is not None or self.known is not None
+
+    def _with(self, op: str, other: Int) -> I32:
+        other = I32.of(other)
+        if self.known is not None and other.known is not None and op in _FOLD:
+            negative = op.endswith("_u") and (self.known < 0 or other.known <= 0)
+            if not negative:
+                return I32.of(int(_FOLD[op](self.known, other.known)))
+        if other.known is not None and _NEUTRAL.get(op) == other.known:
+            return self
+        return I32(*_joined(f"i32.{op}", self, other))
+
+    def __add__(self, other: Int) -> I32:
+        return self._with("add", other) if self.known != 0 else I32.of(other)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Int) -> I32:
+        return self._with("sub", other)
+
+    def __rsub__(self, other: Int) -> I32:
+        return I32.of(other)._with("sub", self)
+
+    def __mul__(self, other: Int) -> I32:
+        if self.known == 0 or I32.of(other).known == 0:
+            return I32.of(0)
+        return self._with("mul", other) if self.known is None else I32.of(other)._with("mul", self.known)
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: Int) -> I32:
+        return self._with("div_u", other)
+
+    def __mod__(self, other: Int) -> I32:
+        return I32.of(0) if I32.of(other).known == 1 else self._with("rem_u", other)
+
+    def __and__(self, other: Int) -> I32:
+        return self._with("and", other)
+
+    def __or__(self, other: Int) -> I32:
+        return self._with("or", other)
+
+    def __lshift__(self, other: Int) -> I32:
+        return self._with("shl", other)
+
+    def __rshift__(self, other: Int) -> I32:
+        return self._with("shr_u", other)
+
+    def __lt__(self, other: Int) -> I32:
+        return self._with("lt_s", other)
+
+    def __le__(self, other: Int) -> I32:
+        return self._with("le_s", other)
+
+    def __gt__(self, other: Int) -> I32:
+        return self._with("gt_s", other)
+
+    def __ge__(self, other: Int) -> I32:
+        return self._with("ge_s", other)
+
+    def equals(self, other: Int) -> I32:
+        return self._with("eq", other)
+
+    def below(self, other: Int) -> I32:
+        """Whether 0 ≤ self < other: one unsigned comparison."""
+        return self._with("lt_u", other)
+
+    def above(self, other: Int) -> I32:
+        """self > other, both taken as unsigned."""
+        return self._with("gt_u", other)
+
+    @property
+    def zero(self) -> I32:
+        """Whether it is 0."""
+        return I32(*_joined("i32.eqz", self))
+
+    # --- memory at this address
+
+    def load(self, offset: int = 0) -> I32:
+        return I32(*_joined(encode.memory("i32.load", offset), self))
+
+    def f32(self, offset: int = 0) -> F32:
+        return F32(*_joined(encode.memory("f32.load", offset), self))
+
+    def f32x4(self, offset: int = 0, load: str = "v128.load") -> F32x4:
+        return F32x4(*_joined(encode.memory(load, offset), self))
+
+    def i32x4(self, offset: int = 0, load: str = "v128.load") -> I32x4:
+        return I32x4(*_joined(encode.memory(load, offset), self))
+
+    # --- other types
+
+    def as_f32(self) -> F32:
+        """The same bits."""
+        return F32(*_joined("f32.reinterpret_i32", self))
+
+    def splat(self) -> I32x4:
+        return I32x4(*_joined("i32x4.splat", self))
+
+
+def select(condition: I32, a: Int, b: Int) -> I32:
+    """a where the condition is not 0, else b; both are evaluated."""
+    a, b = I32.of(a), I32.of(b)
+    if condition.known is not None:
+        return a if condition.known else b
+    return I32(*_joined("select", a, b, condition))
+
+
+def minimum(a: Int, b: Int) -> I32:
+    """The smaller one; each operand is evaluated twice, so pass locals and constants."""
+    a, b = I32.of(a), I32.of(b)
+    return select(a < b, a, b)
+
+
+def maximum(a: Int, b: Int) -> I32:
+    """The larger one; as `minimum`."""
+    a, b = I32.of(a), I32.of(b)
+    return select(a > b, a, b)
+
+
+class I64(Value):
+    """A 64-bit integer."""
+
+    __slots__ = ()
+    kind = "i64"
+
+
+class F32(Value):
+    """A float."""
+
+    __slots__ = ()
+    kind = "f32"
+
+    @staticmethod
+    def of(value: F32 | float) -> F32:
+        return value if isinstance(value, F32) else F32(encode.f32(value))
+
+    def _with(self, op: str, other: F32 | float) -> F32:
+        return F32(*_joined(f"f32.{op}", self, F32.of(other)))
+
+    def __add__(self, other: F32 | float) -> F32:
+        return self._with("add", other)
+
+    def __sub__(self, other: F32 | float) -> F32:
+        return self._with("sub", other)
+
+    def __mul__(self, other: F32 | float) -> F32:
+        return self._with("mul", other)
+
+    def __rtruediv__(self, other: float) -> F32:
+        return F32.of(other)._with("div", self)
+
+    def __le__(self, other: float) -> I32:
+        return I32(*_joined("f32.le", self, F32.of(other)))
+
+    def __ge__(self, other: float) -> I32:
+        return I32(*_joined("f32.ge", self, F32.of(other)))
+
+    def where(self, condition: I32, other: F32 | float) -> F32:
+        """This where the condition is not 0, else the other."""
+        return F32(*_joined("select", self, F32.of(other), condition))
+
+    def rounded(self) -> I32:
+        """The nearest integer."""
+        return I32(*_joined(encode.ops("f32.nearest i32.trunc_sat_f32_s"), self))
+
+    def __neg__(self) -> F32:
+        return F32(*_joined("f32.neg", self))
+
+    def bits(self) -> I32:
+        return I32(*_joined("i32.reinterpret_f32", self))
+
+    def splat(self) -> F32x4:
+        return F32x4(*_joined("f32x4.splat", self))
+
+
+class V128(Value):
+    """A vector of 16 bytes."""
+
+    __slots__ = ()
+    kind = "v128"
+
+    def floats(self) -> F32x4:
+        """The same bits, or the same local, as floats."""
+        return F32x4(*self.parts, number=self.number)
+
+    def integers(self) -> I32x4:
+        """The same bits, or the same local, as integers."""
+        return I32x4(*self.parts, number=self.number)
+
+    def choose(self, a: F32x4, b: F32x4) -> F32x4:
+        """Bit by bit: a where this has a one, else b."""
+        return F32x4(*_joined("v128.bitselect", a, b, self))
+
+    def __or__(self, other: V128) -> I32x4:
+        return I32x4(*_joined("v128.or", self, other))
+
+    def __xor__(self, other: V128) -> I32x4:
+        return I32x4(*_joined("v128.xor", self, other))
+
+
+class F32x4(V128):
+    """Four floats."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def of(value: F32x4 | float) -> F32x4:
+        return value if isinstance(value, F32x4) else F32x4(encode.f32x4(value))
+
+    def _with(self, op: str, other: F32x4 | float) -> F32x4:
+        return F32x4(*_joined(f"f32x4.{op}", self, F32x4.of(other)))
+
+    def __add__(self, other: F32x4 | float) -> F32x4:
+        return self._with("add", other)
+
+    def __sub__(self, other: F32x4 | float) -> F32x4:
+        return self._with("sub", other)
+
+    def __rsub__(self, other: float) -> F32x4:
+        return F32x4.of(other) - self
+
+    def __mul__(self, other: F32x4 | float) -> F32x4:
+        return self._with("mul", other)
+
+    def __rmul__(self, other: float) -> F32x4:
+        return F32x4.of(other) * self
+
+    def __truediv__(self, other: F32x4 | float) -> F32x4:
+        return self._with("div", other)
+
+    def __lt__(self, other: F32x4 | float) -> I32x4:
+        return self._with("lt", other).integers()
+
+    def equals(self, other: F32x4 | float) -> I32x4:
+        return self._with("eq", other).integers()
+
+    def differs(self, other: F32x4 | float) -> I32x4:
+        return self._with("ne", other).integers()
+
+    def within(self, low: float, high: float) -> F32x4:
+        """Held between two numbers; NaN stays."""
+        return self._with("pmax", low)._with("pmin", high)
+
+    def __abs__(self) -> F32x4:
+        return F32x4(*_joined("f32x4.abs", self))
+
+    def lane(self, number: int) -> F32:
+        return F32(*_joined(encode.lane("f32x4.extract_lane", number), self))
+
+
+class I32x4(V128):
+    """Four integers; masks have lanes of 0 or −1."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def of(value: I32x4 | int) -> I32x4:
+        return value if isinstance(value, I32x4) else I32x4(encode.i32x4(value))
+
+    def with_(self, op: str, other: I32x4 | int) -> I32x4:
+        """An instruction, by name, on this and another vector of integers of any width."""
+        return I32x4(*_joined(op, self, I32x4.of(other)))
+
+    def __add__(self, other: I32x4 | int) -> I32x4:
+        return self.with_("i32x4.add", other)
+
+    def __sub__(self, other: I32x4 | int) -> I32x4:
+        return self.with_("i32x4.sub", other)
+
+    def __mul__(self, other: I32x4 | int) -> I32x4:
+        return self.with_("i32x4.mul", other)
+
+    def __and__(self, other: I32x4 | int) -> I32x4:
+        return self.with_("v128.and", other)
+
+    def __lshift__(self, by: int) -> I32x4:
+        return I32x4(*_joined("i32x4.shl", self, I32.of(by)))
+
+    def __rshift__(self, by: int) -> I32x4:
+        """Signed."""
+        return I32x4(*_joined("i32x4.shr_s", self, I32.of(by)))
+
+    def shuffled(self, other: I32x4, *lanes: int) -> I32x4:
+        """Four of the eight lanes of this and another vector."""
+        return I32x4(*_joined(encode.shuffle(*lanes), self, other))
+
+    def lane(self, number: int) -> I32:
+        return I32(*_joined(encode.lane("i32x4.extract_lane", number), self))
+
+    def dot_add(self, sevens: I32x4, total: I32x4) -> I32x4:
+        """total + the products of its bytes by others of 7 bits, four to a lane: relaxed SIMD."""
+        return I32x4(*_joined("i32x4.relaxed_dot_i8x16_i7x16_add_s", self, sevens, total))
+
+    def as_floats(self) -> F32x4:
+        """The numbers, converted."""
+        return F32x4(*_joined("f32x4.convert_i32x4_s", self))
