@@ -7,28 +7,18 @@ does. sin and cos reduce their argument in float64 and are good for |x| up to so
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
-from .encode import (
-    Body,
-    Function,
-    f32,
-    f32x4,
-    f64,
-    i32,
-    i32x4,
-    i64,
-    ops,
-    shuffle,
-)
-from .simd import AGAINST_NUMBER
+from .encode import Body, Function, f32, f64, i64, ops
+from .values import F32x4, I32x4
+from .writer import Writer
 
 _INF: Final = math.inf
 _LOG2E: Final = 1.4426950408889634
-# What a small number is rounded by when it is added: its last place is a one. As bits it is the number before plus these.
+# Adding WHOLE to a small number rounds it to an integer, which then is the sum's bits minus WHOLE_BITS.
 WHOLE, WHOLE_BITS = 12582912.0, 0x4B400000
-# ln 2 and π/2 as a part that few bits hold, so that its products are exact, and the rest.
+# ln 2 and π/2 as a part of few bits, whose products are exact, and the rest.
 _LN2_HIGH, _LN2_LOW = 0.693359375, -2.12194440e-4
 _HALF_PI_HIGH, _HALF_PI_LOW = 1.5707963267341256, 6.077100506506192e-11
 _EXP: Final = (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1)
@@ -42,200 +32,64 @@ _TANH_P: Final = (
 _TANH_Q: Final = (1.19825839466702e-6, 1.18534705686654e-4, 2.26843463243900e-3, 4.89352518554385e-3)
 
 
-def _horner(body: Body, x: int, coefficients: Sequence[float]) -> None:
-    """Push the polynomial in local x, its highest coefficient first."""
-    body.add(f32x4(coefficients[0]))
-    for c in coefficients[1:]:
-        body.get(x)
-        body.op("f32x4.mul")
-        body.add(f32x4(c))
-        body.op("f32x4.add")
+def _vectors() -> tuple[Writer, F32x4]:
+    """A function of one vector to one."""
+    return Writer(Body(["v128"], ["v128"])), F32x4(number=0)
 
 
-def _within(low: float, high: float) -> bytes:
-    """Code that holds a vector between two numbers; NaN stays."""
-    return f32x4(low) + AGAINST_NUMBER["max"] + f32x4(high) + AGAINST_NUMBER["min"]
+def _power_of_two(exponent: I32x4) -> F32x4:
+    return ((exponent + 127) << 23).floats()
 
 
 def _exp() -> Function:
-    body = Body(["v128"], ["v128"])
-    x, n, k = 0, body.local("v128"), body.local("v128")
-    # Beyond these bounds the result is 0 or infinite anyway.
-    body.get(x)
-    body.add(_within(-104.0, 89.0))
-    body.tee(x)
-    body.add(f32x4(_LOG2E) + ops("f32x4.mul") + f32x4(WHOLE) + ops("f32x4.add"))
-    body.tee(k)
-    body.add(f32x4(WHOLE) + ops("f32x4.sub"))
-    body.set(n)
-    body.get(k)
-    body.add(i32x4(WHOLE_BITS) + ops("i32x4.sub"))
-    body.set(k)
-    body.get(x, n)
-    body.add(f32x4(_LN2_HIGH) + ops("f32x4.mul f32x4.sub"))
-    body.get(n)
-    body.add(f32x4(_LN2_LOW) + ops("f32x4.mul f32x4.sub"))
-    body.set(x)
-    _horner(body, x, _EXP)
-    body.get(x, x)
-    body.op("f32x4.mul", "f32x4.mul")
-    body.get(x)
-    body.add(ops("f32x4.add") + f32x4(1.0) + ops("f32x4.add"))
+    w, x = _vectors()
+    w.set(x, x.within(-104.0, 89.0))  # beyond these bounds the result is 0 or infinite anyway
+    rounded = w.f32x4(x * _LOG2E + WHOLE)
+    n, k = w.f32x4(rounded - WHOLE), w.i32x4(rounded.integers() - WHOLE_BITS)
+    w.set(x, x - n * _LN2_HIGH - n * _LN2_LOW)
+    value = x.horner(_EXP) * (x * x) + x + 1.0
     # Scale by 2^k in two steps: 2^k itself may not be a float though the result is.
-    half = n
-    body.get(k)
-    body.add(i32(1) + ops("i32x4.shr_s"))
-    body.tee(half)
-    _power_of_two(body)
-    body.op("f32x4.mul")
-    body.get(k, half)
-    body.op("i32x4.sub")
-    _power_of_two(body)
-    body.op("f32x4.mul")
-    return body.finish()
-
-
-def _power_of_two(body: Body) -> None:
-    body.add(i32x4(127) + ops("i32x4.add") + i32(23) + ops("i32x4.shl"))
+    half = w.i32x4(k >> 1)
+    return w.finish(value * _power_of_two(half) * _power_of_two(k - half))
 
 
 def _log() -> Function:
-    body = Body(["v128"], ["v128"])
-    x, y, k, f, s, z, half = 0, *(body.local("v128") for _ in range(6))
-    small = y
+    w, x = _vectors()
     # Subnormals are scaled up by 2^25.
-    body.get(x)
-    body.add(f32x4(2.0**-126) + ops("f32x4.lt"))
-    body.set(small)
-    body.get(small)
-    body.add(i32x4(25) + ops("v128.and"))
-    body.set(k)
-    body.get(x)
-    body.add(f32x4(2.0**25) + ops("f32x4.mul"))
-    body.get(x, small)
-    body.add(ops("v128.bitselect") + i32x4(0x3F800000 - 0x3F3504F3) + ops("i32x4.add"))
-    body.tee(y)
-    body.add(i32(23) + ops("i32x4.shr_s") + i32x4(127) + ops("i32x4.sub"))
-    body.get(k)
-    body.op("i32x4.sub", "f32x4.convert_i32x4_s")
-    body.set(k)
-    body.get(y)
-    body.add(i32x4(0x007FFFFF) + ops("v128.and") + i32x4(0x3F3504F3) + ops("i32x4.add") + f32x4(1.0) + ops("f32x4.sub"))
-    body.tee(f)
-    body.get(f)
-    body.add(f32x4(2.0) + ops("f32x4.add f32x4.div"))
-    body.tee(s)
-    body.get(s)
-    body.op("f32x4.mul")
-    body.set(z)
-    body.add(f32x4(0.5))
-    body.get(f, f)
-    body.op("f32x4.mul", "f32x4.mul")
-    body.set(half)
-    # s·(half + R(z)) + k·low − half + f + k·high
-    _horner(body, z, _LOG)
-    body.get(z)
-    body.op("f32x4.mul")
-    body.get(half)
-    body.op("f32x4.add")
-    body.get(s)
-    body.op("f32x4.mul")
-    body.get(k)
-    body.add(f32x4(_LN2_LOW) + ops("f32x4.mul f32x4.add"))
-    body.get(half)
-    body.op("f32x4.sub")
-    body.get(f)
-    body.op("f32x4.add")
-    body.get(k)
-    body.add(f32x4(_LN2_HIGH) + ops("f32x4.mul f32x4.add"))
-    body.set(y)
-    # Infinity and NaN answer themselves, zero −inf, what is negative NaN.
-    body.get(x)
-    body.get(y)
-    body.get(x)
-    body.add(f32x4(_INF) + ops("f32x4.eq"))
-    body.get(x, x)
-    body.add(ops("f32x4.ne v128.or v128.bitselect"))
-    body.set(y)
-    body.add(f32x4(-_INF))
-    body.get(y, x)
-    body.add(f32x4(0.0) + ops("f32x4.eq v128.bitselect"))
-    body.set(y)
-    body.add(f32x4(math.nan))
-    body.get(y, x)
-    body.add(f32x4(0.0) + ops("f32x4.lt v128.bitselect"))
-    return body.finish()
+    small = w.i32x4(x < 2.0**-126)
+    y = w.i32x4(small.choose(x * 2.0**25, x).integers() + (0x3F800000 - 0x3F3504F3))
+    k = w.f32x4(((y >> 23) - 127 - (small & 25)).as_floats())
+    f = w.f32x4(((y & 0x007FFFFF) + 0x3F3504F3).floats() - 1.0)
+    s = w.f32x4(f / (f + 2.0))
+    z, half = w.f32x4(s * s), w.f32x4(f * f * 0.5)
+    value = w.f32x4((z.horner(_LOG) * z + half) * s + k * _LN2_LOW - half + f + k * _LN2_HIGH)
+    # Infinity and NaN are their own results; that of zero is −inf, that of a negative number NaN.
+    w.set(value, (x.equals(_INF) | x.differs(x)).choose(x, value))
+    w.set(value, x.equals(0.0).choose(F32x4.of(-_INF), value))
+    return w.finish((x < 0.0).choose(F32x4.of(math.nan), value))
 
 
-def _sine(quarter_turns: int) -> Callable[[], Function]:
+def _sine(quarter_turns: int) -> Function:
     """sin(x + quarter_turns · π/2)."""
-
-    def build() -> Function:
-        body = Body(["v128"], ["v128"])
-        x, r, q, z = 0, *(body.local("v128") for _ in range(3))
-        halves = [(body.local("v128"), body.local("v128")) for _ in range(2)]
-        for high, (wide, turns) in enumerate(halves):
-            body.get(x)
-            if high:
-                body.get(x)
-                body.add(shuffle(2, 3, 2, 3))
-            body.op("f64x2.promote_low_f32x4")
-            body.tee(wide)
-            body.add(f64(2 / math.pi) + ops("f64x2.splat f64x2.mul f64x2.nearest"))
-            body.tee(turns)
-            body.op("i32x4.trunc_sat_f64x2_s_zero")
-        body.add(shuffle(0, 1, 4, 5))
-        body.add(i32x4(quarter_turns) + ops("i32x4.add"))
-        body.set(q)
-        for wide, turns in halves:
-            body.get(wide)
-            for part in (_HALF_PI_HIGH, _HALF_PI_LOW):
-                body.get(turns)
-                body.add(f64(part) + ops("f64x2.splat f64x2.mul f64x2.sub"))
-            body.op("f32x4.demote_f64x2_zero")
-        body.add(shuffle(0, 1, 4, 5))
-        body.tee(r)
-        body.get(r)
-        body.op("f32x4.mul")
-        body.set(z)
-        # Even quarters: the sine of the rest; odd ones: its cosine; the second half of the turn is negative.
-        _horner(body, z, _COS)
-        body.get(z)
-        body.add(ops("f32x4.mul") + f32x4(1.0) + ops("f32x4.add"))
-        _horner(body, z, _SIN)
-        body.get(z)
-        body.op("f32x4.mul")
-        body.get(r)
-        body.op("f32x4.mul")
-        body.get(r)
-        body.op("f32x4.add")
-        body.get(q)
-        body.add(i32(31) + ops("i32x4.shl") + i32(31) + ops("i32x4.shr_s v128.bitselect"))
-        body.get(q)
-        body.add(i32x4(2) + ops("v128.and") + i32(30) + ops("i32x4.shl v128.xor"))
-        return body.finish()
-
-    return build
+    w, x = _vectors()
+    wide = [w.local(half.doubles()) for half in (x, x.integers().shuffled(x.integers(), 2, 3, 2, 3))]
+    turns = [w.local((half * (2 / math.pi)).rounded()) for half in wide]
+    quarters = [t.as_integers() for t in turns]
+    q = w.i32x4(quarters[0].shuffled(quarters[1], 0, 1, 4, 5) + quarter_turns)
+    low, high = ((a - t * _HALF_PI_HIGH - t * _HALF_PI_LOW).as_floats() for a, t in zip(wide, turns, strict=True))
+    r = w.f32x4(low.integers().shuffled(high.integers(), 0, 1, 4, 5).floats())
+    z = w.f32x4(r * r)
+    # Even quarters have the sine of the remainder, odd ones its cosine; the second half of the turn is negative.
+    value = ((q << 31) >> 31).choose(z.horner(_COS) * z + 1.0, z.horner(_SIN) * z * r + r)
+    return w.finish(value ^ ((q & 2) << 30))
 
 
 def _tanh() -> Function:
-    body = Body(["v128"], ["v128"])
-    x, z = 0, body.local("v128")
-    body.get(x)
-    body.add(_within(-9.0, 9.0))
-    body.tee(x)
-    body.get(x)
-    body.op("f32x4.mul")
-    body.set(z)
-    body.get(x)  # the answer where |x| is small
-    _horner(body, z, _TANH_P)
-    body.get(x)
-    body.op("f32x4.mul")
-    _horner(body, z, _TANH_Q)
-    body.add(ops("f32x4.div") + _within(-1.0, 1.0))
-    body.get(x)
-    body.add(ops("f32x4.abs") + f32x4(4e-4) + ops("f32x4.lt v128.bitselect"))
-    return body.finish()
+    w, x = _vectors()
+    w.set(x, x.within(-9.0, 9.0))
+    z = w.f32x4(x * x)
+    ratio = (z.horner(_TANH_P) * x / z.horner(_TANH_Q)).within(-1.0, 1.0)
+    return w.finish((abs(x) < 4e-4).choose(x, ratio))  # a small number is its own tanh
 
 
 def _fmod() -> Function:
@@ -283,8 +137,8 @@ def _fmod() -> Function:
 ELEMENTARY: Final[Mapping[str, Function]] = {
     "exp": _exp(),
     "log": _log(),
-    "sin": _sine(0)(),
-    "cos": _sine(1)(),
+    "sin": _sine(0),
+    "cos": _sine(1),
     "tanh": _tanh(),
     "fmod": _fmod(),
 }

@@ -11,7 +11,9 @@ import math
 from collections.abc import Mapping
 from typing import Final
 
-from .encode import Body, Function, f32, get_local, i32, integers, memory, ops
+from .encode import Body, Function, integers
+from .values import F32
+from .writer import Writer
 
 Steps = tuple[tuple[str, tuple[tuple[str, float], ...]], ...]
 """Named sums of values times factors, in order; a later one may use what an earlier one made."""
@@ -70,58 +72,33 @@ _OUTPUT: Final[Steps] = (
 
 def _lines(steps: Steps, count: int) -> Function:
     """The transform of lines of `count` vectors; see the module's docstring."""
-    body = Body(integers(7))
-    source, apart, step, to, gap, on, lines = range(7)
-    at, turn = body.local("i32"), body.local("i32")
-    passing = body.local("v128")
-    values = {f"d{i}": body.local("v128") for i in range(count)}
-    factors = {f: body.local("v128") for f in sorted({f for _, terms in steps for _, f in terms if abs(f) != 1})}
-    for factor, local in factors.items():
-        body.add(f32(factor) + ops("f32x4.splat"))
-        body.set(local)
-
-    def move(local: int, by: int) -> None:
-        body.get(local, by)
-        body.op("i32.add")
-        body.set(local)
-
-    body.add(i32(0))
-    body.set(turn)
-    with body.count(turn, get_local(lines), 1, True):
-        body.get(source)
-        body.set(at)
+    w = Writer(Body(integers(7)))
+    source, apart, step, to, gap, on, lines = w.parameters()
+    at, turn = w.i32(), w.i32()
+    values = {f"d{i}": w.f32x4() for i in range(count)}
+    used = sorted({f for _, terms in steps for _, f in terms if abs(f) != 1})
+    factors = {f: w.local(F32.of(f).splat()) for f in used}
+    with w.loop(turn, lines, start=0, sure=True):
+        w.set(at, source)
         for i in range(count):
-            body.get(at)
-            body.add(memory("v128.load"))
-            body.set(values[f"d{i}"])
-            move(at, apart)
-        for target, terms in steps:
-            values[target] = into = body.local("v128")
-            for number, (name, factor) in enumerate(terms):
-                body.get(values[name])
-                if number == 0:
-                    if factor != 1:
-                        body.get(factors[factor])
-                        body.op("f32x4.mul")
-                    body.set(into)
-                elif abs(factor) != 1:
-                    body.get(factors[factor])
-                    body.multiply_add(into)
+            w.set(values[f"d{i}"], at.f32x4())
+            w.add(at, apart)
+        for target, ((first, scale), *terms) in steps:
+            into = w.f32x4(values[first] if scale == 1 else values[first] * factors[scale])
+            for name, factor in terms:
+                if abs(factor) != 1:
+                    w.multiply_add(into, values[name], factors[factor])
                 else:
-                    body.set(passing)
-                    body.get(into, passing)
-                    body.op("f32x4.add" if factor == 1 else "f32x4.sub")
-                    body.set(into)
-        body.get(to)
-        body.set(at)
+                    w.set(into, into + values[name] if factor == 1 else into - values[name])
+            values[target] = into
+        w.set(at, to)
         for target, _ in steps:
             if target[0] == "t":
-                body.get(at, values[target])
-                body.add(memory("v128.store"))
-                move(at, gap)
-        move(source, step)
-        move(to, on)
-    return body.finish()
+                w.store(at, values[target])
+                w.add(at, gap)
+        w.add(source, step)
+        w.add(to, on)
+    return w.finish()
 
 
 TRANSFORMS: Final[Mapping[str, Function]] = {

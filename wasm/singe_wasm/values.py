@@ -9,7 +9,7 @@ the Value. Integer division and remainder are unsigned, comparisons signed: size
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, Final, TypeAlias
 
 from . import encode
@@ -136,6 +136,9 @@ class I32(Value):
         """self > other, both taken as unsigned."""
         return self._with("gt_u", other)
 
+    def __xor__(self, other: Int) -> I32:
+        return self._with("xor", other)
+
     @property
     def zero(self) -> I32:
         """Whether it is 0."""
@@ -259,6 +262,10 @@ class V128(Value):
         """Bit by bit: a where this has a one, else b."""
         return F32x4(*_joined("v128.bitselect", a, b, self))
 
+    def doubles(self) -> F64x2:
+        """The first two floats as float64."""
+        return F64x2(*_joined("f64x2.promote_low_f32x4", self))
+
     def __or__(self, other: V128) -> I32x4:
         return I32x4(*_joined("v128.or", self, other))
 
@@ -284,14 +291,8 @@ class F32x4(V128):
     def __sub__(self, other: F32x4 | float) -> F32x4:
         return self._with("sub", other)
 
-    def __rsub__(self, other: float) -> F32x4:
-        return F32x4.of(other) - self
-
     def __mul__(self, other: F32x4 | float) -> F32x4:
         return self._with("mul", other)
-
-    def __rmul__(self, other: float) -> F32x4:
-        return F32x4.of(other) * self
 
     def __truediv__(self, other: F32x4 | float) -> F32x4:
         return self._with("div", other)
@@ -305,6 +306,13 @@ class F32x4(V128):
     def differs(self, other: F32x4 | float) -> I32x4:
         return self._with("ne", other).integers()
 
+    def horner(self, coefficients: Sequence[float]) -> F32x4:
+        """The polynomial in this vector, a local; its highest coefficient comes first."""
+        value = F32x4.of(coefficients[0])
+        for c in coefficients[1:]:
+            value = value * self + c
+        return value
+
     def within(self, low: float, high: float) -> F32x4:
         """Held between two numbers; NaN stays."""
         return self._with("pmax", low)._with("pmin", high)
@@ -314,6 +322,29 @@ class F32x4(V128):
 
     def lane(self, number: int) -> F32:
         return F32(*_joined(encode.lane("f32x4.extract_lane", number), self))
+
+
+class F64x2(V128):
+    """Two float64."""
+
+    __slots__ = ()
+
+    def __mul__(self, other: float) -> F64x2:
+        return F64x2(*_joined("f64x2.mul", self, V128(encode.f64(other) + OPS["f64x2.splat"])))
+
+    def __sub__(self, other: F64x2) -> F64x2:
+        return F64x2(*_joined("f64x2.sub", self, other))
+
+    def rounded(self) -> F64x2:
+        return F64x2(*_joined("f64x2.nearest", self))
+
+    def as_integers(self) -> I32x4:
+        """The numbers as integers, in the first two lanes."""
+        return I32x4(*_joined("i32x4.trunc_sat_f64x2_s_zero", self))
+
+    def as_floats(self) -> F32x4:
+        """The numbers as floats, in the first two lanes."""
+        return F32x4(*_joined("f32x4.demote_f64x2_zero", self))
 
 
 class I32x4(V128):

@@ -45,11 +45,19 @@ class Writer:
         self._kept: list[list[Tree]] = [[]]
         self._declared: list[list[int]] = [[]]
 
-    def finish(self) -> Function:
+    def finish(self, result: Value | None = None) -> Function:
+        """The function, which returns this value if it returns one."""
+        if result is not None:
+            result.push(self.body)
         return self.body.finish()
 
+    def leave(self, result: Value) -> None:
+        """Return from the function."""
+        result.push(self.body)
+        self.body.op("return")
+
     def parameters(self) -> list[I32]:
-        """The function's parameters, all of them i32."""
+        """The parameters of a function whose parameters are all i32."""
         return [I32(number=i) for i in range(len(self.body.signature.params))]
 
     # --- locals
@@ -121,6 +129,12 @@ class Writer:
         I32.of(at).push(self.body)
         value.push(self.body)
         self.body.add(memory(op or _STORES[value.kind], offset))
+
+    def store_lane(self, at: Int, value: Value, bits: int) -> None:
+        """Write the first lane of a vector."""
+        I32.of(at).push(self.body)
+        value.push(self.body)
+        self.body.add(memory(f"v128.store{bits}_lane") + b"\x00")
 
     def put(self, at: Int, tree: Tree, offset: int = 0) -> None:
         """Write a tree's value at an address."""
