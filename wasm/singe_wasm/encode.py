@@ -1,8 +1,8 @@
 """WebAssembly's binary format: an assembler for function bodies, and modules made of them.
 
 OPS maps instruction names to their bytes; `ops("f32.abs f32.neg")` joins a few. A Body collects instructions, locals
-and patches (what only linking decides: the numbers of called functions, and whether a multiply-add is one relaxed
-instruction or two). A Function is a finished Body: frozen, comparable by value. `module` links Functions.
+and patches: the bytes that linking decides, which are the numbers of called functions and whether a multiply-add is one
+relaxed instruction or two. A Function is a finished Body: frozen, comparable by value. `module` links Functions.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Final, Literal, TypeAlias
 
 Type: TypeAlias = Literal["i32", "i64", "f32", "f64", "v128"]
 Spelling: TypeAlias = "bytes | Callable[[Body], None]"
-"""What turns the arguments on the stack into the result: plain instructions, or a function that writes some."""
+"""Code that turns the arguments on the stack into the result: instructions, or a function that writes them."""
 
 TYPES: Final[Mapping[Type, bytes]] = {"i32": b"\x7f", "i64": b"\x7e", "f32": b"\x7d", "f64": b"\x7c", "v128": b"\x7b"}
 
@@ -96,7 +96,7 @@ OPS: Final[Mapping[str, bytes]] = (
     | {name: b"\xfd" + unsigned(code) for name, code in _SIMD.items()}
     | {"select.v128": b"\x1c\x01" + TYPES["v128"]}
 )
-"""Instructions that take nothing but the stack, and the heads of those that take a memory offset or a lane."""
+"""Instructions that only use the stack, and the opcodes of those that also take a memory offset or a lane."""
 
 
 def ops(names: str) -> bytes:
@@ -274,7 +274,7 @@ class Body:
         if vector:
             relaxed = get + OPS["f32x4.relaxed_madd"] + put
         else:
-            # Only vectors have a step that rounds once: a sum then is the same whichever path computes it.
+            # Only vectors have an instruction that rounds once; using it for scalars too gives every path the same sum.
             splat, b = OPS["f32x4.splat"], self.local("f32")
             operands = b"\x21" + unsigned(b) + splat + get_local(b) + splat + get + splat
             relaxed = operands + OPS["f32x4.relaxed_madd"] + lane("f32x4.extract_lane", 0) + put
@@ -299,7 +299,7 @@ class Body:
 
     @contextmanager
     def repeat(self) -> Iterator[None]:
-        """A loop that goes on as long as what it leaves on the stack, an i32, is not 0."""
+        """A loop that runs again as long as the i32 that its body leaves on the stack is not 0."""
         self._code += b"\x03\x40"
         yield
         self._code += b"\x0d\x00\x0b"
@@ -363,7 +363,7 @@ def _signature(s: Signature) -> bytes:
 
 
 def module(exports: Mapping[str, Function], library: Mapping[str, Function], relaxed: bool) -> bytes:
-    """A module that imports env.memory and exports functions; what else they call is taken from the library."""
+    """A module that imports env.memory and exports functions; other functions that they call come from the library."""
     called: dict[str, Function] = {}
     waiting = [name for f in exports.values() for name in f.calls if name not in exports]
     while waiting:

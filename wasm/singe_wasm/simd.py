@@ -1,8 +1,7 @@
 """The scalar vocabulary spelled in WebAssembly, one value at a time (SCALAR) and four at a time (VECTOR).
 
 On the stack a scalar bool is an i32 of 0 or 1, and a vector of bools has lanes of 0 or −1. int64 comes as scalars only.
-A vector word without instructions of its own goes lane by lane. What is longer than a few instructions is a call to a
-function of `library`.
+A word without a vector instruction is computed lane by lane. Longer code is a call to a function of `library`.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ def _scalar_call(name: str) -> Spelling:
 
 
 def _pick(kind: Type, test: str) -> Spelling:
-    """Of two integers on the stack the first if `first test second`, else the second."""
+    """Select, of two integers on the stack, the first if `first test second` holds, else the second."""
 
     def spell(body: Body) -> None:
         a, b = body.local(kind), body.local(kind)
@@ -63,7 +62,7 @@ def _absolute(kind: Type, sign: bytes) -> Spelling:
 
 
 def _divide(kind: Type, zero: bytes, one: bytes, two: bytes, minus: bytes) -> Spelling:
-    """Division that never traps: by 0 and by −1 it divides by 1, and negates for −1."""
+    """Division that never traps: for the divisors 0 and −1 it divides by 1, and negates the result for −1."""
 
     def spell(body: Body) -> None:
         a, b = body.local(kind), body.local(kind)
@@ -268,4 +267,4 @@ VECTOR: Final[Mapping[str, Mapping[DType, Spelling]]] = scalar.complete("wasm", 
 """word → type of its first argument (of select: the second) → instructions on vectors."""
 
 AGAINST_NUMBER: Final = {"min": OPS["f32x4.pmin"], "max": OPS["f32x4.pmax"]}
-"""min and max where the second argument is no NaN: one machine instruction, and a NaN in the first still comes through."""
+"""min and max if the second argument is not NaN: one machine instruction, and a NaN in the first is kept."""

@@ -2,8 +2,8 @@
 
 A function takes the address of each port in bytes (the scratch port last, where there is one), then its sizes as i32.
 Modules import their memory as env.memory, and their function `run` makes all calls of a run: driver.py. The two levels
-are "simd" and "relaxed", which needs relaxed SIMD and rounds multiply-adds once; both come from one printing wherever
-their code differs in nothing else.
+are "simd" and "relaxed", which needs relaxed SIMD and rounds multiply-adds once. If their code differs in nothing else,
+both are linked from one printed function.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Twins:
 
 @dataclass(frozen=True)
 class _Done:
-    """All of Printed but the packed constants."""
+    """A Printed without its packed constants."""
 
     code: Twins
     sizes: tuple[Dim, ...]
@@ -136,13 +136,13 @@ def _integers(routine: Routine, constants: frozenset[int]) -> _Done | None:
 
 
 _ROUTINES: Final = {"matmul": _contraction, "conv": _conv, "matmul_int8": _integers, "conv_int8": _integers}
-"""A kind of Routine ↦ what prints it, or answers None."""
+"""Kind of Routine → the function that prints it, or returns None."""
 
 
 def _with_sizes(
     kernel: Kernel, write: Callable[[Sequence[Dim], bool], Function], alike: bool = False
 ) -> tuple[Twins, tuple[Dim, ...]]:
-    """A kernel's code, given all the sizes that it turns out to need; alike: written once for both levels."""
+    """A kernel's code, with all sizes that it turns out to need as parameters; alike: written once for both levels."""
     sizes: list[Dim] = list(kernel.sizes)
     while True:
         try:

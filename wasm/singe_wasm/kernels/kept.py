@@ -1,7 +1,7 @@
-"""A kernel of several stages that would compute something dear once in each, with it kept in the output meanwhile.
+"""Avoids computing an expensive value in several stages of a kernel by keeping it in the output buffer in between.
 
-A softmax folds exponentials into their sum and then divides each by that. They are stored where the results will lie, so
-that both later stages load them: the same bits, for a store and two loads in place of an exponential.
+A softmax sums exponentials and then divides each of them by the sum. Storing them where the results will be lets both
+later stages load them: the same bits, for a store and two loads instead of a second exponential.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ DEAR: Final = frozenset(word for word, cost in DEAR_WORDS.items() if cost >= DEA
 
 
 def keep(kernel: Kernel) -> Kernel:
-    """The kernel with what its last stage and the fold before it both compute stored first, if that is dear."""
+    """The kernel with an expensive value that its last two stages share stored first, if there is one."""
     if len(kernel.stages) < 2:
         return kernel
     *before, fold, store = kernel.stages
@@ -39,7 +39,7 @@ def keep(kernel: Kernel) -> Kernel:
 
 
 def _dear(value: Expr, others: set[Expr], loops: set[Expr]) -> Expr | None:
-    """The largest part of a value that is among the others, is dear, and differs along inner loops."""
+    """The largest part of a value that is among the others, is expensive, and varies along inner loops."""
     for e in reversed(scalar.postorder([value])):
         if e in others and e.dtype is float32:
             below = scalar.postorder([e])

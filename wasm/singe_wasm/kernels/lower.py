@@ -24,9 +24,9 @@ Shift: TypeAlias = tuple[tuple[Expr, int], ...]
 
 
 def lane_step(index: Expr, lane: Expr, varies: Callable[[Expr], bool]) -> Dim | None:
-    """How far apart an index's elements are for neighbouring lanes; None: they are not evenly spaced.
+    """The distance between the elements of neighbouring lanes; None if they are not evenly spaced.
 
-    Four lanes start at a multiple of four, wherever vectors are used: division by another multiple leaves them together.
+    Vectors always start at a multiple of four, so division by a multiple of four gives all four lanes the same result.
     """
     step: Dim = 0
     for atom, factor in affine.linear(index)[0].items():
@@ -38,13 +38,13 @@ def lane_step(index: Expr, lane: Expr, varies: Callable[[Expr], bool]) -> Dim | 
 
 
 def _fours(e: Expr, lane: Expr) -> bool:
-    """Whether it divides the lane by a multiple of four."""
+    """Whether the expression divides the lane variable by a multiple of four."""
     by = e.args[1]
     return e.args[0] is lane and by.word == "const" and by.value > 0 and by.value % 4 == 0
 
 
 def _together(e: Expr, lane: Expr, varies: Callable[[Expr], bool]) -> bool:
-    """Whether an expression that the lane is in is the same for all four."""
+    """Whether an expression that contains the lane variable is nevertheless equal in all four lanes."""
     if e.word == "div" and e.dtype is int32 and _fours(e, lane):
         return True
     return bool(e.args) and e.word != "load" and all(not varies(a) or _together(a, lane, varies) for a in e.args)
@@ -77,7 +77,7 @@ class Lowering:
         self._addresses: dict[tuple[int, Expr, Shift], tuple[Tree, int]] = {}
         self._shared: dict[tuple[object, ...], Tree] = {}
 
-    # --- what a template declares
+    # --- declarations by templates
 
     def variable(self, var: Expr, local: I32, level: int) -> None:
         """A loop variable or other scalar that a local holds once `level` loops are open."""
@@ -91,7 +91,7 @@ class Lowering:
             self._varying.add(var)
         self._values[var, shift, vector] = _of_local(local, level)
 
-    # --- questions
+    # --- queries
 
     def leaves(self, e: Expr) -> frozenset[Expr]:
         """The variables below an expression."""
@@ -199,7 +199,7 @@ class Lowering:
     # --- scalars
 
     def scalar(self, e: Expr, shift: Shift = ()) -> Tree:
-        """The expression as one value (where lanes differ: that of the first)."""
+        """The expression as one value: that of the first lane, if lanes differ."""
         shift = self._relevant(e, shift)
         key = (e, False, shift)
         found = self._done.get(key)

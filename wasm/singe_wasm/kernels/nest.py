@@ -1,8 +1,9 @@
 """Any Kernel as nested loops, with one loop four lanes wide where the indices allow it.
 
-The last grid loop is the first choice (reductions over other axes then accumulate vectors, with no fold across lanes);
-where the loads of a reduction run along the last inner loop instead, that one is, and its accumulators are folded at
-the end. A loop of four lanes comes as unrolled vectors, single vectors and a scalar rest, each only if it can occur.
+The last grid loop is preferred: reductions over other axes then accumulate vectors, with no fold across lanes. If the
+loads of a reduction are contiguous along the last inner loop instead, that loop is taken, and its accumulators are folded
+across lanes at the end. A vectorised loop is written as unrolled vectors, single vectors and a scalar tail, each only if
+it can occur.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def print_nests(kernels: Sequence[Kernel], sizes: Sequence[Dim]) -> Function:
 
 
 def lane_cost(kernel: Kernel, stages: Iterable[Stage], lane: Expr) -> int | None:
-    """How many loads and stores of the stages are not of neighbours if `lane` takes four lanes; None: it cannot."""
+    """How many loads and stores are not contiguous if the loop `lane` takes four lanes; None if it cannot."""
     depends: dict[Expr, bool] = {}
 
     def varies(e: Expr) -> bool:
@@ -112,7 +113,7 @@ class _Loop:
 
 @dataclass
 class _Strip:
-    """A part of the loop of four lanes: the vectors of one turn by their shifts, or one scalar."""
+    """A part of the vectorised loop: the vectors of one turn by their shifts, or one scalar."""
 
     shifts: tuple[Shift, ...]
     vector: bool
@@ -165,7 +166,7 @@ class _Nest:
                 self._point(((),), False)
 
     def _share(self, outer: Sequence[_Loop], wide: bool) -> None:
-        """Cut one loop of the grid for the parts: that of four lanes at whole turns of its longest strip."""
+        """Divide one grid loop among the parts; the vectorised one is cut at whole turns of its longest strip."""
         step = max(s.step for s in self._strips(self.grid[-1])) if wide else 1
         turns = [loop.extent for loop in outer]
         chosen = choose([*turns, ceildiv(self.grid[-1].extent, step)] if wide else turns)
@@ -184,7 +185,7 @@ class _Nest:
             yield
 
     def _strips(self, loop: _Loop) -> list[_Strip]:
-        """The parts of the loop of four lanes that can occur."""
+        """The strips of the vectorised loop that can occur."""
         assert self.lane is not None
         extent = loop.extent
         shared = loop is self.shared
@@ -206,7 +207,7 @@ class _Nest:
         return strips
 
     def _run(self, loop: _Loop, turn: Callable[[Sequence[Shift], bool], None]) -> None:
-        """The loop of four lanes around `turn`."""
+        """The vectorised loop around `turn`."""
         self.w.set(loop.local, self.range[0] if loop is self.shared else 0)
         for s in self._strips(loop):
             with self.w.loop(loop.local, s.limit, s.step, sure=s.sure):
@@ -237,7 +238,7 @@ class _Nest:
         shifts: Sequence[Shift],
         vector: bool,
     ) -> None:
-        """The inner loops around `turn`, the last of them in strips if it takes the lanes."""
+        """The inner loops around `turn`; the last one is in strips if it is vectorised."""
         with self._nested(
             self.inner[:-1] if self.lane_is_inner else self.inner, roots, innermost=not self.lane_is_inner
         ):
@@ -247,7 +248,7 @@ class _Nest:
                 turn(shifts, vector)
 
     def _roots(self, stage: Stage, shifts: Sequence[Shift], vector: bool) -> list[Tree]:
-        """What a stage computes, for hoisting."""
+        """The trees of a stage, for hoisting."""
         if isinstance(stage, Store):
             versions = self._lane_versions() if self.lane_is_inner and stage.inner else [(s, vector) for s in shifts]
             return [self.low.store(stage.port, stage.index, stage.value, s, v) for s, v in versions]

@@ -1,7 +1,7 @@
-"""A kernel whose last loop chooses between sources (concatenation, padding) as several, one for each stretch of it.
+"""Splits a kernel whose last loop selects between sources (concatenation, padding) into one kernel for each range of it.
 
-Where conditions compare the loop's variable with numbers, or with those and inner loops of a few turns (a window over
-channels), the loop is cut there: in a piece their answers are known, and what is left loads neighbours, four lanes wide.
+The loop is cut where conditions that compare its variable with constants (and inner loops of a few turns) change. Within
+a piece the conditions are known, so the remaining loads are contiguous and can take four lanes.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from singe.extension import Dim, Expr, Kernel, affine, int32, scalar
 from .nest import choose_lane
 
 MOST: Final = 8
-"""Pieces of a kernel: each is code of its own."""
+"""The most pieces of a kernel; each one is separate code."""
 _FOLDING: Final[Mapping[str, Callable[..., Expr]]] = {
     "select": scalar.select, "and": scalar.and_, "or": scalar.or_, "not": scalar.not_,
 }  # fmt: skip
 
 
 def pieces(kernel: Kernel) -> list[Kernel]:
-    """The kernel cut along its last loop, if most of that takes four lanes then and could not before; else itself."""
+    """The kernel cut along its last loop, if that makes most of the loop four lanes wide; otherwise the kernel itself."""
     extent = kernel.grid[-1] if kernel.grid else 1
     if not isinstance(extent, int) or extent < 8 or choose_lane(kernel)[0] is not None:
         return [kernel]
@@ -35,7 +35,7 @@ def pieces(kernel: Kernel) -> list[Kernel]:
 
 
 def _cuts(kernel: Kernel) -> set[int]:
-    """Where comparisons of the last loop's variable, and of inner loops, come to be surely true or false."""
+    """The values of the last loop's variable at which comparisons become certainly true or certainly false."""
     lane, inner = kernel.grid_vars[-1], set(kernel.inner_vars)
     found: set[int] = set()
     for e in scalar.postorder(kernel.roots):
@@ -60,7 +60,7 @@ def _piece(kernel: Kernel, start: int, stop: int) -> Kernel:
 
 
 def _known(e: Expr, args: tuple[Expr, ...]) -> Expr:
-    """The expression over new arguments, without comparisons that these decide."""
+    """The expression over new arguments, with comparisons folded where the arguments' bounds decide them."""
     if not args:
         return e
     if e.word in ("lt", "le", "min", "max") and args[0].dtype is int32:
