@@ -242,8 +242,10 @@ def least(dim: Dim, named: int = 0, depth: int = 0) -> int | None:
             return max((v for v in (None if found is None else -(-found // b), plain) if v is not None), default=None)
     total = terms.pop((), 0)
     for key, factor in terms.items():
+        if factor < 0 or depth > MAX_PROOF:
+            return None
         lows = [named if isinstance(x, str) else least(Size({(x,): 1}), named, depth + 1) for x in key]
-        if factor < 0 or depth > MAX_PROOF or any(v is None or v < 0 for v in lows):
+        if any(v is None or v < 0 for v in lows):
             return None
         total += factor * math.prod(v for v in lows if v is not None)
     return total

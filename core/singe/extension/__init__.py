@@ -40,8 +40,6 @@ from ..ir.kernel import Stage as Stage
 from ..ir.kernel import Store as Store
 from ..ir.kernel import collapse as collapse
 from ..ir.kernel import identity as identity
-from ..ir.kernel import loop_vars as loop_vars
-from ..ir.kernel import matmul_operands as matmul_operands
 from ..ir.scalar import DEAR_WORDS as DEAR_WORDS
 from ..ir.scalar import Expr as Expr
 from ..ops.quantised import LARGEST as LARGEST
@@ -78,7 +76,6 @@ from ..runtime.waiting import Later as Later
 from ..runtime.waiting import soon as soon
 from ..runtime.waiting import then as then
 from ..shapes import Dim as Dim
-from ..shapes import Shape as Shape
 from ..shapes import Size as Size
 from ..shapes import bytes_text as bytes_text
 from ..shapes import ceildiv as ceildiv
