@@ -114,6 +114,7 @@ export function checkSteps({ steps, states, inputs, outputs, buffers, kernels })
         need(kernel?.ports === step.buffers.length, `${at} gives ${step.buffers.length} buffers to kernel ${step.kernel}, which takes ${kernel?.ports}`);
         known(needs(kernel, () => [...kernel.sizes, ...kernel.variants.flatMap((v) => v.groups)]), after, at);
       }
+      need(kind !== "loop" || step.count !== null || condition !== null, `${at} never ends: it has no count and no condition`);
       if (kind === "loop" && step.count !== null) need(isDim(step.count, before), `${at} counts to a size that is not found yet`);
       if (typeof condition === "number") need(buffers[condition].dtype === "bool", `${at} has a condition that is no bool`);
       const ends = (inner?.(step) ?? []).map((steps) => follow(steps, new Set(before), at));
@@ -267,16 +268,18 @@ export class Plan {
   }
 
   #loop({ count, condition, body }) {
-    const loop = this.codes.push(LOOP, 3, 0) - 3;
-    const turns = () => (count === null ? MOST : Math.min(MOST, Math.max(0, evaluate(count, this.sizes))));
-    this.#number(count === null ? [] : [count], turns);
-    const top = this.codes.push(0);
-    const leave = condition === null ? undefined : this.#unless(condition);
+    const ends = [];
+    if (count !== null) {
+      ends.push(this.codes.push(LOOP, 3, 0) - 3);
+      this.#number([count], () => Math.min(MOST, Math.max(0, evaluate(count, this.sizes))));
+      this.codes.push(0);
+    }
+    const top = this.codes.length;
+    if (condition !== null) ends.push(this.#unless(condition));
     this.#write(body);
-    const again = this.codes.length;
-    this.codes.push(AGAIN, 1, top - again);
-    this.#land(loop);
-    if (leave !== undefined) this.#land(leave);
+    const back = this.codes.push(count === null ? JUMP : AGAIN, 1, 0) - 3;
+    this.codes[back + 2] = top - back;
+    ends.forEach((at) => this.#land(at));
   }
 }
 

@@ -6,12 +6,14 @@
  * Program is one call of one kernel. Of what was timed the faster half counts, as a mean; a clock that goes in steps is
  * right on average.
  *
+ * A step within a loop counts as often as a run makes it; what host steps take is among the rest.
+ *
  * On "wasm" the clock is read between the steps of whole runs. On "webgpu" whole runs are timed first, then each step,
  * repeated between two timestamps of the GPU or around submits of its own until the clock's steps matter little. A step
  * that works in place is then repeated on its own results, which on a GPU changes no time and no memory but the answer's.
  */
 
-import { SingeError, VERSION, bytesOf, evaluate, shapeOf } from "./singe-format.js";
+import { SingeError, VERSION, bytesOf, evaluate, isPlain, shapeOf } from "./singe-format.js";
 
 /** What is timed as one: long beside the steps of a page's clock, so that the faster half is not where it was rounded down. */
 const BLOCK_MS = 5;
@@ -30,13 +32,30 @@ const USAGE = { read: 1, source: 4, target: 8, resolve: 512 };
 export async function profile(opened, { given, sizes }, { seconds = 1 } = {}) {
   if (!(Number.isFinite(seconds) && seconds >= 0)) throw new SingeError("input", `seconds: got ${seconds}, expected 0 or more`);
   const { name, program } = opened;
-  const work = program.steps.map((step) => workOf(program, step, sizes));
-  const timed = seconds ? await TIMERS[name](opened, given, sizes, seconds) : untimed(work);
-  return told(name, work, timed);
+  const steps = calledIn(program.steps);
+  const work = steps.map((step) => workOf(program, step, sizes));
+  if (!seconds) return told(name, work, untimed(work));
+  const states = opened.device.newStates?.(); // of a session that nobody else has
+  try {
+    const timer = isPlain(program) ? TIMERS[name] : FLOW_TIMERS[name];
+    return told(name, work, await timer(opened, given, sizes, seconds, steps, states));
+  } finally {
+    if (states !== undefined) opened.device.freeStates(states);
+  }
 }
+
+/** The calls and copies among steps, those in conditions and loops included. */
+const calledIn = (steps) =>
+  steps.flatMap((step) => {
+    if (["dispatch", "copy"].includes(step.do)) return [step];
+    return [step.then, step.else, step.body].flatMap((inner) => (inner ? calledIn(inner) : []));
+  });
 
 /** A device's name ↦ what times a run: { clock, runs, run, upload, steps, readback }, in seconds, the steps by their number. */
 const TIMERS = { wasm: timeOnWasm, webgpu: timeOnGpu };
+
+/** The same for programs that singe-plan.js plans; `calls` is how often a run makes each step. */
+const FLOW_TIMERS = { wasm: timeFlowOnWasm, webgpu: timeFlowOnGpu };
 
 const untimed = (work) => ({ clock: "none", runs: 0, run: 0, upload: 0, steps: work.map(() => 0), readback: 0 });
 
@@ -45,13 +64,13 @@ const untimed = (work) => ({ clock: "none", runs: 0, run: 0, upload: 0, steps: w
 /** { key, label, kind, output, flops, bytes }: steps of one key do the same. What the bundle does not say right is null. */
 function workOf({ buffers, kernels }, step, sizes) {
   if (step.do === "copy") {
-    const output = shapeOf(buffers[step.target], sizes);
-    const bytes = bytesOf(buffers[step.source], sizes) + bytesOf(buffers[step.target], sizes);
-    return { key: `copy ${bytes} ${output}`, label: "copy", kind: "copy", output, flops: 0, bytes };
+    const output = shapeNow(buffers[step.target], sizes);
+    const bytes = output && bytesOf(buffers[step.source], sizes) + bytesOf(buffers[step.target], sizes);
+    return { key: `copy ${bytes} ${output}`, label: "copy", kind: "copy", output: output ?? [], flops: 0, bytes };
   }
   const { label, kind, flops, bytes } = kernels[step.kernel];
   const named = step.buffers.filter((i) => buffers[i].name !== "scratch");
-  const output = named.length ? shapeOf(buffers[named.at(-1)], sizes) : [];
+  const output = (named.length && shapeNow(buffers[named.at(-1)], sizes)) || [];
   return {
     key: `${step.kernel} ${output}`,
     label,
@@ -60,6 +79,15 @@ function workOf({ buffers, kernels }, step, sizes) {
     flops: counted(flops, sizes),
     bytes: counted(bytes, sizes),
   };
+}
+
+/** A shape; null where a size is found in mid-run. */
+function shapeNow(buffer, sizes) {
+  try {
+    return shapeOf(buffer, sizes);
+  } catch {
+    return null;
+  }
 }
 
 /** What the runner has not checked, for it does without. */
@@ -124,6 +152,40 @@ async function timeOnWasm({ program, device }, given, sizes, seconds) {
   return { clock: `performance.now(), in steps of ${tick()} ms`, runs, run: sum(parts) / 1000, upload, steps, readback };
 }
 
+async function timeFlowOnWasm({ device }, given, sizes, seconds, list, states) {
+  const numbers = new Map(list.map((step, k) => [step, k + 1]));
+  const calls = new Float64Array(list.length);
+  const once = async (parts) => {
+    const start = performance.now();
+    let [first, within] = [undefined, 0];
+    const timed = (plan, from, to) => {
+      for (let at = from; at < to; ) {
+        const next = at + 2 + plan.codes[at + 1];
+        const before = performance.now();
+        plan.parts.run(plan.start + 4 * at, plan.start + 4 * next);
+        const took = performance.now() - before;
+        first ??= before;
+        within += took;
+        const k = numbers.get(plan.groups.get(at));
+        parts[k] += took;
+        calls[k - 1]++;
+        at = next;
+      }
+    };
+    await device.run(given, sizes, "data", states, timed);
+    const end = performance.now();
+    parts[0] += (first ?? end) - start;
+    parts[list.length + 1] += end - (first ?? end) - within;
+  };
+  await once(new Float64Array(list.length + 2)); // a warm-up
+  calls.fill(0);
+  const { runs, parts } = await fasterHalf(seconds, list.length + 2, once);
+  const [upload, ...steps] = parts.map((ms) => ms / 1000);
+  const readback = steps.pop();
+  const clock = `performance.now(), in steps of ${tick()} ms`;
+  return { clock, runs, run: sum(parts) / 1000, upload, steps, readback, calls: calls.map((count) => count / runs) };
+}
+
 /** The steps in which the page's clock goes. */
 function tick() {
   const found = Array.from({ length: 8 }, () => {
@@ -165,6 +227,29 @@ async function timeOnGpu({ program, device }, given, sizes, seconds) {
   const steps = program.steps.map(() => 0); // one that has nothing to do at these sizes stays so
   dispatches.forEach(({ step }, k) => (steps[numbers.get(step)] = times[k] / 1000));
   return { clock, runs, run: upload + answered, upload, steps, readback: Math.max(0, answered - sum(steps)) };
+}
+
+async function timeFlowOnGpu({ device }, given, sizes, seconds, list, states) {
+  ({ mapped } = await import("./singe-webgpu.js"));
+  const once = async (parts) => {
+    const start = performance.now();
+    await device.run(given, sizes, "data", states);
+    parts[0] += performance.now() - start;
+  };
+  await once([0]); // a warm-up
+  const { runs, parts } = await fasterHalf(seconds / 2, 1, once);
+  const commands = await device.record(given, sizes, states);
+  const counts = new Map();
+  for (const command of commands) counts.set(command, (counts.get(command) ?? 0) + 1);
+  const { clock, times } = await timeSteps(device.gpu, [...counts.keys()], seconds / 2);
+  const numbers = new Map(list.map((step, k) => [step, k]));
+  const [steps, calls] = [list.map(() => 0), list.map(() => 0)];
+  [...counts].forEach(([{ step }, count], k) => {
+    steps[numbers.get(step)] += (count * times[k]) / 1000;
+    calls[numbers.get(step)] += count;
+  });
+  const run = parts[0] / 1000;
+  return { clock, runs, run, upload: 0, steps, readback: Math.max(0, run - sum(steps)), calls };
 }
 
 /** Milliseconds of each step, by the best clock that is there; timestamps that are all 0 are none. */
@@ -310,15 +395,16 @@ class Submits {
 
 // --- what is told ----------------------------------------------------------------------------------------------------
 
-function told(device, work, { clock, runs, run, upload, steps, readback }) {
+function told(device, work, { clock, runs, run, upload, steps, readback, calls }) {
   const kernels = new Map();
   work.forEach(({ key, flops, bytes, ...names }, k) => {
     const found = kernels.get(key) ?? { ...names, calls: 0, seconds: 0, flops: flops && 0, bytes: bytes && 0 };
     kernels.set(key, found);
-    found.calls += 1;
+    const count = calls?.[k] ?? 1;
+    found.calls += count;
     found.seconds += steps[k];
-    if (flops !== null) found.flops += flops;
-    if (bytes !== null) found.bytes += bytes;
+    if (flops !== null) found.flops += count * flops;
+    if (bytes !== null) found.bytes += count * bytes;
   });
   return {
     device,

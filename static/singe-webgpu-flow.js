@@ -34,6 +34,16 @@ class FlowDevice extends Device {
     return this.gpu.guard(() => this.plans.at(sizes).run(inputs, wanted, states, kept));
   }
 
+  /** The commands of a run, in order, each with its step. */
+  async record(inputs, sizes, states) {
+    const plan = this.plans.at(sizes);
+    plan.recorded = [];
+    await this.run(inputs, sizes, "data", states);
+    const { recorded } = plan;
+    plan.recorded = undefined;
+    return recorded;
+  }
+
   // --- states
 
   #bytes(k) {
@@ -179,7 +189,9 @@ class FlowPlan extends Plan {
   calls(from, to) {
     for (let at = from; at < to; at += 2 + this.codes[at + 1]) {
       const command = this.#command(at);
-      if (command) this.#pending.push(command);
+      if (!command) continue;
+      this.#pending.push(command);
+      this.recorded?.push(command);
     }
     if (this.#pending.length > MOST_PENDING) this.#flush();
   }
@@ -224,9 +236,10 @@ class FlowPlan extends Plan {
     return command;
   }
 
-  #copying({ source, target }) {
+  #copying(step) {
+    const { source, target } = step;
     const bytes = align(bytesOf(this.program.buffers[source], this.sizes), 4);
-    return bytes ? { source: this.#binding(source), target: this.#binding(target), bytes } : undefined;
+    return bytes ? { step, source: this.#binding(source), target: this.#binding(target), bytes } : undefined;
   }
 
   #dispatch(at, step) {
@@ -240,7 +253,7 @@ class FlowPlan extends Plan {
     const entries = resources.map((resource, binding) => ({ binding, resource }));
     const bound = this.gpu.device.createBindGroup({ layout, entries });
     const limit = this.gpu.device.limits.maxComputeWorkgroupsPerDimension;
-    return { pipeline, bound, groups: spread(groups, limit, kernel.label) };
+    return { step, pipeline, bound, groups: spread(groups, limit, kernel.label) };
   }
 
   #binding(index) {

@@ -10,9 +10,12 @@ from typing import Any, Final
 
 import numpy as np
 import pytest
-from bundles import assert_close, packed
+from bundles import STATIC, assert_close, packed, unpacked
 from flows import FLOWS, collatz_turns, found_case, nested_case
 from pages import Page, node, open_page
+
+from singe.program.format import header
+from singe.program.planner import Plan
 
 WHERE: Final = ("node", "threads", "wasm", "webgpu", "worker wasm", "worker webgpu")
 """Where tests run: in node on one thread and on two, and in a page and its worker."""
@@ -208,6 +211,171 @@ def test_a_model_without_states_has_no_sessions(runs: Runs) -> None:
     assert wrong["code"] == "input"
 
 
+def test_profiles_count_the_turns_of_loops(runs: Runs) -> None:
+    """27 takes 111 turns: so often the test of a turn is called. A session's states stay as they are."""
+    body = """
+    const model = await open("collatz");
+    const found = await model.profile({ x: Int32Array.of(27) }, { seconds: 0.2 });
+    const idle = await model.profile({ x: Int32Array.of(27) }, { seconds: 0 });
+    const counter = await open("counter");
+    await counter.run({ x: Int32Array.of(1, 1) });
+    await counter.profile({ x: Int32Array.of(1, 1) }, { seconds: 0.1 });
+    const after = await counter.run({ x: Int32Array.of(1, 1) });
+    const late = await (await open("found")).profile({ x: Float32Array.of(9, 0, 5) }, { seconds: 0.1 });
+    return [found, idle.kernels.length, [...after.counted.data], late.runs];
+    """
+    found, kernels, after, late = runs(body)
+    assert kernels == len(found["kernels"]) > 3
+    assert any(k["calls"] in (111, 112) for k in found["kernels"] if k["label"] != "copy"), found["kernels"]
+    total = sum(k["seconds"] for k in found["kernels"]) + sum(found["rest"].values())
+    assert found["seconds"] == pytest.approx(total)
+    assert found["runs"] > 0
+    assert late > 0
+    assert after == [7, 52]
+
+
+def test_states_that_were_lost_with_their_device(chromium: Page) -> None:
+    """The model is there again; a session says that its states are gone until it is reset, the model's own says so once."""
+    body = """
+    const model = await load("/bundles/counter", { device: "webgpu" });
+    const x = Int32Array.of(1, 1);
+    const session = model.session();
+    const idle = model.session();
+    await model.run({ x });
+    await session.run({ x });
+    model.gpuDevice.destroy();
+    const codes = [];
+    const attempt = async (who) => codes.push((await failure(() => who.run({ x }))).code);
+    for (const who of [session, session, model, model, idle]) await attempt(who);
+    await session.reset();
+    const counted = async (who) => (await who.run({ x })).counted.data[0];
+    const found = [await counted(session), await counted(model), await counted(idle)];
+    await model.dispose();
+    return [codes, found, model.memory.gpu];
+    """
+    codes, found, held = chromium.run(body)
+    assert codes == ["lost", "lost", "lost", "none", "none"]
+    assert found == [6, 7, 7]
+    assert held == 0
+
+
+def test_auto_stays_on_its_device_where_there_are_states(chromium: Page) -> None:
+    body = """
+    const changed = [];
+    const model = await load("/bundles/counter", { onDevice: (device) => changed.push(device) });
+    for (let k = 0; k < 20; k++) await model.run({ x: Int32Array.of(1, 1) });
+    await new Promise((done) => setTimeout(done, 300));
+    const { counted } = await model.run({ x: Int32Array.of(1, 1) });
+    return [model.device, changed, counted.data[0]];
+    """
+    assert chromium.run(body) == ["wasm", [], 26]
+
+
+@pytest.mark.parametrize("name", FLOWS)
+def test_words_are_the_same_in_both_languages(name: str) -> None:
+    program = FLOWS[name]().program("wasm")
+    sizes = dict.fromkeys(program.symbols, 3)
+    body = f"""
+    const {{ Plan }} = await import({json.dumps((STATIC / "singe-plan.js").as_uri())});
+    return new Plan(given.program, given.sizes).codes;
+    """
+    assert node(body, program=header(program), sizes=sizes) == list(Plan(program, sizes).words)
+
+
+# --- host ops ---------------------------------------------------------------------------------------------------------
+
+
+def host_cases() -> dict[str, tuple[str, list[np.ndarray], dict[str, Any], list[np.ndarray]]]:
+    """What is asked ↦ the op, its inputs and attributes, and what NumPy says."""
+    rng = np.random.default_rng(0)
+    floats = rng.integers(-3, 4, (3, 5, 2)).astype(np.float32)
+    floats[0, 1, 0] = np.nan
+    halves, longs = floats.astype(np.float16), rng.integers(-(2**60), 2**60, (3, 5, 2))
+    longs[1] = longs[0]
+    x = rng.normal(size=(4, 5)).astype(np.float32)
+    part, at = rng.normal(size=(2, 5)).astype(np.float32), rng.integers(-4, 4, (2, 5))
+    rows = np.array([[3], [-4], [3]])
+    blocks = rng.normal(size=(3, 5)).astype(np.float32)
+
+    def order(x: np.ndarray, axis: int, descending: bool = False) -> np.ndarray:
+        if not descending:
+            return np.argsort(x, axis=axis, kind="stable")
+        return x.shape[axis] - 1 - np.flip(np.argsort(np.flip(x, axis), axis=axis, kind="stable"), axis)
+
+    def added(x: np.ndarray, index: Any, part: np.ndarray, how: Any = np.add) -> np.ndarray:
+        out = x.copy()
+        how.at(out, index, part)
+        return out
+
+    found: dict[str, tuple[str, list[np.ndarray], dict[str, Any], list[np.ndarray]]] = {}
+    for kind, values in {"float32": floats, "float16": halves, "int64": longs, "int32": longs.astype(np.int32)}.items():
+        for axis in (0, 1, -1):
+            for down in (False, True):
+                places = order(values, axis, down)
+                both = [np.take_along_axis(values, places, axis), places]
+                found[f"sort {kind} {axis} {down}"] = ("sort", [values], {"axis": axis, "descending": down}, both)
+                least = [np.take(b, [0, 1], axis) for b in both]
+                found[f"top_k {kind} {axis} {down}"] = (
+                    "top_k",
+                    [values],
+                    {"axis": axis, "k": 2, "largest": down},
+                    least,
+                )
+            some = np.arange(values.shape[axis]) % 2 == 1
+            chosen = [np.compress(some, values, axis=axis)]
+            found[f"compress {kind} {axis}"] = ("compress", [values, some], {"axis": axis}, chosen)
+        found[f"nonzero {kind}"] = ("nonzero", [values], {}, [np.array(np.nonzero(values))])
+        values_, first, back, counts = np.unique(values, return_index=True, return_inverse=True, return_counts=True)
+        found[f"unique {kind}"] = ("unique", [values], {}, [values_, first, back.reshape(-1), counts])
+        for axis in (0, 2):
+            whole = values.copy()
+            whole[np.isnan(whole)] = 1
+            for op, how in {"running_sum": np.add, "running_max": np.maximum}.items():
+                wide = whole.astype(np.float32) if kind == "float16" else whole
+                ends = [np.flip(how.accumulate(np.flip(wide, axis), axis=axis), axis).astype(values.dtype)]
+                found[f"{op} {kind} {axis}"] = (op, [whole], {"axis": axis, "reverse": True}, ends)
+    grid = np.where(at < 0, at + 4, at), np.arange(5)
+    found["scatter_elements_reduce"] = (
+        "scatter_elements_reduce", [x, part, at], {"axis": 0, "reduction": "add"}, [added(x, grid, part)])  # fmt: skip
+    found["scatter_nd_reduce"] = (
+        "scatter_nd_reduce", [x, blocks, rows], {"reduction": "max"}, [added(x, ([3, 0, 3],), blocks, np.maximum)])  # fmt: skip
+    moved = x.copy()
+    moved[2:, 1:3] = part[:, :2]
+    found["update_slice"] = ("update_slice", [x, part[:, :2].copy(), np.int64(9), np.int64(1)], {}, [moved])
+    boxes = np.array(
+        [[[0, 0, 1, 1], [0, 0.1, 1, 1.1], [0, -0.1, 1, 0.9], [0, 10, 1, 11], [0, 10.1, 1, 11.1], [0, 100, 1, 101]]]
+    )
+    scores = np.array([[[0.9, 0.75, 0.6, 0.95, 0.5, 0.3]]], np.float32)
+    limits = [np.array([3]), np.array([0.5], np.float32), np.array([0], np.float32)]
+    found["non_max_suppression"] = (
+        "non_max_suppression", [boxes.astype(np.float32), scores, *limits], {}, [np.array([[0, 0, 3], [0, 0, 0], [0, 0, 5]])])  # fmt: skip
+    return found
+
+
+def test_host_ops() -> None:
+    cases = host_cases()
+    body = f"""
+    const {{ runOp }} = await import({json.dumps((STATIC / "singe-host.js").as_uri())});
+    return given.cases.map(({{ op, inputs, attrs, kinds }}) => {{
+      const tensors = Object.entries(unpack(inputs)).map(([name, x]) => ({{ ...x, dtype: inputs[name].dtype }}));
+      const results = runOp({{ op, attrs }}, tensors, {{}});
+      return pack(Object.fromEntries(results.map((x, k) => [k, {{ ...x, dtype: kinds[k] }}])));
+    }});
+    """
+
+    def given(op: str, inputs: list[Any], attrs: dict[str, Any], wanted: list[np.ndarray]) -> dict[str, Any]:
+        named = packed({f"i{k}": np.asarray(x) for k, x in enumerate(inputs)})
+        return {"op": op, "inputs": named, "attrs": attrs, "kinds": [str(w.dtype) for w in wanted]}
+
+    found = node(body, cases=[given(*case) for case in cases.values()])
+    for (name, (*_, wanted)), results in zip(cases.items(), found, strict=True):
+        got = unpacked(results)
+        assert len(got) == len(wanted), name
+        for k, expected in enumerate(wanted):
+            assert got[str(k)].dtype == expected.dtype, name
+            assert np.array_equal(got[str(k)], expected, equal_nan=expected.dtype.kind == "f"), name
+
+
 # --- hostile manifests ------------------------------------------------------------------------------------------------
 
 Edit = Callable[[dict[str, Any]], Any]
@@ -247,6 +415,7 @@ HOSTILE: Final[dict[str, tuple[str, Edit]]] = {
     "a deep tree": ("collatz", deep),
     "a list that is none": ("collatz", lambda p: loop(p).update(body=None)),
     "a step that is none": ("collatz", lambda p: loop(p)["body"].append(3)),
+    "a loop without an end": ("collatz", lambda p: loop(p).update(condition=None)),
     "a condition out of range": ("collatz", lambda p: loop(p).update(condition=99)),
     "a condition of numbers": ("collatz", lambda p: loop(p).update(condition=0)),
     "a count of nothing": ("nested", lambda p: loop(p).update(count="N")),

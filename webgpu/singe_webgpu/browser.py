@@ -27,6 +27,7 @@ from singe.extension import (
     known,
     scripts,
     soon,
+    symbols,
 )
 
 from .memory import from_device, to_device
@@ -121,14 +122,15 @@ class GpuExecutable:
         self.program: Final = program
         self.backend: Final = backend
         self._buffers: Final = [program.buffers[i] for i in program.inputs]
-        self._sizes: Final[Recent[tuple[str, list[tuple[int, ...]]]]] = Recent(SIZES)
+        self._sizes: Final[Recent[tuple[str, list[tuple[int, ...] | None]]]] = Recent(SIZES)
+        self._states: Final[weakref.WeakSet[GpuArray]] = weakref.WeakSet()
         weights = create_proxy(program.weights)
         texts = json.dumps({name: code for name, code in program.modules.items() if isinstance(code, str)})
         self._runner: Final = backend.gpu.prepare(json.dumps(header(program)), texts, weights, program.weights.size)
         self.dispose = weakref.finalize(self, self._runner.dispose)
         self.dispose.atexit = False
 
-    def run(self, inputs: Sequence[Any]) -> list[GpuArray]:
+    def run(self, inputs: Sequence[Any], states: Sequence[Any] = ()) -> list[GpuArray]:
         given = [self.backend.own(x, f"input {k}") for k, x in enumerate(inputs)]
         sizes, shapes = self._sized([x.shape for x in given], [x.dtype for x in given])
         stored = zip(given, self._buffers, strict=True)
@@ -138,36 +140,71 @@ class GpuExecutable:
                 f"input {faults[0]!r} is stored otherwise than this program wants; compile it for this device"
             )
         buffers = [self.program.buffers[i] for i in self.program.outputs]
-        made = self._runner.run(to_js([x.held for x in given]), sizes)
+        known_shapes = [shape for shape in shapes if shape is not None]
+        if len(known_shapes) < len(shapes):
+            raise DeviceError(
+                f"webgpu: the shape of the output {buffers[shapes.index(None)].name!r} is known only after a run, which a page "
+                "cannot wait for; use run_async with NumPy arrays"
+            )
+        made = self._runner.run(to_js([x.held for x in given]), sizes, self._held(states))
         return [
             GpuArray(self.backend, held, shape, b.dtype, b.size)
-            for held, shape, b in zip(made, shapes, buffers, strict=True)
+            for held, shape, b in zip(made, known_shapes, buffers, strict=True)
         ]
 
-    async def call(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    def new_states(self) -> list[GpuArray]:
+        """The arrays of a new session, with their initial values."""
+        made = []
+        for state in self.program.states:
+            b = self.program.buffers[state.buffer]
+            raw = np.zeros(-(-known(b.bytes, {}) // 4) * 4, np.uint8)
+            if state.initial is not None:
+                first = self.program.view(self.program.buffers[state.initial])
+                raw[: first.size] = first
+            shape = tuple(known(d, {}) for d in b.shape)
+            made.append(GpuArray(self.backend, self.backend.gpu.upload(to_js(raw)), shape, b.dtype, b.size))
+        self._states.update(made)
+        return made
+
+    def _held(self, states: Sequence[Any]) -> Any:
+        """The buffers of a session, for the runner."""
+        if len(states) != len(self.program.states):
+            raise InputError(f"the program has {len(self.program.states)} states, got {len(states)}; see new_states()")
+        return to_js([self.backend.own(x, f"state {k}").held for k, x in enumerate(states)])
+
+    async def call(self, inputs: Sequence[np.ndarray], states: Sequence[Any] = ()) -> list[np.ndarray]:
         sizes, shapes = self._sized([x.shape for x in inputs], [dtype(x.dtype) for x in inputs])
         given = [np.ascontiguousarray(x).reshape(-1).view(np.uint8) for x in inputs]
         try:
-            made = await self._runner.call(to_js(given), sizes)
+            made = await self._runner.call(to_js(given), sizes, self._held(states))
         except _JS_ERRORS as e:
             raise device_error(e, "webgpu: the run failed") from None
         outputs = []
         for raw, shape, i in zip(made, shapes, self.program.outputs, strict=True):
-            out = np.empty(shape, self.program.buffers[i].dtype.numpy)
+            found = tuple(json.loads(raw.shape)) if shape is None else shape
+            out = np.empty(found, self.program.buffers[i].dtype.numpy)
             if out.nbytes:
                 raw.assign_to(out.reshape(-1).view(np.uint8))
             outputs.append(out)
         return outputs
 
-    def _sized(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[DType]) -> tuple[str, list[tuple[int, ...]]]:
-        """The sizes implied by the inputs' shapes, as JSON, and the shapes of the outputs."""
+    def _sized(
+        self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[DType]
+    ) -> tuple[str, list[tuple[int, ...] | None]]:
+        """The sizes implied by the inputs' shapes, as JSON, and the shapes of the outputs: None where a run finds them."""
 
-        def found() -> tuple[str, list[tuple[int, ...]]]:
+        def found() -> tuple[str, list[tuple[int, ...] | None]]:
             sizes = self.program.bound(shapes, kinds)
             outputs = [self.program.buffers[i].shape for i in self.program.outputs]
-            return json.dumps(sizes), [tuple(known(d, sizes) for d in shape) for shape in outputs]
+            return json.dumps(sizes), [
+                tuple(known(d, sizes) for d in shape) if symbols(shape) <= sizes.keys() else None for shape in outputs
+            ]
 
         return self._sizes.at((tuple(shapes), tuple(kinds)), found)
 
     def memory(self) -> Mapping[str, int]:
-        return {"weights": self.program.weights.size, "scratch": max(0, self._runner.bytes - self.program.weights.size)}
+        return {
+            "weights": self.program.weights.size,
+            "scratch": max(0, self._runner.bytes - self.program.weights.size),
+            "states": sum(x.bytes for x in self._states),
+        }
