@@ -46,12 +46,11 @@ def run_stop(plan: Plan, step: Host | Bind, read: Read, write: Write, found: Cal
 def run_host(step: Host, inputs: Sequence[np.ndarray], sizes: Mapping[str, int]) -> tuple[np.ndarray, ...]:
     """The results of a step's op over whole arrays."""
     try:
-        row: Any = find_row(step.op)
+        row = find_row(step.op)
     except KeyError:
         raise DeviceError(f"a step runs the op {step.op!r} on the host, which this version of Singe lacks") from None
-    compute = getattr(row, "whole", None) or row.array
     with np.errstate(all="ignore"):
-        results = compute(*inputs, **{name: with_sizes(value, sizes) for name, value in step.attrs.items()})
+        results: Any = row.array(*inputs, **{name: with_sizes(value, sizes) for name, value in step.attrs.items()})
     return tuple(map(np.asarray, results if isinstance(results, tuple) else (results,)))
 
 
