@@ -1,1 +1,1 @@
-"""ONNX files become Graphs: wire.py reads the bytes, model.py and tensors.py what they mean, importer.py what is to be computed."""
+"""ONNX files become Graphs: wire.py decodes the bytes, model.py and tensors.py the model, importer.py builds the Graph."""

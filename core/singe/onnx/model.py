@@ -1,12 +1,12 @@
 """ONNX files as plain data: `read_model` gives an OnnxModel of frozen dataclasses, str, int, tuples and NumPy arrays.
 
-Nothing is interpreted here: which ops there are and what they mean is the importer's business. Weights are read-only
+Nothing is interpreted here: the importer knows which ops there are and what they mean. Weights are read-only
 views of the file, mapped and not copied (so they may be unaligned, and the file must not change while they live).
 Element types that NumPy lacks stay RawTensors. The domain "ai.onnx" is spelled "", as in ONNX.
 
-Files are hostile until read (wire.py): shapes are held against the bytes that are there, and external data against
-its file, which must be a regular one inside the model's folder. A file that breaks its format is a FormatError; one
-that keeps it and says something that no model can mean is an ImportFailure. Both name the file and the place.
+Files are untrusted (see wire.py): shapes are compared with the bytes present, and external data with its file, which
+must be a regular file inside the model's folder. A file that violates the format is a FormatError; a well-formed file
+with impossible contents is an ImportFailure. Both name the file and the place.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class OnnxRef:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class OnnxNode:
-    """One op. An empty name among the inputs or outputs stands for one left out.
+    """One op. An empty name among the inputs or outputs means that it is omitted.
 
     Attributes are int, float, str (bytes when not UTF-8), Tensor, OnnxGraph, OnnxSparse, OnnxType, OnnxRef, or
     tuples of these.
@@ -107,7 +107,7 @@ class OnnxFunction:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class OnnxModel:
-    """A whole file. `path` is the name by which errors call it; `opsets` maps a domain to its version."""
+    """A whole file. `path` is its name in errors; `opsets` maps a domain to its version."""
 
     path: str
     ir_version: int
@@ -158,7 +158,7 @@ def _named(pairs: list[tuple[str, Any]], what: str, place: Place) -> dict[str, A
     return out
 
 
-# Attribute types: the field that holds the value, and what stands for one that the file leaves out.
+# Attribute types: the field that holds the value, and the default if the file omits it.
 VALUES: Final[dict[int, tuple[str, Any]]] = {
     1: ("f", 0.0),
     2: ("i", 0),
@@ -269,7 +269,7 @@ def _opset(m: Fields, place: Place, _: Files) -> tuple[str, int]:
 
 def _dimension(m: Fields, _: Place, __: Files) -> int | str | None:
     value = m.get("value")
-    # Some exporters write -1, or an empty name, where they do not know.
+    # Some exporters write -1, or an empty name, for an unknown dimension.
     return None if value == "" or (isinstance(value, int) and value < 0) else value
 
 

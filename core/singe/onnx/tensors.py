@@ -1,8 +1,8 @@
 """ONNX tensors as NumPy arrays: a TensorProto's fields, or its external file, in; a read-only array out.
 
-Data that lie as raw bytes, or as a packed run of their own type, are views of the file. What the shape says is held
-against the bytes that are there before anything is made. External data are read from regular files inside the
-model's folder alone: no absolute path, no `..`, no link that leads out.
+Raw bytes, and packed runs of the tensor's own type, become views of the file. The shape is compared with the bytes
+present before anything is allocated. External data is read only from regular files inside the model's folder: no
+absolute path, no `..`, no link to the outside.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class OnnxSparse:
 
 
 class Element(NamedTuple):
-    """An element type: the bits it takes, where its typed data lie and what those are narrowed to (complex numbers
-    lie as their two parts). `native` is false where NumPy has no such type."""
+    """An element type: its bits, the field with its typed data, and the type that these are narrowed to (complex
+    numbers are stored as two parts). `native` is false if NumPy has no such type."""
 
     name: str
     bits: int
@@ -107,7 +107,7 @@ def _dims(m: Fields, place: Place) -> tuple[int, ...]:
     dims = tuple(int(d) for d in given)
     if any(d < 0 for d in dims):
         raise place.field("dims").fault(f"a negative dimension in {list(dims)}")
-    # NumPy counts an array's bytes without its zeros, and so must the bound; 16 is the widest element.
+    # NumPy ignores dimensions of 0 when it limits an array's bytes, so this bound does too; 16 is the widest element.
     if math.prod(d or 1 for d in dims) > sys.maxsize // 16:
         raise place.field("dims").fault(f"the dimensions {list(dims)} are more than memory can address")
     return dims
@@ -127,7 +127,7 @@ def _tensor(m: Fields, place: Place, files: Files) -> tuple[str, Tensor]:
 
 
 def _bytes(m: Fields, element: Element, dims: tuple[int, ...], place: Place, files: Files) -> np.ndarray:
-    """A tensor's bytes as `raw_data` would have them, wherever they are: as many as the shape needs."""
+    """A tensor's bytes in the layout of `raw_data`, wherever they are stored: as many as the shape needs."""
     need = (math.prod(dims) * element.bits + 7) // 8
     if m.get("data_location", 0) == 1:
         where, data = "external_data", np.frombuffer(files.read(m.get("external_data", []), need, place), np.uint8)
@@ -199,7 +199,7 @@ def mapped(path: Path) -> memoryview:
 
 
 class Files:
-    """The files that a model refers to, each mapped once. None of them lies outside of `folder`."""
+    """The files that a model refers to, each mapped once. All are inside `folder`."""
 
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder
@@ -207,7 +207,7 @@ class Files:
         self.by_path: dict[Path, memoryview] = {}
 
     def read(self, entries: list[tuple[str, str]], need: int, place: Place) -> memoryview:
-        """The bytes that a tensor's external_data names: `length` of them, or the `need` of its shape."""
+        """The bytes of a tensor's external_data: `length` of them, or as many as its shape needs."""
         given, place = dict(entries), place.field("external_data")
         location = given.get("location", "")
         data = self.open(location, place)
@@ -240,7 +240,7 @@ class Files:
             data = self.by_path[path] if path in self.by_path else mapped(path)
         except FormatError:
             raise
-        except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: links in a circle, before Python 3.13
+        except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: a cycle of links, before Python 3.13
             raise place.fault(f"location {location[:200]!r} cannot be read: {reason(error)}") from None
         self.by_location[location] = self.by_path[path] = data
         return data
@@ -260,7 +260,7 @@ def _pair(m: Fields, _: Place, __: Files) -> tuple[str, str]:
     return m.get("key", ""), m.get("value", "")
 
 
-# Text by convention, that ONNX declares to be bytes.
+# Text by convention, although ONNX declares bytes.
 STRING: Final = Kind(LEN, _loose_text)
 
 MESSAGES: Final = {

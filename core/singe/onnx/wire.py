@@ -1,13 +1,13 @@
 """Protobuf's wire format, read straight from a buffer: bytes and a table of messages in, plain Python values out.
 
-A format is a dict of Schemas: which fields a message has, and what to `build` of those that were found. `decode`
-knows nothing else. Bytes are views of the source, numbers that lie packed are arrays over it: nothing is copied.
+A format is a dict of Schemas: the fields of each message, and a function `build` that makes a value of the fields that
+were found. `decode` knows nothing else. Bytes become views of the source and packed numbers arrays over it: nothing is
+copied.
 
-The source is hostile until read. No length, field number, wire type, varint or depth is believed before it is
-checked; time and memory are linear in the bytes present, whatever the bytes claim. What is wrong is a FormatError
-that names the file, the byte and the path to the field: `m.onnx: at byte 12, graph.node[17].name: length 99999 …`.
-As protobuf has it, unknown fields are skipped, and of a single field that comes twice the last one counts
-(messages are not merged). Groups, which no format of ours uses, are refused.
+The source is untrusted. Every length, field number, wire type, varint and depth is checked before use; time and memory
+are linear in the bytes present, whatever the bytes claim. An error is a FormatError with the file, the byte and the
+path to the field: `m.onnx: at byte 12, graph.node[17].name: length 99999 …`. As in protobuf, unknown fields are skipped,
+and if a singular field occurs twice the last one counts (messages are not merged). Groups are refused.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ Fields = dict[str, Any]
 
 
 class Place(NamedTuple):
-    """Where a message lies: a chain of fields up to the file, spelled only when something is wrong there.
-    `nth` counts within a repeated field, and is -1 elsewhere."""
+    """The position of a message: a chain of fields up to the file, turned into text only for an error.
+    `nth` counts within a repeated field, and is -1 otherwise."""
 
     up: Place | None
     name: str
@@ -52,14 +52,14 @@ class Place(NamedTuple):
         return ".".join(reversed(parts)) or "top level"
 
     def fault(self, text: str, kind: type[FormatError] = FormatError) -> FormatError:
-        """The error to raise for what is wrong here."""
+        """The error for a problem at this place."""
         root = self
         while root.up is not None:
             root = root.up
         return kind(f"{root.name}: at byte {self.at}, {self}: {text}")
 
     def field(self, name: str, nth: int = -1) -> Place:
-        """A field of this message, for a fault that is not the whole message's."""
+        """The place of a field of this message, for errors in that field."""
         return Place(self, name, nth, self.at)
 
 
@@ -67,12 +67,12 @@ Build = Callable[[Fields, Place, Any], Any]
 
 
 class Fault(ValueError):
-    """What is wrong with a field; `decode` adds the file, the byte at which the field starts, and the path."""
+    """A problem with a field; `decode` adds the file, the byte at which the field starts, and the path."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What a scalar field holds: how it lies on the wire, how one value is read and, for numbers, a packed run."""
+    """The kind of a scalar field: its wire type, how to read one value and, for numbers, a packed run."""
 
     wire: int
     parse: Callable[[Any], Any]
@@ -81,8 +81,8 @@ class Kind:
 
 
 class Field(NamedTuple):
-    """A row of a Schema. `kind` is a Kind, or the name of another Schema. `key` is where `build` finds the value:
-    fields that share a key are a oneof, of which the last counts."""
+    """A row of a Schema. `kind` is a Kind, or the name of another Schema. `key` is the value's key for `build`: fields
+    with the same key are a oneof, of which the last counts."""
 
     name: str
     kind: Kind | str
@@ -100,8 +100,8 @@ def many(name: str, kind: Kind | str) -> Field:
 
 @dataclass(frozen=True)
 class Schema:
-    """A message: its fields by number, and what becomes of them. `build` is given the fields that were present
-    (repeated ones as lists, repeated numbers as arrays), the Place, and the context that `decode` was given."""
+    """A message: its fields by number, and `build`, which is called with the fields that were present (repeated ones
+    as lists, repeated numbers as arrays), the Place, and the context passed to `decode`."""
 
     build: Build
     fields: Mapping[int, Field]
@@ -193,7 +193,7 @@ DOUBLE: Final = _fixed("d", I64)
 
 
 class _Entry(NamedTuple):
-    """What a tag announces: a field's row, once more, in the order in which the decoder asks."""
+    """A tag's field, in the order in which the decoder needs the facts."""
 
     name: str
     key: str
@@ -204,7 +204,7 @@ class _Entry(NamedTuple):
 
 
 def _entries(schema: Schema, names: Mapping[str, Schema]) -> dict[int, _Entry]:
-    """A Schema by tag. A repeated number has two tags, so that both of its encodings are read."""
+    """A Schema by tag. A repeated number has two tags, one for each of its encodings."""
     table: dict[int, _Entry] = {}
     for number, (name, kind, many, key) in schema.fields.items():
         if isinstance(kind, str):
@@ -225,7 +225,7 @@ class Format:
         self.messages: Final = {name: (s.build, _entries(s, schemas)) for name, s in schemas.items()}
 
     def decode(self, data: memoryview, message: str, file: str, context: Any = None) -> Any:
-        """What the `message` that fills `data` is built into; `file` is for errors, `context` for the builders."""
+        """The value built from the `message` in `data`; `file` is for errors, `context` for the builders."""
         return _Decoder(self, data, context).message(message, 0, len(data), Place(None, file, -1, 0), 1)
 
 
@@ -260,7 +260,7 @@ class _Decoder:
         return build(found, place, self.context)
 
     def field(self, tag: int, entry: _Entry | None, found: Fields, pos: int, end: int, place: Place, depth: int) -> int:
-        """Puts the value of the field at `pos` into `found`; where it ends."""
+        """Put the value of the field at `pos` into `found`; returns where it ends."""
         wire, number, stop = tag & 7, 0, pos
         if wire == LEN:
             size, pos = varint(self.data, pos, end)
