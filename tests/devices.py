@@ -9,13 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from singe.graph.graph import Graph, Node, evaluate, postorder, specialise
+from singe.compiler.fuse._assemble import Maker
+from singe.compiler.fuse._growth import Growth
+from singe.graph import Graph, Node, evaluate, postorder, specialise
 from singe.ir import affine, scalar
 from singe.ir.interpreter import interpret
 from singe.ir.kernel import Kernel, Port, Reduce, Store, loop_vars
 from singe.ir.scalar import Expr
 from singe.model.model import Model
-from singe.ops import Elementwise, Nest, View
+from singe.ops import Elementwise, Nest, Running, Update, View
 from singe.ops.move import project
 from singe.shapes import known
 
@@ -30,7 +32,7 @@ def sizes_of(graph: Graph, arrays: Arrays) -> dict[str, int]:
 
 def below(n: Node) -> Sequence[Node]:
     """What a node is computed from: a Composite's from its lowering."""
-    return n.inputs if n.lowered is None else (n.lowered,)
+    return n.lowered or n.inputs
 
 
 def walk(graph: Graph, arrays: Arrays, compute: Callable[[Node, list[np.ndarray]], np.ndarray]) -> list[np.ndarray]:
@@ -38,7 +40,7 @@ def walk(graph: Graph, arrays: Arrays, compute: Callable[[Node, list[np.ndarray]
     for n in postorder(graph.outputs, below):
         if n not in values:
             given = [values[x] for x in below(n)]
-            values[n] = given[0] if n.lowered is not None else compute(n, given)
+            values[n] = given[0] if n.lowered else compute(n, given)
     return [values[x] for x in graph.outputs]
 
 
@@ -94,6 +96,12 @@ def run_interpreted(graph: Graph, arrays: Arrays) -> list[np.ndarray]:
             return constant(n, sizes)
         out = np.zeros([known(d, sizes) for d in n.shape], n.dtype.numpy)
         flat = out.reshape(-1)
+        if isinstance(n.row, (Running, Update)):
+            group = Maker(set(n.inputs), Growth(n)).group()
+            flat[:] = given[0].reshape(-1) if group.base else flat
+            at = dict(zip(n.inputs, given, strict=True))
+            interpret(group.kernel, [*(np.ascontiguousarray(at[x]).reshape(-1) for x in group.inputs), flat], sizes)
+            return out
         interpret(kernel_of(n), [*(np.ascontiguousarray(x).reshape(-1) for x in given), flat], sizes)
         return out
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from singe.dtypes import float32
-from singe.graph.graph import Builder, Graph
+from singe.graph import Builder, Graph
 from singe.shapes import size
 
 

@@ -21,7 +21,7 @@ from singe.compiler.rewrite import rewrite
 from singe.compiler.target import find_target
 from singe.dtypes import DType, float32, uint8
 from singe.dtypes import dtype as dtype_of
-from singe.graph.graph import Builder, Graph
+from singe.graph import Builder, Graph
 from singe.ir.kernel import Kernel, Routine
 from singe.ops import find_row
 from singe.program.container import align

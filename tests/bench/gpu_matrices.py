@@ -18,7 +18,7 @@ from gpu_tune import Collector, Row, fit, table, told
 
 from singe.compiler.build import compile_graph
 from singe.dtypes import float16
-from singe.graph.graph import Builder, Graph
+from singe.graph import Builder, Graph
 from singe.ir.contraction import contraction
 from singe_webgpu.kernels.choice import MATRIX_RATES
 from singe_webgpu.kernels.matrix import fits, print_matrix

@@ -24,7 +24,7 @@ from typing import Any, Final
 import numpy as np
 
 from singe.dtypes import float16, float32
-from singe.graph.graph import Graph
+from singe.graph import Graph
 from singe.model.model import Model, load
 from singe.runtime.devices import device
 from singe.tools.bench import gemm

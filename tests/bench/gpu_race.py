@@ -18,7 +18,7 @@ import numpy as np
 
 from singe.dtypes import DType, float16, float32
 from singe.errors import DeviceError
-from singe.graph.graph import Builder, Graph
+from singe.graph import Builder, Graph
 from singe.model.model import Model, Program, load
 from singe.runtime.devices import EagerDevice
 from singe.runtime.devices import device as open_device

@@ -21,7 +21,7 @@ import numpy as np
 from singe.compiler.build import compile_graph
 from singe.compiler.target import Printed
 from singe.errors import DeviceError
-from singe.graph.graph import Graph
+from singe.graph import Graph
 from singe.ir.contraction import Contraction, contraction
 from singe.ir.kernel import Kernel, Routine
 from singe.model.model import load

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from singe.dtypes import bool_, float16, float32, int32, int64, uint8
-from singe.graph.graph import Builder, Graph
+from singe.graph import Builder, Graph
 from singe.model.model import Model, load
 from singe.shapes import size
 from singe.tools.export import export

@@ -17,7 +17,7 @@ from singe import __version__, shapes
 from singe.compiler.build import compile_graph
 from singe.compiler.target import find_target
 from singe.dtypes import DType, bool_, float32, int32, int64
-from singe.graph.graph import Builder, Graph
+from singe.graph import Builder, Graph
 from singe.program.container import PROGRAM as FORMAT
 from singe.program.container import align
 from singe.program.format import header

@@ -19,7 +19,7 @@ import singe_webgpu.browser
 from singe import float32, int32, nn
 from singe.compiler.build import compile_graph
 from singe.compiler.target import find_target
-from singe.graph.graph import Builder, Graph
+from singe.graph import Builder, Graph
 from singe.onnx.model import read_model
 from singe.onnx.source import OnnxSource
 from singe.program.program import aligned

@@ -15,7 +15,7 @@ from bundles import assert_close, packed, small_case, write_bundle
 from pages import Page, open_page
 
 from singe.dtypes import float32
-from singe.graph.graph import Builder, Graph
+from singe.graph import Builder, Graph
 from singe.shapes import size
 
 RUN: Final = (

@@ -13,7 +13,7 @@ from bundles import packed, small_case, unpacked
 from pages import Page, open_page
 
 from singe.dtypes import float32
-from singe.graph.graph import Builder, Graph
+from singe.graph import Builder, Graph
 from singe.model.model import Model
 from singe.tools.export import export
 from singe.tools.images import PictureSpec

@@ -16,7 +16,7 @@ from pages import Page, node, open_page
 
 from singe.compiler.build import compile_graph
 from singe.compiler.target import find_target
-from singe.graph.graph import Builder, Graph
+from singe.graph import Builder, Graph
 from singe.model.model import Model, Program
 from singe.runtime.devices import device as open_device
 from singe.shapes import size

@@ -12,7 +12,7 @@ from bundles import dtypes_case, packed, small_case, write_bundle
 from pages import Page, node, open_page
 
 from singe.dtypes import float32
-from singe.graph.graph import Builder, Graph
+from singe.graph import Builder, Graph
 from singe.shapes import size
 
 MOST: Final = 1.2

@@ -17,7 +17,7 @@ from test_runner_node import edited
 
 from singe.dtypes import float32
 from singe.errors import DeviceError
-from singe.graph.graph import Builder, Graph
+from singe.graph import Builder, Graph
 from singe.runtime.devices import device as open_device
 from singe.shapes import size
 from singe.tools import bench, cli

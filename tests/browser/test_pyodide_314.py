@@ -12,7 +12,7 @@ from pyodides import Host, assembled, in_node
 from singe.compiler.build import compile_graph
 from singe.compiler.target import find_target
 from singe.dtypes import float32
-from singe.graph.graph import Builder, Graph
+from singe.graph import Builder, Graph
 from singe.shapes import size
 
 HELPERS = """

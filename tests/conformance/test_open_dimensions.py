@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from singe.errors import SizeNeeded
-from singe.graph.graph import Graph
+from singe.graph import Graph
 from singe.onnx.importer import import_model
 from singe.onnx.model import OnnxGraph, OnnxModel, OnnxNode, OnnxType, OnnxValue
 from singe.shapes import size

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from singe.dtypes import DType, bool_, float16, float32, int32, int64, uint8
-from singe.graph.graph import Builder, Graph, Node
+from singe.graph import Builder, Graph, Node
 from singe.model.model import Model
 from singe.shapes import size
 

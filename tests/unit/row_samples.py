@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from singe.dtypes import DTYPES, DType, int32, int64, uint8
-from singe.ops import Elementwise, Row
+from singe.ops import ROWS, Elementwise, Opaque, Region, Result, Row
 from singe.shapes import Size, known, size
 
 N = size("N")
@@ -228,6 +228,15 @@ RESIZE = [
     S((N, 2), sizes=(N * 2, 2), scales=(2.0, 1.0), coordinates="asymmetric", nearest="floor"),
 ]
 
+RUNNING = [
+    S((5,), axis=0),
+    S((3, 4), axis=1, reverse=True),
+    S((2, 40, 3), axis=1),
+    S((N, 7), axis=0),
+    S((6, N), axis=0, reverse=True),
+    S((0, 3), axis=0),
+    S((3, 1), axis=1),
+]
 SAMPLES: dict[str, list[Sample]] = {
     "reduce_sum": [*REDUCE, *REDUCE_EMPTY, S((3, 40), axes=(1,))],
     "reduce_prod": [*REDUCE, *REDUCE_EMPTY],
@@ -329,7 +338,31 @@ SAMPLES: dict[str, list[Sample]] = {
         S((N, 2, 5), (2,), (2,), (2,), positive(2)),
     ],
     "resize": RESIZE,
+    "running_sum": RUNNING,
+    "running_prod": RUNNING,
+    "running_max": RUNNING,
+    "update_slice": [
+        S((5, 3), (2, 3), index((), 0, 4), index((), 0, 1)),
+        S((6,), (6,), index((), 0, 9)),
+        S((6,), (4,), index((), -3, 0, int32)),
+        S((N, 4), (1, 4), index((), 0, BATCH), index((), 0, 1)),
+        S((4, N), (4, N), index((), 0, 1), index((), 0, 1)),
+        S((3, 2), (0, 2), index((), 0, 1), index((), 0, 1)),
+    ],
+    "scatter_elements": [
+        S((5, 3), (1, 3), index((1, 3), -5, 5), axis=0),
+        S((2, 6), (2, 1), index((2, 1), 0, 6, int32), axis=1),
+        S((N, 4), (N, 1), index((N, 1), -4, 4), axis=1),
+    ],
+    "scatter_nd": [
+        S((5, 3), (1, 3), index((1, 1), -5, 5)),
+        S((4, 4, 2), (1, 2), index((1, 2), 0, 4, int32)),
+        S((N, 3), (1,), index((1, 2), 0, BATCH)),
+    ],
 }
+NOT_SAMPLED = (Opaque, Region, Result)
+"""Kinds of row that have tests of their own: they have several results, graphs, or results of a shape found in mid-run."""
+SAMPLED: list[Row] = [row for row in ROWS.values() if not isinstance(row, NOT_SAMPLED)]
 
 SHAPES: dict[int, list[tuple[Any, ...]]] = {
     1: [((2, 3, 5),), ((),), ((0,),), ((300,),), ((N, 4),)],

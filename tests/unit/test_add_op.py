@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from singe.dtypes import FLOATS, dtype, float32
-from singe.graph.graph import Builder, Graph, gradient
+from singe.graph import Builder, Graph, gradient
 from singe.ir.scalar import clip
 from singe.onnx.adapters import ADAPTERS
 from singe.onnx.importer import BY_ONNX, import_model

@@ -18,7 +18,7 @@ from singe.compiler.build import compile_graph
 from singe.compiler.target import find_target
 from singe.dtypes import float32, int64
 from singe.errors import InputError
-from singe.graph.graph import Builder, Graph, specialise
+from singe.graph import Builder, Graph, specialise
 from singe.model.model import Model, load
 from singe.program.container import ALIGN
 from singe.program.format import header

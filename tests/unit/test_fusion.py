@@ -14,7 +14,7 @@ import pytest
 
 import singe as sg
 from singe.frontend.tracing import trace_call
-from singe.graph.graph import Builder, Graph, gradient
+from singe.graph import Builder, Graph, gradient
 from singe.graph.structure import structure
 from singe.program.program import ProgramData
 from singe.runtime.backend import Executable

@@ -9,7 +9,7 @@ import pytest
 
 from singe.dtypes import float32, int64
 from singe.errors import InputError, ShapeError
-from singe.graph.graph import Builder, Graph
+from singe.graph import Builder, Graph
 from singe.model.model import PROGRAMS, Model
 from singe.onnx.model import OnnxGraph, OnnxModel, OnnxNode, OnnxType, OnnxValue
 from singe.onnx.source import OnnxSource

@@ -11,7 +11,7 @@ from devices import run_array
 
 from singe.compiler.build import compile_graph
 from singe.dtypes import DType, float16, float32
-from singe.graph.graph import Builder, Graph, Node
+from singe.graph import Builder, Graph, Node
 from singe.shapes import Dim, size
 from singe_wasm.target import WasmTarget
 from singe_webgpu.target import WgslTarget

@@ -20,7 +20,7 @@ from singe.compiler.build import compile_graph
 from singe.compiler.target import HOST, find_target
 from singe.dtypes import float32, int64
 from singe.errors import DeviceError, FormatError, InputError
-from singe.graph.graph import Builder, Graph
+from singe.graph import Builder, Graph
 from singe.program.container import ALIGN, MAGIC
 from singe.program.format import from_bytes, header, read_program, to_bytes, write_program
 from singe.program.program import (

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from row_samples import SAMPLES, Sample, arrays_of, numbers, samples_of, shape_of
+from row_samples import SAMPLED, SAMPLES, Sample, arrays_of, numbers, samples_of, shape_of
 
 from singe.dtypes import DTYPES, DType, dtype, float16, float32, uint8
 from singe.errors import DTypeError, ShapeError
-from singe.graph.graph import Builder, Graph, Node
+from singe.graph import Builder, Graph, Node
 from singe.ops import ROWS, Composite, Elementwise, Row, find_row
 from singe.shapes import size
 
 SPECIAL = (np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-40, -1e-40, 1.2e-38, 1.0, -1.0, 0.5, 1.5, 2.5, -2.5, 100.0, -100.0)
-CASES = [pytest.param(row, kind, id=f"{row.name}-{kind}") for row in ROWS.values() for kind in row.dtypes]
+CASES = [pytest.param(row, kind, id=f"{row.name}-{kind}") for row in SAMPLED for kind in row.dtypes]
 NORMAL = tuple(v for v in SPECIAL if not 0 < abs(v) < np.finfo(np.float32).tiny)
 """For WebGPU, which may take denormals for zeros: a GPU does, a software driver does not."""
 FLOAT_CASES = [
@@ -131,7 +131,7 @@ def test_special_values_pass_through(name: str, run_graph: Any, device_name: str
         assert_close(got, expected(row, sample, arrays, float32), row, f"{name} {sample}")
 
 
-@pytest.mark.parametrize("row", [pytest.param(r, id=r.name) for r in ROWS.values()])
+@pytest.mark.parametrize("row", [pytest.param(r, id=r.name) for r in SAMPLED])
 def test_row_is_complete(row: Row) -> None:
     """Every row has an oracle, samples, and either a meaning as a loop nest or a lowering."""
     assert row.reference is not None

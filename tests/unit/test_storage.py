@@ -14,7 +14,7 @@ from singe.compiler.build import compile_graph
 from singe.compiler.target import find_target
 from singe.dtypes import float32, int64
 from singe.errors import FormatError
-from singe.graph.graph import Builder, Graph
+from singe.graph import Builder, Graph
 from singe.model.model import Model
 from singe.shapes import size
 from singe.tools import export

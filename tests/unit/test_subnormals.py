@@ -11,7 +11,7 @@ from devices import run_model
 from singe.compiler.rewrite import rewrite
 from singe.dtypes import DType, float16, float32
 from singe.errors import DeviceError
-from singe.graph.graph import Builder, Graph, Node
+from singe.graph import Builder, Graph, Node
 from singe.runtime.devices import device as open_device
 from singe.shapes import size
 

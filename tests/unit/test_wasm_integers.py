@@ -12,7 +12,7 @@ import pytest
 from singe.compiler.build import compile_graph
 from singe.dtypes import float32
 from singe.errors import InputError, ShapeError
-from singe.graph.graph import Builder, Graph, Node
+from singe.graph import Builder, Graph, Node
 from singe.ops.quantised import DEEPEST, OFFSET, quantise_weights
 from singe.program.program import Dispatch, ProgramData
 from singe.shapes import size

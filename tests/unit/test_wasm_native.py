@@ -7,7 +7,7 @@ import pytest
 
 from singe.compiler.build import compile_graph
 from singe.dtypes import float32
-from singe.graph.graph import Builder, Graph
+from singe.graph import Builder, Graph
 
 native = pytest.importorskip("singe_wasm.native", reason="wasmtime is not installed")
 

@@ -10,7 +10,7 @@ import pytest
 from singe.compiler.build import compile_graph
 from singe.dtypes import DType, bool_, float16, float32, int32, int64, uint8
 from singe.errors import DeviceError
-from singe.graph.graph import Builder, Graph
+from singe.graph import Builder, Graph
 from singe.model.model import Model
 from singe.runtime.devices import EagerDevice
 from singe.runtime.devices import device as open_device

@@ -10,7 +10,7 @@ import pytest
 
 from singe.compiler.fuse import fuse
 from singe.dtypes import DType, float16, float32
-from singe.graph.graph import Builder, Graph
+from singe.graph import Builder, Graph
 from singe.ir import affine
 from singe.ir import scalar as S
 from singe.ir.affine import flatten

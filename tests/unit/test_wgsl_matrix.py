@@ -16,7 +16,7 @@ import pytest
 
 from singe.compiler.build import compile_graph
 from singe.dtypes import DType, float16, float32
-from singe.graph.graph import Builder, Graph
+from singe.graph import Builder, Graph
 from singe.program.program import ProgramData
 from singe.shapes import size
 from singe.tools.bench import gemm

@@ -15,7 +15,7 @@ import pytest
 from singe.compiler.build import compile_graph
 from singe.dtypes import float32
 from singe.errors import DeviceError
-from singe.graph.graph import Builder, Graph
+from singe.graph import Builder, Graph
 from singe.ir.kernel import Routine
 from singe.model.model import Model
 from singe.runtime.devices import EagerDevice

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -74,6 +74,9 @@ class WasmTarget:
         done = self._printed[key]
         packed = {port: pack(constants[port]) for port, pack in done.packers.items()}
         return Printed(done.code, _variants("0"), done.sizes, packed, done.scratch)
+
+    def print_opaque(self, *_: Any) -> None:
+        """No op that is no loop nest has a function here."""
 
     def link(self, printed: Sequence[Printed]) -> tuple[Mapping[str, str | bytes], Sequence[Sequence[Variant]]]:
         names: dict[Twins, str] = {}

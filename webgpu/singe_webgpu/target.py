@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -46,6 +47,9 @@ class WgslTarget:
             return print_kernel(collapse(kernel), module)
 
         return variants(kernel.ports, write)
+
+    def print_opaque(self, *_: Any) -> None:
+        """No op that is no loop nest has a function here."""
 
     def link(self, printed: Sequence[Printed]) -> tuple[Mapping[str, str | bytes], Sequence[Sequence[Variant]]]:
         names: dict[str, str] = {}

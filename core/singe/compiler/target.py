@@ -16,7 +16,7 @@ from ..dtypes import DType
 from ..ir.kernel import Kernel, Routine
 from ..plugins import load, names
 from ..program.program import Variant
-from ..shapes import Dim
+from ..shapes import Dim, Shape
 
 GROUP: Final = "singe.targets"
 HOST: Final = "host"
@@ -56,6 +56,17 @@ class Target(Protocol):
 
     def print(self, kernel: Kernel | Routine, constants: Mapping[int, np.ndarray]) -> Printed:
         """The code for a kernel; `constants` are the ports whose contents are known (so that they can be packed)."""
+        ...
+
+    def print_opaque(
+        self,
+        op: str,
+        attrs: Mapping[str, Any],
+        inputs: Sequence[tuple[Shape, DType]],
+        results: Sequence[tuple[Shape, DType]],
+    ) -> Printed | None:
+        """The target's own function for an op that is no loop nest, its ports the inputs and then the results; None
+        where it has none: the op is then a step on the host."""
         ...
 
     def link(self, printed: Sequence[Printed]) -> tuple[Mapping[str, str | bytes], Sequence[Sequence[Variant]]]:

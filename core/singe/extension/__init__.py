@@ -36,6 +36,7 @@ from ..ir.kernel import Kernel as Kernel
 from ..ir.kernel import Port as Port
 from ..ir.kernel import Reduce as Reduce
 from ..ir.kernel import Routine as Routine
+from ..ir.kernel import Scan as Scan
 from ..ir.kernel import Stage as Stage
 from ..ir.kernel import Store as Store
 from ..ir.kernel import collapse as collapse

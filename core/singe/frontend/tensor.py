@@ -17,7 +17,7 @@ import numpy as np
 
 from ..dtypes import DType, bool_, dtype, float16, float32, int32, int64, uint8
 from ..errors import DeviceError, DTypeError, ShapeError
-from ..ops import ROWS, Elementwise, Row
+from ..ops import ROWS, Elementwise, Region, Result, Row
 from ..runtime.device import Device, Value
 from ..runtime.devices import DEFAULT
 from ..runtime.devices import device as find_device
@@ -40,6 +40,8 @@ _LOGIC: Final = {
     "or": ("logical_or", "bitwise_or"),
     "xor": ("logical_xor", "bitwise_xor"),
 }
+NO_METHODS: Final = (Region, Result)
+"""Kinds of row that a Tensor has no method for: they take graphs, or nodes of several results."""
 _SHOWN: Final = 1000
 """From how many elements on repr leaves out the middle."""
 
@@ -263,12 +265,12 @@ class Tensor:
 
     def __getattr__(self, name: str) -> Callable[..., Tensor]:
         row = ROWS.get(name)
-        if row is None:
+        if row is None or isinstance(row, NO_METHODS):
             raise AttributeError(f"a tensor has no method {name!r}{_closest(name)}", name=name, obj=self)
         return lambda *others, **attrs: call_row(row, (self, *others), **attrs)
 
     def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *ROWS})
+        return sorted({*super().__dir__(), *(name for name, row in ROWS.items() if not isinstance(row, NO_METHODS))})
 
     # operators
 

@@ -16,7 +16,7 @@ import numpy as np
 from ..compiler.target import Target
 from ..dtypes import DType, dtype
 from ..errors import DeviceError, InputError
-from ..graph.graph import Builder, Graph, Node, inline
+from ..graph import Builder, Graph, Node, inline
 from ..program.program import ProgramData
 from ..runtime.backend import Executable
 from ..runtime.device import Build, Device, nodes_of

@@ -1,1 +1,22 @@
-"""What a computation is: nodes, the Builder that makes them, and gradients."""
+"""What a computation is: nodes, the Builder that makes them, Graphs of them, transformations, gradients."""
+
+from .builder import INTERNED_BYTES as INTERNED_BYTES
+from .builder import MAX_ELEMENTS as MAX_ELEMENTS
+from .builder import WHOLE as WHOLE
+from .builder import Builder as Builder
+from .gradients import gradient as gradient
+from .graph import Graph as Graph
+from .graph import GraphState as GraphState
+from .graph import regions as regions
+from .node import Node as Node
+from .node import bare as bare
+from .node import evaluate as evaluate
+from .node import leaf as leaf
+from .node import postorder as postorder
+from .node import symbols_of as symbols_of
+from .transform import all_nodes as all_nodes
+from .transform import inline as inline
+from .transform import rebuild as rebuild
+from .transform import renamed as renamed
+from .transform import specialise as specialise
+from .transform import spliced as spliced

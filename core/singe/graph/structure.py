@@ -8,7 +8,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from .graph import INTERNED_BYTES, Graph
+from .builder import INTERNED_BYTES
+from .graph import Graph
 
 _digests: Final[dict[int, tuple[weakref.ref[np.ndarray], bytes]]] = {}
 """The digest of a large constant, by the array's id while it lives: constants are not written to."""
@@ -16,8 +17,8 @@ _digests: Final[dict[int, tuple[weakref.ref[np.ndarray], bytes]]] = {}
 
 def structure(graph: Graph) -> Any:
     """Rows, attributes, shapes and constants, by position: linear in the nodes, and a large constant is read once."""
-    number = {n: i for i, n in enumerate(graph.inputs)}
-    parts: list[Any] = [(n.shape, n.dtype) for n in graph.inputs]
+    number = {n: i for i, n in enumerate(graph.leaves)}
+    parts: list[Any] = [n.results for n in graph.leaves]
     for n in graph.nodes:
         if n not in number:
             number[n] = len(number)
@@ -25,8 +26,13 @@ def structure(graph: Graph) -> Any:
                 parts.append((n.dtype, n.shape, _contents(n.value)))
             else:
                 assert n.row is not None
-                parts.append((n.row.name, tuple(sorted(n.attrs.items())), tuple(number[x] for x in n.inputs)))
-    return tuple(parts), tuple(number[n] for n in graph.outputs)
+                attrs = tuple((k, structure(v) if isinstance(v, Graph) else v) for k, v in sorted(n.attrs.items()))
+                parts.append((n.row.name, attrs, tuple(number[x] for x in n.inputs)))
+    states = tuple(
+        (s.name, None if s.initial is None else _contents(s.initial), number[s.updated]) for s in graph.states
+    )
+    bound = tuple((s, number[n]) for s, n in graph.found.items())
+    return tuple(parts), tuple(number[n] for n in graph.outputs), states, bound
 
 
 def _contents(value: np.ndarray) -> Any:

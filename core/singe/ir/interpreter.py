@@ -13,7 +13,7 @@ import numpy as np
 
 from ..shapes import known
 from . import scalar
-from .kernel import Kernel, Reduce, Routine, identity
+from .kernel import Kernel, Reduce, Routine, Scan, Store, identity
 from .scalar import NUMPY, Expr
 
 
@@ -51,9 +51,14 @@ def interpret(kernel: Kernel | Routine, buffers: Sequence[np.ndarray], sizes: Ma
     with np.errstate(all="ignore"):
         for stage in kernel.stages:
             value = evaluate(stage.value)
-            if isinstance(stage, Reduce):
+            word: Any = None if isinstance(stage, Store) else NUMPY[stage.word]
+            if isinstance(stage, Scan):
                 shape = [value.shape[a] if a not in inner_axes else extents[a] for a in range(rank)]
-                word: Any = NUMPY[stage.word]
+                env[stage.accumulator] = word.accumulate(
+                    np.broadcast_to(value, shape), axis=inner_axes[0], dtype=value.dtype
+                )
+            elif isinstance(stage, Reduce):
+                shape = [value.shape[a] if a not in inner_axes else extents[a] for a in range(rank)]
                 env[stage.accumulator] = word.reduce(
                     np.broadcast_to(value, shape),
                     axis=inner_axes,

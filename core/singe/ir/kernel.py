@@ -4,6 +4,7 @@ A Kernel is one fused loop nest over buffers, in scalar words. Its grid loops ar
 each to an invocation or a workgroup, a CPU vectorises the last); for every point of the grid its stages run in order:
 
   Reduce  folds a value over all inner loops into a named accumulator, which later stages may use;
+  Scan    folds a value along the one inner loop, in its order; stages of the inner loop after it see every step;
   Store   writes a value to a buffer: once for a grid point, or for each point of the inner loops.
 
 Loop variables are named g0, g1, … (grid) and r0, r1, … (inner), accumulators a0, a1, …; loads and stores name buffers
@@ -67,6 +68,20 @@ class Reduce:
 
 
 @dataclass(frozen=True)
+class Scan:
+    """Fold `value` with a word of IDENTITY along the inner loop, in order; inner stores see the fold so far, this turn's
+    value included, as `accumulator`. A kernel with a Scan has one inner loop, no Reduce, and walks the loop once."""
+
+    name: str
+    word: str
+    value: Expr
+
+    @property
+    def accumulator(self) -> Expr:
+        return scalar.var(self.name, self.value.dtype)
+
+
+@dataclass(frozen=True)
 class Store:
     """Write `value` (of the port's compute type) at flat `index`; `inner`: for each point of the inner loops too."""
 
@@ -76,7 +91,7 @@ class Store:
     inner: bool = False
 
 
-Stage: TypeAlias = "Reduce | Store"
+Stage: TypeAlias = "Reduce | Scan | Store"
 
 
 @dataclass(frozen=True)
@@ -100,13 +115,13 @@ class Kernel:
     @property
     def roots(self) -> tuple[Expr, ...]:
         """All expressions in the stages."""
-        return tuple(e for s in self.stages for e in ((s.value,) if isinstance(s, Reduce) else (s.index, s.value)))
+        return tuple(e for s in self.stages for e in ((s.index, s.value) if isinstance(s, Store) else (s.value,)))
 
     def with_roots(self, roots: Iterable[Expr], grid: Shape) -> Kernel:
         """The kernel over another grid, with these in place of its `roots`."""
         after = iter(roots)
         stages = tuple(
-            replace(s, value=next(after)) if isinstance(s, Reduce) else replace(s, index=next(after), value=next(after))
+            replace(s, index=next(after), value=next(after)) if isinstance(s, Store) else replace(s, value=next(after))
             for s in self.stages
         )
         return replace(self, grid=grid, stages=stages)
@@ -121,10 +136,11 @@ class Kernel:
     @cached_property
     def replaceable(self) -> tuple[int, ...]:
         """The inputs whose memory the output may reuse: each element is read only at the point that writes it."""
-        if any(isinstance(s, Reduce) for s in self.stages) or len(self.stages) != 1:
+        if len(self.stages) != 1:
             return ()
         (store,) = self.stages
-        assert isinstance(store, Store)
+        if not isinstance(store, Store):
+            return ()
         loads = [e for e in scalar.postorder([store.value]) if e.word == "load"]
         out = []
         for number, port in enumerate(self.ports):
@@ -163,8 +179,8 @@ class Kernel:
         """The kernel as text, for people: a loop nest."""
         lines = [f"{self.name}: for g in {show(self.grid)}" + (f", r in {show(self.inner)}" if self.inner else "")]
         for s in self.stages:
-            if isinstance(s, Reduce):
-                lines.append(f"  {s.name} = {s.word} over r of {s.value}")
+            if isinstance(s, (Reduce, Scan)):
+                lines.append(f"  {s.name} = {s.word} {'over' if isinstance(s, Reduce) else 'along'} r of {s.value}")
             else:
                 lines.append(f"  {'for r: ' if s.inner else ''}b{s.port}[{s.index}] = {s.value}")
         return "\n".join(lines)

@@ -20,7 +20,7 @@ from ..compiler.build import compile_graph
 from ..compiler.target import name_of
 from ..dtypes import DType, dtype
 from ..errors import DeviceError, ImportFailure, InputError, ShapeError, SizeNeeded, ValueNeeded
-from ..graph.graph import Graph, Node, specialise
+from ..graph import Graph, Node, specialise
 from ..nn import Module
 from ..program.container import MAGIC
 from ..program.format import read_program, write_program

@@ -18,7 +18,7 @@ import numpy as np
 
 from ..dtypes import DTYPES, dtype
 from ..errors import ImportFailure, InputError, SingeError, SizeNeeded, UnsupportedOp, ValueNeeded
-from ..graph.graph import MAX_ELEMENTS, Builder, Graph, Node
+from ..graph import MAX_ELEMENTS, Builder, Graph, Node
 from ..ops import ROWS, Composite, Elementwise, Nest, Row, View
 from ..shapes import Dim, product, show, size
 from .adapters import ADAPTERS, Call

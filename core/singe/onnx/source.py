@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ..dtypes import DTYPES, float32
-from ..graph.graph import Graph
+from ..graph import Graph
 from ..shapes import Size, symbols
 from .importer import import_model, signature
 from .model import OnnxModel

@@ -352,3 +352,45 @@ def resize(
 
 def _limits(kind: np.dtype[Any]) -> tuple[int, int]:
     return int(np.iinfo(kind).min), int(np.iinfo(kind).max)
+
+
+def running(accumulate: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
+    """A fold along an axis that keeps every step."""
+
+    def reference(x: np.ndarray, axis: int, reverse: bool = False) -> np.ndarray:
+        turned = x[
+            tuple(slice(None, None, -1) if i == axis % x.ndim and reverse else slice(None) for i in range(x.ndim))
+        ]
+        out = np.asarray(accumulate(turned, axis=axis)).astype(x.dtype)
+        return out[
+            tuple(slice(None, None, -1) if i == axis % x.ndim and reverse else slice(None) for i in range(x.ndim))
+        ]
+
+    return reference
+
+
+# --- updates ---------------------------------------------------------------------------------------------------------
+
+
+def update_slice(x: np.ndarray, part: np.ndarray, *starts: np.ndarray) -> np.ndarray:
+    out = x.copy()
+    first = [min(max(int(s), 0), d - p) for s, d, p in zip(starts, x.shape, part.shape, strict=True)]
+    for place in np.ndindex(*part.shape):
+        out[tuple(a + c for a, c in zip(first, place, strict=True))] = part[place]
+    return out
+
+
+def scatter_elements(x: np.ndarray, part: np.ndarray, indices: np.ndarray, axis: int) -> np.ndarray:
+    out = x.copy()
+    for place in np.ndindex(*part.shape):
+        to = list(place)
+        to[axis] = int(indices[place])
+        out[tuple(to)] = part[place]
+    return out
+
+
+def scatter_nd(x: np.ndarray, part: np.ndarray, indices: np.ndarray) -> np.ndarray:
+    out = x.copy()
+    for place in np.ndindex(*indices.shape[:-1]):
+        out[tuple(int(i) for i in indices[place])] = part[place]
+    return out

@@ -21,7 +21,7 @@ import numpy as np
 from ..compiler.target import Target
 from ..dtypes import DType
 from ..errors import DeviceError
-from ..graph.graph import Graph, Node
+from ..graph import Graph, Node
 from ..program.program import ProgramData
 from .backend import Executable
 from .waiting import Later, now

@@ -15,7 +15,7 @@ import numpy as np
 from ..compiler.build import compile_graph
 from ..compiler.target import Target
 from ..errors import DeviceError
-from ..graph.graph import Builder, Graph, Node
+from ..graph import Builder, Graph, leaf
 from ..graph.structure import structure
 from ..program.program import ProgramData
 from .backend import Backend, Executable
@@ -58,9 +58,10 @@ class EagerDevice(Device):
             return self.backend.download(value)
 
     def apply(self, build: Build, values: Sequence[Any]) -> tuple[Any, ...]:
-        nodes = tuple(Node(None, (), {}, v.shape, v.dtype, name=f"x{i}") for i, v in enumerate(values))
-        made = nodes_of(build(Builder(), *nodes))
-        return self.run(Graph(nodes, made, tuple(f"y{k}" for k in range(len(made)))), values)
+        nodes = tuple(leaf(v.shape, v.dtype, f"x{i}") for i, v in enumerate(values))
+        builder = Builder()
+        made = nodes_of(build(builder, *nodes))
+        return self.run(Graph(nodes, made, tuple(f"y{k}" for k in range(len(made))), builder.bound), values)
 
     def run(self, graph: Graph, values: Sequence[Any]) -> tuple[Any, ...]:
         """By the graph's Program, compiled when its structure is first met."""

@@ -1,26 +1,30 @@
 """The backend "numpy": Programs of host steps, run op by op over whole arrays, with BLAS where there is one.
 
-An intermediate array is dropped after its last reader. Sizes in attributes get their numbers when the shapes of the
-inputs are known, anew only when these change.
+The steps are a tree, and are walked as such. An intermediate array is dropped after its last reader; one that nothing
+else looks into is written over. Sizes in attributes get their numbers when they are known, anew only when these change.
+A state is one array from run to run: what steps write there is written into it.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from .. import shapes
 from ..compiler.target import HOST
 from ..dtypes import dtype
-from ..errors import DeviceError, InputError
-from ..ops import Elementwise, Row, View, find_row
-from ..program.program import Copy, Host, ProgramData
+from ..errors import DeviceError, InputError, ShapeError
+from ..ops import Elementwise, Opaque, Row, Update, View, find_row
+from ..program.program import Bind, Copy, Host, If, Loop, ProgramData, Step
 from ..shapes import Size
 from .backend import HostArray, Span, Timeline
+
+Place: TypeAlias = tuple[str, int]
 
 
 class NumpyBackend:
@@ -50,8 +54,41 @@ class NumpyBackend:
         """Nothing is held."""
 
 
+@dataclass
+class _Op:
+    """A Host step made ready: its row, the inputs that it may write over, and the places whose values it reads last."""
+
+    step: Host
+    row: Row
+    sizes: tuple[str, ...]  # those that its attributes need
+    spent: tuple[int, ...] = ()
+    drops: tuple[Place, ...] = ()
+    latest: tuple[tuple[int, ...], Mapping[str, Any]] | None = None
+
+    def attrs(self, sizes: Mapping[str, int]) -> Mapping[str, Any]:
+        """The attributes with numbers for sizes; those of the latest sizes are kept."""
+        if not self.sizes:
+            return self.step.attrs
+        key = tuple(sizes[s] for s in self.sizes)
+        if self.latest is None or self.latest[0] != key:
+            self.latest = key, {k: _fixed(v, sizes) for k, v in self.step.attrs.items()}
+        return self.latest[1]
+
+
+@dataclass
+class _Run:
+    """One run: the arrays by place, and the sizes known so far."""
+
+    values: dict[Place, np.ndarray]
+    sizes: dict[str, int]
+
+
 class NumpyExecutable:
-    """A Program whose weights are views of its block."""
+    """A Program whose weights are views of its block.
+
+    A place holds one value at a time, so arrays are kept by place. A step may be given an array that another place holds
+    too (a view, or what was copied), but for places that some step writes over: those have arrays of their own.
+    """
 
     def __init__(self, program: ProgramData) -> None:
         if program.target != HOST:
@@ -59,41 +96,76 @@ class NumpyExecutable:
                 f"the numpy backend runs programs compiled for {HOST!r}, this one is for {program.target!r}"
             )
         self.program = program
-        self._rows: list[Row | None] = []
-        self._drops: list[list[int]]
-        readers: dict[int, int] = {}
-        for number, step in enumerate(program.steps):
-            if not isinstance(step, (Host, Copy)):
-                raise DeviceError(f"the numpy backend cannot run a {type(step).__name__} step yet")
-            self._rows.append(find_row(step.op) if isinstance(step, Host) else None)
-            for i in step.inputs if isinstance(step, Host) else (step.source,):
-                readers[i] = number
-        self._drops = [[] for _ in program.steps]
-        for i, number in readers.items():
-            if program.buffers[i].place[0] == "slot":
-                self._drops[number].append(i)
-        shared = _shared(program)
-        self._spent = [_spent(step, drops, shared) for step, drops in zip(program.steps, self._drops, strict=True)]
-        self._consts = {
-            i: program.view(b).view(b.dtype.numpy).reshape(_numbers(b.shape, {}))
+        # An empty weight takes no bytes: only its number tells it from the next.
+        self._places: list[Place] = [
+            ("weights", i) if b.place[0] == "weights" else b.place for i, b in enumerate(program.buffers)
+        ]
+        self._consts: dict[Place, np.ndarray] = {
+            self._places[i]: program.view(b).view(b.dtype.numpy).reshape(_numbers(b.shape, {}))
             for i, b in enumerate(program.buffers)
             if b.place[0] == "weights"
         }
-        self._latest: tuple[Mapping[str, int], list[Mapping[str, Any]]] | None = None
+        self._given = program.symbols
+        self._ops: dict[int, _Op] = {}  # by the identity of the step, which the program holds
+        self._drops: dict[int, tuple[Place, ...]] = {}
+        self._own: set[Place] = {self._places[s.buffer] for s in program.states}
+        self._prepare(program.steps)
+        self._drop(program.steps)
+
+    def _prepare(self, steps: Sequence[Step]) -> None:
+        for step in steps:
+            if isinstance(step, Host):
+                row = find_row(step.op)
+                self._ops[id(step)] = _Op(
+                    step, row, tuple(sorted(shapes.symbols(_sizes_in(tuple(step.attrs.values())))))
+                )
+                if isinstance(row, Update) and self._in_place(step):
+                    self._own.add(self._places[step.outputs[0]])
+            elif isinstance(step, If):
+                self._prepare((*step.then, *step.otherwise))
+            elif isinstance(step, Loop):
+                self._prepare(step.body)
+            elif not isinstance(step, (Bind, Copy)):
+                raise DeviceError(f"the numpy backend cannot run a {type(step).__name__} step")
+
+    def _in_place(self, step: Host) -> bool:
+        return self._places[step.inputs[0]] == self._places[step.outputs[0]]
+
+    def _drop(self, steps: Sequence[Step]) -> None:
+        """Say what the outermost steps read last. Within a region values are held until it ends or they are replaced."""
+        buffers = self.program.buffers
+        shared: set[int] = set()
+        readers: dict[int, int] = {}
+        for number, step in enumerate(steps):
+            reads, writes = _reads(step), _writes(step)
+            readers.update(dict.fromkeys(reads, number))
+            if not isinstance(step, Host) or isinstance(self._ops[id(step)].row, View):
+                shared.update(reads, writes)
+        for i, number in readers.items():
+            step, place = steps[number], self._places[i]
+            if buffers[i].place[0] != "slot":
+                continue
+            if isinstance(step, Host):
+                op = self._ops[id(step)]
+                op.drops = (*op.drops, place)
+                if i not in shared:
+                    op.spent = (*op.spent, *(k for k, j in enumerate(step.inputs) if j == i))
+            elif place not in {self._places[j] for j in _writes(step)}:
+                self._drops[id(step)] = (*self._drops.get(id(step), ()), place)
+
+    def new_states(self) -> list[HostArray]:
+        """The states as they are at first."""
+        found = []
+        for s in self.program.states:
+            b = self.program.buffers[s.buffer]
+            zeros = np.zeros(_numbers(b.shape, {}), b.dtype.numpy)
+            found.append(
+                HostArray(zeros if s.initial is None else self._consts[self._places[s.initial]].copy(), b.dtype)
+            )
+        return found
 
     def run(self, inputs: Sequence[HostArray], states: Sequence[HostArray] = ()) -> list[HostArray]:
         return self._run(inputs, states, None)
-
-    def new_states(self) -> list[HostArray]:
-        """The arrays of a new session, with their initial values."""
-        made = []
-        for state in self.program.states:
-            b = self.program.buffers[state.buffer]
-            first = 0 if state.initial is None else self._consts[state.initial]
-            data = np.empty(_numbers(b.shape, {}), b.dtype.numpy)
-            data[...] = first
-            made.append(HostArray(data, b.dtype))
-        return made
 
     def profile(self, inputs: Sequence[HostArray], states: Sequence[HostArray] = ()) -> Timeline:
         ends: list[float] = []
@@ -108,52 +180,90 @@ class NumpyExecutable:
     ) -> list[HostArray]:
         """`ends`, where given, receives when the first step began and when each ended."""
         p = self.program
-        sizes = p.sizes({p.buffers[i].name: a.shape for i, a in zip(p.inputs, inputs, strict=True)})
-        attrs = self._attrs_at(sizes)
-        values: dict[int, np.ndarray] = dict(self._consts)
-        values.update({i: a.data for i, a in zip(p.inputs, inputs, strict=True)})
         if len(states) != len(p.states):
-            raise InputError(f"the program has {len(p.states)} states, got {len(states)}: see new_states()")
-        values.update({s.buffer: a.data for s, a in zip(p.states, states, strict=True)})
+            raise InputError(f"the program has {len(p.states)} states, got {len(states)}: new_states() makes them")
+        sizes = p.sizes({p.buffers[i].name: a.shape for i, a in zip(p.inputs, inputs, strict=True)})
+        run = _Run(dict(self._consts), dict(sizes))
+        run.values.update({self._places[i]: a.data for i, a in zip(p.inputs, inputs, strict=True)})
+        run.values.update({self._places[s.buffer]: a.data for s, a in zip(p.states, states, strict=True)})
         with np.errstate(all="ignore"):
             if ends is not None:
                 ends.append(time.perf_counter())
-            for step, row, given, drops, spent in zip(
-                p.steps, self._rows, attrs, self._drops, self._spent, strict=True
-            ):
-                if isinstance(row, Elementwise) and spent:
-                    assert isinstance(step, Host)
-                    values[step.outputs[0]] = row.array_over([values[i] for i in step.inputs], spent, given)
-                elif isinstance(step, Host):
-                    assert row is not None
-                    values[step.outputs[0]] = row.array(*(values[i] for i in step.inputs), **given)
-                elif isinstance(step, Copy):
-                    values[step.target] = values[step.source]
-                for i in drops:
-                    del values[i]
-                if ends is not None:
-                    ends.append(time.perf_counter())
-        outputs = [self._output(values[i], i, sizes) for i in p.outputs]
-        for s, a in zip(p.states, states, strict=True):
-            if values[s.buffer] is not a.data:
-                np.copyto(a.data, values[s.buffer])
-        return outputs
+            self._walk(p.steps, run, ends)
+        return [self._output(run.values[self._places[i]], i, run.sizes) for i in p.outputs]
+
+    def _walk(self, steps: Sequence[Step], run: _Run, ends: list[float] | None = None) -> None:
+        for step in steps:
+            if isinstance(step, Host):
+                self._op(self._ops[id(step)], run)
+            elif isinstance(step, Copy):
+                self._keep(run, self._places[step.target], run.values[self._places[step.source]], False)
+            elif isinstance(step, If):
+                self._walk(step.then if self._first(run, step.condition) else step.otherwise, run)
+            elif isinstance(step, Loop):
+                turns = None if step.count is None else shapes.known(step.count, run.sizes)
+                made = 0
+                while (turns is None or made < turns) and (step.condition is None or self._first(run, step.condition)):
+                    self._walk(step.body, run)
+                    made += 1
+            elif isinstance(step, Bind):
+                self._bind(step, run)
+            for place in self._drops.get(id(step), ()):
+                run.values.pop(place, None)
+            if ends is not None:
+                ends.append(time.perf_counter())
+
+    def _first(self, run: _Run, i: int) -> Any:
+        return run.values[self._places[i]].reshape(-1)[0]
+
+    def _bind(self, step: Bind, run: _Run) -> None:
+        if step.buffer is not None:
+            found = int(self._first(run, step.buffer))
+        else:
+            assert step.dim is not None
+            found = shapes.known(step.dim, run.sizes)
+        if found < 0:
+            raise ShapeError(f"the size {step.size} was found to be {found}, expected at least 0")
+        run.sizes[step.size] = found
+
+    def _keep(self, run: _Run, place: Place, array: np.ndarray, fresh: bool) -> None:
+        """Put an array into a place. fresh: whether no other place has it."""
+        if place[0] == "state":
+            if array is not run.values[place]:
+                np.copyto(run.values[place], array.reshape(run.values[place].shape))
+        else:
+            run.values[place] = array if fresh or not self._own else array.copy()
+
+    def _op(self, op: _Op, run: _Run) -> None:
+        step, row = op.step, op.row
+        given = [run.values[self._places[i]] for i in step.inputs]
+        attrs = op.attrs(run.sizes)
+        if isinstance(row, Elementwise) and op.spent:
+            out: Any = row.array_over(given, op.spent, attrs)
+        elif isinstance(row, Update) and (self._in_place(step) or 0 in op.spent):
+            row.into(*given, **attrs)
+            out = given[0]
+        else:
+            out = row.array(*given, **attrs)
+        for place in op.drops:
+            del run.values[place]
+        fresh = not isinstance(row, View)
+        for i, array in zip(step.outputs, out if isinstance(out, tuple) else (out,), strict=True):
+            if isinstance(row, Opaque):
+                self._find(i, array.shape, run)
+            self._keep(run, self._places[i], array, fresh)
+
+    def _find(self, i: int, shape: tuple[int, ...], run: _Run) -> None:
+        """The sizes that only the result of an op tells."""
+        for d, n in zip(self.program.buffers[i].shape, shape, strict=True):
+            if isinstance(d, Size) and d == shapes.size(name := str(d)) and name not in self._given:
+                run.sizes[name] = n
 
     def _output(self, value: np.ndarray, number: int, sizes: Mapping[str, int]) -> HostArray:
         """The array of an output: never a view of something else."""
         b = self.program.buffers[number]
         value = value.reshape(_numbers(b.shape, sizes))
         return HostArray(value if value.base is None and value.flags.writeable else value.copy(), b.dtype)
-
-    def _attrs_at(self, sizes: Mapping[str, int]) -> list[Mapping[str, Any]]:
-        """The attributes of every step with numbers for sizes; those of the latest sizes are kept."""
-        if self._latest is None or self._latest[0] != sizes:
-            attrs: list[Mapping[str, Any]] = [
-                {k: _fixed(v, sizes) for k, v in s.attrs.items()} if isinstance(s, Host) else {}
-                for s in self.program.steps
-            ]
-            self._latest = sizes, attrs
-        return self._latest[1]
 
     def memory(self) -> Mapping[str, int]:
         return {"weights": self.program.weights.nbytes, "scratch": 0}
@@ -162,22 +272,35 @@ class NumpyExecutable:
         self._consts = {}
 
 
-def _shared(program: ProgramData) -> set[int]:
-    """The buffers whose memory may be another's too: what views and copies read and give."""
-    found: set[int] = set()
-    for step in program.steps:
-        if isinstance(step, Copy):
-            found |= {step.source, step.target}
-        elif isinstance(step, Host) and isinstance(find_row(step.op), View):
-            found |= {*step.inputs, *step.outputs}
-    return found
+def _reads(step: Step) -> set[int]:
+    """The buffers that a step reads, those within it included."""
+    if isinstance(step, Host):
+        return set(step.inputs)
+    if isinstance(step, Copy):
+        return {step.source}
+    if isinstance(step, If):
+        return {step.condition}.union(*map(_reads, (*step.then, *step.otherwise)))
+    if isinstance(step, Loop):
+        return set(() if step.condition is None else (step.condition,)).union(*map(_reads, step.body))
+    return {step.buffer} if isinstance(step, Bind) and step.buffer is not None else set()
 
 
-def _spent(step: Any, drops: Sequence[int], shared: set[int]) -> tuple[int, ...]:
-    """The inputs of a step that are read for the last time and that no other array looks into."""
-    if not isinstance(step, Host):
-        return ()
-    return tuple(k for k, i in enumerate(step.inputs) if i in drops and i not in shared)
+def _writes(step: Step) -> set[int]:
+    """The buffers that a step writes, those within it included."""
+    if isinstance(step, Host):
+        return set(step.outputs)
+    if isinstance(step, Copy):
+        return {step.target}
+    if isinstance(step, If):
+        return set[int]().union(*map(_writes, (*step.then, *step.otherwise)))
+    return set[int]().union(*map(_writes, step.body)) if isinstance(step, Loop) else set()
+
+
+def _sizes_in(value: Any) -> list[Size]:
+    """The Sizes among attributes, at whatever depth."""
+    if isinstance(value, tuple):
+        return [d for v in value for d in _sizes_in(v)]
+    return [value] if isinstance(value, Size) else []
 
 
 def _numbers(shape: Sequence[Any], sizes: Mapping[str, int]) -> tuple[int, ...]:

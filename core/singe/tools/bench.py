@@ -16,7 +16,7 @@ import numpy as np
 from .. import __version__
 from ..dtypes import DType, float32
 from ..errors import DeviceError, InputError
-from ..graph.graph import Builder, Graph
+from ..graph import Builder, Graph
 from ..model.model import Model, Program, TensorSpec
 from ..runtime.device import Device
 from ..shapes import Size, bytes_text, show

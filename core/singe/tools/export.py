@@ -28,7 +28,7 @@ from .. import __version__, shapes
 from ..compiler.build import ACTIVATIONS, compile_graph
 from ..compiler.target import Target, find_target
 from ..errors import InputError, SingeError
-from ..graph.graph import Graph, Node
+from ..graph import Graph, Node
 from ..model.model import Model, Program
 from ..program.container import ALIGN
 from ..program.container import PROGRAM as FORMAT

@@ -17,7 +17,7 @@ from .. import __version__
 from ..compiler.build import flops
 from ..compiler.fuse import fuse
 from ..errors import CompileError, DeviceError, ShapeError
-from ..graph.graph import Builder, Graph
+from ..graph import Builder, Graph
 from ..ir.kernel import Routine
 from ..model.model import Program
 from ..ops import View, find_row

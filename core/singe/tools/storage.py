@@ -75,6 +75,11 @@ class Listening:
                 self._note(printed.packed[port], None if given is None else packed[port])
         return printed
 
+    def print_opaque(
+        self, op: str, attrs: Mapping[str, Any], inputs: Sequence[Any], results: Sequence[Any]
+    ) -> Printed | None:
+        return self._target.print_opaque(op, attrs, inputs, results)
+
     def link(self, printed: Sequence[Printed]) -> tuple[Mapping[str, str | bytes], Sequence[Sequence[Variant]]]:
         return self._target.link(printed)
 

@@ -16,8 +16,8 @@ import numpy as np
 from .. import shapes
 from ..dtypes import DType, dtype, float16, float32
 from ..errors import FormatError, InputError
-from ..graph.graph import MAX_ELEMENTS, Builder, Graph, Node, postorder
-from ..ops import ROWS, Composite, Elementwise, Row, find_row
+from ..graph import MAX_ELEMENTS, Builder, Graph, Node, postorder, regions
+from ..ops import ROWS, Composite, Elementwise, Opaque, Region, Result, Row, Running, Update, find_row
 from ..program.container import (
     ALIGN,
     MAGIC,
@@ -159,6 +159,11 @@ def _open(data: bytes, name: str, holds: str) -> tuple[dict[str, Any], memoryvie
 
 def model_record(graph: Graph, floats: str | None = None) -> bytes:
     """The record of a Graph; floats as in `weights_record`."""
+    if graph.states or graph.found or any(map(regions, graph.nodes)):
+        raise InputError(
+            "save: a record holds no control flow, states or sizes found in mid-run, and this model has some; "
+            "compile it and save the Program"
+        )
     block = _Block(floats)
     arrays: list[dict[str, Any]] = []
     nodes = list(dict.fromkeys((*graph.inputs, *graph.nodes)))
@@ -240,14 +245,19 @@ def _applied(b: Builder, entry: Any, inputs: Sequence[Node]) -> Node:
     for key, value in attrs.items():
         if not FORMS.get(kinds.get(key, ""), _plain)(value):
             raise FormatError(f"{name}: the attribute {key!r:.60} is {value!r:.60}")
-    return b.apply(row, *inputs, **attrs)
+    if isinstance(row, Region):
+        raise FormatError(f"{name}: a record holds no control flow")
+    return b.node(row, *inputs, **attrs)
 
 
 def _kinds(row: Row) -> Mapping[str, str]:
     """The type of each attribute of a row: that of its default, or of the parameter that takes it."""
     if isinstance(row, Elementwise):
         return {k: "DType" if k == "to" else type(default).__name__ for k, default in row.defaults.items()}
-    function = row.lower if isinstance(row, Composite) else row.shape  # pyright: ignore[reportAttributeAccessIssue]
+    if isinstance(row, (Result, Running)):
+        return {"index": "int", "axis": "int", "reverse": "bool"}
+    names = {Composite: "lower", Opaque: "shapes", Update: "check"}
+    function = getattr(row, names.get(type(row), "shape"))
     return {k: str(p.annotation) for k, p in inspect.signature(function).parameters.items()}
 
 
@@ -282,14 +292,14 @@ FORMS: Final[Mapping[str, Callable[[Any], bool]]] = {
 
 def _checked(n: Node) -> Node:
     """The node, if what its row inferred is possible for a node."""
-    dims = n.shape
-    if not isinstance(dims, tuple) or len(dims) > MAX_RANK or not isinstance(n.dtype, DType):
-        raise FormatError(f"{n.op} gives {n.dtype!r:.40} of shape {dims!r:.60}")
-    if not all(isinstance(d, Size) or (type(d) is int and d >= 0) for d in dims):
-        raise FormatError(f"{n.op} gives the shape {shapes.show(dims):.80}")
-    total = product(dims)
-    if isinstance(total, int) and total > MAX_ELEMENTS:
-        raise FormatError(f"{n.op} gives {total} elements: at most {MAX_ELEMENTS} are supported")
+    for dims, kind in n.results:
+        if not isinstance(dims, tuple) or len(dims) > MAX_RANK or not isinstance(kind, DType):
+            raise FormatError(f"{n.op} gives {kind!r:.40} of shape {dims!r:.60}")
+        if not all(isinstance(d, Size) or (type(d) is int and d >= 0) for d in dims):
+            raise FormatError(f"{n.op} gives the shape {shapes.show(dims):.80}")
+        total = product(dims)
+        if isinstance(total, int) and total > MAX_ELEMENTS:
+            raise FormatError(f"{n.op} gives {total} elements: at most {MAX_ELEMENTS} are supported")
     return n
 
 

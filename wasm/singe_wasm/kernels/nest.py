@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from singe.extension import Dim, Expr, Kernel, Reduce, Stage, Store, ceildiv, float32, identity, int64, scalar
+from singe.extension import Dim, Expr, Kernel, Reduce, Scan, Stage, Store, ceildiv, float32, identity, int64, scalar
 
 from .. import simd
 from ..encode import Function
@@ -58,7 +58,7 @@ def lane_cost(kernel: Kernel, stages: Iterable[Stage], lane: Expr) -> int | None
     seen: set[Expr] = set()
     waiting: list[Expr] = [s.value for s in stages]
     for s in stages:
-        if isinstance(s, Reduce):
+        if not isinstance(s, Store):
             if s.value.dtype is int64:
                 return None
         else:
@@ -87,10 +87,11 @@ def choose_lane(kernel: Kernel) -> tuple[Expr | None, bool]:
     """The loop variable that takes four lanes, and whether it is an inner one."""
     options: list[tuple[int, bool, Expr]] = []
     reduces = any(isinstance(s, Reduce) for s in kernel.stages)
+    scans = any(isinstance(s, Scan) for s in kernel.stages)
     for extents, variables, inner in ((kernel.grid, kernel.grid_vars, False), (kernel.inner, kernel.inner_vars, True)):
-        if not extents or (isinstance(extents[-1], int) and extents[-1] < 4):
+        if not extents or (isinstance(extents[-1], int) and extents[-1] < 4) or (inner and scans):
             continue
-        stages = [s for s in kernel.stages if not inner or isinstance(s, Reduce) or s.inner]
+        stages = [s for s in kernel.stages if not inner or not isinstance(s, Store) or s.inner]
         cost = lane_cost(kernel, stages, variables[-1])
         if cost is not None:
             options.append((cost, inner, variables[-1]))
@@ -216,7 +217,12 @@ class _Nest:
     # --- one point of the grid
 
     def _point(self, shifts: Sequence[Shift], vector: bool) -> None:
+        scans = [s for s in self.kernel.stages if isinstance(s, Scan)]
+        if scans:
+            self._scan(scans, [s for s in self.kernel.stages if isinstance(s, Store)], shifts, vector)
+            return
         for stage in self.kernel.stages:
+            assert not isinstance(stage, Scan)
             roots = self._roots(stage, shifts, vector)
             if isinstance(stage, Reduce):
                 (self._fold_lanes if self.lane_is_inner else self._fold)(stage, shifts, vector)
@@ -226,6 +232,24 @@ class _Nest:
             else:
                 self.w.hoist(roots, self.folded)
                 self._inner(roots, partial(self._store, stage), shifts, vector)
+
+    def _scan(self, scans: Sequence[Scan], stores: Sequence[Store], shifts: Sequence[Shift], vector: bool) -> None:
+        """One walk over the inner loop, in its order."""
+        stages: list[Stage] = [*scans, *stores]
+        roots = [root for stage in stages for root in self._roots(stage, shifts, vector)]
+        for stage in scans:
+            for shift in shifts:
+                self._start(stage, self._accumulator(stage, shift, vector), vector)
+        self.w.hoist(roots, self.folded)
+
+        def turn(shifts: Sequence[Shift], vector: bool) -> None:
+            for stage in scans:
+                for shift in shifts:
+                    self._combine(stage, self._accumulator(stage, shift, vector), shift, vector)
+            for stage in stores:
+                self._store(stage, shifts, vector)
+
+        self._inner(roots, turn, shifts, vector)
 
     def _store(self, stage: Store, shifts: Sequence[Shift], vector: bool) -> None:
         for shift in shifts:
@@ -252,15 +276,17 @@ class _Nest:
         if isinstance(stage, Store):
             versions = self._lane_versions() if self.lane_is_inner and stage.inner else [(s, vector) for s in shifts]
             return [self.low.store(stage.port, stage.index, stage.value, s, v) for s, v in versions]
+        # What a Scan has found changes within the inner loop, so nothing made of it may be computed before.
+        level = self.folded + 1 if isinstance(stage, Scan) else self.folded
         for shift in shifts:
-            self.low.accumulator(stage.accumulator, self._accumulator(stage, shift, vector), self.folded, shift)
+            self.low.accumulator(stage.accumulator, self._accumulator(stage, shift, vector), level, shift)
         versions = self._lane_versions() if self.lane_is_inner else [(s, vector) for s in shifts]
         return [part for s, v in versions for part in self._parts(stage, s, v)]
 
     def _lane_versions(self) -> list[tuple[Shift, bool]]:
         return [(shift, s.vector) for s in self._strips(self.inner[-1]) for shift in s.shifts]
 
-    def _accumulator(self, stage: Reduce, shift: Shift, vector: bool) -> Value:
+    def _accumulator(self, stage: Reduce | Scan, shift: Shift, vector: bool) -> Value:
         key = (stage.name, shift, vector)
         if key not in self.accumulators:
             self.accumulators[key] = self.w.declare("v128" if vector else simd.VALUE[stage.value.dtype])
@@ -268,12 +294,12 @@ class _Nest:
 
     # --- reductions
 
-    def _parts(self, stage: Reduce, shift: Shift, vector: bool) -> tuple[Tree, ...]:
+    def _parts(self, stage: Reduce | Scan, shift: Shift, vector: bool) -> tuple[Tree, ...]:
         """The operands of a multiply-add where it is one, else the value."""
         parts = stage.value.args if _multiplies(stage) else (stage.value,)
         return tuple(self.low.vector(e, shift) if vector else self.low.scalar(e, shift) for e in parts)
 
-    def _combine(self, stage: Reduce, into: Value, shift: Shift, vector: bool) -> None:
+    def _combine(self, stage: Reduce | Scan, into: Value, shift: Shift, vector: bool) -> None:
         parts = self._parts(stage, shift, vector)
         w, code = self.w, (simd.VECTOR if vector else simd.SCALAR)[stage.word][stage.value.dtype]
         if len(parts) == 2:
@@ -288,10 +314,10 @@ class _Nest:
         else:
             w.fold(into, w.value(parts[0]), code)
 
-    def _start(self, stage: Reduce, into: Value, vector: bool) -> None:
+    def _start(self, stage: Reduce | Scan, into: Value, vector: bool) -> None:
         start = identity(stage.word, stage.value.dtype)
         self.w.set(into, self.w.value(self.low.vector(start) if vector else self.low.scalar(start)))
-        if vector and stage.word in simd.AGAINST_NUMBER and stage.value.dtype is float32:
+        if vector and isinstance(stage, Reduce) and stage.word in simd.AGAINST_NUMBER and stage.value.dtype is float32:
             self.nans[into] = self.w.i32x4(0)
 
     def _end(self, into: Value) -> None:
@@ -339,5 +365,5 @@ class _Nest:
             self.w.fold(total, lane, simd.SCALAR[stage.word][dtype])
 
 
-def _multiplies(stage: Reduce) -> bool:
+def _multiplies(stage: Reduce | Scan) -> bool:
     return stage.word == "add" and stage.value.dtype is float32 and stage.value.word == "mul"

@@ -22,6 +22,7 @@ from singe.extension import (
     Expr,
     Kernel,
     Reduce,
+    Scan,
     Store,
     affine,
     ceildiv,
@@ -68,11 +69,12 @@ class _Pass:
     """One walk over the inner loops."""
 
     reduces: list[Reduce] = field(default_factory=list)
+    scans: list[Scan] = field(default_factory=list)
     stores: list[Store] = field(default_factory=list)
 
     @property
     def roots(self) -> list[Expr]:
-        return [r.value for r in self.reduces] + [e for s in self.stores for e in (s.index, s.value)]
+        return [r.value for r in (*self.reduces, *self.scans)] + [e for s in self.stores for e in (s.index, s.value)]
 
 
 def print_kernel(kernel: Kernel, module: Module, style: str | None = None) -> Text:
@@ -151,12 +153,14 @@ def _passes(kernel: Kernel) -> tuple[list[_Pass], list[Store]]:
         if isinstance(stage, Store) and not (stage.inner and kernel.inner):
             last.append(stage)
             continue
-        roots = [stage.value] if isinstance(stage, Reduce) else [stage.index, stage.value]
+        roots = [stage.index, stage.value] if isinstance(stage, Store) else [stage.value]
         below = set(scalar.postorder(roots))
         if not passes or any(r.accumulator in below for r in passes[-1].reduces):
             passes.append(_Pass())
         if isinstance(stage, Reduce):
             passes[-1].reduces.append(stage)
+        elif isinstance(stage, Scan):
+            passes[-1].scans.append(stage)
         else:
             passes[-1].stores.append(stage)
     return passes, last
@@ -182,12 +186,12 @@ def _store(block: Block, stores: Sequence[Store]) -> None:
         block.put(block.module.store(s.port, next(texts), next(texts)))
 
 
-def _fold(block: Block, reduces: Sequence[Reduce], names: Sequence[str]) -> None:
+def _fold(block: Block, reduces: Sequence[Reduce | Scan], names: Sequence[str]) -> None:
     for r, name, text in zip(reduces, names, block.values([r.value for r in reduces]), strict=True):
         block.put(f"{name} = {fold_text(r.word, r.value.dtype, name, text)};")
 
 
-def _start(block: Block, r: Reduce, name: str) -> None:
+def _start(block: Block, r: Reduce | Scan, name: str) -> None:
     start = identity(r.word, r.value.dtype)
     block.put(f"var {name}: {TYPES[start.dtype]} = {literal(start.value, start.dtype)};")
 
@@ -229,7 +233,7 @@ def _point(block: Block, kernel: Kernel) -> None:
     unflatten(block, "point", list(zip(kernel.grid_vars, kernel.grid, strict=True)))
     passes, last = _passes(kernel)
     for walk in passes:
-        for r in walk.reduces:
+        for r in (*walk.reduces, *walk.scans):
             _start(block, r, r.name)
         with ExitStack() as stack:
             inner = block
@@ -241,6 +245,8 @@ def _point(block: Block, kernel: Kernel) -> None:
                     inner = stack.enter_context(inner.scope(header))
                     inner.names[v] = name
             _fold(inner, walk.reduces, [r.name for r in walk.reduces])
+            _fold(inner, walk.scans, [s.name for s in walk.scans])
+            inner.names.update((s.accumulator, s.name) for s in walk.scans)
             _store(inner, walk.stores)
         block.names.update((r.accumulator, r.name) for r in walk.reduces)
     _store(block, last)

@@ -5,25 +5,27 @@ and is dear to compute twice, and what a template wants to read plainly. All oth
 expressions of coordinates.
 
 A group grows around an anchor, a Nest: the reduction, window or contraction whose inner loops it has. Nodes after the
-anchor join while every value that leaves the group is the last one's. For most anchors these are elementwise nodes over
-its output, seen through reshapes and transposes (an epilogue). A reduction also takes nodes over its input's shape and
-further reductions over the same axes, so that softmax or a layer norm is one kernel of several stages. A contraction
-takes a pooling over its epilogue where the target's template does. What has no anchor is an elementwise kernel.
+anchor join while every value that leaves the group is the last one's; a reduction may store other members besides. For
+most anchors these are elementwise nodes over its output, seen through reshapes and transposes (an epilogue). A
+reduction also takes nodes over its input's shape and further reductions over the same axes, so that softmax or a layer
+norm is one kernel of several stages. A contraction takes a pooling over its epilogue where the target's template does.
+What has no anchor is an elementwise kernel. Running folds and updates are kernels of their own, with their inputs
+inlined. Opaque nodes and regions are no kernels: what they read and give lies in memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, Final, TypeAlias
 
 from ...errors import CompileError
-from ...graph.graph import Builder, Graph, Node, bare, postorder, rebuild
+from ...graph import Builder, Graph, Node, bare, postorder, rebuild
 from ...ir import scalar
 from ...ir.kernel import Routine
 from ...ir.scalar import COMPUTE
-from ...ops import Elementwise, Nest, View
+from ...ops import Elementwise, Nest, Opaque, Region, Result, Running, Update, View
 from ...shapes import product
 from ._assemble import Group as Group
 from ._assemble import Maker
@@ -35,6 +37,8 @@ MAX_DEPTH: Final = 48
 """How deep a chain of inlined nodes may be: expressions beyond it are slow to print and crowd registers."""
 CHEAP: Final = 4
 """Scalar operations up to which computing a value again beats storing it."""
+WHOLE: Final = (Opaque, Region, Result, Running, Update)
+"""Kinds of row whose results lie in memory, and what most of them read."""
 Pools: TypeAlias = Callable[[Routine, Sequence[int]], bool]
 """A Target's `pools`."""
 
@@ -59,7 +63,7 @@ def _split_wide(graph: Graph, max_ports: int) -> Graph:
 
     if not any(n.op == "concat" and len(n.inputs) > max_ports - 2 for n in graph.nodes):
         return graph
-    return rebuild(graph, Builder(), rule, {x: x for x in graph.inputs})
+    return rebuild(graph, Builder(), rule, {x: x for x in graph.leaves})
 
 
 @lru_cache(maxsize=4096)
@@ -99,7 +103,8 @@ class _Fusion:
         self.pools = pools
         self.users = graph.users
         self.number = {n: i for i, n in enumerate(graph.nodes)}
-        self.outputs = set(graph.outputs)
+        self.outputs = {*graph.roots, *graph.found.values()}
+        self.found = {bare(n) for n in graph.found.values()}
         self.members: dict[Node, Growth] = {}  # node → the group that computes it inside
         self.kept: set[Node] = set()
         self.costs: dict[Node, _Cost] = {}
@@ -107,13 +112,19 @@ class _Fusion:
     def run(self) -> list[Group]:
         growths = [self._grow(n) for n in self.graph.nodes if isinstance(n.row, Nest) and n not in self.members]
         for growth in growths:
-            self.kept.add(growth.exit)
-        for output in self.graph.outputs:
+            self.kept.update(growth.exits)
+        for output in self.outputs:
             if bare(output).row is not None:
                 self.kept.add(bare(output))
+        for n in self.graph.nodes:
+            if isinstance(n.row, WHOLE):
+                self.kept.add(n)
+                read = n.inputs[:1] if isinstance(n.row, Update) else () if isinstance(n.row, Running) else n.inputs
+                self.kept.update(bare(x) for x in read if bare(x).row is not None)
         self._keep_dear()
         groups: dict[Node, Group] = {}
-        by_exit = {g.exit: g for g in growths}
+        by_exit: dict[Node, Growth | None] = {n: None for g in growths for n in g.exits[:-1]}
+        by_exit.update((g.exits[-1], g) for g in growths)
         for n in self.graph.nodes:
             self._build(n, by_exit, groups)
         return [groups[n] for n in self.graph.nodes if n in groups]
@@ -122,19 +133,26 @@ class _Fusion:
 
     def _grow(self, anchor: Node) -> Growth:
         growth = Growth(anchor, partial(_pools_after, self.pools, anchor))
-        best = 1
+        best, exits = 1, (anchor,)
         for n in self.graph.nodes[self.number[anchor] + 1 :]:
             if not any(x in growth.coords for x in n.inputs):
                 continue
-            # A member that a node outside reads must be the last: nothing after it can make the group end in one value.
+            # The first reader that cannot join ends the group, so no value leaves it and comes back.
             if n in self.members or not self._room(n, growth) or not growth.add(n):
                 break
-            if bare(n) is n and {m for m in growth.coords if self._leaves(m, growth)} == {n}:
-                best = len(growth.coords)
-        growth.restore(best)
+            if bare(n) is n:
+                leaving = dict.fromkeys(bare(m) for m in growth.coords if self._leaves(m, growth))
+                if leaving.keys() == {n} or self._stores(leaving, growth):
+                    best, exits = len(growth.coords), tuple(leaving)
+        growth.restore(best, exits)
         for m in growth.coords:
             self.members[m] = growth
         return growth
+
+    def _stores(self, leaving: Mapping[Node, None], growth: Growth) -> bool:
+        """Whether a group may store several values: those of a reduction, none of which tells a size, within its ports."""
+        room = self.max_ports - 1 - self._reads(growth.coords)
+        return bool(growth.axes) and growth.last in leaving and len(leaving) <= room and self.found.isdisjoint(leaving)
 
     def _leaves(self, n: Node, growth: Growth) -> bool:
         """Whether a member's value is read outside the group."""
@@ -143,13 +161,17 @@ class _Fusion:
     def _room(self, n: Node, growth: Growth) -> bool:
         """Whether the group may take one more: its size, and the buffers it reads if every other input gets memory."""
         members = {*growth.coords, n}
+        return len(members) <= MAX_MEMBERS and self._reads(members) + 2 <= self.max_ports
+
+    def _reads(self, members: Collection[Node]) -> int:
+        """How many buffers members read if every input from outside gets memory."""
         read = {
             bare(x)
             for m in members
             for x in m.inputs
             if x not in members and not (x.value is not None and x.value.size == 1)
         }
-        return len(members) <= MAX_MEMBERS and len(read) + 2 <= self.max_ports
+        return len(read)
 
     # --- what gets memory ---
 
@@ -216,10 +238,12 @@ class _Fusion:
 
     # --- building kernels ---
 
-    def _build(self, n: Node, by_exit: Mapping[Node, Growth], groups: dict[Node, Group]) -> None:
-        if n not in self.kept or n in groups:
+    def _build(self, n: Node, by_exit: Mapping[Node, Growth | None], groups: dict[Node, Group]) -> None:
+        if n not in self.kept or n in groups or isinstance(n.row, (Opaque, Region, Result)):
             return
-        growth = by_exit.get(n) or Growth(n)
+        growth = by_exit.get(n, Growth(n))
+        if growth is None:  # stored by the group of a later node
+            return
         while True:
             maker = Maker(self.kept, growth)
             group = maker.group()
@@ -240,7 +264,7 @@ class _Fusion:
         seen: set[Node] = set()
         stack = [x for m in growth.coords for x in m.inputs if x not in growth.coords]
         if not growth.anchored:
-            stack = list(growth.exit.inputs)
+            stack = list(growth.anchor.inputs)
         while stack:
             x = stack.pop()
             if x in seen or x in self.kept or x.row is None or x in growth.coords:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import product
 from typing import Any
 
 from ...dtypes import int32, uint8
 from ...errors import CompileError
-from ...graph.graph import Node, bare
+from ...graph import Node, bare
 from ...ir import affine, scalar
-from ...ir.kernel import Kernel, Port, Reduce, Routine, Stage, Store, collapse, loop_vars, matmul_operands
+from ...ir.kernel import Kernel, Port, Reduce, Routine, Scan, Stage, Store, collapse, loop_vars, matmul_operands
 from ...ir.scalar import COMPUTE, Expr
-from ...ops import Elementwise, Folds, Nest, View
+from ...ops import Elementwise, Folds, Nest, Running, Update, View
 from ...ops.move import project
 from ...shapes import Shape
 from ._growth import Growth
@@ -22,12 +22,32 @@ from ._growth import Growth
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """A Kernel or Routine with the nodes behind its ports: inputs are kept nodes, `output` the one it makes."""
+    """A Kernel or Routine with the nodes behind its ports: inputs are kept nodes, `outputs` those that it makes.
+
+    base: a node that the output is but for the elements that the kernel writes; its memory is taken, or copied first.
+    """
 
     kernel: Kernel | Routine
     inputs: tuple[Node, ...]
-    output: Node
+    outputs: tuple[Node, ...]
     ops: tuple[str, ...]  # the ops it carries out, for people
+    base: Node | None = None
+
+    @property
+    def replaceable(self) -> tuple[Node, ...]:
+        """The inputs whose memory the only output may take."""
+        if self.base is not None:
+            return () if self.base in self.inputs else (self.base,)
+        return tuple(self.inputs[k] for k in self.kernel.replaceable) if isinstance(self.kernel, Kernel) else ()
+
+    def in_place(self, heir: Node) -> Group:
+        """The group with its output in the memory of an input, one of `replaceable`."""
+        if self.base is not None:
+            return replace(self, base=None)
+        assert isinstance(self.kernel, Kernel)
+        number = self.inputs.index(heir)
+        rest = tuple(n for n in self.inputs if n is not heir)
+        return replace(self, kernel=self.kernel.in_place(number), inputs=rest)
 
 
 class Maker:
@@ -43,7 +63,10 @@ class Maker:
 
     def group(self) -> Group:
         growth = self.growth
-        exit_ = growth.exit
+        if isinstance(growth.anchor.row, Running):
+            return self._running(growth.anchor, growth.anchor.row)
+        if isinstance(growth.anchor.row, Update):
+            return self._update(growth.anchor, growth.anchor.row)
         anchor = next(iter(growth.coords))
         stages: list[Stage] = []
         inner: Shape = ()
@@ -59,14 +82,45 @@ class Maker:
                 members, facts = members[at + 1 :], facts and {**facts, **windows}
             for n in members:
                 inner = self._compute(n, growth.coords[n], stages) or inner
-        value = self.inside[exit_] if growth.anchored else self._inlined(exit_, growth.coords[exit_])
-        index = affine.flatten(growth.coords[exit_], exit_.shape)
-        output = len(self.ports)
-        stages.append(Store(output, index, value, exit_ in growth.full))
-        ports = (*(Port(n.dtype) for n in self.ports), Port(exit_.dtype, True))
-        kernel = Kernel(ports, growth.grid, inner, tuple(stages), name="+".join(dict.fromkeys(n.op for n in self.ops)))
+        exits = growth.exits
+        values = [self.inside[n] if growth.anchored else self._inlined(n, growth.coords[n]) for n in exits]
+        for k, (n, value) in enumerate(zip(exits, values, strict=True)):
+            index = affine.flatten(growth.coords[n], n.shape)
+            stages.append(Store(len(self.ports) + k, index, value, n in growth.full))
+        kernel = self._kernel(exits, growth.grid, inner, stages)
         made = self._routine(kernel, anchor, facts) if facts is not None else None
-        return Group(made or collapse(kernel), tuple(self.ports), exit_, tuple(n.op for n in self.ops))
+        return self._grouped(made or collapse(kernel), exits)
+
+    def _kernel(self, exits: Sequence[Node], grid: Shape, inner: Shape, stages: Sequence[Stage]) -> Kernel:
+        ports = (*(Port(n.dtype) for n in self.ports), *(Port(n.dtype, True) for n in exits))
+        return Kernel(ports, grid, inner, tuple(stages), name="+".join(dict.fromkeys(n.op for n in self.ops)))
+
+    def _grouped(self, kernel: Kernel | Routine, exits: Sequence[Node], base: Node | None = None) -> Group:
+        return Group(kernel, tuple(self.ports), tuple(exits), tuple(n.op for n in self.ops), base)
+
+    def _running(self, n: Node, row: Running) -> Group:
+        """A fold along an axis that keeps every step: the axis is the inner loop."""
+        self._note(n)
+        axis = n.attrs["axis"] % len(n.shape)
+        grid = tuple(1 if i == axis else d for i, d in enumerate(n.shape))
+        inner = (n.shape[axis],)
+        (turn,) = loop_vars("r", inner)
+        at = scalar.size(n.shape[axis] - 1) - turn if n.attrs.get("reverse") else turn
+        place = tuple(at if i == axis else v for i, v in enumerate(loop_vars("g", grid)))
+        scan = Scan("a0", row.word, self.value(n.inputs[0], place))
+        index = affine.flatten(place, n.shape)
+        store = Store(len(self.ports), index, _stored(scan.accumulator, n), True)
+        return self._grouped(collapse(self._kernel((n,), grid, inner, (scan, store))), (n,))
+
+    def _update(self, n: Node, row: Update) -> Group:
+        """The part's elements, each stored where it goes."""
+        self._note(n)
+        part = n.inputs[1]
+        coords = loop_vars("g", part.shape)
+        where = row.where(coords, self._reader(n), *n.inputs, **n.attrs)
+        value = self.value(part, coords)
+        store = Store(len(self.ports), affine.flatten(where, n.shape), value)
+        return self._grouped(collapse(self._kernel((n,), part.shape, (), (store,))), (n,), bare(n.inputs[0]))
 
     def _note(self, n: Node) -> None:
         self.ops.setdefault(n)

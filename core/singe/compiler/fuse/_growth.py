@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ...graph.graph import Node
+from ...graph import Node
 from ...ir.kernel import loop_vars
 from ...ir.scalar import Expr
 from ...ops import Elementwise, Nest, View
@@ -16,14 +16,14 @@ class Growth:
 
     For a reduction, coordinates run over the shape of its input: the reduced axes are inner loops. A member is "full" if
     it has a value for each point of them. A `pool` folds windows of what the members before it make: they are computed
-    for each place of a window, and the grid is the pool's.
+    for each place of a window, and the grid is the pool's. `exits` are the members whose values are stored.
     """
 
     def __init__(self, anchor: Node, pools: Callable[[Sequence[int]], bool] = lambda _: False) -> None:
         """pools: whether windows of these extents may be folded."""
         self.anchored = isinstance(anchor.row, Nest)
         self.anchor = anchor
-        self.exit = anchor
+        self.exits: tuple[Node, ...] = (anchor,)
         self.coords: dict[Node, tuple[Expr, ...]] = {}
         self.full: set[Node] = set()
         self.axes: tuple[int, ...] = ()
@@ -42,13 +42,18 @@ class Growth:
     def grid(self) -> Shape:
         return (self.pool or self.anchor).shape
 
-    def restore(self, count: int) -> None:
-        """Back to the first `count` members, the last of which is the exit."""
+    @property
+    def last(self) -> Node:
+        """The member that was taken last."""
+        return next(reversed(self.coords))
+
+    def restore(self, count: int, exits: tuple[Node, ...]) -> None:
+        """Back to the first `count` members, with these of them as exits."""
         kept = list(self.coords)[:count]
         self.pool = self.pool if self.pool in kept else None
         self.coords = {n: self.coords[n] for n in kept}
         self.full &= set(kept)
-        self.exit = kept[-1]
+        self.exits = exits
 
     def add(self, n: Node) -> bool:
         """Take a node that reads a member, if its value can be had at the group's coordinates."""
@@ -75,12 +80,11 @@ class Growth:
         if place is None:
             return False
         self.coords[n] = place
-        self.exit = n
         return True
 
     def _takes_pool(self, n: Node) -> bool:
         """Whether the node folds windows of what the group makes so far, place by place."""
-        if self.pool or not isinstance(n.row, Nest) or n.inputs != (self.exit,):
+        if self.pool or not isinstance(n.row, Nest) or n.inputs != (self.last,):
             return False
         here = loop_vars("g", self.grid)
         for m, place in self.coords.items():

@@ -7,13 +7,16 @@ A rule is a pure function (rewriter, node) ↦ an equal node, or None where it h
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 
 from ...errors import SizeNeeded
-from ...graph.graph import Builder, Graph, Node, evaluate
-from ...ops import Elementwise, find_row
+from ...graph import WHOLE, Builder, Graph, Node, evaluate, renamed
+from ...ops import Elementwise, Region, Result, find_row
+from ...shapes import product
+from ._regions import Regions
 
 Rule: TypeAlias = "Callable[[Rewriter, Node], Node | None]"
 
@@ -28,64 +31,91 @@ CONTRACTIONS: Final = frozenset({"dot", "conv_last"})
 class Rewriter:
     """One pass: a Builder whose nodes come out simplified.
 
-    rules: by the name of a row, tried in order; elementwise: tried after them on every elementwise node.
+    rules: by the name of a row, tried in order; elementwise: tried after them on every elementwise node; finish: what is
+    done to every graph at the end. `known` gives constants for some of the graph's inputs, which are then none any more.
     """
 
-    def __init__(self, graph: Graph, rules: Mapping[str, Sequence[Rule]], elementwise: Sequence[Rule]) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        rules: Mapping[str, Sequence[Rule]],
+        elementwise: Sequence[Rule],
+        finish: Callable[[Graph], Graph],
+        known: Mapping[Node, Node] | None = None,
+    ) -> None:
         self.builder = Builder()
         self._rules = rules
         self._elementwise = elementwise
+        self._finish = finish
         self._graph = graph
+        self._known = dict(known or {})
         self._made: dict[Node, Node] = {}
         self._uses: dict[Node, int] = {}
 
     def run(self) -> Graph:
-        done: dict[Node, Node] = {}
-        outputs = tuple(self._lowered(x, done) for x in self._graph.outputs)
-        counted = Graph(self._graph.inputs, outputs, self._graph.output_names)
+        graph = self._graph
+        done: dict[Node, Node] = {x: self.builder.const(c.value, c.dtype) for x, c in self._known.items()}
+        for x in (*graph.roots, *graph.found.values()):
+            self._lowered(x, done)
+        counted = renamed(graph, {**dict(zip(graph.leaves, graph.leaves, strict=True)), **done})
         self._uses = {n: len(users) for n, users in counted.users.items()}
-        final: dict[Node, Node] = {}
+        final: dict[Node, Node] = dict(zip(counted.leaves, counted.leaves, strict=True))
+        bound: dict[str, Node] = {}
         for n in counted.nodes:
+            if n in final:
+                continue
             given = tuple(final[x] for x in n.inputs)
+            if isinstance(n.row, Region):
+                found = Regions(self, n, given)
+                bound.update(found.bound)
+                final.update(zip(_values(n, counted), found.values, strict=True))
+                continue
             new = n if n.row is None else self.make(n.row, *given, **n.attrs)
             final[n] = new
             # A node that now stands for several old ones is used as often as all of them together.
             self._uses[new] = self._uses.get(new, 0) + self._uses.get(n, 0) if new is not n else self._uses.get(n, 0)
-        return Graph(self._graph.inputs, tuple(final[x] for x in outputs), self._graph.output_names)
+        bound = {**{s: final[n] for s, n in counted.found.items() if s not in bound}, **bound}
+        outputs = tuple(final[x] for x in counted.outputs)
+        states = tuple(replace(s, updated=final[s.updated]) for s in counted.states)
+        inputs = tuple(x for x in graph.inputs if x not in self._known)
+        return self._finish(Graph(inputs, outputs, graph.output_names, bound, states))
 
-    def _lowered(self, root: Node, done: dict[Node, Node]) -> Node:
-        """The node made of primitive rows."""
+    def rewritten(self, graph: Graph, known: Mapping[Node, Node]) -> Graph:
+        """A region, rewritten by the same rules."""
+        return Rewriter(graph, self._rules, self._elementwise, self._finish, known).run()
+
+    def _lowered(self, root: Node, done: dict[Node, Node]) -> None:
+        """Enter the node made of primitive rows."""
         stack = [root]
         while stack:
             n = stack[-1]
             if n in done:
                 stack.pop()
                 continue
-            below = (n.lowered,) if n.lowered is not None else n.inputs
+            below = n.lowered or self._graph.needs(n)
             waiting = [x for x in below if x not in done]
             if waiting:
                 stack += waiting
                 continue
-            if n.lowered is not None:
-                done[n] = done[n.lowered]
+            if n.lowered:
+                done[n] = done[n.lowered[0]]
             elif n.row is None:
                 done[n] = self.builder.const(n.value, n.dtype) if n.value is not None else n
             else:
-                done[n] = self.builder.apply(n.row, *(done[x] for x in n.inputs), **n.attrs)
+                done[n] = self.builder.node(n.row, *(done[x] for x in n.inputs), **n.attrs)
             stack.pop()
-        return done[root]
 
     def make(self, row: Any, *inputs: Node, **attrs: Any) -> Node:
         """A node of a row (or its name), simplified."""
-        n = self.builder.apply(find_row(row) if isinstance(row, str) else row, *inputs, **attrs)
+        n = self.builder.node(find_row(row) if isinstance(row, str) else row, *inputs, **attrs)
         found = self._made.get(n)
         if found is None:
             found = self._made[n] = self._simplified(n)
         return found
 
     def _simplified(self, n: Node) -> Node:
-        if n.lowered is not None:
-            return self._relowered(n.lowered)
+        if n.lowered:
+            return self._relowered(n)
         folded = self._folded(n)
         if folded is not None:
             return folded
@@ -98,8 +128,8 @@ class Rewriter:
 
     def _relowered(self, n: Node) -> Node:
         """A composite that a rule used: its parts, each simplified."""
-        if n.lowered is not None:
-            return self._relowered(n.lowered)
+        if n.lowered:
+            return self._relowered(n.lowered[0]) if len(n.results) == 1 else n
         return (
             n
             if n.row is None or n in self._made
@@ -107,22 +137,37 @@ class Rewriter:
         )
 
     def _folded(self, n: Node) -> Node | None:
-        if not all(x.is_const for x in n.inputs) or any(not isinstance(d, int) for d in n.shape):
+        """The constant that a node of constants is, if it is not too large."""
+        source = n.inputs[0] if isinstance(n.row, Result) else n
+        if isinstance(source.row, Region) or len(n.results) > 1 or not all(x.is_const for x in source.inputs):
             return None
-        values = [x.value for x in n.inputs if x.value is not None]
-        size = int(np.prod([d for d in n.shape if isinstance(d, int)], dtype=np.float64)) * n.dtype.size
-        if size > max(SMALL, GROWTH * sum(v.nbytes for v in values)):
+        if any(not isinstance(d, int) for shape, _ in source.results for d in shape):
+            return None
+        values = [x.value for x in source.inputs if x.value is not None]
+        counts = [(product(shape), kind.size) for shape, kind in source.results]
+        if sum(count * size for count, size in counts if isinstance(count, int)) > max(
+            SMALL, GROWTH * sum(v.nbytes for v in values)
+        ):
             return None
         try:
-            return self.const(np.asarray(evaluate(n, values), order="C"), n)
+            value = self.builder.value_of(n) if source is not n or isinstance(n.row, WHOLE) else evaluate(n, values)
         except SizeNeeded:  # sizes are among the values: a run computes it
             return None
+        return None if value is None else self.const(np.asarray(value, order="C"), n)
 
     def const(self, value: Any, like: Node) -> Node:
         return self.builder.const(value, like.dtype)
 
     def used_once(self, n: Node) -> bool:
         return self._uses.get(n, 1) <= 1
+
+
+def _values(n: Node, graph: Graph) -> list[Node]:
+    """The values of a node as the graph reads them: the node itself, or its results; those that nothing reads are made up."""
+    if len(n.results) == 1:
+        return [n]
+    read = {u.attrs["index"]: u for u in graph.users[n]}
+    return [read.get(k, n) for k in range(len(n.results))]
 
 
 def is_row(n: Node, row: str) -> bool:

@@ -10,7 +10,7 @@ import math
 from typing import Final
 
 from ...dtypes import float32
-from ...graph.graph import Builder, Graph, Node, rebuild
+from ...graph import Builder, Graph, Node, rebuild
 from ...ops import ROWS
 from ...ops.quantised import DEEPEST, quantise_weights
 
@@ -23,7 +23,7 @@ Measured on wasm (tests/bench/NOTES.md). The rows of a convolution overlap: thei
 
 def in_integers(graph: Graph) -> Graph:
     """See the module's docstring."""
-    return rebuild(graph, Builder(), _rule, {x: x for x in graph.inputs})
+    return rebuild(graph, Builder(), _rule, {x: x for x in graph.leaves})
 
 
 def _rule(b: Builder, n: Node, given: tuple[Node, ...]) -> Node | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from ...graph.graph import Node
+from ...graph import Node
 from ...ops.move import inverse
 from ...shapes import Dim, Shape, product
 from ._rewriter import Rewriter, Rule, is_row

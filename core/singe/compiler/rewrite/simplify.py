@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from ...graph.graph import Node
+from ...graph import Node
 from ...ops.move import inverse
 from ...shapes import Shape, axes_of
 from ._rewriter import CONTRACTIONS, Rewriter, Rule, is_row, number

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...dtypes import LEAST_NORMAL, float32
-from ...graph.graph import Builder, Graph, Node, rebuild
+from ...graph import Builder, Graph, Node, rebuild
 from ._rewriter import CONTRACTIONS, is_row
 
 
@@ -32,7 +32,7 @@ def without_subnormals(graph: Graph) -> Graph:
 def _sums(n: Node) -> bool:
     """Whether a node is a sum of products in float32, or adds to one."""
     above = is_row(n, "add") and any(x.op in CONTRACTIONS for x in n.inputs)
-    return n.dtype is float32 and (n.op in CONTRACTIONS or above)
+    return (n.op in CONTRACTIONS or above) and n.dtype is float32
 
 
 def _where(weights: np.ndarray) -> np.ndarray:

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 import numpy as np
 
 from ...errors import ImportFailure, SizeNeeded, ValueNeeded
-from ...graph.graph import Builder, Node, postorder
+from ...graph import Builder, Node, postorder
 from ...shapes import Dim, Size, axis_of, product, symbols
 
 MAX_FOLDED: Final = 1 << 20
@@ -60,7 +60,7 @@ class Call:
         x = self.x(i)
         if x.value is not None:
             return x.value
-        below = postorder([x], lambda n: (n.lowered,) if n.lowered is not None else n.inputs)
+        below = postorder([x], lambda n: n.lowered or n.inputs)
         wanted = tuple(n.name for n in below if n.is_input)
         if wanted:
             names = ", ".join(map(repr, wanted))

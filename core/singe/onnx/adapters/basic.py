@@ -10,7 +10,7 @@ import numpy as np
 
 from ...dtypes import DTYPES, DType, bool_, dtype, float32
 from ...errors import ImportFailure
-from ...graph.graph import Node
+from ...graph import Node
 from ...shapes import ceildiv, dim_max
 from ..tensors import ELEMENTS, OnnxSparse, RawTensor
 from ._call import MAX_FOLDED, Call, adapter

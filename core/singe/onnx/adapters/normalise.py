@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...dtypes import float32
-from ...graph.graph import Node
+from ...graph import Node
 from ...shapes import product
 from ._call import MAX_FOLDED, Call, adapter
 from .basic import cast, power

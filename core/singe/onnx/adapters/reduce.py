@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from ...dtypes import bool_, uint8
-from ...graph.graph import Builder, Node
+from ...graph import Builder, Node
 from ...shapes import axes_of
 from ._call import ADAPTERS, Call
 

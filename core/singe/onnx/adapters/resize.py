@@ -6,7 +6,7 @@ import math
 from typing import Any, Final
 
 from ...dtypes import float32
-from ...graph.graph import Node
+from ...graph import Node
 from ...ops.resize import scaled
 from ...shapes import Dim, axis_of, product, show
 from ._call import MAX_FOLDED, Call, adapter

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from ...dtypes import float32
-from ...graph.graph import Node
+from ...graph import Node
 from ...shapes import Dim, axes_of, axis_of, broadcast, ceildiv, dim_max, dim_min, floordiv, product, show
 from ._call import MAX_FOLDED, Call, adapter
 from .basic import tensor_node

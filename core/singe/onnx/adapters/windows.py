@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from ...dtypes import float32
-from ...graph.graph import Node
+from ...graph import Node
 from ...ops.window import ceiling
 from ...shapes import Dim, Shape, ceildiv, dim_max, dim_min, floordiv, product, show
 from ._call import Call, adapter

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from ...compiler.target import Target
-from ...graph.graph import Graph
+from ...graph import Graph
 from ...program.program import ProgramData
 from ..backend import Executable
 from ..device import Build, Device

@@ -20,7 +20,7 @@ import numpy as np
 
 from ...dtypes import DType
 from ...errors import SingeError
-from ...graph.graph import Builder, Graph, Node, inline, postorder
+from ...graph import Builder, Graph, Node, inline, postorder
 from ..device import Build, Device, nodes_of
 from ..waiting import Later
 from .decorator import Decorator
@@ -35,7 +35,7 @@ class Leaf(Node):
     __slots__ = ("held",)
 
     def __init__(self, name: str, held: Any) -> None:
-        super().__init__(None, (), {}, held.shape, held.dtype, name=name)
+        super().__init__(None, (), {}, ((held.shape, held.dtype),), name=name)
         self.held: Final = held
 
 
@@ -112,8 +112,10 @@ class Fusion(Decorator):
 
     def _compute(self, values: Sequence[LazyValue]) -> None:
         outputs = tuple(dict.fromkeys(v.node for v in values))
-        leaves = tuple(n for n in postorder(outputs) if isinstance(n, Leaf))
-        graph = Graph(leaves, outputs, tuple(f"y{k}" for k in range(len(outputs))))
+        nodes = postorder(outputs)
+        leaves = tuple(n for n in nodes if isinstance(n, Leaf))
+        bound = {size: n for n in nodes for size in n.attrs.get("found", ()) if size}
+        graph = Graph(leaves, outputs, tuple(f"y{k}" for k in range(len(outputs))), bound)
         found = self.inner.run(graph, [n.held for n in leaves])
         computed = {n: self._leaf(held) for n, held in zip(outputs, found, strict=True)}
         for v in values:

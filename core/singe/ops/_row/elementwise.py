@@ -1,86 +1,23 @@
-"""What a row is: the one declaration of an op. Four shapes of row cover all ops.
-
-  Elementwise  a scalar expression, applied to every element after broadcasting.
-  View         every output element is chosen or computed from input elements by its coordinates (reshape, pad, gather).
-  Nest         every output element folds over inner loops (reductions, pooling, contraction).
-  Composite    other rows put together.
-
-All of them name themselves, infer shape and dtype, and know their gradient. Rows build graphs only through the Builder
-handed to them, so this package needs no Graph.
-"""
+"""Elementwise rows: a scalar expression for every element, its derivative, and how it runs over whole arrays."""
 
 from __future__ import annotations
 
 import inspect
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache, partial
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 
-from ..dtypes import ALL, FLOATS, DType, bool_, int64, uint8
-from ..dtypes import dtype as dtype_of
-from ..errors import DTypeError, ShapeError, SizeNeeded
-from ..ir import scalar
-from ..ir.scalar import COMPUTE, Expr, const
-from ..shapes import Shape, Size, at_least, broadcast, dim_max, dim_min, floordiv, same, symbols
-
-
-class Shaped(Protocol):
-    """A value of a graph, as rows see it."""
-
-    @property
-    def shape(self) -> Shape: ...
-    @property
-    def dtype(self) -> DType: ...
-
-
-class RowBuilder(Protocol):
-    """Builds nodes. Every row is a method of it: `b.exp(x)`, `b.transpose(x, perm=(1, 0))`."""
-
-    def const(self, value: Any, dtype: DType | None = None) -> Any: ...
-    def __getattr__(self, row: str) -> Callable[..., Any]: ...
-
-
-Read: TypeAlias = Callable[[int, Sequence[Expr]], Expr]
-"""read(k, coordinates): the value of input k there."""
-Attrs: TypeAlias = Mapping[str, Any]
-Vjp: TypeAlias = Callable[..., "Sequence[Any]"]
-"""vjp(builder, gradient of the output, inputs, output, **attrs): the gradient of each input, None where there is none."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Row:
-    """What all rows have. onnx: the ONNX ops that it is, one to one; reference: an independent oracle, for tests alone.
-
-    tolerance is in units in the last place of the result, floor an absolute bound below which nothing is asked.
-    """
-
-    name: str
-    onnx: str | None = None
-    dtypes: Sequence[DType] = ALL
-    vjp: Vjp | None = None
-    reference: Callable[..., Any] | None = None
-    tolerance: float = 4.0
-    floor: float = 1e-6
-    doc: str = ""
-
-    def infer(self, inputs: Sequence[Shaped], attrs: Attrs) -> tuple[Shape, DType]:
-        """The shape and dtype of the output; ShapeError or DTypeError where the inputs do not fit."""
-        raise NotImplementedError
-
-    def array(self, *arrays: np.ndarray, **attrs: Any) -> np.ndarray:
-        """What it computes, over whole arrays."""
-        raise NotImplementedError
-
-    def check_dtypes(self, inputs: Sequence[Shaped]) -> None:
-        for x in inputs:
-            if x.dtype not in self.dtypes:
-                raise DTypeError(
-                    f"{self.name}: got {x.dtype}, expected one of {', '.join(d.name for d in self.dtypes)}; cast it first"
-                )
+from ...dtypes import FLOATS, DType, bool_, int64, uint8
+from ...dtypes import dtype as dtype_of
+from ...errors import DTypeError, ShapeError, SizeNeeded
+from ...ir import scalar
+from ...ir.scalar import COMPUTE, Expr, const
+from ...shapes import Shape, Size, at_least, broadcast, dim_max, dim_min, floordiv, same, symbols
+from .base import ROWS, Attrs, Row, Shaped, sum_to
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -274,86 +211,6 @@ def narrow(values: np.ndarray, to: np.dtype[Any]) -> np.ndarray:
     return values if any(isinstance(v, Size) for v in values.ravel()) else values.astype(to)
 
 
-@dataclass(frozen=True, kw_only=True)
-class View(Row):
-    """shape: the output's, from the inputs and attributes; value: an element, by its coordinates.
-
-    whole: over whole arrays. forward, where each input element goes to exactly one output element and keeps its
-    neighbours' order (reshape, transpose): coordinates in the input ↦ coordinates in the output.
-    """
-
-    shape: Callable[..., Shape]
-    value: Callable[..., Expr]
-    whole: Callable[..., np.ndarray]
-    forward: Callable[..., Sequence[Expr]] | None = None
-    index_inputs: Sequence[int] = ()  # inputs that hold indices, and so may have another dtype
-
-    def infer(self, inputs: Sequence[Shaped], attrs: Attrs) -> tuple[Shape, DType]:
-        data = [x for i, x in enumerate(inputs) if i not in self.index_inputs]
-        self.check_dtypes(data)
-        if len({x.dtype for x in data}) > 1:
-            raise DTypeError(
-                f"{self.name}: the dtypes {', '.join(x.dtype.name for x in data)} differ; cast them to one"
-            )
-        return self.shape(*inputs, **attrs), inputs[0].dtype
-
-    def array(self, *arrays: np.ndarray, **attrs: Any) -> np.ndarray:
-        return self.whole(*arrays, **attrs)
-
-
-@dataclass(frozen=True)
-class Folds:
-    """A Nest at one output element: the extents of the inner loops, the folds over them, and the element from their results.
-
-    folds: pairs (word, value) with value(inner variables, accumulators so far) an Expr.
-    """
-
-    inner: Shape
-    folds: Sequence[tuple[str, Callable[[Sequence[Expr], Sequence[Expr]], Expr]]]
-    result: Callable[[Sequence[Expr]], Expr] = field(default=lambda accumulators: accumulators[0])
-
-
-@dataclass(frozen=True, kw_only=True)
-class Nest(Row):
-    """nest: the Folds of an output element, by its coordinates; routine: the template's kind, where one fits, and facts
-    its facts from the inputs and attributes (None: use the plain loop nest). takes: the dtype of each input, where they
-    differ; else all are of one of `dtypes`. windows: of each axis, where every element is in one window at most and
-    each window within the input."""
-
-    shape: Callable[..., Shape]
-    nest: Callable[..., Folds]
-    whole: Callable[..., np.ndarray]
-    gives: DType | None = None
-    takes: Sequence[DType] = ()
-    routine: str | None = None
-    facts: Callable[..., Attrs | None] = field(default=lambda *inputs, **attrs: {})
-    windows: Callable[..., Sequence[int] | None] = field(default=lambda **attrs: None)
-
-    def infer(self, inputs: Sequence[Shaped], attrs: Attrs) -> tuple[Shape, DType]:
-        if self.takes:
-            for k, (x, kind) in enumerate(zip(inputs, self.takes, strict=True)):
-                if x.dtype is not kind:
-                    raise DTypeError(f"{self.name}: input {k} is {x.dtype}, expected {kind}; cast it first")
-            return self.shape(*inputs, **attrs), self.gives or inputs[0].dtype
-        self.check_dtypes(inputs)
-        if len({x.dtype for x in inputs}) > 1:
-            raise DTypeError(
-                f"{self.name}: the dtypes {', '.join(x.dtype.name for x in inputs)} differ; cast them to one"
-            )
-        return self.shape(*inputs, **attrs), self.gives or inputs[0].dtype
-
-    def array(self, *arrays: np.ndarray, **attrs: Any) -> np.ndarray:
-        return self.whole(*arrays, **attrs)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Composite(Row):
-    """lower: the op as other rows, built with the builder it is given."""
-
-    lower: Callable[..., Any]
-    domain: tuple[float, float] = (-4.0, 4.0)
-
-
 def elementwise_vjp(b: Any, row: Elementwise, g: Any, inputs: Sequence[Any], attrs: Attrs) -> list[Any]:
     """The gradient of an elementwise op: its derivative as one more elementwise op, summed over what was broadcast."""
     floats = [i for i, x in enumerate(inputs) if x.dtype in FLOATS]
@@ -378,27 +235,6 @@ def derivative_row(row: Elementwise, argument: int) -> Elementwise:
     parameters += [inspect.Parameter(k, inspect.Parameter.KEYWORD_ONLY, default=v) for k, v in row.defaults.items()]
     body.__signature__ = inspect.Signature(parameters)  # pyright: ignore[reportFunctionMemberAccess]
     return Elementwise(name=f"{row.name}_d{argument}", body=body, takes=(*kinds, "T"), dtypes=FLOATS)
-
-
-def sum_to(b: Any, x: Any, shape: Shape) -> Any:
-    """The transpose of broadcasting: sums over the axes along which `shape` was repeated."""
-    if x.shape == shape:
-        return x
-    extra = len(x.shape) - len(shape)
-    axes = (*range(extra), *(i + extra for i, d in enumerate(shape) if d == 1 and x.shape[i + extra] != 1))
-    return b.reshape(b.reduce_sum(x, axes=axes), shape=shape)
-
-
-ROWS: Final[dict[str, Row]] = {}
-"""Every row by name: the open table."""
-
-
-def register(*rows: Row) -> None:
-    """Add rows to the table; a name taken twice is an error."""
-    for row in rows:
-        if row.name in ROWS:
-            raise ValueError(f"a row named {row.name!r} is already there")
-        ROWS[row.name] = row
 
 
 def find_row(name: str) -> Row:

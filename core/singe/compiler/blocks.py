@@ -1,0 +1,424 @@
+"""A rewritten Graph becomes the steps of a Program, its regions blocks within them, each value with a place in memory.
+
+A block is the steps of one graph. It is told where what the graph is given lies (inputs, states, captured and carried
+values) and where its results must lie in the end. A result is computed there at once if what lay there is not read any
+more by then; else it is computed elsewhere and copied last. All other values take a slot when they are written and leave
+it after their last reader; a kernel that may work in place takes over the slot of an input that dies with it. A region
+runs while all that it captures is held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+from ..dtypes import bool_, uint8
+from ..graph import Builder, Graph, Node, bare, rebuild
+from ..ops import Opaque, Region, Result, Row, Update, find_row
+from ..ops.control import open_dimensions
+from ..program.program import Bind, Copy, Dispatch, Host, If, Loop, Step
+from ..shapes import Shape, Size, symbols
+from .fuse import Group, fuse
+from .layout import Layout, Slots, bytes_of
+from .target import Printed, Target
+
+
+@dataclass(frozen=True, eq=False)
+class _Tell:
+    """A size gets its value from a node."""
+
+    size: str
+    node: Node
+
+
+_Item: TypeAlias = "Group | Node | _Tell"
+
+
+@dataclass(frozen=True)
+class Work:
+    """A kernel of some step: what it carries out, and what the target printed for it."""
+
+    printed: Printed
+    buffers: int
+    group: Group | None
+    label: str
+
+
+@dataclass
+class _Block:
+    """What is known while the steps of one graph are put together."""
+
+    graph: Graph
+    items: list[_Item]
+    of: dict[Node, int]  # where each value lies
+    held: dict[Node, int] = field(default_factory=dict)  # the slots of those that have one
+    last: dict[Node, int] = field(default_factory=dict)  # the item that reads a value last
+    steps: list[Step] = field(default_factory=list)
+
+
+class Blocks:
+    """Puts steps together; see the module's docstring. `work` has the kernel of each Dispatch by its number there."""
+
+    def __init__(self, target: Target | None, layout: Layout, late: Iterable[str]) -> None:
+        self.target = target
+        self.layout = layout
+        self.slots = Slots(late)
+        self.work: list[Work] = []
+        self.hosts: dict[str, int] = {}
+        self._scratch: dict[frozenset[str], int] = {}
+
+    def steps(
+        self,
+        graph: Graph,
+        given: Mapping[Node, int],
+        targets: Sequence[int],
+        last: Sequence[Step] = (),
+        copied: Sequence[int] = (),
+    ) -> list[Step]:
+        """The steps of a graph. given: the buffers of its leaves; targets: those where its roots must lie in the end.
+
+        last: steps before the copies at the end; copied: the roots that must be copied after them.
+        """
+        graph, items = self._items(graph)
+        b = _Block(graph, items, dict(given))
+        for i, item in enumerate(items):
+            b.last.update(dict.fromkeys(self._reads(item), i))
+        made = {n: i for i, item in enumerate(items) for n in self._writes(b, item)}
+        direct = self._direct(b, made, targets, copied)
+        ends = [
+            (self._memory(x), t)
+            for k, (x, t) in enumerate(zip(graph.roots, targets, strict=True))
+            if direct.get(self._memory(x)) != k
+        ]
+        b.last.update({n: len(items) for n, _ in ends})
+        for i, item in enumerate(items):
+            dying = [n for n in dict.fromkeys(self._reads(item)) if b.last[n] == i and n in b.held]
+            unread = self._place(b, item, dying, {n: targets[k] for n, k in direct.items()})
+            self._emit(b, item)
+            self.slots.give(b.held.pop(n) for n in dying if n in b.held)
+            self.slots.give(unread)
+        b.steps += last
+        self._copy_all(b.steps, [(self._buffer(b, n), t) for n, t in ends])
+        self.slots.give(b.held.values())
+        return b.steps
+
+    # --- what there is to do ---
+
+    def _items(self, graph: Graph) -> tuple[Graph, list[_Item]]:
+        """What is to be done for a graph, in order, and the graph that it refers to."""
+        graph = self._computed(graph)
+        groups: dict[Node, Group] = {}
+        if self.target is not None:
+            graph, found = fuse(graph, self.target.max_ports, self.target.pools)
+            groups = {g.outputs[-1]: g for g in found}
+        told: dict[Node, list[str]] = {}
+        for s, n in graph.found.items():
+            if s not in n.attrs.get("found", ()):
+                told.setdefault(n, []).append(s)
+        stepped = (Opaque, Region) if self.target is not None else Row
+        items: list[_Item] = []
+        for n in graph.nodes:
+            if n in groups:
+                items.append(groups[n])
+            elif isinstance(n.row, stepped) and not isinstance(n.row, Result):
+                items.append(n)
+            items += (_Tell(s, n) for s in told.get(n, ()))
+        return graph, items
+
+    def _computed(self, graph: Graph) -> Graph:
+        """Constants of Sizes that must lie in memory are computed there."""
+
+        def symbolic(n: Node) -> bool:
+            return n.value is not None and n.value.dtype == object
+
+        def in_memory(b: Builder, n: Node) -> Node:
+            if n.value is None or not symbolic(n):
+                return n
+            if self.target is None:
+                values = b.apply(_DIMENSIONS, values=tuple(n.value.ravel().tolist()), kind=n.dtype)
+                return b.reshape(values, shape=n.shape)
+            return b.apply(_CAST, n, to=n.dtype)
+
+        def rule(b: Builder, n: Node, given: tuple[Node, ...]) -> Node | None:
+            if n.row is None or not any(map(symbolic, given)):
+                return None
+            whole = self.target is None or isinstance(n.row, (Opaque, Region, Update))
+            return b.node(n.row, *(in_memory(b, x) for x in given), **n.attrs) if whole else None
+
+        if not any(symbolic(n) for n in graph.nodes):
+            return graph
+        builder = Builder()
+        found = rebuild(graph, builder, rule, {x: x for x in graph.leaves})
+        outputs = tuple(in_memory(builder, x) for x in found.outputs)
+        return Graph(found.inputs, outputs, found.output_names, found.bound, found.states)
+
+    def _memory(self, n: Node) -> Node:
+        """The node whose memory a node is."""
+        return bare(n) if self.target is not None else n
+
+    def _reads(self, item: _Item) -> list[Node]:
+        if isinstance(item, Group):
+            return [*item.inputs, *(() if item.base is None else (item.base,))]
+        return [self._memory(x) for x in ((item.node,) if isinstance(item, _Tell) else item.inputs)]
+
+    def _writes(self, b: _Block, item: _Item) -> list[Node]:
+        if isinstance(item, Group):
+            return list(item.outputs)
+        return [] if isinstance(item, _Tell) else [n for n in self._values(b, item) if n is not None]
+
+    def _values(self, b: _Block, n: Node) -> list[Node | None]:
+        """The values of a node: itself, or its results, None for those that nothing reads."""
+        if len(n.results) == 1:
+            return [n]
+        read = {u.attrs["index"]: u for u in b.graph.users[n]}
+        return [read.get(k) for k in range(len(n.results))]
+
+    # --- where values lie ---
+
+    def _at(self, buffer: int) -> tuple[str, int]:
+        return self.layout.buffers[buffer].place
+
+    def _buffer(self, b: _Block, n: Node, shape: Shape | None = None) -> int:
+        """Where a value lies, seen under a shape."""
+        root = self._memory(n)
+        found = self.layout.const(root) if root.is_const else b.of[root]
+        return self.layout.seen(found, n.shape if shape is None else shape)
+
+    def _heirs(self, b: _Block, item: _Item, n: Node) -> Sequence[Node]:
+        """The inputs of an item whose memory its result n may take."""
+        if isinstance(item, Group):
+            return item.replaceable
+        assert isinstance(item, Node)
+        inputs = [self._memory(x) for x in item.inputs]
+        if item.op == "if":
+            return inputs[1:]
+        if item.op == "loop":
+            first = inputs[item.attrs["conditional"] :][self._values(b, item).index(n)]
+            return (first,) if inputs.count(first) == 1 else ()
+        return inputs if self.target is None and not isinstance(item.row, Opaque) else ()
+
+    def _direct(
+        self, b: _Block, made: Mapping[Node, int], targets: Sequence[int], copied: Sequence[int]
+    ) -> dict[Node, int]:
+        """The values that can be computed where a root must lie: the number of the root."""
+        roots = [self._memory(x) for x in b.graph.roots]
+        lying: dict[tuple[str, int], list[Node]] = {}
+        for x, buffer in b.of.items():
+            lying.setdefault(self._at(buffer), []).append(x)
+        direct: dict[Node, int] = {}
+        for k, (n, target) in enumerate(zip(roots, targets, strict=True)):
+            if n not in made or n in direct or k in copied:
+                continue
+            there = lying.get(self._at(target), ())
+            others = {r for j, r in enumerate(roots) if j != k}
+            heirs = self._heirs(b, b.items[made[n]], n) if there else ()
+            if all(
+                x not in others and (b.last.get(x, -1) < made[n] or (b.last[x] == made[n] and x in heirs))
+                for x in there
+            ):
+                direct[n] = k
+        return direct
+
+    def _place(self, b: _Block, item: _Item, dying: Sequence[Node], direct: Mapping[Node, int]) -> list[int]:
+        """Give the values of an item memory. Slots of values that nothing reads are free after it."""
+        unread: list[int] = []
+        for n in self._writes(b, item):
+            if n in direct:
+                b.of[n] = direct[n]
+                continue
+            need = bytes_of(n.shape, n.dtype)
+            heirs = (
+                self._heirs(b, item, n)
+                if self.target is not None or isinstance(getattr(item, "row", None), Update)
+                else ()
+            )
+            heir = next((x for x in heirs if x in dying and x in b.held and bytes_of(x.shape, x.dtype) == need), None)
+            slot = self.slots.take(need) if heir is None else b.held.pop(heir)
+            name = item.kernel.name if isinstance(item, Group) else n.op
+            b.of[n] = self.layout.add(name, n.dtype, n.shape, ("slot", slot))
+            if n in b.last:
+                b.held[n] = slot
+            else:
+                unread.append(slot)
+        return unread
+
+    # --- steps ---
+
+    def _emit(self, b: _Block, item: _Item) -> None:
+        if isinstance(item, Group):
+            self._dispatch(b, item)
+        elif isinstance(item, _Tell):
+            n = item.node
+            if n.value is not None:
+                found = n.value.reshape(-1)[0]
+                b.steps.append(Bind(item.size, dim=found if isinstance(found, Size) else int(found)))
+            else:
+                b.steps.append(Bind(item.size, buffer=self._buffer(b, n)))
+        elif item.op == "if":
+            self._if(b, item)
+        elif item.op == "loop":
+            self._loop(b, item)
+        else:
+            self._opaque(b, item)
+
+    def _dispatch(self, b: _Block, group: Group) -> None:
+        assert self.target is not None
+        out = self._at(b.of[group.outputs[-1]])
+        for heir in group.replaceable:
+            if not heir.is_const and self._at(b.of[heir]) == out:
+                group = group.in_place(heir)
+                break
+        if group.base is not None:
+            b.steps.append(Copy(self._buffer(b, group.base), b.of[group.outputs[0]]))
+        constants = {k: n.value for k, n in enumerate(group.inputs) if n.value is not None}
+        printed = self.target.print(group.kernel, constants)
+        buffers = [
+            self.layout.const(n, printed.packed.get(k)) if n.is_const else b.of[n] for k, n in enumerate(group.inputs)
+        ]
+        self._run(b, printed, [*buffers, *(b.of[n] for n in group.outputs)], group, group.kernel.name)
+
+    def _run(self, b: _Block, printed: Printed, buffers: list[int], group: Group | None, label: str) -> None:
+        if printed.scratch != 0:
+            buffers.append(self._workspace(printed))
+        b.steps.append(Dispatch(len(self.work), tuple(buffers)))
+        # What is packed lies in the block of weights by now: it is not held twice.
+        self.work.append(Work(replace(printed, packed={}), len(buffers), group, label))
+
+    def _workspace(self, p: Printed) -> int:
+        """A workspace: kernels use one slot for theirs, one after the other."""
+        late = symbols(p.scratch) & self.slots.late
+        if late not in self._scratch:
+            self._scratch[late] = self.slots.take(p.scratch)
+        place = ("slot", self._scratch[late])
+        for k, found in enumerate(self.layout.buffers):
+            if found.place == place and found.shape == (p.scratch,):
+                return k
+        return self.layout.add("scratch", uint8, (p.scratch,), place, 1)
+
+    def _opaque(self, b: _Block, n: Node) -> None:
+        """A function of the target, or a step on the host."""
+        assert n.row is not None
+        inputs = [self._buffer(b, x) for x in n.inputs]
+        outputs, free = self._results(b, n)
+        attrs = {k: v for k, v in n.attrs.items() if k != "found"}
+        printed = None
+        if self.target is not None:
+            given = tuple((x.shape, x.dtype) for x in n.inputs)
+            printed = self.target.print_opaque(n.op, attrs, given, n.results)
+        if printed is not None:
+            self._run(b, printed, [*inputs, *outputs], None, n.op)
+        else:
+            self.hosts[n.op] = self.hosts.get(n.op, 0) + 1
+            b.steps.append(Host(n.row.name, attrs, tuple(inputs), tuple(outputs)))
+        self.slots.give(free)
+
+    def _results(self, b: _Block, n: Node) -> tuple[list[int], list[int]]:
+        """The buffers of all results of a node, and the slots of those that nothing reads."""
+        free: list[int] = []
+        buffers: list[int] = []
+        for value, (shape, kind) in zip(self._values(b, n), n.results, strict=True):
+            if value is None:
+                free.append(self.slots.take(bytes_of(shape, kind)))
+                buffers.append(self.layout.add(n.op, kind, shape, ("slot", free[-1])))
+            else:
+                buffers.append(b.of[value])
+        return buffers, free
+
+    def _if(self, b: _Block, n: Node) -> None:
+        targets, free = self._results(b, n)
+        condition, *captures = n.inputs
+        names = _named(n)
+        branches: list[tuple[Step, ...]] = []
+        for graph in (n.attrs["then"], n.attrs["otherwise"]):
+            given = {x: self._buffer(b, c, x.shape) for x, c in zip(graph.inputs, captures, strict=True)}
+            early: list[Step] = []
+            late: list[Step] = []
+            copied: list[int] = []
+            for k, axis, name in names:
+                dim = graph.outputs[k].shape[axis]
+                if symbols(dim) & graph.found.keys():
+                    late.append(Bind(name, dim=dim))
+                    copied.append(k)
+                else:
+                    early.append(Bind(name, dim=dim))
+            branches.append((*early, *self.steps(graph, given, targets, late, copied)))
+        b.steps.append(If(self._buffer(b, condition), branches[0], branches[1]))
+        self.slots.give(free)
+
+    def _loop(self, b: _Block, n: Node) -> None:
+        carried, free = self._results(b, n)
+        body: Graph = n.attrs["body"]
+        inputs = list(n.inputs)
+        condition = None
+        if n.attrs["conditional"]:
+            free.append(self.slots.take(1))
+            condition = self.layout.add("condition", bool_, (), ("slot", free[-1]))
+            b.steps.append(Copy(self._buffer(b, inputs.pop(0), ()), condition))
+        else:
+            body = Graph(body.inputs, body.outputs[1:], body.output_names[1:], body.bound)
+        initial, captures = inputs[: len(carried)], inputs[len(carried) :]
+        outputs = body.outputs[-len(carried) :] if carried else ()
+        first: list[Step] = []
+        last: list[Step] = []
+        copied: set[int] = set()
+        for k, axis, name in _named(n):
+            b.steps.append(Bind(name, dim=initial[k].shape[axis]))
+            (own,) = symbols(body.inputs[k].shape[axis])
+            first.append(Bind(own, dim=n.results[k][0][axis]))
+            last.append(Bind(name, dim=outputs[k].shape[axis]))
+            copied.add(k + (condition is not None))
+        self._copy_all(b.steps, [(self._buffer(b, x), c) for x, c in zip(initial, carried, strict=True)])
+        given = {x: self.layout.seen(c, x.shape) for x, c in zip(body.inputs, carried, strict=False)}
+        rest = body.inputs[len(carried) :]
+        given |= {x: self._buffer(b, c, x.shape) for x, c in zip(rest, captures, strict=True)}
+        targets = [*(() if condition is None else (condition,)), *carried]
+        steps = self.steps(body, given, targets, last, sorted(copied))
+        b.steps.append(Loop(n.attrs.get("count"), condition, (*first, *steps)))
+        self.slots.give(free)
+
+    def _copy_all(self, steps: list[Step], moves: Sequence[tuple[int, int]]) -> None:
+        """Copies as if all were made at once: what another would overwrite goes first, in a circle by way of a slot."""
+        waiting = [(s, t) for s, t in moves if self._at(s) != self._at(t)]
+        free: list[int] = []
+        while waiting:
+            sources = [self._at(s) for s, _ in waiting]
+            ready = next((m for m in waiting if self._at(m[1]) not in sources), None)
+            if ready is not None:
+                steps.append(Copy(*ready))
+                waiting.remove(ready)
+                continue
+            source, target = waiting.pop()
+            held = self.layout.buffers[source]
+            free.append(self.slots.take(held.bytes))
+            kept = self.layout.add(held.name, held.dtype, held.shape, ("slot", free[-1]), held.size)
+            steps.append(Copy(source, kept))
+            waiting.append((kept, target))
+        self.slots.give(free)
+
+
+def _named(n: Node) -> list[tuple[int, int, str]]:
+    """The dimensions of a node's results that have names of their own: result, axis, name."""
+    names = iter(n.attrs.get("found") or ())
+    every = [(k, axis) for k, (shape, _) in enumerate(n.results) for axis in range(len(shape))]
+    return [(k, axis, name) for (k, axis), name in zip(every, names, strict=False) if name]
+
+
+def late_sizes(graph: Graph) -> set[str]:
+    """The sizes that a run finds on its way."""
+    found: set[str] = set(graph.found)
+    for n in graph.nodes:
+        if n.op == "if":
+            found |= late_sizes(n.attrs["then"]) | late_sizes(n.attrs["otherwise"])
+        elif n.op == "loop":
+            body: Graph = n.attrs["body"]
+            found |= late_sizes(body)
+            inputs = n.inputs[n.attrs["conditional"] :]
+            for x, given, after in zip(inputs, body.inputs, body.outputs[1:], strict=False):
+                for axis in open_dimensions(x.shape, given.shape, after.shape):
+                    found |= symbols(given.shape[axis])
+    return found
+
+
+_CAST: Any = find_row("cast")
+_DIMENSIONS: Any = find_row("dimensions")

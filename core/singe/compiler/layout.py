@@ -1,0 +1,114 @@
+"""The buffers of a Program while it is put together: where each one lies, and the weights in one block."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from ..dtypes import DType
+from ..errors import SizeNeeded
+from ..graph import Node
+from ..program.block import BlockWriter
+from ..program.program import Buffer, stored_type
+from ..shapes import Dim, Shape, evaluate, product, symbols
+from .target import Target
+
+
+class Layout:
+    """See the module's docstring."""
+
+    def __init__(self, target: Target | None) -> None:
+        self._target = target
+        self.buffers: list[Buffer] = []
+        self.weights = BlockWriter()
+        self._consts: dict[Any, int] = {}
+        self._views: dict[Any, int] = {}
+
+    def size(self, kind: DType) -> int:
+        return self._target.element_size(kind) if self._target else kind.size
+
+    def add(self, name: str, kind: DType, shape: Shape, place: tuple[str, int], size: int | None = None) -> int:
+        self.buffers.append(Buffer(name, kind, shape, size or self.size(kind), place))
+        return len(self.buffers) - 1
+
+    def seen(self, buffer: int, shape: Shape) -> int:
+        """The buffer under another shape."""
+        b = self.buffers[buffer]
+        if b.shape == shape:
+            return buffer
+        key = b.place, b.name, shape
+        if key not in self._views:
+            self._views[key] = self.add(b.name, b.dtype, shape, b.place, b.size)
+        return self._views[key]
+
+    def const(self, n: Node, packed: np.ndarray | None = None) -> int:
+        """The buffer of a constant, as it is or packed for a kernel; equal bytes are kept once."""
+        assert n.value is not None
+        if n.value.dtype == object:
+            names = symbols(n.value.ravel().tolist())
+            raise SizeNeeded(f"the sizes {', '.join(sorted(names))} are needed as elements of a constant", names)
+        return self.array(n.name or "constant", n.value, n.dtype, packed)
+
+    def array(self, name: str, value: np.ndarray, kind: DType, packed: np.ndarray | None = None) -> int:
+        """The buffer of an array of the weights."""
+        shape = value.shape if packed is None else packed.shape
+        stored = value.astype(stored_type(kind, self.size(kind)), copy=False) if packed is None else packed
+        raw = np.ascontiguousarray(stored).reshape(-1).view(np.uint8)
+        key = kind, shape, hashlib.blake2b(raw.data, digest_size=16).digest()
+        if key not in self._consts:
+            place = ("weights", self.weights.add(raw))
+            self._consts[key] = self.add(name, kind, shape, place, stored.dtype.itemsize)
+        return self._consts[key]
+
+
+class Slots:
+    """Slots handed out and taken back. `late`: the sizes that a run finds on its way.
+
+    The free slot that fits best is taken, so that a chain of layers uses two or three. A slot holds either no buffer of
+    a late size or buffers of the same ones, so that it need not grow while it holds something.
+    """
+
+    def __init__(self, late: Iterable[str] = ()) -> None:
+        self.late = frozenset(late)
+        self._room: list[Dim] = []
+        self._sizes: list[frozenset[str]] = []
+        self._free: list[int] = []
+
+    @property
+    def count(self) -> int:
+        return len(self._room)
+
+    def take(self, bytes_: Dim) -> int:
+        """A slot for so many bytes: the smallest free one that is large enough, else the largest, which then grows."""
+        need, late = _weight(bytes_), symbols(bytes_) & self.late
+        free = [s for s in self._free if self._sizes[s] == late]
+        enough = [s for s in free if _weight(self._room[s]) >= need]
+        if not free:
+            self._room.append(bytes_)
+            self._sizes.append(late)
+            return len(self._room) - 1
+        slot = (
+            min(enough, key=lambda s: _weight(self._room[s]))
+            if enough
+            else max(free, key=lambda s: _weight(self._room[s]))
+        )
+        self._free.remove(slot)
+        self._room[slot] = max(self._room[slot], bytes_, key=_weight)
+        return slot
+
+    def give(self, slots: Iterable[int]) -> None:
+        self._free += slots
+
+
+def bytes_of(shape: Shape, kind: DType) -> Dim:
+    return product(shape) * kind.size
+
+
+def _weight(dim: Dim) -> int:
+    """A size for comparing: every symbolic dimension counts as 8."""
+    value = evaluate(dim, dict.fromkeys(symbols(dim), 8))
+    assert isinstance(value, int)
+    return value

@@ -1,0 +1,207 @@
+"""The Builder makes nodes: one for each computation, since equal ones are interned by row, inputs and attributes.
+
+A small integer constant may hold Sizes (an object array), so that shape arithmetic on symbolic dimensions is plain
+constant folding. A Composite's node carries its lowering, built beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from ..dtypes import DType, dtype, int64
+from ..errors import CompileError, ShapeError
+from ..ops import ROWS, Composite, Elementwise, Opaque, Region, Result, Row, Running, Update, elementwise_vjp, narrow
+from ..shapes import Dim, Size, product, size, symbols
+from .node import Node, evaluate, leaf, postorder
+
+MAX_ELEMENTS: Final = 2**31 - 1
+"""Elements of a tensor at most, as far as files may ask for it."""
+WHOLE: Final = (Opaque, Update, Running)
+"""Kinds of row that do not compute with Sizes."""
+INTERNED_BYTES: Final = 4096
+"""Constants up to this size are interned by content; larger ones by identity."""
+
+
+class Builder:
+    """Makes nodes. Every row is a method: `b.exp(x)`, `b.transpose(x, perm=(1, 0))`."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[Any, Node] = {}
+        self._values: dict[Node, Any] = {}
+        self._taken: set[str] = set()  # names of sizes
+        self.bound: dict[str, Node] = {}
+        """Sizes found in mid-run ↦ what they are found from; see Graph.bound."""
+
+    def input(self, name: str, shape: Sequence[Any], kind: DType) -> Node:
+        self._taken |= symbols(shape)
+        return leaf(shape, kind, name)
+
+    def const(self, value: Any, kind: DType | None = None) -> Node:
+        """A constant from a number, a Size, or an array; numbers default to float32, int64 or bool."""
+        if isinstance(value, Size):
+            array = np.empty((), object)
+            array[()] = value
+        elif isinstance(value, np.ndarray):
+            array = value
+        else:
+            natural = np.asarray(value)
+            array = (
+                natural
+                if natural.dtype == object
+                else natural.astype(
+                    np.float32 if natural.dtype.kind == "f" else bool if natural.dtype.kind == "b" else np.int64
+                )
+            )
+        if array.dtype == object:
+            array = narrow(array, np.dtype(np.int64))
+        if array.dtype == object:
+            return self._intern(
+                ("symbols", kind, array.shape, tuple(array.ravel())),
+                lambda: leaf(array.shape, kind or int64, value=array),
+            )
+        if kind is not None and array.dtype != kind.numpy:
+            with np.errstate(over="ignore"):
+                array = array.astype(kind.numpy)
+        kind = dtype(array.dtype)
+        key = ("const", kind, array.shape, array.tobytes()) if array.nbytes <= INTERNED_BYTES else ("const", id(array))
+        return self._intern(key, lambda: leaf(array.shape, kind, value=array))
+
+    def shape_of(self, x: Node) -> Node:
+        """The shape as an int64 vector, symbolic dimensions included."""
+        array = np.empty(len(x.shape), object)
+        array[:] = x.shape
+        return self.const(array)
+
+    def size_of(self, x: Node) -> Dim:
+        """The only element of an integer node as a dimension: known now, or a Size that a run finds."""
+        if not x.dtype.is_int or product(x.shape) != 1:
+            raise ShapeError(f"a size is asked of {x!r}, expected one integer")
+        known = self.value_of(x)
+        if known is not None:
+            found = known.reshape(-1)[0]
+            return found if isinstance(found, Size) else int(found)
+        for name, node in self.bound.items():
+            if node is x:
+                return size(name)
+        name = self._fresh("size")
+        self.bound[name] = x
+        return size(name)
+
+    def _fresh(self, op: str) -> str:
+        """A name for a size that no input gives."""
+        number = 0
+        while (name := f"{op}.{number}") in self._taken:
+            number += 1
+        self._taken.add(name)
+        return name
+
+    def apply(self, row: Row, *inputs: Node | None, **attrs: Any) -> Any:
+        """What a row gives over inputs: a node, or a tuple of them where it has several results."""
+        n = self.node(row, *inputs, **attrs)
+        return n if len(n.results) == 1 else self.results_of(n)
+
+    def results_of(self, n: Node) -> tuple[Node, ...]:
+        """The values of a node, each as a node of its own."""
+        return (n,) if len(n.results) == 1 else tuple(self.node(_RESULT, n, index=k) for k in range(len(n.results)))
+
+    def node(self, row: Row, *inputs: Node | None, **attrs: Any) -> Node:
+        """The node of a row over inputs, whatever the number of its results; equal nodes are one."""
+        attrs = {k: _frozen(v) for k, v in attrs.items() if v is not None}
+        given = tuple(x for x in inputs if x is not None)
+        key = (row.name, inputs, tuple(sorted(attrs.items())))
+        found = self._nodes.get(key)
+        if found is None:
+            if isinstance(row, Composite):
+                row.check_dtypes(given[:1])
+                lowered = row.lower(self, *inputs, **attrs)
+                lowered = lowered if isinstance(lowered, tuple) else (lowered,)
+                found = Node(row, given, attrs, tuple((x.shape, x.dtype) for x in lowered), lowered=lowered)
+            elif isinstance(row, Result):
+                results = (row.infer(given, attrs),)
+                found = Node(
+                    row,
+                    given,
+                    attrs,
+                    results,
+                    lowered=tuple(given[0].lowered[k] for k in (attrs["index"],) if given[0].lowered),
+                )
+            else:
+                found = self._plain(row, given, attrs)
+            self._nodes[key] = found
+        return found
+
+    def _plain(self, row: Row, given: tuple[Node, ...], attrs: dict[str, Any]) -> Node:
+        """A node, with names for the dimensions of its results that only a run can tell."""
+        results = row.results(given, attrs)
+        names = attrs.get("found", ())
+        if not names and all(d is not None for shape, _ in results for d in shape):
+            return Node(row, given, attrs, tuple((tuple(shape), kind) for shape, kind in results))  # pyright: ignore[reportArgumentType]
+        # A dimension that has a name keeps it, though it may be known by now: other nodes mention it.
+        dims = [d for shape, _ in results for d in shape]
+        names = names or tuple(self._fresh(row.name) if d is None else "" for d in dims)
+        attrs["found"] = names
+        whole = iter(size(name) if name else d for name, d in zip(names, dims, strict=True))
+        n = Node(row, given, attrs, tuple((tuple(next(whole) for _ in shape), kind) for shape, kind in results))  # pyright: ignore[reportArgumentType]
+        self.bound.update((name, n) for name in names if name)
+        self._nodes[row.name, given, tuple(sorted(attrs.items()))] = n
+        return n
+
+    def _intern(self, key: Any, make: Callable[[], Node]) -> Node:
+        found = self._nodes.get(key)
+        if found is None:
+            found = self._nodes[key] = make()
+        return found
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        row = ROWS.get(name)
+        if row is None:
+            raise AttributeError(f"there is no op named {name!r}")
+        return lambda *inputs, **attrs: self.apply(row, *inputs, **attrs)
+
+    def value_of(self, x: Node) -> np.ndarray | None:
+        """The value of a node that depends on constants alone, or None."""
+        return x.value if x.value is not None else self._value_of(x)
+
+    def _value_of(self, x: Node) -> Any:
+        """The same, and a tuple of arrays for a node of several results."""
+        if x not in self._values:
+            for n in postorder([x], lambda m: m.lowered or m.inputs):
+                if n not in self._values:
+                    self._values[n] = n.value if n.is_const else None if n.is_input else self._evaluate(n)
+        return self._values[x]
+
+    def _evaluate(self, n: Node) -> Any:
+        if n.lowered:
+            found = tuple(self._values[x] for x in n.lowered)
+            return None if any(v is None for v in found) else found[0] if len(n.results) == 1 else found
+        values = [self._values[x] for x in n.inputs]
+        if isinstance(n.row, Region) or any(v is None for v in values):
+            return None
+        if isinstance(n.row, WHOLE) and any(v.dtype == object for v in values):
+            return None
+        return evaluate(n, values)
+
+    def vjp(self, y: Node, x: Node, g: Node) -> Node:
+        """The gradient that x gets from y's gradient g, y being made of x in one step."""
+        return self.gradients(y, g)[y.inputs.index(x)] or self.expand(self.const(0, x.dtype), shape=x.shape)
+
+    def gradients(self, y: Node, g: Any) -> Sequence[Node | None]:
+        """The gradient of each input of a node, from the node's (a sequence of them where it has several results)."""
+        row = y.row
+        if isinstance(row, Elementwise) and row.vjp is None:
+            return elementwise_vjp(self, row, g, y.inputs, y.attrs)
+        if row is None or row.vjp is None:
+            raise CompileError(f"{y.op} has no gradient")
+        return row.vjp(self, g, y.inputs, y, **{k: v for k, v in y.attrs.items() if k != "found"})
+
+
+_RESULT: Final = ROWS["result"]
+
+
+def _frozen(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return tuple(map(_frozen, value))
+    return value.item() if isinstance(value, (np.integer, np.floating, np.bool_)) else value

@@ -1,0 +1,49 @@
+"""Gradients as nodes: the outputs' adjoints, carried back through the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..dtypes import FLOATS
+from ..errors import DTypeError
+from ..ops import Result
+from .builder import Builder
+from .graph import Graph
+from .node import Node, postorder
+
+
+def gradient(graph: Graph, builder: Builder, seeds: Sequence[Node], by: Sequence[Node]) -> list[Node]:
+    """The gradients of Σ seed · output by some nodes, as nodes; zeros where nothing depends on them."""
+    order = postorder(graph.outputs, lambda n: n.lowered if _opened(n) else n.inputs)
+    adjoint: dict[Node, Node] = {}
+    parts: dict[Node, dict[int, Node]] = {}  # of a node of several results: those of its results
+
+    def give(n: Node, g: Node | None) -> None:
+        if g is not None and n.dtype in FLOATS:
+            adjoint[n] = builder.add(adjoint[n], g) if n in adjoint else g
+
+    for y, g in zip(graph.outputs, seeds, strict=True):
+        if y.dtype not in FLOATS:
+            raise DTypeError(f"gradient: an output is {y.dtype}, expected a float type")
+        give(y, g)
+    for n in reversed(order):
+        if n.row is None or n in by:
+            continue
+        g = parts.get(n) if len(n.results) > 1 else adjoint.get(n)
+        if g is None:
+            continue
+        if _opened(n):
+            give(n.lowered[0], adjoint[n])
+        elif isinstance(n.row, Result):
+            parts.setdefault(n.inputs[0], {})[n.attrs["index"]] = adjoint[n]
+        else:
+            given = [g.get(k) for k in range(len(n.results))] if isinstance(g, dict) else g
+            for x, part in zip(n.inputs, builder.gradients(n, given), strict=True):
+                give(x, part)
+    return [adjoint.get(x) or builder.expand(builder.const(0, x.dtype), shape=x.shape) for x in by]
+
+
+def _opened(n: Node) -> bool:
+    """Whether a gradient goes through what a node is lowered to."""
+    maker = n.inputs[0] if isinstance(n.row, Result) else n
+    return bool(n.lowered) and maker.row is not None and maker.row.vjp is None

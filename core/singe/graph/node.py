@@ -1,0 +1,117 @@
+"""Node: a value of a graph, and the walks over nodes that need nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from .. import shapes
+from ..dtypes import DType
+from ..errors import CompileError
+from ..ops import Row, narrow
+from ..shapes import Shape, Size, show
+
+Results: TypeAlias = "tuple[tuple[Shape, DType], ...]"
+
+
+class Node:
+    """What computes values (`row` with `attrs` over `inputs`), or an input (`name`), or a constant (`value`).
+
+    `results` are the shape and dtype of each value; `shape` and `dtype` are those of the only one. A node of several
+    results is read through nodes of the row "result". `lowered`: a composite's results as other nodes, else empty.
+    """
+
+    __slots__ = ("__weakref__", "attrs", "dtype", "inputs", "lowered", "name", "results", "row", "shape", "value")
+
+    def __init__(
+        self, row: Row | None, inputs: tuple[Node, ...], attrs: Mapping[str, Any], results: Results,
+        *, name: str = "", value: np.ndarray | None = None, lowered: tuple[Node, ...] = (),
+    ) -> None:  # fmt: skip
+        self.row: Final = row
+        self.inputs: Final = inputs
+        self.attrs: Final = attrs
+        self.results: Final = results
+        if len(results) == 1:
+            self.shape: Final[Shape] = results[0][0]
+            self.dtype: Final[DType] = results[0][1]
+        self.name: Final = name
+        self.value: Final = value
+        self.lowered: Final = lowered
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("shape", "dtype"):
+            raise CompileError(
+                f"{self.op} has {len(self.results)} results: ask one of its `result` nodes for its {name}"
+            )
+        raise AttributeError(name)
+
+    @property
+    def is_const(self) -> bool:
+        return self.value is not None
+
+    @property
+    def is_input(self) -> bool:
+        return self.row is None and self.value is None
+
+    @property
+    def op(self) -> str:
+        return self.row.name if self.row else "const" if self.is_const else "input"
+
+    def __repr__(self) -> str:
+        return f"{self.op}{', '.join(f'{show(shape)}:{kind}' for shape, kind in self.results)}"
+
+
+def leaf(shape: Sequence[Any], kind: DType, name: str = "", value: np.ndarray | None = None) -> Node:
+    """An input, or with a value a constant."""
+    return Node(None, (), {}, ((tuple(shape), kind),), name=name, value=value)
+
+
+def evaluate(n: Node, values: Sequence[Any]) -> Any:
+    """One node over whole arrays: an array, or a tuple of them where it has several results."""
+    assert n.row is not None
+    with np.errstate(all="ignore"):
+        out = n.row.array(*values, **n.attrs)
+    if len(n.results) > 1:
+        return out
+    out = np.asarray(out)
+    return narrow(out, n.dtype.numpy) if out.dtype == object else out
+
+
+def postorder(roots: Iterable[Node], inputs_of: Callable[[Node], Sequence[Node]] = lambda n: n.inputs) -> list[Node]:
+    """Every node below the roots once, inputs before users."""
+    order: dict[Node, None] = {}
+    stack = [(n, False) for n in reversed(list(roots))]
+    opened: set[Node] = set()
+    while stack:
+        n, ready = stack.pop()
+        if ready:
+            order.setdefault(n)
+        elif n not in opened:
+            opened.add(n)
+            stack.append((n, True))
+            stack.extend((x, False) for x in reversed(inputs_of(n)) if x not in opened)
+    return list(order)
+
+
+def bare(n: Node) -> Node:
+    """The node whose memory a node is: reshapes change no memory."""
+    while n.row is not None and n.row.name == "reshape":
+        n = n.inputs[0]
+    return n
+
+
+def symbols_of(n: Node) -> frozenset[str]:
+    """The sizes that a node needs besides its inputs' elements: those of its shapes, attributes and regions."""
+    found = shapes.symbols([shape for shape, _ in n.results])
+    if n.value is not None:
+        return found | shapes.symbols(n.value.ravel().tolist()) if n.value.dtype == object else found
+    for value in n.attrs.values():
+        if isinstance(value, Size):
+            found |= shapes.symbols(value)
+        elif isinstance(value, tuple):
+            found |= shapes.symbols(v for v in value if isinstance(v, (Size, tuple)))
+        elif hasattr(value, "free"):
+            found |= value.free
+    return found

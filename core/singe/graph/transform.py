@@ -1,0 +1,97 @@
+"""Graphs made anew: by a rule for each node, with numbers for sizes, or within another graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from .. import shapes
+from ..shapes import Size
+from .builder import Builder
+from .graph import Graph, regions
+from .node import Node
+
+
+def rebuild(
+    graph: Graph,
+    builder: Builder,
+    rule: Callable[[Builder, Node, tuple[Node, ...]], Node | None],
+    inputs: Mapping[Node, Node] | None = None,
+) -> Graph:
+    """The graph made anew, inputs first: `rule(builder, node, new inputs)` gives a node's replacement, None keeps it.
+
+    A region is a graph of its own: a rule that means nodes within regions too must rebuild them.
+    """
+    done: dict[Node, Node] = dict(inputs or {})
+    for n in graph.nodes:
+        if n in done:
+            continue
+        given = tuple(done[x] for x in n.inputs)
+        done[n] = rule(builder, n, given) or (n if n.row is None else builder.node(n.row, *given, **n.attrs))
+    return renamed(graph, done)
+
+
+def renamed(graph: Graph, new: Mapping[Node, Node]) -> Graph:
+    """The graph with other nodes in place of its own."""
+    return Graph(
+        tuple(new.get(x, x) for x in graph.inputs),
+        tuple(new[x] for x in graph.outputs),
+        graph.output_names,
+        {s: new[n] for s, n in graph.found.items()},
+        tuple(replace(s, leaf=new.get(s.leaf, s.leaf), updated=new[s.updated]) for s in graph.states),
+    )
+
+
+def specialise(graph: Graph, sizes: Mapping[str, int]) -> Graph:
+    """The graph with numbers for some of its symbolic sizes, made anew so that every shape is inferred again."""
+    builder = Builder()
+    new = {x: builder.input(x.name, [shapes.evaluate(d, sizes) for d in x.shape], x.dtype) for x in graph.leaves}
+
+    def fix(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(map(fix, value))
+        if isinstance(value, Graph):
+            return specialise(value, sizes)
+        return shapes.evaluate(value, sizes) if isinstance(value, Size) else value
+
+    def rule(b: Builder, n: Node, given: tuple[Node, ...]) -> Node | None:
+        if n.value is not None:
+            if n.value.dtype != object:
+                return None
+            array = np.empty(n.value.shape, object)
+            array.ravel()[:] = [fix(v) for v in n.value.ravel()]
+            return b.const(array, n.dtype)
+        return b.node(n.row, *given, **{k: fix(v) for k, v in n.attrs.items()}) if n.row else None
+
+    return rebuild(graph, builder, rule, new)
+
+
+def spliced(graph: Graph, given: Sequence[Node], make: Callable[..., Node]) -> tuple[tuple[Node, ...], dict[str, Node]]:
+    """The outputs of a graph over other nodes as its inputs, and what its sizes are bound to; make(row, *inputs, **attrs)
+    makes each node."""
+    done = dict(zip(graph.inputs, given, strict=True))
+    for n in graph.nodes:
+        if n not in done:
+            done[n] = n if n.row is None else make(n.row, *(done[x] for x in n.inputs), **n.attrs)
+    return tuple(done[x] for x in graph.outputs), {s: done[n] for s, n in graph.found.items()}
+
+
+def inline(graph: Graph, builder: Builder, nodes: Sequence[Node]) -> tuple[Node, ...]:
+    """The graph's outputs with these nodes as its inputs; its symbolic sizes get the numbers that the nodes have."""
+    pairs = [p for x, n in zip(graph.inputs, nodes, strict=True) for p in zip(x.shape, n.shape, strict=True)]
+    sizes = {str(d): n for d, n in pairs if isinstance(d, Size) and isinstance(n, int)}
+    made = specialise(graph, sizes) if sizes else graph
+    return rebuild(made, builder, lambda b, n, given: None, dict(zip(made.inputs, nodes, strict=True))).outputs
+
+
+def all_nodes(graph: Graph) -> list[Node]:
+    """The nodes of a graph and of all regions within it."""
+    found: list[Node] = []
+    for n in graph.nodes:
+        found.append(n)
+        for region in regions(n).values():
+            found += all_nodes(region)
+    return found

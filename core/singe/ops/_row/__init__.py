@@ -1,0 +1,39 @@
+"""What a row is: the one declaration of an op. Its kinds, one file for each group of them:
+
+  elementwise.py  Elementwise  a scalar expression, applied to every element after broadcasting.
+  structured.py   View         every output element is chosen or computed from input elements by its coordinates.
+                  Nest         every output element folds over inner loops (reductions, pooling, contraction).
+                  Composite    other rows put together.
+  whole.py        Opaque       what is no loop nest (sort, top-k, non-zero places): a function of whole arrays.
+                  Update       writes part of a tensor and keeps the rest.
+                  Running      a fold along an axis that keeps every step (cumulative sums).
+                  Region       an op that owns Graphs (if, loop).
+                  Result       one result of a node that has several.
+
+All of them name themselves, infer shapes and dtypes, and most know their gradient. Rows build graphs only through the
+Builder handed to them, so this package needs no Graph.
+"""
+
+from .base import ROWS as ROWS
+from .base import Attrs as Attrs
+from .base import Read as Read
+from .base import Results as Results
+from .base import Row as Row
+from .base import RowBuilder as RowBuilder
+from .base import Shaped as Shaped
+from .base import register as register
+from .base import sum_to as sum_to
+from .elementwise import Elementwise as Elementwise
+from .elementwise import derivative_row as derivative_row
+from .elementwise import elementwise_vjp as elementwise_vjp
+from .elementwise import find_row as find_row
+from .elementwise import narrow as narrow
+from .structured import Composite as Composite
+from .structured import Folds as Folds
+from .structured import Nest as Nest
+from .structured import View as View
+from .whole import Opaque as Opaque
+from .whole import Region as Region
+from .whole import Result as Result
+from .whole import Running as Running
+from .whole import Update as Update

@@ -1,0 +1,95 @@
+"""What every row has, and the open table of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, TypeAlias
+
+import numpy as np
+
+from ...dtypes import ALL, DType
+from ...errors import DTypeError
+from ...ir.scalar import Expr
+from ...shapes import Dim, Shape
+
+
+class Shaped(Protocol):
+    """A value of a graph, as rows see it."""
+
+    @property
+    def shape(self) -> Shape: ...
+    @property
+    def dtype(self) -> DType: ...
+
+
+class RowBuilder(Protocol):
+    """Builds nodes. Every row is a method of it: `b.exp(x)`, `b.transpose(x, perm=(1, 0))`."""
+
+    def const(self, value: Any, dtype: DType | None = None) -> Any: ...
+    def __getattr__(self, row: str) -> Callable[..., Any]: ...
+
+
+Read: TypeAlias = Callable[[int, Sequence[Expr]], Expr]
+"""read(k, coordinates): the value of input k there."""
+Attrs: TypeAlias = Mapping[str, Any]
+Results: TypeAlias = "Sequence[tuple[Sequence[Dim | None], DType]]"
+Vjp: TypeAlias = Callable[..., "Sequence[Any]"]
+"""vjp(builder, gradient of the output, inputs, output, **attrs): the gradient of each input, None where there is none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """What all rows have. onnx: the ONNX ops that it is, one to one; reference: an independent oracle, for tests alone.
+
+    tolerance is in units in the last place of the result, floor an absolute bound below which nothing is asked.
+    """
+
+    name: str
+    onnx: str | None = None
+    dtypes: Sequence[DType] = ALL
+    vjp: Vjp | None = None
+    reference: Callable[..., Any] | None = None
+    tolerance: float = 4.0
+    floor: float = 1e-6
+    doc: str = ""
+
+    def infer(self, inputs: Sequence[Shaped], attrs: Attrs) -> tuple[Shape, DType]:
+        """The shape and dtype of the only result; ShapeError or DTypeError where the inputs do not fit."""
+        raise NotImplementedError
+
+    def results(self, inputs: Sequence[Shaped], attrs: Attrs) -> Results:
+        """The shape and dtype of every result. A dimension is None where only a run can tell it."""
+        return (self.infer(inputs, attrs),)
+
+    def array(self, *arrays: np.ndarray, **attrs: Any) -> Any:
+        """What it computes, over whole arrays: an array, or a tuple of them where it has several results."""
+        raise NotImplementedError
+
+    def check_dtypes(self, inputs: Sequence[Shaped]) -> None:
+        for x in inputs:
+            if x.dtype not in self.dtypes:
+                raise DTypeError(
+                    f"{self.name}: got {x.dtype}, expected one of {', '.join(d.name for d in self.dtypes)}; cast it first"
+                )
+
+
+ROWS: Final[dict[str, Row]] = {}
+"""Every row by name: the open table."""
+
+
+def register(*rows: Row) -> None:
+    """Add rows to the table; a name taken twice is an error."""
+    for row in rows:
+        if row.name in ROWS:
+            raise ValueError(f"a row named {row.name!r} is already there")
+        ROWS[row.name] = row
+
+
+def sum_to(b: Any, x: Any, shape: Shape) -> Any:
+    """The transpose of broadcasting: sums over the axes along which `shape` was repeated."""
+    if x.shape == shape:
+        return x
+    extra = len(x.shape) - len(shape)
+    axes = (*range(extra), *(i + extra for i, d in enumerate(shape) if d == 1 and x.shape[i + extra] != 1))
+    return b.reshape(b.reduce_sum(x, axes=axes), shape=shape)

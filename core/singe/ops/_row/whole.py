@@ -1,0 +1,120 @@
+"""Rows that are no loop nest over one output: functions of whole arrays, updates, running folds, regions, results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from ...dtypes import DType
+from ...errors import DTypeError, ShapeError
+from ...ir.scalar import Expr
+from ...shapes import Shape, axis_of
+from .base import Attrs, Results, Row, Shaped
+
+SIZES: Final = "found"
+"""The attribute that names the dimensions which only a run can tell: a name, or "", for each of all results. The Builder
+gives the names."""
+
+
+def own(attrs: Attrs) -> Attrs:
+    """A node's attributes without SIZES."""
+    return {k: v for k, v in attrs.items() if k != SIZES}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opaque(Row):
+    """shapes: the shape and dtype of each result, from the inputs and attributes, None for a dimension that depends on
+    data; whole: the results over whole arrays, a tuple where there are several.
+
+    A target may have a function for it (`Target.print_opaque`); elsewhere it is a step on the host.
+    """
+
+    shapes: Callable[..., Results]
+    whole: Callable[..., Any]
+    index_inputs: Sequence[int] = ()  # inputs that hold indices, counts or flags, and so may have another dtype
+
+    def results(self, inputs: Sequence[Shaped], attrs: Attrs) -> Results:
+        data = [x for i, x in enumerate(inputs) if i not in self.index_inputs]
+        self.check_dtypes(data)
+        return self.shapes(*inputs, **own(attrs))
+
+    def array(self, *arrays: np.ndarray, **attrs: Any) -> Any:
+        return self.whole(*arrays, **own(attrs))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Update(Row):
+    """Inputs (x, part, …): x with some of its elements replaced by those of `part`.
+
+    where: the coordinates in x of an element of `part`, by its coordinates there and read(k, coordinates), which gives
+    elements of the inputs; they must lie within x. No two elements of `part` may go to one place. check raises where the
+    inputs do not fit. into: writes over a whole array, in place.
+    """
+
+    where: Callable[..., Sequence[Expr]]
+    check: Callable[..., None]
+    into: Callable[..., None]
+
+    def infer(self, inputs: Sequence[Shaped], attrs: Attrs) -> tuple[Shape, DType]:
+        x, part, *rest = inputs
+        self.check_dtypes(inputs[:2])
+        if x.dtype is not part.dtype:
+            raise DTypeError(f"{self.name}: the dtypes {x.dtype} and {part.dtype} differ; cast them to one")
+        for k, index in enumerate(rest):
+            if not index.dtype.is_int:
+                raise DTypeError(f"{self.name}: input {k + 2} is {index.dtype}, expected an integer type")
+        self.check(*inputs, **attrs)
+        return x.shape, x.dtype
+
+    def array(self, *arrays: np.ndarray, **attrs: Any) -> np.ndarray:
+        out = np.array(arrays[0])
+        self.into(out, *arrays[1:], **attrs)
+        return out
+
+
+@dataclass(frozen=True, kw_only=True)
+class Running(Row):
+    """A fold with `word` along the attribute `axis` that keeps every step; `reverse` begins at the end."""
+
+    word: str
+    whole: Callable[..., np.ndarray] = field(kw_only=True)
+
+    def infer(self, inputs: Sequence[Shaped], attrs: Attrs) -> tuple[Shape, DType]:
+        (x,) = inputs
+        self.check_dtypes(inputs)
+        axis_of(attrs["axis"], len(x.shape), self.name)
+        return x.shape, x.dtype
+
+    def array(self, *arrays: np.ndarray, **attrs: Any) -> np.ndarray:
+        return self.whole(*arrays, **attrs)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Region(Row):
+    """An op that owns Graphs, among its attributes; `given` says what its results are, as Row.results does.
+
+    What the graphs need from outside is among the node's inputs: they have no other inputs of their own.
+    """
+
+    given: Callable[..., Results]
+
+    def results(self, inputs: Sequence[Shaped], attrs: Attrs) -> Results:
+        return self.given(*inputs, **own(attrs))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result(Row):
+    """Result number `index` of a node that has several."""
+
+    def infer(self, inputs: Sequence[Any], attrs: Attrs) -> tuple[Shape, DType]:
+        (node,) = inputs
+        index = attrs["index"]
+        if not 0 <= index < len(node.results):
+            raise ShapeError(f"result: number {index} of {len(node.results)}, of {node!r}")
+        return node.results[index]
+
+    def array(self, *arrays: Any, **attrs: Any) -> np.ndarray:
+        return arrays[0][attrs["index"]]

@@ -1,0 +1,213 @@
+"""Rows over whole arrays: what is no loop nest. Order, selection, and scattered sums whose order matters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from ..dtypes import NUMBERS, bool_, float32, int64
+from ..errors import DTypeError, ShapeError
+from ..shapes import Dim, axis_of, product, show
+from ._row import Opaque, Results, Shaped, register
+
+REDUCTIONS: Final = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
+"""How elements that are scattered to one place may meet."""
+
+
+def _along(x: Shaped, axis: int, what: str) -> int:
+    return axis_of(axis, len(x.shape), what)
+
+
+# --- order -----------------------------------------------------------------------------------------------------------
+
+
+def _ranks(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
+    """The places of the elements in order; equal ones stay in theirs, NaN counts as the largest."""
+    if not descending:
+        return np.argsort(x, axis=axis, kind="stable")
+    last = x.shape[axis] - 1
+    back = np.argsort(np.flip(x, axis), axis=axis, kind="stable")
+    return last - np.flip(back, axis)
+
+
+def _top_k_shapes(x: Shaped, axis: int, k: Dim, largest: bool) -> Results:
+    axis = _along(x, axis, "top_k")
+    d = x.shape[axis]
+    if isinstance(k, int) and (k < 0 or (isinstance(d, int) and k > d)):
+        raise ShapeError(f"top_k: k is {k}, and axis {axis} of {show(x.shape)} has {d} elements")
+    shape = tuple(k if i == axis else d for i, d in enumerate(x.shape))
+    return (shape, x.dtype), (shape, int64)
+
+
+def _top_k(x: np.ndarray, axis: int, k: int, largest: bool) -> tuple[np.ndarray, np.ndarray]:
+    if not 0 <= k <= x.shape[axis]:
+        raise ShapeError(f"top_k: k is {k}, and axis {axis} of {x.shape} has {x.shape[axis]} elements")
+    order = np.take(_ranks(x, axis, largest), np.arange(k), axis=axis)
+    return np.take_along_axis(x, order, axis), order
+
+
+def _top_k_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, axis: int, k: Dim, largest: bool) -> list[Any]:
+    (x,) = inputs
+    if g[0] is None:
+        return [None]
+    zeros = b.expand(b.const(0, x.dtype), shape=x.shape)
+    return [b.scatter_elements(zeros, g[0], b.result(y, index=1), axis=axis)]
+
+
+def _sort_shapes(x: Shaped, axis: int, descending: bool = False) -> Results:
+    _along(x, axis, "sort")
+    return (x.shape, x.dtype), (x.shape, int64)
+
+
+def _sort(x: np.ndarray, axis: int, descending: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    order = _ranks(x, axis, descending)
+    return np.take_along_axis(x, order, axis), order
+
+
+def _sort_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, axis: int, descending: bool = False) -> list[Any]:
+    return _top_k_vjp(b, g, inputs, y, axis, inputs[0].shape[axis], descending)
+
+
+# --- what the data choose --------------------------------------------------------------------------------------------
+
+
+def _nonzero_shapes(x: Shaped) -> Results:
+    return (((len(x.shape), None), int64),)
+
+
+def _compress_shapes(x: Shaped, condition: Shaped, axis: int) -> Results:
+    _along(x, axis, "compress")
+    if condition.dtype is not bool_ or len(condition.shape) != 1:
+        raise DTypeError(
+            f"compress: the condition is {condition.dtype} of shape {show(condition.shape)}, expected a vector of bool"
+        )
+    return ((tuple(None if i == axis else d for i, d in enumerate(x.shape)), x.dtype),)
+
+
+def _unique_shapes(x: Shaped, axis: int | None = None, ordered: bool = True) -> Results:
+    if axis is None:
+        count, many = product(x.shape), None
+        values: tuple[Dim | None, ...] = (None,)
+    else:
+        axis = _along(x, axis, "unique")
+        count, many = x.shape[axis], None
+        values = tuple(None if i == axis else d for i, d in enumerate(x.shape))
+    return (values, x.dtype), ((many,), int64), ((count,), int64), ((many,), int64)
+
+
+def _unique(x: np.ndarray, axis: int | None = None, ordered: bool = True) -> tuple[np.ndarray, ...]:
+    """Values, their first places, where each element of x is among them, and their counts."""
+    values, first, back, counts = np.unique(x, return_index=True, return_inverse=True, return_counts=True, axis=axis)
+    back = back.reshape(-1)
+    if not ordered:
+        order = np.argsort(first, kind="stable")
+        rank = np.argsort(order, kind="stable")
+        values = np.take(values, order, axis=axis or 0)
+        first, counts, back = first[order], counts[order], rank[back]
+    return values, first.astype(np.int64), back.astype(np.int64), counts.astype(np.int64)
+
+
+def _nms_shapes(
+    boxes: Shaped, scores: Shaped, limit: Shaped, overlap: Shaped, least: Shaped, center: bool = False
+) -> Results:
+    if len(boxes.shape) != 3 or len(scores.shape) != 3 or boxes.shape[2] != 4:
+        raise ShapeError(
+            f"non_max_suppression: boxes {show(boxes.shape)} and scores {show(scores.shape)}; "
+            "expected (batch, boxes, 4) and (batch, classes, boxes)"
+        )
+    return (((None, 3), int64),)
+
+
+def _nms(
+    boxes: np.ndarray,
+    scores: np.ndarray,
+    limit: np.ndarray,
+    overlap: np.ndarray,
+    least: np.ndarray,
+    center: bool = False,
+) -> np.ndarray:
+    """Rows (batch, class, box): in each class the best boxes, none of which overlaps a better one too much."""
+    most, threshold, floor = int(limit.reshape(-1)[0]), float(overlap.reshape(-1)[0]), float(least.reshape(-1)[0])
+    found = []
+    if center:
+        corner, half = boxes[..., :2], boxes[..., 2:] / 2
+        low, high = corner - half, corner + half
+    else:
+        low, high = np.minimum(boxes[..., :2], boxes[..., 2:]), np.maximum(boxes[..., :2], boxes[..., 2:])
+    area = np.prod(high - low, axis=-1)
+    for batch in range(scores.shape[0]):
+        for kind in range(scores.shape[1]):
+            mine = scores[batch, kind]
+            waiting = [int(i) for i in np.argsort(-mine, kind="stable") if mine[i] > floor]
+            kept: list[int] = []
+            while waiting and len(kept) < most:
+                best, *waiting = waiting
+                kept.append(best)
+                sides = np.minimum(high[batch, best], high[batch, waiting]) - np.maximum(
+                    low[batch, best], low[batch, waiting]
+                )
+                shared = np.prod(np.maximum(sides, 0), axis=-1)
+                union = area[batch, best] + area[batch, waiting] - shared
+                part = np.divide(shared, union, out=np.zeros_like(shared), where=union > 0)
+                waiting = [i for i, p in zip(waiting, part, strict=True) if p <= threshold]
+            found += [(batch, kind, i) for i in kept]
+    return np.array(found, np.int64).reshape(-1, 3)
+
+
+# --- scattered sums --------------------------------------------------------------------------------------------------
+
+
+def _same(x: Shaped, *_: Shaped, **attrs: Any) -> Results:
+    return ((x.shape, x.dtype),)
+
+
+def grid_of(indices: np.ndarray, axis: int) -> tuple[np.ndarray, ...]:
+    """The place in x that each index along an axis names, as NumPy's index."""
+    places: list[Any] = list(np.indices(indices.shape, sparse=True))
+    places[axis] = indices
+    return tuple(places)
+
+
+def wrapped(indices: np.ndarray, d: Any) -> np.ndarray:
+    """Indices within 0 to d − 1: negative ones count from the end, what is out of range is the nearest."""
+    return np.clip(np.where(indices < 0, indices + d, indices), 0, np.maximum(np.asarray(d) - 1, 0))
+
+
+def _reduce_elements(x: np.ndarray, part: np.ndarray, indices: np.ndarray, axis: int, reduction: str) -> np.ndarray:
+    out = x.copy()
+    if part.size:
+        REDUCTIONS[reduction].at(out, grid_of(wrapped(indices.astype(np.int64), x.shape[axis]), axis), part)
+    return out
+
+
+def _reduce_nd(x: np.ndarray, part: np.ndarray, indices: np.ndarray, reduction: str) -> np.ndarray:
+    out = x.copy()
+    if part.size:
+        rank = indices.shape[-1]
+        places = wrapped(indices.astype(np.int64), np.array(x.shape[:rank], np.int64))
+        REDUCTIONS[reduction].at(out, tuple(np.moveaxis(places, -1, 0)), part)
+    return out
+
+
+register(
+    Opaque(name="top_k", doc="the k largest or smallest elements along an axis, in order, and their places", dtypes=NUMBERS,
+           shapes=_top_k_shapes, whole=_top_k, vjp=_top_k_vjp),
+    Opaque(name="dimensions", doc="dimensions as elements", whole=lambda values, kind: np.array(values, kind.numpy),
+           shapes=lambda values, kind: (((len(values),), kind),)),
+    Opaque(name="sort", doc="the elements in order along an axis, and their places", dtypes=NUMBERS,
+           shapes=_sort_shapes, whole=_sort, vjp=_sort_vjp),
+    Opaque(name="nonzero", doc="the places of all elements that are not zero, one column each", shapes=_nonzero_shapes,
+           whole=lambda x: np.array(np.nonzero(x), np.int64).reshape(x.ndim, -1)),
+    Opaque(name="compress", doc="the slices along an axis where a condition holds", shapes=_compress_shapes, index_inputs=(1,),
+           whole=lambda x, condition, axis: np.compress(condition, x, axis=axis)),
+    Opaque(name="unique", doc="the different elements or slices, where each is first, which one every element is, how often each is there",
+           dtypes=NUMBERS, shapes=_unique_shapes, whole=_unique),
+    Opaque(name="non_max_suppression", doc="the best boxes of each class that overlap no better one too much", dtypes=(float32,),
+           shapes=_nms_shapes, whole=_nms, index_inputs=(2,)),
+    Opaque(name="scatter_elements_reduce", doc="elements added (or else reduced) to those at places along an axis", shapes=_same,
+           dtypes=NUMBERS, whole=_reduce_elements, index_inputs=(2,)),
+    Opaque(name="scatter_nd_reduce", doc="slices added (or else reduced) to those at places", shapes=_same, dtypes=NUMBERS,
+           whole=_reduce_nd, index_inputs=(2,)),
+)  # fmt: skip

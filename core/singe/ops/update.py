@@ -1,0 +1,126 @@
+"""Rows that write part of a tensor: update_slice, scatter_elements, scatter_nd. In place where the tensor dies there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..dtypes import int32, int64
+from ..errors import ShapeError
+from ..ir import scalar
+from ..ir.scalar import Expr, const, select, size
+from ..shapes import Dim, axis_of, product, show
+from . import _reference as reference
+from ._row import Read, Shaped, Update, register
+from .opaque import grid_of, wrapped
+
+
+def _index(at: Expr, d: Dim) -> Expr:
+    """An index of any sign within an axis of length d: negative ones count from the end, what is out of range is the nearest."""
+    at = scalar.cast(at, int32)
+    return scalar.clip(select(at < 0, at + size(d), at), 0, size(d) - 1)
+
+
+# --- update_slice ----------------------------------------------------------------------------------------------------
+
+
+def _slice_check(x: Shaped, part: Shaped, *starts: Shaped) -> None:
+    if len(part.shape) != len(x.shape) or len(starts) != len(x.shape):
+        raise ShapeError(
+            f"update_slice: part {show(part.shape)} with {len(starts)} starts into {show(x.shape)}; "
+            "expected as many axes, and a start for each"
+        )
+    for axis, (d, p) in enumerate(zip(x.shape, part.shape, strict=True)):
+        if isinstance(d, int) and isinstance(p, int) and p > d:
+            raise ShapeError(f"update_slice: axis {axis} of the part has {p} elements, that of {show(x.shape)} has {d}")
+    if any(product(s.shape) != 1 for s in starts):
+        raise ShapeError("update_slice: a start is no scalar")
+
+
+def _slice_where(coords: Sequence[Expr], read: Read, x: Shaped, part: Shaped, *starts: Shaped) -> list[Expr]:
+    """A start is moved so that the part lies within x."""
+    found = []
+    for axis, (c, d, p) in enumerate(zip(coords, x.shape, part.shape, strict=True)):
+        at = read(2 + axis, (const(0, int32),) * len(starts[axis].shape))
+        at = scalar.clip(at, const(0, at.dtype), scalar.cast(size(d - p), at.dtype))
+        found.append(scalar.cast(at, int32) + c)
+    return found
+
+
+def _slice_into(out: np.ndarray, part: np.ndarray, *starts: np.ndarray) -> None:
+    places = (int(np.clip(s.reshape(-1)[0], 0, d - p)) for s, d, p in zip(starts, out.shape, part.shape, strict=True))
+    out[tuple(slice(at, at + p) for at, p in zip(places, part.shape, strict=True))] = part
+
+
+def _slice_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any) -> list[Any]:
+    x, part, *starts = inputs
+    zeros = b.expand(b.const(0, part.dtype), shape=part.shape)
+    dpart = g
+    for axis, start in enumerate(starts):
+        limit = b.sub(b.const(x.shape[axis], int64), b.const(part.shape[axis], int64))
+        at = b.minimum(b.maximum(b.cast(b.reshape(start, shape=()), to=int64), b.const(0, int64)), limit)
+        places = b.add(b.arange(b.const(0, int64), b.const(1, int64), count=part.shape[axis]), at)
+        dpart = b.gather(dpart, places, axis=axis)
+    return [b.update_slice(g, zeros, *starts), dpart, *[None] * len(starts)]
+
+
+# --- scatter ---------------------------------------------------------------------------------------------------------
+
+
+def _elements_check(x: Shaped, part: Shaped, indices: Shaped, axis: int) -> None:
+    axis_of(axis, len(x.shape), "scatter_elements")
+    if indices.shape != part.shape or len(part.shape) != len(x.shape):
+        raise ShapeError(
+            f"scatter_elements: part {show(part.shape)} and indices {show(indices.shape)} into {show(x.shape)}; "
+            "expected the same shape, of as many axes"
+        )
+
+
+def _elements_where(
+    coords: Sequence[Expr], read: Read, x: Shaped, part: Shaped, indices: Shaped, axis: int
+) -> list[Expr]:
+    axis = axis_of(axis, len(x.shape), "scatter_elements")
+    at = _index(read(2, coords), x.shape[axis])
+    return [at if i == axis else c for i, c in enumerate(coords)]
+
+
+def _elements_into(out: np.ndarray, part: np.ndarray, indices: np.ndarray, axis: int) -> None:
+    out[grid_of(wrapped(indices.astype(np.int64), out.shape[axis]), axis % out.ndim)] = part
+
+
+def _nd_check(x: Shaped, part: Shaped, indices: Shaped) -> None:
+    rank = indices.shape[-1] if indices.shape else None
+    if not isinstance(rank, int) or not 0 < rank <= len(x.shape):
+        raise ShapeError(
+            f"scatter_nd: indices {show(indices.shape)} into {show(x.shape)}: the last axis names its axes"
+        )
+    if part.shape != (*indices.shape[:-1], *x.shape[rank:]):
+        raise ShapeError(
+            f"scatter_nd: part {show(part.shape)}, expected {show((*indices.shape[:-1], *x.shape[rank:]))} "
+            f"for indices {show(indices.shape)} into {show(x.shape)}"
+        )
+
+
+def _nd_where(coords: Sequence[Expr], read: Read, x: Shaped, part: Shaped, indices: Shaped) -> list[Expr]:
+    outer, rank = len(indices.shape) - 1, indices.shape[-1]
+    assert isinstance(rank, int)
+    at = [_index(read(2, [*coords[:outer], const(k, int32)]), x.shape[k]) for k in range(rank)]
+    return [*at, *coords[outer:]]
+
+
+def _nd_into(out: np.ndarray, part: np.ndarray, indices: np.ndarray) -> None:
+    rank = indices.shape[-1]
+    places = wrapped(indices.astype(np.int64), np.array(out.shape[:rank], np.int64))
+    out[tuple(np.moveaxis(places, -1, 0))] = part
+
+
+register(
+    Update(name="update_slice", doc="a tensor with a part at some starts replaced; a start is moved so that the part fits",
+           check=_slice_check, where=_slice_where, into=_slice_into, vjp=_slice_vjp, reference=reference.update_slice),
+    Update(name="scatter_elements", doc="a tensor with elements at places along an axis replaced",
+           check=_elements_check, where=_elements_where, into=_elements_into, reference=reference.scatter_elements),
+    Update(name="scatter_nd", doc="a tensor with slices at places replaced",
+           check=_nd_check, where=_nd_where, into=_nd_into, reference=reference.scatter_nd),
+)  # fmt: skip
