@@ -1,0 +1,328 @@
+"""Graphs with several results, regions, states and sizes found in mid-run, on every device, against plain Python."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from singe.compiler.build import compile_graph
+from singe.dtypes import bool_, float32, int64
+from singe.errors import CompileError, DeviceError
+from singe.graph import Builder, Graph, GraphState, Node, all_nodes, gradient
+from singe.ops import ROWS
+from singe.program.format import from_bytes, to_bytes
+from singe.program.program import Copy, If, Loop
+from singe.runtime.devices import device as open_device
+from singe.shapes import size
+
+IF, LOOP = ROWS["if"], ROWS["loop"]
+N = size("N")
+
+
+class Runner:
+    """A device, and Programs of it that went through a file."""
+
+    def __init__(self, name: str) -> None:
+        self.backend: Any = open_device(name).backend
+
+    def prepare(self, graph: Graph) -> Any:
+        return self.backend.prepare(from_bytes(to_bytes(compile_graph(graph, self.backend.target))))
+
+    def run(self, program: Any, *arrays: Any, states: Sequence[Any] = ()) -> list[np.ndarray]:
+        given = [self.backend.upload(np.asarray(a)) for a in arrays]
+        return [self.backend.download(y) for y in program.run(given, states)]
+
+    def __call__(self, graph: Graph, *arrays: Any) -> list[np.ndarray]:
+        return self.run(self.prepare(graph), *arrays)
+
+
+@pytest.fixture(params=["numpy", "wasm", "webgpu"])
+def on(request: pytest.FixtureRequest) -> Runner:
+    try:
+        return Runner(request.param)
+    except DeviceError as e:
+        pytest.skip(f"no {request.param} here: {e}")
+
+
+def floats(*shape: int) -> np.ndarray:
+    return np.random.default_rng(len(shape)).normal(size=shape).astype(np.float32)
+
+
+# --- several results --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("largest", [True, False])
+def test_top_k_gives_values_and_places(on: Runner, largest: bool) -> None:
+    b, x = Builder(), floats(5, 7)
+    node = b.input("x", (N, 7), float32)
+    values, places = b.top_k(node, axis=1, k=3, largest=largest)
+    got = on(Graph((node,), (b.mul(values, b.const(2.0)), places), ("v", "i")), x)
+    order = np.argsort(-x if largest else x, axis=1, kind="stable")[:, :3]
+    np.testing.assert_array_equal(got[1], order)
+    np.testing.assert_array_equal(got[0], 2 * np.take_along_axis(x, order, 1))
+
+
+def test_a_reduction_stores_its_statistics_beside_what_it_normalises(on: Runner) -> None:
+    b, x = Builder(), floats(4, 33)
+    node = b.input("x", (N, 33), float32)
+    mean = b.reduce_mean(node, axes=(1,))
+    off = b.sub(node, mean)
+    variance = b.reduce_mean(b.mul(off, off), axes=(1,))
+    y = b.div(off, b.sqrt(b.add(variance, b.const(1e-5))))
+    graph = Graph((node,), (mean, variance, y), ("m", "v", "y"))
+    program = on.prepare(graph)
+    if on.backend.target is not None:
+        assert len(program.program.steps) == 1
+    got = on.run(program, x)
+    want = x.mean(1, keepdims=True), x.var(1, keepdims=True)
+    for a, e in zip(got, (*want, (x - want[0]) / np.sqrt(want[1] + 1e-5)), strict=True):
+        np.testing.assert_allclose(a, e, rtol=1e-4, atol=1e-5)
+
+
+def test_a_loss_and_its_gradients_are_one_program(on: Runner) -> None:
+    b, x, w = Builder(), floats(6, 4), floats(4, 3)
+    nx, nw = b.input("x", (N, 4), float32), b.input("w", (4, 3), float32)
+    y = b.tanh(b.matmul(nx, nw))
+    loss = b.reshape(b.reduce_sum(b.mul(y, y), axes=(0, 1)), shape=())
+    dx, dw = gradient(Graph((nx, nw), (loss,), ("l",)), b, [b.const(1.0)], [nx, nw])
+    got = on(Graph((nx, nw), (loss, dx, dw), ("l", "dx", "dw")), x, w)
+    t = np.tanh(x @ w)
+    g = 2 * t * (1 - t * t)
+    for a, e in zip(got, ((t * t).sum(), g @ w.T, x.T @ g), strict=True):
+        np.testing.assert_allclose(a, e, rtol=1e-4, atol=1e-4)
+
+
+def test_gradients_go_through_results() -> None:
+    b, x = Builder(), floats(3, 5)
+    node = b.input("x", (3, 5), float32)
+    values, _ = b.top_k(node, axis=1, k=2, largest=True)
+    (dx,) = gradient(Graph((node,), (values,), ("v",)), b, [b.const(np.full((3, 2), 3, np.float32))], [node])
+    (got,) = Runner("numpy")(Graph((node,), (dx,), ("d",)), x)
+    want = np.zeros_like(x)
+    np.put_along_axis(want, np.argsort(-x, 1)[:, :2], 3, 1)
+    np.testing.assert_array_equal(got, want)
+
+
+# --- if ---------------------------------------------------------------------------------------------------------------
+
+
+def branches(b: Builder) -> tuple[Graph, Graph]:
+    x = b.input("x", (N,), float32)
+    then = Graph((x,), (b.add(x, b.const(1.0)), x), ("a", "b"))
+    return then, Graph((x,), (b.mul(x, b.const(2.0)), b.neg(x)), ("a", "b"))
+
+
+@pytest.mark.parametrize("taken", [True, False])
+def test_an_if_runs_one_branch(on: Runner, taken: bool) -> None:
+    b, x = Builder(), floats(5)
+    c, node = b.input("c", (), bool_), b.input("x", (N,), float32)
+    then, otherwise = branches(b)
+    first, second = b.apply(IF, c, node, then=then, otherwise=otherwise)
+    got = on(Graph((c, node), (b.exp(first), second), ("a", "b")), np.array(taken), x)
+    want = (x + 1, x) if taken else (x * 2, -x)
+    np.testing.assert_allclose(got[0], np.exp(want[0]), rtol=1e-5)
+    np.testing.assert_array_equal(got[1], want[1])
+
+
+def test_a_condition_that_is_known_leaves_no_if() -> None:
+    b = Builder()
+    node = b.input("x", (N,), float32)
+    then, otherwise = branches(b)
+    made = b.apply(IF, b.const(False), node, then=then, otherwise=otherwise)
+    program = compile_graph(Graph((node,), made, ("a", "b")), None)
+    assert not any(isinstance(s, If) for s in program.steps)
+
+
+@pytest.mark.parametrize("taken", [True, False])
+def test_branches_may_differ_in_a_dimension(on: Runner, taken: bool) -> None:
+    b, x = Builder(), floats(4)
+    c, node, inner = b.input("c", (), bool_), b.input("x", (N,), float32), b.input("i", (N,), float32)
+    then = Graph((inner,), (b.concat(inner, inner, axis=0),), ("y",))
+    otherwise = Graph((inner,), (b.neg(inner),), ("y",))
+    y = b.apply(IF, c, node, then=then, otherwise=otherwise)
+    got = on(Graph((c, node), (b.mul(y, b.const(3.0)),), ("y",), b.bound), np.array(taken), x)
+    np.testing.assert_allclose(got[0], 3 * (np.concatenate([x, x]) if taken else -x), rtol=1e-6)
+
+
+# --- loops ------------------------------------------------------------------------------------------------------------
+
+
+def counted(b: Builder, body: Graph, count: Any, *initial: Node, captures: Sequence[Node] = ()) -> tuple[Node, ...]:
+    made = b.apply(LOOP, *initial, *captures, body=body, carried=len(initial), conditional=False, count=count)
+    return made if isinstance(made, tuple) else (made,)
+
+
+@pytest.mark.parametrize("turns", [0, 1, 2, 7])
+def test_carried_values_may_swap(on: Runner, turns: int) -> None:
+    b = Builder()
+    x, y, long = b.input("x", (2,), float32), b.input("y", (2,), float32), b.input("n", (N,), float32)
+    p, q = b.input("p", (2,), float32), b.input("q", (2,), float32)
+    swap = Graph((p, q), (b.const(True), q, p), ("c", "a", "b"))
+    add = Graph((p, q), (b.const(True), q, b.add(p, q)), ("c", "a", "b"))
+    made = (*counted(b, swap, N, x, y), *counted(b, add, N, x, y))
+    given = np.array([1, 2], np.float32), np.array([3, 5], np.float32)
+    got = on(Graph((x, y, long), made, tuple("abcd")), *given, np.zeros(turns, np.float32))
+    s, f = given, given
+    for _ in range(turns):
+        s, f = (s[1], s[0]), (f[1], f[0] + f[1])
+    for a, e in zip(got, (*s, *f), strict=True):
+        np.testing.assert_array_equal(a, e)
+
+
+@pytest.mark.parametrize("limit", [-3.0, 1.0, 30.0])
+def test_a_loop_ends_when_its_condition_fails(on: Runner, limit: float) -> None:
+    """The value doubles until it exceeds the limit: a condition that is computed, early exit and no turn at all."""
+    b = Builder()
+    start, most = b.input("start", (), float32), b.input("most", (), float32)
+    v, turn, m = b.input("v", (), float32), b.input("t", (), int64), b.input("m", (), float32)
+    twice = b.add(v, v)
+    body = Graph((v, turn, m), (b.less(twice, m), twice, b.add(turn, b.const(1))), ("c", "v", "t"))
+    made = b.apply(LOOP, b.less(start, most), start, b.const(0), most, body=body, carried=2, conditional=True)
+    got = on(Graph((start, most), made, ("v", "t")), np.float32(0.5), np.float32(limit))
+    value, turns = 0.5, 0
+    while value < limit:
+        value, turns = value * 2, turns + 1
+    assert (got[0].item(), got[1].item()) == (value, turns)
+
+
+@pytest.mark.parametrize("turns", [1, 4])
+def test_a_carried_value_may_grow(on: Runner, turns: int) -> None:
+    b = Builder()
+    x, limit = b.input("x", (2,), float32), b.input("limit", (), int64)
+    t, s = b.input("t", (), int64), b.input("s", (size("own"),), float32)
+    m, part = b.input("m", (), int64), b.input("part", (2,), float32)
+    after = b.add(t, b.const(1))
+    body = Graph((t, s, m, part), (b.less(after, m), after, b.concat(s, part, axis=0)), ("c", "t", "s"))
+    _, grown = b.apply(LOOP, b.const(True), b.const(0), x, limit, x, body=body, carried=2, conditional=True)
+    got = on(
+        Graph((x, limit), (b.mul(grown, b.const(3.0)),), ("y",), b.bound), np.array([1, 2], np.float32), np.array(turns)
+    )
+    np.testing.assert_array_equal(got[0], 3 * np.tile(np.array([1, 2], np.float32), turns + 1))
+
+
+def test_loops_and_ifs_nest(on: Runner) -> None:
+    """In every third turn of a loop an inner loop adds the turn's number three times."""
+    b = Builder()
+    x, long = b.input("x", (), int64), b.input("n", (N,), float32)
+    v, t = b.input("v", (), int64), b.input("t", (), int64)
+    w, k = b.input("w", (), int64), b.input("k", (), int64)
+    cv, ct = b.input("cv", (), int64), b.input("ct", (), int64)
+    inner = Graph((w, k), (b.const(True), b.add(w, k)), ("c", "w"))
+    (added,) = counted(b, inner, 3, cv, captures=[ct])
+    then, otherwise = Graph((cv, ct), (added,), ("y",)), Graph((cv, ct), (cv,), ("y",))
+    third = b.equal(b.sub(t, b.mul(b.div(t, b.const(3)), b.const(3))), b.const(0))
+    chosen = b.apply(IF, third, v, t, then=then, otherwise=otherwise)
+    body = Graph((v, t), (b.const(True), chosen, b.add(t, b.const(1))), ("c", "v", "t"))
+    got = on(Graph((x, long), counted(b, body, N, x, b.const(0)), ("v", "t")), np.array(10), np.zeros(8, np.float32))
+    assert (got[0].item(), got[1].item()) == (10 + 3 * (0 + 3 + 6), 8)
+
+
+def test_a_row_is_written_in_place_in_each_turn(on: Runner) -> None:
+    """A scan output: the buffer is carried, and no turn copies it."""
+    b, x = Builder(), floats(5, 3)
+    node, out = b.input("x", (N, 3), float32), b.input("o", (N, 3), float32)
+    t, xs = b.input("t", (), int64), b.input("xs", (N, 3), float32)
+    row = b.gather(xs, b.reshape(t, shape=(1,)), axis=0)
+    body = Graph(
+        (out, t, xs),
+        (b.const(True), b.update_slice(out, b.exp(row), t, b.const(0)), b.add(t, b.const(1))),
+        tuple("cot"),
+    )
+    zeros = b.expand(b.const(0.0), shape=(N, 3))
+    scanned, _ = counted(b, body, N, zeros, b.const(0), captures=[node])
+    program = on.prepare(Graph((node,), (scanned,), ("y",)))
+    loop = next(s for s in program.program.steps if isinstance(s, Loop))
+    large = {k for k, buffer in enumerate(program.program.buffers) if buffer.shape == (N, 3)}
+    assert not any(isinstance(s, Copy) and s.source in large for s in loop.body)
+    np.testing.assert_allclose(on.run(program, x)[0], np.exp(x), rtol=1e-5)
+
+
+# --- sizes found in mid-run -------------------------------------------------------------------------------------------
+
+
+def test_a_size_that_data_decide_shapes_what_follows(on: Runner) -> None:
+    b, x = Builder(), np.array([1, 0, -2, 3, -1], np.float32)
+    node = b.input("x", (N,), float32)
+    places = b.nonzero(node)
+    negative = b.size_of(b.reduce_sum(b.cast(b.less(node, b.const(0.0)), to=int64), axes=(0,)))
+    outputs = (
+        b.mul(places, b.const(2)),
+        b.expand(b.const(5.0), shape=(places.shape[1],)),
+        b.expand(b.const(7.0), shape=(negative,)),
+        b.gather(node, b.reshape(places, shape=(places.shape[1],)), axis=0),
+    )
+    program = on.prepare(Graph((node,), outputs, tuple("abcd"), b.bound))
+    for values in (x, np.zeros(3, np.float32), np.arange(4, dtype=np.float32)):
+        got = on.run(program, values)
+        kept = np.flatnonzero(values)
+        for a, e in zip(
+            got, ([2 * kept], np.full(len(kept), 5.0), np.full((values < 0).sum(), 7.0), values[kept]), strict=True
+        ):
+            np.testing.assert_array_equal(a, e)
+
+
+def test_what_runs_on_the_host_is_reported_and_can_be_refused() -> None:
+    b = Builder()
+    node = b.input("x", (N,), float32)
+    graph = Graph((node,), (b.nonzero(node),), ("y",), b.bound)
+    target = open_device("wasm").target
+    assert compile_graph(graph, target).facts["host"] == {"nonzero": 1}
+    with pytest.raises(CompileError, match="nonzero"):
+        compile_graph(graph, target, fail_on_host=True)
+
+
+# --- states -----------------------------------------------------------------------------------------------------------
+
+
+def test_states_live_from_run_to_run_and_apart(on: Runner) -> None:
+    """A counter and a ring of the latest rows, which is written in place; two sessions do not meet."""
+    b = Builder()
+    count, ring = b.input("count", (), int64), b.input("ring", (4, 2), float32)
+    x = b.input("x", (2,), float32)
+    place = b.sub(count, b.mul(b.div(count, b.const(4)), b.const(4)))
+    written = b.update_slice(ring, b.reshape(x, shape=(1, 2)), place, b.const(0))
+    after = b.add(count, b.const(1))
+    first = np.ones((4, 2), np.float32)
+    states = (GraphState(count, "count", None, after), GraphState(ring, "ring", first, written))
+    program = on.prepare(Graph((x,), (after, b.reduce_sum(written, axes=(0,))), ("n", "sum"), b.bound, states))
+    kept = [s.buffer for s in program.program.states]
+    assert not any(isinstance(s, Copy) and kept[1] in (s.source, s.target) for s in program.program.steps)
+    sessions = [program.new_states(), program.new_states()]
+    wanted = [first.copy(), first.copy()]
+    for turn in range(6):
+        for k in range(2):
+            row = np.array([turn, 10 * k], np.float32)
+            wanted[k][turn % 4] = row
+            got = on.run(program, row, states=sessions[k])
+            assert got[0].item() == turn + 1
+            np.testing.assert_allclose(got[1], wanted[k].sum(0, keepdims=True))
+
+
+def test_states_may_swap(on: Runner) -> None:
+    b = Builder()
+    p, q = b.input("p", (3,), float32), b.input("q", (3,), float32)
+    values = floats(3), -floats(3)
+    states = (GraphState(p, "p", values[0], q), GraphState(q, "q", values[1], p))
+    program = on.prepare(Graph((), (b.neg(p),), ("y",), {}, states))
+    held = program.new_states()
+    for turn in range(3):
+        np.testing.assert_array_equal(on.run(program, states=held)[0], -values[turn % 2])
+
+
+# --- rewriting --------------------------------------------------------------------------------------------------------
+
+
+def test_regions_are_rewritten_and_constants_move_into_them() -> None:
+    from singe.compiler.rewrite import rewrite  # noqa: PLC0415
+
+    b = Builder()
+    c, x, k = b.input("c", (), bool_), b.input("x", (2,), float32), b.input("k", (), float32)
+    region = Graph((x, k), (b.add(b.mul(x, k), b.const(0.0)),), ("y",))
+    given = b.input("given", (2,), float32)
+    y = b.apply(IF, c, given, b.const(1.0), then=region, otherwise=region)
+    found = rewrite(Graph((c, given), (y,), ("y",)))
+    assert {n.op for n in all_nodes(found)} == {"input", "if"}
+    assert len(found.outputs[0].inputs) == 2
