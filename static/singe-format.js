@@ -21,11 +21,25 @@ export class SingeError extends Error {
 /** dtype ↦ the array that a caller gives and gets; a device may store wider elements. */
 export const ARRAYS = {
   bool: Uint8Array,
+  int4: Int8Array,
+  uint4: Uint8Array,
+  int8: Int8Array,
   uint8: Uint8Array,
+  int16: Int16Array,
+  uint16: Uint16Array,
   int32: Int32Array,
+  uint32: Uint32Array,
   int64: BigInt64Array,
+  uint64: BigUint64Array,
+  float8_e4m3fn: Uint8Array,
+  float8_e4m3fnuz: Uint8Array,
+  float8_e5m2: Uint8Array,
+  float8_e5m2fnuz: Uint8Array,
+  float8_e8m0fnu: Uint8Array,
   float16: Uint16Array,
+  bfloat16: Uint16Array,
   float32: Float32Array,
+  float64: Float64Array,
 };
 
 const LARGEST = 2 ** 48;
@@ -244,8 +258,8 @@ function checkProgram(program, kind, plan, weightBytes) {
 }
 
 function checkPlace({ dtype, shape, size, place: [kind, at] }, what, ends, weightBytes) {
-  const wide = ["bool", "uint8"].includes(dtype) ? 4 : 0;
-  need(size === ARRAYS[dtype].BYTES_PER_ELEMENT || size === wide, `${what}: ${dtype} of ${size} bytes`);
+  const own = ARRAYS[dtype].BYTES_PER_ELEMENT;
+  need(size === own || (size === 4 && own < 4 && dtype !== "float16"), `${what}: ${dtype} of ${size} bytes`);
   need(IS.text(kind) && Object.hasOwn(ends, kind) && IS.count(at) && at < ends[kind], `${what} lies in ${kind} ${at}`);
   if (kind !== "weights") return;
   need(shape.every(IS.count), `${what} is a weight of open size`);

@@ -2,10 +2,15 @@
 
 export const VERSION: string;
 
-export type DType = "bool" | "uint8" | "int32" | "int64" | "float16" | "float32";
+export type DType =
+  | "bool" | "int4" | "uint4" | "int8" | "uint8" | "int16" | "uint16" | "int32" | "uint32" | "int64" | "uint64"
+  | "float8_e4m3fn" | "float8_e4m3fnuz" | "float8_e5m2" | "float8_e5m2fnuz" | "float8_e8m0fnu"
+  | "float16" | "bfloat16" | "float32" | "float64";
 
-/** bool and uint8: Uint8Array; int64: BigInt64Array; float16: Uint16Array (its bits) or, as an input, Float16Array. */
-export type TypedArray = Uint8Array | Int32Array | BigInt64Array | Uint16Array | Float32Array;
+/** What README.md's table of element types says: bits where JavaScript has no such numbers. float16 may come as Float16Array. */
+export type TypedArray =
+  | Int8Array | Uint8Array | Int16Array | Uint16Array | Int32Array | Uint32Array | BigInt64Array | BigUint64Array
+  | Float32Array | Float64Array;
 
 /**
  * - `input`: an argument does not fit the model; the message says what the model expects

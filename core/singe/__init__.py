@@ -4,13 +4,29 @@ __version__ = "0.1.0"
 
 from . import nn as nn
 from .dtypes import DType as DType
+from .dtypes import bfloat16 as bfloat16
 from .dtypes import bool_ as bool_
+from .dtypes import complex64 as complex64
+from .dtypes import complex128 as complex128
 from .dtypes import dtype as dtype
+from .dtypes import float8_e4m3fn as float8_e4m3fn
+from .dtypes import float8_e4m3fnuz as float8_e4m3fnuz
+from .dtypes import float8_e5m2 as float8_e5m2
+from .dtypes import float8_e5m2fnuz as float8_e5m2fnuz
+from .dtypes import float8_e8m0fnu as float8_e8m0fnu
 from .dtypes import float16 as float16
 from .dtypes import float32 as float32
+from .dtypes import float64 as float64
+from .dtypes import int4 as int4
+from .dtypes import int8 as int8
+from .dtypes import int16 as int16
 from .dtypes import int32 as int32
 from .dtypes import int64 as int64
+from .dtypes import uint4 as uint4
 from .dtypes import uint8 as uint8
+from .dtypes import uint16 as uint16
+from .dtypes import uint32 as uint32
+from .dtypes import uint64 as uint64
 from .errors import CompileError as CompileError
 from .errors import DeviceError as DeviceError
 from .errors import DeviceLost as DeviceLost
@@ -56,10 +72,11 @@ from .weights import load_weights as load_weights
 
 __all__ = [
     "Bundle", "CompileError", "DType", "DTypeError", "Device", "DeviceError", "DeviceLost", "FormatError", "Fusion", "ImportFailure", "InputError",
-    "Model", "Numpy", "PictureSpec", "Program", "ShapeError", "SingeError", "Tensor", "UnsupportedOp", "ValueNeeded", "Wasm", "WebGpu",
-    "__version__", "arange", "bool_", "compile", "concat", "device", "device_async", "devices", "dtype", "export", "eye", "float16", "float32", "full",
-    "full_like", "int32", "int64", "load", "load_async", "load_weights", "nn", "ones", "ones_like", "save", "stack", "tensor", "uint8",
-    "where", "zeros", "zeros_like",
+    "Model", "Numpy", "PictureSpec", "Program", "ShapeError", "SingeError", "Tensor", "UnsupportedOp", "ValueNeeded", "Wasm", "WebGpu", "__version__",
+    "arange", "bfloat16", "bool_", "compile", "complex64", "complex128", "concat", "device", "device_async", "devices", "dtype", "export", "eye",
+    "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float16", "float32", "float64", "full", "full_like",
+    "int4", "int8", "int16", "int32", "int64", "load", "load_async", "load_weights", "nn", "ones", "ones_like", "save", "stack", "tensor", "uint4",
+    "uint8", "uint16", "uint32", "uint64", "where", "zeros", "zeros_like",
 ]  # fmt: skip
 
 

@@ -1,11 +1,15 @@
-"""Element types: one closed table, each with its NumPy twin, and the promotions between them.
+"""Element types: one table, a row each, and the promotions between them.
 
-A DType is compared by identity; `dtype("float32")` finds one by name, NumPy dtype or DType.
+A DType is compared by identity; `dtype("float32")` finds one by name, NumPy dtype or DType. What NumPy lacks (bfloat16,
+float8, int4) lies in arrays of one field that has the dtype's name: NumPy moves their bits, and `widened` and
+`narrowed` convert them from and to the type that they are computed in.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -13,18 +17,69 @@ import numpy as np
 from .errors import DTypeError
 
 
+@dataclass(frozen=True)
+class Coding:
+    """The bits of a float that NumPy lacks, from the top: a sign (if signed), the exponent, the mantissa.
+
+    most is the code of the largest number, infinity that of infinity (None: there is none), nan one of NaN's. With
+    subnormals the least exponent means what it does in IEEE 754; else it is one more power of two.
+    """
+
+    mantissa: int
+    bias: int
+    most: int
+    nan: int
+    infinity: int | None = None
+    signed: bool = True
+    signed_zero: bool = True
+    subnormals: bool = True
+
+    @property
+    def least_power(self) -> int:
+        """The exponent of the smallest normal number."""
+        return 1 - self.bias if self.subnormals else -self.bias
+
+    @property
+    def overflow(self) -> int:
+        """The code of what is larger than the largest number."""
+        return self.nan if self.infinity is None else self.infinity
+
+
 @dataclass(frozen=True, eq=False)
 class DType:
-    """An element type. `kind` is "bool", "int", "uint" or "float"; `rank` orders promotion."""
+    """An element type.
+
+    kind is "bool", "int", "uint", "float" or "complex"; bits those of a value. computed names the type of the value that
+    a load gives and a store takes: a load widens, a store keeps the low bits of integers and rounds floats to nearest
+    even. held names NumPy's type of an element's bits where NumPy has no such type, coding says what they mean for a
+    float; in arrays, files and the memory of a device that has bytes an element takes `size` bytes. Where a device has
+    none, and the dtype is not `packed` there, it takes four, as `wide`.
+    """
 
     name: str
     kind: str
-    size: int
-    rank: int
+    bits: int
+    computed: str
+    held: str = ""
+    coding: Coding | None = None
+    packed: bool = False
+
+    @cached_property
+    def numpy(self) -> np.dtype[Any]:
+        return np.dtype([(self.name, self.held)]) if self.held else np.dtype(self.name)
+
+    @cached_property
+    def compute(self) -> DType:
+        return DTYPES[self.computed]
 
     @property
-    def numpy(self) -> np.dtype[Any]:
-        return np.dtype(self.name)
+    def size(self) -> int:
+        return self.numpy.itemsize
+
+    @property
+    def wide(self) -> np.dtype[Any]:
+        """What an element is where memory has no elements of fewer than four bytes."""
+        return self.numpy if self.size >= 4 or self.packed else np.dtype("int32" if self.kind == "int" else "uint32")
 
     @property
     def is_float(self) -> bool:
@@ -34,6 +89,19 @@ class DType:
     def is_int(self) -> bool:
         return self.kind in ("int", "uint")
 
+    @property
+    def limits(self) -> tuple[int, int]:
+        """The least and the largest of an integer type."""
+        if not self.is_int:
+            raise DTypeError(f"{self.name} is no integer type")
+        return (-(1 << self.bits - 1), (1 << self.bits - 1) - 1) if self.kind == "int" else (0, (1 << self.bits) - 1)
+
+    @property
+    def most(self) -> float:
+        """The largest number of a float type that NumPy lacks."""
+        assert self.coding is not None
+        return float(_numbers(self)[self.coding.most])
+
     def __repr__(self) -> str:
         return self.name
 
@@ -41,35 +109,201 @@ class DType:
         return dtype, (self.name,)
 
 
-bool_: Final = DType("bool", "bool", 1, 0)
-uint8: Final = DType("uint8", "uint", 1, 1)
-int32: Final = DType("int32", "int", 4, 4)
-int64: Final = DType("int64", "int", 8, 5)
-float16: Final = DType("float16", "float", 2, 6)
-float32: Final = DType("float32", "float", 4, 7)
+_E4M3FN: Final = Coding(3, 7, most=0x7E, nan=0x7F)
+_E4M3FNUZ: Final = Coding(3, 8, most=0x7F, nan=0x80, signed_zero=False)
+_E5M2: Final = Coding(2, 15, most=0x7B, nan=0x7E, infinity=0x7C)
+_E5M2FNUZ: Final = Coding(2, 16, most=0x7F, nan=0x80, signed_zero=False)
+_E8M0: Final = Coding(0, 127, most=0xFE, nan=0xFF, signed=False, subnormals=False)
+_BFLOAT16: Final = Coding(7, 127, most=0x7F7F, nan=0x7FC0, infinity=0x7F80)
 
-DTYPES: Final = {d.name: d for d in (bool_, uint8, int32, int64, float16, float32)}
-FLOATS: Final = (float16, float32)
+DTYPES: Final = {d.name: d for d in (
+    DType("bool", "bool", 8, "bool"),
+    DType("int4", "int", 4, "int32", held="int8"),
+    DType("uint4", "uint", 4, "int32", held="uint8"),
+    DType("int8", "int", 8, "int32"),
+    DType("uint8", "uint", 8, "int32"),
+    DType("int16", "int", 16, "int32"),
+    DType("uint16", "uint", 16, "int32"),
+    DType("int32", "int", 32, "int32"),
+    DType("uint32", "uint", 32, "uint32"),
+    DType("int64", "int", 64, "int64"),
+    DType("uint64", "uint", 64, "uint64"),
+    DType("float8_e4m3fn", "float", 8, "float32", held="uint8", coding=_E4M3FN),
+    DType("float8_e4m3fnuz", "float", 8, "float32", held="uint8", coding=_E4M3FNUZ),
+    DType("float8_e5m2", "float", 8, "float32", held="uint8", coding=_E5M2),
+    DType("float8_e5m2fnuz", "float", 8, "float32", held="uint8", coding=_E5M2FNUZ),
+    DType("float8_e8m0fnu", "float", 8, "float32", held="uint8", coding=_E8M0),
+    DType("float16", "float", 16, "float32", packed=True),
+    DType("bfloat16", "float", 16, "float32", held="uint16", coding=_BFLOAT16),
+    DType("float32", "float", 32, "float32"),
+    DType("float64", "float", 64, "float64"),
+    DType("complex64", "complex", 64, "complex64"),
+    DType("complex128", "complex", 128, "complex128"),
+)}  # fmt: skip
+"""The table."""
+
+bool_: Final = DTYPES["bool"]
+int4: Final = DTYPES["int4"]
+uint4: Final = DTYPES["uint4"]
+int8: Final = DTYPES["int8"]
+uint8: Final = DTYPES["uint8"]
+int16: Final = DTYPES["int16"]
+uint16: Final = DTYPES["uint16"]
+int32: Final = DTYPES["int32"]
+uint32: Final = DTYPES["uint32"]
+int64: Final = DTYPES["int64"]
+uint64: Final = DTYPES["uint64"]
+float8_e4m3fn: Final = DTYPES["float8_e4m3fn"]
+float8_e4m3fnuz: Final = DTYPES["float8_e4m3fnuz"]
+float8_e5m2: Final = DTYPES["float8_e5m2"]
+float8_e5m2fnuz: Final = DTYPES["float8_e5m2fnuz"]
+float8_e8m0fnu: Final = DTYPES["float8_e8m0fnu"]
+float16: Final = DTYPES["float16"]
+bfloat16: Final = DTYPES["bfloat16"]
+float32: Final = DTYPES["float32"]
+float64: Final = DTYPES["float64"]
+complex64: Final = DTYPES["complex64"]
+complex128: Final = DTYPES["complex128"]
+
 LEAST_NORMAL: Final = 2.0**-126
 """The smallest float32 above zero that is no subnormal."""
-INTS: Final = (uint8, int32, int64)
+
+# What rows take.
+INTS: Final = (int8, uint8, int16, uint16, int32, uint32, int64, uint64)
+FLOATS: Final = (float16, bfloat16, float32, float64)
+SINGLES: Final = (float16, bfloat16, float32)
+"""Floats that are computed in float32."""
+COMPLEX: Final = (complex64, complex128)
 NUMBERS: Final = INTS + FLOATS
-ALL: Final = (bool_, *NUMBERS)
+STORED: Final = tuple(d for d in DTYPES.values() if d.bits < 8 or (d.coding and d.bits == 8))
+"""What is stored, moved and converted, but not computed with."""
+ALL: Final = tuple(DTYPES.values())
 
 
 def dtype(given: Any) -> DType:
     """The DType that a name, a NumPy dtype or a DType stands for."""
     if isinstance(given, DType):
         return given
+    if isinstance(given, str) and given in DTYPES:
+        return DTYPES[given]
     try:
-        return DTYPES[np.dtype(given).name]
+        found = np.dtype(given)
+        return DTYPES[found.names[0] if found.names and len(found.names) == 1 else found.name]
     except (KeyError, TypeError):
         raise DTypeError(f"dtype {given!r} is not supported; use one of {', '.join(DTYPES)}") from None
 
 
 def promote(*dtypes: DType) -> DType:
-    """The type in which values of several types meet: the highest rank; ints and float16 meet in float32."""
-    top = max(dtypes, key=lambda d: d.rank)
-    if top is float16 and any(d in (int32, int64) for d in dtypes):
-        return float32
-    return top
+    """The type in which values of several types meet: one that holds them all, or the floats among them.
+
+    float16 or bfloat16 meet integers of 16 bits and more, and each other, in float32.
+    """
+    kinds = set(dtypes)
+    if len(kinds) == 1:
+        return dtypes[0]
+    floats = {d for d in kinds if d.is_float or d.kind == "complex"}
+    ints = {d for d in kinds if d.is_int}
+    if any(d in STORED and d.is_float for d in floats):
+        raise DTypeError(
+            f"the types {', '.join(sorted(d.name for d in kinds))} have no common one; cast to one of them"
+        )
+    if floats & {*COMPLEX}:
+        return complex128 if floats & {complex128, float64} else complex64
+    if floats:
+        top = max(floats, key=lambda d: d.bits)
+        half = top.bits == 16 and (len(floats) > 1 or any(d.bits >= 16 for d in ints))
+        return float32 if half else top
+    if not ints:
+        return bool_
+    signed = max((d.bits for d in ints if d.kind == "int"), default=0)
+    unsigned = max((d.bits for d in ints if d.kind == "uint"), default=0)
+    if not signed or not unsigned:
+        return max(ints, key=lambda d: d.bits)
+    bits = max(signed, 2 * unsigned)
+    if bits > 64:
+        raise DTypeError("no integer type holds both uint64 and a signed type; cast one of them")
+    return DTYPES[f"int{bits}"]
+
+
+# --- elements that NumPy lacks ---------------------------------------------------------------------------------------
+
+
+def own(array: np.ndarray) -> np.ndarray:
+    """The array in the NumPy type of its DType: other packages have types of their own for what NumPy lacks."""
+    kind = DTYPES.get(array.dtype.name)
+    if kind is None or not kind.held:
+        return array
+    codes = array.view(kind.held)
+    return codes.view(kind.numpy) if kind.coding else narrowed(codes, kind)
+
+
+def widened(array: np.ndarray) -> np.ndarray:
+    """Elements of any type as the type that they are computed in."""
+    kind = dtype(array.dtype)
+    if not kind.held:
+        return array.astype(kind.compute.numpy, copy=False)
+    codes = array[kind.name]
+    if kind.coding is None:
+        return codes.astype(kind.compute.numpy)
+    if kind is bfloat16:  # the upper half of a float32
+        return (codes.astype(np.uint32) << 16).view(np.float32)
+    return _numbers(kind)[codes]
+
+
+def narrowed(array: np.ndarray, kind: DType) -> np.ndarray:
+    """Values of the type that `kind` is computed in as elements of a `kind` that NumPy lacks."""
+    if kind.coding is None:
+        spare = 8 * kind.size - kind.bits
+        codes = np.asarray(array).astype(kind.held)
+        codes = codes << spare >> spare
+    else:
+        codes = _halves(array) if kind is bfloat16 else _codes(array, kind.coding)
+    return np.ascontiguousarray(codes, kind.held).view(kind.numpy).reshape(np.shape(array))
+
+
+@lru_cache(maxsize=16)
+def _numbers(kind: DType) -> np.ndarray:
+    """The number of each code."""
+    c = kind.coding
+    assert c is not None
+    codes = np.arange(1 << kind.bits)
+    size = codes & (1 << kind.bits - c.signed) - 1
+    exponent, mantissa = size >> c.mantissa, size & (1 << c.mantissa) - 1
+    normal = (exponent > 0) | (not c.subnormals)
+    power = np.where(normal, exponent - c.bias, c.least_power) - c.mantissa
+    numbers = np.ldexp((mantissa + (normal << c.mantissa)).astype(np.float64), power)
+    numbers = np.where(size > c.most, np.inf if c.infinity is not None else np.nan, numbers)
+    numbers = np.where(size > c.overflow, np.nan, numbers)
+    numbers = np.where(size != codes, -numbers, numbers)
+    numbers[codes == c.nan] = np.nan
+    return numbers.astype(np.float32)
+
+
+def _codes(array: np.ndarray, c: Coding) -> np.ndarray:
+    """The codes of the nearest numbers, ties to the even one."""
+    x = np.asarray(array, np.float64)
+    size = np.where(np.isfinite(x), np.abs(x), 0)
+    power = np.where(size > 0, np.maximum(np.frexp(size)[1] - 1, c.least_power), c.least_power)
+    steps = np.rint(np.ldexp(size, c.mantissa - power)).astype(np.int64)
+    hidden = 0 if c.subnormals else 1 << c.mantissa
+    codes = np.maximum(((power - c.least_power).astype(np.int64) << c.mantissa) + steps - hidden, 0)
+    codes = np.where((codes > c.most) | np.isinf(x), c.overflow, codes)
+    if c.signed:
+        codes = np.where(np.signbit(x) & (c.signed_zero | (codes != 0)), codes | 0x80, codes)
+    wrong = np.isnan(x) if c.signed else np.isnan(x) | (x < 0)
+    return np.where(wrong, c.nan, codes).astype(np.uint8)
+
+
+def _halves(array: np.ndarray) -> np.ndarray:
+    """The upper halves of float32s, rounded to nearest even."""
+    with np.errstate(over="ignore"):
+        x = np.ascontiguousarray(array, np.float32)
+    bits = x.view(np.uint32)
+    with np.errstate(over="ignore"):
+        rounded = (bits + (0x7FFF + (bits >> 16 & 1)).astype(np.uint32)) >> 16
+    return np.where(np.isnan(x), 0x7FC0 | bits >> 16 & 0x8000, rounded).astype(np.uint16)
+
+
+def names(dtypes: Sequence[DType]) -> str:
+    """Dtypes for an error."""
+    return ", ".join(d.name for d in dtypes)

@@ -28,7 +28,7 @@ def test_all_is_what_is_importable(module: ModuleType) -> None:
 
 
 def test_private_modules_are_not_shown() -> None:
-    assert dir(singe) == singe.__all__
+    assert dir(singe) == sorted(singe.__all__)
     assert not [name for name in dir(singe) if name.startswith("_") and name != "__version__"]
 
 

@@ -9,7 +9,24 @@ from functools import cache, partial
 import numpy as np
 import pytest
 
-from singe.dtypes import DType, bool_, float16, float32, int32, int64, uint8
+from singe.dtypes import (
+    STORED,
+    DType,
+    bfloat16,
+    bool_,
+    float16,
+    float32,
+    int4,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint4,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
 from singe.errors import DeviceError
 from singe.ir import affine
 from singe.ir import scalar as S
@@ -118,7 +135,8 @@ def check(
                 found = next(results)
                 message = f"{kernel.name}\n{_kernel(kernel)}"
                 if port.dtype.is_float:
-                    np.testing.assert_allclose(found, wanted, rtol=rtol, atol=atol, err_msg=message)
+                    mine, theirs = (S.convert(a, port.dtype.compute.numpy) for a in (found, wanted))
+                    np.testing.assert_allclose(mine, theirs, rtol=rtol, atol=atol, err_msg=message)
                 else:
                     np.testing.assert_array_equal(found, wanted, err_msg=message)
     executable.dispose()
@@ -177,7 +195,14 @@ I64 = np.concatenate([
     np.array([0, 1, -1, 2, 3, -7, 31, 32, 33, 63, 64, 65, 2**31, -(2**31), 2**32 - 1, 2**32, -(2**32), 2**53 + 1, 2**63 - 1, -(2**63)], np.int64),
     np.random.default_rng(5).integers(-(2**63), 2**63 - 1, 60, np.int64) >> np.random.default_rng(6).integers(0, 63, 60),
 ])  # fmt: skip
-SAMPLES = {float32: F32, int32: I32, int64: I64, bool_: np.array([False, True])}
+SAMPLES = {
+    float32: F32,
+    int32: I32,
+    uint32: np.array([0, 1, 2, 3, 7, 31, 33, 2**31 - 1, 2**31, 2**32 - 1, 4294967040], np.uint32),
+    int64: I64,
+    uint64: np.array([0, 1, 2, 3, 7, 31, 65, 2**32 - 1, 2**32, 2**63 - 1, 2**63, 2**64 - 1, 10**19], np.uint64),
+    bool_: np.array([False, True]),
+}
 UNARY = [w for w, row in S.WORDS.items() if row.arity == 1 and w != "cast"]
 BINARY = [w for w, row in S.WORDS.items() if row.arity == 2]
 # At these the interpreter's NumPy itself is not bound by the contract: a zero divisor gives some value.
@@ -331,6 +356,14 @@ def test_storage_types(gpu: WebGpuBackend) -> None:
     halves = rng.normal(0, 3, 37).astype(np.float32)
     cases.append((elementwise("narrow", [float32], float16, 37, lambda v: v), [halves]))
     cases.append((elementwise("wrap", [int32], uint8, I32.size, lambda v: v), [I32]))
+    for d in (int4, uint4, int8, int16, uint16, bfloat16, *(d for d in STORED if d.is_float)):
+        codes = np.arange(256 if d.size == 1 else 65536).astype(d.held or d.name).view(d.numpy)
+        floats = np.resize(F32, 1000) if d.is_float else np.arange(-500, 500).astype(np.float32)
+        cases.append((elementwise(f"widen_{d}", [d], d.compute, codes.size, lambda v: v), [codes]))
+        cases.append(
+            (elementwise(f"store_{d}", [float32], d, floats.size, lambda v, d=d: S.cast(v, d.compute)), [floats])
+        )
+        stored[d] = codes
     with np.errstate(over="ignore"):
         check(gpu, cases, rtol=1e-3, atol=1e-3)
     for x in (*stored.values(), I64, np.zeros((0, 3), np.float16), np.float32(3.5)):

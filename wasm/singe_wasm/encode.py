@@ -64,12 +64,16 @@ _PLAIN: Final = {
     **_numbered(0x99, "f64.abs f64.neg f64.ceil f64.floor f64.trunc f64.nearest f64.sqrt"),
     **_numbered(0xA0, "f64.add f64.sub f64.mul f64.div f64.min f64.max f64.copysign"),
     "i32.wrap_i64": 0xA7, "i64.extend_i32_s": 0xAC, "i64.extend_i32_u": 0xAD,
-    "f32.convert_i32_s": 0xB2, "f32.convert_i64_s": 0xB4, "f32.demote_f64": 0xB6, "f64.promote_f32": 0xBB,
+    **_numbered(0xB2, "f32.convert_i32_s f32.convert_i32_u f32.convert_i64_s f32.convert_i64_u f32.demote_f64"),
+    **_numbered(0xB7, "f64.convert_i32_s f64.convert_i32_u f64.convert_i64_s f64.convert_i64_u f64.promote_f32"),
     "i32.reinterpret_f32": 0xBC, "i64.reinterpret_f64": 0xBD, "f32.reinterpret_i32": 0xBE, "f64.reinterpret_i64": 0xBF,
 }  # fmt: skip
-_SATURATING: Final = {"i32.trunc_sat_f32_s": 0, "i64.trunc_sat_f32_s": 4}
+_SATURATING: Final = _numbered(
+    0, " ".join(f"{i}.trunc_sat_{f}_{s}" for i in ("i32", "i64") for f in ("f32", "f64") for s in "su")
+)
 _SIMD: Final = {
-    "v128.load": 0, "v128.load8x8_s": 1, "v128.load32_splat": 9, "v128.load64_splat": 10, "v128.store": 11, "i8x16.shuffle": 13, "i8x16.swizzle": 14,
+    "v128.load": 0, "v128.load8x8_s": 1, "v128.load16x4_s": 3, "v128.load16x4_u": 4,
+    "v128.load32_splat": 9, "v128.load64_splat": 10, "v128.store": 11, "i8x16.shuffle": 13, "i8x16.swizzle": 14,
     "i32x4.splat": 17, "f32x4.splat": 19, "f64x2.splat": 20,
     "i32x4.extract_lane": 27, "i32x4.replace_lane": 28, "f32x4.extract_lane": 31, "f32x4.replace_lane": 32,
     **_numbered(55, "i32x4.eq i32x4.ne i32x4.lt_s i32x4.lt_u i32x4.gt_s i32x4.gt_u i32x4.le_s i32x4.le_u i32x4.ge_s i32x4.ge_u"),
@@ -79,8 +83,8 @@ _SIMD: Final = {
     "f32x4.demote_f64x2_zero": 94, "f64x2.promote_low_f32x4": 95,
     "i8x16.narrow_i16x8_u": 102, "i8x16.min_u": 119, "i16x8.narrow_i32x4_s": 133, "i16x8.min_s": 150, "i16x8.max_s": 152,
     **_numbered(103, "f32x4.ceil f32x4.floor f32x4.trunc f32x4.nearest"),
-    "i16x8.extend_low_i8x16_u": 137, "f64x2.nearest": 148,
-    "i32x4.abs": 160, "i32x4.neg": 161, "i32x4.extend_low_i16x8_u": 169,
+    "i16x8.extend_low_i8x16_s": 135, "i16x8.extend_low_i8x16_u": 137, "f64x2.nearest": 148,
+    "i32x4.abs": 160, "i32x4.neg": 161, "i32x4.extend_low_i16x8_s": 167, "i32x4.extend_low_i16x8_u": 169,
     **_numbered(171, "i32x4.shl i32x4.shr_s i32x4.shr_u i32x4.add"), "i32x4.sub": 177,
     **_numbered(181, "i32x4.mul i32x4.min_s i32x4.min_u i32x4.max_s i32x4.max_u i32x4.dot_i16x8_s"),
     **_numbered(224, "f32x4.abs f32x4.neg - f32x4.sqrt f32x4.add f32x4.sub f32x4.mul f32x4.div f32x4.min f32x4.max f32x4.pmin f32x4.pmax"),

@@ -11,8 +11,10 @@ from typing import Final
 
 from singe.extension import LARGEST, LEAST_NORMAL, PART, TOP
 
+from .doubles import DOUBLES
 from .elementary import ELEMENTARY, WHOLE, WHOLE_BITS
 from .encode import Body, Function, i64, integers, v128
+from .minifloats import MINIFLOATS
 from .transforms import TRANSFORMS
 from .values import F32, I32, I64, I32x4, select
 from .writer import Writer
@@ -170,6 +172,8 @@ LIBRARY: Final[Mapping[str, Function]] = {
     **ELEMENTARY,
     "half_to_float": _half_to_float(),
     "float_to_half": _float_to_half(),
+    **MINIFLOATS,
+    **DOUBLES,
     "fill_zero": _fill_zero(),
     "copy_padded": _copy_padded(),
     "quantise_bytes": _quantise(1),

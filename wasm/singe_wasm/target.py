@@ -22,6 +22,7 @@ from .encode import Function, module
 from .kernels import contraction, depthwise, integers, planar, tiles, winograd
 from .kernels.kept import keep
 from .kernels.lower import MissingSize
+from .kernels.memory import ELEMENTS
 from .kernels.nest import print_nests
 from .kernels.pieces import pieces
 from .library import LIBRARY
@@ -54,6 +55,7 @@ class WasmTarget:
     name = "wasm"
     max_ports = 24
     integers = True
+    dtypes = frozenset(ELEMENTS)
 
     def __init__(self) -> None:
         self._printed: dict[tuple[Kernel | Routine, frozenset[int]], _Done] = {}

@@ -244,6 +244,13 @@ class F32(Value):
         return F32x4(*_joined("f32x4.splat", self))
 
 
+class F64(Value):
+    """A double."""
+
+    __slots__ = ()
+    kind = "f64"
+
+
 class V128(Value):
     """A vector of 16 bytes."""
 

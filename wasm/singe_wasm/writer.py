@@ -11,12 +11,12 @@ from contextlib import contextmanager
 from typing import Final, TypeVar
 
 from .encode import Body, Function, Spelling, Type, memory
-from .values import F32, I32, I64, F32x4, I32x4, Int, Value
+from .values import F32, F64, I32, I64, F32x4, I32x4, Int, Value
 
 EFFECT: Final = 1 << 30
 """The level of a store: it is never hoisted."""
 Some = TypeVar("Some", bound=Value)
-_VALUES: Final[Mapping[Type, type[Value]]] = {"i32": I32, "i64": I64, "f32": F32, "v128": F32x4}
+_VALUES: Final[Mapping[Type, type[Value]]] = {"i32": I32, "i64": I64, "f32": F32, "f64": F64, "v128": F32x4}
 _STORES: Final = {"i32": "i32.store", "i64": "i64.store", "f32": "f32.store", "v128": "v128.store"}
 
 

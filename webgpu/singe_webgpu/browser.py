@@ -75,7 +75,7 @@ class WebGpuBackend:
 
     def _upload(self, array: np.ndarray, kind: DType, size: int) -> GpuArray:
         try:
-            held = self.gpu.upload(to_js(to_device(array, kind, size)))
+            held = self.gpu.upload(to_js(to_device(array, size)))
         except _JS_ERRORS as e:
             raise device_error(e, f"webgpu: an array of shape {array.shape} cannot be held") from None
         return GpuArray(self, held, array.shape, kind, size)

@@ -14,6 +14,8 @@ import re
 from functools import cache
 from typing import Final
 
+from .elements import CONVERSIONS
+
 LIBRARY: Final = """
 var<private> nan_bits: u32 = 0x7fc00000u;
 
@@ -148,6 +150,11 @@ fn i32_of_f32(x: f32) -> i32 {
   return i32(x);
 }
 
+fn u32_of_f32(x: f32) -> u32 {
+  if (is_nan(x) || x <= 0.0f) { return 0u; }
+  return select(u32(min(x, 4294967040.0f)), 0xffffffffu, x >= 4294967296.0f);
+}
+
 fn rem_i32(a: i32, b: i32) -> i32 { return a - (a / b) * b; }
 
 fn add_i64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
@@ -191,6 +198,10 @@ fn max_i64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> { return select(a, b, lt_i64
 
 fn min_i64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> { return select(a, b, lt_i64(b, a)); }
 
+fn max_u64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> { return select(a, b, lt_u64(a, b)); }
+
+fn min_u64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> { return select(a, b, lt_u64(b, a)); }
+
 fn shl_i64(a: vec2<u32>, amount: vec2<u32>) -> vec2<u32> {
   let by = amount.x & 63u;
   if (by == 0u) { return a; }
@@ -204,6 +215,13 @@ fn shr_i64(a: vec2<u32>, amount: vec2<u32>) -> vec2<u32> {
   if (by == 0u) { return a; }
   if (by >= 32u) { return vec2<u32>(bitcast<u32>(high >> (by & 31u)), bitcast<u32>(high >> 31u)); }
   return vec2<u32>((a.x >> by) | (a.y << (32u - by)), bitcast<u32>(high >> by));
+}
+
+fn shr_u64(a: vec2<u32>, amount: vec2<u32>) -> vec2<u32> {
+  let by = amount.x & 63u;
+  if (by == 0u) { return a; }
+  if (by >= 32u) { return vec2<u32>(a.y >> (by & 31u), 0u); }
+  return vec2<u32>((a.x >> by) | (a.y << (32u - by)), a.y >> by);
 }
 
 fn divide_u64(a: vec2<u32>, b: vec2<u32>) -> vec4<u32> {
@@ -240,34 +258,47 @@ fn bool_of_i64(a: vec2<u32>) -> bool { return (a.x | a.y) != 0u; }
 
 fn i64_of_i32(a: i32) -> vec2<u32> { return vec2<u32>(bitcast<u32>(a), bitcast<u32>(a >> 31u)); }
 
-fn i64_of_f32(x: f32) -> vec2<u32> {
-  if (is_nan(x)) { return vec2<u32>(0u, 0u); }
-  if (x >= 9223372036854775808.0f) { return vec2<u32>(0xffffffffu, 0x7fffffffu); }
-  if (x <= -9223372036854775808.0f) { return vec2<u32>(0u, 0x80000000u); }
+fn whole_of_f32(x: f32) -> vec2<u32> {
+  // Of the size of a number below 2^64.
   let bits = bitcast<u32>(x);
   let power = i32((bits >> 23u) & 255u) - 127i;
   if (power < 0i) { return vec2<u32>(0u, 0u); }
   let mantissa = vec2<u32>((bits & 0x7fffffu) | 0x800000u, 0u);
   let up = shl_i64(mantissa, vec2<u32>(u32(max(power - 23i, 0i)), 0u));
-  let size = select(vec2<u32>(mantissa.x >> u32(clamp(23i - power, 0i, 23i)), 0u), up, power >= 23i);
-  return select(size, neg_i64(size), (bits >> 31u) == 1u);
+  return select(vec2<u32>(mantissa.x >> u32(clamp(23i - power, 0i, 23i)), 0u), up, power >= 23i);
+}
+
+fn i64_of_f32(x: f32) -> vec2<u32> {
+  if (is_nan(x)) { return vec2<u32>(0u, 0u); }
+  if (x >= 9223372036854775808.0f) { return vec2<u32>(0xffffffffu, 0x7fffffffu); }
+  if (x <= -9223372036854775808.0f) { return vec2<u32>(0u, 0x80000000u); }
+  let size = whole_of_f32(x);
+  return select(size, neg_i64(size), (bitcast<u32>(x) >> 31u) == 1u);
+}
+
+fn u64_of_f32(x: f32) -> vec2<u32> {
+  if (is_nan(x) || x <= 0.0f) { return vec2<u32>(0u, 0u); }
+  if (x >= 18446744073709551616.0f) { return vec2<u32>(0xffffffffu, 0xffffffffu); }
+  return whole_of_f32(x);
+}
+
+fn f32_of_u64(a: vec2<u32>) -> f32 {
+  // The upper 32 bits, a lost bit kept as the lowest: rounding then is that of the whole.
+  let shift = countLeadingZeros(a.y);
+  if (shift == 32u) { return f32(a.x); }
+  let whole = shl_i64(a, vec2<u32>(shift, 0u));
+  return f32(whole.y | select(0u, 1u, whole.x != 0u)) * bitcast<f32>((127u + 32u - shift) << 23u);
 }
 
 fn f32_of_i64(a: vec2<u32>) -> f32 {
-  // The upper 32 bits of the size, a lost bit kept as the lowest: rounding then is that of the whole.
-  let size = abs_i64(a);
-  let shift = countLeadingZeros(size.y);
-  if (shift == 32u) { return select(f32(size.x), -f32(size.x), (a.y >> 31u) == 1u); }
-  let whole = shl_i64(size, vec2<u32>(shift, 0u));
-  let rounded = f32(whole.y | select(0u, 1u, whole.x != 0u));
-  let scaled = rounded * bitcast<f32>((127u + 32u - shift) << 23u);
-  return select(scaled, -scaled, (a.y >> 31u) == 1u);
+  let size = f32_of_u64(abs_i64(a));
+  return select(size, -size, (a.y >> 31u) == 1u);
 }
 """
 
 _ITEMS: Final = {}
 _NAME: Final = re.compile(r"[a-z]\w+")
-for _item in LIBRARY.strip().split("\n\n"):
+for _item in (*LIBRARY.strip().split("\n\n"), *CONVERSIONS):
     _found = re.match(r"(?:fn |var<private> )(\w+)", _item)
     assert _found, _item
     _ITEMS[_found[1]] = _item

@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 
-from singe.extension import DeviceError, DType, bytes_text, stored_type
+from singe.extension import DeviceError, DType, bytes_text, from_stored, stored_type, to_stored
 
 Handle: TypeAlias = Any
 """A device's own object: a buffer, a pipeline, a bind group."""
@@ -171,12 +171,12 @@ class GpuArray:
         weakref.finalize(self, pool.give, self.buffer, self.bytes).atexit = False
 
 
-def to_device(array: np.ndarray, dtype: DType, element_size: int) -> np.ndarray:
+def to_device(array: np.ndarray, element_size: int) -> np.ndarray:
     """The bytes of an array as they are stored in device memory, padded to whole words."""
-    flat = np.ascontiguousarray(array).reshape(-1).astype(stored_type(dtype, element_size), copy=False).view(np.uint8)
+    flat = to_stored(np.ascontiguousarray(array).reshape(-1), element_size).view(np.uint8)
     return np.concatenate([flat, np.zeros(-flat.size % 4, np.uint8)]) if flat.size % 4 else flat
 
 
 def from_device(raw: np.ndarray, shape: tuple[int, ...], dtype: DType, element_size: int) -> np.ndarray:
     """What `to_device` wrote, as an array that owns its memory."""
-    return raw.view(stored_type(dtype, element_size)).astype(dtype.numpy).reshape(shape)
+    return np.array(from_stored(raw.view(stored_type(dtype, element_size)), dtype)).reshape(shape)

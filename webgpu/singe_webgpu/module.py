@@ -14,8 +14,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from singe.extension import Dim, DType, Port, bool_, float16, float32, int32, int64, uint8
+from singe.extension import Dim, DType, Port, float16
 
+from .elements import ELEMENTS
 from .library import used_by
 
 SHADER_F16: Final = "shader-f16"
@@ -34,11 +35,6 @@ _BUILTINS: Final = {
     SUBGROUP_MATRIX: "@builtin(subgroup_id) subgroup: u32",
 }
 
-_LOADS: Final = {bool_: "({0} != 0u)", uint8: "bitcast<i32>({0})", float16: "f32({0})"}
-_STORES: Final = {bool_: "select(0u, 1u, {0})", uint8: "(bitcast<u32>({0}) & 255u)", float16: "f16({0})"}
-_VECTORS: Final = (float16, int32, float32)
-"""The types that can be read as vectors of four."""
-_STORAGE: Final = {bool_: "u32", uint8: "u32", int32: "i32", int64: "vec2<u32>", float16: "f16", float32: "f32"}
 _PAIR: Final = "u32"
 """Two float16 where shaders have no f16; a vec2 of these holds four."""
 _WRITTEN_SINGLY: Final = f"atomic<{_PAIR}>"
@@ -46,8 +42,8 @@ _WRITTEN_SINGLY: Final = f"atomic<{_PAIR}>"
 
 
 def element_size(dtype: DType) -> int:
-    """Bytes of one element in device memory: WGSL has no bytes, so bool and uint8 take four."""
-    return 4 if dtype in (bool_, uint8) else dtype.size
+    """Bytes of one element in device memory: WGSL has no bytes, so what has fewer than four takes four."""
+    return dtype.wide.itemsize
 
 
 _DECLARED: Final = re.compile(r"@binding\(\d+\) var<(storage, read_write|storage, read|uniform)>")
@@ -103,7 +99,7 @@ class Module:
         if self._pairs(port):
             pair = f"b{port}[({index}) / 2i]"
             return f"half_of({f'atomicLoad(&{pair})' if self.ports[port].written else pair}, {index})"
-        return _LOADS.get(self.ports[port].dtype, "{0}").format(f"b{port}[{index}]")
+        return ELEMENTS[self.ports[port].dtype].load.format(f"b{port}[{index}]")
 
     def _pairs(self, port: int) -> bool:
         return self.ports[port].dtype is float16 and SHADER_F16 not in self.able
@@ -114,11 +110,11 @@ class Module:
 
     def stored_vectors(self, port: int) -> bool:
         """Whether four elements of a port are a vector that can be read."""
-        return self.ports[port].dtype in _VECTORS
+        return ELEMENTS[self.ports[port].dtype].vectors
 
     def stores_vectors(self, port: int) -> bool:
         """Whether four elements of a port can be written as a vector."""
-        return self.ports[port].dtype is not int64
+        return not ELEMENTS[self.ports[port].dtype].type.startswith("vec")
 
     def load_vector(self, port: int, index: str) -> str:
         """Four elements of a port from an index that is a multiple of four; all reads of the port must then be vectors."""
@@ -140,17 +136,17 @@ class Module:
             pair = f"b{port}[at / 2i]"
             clear, set_ = f"atomicAnd(&{pair}, 0xffff0000u >> shift)", f"atomicOr(&{pair}, half_bits({value}) << shift)"
             return f"{{ let at = {index}; let shift = 16u * (u32(at) & 1u); {clear}; {set_}; }}"
-        return f"b{port}[{index}] = {_STORES.get(self.ports[port].dtype, '{0}').format(value)};"
+        return f"b{port}[{index}] = {ELEMENTS[self.ports[port].dtype].store.format(value)};"
 
     def store_vector(self, port: int, index: str, values: Sequence[str]) -> str:
         """The statement that writes four elements of a port from an index that is a multiple of four; see load_vector."""
         self.vectors[port] = 4
-        dtype = self.ports[port].dtype
         if self._pairs(port):
             pairs = (f"pair_of({', '.join(values[i : i + 2])})" for i in (0, 2))
             return f"b{port}[{index} / 4i] = vec2<u32>({', '.join(pairs)});"
-        parts = ", ".join(_STORES.get(dtype, "{0}").format(value) for value in values)
-        return f"b{port}[{index} / 4i] = vec4<{_STORAGE[dtype]}>({parts});"
+        element = ELEMENTS[self.ports[port].dtype]
+        parts = ", ".join(map(element.store.format, values))
+        return f"b{port}[{index} / 4i] = vec4<{element.type}>({parts});"
 
     def shared(self, name: str, element: str, count: int) -> str:
         """An array in workgroup memory."""
@@ -189,4 +185,4 @@ class Module:
             return f"vec4<{_PAIR}>"
         if self._pairs(number):
             return f"vec2<{_PAIR}>" if vector == 4 else _WRITTEN_SINGLY if port.written else _PAIR
-        return f"vec4<{_STORAGE[port.dtype]}>" if vector == 4 else _STORAGE[port.dtype]
+        return f"vec4<{ELEMENTS[port.dtype].type}>" if vector == 4 else ELEMENTS[port.dtype].type

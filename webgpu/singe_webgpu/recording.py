@@ -233,7 +233,7 @@ class Recording:
     def _write(self, buffer: int, array: np.ndarray) -> None:
         b = self.plan.buffers[buffer]
         if array.size:
-            self._gpu.write(self._memory[b.place], 0, to_device(array, b.dtype, b.size))
+            self._gpu.write(self._memory[b.place], 0, to_device(array, b.size))
 
     # --- words as commands ---
 

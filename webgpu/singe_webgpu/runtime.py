@@ -39,7 +39,7 @@ class WebGpuRuntime:
         dtype = dtype_of(array.dtype)
         out = GpuArray(self.pool, array.shape, dtype, element_size(dtype))
         if array.size:
-            self.gpu.write(out.buffer, 0, to_device(array, dtype, out.element_size))
+            self.gpu.write(out.buffer, 0, to_device(array, out.element_size))
         return out
 
     def download(self, array: GpuArray) -> np.ndarray:

@@ -10,6 +10,7 @@ import numpy as np
 
 from singe.extension import CompileError, DType, Kernel, Printed, Routine, Variant, collapse
 
+from .elements import ELEMENTS
 from .kernels.choice import Choose, choose, pools, print_routine
 from .kernels.nest import print_kernel
 from .module import Module, Text, element_size
@@ -25,6 +26,7 @@ class WgslTarget:
     name: str = "wgsl"
     max_ports: int = 8  # WebGPU's default maxStorageBuffersPerShaderStage
     integers: bool = False
+    dtypes: frozenset[DType] = frozenset(ELEMENTS)
 
     def __init__(self, choose: Choose = choose) -> None:
         self.choose = choose

@@ -1,6 +1,6 @@
 """The scalar vocabulary in WGSL, and the writer that puts expressions into statements.
 
-Values: bool → bool, int32 → i32, float32 → f32, int64 → vec2<u32> (low, high). Every word has a spelling for each type
+Values: bool → bool, int32 → i32, uint32 → u32, float32 → f32, int64 and uint64 → vec2<u32> (low, high). Every word has a spelling for each type
 that it takes; SPELLINGS is complete or this module does not import. Literals carry their type, constants that WGSL
 forbids (NaN, infinity) come from bits, and nothing relies on implicit conversion: naga and Tint read the text alike.
 
@@ -17,12 +17,14 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
-from singe.extension import CompileError, DType, Expr, affine, bool_, float32, int32, int64, scalar
+from singe.extension import CompileError, DType, Expr, affine, bool_, float32, int32, int64, scalar, uint32, uint64
 
 if TYPE_CHECKING:
     from .module import Module
 
-TYPES: Final[Mapping[DType, str]] = {bool_: "bool", int32: "i32", int64: "vec2<u32>", float32: "f32"}
+TYPES: Final[Mapping[DType, str]] = {
+    bool_: "bool", int32: "i32", uint32: "u32", int64: "vec2<u32>", uint64: "vec2<u32>", float32: "f32",
+}  # fmt: skip
 """Compute type → WGSL type."""
 
 INLINE_LIMIT: Final = 120
@@ -35,7 +37,9 @@ def literal(value: bool | int | float, dtype: DType) -> str:
         return "true" if value else "false"
     if dtype is int32:
         return f"{value}i" if value != -(2**31) else "i32(-2147483647 - 1)"
-    if dtype is int64:
+    if dtype is uint32:
+        return f"{value}u"
+    if dtype.is_int:
         return f"vec2<u32>({int(value) & 0xFFFFFFFF}u, {(int(value) >> 32) & 0xFFFFFFFF}u)"
     if math.isnan(value):
         return "nan()"
@@ -88,6 +92,10 @@ def _remainder(e: Expr, args: Sequence[str]) -> str:
     return f"rem_i32({args[0]}, {args[1]})"
 
 
+def _modulo(e: Expr, args: Sequence[str]) -> str:
+    return "0u" if _is_zero(e.args[1]) else f"({args[0]} % {args[1]})"
+
+
 def _is_zero(e: Expr) -> bool:
     return e.word == "const" and e.value == 0
 
@@ -95,16 +103,34 @@ def _is_zero(e: Expr) -> bool:
 _CASTS: Final[Mapping[tuple[DType, DType], str]] = {
     (bool_, int32): "select(0i, 1i, {0})",
     (bool_, int64): "vec2<u32>(select(0u, 1u, {0}), 0u)",
+    (bool_, uint32): "select(0u, 1u, {0})",
+    (bool_, uint64): "vec2<u32>(select(0u, 1u, {0}), 0u)",
     (bool_, float32): "select(0.0f, 1.0f, {0})",
     (int32, bool_): "({0} != 0i)",
+    (int32, uint32): "bitcast<u32>({0})",
     (int32, int64): "i64_of_i32({0})",
+    (int32, uint64): "i64_of_i32({0})",
     (int32, float32): "f32({0})",
+    (uint32, bool_): "({0} != 0u)",
+    (uint32, int32): "bitcast<i32>({0})",
+    (uint32, int64): "vec2<u32>({0}, 0u)",
+    (uint32, uint64): "vec2<u32>({0}, 0u)",
+    (uint32, float32): "f32({0})",
     (int64, bool_): "bool_of_i64({0})",
     (int64, int32): "bitcast<i32>({0}.x)",
+    (int64, uint32): "{0}.x",
+    (int64, uint64): "{0}",
     (int64, float32): "f32_of_i64({0})",
+    (uint64, bool_): "bool_of_i64({0})",
+    (uint64, int32): "bitcast<i32>({0}.x)",
+    (uint64, uint32): "{0}.x",
+    (uint64, int64): "{0}",
+    (uint64, float32): "f32_of_u64({0})",
     (float32, bool_): "bool_of_f32({0})",
     (float32, int32): "i32_of_f32({0})",
+    (float32, uint32): "u32_of_f32({0})",
     (float32, int64): "i64_of_f32({0})",
+    (float32, uint64): "u64_of_f32({0})",
 }
 
 
@@ -112,20 +138,29 @@ def _cast(e: Expr, args: Sequence[str]) -> str:
     return _CASTS[e.args[0].dtype, e.dtype].format(*args)
 
 
+def _words(whole: str, long: str, float_: Spelling, long_unsigned: str = "") -> dict[DType, Spelling]:
+    """Of integers of 32 bits, of 64 bits (unsigned ones, where they differ), of floats."""
+    return {int32: whole, uint32: whole, int64: long, uint64: long_unsigned or long, float32: float_}
+
+
+def _bits(of_bools: str, op: str) -> dict[DType, Spelling]:
+    return {bool_: of_bools, **dict.fromkeys((int32, uint32, int64, uint64), f"({{0}} {op} {{1}})")}
+
+
 def _float(text: str) -> Mapping[DType, Spelling]:
     return {float32: text}
 
 
 SPELLINGS: Final[Mapping[str, Mapping[DType, Spelling]]] = scalar.complete("wgsl", {
-    "add": {int32: "({0} + {1})", int64: "add_i64({0}, {1})", float32: "({0} + {1})"},
-    "sub": {int32: "({0} - {1})", int64: "sub_i64({0}, {1})", float32: "({0} - {1})"},
-    "mul": {int32: "({0} * {1})", int64: "mul_i64({0}, {1})", float32: "({0} * {1})"},
-    "div": {int32: _divide, int64: "div_i64({0}, {1})", float32: _quotient},
-    "rem": {int32: _remainder, int64: "rem_i64({0}, {1})", float32: "rem_f32({0}, {1})"},
-    "min": {int32: "min({0}, {1})", int64: "min_i64({0}, {1})", float32: _extreme("min")},
-    "max": {int32: "max({0}, {1})", int64: "max_i64({0}, {1})", float32: _extreme("max")},
-    "neg": {int32: "(-{0})", int64: "neg_i64({0})", float32: "(-{0})"},
-    "abs": {int32: "abs({0})", int64: "abs_i64({0})", float32: "abs({0})"},
+    "add": _words("({0} + {1})", "add_i64({0}, {1})", "({0} + {1})"),
+    "sub": _words("({0} - {1})", "sub_i64({0}, {1})", "({0} - {1})"),
+    "mul": _words("({0} * {1})", "mul_i64({0}, {1})", "({0} * {1})"),
+    "div": {int32: _divide, uint32: _divide, int64: "div_i64({0}, {1})", uint64: "divide_u64({0}, {1}).xy", float32: _quotient},
+    "rem": {int32: _remainder, uint32: _modulo, int64: "rem_i64({0}, {1})", uint64: "divide_u64({0}, {1}).zw", float32: "rem_f32({0}, {1})"},
+    "min": _words("min({0}, {1})", "min_i64({0}, {1})", _extreme("min"), "min_u64({0}, {1})"),
+    "max": _words("max({0}, {1})", "max_i64({0}, {1})", _extreme("max"), "max_u64({0}, {1})"),
+    "neg": _words("(-{0})", "neg_i64({0})", "(-{0})") | {uint32: "(~{0} + 1u)"},
+    "abs": _words("abs({0})", "abs_i64({0})", "abs({0})", "{0}"),
     "sqrt": _float("sqrt_f32({0})"),
     "exp": _float("exp_f32({0})"),
     "log": _float("log_f32({0})"),
@@ -136,15 +171,15 @@ SPELLINGS: Final[Mapping[str, Mapping[DType, Spelling]]] = scalar.complete("wgsl
     "ceil": _float("ceil({0})"),
     "round": _float("round({0})"),
     "isnan": _float("is_nan({0})"),
-    "eq": {bool_: "({0} == {1})", int32: "({0} == {1})", int64: "eq_i64({0}, {1})", float32: "eq_f32({0}, {1})"},
-    "lt": {int32: "({0} < {1})", int64: "lt_i64({0}, {1})", float32: "lt_f32({0}, {1})"},
-    "le": {int32: "({0} <= {1})", int64: "le_i64({0}, {1})", float32: "le_f32({0}, {1})"},
-    "and": {bool_: "({0} && {1})", int32: "({0} & {1})", int64: "({0} & {1})"},
-    "or": {bool_: "({0} || {1})", int32: "({0} | {1})", int64: "({0} | {1})"},
-    "xor": {bool_: "({0} != {1})", int32: "({0} ^ {1})", int64: "({0} ^ {1})"},
-    "not": {bool_: "(!{0})", int32: "(~{0})", int64: "(~{0})"},
-    "shl": {int32: "({0} << (bitcast<u32>({1}) & 31u))", int64: "shl_i64({0}, {1})"},
-    "shr": {int32: "({0} >> (bitcast<u32>({1}) & 31u))", int64: "shr_i64({0}, {1})"},
+    "eq": {bool_: "({0} == {1})", **_words("({0} == {1})", "eq_i64({0}, {1})", "eq_f32({0}, {1})")},
+    "lt": _words("({0} < {1})", "lt_i64({0}, {1})", "lt_f32({0}, {1})", "lt_u64({0}, {1})"),
+    "le": _words("({0} <= {1})", "le_i64({0}, {1})", "le_f32({0}, {1})", "(!lt_u64({1}, {0}))"),
+    "and": _bits("({0} && {1})", "&"),
+    "or": _bits("({0} || {1})", "|"),
+    "xor": _bits("({0} != {1})", "^"),
+    "not": {bool_: "(!{0})"} | dict.fromkeys((int32, uint32, int64, uint64), "(~{0})"),
+    "shl": {int32: "({0} << (bitcast<u32>({1}) & 31u))", uint32: "({0} << ({1} & 31u))", int64: "shl_i64({0}, {1})", uint64: "shl_i64({0}, {1})"},
+    "shr": {int32: "({0} >> (bitcast<u32>({1}) & 31u))", uint32: "({0} >> ({1} & 31u))", int64: "shr_i64({0}, {1})", uint64: "shr_u64({0}, {1})"},
     "select": dict.fromkeys(TYPES, "select({2}, {1}, {0})"),
     "cast": dict.fromkeys(TYPES, _cast),
 })  # fmt: skip

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from ..dtypes import DTYPES, names
 from ..errors import CompileError, InputError, SizeNeeded
 from ..graph import Graph
 from ..ir import scalar
@@ -62,6 +63,8 @@ def _check_symbols(graph: Graph) -> None:
 
 def _program(graph: Graph, target: Target | None) -> tuple[ProgramData, Mapping[str, int]]:
     """The Program, and how many steps on the host each op has."""
+    if target is not None:
+        _check_dtypes(graph, target)
     layout = Layout(target)
     given = {x: layout.add(x.name, x.dtype, x.shape, ("input", i)) for i, x in enumerate(graph.inputs)}
     inputs = tuple(given.values())
@@ -92,6 +95,19 @@ def _program(graph: Graph, target: Target | None) -> tuple[ProgramData, Mapping[
         steps, modules, layout.weights.block(), facts, tuple(states),
     )  # fmt: skip
     return data, blocks.hosts
+
+
+def _check_dtypes(graph: Graph, target: Target) -> None:
+    for n in graph.nodes:
+        for kind in (k for x in (n, *n.inputs) for _, k in x.results):
+            if n.row is not None and kind not in target.dtypes:
+                raise CompileError(
+                    f"{n!r}: the target {target.name} has no {kind}, expected one of "
+                    f"{names([d for d in DTYPES.values() if d in target.dtypes])}; cast to one, or run it on numpy"
+                )
+        for value in n.attrs.values():
+            if isinstance(value, Graph):
+                _check_dtypes(value, target)
 
 
 def _renumbered(steps: Sequence[Step], numbers: Sequence[int]) -> tuple[Step, ...]:

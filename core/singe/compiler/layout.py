@@ -12,7 +12,7 @@ from ..dtypes import DType
 from ..errors import SizeNeeded
 from ..graph import Node
 from ..program.block import BlockWriter
-from ..program.program import Buffer, stored_type
+from ..program.program import Buffer, to_stored
 from ..shapes import Dim, Shape, evaluate, product, symbols
 from .target import Target
 
@@ -55,7 +55,7 @@ class Layout:
     def array(self, name: str, value: np.ndarray, kind: DType, packed: np.ndarray | None = None) -> int:
         """The buffer of an array of the weights."""
         shape = value.shape if packed is None else packed.shape
-        stored = value.astype(stored_type(kind, self.size(kind)), copy=False) if packed is None else packed
+        stored = to_stored(value, self.size(kind)) if packed is None else packed
         raw = np.ascontiguousarray(stored).reshape(-1).view(np.uint8)
         key = kind, shape, hashlib.blake2b(raw.data, digest_size=16).digest()
         if key not in self._consts:

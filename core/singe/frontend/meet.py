@@ -11,15 +11,16 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from ..dtypes import DType, bool_, dtype, float32, int64, promote
+from ..dtypes import DType, bool_, dtype, float32, int64, own, promote
 from ..errors import DTypeError, InputError, ShapeError
+from ..ir.scalar import convert
 from ..shapes import Dim, Shape, divides, floordiv, product, show
 
 Number: TypeAlias = bool | int | float
 
 NATURAL: Final = {bool: bool_, int: int64, float: float32}
 """The dtype of a Python number if no operand has one."""
-_KINDS: Final = {"bool": 0, "uint": 1, "int": 1, "float": 2}
+_KINDS: Final = {"bool": 0, "uint": 1, "int": 1, "float": 2, "complex": 3}
 _POWERS: Final = 16
 """The largest whole exponent that `**` takes."""
 
@@ -38,8 +39,7 @@ def plain_array(data: Any, kind: DType | None = None) -> np.ndarray:
         raise InputError(f"tensor: got {data!r:.80}, expected numbers in lists of equal lengths, or an array")
     if kind is None:
         kind = float32 if array.dtype == np.float64 else dtype(array.dtype)
-    with np.errstate(over="ignore", invalid="ignore"):
-        return np.array(array, kind.numpy)
+    return np.array(convert(own(array), kind.numpy))
 
 
 def common_type(operands: Sequence[Any]) -> DType:
@@ -58,9 +58,9 @@ def as_type(b: Any, x: Any, kind: DType) -> Any:
     if not isinstance(x, (bool, int, float)):
         return x if x.dtype is kind else b.cast(x, to=kind)
     if kind.is_int:
-        limits = np.iinfo(kind.numpy)
-        if not limits.min <= x <= limits.max:
-            raise DTypeError(f"{x} does not fit {kind}: {limits.min} to {limits.max}; cast the tensor first")
+        least, most = kind.limits
+        if not least <= x <= most:
+            raise DTypeError(f"{x} does not fit {kind}: {least} to {most}; cast the tensor first")
     return b.const(x, kind)
 
 

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias, Union
 
 import numpy as np
 
-from ..dtypes import DType, bool_, dtype, float16, float32, int32, int64, uint8
+from ..dtypes import INTS, DType, bool_, dtype, float16, float32, int32, int64, uint8
 from ..errors import DeviceError, DTypeError, ShapeError
 from ..ops import ROWS, Elementwise, Region, Result, Row
 from ..runtime.device import Device, Value
@@ -33,7 +33,7 @@ Dims: TypeAlias = tuple[int, ...]
 _int: TypeAlias = int
 """Within the class, `int` is the method."""
 
-_SUM_TYPES: Final = {bool_: int64, uint8: int64, int32: int64}
+_SUM_TYPES: Final = {bool_: int64, **{d: int64 for d in INTS if d.bits < 64}}
 """In which type integers are summed and multiplied up, as in NumPy and PyTorch."""
 _LOGIC: Final = {
     "and": ("logical_and", "bitwise_and"),

@@ -11,8 +11,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..dtypes import DType, dtype, int64
+from ..dtypes import DType, dtype, int64, own
 from ..errors import CompileError, ShapeError
+from ..ir.scalar import convert
 from ..ops import ROWS, Composite, Elementwise, Opaque, Region, Result, Row, Running, Update, elementwise_vjp, narrow
 from ..shapes import Dim, Size, product, size, symbols
 from .node import Node, evaluate, leaf, postorder
@@ -40,21 +41,18 @@ class Builder:
         return leaf(shape, kind, name)
 
     def const(self, value: Any, kind: DType | None = None) -> Node:
-        """A constant from a number, a Size, or an array; numbers default to float32, int64 or bool."""
+        """A constant from a number, a Size, or an array; numbers default to float32, int64, bool or complex64."""
         if isinstance(value, Size):
             array = np.empty((), object)
             array[()] = value
         elif isinstance(value, np.ndarray):
             array = value
         else:
-            natural = np.asarray(value)
-            array = (
-                natural
-                if natural.dtype == object
-                else natural.astype(
-                    np.float32 if natural.dtype.kind == "f" else bool if natural.dtype.kind == "b" else np.int64
-                )
+            array = np.asarray(value)
+            natural = {"f": np.float32, "b": np.bool_, "c": np.complex64, "O": np.object_}.get(
+                array.dtype.kind, np.int64
             )
+            array = array.astype(natural) if kind is None else array
         if array.dtype == object:
             array = narrow(array, np.dtype(np.int64))
         if array.dtype == object:
@@ -62,9 +60,9 @@ class Builder:
                 ("symbols", kind, array.shape, tuple(array.ravel())),
                 lambda: leaf(array.shape, kind or int64, value=array),
             )
-        if kind is not None and array.dtype != kind.numpy:
-            with np.errstate(over="ignore"):
-                array = array.astype(kind.numpy)
+        array = own(array)
+        if kind is not None:
+            array = convert(array, kind.numpy)
         kind = dtype(array.dtype)
         key = ("const", kind, array.shape, array.tobytes()) if array.nbytes <= INTERNED_BYTES else ("const", id(array))
         return self._intern(key, lambda: leaf(array.shape, kind, value=array))

@@ -41,7 +41,7 @@ def interpret(kernel: Kernel | Routine, buffers: Sequence[np.ndarray], sizes: Ma
             if x.word == "load":
                 held = buffers[x.value]
                 taken = held[args[0]] if held.size else np.zeros(np.shape(args[0]), held.dtype)
-                return taken.astype(x.dtype.numpy)
+                return scalar.convert(taken, x.dtype.numpy)
             if x.word == "cast":
                 return scalar.convert(args[0], x.dtype.numpy)
             return np.asarray(NUMPY[x.word](*args))

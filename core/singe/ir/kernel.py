@@ -24,7 +24,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from ..dtypes import DType, float32, int32
+from ..dtypes import DType, int32
 from ..shapes import Dim, Shape, Size, product, show
 from . import affine, scalar
 from .scalar import Expr
@@ -32,8 +32,8 @@ from .scalar import Expr
 IDENTITY: Final[Mapping[str, Any]] = {
     "add": lambda d: 0,
     "mul": lambda d: 1,
-    "max": lambda d: -np.inf if d is float32 else np.iinfo(d.numpy).min,
-    "min": lambda d: np.inf if d is float32 else np.iinfo(d.numpy).max,
+    "max": lambda d: -np.inf if d.is_float else d.limits[0],
+    "min": lambda d: np.inf if d.is_float else d.limits[1],
 }
 """The words that a Reduce may fold with, and what each starts from."""
 

@@ -1,15 +1,16 @@
 """The closed scalar vocabulary: frozen expressions over about thirty words, in which rows and index arithmetic are written.
 
 An Expr is interned: equal expressions are one object, so identity is equality and shared work is seen for free.
-Values have four types: bool, int32, int64 and float32. The other element types are storage only: a load widens
-(uint8 to int32, float16 to float32), a store narrows (uint8 keeps the low 8 bits, float16 rounds to nearest even).
+Values have the types that the table in dtypes.py computes in: bool, int32, uint32, int64, uint64, float32, float64, and
+on the host complex64 and complex128. The other element types are storage only: a load widens (uint8 to int32, float16 to
+float32), a store narrows (uint8 keeps the low 8 bits, float16 rounds to nearest even).
 Smart constructors fold constants and drop what does nothing.
 
 Meaning of the words, binding for every target:
-  add sub mul        wrap in integers.
+  add sub mul neg    wrap in integers.
   div rem            toward zero in integers; a zero divisor gives some value and never a trap.
   min max            give NaN where either side is NaN.
-  shl shr            in integers; shr keeps the sign; the amount is taken modulo the width.
+  shl shr            in integers; shr keeps the sign of a signed type; the amount is taken modulo the width.
   round              half to even.
   and or xor not     of bools, or bitwise of integers.
   cast               to bool: is not zero (NaN is true); float to integer: toward zero, saturating, NaN gives 0;
@@ -31,7 +32,7 @@ from typing import Any, Final, TypeAlias, TypeVar, Union
 
 import numpy as np
 
-from ..dtypes import DType, bool_, float16, float32, int32, int64, uint8
+from ..dtypes import DTYPES, DType, bool_, dtype, float32, int32, narrowed, widened
 from ..errors import DTypeError
 from ..shapes import Dim
 
@@ -39,10 +40,10 @@ T = TypeVar("T")
 Number: TypeAlias = "bool | int | float"
 ExprLike: TypeAlias = Union["Expr", bool, int, float]
 
-COMPUTE: Final = {bool_: bool_, uint8: int32, int32: int32, int64: int64, float16: float32, float32: float32}
+COMPUTE: Final = {d: d.compute for d in DTYPES.values()}
 """Element type in a buffer → type of the value that a load gives and a store takes.
 
-Between ops of one kernel a float16 is therefore not rounded: only what is stored is.
+Between ops of one kernel a float16 or bfloat16 is therefore not rounded: only what is stored is.
 """
 
 
@@ -77,9 +78,9 @@ a buffer, the one argument the flat int32 index."""
 
 _KINDS: Final = {
     "num": lambda d: d is not bool_,
-    "float": lambda d: d is float32,
-    "logic": lambda d: d is not float32,
-    "int": lambda d: d in (int32, int64),
+    "float": lambda d: d.is_float,
+    "logic": lambda d: d is bool_ or d.is_int,
+    "int": lambda d: d.is_int,
     "any": lambda d: True,
 }
 
@@ -170,11 +171,11 @@ def const(value: Number, dtype: DType) -> Expr:
     """A constant of a compute type; integers wrap to its width, floats are rounded to it."""
     if dtype is bool_:
         return _make("const", (), bool_, bool(value))
-    if dtype is float32:
+    if not dtype.is_int:
         with np.errstate(over="ignore"):
-            return _make("const", (), float32, float(np.float32(value)))
-    bits = 8 * dtype.size
-    return _make("const", (), dtype, (int(value) + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1))
+            return _make("const", (), dtype, dtype.numpy.type(value).item())
+    least = dtype.limits[0]
+    return _make("const", (), dtype, (int(value) - least) % (1 << dtype.bits) + least)
 
 
 def var(name: str, dtype: DType = int32, bound: Dim | None = None) -> Expr:
@@ -233,7 +234,7 @@ def _is(e: Expr, value: Number) -> bool:
 
 
 def _integral(e: Expr) -> bool:
-    return e.dtype is int32 or e.dtype is int64
+    return e.dtype.is_int
 
 
 def _chain(word: str, a: Expr, b: Expr) -> bool:
@@ -259,7 +260,7 @@ _RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
     "and": (lambda a, b: a if a is b or (_is(b, True) and b.dtype is bool_) else None, lambda a, b: b if _is(b, False) else None),
     "or": (lambda a, b: a if a is b or _is(b, False) else None, lambda a, b: b if _is(b, True) and b.dtype is bool_ else None),
     "not": (lambda a: a.args[0] if a.word == "not" else None,),
-    "eq": (lambda a, b: const(True, bool_) if a is b and a.dtype is not float32 else None,),
+    "eq": (lambda a, b: const(True, bool_) if a is b and (a.dtype is bool_ or a.dtype.is_int) else None,),
 }  # fmt: skip
 
 
@@ -324,6 +325,14 @@ def cast(a: Expr, to: DType) -> Expr:
     return _make("cast", (a,), to)
 
 
+def wrap(e: Expr, stored: DType) -> Expr:
+    """A value of an element type's compute type, with the bits that an element of it keeps where it is an integer."""
+    spare = 8 * stored.compute.size - stored.bits
+    if not stored.is_int or not spare:
+        return e
+    return and_(e, stored.limits[1]) if stored.kind == "uint" else shr(shl(e, spare), spare)
+
+
 def clip(a: ExprLike, low: ExprLike, high: ExprLike) -> Expr:
     return minimum(maximum(a, low), high)
 
@@ -378,25 +387,29 @@ def convert(array: np.ndarray, to: np.dtype[Any]) -> np.ndarray:
     """NumPy's twin of `cast`, for any element types."""
     if array.dtype == to:
         return array
-    if array.dtype.kind == "f" and to.kind in "iu":
-        wide = np.int64 if to.itemsize == 8 else np.int32
-        info = np.iinfo(wide)
-        clean = np.nan_to_num(
-            np.trunc(array.astype(np.float64)), nan=0.0, posinf=float(info.max), neginf=float(info.min)
-        )
-        # float(2**63 − 1) rounds up to 2**63, which does not fit: saturate by hand.
-        top = clean >= float(info.max)
-        return (
-            np.where(top, info.max, np.where(top, 0, np.maximum(clean, float(info.min))).astype(wide))
-            .astype(wide)
-            .astype(to)
-        )
+    if array.dtype.kind == "V":
+        return convert(widened(array), to)
+    if to.kind == "V":
+        kind = dtype(to)
+        return narrowed(convert(array, kind.compute.numpy), kind)
     with np.errstate(over="ignore", invalid="ignore"):
-        return array.astype(to)
+        if array.dtype.kind == "c" and to.kind not in "cb":
+            return convert(np.array(np.real(array)), to)
+        return _saturated(array, to) if array.dtype.kind == "f" and to.kind in "iu" else array.astype(to)
+
+
+def _saturated(array: np.ndarray, to: np.dtype[Any]) -> np.ndarray:
+    """Floats toward zero as integers: what does not fit the type that `to` is computed in is its nearest limit."""
+    wide = dtype(to).compute
+    least, most = wide.limits
+    clean = np.nan_to_num(np.trunc(array.astype(np.float64)), nan=0.0, posinf=float(most), neginf=float(least))
+    top = clean >= float(most)  # float(2**63 − 1) rounds up to 2**63, which does not fit
+    inside = np.where(top, 0, np.maximum(clean, float(least))).astype(wide.numpy)
+    return np.where(top, np.asarray(most, wide.numpy), inside).astype(to)
 
 
 def _divide(a: Any, b: Any) -> Any:
-    if np.asarray(a).dtype.kind == "f":
+    if np.asarray(a).dtype.kind in "fc":
         return np.divide(a, b)
     q = np.floor_divide(a, b)
     return q + ((q * b != a) & ((a < 0) != (b < 0)))
@@ -458,10 +471,10 @@ _PARTIALS: Mapping[str, Callable[..., tuple[Expr | None, ...]]] = {
 def derivative(e: Expr, by: Iterable[Expr], seed: Expr | None = None) -> list[Expr]:
     """The derivatives of a float expression by some of its leaves, times a seed."""
     order = postorder([e])
-    adjoint: dict[Expr, Expr] = {e: seed if seed is not None else const(1, float32)}
+    adjoint: dict[Expr, Expr] = {e: seed if seed is not None else const(1, e.dtype)}
     for x in reversed(order):
         g = adjoint.get(x)
-        if g is None or x.dtype is not float32 or not x.args or x.word in _ZERO:
+        if g is None or not x.dtype.is_float or not x.args or x.word in _ZERO:
             continue
         if x.word == "select":
             condition, a, b = x.args
@@ -474,7 +487,7 @@ def derivative(e: Expr, by: Iterable[Expr], seed: Expr | None = None) -> list[Ex
             ]
         for a, part in parts:
             adjoint[a] = add(adjoint[a], part) if a in adjoint else part
-    return [adjoint.get(x, const(0, float32)) for x in by]
+    return [adjoint.get(x, const(0, e.dtype)) for x in by]
 
 
 # --- text and data ---------------------------------------------------------------------------------------------------

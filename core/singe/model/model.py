@@ -18,9 +18,10 @@ import numpy as np
 
 from ..compiler.build import compile_graph
 from ..compiler.target import name_of
-from ..dtypes import DType, dtype
+from ..dtypes import DType, dtype, own
 from ..errors import DeviceError, ImportFailure, InputError, ShapeError, SizeNeeded, ValueNeeded
 from ..graph import Graph, Node, specialise
+from ..ir.scalar import convert
 from ..nn import Module
 from ..program.container import MAGIC
 from ..program.format import read_program, write_program
@@ -284,7 +285,7 @@ def bind(inputs: Sequence[TensorSpec], args: Sequence[Any], kwargs: Mapping[str,
 def as_array(value: Any, port: TensorSpec) -> np.ndarray:
     """A value as an array for an input: numbers and lists take its dtype, an array must have it (float64 is narrowed)."""
     wanted = port.dtype.numpy
-    array = value if isinstance(value, np.ndarray) else np.asarray(value)
+    array = own(value if isinstance(value, np.ndarray) else np.asarray(value))
     if array.dtype == wanted:
         return np.ascontiguousarray(array).reshape(array.shape)
     plain = not isinstance(value, (np.ndarray, np.generic)) and not hasattr(value, "dtype")
@@ -293,11 +294,11 @@ def as_array(value: Any, port: TensorSpec) -> np.ndarray:
         or (array.dtype == np.float64 and wanted == np.float32)
         or (plain and array.size == 0)
     ):
-        return array.astype(wanted)
-    if plain and array.dtype.kind in "iu" and wanted.kind in "iuf":
-        return array.astype(wanted)
+        return convert(array, wanted)
+    if plain and array.dtype.kind in "iuf" and (port.dtype.is_float or (array.dtype.kind != "f" and port.dtype.is_int)):
+        return convert(array, wanted)
     raise InputError(
-        f"input {port.name!r}: got {array.dtype}, expected {wanted}; convert it with .astype({wanted.name!r})"
+        f"input {port.name!r}: got {array.dtype}, expected {port.dtype}; convert it with .astype({port.dtype.name!r})"
     )
 
 

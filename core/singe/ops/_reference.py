@@ -73,8 +73,9 @@ def extreme(pick: Callable[[Any, Any], Any], empty: Callable[[np.dtype[Any]], An
 
 
 def mean(x: np.ndarray, axes: Sequence[int]) -> np.ndarray:
-    total = x.sum(tuple(axes), keepdims=True, dtype=x.dtype)
-    return divide(total, np.asarray(math.prod(x.shape[a] for a in axes), x.dtype))
+    wide = np.int32 if x.dtype.kind in "iu" and x.dtype.itemsize < 4 else x.dtype
+    total = x.sum(tuple(axes), keepdims=True, dtype=wide)
+    return divide(total, np.asarray(math.prod(x.shape[a] for a in axes), wide))
 
 
 def softmax(x: np.ndarray, axis: int = -1) -> np.ndarray:

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from ..dtypes import FLOATS, NUMBERS, float32
+from ..dtypes import FLOATS, NUMBERS, dtype, float32
 from ..errors import ShapeError
 from ..ir import affine, scalar
 from ..ir.scalar import COMPUTE, Expr, const, select, size
 from ..shapes import Dim, Shape, at_least, broadcast, product, same, show
 from . import _reference as reference
-from ._row import Composite, Folds, Nest, Read, Shaped, register, sum_to
+from ._row import Composite, Folds, Nest, Read, Shaped, as_dtype, register, sum_to
 from .move import project
 from .window import window_size
 
@@ -49,7 +49,8 @@ def _dot_nest(coords: Sequence[Expr], read: Read, a: Shaped, b: Shaped) -> Folds
 
 
 def _wide(x: np.ndarray) -> np.ndarray:
-    return scalar.convert(x, np.dtype(np.float32)) if x.dtype == np.float16 else x
+    kind = dtype(x.dtype)
+    return scalar.convert(x, kind.compute.numpy) if kind.is_float else x
 
 
 def _dot_whole(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -405,16 +406,13 @@ def _conv_transpose(
 
 def _batch_norm(b: Any, x: Any, scale: Any, shift: Any, mean: Any, variance: Any, *, epsilon: float = 1e-5) -> Any:
     """(x − mean) / √(variance + ε) · scale + shift along axis 1, as one product and one sum."""
-    kind = x.dtype
-    scale, shift, mean, variance = (
-        p if p.dtype is float32 else b.cast(p, to=float32) for p in (scale, shift, mean, variance)
-    )
-    factor = b.div(scale, b.sqrt(b.add(variance, b.const(epsilon, float32))))
+    kind, wide = x.dtype, x.dtype.compute
+    scale, shift, mean, variance = (as_dtype(b, p, wide) for p in (scale, shift, mean, variance))
+    factor = b.div(scale, b.sqrt(b.add(variance, b.const(epsilon, wide))))
     shape = (scale.shape[0], *(1,) * (len(x.shape) - 2))
     offset = b.sub(shift, b.mul(mean, factor))
-    wide = x if kind is float32 else b.cast(x, to=float32)
-    y = b.add(b.mul(wide, b.reshape(factor, shape=shape)), b.reshape(offset, shape=shape))
-    return y if kind is float32 else b.cast(y, to=kind)
+    y = b.add(b.mul(as_dtype(b, x, wide), b.reshape(factor, shape=shape)), b.reshape(offset, shape=shape))
+    return as_dtype(b, y, kind)
 
 
 register(

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..dtypes import ALL, FLOATS, INTS, NUMBERS, DType, bool_
+from ..dtypes import ALL, COMPLEX, FLOATS, INTS, NUMBERS, SINGLES, STORED, DType, bool_
 from ..ir import scalar
 from ..ir.scalar import Expr, clip, const, exp, log, maximum, minimum, select, sqrt, tanh
 from . import _reference as reference
@@ -41,8 +41,10 @@ _ERF_TOP: Final = (1.9109846e-08, -1.9422346e-06, 1.4728215e-04, 3.9905128e-03, 
 _ERF_BOTTOM: Final = (1.0210884e-03, 1.4957989e-02, 1.1797051e-01, 5.1689076e-01, 1.0)
 
 
-def _cast(x: Expr, *, to: DType) -> Expr:
-    return scalar.cast(x, scalar.COMPUTE[to])
+def _cast(x: Expr, *, to: DType, saturate: bool = True) -> Expr:
+    """saturate: what is beyond a float8 becomes its largest number, not infinity or NaN."""
+    value = scalar.cast(x, scalar.COMPUTE[to])
+    return clip(value, -to.most, to.most) if saturate and to.is_float and to in STORED else value
 
 
 def _sigmoid(x: Expr) -> Expr:
@@ -87,20 +89,20 @@ def _softplus_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any) -> list[Any]:
     return [b.mul(g, b.sigmoid(inputs[0]))]
 
 
-def _cast_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, to: DType) -> list[Any]:
+def _cast_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, to: DType, saturate: bool = True) -> list[Any]:
     (x,) = inputs
     return [b.cast(g, to=x.dtype) if x.dtype in FLOATS else None]
 
 
 register(
     # arithmetic
-    Elementwise(name="add", body=lambda a, b: a + b, reference=np.add, onnx="Add", dtypes=NUMBERS),
-    Elementwise(name="sub", body=lambda a, b: a - b, reference=np.subtract, onnx="Sub", dtypes=NUMBERS),
-    Elementwise(name="mul", body=lambda a, b: a * b, reference=np.multiply, onnx="Mul", dtypes=NUMBERS),
-    Elementwise(name="div", body=lambda a, b: a / b, reference=reference.divide, onnx="Div", dtypes=NUMBERS),
+    Elementwise(name="add", body=lambda a, b: a + b, reference=np.add, onnx="Add", dtypes=(*NUMBERS, *COMPLEX)),
+    Elementwise(name="sub", body=lambda a, b: a - b, reference=np.subtract, onnx="Sub", dtypes=(*NUMBERS, *COMPLEX)),
+    Elementwise(name="mul", body=lambda a, b: a * b, reference=np.multiply, onnx="Mul", dtypes=(*NUMBERS, *COMPLEX)),
+    Elementwise(name="div", body=lambda a, b: a / b, reference=reference.divide, onnx="Div", dtypes=(*NUMBERS, *COMPLEX)),
     Elementwise(name="minimum", body=minimum, reference=np.minimum, dtypes=NUMBERS),
     Elementwise(name="maximum", body=maximum, reference=np.maximum, dtypes=NUMBERS),
-    Elementwise(name="neg", body=lambda x: -x, reference=np.negative, onnx="Neg", dtypes=NUMBERS),
+    Elementwise(name="neg", body=lambda x: -x, reference=np.negative, onnx="Neg", dtypes=(*NUMBERS, *COMPLEX)),
     Elementwise(name="abs", body=scalar.absolute, reference=np.abs, onnx="Abs", dtypes=NUMBERS),
     Elementwise(name="sign", body=_sign, reference=np.sign, onnx="Sign", dtypes=NUMBERS),
     Elementwise(name="reciprocal", body=lambda x: 1.0 / x, reference=lambda x: 1 / x, onnx="Reciprocal", dtypes=FLOATS),
@@ -116,7 +118,7 @@ register(
     Elementwise(name="cos", body=scalar.cos, reference=np.cos, onnx="Cos", dtypes=FLOATS, domain=(-20, 20), tolerance=8),
     Elementwise(name="tan", body=lambda x: scalar.sin(x) / scalar.cos(x), reference=np.tan, onnx="Tan", dtypes=FLOATS, domain=(-1.2, 1.2), tolerance=16),
     Elementwise(name="tanh", body=tanh, reference=np.tanh, onnx="Tanh", dtypes=FLOATS, tolerance=16),
-    Elementwise(name="erf", body=_erf, reference=reference.erf, vjp=_erf_vjp, onnx="Erf", dtypes=FLOATS, tolerance=8),
+    Elementwise(name="erf", body=_erf, reference=reference.erf, vjp=_erf_vjp, onnx="Erf", dtypes=SINGLES, tolerance=8),
     # activations
     Elementwise(name="relu", body=lambda x: maximum(x, const(0, x.dtype)), reference=lambda x: np.maximum(x, 0), onnx="Relu", dtypes=NUMBERS),
     Elementwise(name="sigmoid", body=_sigmoid, reference=reference.sigmoid, vjp=_sigmoid_vjp, onnx="Sigmoid", dtypes=FLOATS, tolerance=16),
@@ -129,7 +131,7 @@ register(
                 reference=lambda x, alpha=1.0: np.where(x < 0, alpha * np.expm1(np.minimum(x, 0)), x), onnx="Elu", dtypes=FLOATS, tolerance=32, floor=1e-5),
     Elementwise(name="softplus", body=_softplus, reference=lambda x: np.logaddexp(x, 0), vjp=_softplus_vjp, onnx="Softplus", dtypes=FLOATS, tolerance=16),
     Elementwise(name="gelu", body=lambda x: 0.5 * x * (1.0 + _erf(x * SQRT_HALF)),
-                reference=lambda x: 0.5 * x * (1 + reference.erf(x * SQRT_HALF)), vjp=_gelu_vjp, dtypes=FLOATS, tolerance=32, floor=2e-6),
+                reference=lambda x: 0.5 * x * (1 + reference.erf(x * SQRT_HALF)), vjp=_gelu_vjp, dtypes=SINGLES, tolerance=32, floor=2e-6),
     # comparison and logic
     Elementwise(name="equal", body=scalar.eq, reference=np.equal, onnx="Equal", gives="bool", dtypes=ALL),
     Elementwise(name="less", body=scalar.lt, reference=np.less, onnx="Less", gives="bool", dtypes=NUMBERS),

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..dtypes import FLOATS, DType, dtype, int32, int64
+from ..dtypes import NUMBERS, DType, dtype, int32
 from ..errors import ShapeError
 from ..ir import affine, scalar
 from ..ir.affine import flatten, unflatten
@@ -176,7 +176,9 @@ def _pad_whole(x: np.ndarray, fill: np.ndarray, before: Sequence[int], after: Se
     if not width:
         return x
     if mode == "constant":
-        return np.pad(x, width, mode="constant", constant_values=fill.item())
+        out = np.full([lo + d + hi for (lo, hi), d in zip(width, x.shape, strict=True)], fill, x.dtype)
+        out[tuple(slice(lo, lo + d) for (lo, _), d in zip(width, x.shape, strict=True))] = x
+        return out
     return np.pad(x, width, mode=mode)  # pyright: ignore[reportCallIssue, reportArgumentType]
 
 
@@ -251,12 +253,13 @@ def _arange_shape(start: Shaped, step: Shaped, count: Dim) -> Shape:
 
 def _arange_value(coords: Sequence[Expr], read: Read, start: Shaped, step: Shaped, count: Dim) -> Expr:
     first = read(0, ())
-    return first + scalar.cast(coords[0], first.dtype) * read(1, ())
+    return scalar.wrap(first + scalar.cast(coords[0], first.dtype) * read(1, ()), start.dtype)
 
 
 def _arange_whole(start: np.ndarray, step: np.ndarray, count: int) -> np.ndarray:
-    turns = np.arange(count, dtype=np.int32).astype(COMPUTE[dtype(start.dtype)].numpy)
-    return (start + turns * step).astype(start.dtype)
+    compute = COMPUTE[dtype(start.dtype)].numpy
+    turns = np.arange(count, dtype=np.int32).astype(compute)
+    return scalar.convert(scalar.convert(start, compute) + turns * scalar.convert(step, compute), start.dtype)
 
 
 def _arange_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, count: Dim) -> list[Any]:
@@ -350,7 +353,7 @@ register(
     View(name="concat", doc="inputs one after another along an axis",
          shape=_concat_shape, value=_concat_value, whole=lambda *xs, axis: np.concatenate(xs, axis),
          reference=reference.concat, vjp=_concat_vjp),
-    View(name="arange", doc="count numbers: start, start + step, start + 2 · step, …", dtypes=(int32, int64, *FLOATS),
+    View(name="arange", doc="count numbers: start, start + step, start + 2 · step, …", dtypes=NUMBERS,
          shape=_arange_shape, value=_arange_value, whole=_arange_whole, vjp=_arange_vjp,
          reference=lambda start, step, count: np.array([start + i * step for i in range(count)], start.dtype)),
     View(name="gather", doc="slices of the first input along an axis, chosen by the second; negative indices count from the end",

@@ -1,6 +1,6 @@
 """The rows that fold axes away. All keep them as axes of length 1; a reshape drops them (which costs nothing).
 
-Integers fold in int32 or int64 and wrap to their own width; float16 folds in float32.
+An element type folds in the type that it is computed in; integers wrap to their own width.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import FLOATS, NUMBERS, dtype, float16, float32, int32, int64
+from ..dtypes import FLOATS, NUMBERS, dtype
 from ..ir import scalar
 from ..ir.kernel import IDENTITY
 from ..ir.scalar import COMPUTE, Expr
@@ -77,13 +77,13 @@ def _prod_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, axes: Sequence[int]
 
 
 def wide(lower: Callable[..., Any]) -> Callable[..., Any]:
-    """The lowering with its first input's float16 computed in float32, so that sums neither overflow nor lose digits."""
+    """The lowering in the type that its first input is computed in, so that sums neither overflow nor lose digits."""
 
     @wraps(lower)
     def lowered(b: Any, x: Any, *more: Any, **attrs: Any) -> Any:
-        if x.dtype is not float16:
+        if x.dtype is x.dtype.compute:
             return lower(b, x, *more, **attrs)
-        return b.cast(lower(b, b.cast(x, to=float32), *more, **attrs), to=float16)
+        return b.cast(lower(b, b.cast(x, to=x.dtype.compute), *more, **attrs), to=x.dtype)
 
     return lowered
 
@@ -117,7 +117,7 @@ register(
          reference=reference.extreme(np.maximum, lambda d: -np.inf if d.kind == "f" else np.iinfo(d).min)),
     Nest(name="reduce_min", doc="the least over axes", shape=_shape, nest=_nest("min"), whole=_whole("min"), dtypes=NUMBERS, vjp=_extreme_vjp,
          reference=reference.extreme(np.minimum, lambda d: np.inf if d.kind == "f" else np.iinfo(d).max)),
-    Composite(name="reduce_mean", doc="the mean over axes, toward zero in integers", dtypes=(int32, int64, *FLOATS), lower=wide(_mean),
+    Composite(name="reduce_mean", doc="the mean over axes, toward zero in integers", dtypes=NUMBERS, lower=wide(_mean),
               reference=reference.mean, tolerance=64, floor=1e-5),
     Composite(name="softmax", doc="exponentials that sum to 1 along an axis", dtypes=FLOATS, lower=wide(_softmax), reference=reference.softmax, tolerance=32),
     Composite(name="log_softmax", doc="the logarithm of softmax", dtypes=FLOATS, lower=wide(_log_softmax),

@@ -13,11 +13,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..dtypes import NUMBERS, float32, int32, uint8
+from ..dtypes import NUMBERS, float32, int32
 from ..errors import ShapeError, SizeNeeded
 from ..shapes import Dim, Shape, dim_max, dim_min, floordiv, product, show, symbols
 from . import _reference as reference
-from ._row import Composite, Shaped, register
+from ._row import Composite, Shaped, as_dtype, register
 
 Place = Callable[[Dim, Dim, Dim, Dim], tuple[Dim, Dim, Dim]]
 
@@ -253,8 +253,8 @@ def _resize(
     }
     ends = roi or (0.0,) * rank + (1.0,) * rank
     kind = x.dtype
-    if mode != "nearest" and kind is not float32:
-        x = b.cast(x, to=float32)
+    if mode != "nearest":
+        x = as_dtype(b, x, kind.compute if kind.is_float else float32)
     lost: Any = None
     empty = product(sizes) == 0
     for axis in range(rank):
@@ -285,8 +285,8 @@ def _resize(
         x = b.where(lost, b.const(extrapolation, x.dtype), x)
     if x.dtype is kind:
         return x
-    if kind is uint8:  # cubic weights overshoot, and a cast would wrap
-        x = b.clip(x, b.const(0.0), b.const(255.0))
+    if kind.is_int and kind.bits < 32:  # cubic weights overshoot, and a cast would wrap
+        x = b.clip(x, *(b.const(float(limit)) for limit in kind.limits))
     return b.cast(x, to=kind)
 
 

@@ -156,16 +156,22 @@ def _fold_taps(x: np.ndarray, fill: Any, function: Any, facts: dict[str, Any]) -
     return out
 
 
+def _wide(x: np.ndarray) -> np.ndarray:
+    kind = dtype(x.dtype)
+    return scalar.convert(x, COMPUTE[kind].numpy) if kind.held or kind.is_float else x
+
+
 def _least(x: np.ndarray) -> Any:
-    return -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
+    return IDENTITY["max"](dtype(x.dtype))
 
 
 def _max_whole(x: np.ndarray, **facts: Any) -> np.ndarray:
-    return _fold_taps(x, _least(x), np.maximum, facts)
+    wide = _wide(x)
+    return scalar.convert(_fold_taps(wide, _least(wide), np.maximum, facts), x.dtype)
 
 
 def _sum_whole(x: np.ndarray, **facts: Any) -> np.ndarray:
-    wide = scalar.convert(x, COMPUTE[dtype(x.dtype)].numpy)
+    wide = _wide(x)
     return scalar.convert(_fold_taps(wide, 0, np.add, facts), x.dtype)
 
 
@@ -174,8 +180,8 @@ def _max_index_whole(x: np.ndarray, *, column_major: bool = False, **facts: Any)
     numbers = np.arange(x.size, dtype=np.int64).reshape(order)
     if column_major:
         numbers = numbers.transpose(0, 1, *reversed(range(2, x.ndim)))
-    rank = x.ndim
-    values = _windows(x, _least(x), **facts)
+    rank, wide = x.ndim, _wide(x)
+    values = _windows(wide, _least(wide), **facts)
     indices = _windows(numbers, np.iinfo(np.int64).max, **facts)
     best = values.max(tuple(range(rank, 2 * rank)), keepdims=True)
     hits = np.where((values == best) & (indices < x.size), indices, np.iinfo(np.int32).max)

@@ -18,7 +18,6 @@ from .container import ALIGN, align, checking, count, cut, decode_attr, element_
 from .container import PROGRAM as FORMAT
 from .program import (
     PLACES,
-    WIDENED,
     Bind,
     Buffer,
     Code,
@@ -177,7 +176,7 @@ def _check(p: ProgramData, name: str) -> None:
             f"buffer {k} has a negative dimension: {shapes.show(b.shape)}",
         )
         need(
-            b.size == b.dtype.size or (b.size == 4 and b.dtype in WIDENED),
+            b.size in (b.dtype.size, b.dtype.wide.itemsize),
             f"buffer {k} holds {b.dtype} in elements of {b.size} bytes",
         )
         need(kind in PLACES, f"buffer {k} has the place {kind!r}, expected one of {PLACES}")

@@ -16,14 +16,12 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from ..dtypes import DType, bool_, uint8
+from ..dtypes import DType, dtype
 from ..errors import DeviceError, InputError, ShapeError
 from ..shapes import Dim, Shape, Size, evaluate, known, product, show, size, symbols
 from .container import ALIGN, align
 
 PLACES: Final = ("weights", "slot", "input", "output", "state")
-WIDENED: Final = (bool_, uint8)
-"""What may lie in device memory as uint32s."""
 
 
 def aligned(count: int) -> np.ndarray:
@@ -34,8 +32,23 @@ def aligned(count: int) -> np.ndarray:
 
 
 def stored_type(kind: DType, size: int) -> np.dtype[Any]:
-    """The NumPy type of an element that takes `size` bytes in device memory: its own, or a wider one; see WIDENED."""
-    return kind.numpy if size == kind.size else np.dtype(np.uint32)
+    """The NumPy type of an element that takes `size` bytes in device memory: its own, or a wider one."""
+    return kind.numpy if size == kind.size else kind.wide
+
+
+def to_stored(array: np.ndarray, size: int) -> np.ndarray:
+    """Elements as they lie in device memory, `size` bytes each."""
+    kind = dtype(array.dtype)
+    if size == kind.size:
+        return array
+    return (array[kind.name] if kind.held else array).astype(kind.wide)
+
+
+def from_stored(array: np.ndarray, kind: DType) -> np.ndarray:
+    """Elements of device memory, of `stored_type`, as an array of their dtype."""
+    if array.dtype == kind.numpy:
+        return array
+    return array.astype(kind.held).view(kind.numpy) if kind.held else array.astype(kind.numpy)
 
 
 @dataclass(frozen=True)

@@ -53,6 +53,7 @@ class Listening:
         self.name = target.name
         self.max_ports = target.max_ports
         self.integers = target.integers
+        self.dtypes = target.dtypes
         self.channels: dict[bytes, np.ndarray | None] = {}
         self._target = target
 

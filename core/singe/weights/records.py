@@ -109,9 +109,8 @@ class _Arrays:
             raise FormatError(f"an array of {kind} is stored as {stored}")
         key = at, size, kind, stored
         if key not in self._made:
-            raw = np.frombuffer(
-                self._block[at : at + size], "u1" if stored.name == "bool" else f"<{stored.numpy.str[1:]}"
-            )
+            little = np.dtype("u1") if stored.name == "bool" else stored.numpy.newbyteorder("<")
+            raw = np.frombuffer(self._block[at : at + size], little)
             # Bytes other than 0 and 1 become bools; widened or byte-swapped arrays are copies.
             self._made[key] = raw != 0 if stored.name == "bool" else raw.astype(kind.numpy, copy=False)
         return self._made[key].reshape(_numbers(entry["shape"]))

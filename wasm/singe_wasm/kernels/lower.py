@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
-from singe.extension import Dim, Expr, Port, Size, affine, bool_, divides, float32, int32, int64
+from singe.extension import Dim, Expr, Port, Size, affine, bool_, divides, float32, int32
 
 from .. import encode, simd
 from ..encode import Spelling, f32x4, get_local, i32, i32x4, ops
@@ -260,7 +260,7 @@ class Lowering:
             return self._vector_load(e, shift)
         if e.word in ("shl", "shr") and not self.varies(e.args[1]):
             args = (self.vector(e.args[0], shift), self.scalar(e.args[1], shift))
-            return Tree(simd.SHIFT_BY_ONE_AMOUNT[e.word], args, "v128", max(a.level for a in args))
+            return Tree(simd.SHIFT_BY_ONE_AMOUNT[e.word, e.dtype], args, "v128", max(a.level for a in args))
         if e.word == "select":
             condition, a, b = e.args
             uniform = not self.varies(condition)
@@ -304,16 +304,19 @@ def _of_local(local: Value, level: int) -> Tree:
 
 
 def _constant(e: Expr) -> bytes:
-    if e.dtype is float32:
+    kind = simd.VALUE[e.dtype]
+    if kind == "f32":
         return encode.f32(e.value)
-    return encode.i64(e.value) if e.dtype is int64 else i32(int(e.value))
+    if kind == "f64":
+        return encode.f64(e.value)
+    return encode.i64(e.value) if kind == "i64" else i32(int(e.value))
 
 
 def _scalar_spelling(e: Expr) -> Spelling:
     if e.word == "cast":
         return simd.CASTS[e.args[0].dtype, e.dtype]
-    if e.word in ("div", "rem") and e.dtype is not float32 and e.args[1].word == "const" and e.args[1].value > 0:
-        return ops(f"{simd.VALUE[e.dtype]}.{e.word}_s")
+    if e.word in ("div", "rem") and e.dtype.is_int and e.args[1].word == "const" and e.args[1].value > 0:
+        return ops(f"{simd.VALUE[e.dtype]}.{e.word}_{'s' if e.dtype.kind == 'int' else 'u'}")
     return simd.SCALAR[e.word][e.args[-1].dtype]
 
 

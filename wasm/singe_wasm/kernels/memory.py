@@ -3,47 +3,110 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
-from singe.extension import DType, bool_, float16, float32, int32, int64, uint8
+from singe.extension import (
+    STORED,
+    DType,
+    bfloat16,
+    bool_,
+    float16,
+    float32,
+    float64,
+    int4,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint4,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
 
-from ..encode import Body, Spelling, i32x4, lane, memory, ops, v128
+from ..encode import Body, Spelling, i32, i32x4, lane, memory, ops, v128
 from ..simd import extract
 
-_LOADS: Final[Mapping[DType, str]] = {
-    bool_: "i32.load8_u", uint8: "i32.load8_u", int32: "i32.load", int64: "i64.load", float16: "i32.load16_u", float32: "f32.load",
-}  # fmt: skip
-_STORES: Final[Mapping[DType, str]] = {
-    bool_: "i32.store8", uint8: "i32.store8", int32: "i32.store", int64: "i64.store", float16: "i32.store16", float32: "f32.store",
-}  # fmt: skip
-VECTOR_STORAGE: Final = (bool_, uint8, int32, float32)
-"""Element types that are loaded and stored four at a time."""
-_WIDEN: Final = ops("i16x8.extend_low_i8x16_u i32x4.extend_low_i16x8_u")
-_NARROW: Final = v128(bytes((0, 4, 8, 12, *[255] * 12))) + ops("i8x16.swizzle")
+
+def _call(name: str) -> Spelling:
+    return lambda body: body.call(name)
+
+
+class Element(NamedTuple):
+    """How an element type lies in memory: instructions, and what makes the value of what is loaded and back.
+
+    Where the type can be loaded and stored four at a time, four loads four neighbours as bytes or words, and lanes
+    widens them to 32 bits each.
+    """
+
+    load: str
+    store: str
+    widen: Spelling = b""
+    narrow: Spelling = b""
+    four: str = ""
+    lanes: bytes = b""
+
+
+_BYTES_U: Final = ops("i16x8.extend_low_i8x16_u i32x4.extend_low_i16x8_u")
+_BYTES_S: Final = ops("i16x8.extend_low_i8x16_s i32x4.extend_low_i16x8_s")
 _TRUE: Final = i32x4(0) + ops("i32x4.ne")
+_UPPER: Final = i32(16) + ops("i32.shl f32.reinterpret_i32")
+
+ELEMENTS: Final[Mapping[DType, Element]] = {
+    bool_: Element("i32.load8_u", "i32.store8", four="v128.load32_zero", lanes=_BYTES_U + _TRUE),
+    int4: Element("i32.load8_s", "i32.store8", four="v128.load32_zero", lanes=_BYTES_S),
+    uint4: Element("i32.load8_u", "i32.store8", four="v128.load32_zero", lanes=_BYTES_U),
+    int8: Element("i32.load8_s", "i32.store8", four="v128.load32_zero", lanes=_BYTES_S),
+    uint8: Element("i32.load8_u", "i32.store8", four="v128.load32_zero", lanes=_BYTES_U),
+    int16: Element("i32.load16_s", "i32.store16", four="v128.load16x4_s"),
+    uint16: Element("i32.load16_u", "i32.store16", four="v128.load16x4_u"),
+    int32: Element("i32.load", "i32.store", four="v128.load"),
+    uint32: Element("i32.load", "i32.store", four="v128.load"),
+    int64: Element("i64.load", "i64.store"),
+    uint64: Element("i64.load", "i64.store"),
+    **{
+        d: Element("i32.load8_u", "i32.store8", _call(f"{d}_to_float"), _call(f"float_to_{d}"))
+        for d in STORED if d.is_float
+    },
+    float16: Element("i32.load16_u", "i32.store16", _call("half_to_float"), _call("float_to_half")),
+    bfloat16: Element("i32.load16_u", "i32.store16", _UPPER, _call("float_to_bfloat16")),
+    float32: Element("f32.load", "f32.store", four="v128.load"),
+    float64: Element("f64.load", "f64.store"),
+}  # fmt: skip
+"""One row for each dtype that the target computes."""
+_NARROW: Final = {
+    1: (v128(bytes((0, 4, 8, 12, *[255] * 12))) + ops("i8x16.swizzle"), "v128.store32_lane"),
+    2: (v128(bytes((0, 1, 4, 5, 8, 9, 12, 13, *[255] * 8))) + ops("i8x16.swizzle"), "v128.store64_lane"),
+}
+"""Bytes of an element → what puts four lanes' low bytes side by side, and stores them."""
+VECTOR_STORAGE: Final = frozenset(d for d, e in ELEMENTS.items() if e.four)
+"""Element types that are loaded and stored four at a time."""
 
 
 def load(stored: DType, offset: int) -> Spelling:
     """The element at the address on the stack, as its compute type."""
-    code = memory(_LOADS[stored], offset)
-    if stored is not float16:
-        return code
+    element = ELEMENTS[stored]
+    code = memory(element.load, offset)
+    if isinstance(element.widen, bytes):
+        return code + element.widen
 
     def spell(body: Body) -> None:
         body.add(code)
-        body.call("half_to_float")
+        body.apply(element.widen)
 
     return spell
 
 
 def store(stored: DType, offset: int) -> Spelling:
     """Write the value on the stack at the address below it."""
-    code = memory(_STORES[stored], offset)
-    if stored is not float16:
-        return code
+    element = ELEMENTS[stored]
+    code = memory(element.store, offset)
+    if isinstance(element.narrow, bytes):
+        return element.narrow + code
 
     def spell(body: Body) -> None:
-        body.call("float_to_half")
+        body.apply(element.narrow)
         body.add(code)
 
     return spell
@@ -51,21 +114,16 @@ def store(stored: DType, offset: int) -> Spelling:
 
 def load_lanes(stored: DType, offset: int) -> bytes:
     """Four neighbouring elements."""
-    if stored.size == 4:
-        return memory("v128.load", offset)
-    return memory("v128.load32_zero", offset) + _WIDEN + (_TRUE if stored is bool_ else b"")
+    element = ELEMENTS[stored]
+    return memory(element.four, offset) + element.lanes
 
 
 def store_lanes(stored: DType, offset: int) -> bytes:
     """Write four neighbouring elements."""
     if stored.size == 4:
         return memory("v128.store", offset)
-    return (
-        (i32x4(1) + ops("v128.and") if stored is bool_ else b"")
-        + _NARROW
-        + memory("v128.store32_lane", offset)
-        + b"\x00"
-    )
+    narrow, op = _NARROW[stored.size]
+    return (i32x4(1) + ops("v128.and") if stored is bool_ else b"") + narrow + memory(op, offset) + b"\x00"
 
 
 def gather(stored: DType, offset: int, step: int) -> Spelling:
@@ -78,7 +136,7 @@ def gather(stored: DType, offset: int, step: int) -> Spelling:
         body.add(i32x4(0))
         for number in range(4):
             body.get(at)
-            body.add(memory(_LOADS[stored], offset + number * step) + lane(replace, number))
+            body.add(memory(ELEMENTS[stored].load, offset + number * step) + lane(replace, number))
         body.free(at)
         body.add(_TRUE if stored is bool_ else b"")
 
@@ -94,8 +152,7 @@ def scatter(stored: DType, offset: int, step: int) -> Spelling:
         body.set(at)
         for number in range(4):
             body.get(at, value)
-            kind = bool_ if stored is bool_ else float32 if stored is float32 else int32
-            body.add(extract(kind, number) + memory(_STORES[stored], offset + number * step))
+            body.add(extract(stored.compute, number) + memory(ELEMENTS[stored].store, offset + number * step))
         body.free(at, value)
 
     return spell

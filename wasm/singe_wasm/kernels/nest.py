@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from singe.extension import Dim, Expr, Kernel, Reduce, Scan, Stage, Store, ceildiv, float32, identity, int64, scalar
+from singe.extension import Dim, Expr, Kernel, Reduce, Scan, Stage, Store, ceildiv, float32, identity, scalar
 
 from .. import simd
 from ..encode import Function
@@ -59,7 +59,7 @@ def lane_cost(kernel: Kernel, stages: Iterable[Stage], lane: Expr) -> int | None
     waiting: list[Expr] = [s.value for s in stages]
     for s in stages:
         if not isinstance(s, Store):
-            if s.value.dtype is int64:
+            if s.value.dtype not in simd.LANES:
                 return None
         else:
             step = distance(s.port, s.index)
@@ -71,7 +71,7 @@ def lane_cost(kernel: Kernel, stages: Iterable[Stage], lane: Expr) -> int | None
         if e in seen or not varies(e):
             continue
         seen.add(e)
-        if e.dtype is int64 or any(a.dtype is int64 for a in e.args):
+        if any(x.dtype not in simd.LANES for x in (e, *e.args)):
             return None
         if e.word == "load":
             step = distance(e.value, e.args[0])

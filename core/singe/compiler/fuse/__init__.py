@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, Final, TypeAlias
 
+from ...dtypes import STORED
 from ...errors import CompileError
 from ...graph import Builder, Graph, Node, bare, postorder, rebuild
 from ...ir import scalar
@@ -138,7 +139,8 @@ class _Fusion:
             if not any(x in growth.coords for x in n.inputs):
                 continue
             # The first reader that cannot join ends the group, so no value leaves it and comes back.
-            if n in self.members or not self._room(n, growth) or not growth.add(n):
+            rounded = any(x in growth.coords and _rounds(x) for x in n.inputs)
+            if n in self.members or rounded or not self._room(n, growth) or not growth.add(n):
                 break
             if bare(n) is n:
                 leaving = dict.fromkeys(bare(m) for m in growth.coords if self._leaves(m, growth))
@@ -197,7 +199,7 @@ class _Fusion:
         Costs are needed from the inputs on and decisions from the outputs on, so costs are those with nothing more kept.
         """
         for n in self.graph.nodes:
-            if n not in self.members and n.row is not None and self.cost(n).depth > MAX_DEPTH:
+            if n not in self.members and n.row is not None and (_rounds(n) or self.cost(n).depth > MAX_DEPTH):
                 self._keep(bare(n))
         roots: dict[Node, set[Any]] = {}
         for n in reversed(self.graph.nodes):
@@ -285,6 +287,11 @@ class _Fusion:
             if x is not n and (x in self.kept or x.is_input or (x.is_const and x.shape)):
                 found.add(bare(x))
         return found
+
+
+def _rounds(n: Node) -> bool:
+    """Whether a value is rounded only when it is stored, and must be: conversions to float8 are asked for by name."""
+    return n.op == "cast" and n.dtype.is_float and n.dtype in STORED
 
 
 def _is_movement(n: Node) -> bool:

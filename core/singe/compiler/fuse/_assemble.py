@@ -8,7 +8,7 @@ from functools import reduce
 from itertools import product
 from typing import Any
 
-from ...dtypes import int32, uint8
+from ...dtypes import int32
 from ...errors import CompileError
 from ...graph import Node, bare
 from ...ir import affine, scalar
@@ -200,7 +200,8 @@ class Maker:
             if n.value.dtype == object:
                 return _symbolic(n, coords)
             if n.value.size == 1:
-                return scalar.const(n.value.reshape(-1)[0].item(), COMPUTE[n.dtype])
+                compute = COMPUTE[n.dtype]
+                return scalar.const(scalar.convert(n.value, compute.numpy).item(), compute)
         if n in self.kept or n.row is None:
             return self._load(n, n.shape, coords)
         base = bare(n)
@@ -241,8 +242,7 @@ class Maker:
 
 def _stored(value: Expr, n: Node) -> Expr:
     """A fold's result as an element of the node's dtype."""
-    value = scalar.cast(value, COMPUTE[n.dtype])
-    return scalar.and_(value, 255) if n.dtype is uint8 else value
+    return scalar.wrap(scalar.cast(value, COMPUTE[n.dtype]), n.dtype)
 
 
 def _symbolic(n: Node, coords: tuple[Expr, ...]) -> Expr:

@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 
-from ...dtypes import ALL, DType
+from ...dtypes import ALL, DType, names
 from ...errors import DTypeError
 from ...ir.scalar import Expr
 from ...shapes import Dim, Shape
@@ -69,9 +69,7 @@ class Row:
     def check_dtypes(self, inputs: Sequence[Shaped]) -> None:
         for x in inputs:
             if x.dtype not in self.dtypes:
-                raise DTypeError(
-                    f"{self.name}: got {x.dtype}, expected one of {', '.join(d.name for d in self.dtypes)}; cast it first"
-                )
+                raise DTypeError(f"{self.name}: got {x.dtype}, expected one of {names(self.dtypes)}; cast it first")
 
 
 ROWS: Final[dict[str, Row]] = {}
@@ -84,6 +82,11 @@ def register(*rows: Row) -> None:
         if row.name in ROWS:
             raise ValueError(f"a row named {row.name!r} is already there")
         ROWS[row.name] = row
+
+
+def as_dtype(b: Any, x: Any, kind: DType) -> Any:
+    """The value as another element type, where it is not of that type already."""
+    return x if x.dtype is kind else b.cast(x, to=kind)
 
 
 def sum_to(b: Any, x: Any, shape: Shape) -> Any:

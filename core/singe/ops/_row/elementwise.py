@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ...dtypes import FLOATS, DType, bool_, int64, uint8
+from ...dtypes import FLOATS, DType, bool_, int64
 from ...dtypes import dtype as dtype_of
 from ...errors import DTypeError, ShapeError, SizeNeeded
 from ...ir import scalar
@@ -72,10 +72,8 @@ class Elementwise(Row):
         return dtypes[self._kinds().index("T")] if self.gives == "T" else bool_
 
     def value(self, args: Sequence[Expr], stored: DType, attrs: Attrs) -> Expr:
-        """The element, from elements of compute types; `stored` is the output's dtype (uint8 wraps)."""
-        e = self.body(*args, **attrs)
-        e = scalar.cast(e, COMPUTE[stored])
-        return scalar.and_(e, 255) if stored is uint8 else e
+        """The element, from elements of compute types; `stored` is the output's dtype (narrow integers wrap)."""
+        return scalar.wrap(scalar.cast(self.body(*args, **attrs), COMPUTE[stored]), stored)
 
     def array(self, *arrays: np.ndarray, **attrs: Any) -> np.ndarray:
         return self.array_over(arrays, (), attrs)

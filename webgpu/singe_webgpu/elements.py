@@ -1,0 +1,118 @@
+"""How element types lie in device memory and become values, in WGSL: one row for each dtype that shaders compute.
+
+WGSL has no elements of fewer than 32 bits but f16, so those of 8 and 16 bits, bool, int4 and uint4 take a word each: an
+i32 with their sign, or a u32. bfloat16 and float8 lie as their bits; CONVERSIONS are the functions between these and
+f32, for the library. float64 and complex numbers are not computed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from singe.extension import (
+    STORED,
+    Coding,
+    DType,
+    bfloat16,
+    bool_,
+    float16,
+    float32,
+    int4,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint4,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+
+
+class Element(NamedTuple):
+    """The WGSL type of an element in memory, its value from that and back; vectors: four may be read as a vec4."""
+
+    type: str
+    load: str = "{0}"
+    store: str = "{0}"
+    vectors: bool = False
+
+
+def _narrow(d: DType) -> Element:
+    if d.kind == "int":
+        return Element("i32", store=f"(({{0}} << {32 - d.bits}u) >> {32 - d.bits}u)")
+    return Element("u32", "bitcast<i32>({0})", f"(bitcast<u32>({{0}}) & {d.limits[1]}u)")
+
+
+ELEMENTS: Final[Mapping[DType, Element]] = {
+    bool_: Element("u32", "({0} != 0u)", "select(0u, 1u, {0})"),
+    **{d: _narrow(d) for d in (int4, uint4, int8, uint8, int16, uint16)},
+    int32: Element("i32", vectors=True),
+    uint32: Element("u32", vectors=True),
+    int64: Element("vec2<u32>"),
+    uint64: Element("vec2<u32>"),
+    **{d: Element("u32", f"f32_of_{d}({{0}})", f"{d}_of_f32({{0}})") for d in STORED if d.is_float},
+    float16: Element("f16", "f32({0})", "f16({0})", vectors=True),
+    bfloat16: Element("u32", "bitcast<f32>({0} << 16u)", "bfloat16_of_f32({0})"),
+    float32: Element("f32", vectors=True),
+}
+
+
+def _power(exponent: int) -> str:
+    """2 to a power as a literal, by its bits."""
+    return f"bitcast<f32>({127 + exponent << 23}u)"
+
+
+def _widen(name: str, c: Coding) -> str:
+    """A float8's bits as an f32; by sums of exponents, since devices may flush what is below the normal numbers."""
+    if not c.signed:
+        number = f"bitcast<f32>(select(code << 23u, {1 << 22}u, code == 0u))"
+        return f"fn f32_of_{name}(code: u32) -> f32 {{ return select({number}, nan(), code == {c.nan}u); }}"
+    if c.signed_zero:
+        wrong, infinite = f"size > {c.most if c.infinity is None else c.infinity}u", c.infinity
+    else:
+        wrong, infinite = f"code == {c.nan}u", None
+    finite = "number" if infinite is None else f"select(number, inf(), size == {infinite}u)"
+    return f"""fn f32_of_{name}(code: u32) -> f32 {{
+  let size = code & 127u;
+  let normal = bitcast<f32>((size << {23 - c.mantissa}u) + {127 - c.bias << 23}u);
+  let small = f32(size) * {_power(c.least_power - c.mantissa)};
+  let number = select(normal, small, size < {1 << c.mantissa}u);
+  let whole = select({finite}, nan(), {wrong});
+  return select(whole, -whole, code > 127u);
+}}"""
+
+
+def _narrowing(name: str, c: Coding) -> str:
+    """An f32 as a float8's bits, to the nearest, ties to the even one; of powers of two, to the larger."""
+    shift = 23 - c.mantissa
+    tie = f" + ((size >> {shift}u) & 1u)" if c.mantissa else ""
+    least = 127 + c.least_power + (not c.subnormals) << 23
+    if c.subnormals:
+        small = f"u32(round(bitcast<f32>(min(size, {least}u)) * {_power(c.mantissa - c.least_power)}))"
+    else:
+        small = f"select(0u, 1u, size >= {3 << 21}u)"
+    signed = "code | ((bitcast<u32>(x) >> 24u) & 128u)" if c.signed else "code"
+    if c.signed and not c.signed_zero:
+        signed = f"select({signed}, 0u, code == 0u)"
+    wrong = f"size > {0x7F800000}u" + ("" if c.signed else " || x < 0.0f")
+    return f"""fn {name}_of_f32(x: f32) -> u32 {{
+  let size = bitcast<u32>(x) & 0x7fffffffu;
+  let normal = ((size + {(1 << shift - 1) - bool(c.mantissa)}u{tie}) >> {shift}u) - {127 - c.bias << c.mantissa}u;
+  let finite = select(normal, {small}, size < {least}u);
+  let code = select(finite, {c.overflow}u, finite > {c.most}u);
+  return select({signed}, {c.nan}u, {wrong});
+}}"""
+
+
+CONVERSIONS: Final = (
+    """fn bfloat16_of_f32(x: f32) -> u32 {
+  let bits = bitcast<u32>(x);
+  let rounded = (bits + 0x7fffu + ((bits >> 16u) & 1u)) >> 16u;
+  return select(rounded, (bits >> 16u) | 0x7fc0u, (bits & 0x7fffffffu) > 0x7f800000u);
+}""",
+    *(write(d.name, d.coding) for d in STORED if d.coding for write in (_widen, _narrowing)),
+)
+"""WGSL functions, each a text."""
