@@ -95,6 +95,9 @@ export function areasOf(program, sizes) {
     input: program.inputs.map(() => ALIGN),
     output: program.outputs.map(() => ALIGN),
   };
+  for (const { dim, text } of program.checks ?? []) {
+    if (!(evaluate(dim, sizes) >= 0)) throw new SingeError("input", text);
+  }
   for (const buffer of program.buffers) {
     const [kind, k] = buffer.place;
     if (kind !== "weights") areas[kind][k] = Math.max(areas[kind][k], align(bytesOf(buffer, sizes)));
@@ -246,6 +249,7 @@ function checkProgram(program, kind, plan, weightBytes) {
   const dimension = (value) => isDim(value, known);
   const variant = { entry: IS.text, requires: [IS.text], groups: [dimension] };
   check(buffers, [{ shape: [dimension] }], "buffers");
+  check(program.checks ?? [], [{ dim: dimension, text: IS.text }], "checks");
   check(kernels, [{ label: IS.text, ports: IS.count, sizes: [dimension], variants: [variant] }], "kernels");
   kernels.forEach(({ variants }, k) => {
     need(variants.length > 0 && variants.every((v) => v.groups.length === 3), `kernels[${k}] has no variants in 3 directions`);

@@ -33,6 +33,10 @@ DEVICES: dict[str, Run] = {
 NEED_NOTHING = ("array", "interpret")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--drawn", type=int, default=400, help="how many random models run beside onnxruntime")
+
+
 @pytest.fixture(params=DEVICES)
 def device_name(request: pytest.FixtureRequest) -> str:
     """The name of each device in turn."""

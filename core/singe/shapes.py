@@ -3,14 +3,16 @@
 A Size is an integer polynomial over named sizes ("N") and opaque atoms (floor division, remainder, max, min of
 Sizes), kept in canonical form, so that two ways of computing one dimension compare equal. Arithmetic between Sizes
 and ints gives an int again wherever the symbols cancel. Named sizes are never negative at run time, but may be 0:
-simplification relies on it. `least` proves lower bounds; `same` answers whether dimensions are equal, or says which
-sizes must be numbers for an answer.
+simplification relies on it. `least` proves lower bounds. Whether dimensions are `same` may hang on the sizes: then a
+run checks it, or SizeNeeded says which sizes must be numbers.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any, Final, TypeAlias, Union
 
@@ -192,11 +194,24 @@ def ceildiv(a: Dim, b: Dim) -> Dim:
 
 
 def dim_max(a: Dim, b: Dim) -> Dim:
-    return a if at_least(a - b, 0) else b if at_least(b - a, 0) else _opaque("max", a, b)
+    """The larger; kept as b + max(a - b, 0), so that sums of parts are seen to be the whole."""
+    return b + _positive(a - b)
 
 
 def dim_min(a: Dim, b: Dim) -> Dim:
-    return b if at_least(a - b, 0) else a if at_least(b - a, 0) else _opaque("min", a, b)
+    return a - _positive(a - b)
+
+
+def _positive(a: Dim) -> Dim:
+    """max(a, 0)."""
+    if isinstance(a, int):
+        return max(a, 0)
+    if at_least(a, 0):
+        return a
+    if at_least(-a, 0):
+        return 0
+    # max(a, 0) is a + max(-a, 0): of the two, the one whose last term is positive.
+    return _opaque("max", a, 0) if a.terms[-1][1] > 0 else a + _opaque("max", -a, 0)
 
 
 # --- what can be proved ----------------------------------------------------------------------------------------------
@@ -237,30 +252,58 @@ def least(dim: Dim, named: int = 0, depth: int = 0) -> int | None:
                 return least(rest + (0 if factor > 0 else factor * (b - 1)), named, depth + 1)
             bound = a - (b - 1) if factor > 0 else a  # a - b + 1 ≤ b · (a // b) ≤ a
             found = least(rest * b + bound * factor, named, depth + 1)
-            own = _least_quotient(a, b, named, depth) if factor > 0 else None
+            own = _least_atom(key[0], named, depth) if factor > 0 else None
             plain = None if own is None else least(rest + factor * own, named, depth + 1)
             return max((v for v in (None if found is None else -(-found // b), plain) if v is not None), default=None)
     total = terms.pop((), 0)
     for key, factor in terms.items():
-        if factor < 0 or depth > MAX_PROOF:
-            return None
-        lows = [named if isinstance(x, str) else least(Size({(x,): 1}), named, depth + 1) for x in key]
-        if any(v is None or v < 0 for v in lows):
+        lows = [_least_atom(x, named, depth) for x in key]
+        if factor < 0 or depth > MAX_PROOF or any(v is None or v < 0 for v in lows):
             return None
         total += factor * math.prod(v for v in lows if v is not None)
     return total
 
 
-def _least_quotient(a: Dim, b: int, named: int, depth: int) -> int | None:
-    found = least(a, named, depth + 1)
-    return None if found is None else found // b
+def _least_atom(atom: Atom, named: int, depth: int) -> int | None:
+    if isinstance(atom, str):
+        return named
+    word, a, b = atom
+    low, other = (least(d, named, depth + 1) if depth < MAX_PROOF else None for d in (a, b))
+    if word == "mod":
+        return None if other is None or other < 0 else 0
+    if word == "div":
+        if low is None or other is None or other < 0:
+            return None
+        return low // b if isinstance(b, int) else 0 if low >= 0 else None
+    if word == "max":
+        return max((v for v in (low, other) if v is not None), default=None)
+    return None if low is None or other is None else min(low, other)
 
 
 MAX_PROOF: Final = 8
 """Opaque atoms that a proof replaces one within the other at most."""
 
 
-def same(a: Dim, b: Dim, what: str) -> bool:
+Checks: TypeAlias = "dict[Dim, str]"
+"""What must be at least 0 when a run's sizes are known ↦ what to say where it is not."""
+_CHECKS: Final[ContextVar[tuple[Checks, frozenset[str] | None] | None]] = ContextVar("checks", default=None)
+
+
+@contextmanager
+def deferring(told: frozenset[str] | None = None) -> Iterator[Checks]:
+    """What hangs on sizes of a run is taken for granted inside, and noted in what this gives: the run must check it.
+
+    told: the sizes that a run knows when it begins, of which alone it can check anything (None: all).
+    """
+    found: Checks = {}
+    token = _CHECKS.set((found, told))
+    try:
+        yield found
+    finally:
+        _CHECKS.reset(token)
+
+
+def equal(a: Dim, b: Dim, what: str) -> bool:
     """Whether two dimensions are equal for all sizes; SizeNeeded where that hangs on what the sizes are."""
     gap = a - b
     if isinstance(gap, int):
@@ -268,6 +311,34 @@ def same(a: Dim, b: Dim, what: str) -> bool:
     if at_least(gap, 1) or at_least(-gap, 1):
         return False
     raise SizeNeeded(f"{what}: whether {a} is {b} depends on the run", symbols(gap))
+
+
+def same(a: Dim, b: Dim, what: str) -> bool:
+    """`equal`, for dimensions that must be: where that hangs on the sizes it may be left to the run; see `deferring`."""
+    gap = a - b
+    checks = _checks_of(gap)
+    if checks is None or not isinstance(gap, Size) or at_least(gap, 1) or at_least(-gap, 1):
+        return equal(a, b, what)
+    checks.setdefault(gap, f"{what}: {a} must be {b}")
+    checks.setdefault(-gap, f"{what}: {a} must be {b}")
+    return True
+
+
+def require(dim: Dim, text: str) -> None:
+    """A dimension must be at least 0: ShapeError(text) where it never is, a check of the run where that hangs on sizes."""
+    if at_least(dim, 0):
+        return
+    if at_least(-dim, 1):
+        raise ShapeError(text)
+    checks = _checks_of(dim)
+    if checks is not None:
+        checks.setdefault(dim, text)
+
+
+def _checks_of(dim: Dim) -> Checks | None:
+    """Where a check of a dimension is noted, None where no run can make it before it begins."""
+    checks, told = _CHECKS.get() or (None, None)
+    return checks if told is None or symbols(dim) <= told else None
 
 
 def product(dims: Iterable[Dim]) -> Dim:
@@ -371,14 +442,17 @@ _SIGNS: Final = {"div": "//", "mod": "%", "max": "max", "min": "min"}
 
 
 def broadcast(shapes: Sequence[Shape], what: str = "broadcast") -> Shape:
-    """The shape in which all meet by NumPy's rule; a symbolic dimension meets 1 and itself only."""
+    """The shape in which all meet by NumPy's rule; of dimensions that hang on sizes, none is taken to be 1."""
     rank = max(map(len, shapes), default=0)
     out: list[Dim] = []
     for axis in range(rank):
         dims = {s[axis - rank + len(s)] for s in shapes if axis - rank + len(s) >= 0} - {1}
         if len(dims) > 1:
             text = f"{what}: the shapes {', '.join(map(show, shapes))} do not broadcast: axis {axis} is {' and '.join(map(str, sorted(dims, key=str)))}"
-            raise SizeNeeded(text, symbols(dims)) if symbols(dims) else ShapeError(text)
+            first, *others = sorted(dims, key=lambda d: (isinstance(d, Size), str(d)))
+            if not all(same(first, d, text) for d in others):
+                raise ShapeError(text)
+            dims = {first}
         out.append(dims.pop() if dims else 1)
     return tuple(out)
 

@@ -13,7 +13,7 @@ from singe.graph import Builder, Graph
 from singe.model.model import PROGRAMS, Model
 from singe.onnx.model import OnnxGraph, OnnxModel, OnnxNode, OnnxType, OnnxValue
 from singe.onnx.source import OnnxSource
-from singe.shapes import size
+from singe.shapes import deferring, size
 
 RUNNERS = pytest.mark.parametrize("device_name", ["numpy", "wasm", "webgpu"], indirect=True)
 
@@ -85,6 +85,45 @@ def test_sizes_that_must_be_numbers_get_programs_of_their_own() -> None:
     assert model.program({"x": (2, 3)}) is not model.program({"x": (2, 4)})
     assert model.needed.keys() == {"N", "L"}
     assert "Squeeze" in model.needed["N"]
+
+
+def met() -> Graph:
+    """Two inputs whose lengths have two names and must be one, unless one of them is 1."""
+    b = Builder()
+    x, y = (b.input(name, (size(length),), float32) for name, length in (("x", "L"), ("y", "M")))
+    with deferring():
+        return Graph((x, y), (b.add(x, y),), ("z",))
+
+
+@RUNNERS
+def test_what_a_program_takes_for_granted_is_checked(device_name: str) -> None:
+    """Where a check does not hold, the model is compiled for these sizes alone, and may be refused then."""
+    model = Model(met(), device_name)
+    for count in (3, 4):
+        np.testing.assert_array_equal(model(np.ones(count, np.float32), np.ones(count, np.float32)), [2] * count)
+    np.testing.assert_array_equal(model(np.ones(3, np.float32), np.ones(1, np.float32)), [2] * 3)
+    with pytest.raises(ShapeError, match=r"add: the shapes \(3,\), \(2,\) do not broadcast"):
+        model(np.ones(3, np.float32), np.ones(2, np.float32))
+    with pytest.raises(ShapeError, match="L must be M"):
+        model.program().run([np.ones(3, np.float32), np.ones(1, np.float32)])
+
+
+@pytest.mark.parametrize("device_name", ["numpy", "wasm"], indirect=True)
+def test_no_run_checks_sizes_found_on_its_way(device_name: str) -> None:
+    """Checks are made before a run begins: what hangs on a size that it finds later is not taken for granted."""
+    b = Builder()
+    x, y = (b.input(name, (size(length),), float32) for name, length in (("x", "L"), ("y", "M")))
+    with deferring():
+        unknown = Graph((x, y), (b.add(b.nonzero(x), b.nonzero(y)),), ("z",), b.bound)
+        first = b.gather(b.nonzero(x), b.const(0), axis=1)
+        known = Graph((x, y), (first, b.add(x, y)), ("first", "sum"), b.bound)
+    with pytest.raises(ShapeError, match=r"whether nonzero\.0 is nonzero\.1 depends on the run"):
+        Model(unknown, device_name).program()
+    model, given = Model(known, device_name), np.array([0, 2, 1], np.float32)
+    assert {str(dim) for dim, _ in model.program().data.checks} == {"L - M", "- L + M"}
+    found = model(given, given)
+    np.testing.assert_array_equal(found["first"], [1])
+    np.testing.assert_array_equal(found["sum"], given * 2)
 
 
 @RUNNERS

@@ -90,6 +90,7 @@ def every_step() -> ProgramData:
     return ProgramData(
         "wgsl", (0,), (3,), buffers, 1, (kernel,), steps, modules, np.arange(256, dtype=np.uint8), {"ops": {"relu": 1}},
         (State("count", 4, 1), State("sum", 5, None)),
+        ((size("N") - 1, "N must be at least 1"),),
     )  # fmt: skip
 
 

@@ -73,6 +73,10 @@ def test_arithmetic_means_what_integers_mean(seed: int) -> None:
 def test_equal_dimensions_are_equal() -> None:
     assert (N + 1) * (M - 2) == N * M - 2 * N + M - 2
     assert (N + M) * (N - M) == N * N - M * M
+    assert dim_min(N, 1) + dim_max(N - 1, 0) == N
+    assert dim_max(N, M) + dim_min(N, M) == N + M
+    assert ceildiv(ceildiv(N, 2), 2) == ceildiv(N, 4)
+    assert ceildiv(N, 2) == (N - 1) // 2 + 1
     assert N - N == 0
     assert isinstance(N - N, int)
     assert 2 * N + 3 - N - N == 3

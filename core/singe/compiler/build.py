@@ -17,7 +17,7 @@ from ..graph import Graph
 from ..ir import scalar
 from ..ir.kernel import Kernel, Routine, Store
 from ..program.program import Code, Dispatch, If, Loop, ProgramData, State, Step
-from ..shapes import Dim, product, symbols
+from ..shapes import Dim, deferring, product, symbols
 from .blocks import Blocks, Work, late_sizes
 from .host import where_host
 from .layout import Layout
@@ -40,17 +40,22 @@ def compile_graph(
     if activations not in ACTIVATIONS:
         raise InputError(f"activations: got {activations!r}, expected one of {', '.join(ACTIVATIONS)}")
     _check_symbols(graph)
-    rewritten = rewrite(graph)
-    if activations == "int8":
-        rewritten = in_integers(rewritten)
-    program, hosts = _program(rewritten, target)
+    with deferring(graph.symbols) as checks:
+        program, hosts = _compiled(graph, target, activations)
     facts = {**program.facts, "ops": graph.ops()}
     if target is not None and hosts:
         facts["host"] = dict(sorted(hosts.items()))
         if fail_on_host:
             listed = ", ".join(f"{op} ({reason})" for op, reason in where_host(program.target, hosts).items())
             raise CompileError(f"these ops run on the host: {listed}; fail_on_host=False lets them")
-    return replace(program, facts=facts, seconds=time.perf_counter() - start)
+    return replace(program, checks=tuple(checks.items()), facts=facts, seconds=time.perf_counter() - start)
+
+
+def _compiled(graph: Graph, target: Target | None, activations: str) -> tuple[ProgramData, Mapping[str, int]]:
+    rewritten = rewrite(graph)
+    if activations == "int8":
+        rewritten = in_integers(rewritten)
+    return _program(rewritten, target)
 
 
 def _check_symbols(graph: Graph) -> None:

@@ -20,7 +20,7 @@ from ..graph import Builder, Graph, Node, inline
 from ..program.program import ProgramData
 from ..runtime.backend import Executable
 from ..runtime.device import Build, Device, nodes_of
-from ..shapes import Dim
+from ..shapes import Dim, deferring
 from .meet import plain_array
 from .tensor import Tensor, value_on
 
@@ -96,7 +96,8 @@ def trace(function: Callable[..., Any], specs: Sequence[Spec]) -> Graph:
     """
     tracer = Tracer()
     arguments = [tracer.input(spec) for spec in specs]
-    outputs = _named(function(*arguments))
+    with deferring():  # noted anew when the Graph is compiled
+        outputs = _named(function(*arguments))
     nodes = tuple(value_on(tracer, x) for x in outputs.values())
     return Graph(tuple(value_on(tracer, x) for x in arguments), nodes, tuple(outputs))
 

@@ -66,7 +66,8 @@ def specialise(graph: Graph, sizes: Mapping[str, int]) -> Graph:
             return b.const(array, n.dtype)
         return b.node(n.row, *given, **{k: fix(v) for k, v in n.attrs.items()}) if n.row else None
 
-    return rebuild(graph, builder, rule, new)
+    with shapes.deferring():  # noted anew when the Graph is compiled
+        return rebuild(graph, builder, rule, new)
 
 
 def spliced(graph: Graph, given: Sequence[Node], make: Callable[..., Node]) -> tuple[tuple[Node, ...], dict[str, Node]]:

@@ -2,8 +2,7 @@
 
 A Model keeps its source (a Graph or an ONNX file) and compiles it once, all open dimensions open: one Program serves them
 all. Where the Graph cannot be had so (`Model.needed` says which sizes, and why), these get numbers, and inputs whose values
-decide shapes their values: one Program for each set, the latest PROGRAMS of which are kept. `specialise` adds variants,
-Programs for given numbers, which are chosen where the inputs have these sizes; all share one copy of their weights.
+decide shapes their values: one Program for each set, the latest PROGRAMS of which are kept.
 """
 
 from __future__ import annotations
@@ -232,7 +231,12 @@ class Model:
             known = {k: (values or {})[k] for k in self._by_value if k in (values or {})}
             key = (tuple(sorted(fixed.items())), tuple((k, v.tobytes(), v.shape) for k, v in known.items()))
             try:
-                return self._programs.at(key, partial(self._compiled, fixed, known))
+                found = self._programs.at(key, partial(self._compiled, fixed, known))
+                if fixed == sizes or found.data.unmet(sizes) is None:
+                    return found
+                # What it takes for granted does not hold here: a Program for these sizes alone, which may be refused.
+                key = (tuple(sorted(sizes.items())), key[1])
+                return self._programs.at(key, partial(self._compiled, sizes, known))
             except SizeNeeded as e:
                 more = e.sizes & sizes.keys() - fixed.keys()
                 if not more:

@@ -20,7 +20,7 @@ from ..dtypes import DTYPES, dtype
 from ..errors import ImportFailure, InputError, SingeError, SizeNeeded, UnsupportedOp, ValueNeeded
 from ..graph import MAX_ELEMENTS, Builder, Graph, Node
 from ..ops import ROWS, Composite, Elementwise, Nest, Row, View
-from ..shapes import Dim, product, show, size
+from ..shapes import Dim, deferring, product, show, size
 from .adapters import ADAPTERS, Call
 from .adapters.basic import dense
 from .model import OnnxFunction, OnnxModel, OnnxNode, OnnxRef, OnnxValue
@@ -59,17 +59,14 @@ def import_model(
         raise UnsupportedOp(f"{model.path}: ops that Singe lacks: {listed}", tuple(lacking))
     importer = _Importer(model)
     try:
-        inputs = importer.inputs(sizes or {}, input_shapes or {}, values or {})
-        nodes = list(_needed(model.graph.nodes, (v.name for v in model.graph.outputs)))
-        importer.run(nodes, importer.scope, model.opsets)
-        outputs = tuple(importer.scope.find(v.name) for v in model.graph.outputs)
+        with deferring():  # noted anew when the Graph is compiled
+            return importer.graph(sizes or {}, input_shapes or {}, values or {})
     except ValueNeeded as e:
         raise ValueNeeded(f"{model.path}: {e}", e.inputs) from e
     except SizeNeeded as e:
         raise SizeNeeded(f"{model.path}: {e}", e.sizes) from e
     except ImportFailure as e:
         raise ImportFailure(f"{model.path}: {e}") from e
-    return Graph(inputs, outputs, tuple(v.name for v in model.graph.outputs))
 
 
 def signature(model: OnnxModel, input_shapes: Mapping[str, Sequence[int | str]] | None = None) -> tuple[Node, ...]:
@@ -156,6 +153,13 @@ class _Importer:
         self.builder = Builder()
         self.scope = _Scope(self.builder, tensors={**model.graph.initializers, **model.graph.sparse_initializers})
         self.count = 0
+
+    def graph(
+        self, sizes: Mapping[str, int], shapes: Mapping[str, Sequence[int | str]], values: Mapping[str, np.ndarray]
+    ) -> Graph:
+        inputs, outputs = self.inputs(sizes, shapes, values), self.model.graph.outputs
+        self.run(_needed(self.model.graph.nodes, (v.name for v in outputs)), self.scope, self.model.opsets)
+        return Graph(inputs, tuple(self.scope.find(v.name) for v in outputs), tuple(v.name for v in outputs))
 
     # --- inputs ---
 

@@ -264,8 +264,8 @@ def _original(i: int, d: int, out: int, scale: float, coordinates: str, roi: tup
         return roi[0] * (d - 1) + i * (roi[1] - roi[0]) * (d - 1) / (out - 1) if out > 1 else middle
     if coordinates == "tf_half_pixel_for_nn":
         return (i + 0.5) / scale
-    if coordinates == "pytorch_half_pixel" and length <= 1:
-        return -0.5 if length == 1 else (i + 0.5) / scale - 0.5
+    if coordinates == "pytorch_half_pixel" and out <= 1:
+        return 0.0
     moved = d / 2 * (1 - out / length) if coordinates == "half_pixel_symmetric" else 0.0
     return moved + (i + 0.5) / scale - 0.5
 

@@ -214,6 +214,9 @@ def _conv_whole(
     *window, per_group, outputs = w.shape
     spaces = len(window)
     reach = tuple(d * (k - 1) + 1 for k, d in zip(window, dilations, strict=True))
+    if any(d < r for d, r in zip(x.shape[1:-1], reach, strict=True)):  # no window fits: there is an axis without places
+        places = (max(0, (d - r) // s + 1) for d, r, s in zip(x.shape[1:-1], reach, strides, strict=True))
+        return np.empty((x.shape[0], *places, outputs), kind)
     every = sliding_window_view(x, reach, axis=tuple(range(1, spaces + 1)))
     # (n, …space, channels, …window)
     patches = every[

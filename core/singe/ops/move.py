@@ -16,7 +16,7 @@ from ..errors import ShapeError
 from ..ir import affine, scalar
 from ..ir.affine import flatten, unflatten
 from ..ir.scalar import COMPUTE, Expr, const, select, size
-from ..shapes import Dim, Shape, axis_of, broadcast, ceildiv, product, same, show
+from ..shapes import Dim, Shape, at_least, axis_of, broadcast, ceildiv, dim_max, dim_min, product, require, same, show
 from . import _reference as reference
 from ._row import Read, Shaped, View, register, sum_to
 
@@ -133,12 +133,12 @@ def _pad_shape(x: Shaped, fill: Shaped, before: Shape, after: Shape, mode: str) 
     for axis, (d, lo, hi) in enumerate(zip(x.shape, before, after, strict=True)):
         if any(isinstance(v, int) and v < 0 for v in (lo, hi)):
             raise ShapeError(f"pad: axis {axis} has a negative pad ({lo}, {hi}); use slice to crop")
-        if mode == "reflect" and isinstance(d, int) and any(isinstance(v, int) and v > max(d - 1, 0) for v in (lo, hi)):
-            raise ShapeError(
-                f"pad: axis {axis} of {show(x.shape)} is too short to reflect ({lo}, {hi}): at most {d} − 1"
-            )
-        if mode != "constant" and d == 0 and (lo or hi):
-            raise ShapeError(f"pad: axis {axis} of {show(x.shape)} is empty: nothing to {mode}")
+        if mode == "reflect":
+            text = f"pad: axis {axis} of {show(x.shape)} is too short to reflect ({lo}, {hi}): at most {d} − 1"
+            for v in (lo, hi):
+                require(dim_max(d - 1, 0) - v, text)
+        if mode != "constant" and (lo != 0 or hi != 0):
+            require(d - 1, f"pad: axis {axis} of {show(x.shape)} is empty: nothing to {mode}")
     return tuple(d + lo + hi for d, lo, hi in zip(x.shape, before, after, strict=True))
 
 
@@ -290,8 +290,11 @@ def _gather_shape(x: Shaped, index: Shaped, axis: int) -> Shape:
     axis = axis_of(axis, len(x.shape), "gather")
     if not index.dtype.is_int:
         raise ShapeError(f"gather: the indices are {index.dtype}, expected an integer type")
-    if x.shape[axis] == 0 and all(d != 0 for d in index.shape):
-        raise ShapeError(f"gather: axis {axis} of {show(x.shape)} is empty: no index chooses anything there")
+    count, d = product(index.shape), x.shape[axis]
+    if not at_least(d, 1):
+        # A count has 31 bits: only no index at all chooses nothing from an empty axis.
+        text = f"gather: axis {axis} of {show(x.shape)} is empty: no index chooses anything there"
+        require(dim_min(d, 1) * (1 << 31) - count, text)
     return (*x.shape[:axis], *index.shape, *x.shape[axis + 1 :])
 
 

@@ -31,8 +31,8 @@ def _symmetric(d: Dim, out: Dim, p: Dim, q: Dim) -> tuple[Dim, Dim, Dim]:
 
 
 def _pytorch_half_pixel(d: Dim, out: Dim, p: Dim, q: Dim) -> tuple[Dim, Dim, Dim]:
-    long = dim_min(dim_max(out - 1, 0), 1)  # 0 where there is one element: its place is −1/2
-    return 2 * q * long, q * long - p, 2 * p
+    long = dim_min(dim_max(out - 1, 0), 1)  # 0 where there is one element: its place is the first
+    return 2 * q * long, (q - p) * long, 2 * p
 
 
 def _corners(d: Dim, out: Dim, p: Dim, q: Dim) -> tuple[Dim, Dim, Dim]:

@@ -85,6 +85,7 @@ def header(program: ProgramData) -> dict[str, Any]:
         ],
         "steps": [_step_data(s) for s in program.steps],
         "states": [{"name": s.name, "buffer": s.buffer, "initial": s.initial} for s in program.states],
+        "checks": [{"dim": shapes.encode(d), "text": text} for d, text in program.checks],
         "facts": dict(program.facts),
     }
 
@@ -145,6 +146,7 @@ def _decode(head: Any, block: memoryview, name: str) -> ProgramData:
         steps=tuple(_step(s, 0) for s in head["steps"]),
         modules={k: m.decode() if head["modules"][k]["kind"] == "text" else m for k, m in modules.items()},
         weights=weights,
+        checks=tuple((shapes.decode(c["dim"]), str(c["text"])) for c in head["checks"]),
         facts=dict(head["facts"]),
         states=tuple(State(str(s["name"]), count(s["buffer"]), _maybe(count, s["initial"])) for s in head["states"]),
     )

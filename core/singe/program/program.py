@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 
 from ..dtypes import DType, dtype
 from ..errors import DeviceError, InputError, ShapeError
-from ..shapes import Dim, Shape, Size, evaluate, known, product, show, size, symbols
+from ..shapes import Dim, Shape, Size, at_least, evaluate, known, product, show, size, symbols
 from .container import ALIGN, align
 
 PLACES: Final = ("weights", "slot", "input", "output", "state")
@@ -207,6 +208,7 @@ class ProgramData:
     weights: np.ndarray  # uint8, one block; buffers placed in it start at multiples of ALIGN
     facts: Mapping[str, Any] = field(default_factory=dict)  # for people: op counts, what was fused
     states: tuple[State, ...] = ()
+    checks: tuple[tuple[Dim, str], ...] = ()  # what must be at least 0, and what to say where it is not
     seconds: float = field(
         default=0.0, compare=False
     )  # how long it took to compile; not saved, so that equal models give equal files
@@ -239,7 +241,29 @@ class ProgramData:
         for b in wanted:
             if tuple(evaluate(d, found) for d in b.shape) != shapes[b.name]:
                 raise ShapeError(f"input {b.name!r}: got shape {shapes[b.name]}, expected {show(b.shape)}")
+        unmet = self.unmet(found)
+        if unmet is not None:
+            raise ShapeError(f"{unmet}; at {', '.join(f'{k} = {v}' for k, v in found.items())} it is not")
         return found
+
+    def unmet(self, sizes: Mapping[str, int]) -> str | None:
+        """Which check does not hold at these sizes, None where all do; what depends on others is not looked at."""
+        for dim, text in self._checks:
+            value = evaluate(dim, sizes)
+            if isinstance(value, int) and value < 0:
+                return text
+        return None
+
+    @cached_property
+    def _checks(self) -> tuple[tuple[Dim, str], ...]:
+        """The checks, and that no buffer has a negative dimension."""
+        own = {
+            d: f"{b.name}: the dimension {d} must be at least 0"
+            for b in self.buffers
+            for d in b.shape
+            if not at_least(d, 0)
+        }
+        return (*self.checks, *own.items())
 
     def bound(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[DType]) -> dict[str, int]:
         """The same for inputs in order, of these dtypes."""

@@ -33,7 +33,7 @@ from ..program.container import (
     string,
     write,
 )
-from ..shapes import Size, product
+from ..shapes import Size, deferring, product
 
 WEIGHTS: Final = "weights"
 MODEL: Final = "model"
@@ -196,7 +196,7 @@ def model_record(graph: Graph, floats: str | None = None) -> bytes:
 def read_graph(data: bytes, name: str = "record") -> Graph:
     """The Graph of a record of a model; its constants may share memory with `data`."""
     head, block = _open(data, name, MODEL)
-    with checking(name):
+    with checking(name), deferring():
         arrays = _Arrays(head["arrays"], block).all
         builder = Builder()
         nodes: list[Node] = []

@@ -38,6 +38,7 @@ def takes(routine: Routine) -> bool:
         facts["group"] == x_shape[-1] == grid[-1]
         and w_shape[-2] == 1
         and all(isinstance(d, int) and d > 0 for d in (*fixed, *(d for d in grid[-2:] if isinstance(d, int))))
+        and all(isinstance(p, int) for p in facts["pads"])
         and fixed[-1] >= 4  # pyright: ignore[reportOperatorIssue]
         and all(routine.ports[facts[p]].dtype is float32 for p in "xw")
         and not store.inner

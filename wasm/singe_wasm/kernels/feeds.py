@@ -207,7 +207,7 @@ class Lines(_Window):
             and {*window, *facts["strides"]} != {1}
             and facts["group"] == 1
             and facts["dilations"][-1] == 1
-            and all(p >= 0 for p in facts["pads"])
+            and all(isinstance(p, int) and p >= 0 for p in facts["pads"])
         )
 
     @property
@@ -297,7 +297,7 @@ class Gathered(_Window, _Panel):
                 stack.enter_context(w.loop(local, extent, start=0))
             taps = [*self.taps[:-1], ZERO] if self.whole else self.taps
             inputs = [
-                c * s + t * d - p
+                c * s + t * d - scalar.size(p)
                 for c, s, t, d, p in zip(space, f["strides"], taps, f["dilations"], f["pads"], strict=True)
             ]
             self._run(at, image, inputs, looped, run)

@@ -109,6 +109,7 @@ def schedule(routine: Routine) -> PlanarSchedule | None:
     if (
         len(facts["w_shape"]) not in (3, 4)
         or not all(isinstance(d, int) and d > 0 for d in fixed)
+        or not all(isinstance(p, int) for p in facts["pads"])
         or facts["group"] != 1
         or grid[-1] not in VECTORS
         or (isinstance(grid[-2], int) and grid[-2] < 4)

@@ -68,8 +68,8 @@ MATRIX_RATES: Final[Mapping[MatrixCut, Rate]] = {
     MatrixCut(32, 32, 32, 16, 16): Rate(0.578, 0.00337, 3.21),
 }
 """For products on subgroup matrices, fitted to 18 products in Chromium on an H200: `tests/bench/gpu.py matrices`."""
-GUESSES: Final = (1, 16)
-"""The values assumed for an open size when a cut is chosen: it should suit both."""
+GUESSES: Final = (1, 4, 16, 64)
+"""The values assumed for an open size when a cut is chosen: it should be near the best at each of them."""
 
 
 WINDOWS: Final = (2, 4)
@@ -113,13 +113,17 @@ def _on_matrices(c: Contraction) -> MatrixCut:
 
 
 def cost(c: Contraction, cut: Cut | MatrixCut) -> float:
-    """The estimated time; for open sizes, the geometric mean over the guesses."""
-    rate = MATRIX_RATES[cut] if isinstance(cut, MatrixCut) else RATES[cut]
-    costs = []
-    for sizes in sizes_of(c):
+    """The estimated time; for open sizes, how many times the least one it is at worst, over the guesses."""
+    rates: Mapping[Cut | MatrixCut, Rate] = MATRIX_RATES if isinstance(cut, MatrixCut) else RATES  # pyright: ignore[reportAssignmentType]
+    guesses = sizes_of(c)
+
+    def estimate(of: Cut | MatrixCut, sizes: Mapping[str, int]) -> float:
         rows, columns, depth, batch = (known(d, sizes) for d in (c.rows, c.columns, c.depth, product(c.batch)))
-        costs.append(rate.cost(*work(cut, batch, rows, columns, depth)))
-    return prod(costs) ** (1 / len(costs))
+        return rates[of].cost(*work(of, batch, rows, columns, depth))
+
+    if len(guesses) == 1:
+        return estimate(cut, guesses[0])
+    return max(estimate(cut, sizes) / min(estimate(other, sizes) for other in rates) for sizes in guesses)
 
 
 def work(cut: Cut | MatrixCut, batch: int, rows: int, columns: int, depth: int) -> tuple[int, int]:

@@ -51,6 +51,8 @@ CACHED: Final = 1 << 24
 """Up to this many elements, caches make strided reads by workgroups cheap."""
 GUESS: Final = 4
 """The value assumed for an open size when a style is chosen."""
+LENGTH: Final = 64
+"""The value assumed for it along a reduction when the invocations of a workgroup are counted."""
 LEAST_SUBGROUP: Final = 4
 """The smallest subgroup in WebGPU."""
 _SUBGROUP: Final = {"add": "subgroupAdd", "mul": "subgroupMul", "max": "subgroupMax", "min": "subgroupMin"}
@@ -106,8 +108,8 @@ def _style(kernel: Kernel) -> str:
     return "workgroups" if near or _inner_contiguous(kernel) else "points"
 
 
-def _guess(dim: Dim) -> int:
-    return known(dim, dict.fromkeys(symbols(dim), GUESS))
+def _guess(dim: Dim, each: int = GUESS) -> int:
+    return known(dim, dict.fromkeys(symbols(dim), each))
 
 
 def _fours(kernel: Kernel, module: Module, points: Dim) -> bool:
@@ -139,8 +141,7 @@ def _cut(points: Dim) -> _Cut:
 
 def _threads(points: Dim, inner: Dim) -> int:
     """Invocations per workgroup: if there are many workgroups, few invocations with more work each are faster."""
-    if not isinstance(inner, int):
-        return 256
+    inner = _guess(inner, LENGTH)
     busy = _guess(points) >= BUSY
     return 64 if inner <= (1024 if busy else 256) else 128 if busy and inner <= 2048 else 256
 

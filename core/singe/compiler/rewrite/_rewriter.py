@@ -144,6 +144,8 @@ class Rewriter:
         if any(not isinstance(d, int) for shape, _ in source.results for d in shape):
             return None
         values = [x.value for x in source.inputs if x.value is not None]
+        if any(v.dtype == object for v in values) and any(d != 1 for shape, _ in source.results for d in shape):
+            return None  # one formula for each element
         counts = [(product(shape), kind.size) for shape, kind in source.results]
         if sum(count * size for count, size in counts if isinstance(count, int)) > max(
             SMALL, GROWTH * sum(v.nbytes for v in values)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...dtypes import float32
 from ...graph import Node
-from ...shapes import Dim, axes_of, axis_of, broadcast, ceildiv, dim_max, dim_min, floordiv, product, show
+from ...shapes import Dim, at_least, axes_of, axis_of, broadcast, ceildiv, dim_max, dim_min, floordiv, product, show
 from ._call import MAX_FOLDED, Call, adapter
 from .basic import tensor_node
 
@@ -152,38 +152,28 @@ def _gather(call: Call) -> Node:
     return call.b.gather(x, index, axis=axis)
 
 
-def _surely(d: Dim) -> bool:
-    """Whether a dimension is at least 0 for all named sizes from 1 on."""
-    if isinstance(d, int):
-        return d >= 0
-    terms = dict(d.terms)
-    least = terms.pop((), 0) + sum(v for atoms, v in terms.items() if all(isinstance(a, str) for a in atoms))
-    return least >= 0 and all(v >= 0 for v in terms.values())
-
-
-def _within(v: Dim, low: Dim, high: Dim) -> Dim:
-    """v, no less than low and no more than high; where symbols hide which it is, a Size that says so."""
-    if isinstance(v, int) and abs(v) >= FAR:
-        return high if v > 0 else low
-    if _surely(v - high):
-        return high
-    if _surely(low - v):
-        return low
-    v = v if _surely(high - v) else dim_min(v, high)
-    return v if _surely(v - low) else dim_max(v, low)
-
-
 def _cut(start: Dim, end: Dim, step: int, d: Dim) -> tuple[Dim, int, Dim]:
     """An axis's slice as its first element, its step and its number of elements: NumPy's rules, but that a walk backwards
     from before the axis begins at its first element."""
     low, high = (0, d) if step > 0 else (-1, d - 1)
     if d == 0:
         return 0, 1, 0
-    ends = [v + d if isinstance(v, int) and -FAR < v < 0 else v for v in (start, end)]
-    first, last = _within(ends[0], 0, high), _within(ends[1], low, high)
-    span = last - first if step > 0 else first - last
-    count = ceildiv(span, abs(step)) if _surely(span) else 0 if _surely(-span) else dim_max(ceildiv(span, abs(step)), 0)
+    first, last = (_end(v, d) for v in (start, end))
+    first = dim_min(dim_max(first, 0), high)
+    last = dim_min(dim_max(last, low), high)
+    count = dim_max(ceildiv(last - first if step > 0 else first - last, abs(step)), 0)
     return (0, 1, 0) if count == 0 else (first, 1 if count == 1 else step, count)
+
+
+def _end(v: Dim, d: Dim) -> Dim:
+    """An end of a slice, counted from the axis's end where it is negative."""
+    if isinstance(v, int):
+        return d if v >= FAR else v + d if -FAR < v < 0 else v
+    if at_least(v, 0):
+        return v
+    if at_least(-v, 1):
+        return v + d
+    return v + dim_min(dim_max(-v, 0), 1) * d
 
 
 def slice_axes(call: Call, x: Node, cuts: dict[int, tuple[Dim, int, Dim]]) -> Node:

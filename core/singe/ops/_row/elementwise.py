@@ -16,7 +16,7 @@ from ...dtypes import dtype as dtype_of
 from ...errors import DTypeError, ShapeError, SizeNeeded
 from ...ir import scalar
 from ...ir.scalar import COMPUTE, Expr, const
-from ...shapes import Shape, Size, at_least, broadcast, dim_max, dim_min, floordiv, same, symbols
+from ...shapes import Shape, Size, at_least, broadcast, dim_max, dim_min, equal, floordiv, symbols
 from .base import ROWS, Attrs, Row, Shaped, sum_to
 
 
@@ -171,7 +171,7 @@ def _quotient(a: Any, b: Any) -> Any:
 
 _SYMBOLIC: Final[Mapping[str, Callable[..., Any]]] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": _quotient, "neg": operator.neg,
-    "min": dim_min, "max": dim_max, "eq": partial(same, what="equal"), "lt": _less, "le": lambda a, b: not _less(b, a),
+    "min": dim_min, "max": dim_max, "eq": partial(equal, what="equal"), "lt": _less, "le": lambda a, b: not _less(b, a),
     "and": lambda a, b: a and b, "or": lambda a, b: a or b, "not": operator.not_, "select": lambda c, a, b: a if c else b,
 }  # fmt: skip
 _LOGIC: Final = ("and", "or", "not")

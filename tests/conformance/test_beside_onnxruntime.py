@@ -1,0 +1,77 @@
+"""Small random models with open dimensions agree with onnxruntime, one Program at many sizes, zero and one among them.
+
+Wherever onnxruntime gives an answer it must be ours, and where it refuses, nothing but a SingeError may leave us.
+`pytest tests/conformance/test_beside_onnxruntime.py --drawn 25000` draws more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import onnx
+import pytest
+from onnx_draws import NAMES, draw, example, session
+
+import singe as sg
+
+CHUNK = 25
+WINDOWS = {"Conv", "ConvTranspose", "MaxPool", "AveragePool"}
+REDUCTIONS = {"ReduceSum", "ReduceMean", "ReduceMax"}
+DEVICES = pytest.mark.parametrize("device_name", ["numpy", "wasm"], indirect=True)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "start" in metafunc.fixturenames:
+        metafunc.parametrize("start", range(0, metafunc.config.getoption("--drawn"), CHUNK))
+
+
+def sizes_to_run(names: list[str], rng: np.random.Generator) -> Iterator[dict[str, int]]:
+    yield {}
+    yield {n: int(rng.integers(1, 12)) for n in names}
+    yield dict.fromkeys(names, 1)
+    yield dict.fromkeys(names, 0)
+    yield dict.fromkeys(names[-1:], 0)
+
+
+def differs_by_design(ops: set[str], sizes: dict[str, int], empty: bool) -> bool:
+    """Where onnxruntime's answer is no rule: a reduction over nothing drops the axis or is 0 for a mean, a window that is
+    larger than its input has one place, and a reshape of nothing takes an open length to be 1."""
+    none = 0 in sizes.values()
+    return bool(
+        (none and "Reshape" in ops) or ((none or empty) and ops & REDUCTIONS) or ((none or empty) and ops & WINDOWS)
+    )
+
+
+@DEVICES
+def test_models_agree_at_every_size(device_name: str, start: int) -> None:
+    for seed in range(start, start + CHUNK):
+        model, shape, kinds = draw(seed)
+        check(device_name, model, shape, kinds, f"seed {seed}: {', '.join(kinds)}")
+
+
+def check(device_name: str, model: onnx.ModelProto, shape: tuple[int | str, ...], kinds: list[str], what: str) -> None:
+    rng = np.random.default_rng(0)
+    theirs, ours = session(model), sg.load(model.SerializeToString(), device=device_name)
+    names = [d for d in shape if isinstance(d, str)]
+    assert set(names) <= set(NAMES)
+    for sizes in sizes_to_run(names, rng):
+        x = rng.standard_normal(example(shape, sizes)).astype(np.float32)
+        where = f"{what} at {sizes}"
+        try:
+            wanted = theirs.run(None, {"x": x})[0]
+        except Exception:  # onnxruntime's errors have no common class
+            wanted = None
+        try:
+            found = ours(x)
+        except sg.SingeError as e:
+            empty = "larger than the padded input" in str(e) or "must be at least 0" in str(e)
+            if wanted is None or differs_by_design(set(kinds), sizes, empty):
+                continue
+            raise AssertionError(where) from e
+        if wanted is None or (found.shape != wanted.shape and differs_by_design(set(kinds), sizes, found.size == 0)):
+            continue
+        assert found.shape == wanted.shape, where
+        if not differs_by_design(set(kinds), sizes, bool(np.isnan(found).any())):
+            np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-4, err_msg=where)
+    assert not ours.needed, f"{what}: {ours.needed}"
