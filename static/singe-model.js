@@ -126,7 +126,7 @@ class Model {
   async run(inputs, { outputs = "data" } = {}, session = this.#state.sessions?.own) {
     if (outputs === "data") this.#state.now.device.wake?.();
     const results = await this.#inTurn(() => this.#attempt(inputs, outputs, session));
-    this.#improve(inputs).catch(() => {}); // then it stays as it is
+    this.#improve(inputs).catch(() => {}); // the choice stays
     return results;
   }
 

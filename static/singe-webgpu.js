@@ -90,7 +90,7 @@ export class Gpu {
     buffer.destroy();
   }
 
-  /** What the device finds wrong with the synchronous part of `work`, and what fails later, is an error. */
+  /** Validation errors of the synchronous part of `work` are thrown. */
   async guard(work) {
     const { device } = this;
     ["out-of-memory", "validation"].forEach((filter) => device.pushErrorScope(filter));
@@ -159,7 +159,7 @@ function buildPipelines(gpu, program, variants, texts) {
   return Promise.all(program.kernels.map(build));
 }
 
-/** The layout is made of what the text declares, so that a binding that it does not use still counts. */
+/** The layout follows the declarations: a binding that the text does not use still counts. */
 async function buildPipeline(device, text, kinds) {
   const entries = kinds.map((type, binding) => ({ binding, visibility: GPUShaderStage.COMPUTE, buffer: { type } }));
   const layout = device.createBindGroupLayout({ entries });
@@ -183,7 +183,7 @@ export class Device {
     return this.gpu.device;
   }
 
-  /** A GPU takes a while to turn to a device: it may begin. */
+  /** A GPU needs a while to wake up. */
   wake() {
     this.gpuDevice.queue.submit([]);
   }
@@ -322,7 +322,7 @@ class Plan {
   async read(steps = this.steps, into = []) {
     const { device } = this.gpu;
     const { buffer, targets } = (this.#staging ??= this.#stage());
-    buffer.unmap(); // here: a message less
+    buffer.unmap(); // saves a message
     const own = steps === this.steps;
     device.queue.submit([(own && this.#next) || this.record(steps, targets)]);
     const done = mapped(device, buffer);
@@ -335,7 +335,7 @@ class Plan {
   }
 }
 
-/** A browser looks for finished work every few milliseconds, and whenever it is asked anything: so it is asked. */
+/** A browser polls for finished work every few milliseconds, and whenever it is asked anything. */
 export async function mapped(device, buffer) {
   let waiting = true;
   const done = buffer.mapAsync(GPUMapMode.READ).finally(() => (waiting = false));
