@@ -1,16 +1,17 @@
 /**
  * Weights on a GPU whose largest buffer cannot hold them all.
  *
- * Contract: CutWeights has what Weights of singe-webgpu.js has: several buffers, cut between weights.
+ * Contract: CutWeights has what Weights of singe-webgpu.js has: several buffers, cut between weights. That file imports
+ * this one, and so gives it its functions.
  */
-
-import { endOf, words } from "./singe-webgpu.js";
 
 export class CutWeights {
   #gpu;
   #parts = [];
+  #words;
 
-  constructor(gpu, program) {
+  constructor(gpu, program, endOf, words) {
+    this.#words = words;
     this.#gpu = gpu;
     const limit = gpu.device.limits.maxBufferSize;
     const placed = program.buffers
@@ -28,7 +29,7 @@ export class CutWeights {
   write(at, bytes) {
     for (const { start, end, buffer } of this.#parts) {
       const [from, to] = [Math.max(start, at), Math.min(end, at + bytes.length)];
-      if (from < to) this.#gpu.device.queue.writeBuffer(buffer, from - start, words(bytes.subarray(from - at, to - at)));
+      if (from < to) this.#gpu.device.queue.writeBuffer(buffer, from - start, this.#words(bytes.subarray(from - at, to - at)));
     }
   }
 

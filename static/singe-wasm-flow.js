@@ -9,7 +9,6 @@
 
 import { ARRAYS, Recent, align, bytesOf, countOf, outputsOf, shapeOf } from "./singe-format.js";
 import { Plan, carryOut, prepareHost, walk } from "./singe-plan.js";
-import { Device, START, grow } from "./singe-wasm.js";
 
 const WORD = 4;
 /** A host or bind step takes so many words. */
@@ -17,12 +16,16 @@ const STOP_WORDS = 3;
 /** What is larger than its memory gets so much more than it had, so that what grows turn by turn moves seldom. */
 const GROWTH = 1.5;
 
-export async function openFlow(parts) {
+/** What singe-wasm.js gives: it imports this file, so that nothing is imported from there. */
+let START, grow;
+
+export async function openFlow(base, parts) {
+  ({ START, grow } = base);
   await prepareHost(parts.program);
-  return new FlowDevice(parts);
+  return new (flowDevice(base.Device))(parts);
 }
 
-class FlowDevice extends Device {
+const flowDevice = (Device) => class FlowDevice extends Device {
   /** Where each state lies behind a session's address, and how much they take. */
   #offsets;
   /** Addresses of sessions that ended. */
@@ -104,7 +107,7 @@ class FlowDevice extends Device {
   freeStates(address) {
     this.#free.push(address);
   }
-}
+};
 
 /** A plan with its places in the memory, and its run: what `walk` and `carryOut` call a machine. */
 class FlowPlan extends Plan {

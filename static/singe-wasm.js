@@ -8,7 +8,7 @@
 import { ARRAYS, Recent, SingeError, align, areasOf, bytesOf, chooseVariant, evaluate, isPlain, outputsOf, spanOf } from "./singe-format.js";
 
 const PAGE = 65536;
-export const START = 256;
+const START = 256;
 const PLANS = 8;
 /** Runs that take so long, and so long in a row: other threads may help. */
 const SLOW_MS = { run: 2, row: 300 };
@@ -50,10 +50,10 @@ export async function open({ program, modules, weights }, files, gpuDevice, thre
   }
   await team?.start({ program, module, exports, names });
   const parts = { program, memory, run: exports.run, names, base, team };
-  return isPlain(program) ? new Device(parts) : (await import("./singe-wasm-flow.js")).openFlow(parts);
+  return isPlain(program) ? new Device(parts) : (await import("./singe-wasm-flow.js")).openFlow({ Device, START, grow }, parts);
 }
 
-export function grow(memory, bytes) {
+function grow(memory, bytes) {
   const missing = Math.ceil((bytes - memory.buffer.byteLength) / PAGE);
   try {
     if (missing > 0) memory.grow(missing);
@@ -73,7 +73,7 @@ async function link(name, bytes, memory) {
   }
 }
 
-export class Device {
+class Device {
   #into;
   #slow = 0;
   plans = new Recent(PLANS, (...given) => this.plan(...given));

@@ -9,7 +9,6 @@
 
 import { ARRAYS, Recent, align, bytesOf, countOf, evaluate, outputsOf, shapeOf } from "./singe-format.js";
 import { Plan, prepareHost, walk } from "./singe-plan.js";
-import { Device, USAGE, mapped, narrow, spread, widen, words } from "./singe-webgpu.js";
 
 const PLANS = 4;
 /** So many commands are handed over at once, while more are collected. */
@@ -17,12 +16,16 @@ const MOST_PENDING = 2048;
 const GROWTH = 1.5;
 const LEAST = 16;
 
-export async function openFlow(gpu, program, pipelines, weights) {
+/** What singe-webgpu.js gives: it imports this file, so that nothing is imported from there. */
+let USAGE, mapped, narrow, spread, widen, words;
+
+export async function openFlow(base, gpu, program, pipelines, weights) {
+  ({ USAGE, mapped, narrow, spread, widen, words } = base);
   await prepareHost(program);
-  return new FlowDevice(gpu, program, pipelines, weights);
+  return new (flowDevice(base.Device))(gpu, program, pipelines, weights);
 }
 
-class FlowDevice extends Device {
+const flowDevice = (Device) => class FlowDevice extends Device {
   constructor(gpu, program, pipelines, weights) {
     super(gpu);
     Object.assign(this, { program, pipelines, weights });
@@ -105,7 +108,7 @@ class FlowDevice extends Device {
       gpu.free(staging);
     }
   }
-}
+};
 
 /** A plan with its buffers and commands, and its run: what `walk` calls a machine. */
 class FlowPlan extends Plan {

@@ -2,8 +2,7 @@
  * The device "webgpu": buffers, pipelines, and the plan of a run at given sizes.
  *
  * Contract: `open(target, files, gpuDevice)` gives { memory, gpuDevice, run, dispose }. Weights are never held in
- * JavaScript. A plan makes its bind groups, and the commands of a run, once. A device that went away is a SingeError of
- * the code "lost"; a caller's stays theirs.
+ * JavaScript. A plan makes its bind groups and commands once. A device that went away is a SingeError of the code "lost".
  */
 
 import { ARRAYS, Recent, SingeError, align, areasOf, bytesOf, chooseVariant, evaluate, isPlain, outputsOf } from "./singe-format.js";
@@ -16,7 +15,7 @@ const MATRICES = "chromium-experimental-subgroup-matrix";
 const FEATURES = ["shader-f16", "subgroups", MATRICES, "timestamp-query"];
 const DECLARED = /@binding\(\d+\) var<(storage, read_write|storage, read|uniform)>/g;
 const KINDS = { "storage, read_write": "storage", "storage, read": "read-only-storage", uniform: "uniform" };
-export const USAGE = { read: 1, source: 4, target: 8, uniform: 64, storage: 128 };
+const USAGE = { read: 1, source: 4, target: 8, uniform: 64, storage: 128 };
 const RESIDENT = USAGE.storage | USAGE.source | USAGE.target;
 
 export async function open(target, files, given) {
@@ -36,7 +35,7 @@ async function load({ program, modules, weights }, files, gpu) {
   files.expect([modules, ...weights]);
   const size = Math.max(0, ...program.buffers.map(endOf));
   const isCut = size > gpu.device.limits.maxBufferSize;
-  const store = isCut ? new (await import("./singe-cut-weights.js")).CutWeights(gpu, program) : new Weights(gpu, size);
+  const store = isCut ? new (await import("./singe-cut-weights.js")).CutWeights(gpu, program, endOf, words) : new Weights(gpu, size);
   const [texts] = await Promise.all([
     files.json(modules),
     files.each(weights, async (file, at) => {
@@ -47,7 +46,7 @@ async function load({ program, modules, weights }, files, gpu) {
   files.phase("compile");
   const pipelines = await buildPipelines(gpu, program, variants, texts);
   if (isPlain(program)) return new Device(gpu, program, pipelines, store);
-  return (await import("./singe-webgpu-flow.js")).openFlow(gpu, program, pipelines, store);
+  return (await import("./singe-webgpu-flow.js")).openFlow({ Device, USAGE, mapped, narrow, spread, widen, words }, gpu, program, pipelines, store);
 }
 
 export async function requestDevice() {
@@ -113,7 +112,7 @@ export class Gpu {
 
 // --- weights ---------------------------------------------------------------------------------------------------------
 
-/** The weights in one buffer: where a device's are too small, CutWeights. */
+/** The weights in one buffer; see CutWeights. */
 class Weights {
   constructor(gpu, size) {
     this.gpu = gpu;
@@ -129,10 +128,10 @@ class Weights {
   }
 }
 
-export const endOf = ({ place: [kind, at], ...buffer }) => (kind === "weights" ? at + align(Math.max(1, bytesOf(buffer, {}))) : 0);
+const endOf = ({ place: [kind, at], ...buffer }) => (kind === "weights" ? at + align(Math.max(1, bytesOf(buffer, {}))) : 0);
 
-/** Data up to whole words: a GPU's queue takes no others. */
-export function words(data) {
+/** Data padded to whole words. */
+function words(data) {
   if (data.byteLength % 4 === 0) return data;
   const padded = new Uint8Array(align(data.byteLength, 4));
   padded.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
@@ -172,7 +171,7 @@ async function buildPipeline(device, text, kinds) {
 
 // --- running ---------------------------------------------------------------------------------------------------------
 
-export class Device {
+class Device {
   constructor(gpu, program, pipelines, weights) {
     this.gpu = gpu;
     const make = (sizes) => new Plan(gpu, program, pipelines, weights, sizes);
@@ -347,7 +346,7 @@ export async function mapped(device, buffer) {
 }
 
 /** The workgroups of a dispatch, x spread over x and y where the device's limit wants it. */
-export function spread([x, y, z], limit, label) {
+function spread([x, y, z], limit, label) {
   if (x > limit && y === 1) {
     y = Math.ceil(x / limit);
     x = Math.ceil(x / y);
@@ -358,9 +357,9 @@ export function spread([x, y, z], limit, label) {
 
 // --- elements that are wider on the device ---------------------------------------------------------------------------
 
-export const widen = (data, { size }) => (size === data.BYTES_PER_ELEMENT ? data : Uint32Array.from(data));
+const widen = (data, { size }) => (size === data.BYTES_PER_ELEMENT ? data : Uint32Array.from(data));
 
-export function narrow(mapped, at, { dtype, size, count }, into) {
+function narrow(mapped, at, { dtype, size, count }, into) {
   const own = ARRAYS[dtype];
   const found = new (size === own.BYTES_PER_ELEMENT ? own : Uint32Array)(mapped, at, count);
   into?.set(found);
