@@ -205,7 +205,7 @@ export async function checkManifest(manifest) {
   const { format, targets, image, labels } = manifest;
   need(format === FORMAT, `its format is ${JSON.stringify(format)}`);
   check(manifest, MANIFEST, "model.json");
-  if (manifest.singe !== VERSION) (await import("./singe-versions.js")).checkVersions(manifest);
+  if (manifest.singe !== VERSION) (await import("./singe-versions.js")).checkVersions(manifest, SingeError, VERSION);
   if (image !== null) check(image, {}, "image");
   if (labels !== null) check(labels, FILE.file, "labels");
   need(targets.wasm || targets.webgpu, "it has no target");

@@ -4,14 +4,12 @@
  * Contract: `checkVersions(manifest)` is an error unless the bundle is for this runner, and the runner for this bundle.
  */
 
-import { SingeError, VERSION } from "./singe-format.js";
-
 /** The oldest Singe whose bundles this runner reads. */
 const OLDEST = "0.1.0";
 
 const rank = (version) => version.split(".").reduce((sum, part) => 1e5 * sum + Number(part), 0);
 
-export function checkVersions({ singe, runner: { least, below } }) {
+export function checkVersions({ singe, runner: { least, below } }, SingeError, VERSION) {
   const here = rank(VERSION);
   if (rank(singe) >= rank(OLDEST) && here >= rank(least) && here < rank(below)) return;
   const found = `the bundle, by Singe ${singe}, needs a runner from ${least} to below ${below}`;
