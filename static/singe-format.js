@@ -212,8 +212,11 @@ export async function checkManifest(manifest) {
   return manifest;
 }
 
-/** The target `name` of a manifest: { program, modules, weights }; `kind` is its program's target, "wasm" or "wgsl". */
-export async function checkTarget(manifest, name, kind) {
+/**
+ * The target `name` of a manifest: { program, modules, weights }; `kind` is its program's target, "wasm" or "wgsl", and
+ * `planner` imports singe-plan.js, which a program that is not plain needs.
+ */
+export async function checkTarget(manifest, name, kind, planner) {
   const target = manifest.targets[name];
   check(target, { weights: [FILE], modules: IS.object }, name);
   const { program, modules, weights } = target;
@@ -222,7 +225,7 @@ export async function checkTarget(manifest, name, kind) {
   if (kind === "wasm") Object.entries(modules).forEach(([name, file]) => check(file, FILE, name));
   else check(modules, FILE, "modules");
   check(program, PROGRAM, "program");
-  const plan = isPlain(program) ? undefined : await import("./singe-plan.js");
+  const plan = isPlain(program) ? undefined : await planner();
   checkProgram(program, kind, plan, weights.reduce((sum, w) => sum + spanOf(w), 0));
   for (const side of ["inputs", "outputs"]) {
     const say = (tensors) => JSON.stringify(tensors.map(({ name, dtype, shape }) => [name, dtype, shape]));

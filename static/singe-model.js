@@ -26,7 +26,7 @@ export async function loadHere(folder, options) {
     const { targets } = manifest;
     const first = chooseDevice(device, targets);
     const open = async (name, from = new Files(folder, cache), count = threads || 1) => {
-      const target = await checkTarget(manifest, name, DEVICES[name].kind);
+      const target = await checkTarget(manifest, name, DEVICES[name].kind, () => import("./singe-plan.js"));
       const { open } = await DEVICES[name].module();
       return new Opened(name, target.program, await open(target, from, gpuDevice, count));
     };
