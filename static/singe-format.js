@@ -212,10 +212,7 @@ export async function checkManifest(manifest) {
   return manifest;
 }
 
-/**
- * The target `name` of a manifest: { program, modules, weights }; `kind` is its program's target, "wasm" or "wgsl", and
- * `planner` imports singe-plan.js, which a program that is not plain needs.
- */
+/** A target of a manifest: { program, modules, weights }, for programs of this kind; `planner` imports singe-plan.js. */
 export async function checkTarget(manifest, name, kind, planner) {
   const target = manifest.targets[name];
   check(target, { weights: [FILE], modules: IS.object }, name);
@@ -235,7 +232,7 @@ export async function checkTarget(manifest, name, kind, planner) {
   return target;
 }
 
-/** Nothing but calls and copies, nothing kept: singe-plan.js is for others. */
+/** Only calls and copies, no states: singe-plan.js is for others. */
 export const isPlain = ({ states, steps }) => !states.length && steps.every((step) => Object.hasOwn(STEPS, step.do));
 
 function checkProgram(program, kind, plan, weightBytes) {
