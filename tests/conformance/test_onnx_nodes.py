@@ -46,9 +46,14 @@ EXCEPTIONS = {
         "test_reduce_log_sum_exp_negative_axes_keepdims_random",
         "test_reduce_log_sum_exp_negative_axes_keepdims_random_expanded",
     )},
+    **{("WEBGPU", f"test_cumprod_{name}"): _NO_FLOAT64 for name in (
+        "1d", "1d_exclusive", "1d_reverse", "1d_reverse_exclusive", "2d_axis_0", "2d_axis_1", "2d_negative_axis",
+    )},
     **{(device, "test_range_bfloat16_type_positive_delta"): _CONSTANTS for device in DEVICES},
 }  # fmt: skip
 """(device, case) ↦ why it cannot pass."""
+PASSING = {"CPU": 836, "WASM": 836, "WEBGPU": 809}
+"""How many cases pass on each device. With an op more it is more; less only where the onnx package has fewer cases."""
 
 
 @lru_cache(maxsize=1)
@@ -66,10 +71,7 @@ def cases() -> dict[str, tuple[Any, OnnxModel]]:
         arrays = [a for data_set in case.data_sets for part in data_set for a in part]
         if not all(isinstance(a, np.ndarray) and a.dtype.name in DTYPES for a in arrays):
             continue
-        try:
-            model = read_model(case.model.SerializeToString(), name=case.name)
-        except SingeError:
-            continue
+        model = read_model(case.model.SerializeToString(), name=case.name)
         if not unsupported_ops(model):
             found[case.name] = case, model
     return found
@@ -98,3 +100,8 @@ def test_node(device: str, name: str) -> None:
 
 def test_exceptions_are_cases() -> None:
     assert {name for _, name in EXCEPTIONS} <= cases().keys()
+
+
+def test_no_case_is_left_out_unseen() -> None:
+    """A reader or a list of ops that loses some of what it knows must not make the tests fewer."""
+    assert {d: len(cases()) - sum(device == d for device, _ in EXCEPTIONS) for d in DEVICES} == PASSING

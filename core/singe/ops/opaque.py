@@ -9,7 +9,7 @@ import numpy as np
 
 from ..dtypes import NUMBERS, bool_, float32, int64
 from ..errors import DTypeError, ShapeError
-from ..shapes import Dim, axis_of, product, show
+from ..shapes import Dim, at_least, axis_of, dim_min, product, require, same, show
 from ._row import Opaque, Results, Shaped, register
 
 REDUCTIONS: Final = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
@@ -159,7 +159,54 @@ def _nms(
 # --- scattered sums --------------------------------------------------------------------------------------------------
 
 
-def _same(x: Shaped, *_: Shaped, **attrs: Any) -> Results:
+def check_elements(what: str, x: Shaped, part: Shaped, indices: Shaped, axis: int) -> None:
+    """The elements of `part` go to places along an axis of x, and stay where they are along the others."""
+    axis = axis_of(axis, len(x.shape), what)
+    text = f"{what}: part {show(part.shape)} and indices {show(indices.shape)} into {show(x.shape)}"
+    if len(part.shape) != len(x.shape) or len(indices.shape) != len(x.shape):
+        raise ShapeError(f"{text}: expected as many axes")
+    for i, (d, p, k) in enumerate(zip(x.shape, part.shape, indices.shape, strict=True)):
+        if not same(p, k, text):
+            raise ShapeError(f"{text}: expected an index for each element of the part")
+        if i == axis:
+            _check_room(f"{text}: axis {i} is empty", d, product(part.shape))
+        else:
+            require(d - p, f"{text}: axis {i} of the part is the longer one")
+
+
+def check_nd(what: str, x: Shaped, part: Shaped, indices: Shaped) -> None:
+    """The slices of `part` go to places in x, which the last axis of the indices names."""
+    text = f"{what}: part {show(part.shape)} and indices {show(indices.shape)} into {show(x.shape)}"
+    rank = indices.shape[-1] if indices.shape else None
+    if not isinstance(rank, int) or not 0 < rank <= len(x.shape):
+        raise ShapeError(f"{text}: the last axis of the indices must name 1 to {len(x.shape)} axes")
+    wanted = (*indices.shape[:-1], *x.shape[rank:])
+    if len(part.shape) != len(wanted) or not all(same(a, b, text) for a, b in zip(part.shape, wanted, strict=True)):
+        raise ShapeError(f"{text}: expected a part {show(wanted)}")
+    for d in x.shape[:rank]:
+        _check_room(f"{text}: there is an empty axis", d, product(part.shape))
+
+
+def _check_room(text: str, d: Dim, count: Dim) -> None:
+    """Into an axis that is empty nothing goes."""
+    if not at_least(d, 1):
+        require(dim_min(d, 1) * (1 << 31) - count, text)
+
+
+def _check_reduction(what: str, reduction: str) -> None:
+    if reduction not in REDUCTIONS:
+        raise ShapeError(f"{what}: the reduction is {reduction!r}, expected one of {', '.join(REDUCTIONS)}")
+
+
+def _reduce_elements_shapes(x: Shaped, part: Shaped, indices: Shaped, axis: int, reduction: str) -> Results:
+    _check_reduction("scatter_elements_reduce", reduction)
+    check_elements("scatter_elements_reduce", x, part, indices, axis)
+    return ((x.shape, x.dtype),)
+
+
+def _reduce_nd_shapes(x: Shaped, part: Shaped, indices: Shaped, reduction: str) -> Results:
+    _check_reduction("scatter_nd_reduce", reduction)
+    check_nd("scatter_nd_reduce", x, part, indices)
     return ((x.shape, x.dtype),)
 
 
@@ -206,8 +253,8 @@ register(
            dtypes=NUMBERS, shapes=_unique_shapes, whole=_unique),
     Opaque(name="non_max_suppression", doc="the best boxes of each class that overlap no better one too much", dtypes=(float32,),
            shapes=_nms_shapes, whole=_nms, index_inputs=(2,)),
-    Opaque(name="scatter_elements_reduce", doc="elements added (or else reduced) to those at places along an axis", shapes=_same,
-           dtypes=NUMBERS, whole=_reduce_elements, index_inputs=(2,)),
-    Opaque(name="scatter_nd_reduce", doc="slices added (or else reduced) to those at places", shapes=_same, dtypes=NUMBERS,
+    Opaque(name="scatter_elements_reduce", doc="elements added (or else reduced) to those at places along an axis",
+           shapes=_reduce_elements_shapes, dtypes=NUMBERS, whole=_reduce_elements, index_inputs=(2,)),
+    Opaque(name="scatter_nd_reduce", doc="slices added (or else reduced) to those at places", shapes=_reduce_nd_shapes, dtypes=NUMBERS,
            whole=_reduce_nd, index_inputs=(2,)),
 )  # fmt: skip

@@ -14,7 +14,7 @@ from ..ir.scalar import Expr, const, select, size
 from ..shapes import Dim, axis_of, product, show
 from . import _reference as reference
 from ._row import Read, Shaped, Update, register
-from .opaque import grid_of, wrapped
+from .opaque import check_elements, check_nd, grid_of, wrapped
 
 
 def _index(at: Expr, d: Dim) -> Expr:
@@ -70,12 +70,7 @@ def _slice_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any) -> list[Any]:
 
 
 def _elements_check(x: Shaped, part: Shaped, indices: Shaped, axis: int) -> None:
-    axis_of(axis, len(x.shape), "scatter_elements")
-    if indices.shape != part.shape or len(part.shape) != len(x.shape):
-        raise ShapeError(
-            f"scatter_elements: part {show(part.shape)} and indices {show(indices.shape)} into {show(x.shape)}; "
-            "expected the same shape, of as many axes"
-        )
+    check_elements("scatter_elements", x, part, indices, axis)
 
 
 def _elements_where(
@@ -91,16 +86,7 @@ def _elements_into(out: np.ndarray, part: np.ndarray, indices: np.ndarray, axis:
 
 
 def _nd_check(x: Shaped, part: Shaped, indices: Shaped) -> None:
-    rank = indices.shape[-1] if indices.shape else None
-    if not isinstance(rank, int) or not 0 < rank <= len(x.shape):
-        raise ShapeError(
-            f"scatter_nd: indices {show(indices.shape)} into {show(x.shape)}: the last axis names its axes"
-        )
-    if part.shape != (*indices.shape[:-1], *x.shape[rank:]):
-        raise ShapeError(
-            f"scatter_nd: part {show(part.shape)}, expected {show((*indices.shape[:-1], *x.shape[rank:]))} "
-            f"for indices {show(indices.shape)} into {show(x.shape)}"
-        )
+    check_nd("scatter_nd", x, part, indices)
 
 
 def _nd_where(coords: Sequence[Expr], read: Read, x: Shaped, part: Shaped, indices: Shaped) -> list[Expr]:

@@ -1,6 +1,6 @@
 """Adapters: ONNX ops that are not a row one to one, brought to rows. One family a file; ADAPTERS is the open table."""
 
-from . import basic, normalise, reduce, resize, shapes, windows  # noqa: F401 (each enters its adapters)
+from . import basic, normalise, reduce, resize, select, shapes, windows  # noqa: F401 (each enters its adapters)
 from ._call import ADAPTERS as ADAPTERS
 from ._call import MAX_FOLDED as MAX_FOLDED
 from ._call import Call as Call

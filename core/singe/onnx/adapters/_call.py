@@ -93,6 +93,13 @@ class Call:
         """The integers that input i holds, all of them numbers."""
         return tuple(self.number(d, f"input {i}") for d in self.dims(i))
 
+    def length(self, i: int) -> Dim:
+        """The only integer that input i holds, which says how many elements there are: not below zero."""
+        found = self.dims(i)
+        if len(found) != 1:
+            raise self.fail(f"input {i} has {len(found)} elements, expected one number")
+        return self.lengths(found)[0]
+
     def number(self, d: Dim, what: str) -> int:
         if isinstance(d, int):
             return d
