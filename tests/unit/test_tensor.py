@@ -142,6 +142,18 @@ def _windows(x: np.ndarray, size: int, stride: int) -> np.ndarray:
     return np.lib.stride_tricks.sliding_window_view(x, (size, size), (2, 3))[:, :, ::stride, ::stride]
 
 
+def test_several_results(on: sg.Device) -> None:
+    """A row of several results gives a tuple of tensors; the length of some only the elements tell."""
+    a = sg.tensor(A, device=on)
+    most, places = a.top_k(k=2, axis=1, largest=True)
+    check(most, -np.sort(-A, axis=1)[:, :2])
+    check(places, np.argsort(-A, axis=1)[:, :2])
+    check(most + places.cast("float32"), -np.sort(-A, axis=1)[:, :2] + np.argsort(-A, axis=1)[:, :2])
+    found = sg.tensor(POSITIVE, device=on).unique()
+    for got, want in zip(found, np.unique(POSITIVE, True, True, True), strict=True):
+        check(got, want.reshape(got.shape))
+
+
 def test_conv(on: sg.Device) -> None:
     w = RNG.normal(size=(6, 3, 3, 3)).astype(np.float32)
     bias = RNG.normal(size=6).astype(np.float32)

@@ -49,8 +49,11 @@ _SHOWN: Final = 1000
 # --- operations on tensors -------------------------------------------------------------------------------------------
 
 
-def apply(build: Callable[..., Any], *operands: Operand | None) -> Tensor:
-    """The tensor of `build(builder, *operands)`: tensors and arrays have become nodes, numbers and None are as given."""
+def apply(build: Callable[..., Any], *operands: Operand | None) -> Any:
+    """The tensor of `build(builder, *operands)`, or a tuple of tensors where that makes several nodes.
+
+    For `build`, tensors and arrays have become nodes; numbers and None are as given.
+    """
     home = _home([x.device for x in operands if isinstance(x, Tensor)])
     placed = {i: x for i, x in enumerate(operands) if isinstance(x, (Tensor, np.ndarray))}
 
@@ -58,8 +61,8 @@ def apply(build: Callable[..., Any], *operands: Operand | None) -> Tensor:
         given = dict(enumerate(operands)) | dict(zip(placed, nodes, strict=True))
         return build(b, *given.values())
 
-    (value,) = home.apply(built, [value_on(home, x) for x in placed.values()])
-    return Tensor(home, value)
+    found = tuple(Tensor(home, v) for v in home.apply(built, [value_on(home, x) for x in placed.values()]))
+    return found[0] if len(found) == 1 else found
 
 
 def _home(devices: Sequence[Device]) -> Device:
@@ -96,8 +99,8 @@ def _operand(x: Any) -> Any:
     return x.item() if isinstance(x, np.generic) else x
 
 
-def call_row(row: Row, operands: Sequence[Operand | None], **attrs: Any) -> Tensor:
-    """Any row over operands; numbers take the dtype of the first."""
+def call_row(row: Row, operands: Sequence[Operand | None], **attrs: Any) -> Any:
+    """Any row over operands, a tuple of tensors where it has several results; numbers take the dtype of the first."""
     if isinstance(row, Elementwise):
         return elementwise(row, [x for x in operands if x is not None], **attrs)
 
@@ -263,7 +266,7 @@ class Tensor:
 
     # rows as methods
 
-    def __getattr__(self, name: str) -> Callable[..., Tensor]:
+    def __getattr__(self, name: str) -> Callable[..., Any]:
         row = ROWS.get(name)
         if row is None or isinstance(row, NO_METHODS):
             raise AttributeError(f"a tensor has no method {name!r}{_closest(name)}", name=name, obj=self)

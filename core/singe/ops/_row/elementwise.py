@@ -15,6 +15,7 @@ from ...dtypes import FLOATS, DType, bool_, int64
 from ...dtypes import dtype as dtype_of
 from ...errors import DTypeError, ShapeError, SizeNeeded
 from ...ir import scalar
+from ...ir.derivative import derivative
 from ...ir.scalar import COMPUTE, Expr, const
 from ...shapes import Shape, Size, at_least, broadcast, dim_max, dim_min, equal, floordiv, symbols
 from .base import ROWS, Attrs, Row, Shaped, sum_to
@@ -225,7 +226,7 @@ def derivative_row(row: Elementwise, argument: int) -> Elementwise:
 
     def body(*args: Expr, **attrs: Any) -> Expr:
         params = [scalar.var(f"x{i}", a.dtype) for i, a in enumerate(args)]
-        partial = scalar.derivative(row.body(*params[:-1], **attrs), [params[argument]], params[-1])[0]
+        partial = derivative(row.body(*params[:-1], **attrs), [params[argument]], params[-1])[0]
         return scalar.substitute(partial, dict(zip(params, args, strict=True)))
 
     kinds = tuple(row.takes or ("T",) * row.arity)
