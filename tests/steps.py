@@ -101,14 +101,17 @@ class Assembler:
         b = Builder()
         nodes = [b.input(f"x{k}", self.buffers[i].shape, self.buffers[i].dtype) for k, i in enumerate(inputs)]
         made = b.apply(find_row(row), *nodes, **attrs)
-        _, groups = fuse(rewrite(Graph(tuple(nodes), (made,), ("y",))), self.target.max_ports, self.target.pools)
+        _, groups = fuse(rewrite(Graph(tuple(nodes), (made,), ("y",))), self.target.max_ports)
         (group,) = groups
         self.kernel(group.kernel, [*(inputs[nodes.index(n)] for n in group.inputs), output])
 
     def kernel(self, kernel: Kernel | Routine, buffers: Sequence[int]) -> None:
         """One kernel over these buffers, and a workspace where it needs one."""
         assert self.target is not None
-        printed = self.target.print(kernel, {})
+        printed = self.target.print(kernel, ())
+        if printed is None and isinstance(kernel, Routine):
+            printed = self.target.print(kernel.kernel, ())
+        assert printed is not None
         workspace = [self.slot((printed.scratch,), uint8)] if printed.scratch != 0 else []
         self.printed.append((kernel, printed))
         self.step(Dispatch(len(self.printed) - 1, (*buffers, *workspace)))

@@ -10,7 +10,7 @@ import argparse
 import json
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
@@ -67,10 +67,11 @@ class Collector(WgslTarget):
         super().__init__()
         self.routines: list[Routine] = []
 
-    def print(self, kernel: Kernel | Routine, constants: Any) -> Printed:
-        if isinstance(kernel, Routine):
+    def print(self, kernel: Kernel | Routine, constants: Collection[int]) -> Printed | None:
+        printed = super().print(kernel, constants)
+        if isinstance(kernel, Routine) and printed is not None:
             self.routines.append(kernel)
-        return super().print(kernel, constants)
+        return printed
 
 
 def graphs(folder: Path) -> Iterator[tuple[str, Graph]]:

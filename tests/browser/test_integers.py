@@ -14,14 +14,14 @@ import pytest
 from bundles import packed, unpacked
 from pages import Page, node, open_page
 
-from singe.compiler.build import compile_graph
+from singe.compiler.build import compile_graph, compile_with_uses
 from singe.compiler.target import find_target
 from singe.graph import Builder, Graph
 from singe.model.model import Model, Program
 from singe.runtime.devices import device as open_device
 from singe.shapes import size
 from singe.tools.export import MANIFEST, export
-from singe.tools.storage import Listening, decode, encode
+from singe.tools.storage import decode, encode, output_channels
 
 ANSWER: Final = """
 const model = await load(given.url, { device: "wasm", threads: given.threads });
@@ -53,10 +53,9 @@ def case(count: int) -> dict[str, np.ndarray]:
 
 def wanted(count: int) -> np.ndarray:
     """What NumPy makes of it, with the weights as they are stored."""
-    listening = Listening(find_target("wasm"))
-    compile_graph(graph(), listening, "int8")
+    channels = output_channels(*compile_with_uses(graph(), find_target("wasm"), "int8"))
     whole = compile_graph(graph(), None, "int8")
-    weights = decode(encode(whole, "int8", listening.channels)[0], whole.weights.size)
+    weights = decode(encode(whole, "int8", channels)[0], whole.weights.size)
     (y,) = Program(replace(whole, weights=weights), open_device("numpy")).run(list(case(count).values()))
     return y
 

@@ -17,12 +17,12 @@ from bundles import MODELS, STATIC, model_case, weighty_graph
 from sites import served
 
 from singe import load
-from singe.compiler.build import compile_graph
+from singe.compiler.build import compile_graph, compile_with_uses
 from singe.compiler.target import find_target
 from singe.model.model import Model, Program
 from singe.runtime.devices import device as open_device
 from singe.tools.export import export, make_bundle, page_targets
-from singe.tools.storage import Listening, decode, encode, read_piece
+from singe.tools.storage import decode, encode, output_channels, read_piece
 
 DTYPES: Final = ("float16", "int8")
 SIX: Final = ("mnist_cnn", "magika", "efficientnet_lite0", "basic_pitch", "ppocr_cls", "ppocr_det")
@@ -48,10 +48,9 @@ def stored(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 def answer(dtype: str, x: np.ndarray) -> np.ndarray:
     """What the graph answers with the weights that are stored, run in NumPy."""
-    listening = Listening(find_target("wasm"))
-    compile_graph(weighty_graph(), listening)
+    channels = output_channels(*compile_with_uses(weighty_graph(), find_target("wasm")))
     whole = compile_graph(weighty_graph(), None)
-    weights = decode(encode(whole, dtype, listening.channels)[0], whole.weights.size)
+    weights = decode(encode(whole, dtype, channels)[0], whole.weights.size)
     return Program(replace(whole, weights=weights), open_device("numpy")).run([x])[0]
 
 

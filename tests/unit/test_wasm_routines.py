@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_wasm_kernels import TARGET, check
+from test_wasm_kernels import check
 
 from singe.dtypes import DType, bool_, float32, int32
 from singe.ir import affine
@@ -113,7 +113,6 @@ def test_matmul_of_symbolic_sizes(count: int) -> None:
 def test_matmul_in_blocks_of_columns(constant: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Small ones, with a small cache."""
     monkeypatch.setattr(product, "CACHED", 1 << 10)
-    monkeypatch.setattr(TARGET, "_printed", {})
     for shape in ((13, 40, 33), (5, 100, 17), (40, 33, 64), (N, 40, 33)):
         for options in ({}, {"prologue": True}, {"batch": (2,)}):
             check_product(*shape, constant=constant, at=13, **options)
@@ -332,7 +331,6 @@ WINOGRAD: dict[str, tuple[Any, ...]] = {
 def test_winograd(case: str, count: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """count: as above. Results differ from sums of products by some units of the largest term's last place."""
     monkeypatch.setattr(winograd, "GAIN", 0)
-    monkeypatch.setattr(TARGET, "_printed", {})
     for scaled in (False, True):
         routine, shapes = convolution(1 if count is None else N, *WINOGRAD[case], scaled=scaled)
         assert winograd.schedule(routine) is not None
@@ -344,7 +342,6 @@ def test_winograd(case: str, count: int | None, monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize("case", WINOGRAD)
 def test_winograd_of_open_space(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(winograd, "GAIN", 0)
-    monkeypatch.setattr(TARGET, "_printed", {})
     (high, wide), *rest = WINOGRAD[case]
     routine, shapes = convolution(2, (H, W), *rest)
     assert winograd.schedule(routine) is not None

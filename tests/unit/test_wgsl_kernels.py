@@ -66,7 +66,7 @@ def program_of(
 ) -> ProgramData:
     """A program that runs each kernel once over buffers of its own; every symbolic size is an input of that length."""
     target = backend.target
-    printed = [target.print(k, {}) for k in kernels]
+    printed = [target.print(k, ()) for k in kernels]
     modules, variants = target.link(printed)
     names = sorted(set().union(*(symbols([*k.grid, *k.inner, *_kernel(k).sizes]) for k in map(_kernel, kernels))))
     buffers = [Buffer(n, uint8, (size(n),), 4, ("input", i)) for i, n in enumerate(names)]

@@ -62,11 +62,11 @@ def test_what_is_no_number(gpu: WebGpuBackend) -> None:
 @pytest.mark.parametrize(("kind", "variants"), [(float32, 2), (int32, 2), (int64, 1)])
 def test_variants(kind: DType, variants: int) -> None:
     """Subgroups fold no pairs of words; what they fold has a variant that requires them, and one that does not."""
-    printed = WgslTarget().print(reduction("max", kind, 3, (1000,)), {})
+    printed = WgslTarget().print(reduction("max", kind, 3, (1000,)), ())
     assert [v.requires for v in printed.variants] == [("subgroups",), ()][-variants:]
 
 
 def test_the_variant_is_chosen_by_the_device(gpu: WebGpuBackend) -> None:
-    printed = gpu.target.print(softmax(5, 1000), {})
+    printed = gpu.target.print(softmax(5, 1000), ())
     code = Code("softmax", "reduce", 2, printed.sizes, printed.variants)
     assert (SUBGROUPS in choose_variant(code, gpu.gpu.features).requires) == (SUBGROUPS in gpu.gpu.features)

@@ -239,11 +239,11 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path, caplog: pytest.LogCaptu
 def test_exports_do_not_depend_on_the_cache(gpu: WebGpuBackend) -> None:
     """The code generator that exports chooses by the estimates, whatever was found here."""
     routine, c = product(gemm(24, 20, 28))
-    plain = WgslTarget().print(routine, {}).code
+    plain = WgslTarget().print(routine, ()).code
     assert gpu.tuner is not None
     gpu.tuner._cache.put(tune.signature(routine, c, gpu.gpu.features), str(ranked(routine, c)[-1]))
-    assert gpu.target.print(routine, {}).code != plain
-    assert WgslTarget().print(routine, {}).code == plain
+    assert gpu.target.print(routine, ()).code != plain
+    assert WgslTarget().print(routine, ()).code == plain
 
 
 def test_the_tuner_takes_any_gpu(gpu: WebGpuBackend, tmp_path: Path) -> None:

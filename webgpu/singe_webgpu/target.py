@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
-
-import numpy as np
 
 from singe.extension import CompileError, DType, Kernel, Printed, Routine, Variant, collapse
 
 from .elements import ELEMENTS
-from .kernels.choice import Choose, choose, pools, print_routine
+from .kernels.choice import Choose, choose, has_template, print_routine
 from .kernels.nest import print_kernel
 from .module import Module, Text, element_size
 from .variants import variants
@@ -34,14 +32,13 @@ class WgslTarget:
     def element_size(self, dtype: DType) -> int:
         return element_size(dtype)
 
-    def pools(self, routine: Routine, windows: Sequence[int]) -> bool:
-        return pools(routine, windows)
-
-    def print(self, kernel: Kernel | Routine, constants: Mapping[int, np.ndarray]) -> Printed:
+    def print(self, kernel: Kernel | Routine, constants: Collection[int]) -> Printed | None:
         if len(kernel.ports) > self.max_ports:
             raise CompileError(
                 f"kernel {kernel.name}: {len(kernel.ports)} buffers, WebGPU binds {self.max_ports} at most"
             )
+        if isinstance(kernel, Routine) and not has_template(kernel):
+            return None
 
         def write(module: Module) -> Text:
             if isinstance(kernel, Routine):

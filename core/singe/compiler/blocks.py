@@ -9,19 +9,22 @@ runs while all that it captures is held.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
+
+import numpy as np
 
 from ..dtypes import bool_, uint8
 from ..graph import Builder, Graph, Node, bare, rebuild
+from ..ir.kernel import Kernel, Routine
 from ..ops import Opaque, Region, Result, Row, Update, find_row
 from ..ops.control import open_dimensions
 from ..program.program import Bind, Copy, Dispatch, Host, If, Loop, Step
 from ..shapes import Shape, Size, symbols
 from .fuse import Group, fuse
 from .layout import Layout, Slots, bytes_of
-from .target import Printed, Target
+from .target import Packer, Printed, Target
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +48,17 @@ class Work:
     label: str
 
 
+@dataclass(frozen=True, eq=False)
+class WeightUse:
+    """A port of a kernel that reads a constant: the constant, how it was packed, and the buffer where it lies so."""
+
+    kernel: Kernel | Routine
+    port: int
+    values: np.ndarray
+    packer: Packer | None
+    buffer: int
+
+
 @dataclass
 class _Block:
     """What is known while the steps of one graph are put together."""
@@ -58,15 +72,18 @@ class _Block:
 
 
 class Blocks:
-    """Puts steps together; see the module's docstring. `work` has the kernel of each Dispatch by its number there."""
+    """Puts steps together; see the module's docstring. `work` has the kernel of each Dispatch by its number there, and
+    `uses` the constants that kernels read."""
 
     def __init__(self, target: Target | None, layout: Layout, late: Iterable[str]) -> None:
         self.target = target
         self.layout = layout
         self.slots = Slots(late)
         self.work: list[Work] = []
+        self.uses: list[WeightUse] = []
         self.hosts: dict[str, int] = {}
         self._scratch: dict[frozenset[str], int] = {}
+        self._printed: dict[tuple[Kernel | Routine, frozenset[int]], Printed | None] = {}
 
     def steps(
         self,
@@ -110,7 +127,7 @@ class Blocks:
         graph = self._computed(graph)
         groups: dict[Node, Group] = {}
         if self.target is not None:
-            graph, found = fuse(graph, self.target.max_ports, self.target.pools)
+            graph, found = fuse(graph, self.target.max_ports, lambda g: self._print(g.kernel, g.constants) is not None)
             groups = {g.outputs[-1]: g for g in found}
         told: dict[Node, list[str]] = {}
         for s, n in graph.found.items():
@@ -271,19 +288,34 @@ class Blocks:
                 break
         if group.base is not None:
             b.steps.append(Copy(self._buffer(b, group.base), b.of[group.outputs[0]]))
-        constants = {k: n.value for k, n in enumerate(group.inputs) if n.value is not None}
-        printed = self.target.print(group.kernel, constants)
-        buffers = [
-            self.layout.const(n, printed.packed.get(k)) if n.is_const else b.of[n] for k, n in enumerate(group.inputs)
-        ]
-        self._run(b, printed, [*buffers, *(b.of[n] for n in group.outputs)], group, group.kernel.name)
+        kernel = group.kernel
+        printed = self._print(kernel, group.constants)
+        if printed is None and isinstance(kernel, Routine):
+            printed = self._print(kernel.kernel, group.constants)
+        assert printed is not None
+        buffers: list[int] = []
+        for k, n in enumerate(group.inputs):
+            if n.value is None:
+                buffers.append(b.of[n])
+            else:
+                packer = printed.packers.get(k)
+                buffers.append(self.layout.const(n, packer))
+                self.uses.append(WeightUse(kernel, k, n.value, packer, buffers[-1]))
+        self._run(b, printed, [*buffers, *(b.of[n] for n in group.outputs)], group, kernel.name)
+
+    def _print(self, kernel: Kernel | Routine, constants: Collection[int]) -> Printed | None:
+        """What the target makes of a kernel; equal ones are printed once."""
+        assert self.target is not None
+        key = kernel, frozenset(constants)
+        if key not in self._printed:
+            self._printed[key] = self.target.print(kernel, constants)
+        return self._printed[key]
 
     def _run(self, b: _Block, printed: Printed, buffers: list[int], group: Group | None, label: str) -> None:
         if printed.scratch != 0:
             buffers.append(self._workspace(printed))
         b.steps.append(Dispatch(len(self.work), tuple(buffers)))
-        # What is packed lies in the block of weights by now: it is not held twice.
-        self.work.append(Work(replace(printed, packed={}), len(buffers), group, label))
+        self.work.append(Work(printed, len(buffers), group, label))
 
     def _workspace(self, p: Printed) -> int:
         """A workspace: kernels use one slot for theirs, one after the other."""

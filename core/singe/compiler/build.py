@@ -18,7 +18,7 @@ from ..ir import scalar
 from ..ir.kernel import Kernel, Routine, Store
 from ..program.program import Code, Dispatch, If, Loop, ProgramData, State, Step
 from ..shapes import Dim, deferring, product, symbols
-from .blocks import Blocks, Work, late_sizes
+from .blocks import Blocks, WeightUse, Work, late_sizes
 from .host import where_host
 from .layout import Layout
 from .rewrite import rewrite
@@ -36,22 +36,30 @@ def compile_graph(
     activations: what products and convolutions with constant weights compute in, of ACTIVATIONS; see rewrite/integers.py.
     fail_on_host: refuse a graph of which the target must leave an op to the host.
     """
+    return compile_with_uses(graph, target, activations, fail_on_host)[0]
+
+
+def compile_with_uses(
+    graph: Graph, target: Target | None, activations: str = "float32", fail_on_host: bool = False
+) -> tuple[ProgramData, Sequence[WeightUse]]:
+    """The Program as of `compile_graph`, and how its kernels read the constants of the graph."""
     start = time.perf_counter()
     if activations not in ACTIVATIONS:
         raise InputError(f"activations: got {activations!r}, expected one of {', '.join(ACTIVATIONS)}")
     _check_symbols(graph)
     with deferring(graph.symbols) as checks:
-        program, hosts = _compiled(graph, target, activations)
+        program, blocks = _compiled(graph, target, activations)
     facts = {**program.facts, "ops": graph.ops()}
-    if target is not None and hosts:
-        facts["host"] = dict(sorted(hosts.items()))
+    if target is not None and blocks.hosts:
+        facts["host"] = dict(sorted(blocks.hosts.items()))
         if fail_on_host:
-            listed = ", ".join(f"{op} ({reason})" for op, reason in where_host(program.target, hosts).items())
+            listed = ", ".join(f"{op} ({reason})" for op, reason in where_host(program.target, blocks.hosts).items())
             raise CompileError(f"these ops run on the host: {listed}; fail_on_host=False lets them")
-    return replace(program, checks=tuple(checks.items()), facts=facts, seconds=time.perf_counter() - start)
+    seconds = time.perf_counter() - start
+    return replace(program, checks=tuple(checks.items()), facts=facts, seconds=seconds), blocks.uses
 
 
-def _compiled(graph: Graph, target: Target | None, activations: str) -> tuple[ProgramData, Mapping[str, int]]:
+def _compiled(graph: Graph, target: Target | None, activations: str) -> tuple[ProgramData, Blocks]:
     rewritten = rewrite(graph)
     if activations == "int8":
         rewritten = in_integers(rewritten)
@@ -66,8 +74,8 @@ def _check_symbols(graph: Graph) -> None:
         raise SizeNeeded(f"the sizes {', '.join(sorted(missing))} are no input's dimension by themselves", missing)
 
 
-def _program(graph: Graph, target: Target | None) -> tuple[ProgramData, Mapping[str, int]]:
-    """The Program, and how many steps on the host each op has."""
+def _program(graph: Graph, target: Target | None) -> tuple[ProgramData, Blocks]:
+    """The Program, and what put its steps together."""
     if target is not None:
         _check_dtypes(graph, target)
     layout = Layout(target)
@@ -99,7 +107,7 @@ def _program(graph: Graph, target: Target | None) -> tuple[ProgramData, Mapping[
         target.name if target else HOST, inputs, outputs, tuple(layout.buffers), blocks.slots.count, tuple(kernels),
         steps, modules, layout.weights.block(), facts, tuple(states),
     )  # fmt: skip
-    return data, blocks.hosts
+    return data, blocks
 
 
 def _check_dtypes(graph: Graph, target: Target) -> None:

@@ -14,7 +14,7 @@ from ..graph import Node
 from ..program.block import BlockWriter
 from ..program.program import Buffer, to_stored
 from ..shapes import Dim, Shape, evaluate, product, symbols
-from .target import Target
+from .target import Packer, Target
 
 
 class Layout:
@@ -44,18 +44,18 @@ class Layout:
             self._views[key] = self.add(b.name, b.dtype, shape, b.place, b.size)
         return self._views[key]
 
-    def const(self, n: Node, packed: np.ndarray | None = None) -> int:
+    def const(self, n: Node, packer: Packer | None = None) -> int:
         """The buffer of a constant, as it is or packed for a kernel; equal bytes are kept once."""
         assert n.value is not None
         if n.value.dtype == object:
             names = symbols(n.value.ravel().tolist())
             raise SizeNeeded(f"the sizes {', '.join(sorted(names))} are needed as elements of a constant", names)
-        return self.array(n.name or "constant", n.value, n.dtype, packed)
+        return self.array(n.name or "constant", n.value, n.dtype, packer)
 
-    def array(self, name: str, value: np.ndarray, kind: DType, packed: np.ndarray | None = None) -> int:
+    def array(self, name: str, value: np.ndarray, kind: DType, packer: Packer | None = None) -> int:
         """The buffer of an array of the weights."""
-        shape = value.shape if packed is None else packed.shape
-        stored = to_stored(value, self.size(kind)) if packed is None else packed
+        stored = to_stored(value, self.size(kind)) if packer is None else packer(value)
+        shape = value.shape if packer is None else stored.shape
         raw = np.ascontiguousarray(stored).reshape(-1).view(np.uint8)
         key = kind, shape, hashlib.blake2b(raw.data, digest_size=16).digest()
         if key not in self._consts:

@@ -6,9 +6,9 @@ generator.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 
@@ -21,21 +21,23 @@ from ..shapes import Dim, Shape
 GROUP: Final = "singe.targets"
 HOST: Final = "host"
 """What stands for a target in Programs of host steps, which need no code generator."""
+Packer: TypeAlias = Callable[[np.ndarray], np.ndarray]
+"""An array of weights, or of as many numbers of their channels ↦ its elements as a kernel reads them."""
 
 
 @dataclass(frozen=True)
 class Printed:
     """What a Target makes of one Kernel or Routine.
 
-    code is the target's own (text, a function's body); equal code is kept once. packed gives, for ports whose buffer is
-    a constant, the array to ship in its place, laid out as the code reads it. scratch is the bytes of a workspace that
+    code is the target's own (text, a function's body); equal code is kept once. packers gives, for ports whose buffer is
+    a constant, the function that lays its elements out as the code reads them. scratch is the bytes of a workspace that
     the code takes as one more port, after the others.
     """
 
     code: Any
     variants: tuple[Variant, ...]
     sizes: tuple[Dim, ...]
-    packed: Mapping[int, np.ndarray] = field(default_factory=dict)
+    packers: Mapping[int, Packer] = field(default_factory=dict)
     scratch: Dim = 0
 
 
@@ -51,12 +53,9 @@ class Target(Protocol):
         """Bytes of one element in device memory (WGSL, having no bytes, stores bool as four)."""
         ...
 
-    def pools(self, routine: Routine, windows: Sequence[int]) -> bool:
-        """Whether its template for a Routine folds windows of the output, of these extents, as it stores them."""
-        ...
-
-    def print(self, kernel: Kernel | Routine, constants: Mapping[int, np.ndarray]) -> Printed:
-        """The code for a kernel; `constants` are the ports whose contents are known (so that they can be packed)."""
+    def print(self, kernel: Kernel | Routine, constants: Collection[int]) -> Printed | None:
+        """The code for a kernel; `constants` are the ports whose contents are known, so that they can be packed. None for
+        a Routine for which it has no template: the compiler then prints the Kernel, and does not fuse a pooling into it."""
         ...
 
     def print_opaque(

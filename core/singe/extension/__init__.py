@@ -13,6 +13,7 @@ The names come in the order in which they are needed: errors, element types, dim
 (`scalar`, `affine`), Kernel and Routine; the parts of a Program; the protocols; what pages need.
 """
 
+from ..compiler.target import Packer as Packer
 from ..compiler.target import Printed as Printed
 from ..compiler.target import Target as Target
 from ..dtypes import LEAST_NORMAL as LEAST_NORMAL

@@ -12,7 +12,7 @@ by their position in `ports` and elements by flat indices, always within bounds.
 two ports share memory; a port that is both loaded and written works in place, element by element.
 
 A Routine is a Kernel that deserves a tuned template: the Kernel, which defines it completely, a kind that names the
-template, and the facts that the template needs. A target without such a template prints the Kernel.
+template, and the facts that the template needs. If a target has no such template, the Kernel is printed.
 """
 
 from __future__ import annotations
@@ -216,9 +216,9 @@ ROUTINES: Final = {
     "conv": "grid (n, …space, o), inner (…window, c). Stage 0 adds mul(x, w) with x read channels-last (zero outside). "
     "facts: x, w: ports of the plain operands; x_shape (n, …space, channels); w_shape (…window, c, o); strides, dilations, "
     "pads (at the beginning of each axis); group. Input channel of (o, c) is (o // (o_total // group)) · c_per_group + c. "
-    "With windows of the output folded, which a target asks for by `pools`: windows: their extents along the grid, which "
-    "then counts windows, and there is such a Reduce for each place of one, a0, a1, …, the last axis first; value: what "
-    "they add, at the place p0, p1, … of a window.",
+    "With windows of the output folded: windows: their extents along the grid, which then counts windows, and there is such "
+    "a Reduce for each place of one, a0, a1, …, the last axis first; positions: those of the output, some in no window; "
+    "value: what they add, at the place p0, p1, … of a window.",
     "matmul_int8": "grid and inner as of matmul. Stages 0 and 1 find the most, a0, and the least, a1, of x over k; stage 2 adds "
     "mul(q(x, a0, a1), add(w, −128)) in int32, w a plain load of uint8. The store's value has a0, a1 and a2 only in "
     "mul(cast(a2), step_of(a0, a1)), as ops/quantised.py makes it. facts: none.",

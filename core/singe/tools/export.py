@@ -25,7 +25,7 @@ from typing import Any, Final
 import numpy as np
 
 from .. import __version__, shapes
-from ..compiler.build import ACTIVATIONS, compile_graph
+from ..compiler.build import ACTIVATIONS, compile_graph, compile_with_uses
 from ..compiler.target import Target, find_target
 from ..errors import InputError, SingeError
 from ..graph import Graph, Node
@@ -40,7 +40,7 @@ from ..runtime.registry import factories
 from ..shapes import bytes_text
 from .images import PictureSpec
 from .report import LEFT, RIGHT, fields, table
-from .storage import STORED_BYTES, Channels, Kept, Listening, Part, decode, encode, pieces
+from .storage import STORED_BYTES, Channels, Kept, Part, decode, encode, output_channels, pieces
 
 MANIFEST: Final = "model.json"
 PIECE: Final = 4_000_000 // ALIGN * ALIGN
@@ -196,8 +196,8 @@ def _target(name: str, target: Target, graph: Graph, weights: _Weights, files: d
         program = compile_graph(graph, target)
     else:
         activations = weights.activations if target.integers else "float32"
-        program = compile_graph(graph, listening := Listening(target), activations)
-        weights.channels = {**weights.channels, **listening.channels}
+        program, uses = compile_with_uses(graph, target, activations)
+        weights.channels = {**weights.channels, **output_channels(program, uses)}
     return {
         "program": header(program),
         "modules": _modules(name, program, files),

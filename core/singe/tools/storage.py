@@ -9,8 +9,8 @@ static/README.md, "Encoded weights", documents the encodings; kernels always see
            Other arrays are stored as float16, whose error is a small fraction of int8's;
   words    otherwise: unchanged.
 
-Weights are packed for their kernels before they are stored. `Listening` finds the output channel of each packed
-element: it has the target pack an array of channel numbers as it packs the weights.
+Weights are packed for their kernels before they are stored. To find the output channel of each packed element,
+`output_channels` packs an array of channel numbers as the weights were packed.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..compiler.target import Printed, Target
-from ..dtypes import LEAST_NORMAL, DType, float32
+from ..compiler.blocks import WeightUse
+from ..dtypes import LEAST_NORMAL, float32
 from ..errors import FormatError, InputError
 from ..ir import scalar
 from ..ir.kernel import Kernel, Reduce, Routine
-from ..program.program import Copy, ProgramData, Variant, stored_type
+from ..program.program import Copy, ProgramData, stored_type
 from ..shapes import known
 
 DTYPES: Final = ("float32", "float16", "int8")
@@ -46,59 +46,33 @@ Channels = Mapping[bytes, np.ndarray | None]
 # --- output channels --------------------------------------------------------------------------------------------------
 
 
-class Listening:
-    """A Target that prints through another, and records the output channels of constants, plain and packed."""
+def output_channels(program: ProgramData, uses: Sequence[WeightUse]) -> Channels:
+    """The output channels of the float32 constants of a Program, as they are and as they are packed for its kernels.
 
-    def __init__(self, target: Target) -> None:
-        self.name = target.name
-        self.max_ports = target.max_ports
-        self.integers = target.integers
-        self.dtypes = target.dtypes
-        self.channels: dict[bytes, np.ndarray | None] = {}
-        self._target = target
+    Equal arrays are one in a Program; if their channels differ, none are recorded.
+    """
+    channels: dict[bytes, np.ndarray | None] = {}
 
-    def element_size(self, dtype: DType) -> int:
-        return self._target.element_size(dtype)
-
-    def pools(self, routine: Routine, windows: Sequence[int]) -> bool:
-        return self._target.pools(routine, windows)
-
-    def print(self, kernel: Kernel | Routine, constants: Mapping[int, np.ndarray]) -> Printed:
-        printed = self._target.print(kernel, constants)
-        floats = {port: a for port, a in constants.items() if a.dtype == np.float32}
-        numbers = {port: output_channels(kernel, port, a) for port, a in floats.items()}
-        marked = {port: a for port, a in numbers.items() if a is not None}
-        packed = self._target.print(kernel, {**constants, **marked}).packed if marked else {}
-        for port, values in floats.items():
-            given = marked.get(port)
-            self._note(values, given)
-            if port in printed.packed:
-                self._note(printed.packed[port], None if given is None else packed[port])
-        return printed
-
-    def print_opaque(
-        self, op: str, attrs: Mapping[str, Any], inputs: Sequence[Any], results: Sequence[Any]
-    ) -> Printed | None:
-        return self._target.print_opaque(op, attrs, inputs, results)
-
-    def link(self, printed: Sequence[Printed]) -> tuple[Mapping[str, str | bytes], Sequence[Sequence[Variant]]]:
-        return self._target.link(printed)
-
-    def _note(self, values: np.ndarray, numbers: np.ndarray | None) -> None:
-        """Equal arrays are one in a Program; if their channels differ, none are recorded."""
+    def note(values: np.ndarray, numbers: np.ndarray | None) -> None:
         key = digest(values)
         flat = None if numbers is None else numbers.reshape(-1).astype(np.int32)
-        if key in self.channels:
-            before = self.channels[key]
-            flat = flat if before is not None and flat is not None and np.array_equal(before, flat) else None
-        self.channels[key] = flat
+        before = channels.get(key, flat)
+        channels[key] = flat if before is not None and flat is not None and np.array_equal(before, flat) else None
+
+    for u in uses:
+        if u.values.dtype == np.float32:
+            numbers = channels_of(u.kernel, u.port, u.values)
+            note(u.values, numbers)
+            if u.packer is not None:
+                note(program.view(program.buffers[u.buffer]), None if numbers is None else u.packer(numbers))
+    return channels
 
 
 def digest(values: np.ndarray) -> bytes:
     return hashlib.blake2b(np.ascontiguousarray(values).reshape(-1).view(np.uint8).data, digest_size=16).digest()
 
 
-def output_channels(kernel: Kernel | Routine, port: int, values: np.ndarray) -> np.ndarray | None:
+def channels_of(kernel: Kernel | Routine, port: int, values: np.ndarray) -> np.ndarray | None:
     """For each element of a Routine's operand the number of its output channel, from 1; None if it has none.
 
     A channel is a point of the grid loops in the operand's index: elements that are summed together share it.

@@ -10,7 +10,6 @@ This module decides when it is worth it; tiles.py writes the function, transform
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -83,7 +82,8 @@ class WinogradSchedule:
         products = 1.1 * POSITIONS * tiles * channels * outputs
         # As measured, for each element that is transformed, or of a tile's channel.
         transforms = 120 * bands * channels * outputs + 200 * tiles * channels + 180 * tiles * outputs
-        return 9 * math.prod(map(guess, self.space)) * channels * outputs / (products + transforms)
+        positions = map(guess, self.facts.get("positions", self.space))
+        return 9 * math.prod(positions) * channels * outputs / (products + transforms)
 
     # --- scratch, in bytes; strides are odd multiples of a cache line: otherwise positions would compete for few sets
 
@@ -115,13 +115,6 @@ def _odd_lines(count: int) -> int:
     return 64 * (-(-count // 64) | 1)
 
 
-def pools(routine: Routine, windows: Sequence[int]) -> bool:
-    """Whether the template takes the convolution, and its tiles hold whole windows in registers."""
-    image, *window, channel = windows
-    whole = image == channel == 1 and not any(WIDE % w for w in window) and math.prod(window) <= WIDE
-    return whole and schedule(routine) is not None
-
-
 def schedule(routine: Routine) -> WinogradSchedule | None:
     """How the template does this convolution; None where it does not, or where that is not worth it."""
     facts = routine.facts
@@ -141,5 +134,6 @@ def schedule(routine: Routine) -> WinogradSchedule | None:
     ):
         return None
     made = WinogradSchedule(routine, facts)
-    # With windows folded, the convolution was found to be worth it before it was cut to whole ones.
-    return made if ("windows" in facts or made.gain >= GAIN) and made.scratch <= LARGEST else None
+    image, *_, channel = facts.get("windows", (1, 1, 1, 1))
+    in_registers = image == channel == 1 and not any(WIDE % w for w in made.window) and math.prod(made.window) <= WIDE
+    return made if in_registers and made.gain >= GAIN and made.scratch <= LARGEST else None

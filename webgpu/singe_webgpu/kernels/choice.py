@@ -11,8 +11,8 @@ a device and fits RATES; only ratios matter. If the device is available, tune.py
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Final, TypeAlias
 
@@ -70,18 +70,19 @@ MATRIX_RATES: Final[Mapping[MatrixCut, Rate]] = {
 """For products on subgroup matrices, fitted to 18 products in Chromium on an H200: `tests/bench/gpu.py matrices`."""
 GUESSES: Final = (1, 4, 16, 64)
 """The values assumed for an open size when a cut is chosen: it should be near the best at each of them."""
-
-
 WINDOWS: Final = (2, 4)
 """The sizes of pooling windows that can be folded while storing: an invocation has four rows."""
 
 
-def pools(routine: Routine, windows: Sequence[int]) -> bool:
-    """See compiler/target.py. Subgroup matrices save more time than a separate pooling costs, and cannot fold."""
-    if routine.kind != "conv" or windows[-1] != 1 or prod(windows) not in WINDOWS:
-        return False
+def has_template(routine: Routine) -> bool:
+    """Whether windows of the output, if any are folded, can be folded by one. Subgroup matrices save more time than a
+    separate pooling costs, and cannot fold."""
+    windows = routine.facts.get("windows")
+    if windows is None:
+        return True
     found = product_of(routine)
-    return found is not None and not suits(found)
+    in_step = windows[-1] == 1 and prod(windows) in WINDOWS
+    return found is not None and in_step and not suits(replace(found, window=1))
 
 
 def product_of(routine: Routine) -> Contraction | None:

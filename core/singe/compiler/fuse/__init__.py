@@ -8,16 +8,16 @@ A group grows around an anchor, a Nest: the reduction, window or contraction who
 anchor join while every value that leaves the group is the last one's; a reduction may store other members besides. For
 most anchors these are elementwise nodes over its output, seen through reshapes and transposes (an epilogue). A
 reduction also takes nodes over its input's shape and further reductions over the same axes, so that softmax or a layer
-norm is one kernel of several stages. A contraction takes a pooling over its epilogue where the target's template does.
+norm is one kernel of several stages. A contraction takes a pooling over its epilogue if the target has a template for it.
 What has no anchor is an elementwise kernel. Running folds and updates are kernels of their own, with their inputs
 inlined. Opaque nodes and regions are no kernels: what they read and give lies in memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 from ...dtypes import STORED
@@ -40,14 +40,14 @@ CHEAP: Final = 4
 """Scalar operations up to which computing a value again beats storing it."""
 WHOLE: Final = (Opaque, Region, Result, Running, Update)
 """Kinds of row whose results lie in memory, and what most of them read."""
-Pools: TypeAlias = Callable[[Routine, Sequence[int]], bool]
-"""A Target's `pools`."""
+Takes: TypeAlias = Callable[[Group], bool]
+"""Whether the target has a template for a contraction whose windows are folded."""
 
 
-def fuse(graph: Graph, max_ports: int, pools: Pools = lambda *_: False) -> tuple[Graph, list[Group]]:
+def fuse(graph: Graph, max_ports: int, takes: Takes = lambda _: False) -> tuple[Graph, list[Group]]:
     """The groups of a rewritten graph, in an order in which they can run, and the graph they refer to."""
     graph = _split_wide(graph, max_ports)
-    return graph, _Fusion(graph, max_ports, pools).run()
+    return graph, _Fusion(graph, max_ports, takes).run()
 
 
 def _split_wide(graph: Graph, max_ports: int) -> Graph:
@@ -89,19 +89,13 @@ class _Cost:
     depth: int
 
 
-def _pools_after(pools: Pools, anchor: Node, windows: Sequence[int]) -> bool:
-    """Whether the target folds windows of what an anchor makes."""
-    made = Maker({bare(x) for x in anchor.inputs}, Growth(anchor)).group().kernel
-    return isinstance(made, Routine) and pools(made, windows)
-
-
 class _Fusion:
     """One run of the algorithm over one graph."""
 
-    def __init__(self, graph: Graph, max_ports: int, pools: Pools) -> None:
+    def __init__(self, graph: Graph, max_ports: int, takes: Takes) -> None:
         self.graph = graph
         self.max_ports = max_ports
-        self.pools = pools
+        self.takes = takes
         self.users = graph.users
         self.number = {n: i for i, n in enumerate(graph.nodes)}
         self.outputs = {*graph.roots, *graph.found.values()}
@@ -133,7 +127,20 @@ class _Fusion:
     # --- growing around an anchor ---
 
     def _grow(self, anchor: Node) -> Growth:
-        growth = Growth(anchor, partial(_pools_after, self.pools, anchor))
+        growth = self._grown(anchor, Growth(anchor, pools=True))
+        if growth.pool is not None and not self._has_template(growth):
+            growth = self._grown(anchor, Growth(anchor))
+        for m in growth.coords:
+            self.members[m] = growth
+        return growth
+
+    def _has_template(self, growth: Growth) -> bool:
+        """Whether the target has a template for what a group makes, if all that it reads lies in memory."""
+        made = Maker({bare(x) for m in growth.coords for x in m.inputs if x not in growth.coords}, growth).group()
+        return isinstance(made.kernel, Routine) and self.takes(made)
+
+    def _grown(self, anchor: Node, growth: Growth) -> Growth:
+        """The group with as many of the next nodes as can join."""
         best, exits = 1, (anchor,)
         for n in self.graph.nodes[self.number[anchor] + 1 :]:
             if not any(x in growth.coords for x in n.inputs):
@@ -147,8 +154,6 @@ class _Fusion:
                 if leaving.keys() == {n} or self._stores(leaving, growth):
                     best, exits = len(growth.coords), tuple(leaving)
         growth.restore(best, exits)
-        for m in growth.coords:
-            self.members[m] = growth
         return growth
 
     def _stores(self, leaving: Mapping[Node, None], growth: Growth) -> bool:

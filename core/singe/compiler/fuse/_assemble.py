@@ -34,6 +34,11 @@ class Group:
     base: Node | None = None
 
     @property
+    def constants(self) -> tuple[int, ...]:
+        """The ports that read constants."""
+        return tuple(k for k, n in enumerate(self.inputs) if n.is_const)
+
+    @property
     def replaceable(self) -> tuple[Node, ...]:
         """The inputs whose memory the only output may take."""
         if self.base is not None:
@@ -160,7 +165,8 @@ class Maker:
         value([p for p, d in zip(loop_vars("p", tuple(windows)), windows, strict=True) if d > 1], [])
         self.inside = {pool: _stored(folds.result([total]), pool)}
         self._note(pool)
-        return inner, {"windows": tuple(windows), "value": anywhere[0].value}
+        positions = pool.inputs[0].shape[1:-1]
+        return inner, {"windows": tuple(windows), "positions": positions, "value": anywhere[0].value}
 
     def _fold(self, n: Node, coords: tuple[Expr, ...], stages: list[Stage]) -> Shape:
         """A Nest as Reduce stages."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from ...graph import Node
 from ...ir.kernel import loop_vars
@@ -19,8 +19,8 @@ class Growth:
     for each place of a window, and the grid is the pool's. `exits` are the members whose values are stored.
     """
 
-    def __init__(self, anchor: Node, pools: Callable[[Sequence[int]], bool] = lambda _: False) -> None:
-        """pools: whether windows of these extents may be folded."""
+    def __init__(self, anchor: Node, pools: bool = False) -> None:
+        """pools: whether it may take a pool, if it convolves."""
         self.anchored = isinstance(anchor.row, Nest)
         self.anchor = anchor
         self.exits: tuple[Node, ...] = (anchor,)
@@ -29,7 +29,7 @@ class Growth:
         self.axes: tuple[int, ...] = ()
         self.space: Shape = ()
         self.pool: Node | None = None
-        self._pools = pools
+        self._pools = pools and isinstance(anchor.row, Nest) and anchor.row.routine == "conv"
         if self.anchored and anchor.op.startswith("reduce_"):
             self.axes = tuple(sorted(anchor.attrs["axes"]))
             self.space = anchor.inputs[0].shape
@@ -84,14 +84,13 @@ class Growth:
 
     def _takes_pool(self, n: Node) -> bool:
         """Whether the node folds windows of what the group makes so far, place by place."""
-        if self.pool or not isinstance(n.row, Nest) or n.inputs != (self.last,):
+        if not self._pools or self.pool or not isinstance(n.row, Nest) or n.inputs != (self.last,):
             return False
         here = loop_vars("g", self.grid)
         for m, place in self.coords.items():
             if place != here or not (m is self.anchor or isinstance(m.row, Elementwise)):
                 return False
-        windows = n.row.windows(**n.attrs)
-        return windows is not None and self._pools(windows)
+        return n.row.windows(**n.attrs) is not None
 
     def _elementwise(self, n: Node, inside: Sequence[Node]) -> tuple[Expr, ...] | None:
         if self.axes and n.shape == self.space and self.space != self.grid:
