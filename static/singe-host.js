@@ -50,9 +50,24 @@ function toHalf(value) {
   return sign | (below + (up ? 1 : 0));
 }
 
-/** Elements that can be computed with: those of float16 as float32. */
-const wide = ({ data, dtype }) => (dtype === "float16" ? Float32Array.from(data, fromHalf) : data);
-const narrow = (data, dtype) => (dtype === "float16" ? Uint16Array.from(data, toHalf) : data);
+/** bfloat16 is the upper half of a float32. */
+function fromUpper(bits) {
+  word[0] = bits << 16;
+  return float[0];
+}
+
+function toUpper(value) {
+  float[0] = value;
+  return value !== value ? (word[0] >>> 16) | 0x40 : (word[0] + 0x7fff + ((word[0] >>> 16) & 1)) >>> 16;
+}
+
+const HALVES = { float16: [fromHalf, toHalf], bfloat16: [fromUpper, toUpper] };
+
+/** Elements that can be computed with: those of 16 bits as float32. */
+const wide = ({ data, dtype }) => (HALVES[dtype] ? Float32Array.from(data, HALVES[dtype][0]) : data);
+const narrow = (data, dtype) => (HALVES[dtype] ? Uint16Array.from(data, HALVES[dtype][1]) : data);
+/** A value as an element of that type would hold it. */
+const rounded = (value, dtype) => (HALVES[dtype] ? HALVES[dtype][0](HALVES[dtype][1](value)) : value);
 const numbers = ({ data }) => Array.from(data, Number);
 const longs = (values) => BigInt64Array.from(values, BigInt);
 const range = (n) => Array.from({ length: n }, (_, k) => k);
@@ -206,8 +221,7 @@ function scattered(x, part, reduction, place) {
   const data = wide(x).slice();
   wide(part).forEach((value, k) => {
     const at = place(k);
-    const met = meet(data[at], value);
-    data[at] = x.dtype === "float16" ? fromHalf(toHalf(met)) : met;
+    data[at] = rounded(meet(data[at], value), x.dtype);
   });
   return [{ data: narrow(data, x.dtype), shape: x.shape }];
 }

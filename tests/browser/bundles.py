@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from singe.dtypes import bool_, float16, float32, int32, int64, uint8
+from singe.dtypes import bool_, dtype, float16, float32, int32, int64, uint8
 from singe.graph import Builder, Graph
 from singe.model.model import Model, load
 from singe.shapes import size
@@ -115,14 +115,16 @@ def model_case(name: str) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]
 def packed(tensors: dict[str, np.ndarray]) -> dict[str, Any]:
     """Arrays as JSON data."""
     return {
-        k: {"dtype": str(v.dtype), "shape": list(v.shape), "data": b64encode(v.tobytes()).decode()}
+        k: {"dtype": dtype(v.dtype).name, "shape": list(v.shape), "data": b64encode(v.tobytes()).decode()}
         for k, v in tensors.items()
     }
 
 
 def unpacked(tensors: dict[str, Any]) -> dict[str, np.ndarray]:
     """JSON data as arrays."""
-    return {k: np.frombuffer(b64decode(v["data"]), v["dtype"]).reshape(v["shape"]) for k, v in tensors.items()}
+    return {
+        k: np.frombuffer(b64decode(v["data"]), dtype(v["dtype"]).numpy).reshape(v["shape"]) for k, v in tensors.items()
+    }
 
 
 def assert_close(found: dict[str, Any], expected: dict[str, np.ndarray], bound: float = BOUND) -> None:

@@ -10,6 +10,7 @@ const ARRAYS = {
   int32: Int32Array,
   int64: BigInt64Array,
   float16: Uint16Array,
+  bfloat16: Uint16Array,
   float32: Float32Array,
 };
 

@@ -166,7 +166,7 @@ ABSURD = [
     Absurd("Resize"),
     Absurd("Upsample", {"scales": (1.0, 1.0, 1e30, 1.0)}, {}, 7),
     Absurd("Cast", {"to": 99}),
-    Absurd("Cast", {"to": 11}),
+    Absurd("Cast", {"to": 8}),
     Absurd("Cast", {"to": "float"}),
     Absurd("LRN", {"size": 0}),
     Absurd("LRN", {"size": 2**40}),
@@ -298,8 +298,8 @@ def test_values_that_decide_shapes_are_asked_for() -> None:
 
 
 def test_inputs_that_cannot_be() -> None:
-    with pytest.raises(ImportFailure, match="float64"):
-        import_model(model(node("Relu", "x"), dtype="float64"))
+    with pytest.raises(ImportFailure, match="string"):
+        import_model(model(node("Relu", "x"), dtype="string"))
     unknown = OnnxModel(
         "hostile.onnx",
         8,

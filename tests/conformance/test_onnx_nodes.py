@@ -21,34 +21,8 @@ from singe.onnx.model import OnnxModel, read_model
 
 loader = pytest.importorskip("onnx.backend.test.loader")
 
-_NO_FLOAT64 = "computes in float64, which the target wgsl lacks, and which does not yet run on the host instead"
 _CONSTANTS = "holds a constant of a type that the ONNX reader does not yet read"
 EXCEPTIONS = {
-    **{("WEBGPU", name): _NO_FLOAT64 for name in (
-        "test_flexattention_double_expanded_ver26",
-        "test_max_float64",
-        "test_min_float64",
-        "test_reduce_log_sum_exp_default_axes_keepdims_example",
-        "test_reduce_log_sum_exp_default_axes_keepdims_example_expanded",
-        "test_reduce_log_sum_exp_default_axes_keepdims_random",
-        "test_reduce_log_sum_exp_default_axes_keepdims_random_expanded",
-        "test_reduce_log_sum_exp_empty_set_expanded",
-        "test_reduce_log_sum_exp_do_not_keepdims_example",
-        "test_reduce_log_sum_exp_do_not_keepdims_example_expanded",
-        "test_reduce_log_sum_exp_do_not_keepdims_random",
-        "test_reduce_log_sum_exp_do_not_keepdims_random_expanded",
-        "test_reduce_log_sum_exp_keepdims_example",
-        "test_reduce_log_sum_exp_keepdims_example_expanded",
-        "test_reduce_log_sum_exp_keepdims_random",
-        "test_reduce_log_sum_exp_keepdims_random_expanded",
-        "test_reduce_log_sum_exp_negative_axes_keepdims_example",
-        "test_reduce_log_sum_exp_negative_axes_keepdims_example_expanded",
-        "test_reduce_log_sum_exp_negative_axes_keepdims_random",
-        "test_reduce_log_sum_exp_negative_axes_keepdims_random_expanded",
-    )},
-    **{("WEBGPU", f"test_cumprod_{name}"): _NO_FLOAT64 for name in (
-        "1d", "1d_exclusive", "1d_reverse", "1d_reverse_exclusive", "2d_axis_0", "2d_axis_1", "2d_negative_axis",
-    )},
     **{(device, "test_range_bfloat16_type_positive_delta"): _CONSTANTS for device in DEVICES},
 }  # fmt: skip
 """(device, case) ↦ why it cannot pass."""

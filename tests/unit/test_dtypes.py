@@ -13,14 +13,16 @@ import pytest
 from row_samples import random_values
 
 import singe as sg
-from singe.compiler.target import find_target
+from singe.compiler.build import compile_graph
 from singe.dtypes import ALL, COMPLEX, DTYPES, FLOATS, INTS, NUMBERS, SINGLES, STORED, DType, dtype, own, promote
 from singe.dtypes import widened as widen
 from singe.errors import CompileError, DTypeError, SingeError
 from singe.graph import Builder, Graph
 from singe.ir.scalar import convert
-from singe.model.model import Model, unwrap
+from singe.model.model import Model
 from singe.ops import ROWS
+from singe.program.program import Dispatch
+from singe.shapes import size
 
 STATIC = Path(__file__).parents[2] / "static"
 ARITHMETIC = ("add", "sub", "mul", "div", "minimum", "maximum")
@@ -36,12 +38,6 @@ def place(request: pytest.FixtureRequest) -> str:
     except SingeError as e:
         pytest.skip(f"no {request.param} here: {e}")
     return request.param
-
-
-def computed(device: str) -> list[DType]:
-    """The dtypes that a device computes."""
-    target = DEVICES[device]
-    return [d for d in ALL if target is None or d in find_target(target).dtypes]
 
 
 def twin(kind: DType) -> np.dtype[Any]:
@@ -151,7 +147,7 @@ def test_documents_and_scripts_have_the_same_table() -> None:
 
 
 def test_arrays_come_back_from_a_device_as_they_went(place: str) -> None:
-    for kind in ALL if place == "numpy" else [d for d in ALL if d not in COMPLEX]:
+    for kind in ALL:
         for x in (values(kind), values(kind)[:3].reshape(3, 1), values(kind)[:0]):
             back = sg.tensor(x, kind, device=place).numpy()
             assert back.dtype == kind.numpy
@@ -161,10 +157,9 @@ def test_arrays_come_back_from_a_device_as_they_went(place: str) -> None:
 
 def test_casts_between_all_types(place: str) -> None:
     """As NumPy casts what it can: floats beyond an integer type saturate here, and a float8 at its largest number."""
-    kinds = computed(place)
-    for source in kinds:
+    for source in ALL:
         x = values(source)
-        outputs = [d for d in kinds if d is not source]
+        outputs = [d for d in ALL if d is not source]
         for start in range(0, len(outputs), 6):
             part = outputs[start : start + 6]
             got = run(place, [x], lambda b, n, part=part: [b.cast(n, to=d) for d in part])
@@ -198,7 +193,7 @@ def test_movement_of_every_type(place: str) -> None:
     """Gather, concat, pad, where and transpose give the same bits back."""
     index = np.array([3, -1, 0, 5], np.int64)
     chosen = np.arange(12).reshape(3, 4) % 3 == 0
-    for kind in computed(place):
+    for kind in ALL:
         x, y, fill = values(kind)[20:32].reshape(3, 4), values(kind)[40:52].reshape(3, 4), values(kind)[60].reshape(())
 
         def build(b: Builder, x: Any, y: Any, fill: Any, index: Any, chosen: Any) -> list[Any]:
@@ -221,8 +216,6 @@ def test_movement_of_every_type(place: str) -> None:
 def test_arithmetic_comparison_and_reductions(place: str, kinds: tuple[DType, ...]) -> None:
     """In the type that each is computed in, wrapped or rounded once at the end."""
     for kind in kinds:
-        if kind not in computed(place):
-            continue
         rng = np.random.default_rng(7)
         x, y = (
             random_values(rng, (6, 40), kind, (-4, 4))
@@ -250,10 +243,31 @@ def test_arithmetic_comparison_and_reductions(place: str, kinds: tuple[DType, ..
             same(found, convert(wanted, kind.numpy), kind, f"{kind}: {function.__name__}", rtol=tolerance)
 
 
+def test_order_selection_and_scattered_sums(place: str) -> None:
+    """Of every type that has an order, by what its elements mean, whatever their bits are."""
+    at = np.array([0, 3, 3, -1], np.int64)
+    for kind in NUMBERS:
+        numbers = np.array([3, 0, 1, 3, 2, 5, 1, 4] if kind.kind == "uint" else [3, -0.0, -1, 3, 2, -5, -1, 4])
+        x = convert(numbers, kind.numpy)
+
+        def build(b: Builder, x: Any, at: Any) -> list[Any]:
+            best, places = b.top_k(x, axis=0, k=3, largest=True)
+            part = b.slice(x, starts=(0,), steps=(1,), sizes=(4,))
+            added = b.scatter_elements_reduce(x, part, at, axis=0, reduction="add")
+            return [best, places, *b.sort(x, axis=0), b.nonzero(x), b.unique(x)[0], added]
+
+        order = np.argsort(numbers, kind="stable")
+        last = np.argsort(-numbers, kind="stable")[:3]
+        added = numbers.copy()
+        np.add.at(added, at, numbers[:4])
+        want = [numbers[last], last, numbers[order], order, numbers.nonzero()[0][None], np.unique(numbers), added]
+        for number, (got, wanted) in enumerate(zip(run(place, [x, at], build), want, strict=True)):
+            to = sg.int64 if number in (1, 3, 4) else kind
+            same(got, convert(np.asarray(wanted), to.numpy), to, f"{kind}: result {number}")
+
+
 def test_functions_of_every_float(place: str) -> None:
     for kind in FLOATS:
-        if kind not in computed(place):
-            continue
         x = convert(np.random.default_rng(3).uniform(0.1, 3, 100), kind.numpy)
         for row, found in zip(
             FUNCTIONS, run(place, [x], lambda b, n: [getattr(b, r)(n) for r in FUNCTIONS]), strict=True
@@ -272,27 +286,38 @@ def test_a_float8_between_casts_is_rounded(place: str) -> None:
         np.testing.assert_array_equal(got, wanted, kind.name)
 
 
-def test_what_a_target_does_not_compute_is_refused_by_name() -> None:
-    for name, kind in (("wgsl", sg.float64), ("wgsl", sg.complex64), ("wasm", sg.complex128)):
-        target = find_target(name)
-        assert kind not in target.dtypes
+def test_what_a_target_does_not_compute_runs_on_the_host_and_says_so(place: str) -> None:
+    """The rest of the graph stays on the device, and a graph may insist that all of it does."""
+    target = sg.device(place).target
+    lacking = [d for d in ALL if target is not None and d not in target.dtypes]
+    assert bool(lacking) is (target is not None)
+    x = np.array([[0.5, -1.5], [2.0, 3.0]], np.float32)
+    for kind in lacking:
         b = Builder()
-        x = b.input("x", (2,), kind)
-        device = next(d for d, t in DEVICES.items() if t == name)
-        try:
-            sg.device(device)
-        except SingeError as e:
-            pytest.skip(f"no {device} here: {e}")
-        with pytest.raises(CompileError, match=rf"{name} has no {kind}.*run it on numpy"):
-            Model(Graph((x,), (b.add(x, x),), ("y",)), device).program({"x": (2,)})
+        n = b.input("x", (size("N"), 2), sg.float32)
+        wide = b.mul(b.cast(b.exp(n), to=kind), b.const(2, kind))
+        graph = Graph((n,), (b.reshape(wide, shape=(n.shape[0] * 2,)), b.relu(b.cast(wide, to=sg.float32))), ("w", "y"))
+        program = Model(graph, place).program()
+        assert program.data.facts["host"].keys() == {"cast", "mul"}
+        assert kind.name in str(program.data.facts["host"])
+        assert any(isinstance(s, Dispatch) for s in program.data.steps)
+        for given in (x, x[:1], x[:0]):
+            w, y = program.run([given])
+            np.testing.assert_allclose(y, 2 * np.exp(given), rtol=1e-5)
+            np.testing.assert_allclose(w, 2 * np.exp(given).ravel(), rtol=1e-5)
+            assert w.dtype == kind.numpy
+        with pytest.raises(CompileError, match=rf"host: cast \(.*{kind}.*mul"):
+            compile_graph(graph, target, fail_on_host=True)
 
 
-def test_complex_numbers_on_numpy() -> None:
-    x, y = (np.array(v, np.complex64) for v in ([1 + 2j, -3j, 0.5], [2, 1j, 4 - 1j]))
-    rows = {"add": x + y, "sub": x - y, "mul": x * y, "div": x / y, "equal": x == y}
-    for name, want in rows.items():
-        got = unwrap(run("numpy", [x, y], lambda b, p, q, name=name: [getattr(b, name)(p, q)]), ["y"])
-        np.testing.assert_allclose(got, want, rtol=1e-6)
+def test_complex_numbers(place: str) -> None:
+    for kind in COMPLEX:
+        x, y = (np.array(v, kind.numpy) for v in ([1 + 2j, -3j, 0.5], [2, 1j, 4 - 1j]))
+        rows = {"add": x + y, "sub": x - y, "mul": x * y, "div": x / y, "equal": x == y}
+        found = run(place, [x, y], lambda b, p, q, rows=rows: [getattr(b, name)(p, q) for name in rows])
+        for got, want in zip(found, rows.values(), strict=True):
+            assert got.dtype == want.dtype
+            np.testing.assert_allclose(got, want, rtol=1e-6)
 
 
 def test_public_names_are_the_table() -> None:

@@ -23,6 +23,7 @@ from ..ops.control import open_dimensions
 from ..program.program import Bind, Copy, Dispatch, Host, If, Loop, Step
 from ..shapes import Shape, Size, symbols
 from .fuse import Group, fuse
+from .host import lacking, on_host, reason
 from .layout import Layout, Slots, bytes_of
 from .target import Packer, Printed, Target
 
@@ -81,7 +82,7 @@ class Blocks:
         self.slots = Slots(late)
         self.work: list[Work] = []
         self.uses: list[WeightUse] = []
-        self.hosts: dict[str, int] = {}
+        self.hosts: dict[str, dict[str, int]] = {}  # an op ↦ why it runs on the host ↦ in how many steps
         self._scratch: dict[frozenset[str], int] = {}
         self._printed: dict[tuple[Kernel | Routine, frozenset[int]], Printed | None] = {}
 
@@ -124,6 +125,8 @@ class Blocks:
 
     def _items(self, graph: Graph) -> tuple[Graph, list[_Item]]:
         """What is to be done for a graph, in order, and the graph that it refers to."""
+        if self.target is not None:
+            graph = on_host(graph, self.target)
         graph = self._computed(graph)
         groups: dict[Node, Group] = {}
         if self.target is not None:
@@ -335,13 +338,16 @@ class Blocks:
         outputs, free = self._results(b, n)
         attrs = {k: v for k, v in n.attrs.items() if k != "found"}
         printed = None
-        if self.target is not None:
+        if self.target is not None and not lacking(n, self.target):
             given = tuple((x.shape, x.dtype) for x in n.inputs)
             printed = self.target.print_opaque(n.op, attrs, given, n.results)
         if printed is not None:
             self._run(b, printed, [*inputs, *outputs], None, n.op)
         else:
-            self.hosts[n.op] = self.hosts.get(n.op, 0) + 1
+            if self.target is not None:
+                counts = self.hosts.setdefault(n.op, {})
+                why = reason(n, self.target)
+                counts[why] = counts.get(why, 0) + 1
             b.steps.append(Host(n.row.name, attrs, tuple(inputs), tuple(outputs)))
         self.slots.give(free)
 
@@ -354,7 +360,7 @@ class Blocks:
                 free.append(self.slots.take(bytes_of(shape, kind)))
                 buffers.append(self.layout.add(n.op, kind, shape, ("slot", free[-1])))
             else:
-                buffers.append(b.of[value])
+                buffers.append(self.layout.seen(b.of[value], shape))
         return buffers, free
 
     def _if(self, b: _Block, n: Node) -> None:

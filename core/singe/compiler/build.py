@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from ..dtypes import DTYPES, names
 from ..errors import CompileError, InputError, SizeNeeded
 from ..graph import Graph
 from ..ir import scalar
@@ -19,7 +18,6 @@ from ..ir.kernel import Kernel, Routine, Store
 from ..program.program import Code, Dispatch, If, Loop, ProgramData, State, Step
 from ..shapes import Dim, deferring, product, symbols
 from .blocks import Blocks, WeightUse, Work, late_sizes
-from .host import where_host
 from .layout import Layout
 from .rewrite import rewrite
 from .rewrite.integers import in_integers
@@ -50,10 +48,10 @@ def compile_with_uses(
     with deferring(graph.symbols) as checks:
         program, blocks = _compiled(graph, target, activations)
     facts = {**program.facts, "ops": graph.ops()}
-    if target is not None and blocks.hosts:
-        facts["host"] = dict(sorted(blocks.hosts.items()))
+    if blocks.hosts:
+        facts["host"] = {op: dict(sorted(counts.items())) for op, counts in sorted(blocks.hosts.items())}
         if fail_on_host:
-            listed = ", ".join(f"{op} ({reason})" for op, reason in where_host(program.target, blocks.hosts).items())
+            listed = ", ".join(f"{op} ({'; '.join(counts)})" for op, counts in facts["host"].items())
             raise CompileError(f"these ops run on the host: {listed}; fail_on_host=False lets them")
     seconds = time.perf_counter() - start
     return replace(program, checks=tuple(checks.items()), facts=facts, seconds=seconds), blocks.uses
@@ -76,8 +74,6 @@ def _check_symbols(graph: Graph) -> None:
 
 def _program(graph: Graph, target: Target | None) -> tuple[ProgramData, Blocks]:
     """The Program, and what put its steps together."""
-    if target is not None:
-        _check_dtypes(graph, target)
     layout = Layout(target)
     given = {x: layout.add(x.name, x.dtype, x.shape, ("input", i)) for i, x in enumerate(graph.inputs)}
     inputs = tuple(given.values())
@@ -108,19 +104,6 @@ def _program(graph: Graph, target: Target | None) -> tuple[ProgramData, Blocks]:
         steps, modules, layout.weights.block(), facts, tuple(states),
     )  # fmt: skip
     return data, blocks
-
-
-def _check_dtypes(graph: Graph, target: Target) -> None:
-    for n in graph.nodes:
-        for kind in (k for x in (n, *n.inputs) for _, k in x.results):
-            if n.row is not None and kind not in target.dtypes:
-                raise CompileError(
-                    f"{n!r}: the target {target.name} has no {kind}, expected one of "
-                    f"{names([d for d in DTYPES.values() if d in target.dtypes])}; cast to one, or run it on numpy"
-                )
-        for value in n.attrs.values():
-            if isinstance(value, Graph):
-                _check_dtypes(value, target)
 
 
 def _renumbered(steps: Sequence[Step], numbers: Sequence[int]) -> tuple[Step, ...]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any, Final
 
 import numpy as np
 
-from ..dtypes import NUMBERS, bool_, float32, int64
+from ..dtypes import NUMBERS, bool_, dtype, float32, int64, narrowed, widened
 from ..errors import DTypeError, ShapeError
 from ..shapes import Dim, at_least, axis_of, dim_min, product, require, same, show
 from ._row import Opaque, Results, Shaped, register
@@ -18,6 +19,22 @@ REDUCTIONS: Final = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min"
 
 def _along(x: Shaped, axis: int, what: str) -> int:
     return axis_of(axis, len(x.shape), what)
+
+
+def _wide(whole: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of whole arrays over the type that elements are computed in, where NumPy lacks theirs."""
+
+    @wraps(whole)
+    def over(x: np.ndarray, *rest: np.ndarray, **attrs: Any) -> Any:
+        if not x.dtype.names:
+            return whole(x, *rest, **attrs)
+        kind = dtype(x.dtype)
+        found = whole(widened(x), *(widened(a) if a.dtype == x.dtype else a for a in rest), **attrs)
+        every = found if isinstance(found, tuple) else (found,)
+        back = tuple(narrowed(y, kind) if y.dtype == kind.compute.numpy else y for y in every)
+        return back if isinstance(found, tuple) else back[0]
+
+    return over
 
 
 # --- order -----------------------------------------------------------------------------------------------------------
@@ -240,21 +257,21 @@ def _reduce_nd(x: np.ndarray, part: np.ndarray, indices: np.ndarray, reduction: 
 
 register(
     Opaque(name="top_k", doc="the k largest or smallest elements along an axis, in order, and their places", dtypes=NUMBERS,
-           shapes=_top_k_shapes, whole=_top_k, vjp=_top_k_vjp),
+           shapes=_top_k_shapes, whole=_wide(_top_k), vjp=_top_k_vjp),
     Opaque(name="dimensions", doc="dimensions as elements", whole=lambda values, kind: np.array(values, kind.numpy),
            shapes=lambda values, kind: (((len(values),), kind),)),
     Opaque(name="sort", doc="the elements in order along an axis, and their places", dtypes=NUMBERS,
-           shapes=_sort_shapes, whole=_sort, vjp=_sort_vjp),
+           shapes=_sort_shapes, whole=_wide(_sort), vjp=_sort_vjp),
     Opaque(name="nonzero", doc="the places of all elements that are not zero, one column each", shapes=_nonzero_shapes,
-           whole=lambda x: np.array(np.nonzero(x), np.int64).reshape(x.ndim, -1)),
+           whole=_wide(lambda x: np.array(np.nonzero(x), np.int64).reshape(x.ndim, -1))),
     Opaque(name="compress", doc="the slices along an axis where a condition holds", shapes=_compress_shapes, index_inputs=(1,),
            whole=lambda x, condition, axis: np.compress(condition, x, axis=axis)),
     Opaque(name="unique", doc="the different elements or slices, where each is first, which one every element is, how often each is there",
-           dtypes=NUMBERS, shapes=_unique_shapes, whole=_unique),
+           dtypes=NUMBERS, shapes=_unique_shapes, whole=_wide(_unique)),
     Opaque(name="non_max_suppression", doc="the best boxes of each class that overlap no better one too much", dtypes=(float32,),
            shapes=_nms_shapes, whole=_nms, index_inputs=(2,)),
     Opaque(name="scatter_elements_reduce", doc="elements added (or else reduced) to those at places along an axis",
-           shapes=_reduce_elements_shapes, dtypes=NUMBERS, whole=_reduce_elements, index_inputs=(2,)),
+           shapes=_reduce_elements_shapes, dtypes=NUMBERS, whole=_wide(_reduce_elements), index_inputs=(2,)),
     Opaque(name="scatter_nd_reduce", doc="slices added (or else reduced) to those at places", shapes=_reduce_nd_shapes, dtypes=NUMBERS,
-           whole=_reduce_nd, index_inputs=(2,)),
+           whole=_wide(_reduce_nd), index_inputs=(2,)),
 )  # fmt: skip

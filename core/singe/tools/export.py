@@ -26,6 +26,7 @@ import numpy as np
 
 from .. import __version__, shapes
 from ..compiler.build import ACTIVATIONS, compile_graph, compile_with_uses
+from ..compiler.host import IN_SCRIPTS
 from ..compiler.target import Target, find_target
 from ..errors import InputError, SingeError
 from ..graph import Graph, Node
@@ -198,6 +199,13 @@ def _target(name: str, target: Target, graph: Graph, weights: _Weights, files: d
         activations = weights.activations if target.integers else "float32"
         program, uses = compile_with_uses(graph, target, activations)
         weights.channels = {**weights.channels, **output_channels(program, uses)}
+    hosted = program.facts.get("host", {})
+    missing = [f"{op} ({', '.join(hosted[op])})" for op in hosted if op not in IN_SCRIPTS]
+    if missing:
+        raise InputError(
+            f"target {name}: ops that would run on the host, which singe.js lacks: {'; '.join(missing)}; "
+            f"export for other targets, or run the model in Python"
+        )
     return {
         "program": header(program),
         "modules": _modules(name, program, files),
