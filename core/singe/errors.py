@@ -10,6 +10,7 @@ SingeError
 │       ├── UnsupportedOp   ops that Singe lacks: all of a model's are listed at once
 │       └── ValueNeeded     inputs whose values, not only their shapes, decide what the Graph is
 ├── CompileError        a Graph that a target cannot compile
+│   └── HostNeeded          ops that would run on the host, where the caller wants all on the device
 └── DeviceError         a device that is absent, refuses, or was asked for what it cannot do
     └── DeviceLost      a device that went away while it held our buffers
 """
@@ -67,6 +68,14 @@ class ValueNeeded(ImportFailure):
 
 class CompileError(SingeError):
     """A Graph that a target cannot compile."""
+
+
+class HostNeeded(CompileError):
+    """Ops that would run on the host, where the caller wants all of them on the device (fail_on_host)."""
+
+    def __init__(self, message: str, ops: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.ops = ops
 
 
 class DeviceError(SingeError, RuntimeError):

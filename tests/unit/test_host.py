@@ -1,18 +1,27 @@
-"""What runs on the host: the closed list in compiler/host.py, and what a page has of it."""
+"""What runs on the host: it is said and can be refused wherever a model is compiled, and what a page has of it."""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
+import numpy as np
 import pytest
+from onnx import helper
 
+import singe as sg
+from singe.compiler.build import compile_graph
 from singe.compiler.host import IN_SCRIPTS
+from singe.compiler.target import find_target
 from singe.dtypes import float32, float64
-from singe.errors import InputError
+from singe.errors import HostNeeded, InputError
 from singe.graph import Builder, Graph
 from singe.model.model import Model
+from singe.onnx import backend
 from singe.ops import ROWS, Opaque
 from singe.runtime.assets import static_folder
+from singe.shapes import size
+from singe.tools import cli
 from singe.tools.export import make_bundle
 
 NOT_IN_SCRIPTS: dict[str, str] = {}
@@ -28,6 +37,79 @@ def test_pages_have_every_opaque_op() -> None:
     } | NOT_IN_SCRIPTS.keys()
 
 
+def mixed() -> Graph:
+    """exp in float32 and float64, a composite in float64 and one in float32, constants in float64, a sort."""
+    b = Builder()
+    x = b.input("x", (size("N"), 4), float32)
+    wide = b.cast(x, to=float64)
+    folded = b.cast(b.sqrt(b.const(np.array([4.0, 9.0]))), to=float32)
+    outputs = (b.exp(x), b.exp(wide), b.softmax(wide, axis=1), b.softmax(x, axis=0), folded, b.sort(x, axis=1)[0])
+    return Graph((x,), outputs, tuple("abcdef"))
+
+
+def test_ops_on_the_host_are_reported_with_the_reason() -> None:
+    graph = mixed()
+    assert "host" not in compile_graph(graph, None).facts
+    wasm = compile_graph(graph, find_target("wasm")).facts["host"]
+    assert wasm == {"sort": {"wasm has no function for it": 1}}
+    wgsl = compile_graph(graph, find_target("wgsl")).facts["host"]
+    lacks = {"wgsl does not compute float64": 1}
+    assert wgsl == {"cast": lacks, "exp": lacks, "softmax": lacks, "sort": {"wgsl has no function for it": 1}}
+
+
+def test_ops_within_regions_are_reported() -> None:
+    b = Builder()
+    x = b.input("x", (4,), float32)
+    inner = Builder()
+    y = inner.input("y", (4,), float32)
+    wide = inner.cast(inner.exp(inner.cast(y, to=float64)), to=float32)
+    then, otherwise = (Graph((y,), (out,), ("z",)) for out in (wide, y))
+    first = b.reshape(b.less(b.slice(x, starts=(0,), steps=(1,), sizes=(1,)), b.const(0, float32)), shape=())
+    graph = Graph((x,), (b.apply(ROWS["if"], first, x, then=then, otherwise=otherwise),), ("z",))
+    for name in ("wasm", "wgsl"):
+        facts = compile_graph(graph, find_target(name)).facts
+        assert facts["ops"]["exp"] == 1
+        assert set(facts.get("host", {})) == (set() if name == "wasm" else {"cast", "exp"})
+
+
+def test_all_ways_to_a_program_refuse_the_host(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "m.singe"
+    sg.save(Model(mixed(), "numpy"), path)
+    sg.load(path, "numpy", fail_on_host=True).program()
+    with pytest.raises(HostNeeded, match=r"sort \(wasm has") as e:
+        sg.load(path, "wasm", fail_on_host=True).program()
+    assert e.value.ops == ("sort",)
+    with pytest.raises(HostNeeded, match="sort"):
+        sg.compile(mixed(), device="wasm", fail_on_host=True)
+    for command in (["inspect"], ["compile", "-o", str(tmp_path / "p.singe"), "--device", "wasm"]):
+        assert cli.main([command[0], str(path), *command[1:], "--fail-on-host"]) == 2
+        assert "sort (wasm has" in capsys.readouterr().err
+    assert cli.main(["inspect", str(path), "--device", "webgpu"]) == 0
+    shown = capsys.readouterr().out
+    assert re.search(r"^ops +on the device, .* but for cast, exp, softmax, sort on the host$", shown, re.M)
+    assert re.search(r"^softmax +1  wgsl does not compute float64$", shown, re.M)
+
+
+@pytest.mark.parametrize("device", ["CPU", "WASM", "WEBGPU"])
+def test_onnx_s_backend_reports_where_ops_run(device: str) -> None:
+    if not backend.supports_device(device):
+        pytest.skip(f"no {device} here")
+    value = helper.make_tensor_value_info
+    nodes = [helper.make_node("Exp", ["x"], ["e"]), helper.make_node("NonZero", ["e"], ["y"])]
+    graph = helper.make_graph(nodes, "g", [value("x", 11, ["N"])], [value("y", 7, [1, "K"])])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    report = backend.prepare(model, device).report
+    design = "host: the shape of its result depends on data"
+    lacks = "host: wgsl does not compute float64"
+    assert report == {
+        "exp": {"CPU": "numpy", "WASM": "wasm", "WEBGPU": lacks}[device],
+        "nonzero": "numpy" if device == "CPU" else design,
+    }
+    if device != "CPU":
+        with pytest.raises(HostNeeded, match="nonzero"):
+            backend.prepare(model, device, fail_on_host=True)
+
+
 def test_a_bundle_of_what_a_page_cannot_run_is_refused() -> None:
     """Wasm computes in float64, and a page has top_k of it; elsewhere all such ops are named."""
     b = Builder()
@@ -35,6 +117,7 @@ def test_a_bundle_of_what_a_page_cannot_run_is_refused() -> None:
     wide = b.cast(x, to=float64)
     model = Model(Graph((x,), (b.exp(wide), b.top_k(wide, axis=0, k=2, largest=True)[0]), ("y", "z")), "numpy")
     assert make_bundle(model, ["wasm"]).manifest["targets"].keys() == {"wasm"}
-    with pytest.raises(InputError, match=r"webgpu.*cast \(wgsl does not compute float64\); exp \(wgsl.*Python") as e:
+    with pytest.raises(
+        InputError, match=r"webgpu.*cast \(wgsl does not compute float64\).*needs cast, exp, which.*Python"
+    ):
         make_bundle(model, ["webgpu"])
-    assert "top_k" not in str(e.value)

@@ -23,7 +23,7 @@ from ..ops.control import open_dimensions
 from ..program.program import Bind, Copy, Dispatch, Host, If, Loop, Step
 from ..shapes import Shape, Size, symbols
 from .fuse import Group, fuse
-from .host import lacking, on_host, reason
+from .host import lacking, on_host
 from .layout import Layout, Slots, bytes_of
 from .target import Packer, Printed, Target
 
@@ -82,7 +82,6 @@ class Blocks:
         self.slots = Slots(late)
         self.work: list[Work] = []
         self.uses: list[WeightUse] = []
-        self.hosts: dict[str, dict[str, int]] = {}  # an op ↦ why it runs on the host ↦ in how many steps
         self._scratch: dict[frozenset[str], int] = {}
         self._printed: dict[tuple[Kernel | Routine, frozenset[int]], Printed | None] = {}
 
@@ -344,10 +343,6 @@ class Blocks:
         if printed is not None:
             self._run(b, printed, [*inputs, *outputs], None, n.op)
         else:
-            if self.target is not None:
-                counts = self.hosts.setdefault(n.op, {})
-                why = reason(n, self.target)
-                counts[why] = counts.get(why, 0) + 1
             b.steps.append(Host(n.row.name, attrs, tuple(inputs), tuple(outputs)))
         self.slots.give(free)
 

@@ -11,13 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from ..errors import CompileError, InputError, SizeNeeded
+from ..errors import HostNeeded, InputError, SizeNeeded
 from ..graph import Graph
 from ..ir import scalar
 from ..ir.kernel import Kernel, Routine, Store
-from ..program.program import Code, Dispatch, If, Loop, ProgramData, State, Step
+from ..program.program import Code, Dispatch, Host, If, Loop, ProgramData, State, Step, walk
 from ..shapes import Dim, deferring, product, symbols
 from .blocks import Blocks, WeightUse, Work, late_sizes
+from .host import hosted_ops
 from .layout import Layout
 from .rewrite import rewrite
 from .rewrite.integers import in_integers
@@ -48,11 +49,14 @@ def compile_with_uses(
     with deferring(graph.symbols) as checks:
         program, blocks = _compiled(graph, target, activations)
     facts = {**program.facts, "ops": graph.ops()}
-    if blocks.hosts:
-        facts["host"] = {op: dict(sorted(counts.items())) for op, counts in sorted(blocks.hosts.items())}
+    steps = {s.op for s in walk(program.steps) if isinstance(s, Host)}
+    if target is not None and steps:
+        facts["host"] = hosted_ops(graph, target, steps)
         if fail_on_host:
             listed = ", ".join(f"{op} ({'; '.join(counts)})" for op, counts in facts["host"].items())
-            raise CompileError(f"these ops run on the host: {listed}; fail_on_host=False lets them")
+            raise HostNeeded(
+                f"these ops would run on the host: {listed}; without fail_on_host they may", tuple(facts["host"])
+            )
     seconds = time.perf_counter() - start
     return replace(program, checks=tuple(checks.items()), facts=facts, seconds=seconds), blocks.uses
 

@@ -8,12 +8,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
 from ..dtypes import DType, names
-from ..graph import Builder, Graph, Node, rebuild
+from ..graph import Builder, Graph, Node, all_nodes, postorder, rebuild
 from ..ops import Opaque, Region, Result, Row
 from .target import Target
 
@@ -34,12 +34,32 @@ def lacking(n: Node, target: Target) -> list[DType]:
     return [d for d in dict.fromkeys(kind for x in (n, *n.inputs) for _, kind in x.results) if d not in target.dtypes]
 
 
-def reason(n: Node, target: Target) -> str:
-    """Why an opaque node runs on the host, which has no function of the target."""
-    types = lacking(n, target)
+def hosted_ops(graph: Graph, target: Target, steps: Collection[str]) -> dict[str, dict[str, int]]:
+    """The ops of a graph, composites among them, that run on the host at least in part ↦ why ↦ of how many nodes.
+
+    steps: the ops of its Program's steps on the host.
+    """
+    found: dict[str, dict[str, int]] = {}
+    varying: dict[Node, bool] = {}  # whether a value depends on more than constants, which are computed beforehand
+    for n in all_nodes(graph):
+        varying[n] = n.is_input or any(varying[x] for x in n.inputs)
+        if not varying[n] or n.row is None or isinstance(n.row, (Region, Result)):
+            continue
+        own = postorder(n.lowered, lambda m, n=n: () if m in n.inputs else m.inputs) if n.lowered else [n]
+        for why in {why for m in own if m.row is not None and m not in n.inputs for why in _reasons(m, target, steps)}:
+            counts = found.setdefault(n.op, {})
+            counts[why] = counts.get(why, 0) + 1
+    return {op: dict(sorted(counts.items())) for op, counts in sorted(found.items())}
+
+
+def _reasons(n: Node, target: Target, steps: Collection[str]) -> list[str]:
+    """Why a node runs on the host: none if it does not."""
     if n.op in BY_DESIGN:
-        return BY_DESIGN[n.op]
-    return f"{target.name} does not compute {names(types)}" if types else f"{target.name} has no function for it"
+        return [BY_DESIGN[n.op]]
+    types = lacking(n, target)
+    if types:
+        return [] if _is_free(n) else [f"{target.name} does not compute {names(types)}"]
+    return [f"{target.name} has no function for it"] if isinstance(n.row, Opaque) and n.op in steps else []
 
 
 def on_host(graph: Graph, target: Target) -> Graph:
@@ -47,8 +67,7 @@ def on_host(graph: Graph, target: Target) -> Graph:
     no step, since it moves nothing."""
 
     def is_hosted(n: Node) -> bool:
-        stepless = n.row is None or n.op == "reshape" or isinstance(n.row, (Opaque, Region, Result))
-        return not stepless and bool(lacking(n, target))
+        return n.row is not None and not isinstance(n.row, Opaque) and not _is_free(n) and bool(lacking(n, target))
 
     def rule(b: Builder, n: Node, given: tuple[Node, ...]) -> Node | None:
         return b.node(_opaque(n.row), *given, **n.attrs) if n.row is not None and is_hosted(n) else None
@@ -56,6 +75,11 @@ def on_host(graph: Graph, target: Target) -> Graph:
     if not any(map(is_hosted, graph.nodes)):
         return graph
     return rebuild(graph, Builder(), rule, {x: x for x in graph.leaves})
+
+
+def _is_free(n: Node) -> bool:
+    """Whether a node needs no kernel, whatever its type."""
+    return n.op == "reshape" or isinstance(n.row, (Region, Result))
 
 
 @lru_cache(maxsize=256)

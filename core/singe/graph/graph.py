@@ -85,11 +85,14 @@ class Graph:
         return needed - self.found.keys()
 
     def ops(self) -> dict[str, int]:
-        """How many nodes of each op."""
+        """How many nodes of each op, those of regions among them."""
         out: dict[str, int] = {}
         for n in self.nodes:
             if n.row is not None and n.op != "result":
                 out[n.op] = out.get(n.op, 0) + 1
+            for region in regions(n).values():
+                for op, count in region.ops().items():
+                    out[op] = out.get(op, 0) + count
         return dict(sorted(out.items(), key=lambda item: (-item[1], item[0])))
 
 

@@ -153,11 +153,18 @@ class Model:
     """See the module's docstring."""
 
     def __init__(
-        self, source: Graph | Source, device: str | Device = "auto", name: str = "model", activations: str = "float32"
+        self,
+        source: Graph | Source,
+        device: str | Device = "auto",
+        name: str = "model",
+        activations: str = "float32",
+        fail_on_host: bool = False,
     ) -> None:
-        """activations: what products and convolutions compute in, "float32" or "int8" (see `compile`)."""
+        """activations: what products and convolutions compute in, "float32" or "int8" (see `compile`); fail_on_host: refuse
+        what cannot all run on the device."""
         self.name: Final = name
         self.activations: Final = activations
+        self.fail_on_host: Final = fail_on_host
         self.device: Final = open_device(device)
         self.source: Final = GraphSource(source) if isinstance(source, Graph) else source
         self.inputs: Final = tuple(TensorSpec(x.name, x.dtype, x.shape) for x in self.source.inputs)
@@ -249,7 +256,8 @@ class Model:
 
     def _compiled(self, sizes: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Program:
         graph = self.source.graph(sizes, values)
-        return Program(compile_graph(graph, self.device.target, self.activations), self.device)
+        data = compile_graph(graph, self.device.target, self.activations, self.fail_on_host)
+        return Program(data, self.device)
 
     def _sizes(self, shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:
         """What the shapes of the inputs say about symbolic sizes; a shape that does not fit is an error."""
@@ -316,17 +324,20 @@ def load(
     device: str | Device = "auto",
     input_shapes: Mapping[str, Sequence[int | str]] | None = None,
     name: str | None = None,
+    *,
+    fail_on_host: bool = False,
 ) -> Model:
     """A Model from an ONNX file or a record that `save` wrote (or their bytes); input_shapes gives numbers, or names, for
-    dimensions that it leaves open."""
+    dimensions that it leaves open. fail_on_host: it is refused, when it is compiled, if an op would run on the host."""
     name = name or (Path(path).stem if isinstance(path, (str, Path)) else "model")
     source = _record(path)
     if source is not None:
-        return Model(_closed(read_graph(source, name), input_shapes or {}), device, name)
+        graph = _closed(read_graph(source, name), input_shapes or {})
+        return Model(graph, device, name, fail_on_host=fail_on_host)
     from ..onnx.model import read_model  # noqa: PLC0415 (`import singe` pays for no importer)
     from ..onnx.source import OnnxSource  # noqa: PLC0415
 
-    return Model(OnnxSource(read_model(path), input_shapes), device, name)
+    return Model(OnnxSource(read_model(path), input_shapes), device, name, fail_on_host=fail_on_host)
 
 
 def _record(path: str | Path | bytes) -> bytes | None:
@@ -375,12 +386,14 @@ async def load_async(
     device: str | Device = "auto",
     input_shapes: Mapping[str, Sequence[int | str]] | None = None,
     name: str | None = None,
+    *,
+    fail_on_host: bool = False,
 ) -> Model:
     """`load` for a page, where the device may have to be waited for; in a page, `path` may be a URL."""
     on = await device_async(device)
     if isinstance(path, str) and is_url(path):
-        return load(await fetch(path), on, input_shapes, name or stem_of(path))
-    return load(path, on, input_shapes, name)
+        return load(await fetch(path), on, input_shapes, name or stem_of(path), fail_on_host=fail_on_host)
+    return load(path, on, input_shapes, name, fail_on_host=fail_on_host)
 
 
 def compile(
@@ -388,21 +401,23 @@ def compile(
     *examples: Any,
     device: str | Device = "auto",
     activations: str = "float32",
+    fail_on_host: bool = False,
 ) -> Program:
     """A Program from a Model, a Graph, or a function of Tensors and examples of its arguments.
 
     activations="int8" has products and convolutions with constant weights compute in 8-bit integers: faster on `wasm`,
-    and less accurate; other devices compute the same, slowly.
+    and less accurate; other devices compute the same, slowly. fail_on_host refuses what cannot all run on the device.
     """
     if isinstance(what, Graph):
         what = Model(what, device)
     if isinstance(what, Model):
         shapes = None if not examples else {p.name: np.shape(x) for p, x in zip(what.inputs, examples, strict=True)}
         on = what.device if device == "auto" else open_device(device)
-        if on is not what.device or activations != what.activations:
-            what = Model(what.source, on, what.name, activations)
+        if (on, activations, fail_on_host) != (what.device, what.activations, what.fail_on_host):
+            what = Model(what.source, on, what.name, activations, fail_on_host)
         return what.program(shapes)
     from ..frontend.tracing import trace_call  # noqa: PLC0415
 
     shapes = {f"x{i}": np.shape(x) for i, x in enumerate(examples)}
-    return Model(trace_call(what, examples), device, activations=activations).program(shapes)
+    graph = trace_call(what, examples)
+    return Model(graph, device, activations=activations, fail_on_host=fail_on_host).program(shapes)

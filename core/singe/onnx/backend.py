@@ -12,9 +12,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..errors import CompileError, DeviceError, ImportFailure, InputError, ShapeError, UnsupportedOp
+from ..errors import CompileError, DeviceError, HostNeeded, ImportFailure, InputError, ShapeError, UnsupportedOp
 from ..model.model import Model, Program, bind
-from ..program.program import Host
 from ..runtime.device import Device
 from ..runtime.devices import DEFAULT
 from ..runtime.devices import device as open_device
@@ -46,37 +45,33 @@ def _read(given: Any) -> OnnxModel:
 class BackendRep:
     """A model ready to run on a device."""
 
-    def __init__(self, model: Model, *, fail_on_host: bool = False) -> None:
+    def __init__(self, model: Model) -> None:
         self.model: Final = model
-        self._fail_on_host = fail_on_host
         self.report: Mapping[str, str] = {}
-        """Where each op runs: the device's name, or "host". Empty until a run where only its shapes can tell."""
+        """Where each op runs, and why on the host. Empty until a run where only the inputs' shapes or values can tell."""
         try:
-            self._look(model.program())
+            self.report = _report(model.program())
         except (CompileError, ImportFailure, ShapeError) as e:
-            if isinstance(e, UnsupportedOp) or not model.inputs:
+            if isinstance(e, (UnsupportedOp, HostNeeded)) or not model.inputs:
                 raise  # a run would tell no more
-
-    def _look(self, runnable: Program) -> Program:
-        """Report a Program's ops; with fail_on_host, refuse one that needs the host."""
-        self.report = _report(runnable)
-        on_host = [op for op, place in self.report.items() if place == "host"]
-        if on_host and self._fail_on_host:
-            raise DeviceError(f"{self.model.name}: {', '.join(on_host)} would run on the host, and fail_on_host is set")
-        return runnable
 
     def run(self, inputs: Any, **_: Any) -> tuple[np.ndarray, ...]:
         """The outputs for inputs in the model's order, by name, or for the only one."""
         given = (inputs,) if isinstance(inputs, (np.ndarray, Mapping)) else tuple(inputs)
         arrays = bind(self.model.inputs, given, {})
-        runnable = self._look(self.model.program({k: a.shape for k, a in arrays.items()}, arrays))
+        runnable = self.model.program({k: a.shape for k, a in arrays.items()}, arrays)
+        self.report = _report(runnable)
         return tuple(runnable.run([arrays[p.name] for p in runnable.inputs]))
 
 
 def _report(runnable: Program) -> dict[str, str]:
-    device, data = runnable.device, runnable.data
-    hosted = {s.op for s in data.steps if isinstance(s, Host)} if device.target is not None else frozenset()
-    return {op: "host" if op in hosted else device.name for op in data.facts["ops"]}
+    """An op ↦ the device's name, or "host: " and the reason, or both where some of its nodes run there."""
+    facts, name = runnable.data.facts, runnable.device.name
+    found = dict.fromkeys(facts["ops"], name)
+    for op, why in facts.get("host", {}).items():
+        there = "host" if max(why.values()) == facts["ops"].get(op) else f"{name}, host"
+        found[op] = f"{there}: {'; '.join(why)}"
+    return found
 
 
 class Backend:
@@ -89,9 +84,8 @@ class Backend:
     @classmethod
     def prepare(cls, model: Any, device: str = "CPU", **options: Any) -> BackendRep:
         read = _read(model)
-        return BackendRep(
-            Model(OnnxSource(read), _device(device), read.path), fail_on_host=bool(options.get("fail_on_host", False))
-        )
+        fail_on_host = bool(options.get("fail_on_host", False))
+        return BackendRep(Model(OnnxSource(read), _device(device), read.path, fail_on_host=fail_on_host))
 
     @classmethod
     def run_model(cls, model: Any, inputs: Any, device: str = "CPU", **options: Any) -> tuple[np.ndarray, ...]:

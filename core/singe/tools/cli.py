@@ -86,6 +86,7 @@ def parser() -> argparse.ArgumentParser:
         "--output", metavar="NAME=FILE", action="append", default=[], type=_pair, help="write an output to an .npy file"
     )
     run.add_argument("--device", choices=devices, help="where it runs (default: auto)")
+    _fail_on_host(run)
     run.add_argument("--repeat", metavar="N", type=_positive, default=0, help="run N more times and report the times")
     run.add_argument("--top", metavar="K", type=_positive, help="rank the K most probable classes")
     _pictures(run)
@@ -96,6 +97,7 @@ def parser() -> argparse.ArgumentParser:
     inspect.add_argument(
         "--device", choices=devices[1:], help="compile for this device only (default: for each; none need be here)"
     )
+    _fail_on_host(inspect)
     inspect.add_argument("--kernels", action="store_true", help="list every kernel")
 
     compiled = command("compile", "Compile a model to a program: one file that `singe run` runs without compiling.")
@@ -109,6 +111,7 @@ def parser() -> argparse.ArgumentParser:
         help="what it is compiled for; unless auto, it need not be here (default: auto)",
     )
 
+    _fail_on_host(compiled)
     _activations(compiled, "")
 
     exported = command("export", "Write a folder of static files with which a web page runs a model.")
@@ -185,6 +188,12 @@ def _activations(command: argparse.ArgumentParser, condition: str) -> None:
         default="float32",
         help=f"{condition}what products and convolutions by weights compute in on wasm; int8 is faster and less accurate "
         "(default: float32)",
+    )
+
+
+def _fail_on_host(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--fail-on-host", action="store_true", help="refuse a model of which an op would run on the host"
     )
 
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from ..compiler.build import compile_graph
 from ..compiler.target import HOST, find_target
-from ..errors import CompileError, DeviceError, ImportFailure, InputError, ShapeError, UnsupportedOp
+from ..errors import CompileError, DeviceError, HostNeeded, ImportFailure, InputError, ShapeError, UnsupportedOp
 from ..model.model import Model, Program, TensorSpec, bind, load
 from ..program.container import PROGRAM, format_of
 from ..program.format import write_program
@@ -152,7 +152,7 @@ def _open(args: Namespace) -> Model | Program:
     found = format_of(args.model)
     if found == PROGRAM or (found is None and Path(args.model).suffix == ".singe"):
         return Program.load(args.model, args.device)
-    return load(args.model, args.device or "auto")
+    return load(args.model, args.device or "auto", fail_on_host=args.fail_on_host)
 
 
 def _device_line(name: str, facts: Mapping[str, Any]) -> str:
@@ -276,9 +276,9 @@ def inspect(args: Namespace) -> None:
     for name in [args.device] if args.device else backend_names():
         print()
         try:
-            program = _compiled(model, name)
+            program = _compiled(model, name, fail_on_host=args.fail_on_host)
         except (CompileError, DeviceError) as e:
-            if args.device:
+            if args.device or isinstance(e, HostNeeded):
                 raise
             print(f"{name}: cannot be compiled: {e}")
             continue
@@ -288,7 +288,7 @@ def inspect(args: Namespace) -> None:
 def compile(args: Namespace) -> None:
     """Write a model's Program."""
     name = open_device(args.device).name if args.device == "auto" else args.device
-    program = _compiled(_model(args), name, args.activations)
+    program = _compiled(_model(args), name, args.activations, args.fail_on_host)
     write_program(program, args.out)
     size = bytes_text(Path(args.out).stat().st_size)
     print(
@@ -310,10 +310,11 @@ def _model(args: Namespace) -> Model:
         return _with_hint(load(args.model, DEFAULT, shapes))
 
 
-def _compiled(model: Model, name: str, activations: str = "float32") -> ProgramData:
-    target = backend_factory(name).target_name
+def _compiled(model: Model, name: str, activations: str = "float32", fail_on_host: bool = False) -> ProgramData:
+    found = backend_factory(name).target_name
+    target = None if found == HOST else find_target(found)
     with _doing(f"compiling for {name}"):
-        return compile_graph(model.graph(), None if target == HOST else find_target(target), activations)
+        return compile_graph(model.graph(), target, activations, fail_on_host)
 
 
 def _with_hint(model: Model) -> Model:

@@ -34,7 +34,7 @@ from ..model.model import Model, Program
 from ..program.container import ALIGN
 from ..program.container import PROGRAM as FORMAT
 from ..program.format import header
-from ..program.program import ProgramData
+from ..program.program import Host, ProgramData, walk
 from ..runtime.assets import static_folder
 from ..runtime.devices import Numpy
 from ..runtime.registry import factories
@@ -199,12 +199,12 @@ def _target(name: str, target: Target, graph: Graph, weights: _Weights, files: d
         activations = weights.activations if target.integers else "float32"
         program, uses = compile_with_uses(graph, target, activations)
         weights.channels = {**weights.channels, **output_channels(program, uses)}
-    hosted = program.facts.get("host", {})
-    missing = [f"{op} ({', '.join(hosted[op])})" for op in hosted if op not in IN_SCRIPTS]
+    missing = {s.op for s in walk(program.steps) if isinstance(s, Host)} - IN_SCRIPTS
     if missing:
+        told = "; ".join(f"{op} ({', '.join(why)})" for op, why in program.facts["host"].items())
         raise InputError(
-            f"target {name}: ops that would run on the host, which singe.js lacks: {'; '.join(missing)}; "
-            f"export for other targets, or run the model in Python"
+            f"target {name}: what runs on the host: {told}. There it needs {', '.join(sorted(missing))}, which singe.js "
+            "does not have: export for other targets, or run the model in Python"
         )
     return {
         "program": header(program),

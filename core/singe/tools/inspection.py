@@ -44,7 +44,7 @@ def describe_program(device: str, program: ProgramData, kernels: bool) -> str:
     slots = program.slot_bytes(at)
     facts = [
         (device, f"program for {program.target}, compiled in {seconds(program.seconds)}"),
-        ("ops", _where(program, len(work), hosted)),
+        ("ops", _where(program, len(work))),
         ("steps", f"{len(steps)}: {len(work)} dispatches of {len(program.kernels)} kernels, {_others(steps)}"),
         ("memory", f"{program.slots} slots, {bytes_text(sum(slots))}{_at(at)}{_formula(program)}"),
     ]
@@ -54,7 +54,7 @@ def describe_program(device: str, program: ProgramData, kernels: bool) -> str:
         kept = sum(known(program.buffers[s.buffer].bytes, {}) for s in program.states)
         names = ", ".join(f"{s.name} {show(program.buffers[s.buffer].shape)}" for s in program.states)
         facts.append(("states", f"{bytes_text(kept)} a session: {names}"))
-    parts = [fields(facts), _weights(program)]
+    parts = [fields(facts), *_on_host(program), _weights(program)]
     if work:
         parts.append(_kernels(program, work, at, kernels))
     elif kernels and hosted:
@@ -70,12 +70,18 @@ def _others(steps: Sequence[Step]) -> str:
     return ", ".join(parts)
 
 
-def _where(program: ProgramData, dispatches: int, hosted: Counter[str]) -> str:
+def _where(program: ProgramData, dispatches: int) -> str:
     if program.target == HOST:
         return "all by NumPy, one by one"
-    if not hosted:
-        return f"all on the device, fused into {dispatches} dispatches"
-    return f"on the device, but for {', '.join(f'{op} ({count})' for op, count in hosted.most_common())}, on the host"
+    hosted = program.facts.get("host")
+    device = f"on the device, fused into {dispatches} dispatches"
+    return f"{device}, but for {', '.join(hosted)} on the host" if hosted else f"all {device}"
+
+
+def _on_host(program: ProgramData) -> list[str]:
+    """The ops that run on the host, and why."""
+    rows = [(op, n, why) for op, counts in program.facts.get("host", {}).items() for why, n in counts.items()]
+    return [table([("on the host", LEFT), ("count", RIGHT), ("because", LEFT)], rows)] if rows else []
 
 
 def _at(sizes: dict[str, int]) -> str:
