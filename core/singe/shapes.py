@@ -34,11 +34,12 @@ OPAQUE: Final = {
 class Size:
     """A symbolic dimension: a canonical sum of integer multiples of products of atoms."""
 
-    __slots__ = ("_hash", "terms")
+    __slots__ = ("_hash", "_text", "terms")
 
     def __init__(self, terms: Mapping[tuple[Atom, ...], int]) -> None:
         self.terms: Final = tuple(sorted(((k, v) for k, v in terms.items() if v), key=repr))
         self._hash: Final = hash(self.terms)
+        self._text: str | None = None
 
     def __hash__(self) -> int:
         return self._hash
@@ -47,7 +48,9 @@ class Size:
         return isinstance(other, Size) and self.terms == other.terms
 
     def __repr__(self) -> str:
-        return _text(self)
+        if self._text is None:  # terms are sorted by it, over and over
+            self._text = _text(self)
+        return self._text
 
     def __add__(self, other: Any) -> Dim:
         if not isinstance(other, (int, Size)):
@@ -372,7 +375,7 @@ def evaluate(dim: Dim, sizes: Mapping[str, Dim]) -> Dim:
         term: Dim = value
         for atom in key:
             if isinstance(atom, str):
-                term = term * sizes.get(atom, size(atom))
+                term = term * (sizes[atom] if atom in sizes else size(atom))
             else:
                 a, b = evaluate(atom[1], sizes), evaluate(atom[2], sizes)
                 term = term * _COMBINED[atom[0]](a, b)

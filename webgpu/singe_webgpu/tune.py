@@ -27,7 +27,7 @@ from typing import Any, Final
 
 from singe.extension import Contraction, DeviceError, Expr, Routine, show
 
-from .kernels.choice import cost, print_cut, ranked, sizes_of
+from .kernels.choice import RATES, costs, print_cut, ranked, sizes_of
 from .kernels.gemm import Cut
 from .memory import Gpu
 from .timing import kernel_seconds
@@ -107,8 +107,8 @@ class Tuner:
 
 def _worth(c: Contraction, order: list[Cut]) -> list[Cut]:
     """The cuts to try, the estimated best first."""
-    limit = NEAR * cost(c, order[0])
-    return [cut for cut in order[:HANDFUL] if cost(c, cut) <= limit]
+    costs_of = costs(c, RATES)
+    return [cut for cut in order[:HANDFUL] if costs_of[cut] <= NEAR * costs_of[order[0]]]
 
 
 def signature(routine: Routine, c: Contraction, features: frozenset[str]) -> str:

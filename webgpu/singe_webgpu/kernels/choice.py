@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from singe.extension import Contraction, Routine, collapse, contraction, known, product, symbols
 
@@ -23,6 +23,7 @@ from .gemm import Cut, Thin, Tile, print_contraction, quads_of
 from .matrix import MatrixCut, fits, print_matrix, suits
 from .nest import print_kernel
 
+AnyCut = TypeVar("AnyCut", bound="Cut | MatrixCut")
 Choose: TypeAlias = Callable[[Routine, Contraction], Cut]
 """Chooses the cut of a Routine that is a product."""
 
@@ -100,7 +101,8 @@ def sizes_of(c: Contraction) -> list[dict[str, int]]:
 def ranked(routine: Routine, c: Contraction) -> list[Cut]:
     """The possible cuts, the best estimate first."""
     quads = {"a", "b"} <= quads_of(Module(c.kernel.ports), c)
-    return sorted((cut for cut in RATES if _suits(routine, c, cut, quads)), key=lambda cut: cost(c, cut))
+    costs_of = costs(c, RATES)
+    return sorted((cut for cut in RATES if _suits(routine, c, cut, quads)), key=costs_of.__getitem__)
 
 
 def choose(routine: Routine, c: Contraction) -> Cut:
@@ -110,21 +112,19 @@ def choose(routine: Routine, c: Contraction) -> Cut:
 
 def _on_matrices(c: Contraction) -> MatrixCut:
     """The cut for subgroup matrices with the lowest estimated cost."""
-    return min((cut for cut in MATRIX_RATES if fits(c, cut)), key=lambda cut: cost(c, cut))
+    costs_of = costs(c, MATRIX_RATES)
+    return min((cut for cut in MATRIX_RATES if fits(c, cut)), key=costs_of.__getitem__)
 
 
-def cost(c: Contraction, cut: Cut | MatrixCut) -> float:
-    """The estimated time; for open sizes, how many times the least one it is at worst, over the guesses."""
-    rates: Mapping[Cut | MatrixCut, Rate] = MATRIX_RATES if isinstance(cut, MatrixCut) else RATES  # pyright: ignore[reportAssignmentType]
-    guesses = sizes_of(c)
-
-    def estimate(of: Cut | MatrixCut, sizes: Mapping[str, int]) -> float:
-        rows, columns, depth, batch = (known(d, sizes) for d in (c.rows, c.columns, c.depth, product(c.batch)))
-        return rates[of].cost(*work(of, batch, rows, columns, depth))
-
-    if len(guesses) == 1:
-        return estimate(cut, guesses[0])
-    return max(estimate(cut, sizes) / min(estimate(other, sizes) for other in rates) for sizes in guesses)
+def costs(c: Contraction, rates: Mapping[AnyCut, Rate]) -> dict[AnyCut, float]:
+    """The estimated time of each cut; for open sizes, how many times the least one it is at worst, over the guesses."""
+    dims = product(c.batch), c.rows, c.columns, c.depth
+    guesses = [[known(d, sizes) for d in dims] for sizes in sizes_of(c)]
+    times = [{cut: rate.cost(*work(cut, *extents)) for cut, rate in rates.items()} for extents in guesses]
+    if len(times) == 1:
+        return times[0]
+    least = [min(t.values()) for t in times]
+    return {cut: max(t[cut] / best for t, best in zip(times, least, strict=True)) for cut in rates}
 
 
 def work(cut: Cut | MatrixCut, batch: int, rows: int, columns: int, depth: int) -> tuple[int, int]:
