@@ -1,7 +1,8 @@
 /**
- * Whether a bundle and a runner of different versions fit: loaded where the versions differ.
+ * Whether a bundle and a runner of different versions fit.
  *
- * Contract: `checkVersions(manifest)` is an error unless the bundle is for this runner, and the runner for this bundle.
+ * Contract: `checkVersions(manifest, SingeError, VERSION)` throws unless the bundle is for this runner, and the runner for
+ * this bundle. singe-format.js imports this file where the versions differ, and so gives it its error and its version.
  */
 
 /** The oldest Singe whose bundles this runner reads. */

@@ -17,10 +17,10 @@ const GROWTH = 1.5;
 const LEAST = 16;
 
 /** What singe-webgpu.js gives: it imports this file, so that nothing is imported from there. */
-let USAGE, mapped, narrow, spread, widen, words;
+let USAGE, encoded, mapped, narrow, spread, widen, words;
 
 export async function openFlow(base, gpu, program, pipelines, weights) {
-  ({ USAGE, mapped, narrow, spread, widen, words } = base);
+  ({ USAGE, encoded, mapped, narrow, spread, widen, words } = base);
   await prepareHost(program);
   return new (flowDevice(base.Device))(gpu, program, pipelines, weights);
 }
@@ -205,22 +205,7 @@ class FlowPlan extends Plan {
 
   #flush() {
     if (!this.#pending.length) return;
-    const commands = this.gpu.device.createCommandEncoder();
-    let pass;
-    for (const { pipeline, bound, groups, source, target, bytes } of this.#pending) {
-      if (pipeline) {
-        pass ??= commands.beginComputePass();
-        pass.setPipeline(pipeline);
-        pass.setBindGroup(0, bound);
-        pass.dispatchWorkgroups(...groups);
-        continue;
-      }
-      pass?.end();
-      pass = undefined;
-      commands.copyBufferToBuffer(source.buffer, source.offset, target.buffer, target.offset, bytes);
-    }
-    pass?.end();
-    this.gpu.device.queue.submit([commands.finish()]);
+    this.gpu.device.queue.submit([encoded(this.gpu.device, this.#pending)]);
     this.#pending = [];
   }
 

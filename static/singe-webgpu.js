@@ -46,7 +46,7 @@ async function load({ program, modules, weights }, files, gpu) {
   files.phase("compile");
   const pipelines = await buildPipelines(gpu, program, variants, texts);
   if (isPlain(program)) return new Device(gpu, program, pipelines, store);
-  return (await import("./singe-webgpu-flow.js")).openFlow({ Device, USAGE, mapped, narrow, spread, widen, words }, gpu, program, pipelines, store);
+  return (await import("./singe-webgpu-flow.js")).openFlow({ Device, USAGE, encoded, mapped, narrow, spread, widen, words }, gpu, program, pipelines, store);
 }
 
 export async function requestDevice() {
@@ -59,7 +59,7 @@ export async function requestDevice() {
   });
 }
 
-/** A GPUDevice that counts its bytes, and tells its errors as ours. */
+/** A GPUDevice that counts bytes and throws SingeErrors. */
 export class Gpu {
   bytes = 0;
   #own;
@@ -292,22 +292,7 @@ class Plan {
       const { index, bytes } = this.outputs[k];
       return { source: this.#binding(index), target, bytes: align(bytes, 4) };
     });
-    const commands = this.gpu.device.createCommandEncoder();
-    let pass;
-    for (const { pipeline, bound, groups, source, target, bytes } of [...steps, ...copies]) {
-      if (pipeline) {
-        pass ??= commands.beginComputePass();
-        pass.setPipeline(pipeline);
-        pass.setBindGroup(0, bound);
-        pass.dispatchWorkgroups(...groups);
-        continue;
-      }
-      pass?.end();
-      pass = undefined;
-      commands.copyBufferToBuffer(source.buffer, source.offset, target.buffer, target.offset, bytes);
-    }
-    pass?.end();
-    return commands.finish();
+    return encoded(this.gpu.device, [...steps, ...copies]);
   }
 
   #stage() {
@@ -332,6 +317,25 @@ class Plan {
       return { data: narrow(range, targets[k].offset, output, into[k]), shape: [...output.shape], dtype: output.dtype };
     });
   }
+}
+
+/** Steps as one command buffer. */
+function encoded(device, steps) {
+  const commands = device.createCommandEncoder();
+  let pass;
+  for (const { pipeline, bound, groups, source, target, bytes } of steps) {
+    if (pipeline) {
+      pass ??= commands.beginComputePass();
+      pass.setPipeline(pipeline);
+      pass.setBindGroup(0, bound);
+      pass.dispatchWorkgroups(...groups);
+    } else {
+      pass = pass?.end();
+      commands.copyBufferToBuffer(source.buffer, source.offset, target.buffer, target.offset, bytes);
+    }
+  }
+  pass?.end();
+  return commands.finish();
 }
 
 /** A browser polls for finished work every few milliseconds, and whenever it is asked anything. */

@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import re
 import sys
-from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
@@ -70,7 +69,7 @@ async def _imported() -> Any:
     from pyodide.code import run_js  # noqa: PLC0415  # pyright: ignore[reportMissingImports]
 
     try:
-        module = await run_js("(url) => import(url)")(_data_url("singe-python.js"))
+        module = await run_js("(url) => import(url)")(data_url(static_folder(), "singe-python.js", {}))
     except js_errors() as e:
         raise DeviceError(
             f"this page's Content-Security-Policy lets no script of the package run ({e}): serve singe-python.js, and "
@@ -81,12 +80,18 @@ async def _imported() -> Any:
     return module
 
 
-@cache
-def _data_url(name: str) -> str:
-    """A script of the package as a URL, and in it all that it imports."""
-    text = (static_folder() / name).read_text("utf-8")
-    whole = _IMPORT.sub(lambda found: f'{found[1]}"{_data_url(found[2])}"', text)
-    return "data:text/javascript;base64," + base64.b64encode(whole.encode()).decode()
+def data_url(folder: Path, name: str, made: dict[str, str], way: tuple[str, ...] = ()) -> str:
+    """A script of a folder as a URL, and in it all that it imports. made: the URLs so far; way: the scripts that import it."""
+    if name in way:
+        raise DeviceError(
+            f"the scripts {' → '.join((*way[way.index(name) :], name))} import one another in a circle, and as data: URLs "
+            f"they cannot: serve singe-python.js, and register it as {SCRIPTS!r}"
+        )
+    if name not in made:
+        text = (folder / name).read_text("utf-8")
+        whole = _IMPORT.sub(lambda found: f'{found[1]}"{data_url(folder, found[2], made, (*way, name))}"', text)
+        made[name] = "data:text/javascript;base64," + base64.b64encode(whole.encode()).decode()
+    return made[name]
 
 
 def js_errors() -> type[Exception]:
