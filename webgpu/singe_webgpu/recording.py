@@ -52,7 +52,6 @@ class Weights:
 
     def __init__(self, gpu: Gpu, program: ProgramData) -> None:
         self._gpu = gpu
-        self._starts: list[int] = []
         self._parts: list[Handle] = []
         self._place: dict[int, tuple[int, int]] = {}
         self.bytes = 0

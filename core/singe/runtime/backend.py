@@ -13,9 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from ..dtypes import DType
-from ..errors import DeviceError
 from ..program.program import ProgramData
-from ..shapes import Shape
 from .waiting import Later
 
 
@@ -137,10 +135,3 @@ class HostArray:
     @property
     def shape(self) -> tuple[int, ...]:
         return self.data.shape
-
-
-def check_shape(shape: Shape) -> tuple[int, ...]:
-    """A shape that must be all numbers by now."""
-    if all(isinstance(d, int) for d in shape):
-        return shape  # pyright: ignore[reportReturnType]
-    raise DeviceError(f"shape {shape} still has symbolic sizes")

@@ -304,7 +304,7 @@ def decode(parts: Sequence[Part], size: int) -> np.ndarray:
 
 def read_piece(entry: Mapping[str, Any], data: bytes) -> np.ndarray:
     """Decode a bundle's file of weights by its entry in the manifest, in NumPy."""
-    block = np.zeros(entry["decoded"], np.uint8)
+    parts: list[Part] = []
     at = 0
 
     def take(kind: str, shape: Sequence[int]) -> np.ndarray:
@@ -316,8 +316,7 @@ def read_piece(entry: Mapping[str, Any], data: bytes) -> np.ndarray:
     for part in entry["parts"]:
         scales = take("<f4", part["scales"]) if "scales" in part else None
         values = take({"words": "<u4", "float16": "<f2", "int8": "i1"}[part["encoding"]], part["shape"])
-        read = Part(part["encoding"], part["at"], values, scales)
-        block[read.at : read.end] = np.ascontiguousarray(read.decoded()).reshape(-1).view(np.uint8)
+        parts.append(Part(part["encoding"], part["at"], values, scales))
     if at != len(data):
         raise FormatError(f"{entry['file']}: its parts are {at} bytes, the file has {len(data)}")
-    return block
+    return decode(parts, entry["decoded"])
