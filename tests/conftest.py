@@ -35,6 +35,7 @@ NEED_NOTHING = ("array", "interpret")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--drawn", type=int, default=400, help="how many random models run beside onnxruntime")
+    parser.addoption("--graphs", type=int, default=150, help="how many random graphs run on each device")
 
 
 @pytest.fixture(params=DEVICES)

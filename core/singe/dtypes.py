@@ -246,8 +246,8 @@ def widened(array: np.ndarray) -> np.ndarray:
     if kind.coding is None:
         return codes.astype(kind.compute.numpy)
     if kind is bfloat16:  # the upper half of a float32
-        return (codes.astype(np.uint32) << 16).view(np.float32)
-    return _numbers(kind)[codes]
+        return np.asarray(codes.astype(np.uint32) << 16).view(np.float32)
+    return np.asarray(_numbers(kind)[codes])
 
 
 def narrowed(array: np.ndarray, kind: DType) -> np.ndarray:

@@ -217,6 +217,12 @@ class Blocks:
             return (first,) if inputs.count(first) == 1 else ()
         return inputs if self.target is None and not isinstance(item.row, Opaque) else ()
 
+    def _grows(self, b: _Block, item: _Item, n: Node) -> bool:
+        """Whether a value may change its shape from turn to turn: an output has one shape, a slot that of each turn."""
+        if not isinstance(item, Node) or item.op != "loop":
+            return False
+        return any(k == self._values(b, item).index(n) for k, _, _ in _named(item))
+
     def _direct(
         self, b: _Block, made: Mapping[Node, int], targets: Sequence[int], copied: Sequence[int]
     ) -> dict[Node, int]:
@@ -228,6 +234,8 @@ class Blocks:
         direct: dict[Node, int] = {}
         for k, (n, target) in enumerate(zip(roots, targets, strict=True)):
             if n not in made or n in direct or k in copied:
+                continue
+            if self._at(target)[0] == "output" and self._grows(b, b.items[made[n]], n):
                 continue
             there = lying.get(self._at(target), ())
             others = {r for j, r in enumerate(roots) if j != k}

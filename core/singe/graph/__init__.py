@@ -9,6 +9,7 @@ from .graph import Graph as Graph
 from .graph import GraphState as GraphState
 from .graph import regions as regions
 from .node import Node as Node
+from .node import attribute_symbols as attribute_symbols
 from .node import bare as bare
 from .node import evaluate as evaluate
 from .node import leaf as leaf
@@ -18,5 +19,7 @@ from .transform import all_nodes as all_nodes
 from .transform import inline as inline
 from .transform import rebuild as rebuild
 from .transform import renamed as renamed
+from .transform import sized as sized
 from .transform import specialise as specialise
 from .transform import spliced as spliced
+from .transform import with_sizes as with_sizes

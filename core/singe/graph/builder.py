@@ -14,13 +14,26 @@ import numpy as np
 from ..dtypes import DType, dtype, int64, own
 from ..errors import CompileError, ShapeError
 from ..ir.scalar import convert
-from ..ops import ROWS, Composite, Elementwise, Opaque, Region, Result, Row, Running, Update, elementwise_vjp, narrow
+from ..ops import (
+    ROWS,
+    Composite,
+    Elementwise,
+    Nest,
+    Opaque,
+    Region,
+    Result,
+    Row,
+    Running,
+    Update,
+    elementwise_vjp,
+    narrow,
+)
 from ..shapes import Dim, Size, product, size, symbols
-from .node import Node, evaluate, leaf, postorder
+from .node import Node, attribute_symbols, evaluate, leaf, postorder
 
 MAX_ELEMENTS: Final = 2**31 - 1
 """Elements of a tensor at most, as far as files may ask for it."""
-WHOLE: Final = (Opaque, Update, Running)
+WHOLE: Final = (Nest, Opaque, Update, Running)
 """Kinds of row that do not compute with Sizes."""
 INTERNED_BYTES: Final = 4096
 """Constants up to this size are interned by content; larger ones by identity."""
@@ -176,7 +189,7 @@ class Builder:
             found = tuple(self._values[x] for x in n.lowered)
             return None if any(v is None for v in found) else found[0] if len(n.results) == 1 else found
         values = [self._values[x] for x in n.inputs]
-        if isinstance(n.row, Region) or any(v is None for v in values):
+        if isinstance(n.row, Region) or any(v is None for v in values) or attribute_symbols(n):
             return None
         if isinstance(n.row, WHOLE) and any(v.dtype == object for v in values):
             return None

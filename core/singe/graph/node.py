@@ -107,6 +107,12 @@ def symbols_of(n: Node) -> frozenset[str]:
     found = shapes.symbols([shape for shape, _ in n.results])
     if n.value is not None:
         return found | shapes.symbols(n.value.ravel().tolist()) if n.value.dtype == object else found
+    return found | attribute_symbols(n)
+
+
+def attribute_symbols(n: Node) -> frozenset[str]:
+    """The sizes in a node's attributes, those that its regions do not find by themselves included."""
+    found: frozenset[str] = frozenset()
     for value in n.attrs.values():
         if isinstance(value, Size):
             found |= shapes.symbols(value)

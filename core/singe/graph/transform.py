@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import shapes
-from ..shapes import Size
+from ..shapes import Dim, Size
 from .builder import Builder
 from .graph import Graph, regions
 from .node import Node
@@ -45,29 +45,37 @@ def renamed(graph: Graph, new: Mapping[Node, Node]) -> Graph:
     )
 
 
-def specialise(graph: Graph, sizes: Mapping[str, int]) -> Graph:
-    """The graph with numbers for some of its symbolic sizes, made anew so that every shape is inferred again."""
+def specialise(graph: Graph, sizes: Mapping[str, Dim]) -> Graph:
+    """The graph with numbers (or other dimensions) for some of its symbolic sizes, made anew so that every shape is
+    inferred again."""
     builder = Builder()
     new = {x: builder.input(x.name, [shapes.evaluate(d, sizes) for d in x.shape], x.dtype) for x in graph.leaves}
 
-    def fix(value: Any) -> Any:
-        if isinstance(value, tuple):
-            return tuple(map(fix, value))
-        if isinstance(value, Graph):
-            return specialise(value, sizes)
-        return shapes.evaluate(value, sizes) if isinstance(value, Size) else value
-
     def rule(b: Builder, n: Node, given: tuple[Node, ...]) -> Node | None:
-        if n.value is not None:
-            if n.value.dtype != object:
-                return None
-            array = np.empty(n.value.shape, object)
-            array.ravel()[:] = [fix(v) for v in n.value.ravel()]
-            return b.const(array, n.dtype)
-        return b.node(n.row, *given, **{k: fix(v) for k, v in n.attrs.items()}) if n.row else None
+        if n.row is None:
+            return sized(b, n, sizes)
+        return b.node(n.row, *given, **{k: with_sizes(v, sizes) for k, v in n.attrs.items()})
 
     with shapes.deferring():  # noted anew when the Graph is compiled
         return rebuild(graph, builder, rule, new)
+
+
+def with_sizes(value: Any, sizes: Mapping[str, Dim]) -> Any:
+    """An attribute with these dimensions for its sizes."""
+    if isinstance(value, tuple):
+        return tuple(with_sizes(v, sizes) for v in value)
+    if isinstance(value, Graph):
+        return specialise(value, sizes)
+    return shapes.evaluate(value, sizes) if isinstance(value, Size) else value
+
+
+def sized(b: Builder, n: Node, sizes: Mapping[str, Dim]) -> Node:
+    """A constant with these dimensions for the sizes that it holds."""
+    if n.value is None or n.value.dtype != object:
+        return n
+    array = np.empty(n.value.shape, object)
+    array.ravel()[:] = [with_sizes(v, sizes) for v in n.value.ravel()]
+    return b.const(array, n.dtype)
 
 
 def spliced(graph: Graph, given: Sequence[Node], make: Callable[..., Node]) -> tuple[tuple[Node, ...], dict[str, Node]]:

@@ -375,7 +375,7 @@ def running(accumulate: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
 
 def update_slice(x: np.ndarray, part: np.ndarray, *starts: np.ndarray) -> np.ndarray:
     out = x.copy()
-    first = [min(max(int(s), 0), d - p) for s, d, p in zip(starts, x.shape, part.shape, strict=True)]
+    first = [min(max(s.item(), 0), d - p) for s, d, p in zip(starts, x.shape, part.shape, strict=True)]
     for place in np.ndindex(*part.shape):
         out[tuple(a + c for a, c in zip(first, place, strict=True))] = part[place]
     return out

@@ -257,6 +257,8 @@ def _arange_value(coords: Sequence[Expr], read: Read, start: Shaped, step: Shape
 
 
 def _arange_whole(start: np.ndarray, step: np.ndarray, count: int) -> np.ndarray:
+    if object in (start.dtype, step.dtype):  # sizes
+        return start + np.arange(count).astype(object) * step
     compute = COMPUTE[dtype(start.dtype)].numpy
     turns = np.arange(count, dtype=np.int32).astype(compute)
     return scalar.convert(scalar.convert(start, compute) + turns * scalar.convert(step, compute), start.dtype)

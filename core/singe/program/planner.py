@@ -102,10 +102,11 @@ class Plan:
             self.sizes.pop(name, None)
 
     def bind(self, sizes: Mapping[str, int]) -> Found:
-        """Go on with these sizes too."""
+        """Go on with these sizes too; what has them already stays as it is."""
         for name, value in sizes.items():
             if value < 0:
                 raise DeviceError(f"the size {name} was found to be {value}, expected 0 or more")
+        sizes = {name: value for name, value in sizes.items() if self.sizes.get(name) != value}
         changed = any(self._latest.get(name) != value for name, value in sizes.items())
         self.sizes.update(sizes)
         self._latest.update(sizes)

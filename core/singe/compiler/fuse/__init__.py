@@ -240,6 +240,8 @@ class _Fusion:
                     cost.work > 2 * CHEAP and sum(v in self.members for v in self.users[n]) > 1
                 )  # once for each stage
             return cost.work > CHEAP or cost.loads > 2
+        if isinstance(u.row, (Opaque, Region)):
+            return False  # they read memory as it is
         spread = product(n.shape) != product(u.shape)
         return spread and cost.work > CHEAP and not _is_movement(n)
 

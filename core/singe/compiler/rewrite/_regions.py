@@ -6,10 +6,10 @@ becomes its branch, a loop of no turns its initial values, and a loop whose cond
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from ...graph import Graph, Node, regions, spliced
+from ...graph import Graph, Node, spliced
 from ...shapes import Dim
 
 if TYPE_CHECKING:
@@ -17,26 +17,31 @@ if TYPE_CHECKING:
 
 
 class Regions:
-    """What a node that owns graphs becomes over its new inputs: `values`, one for each result, and the sizes it tells."""
+    """What a node that owns graphs becomes over its new inputs: `values`, one for each result.
 
-    def __init__(self, r: Rewriter, n: Node, given: Sequence[Node]) -> None:
+    bound: the sizes that a run finds with it; told: those of its results that turn out to be these dimensions.
+    """
+
+    def __init__(self, r: Rewriter, n: Node, given: Sequence[Node], attrs: Mapping[str, Any]) -> None:
         self.r = r
         self.node = n
+        self.attrs = attrs
         self.bound: dict[str, Node] = {}
+        self.told: dict[str, Dim] = {}
         self.values: tuple[Node, ...] = self._if(*given) if n.op == "if" else self._loop(*given)
 
     def _if(self, condition: Node, *captures: Node) -> tuple[Node, ...]:
         if condition.value is not None:
-            taken = self.node.attrs["then" if condition.value.reshape(-1)[0] else "otherwise"]
+            taken = self.attrs["then" if condition.value.reshape(-1)[0] else "otherwise"]
             return self._inlined(taken, captures)
-        branches = [self._rewritten(g, captures, 0) for g in regions(self.node).values()]
+        branches = [self._rewritten(g, captures, 0) for g in (self.attrs["then"], self.attrs["otherwise"])]
         kept = [any(g.inputs[k] in g.nodes for g in branches) for k in range(len(captures))]
         captures = tuple(x for x, keep in zip(captures, kept, strict=True) if keep)
         then, otherwise = (_only(g, kept) for g in branches)
         return self._made(condition, *captures, then=then, otherwise=otherwise)
 
     def _loop(self, *given: Node) -> tuple[Node, ...]:
-        attrs = dict(self.node.attrs)
+        attrs = dict(self.attrs)
         carried, count = attrs["carried"], attrs.get("count")
         condition = given[0] if attrs["conditional"] else None
         inputs = given[1:] if attrs["conditional"] else given
@@ -87,7 +92,7 @@ class Regions:
         """The sizes of the node's results are these dimensions."""
         dims = [d for shape in shapes for d in shape]
         names = self.node.attrs.get("found") or ("",) * len(dims)
-        self.bound.update((s, self.r.builder.const(d)) for s, d in zip(names, dims, strict=True) if s)
+        self.told.update((s, d) for s, d in zip(names, dims, strict=True) if s)
 
 
 def _only(graph: Graph, kept: Sequence[bool]) -> Graph:

@@ -13,9 +13,9 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from ...errors import SizeNeeded
-from ...graph import WHOLE, Builder, Graph, Node, evaluate, renamed
+from ...graph import WHOLE, Builder, Graph, Node, attribute_symbols, evaluate, renamed, sized, with_sizes
 from ...ops import Elementwise, Region, Result, find_row
-from ...shapes import product
+from ...shapes import Dim, product
 from ._regions import Regions
 
 Rule: TypeAlias = "Callable[[Rewriter, Node], Node | None]"
@@ -51,6 +51,7 @@ class Rewriter:
         self._known = dict(known or {})
         self._made: dict[Node, Node] = {}
         self._uses: dict[Node, int] = {}
+        self._told: dict[str, Dim] = {}  # sizes that are known by other names now
 
     def run(self) -> Graph:
         graph = self._graph
@@ -65,20 +66,28 @@ class Rewriter:
             if n in final:
                 continue
             given = tuple(final[x] for x in n.inputs)
+            attrs = self._current(n)
             if isinstance(n.row, Region):
-                found = Regions(self, n, given)
+                found = Regions(self, n, given, attrs)
                 bound.update(found.bound)
+                self._told.update(found.told)
                 final.update(zip(_values(n, counted), found.values, strict=True))
                 continue
-            new = n if n.row is None else self.make(n.row, *given, **n.attrs)
+            new = sized(self.builder, n, self._told) if n.row is None else self.make(n.row, *given, **attrs)
             final[n] = new
             # A node that now stands for several old ones is used as often as all of them together.
             self._uses[new] = self._uses.get(new, 0) + self._uses.get(n, 0) if new is not n else self._uses.get(n, 0)
-        bound = {**{s: final[n] for s, n in counted.found.items() if s not in bound}, **bound}
+        bound = {**{s: final[n] for s, n in counted.found.items() if s not in bound | self._told}, **bound}
         outputs = tuple(final[x] for x in counted.outputs)
         states = tuple(replace(s, updated=final[s.updated]) for s in counted.states)
         inputs = tuple(x for x in graph.inputs if x not in self._known)
         return self._finish(Graph(inputs, outputs, graph.output_names, bound, states))
+
+    def _current(self, n: Node) -> Mapping[str, Any]:
+        """A node's attributes, sizes called by the names that they have now."""
+        if self._told.keys().isdisjoint(attribute_symbols(n)):
+            return n.attrs
+        return {k: with_sizes(v, self._told) for k, v in n.attrs.items()}
 
     def rewritten(self, graph: Graph, known: Mapping[Node, Node]) -> Graph:
         """A region, rewritten by the same rules."""

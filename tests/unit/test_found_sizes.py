@@ -1,0 +1,111 @@
+"""Graphs with sizes that a run finds, each of which once gave a wrong answer: they agree with the evaluator."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from drawn import compare
+
+from singe.compiler.rewrite import rewrite
+from singe.dtypes import bfloat16, bool_, float8_e5m2, float32, int64
+from singe.graph import Builder, Graph, GraphState, Node, all_nodes
+from singe.ops import ROWS
+from singe.shapes import size
+
+IF, LOOP = ROWS["if"], ROWS["loop"]
+N = size("N")
+DEVICES = pytest.mark.parametrize("device_name", ["numpy", "wasm", "webgpu"], indirect=True)
+
+
+def numbers(*shape: int) -> np.ndarray:
+    return np.random.default_rng(len(shape)).integers(-3, 4, shape).astype(np.float32)
+
+
+def growing(b: Builder, x: Node, count: int) -> Node:
+    """x after itself, again in every turn."""
+    own, part = b.input("own", (size("own"), *x.shape[1:]), x.dtype), b.input("part", x.shape, x.dtype)
+    body = Graph((own, part), (b.const(True), b.concat(part, own, axis=0)), ("c", "y"))
+    return b.apply(LOOP, x, x, body=body, carried=1, conditional=False, count=count)
+
+
+@DEVICES
+def test_a_value_that_grows_in_a_loop_may_be_an_output(device_name: str) -> None:
+    b = Builder()
+    x, held = b.input("x", (N, 2), float32), b.input("held", (2,), float32)
+    outputs = growing(b, x, 2), growing(b, held, 1)
+    graph = Graph((x,), outputs, ("y", "z"), b.bound, (GraphState(held, "held", np.ones(2, np.float32), held),))
+    compare(device_name, graph, [[numbers(n, 2)] for n in (3, 1, 0, 5)])
+
+
+@DEVICES
+def test_a_result_of_an_op_on_the_host_may_be_an_output_of_another_shape(device_name: str) -> None:
+    b = Builder()
+    x = b.input("x", (N, 4), float32)
+    values, places = b.top_k(x, axis=1, k=4, largest=True)
+    graph = Graph((x,), (values, b.reshape(places, shape=(2 * N, 2))), ("v", "i"))
+    compare(device_name, graph, [[numbers(n, 4)] for n in (3, 0, 1)])
+
+
+@DEVICES
+def test_an_output_stays_when_another_step_on_the_host_has_its_size(device_name: str) -> None:
+    b = Builder()
+    x = b.input("x", (N, 6), bool_)
+    found = b.nonzero(x)
+    _, places = b.sort(found, axis=1)
+    graph = Graph((x,), (found, places), ("y", "z"), b.bound)
+    compare(device_name, graph, [[numbers(n, 6) > 0] for n in (4, 1, 5, 5)])
+
+
+@DEVICES
+def test_an_op_on_the_host_reads_an_input_under_another_shape(device_name: str) -> None:
+    b = Builder()
+    x = b.input("x", (N, 4, 3), int64)
+    found = b.unique(b.reshape(x, shape=(N, 12)))
+    graph = Graph((x,), (found[1], found[3]), ("y", "z"), b.bound)
+    compare(device_name, graph, [[numbers(n, 4, 3).astype(np.int64)] for n in (2, 1)])
+
+
+@pytest.mark.parametrize("turns", [0, 1])
+@pytest.mark.parametrize("taken", [True, False])
+@DEVICES
+def test_sizes_that_are_known_before_the_run_go_by_other_names(device_name: str, taken: bool, turns: int) -> None:
+    """What a known branch or a loop of no turns leaves has the dimensions of its inputs, in regions too."""
+    b = Builder()
+    x, c = b.input("x", (N, 2), float32), b.input("c", (), bool_)
+    p, q, r, s = (b.input(name, (N, 2), float32) for name in "pqrs")
+    then, otherwise = (
+        Graph((p,), (b.concat(p, p, axis=0),), ("y",)),
+        Graph((q,), (growing(b, q, turns),), ("y",), b.bound),
+    )
+    chosen = b.apply(IF, b.const(taken), x, then=then, otherwise=otherwise)
+    grown = growing(b, chosen, turns)
+    d = grown.shape[0]
+    flat = b.add(b.reshape(grown, shape=(2 * d,)), b.cast(b.const(d), to=float32))
+    r, s = b.input("r", (2 * d,), float32), b.input("s", (2 * d,), float32)
+    last = b.apply(
+        IF, c, flat, then=Graph((r,), (b.reshape(r, shape=(d, 2)),), ("y",)),
+        otherwise=Graph((s,), (b.reshape(b.neg(s), shape=(d, 2)),), ("y",)),
+    )  # fmt: skip
+    graph = Graph((x, c), (last, flat), ("y", "z"), b.bound)
+    compare(device_name, graph, [[numbers(n, 2), np.array(n > 1)] for n in (3, 1, 0)])
+    if turns == 0:
+        assert "loop" not in {n.op for n in all_nodes(rewrite(graph))}
+        assert not rewrite(graph).found
+
+
+def test_no_value_is_known_of_what_hangs_on_a_size() -> None:
+    b = Builder()
+    numbered = b.arange(b.const(0), b.const(1), count=N)
+    assert b.value_of(b.reduce_sum(numbered, axes=(0,))) is None
+    assert b.value_of(b.reduce_sum(b.const(np.array([N, 2], object)), axes=(0,))) is None
+    (last,) = b.value_of(b.reshape(b.add(b.const(N), b.const(1)), shape=(1,))).tolist()  # pyright: ignore
+    assert last == N + 1
+
+
+@pytest.mark.parametrize("kind", [bfloat16, float8_e5m2], ids=str)
+@DEVICES
+def test_a_scalar_of_a_type_that_numpy_lacks(device_name: str, kind: object) -> None:
+    b = Builder()
+    x = b.input("x", (), kind)  # pyright: ignore[reportArgumentType]
+    y = b.minimum(x, x) if kind is bfloat16 else b.where(b.equal(x, x), x, x)
+    compare(device_name, Graph((x,), (y,), ("y",)), [[np.zeros((), kind.numpy)]])  # pyright: ignore
