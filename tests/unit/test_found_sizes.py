@@ -57,6 +57,19 @@ def test_an_output_stays_when_another_step_on_the_host_has_its_size(device_name:
 
 
 @DEVICES
+def test_a_kernel_of_two_found_sizes_sees_the_first_change_when_the_second_does_not(device_name: str) -> None:
+    b = Builder()
+    x, y = b.input("x", (8,), float32), b.input("y", (), int64)
+    found = b.nonzero(x)
+    d = b.size_of(
+        b.add(y, b.reduce_max(b.pad(found, b.const(0), before=(0, 1), after=(0, 0), mode="constant"), axes=(0, 1)))
+    )
+    graph = Graph((x, y), (b.expand(found, shape=(d, *found.shape)),), ("y",), b.bound)
+    few, many = (np.array([0, *[k % n == 0 for k in range(6)], 1], np.float32) for n in (3, 1))
+    compare(device_name, graph, [[given, np.array(-4)] for given in (few, many, few)])
+
+
+@DEVICES
 def test_an_op_on_the_host_reads_an_input_under_another_shape(device_name: str) -> None:
     b = Builder()
     x = b.input("x", (N, 4, 3), int64)

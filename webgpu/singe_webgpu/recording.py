@@ -192,7 +192,7 @@ class Recording:
         def found(sizes: Found) -> None:
             if sizes.changed:
                 self._work.clear()
-                self._rows.write(plan.sizes)
+            self._rows.write(plan.sizes)
             for i in sizes.buffers:
                 if plan.buffers[i].place[0] == "slot":
                     self._grow(plan.buffers[i].place, plan.bytes(i))
@@ -301,13 +301,14 @@ class _Rows:
     """The sizes of all kernels whose texts use some, in one uniform buffer.
 
     Kernels with equal sizes share a row; those with sizes that are found in mid-run have rows of their own, which
-    `write` brings up to date, after all work handed over before.
+    `write` brings up to date, after all work handed over before: as soon as all sizes of a row are known.
     """
 
     def __init__(self, gpu: Gpu, program: ProgramData, kernels: Kernels, sizes: Mapping[str, int]) -> None:
         self._gpu: Final = gpu
         self._program: Final = program
         self._late: Final[dict[int, int]] = {}  # a kernel's number ↦ where its row begins
+        self._written: Final[dict[int, list[Any]]] = {}
         shared: dict[tuple[Any, ...], int] = {}
         starts: dict[int, int] = {}
         end = 0
@@ -335,7 +336,8 @@ class _Rows:
     def write(self, sizes: Mapping[str, int]) -> None:
         for number, start in self._late.items():
             row = [evaluate(d, sizes) for d in self._program.kernels[number].sizes]
-            if not symbols(row):
+            if not symbols(row) and self._written.get(number) != row:
+                self._written[number] = row
                 self._gpu.write(self._buffer, start, np.array(row, np.int32).view(np.uint8))
 
     def close(self) -> None:
