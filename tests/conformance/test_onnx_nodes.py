@@ -43,7 +43,7 @@ def cases() -> dict[str, tuple[Any, OnnxModel]]:
     found = {}
     for case in every_case():
         arrays = [a for data_set in case.data_sets for part in data_set for a in part]
-        if not all(isinstance(a, np.ndarray) and a.dtype.name in DTYPES for a in arrays):
+        if not all(isinstance(a, (np.ndarray, np.generic)) and a.dtype.name in DTYPES for a in arrays):
             continue
         model = read_model(case.model.SerializeToString(), name=case.name)
         if not unsupported_ops(model):

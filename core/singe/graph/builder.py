@@ -29,6 +29,7 @@ from ..ops import (
     narrow,
 )
 from ..shapes import Dim, Size, product, size, symbols
+from .graph import Graph
 from .node import Node, attribute_symbols, evaluate, leaf, postorder
 
 MAX_ELEMENTS: Final = 2**31 - 1
@@ -97,17 +98,23 @@ class Builder:
         for name, node in self.bound.items():
             if node is x:
                 return size(name)
-        name = self._fresh("size")
+        name = self.fresh("size")
         self.bound[name] = x
         return size(name)
 
-    def _fresh(self, op: str) -> str:
+    def fresh(self, op: str) -> str:
         """A name for a size that no input gives."""
         number = 0
         while (name := f"{op}.{number}") in self._taken:
             number += 1
         self._taken.add(name)
         return name
+
+    def graph(self, inputs: Sequence[Node], outputs: Sequence[Node]) -> Graph:
+        """A region over nodes made here. The sizes that it finds by itself are those that hang on its inputs alone."""
+        own = set(inputs)
+        bound = {s: n for s, n in self.bound.items() if all(x in own for x in postorder([n]) if x.is_input)}
+        return Graph(tuple(inputs), tuple(outputs), ("",) * len(outputs), bound)
 
     def apply(self, row: Row, *inputs: Node | None, **attrs: Any) -> Any:
         """What a row gives over inputs: a node, or a tuple of them where it has several results."""
@@ -152,7 +159,7 @@ class Builder:
             return Node(row, given, attrs, tuple((tuple(shape), kind) for shape, kind in results))  # pyright: ignore[reportArgumentType]
         # A dimension that has a name keeps it, though it may be known by now: other nodes mention it.
         dims = [d for shape, _ in results for d in shape]
-        names = names or tuple(self._fresh(row.name) if d is None else "" for d in dims)
+        names = names or tuple(self.fresh(row.name) if d is None else "" for d in dims)
         attrs["found"] = names
         whole = iter(size(name) if name else d for name, d in zip(names, dims, strict=True))
         n = Node(row, given, attrs, tuple((tuple(next(whole) for _ in shape), kind) for shape, kind in results))  # pyright: ignore[reportArgumentType]

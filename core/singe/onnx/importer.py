@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -22,14 +21,14 @@ from ..graph import MAX_ELEMENTS, Builder, Graph, Node
 from ..ops import ROWS, Composite, Elementwise, Nest, Row, View
 from ..shapes import Dim, deferring, product, show, size
 from .adapters import ADAPTERS, Call
-from .adapters.basic import dense
-from .model import OnnxFunction, OnnxModel, OnnxNode, OnnxRef, OnnxValue
-from .tensors import RawTensor
+from .model import OnnxFunction, OnnxGraph, OnnxModel, OnnxNode, OnnxValue
+from .scope import Scope, needed, owned
+from .tensors import plain
 
 MAX_NODES: Final = 100_000
 """Nodes of a model, its functions inlined."""
 MAX_DEPTH: Final = 64
-"""Functions within functions."""
+"""Functions and graphs within one another."""
 UNNAMED: Final = frozenset((None, "", "?", "*", "-1", "None"))
 """What files write for a dimension of which nothing is known, not even that it equals its namesakes."""
 
@@ -81,7 +80,7 @@ def unsupported_ops(model: OnnxModel) -> dict[str, int]:
     """The ops that a model needs and Singe lacks, each with how often it is there, the most frequent first."""
     functions = _functions(model)
     found: dict[str, int] = {}
-    pending = [_needed(model.graph.nodes, (v.name for v in model.graph.outputs))]
+    pending = [needed(model.graph.nodes, (v.name for v in model.graph.outputs))]
     opened: set[tuple[str, str, str]] = set()
     while pending:
         for _, node in pending.pop():
@@ -91,57 +90,15 @@ def unsupported_ops(model: OnnxModel) -> dict[str, int]:
                 if node.domain or (node.op_type not in ADAPTERS and row_for(node.op_type) is None):
                     name = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
                     found[name] = found.get(name, 0) + 1
+                pending += (needed(g.nodes, (v.name for v in g.outputs)) for g in owned(node))
             elif key not in opened:
                 opened.add(key)
-                pending.append(_needed(function.nodes, function.outputs))
+                pending.append(needed(function.nodes, function.outputs))
     return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
 
 
 def _functions(model: OnnxModel) -> dict[tuple[str, str, str], OnnxFunction]:
     return {(f.domain, f.name, f.overload): f for f in model.functions}
-
-
-def _needed(nodes: Sequence[OnnxNode], outputs: Iterable[str]) -> list[tuple[int, OnnxNode]]:
-    """The nodes that outputs hang on, in their order, with their places in the file."""
-    wanted = set(outputs)
-    kept = []
-    for i in reversed(range(len(nodes))):
-        if any(name and name in wanted for name in nodes[i].outputs):
-            kept.append((i, nodes[i]))
-            wanted.update(nodes[i].inputs)
-    return kept[::-1]
-
-
-@dataclass(eq=False)
-class _Scope:
-    """Names and what they stand for, within the main graph or one call of a function."""
-
-    builder: Builder
-    nodes: dict[str, Node] = field(default_factory=dict)
-    tensors: Mapping[str, Any] = field(default_factory=dict)
-    attributes: Mapping[str, Any] | None = None  # those of a function's caller
-
-    def find(self, name: str) -> Node:
-        if name not in self.nodes:
-            if name not in self.tensors:
-                raise ImportFailure(f"the value {name!r} is used before any node makes it")
-            self.nodes[name] = self.builder.const(_plain(name, self.tensors[name]))
-        return self.nodes[name]
-
-    def resolved(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """A node's attributes, those that refer to the function's caller looked up there."""
-        caller = self.attributes or {}
-        out = {k: caller.get(v.name) if isinstance(v, OnnxRef) else v for k, v in given.items()}
-        return {k: v for k, v in out.items() if v is not None}
-
-
-def _plain(name: str, tensor: Any) -> np.ndarray:
-    """A tensor of the file as an array of one of Singe's types."""
-    if isinstance(tensor, np.ndarray) and tensor.dtype.name in DTYPES:
-        return tensor
-    if isinstance(tensor, (np.ndarray, RawTensor)):
-        raise ImportFailure(f"the tensor {name!r} is {tensor.dtype}; Singe has {', '.join(DTYPES)}: convert the model")
-    return dense(tensor)
 
 
 class _Importer:
@@ -151,15 +108,16 @@ class _Importer:
         self.model = model
         self.functions = _functions(model)
         self.builder = Builder()
-        self.scope = _Scope(self.builder, tensors={**model.graph.initializers, **model.graph.sparse_initializers})
+        tensors = {**model.graph.initializers, **model.graph.sparse_initializers}
+        self.scope = Scope(self.builder, self, model.opsets, tensors=tensors)
         self.count = 0
 
     def graph(
         self, sizes: Mapping[str, int], shapes: Mapping[str, Sequence[int | str]], values: Mapping[str, np.ndarray]
     ) -> Graph:
-        inputs, outputs = self.inputs(sizes, shapes, values), self.model.graph.outputs
-        self.run(_needed(self.model.graph.nodes, (v.name for v in outputs)), self.scope, self.model.opsets)
-        return Graph(inputs, tuple(self.scope.find(v.name) for v in outputs), tuple(v.name for v in outputs))
+        inputs, names = self.inputs(sizes, shapes, values), tuple(v.name for v in self.model.graph.outputs)
+        self.run(needed(self.model.graph.nodes, names), self.scope)
+        return Graph(inputs, tuple(map(self.scope.value, names)), names, self.builder.bound)
 
     # --- inputs ---
 
@@ -179,7 +137,7 @@ class _Importer:
         for name, value in declared.items():
             kind = _input_dtype(value)
             if name in values:
-                self.scope.nodes[name] = self.builder.const(_plain(name, np.asarray(values[name])), dtype(kind))
+                self.scope.nodes[name] = self.builder.const(plain(name, np.asarray(values[name])), dtype(kind))
                 continue
             shape = [
                 self.dimension(d, name, axis, taken, sizes)
@@ -208,9 +166,13 @@ class _Importer:
 
     # --- nodes ---
 
-    def run(
-        self, nodes: Iterable[tuple[int, OnnxNode]], scope: _Scope, opsets: Mapping[str, int], depth: int = 0
-    ) -> None:
+    def subgraph(self, graph: OnnxGraph, scope: Scope) -> None:
+        """Enter a graph that a node owns in a scope of its own."""
+        if scope.depth > MAX_DEPTH:
+            raise ImportFailure(f"graphs and functions are more than {MAX_DEPTH} deep within one another")
+        self.run(needed(graph.nodes, (v.name for v in graph.outputs)), scope)
+
+    def run(self, nodes: Iterable[tuple[int, OnnxNode]], scope: Scope) -> None:
         for index, node in nodes:
             self.count += 1
             if self.count > MAX_NODES:
@@ -218,7 +180,7 @@ class _Importer:
             where = f"node {index}{f' {node.name!r}' if node.name else ''} ({node.op_type})"
             try:
                 inputs = tuple(scope.find(name) if name else None for name in node.inputs)
-                self.define(node, inputs, scope, opsets, depth)
+                self.define(node, inputs, scope)
             except ValueNeeded as e:
                 raise ValueNeeded(f"{where}: {e}", e.inputs) from e
             except SizeNeeded as e:
@@ -226,16 +188,15 @@ class _Importer:
             except SingeError as e:
                 raise ImportFailure(f"{where}: {e}") from e
 
-    def define(
-        self, node: OnnxNode, inputs: tuple[Node | None, ...], scope: _Scope, opsets: Mapping[str, int], depth: int
-    ) -> None:
+    def define(self, node: OnnxNode, inputs: tuple[Node | None, ...], scope: Scope) -> None:
         """Enter a node's outputs in the scope."""
         attributes = scope.resolved(node.attributes)
         function = self.functions.get((node.domain, node.op_type, node.overload))
         if function is not None:
-            results = self.inline(function, inputs, attributes, depth)
+            results = self.inline(function, inputs, attributes, scope.depth)
         else:
-            call = Call(self.builder, node.op_type, opsets.get("", 1), inputs, attributes, node.outputs)
+            version = scope.opsets.get("", 1)
+            call = Call(self.builder, node.op_type, version, inputs, attributes, node.outputs, scope)
             made = _made(call)
             results = [made] if isinstance(made, Node) else list(made)
         wanted = [name for name in node.outputs[len(results) :] if name]
@@ -256,19 +217,12 @@ class _Importer:
         if len(inputs) > len(function.inputs):
             raise ImportFailure(f"{len(inputs)} inputs; the function takes {len(function.inputs)}")
         given = {name: x for name, x in zip(function.inputs, inputs, strict=False) if x is not None}
-        left_out = [name for name in function.inputs if name not in given]
-        inner = _Scope(self.builder, given, attributes={**function.defaults, **attributes})
-        nodes = [(i, _forgetting(node, left_out)) for i, node in _needed(function.nodes, function.outputs)]
-        self.run(nodes, inner, function.opsets, depth + 1)
-        return [inner.find(name) for name in function.outputs]
-
-
-def _forgetting(node: OnnxNode, names: Sequence[str]) -> OnnxNode:
-    """The node without the inputs of those names: a function's optional inputs that its caller leaves out."""
-    if not any(name in names for name in node.inputs):
-        return node
-    inputs = tuple("" if name in names else name for name in node.inputs)
-    return OnnxNode(node.op_type, node.domain, node.name, inputs, node.outputs, node.attributes, node.overload)
+        inner = Scope(
+            self.builder, self, function.opsets, given, attributes={**function.defaults, **attributes},
+            absent=frozenset(function.inputs) - given.keys(), depth=depth + 1,
+        )  # fmt: skip
+        self.run(needed(function.nodes, function.outputs), inner)
+        return [inner.value(name) for name in function.outputs]
 
 
 def _made(call: Call) -> Node | Sequence[Node]:

@@ -17,9 +17,12 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from ..dtypes import DTYPES
 from ..errors import FormatError, ImportFailure
 from .wire import BYTES, DOUBLE, FLOAT, INT32, INT64, LEN, TEXT, UINT64, Fields, Kind, Place, Schema, many, one
 
+MAX_FOLDED: Final = 1 << 20
+"""The most elements of a tensor that is computed while a model is imported."""
 MAX_RANK: Final = 32
 
 
@@ -43,6 +46,30 @@ class OnnxSparse:
     values: Tensor
     indices: np.ndarray
     dims: tuple[int, ...]
+
+
+# --- as Singe has them ---------------------------------------------------------------------------------------------
+
+
+def plain(name: str, tensor: Tensor | OnnxSparse) -> np.ndarray:
+    """A tensor of the file as an array of one of Singe's types."""
+    if isinstance(tensor, np.ndarray) and tensor.dtype.name in DTYPES:
+        return tensor
+    if isinstance(tensor, (np.ndarray, RawTensor)):
+        raise ImportFailure(f"the tensor {name!r} is {tensor.dtype}; Singe has {', '.join(DTYPES)}: convert the model")
+    return dense(tensor)
+
+
+def dense(sparse: OnnxSparse) -> np.ndarray:
+    """A sparse tensor with its zeros."""
+    count = math.prod(sparse.dims)
+    values = sparse.values
+    if count > MAX_FOLDED or isinstance(values, RawTensor):
+        raise ImportFailure(f"a sparse tensor of {count} elements; at most {MAX_FOLDED} of a plain type are supported")
+    out = np.zeros(count, values.dtype)
+    places = sparse.indices if sparse.indices.ndim == 1 else np.ravel_multi_index(tuple(sparse.indices.T), sparse.dims)
+    out[places] = values
+    return out.reshape(sparse.dims)
 
 
 # --- element types -------------------------------------------------------------------------------------------------

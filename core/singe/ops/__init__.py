@@ -1,6 +1,19 @@
 """The rows: every op, declared once. ROWS is the open table; README.md says how to add to it."""
 
-from . import contract, control, elementwise, move, opaque, quantised, reduce, resize, running, update, window  # noqa: F401 (each registers its rows)
+from . import (  # noqa: F401 (each registers its rows)
+    contract,
+    control,
+    elementwise,
+    move,
+    opaque,
+    quantised,
+    recurrent,
+    reduce,
+    resize,
+    running,
+    update,
+    window,
+)
 from ._row import ROWS as ROWS
 from ._row import Composite as Composite
 from ._row import Elementwise as Elementwise

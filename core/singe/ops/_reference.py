@@ -395,3 +395,67 @@ def scatter_nd(x: np.ndarray, part: np.ndarray, indices: np.ndarray) -> np.ndarr
     for place in np.ndindex(*indices.shape[:-1]):
         out[tuple(int(i) for i in indices[place])] = part[place]
     return out
+
+
+# --- recurrent -------------------------------------------------------------------------------------------------------
+
+ACTIVATIONS: Final[Mapping[str, Callable[[Any, float, float], Any]]] = {
+    "affine": lambda x, alpha, beta: alpha * x + beta,
+    "elu": lambda x, alpha, _: np.where(x < 0, alpha * np.expm1(np.minimum(x, 0)), x),
+    "hardsigmoid": lambda x, alpha, beta: np.clip(alpha * x + beta, 0, 1),
+    "leakyrelu": lambda x, alpha, _: np.where(x < 0, alpha * x, x),
+    "relu": lambda x, *_: np.maximum(x, 0),
+    "scaledtanh": lambda x, alpha, beta: alpha * np.tanh(beta * x),
+    "sigmoid": lambda x, *_: 1 / (1 + np.exp(-x)),
+    "softplus": lambda x, *_: np.log1p(np.exp(x)),
+    "softsign": lambda x, *_: x / (1 + np.abs(x)),
+    "tanh": lambda x, *_: np.tanh(x),
+    "thresholdedrelu": lambda x, alpha, _: np.where(x > alpha, x, 0),
+}
+
+
+def recurrent(op: str) -> Callable[..., tuple[np.ndarray, ...]]:
+    """lstm, gru or rnn: one sequence after the other, one step after the other, gate by gate."""
+    functions = {"lstm": 3, "gru": 2, "rnn": 1}[op]
+
+    def reference(
+        x: np.ndarray, w: np.ndarray, r: np.ndarray, *rest: np.ndarray, given: Sequence[str] = (),
+        activations: Sequence[tuple[str, float, float]], direction: str = "forward", clip: float = 0.0, **options: bool,
+    ) -> tuple[np.ndarray, ...]:  # fmt: skip
+        named = dict(zip(given, rest, strict=True))
+        (length, batch, _), (directions, rows, hidden) = x.shape, r.shape
+        gates = rows // hidden
+        steps = np.zeros((length, directions, batch, hidden))
+        last = np.zeros((2, directions, batch, hidden))
+        for d, k in np.ndindex(directions, batch):
+            f = [
+                lambda v, a=a: ACTIVATIONS[a[0]](np.clip(v, -clip, clip) if clip else v, *a[1:])
+                for a in activations[functions * d : functions * (d + 1)]
+            ]
+            bias = named["bias"][d] if "bias" in named else np.zeros(2 * rows)
+            wb, rb = bias[:rows].reshape(gates, hidden), bias[rows:].reshape(gates, hidden)
+            wd, rd = w[d].reshape(gates, hidden, -1), r[d].reshape(gates, hidden, hidden)
+            p = named["peepholes"][d].reshape(3, hidden) if "peepholes" in named else np.zeros((3, hidden))
+            h, c = (named[s][d, k] if s in named else np.zeros(hidden) for s in ("state", "cell"))
+            count = int(named["lengths"][k]) if "lengths" in named else length
+            backward = direction == "reverse" or (direction == "bidirectional" and d == 1)
+            for t in reversed(range(count)) if backward else range(count):
+                of_x, of_h = wd @ x[t, k] + wb, rd @ h + rb
+                if op == "rnn":
+                    h = f[0](of_x[0] + of_h[0])
+                elif op == "gru":
+                    update, reset = f[0](of_x[0] + of_h[0]), f[0](of_x[1] + of_h[1])
+                    seen = reset * of_h[2] if options.get("linear_before_reset") else rd[2] @ (reset * h) + rb[2]
+                    h = (1 - update) * f[1](of_x[2] + seen) + update * h
+                else:
+                    z = of_x + of_h
+                    i = f[0](z[0] + p[0] * c)
+                    forget = 1 - i if options.get("input_forget") else f[0](z[2] + p[2] * c)
+                    c = forget * c + i * f[1](z[3])
+                    cell = activations[functions * d + 2]
+                    h = f[0](z[1] + p[1] * c) * ACTIVATIONS[cell[0]](c, *cell[1:])
+                steps[t, d, k] = h
+            last[0, d, k], last[1, d, k] = h, c
+        return (steps, last[0], last[1]) if op == "lstm" else (steps, last[0])
+
+    return reference

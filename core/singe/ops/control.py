@@ -11,13 +11,13 @@ loop  inputs (condition if `conditional`, *initial values, *captures); attribute
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..dtypes import bool_
 from ..errors import DTypeError, ShapeError
 from ..shapes import Dim, Shape, show, symbols
-from ._row import Region, Result, Results, Shaped, register
+from ._row import ROWS, Region, Result, Results, Shaped, register
 
 
 def _condition(what: str, x: Shaped) -> None:
@@ -86,6 +86,17 @@ def _loop(*inputs: Shaped, body: Any, carried: int, conditional: bool, count: Di
                 )
         results.append(([None if i in changing else d for i, d in enumerate(first.shape)], first.dtype))
     return results
+
+
+def repeated(
+    b: Any, count: Dim, initial: Sequence[Any], captures: Sequence[Any], turn: Callable[..., Sequence[Any]]
+) -> tuple[Any, ...]:
+    """`initial` after so many turns: turn(carried values, captured values) gives the carried values after a turn."""
+    before = [b.input("carried", x.shape, x.dtype) for x in initial]
+    inner = [b.input("captured", x.shape, x.dtype) for x in captures]
+    body = b.graph((*before, *inner), (b.const(True), *turn(before, inner)))
+    made = b.node(ROWS["loop"], *initial, *captures, body=body, carried=len(initial), conditional=False, count=count)
+    return b.results_of(made)
 
 
 register(

@@ -15,7 +15,7 @@ from ..dtypes import ALL, COMPLEX, FLOATS, INTS, NUMBERS, SINGLES, STORED, DType
 from ..ir import scalar
 from ..ir.scalar import Expr, clip, const, exp, log, maximum, minimum, select, sqrt, tanh
 from . import _reference as reference
-from ._row import Elementwise, register
+from ._row import Elementwise, register, sum_to
 
 LOGIC: Final = (bool_,)
 SQRT_HALF: Final = math.sqrt(0.5)
@@ -45,6 +45,25 @@ def _cast(x: Expr, *, to: DType, saturate: bool = True) -> Expr:
     """saturate: what is beyond a float8 becomes its largest number, not infinity or NaN."""
     value = scalar.cast(x, scalar.COMPUTE[to])
     return clip(value, -to.most, to.most) if saturate and to.is_float and to in STORED else value
+
+
+def _pow(x: Expr, y: Expr) -> Expr:
+    """Whole exponents below 64 by squaring, which is exact where the result is; others by the logarithm."""
+    most = float(np.finfo(x.dtype.numpy).max)
+    times = scalar.absolute(y)
+    product, square, left = const(1, x.dtype), x, times
+    for _ in range(6):
+        half = scalar.floor(left * 0.5)
+        product = select(scalar.eq(left - half * 2.0, 1.0), product * square, product)
+        square, left = square * square, half
+    whole = scalar.eq(scalar.floor(y), y)
+    by_squaring = select(y < 0.0, 1.0 / product, product)
+    odd = scalar.eq(times - scalar.floor(times * 0.5) * 2.0, 1.0)
+    size = scalar.absolute(x)
+    power = exp(y * log(select(whole, size, select(x < -most, size, x))))  # of a number below 0: NaN
+    power = select(scalar.and_(x < 0.0, scalar.and_(whole, odd)), -power, power)
+    one = scalar.or_(scalar.eq(x, 1.0), scalar.and_(scalar.eq(size, 1.0), times > most))
+    return select(scalar.and_(whole, times < 64.0), by_squaring, select(one, const(1, x.dtype), power))
 
 
 def _sigmoid(x: Expr) -> Expr:
@@ -89,6 +108,12 @@ def _softplus_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any) -> list[Any]:
     return [b.mul(g, b.sigmoid(inputs[0]))]
 
 
+def _pow_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any) -> list[Any]:
+    x, exponent = inputs
+    slope = b.mul(exponent, b.pow(x, b.sub(exponent, b.const(1.0, x.dtype))))
+    return [sum_to(b, b.mul(g, slope), x.shape), sum_to(b, b.mul(g, b.mul(y, b.log(x))), exponent.shape)]
+
+
 def _cast_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, to: DType, saturate: bool = True) -> list[Any]:
     (x,) = inputs
     return [b.cast(g, to=x.dtype) if x.dtype in FLOATS else None]
@@ -114,6 +139,7 @@ register(
     Elementwise(name="sqrt", body=sqrt, reference=np.sqrt, onnx="Sqrt", dtypes=FLOATS, domain=(0.01, 9)),
     Elementwise(name="exp", body=exp, reference=np.exp, onnx="Exp", dtypes=FLOATS, domain=(-20, 10), tolerance=8),
     Elementwise(name="log", body=log, reference=np.log, onnx="Log", dtypes=FLOATS, domain=(0.01, 50), tolerance=8),
+    Elementwise(name="pow", body=_pow, reference=np.power, vjp=_pow_vjp, dtypes=FLOATS, domain=(0.1, 4), tolerance=64),
     Elementwise(name="sin", body=scalar.sin, reference=np.sin, onnx="Sin", dtypes=FLOATS, domain=(-20, 20), tolerance=8),
     Elementwise(name="cos", body=scalar.cos, reference=np.cos, onnx="Cos", dtypes=FLOATS, domain=(-20, 20), tolerance=8),
     Elementwise(name="tan", body=lambda x: scalar.sin(x) / scalar.cos(x), reference=np.tan, onnx="Tan", dtypes=FLOATS, domain=(-1.2, 1.2), tolerance=16),

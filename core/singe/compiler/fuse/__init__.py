@@ -242,8 +242,7 @@ class _Fusion:
             return cost.work > CHEAP or cost.loads > 2
         if isinstance(u.row, (Opaque, Region)):
             return False  # they read memory as it is
-        spread = product(n.shape) != product(u.shape)
-        return spread and cost.work > CHEAP and not _is_movement(n)
+        return cost.work > CHEAP and not _is_movement(n) and product(n.shape) != product(u.shape)
 
     # --- building kernels ---
 

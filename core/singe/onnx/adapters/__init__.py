@@ -1,6 +1,16 @@
 """Adapters: ONNX ops that are not a row one to one, brought to rows. One family a file; ADAPTERS is the open table."""
 
-from . import basic, normalise, reduce, resize, select, shapes, windows  # noqa: F401 (each enters its adapters)
+from . import (  # noqa: F401 (each enters its adapters)
+    basic,
+    control,
+    normalise,
+    recurrent,
+    reduce,
+    resize,
+    select,
+    shapes,
+    windows,
+)
 from ._call import ADAPTERS as ADAPTERS
 from ._call import MAX_FOLDED as MAX_FOLDED
 from ._call import Call as Call

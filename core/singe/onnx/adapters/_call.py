@@ -17,16 +17,15 @@ import numpy as np
 from ...errors import ImportFailure, SizeNeeded, ValueNeeded
 from ...graph import Builder, Node, postorder
 from ...shapes import Dim, Size, axis_of, product, symbols
-
-MAX_FOLDED: Final = 1 << 20
-"""The most elements of a tensor that is computed while a model is imported."""
+from ..scope import Scope
+from ..tensors import MAX_FOLDED
 
 T = TypeVar("T", int, float, str)
 
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """One node: `version` is that of its opset, `outputs` its outputs' names (empty: not wanted)."""
+    """One node: `version` is that of its opset, `outputs` its outputs' names (empty: not wanted), `scope` where it is."""
 
     b: Builder
     op: str
@@ -34,6 +33,7 @@ class Call:
     inputs: tuple[Node | None, ...]
     attributes: Mapping[str, Any]
     outputs: tuple[str, ...]
+    scope: Scope
 
     def fail(self, text: str) -> ImportFailure:
         return ImportFailure(text)

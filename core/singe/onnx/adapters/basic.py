@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from ...dtypes import DTYPES, DType, bool_, dtype, float32
-from ...errors import ImportFailure
 from ...graph import Node
-from ...shapes import ceildiv, dim_max
-from ..tensors import ELEMENTS, OnnxSparse, RawTensor
+from ...shapes import broadcast, ceildiv, dim_max
+from ..tensors import ELEMENTS, OnnxSparse, RawTensor, dense
 from ._call import MAX_FOLDED, Call, adapter
 
 
@@ -24,18 +23,6 @@ def tensor_node(call: Call, tensor: Any) -> Node:
         return call.b.const(tensor)
     kind = tensor.dtype if isinstance(tensor, (np.ndarray, RawTensor)) else type(tensor).__name__
     raise call.fail(f"the constant is {kind}; Singe has {', '.join(DTYPES)}")
-
-
-def dense(sparse: OnnxSparse) -> np.ndarray:
-    """A sparse tensor with its zeros."""
-    count = math.prod(sparse.dims)
-    values = sparse.values
-    if count > MAX_FOLDED or isinstance(values, RawTensor):
-        raise ImportFailure(f"a sparse tensor of {count} elements; at most {MAX_FOLDED} of a plain type are supported")
-    out = np.zeros(count, values.dtype)
-    places = sparse.indices if sparse.indices.ndim == 1 else np.ravel_multi_index(tuple(sparse.indices.T), sparse.dims)
-    out[places] = values
-    return out.reshape(sparse.dims)
 
 
 CONSTANTS = {
@@ -181,6 +168,24 @@ def _selu(call: Call) -> Node:
     x, b = call.x(), call.b
     scaled = b.elu(x, alpha=call.attr("alpha", 1.6732631921768188))
     return b.mul(scaled, b.const(call.attr("gamma", 1.0507010221481323), x.dtype))
+
+
+@adapter("Pow")
+def _pow(call: Call) -> Node:
+    x, y, b = call.x(), call.x(1), call.b
+    if y.value is not None and y.value.dtype != object and y.value.size == 1 and y.value.item() in (1, 2, 3):
+        shape = broadcast([x.shape, y.shape], "Pow")
+        return b.expand(reduce(b.mul, [x] * int(y.value.item())), shape=shape)
+    if x.dtype.is_float or y.dtype.is_float:
+        kind = x.dtype if x.dtype.is_float else float32
+        return cast(call, b.pow(cast(call, x, kind), cast(call, y, kind)), x.dtype)
+    out, square, left = b.const(1, x.dtype), x, y
+    two, one = b.const(2, y.dtype), b.const(1, y.dtype)
+    for _ in range(6):  # of exponents from 64 on, all results but 0 and 1 are beyond the type
+        half = b.div(left, two)
+        out = b.where(b.equal(b.sub(left, b.mul(half, two)), one), b.mul(out, square), out)
+        square, left = b.mul(square, square), half
+    return out
 
 
 @adapter("Softsign")

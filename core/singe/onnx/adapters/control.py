@@ -1,0 +1,311 @@
+"""If, Loop and Scan: the graphs that they own become regions of the rows `if` and `loop`.
+
+An If whose condition is known is its branch: the other is not looked at. What a Loop or Scan collects turn by turn is
+written into a tensor that is there before the first turn, where the number of turns has a bound by then; else it grows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from ...errors import ImportFailure, ShapeError, SizeNeeded, ValueNeeded
+from ...graph import Node, postorder
+from ...ops import ROWS
+from ...shapes import Dim, axis_of, product, show, size, symbols
+from ..model import OnnxGraph
+from ..scope import Scope
+from ._call import Call, adapter
+
+MOST_TURNS: Final = 2**31 - 1
+"""Bounds beyond it are none: exporters write the largest int64 for an endless loop."""
+MOST_ROOM: Final = 1 << 22
+"""Elements for what a loop collects up to which there is room for all turns that it may make, though it may end early."""
+
+
+def _graph(call: Call, name: str) -> OnnxGraph:
+    graph = call.attributes.get(name)
+    if not isinstance(graph, OnnxGraph):
+        raise call.fail(f"the graph {name!r} is missing")
+    return graph
+
+
+def _scalar(call: Call, x: Node, what: str) -> Node:
+    if product(x.shape) != 1:
+        raise call.fail(f"{what} has the shape {show(x.shape)}; expected one element")
+    return x if x.shape == () else call.b.reshape(x, shape=())
+
+
+# --- If --------------------------------------------------------------------------------------------------------------
+
+
+@adapter("If")
+def _if(call: Call) -> list[Node]:
+    then, otherwise = _graph(call, "then_branch"), _graph(call, "else_branch")
+    condition = _scalar(call, call.x(), "the condition")
+    needed = None
+    try:
+        known = call.b.value_of(condition)
+    except SizeNeeded as e:  # a run can tell
+        known, needed = None, e
+    if known is not None and known.dtype != object:
+        return call.scope.within(None).outputs(then if known.reshape(-1)[0] else otherwise, ())
+    try:
+        return _either(call, condition, (then, otherwise))
+    except (SizeNeeded, ValueNeeded):
+        raise
+    except (ImportFailure, ShapeError) as e:
+        # A branch that is never taken may be wrong for these shapes, or of another rank: what decides must be known.
+        if needed is not None:
+            raise SizeNeeded(f"{needed}; and a branch does not fit: {e}", needed.sizes) from e
+        inputs = tuple(n.name for n in postorder([condition], lambda n: n.lowered or n.inputs) if n.is_input)
+        if inputs:
+            raise ValueNeeded(
+                f"the condition must be known before a run, since a branch does not fit: {e}", inputs
+            ) from e
+        raise
+
+
+def _either(call: Call, condition: Node, branches: Sequence[OnnxGraph]) -> list[Node]:
+    captures: dict[Node, Node] = {}
+    outputs = [call.scope.within(captures).outputs(g, ()) for g in branches]
+    then, otherwise = (call.b.graph(tuple(captures.values()), o) for o in outputs)
+    return list(call.b.results_of(call.b.node(ROWS["if"], condition, *captures, then=then, otherwise=otherwise)))
+
+
+# --- loops -----------------------------------------------------------------------------------------------------------
+
+Turn: TypeAlias = "Callable[[Scope, Sequence[Node]], tuple[Sequence[Node], Sequence[Node]]]"
+"""What a turn makes, in the scope of the body, of the values it is given: those carried on, and what else is wanted."""
+
+
+class Turns:
+    """The body of a loop while it is put together: `initial`, `before` and `after` a turn, of each carried value.
+
+    A dimension that a turn changes is, within the body, a size of its own.
+    """
+
+    def __init__(self, scope: Scope, initial: Sequence[Node], turn: Turn) -> None:
+        """turn is asked again where it turns out that a dimension changes."""
+        self.b: Final = scope.builder
+        self.initial = list(initial)
+        changing: set[tuple[int, int]] = set()
+        while True:
+            self.captures: dict[Node, Node] = {}
+            self.scope = scope.within(self.captures)
+            self.before = [self.leaf(x, [i for j, i in changing if j == k]) for k, x in enumerate(initial)]
+            after, self.rest = turn(self.scope, self.before)
+            self.after = list(after)
+            found = set()
+            for k, (x, y) in enumerate(zip(self.before, self.after, strict=True)):
+                if len(x.shape) != len(y.shape):
+                    raise ImportFailure(
+                        f"a value of shape {show(x.shape)} is carried, and {show(y.shape)} after a turn"
+                    )
+                found |= {(k, i) for i, (d, e) in enumerate(zip(x.shape, y.shape, strict=True)) if d != e}
+            if found <= changing:
+                return
+            changing |= found
+
+    def leaf(self, initial: Node, changing: Sequence[int]) -> Node:
+        shape = [size(self.b.fresh("turn")) if i in changing else d for i, d in enumerate(initial.shape)]
+        return self.b.input("carried", shape, initial.dtype)
+
+    def carry(self, initial: Node, changing: Sequence[int], after: Callable[[Node], Node]) -> int:
+        """Carry one more value: its number."""
+        before = self.leaf(initial, changing)
+        self.initial.append(initial)
+        self.before.append(before)
+        self.after.append(after(before))
+        return len(self.initial) - 1
+
+    def collect(self, element: Node, turn: Node, room: Dim | None) -> int:
+        """Carry the elements of all turns, one after the other; room: for how many (None: it grows)."""
+        b, shape = self.b, element.shape
+        inner = {s for x in self.before for s in symbols(x.shape)} - {s for x in self.initial for s in symbols(x.shape)}
+        inner |= b.graph((*self.before, *self.captures.values()), (element,)).found.keys()
+        if symbols(shape) & inner:
+            raise ImportFailure(f"a loop collects elements of shape {show(shape)}, which changes from turn to turn")
+        part = b.reshape(element, shape=(1, *shape))
+        zeros = b.expand(b.const(0, element.dtype), shape=(0 if room is None else room, *shape))
+        if room is None:
+            return self.carry(zeros, [0], lambda x: b.concat(x, part, axis=0))
+        return self.carry(zeros, [], lambda x: b.update_slice(x, part, turn, *[b.const(0)] * len(shape)))
+
+    def made(self, count: Dim | None, condition: Node | None, again: Node) -> tuple[Node, ...]:
+        """The carried values after the last turn."""
+        if not self.initial:
+            return ()
+        body = self.b.graph((*self.before, *self.captures.values()), (again, *self.after))
+        given = () if condition is None else (condition,)
+        return self.b.results_of(
+            self.b.node(
+                ROWS["loop"], *given, *self.initial, *self.captures, body=body, carried=len(self.initial),
+                conditional=condition is not None, count=count,
+            )
+        )  # fmt: skip
+
+
+def _always(b: Any, x: Node) -> bool:
+    """Whether a condition is known to hold."""
+    try:
+        known = b.value_of(x)
+    except SizeNeeded:
+        return False
+    return known is not None and known.dtype == bool and bool(known.all())
+
+
+def _count(call: Call, limit: Node | None) -> Dim | None:
+    """The most turns of a Loop, None where there is no bound."""
+    if limit is None:
+        return None
+    b = call.b
+    count = b.size_of(b.maximum(_scalar(call, limit, "the trip count"), b.const(0, limit.dtype)))
+    return None if isinstance(count, int) and count > MOST_TURNS else count
+
+
+@adapter("Loop")
+def _loop(call: Call) -> list[Node]:
+    b, graph, initial = call.b, _graph(call, "body"), [call.x(i) for i in range(2, len(call.inputs))]
+    collected = len(graph.outputs) - 1 - len(initial)
+    if len(graph.inputs) != 2 + len(initial) or collected < 0:
+        raise call.fail(
+            f"{len(initial)} values are carried, and the body takes {len(graph.inputs)} inputs and gives "
+            f"{len(graph.outputs)}; expected two more inputs, and one more output at least"
+        )
+    yes, zero = b.const(np.array(True)), b.const(0)
+    given = call.maybe(1)
+    condition = yes if given is None else _scalar(call, given, "the condition")
+    count = _count(call, call.maybe(0))
+
+    def turn(scope: Scope, values: Sequence[Node]) -> tuple[Sequence[Node], Sequence[Node]]:
+        number, *carried = values
+        # A turn is only made while the condition holds.
+        first = [
+            b.reshape(x, shape=v.shape if v.shape == (1,) else ())
+            for x, v in zip((number, yes), graph.inputs, strict=False)
+        ]
+        again, *made = scope.outputs(graph, [*first, *carried])
+        return [b.add(number, b.const(1)), *made[: len(initial)]], [again, *made[len(initial) :]]
+
+    turns = Turns(call.scope, [zero, *initial], turn)
+    again, *elements = turns.rest
+    again = _scalar(call, again, "the condition")
+    endless = _always(b, condition) and _always(b, again)
+    shut = None if endless and count is not None else condition
+    places = []
+    for x in elements:
+        room = count
+        if shut is not None and room is not None:
+            needs = product((room, *x.shape))
+            room = None if isinstance(needs, int) and needs > MOST_ROOM else room
+        places.append((turns.collect(x, turns.before[0], room), room))
+    last = turns.made(count, shut, again)
+    if shut is not None and any(room is not None for _, room in places):
+        made = b.size_of(last[0])
+        return [
+            *last[1 : 1 + len(initial)],
+            *(_first(b, last[k], made) if room is not None else last[k] for k, room in places),
+        ]
+    return [*last[1 : 1 + len(initial)], *(last[k] for k, _ in places)]
+
+
+def _first(b: Any, x: Node, count: Dim) -> Node:
+    """The first elements along the first axis."""
+    rank = len(x.shape)
+    return b.slice(x, starts=(0,) * rank, steps=(1,) * rank, sizes=(count, *x.shape[1:]))
+
+
+# --- Scan ------------------------------------------------------------------------------------------------------------
+
+Element: TypeAlias = "Callable[[Scope, Sequence[Node], Sequence[Node]], tuple[Sequence[Node], Sequence[Node]]]"
+"""What a turn makes of its states and elements: the new states, and the elements that are collected."""
+
+
+def scan(
+    scope: Scope,
+    states: Sequence[Node],
+    xs: Sequence[tuple[Node, int, bool]],
+    backward: Sequence[bool],
+    element: Element,
+) -> tuple[Sequence[Node], Sequence[Node]]:
+    """The last states and what was collected, along a first axis; xs: tensors, each with its axis, and whether it is read
+    from the end; backward: of each of what is collected, whether it is written from the end."""
+    b = scope.builder
+    lengths = [x.shape[axis] for x, axis, _ in xs]
+    length = lengths[0]
+    if any(d != length for d in lengths):
+        raise ImportFailure(f"the tensors that are scanned have the lengths {', '.join(map(str, lengths))}")
+
+    def place(number: Node, reverse: bool) -> Node:
+        return b.sub(b.const(length - 1), number) if reverse else number
+
+    def turn(inner: Scope, values: Sequence[Node]) -> tuple[Sequence[Node], Sequence[Node]]:
+        number, *carried = values
+        parts = [b.gather(inner.captured(x), place(number, reverse), axis=axis) for x, axis, reverse in xs]
+        after, made = element(inner, carried, parts)
+        return [b.add(number, b.const(1)), *after], made
+
+    turns = Turns(scope, [b.const(0), *states], turn)
+    number = turns.before[0]
+    ways = [*backward, *[False] * (len(turns.rest) - len(backward))]
+    places = [turns.collect(x, place(number, way), length) for x, way in zip(turns.rest, ways, strict=True)]
+    last = turns.made(length, None, b.const(np.array(True)))
+    return last[1 : 1 + len(states)], [last[k] for k in places]
+
+
+@adapter("Scan")
+def _scan(call: Call) -> list[Node]:
+    graph, count = _graph(call, "body"), call.attr("num_scan_inputs", 0)
+    batched = call.version < 9
+    given = call.inputs[batched:]
+    if batched and call.inputs[:1] != (None,):
+        raise call.fail("a Scan of opset 8 with lengths of its sequences; convert the model to opset 9 or later")
+    if not 1 <= count <= len(given) or any(x is None for x in given):
+        raise call.fail(f"{count} of its {len(given)} inputs are scanned; expected 1 at least, and no input left out")
+    values = [x for x in given if x is not None]
+    states, xs = values[:-count], values[-count:]
+    collected = len(graph.outputs) - len(states)
+    if collected < 0:
+        raise call.fail(f"the body gives {len(graph.outputs)} values for {len(states)} states")
+    reverse = _ways(call, "directions" if batched else "scan_input_directions", count)
+    backward = _ways(call, "scan_output_directions", collected)
+
+    def element(scope: Scope, before: Sequence[Node], parts: Sequence[Node]) -> tuple[Sequence[Node], Sequence[Node]]:
+        made = scope.outputs(graph, [*before, *parts])
+        return made[: len(states)], made[len(states) :]
+
+    if batched:  # the same for each element of the batch
+
+        def example(scope: Scope, _: Sequence[Node], parts: Sequence[Node]) -> tuple[Sequence[Node], Sequence[Node]]:
+            own = [(x, 0, way) for x, way in zip(parts[len(states) :], reverse, strict=True)]
+            after, made = scan(scope, parts[: len(states)], own, (), element)
+            return (), (*after, *made)
+
+        return list(scan(call.scope, (), [(x, 0, False) for x in values], (), example)[1])
+    axes = call.items("scan_input_axes", int) or (0,) * count
+    places = call.items("scan_output_axes", int) or (0,) * collected
+    if len(axes) != count or len(places) != collected:
+        raise call.fail(
+            f"{len(axes)} and {len(places)} axes for {count} inputs and {collected} outputs that are scanned"
+        )
+    sources = [(x, axis_of(a, len(x.shape), "Scan"), way) for x, a, way in zip(xs, axes, reverse, strict=True)]
+    after, made = scan(call.scope, states, sources, backward, element)
+    return [*after, *(_moved(call.b, x, a) for x, a in zip(made, places, strict=True))]
+
+
+def _ways(call: Call, name: str, count: int) -> tuple[bool, ...]:
+    given = call.items(name, int) or (0,) * count
+    if len(given) != count or not set(given) <= {0, 1}:
+        raise call.fail(f"attribute {name!r} is {given}; expected {count} numbers, each 0 or 1")
+    return tuple(bool(way) for way in given)
+
+
+def _moved(b: Any, x: Node, axis: int) -> Node:
+    """The first axis at another place."""
+    at = axis_of(axis, len(x.shape), "Scan")
+    order = list(range(1, len(x.shape)))
+    order.insert(at, 0)
+    return x if at == 0 else b.transpose(x, perm=tuple(order))
