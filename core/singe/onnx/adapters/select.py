@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -153,7 +154,7 @@ def _reverse_sequence(call: Call) -> Node:
 @adapter("OneHot")
 def _one_hot(call: Call) -> Node:
     index, values, b = call.x(), call.x(2), call.b
-    depth = call.length(1)
+    depth = replace(call, inputs=(index, cast(call, call.x(1), int64))).length(1)
     rank = len(index.shape) + 1
     axis = call.axis(-1, rank)
     index = cast(call, index, int64)

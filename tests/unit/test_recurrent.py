@@ -1,0 +1,73 @@
+"""The recurrent rows compute what their references say, all results, in float32 and float16, on every device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from singe.dtypes import DTYPES, dtype, float32
+from singe.errors import ShapeError
+from singe.graph import Builder, Graph
+from singe.ops import ROWS
+from singe.shapes import size
+
+GATES = {"lstm": 4, "gru": 3, "rnn": 1}
+PLAIN = {
+    "lstm": (("sigmoid", 0.0, 0.0), ("tanh", 0.0, 0.0), ("tanh", 0.0, 0.0)),
+    "gru": (("sigmoid", 0.0, 0.0), ("tanh", 0.0, 0.0)),
+    "rnn": (("tanh", 0.0, 0.0),),
+}
+ODD = {
+    "lstm": (("hardsigmoid", 0.3, 0.4), ("elu", 0.8, 0.0), ("scaledtanh", 1.2, 0.7)),
+    "gru": (("affine", 0.3, 0.2), ("thresholdedrelu", 0.1, 0.0)),
+    "rnn": (("softplus", 0.0, 0.0),),
+}
+CASES: list[tuple[str, tuple[str, ...], dict[str, Any]]] = [
+    ("lstm", (), {"activations": PLAIN["lstm"]}),
+    ("lstm", ("bias", "lengths", "state", "cell", "peepholes"), {"activations": ODD["lstm"] * 2, "direction": "bidirectional", "clip": 1.5}),
+    ("lstm", ("cell",), {"activations": PLAIN["lstm"], "input_forget": True, "direction": "reverse"}),
+    ("gru", ("bias", "state"), {"activations": PLAIN["gru"], "linear_before_reset": True}),
+    ("gru", ("bias", "lengths"), {"activations": ODD["gru"] * 2, "direction": "bidirectional"}),
+    ("rnn", ("lengths", "state"), {"activations": ODD["rnn"], "direction": "reverse"}),
+]  # fmt: skip
+LENGTH, BATCH, FEATURES, HIDDEN = 4, 3, 2, 5
+
+
+@pytest.mark.parametrize("kind", ["float32", "float16"])
+@pytest.mark.parametrize(("op", "given", "attrs"), CASES, ids=lambda v: v if isinstance(v, str) else None)
+def test_recurrent(op: str, given: tuple[str, ...], attrs: dict[str, Any], kind: str, run_graph: Any) -> None:
+    rng, b = np.random.default_rng(0), Builder()
+    n, rows = 2 if attrs.get("direction") == "bidirectional" else 1, GATES[op] * HIDDEN
+    T, N = size("T"), size("N")
+    shapes: dict[str, tuple[Any, ...]] = {
+        "x": (T, N, FEATURES), "w": (n, rows, FEATURES), "r": (n, rows, HIDDEN), "bias": (n, 2 * rows), "lengths": (N,),
+        "state": (n, N, HIDDEN), "cell": (n, N, HIDDEN), "peepholes": (n, 3 * HIDDEN),
+    }  # fmt: skip
+    arrays, nodes = [], []
+    for name in ("x", "w", "r", *given):
+        shape = [{T: LENGTH, N: BATCH}.get(d, d) for d in shapes[name]]
+        array = np.array([2, 4, 0], np.int32) if name == "lengths" else rng.uniform(-1, 1, shape).astype(kind)
+        arrays.append(array)
+        nodes.append(b.input(name, shapes[name], dtype(array.dtype)))
+    results = b.apply(ROWS[op], *nodes, given=given, **attrs)
+    got = run_graph(Graph(tuple(nodes), results, tuple(f"y{k}" for k in range(len(results)))), arrays)
+    reference = ROWS[op].reference
+    assert reference is not None
+    wide = [a.astype(np.float64) if a.dtype.kind == "f" else a for a in arrays]
+    bound = 1e-5 if kind == "float32" else 2e-2
+    for mine, wanted in zip(got, reference(*wide, given=given, **attrs), strict=True):
+        assert mine.dtype == DTYPES[kind].numpy
+        np.testing.assert_allclose(mine, wanted, rtol=bound, atol=bound)
+
+
+def test_inputs_that_do_not_fit_are_refused() -> None:
+    b = Builder()
+    x, w, r = (b.input(k, s, float32) for k, s in (("x", (3, 2, 4)), ("w", (1, 20, 4)), ("r", (1, 20, 5))))
+    with pytest.raises(ShapeError, match="bias is"):
+        b.apply(ROWS["lstm"], x, w, r, b.input("b", (1, 20), float32), given=("bias",), activations=PLAIN["lstm"])
+    with pytest.raises(ShapeError, match="w is"):
+        b.apply(ROWS["gru"], x, w, r, activations=PLAIN["gru"])
+    with pytest.raises(ShapeError, match="1 activations"):
+        b.apply(ROWS["lstm"], x, w, r, activations=PLAIN["rnn"])
