@@ -10,6 +10,7 @@ import re
 import struct
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,11 +34,12 @@ from singe.program.program import (
     If,
     Loop,
     ProgramData,
+    Specialised,
     State,
     Variant,
 )
 from singe.runtime.registry import open_backend
-from singe.shapes import size
+from singe.shapes import evaluate, size
 
 DOCUMENT = Path(__file__).parents[2] / "static" / "README.md"
 BACKENDS = {HOST: "numpy", "wasm": "wasm", "wgsl": "webgpu"}
@@ -85,12 +87,15 @@ def every_step() -> ProgramData:
         Bind("M", buffer=1),
         Bind("K", dim=n * 2),
     )
+    closed = tuple(replace(b, shape=tuple(evaluate(d, {"N": 8}) for d in b.shape)) for b in buffers)
     kernel = Code("relu", "elementwise", 2, (n * 4,), (Variant("w0", ("shader-f16",), (n, 1, 1)),), n * 4, n * 32)
     modules = {"w0": "fn main() {}", "b": b"\0asm"}
     return ProgramData(
         "wgsl", (0,), (3,), buffers, 1, (kernel,), steps, modules, np.arange(256, dtype=np.uint8), {"ops": {"relu": 1}},
         (State("count", 4, 1), State("sum", 5, None)),
         ((size("N") - 1, "N must be at least 1"),),
+        (Specialised({"N": 8}, 1, closed, steps[:2], ((size("M") - 1, "M must be at least 1"),)),),
+        {"N": 64},
     )  # fmt: skip
 
 
@@ -123,7 +128,8 @@ def written_fields() -> set[str]:
             for item in data:
                 walk(item, path)
         elif isinstance(data, dict):
-            if path in ("modules", "facts") or path.endswith(".attrs"):
+            path = re.sub(r"^specialised\.(buffers|steps|checks)", r"\1", path)
+            if path in ("modules", "facts", "bounds") or path.endswith((".attrs", ".sizes")):
                 data = {"*": next(iter(data.values()))} if path == "modules" else {}
             for key, value in data.items():
                 name = f"steps.{key}" if path.startswith("steps") else f"{path}.{key}" if path else key
@@ -291,6 +297,16 @@ REFUSED: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "a state of an open size": (lambda h: h["buffers"][5].update(shape=[[[1, "N"]]]), "expected one of fixed shape"),
     "a state that starts as what is no weight": (lambda h: h["states"][0].update(initial=0), "expected a weight"),
     "a size that is bound twice": (lambda h: h["steps"][6].update(dim=3), "to a buffer and to a dimension"),
+    "a step of no buffer at some sizes": (
+        lambda h: h["specialised"][0]["steps"][1].update(source=44),
+        "specialised for {'N': 8}: a step names buffer 44 of 6",
+    ),
+    "an input of another shape at some sizes": (
+        lambda h: h["specialised"][0]["buffers"][0].update(shape=[9, 4]),
+        "specialised for {'N': 8}, buffer 0 is not 'x' at these sizes",
+    ),
+    "fewer buffers at some sizes": (lambda h: h["specialised"][0].update(buffers=[], slots=0), "buffer 0 of 0"),
+    "a bound below zero": (lambda h: h["bounds"].update(N=-1), "-1"),
     "steps within steps within …": (lambda h: h.update(steps=[nested(40)]), "32 deep"),
 }
 

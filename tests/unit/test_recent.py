@@ -38,16 +38,3 @@ def test_what_fails_to_be_made_costs_nothing_that_is_kept() -> None:
     with pytest.raises(ZeroDivisionError):
         kept.at("b", lambda: 1 // 0)
     assert (list(kept), gone) == ([7], [])
-
-
-def test_room_may_be_made_before() -> None:
-    gone: list[int] = []
-    kept: Recent[int] = Recent(1, gone.append)
-    kept.at("a", lambda: 7)
-
-    def made() -> int:
-        kept.make_room()
-        return len(gone)
-
-    assert kept.at("b", made) == 1
-    assert (list(kept), gone) == ([1], [7])

@@ -242,9 +242,11 @@ class WasmExecutable:
         return self._plans.at((tuple(shapes), tuple(kinds)), lambda: self._place(self.program.bound(shapes, kinds)))
 
     def _place(self, sizes: Mapping[str, int]) -> Placed:
-        plan = Plan(self.program, sizes, self._functions)
-        slots = [0 if ("slot", k) in plan.late else count for k, count in enumerate(self.program.slot_bytes(sizes))]
-        self._reserve(sum(slots))
+        program = self.program.at(sizes)
+        plan = Plan(program, sizes, self._functions)
+        slots = [0 if ("slot", k) in plan.late else count for k, count in enumerate(program.slot_bytes(sizes))]
+        every = self.program.programs if self.program.bounds else ()
+        self._reserve(max([sum(slots), *(p.peak(sizes) for p in every)]))
         starts = np.cumsum([self._held.get("scratch", (0, 0))[0], *slots]).tolist()
         words = as_words(plan.words)
         where: dict[Place, list[int]] = {}

@@ -159,6 +159,41 @@ class Pool:
         self._free.clear()
 
 
+class Slots:
+    """The slots of an executable. All of its runs use the same ones: a device does what it is given in order."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._held: list[tuple[Handle, int]] = []
+
+    @property
+    def bytes(self) -> int:
+        return sum(count for _, count in self._held)
+
+    def __getitem__(self, number: int) -> Handle:
+        return self._held[number][0]
+
+    def fit(self, counts: Sequence[int]) -> bool:
+        """Whether the slots have so many bytes."""
+        held = [count for _, count in self._held]
+        return len(held) >= len(counts) and all(n <= have for n, have in zip(counts, held, strict=False))
+
+    def grow(self, number: int, count: int) -> None:
+        """Room for so many bytes in a slot, whose contents are lost if it was smaller."""
+        what = f"slot {number} of the scratch memory"
+        while number >= len(self._held):
+            self._held.append((self._pool.take(0, what), 0))
+        buffer, have = self._held[number]
+        if count > have:
+            self._pool.give(buffer, have)
+            self._held[number] = self._pool.take(count, what), count
+
+    def close(self) -> None:
+        for buffer, count in self._held:
+            self._pool.give(buffer, count)
+        self._held.clear()
+
+
 class GpuArray:
     """A tensor's elements in a buffer of the pool, returned to it with the last reference."""
 

@@ -1,4 +1,4 @@
-"""A Program at known sizes on a GPU: its memory, and the commands that the planner's words mean.
+"""A Program at known sizes on a GPU: the commands that the planner's words mean, over the slots of its executable.
 
 A Recording serves all runs whose inputs have the same shapes. Where a run does nothing but dispatch and copy, all of its
 commands are kept by the buffers that they name; since the pool hands the same buffers out again, a program run in a loop
@@ -32,7 +32,20 @@ from singe.extension import (
     symbols,
 )
 
-from .memory import LEAST, Binding, Command, Gpu, GpuArray, Handle, Launch, Pool, Transfer, from_device, to_device
+from .memory import (
+    LEAST,
+    Binding,
+    Command,
+    Gpu,
+    GpuArray,
+    Handle,
+    Launch,
+    Pool,
+    Slots,
+    Transfer,
+    from_device,
+    to_device,
+)
 
 BOUND: Final = 8
 """For how many sets of input, output and state buffers a recording keeps its commands."""
@@ -55,7 +68,8 @@ class Weights:
         self._parts: list[Handle] = []
         self._place: dict[int, tuple[int, int]] = {}
         self.bytes = 0
-        placed = {(b.place[1], align(known(b.bytes, {}))): b for b in program.buffers if b.place[0] == "weights"}
+        buffers = [b for p in program.programs for b in p.buffers]
+        placed = {(b.place[1], align(known(b.bytes, {}))): b for b in buffers if b.place[0] == "weights"}
         spans: list[list[int]] = []
         for offset, count in sorted(placed):
             if count > gpu.limits.buffer:
@@ -120,17 +134,16 @@ class Recording:
     """See the module's docstring."""
 
     def __init__(
-        self, gpu: Gpu, pool: Pool, kernels: Kernels, weights: Weights, program: ProgramData, sizes: Mapping[str, int]
-    ) -> None:
+        self, gpu: Gpu, pool: Pool, slots: Slots, kernels: Kernels, weights: Weights, program: ProgramData,
+        sizes: Mapping[str, int],
+    ) -> None:  # fmt: skip
         self.plan: Final = Plan(program, sizes)
         self._gpu: Final = gpu
         self._pool: Final = pool
         self._kernels: Final = kernels
         self._weights: Final = weights
-        self._slot_bytes: Final = program.slot_bytes(sizes)
-        self._memory: Final[dict[Place, Handle]] = {
-            ("slot", k): pool.take(count, f"slot {k} of the scratch memory") for k, count in enumerate(self._slot_bytes)
-        }
+        self._slots: Final = slots
+        self._memory: Final[dict[Place, Handle]] = {}
         self._rows: Final = _Rows(gpu, program, kernels, sizes)
         self._work: Final[dict[int, _Dispatch | _Move | None]] = {}
         self._groups: Final[dict[int, tuple[list[Handle], Handle]]] = {}
@@ -138,10 +151,6 @@ class Recording:
         if self.plan.is_straight:
             self._work.update({at: self._resolve(at) for at in self.plan.step_of})
         self._steps: Final = [step for at, step in self.plan.step_of.items() if self._work.get(at) is not None]
-
-    @property
-    def scratch(self) -> int:
-        return sum(self._slot_bytes)
 
     def run(self, inputs: Sequence[Handle], states: Sequence[Handle], send: Send) -> list[GpuArray]:
         """Hand a run over; where the host has a part in it, most of it is done then."""
@@ -195,7 +204,7 @@ class Recording:
             self._rows.write(plan.sizes)
             for i in sizes.buffers:
                 if plan.buffers[i].place[0] == "slot":
-                    self._grow(plan.buffers[i].place, plan.bytes(i))
+                    self._slots.grow(plan.buffers[i].place[1], align(plan.bytes(i)))
             self._make_outputs(outputs, [i for i in sizes.buffers if plan.buffers[i].place[0] == "output"])
 
         for at in planner.follow(plan.words, holds):
@@ -211,14 +220,6 @@ class Recording:
                 hand_over()
         hand_over()
 
-    def _grow(self, place: Place, count: int) -> None:
-        """Room for so many bytes in a slot whose contents are not needed any more."""
-        slot = place[1]
-        if count > self._slot_bytes[slot]:
-            self._pool.give(self._memory[place], self._slot_bytes[slot])
-            self._slot_bytes[slot] = align(count)
-            self._memory[place] = self._pool.take(self._slot_bytes[slot], f"slot {slot} of the scratch memory")
-
     def _read_bytes(self, buffer: int, count: int) -> np.ndarray:
         if not count:
             return np.zeros(0, np.uint8)
@@ -232,7 +233,7 @@ class Recording:
     def _write(self, buffer: int, array: np.ndarray) -> None:
         b = self.plan.buffers[buffer]
         if array.size:
-            self._gpu.write(self._memory[b.place], 0, to_device(array, b.size))
+            self._gpu.write(self._handle(b.place), 0, to_device(array, b.size))
 
     # --- words as commands ---
 
@@ -286,11 +287,12 @@ class Recording:
         count = max(16, -(-count // 4) * 4)
         if place[0] == "weights":
             return self._weights.binding(place[1], count)
-        return Binding(self._memory[place], 0, count)
+        return Binding(self._handle(place), 0, count)
+
+    def _handle(self, place: Place) -> Handle:
+        return self._slots[place[1]] if place[0] == "slot" else self._memory[place]
 
     def close(self) -> None:
-        for slot, count in enumerate(self._slot_bytes):
-            self._pool.give(self._memory["slot", slot], count)
         self._rows.close()
         self._memory.clear()
         self._whole.clear()

@@ -14,7 +14,7 @@ import numpy as np
 from singe.extension import DeviceError, InputError, ProgramData, Recent, Span, Timeline, choose_variant, known
 from singe.extension import dtype as dtype_of
 
-from .memory import Binding, Command, Gpu, GpuArray, Pool, Transfer, from_device, to_device
+from .memory import Binding, Command, Gpu, GpuArray, Pool, Slots, Transfer, from_device, to_device
 from .module import bindings, element_size
 from .recording import Kernels, Recording, Send, Weights
 from .target import WgslTarget
@@ -75,9 +75,10 @@ class GpuExecutable:
         codes = [str(program.modules[v.entry]) for v in variants]
         self.kernels = Kernels(variants, gpu.pipelines(codes), [bindings(code) for code in codes])
         self.weights = Weights(gpu, program)
+        self._slots = Slots(backend.pool)
         self._recordings: Recent[Recording] = Recent(RECORDINGS, Recording.close)
         self._states: WeakSet[GpuArray] = WeakSet()
-        self.dispose = weakref.finalize(self, _close, self._recordings, self.weights)
+        self.dispose = weakref.finalize(self, _close, self._recordings, self._slots, self.weights)
         self.dispose.atexit = False
 
     def run(self, inputs: Sequence[GpuArray], states: Sequence[GpuArray] = ()) -> list[GpuArray]:
@@ -131,10 +132,10 @@ class GpuExecutable:
         return made
 
     def memory(self) -> Mapping[str, int]:
-        """`scratch` counts the slots of all recordings, `states` the arrays of all sessions."""
+        """`scratch` counts slots, `states` the arrays of all sessions."""
         return {
             "weights": self.weights.bytes,
-            "scratch": sum(r.scratch for r in self._recordings),
+            "scratch": self._slots.bytes,
             "states": sum(x.bytes for x in self._states),
         }
 
@@ -145,12 +146,19 @@ class GpuExecutable:
 
         def made() -> Recording:
             sizes = self.program.bound(shapes, kinds)
-            self._recordings.make_room()  # so that the new recording can use its scratch memory
-            return Recording(self.backend.gpu, self.backend.pool, self.kernels, self.weights, self.program, sizes)
+            program = self.program.at(sizes)
+            counts = program.slot_bytes(sizes)
+            if not self._slots.fit(counts):
+                self._recordings.clear()  # their commands name the slots that are replaced
+                for number, count in enumerate(counts):
+                    self._slots.grow(number, count)
+            gpu, pool = self.backend.gpu, self.backend.pool
+            return Recording(gpu, pool, self._slots, self.kernels, self.weights, program, sizes)
 
         return self._recordings.at((shapes, kinds), made)
 
 
-def _close(recordings: Recent[Recording], weights: Weights) -> None:
+def _close(recordings: Recent[Recording], slots: Slots, weights: Weights) -> None:
     recordings.clear()
+    slots.close()
     weights.close()

@@ -20,7 +20,7 @@ from ..graph import Builder, Graph, Node, bare, rebuild
 from ..ir.kernel import Kernel, Routine
 from ..ops import Opaque, Region, Result, Row, Update, find_row
 from ..ops.control import open_dimensions
-from ..program.program import Bind, Copy, Dispatch, Host, If, Loop, Step
+from ..program.program import Bind, Buffer, Copy, Dispatch, Host, If, Loop, Step
 from ..shapes import Shape, Size, symbols
 from .fuse import Group, fuse
 from .host import lacking, on_host
@@ -57,7 +57,7 @@ class WeightUse:
     port: int
     values: np.ndarray
     packer: Packer | None
-    buffer: int
+    buffer: Buffer
 
 
 @dataclass
@@ -310,7 +310,7 @@ class Blocks:
             else:
                 packer = printed.packers.get(k)
                 buffers.append(self.layout.const(n, packer))
-                self.uses.append(WeightUse(kernel, k, n.value, packer, buffers[-1]))
+                self.uses.append(WeightUse(kernel, k, n.value, packer, self.layout.buffers[buffers[-1]]))
         self._run(b, printed, [*buffers, *(b.of[n] for n in group.outputs)], group, kernel.name)
 
     def _print(self, kernel: Kernel | Routine, constants: Collection[int]) -> Printed | None:

@@ -1,22 +1,24 @@
 """A Graph becomes a Program: rewritten, fused, scheduled, printed by a Target; or, without one, a list of host steps.
 
 `compile_graph(graph, target)` is the whole way. The Program for the numpy backend (target None) runs the rewritten
-graph op by op over whole arrays, so its steps are Host steps.
+graph op by op over whole arrays, so its steps are Host steps. For particular sizes a Program may have steps of their own:
+the graph with these numbers goes the same way, and shares kernels and the block of weights with the open one.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ..errors import HostNeeded, InputError, SizeNeeded
-from ..graph import Graph
+from ..graph import Graph, specialise
 from ..ir import scalar
 from ..ir.kernel import Kernel, Routine, Store
-from ..program.program import Code, Dispatch, Host, If, Loop, ProgramData, State, Step, walk
-from ..shapes import Dim, deferring, product, symbols
+from ..program.block import BlockWriter
+from ..program.program import Buffer, Code, Dispatch, Host, If, Loop, ProgramData, Specialised, State, Step, walk
+from ..shapes import Dim, deferring, product, size, symbols
 from .blocks import Blocks, WeightUse, Work, late_sizes
 from .host import hosted_ops
 from .layout import Layout
@@ -28,26 +30,50 @@ ACTIVATIONS: Final = ("float32", "int8")
 
 
 def compile_graph(
-    graph: Graph, target: Target | None, activations: str = "float32", fail_on_host: bool = False
+    graph: Graph,
+    target: Target | None,
+    activations: str = "float32",
+    fail_on_host: bool = False,
+    specialised: Sequence[Mapping[str, int]] = (),
+    bounds: Mapping[str, int] | None = None,
 ) -> ProgramData:
     """The Program of a graph for a target (None: the numpy backend).
 
     activations: what products and convolutions with constant weights compute in, of ACTIVATIONS; see rewrite/integers.py.
     fail_on_host: refuse a graph of which the target must leave an op to the host.
+    specialised: sets of sizes for which it gets steps of their own; those of more sizes are preferred in a run.
+    bounds: the most that sizes may be. A run beyond is refused, and memory for the bounds is taken once.
     """
-    return compile_with_uses(graph, target, activations, fail_on_host)[0]
+    return compile_with_uses(graph, target, activations, fail_on_host, specialised, bounds)[0]
 
 
 def compile_with_uses(
-    graph: Graph, target: Target | None, activations: str = "float32", fail_on_host: bool = False
+    graph: Graph,
+    target: Target | None,
+    activations: str = "float32",
+    fail_on_host: bool = False,
+    specialised: Sequence[Mapping[str, int]] = (),
+    bounds: Mapping[str, int] | None = None,
 ) -> tuple[ProgramData, Sequence[WeightUse]]:
     """The Program as of `compile_graph`, and how its kernels read the constants of the graph."""
     start = time.perf_counter()
     if activations not in ACTIVATIONS:
         raise InputError(f"activations: got {activations!r}, expected one of {', '.join(ACTIVATIONS)}")
     _check_symbols(graph)
-    with deferring(graph.symbols) as checks:
-        program, blocks = _compiled(graph, target, activations)
+    weights = BlockWriter()
+    bounds = {name: most for name, most in sorted((bounds or {}).items()) if name in graph.symbols}
+    chosen = sorted(specialised, key=len, reverse=True)
+    parts: list[_Part] = []
+    for sizes in ({}, *chosen):
+        _check_sizes(graph, sizes, bounds)
+        part = _part(specialise(graph, sizes) if sizes else graph, target, activations, weights)
+        limits = [
+            (most - size(name), f"{name} must be at most {most}, its bound")
+            for name, most in bounds.items()
+            if name not in sizes
+        ]
+        parts.append(replace(part, checks=(*limits, *part.checks)))
+    program = replace(_linked(parts, chosen, target, weights), bounds=bounds)
     facts = {**program.facts, "ops": graph.ops()}
     steps = {s.op for s in walk(program.steps) if isinstance(s, Host)}
     if target is not None and steps:
@@ -57,15 +83,42 @@ def compile_with_uses(
             raise HostNeeded(
                 f"these ops would run on the host: {listed}; without fail_on_host they may", tuple(facts["host"])
             )
-    seconds = time.perf_counter() - start
-    return replace(program, checks=tuple(checks.items()), facts=facts, seconds=seconds), blocks.uses
+    program = replace(program, facts=facts, seconds=time.perf_counter() - start)
+    return program, [use for part in parts for use in part.uses]
 
 
-def _compiled(graph: Graph, target: Target | None, activations: str) -> tuple[ProgramData, Blocks]:
-    rewritten = rewrite(graph)
-    if activations == "int8":
-        rewritten = in_integers(rewritten)
-    return _program(rewritten, target)
+@dataclass(frozen=True)
+class _Part:
+    """A graph's share of a Program; kernels in its steps are numbered as in `work`."""
+
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    states: tuple[State, ...]
+    buffers: tuple[Buffer, ...]
+    slots: int
+    steps: tuple[Step, ...]
+    work: Sequence[Work]
+    uses: Sequence[WeightUse]
+    checks: tuple[tuple[Dim, str], ...]
+
+
+def _part(graph: Graph, target: Target | None, activations: str, weights: BlockWriter) -> _Part:
+    with deferring(graph.symbols) as checks:
+        rewritten = rewrite(graph)
+        if activations == "int8":
+            rewritten = in_integers(rewritten)
+        part = _planned(rewritten, target, weights)
+    return replace(part, checks=tuple(checks.items()))
+
+
+def _check_sizes(graph: Graph, sizes: Mapping[str, int], bounds: Mapping[str, int]) -> None:
+    for name, n in sizes.items():
+        if name not in graph.symbols:
+            raise InputError(
+                f"specialised for {name} = {n}: the open sizes are {', '.join(sorted(graph.symbols)) or 'none'}"
+            )
+        if not 0 <= n <= bounds.get(name, n):
+            raise InputError(f"specialised for {name} = {n}, expected 0 to {bounds.get(name, 'any number')}")
 
 
 def _check_symbols(graph: Graph) -> None:
@@ -76,9 +129,8 @@ def _check_symbols(graph: Graph) -> None:
         raise SizeNeeded(f"the sizes {', '.join(sorted(missing))} are no input's dimension by themselves", missing)
 
 
-def _program(graph: Graph, target: Target | None) -> tuple[ProgramData, Blocks]:
-    """The Program, and what put its steps together."""
-    layout = Layout(target)
+def _planned(graph: Graph, target: Target | None, weights: BlockWriter) -> _Part:
+    layout = Layout(target, weights)
     given = {x: layout.add(x.name, x.dtype, x.shape, ("input", i)) for i, x in enumerate(graph.inputs)}
     inputs = tuple(given.values())
     outputs = tuple(
@@ -92,22 +144,39 @@ def _program(graph: Graph, target: Target | None) -> tuple[ProgramData, Blocks]:
         states.append(State(s.name, given[s.leaf], initial))
     blocks = Blocks(target, layout, late_sizes(graph))
     steps = tuple(blocks.steps(graph, given, [*outputs, *(s.buffer for s in states)]))
+    return _Part(
+        inputs, outputs, tuple(states), tuple(layout.buffers), blocks.slots.count, steps, blocks.work,
+        blocks.uses, (),
+    )  # fmt: skip
+
+
+def _linked(
+    parts: Sequence[_Part], specialised: Sequence[Mapping[str, int]], target: Target | None, weights: BlockWriter
+) -> ProgramData:
+    """The Program whose first part is the open one; the others are specialised for these sizes."""
     modules: Mapping[str, str | bytes] = {}
     kernels: dict[Code, int] = {}
     facts: dict[str, Any] = {}
+    steps = [part.steps for part in parts]
     if target is not None:
-        modules, variants = target.link([w.printed for w in blocks.work])
+        work = [w for part in parts for w in part.work]
+        modules, variants = target.link([w.printed for w in work])
         numbers = [
-            kernels.setdefault(_code(w, choices), len(kernels))
-            for w, choices in zip(blocks.work, variants, strict=True)
+            kernels.setdefault(_code(w, choices), len(kernels)) for w, choices in zip(work, variants, strict=True)
         ]
-        steps = _renumbered(steps, numbers)
-        facts["fused"] = [list(w.group.ops) if w.group else [w.label] for w in blocks.work]
-    data = ProgramData(
-        target.name if target else HOST, inputs, outputs, tuple(layout.buffers), blocks.slots.count, tuple(kernels),
-        steps, modules, layout.weights.block(), facts, tuple(states),
+        for k, part in enumerate(parts):
+            own, numbers = numbers[: len(part.work)], numbers[len(part.work) :]
+            steps[k] = _renumbered(part.steps, own)
+        facts["fused"] = [list(w.group.ops) if w.group else [w.label] for w in work]
+    first, *others = parts
+    return ProgramData(
+        target.name if target else HOST, first.inputs, first.outputs, first.buffers, first.slots, tuple(kernels),
+        steps[0], modules, weights.block(), facts, first.states, first.checks,
+        tuple(
+            Specialised(dict(sizes), part.slots, part.buffers, own, part.checks)
+            for sizes, part, own in zip(specialised, others, steps[1:], strict=True)
+        ),
     )  # fmt: skip
-    return data, blocks
 
 
 def _renumbered(steps: Sequence[Step], numbers: Sequence[int]) -> tuple[Step, ...]:

@@ -1,8 +1,7 @@
-"""The buffers of a Program while it is put together: where each one lies, and the weights in one block."""
+"""The buffers of a Program while it is put together, and where each one lies; weights go into one block."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from typing import Any
 
@@ -20,10 +19,10 @@ from .target import Packer, Target
 class Layout:
     """See the module's docstring."""
 
-    def __init__(self, target: Target | None) -> None:
+    def __init__(self, target: Target | None, weights: BlockWriter) -> None:
         self._target = target
         self.buffers: list[Buffer] = []
-        self.weights = BlockWriter()
+        self.weights = weights
         self._consts: dict[Any, int] = {}
         self._views: dict[Any, int] = {}
 
@@ -57,9 +56,9 @@ class Layout:
         stored = to_stored(value, self.size(kind)) if packer is None else packer(value)
         shape = value.shape if packer is None else stored.shape
         raw = np.ascontiguousarray(stored).reshape(-1).view(np.uint8)
-        key = kind, shape, hashlib.blake2b(raw.data, digest_size=16).digest()
+        place = ("weights", self.weights.add(raw, kind.name))
+        key = kind, shape, place
         if key not in self._consts:
-            place = ("weights", self.weights.add(raw))
             self._consts[key] = self.add(name, kind, shape, place, stored.dtype.itemsize)
         return self._consts[key]
 

@@ -6,6 +6,7 @@ as the weights are on a device, and no piece is held in memory twice. Without ro
 
 from __future__ import annotations
 
+import hashlib
 import mmap
 import sys
 import tempfile
@@ -31,11 +32,18 @@ class BlockWriter:
         self._file: IO[bytes] | None = None
         self._written = 0
         self._pieces: list[np.ndarray] = []
+        self._known: dict[tuple[str, bytes], int] = {}  # the kind and digest of a piece ↦ where it lies
         self.size = 0
 
-    def add(self, piece: np.ndarray) -> int:
-        """Where these bytes, a contiguous uint8 array, lie in the block; the array must not change any more."""
-        start = self.size
+    def add(self, piece: np.ndarray, kind: str = "") -> int:
+        """Where these bytes, a contiguous uint8 array, lie in the block; the array must not change any more.
+
+        Equal pieces of one kind are held once.
+        """
+        key = kind, hashlib.blake2b(piece.data, digest_size=16).digest()
+        if key in self._known:
+            return self._known[key]
+        start = self._known[key] = self.size
         self._pieces.append(piece)
         self.size += align(piece.size)
         if self.size - self._written > self._spill:

@@ -5,7 +5,8 @@ static/README.md documents it field by field.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,7 +14,7 @@ import numpy as np
 
 from .. import shapes
 from ..errors import FormatError, InputError
-from ..shapes import Size, symbols
+from ..shapes import Dim, Size, evaluate, symbols
 from .container import ALIGN, align, checking, count, cut, decode_attr, element_type, encode_attr, read, write
 from .container import PROGRAM as FORMAT
 from .program import (
@@ -27,6 +28,7 @@ from .program import (
     If,
     Loop,
     ProgramData,
+    Specialised,
     State,
     Step,
     Variant,
@@ -57,16 +59,7 @@ def header(program: ProgramData) -> dict[str, Any]:
         "inputs": list(program.inputs),
         "outputs": list(program.outputs),
         "slots": program.slots,
-        "buffers": [
-            {
-                "name": b.name,
-                "dtype": b.dtype.name,
-                "shape": [shapes.encode(d) for d in b.shape],
-                "size": b.size,
-                "place": list(b.place),
-            }
-            for b in program.buffers
-        ],
+        "buffers": _buffers_data(program.buffers),
         "kernels": [
             {
                 "label": k.label,
@@ -85,9 +78,37 @@ def header(program: ProgramData) -> dict[str, Any]:
         ],
         "steps": [_step_data(s) for s in program.steps],
         "states": [{"name": s.name, "buffer": s.buffer, "initial": s.initial} for s in program.states],
-        "checks": [{"dim": shapes.encode(d), "text": text} for d, text in program.checks],
+        "checks": _checks_data(program.checks),
+        "bounds": dict(program.bounds),
+        "specialised": [
+            {
+                "sizes": dict(s.sizes),
+                "slots": s.slots,
+                "buffers": _buffers_data(s.buffers),
+                "steps": [_step_data(x) for x in s.steps],
+                "checks": _checks_data(s.checks),
+            }
+            for s in program.specialised
+        ],
         "facts": dict(program.facts),
     }
+
+
+def _buffers_data(buffers: Sequence[Buffer]) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": b.name,
+            "dtype": b.dtype.name,
+            "shape": [shapes.encode(d) for d in b.shape],
+            "size": b.size,
+            "place": list(b.place),
+        }
+        for b in buffers
+    ]
+
+
+def _checks_data(checks: Sequence[tuple[Dim, str]]) -> list[dict[str, Any]]:
+    return [{"dim": shapes.encode(d), "text": text} for d, text in checks]
 
 
 def to_bytes(program: ProgramData) -> bytes:
@@ -114,21 +135,11 @@ def from_bytes(data: bytes, name: str = "program") -> ProgramData:
 def _decode(head: Any, block: memoryview, name: str) -> ProgramData:
     weights = np.frombuffer(cut(block, head["blocks"]["weights"], "weights"), np.uint8)
     modules = {k: bytes(cut(block, m["at"], f"module {k}")) for k, m in head["modules"].items()}
-    buffers = tuple(
-        Buffer(
-            str(b["name"]),
-            element_type(b["dtype"]),
-            tuple(shapes.decode(d) for d in b["shape"]),
-            count(b["size"]),
-            (str(b["place"][0]), count(b["place"][1])),
-        )
-        for b in head["buffers"]
-    )
     program = ProgramData(
         target=str(head["target"]),
         inputs=tuple(map(count, head["inputs"])),
         outputs=tuple(map(count, head["outputs"])),
-        buffers=buffers,
+        buffers=_buffers(head["buffers"]),
         slots=count(head["slots"]),
         kernels=tuple(
             Code(
@@ -146,12 +157,57 @@ def _decode(head: Any, block: memoryview, name: str) -> ProgramData:
         steps=tuple(_step(s, 0) for s in head["steps"]),
         modules={k: m.decode() if head["modules"][k]["kind"] == "text" else m for k, m in modules.items()},
         weights=weights,
-        checks=tuple((shapes.decode(c["dim"]), str(c["text"])) for c in head["checks"]),
+        checks=_checks(head["checks"]),
+        bounds=_sizes(head["bounds"]),
+        specialised=tuple(
+            Specialised(
+                _sizes(s["sizes"]),
+                count(s["slots"]),
+                _buffers(s["buffers"]),
+                tuple(_step(x, 0) for x in s["steps"]),
+                _checks(s["checks"]),
+            )
+            for s in head["specialised"]
+        ),
         facts=dict(head["facts"]),
         states=tuple(State(str(s["name"]), count(s["buffer"]), _maybe(count, s["initial"])) for s in head["states"]),
     )
-    _check(program, name)
+    for number, part in enumerate(program.programs):
+        _check(part, name if not number else f"{name}, specialised for {program.specialised[number - 1].sizes}")
+    _check_specialised(program, name)
     return program
+
+
+def _buffers(data: Any) -> tuple[Buffer, ...]:
+    return tuple(
+        Buffer(
+            str(b["name"]),
+            element_type(b["dtype"]),
+            tuple(shapes.decode(d) for d in b["shape"]),
+            count(b["size"]),
+            (str(b["place"][0]), count(b["place"][1])),
+        )
+        for b in data
+    )
+
+
+def _checks(data: Any) -> tuple[tuple[Dim, str], ...]:
+    return tuple((shapes.decode(c["dim"]), str(c["text"])) for c in data)
+
+
+def _sizes(data: Any) -> dict[str, int]:
+    return {str(name): count(n) for name, n in data.items()}
+
+
+def _check_specialised(p: ProgramData, name: str) -> None:
+    """What is specialised has the Program's own inputs, outputs and states, the inputs with numbers for sizes."""
+    own = (*p.inputs, *p.outputs, *(i for s in p.states for i in (s.buffer, s.initial) if i is not None))
+    for s in p.specialised:
+        for i in own:
+            b, found = p.buffers[i], s.buffers[i]
+            shape = tuple(evaluate(d, s.sizes) for d in b.shape) if i in p.inputs else found.shape
+            if found != replace(b, shape=shape):
+                raise FormatError(f"{name}: specialised for {s.sizes}, buffer {i} is not {b.name!r} at these sizes")
 
 
 def _maybe(read: Callable[[Any], T], data: Any) -> T | None:

@@ -11,7 +11,7 @@ or lay them out in one memory; a slot's bytes are the largest of its buffers', e
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Final, TypeAlias
 
@@ -172,6 +172,20 @@ class Bind:
 Step: TypeAlias = "Dispatch | Copy | Host | If | Loop | Bind"
 
 
+@dataclass(frozen=True)
+class Specialised:
+    """What a Program does at particular sizes: steps for these alone, over buffers and slots of their own.
+
+    Inputs, outputs and states have the same numbers here; kernels and the block of weights are the Program's.
+    """
+
+    sizes: Mapping[str, int]
+    slots: int
+    buffers: tuple[Buffer, ...]
+    steps: tuple[Step, ...]
+    checks: tuple[tuple[Dim, str], ...] = ()
+
+
 def walk(steps: Sequence[Step]) -> Iterator[Step]:
     """All steps, those inside others after these: the order in which steps are numbered."""
     for s in steps:
@@ -209,6 +223,8 @@ class ProgramData:
     facts: Mapping[str, Any] = field(default_factory=dict)  # for people: op counts, what was fused
     states: tuple[State, ...] = ()
     checks: tuple[tuple[Dim, str], ...] = ()  # what must be at least 0, and what to say where it is not
+    specialised: tuple[Specialised, ...] = ()  # the first whose sizes a run has takes the place of buffers and steps
+    bounds: Mapping[str, int] = field(default_factory=dict)  # the most that a size may be: memory is taken for that
     seconds: float = field(
         default=0.0, compare=False
     )  # how long it took to compile; not saved, so that equal models give equal files
@@ -217,6 +233,22 @@ class ProgramData:
     def symbols(self) -> frozenset[str]:
         """The names of the sizes that the inputs of a run decide; others are found in mid-run."""
         return symbols([self.buffers[i].shape for i in self.inputs])
+
+    @cached_property
+    def programs(self) -> tuple[ProgramData, ...]:
+        """This Program without what is specialised, and each specialised one, as Programs over the same weights."""
+        own = replace(self, specialised=())
+        given = ({f.name: getattr(s, f.name) for f in fields(s) if f.name != "sizes"} for s in self.specialised)
+        return (own, *(replace(own, **changed) for changed in given))
+
+    def at(self, sizes: Mapping[str, int]) -> ProgramData:
+        """The Program that a run at these sizes carries out."""
+        if not self.specialised:
+            return self
+        for s, program in zip(self.specialised, self.programs[1:], strict=True):
+            if all(sizes.get(name) == n for name, n in s.sizes.items()):
+                return program
+        return self.programs[0]
 
     def sizes(self, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
         """The symbolic sizes that the shapes of the inputs decide; every mismatch is an error that names the input."""
@@ -241,7 +273,7 @@ class ProgramData:
         for b in wanted:
             if tuple(evaluate(d, found) for d in b.shape) != shapes[b.name]:
                 raise ShapeError(f"input {b.name!r}: got shape {shapes[b.name]}, expected {show(b.shape)}")
-        unmet = self.unmet(found)
+        unmet = self.at(found).unmet(found)
         if unmet is not None:
             raise ShapeError(f"{unmet}; at {', '.join(f'{k} = {v}' for k, v in found.items())} it is not")
         return found
@@ -276,13 +308,18 @@ class ProgramData:
         return self.sizes({b.name: shape for b, shape in zip(wanted, shapes, strict=True)})
 
     def slot_bytes(self, sizes: Mapping[str, int]) -> list[int]:
-        """How many bytes each slot takes at these sizes, aligned. A buffer with a size that is not given counts nothing."""
+        """How many bytes each slot takes at these sizes, aligned. A buffer with a size that is not given counts nothing.
+
+        Where sizes have bounds, slots take what they do at these, whatever the sizes of a run.
+        """
         out = [0] * self.slots
+        most = {**sizes, **self.bounds}
         for b in self.buffers:
             if b.place[0] == "slot":
-                taken = evaluate(b.bytes, sizes)
-                if isinstance(taken, int):
-                    out[b.place[1]] = max(out[b.place[1]], align(taken))
+                for at in (sizes,) if most == sizes else (sizes, most):
+                    taken = evaluate(b.bytes, at)
+                    if isinstance(taken, int):
+                        out[b.place[1]] = max(out[b.place[1]], align(taken))
         return out
 
     def peak(self, sizes: Mapping[str, int]) -> int:

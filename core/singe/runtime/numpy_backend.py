@@ -109,6 +109,7 @@ class NumpyExecutable:
         self._ops: dict[int, _Op] = {}  # by the identity of the step, which the program holds
         self._drops: dict[int, tuple[Place, ...]] = {}
         self._own: set[Place] = {self._places[s.buffer] for s in program.states}
+        self._specialised: dict[int, NumpyExecutable] = {}
         self._prepare(program.steps)
         self._drop(program.steps)
 
@@ -183,6 +184,25 @@ class NumpyExecutable:
         if len(states) != len(p.states):
             raise InputError(f"the program has {len(p.states)} states, got {len(states)}: new_states() makes them")
         sizes = p.sizes({p.buffers[i].name: a.shape for i, a in zip(p.inputs, inputs, strict=True)})
+        return self._at(sizes)._carry_out(inputs, states, sizes, ends)
+
+    def _at(self, sizes: Mapping[str, int]) -> NumpyExecutable:
+        """What runs at these sizes: itself, or one of what the Program has for them alone."""
+        chosen = self.program.at(sizes)
+        if chosen is self.program or chosen is self.program.programs[0]:
+            return self
+        if id(chosen) not in self._specialised:
+            self._specialised[id(chosen)] = NumpyExecutable(chosen)
+        return self._specialised[id(chosen)]
+
+    def _carry_out(
+        self,
+        inputs: Sequence[HostArray],
+        states: Sequence[HostArray],
+        sizes: Mapping[str, int],
+        ends: list[float] | None,
+    ) -> list[HostArray]:
+        p = self.program
         run = _Run(dict(self._consts), dict(sizes))
         run.values.update({self._places[i]: a.data for i, a in zip(p.inputs, inputs, strict=True)})
         run.values.update({self._places[s.buffer]: a.data for s, a in zip(p.states, states, strict=True)})
@@ -270,6 +290,7 @@ class NumpyExecutable:
 
     def dispose(self) -> None:
         self._consts = {}
+        self._specialised = {}
 
 
 def _reads(step: Step) -> set[int]:

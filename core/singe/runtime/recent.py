@@ -22,15 +22,11 @@ class Recent(Generic[V]):
         """The value of that key, made if it is not here. Where `make` fails, all stays."""
         if key not in self._kept:
             value = make()
-            self.make_room()
+            if len(self._kept) >= self._most:
+                self._drop(self._kept.popitem(last=False)[1])
             self._kept[key] = value
         self._kept.move_to_end(key)
         return self._kept[key]
-
-    def make_room(self) -> None:
-        """Let one go if no more can be kept; for a `make` that needs what it holds."""
-        if len(self._kept) >= self._most:
-            self._drop(self._kept.popitem(last=False)[1])
 
     def __iter__(self) -> Iterator[V]:
         return iter(self._kept.values())

@@ -129,7 +129,8 @@ def _timed(runnable: Program, executable: TimedExecutable, arrays: Sequence[np.n
 def _summed(runnable: Program, shapes: Mapping[str, tuple[int, ...]], samples: Sequence[_Sample]) -> Profile:
     """The means over the faster half of the samples, which come fastest first."""
     kept = samples[: -(-len(samples) // 2)]
-    work = _Work(runnable.data, {**runnable.data.sizes(shapes), **kept[0].timeline.sizes})
+    sizes = runnable.data.sizes(shapes)
+    work = _Work(runnable.data.at(sizes), {**sizes, **kept[0].timeline.sizes})
     calls: dict[_Key, int] = {}
     taken: dict[_Key, float] = {}
     for sample in kept:

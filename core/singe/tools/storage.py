@@ -64,7 +64,7 @@ def output_channels(program: ProgramData, uses: Sequence[WeightUse]) -> Channels
             numbers = channels_of(u.kernel, u.port, u.values)
             note(u.values, numbers)
             if u.packer is not None:
-                note(program.view(program.buffers[u.buffer]), None if numbers is None else u.packer(numbers))
+                note(program.view(u.buffer), None if numbers is None else u.packer(numbers))
     return channels
 
 
@@ -173,10 +173,11 @@ def encode(program: ProgramData, dtype: str, channels: Channels) -> tuple[list[P
     """All weights of a Program in order, and the float32 arrays that could not be stored in fewer bytes."""
     if dtype not in DTYPES:
         raise InputError(f"dtype: got {dtype!r}, expected one of {', '.join(DTYPES)}")
-    copied = {s.source for s in program.steps if isinstance(s, Copy)}
+    programs = program.programs
+    copied = {p.buffers[s.source].place for p in programs for s in p.steps if isinstance(s, Copy)}
     found: dict[int, Part] = {}
     kept: list[Kept] = []
-    for number, buffer in enumerate(program.buffers):
+    for buffer in (b for p in programs for b in p.buffers):
         kind, at = buffer.place
         raw = program.view(buffer) if kind == "weights" else np.zeros(0, np.uint8)
         if not raw.size or at in found:
@@ -185,7 +186,7 @@ def encode(program: ProgramData, dtype: str, channels: Channels) -> tuple[list[P
             found[at] = _words(program, at, raw.size)
             continue
         values = raw.view(np.float32).reshape([known(d, {}) for d in buffer.shape])
-        numbers = None if number in copied else channels.get(digest(values))
+        numbers = None if buffer.place in copied else channels.get(digest(values))
         part, why = _smaller(at, values, numbers if numbers is None else numbers.reshape(values.shape), dtype)
         if part is None:
             kept.append(Kept(buffer.name, raw.size, why))

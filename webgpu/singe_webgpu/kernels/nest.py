@@ -223,7 +223,8 @@ def _four(block: Block, kernel: Kernel) -> None:
     along, extent = last
     four = scalar.var("four", int32, ceildiv(extent, SIDE))
     unflatten(block, "point", [*outer, (four, ceildiv(extent, SIDE))])
-    block.let(along.value[0], f"{block.names[four]} * {SIDE}i", along)
+    first = f"{block.names[four]} * {SIDE}i" if four.word == "var" else "0i"  # one four needs no variable
+    block.let(along.value[0], first, along)
     stores = [s for s in kernel.stages if isinstance(s, Store)]
     for s in stores:
         put_four(block, s, along, {}, _besides(s, stores))

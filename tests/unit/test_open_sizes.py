@@ -1,0 +1,151 @@
+"""One Program serves all sizes: an encoder of any length and a convolutional net of any height and width.
+
+What it computes is compared with a Program that was compiled for the size alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pytest
+from open_networks import convolutional, encoder
+
+from singe.compiler.build import compile_graph
+from singe.errors import InputError, ShapeError
+from singe.graph import Graph, specialise
+from singe.model import model as models
+from singe.model.model import Model, Program
+from singe.program.format import from_bytes, to_bytes
+from singe.program.program import ProgramData
+from singe.runtime.devices import device as open_device
+
+RUNNERS = pytest.mark.parametrize("device_name", ["numpy", "wasm", "webgpu"], indirect=True)
+CLOSE = 1e-4
+"""The largest difference, relative to the largest value: sums may be taken in another order."""
+
+
+@dataclass(frozen=True)
+class Network:
+    """A network, sizes at which it is run, and its inputs at given sizes."""
+
+    graph: Callable[[], Graph]
+    sizes: Sequence[Mapping[str, int]]
+    inputs: Callable[[Mapping[str, int]], list[np.ndarray]]
+
+
+def words(sizes: Mapping[str, int]) -> list[np.ndarray]:
+    rng = np.random.default_rng(sizes["L"])
+    shape = sizes["N"], sizes["L"]
+    mask = (rng.random(shape) < 0.9).astype(np.float32)
+    mask[:, 0] = 1
+    return [rng.integers(0, 100, shape), mask]
+
+
+def picture(sizes: Mapping[str, int]) -> list[np.ndarray]:
+    rng = np.random.default_rng(sizes["H"])
+    return [rng.standard_normal((sizes["N"], 3, sizes["H"], sizes["W"])).astype(np.float32)]
+
+
+NETWORKS = {
+    "encoder": Network(
+        partial(encoder, 2, 16, 2), [{"N": n, "L": k} for k in (1, 2, 7, 64, 128, 511, 512) for n in (1, 3)], words
+    ),
+    "convolutional": Network(
+        partial(convolutional, 4), [{"N": 1, "H": h, "W": w} for h, w in ((160, 160), (224, 160), (320, 320), (640, 640))],
+        picture,
+    ),
+}  # fmt: skip
+EACH = pytest.mark.parametrize("name", NETWORKS)
+
+
+def alone(graph: Graph, sizes: Mapping[str, int], given: Sequence[np.ndarray]) -> np.ndarray:
+    """What a Program for these sizes alone computes, on NumPy."""
+    return Program(compile_graph(specialise(graph, sizes), None), open_device("numpy")).run(given)[0]
+
+
+def close(found: np.ndarray, wanted: np.ndarray) -> None:
+    assert found.shape == wanted.shape
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=CLOSE * np.abs(wanted).max())
+
+
+@RUNNERS
+@EACH
+def test_one_program_serves_all_sizes(name: str, device_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[ProgramData] = []
+
+    def counted(*args: object, **kwargs: object) -> ProgramData:
+        compiled.append(compile_graph(*args, **kwargs))  # pyright: ignore[reportArgumentType]
+        return compiled[-1]
+
+    monkeypatch.setattr(models, "compile_graph", counted)
+    network = NETWORKS[name]
+    graph = network.graph()
+    model = Model(graph, device_name)
+    weights: set[int] = set()
+    for sizes in network.sizes:
+        given = network.inputs(sizes)
+        close(model(*given), alone(graph, sizes, given))
+        weights.add(model.program().memory["weights"])
+    assert len(compiled) == 1
+    assert len(weights) == 1
+
+
+# --- steps for particular sizes ---------------------------------------------------------------------------------------
+
+
+@RUNNERS
+@EACH
+def test_specialised_sizes_share_the_weights_and_the_program(name: str, device_name: str) -> None:
+    network = NETWORKS[name]
+    graph, device = network.graph(), open_device(device_name)
+    some, others = network.sizes[-1], network.sizes[0]
+    only = dict(list(some.items())[-1:])  # the other sizes stay open
+    made = compile_graph(graph, device.target, specialised=[only, some])
+    program = Program(from_bytes(to_bytes(made)), device)
+    plain = Program(compile_graph(graph, device.target), device)
+    assert [s.sizes for s in program.data.specialised] == [some, only], "the closest fit comes first"
+    assert program.data.at(some).steps == program.data.specialised[0].steps
+    assert program.data.at({**some, "N": 9}).steps == program.data.specialised[1].steps
+    assert program.data.at(others).steps == plain.data.steps
+    for sizes in (some, {**some, "N": 2}, others, some):
+        given = network.inputs(sizes)
+        close(program.run(given)[0], alone(graph, sizes, given))
+    # What is folded for a size is new: positions of the encoder, for one. The weights themselves are there once.
+    assert program.memory["weights"] < 1.1 * plain.memory["weights"] + 8192
+
+
+def test_sizes_that_are_not_open_cannot_be_specialised() -> None:
+    with pytest.raises(InputError, match="specialised for K = 3: the open sizes are L, N"):
+        compile_graph(encoder(1), None, specialised=[{"K": 3}])
+
+
+# --- bounds -----------------------------------------------------------------------------------------------------------
+
+
+@RUNNERS
+def test_memory_for_a_bound_is_taken_once(device_name: str) -> None:
+    graph, device = encoder(2, 16, 2), open_device(device_name)
+    program = Program(compile_graph(graph, device.target, bounds={"L": 128}, specialised=[{"N": 1, "L": 7}]), device)
+    scratch = set()
+    for length in (1, 128, 7, 64):
+        given = words({"N": 1, "L": length})
+        close(program.run(given)[0], alone(graph, {"N": 1, "L": length}, given))
+        scratch.add(program.memory["scratch"])
+    assert len(scratch) == 1
+    assert program.data.slot_bytes({"N": 1, "L": 1}) == program.data.slot_bytes({"N": 1, "L": 128})
+
+
+@RUNNERS
+def test_a_run_beyond_a_bound_is_refused(device_name: str) -> None:
+    device = open_device(device_name)
+    program = Program(compile_graph(encoder(1, 16, 2), device.target, bounds={"L": 128}), device)
+    with pytest.raises(ShapeError, match="L must be at most 128, its bound; at N = 1, L = 129 it is not"):
+        program.run(words({"N": 1, "L": 129}))
+
+
+def test_what_is_beyond_a_bound_cannot_be_specialised() -> None:
+    with pytest.raises(InputError, match="specialised for L = 513, expected 0 to 512"):
+        compile_graph(encoder(1), None, specialised=[{"L": 513}], bounds={"L": 512})
