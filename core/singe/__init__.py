@@ -57,6 +57,7 @@ from .model.model import compile as compile
 from .model.model import load as load
 from .model.model import load_async as load_async
 from .model.model import save as save
+from .model.session import Session as Session
 from .runtime.decorators import Fusion as Fusion
 from .runtime.device import Device as Device
 from .runtime.devices import Numpy as Numpy
@@ -72,11 +73,11 @@ from .weights import load_weights as load_weights
 
 __all__ = [
     "Bundle", "CompileError", "DType", "DTypeError", "Device", "DeviceError", "DeviceLost", "FormatError", "Fusion", "ImportFailure", "InputError",
-    "Model", "Numpy", "PictureSpec", "Program", "ShapeError", "SingeError", "Tensor", "UnsupportedOp", "ValueNeeded", "Wasm", "WebGpu", "__version__",
-    "arange", "bfloat16", "bool_", "compile", "complex64", "complex128", "concat", "device", "device_async", "devices", "dtype", "export", "eye",
-    "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float16", "float32", "float64", "full", "full_like",
-    "int4", "int8", "int16", "int32", "int64", "load", "load_async", "load_weights", "nn", "ones", "ones_like", "save", "stack", "tensor", "uint4",
-    "uint8", "uint16", "uint32", "uint64", "where", "zeros", "zeros_like",
+    "Model", "Numpy", "PictureSpec", "Program", "Session", "ShapeError", "SingeError", "Tensor", "UnsupportedOp", "ValueNeeded", "Wasm", "WebGpu",
+    "__version__", "arange", "bfloat16", "bool_", "compile", "complex64", "complex128", "concat", "device", "device_async", "devices", "dtype",
+    "export", "eye", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float16", "float32", "float64", "full",
+    "full_like", "int4", "int8", "int16", "int32", "int64", "load", "load_async", "load_weights", "nn", "ones", "ones_like", "save", "stack",
+    "tensor", "uint4", "uint8", "uint16", "uint32", "uint64", "where", "zeros", "zeros_like",
 ]  # fmt: skip
 
 

@@ -17,7 +17,8 @@ from onnx import TensorProto, helper
 import singe
 from singe.dtypes import float16, float32, int64
 from singe.errors import DeviceError, InputError
-from singe.model.model import Model, Program, TensorSpec
+from singe.model.arguments import TensorSpec
+from singe.model.model import Model, Program
 from singe.program.program import Dispatch
 from singe.runtime.backend import Executable, Span, TimedExecutable, Timeline
 from singe.runtime.devices import EagerDevice

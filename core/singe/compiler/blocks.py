@@ -143,7 +143,29 @@ class Blocks:
             elif isinstance(n.row, stepped) and not isinstance(n.row, Result):
                 items.append(n)
             items += (_Tell(s, n) for s in told.get(n, ()))
-        return graph, items
+        return graph, self._updates_last(graph, items)
+
+    def _updates_last(self, graph: Graph, items: list[_Item]) -> list[_Item]:
+        """The items, with what updates a state after all that reads it, where nothing in between needs the new value."""
+        if not graph.states:
+            return items
+        reads = {item: set(self._reads(item)) for item in items}
+        writes = {n: item for item in items for n in (item.outputs if isinstance(item, Group) else [item])}
+        for _ in graph.states:
+            moved = False
+            for s in graph.states:
+                item = writes.get(self._memory(s.updated))
+                if item is None:
+                    continue
+                at = items.index(item)
+                made = {n for n, by in writes.items() if by is item}
+                last = max((k for k, other in enumerate(items) if s.leaf in reads[other]), default=at)
+                if last > at and all(made.isdisjoint(reads[x]) for x in items[at + 1 : last + 1]):
+                    items.insert(last, items.pop(at))
+                    moved = True
+            if not moved:
+                break
+        return items
 
     def _computed(self, graph: Graph) -> Graph:
         """Constants of Sizes that must lie in memory are computed there."""

@@ -3,6 +3,12 @@
 The tensors are those of a Tracer, a device on which nothing runs. What the function mixes in from other devices, such as
 a module's parameters, becomes constants. Dimensions may be symbolic. What cannot be traced is Python that looks at
 elements (`if x > 0`, `x.item()`): a DeviceError says so.
+
+A function with states takes them as keyword arguments, by their names, and returns its outputs and what the states
+become, by name:
+
+    def step(x, *, count):
+        return x + count, {"count": count + 1}
 """
 
 from __future__ import annotations
@@ -15,12 +21,12 @@ import numpy as np
 
 from ..compiler.target import Target
 from ..dtypes import DType, dtype
-from ..errors import DeviceError, InputError
-from ..graph import Builder, Graph, Node, inline
+from ..errors import DeviceError, DTypeError, InputError, ShapeError
+from ..graph import Builder, Graph, GraphState, Node, inline
 from ..program.program import ProgramData
 from ..runtime.backend import Executable
 from ..runtime.device import Build, Device, nodes_of
-from ..shapes import Dim, deferring
+from ..shapes import Dim, deferring, show
 from .meet import plain_array
 from .tensor import Tensor, value_on
 
@@ -89,23 +95,70 @@ class Tracer(Device):
         raise DeviceError("no Program is run while a function is traced: run it before, and pass its results")
 
 
-def trace(function: Callable[..., Any], specs: Sequence[Spec]) -> Graph:
+def trace(function: Callable[..., Any], specs: Sequence[Spec], states: Mapping[str, Any] | None = None) -> Graph:
     """The Graph of a function of Tensors that returns a Tensor, several in a tuple or list, or a dict of them by name.
 
-    Outputs without names are called "output", or "output0", "output1", … where there are several.
+    Outputs without names are called "output", or "output0", "output1", … where there are several. states: the initial
+    values by name, each an array, or a (shape, dtype) that begins with zeros; see the module's docstring.
     """
     tracer = Tracer()
     arguments = [tracer.input(spec) for spec in specs]
+    first = {name: _initial(name, given) for name, given in (states or {}).items()}
+    leaves = {name: tracer.input((name, shape, kind)) for name, (shape, kind, _) in first.items()}
     with deferring():  # noted anew when the Graph is compiled
-        outputs = _named(function(*arguments))
-    nodes = tuple(value_on(tracer, x) for x in outputs.values())
-    return Graph(tuple(value_on(tracer, x) for x in arguments), nodes, tuple(outputs))
+        result = function(*arguments, **leaves)
+        outputs, updated = _and_states(result, leaves) if leaves else (result, {})
+        named = _named(outputs)
+    kept = tuple(
+        GraphState(value_on(tracer, leaf), name, first[name][2], value_on(tracer, updated[name]))
+        for name, leaf in leaves.items()
+    )
+    nodes = tuple(value_on(tracer, x) for x in named.values())
+    return Graph(tuple(value_on(tracer, x) for x in arguments), nodes, tuple(named), states=kept)
 
 
-def trace_call(function: Callable[..., Any], examples: Sequence[Any]) -> Graph:
-    """The Graph of a function called as function(*examples); its inputs are "x0", "x1", …"""
+def trace_call(function: Callable[..., Any], examples: Sequence[Any], states: Mapping[str, Any] | None = None) -> Graph:
+    """The Graph of a function called as function(*examples); its inputs are "x0", "x1", …; states as in `trace`."""
     arrays = [x if isinstance(x, Tensor) else plain_array(x) for x in examples]
-    return trace(function, [(f"x{i}", a.shape, dtype(a.dtype)) for i, a in enumerate(arrays)])
+    return trace(function, [(f"x{i}", a.shape, dtype(a.dtype)) for i, a in enumerate(arrays)], states)
+
+
+def _initial(name: str, given: Any) -> tuple[tuple[int, ...], DType, np.ndarray | None]:
+    """Shape, dtype and initial value (None: zeros) of a state."""
+    if isinstance(given, tuple) and len(given) == 2 and isinstance(given[1], (str, type, DType, np.dtype)):
+        shape = tuple(given[0])
+        if not all(isinstance(d, int) and d >= 0 for d in shape):
+            raise ShapeError(f"state {name!r}: the shape {show(shape)}, expected numbers: a state keeps its shape")
+        return shape, dtype(given[1]), None
+    array = given.numpy() if isinstance(given, Tensor) else plain_array(given)
+    return array.shape, dtype(array.dtype), array
+
+
+def _and_states(result: Any, before: Mapping[str, Tensor]) -> tuple[Any, Mapping[str, Tensor]]:
+    """What a function with states returned: its outputs, and what the states become."""
+    names = ", ".join(before)
+    if not isinstance(result, tuple) or len(result) != 2 or not isinstance(result[1], Mapping):
+        raise InputError(
+            f"a function with states returned {result!r:.80}, expected a tuple of its outputs and a dict of what the states "
+            f"become: {names}"
+        )
+    after: Mapping[str, Any] = result[1]
+    if after.keys() != before.keys():
+        raise InputError(
+            f"a function returned the states {', '.join(map(str, after)) or 'none'}, expected {names}; "
+            "return what stays the same as it is"
+        )
+    for name, x in before.items():
+        y = after[name]
+        if not isinstance(y, Tensor):
+            raise InputError(f"state {name!r} becomes a {type(y).__name__}, expected a Tensor")
+        if y.dtype is not x.dtype:
+            raise DTypeError(f"state {name!r} is {x.dtype} and becomes {y.dtype}: a state keeps its dtype; cast it")
+        if tuple(y.shape) != tuple(x.shape):
+            raise ShapeError(
+                f"state {name!r} has the shape {show(x.shape)} and becomes {show(y.shape)}: a state keeps its shape"
+            )
+    return result[0], after
 
 
 def _named(result: Any) -> dict[str, Tensor]:

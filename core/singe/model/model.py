@@ -8,8 +8,7 @@ decide shapes their values: one Program for each set, the latest PROGRAMS of whi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -17,10 +16,9 @@ import numpy as np
 
 from ..compiler.build import compile_graph
 from ..compiler.target import name_of
-from ..dtypes import DType, dtype, own
+from ..dtypes import DType, dtype
 from ..errors import DeviceError, ImportFailure, InputError, ShapeError, SizeNeeded, ValueNeeded
 from ..graph import Graph, Node, specialise
-from ..ir.scalar import convert
 from ..nn import Module
 from ..program.container import MAGIC
 from ..program.format import read_program, write_program
@@ -32,23 +30,13 @@ from ..runtime.devices import device_async, device_for
 from ..runtime.page import fetch, is_url, stem_of
 from ..runtime.recent import Recent
 from ..runtime.waiting import Later, now, soon, then, together
-from ..shapes import Shape, Size, show, size
+from ..shapes import Size, show, size
 from ..weights.records import is_container, model_record, read_graph, weights_record
+from .arguments import TensorSpec, bind, unwrap
+from .session import Session
 
 PROGRAMS: Final = 8
 """How many Programs a Model keeps."""
-
-
-@dataclass(frozen=True)
-class TensorSpec:
-    """An input or output: its name, element type and shape, in which sizes that a run decides have names."""
-
-    name: str
-    dtype: DType
-    shape: Shape | None  # None: not known before a run
-
-    def __str__(self) -> str:
-        return f"{self.name}: {self.dtype}{'' if self.shape is None else show(self.shape)}"
 
 
 class Source(Protocol):
@@ -57,6 +45,7 @@ class Source(Protocol):
     inputs: tuple[Node, ...]
     output_names: tuple[str, ...]
     output_dtypes: tuple[DType, ...]
+    states: tuple[Node, ...]
 
     def graph(self, sizes: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Graph:
         """The Graph with numbers for some sizes, and constants for some inputs."""
@@ -70,6 +59,7 @@ class GraphSource:
         self.inputs = graph.inputs
         self.output_names = graph.output_names
         self.output_dtypes = tuple(x.dtype for x in graph.outputs)
+        self.states = tuple(s.leaf for s in graph.states)
         self._graph = graph
 
     def graph(self, sizes: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Graph:
@@ -94,6 +84,18 @@ class Program:
     def outputs(self) -> tuple[TensorSpec, ...]:
         return self._ports(self.data.outputs)
 
+    @property
+    def states(self) -> tuple[TensorSpec, ...]:
+        return self._ports([s.buffer for s in self.data.states])
+
+    def session(self) -> Session:
+        """States of their own for the runs that are called by it; all sessions share the weights."""
+        return Session(self.states, self._called, lambda: self)
+
+    @cached_property
+    def _own(self) -> Session:
+        return self.session()
+
     def _ports(self, numbers: Sequence[int]) -> tuple[TensorSpec, ...]:
         return tuple(TensorSpec(b.name, b.dtype, b.shape) for b in (self.data.buffers[i] for i in numbers))
 
@@ -110,22 +112,24 @@ class Program:
         """A call for a page, where the device may have to be waited for."""
         return await soon(self._called(args, kwargs))
 
-    def _called(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Later[Any]:
+    def _called(self, args: Sequence[Any], kwargs: Mapping[str, Any], session: Session | None = None) -> Later[Any]:
         arrays = bind(self.inputs, args, kwargs)
         names = [p.name for p in self.outputs]
-        return then(self.start([arrays[p.name] for p in self.inputs]), lambda outputs: unwrap(outputs, names))
+        outputs = self.start([arrays[p.name] for p in self.inputs], session)
+        return then(outputs, lambda found: unwrap(found, names))
 
     def run(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Run it with checked arrays, in the order of the inputs; threads take turns."""
         return now(self.start(arrays), "await program.run_async(…)")
 
-    def start(self, arrays: Sequence[np.ndarray]) -> Later[list[np.ndarray]]:
-        """What `run` waits for."""
+    def start(self, arrays: Sequence[np.ndarray], session: Session | None = None) -> Later[list[np.ndarray]]:
+        """What `run` waits for, over the states of a session (None: of one that the Program keeps)."""
         on = self.device.eager
         with on.lock:
+            states = (session or self._own).held(self) if self.data.states else ()
             if self._direct is not None:
-                return self._direct.call(arrays)
-            return together([on.fetch(v) for v in self.executable.run([on.upload(a) for a in arrays])])
+                return self._direct.call(arrays, states)
+            return together([on.fetch(v) for v in self.executable.run([on.upload(a) for a in arrays], states)])
 
     def save(self, path: str | Path) -> None:
         write_program(self.data, path)
@@ -168,6 +172,7 @@ class Model:
         self.device: Final = open_device(device)
         self.source: Final = GraphSource(source) if isinstance(source, Graph) else source
         self.inputs: Final = tuple(TensorSpec(x.name, x.dtype, x.shape) for x in self.source.inputs)
+        self.states: Final = tuple(TensorSpec(x.name, x.dtype, x.shape) for x in self.source.states)
         self._programs: Recent[Program] = Recent(PROGRAMS)  # whoever holds one that goes may go on running it
         self.needed: Final[dict[str, str]] = {}  # open sizes that must be numbers ↦ why
         self._by_value: tuple[str, ...] = ()  # the inputs whose values the graph depends on
@@ -175,12 +180,15 @@ class Model:
     @staticmethod
     def of(
         function: Callable[..., Any], input_shapes: Mapping[str, Sequence[int | str]], device: str | Device = "auto",
-        *, dtypes: Mapping[str, Any] | None = None, name: str = "model",
+        *, dtypes: Mapping[str, Any] | None = None, states: Mapping[str, Any] | None = None, name: str = "model",
     ) -> Model:  # fmt: skip
         """A Model of a function of Tensors, such as a Module: `Model.of(net, {"input": ("N", 3, 224, 224)})`.
 
         The inputs are given in order, by names of the caller's; a name in a shape keeps that dimension open. Inputs are
         float32 unless `dtypes` says otherwise. The output is called "output", unless the function returns a dict.
+
+        states: what lives from run to run, by name: an initial array, or a (shape, dtype) that begins with zeros. The
+        function takes states as keyword arguments, and returns a tuple of its outputs and a dict of what they become.
         """
         from ..frontend.tracing import trace  # noqa: PLC0415
 
@@ -189,7 +197,7 @@ class Model:
             raise InputError(f"dtypes are given for {', '.join(unknown)}; the inputs are {', '.join(input_shapes)}")
         kinds = {k: dtype((dtypes or {}).get(k, "float32")) for k in input_shapes}
         shapes = {k: tuple(size(d) if isinstance(d, str) else d for d in shape) for k, shape in input_shapes.items()}
-        return Model(trace(function, [(k, shapes[k], kinds[k]) for k in input_shapes]), device, name)
+        return Model(trace(function, [(k, shapes[k], kinds[k]) for k in input_shapes], states), device, name)
 
     @property
     def outputs(self) -> tuple[TensorSpec, ...]:
@@ -214,10 +222,20 @@ class Model:
         """A call for a page, where the device may have to be waited for."""
         return await soon(self._called(args, kwargs))
 
-    def _called(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Later[Any]:
+    def session(self) -> Session:
+        """States of their own for the runs that are called by it; all sessions share the weights."""
+        return Session(self.states, self._called, self.program)
+
+    @cached_property
+    def _own(self) -> Session:
+        return self.session()
+
+    def _called(self, args: Sequence[Any], kwargs: Mapping[str, Any], session: Session | None = None) -> Later[Any]:
         arrays = bind(self.inputs, args, kwargs)
+        if self.states:
+            session = session or self._own
         runnable = self.program({k: a.shape for k, a in arrays.items()}, arrays)
-        outputs = runnable.start([arrays[p.name] for p in runnable.inputs])
+        outputs = runnable.start([arrays[p.name] for p in runnable.inputs], session)
         return then(outputs, lambda found: unwrap(found, self.source.output_names))
 
     def graph(self, sizes: Mapping[str, int] | None = None) -> Graph:
@@ -273,50 +291,6 @@ class Model:
                 if isinstance(d, Size) and found.setdefault(str(d), n) != n:
                     raise ShapeError(f"input {p.name!r}: got shape {shape}, but {d} is {found[str(d)]} elsewhere")
         return found
-
-
-def bind(inputs: Sequence[TensorSpec], args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """Arguments as arrays by input name, of the dtypes that the inputs have."""
-    if len(args) == 1 and isinstance(args[0], Mapping) and not kwargs:
-        kwargs, args = args[0], ()
-    names = [p.name for p in inputs]
-    if len(args) > len(names):
-        raise InputError(f"got {len(args)} inputs, expected {len(names)}: {', '.join(names)}")
-    given = dict(zip(names, args, strict=False))
-    twice = given.keys() & kwargs.keys()
-    given |= kwargs
-    missing = [n for n in names if n not in given]
-    unknown = [n for n in given if n not in names]
-    if twice or missing or unknown:
-        faults = (("given twice:", sorted(twice)), ("missing:", missing), ("unknown:", unknown))
-        parts = [f"{fault} {', '.join(map(repr, which))}" for fault, which in faults if which]
-        raise InputError(f"inputs {'; '.join(parts)}. The inputs are {', '.join(map(str, inputs)) or 'none'}")
-    return {p.name: as_array(given[p.name], p) for p in inputs}
-
-
-def as_array(value: Any, port: TensorSpec) -> np.ndarray:
-    """A value as an array for an input: numbers and lists take its dtype, an array must have it (float64 is narrowed)."""
-    wanted = port.dtype.numpy
-    array = own(value if isinstance(value, np.ndarray) else np.asarray(value))
-    if array.dtype == wanted:
-        return np.ascontiguousarray(array).reshape(array.shape)
-    plain = not isinstance(value, (np.ndarray, np.generic)) and not hasattr(value, "dtype")
-    if (
-        (plain and np.can_cast(array.dtype, wanted, "same_kind"))
-        or (array.dtype == np.float64 and wanted == np.float32)
-        or (plain and array.size == 0)
-    ):
-        return convert(array, wanted)
-    if plain and array.dtype.kind in "iuf" and (port.dtype.is_float or (array.dtype.kind != "f" and port.dtype.is_int)):
-        return convert(array, wanted)
-    raise InputError(
-        f"input {port.name!r}: got {array.dtype}, expected {port.dtype}; convert it with .astype({port.dtype.name!r})"
-    )
-
-
-def unwrap(arrays: Sequence[np.ndarray], names: Sequence[str]) -> Any:
-    """One output as it is, several by name."""
-    return arrays[0] if len(arrays) == 1 else dict(zip(names, arrays, strict=True))
 
 
 def load(
@@ -402,8 +376,11 @@ def compile(
     device: str | Device = "auto",
     activations: str = "float32",
     fail_on_host: bool = False,
+    states: Mapping[str, Any] | None = None,
 ) -> Program:
     """A Program from a Model, a Graph, or a function of Tensors and examples of its arguments.
+
+    states: those of a function, as in `Model.of`.
 
     activations="int8" has products and convolutions with constant weights compute in 8-bit integers: faster on `wasm`,
     and less accurate; other devices compute the same, slowly. fail_on_host refuses what cannot all run on the device.
@@ -411,6 +388,8 @@ def compile(
     if isinstance(what, Graph):
         what = Model(what, device)
     if isinstance(what, Model):
+        if states is not None:
+            raise InputError("compile: states are given with a function of Tensors; a model has its own already")
         shapes = None if not examples else {p.name: np.shape(x) for p, x in zip(what.inputs, examples, strict=True)}
         on = what.device if device == "auto" else open_device(device)
         if (on, activations, fail_on_host) != (what.device, what.activations, what.fail_on_host):
@@ -419,5 +398,5 @@ def compile(
     from ..frontend.tracing import trace_call  # noqa: PLC0415
 
     shapes = {f"x{i}": np.shape(x) for i, x in enumerate(examples)}
-    graph = trace_call(what, examples)
+    graph = trace_call(what, examples, states)
     return Model(graph, device, activations=activations, fail_on_host=fail_on_host).program(shapes)

@@ -21,6 +21,7 @@ class OnnxSource:
         self._shapes = input_shapes
         self.inputs = signature(model, input_shapes)
         self.output_names = tuple(v.name for v in model.graph.outputs)
+        self.states = ()
         # A type that is missing or that Singe lacks is told when the graph is imported.
         self.output_dtypes = tuple(DTYPES.get(v.dtype or "", float32) for v in model.graph.outputs)
 

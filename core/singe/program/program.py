@@ -326,6 +326,14 @@ class ProgramData:
         """Bytes of scratch at these sizes."""
         return sum(self.slot_bytes(sizes))
 
+    def copied(self, sizes: Mapping[str, int]) -> int:
+        """Bytes of states that the Copy steps move in a run at these sizes: 0 where all states are updated in place."""
+        total = 0
+        for s in walk(self.steps):
+            if isinstance(s, Copy) and "state" in (self.buffers[s.source].place[0], self.buffers[s.target].place[0]):
+                total += known(self.buffers[s.target].bytes, sizes)
+        return total
+
     def view(self, buffer: Buffer) -> np.ndarray:
         """The bytes of a buffer that lies in the weights."""
         return self.weights[buffer.place[1] : buffer.place[1] + known(buffer.bytes, {})]

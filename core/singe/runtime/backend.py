@@ -125,9 +125,9 @@ class Backend(Protocol):
         ...
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class HostArray:
-    """The plainest Array: NumPy memory."""
+    """The plainest Array: NumPy memory. A state's is replaced by what it becomes."""
 
     data: np.ndarray
     dtype: DType

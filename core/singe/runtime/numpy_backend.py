@@ -2,7 +2,7 @@
 
 The steps are a tree, and are walked as such. An intermediate array is dropped after its last reader; one that nothing
 else looks into is written over. Sizes in attributes get their numbers when they are known, anew only when these change.
-A state is one array from run to run: what steps write there is written into it.
+A state is updated in place, or its array is replaced by the one that was computed.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeAlias
+from weakref import WeakSet
 
 import numpy as np
 
@@ -110,6 +111,7 @@ class NumpyExecutable:
         self._drops: dict[int, tuple[Place, ...]] = {}
         self._own: set[Place] = {self._places[s.buffer] for s in program.states}
         self._specialised: dict[int, NumpyExecutable] = {}
+        self._states: WeakSet[HostArray] = WeakSet()
         self._prepare(program.steps)
         self._drop(program.steps)
 
@@ -163,6 +165,7 @@ class NumpyExecutable:
             found.append(
                 HostArray(zeros if s.initial is None else self._consts[self._places[s.initial]].copy(), b.dtype)
             )
+        self._states.update(found)
         return found
 
     def run(self, inputs: Sequence[HostArray], states: Sequence[HostArray] = ()) -> list[HostArray]:
@@ -210,6 +213,8 @@ class NumpyExecutable:
             if ends is not None:
                 ends.append(time.perf_counter())
             self._walk(p.steps, run, ends)
+        for s, state in zip(p.states, states, strict=True):
+            state.data = run.values[self._places[s.buffer]]
         return [self._output(run.values[self._places[i]], i, run.sizes) for i in p.outputs]
 
     def _walk(self, steps: Sequence[Step], run: _Run, ends: list[float] | None = None) -> None:
@@ -249,8 +254,11 @@ class NumpyExecutable:
     def _keep(self, run: _Run, place: Place, array: np.ndarray, fresh: bool) -> None:
         """Put an array into a place. fresh: whether no other place has it."""
         if place[0] == "state":
-            if array is not run.values[place]:
-                np.copyto(run.values[place], array.reshape(run.values[place].shape))
+            before = run.values[place]
+            if fresh and array.base is None and array.shape == before.shape and array.flags.writeable:
+                run.values[place] = array
+            elif array is not before:
+                np.copyto(before, array.reshape(before.shape))
         else:
             run.values[place] = array if fresh or not self._own else array.copy()
 
@@ -286,7 +294,8 @@ class NumpyExecutable:
         return HostArray(value if value.base is None and value.flags.writeable else value.copy(), b.dtype)
 
     def memory(self) -> Mapping[str, int]:
-        return {"weights": self.program.weights.nbytes, "scratch": 0}
+        states = sum(x.data.nbytes for x in self._states)
+        return {"weights": self.program.weights.nbytes, "scratch": 0, "states": states}
 
     def dispose(self) -> None:
         self._consts = {}

@@ -17,7 +17,8 @@ from .. import __version__
 from ..dtypes import DType, float32
 from ..errors import DeviceError, InputError
 from ..graph import Builder, Graph
-from ..model.model import Model, Program, TensorSpec
+from ..model.arguments import TensorSpec
+from ..model.model import Model, Program
 from ..runtime.device import Device
 from ..shapes import Size, bytes_text, show
 from .profiling import Peaks, Profile, describe_profile, profile_data, timed_executable

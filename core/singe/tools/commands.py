@@ -21,7 +21,8 @@ import numpy as np
 from ..compiler.build import compile_graph
 from ..compiler.target import HOST, find_target
 from ..errors import CompileError, DeviceError, HostNeeded, ImportFailure, InputError, ShapeError, UnsupportedOp
-from ..model.model import Model, Program, TensorSpec, bind, load
+from ..model.arguments import TensorSpec, bind
+from ..model.model import Model, Program, load
 from ..program.container import PROGRAM, format_of
 from ..program.format import write_program
 from ..program.program import ProgramData

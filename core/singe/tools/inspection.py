@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from ..compiler.target import HOST
-from ..model.model import Model, TensorSpec
+from ..model.arguments import TensorSpec
+from ..model.model import Model
 from ..program.program import Bind, Copy, Dispatch, Host, If, Loop, ProgramData, Step, walk
 from ..shapes import Dim, Size, bytes_text, dim_max, known, show, symbols
 from .report import LEFT, RIGHT, fields, quantity, seconds, table
@@ -52,9 +53,11 @@ def describe_program(device: str, program: ProgramData, kernels: bool) -> str:
         facts.append(("found in a run", ", ".join(sorted(named - program.symbols))))
     if program.states:
         kept = sum(known(program.buffers[s.buffer].bytes, {}) for s in program.states)
-        names = ", ".join(f"{s.name} {show(program.buffers[s.buffer].shape)}" for s in program.states)
-        facts.append(("states", f"{bytes_text(kept)} a session: {names}"))
-    parts = [fields(facts), *_on_host(program), _weights(program)]
+        copied = program.copied(at)
+        facts.append(
+            ("states", f"{bytes_text(kept)} a session, {bytes_text(copied) if copied else 'none'} copied in a run")
+        )
+    parts = [fields(facts), *([_states(program)] if program.states else ()), *_on_host(program), _weights(program)]
     if work:
         parts.append(_kernels(program, work, at, kernels))
     elif kernels and hosted:
@@ -111,6 +114,18 @@ def _never_below(a: Dim, b: Dim) -> bool:
     """Whether a ≥ b can be proved: sizes are never negative, so neither is a sum of positive terms."""
     rest = a - b
     return all(value >= 0 for _, value in rest.terms) if isinstance(rest, Size) else rest >= 0
+
+
+def _states(program: ProgramData) -> str:
+    """The states, each with its bytes and what it begins as."""
+    kept = [(s, program.buffers[s.buffer]) for s in program.states]
+    return table(
+        [("state", LEFT), ("dtype", LEFT), ("shape", LEFT), ("begins as", LEFT), ("bytes", RIGHT)],
+        [
+            (s.name, b.dtype, show(b.shape), "zeros" if s.initial is None else "given", bytes_text(known(b.bytes, {})))
+            for s, b in kept
+        ],
+    )
 
 
 def _weights(program: ProgramData) -> str:

@@ -9,7 +9,8 @@ anchor join while every value that leaves the group is the last one's; a reducti
 most anchors these are elementwise nodes over its output, seen through reshapes and transposes (an epilogue). A
 reduction also takes nodes over its input's shape and further reductions over the same axes, so that softmax or a layer
 norm is one kernel of several stages. A contraction takes a pooling over its epilogue if the target has a template for it.
-What has no anchor is an elementwise kernel. Running folds and updates are kernels of their own, with their inputs
+What has no anchor is an elementwise kernel, and so is what a state becomes where that reads the state element by element:
+it works in place. Running folds and updates are kernels of their own, with their inputs
 inlined. Opaque nodes and regions are no kernels: what they read and give lies in memory.
 """
 
@@ -100,6 +101,7 @@ class _Fusion:
         self.number = {n: i for i, n in enumerate(graph.nodes)}
         self.outputs = {*graph.roots, *graph.found.values()}
         self.found = {bare(n) for n in graph.found.values()}
+        self.updates = {bare(s.updated) for s in graph.states if s.leaf in _read_by_element(bare(s.updated))}
         self.members: dict[Node, Growth] = {}  # node → the group that computes it inside
         self.kept: set[Node] = set()
         self.costs: dict[Node, _Cost] = {}
@@ -147,7 +149,7 @@ class _Fusion:
                 continue
             # The first reader that cannot join ends the group, so no value leaves it and comes back.
             rounded = any(x in growth.coords and _rounds(x) for x in n.inputs)
-            if n in self.members or rounded or not self._room(n, growth) or not growth.add(n):
+            if n in self.members or n in self.updates or rounded or not self._room(n, growth) or not growth.add(n):
                 break
             if bare(n) is n:
                 leaving = dict.fromkeys(bare(m) for m in growth.coords if self._leaves(m, growth))
@@ -293,6 +295,11 @@ class _Fusion:
             if x is not n and (x in self.kept or x.is_input or (x.is_const and x.shape)):
                 found.add(bare(x))
         return found
+
+
+def _read_by_element(n: Node) -> list[Node]:
+    """The nodes of which a node is computed by elementwise ops alone."""
+    return postorder([n], lambda m: m.inputs if isinstance(m.row, Elementwise) else ())
 
 
 def _rounds(n: Node) -> bool:

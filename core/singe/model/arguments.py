@@ -1,0 +1,70 @@
+"""What models are called with and give: specs of inputs, outputs and states, and arguments made into arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..dtypes import DType, own
+from ..errors import InputError
+from ..ir.scalar import convert
+from ..shapes import Shape, show
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """An input, output or state: its name, element type and shape, in which sizes that a run decides have names."""
+
+    name: str
+    dtype: DType
+    shape: Shape | None  # None: not known before a run
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.dtype}{'' if self.shape is None else show(self.shape)}"
+
+
+def bind(inputs: Sequence[TensorSpec], args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Arguments as arrays by input name, of the dtypes that the inputs have."""
+    if len(args) == 1 and isinstance(args[0], Mapping) and not kwargs:
+        kwargs, args = args[0], ()
+    names = [p.name for p in inputs]
+    if len(args) > len(names):
+        raise InputError(f"got {len(args)} inputs, expected {len(names)}: {', '.join(names)}")
+    given = dict(zip(names, args, strict=False))
+    twice = given.keys() & kwargs.keys()
+    given |= kwargs
+    missing = [n for n in names if n not in given]
+    unknown = [n for n in given if n not in names]
+    if twice or missing or unknown:
+        faults = (("given twice:", sorted(twice)), ("missing:", missing), ("unknown:", unknown))
+        parts = [f"{fault} {', '.join(map(repr, which))}" for fault, which in faults if which]
+        raise InputError(f"inputs {'; '.join(parts)}. The inputs are {', '.join(map(str, inputs)) or 'none'}")
+    return {p.name: as_array(given[p.name], p) for p in inputs}
+
+
+def as_array(value: Any, port: TensorSpec, what: str = "input") -> np.ndarray:
+    """A value as an array for an input, or what else it is for: numbers and lists take its dtype, an array must have it (float64 is narrowed)."""
+    wanted = port.dtype.numpy
+    array = own(value if isinstance(value, np.ndarray) else np.asarray(value))
+    if array.dtype == wanted:
+        return np.ascontiguousarray(array).reshape(array.shape)
+    plain = not isinstance(value, (np.ndarray, np.generic)) and not hasattr(value, "dtype")
+    if (
+        (plain and np.can_cast(array.dtype, wanted, "same_kind"))
+        or (array.dtype == np.float64 and wanted == np.float32)
+        or (plain and array.size == 0)
+    ):
+        return convert(array, wanted)
+    if plain and array.dtype.kind in "iuf" and (port.dtype.is_float or (array.dtype.kind != "f" and port.dtype.is_int)):
+        return convert(array, wanted)
+    raise InputError(
+        f"{what} {port.name!r}: got {array.dtype}, expected {port.dtype}; convert it with .astype({port.dtype.name!r})"
+    )
+
+
+def unwrap(arrays: Sequence[np.ndarray], names: Sequence[str]) -> Any:
+    """One output as it is, several by name."""
+    return arrays[0] if len(arrays) == 1 else dict(zip(names, arrays, strict=True))

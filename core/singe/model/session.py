@@ -1,0 +1,140 @@
+"""Sessions: what a model with states keeps from run to run, apart for each session; all share one set of weights.
+
+    session = model.session()
+    session(x)                             # a run; it leaves its states for the next one
+    branch = session.copy()                # both go on from here
+    session.write("count", branch.read("count"))
+    session.reset()                        # the initial values again
+
+States lie on the device, where runs change them in place. Calling the model itself uses a session of the model's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from ..compiler.build import compile_graph
+from ..errors import DeviceError, InputError, ShapeError
+from ..graph import Graph, GraphState, leaf
+from ..runtime.backend import Executable
+from ..runtime.waiting import Later, now, soon
+from ..shapes import show
+from .arguments import TensorSpec, as_array
+
+if TYPE_CHECKING:
+    from .model import Program
+
+
+class Session:
+    """See the module's docstring. `Model.session()` and `Program.session()` make them."""
+
+    def __init__(
+        self,
+        states: Sequence[TensorSpec],
+        call: Callable[[Sequence[Any], Mapping[str, Any], Session], Later[Any]],
+        program: Callable[[], Program],
+    ) -> None:
+        """call: a run of the model with arguments, over this session; program: one of the model's Programs."""
+        if not states:
+            raise InputError("this model has no states, so a session has nothing to keep: call the model itself")
+        self.states: Final = tuple(states)
+        self._call: Final = call
+        self._program: Final = program
+        self._arrays: list[Any] | None = None  # on the device, once something needs them
+        self._disposed = False
+        self._assign: dict[tuple[int, ...], Executable] = {}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(s.name for s in self.states)
+
+    def __repr__(self) -> str:
+        return f"<session: {', '.join(map(str, self.states))}>"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """A run, called as the model is."""
+        return now(self._call(args, kwargs, self), "await session.run_async(…)")
+
+    async def run_async(self, *args: Any, **kwargs: Any) -> Any:
+        """A run in a page, where the device may have to be waited for."""
+        return await soon(self._call(args, kwargs, self))
+
+    def reset(self) -> None:
+        """Begin anew with the initial values."""
+        self._check()
+        self._arrays = None
+
+    def copy(self) -> Session:
+        """Another session, which goes on from where this one is."""
+        self._check()
+        made = Session(self.states, self._call, self._program)
+        made._assign = self._assign
+        if self._arrays is not None:
+            made._set(tuple(range(len(self.states))), self._arrays)
+        return made
+
+    def read(self, name: str) -> np.ndarray:
+        """A state's elements, copied."""
+        return now(self._read(name), "await session.read_async(name)")
+
+    async def read_async(self, name: str) -> np.ndarray:
+        """`read` for a page, where the device may have to be waited for."""
+        return await soon(self._read(name))
+
+    def _read(self, name: str) -> Later[np.ndarray]:
+        k = self._index(name)
+        program = self._program()
+        return program.device.eager.fetch(self.held(program)[k])
+
+    def write(self, name: str, array: Any) -> None:
+        """Give a state other elements: an array of its shape and dtype, or numbers in lists."""
+        k = self._index(name)
+        spec = self.states[k]
+        given = as_array(array, spec, "state")
+        if given.shape != spec.shape:
+            raise ShapeError(f"state {name!r}: got shape {given.shape}, expected {show(spec.shape or ())}")
+        self._set((k,), [self._program().device.eager.upload(given)])
+
+    def dispose(self) -> None:
+        """Free its memory; it cannot be used any more."""
+        self._disposed = True
+        self._arrays = None
+
+    def held(self, program: Program) -> list[Any]:
+        """The arrays of the states, for a run of one of the model's Programs."""
+        self._check()
+        if self._arrays is None:
+            self._arrays = program.executable.new_states()
+        return self._arrays
+
+    def _set(self, which: tuple[int, ...], arrays: Sequence[Any]) -> None:
+        """Copy arrays of the device into states."""
+        program = self._program()
+        device = program.device.eager
+        with device.lock:
+            if which not in self._assign:
+                self._assign[which] = device.prepare(
+                    compile_graph(_copies([self.states[k] for k in which]), device.target)
+                )
+            held = self.held(program)
+            self._assign[which].run(arrays, [held[k] for k in which])
+
+    def _check(self) -> None:
+        if self._disposed:
+            raise DeviceError("this session was disposed of; model.session() makes another")
+
+    def _index(self, name: str) -> int:
+        self._check()
+        if name not in self.names:
+            raise InputError(f"there is no state {name!r}; the states are {', '.join(map(str, self.states))}")
+        return self.names.index(name)
+
+
+def _copies(states: Sequence[TensorSpec]) -> Graph:
+    """The Graph of a run that makes states of its inputs."""
+    given = tuple(leaf(s.shape or (), s.dtype, f"x{k}") for k, s in enumerate(states))
+    kept = (leaf(s.shape or (), s.dtype, s.name) for s in states)
+    return Graph(given, (), (), states=tuple(GraphState(k, k.name, None, x) for k, x in zip(kept, given, strict=True)))
