@@ -53,7 +53,7 @@ COUNTED: Final = np.array([5, 50], np.int32)
 
 COUNTER: Final = Remembering(
     lambda device: sg.Model.of(
-        _count, {"x": (2,)}, device, dtypes={"x": "int32"}, states={"count": COUNTED}, name="counter"
+        _count, {"x": (2,)}, device, dtypes={"x": "int32"}, states={"count": COUNTED}, name="counting"
     ),
     [{"x": np.array([1, 10], np.int32)}, {"x": np.array([-2, 3], np.int32)}],
     {"count": COUNTED},
@@ -83,7 +83,7 @@ RING: Final = Remembering(
         {"row": (1, WIDTH)},
         device,
         states={"at": ((), "int64"), "rows": ((LENGTH, WIDTH), "float32")},
-        name="ring",
+        name="cache",
     ),
     [{"row": np.arange(k, k + WIDTH, dtype=np.float32)[None]} for k in range(5)],
     {"at": np.zeros((), np.int64), "rows": np.zeros((LENGTH, WIDTH), np.float32)},
@@ -146,4 +146,4 @@ DESCENT: Final = Remembering(
     _descent, _batches(), WEIGHTS | {f"m.{k}": np.zeros_like(v) for k, v in WEIGHTS.items()}, _descent_in_numpy, 2e-3
 )
 
-REMEMBERING: Final[Mapping[str, Remembering]] = {"counter": COUNTER, "ring": RING, "descent": DESCENT}
+REMEMBERING: Final[Mapping[str, Remembering]] = {"counting": COUNTER, "cache": RING, "descent": DESCENT}

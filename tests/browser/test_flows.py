@@ -13,11 +13,13 @@ import pytest
 from bundles import STATIC, assert_close, packed, unpacked
 from flows import FLOWS, collatz_turns, found_case, nested_case
 from pages import Page, node, open_page
+from remembering import REMEMBERING
 
 from singe.dtypes import bfloat16, dtype, widened
 from singe.ir.scalar import convert
 from singe.program.format import header
 from singe.program.planner import Plan
+from singe.tools.export import export
 
 WHERE: Final = ("node", "threads", "wasm", "webgpu", "worker wasm", "worker webgpu")
 """Where tests run: in node on one thread and on two, and in a page and its worker."""
@@ -29,6 +31,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("flows")
     for name, make in FLOWS.items():
         make().write(folder / name, name)
+    for name, this in REMEMBERING.items():
+        export(this.model("numpy"), folder / name)
     return folder
 
 
@@ -201,6 +205,44 @@ def test_a_thousand_runs_take_no_more_memory(runs: Runs) -> None:
     assert same, (before, after)
     assert last == [[5, 50 + count], [5 + count, 50 + count]]
     assert total == [sum(range(count - 8, count)), 8, 0, 8]
+
+
+@pytest.mark.parametrize("name", REMEMBERING)
+def test_exported_models_with_states_run_a_thousand_times(runs: Runs, name: str) -> None:
+    """No memory is taken and no state copied; outputs and states are NumPy's; another session, begun before, is apart."""
+    body = """
+    const model = await open(given.name);
+    const [a, b] = [model.session(), model.session()];
+    const cases = given.cases.map(unpack);
+    const first = pack(await b.run(cases[0]));
+    let outputs, before;
+    for (let k = 0; k < given.runs; k++) {
+      outputs = await a.run(cases[k % cases.length]);
+      if (k === 3) before = JSON.stringify(model.memory);
+    }
+    const after = JSON.stringify(model.memory);
+    const read = async (session) => {
+      const found = {};
+      for (const { name, dtype, shape } of model.states) found[name] = { data: await session.read(name), dtype, shape };
+      return pack(found);
+    };
+    const last = [pack(outputs), await read(a), first, await read(b)];
+    await model.dispose();
+    return [before === after, before, after, last];
+    """
+    this = REMEMBERING[name]
+    manifest = json.loads((runs.root / name / "model.json").read_text())
+    for target in manifest["targets"].values():
+        places = [b["place"][0] for b in target["program"]["buffers"]]
+        copies = [s for s in target["program"]["steps"] if s["do"] == "copy"]
+        assert not [s for s in copies if "state" in (places[s["source"]], places[s["target"]])]
+    slow = name == "descent" and "webgpu" in runs.where  # a software adapter takes 50 ms for a run of 18 dispatches
+    count = 200 if slow else 1000
+    same, before, after, last = runs(body, name=name, cases=[packed(c) for c in this.inputs], runs=count)
+    assert same, (before, after)
+    *_, expected = this.after(count)
+    for got, wanted in zip(map(unpacked, last), (*expected, *next(this.after(1))), strict=True):
+        this.compare(got, wanted)
 
 
 def test_a_model_without_states_has_no_sessions(runs: Runs) -> None:

@@ -112,8 +112,8 @@ class DirectBackend(NumpyBackend):
         executable = super().prepare(program)
         plain = executable.run
 
-        def call(arrays: Sequence[np.ndarray]) -> Later[list[np.ndarray]]:
-            return later([np.array(a.data) for a in plain([self.upload(a) for a in arrays])])
+        def call(arrays: Sequence[np.ndarray], states: Sequence[Any] = ()) -> Later[list[np.ndarray]]:
+            return later([np.array(a.data) for a in plain([self.upload(a) for a in arrays], states)])
 
         executable.call = call  # pyright: ignore[reportAttributeAccessIssue]
         return executable

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from onnx import TensorProto, helper
 from remembering import COUNTED, COUNTER, DESCENT, REMEMBERING
 
 import singe as sg
+from singe.tools import cli
 
 RUNNERS = pytest.mark.parametrize("device_name", ["numpy", "wasm", "webgpu"], indirect=True)
 
@@ -145,3 +150,79 @@ def test_one_session_serves_all_sizes(device_name: str) -> None:
     for n in (1, 4, 2):
         session(np.ones((n, 2), np.float32))
     np.testing.assert_array_equal(session.read("total"), [7, 7])
+
+
+# --- states of files ---------------------------------------------------------------------------------------------------
+
+
+def recurrent(path: Path, *, grows: bool = False) -> Path:
+    """h' = tanh(x · w + h), y = 2 h': `h` is an input, `h2` an output. grows: a row is added to it instead."""
+    value, kind = helper.make_tensor_value_info, TensorProto.FLOAT
+    last = helper.make_node("Concat", ["h", "xw"], ["h2"], axis=0) if grows else helper.make_node("Tanh", ["s"], ["h2"])
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["xw"]), helper.make_node("Add", ["xw", "h"], ["s"]), last,
+        helper.make_node("Add", ["h2", "h2"], ["y"]),
+    ]  # fmt: skip
+    graph = helper.make_graph(
+        nodes, "g",
+        [value("x", kind, ["N", 2]), value("h", kind, ["N", 3])],
+        [value("y", kind, None), value("h2", kind, None)],
+        [helper.make_tensor("w", kind, WEIGHT.shape, WEIGHT.ravel())],
+    )  # fmt: skip
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    path.write_bytes(made.SerializeToString())
+    return path
+
+
+WEIGHT = np.array([[1, 0, -1], [0, 2, 0]], np.float32)
+SHAPES = {"x": (1, 2), "h": (1, 3)}
+
+
+@RUNNERS
+def test_an_output_of_a_file_becomes_the_next_input(device_name: str, tmp_path: Path) -> None:
+    model = sg.load(recurrent(tmp_path / "r.onnx"), device_name, SHAPES, states={"h": "h2"})
+    assert [p.name for p in model.inputs] == ["x"]
+    assert [p.name for p in model.outputs] == ["y"]
+    assert model.program().data.copied({}) == 0
+    session, h = model.session(), np.zeros((1, 3), np.float32)
+    for k in range(4):
+        x = np.array([[k, 1 - k]], np.float32)
+        h = np.tanh(x @ WEIGHT + h)
+        np.testing.assert_allclose(session(x), 2 * h, atol=1e-5)
+        np.testing.assert_allclose(session.read("h"), h, atol=1e-5)
+
+
+def test_pairs_that_are_no_states_are_refused(tmp_path: Path) -> None:
+    path, grows = recurrent(tmp_path / "r.onnx"), recurrent(tmp_path / "g.onnx", grows=True)
+    faults: list[tuple[Path, Any, Any, type[Exception], str]] = [
+        (
+            path,
+            SHAPES,
+            {"g": "h2"},
+            sg.InputError,
+            r"no 'g'; expected pairs of an input \(x, h\) and an output \(y, h2\)",
+        ),
+        (path, SHAPES, {"h": "h3"}, sg.InputError, "no 'h3'"),
+        (path, SHAPES, {"h": "h2", "x": "h2"}, sg.InputError, "names an output twice"),
+        (path, None, {"h": "h2"}, sg.ShapeError, r'input_shapes=\{"h": \(…\)\}'),
+        (path, {"h": (1, 3), "x": ("M", 2)}, {"h": "h2"}, sg.ShapeError, "a state keeps its shape"),
+        (grows, SHAPES, {"h": "h2"}, sg.ShapeError, r"has the shape \(2, 3\); a state keeps its shape"),
+    ]
+    for file, shapes, states, kind, message in faults:
+        with pytest.raises(kind, match=message):
+            sg.load(file, "numpy", shapes, states=states).program()
+
+
+def test_the_command_line_makes_states(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = [str(recurrent(tmp_path / "r.onnx")), "--state", "h=h2", "--input-shape", "x=1x2", "--input-shape", "h=1x3"]
+    assert cli.main(["inspect", *given, "--device", "wasm"]) == 0
+    told = capsys.readouterr().out
+    assert re.search(r"states +12 B a session, 0 B copied in a run", told)
+    assert re.search(r"h +float32 +\(1, 3\) +zeros +12 B", told)
+    assert cli.main(["bench", *given, "--device", "numpy", "--repeat", "2", "--profile"]) == 0
+    assert re.search(r"states +0 B copied in a run", capsys.readouterr().out)
+    assert cli.main(["export", *given, "-o", str(tmp_path / "out")]) == 0
+    manifest = json.loads((tmp_path / "out" / "model.json").read_text())
+    assert [x["name"] for x in manifest["inputs"]] == ["x"]
+    for target in manifest["targets"].values():
+        assert [s["name"] for s in target["program"]["states"]] == ["h"]

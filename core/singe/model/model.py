@@ -34,6 +34,7 @@ from ..shapes import Size, show, size
 from ..weights.records import is_container, model_record, read_graph, weights_record
 from .arguments import TensorSpec, bind, unwrap
 from .session import Session
+from .states import PairedSource
 
 PROGRAMS: Final = 8
 """How many Programs a Model keeps."""
@@ -298,20 +299,26 @@ def load(
     device: str | Device = "auto",
     input_shapes: Mapping[str, Sequence[int | str]] | None = None,
     name: str | None = None,
+    states: Mapping[str, str] | None = None,
     *,
     fail_on_host: bool = False,
 ) -> Model:
     """A Model from an ONNX file or a record that `save` wrote (or their bytes); input_shapes gives numbers, or names, for
-    dimensions that it leaves open. fail_on_host: it is refused, when it is compiled, if an op would run on the host."""
-    name = name or (Path(path).stem if isinstance(path, (str, Path)) else "model")
-    source = _record(path)
-    if source is not None:
-        graph = _closed(read_graph(source, name), input_shapes or {})
-        return Model(graph, device, name, fail_on_host=fail_on_host)
-    from ..onnx.model import read_model  # noqa: PLC0415 (`import singe` pays for no importer)
-    from ..onnx.source import OnnxSource  # noqa: PLC0415
+    dimensions that it leaves open.
 
-    return Model(OnnxSource(read_model(path), input_shapes), device, name, fail_on_host=fail_on_host)
+    states: inputs that the next run gets from outputs, as in {"past": "present"}: the Model keeps them, beginning with
+    zeros (see `session`). fail_on_host: it is refused, when it is compiled, if an op would run on the host.
+    """
+    name = name or (Path(path).stem if isinstance(path, (str, Path)) else "model")
+    record = _record(path)
+    if record is not None:
+        source: Source = GraphSource(_closed(read_graph(record, name), input_shapes or {}))
+    else:
+        from ..onnx.model import read_model  # noqa: PLC0415 (`import singe` pays for no importer)
+        from ..onnx.source import OnnxSource  # noqa: PLC0415
+
+        source = OnnxSource(read_model(path), input_shapes)
+    return Model(PairedSource(source, states) if states else source, device, name, fail_on_host=fail_on_host)
 
 
 def _record(path: str | Path | bytes) -> bytes | None:
@@ -360,14 +367,15 @@ async def load_async(
     device: str | Device = "auto",
     input_shapes: Mapping[str, Sequence[int | str]] | None = None,
     name: str | None = None,
+    states: Mapping[str, str] | None = None,
     *,
     fail_on_host: bool = False,
 ) -> Model:
     """`load` for a page, where the device may have to be waited for; in a page, `path` may be a URL."""
     on = await device_async(device)
     if isinstance(path, str) and is_url(path):
-        return load(await fetch(path), on, input_shapes, name or stem_of(path), fail_on_host=fail_on_host)
-    return load(path, on, input_shapes, name, fail_on_host=fail_on_host)
+        return load(await fetch(path), on, input_shapes, name or stem_of(path), states, fail_on_host=fail_on_host)
+    return load(path, on, input_shapes, name, states, fail_on_host=fail_on_host)
 
 
 def compile(

@@ -54,6 +54,8 @@ class Timing:
     first: float
     runs: tuple[float, ...]
     memory: Mapping[str, int]
+    copied: int | None = None
+    """Bytes of states that a run copies; None for a model without states."""
 
     @property
     def median(self) -> float:
@@ -112,6 +114,8 @@ def time_model(
         name, runnable.device.name, runnable.device.describe(),
         tuple((p.name, p.dtype.name, a.shape) for p, a in zip(runnable.inputs, given, strict=True)),
         batches.pop() if len(batches) == 1 else 1, load, compiled, first, tuple(runs), runnable.memory,
+        runnable.data.copied(runnable.data.sizes({p.name: a.shape for p, a in zip(runnable.inputs, given, strict=True)}))
+        if runnable.states else None,
     )  # fmt: skip
     return timing, runnable
 
@@ -228,6 +232,7 @@ def describe_timing(t: Timing, device: str) -> str:
         ("run", f"{seconds(t.median)} (median of {len(t.runs)}; least {seconds(min(t.runs))}; quartiles {seconds(low)}, {seconds(high)})"),
         ("throughput", f"{t.batch / t.median:.1f} items/s (batch {t.batch})"),
         ("memory", ", ".join(f"{what} {bytes_text(count)}" for what, count in t.memory.items())),
+        *([] if t.copied is None else [("states", f"{bytes_text(t.copied)} copied in a run")]),
     ])  # fmt: skip
 
 
@@ -294,6 +299,7 @@ def timing_data(t: Timing, found: Profile | None, limit: Peaks | None) -> dict[s
         "quartiles": [low, high],
         "items_per_second": t.batch / t.median,
         "memory": dict(t.memory),
+        **({} if t.copied is None else {"copied": t.copied}),
     }
     if found is not None and limit is not None:
         data |= {"peaks": peaks_data(limit), "profile": profile_data(found, limit)}

@@ -202,6 +202,8 @@ def _shapes(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--input-shape", metavar="NAME=1x3x224x224", action="append", default=[], type=_shape, help=text
     )
+    text = "an input that the next run gets from an output: the model keeps it, beginning with zeros"
+    command.add_argument("--state", metavar="PAST=PRESENT", action="append", default=[], type=_pair, help=text)
 
 
 def _pictures(command: argparse.ArgumentParser) -> None:

@@ -308,7 +308,7 @@ def _model(args: Namespace) -> Model:
     """The model on the device "numpy", which is always available."""
     shapes = _once(args.input_shape, "--input-shape")
     with _doing("loading"):
-        return _with_hint(load(args.model, DEFAULT, shapes))
+        return _with_hint(load(args.model, DEFAULT, shapes, states=_once(args.state, "--state")))
 
 
 def _compiled(model: Model, name: str, activations: str = "float32", fail_on_host: bool = False) -> ProgramData:
@@ -408,18 +408,19 @@ def bench(args: Namespace) -> None:
 
 def _to_bench(args: Namespace) -> Model | Program:
     if format_of(args.model) == PROGRAM:
-        if args.input_shape:
-            raise InputError(
-                "--input-shape: a program has its shapes already; give the model that it was compiled from"
-            )
+        if args.input_shape or args.state:
+            option, own = ("--input-shape", "shapes") if args.input_shape else ("--state", "states")
+            raise InputError(f"{option}: a program has its {own} already; give the model that it was compiled from")
         return Program.load(args.model, args.device)
     shapes = _once(args.input_shape, "--input-shape")
-    return load(args.model, args.device or "auto", shapes)
+    return load(args.model, args.device or "auto", shapes, states=_once(args.state, "--state"))
 
 
 def _bench_devices(args: Namespace) -> None:
     given = [
-        option for option in ("input_shape", "batch", "repeat", "profile", "trace", "most") if getattr(args, option)
+        option
+        for option in ("input_shape", "state", "batch", "repeat", "profile", "trace", "most")
+        if getattr(args, option)
     ]
     if given:
         raise InputError(f"--{given[0].replace('_', '-')} needs a MODEL")

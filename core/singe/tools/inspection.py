@@ -54,9 +54,7 @@ def describe_program(device: str, program: ProgramData, kernels: bool) -> str:
     if program.states:
         kept = sum(known(program.buffers[s.buffer].bytes, {}) for s in program.states)
         copied = program.copied(at)
-        facts.append(
-            ("states", f"{bytes_text(kept)} a session, {bytes_text(copied) if copied else 'none'} copied in a run")
-        )
+        facts.append(("states", f"{bytes_text(kept)} a session, {bytes_text(copied)} copied in a run"))
     parts = [fields(facts), *([_states(program)] if program.states else ()), *_on_host(program), _weights(program)]
     if work:
         parts.append(_kernels(program, work, at, kernels))

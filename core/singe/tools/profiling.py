@@ -104,22 +104,25 @@ def profile(
 ) -> Profile:
     """Time the steps of a number of runs; an error if the device cannot."""
     executable = timed_executable(runnable)
+    states = runnable.session().held(runnable) if runnable.states else ()
     samples = []
     for number in range(repeat + 1):
         progress(number)
-        samples.append(_timed(runnable, executable, arrays))
+        samples.append(_timed(runnable, executable, arrays, states))
     # The first is a warm-up.
     samples = sorted(samples[1:], key=lambda s: s.seconds)
     return _summed(runnable, {p.name: a.shape for p, a in zip(runnable.inputs, arrays, strict=True)}, samples)
 
 
-def _timed(runnable: Program, executable: TimedExecutable, arrays: Sequence[np.ndarray]) -> _Sample:
+def _timed(
+    runnable: Program, executable: TimedExecutable, arrays: Sequence[np.ndarray], states: Sequence[Any]
+) -> _Sample:
     on = runnable.device.eager
     with on.lock:
         start = time.perf_counter()
         given = [on.upload(a) for a in arrays]
         upload = time.perf_counter() - start
-        timeline = executable.profile(given)
+        timeline = executable.profile(given, states)
         start = time.perf_counter()
         for array in timeline.outputs:
             on.download(array)

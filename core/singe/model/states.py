@@ -1,0 +1,71 @@
+"""States of models that come in files without any: an input that the next run gets from an output.
+
+    sg.load("voice.onnx", states={"state": "stateN"}, input_shapes={"input": (1, 512), "state": (2, 1, 128)})
+
+The input `state` is no input any more, nor `stateN` an output: the model has a state of the input's name, which begins with
+zeros.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..errors import DTypeError, InputError, ShapeError
+from ..graph import Graph, GraphState
+from ..shapes import Size, show
+
+if TYPE_CHECKING:
+    from .model import Source
+
+
+class PairedSource:
+    """A source of which pairs of an input and an output are states; see the module's docstring."""
+
+    def __init__(self, source: Source, pairs: Mapping[str, str]) -> None:
+        """pairs: an input's name ↦ that of the output which is its next value."""
+        given, made = {x.name: x for x in source.inputs}, source.output_names
+        unknown = [x for x in pairs if x not in given] + [y for y in pairs.values() if y not in made]
+        if unknown:
+            raise InputError(
+                f"states: there is no {', '.join(map(repr, unknown))}; expected pairs of an input ({', '.join(given)}) and an "
+                f"output ({', '.join(made)})"
+            )
+        if len(set(pairs.values())) < len(pairs):
+            raise InputError(f"states: {pairs} names an output twice; each state needs one of its own")
+        for name in pairs:
+            if any(isinstance(d, Size) for d in given[name].shape):
+                raise ShapeError(
+                    f"state {name!r} has the shape {show(given[name].shape)}; a state keeps its shape, so give numbers for "
+                    f'it: input_shapes={{"{name}": (…)}}'
+                )
+        self._source = source
+        self._pairs = dict(pairs)
+        self.inputs = tuple(x for name, x in given.items() if name not in pairs)
+        self.states = (*source.states, *(given[name] for name in pairs))
+        kept = [k for k, name in enumerate(made) if name not in pairs.values()]
+        self.output_names = tuple(made[k] for k in kept)
+        self.output_dtypes = tuple(source.output_dtypes[k] for k in kept)
+
+    def graph(self, sizes: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Graph:
+        graph = self._source.graph(sizes, values)
+        made = dict(zip(graph.output_names, graph.outputs, strict=True))
+        states = list(graph.states)
+        for leaf in (x for x in graph.inputs if x.name in self._pairs):
+            updated = made[self._pairs[leaf.name]]
+            what = (
+                f"state {leaf.name!r} is {leaf.dtype}{show(leaf.shape)}, and its next value {self._pairs[leaf.name]!r}"
+            )
+            if updated.dtype is not leaf.dtype:
+                raise DTypeError(f"{what} is {updated.dtype}; expected the same type")
+            if updated.shape != leaf.shape:
+                raise ShapeError(
+                    f"{what} has the shape {show(updated.shape)}; a state keeps its shape: give all inputs that "
+                    "decide it numbers by input_shapes, or keep a part of the output"
+                )
+            states.append(GraphState(leaf, leaf.name, None, updated))
+        inputs = tuple(x for x in graph.inputs if x.name not in self._pairs)
+        outputs = tuple(made[name] for name in self.output_names)
+        return Graph(inputs, outputs, self.output_names, graph.bound, tuple(states))
