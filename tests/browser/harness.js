@@ -9,6 +9,7 @@ const ARRAYS = {
   uint8: Uint8Array,
   int32: Int32Array,
   int64: BigInt64Array,
+  uint64: BigUint64Array,
   float16: Uint16Array,
   bfloat16: Uint16Array,
   float32: Float32Array,
