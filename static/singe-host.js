@@ -278,6 +278,35 @@ function running(x, { axis, reverse }, reduction) {
   return [{ data: narrow(data, x.dtype), shape: x.shape }];
 }
 
+// --- random numbers --------------------------------------------------------------------------------------------------
+
+/** NumPy's RandomState(seed).random_sample: MT19937, two of its words for each number. */
+function uniform([seed], { shape }) {
+  const state = new Uint32Array(624);
+  state[0] = Number(BigInt.asUintN(32, BigInt(seed.data[0])));
+  for (let i = 1; i < 624; i++) state[i] = Math.imul(1812433253, state[i - 1] ^ (state[i - 1] >>> 30)) + i;
+  let at = 624;
+  const next = () => {
+    if (at === 624) {
+      for (let i = 0; i < 624; i++) {
+        const word = (state[i] & 0x80000000) | (state[(i + 1) % 624] & 0x7fffffff);
+        state[i] = state[(i + 397) % 624] ^ (word >>> 1) ^ (word & 1 ? 0x9908b0df : 0);
+      }
+      at = 0;
+    }
+    let word = state[at++];
+    word ^= word >>> 11;
+    word ^= (word << 7) & 0x9d2c5680;
+    word ^= (word << 15) & 0xefc60000;
+    return (word ^ (word >>> 18)) >>> 0;
+  };
+  const draw = () => {
+    const high = next() >>> 5;
+    return (high * 67108864 + (next() >>> 6)) / 9007199254740992;
+  };
+  return [{ data: Float32Array.from({ length: countOf(shape) }, draw), shape }];
+}
+
 export const OPS = {
   top_k: ([x], { axis, k, largest }) => ordered(x, axis, k, largest),
   sort: ([x], { axis, descending }) => ordered(x, axis, around(x.shape, axis).length, descending),
@@ -296,6 +325,7 @@ export const OPS = {
   scatter_nd: (inputs) => scatterSlices(inputs, "none"),
   scatter_nd_reduce: (inputs, { reduction }) => scatterSlices(inputs, reduction),
   update_slice: updateSlice,
+  random_uniform: uniform,
   running_sum: ([x], attrs) => running(x, attrs, "add"),
   running_prod: ([x], attrs) => running(x, attrs, "mul"),
   running_max: ([x], attrs) => running(x, attrs, "max"),

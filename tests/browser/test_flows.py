@@ -378,6 +378,9 @@ def host_cases() -> dict[str, tuple[str, list[np.ndarray], dict[str, Any], list[
                 wide = whole.astype(np.float32) if kind == "float16" else whole
                 ends = [np.flip(how.accumulate(np.flip(wide, axis), axis=axis), axis).astype(values.dtype)]
                 found[f"{op} {kind} {axis}"] = (op, [whole], {"axis": axis, "reverse": True}, ends)
+    for seed in (0, 7, -1):
+        drawn = np.random.RandomState(seed & 0xFFFFFFFF).random_sample((7, 100)).astype(np.float32)
+        found[f"random_uniform {seed}"] = ("random_uniform", [np.int64(seed)], {"shape": [7, 100]}, [drawn])
     upper = np.array([3, -0.0, -1, np.nan, 2, -5, 1, 4], np.float32)
     places = np.argsort(upper, kind="stable")
     found["sort bfloat16"] = (

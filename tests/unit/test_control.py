@@ -14,7 +14,7 @@ from singe.errors import CompileError, DeviceError
 from singe.graph import Builder, Graph, GraphState, Node, all_nodes, gradient
 from singe.ops import ROWS
 from singe.program.format import from_bytes, to_bytes
-from singe.program.program import Copy, If, Loop
+from singe.program.program import Copy, Host, If, Loop
 from singe.runtime.devices import device as open_device
 from singe.shapes import size
 
@@ -238,6 +238,28 @@ def test_a_row_is_written_in_place_in_each_turn(on: Runner) -> None:
     large = {k for k, buffer in enumerate(program.program.buffers) if buffer.shape == (N, 3)}
     assert not any(isinstance(s, Copy) and s.source in large for s in loop.body)
     np.testing.assert_allclose(on.run(program, x)[0], np.exp(x), rtol=1e-5)
+
+
+def test_a_loop_of_one_turn_is_its_body() -> None:
+    b = Builder()
+    x, v, t = b.input("x", (N,), float32), b.input("v", (N,), float32), b.input("t", (), int64)
+    body = Graph((v, t), (b.const(True), b.mul(v, b.cast(t, to=float32)), b.add(t, b.const(1))), ("c", "v", "t"))
+    program = compile_graph(Graph((x,), counted(b, body, 1, x, b.const(2)), ("v", "t")), None)
+    assert not any(isinstance(s, Loop) for s in program.steps)
+
+
+def test_what_a_loop_carries_for_nothing_is_dropped(on: Runner) -> None:
+    """Of four carried values one is read, and one more is needed for it."""
+    b, x = Builder(), floats(3)
+    node, long = b.input("x", (3,), float32), b.input("n", (N,), float32)
+    p, q, r, t = (b.input(k, (3,), float32) for k in "pqrt")
+    body = Graph((p, q, r, t), (b.const(True), b.add(p, q), b.neg(q), b.exp(r), b.mul(t, p)), tuple("cpqrt"))
+    read, *_ = counted(b, body, N, node, node, node, node)
+    program = on.prepare(Graph((node, long), (read,), ("y",)))
+    if on.backend.target is None:
+        (loop,) = (s for s in program.program.steps if isinstance(s, Loop))
+        assert {s.op for s in loop.body if isinstance(s, Host)} == {"add", "neg"}
+    np.testing.assert_allclose(on.run(program, x, np.zeros(3, np.float32))[0], 2 * x, rtol=1e-6)
 
 
 # --- sizes found in mid-run -------------------------------------------------------------------------------------------

@@ -23,8 +23,8 @@ BY_DESIGN: Final[Mapping[str, str]] = dict.fromkeys(
 """Ops that run on the host by design ↦ the reason."""
 IN_SCRIPTS: Final = frozenset((
     "compress", "dimensions", "non_max_suppression", "nonzero", "running_max", "running_prod", "running_sum",
-    "scatter_elements", "scatter_elements_reduce", "scatter_nd", "scatter_nd_reduce", "sort", "top_k", "unique",
-    "update_slice",
+    "random_uniform", "scatter_elements", "scatter_elements_reduce", "scatter_nd", "scatter_nd_reduce", "sort", "top_k",
+    "unique", "update_slice",
 ))  # fmt: skip
 """The ops that a page runs on the host without Python: those of static/singe-host.js."""
 

@@ -7,6 +7,7 @@ from . import (  # noqa: F401 (each registers its rows)
     move,
     opaque,
     quantised,
+    random,
     recurrent,
     reduce,
     resize,

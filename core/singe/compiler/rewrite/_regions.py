@@ -1,15 +1,16 @@
 """Nodes that own graphs, rewritten: each region as a graph of its own, and what is known before a run is decided now.
 
 Constants that a region captures move into it, and what it does not read is not captured. An `if` whose condition is known
-becomes its branch, a loop of no turns its initial values, and a loop whose condition always holds loses it.
+becomes its branch, a loop of no turns its initial values, a loop of one turn its body, and a loop whose condition always
+holds loses it. What a loop carries for a result that nothing reads is dropped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...graph import Graph, Node, spliced
+from ...graph import Graph, Node, postorder, spliced
 from ...shapes import Dim
 
 if TYPE_CHECKING:
@@ -19,11 +20,15 @@ if TYPE_CHECKING:
 class Regions:
     """What a node that owns graphs becomes over its new inputs: `values`, one for each result.
 
-    bound: the sizes that a run finds with it; told: those of its results that turn out to be these dimensions.
+    read: the numbers of the results that are looked at; bound: the sizes that a run finds with it; told: those of its
+    results that turn out to be these dimensions.
     """
 
-    def __init__(self, r: Rewriter, n: Node, given: Sequence[Node], attrs: Mapping[str, Any]) -> None:
+    def __init__(
+        self, r: Rewriter, n: Node, given: Sequence[Node], attrs: Mapping[str, Any], read: Collection[int]
+    ) -> None:
         self.r = r
+        self.read = read
         self.node = n
         self.attrs = attrs
         self.bound: dict[str, Node] = {}
@@ -38,7 +43,7 @@ class Regions:
         kept = [any(g.inputs[k] in g.nodes for g in branches) for k in range(len(captures))]
         captures = tuple(x for x, keep in zip(captures, kept, strict=True) if keep)
         then, otherwise = (_only(g, kept) for g in branches)
-        return self._made(condition, *captures, then=then, otherwise=otherwise)
+        return self._made(range(len(self.node.results)), condition, *captures, then=then, otherwise=otherwise)
 
     def _loop(self, *given: Node) -> tuple[Node, ...]:
         attrs = dict(self.attrs)
@@ -49,9 +54,21 @@ class Regions:
         if count == 0 or never:
             self._tell([x.shape for x in inputs[:carried]])
             return inputs[:carried]
-        body = self._rewritten(attrs["body"], inputs, carried)
-        kept = [k < carried or body.inputs[k] in body.nodes for k in range(len(inputs))]
-        inputs = tuple(x for x, keep in zip(inputs, kept, strict=True) if keep)
+        raw: Graph = attrs["body"]
+        if (
+            count == 1
+            and condition is None
+            and all(x.shape == y.shape for x, y in zip(inputs, raw.inputs, strict=True))
+        ):
+            return self._inlined(Graph(raw.inputs, raw.outputs[1:], raw.output_names[1:], raw.bound), inputs)
+        body = self._rewritten(raw, inputs, carried)
+        live = self._live(body, carried, condition is not None)
+        if not live:
+            return inputs[:carried]
+        outputs = tuple(body.outputs[k] for k in (0, *(k + 1 for k in live)))
+        body = Graph(body.inputs, outputs, ("",) * (len(live) + 1), body.bound)
+        kept = [k in live if k < carried else body.inputs[k] in body.nodes for k in range(len(inputs))]
+        first, inputs = inputs[:carried], tuple(x for x, keep in zip(inputs, kept, strict=True) if keep)
         body = _only(body, kept)
         again = body.outputs[0].value
         if (
@@ -62,8 +79,27 @@ class Regions:
             and count is not None
         ):
             condition, attrs["conditional"] = None, False
-        attrs["body"] = body
-        return self._made(*(() if condition is None else (condition,)), *inputs, **attrs)
+        attrs |= {"body": body, "carried": len(live)}
+        made = dict(
+            zip(live, self._made(live, *(() if condition is None else (condition,)), *inputs, **attrs), strict=True)
+        )
+        return tuple(made.get(k, first[k]) for k in range(carried))
+
+    def _live(self, body: Graph, carried: int, conditional: bool) -> list[int]:
+        """The carried values that the condition, or a result that something reads, hangs on."""
+        number = {x: k for k, x in enumerate(body.inputs[:carried])}
+        live = {k for k, names in enumerate(self._names()) if k in self.read or any(names)}
+        while True:
+            roots = [*([body.outputs[0]] if conditional else []), *(body.outputs[k + 1] for k in live)]
+            more = live | {number[n] for n in postorder(roots, body.needs) if n in number}
+            if more == live:
+                return sorted(live)
+            live = more
+
+    def _names(self) -> list[tuple[str, ...]]:
+        """The names of the dimensions of each result that only a run can tell, "" for others."""
+        names = iter(self.node.attrs.get("found") or ("",) * sum(len(shape) for shape, _ in self.node.results))
+        return [tuple(next(names) for _ in shape) for shape, _ in self.node.results]
 
     def _rewritten(self, graph: Graph, inputs: Sequence[Node], first: int) -> Graph:
         """A region, its inputs from number `first` on known where they are constants; it keeps them all."""
@@ -75,10 +111,13 @@ class Regions:
         found = self.r.rewritten(graph, known)
         return Graph(graph.inputs, found.outputs, found.output_names, found.bound)
 
-    def _made(self, *inputs: Node, **attrs: object) -> tuple[Node, ...]:
-        sizes = self.node.attrs.get("found")
-        made = self.r.builder.node(self.node.row, *inputs, **{**attrs, **({"found": sizes} if sizes else {})})  # pyright: ignore[reportArgumentType]
-        self.bound.update((s, made) for s in sizes or () if s)
+    def _made(self, results: Iterable[int], *inputs: Node, **attrs: Any) -> tuple[Node, ...]:
+        """The node over its new inputs, with those of its results."""
+        names = self._names()
+        sizes = tuple(name for k in results for name in names[k])
+        attrs.pop("found", None)
+        made = self.r.builder.node(self.node.row, *inputs, **attrs, **({"found": sizes} if any(sizes) else {}))  # pyright: ignore[reportArgumentType]
+        self.bound.update((s, made) for s in sizes if s)
         return self.r.builder.results_of(made)
 
     def _inlined(self, graph: Graph, captures: Sequence[Node]) -> tuple[Node, ...]:

@@ -68,7 +68,7 @@ class Rewriter:
             given = tuple(final[x] for x in n.inputs)
             attrs = self._current(n)
             if isinstance(n.row, Region):
-                found = Regions(self, n, given, attrs)
+                found = Regions(self, n, given, attrs, _read(n, counted))
                 bound.update(found.bound)
                 self._told.update(found.told)
                 final.update(zip(_values(n, counted), found.values, strict=True))
@@ -179,6 +179,11 @@ def _values(n: Node, graph: Graph) -> list[Node]:
         return [n]
     read = {u.attrs["index"]: u for u in graph.users[n]}
     return [read.get(k, n) for k in range(len(n.results))]
+
+
+def _read(n: Node, graph: Graph) -> set[int]:
+    """The numbers of a node's results that something reads."""
+    return {0} if len(n.results) == 1 else {u.attrs["index"] for u in graph.users[n]}
 
 
 def is_row(n: Node, row: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from functools import reduce
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 
@@ -53,12 +54,18 @@ def _identity(call: Call) -> Node:
 
 @adapter("Dropout")
 def _dropout(call: Call) -> list[Node]:
-    """Inference drops nothing; a mask, where asked for, is all true."""
+    """Inference drops nothing, and its mask is all true. In training the seed decides what is dropped, in every run the
+    same; a file that has none leaves it to the name of the output."""
     x, b = call.x(), call.b
     training = bool(call.value(2)) if call.maybe(2) is not None else False
     ratio = float(call.value(1)) if call.maybe(1) is not None else 0.5
     if training and ratio != 0:
-        raise call.fail(f"Dropout in training mode with ratio {ratio} is random; export the model for inference")
+        if not 0 < ratio < 1:
+            raise call.fail(f"the ratio is {ratio}; expected a number from 0 on and below 1")
+        seed = call.attr("seed", crc32(call.outputs[0].encode()))
+        kept = b.greater_equal(b.random_uniform(b.const(seed), shape=x.shape), b.const(ratio))
+        scaled = b.mul(x, b.const(1 / (1 - ratio), x.dtype))
+        return [b.where(kept, scaled, b.const(0, x.dtype)), kept]
     mask = b.const(np.array(True), bool_ if call.version >= 10 else x.dtype)
     return [x, b.expand(mask, shape=x.shape)]
 
