@@ -341,7 +341,7 @@ class _Run:
             kind, number = plan.buffers[i].place
             if kind == "slot":
                 self.put((kind, number), self._executable.place_of(number, plan.bytes(i)))
-        self.make_outputs([i for i in found.buffers if plan.buffers[i].place[0] == "output"])
+        self.make_outputs([i for i in found.buffers if i in plan.outputs])
 
     def _address(self, buffer: int) -> int:
         place = self.plan.buffers[buffer].place

@@ -205,7 +205,7 @@ class Recording:
             for i in sizes.buffers:
                 if plan.buffers[i].place[0] == "slot":
                     self._slots.grow(plan.buffers[i].place[1], align(plan.bytes(i)))
-            self._make_outputs(outputs, [i for i in sizes.buffers if plan.buffers[i].place[0] == "output"])
+            self._make_outputs(outputs, [i for i in sizes.buffers if i in plan.outputs])
 
         for at in planner.follow(plan.words, holds):
             if plan.words[at] == planner.STOP:

@@ -315,8 +315,8 @@ def _gather_value(coords: Sequence[Expr], read: Read, x: Shaped, index: Shaped, 
 
 
 def _gather_whole(x: np.ndarray, index: np.ndarray, axis: int) -> np.ndarray:
-    d = x.shape[axis]
-    wrapped = np.where(index < 0, index.astype(np.int64) + d, index)
+    d, index = x.shape[axis], index.astype(np.int64)
+    wrapped = np.where(index < 0, index + d, index)
     return np.take(x, np.clip(wrapped, 0, max(d - 1, 0)), axis=axis)
 
 

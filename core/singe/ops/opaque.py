@@ -10,6 +10,7 @@ import numpy as np
 
 from ..dtypes import NUMBERS, bool_, dtype, float32, int64, narrowed, widened
 from ..errors import DTypeError, ShapeError
+from ..ir.scalar import convert
 from ..shapes import Dim, at_least, axis_of, dim_min, product, require, same, show
 from ._row import Opaque, Results, Shaped, register
 
@@ -258,7 +259,7 @@ def _reduce_nd(x: np.ndarray, part: np.ndarray, indices: np.ndarray, reduction: 
 register(
     Opaque(name="top_k", doc="the k largest or smallest elements along an axis, in order, and their places", dtypes=NUMBERS,
            shapes=_top_k_shapes, whole=_wide(_top_k), vjp=_top_k_vjp),
-    Opaque(name="dimensions", doc="dimensions as elements", whole=lambda values, kind: np.array(values, kind.numpy),
+    Opaque(name="dimensions", doc="dimensions as elements", whole=lambda values, kind: convert(np.array(values, np.int64), kind.numpy),
            shapes=lambda values, kind: (((len(values),), kind),)),
     Opaque(name="sort", doc="the elements in order along an axis, and their places", dtypes=NUMBERS,
            shapes=_sort_shapes, whole=_wide(_sort), vjp=_sort_vjp),

@@ -77,6 +77,15 @@ class _Op:
 
 
 @dataclass
+class _Held:
+    """A value in a slot: the step that reads it last, and whether another place may have its array."""
+
+    place: Place
+    shared: bool
+    last: int | None = None
+
+
+@dataclass
 class _Run:
     """One run: the arrays by place, and the sizes known so far."""
 
@@ -136,24 +145,32 @@ class NumpyExecutable:
 
     def _drop(self, steps: Sequence[Step]) -> None:
         """Say what the outermost steps read last. Within a region values are held until it ends or they are replaced."""
-        buffers = self.program.buffers
-        shared: set[int] = set()
-        readers: dict[int, int] = {}
+        held: dict[Place, _Held] = {}
+        every: list[_Held] = []
         for number, step in enumerate(steps):
-            reads, writes = _reads(step), _writes(step)
-            readers.update(dict.fromkeys(reads, number))
-            if not isinstance(step, Host) or isinstance(self._ops[id(step)].row, View):
-                shared.update(reads, writes)
-        for i, number in readers.items():
-            step, place = steps[number], self._places[i]
-            if buffers[i].place[0] != "slot":
+            plain = isinstance(step, Host) and not isinstance(self._ops[id(step)].row, View)
+            whole = isinstance(step, (Host, Copy))  # what a region writes may keep its old value
+            writes = _writes(step)
+            for i in _reads(step) | (set() if whole else writes):
+                place = self._places[i]
+                if place in held:
+                    held[place].last = number
+                    held[place].shared |= not plain
+            for i in writes:
+                place = self._places[i]
+                if place[0] == "slot" and (whole or place not in held):
+                    held[place] = _Held(place, not plain)
+                    every.append(held[place])
+        for value in every:
+            if value.last is None:
                 continue
+            step, place = steps[value.last], value.place
             if isinstance(step, Host):
                 op = self._ops[id(step)]
                 op.drops = (*op.drops, place)
-                if i not in shared:
-                    op.spent = (*op.spent, *(k for k, j in enumerate(step.inputs) if j == i))
-            elif place not in {self._places[j] for j in _writes(step)}:
+                if not value.shared:
+                    op.spent = (*op.spent, *(k for k, i in enumerate(step.inputs) if self._places[i] == place))
+            elif place not in {self._places[i] for i in _writes(step)}:
                 self._drops[id(step)] = (*self._drops.get(id(step), ()), place)
 
     def new_states(self) -> list[HostArray]:

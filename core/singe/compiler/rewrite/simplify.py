@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from ...dtypes import widened
 from ...graph import Node
 from ...ops.move import inverse
 from ...shapes import Shape, axes_of
@@ -156,9 +157,9 @@ def _scale_contraction(r: Rewriter, n: Node) -> Node | None:
         if factor is None or x.shape != n.shape or not r.used_once(x) or not n.dtype.is_float:
             continue
         if _contraction(x):
-            weights = x.inputs[1].value
-            assert weights is not None
-            scaled = r.const(weights * factor.astype(weights.dtype), x.inputs[1])
+            weights = x.inputs[1]
+            assert weights.value is not None
+            scaled = r.const(widened(weights.value) * widened(factor), weights)
             return r.make(x.row, x.inputs[0], scaled, **x.attrs)
         if is_row(x, "add"):
             for y, shift in (x.inputs, x.inputs[::-1]):

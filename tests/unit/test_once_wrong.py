@@ -1,4 +1,4 @@
-"""Graphs with sizes that a run finds, each of which once gave a wrong answer: they agree with the evaluator."""
+"""Small graphs, most with sizes that a run finds, each of which once gave a wrong answer: they agree with the evaluator."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import pytest
 from drawn import compare
 
 from singe.compiler.rewrite import rewrite
-from singe.dtypes import bfloat16, bool_, float8_e5m2, float32, int64
+from singe.dtypes import bfloat16, bool_, float8_e5m2, float32, int4, int64, uint64
 from singe.graph import Builder, Graph, GraphState, Node, all_nodes
+from singe.ir.scalar import convert
 from singe.ops import ROWS
 from singe.shapes import size
 
@@ -41,9 +42,10 @@ def test_a_value_that_grows_in_a_loop_may_be_an_output(device_name: str) -> None
 def test_a_result_of_an_op_on_the_host_may_be_an_output_of_another_shape(device_name: str) -> None:
     b = Builder()
     x = b.input("x", (N, 4), float32)
-    values, places = b.top_k(x, axis=1, k=4, largest=True)
-    graph = Graph((x,), (values, b.reshape(places, shape=(2 * N, 2))), ("v", "i"))
-    compare(device_name, graph, [[numbers(n, 4)] for n in (3, 0, 1)])
+    _, places = b.top_k(x, axis=1, k=4, largest=True)
+    found = b.nonzero(b.reshape(x, shape=(4 * N,)))
+    outputs = b.reshape(places, shape=(2 * N, 2)), b.transpose(found, perm=(1, 0))
+    compare(device_name, Graph((x,), outputs, ("i", "p"), b.bound), [[numbers(n, 4)] for n in (3, 0, 1)])
 
 
 @DEVICES
@@ -122,3 +124,40 @@ def test_a_scalar_of_a_type_that_numpy_lacks(device_name: str, kind: object) -> 
     x = b.input("x", (), kind)  # pyright: ignore[reportArgumentType]
     y = b.minimum(x, x) if kind is bfloat16 else b.where(b.equal(x, x), x, x)
     compare(device_name, Graph((x,), (y,), ("y",)), [[np.zeros((), kind.numpy)]])  # pyright: ignore
+
+
+@DEVICES
+def test_the_condition_of_a_loop_may_be_carried_too(device_name: str) -> None:
+    """Under two shapes: it is still there when it is copied a second time."""
+    b = Builder()
+    x, held = b.input("x", (1,), float32), b.input("held", (1,), bool_)
+    more = b.less(x, b.const(2.0))
+    body = Graph((held,), (b.const(False), b.logical_not(held)), ("c", "y"))
+    y = b.apply(LOOP, more, more, body=body, carried=1, conditional=True, count=3)
+    compare(device_name, Graph((x,), (y,), ("y",)), [[np.array([v], np.float32)] for v in (1, 2)])
+
+
+@DEVICES
+def test_a_size_as_an_element_of_a_type_that_numpy_lacks(device_name: str) -> None:
+    b = Builder()
+    x = b.input("x", (N,), float32)
+    d = b.nonzero(x).shape[1]
+    graph = Graph((x,), (b.cast(b.minimum(b.const(d), b.const(2)), to=int4),), ("y",), b.bound)
+    compare(device_name, graph, [[numbers(n)] for n in (3, 0)])
+
+
+@DEVICES
+def test_indices_may_be_uint64(device_name: str) -> None:
+    b = Builder()
+    x, index = b.input("x", (4,), float32), b.input("i", (N,), uint64)
+    graph = Graph((x, index), (b.gather(x, index, axis=0),), ("y",))
+    compare(device_name, graph, [[numbers(4), np.array([3, 0, 1], np.uint64)]])
+
+
+@DEVICES
+def test_a_factor_goes_into_weights_of_bfloat16(device_name: str) -> None:
+    b = Builder()
+    x = b.input("x", (N, 4), bfloat16)
+    w = b.cast(b.const(numbers(4, 3)), to=bfloat16)
+    graph = Graph((x,), (b.div(b.dot(x, w), b.const(2.0, bfloat16)),), ("y",))
+    compare(device_name, graph, [[convert(numbers(n, 4), bfloat16.numpy)] for n in (2, 0)])
