@@ -4,16 +4,7 @@
  * A tensor is { dtype, shape, data }, its data in base64.
  */
 
-const ARRAYS = {
-  bool: Uint8Array,
-  uint8: Uint8Array,
-  int32: Int32Array,
-  int64: BigInt64Array,
-  uint64: BigUint64Array,
-  float16: Uint16Array,
-  bfloat16: Uint16Array,
-  float32: Float32Array,
-};
+import { ARRAYS } from "../../static/singe-format.js";
 
 export const unpack = (tensors) =>
   Object.fromEntries(

@@ -1,0 +1,73 @@
+"""Random graphs with control flow, states and sizes found in mid-run, as bundles through singe.js in node.
+
+They are those of tests/draw_flow.py, each one bundle at many sizes; direct.py says what is right.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from bundles import packed, unpacked
+from direct import evaluate
+from draw_flow import Drawn, draw, first_states
+from drawn import RUNS, assert_close, kinds_on, tolerance_of
+from pages import node
+
+from singe.dtypes import DType
+from singe.model.model import Model
+from singe.tools.export import export
+
+COUNT = 24
+ALL_RUNS = """
+const found = [];
+for (const { url, cases } of given.graphs) {
+  const model = await load(url, { device: "wasm", threads: 1 });
+  const one = model.states.length ? model.session() : model;
+  const runs = [];
+  for (const tensors of cases) {
+    const outputs = pack(await one.run(unpack(tensors)));
+    const held = {};
+    for (const { name, dtype, shape } of model.states) held[name] = { dtype, shape, data: await one.read(name) };
+    runs.push({ outputs, held: pack(held) });
+  }
+  await model.dispose();
+  found.push(runs);
+}
+return found;
+"""
+
+
+def drawn_graphs(kinds: list[DType], count: int) -> list[Drawn]:
+    """The first graphs that have steps of control, states, or steps of the host."""
+    found: list[Drawn] = []
+    seed = 0
+    while len(found) < count:
+        made = draw(seed, kinds)
+        if made.graph.states or made.graph.found or {"if", "loop"} & made.graph.ops().keys():
+            found.append(made)
+        seed += 1
+    return found
+
+
+@pytest.mark.parametrize("start", range(0, COUNT, 8))
+def test_random_graphs_run_in_node(tmp_path: Path, start: int) -> None:
+    graphs = drawn_graphs(kinds_on("wasm"), COUNT)[start : start + 8]
+    given, cases = [], []
+    for drawn in graphs:
+        folder = tmp_path / str(drawn.seed)
+        export(Model(drawn.graph, "numpy", "drawn"), folder, ["wasm"])
+        runs = [drawn.arrays({"N": n, "M": m}, k) for k, (n, m) in enumerate(RUNS)]
+        names = [x.name for x in drawn.graph.inputs]
+        tensors = [packed(dict(zip(names, arrays, strict=True))) for arrays in runs]
+        given.append({"url": folder.as_uri() + "/", "cases": tensors})
+        cases.append(runs)
+    for drawn, runs, found in zip(graphs, cases, node(ALL_RUNS, graphs=given), strict=True):
+        states, tolerance = first_states(drawn.graph), tolerance_of(drawn.graph)
+        for number, (arrays, answer) in enumerate(zip(runs, found, strict=True)):
+            wanted, states = evaluate(drawn.graph, arrays, states)
+            got = unpacked({**answer["outputs"], **answer["held"]})
+            names = (*drawn.graph.output_names, *(s.name for s in drawn.graph.states))
+            for name, want in zip(names, (*wanted, *states), strict=True):
+                what = f"seed {drawn.seed}, run {number} at {RUNS[number]}: {name}"
+                assert_close(got[name], want, 0.0 if name in drawn.exact else tolerance, what)
