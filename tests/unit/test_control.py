@@ -17,18 +17,22 @@ from singe.program.format import from_bytes, to_bytes
 from singe.program.program import Copy, Host, If, Loop
 from singe.runtime.devices import device as open_device
 from singe.shapes import size
+from singe.weights.records import model_record, read_graph
 
 IF, LOOP = ROWS["if"], ROWS["loop"]
 N = size("N")
 
 
 class Runner:
-    """A device, and Programs of it that went through a file."""
+    """A device, and Programs of it that went through a file, as their graphs did."""
 
     def __init__(self, name: str) -> None:
         self.backend: Any = open_device(name).backend
 
     def prepare(self, graph: Graph) -> Any:
+        record = model_record(graph)
+        graph = read_graph(record)
+        assert model_record(graph) == record
         return self.backend.prepare(from_bytes(to_bytes(compile_graph(graph, self.backend.target))))
 
     def run(self, program: Any, *arrays: Any, states: Sequence[Any] = ()) -> list[np.ndarray]:

@@ -16,16 +16,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from remembering import REMEMBERING
 from row_samples import SAMPLED, samples_of
 from test_rows import KINDS, graph_of, sampled
 
 import singe as sg
 from singe import nn
 from singe.dtypes import float32, int64
-from singe.graph import Builder, Graph
+from singe.graph import Builder, Graph, GraphState
 from singe.onnx.model import read_model
 from singe.onnx.source import OnnxSource
-from singe.ops import Row
+from singe.ops import ROWS, Row
 from singe.program.container import ALIGN, MAGIC, format_of
 from singe.shapes import size
 from singe.tools.cli import main
@@ -92,7 +93,12 @@ def test_the_document_names_every_field_that_is_written_and_no_other() -> None:
 
     b = Builder()
     with_array = Graph((), (b.const(np.ones(2000, np.float32)),), ("y",))
-    for data in (model_record(every_kind()), model_record(with_array), weights_record({"w": np.ones(2, np.float32)})):
+    for data in (
+        model_record(every_kind()),
+        model_record(with_array),
+        sound_flow(),
+        weights_record({"w": np.ones(2, np.float32)}),
+    ):
         walk(split(data)[0], "")
     documented = set(re.findall(r"^\| `([a-z0-9_.]+)` \|", DOCUMENT.read_text(), re.M))
     assert documented == found
@@ -315,6 +321,29 @@ def sound_model() -> bytes:
     return model_record(Graph((x,), (z, y), ("z", "y")))
 
 
+def sound_flow() -> bytes:
+    """A record with states, several results, an If, a loop of a growing value, and sizes that a run finds."""
+    b = Builder()
+    x, count = b.input("x", (size("N"),), float32), b.input("count", (), int64)
+    past = b.input("past", (4,), float32)
+    p, more = b.input("p", (size("own"),), float32), b.input("more", (size("N"),), float32)
+    body = Graph((p, more), (b.less(b.reduce_sum(p, axes=(0,)), b.const(9.0)), b.concat(p, more, axis=0)), ("c", "p"))
+    (one,) = body.outputs[:1]
+    body = Graph(body.inputs, (b.reshape(one, shape=()), body.outputs[1]), ("c", "p"))
+    grown = b.apply(ROWS["loop"], b.const(True), x, x, body=body, carried=1, conditional=True, count=5)
+    i = b.input("i", (size("N"),), float32)
+    then, otherwise = Graph((i,), (b.concat(i, i, axis=0),), ("y",)), Graph((i,), (b.neg(i),), ("y",))
+    chosen = b.apply(ROWS["if"], b.less(count, b.const(3)), x, then=then, otherwise=otherwise)
+    most, places = b.top_k(past, axis=0, k=2, largest=True)
+    told = b.size_of(b.minimum(count, b.const(7)))
+    outputs = (grown, chosen, b.nonzero(x), places, b.expand(b.const(2.0), shape=(told,)))
+    states = (
+        GraphState(count, "count", np.array(2), b.add(count, b.const(1))),
+        GraphState(past, "past", None, b.update_slice(past, most, count)),
+    )
+    return model_record(Graph((x,), outputs, tuple("abcde"), b.bound, states))
+
+
 def accepts_or_refuses(data: bytes) -> bool:
     """Whether a file is read; anything but a sound Graph, or a FormatError, fails the test."""
     start = time.process_time()
@@ -335,8 +364,9 @@ def test_truncation_at_every_offset() -> None:
             read_weights(data[:end])
 
 
-def test_flipped_bytes() -> None:
-    data = sound_model()
+@pytest.mark.parametrize("sound", [sound_model, sound_flow])
+def test_flipped_bytes(sound: Callable[[], bytes]) -> None:
+    data = sound()
     assert accepts_or_refuses(data)
     rng = random.Random(1)
     for _ in range(1500):
@@ -359,9 +389,10 @@ HOSTILE = (
 
 
 @pytest.mark.slow
-def test_every_value_replaced_by_hostile_ones() -> None:
+@pytest.mark.parametrize("sound", [sound_model, sound_flow])
+def test_every_value_replaced_by_hostile_ones(sound: Callable[[], bytes]) -> None:
     """With the hash made right again: what is left standing is the checks alone. What is read compiles, or says why not."""
-    head, block = split(sound_model())
+    head, block = split(sound())
     compiled = 0
     for path in list(places(head))[1:]:
         for value in HOSTILE:
@@ -374,7 +405,7 @@ def test_every_value_replaced_by_hostile_ones() -> None:
             if accepts_or_refuses(data):
                 try:
                     model = sg.Model(read_graph(data), "numpy")
-                    model.program({p.name: (1, 2, 6, 6) for p in model.inputs})
+                    model.program({p.name: (1, 2, 6, 6)[: len(p.shape or ())] for p in model.inputs})
                     compiled += 1
                 except sg.SingeError:
                     pass
@@ -410,6 +441,77 @@ REFUSED: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "another content": (lambda h: h.update(holds="music"), "a record of 'music', expected 'model'"),
     "another version": (lambda h: h.update(format="singe-record/2"), "reads 'singe-record/1'"),
 }  # fmt: skip
+
+
+def op(head: dict[str, Any], name: str) -> dict[str, Any]:
+    return next(n for n in head["nodes"] if n.get("op") == name)
+
+
+def deep(head: dict[str, Any]) -> None:
+    """An If in an If in an If …"""
+    inner = copy.deepcopy(op(head, "if"))
+    for _ in range(40):
+        outer = copy.deepcopy(op(head, "if"))
+        outer["attrs"]["then"]["graph"]["nodes"] = [
+            {"input": "i", "dtype": "float32", "shape": [[[1, "N"]]]}, {"input": "c", "dtype": "bool", "shape": []},
+            {**inner, "inputs": [1, 0]},
+        ]  # fmt: skip
+        inner = outer
+    op(head, "if")["attrs"] = inner["attrs"]
+
+
+FLOWS_REFUSED: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
+    "a region that takes another shape": (
+        lambda h: op(h, "if")["attrs"]["then"]["graph"]["nodes"][0].update(shape=[1000]),
+        "if: value 0 is input(N,):float32, and a region takes it as input(1000,):float32",
+    ),
+    "a carried value by a size that is another's": (
+        lambda h: op(h, "loop")["attrs"]["body"]["graph"]["nodes"][0].update(shape=[[[1, "N"], [1]]]),
+        "and a region takes it as",
+    ),
+    "a region without a graph": (lambda h: op(h, "if")["attrs"].update(then=3), "the header is not as the format says"),
+    "a region that reads what is outside": (
+        lambda h: op(h, "if")["attrs"]["otherwise"]["graph"].update(inputs=[]), "the outputs need an input",
+    ),
+    "regions without end": (deep, "graphs are nested more than 16 deep"),
+    "more carried values than there are": (lambda h: op(h, "loop")["attrs"].update(carried=9), "9 values are carried"),
+    "a size that nothing tells": (
+        lambda h: op(h, "expand")["attrs"].update(shape=[{"size": [[1, "Q"]]}]), "needs the size Q, which no node before it",
+    ),
+    "a size that is told later": (
+        lambda h: next(n for n in h["nodes"] if "tells" in n).pop("tells"), "needs the size size.0, which no node before it",
+    ),
+    "a size that is told twice": (
+        lambda h: op(h, "nonzero")["attrs"].update(found=["", "N"]), "tells the size N, which has a value already",
+    ),
+    "a size that is no integer": (lambda h: h["nodes"][0].update(tells=["Q"]), "tells a size, expected one integer"),
+    "a state that is none": (lambda h: h["states"][0].update(node=3), "expected one fixed shape"),
+    "a state of another shape": (lambda h: h["states"][0].update(updated=2), "expected one fixed shape"),
+    "a state that is an input": (lambda h: h.update(inputs=[0, 1]), "an input is no node of an input, or is one twice"),
+    "a state that begins otherwise": (lambda h: h["states"][1].update(initial=0), "begins as"),
+    "two states of one name": (lambda h: h["states"][1].update(name="count"), "two states have one name"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FLOWS_REFUSED)
+def test_control_flow_and_states_that_do_not_fit_are_refused(name: str) -> None:
+    damage, message = FLOWS_REFUSED[name]
+    head, block = split(sound_flow())
+    damage(head)
+    with pytest.raises(sg.FormatError, match=re.escape(message)):
+        read_graph(joined(head, block))
+
+
+@RUNNERS
+def test_a_model_with_states_is_saved_and_loaded(device_name: str, tmp_path: Path) -> None:
+    for name, this in REMEMBERING.items():
+        sg.save(this.model(device_name), tmp_path / name)
+        model = sg.load(tmp_path / name, device_name)
+        session = model.session()
+        for given, (outputs, states) in zip(this.inputs, this.after(len(this.inputs)), strict=True):
+            (output,) = outputs
+            this.compare({output: session(given)}, outputs)
+            this.compare({k: session.read(k) for k in session.names}, states)
 
 
 @pytest.mark.parametrize("name", REFUSED)

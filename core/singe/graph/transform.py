@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import shapes
+from ..errors import ShapeError
 from ..shapes import Dim, Size
 from .builder import Builder
 from .graph import Graph, regions
@@ -54,7 +55,11 @@ def specialise(graph: Graph, sizes: Mapping[str, Dim]) -> Graph:
     def rule(b: Builder, n: Node, given: tuple[Node, ...]) -> Node | None:
         if n.row is None:
             return sized(b, n, sizes)
-        return b.node(n.row, *given, **{k: with_sizes(v, sizes) for k, v in n.attrs.items()})
+        made = b.node(n.row, *given, **{k: with_sizes(v, sizes) for k, v in n.attrs.items()})
+        if any(isinstance(d, int) and d < 0 for shape, _ in made.results for d in shape):
+            at = ", ".join(f"{name} = {number}" for name, number in sizes.items())
+            raise ShapeError(f"{made!r} would have a negative dimension at {at}")
+        return made
 
     with shapes.deferring():  # noted anew when the Graph is compiled
         return rebuild(graph, builder, rule, new)

@@ -16,6 +16,7 @@ from . import (  # noqa: F401 (each registers its rows)
     window,
 )
 from ._row import ROWS as ROWS
+from ._row import SIZES as SIZES
 from ._row import Composite as Composite
 from ._row import Elementwise as Elementwise
 from ._row import Folds as Folds

@@ -16,8 +16,8 @@ import numpy as np
 from .. import shapes
 from ..dtypes import DType, dtype, float16, float32
 from ..errors import FormatError, InputError
-from ..graph import MAX_ELEMENTS, Builder, Graph, Node, postorder, regions
-from ..ops import ROWS, Composite, Elementwise, Opaque, Region, Result, Row, Running, Update, find_row
+from ..graph import MAX_ELEMENTS, Builder, Graph, GraphState, Node, regions, symbols_of
+from ..ops import ROWS, SIZES, Composite, Elementwise, Opaque, Region, Result, Row, Running, Update, find_row
 from ..program.container import (
     ALIGN,
     MAGIC,
@@ -33,13 +33,15 @@ from ..program.container import (
     string,
     write,
 )
-from ..shapes import Size, deferring, product
+from ..shapes import Size, deferring, product, size, symbols
 
 WEIGHTS: Final = "weights"
 MODEL: Final = "model"
 READERS: Final = {WEIGHTS: "singe.load_weights(module, path)", MODEL: "singe.load(path)"}
 """What a record holds ↦ what reads it."""
 MAX_RANK: Final = 32
+MAX_DEPTH: Final = 16
+"""How deep graphs may be nested."""
 MAX_DERIVATIVES: Final = 2
 """How often a row's name may ask for a derivative: each makes the expression a few times longer."""
 
@@ -91,17 +93,17 @@ class _Arrays:
         self._block = block
         self._made: dict[Any, np.ndarray] = {}
         spans = sorted({self._span(e) for e in entries})
-        for (start, size), (after, _) in pairwise(spans):
-            if start + size > after:
-                raise FormatError(f"the array at {after} begins within the {size} bytes of the one at {start}")
+        for (start, taken), (after, _) in pairwise(spans):
+            if start + taken > after:
+                raise FormatError(f"the array at {after} begins within the {taken} bytes of the one at {start}")
         self.all = [self._array(e) for e in entries]
 
     def _span(self, entry: Any) -> tuple[int, int]:
         shape, at = _numbers(entry["shape"]), count(entry["at"])
         if at % ALIGN:
             raise FormatError(f"an array begins at {at}, expected a multiple of {ALIGN}")
-        size = int(product(shape)) * element_type(entry["stored"]).size  # pyright: ignore[reportArgumentType]
-        return at, len(cut(self._block, [at, size], "an array"))
+        taken = int(product(shape)) * element_type(entry["stored"]).size  # pyright: ignore[reportArgumentType]
+        return at, len(cut(self._block, [at, taken], "an array"))
 
     def _array(self, entry: Any) -> np.ndarray:
         kind, stored, (at, size) = element_type(entry["dtype"]), element_type(entry["stored"]), self._span(entry)
@@ -158,95 +160,207 @@ def _open(data: bytes, name: str, holds: str) -> tuple[dict[str, Any], memoryvie
 
 def model_record(graph: Graph, floats: str | None = None) -> bytes:
     """The record of a Graph; floats as in `weights_record`."""
-    if graph.states or graph.found or any(map(regions, graph.nodes)):
-        raise InputError(
-            "save: a record holds no control flow, states or sizes found in mid-run, and this model has some; "
-            "compile it and save the Program"
-        )
-    block = _Block(floats)
-    arrays: list[dict[str, Any]] = []
-    nodes = list(dict.fromkeys((*graph.inputs, *graph.nodes)))
-    number = {n: k for k, n in enumerate(nodes)}
+    writer = _Writer(_Block(floats))
+    head, number = writer.graph(graph, [s.leaf for s in graph.states])
+    states = [
+        {
+            "name": s.name,
+            "node": number[s.leaf],
+            "initial": None if s.initial is None else writer.array(s.initial),
+            "updated": number[s.updated],
+        }
+        for s in graph.states
+    ]
+    whole = {
+        "format": RECORD,
+        "holds": MODEL,
+        **head,
+        "arrays": writer.arrays,
+        **({"states": states} if states else {}),
+    }
+    return write(whole, writer.block.bytes)
 
-    def node(n: Node) -> dict[str, Any]:
+
+class _Writer:
+    """Graphs as JSON data, and the arrays that they share."""
+
+    def __init__(self, block: _Block) -> None:
+        self.block = block
+        self.arrays: list[dict[str, Any]] = []
+
+    def array(self, value: np.ndarray) -> int:
+        self.arrays.append(self.block.entry(value))
+        return len(self.arrays) - 1
+
+    def graph(self, graph: Graph, leaves: Sequence[Node] = ()) -> tuple[dict[str, Any], Mapping[Node, int]]:
+        """A graph, and the number of each of its nodes; leaves: what it is given besides its inputs."""
+        nodes = list(dict.fromkeys((*graph.inputs, *leaves, *graph.nodes)))
+        number = {n: k for k, n in enumerate(nodes)}
+        told: dict[Node, list[str]] = {}
+        for name, n in graph.found.items():
+            if name not in n.attrs.get(SIZES, ()):
+                told.setdefault(n, []).append(name)
+        head = {
+            "inputs": [number[x] for x in graph.inputs],
+            "outputs": [
+                {"name": name, "node": number[x]} for name, x in zip(graph.output_names, graph.outputs, strict=True)
+            ],
+            "nodes": [self._node(n, number) | ({"tells": told[n]} if n in told else {}) for n in nodes],
+        }
+        return head, number
+
+    def _node(self, n: Node, number: Mapping[Node, int]) -> dict[str, Any]:
         if n.row is not None:
-            attrs = {k: encode_attr(v) for k, v in n.attrs.items()}
+            attrs = {k: self._attr(v) for k, v in n.attrs.items()}
             return {"op": n.row.name, "inputs": [number[x] for x in n.inputs], "attrs": attrs}
         if n.value is None:
             return {"input": n.name, "dtype": n.dtype.name, "shape": [shapes.encode(d) for d in n.shape]}
         if n.value.dtype == object:
             sizes = [shapes.encode(d) for d in n.value.ravel()]
             return {"sizes": sizes, "dtype": n.dtype.name, "shape": list(n.value.shape)}
-        arrays.append(block.entry(n.value))
-        return {"array": len(arrays) - 1}
+        return {"array": self.array(n.value)}
 
-    head = {
-        "format": RECORD,
-        "holds": MODEL,
-        "inputs": [number[x] for x in graph.inputs],
-        "outputs": [
-            {"name": name, "node": number[x]} for name, x in zip(graph.output_names, graph.outputs, strict=True)
-        ],
-        "nodes": [node(n) for n in nodes],
-        "arrays": arrays,
-    }
-    return write(head, block.bytes)
+    def _attr(self, value: Any) -> Any:
+        return {"graph": self.graph(value)[0]} if isinstance(value, Graph) else encode_attr(value)
 
 
 def read_graph(data: bytes, name: str = "record") -> Graph:
     """The Graph of a record of a model; its constants may share memory with `data`."""
     head, block = _open(data, name, MODEL)
     with checking(name), deferring():
-        arrays = _Arrays(head["arrays"], block).all
-        builder = Builder()
-        nodes: list[Node] = []
-        for k, entry in enumerate(head["nodes"]):
-            try:
-                nodes.append(_checked(_node(builder, entry, nodes, arrays)))
-            except AssertionError as e:  # rows assert what their callers guarantee
-                raise FormatError(f"node {k}: its row refuses it ({e})") from None
-            except FormatError as e:
-                raise FormatError(f"node {k}: {e}") from None
-        inputs = tuple(_pick(nodes, i, "an input") for i in head["inputs"])
-        outputs = tuple(_pick(nodes, o["node"], "an output") for o in head["outputs"])
-        graph = Graph(inputs, outputs, tuple(string(o["name"]) for o in head["outputs"]))
+        reader = _Reader(_Arrays(head["arrays"], block).all)
+        found, nodes = reader.graph(head, frozenset())
+        states = tuple(reader.state(s, nodes) for s in head.get("states", ()))
+        graph = Graph(found.inputs, found.outputs, found.output_names, found.bound, states)
         _check(graph)
         return graph
 
 
-def _node(b: Builder, entry: Any, before: Sequence[Node], arrays: Sequence[np.ndarray]) -> Node:
-    """A node of the list, over those before it."""
-    if "op" in entry:
-        return _applied(b, entry, [_pick(before, i, "its input") for i in entry["inputs"]])
-    if "array" in entry:
-        return b.const(_pick(arrays, entry["array"], "its array"))
-    kind = element_type(entry["dtype"])
-    if "input" in entry:
-        return b.input(string(entry["input"]), [shapes.decode(d) for d in entry["shape"]], kind)
-    shape, sizes = _numbers(entry["shape"]), [shapes.decode(d) for d in entry["sizes"]]
-    if not kind.is_int or not all(isinstance(d, Size) or -(1 << 63) <= d < 1 << 63 for d in sizes):
-        raise FormatError(f"a constant of sizes is {kind} {sizes!r:.60}")
-    values = np.empty(len(sizes), object)
-    values[:] = sizes
-    return b.const(values.reshape(shape), kind)
+class _Reader:
+    """Graphs made anew of JSON data, by one Builder."""
+
+    def __init__(self, arrays: Sequence[np.ndarray]) -> None:
+        self.arrays = arrays
+        self.builder = Builder()
+
+    def graph(self, data: Any, known: frozenset[str], depth: int = 0) -> tuple[Graph, Sequence[Node]]:
+        """A graph and its nodes; known: the sizes that have values where it runs."""
+        if depth > MAX_DEPTH:
+            raise FormatError(f"graphs are nested more than {MAX_DEPTH} deep")
+        nodes: list[Node] = []
+        for k, entry in enumerate(data["nodes"]):
+            try:
+                n = _checked(self._node(entry, nodes, known, depth))
+                if n.is_input:
+                    known |= symbols(n.shape)
+                known |= self._told(n, entry, known)
+                unknown = symbols_of(n) - known - _own_sizes(n)
+                if unknown:
+                    raise FormatError(f"{n.op} needs the size {min(unknown):.40}, which no node before it tells")
+            except AssertionError as e:  # rows assert what their callers guarantee
+                raise FormatError(f"node {k}: its row refuses it ({e})") from None
+            except FormatError as e:
+                raise FormatError(f"node {k}: {e}") from None
+            nodes.append(n)
+        inputs = tuple(_pick(nodes, i, "an input") for i in data["inputs"])
+        outputs = tuple(_pick(nodes, o["node"], "an output") for o in data["outputs"])
+        names = tuple(string(o["name"]) for o in data["outputs"])
+        return Graph(inputs, outputs, names, self.builder.bound), nodes
+
+    def _told(self, n: Node, entry: Any, known: frozenset[str]) -> frozenset[str]:
+        """The sizes that a node tells: those of its results, and those that it is the value of."""
+        own = [string(name) for name in entry.get("tells", ())]
+        if own and (len(n.results) > 1 or not n.dtype.is_int or product(n.shape) != 1):
+            raise FormatError(f"{n.op} tells a size, expected one integer")
+        of_results = [name for name in n.attrs.get(SIZES, ()) if name]
+        twice = [name for name in own if name in known or name in self.builder.bound]
+        twice += [name for name in of_results if name in known]
+        if twice or len({*own, *of_results}) < len(own) + len(of_results):
+            raise FormatError(f"{n.op} tells the size {(twice or own or of_results)[0]:.40}, which has a value already")
+        self.builder.bound.update(dict.fromkeys(own, n))
+        made = [name for name, by in self.builder.bound.items() if by in (n, *n.lowered)]
+        return frozenset((*own, *of_results, *made))
+
+    def _node(self, entry: Any, before: Sequence[Node], known: frozenset[str], depth: int) -> Node:
+        """A node of a list, over those before it."""
+        b = self.builder
+        if "op" in entry:
+            return self._applied(entry, [_pick(before, i, "its input") for i in entry["inputs"]], known, depth)
+        if "array" in entry:
+            return b.const(_pick(self.arrays, entry["array"], "its array"))
+        kind = element_type(entry["dtype"])
+        if "input" in entry:
+            return b.input(string(entry["input"]), [shapes.decode(d) for d in entry["shape"]], kind)
+        shape, sizes = _numbers(entry["shape"]), [shapes.decode(d) for d in entry["sizes"]]
+        if not kind.is_int or not all(isinstance(d, Size) or -(1 << 63) <= d < 1 << 63 for d in sizes):
+            raise FormatError(f"a constant of sizes is {kind} {sizes!r:.60}")
+        values = np.empty(len(sizes), object)
+        values[:] = sizes
+        return b.const(values.reshape(shape), kind)
+
+    def _applied(self, entry: Any, inputs: Sequence[Node], known: frozenset[str], depth: int) -> Node:
+        name = string(entry["op"])
+        if name.count("_d") > MAX_DERIVATIVES and name not in ROWS:
+            raise FormatError(f"there is no op {name!r:.60}")
+        try:
+            row = find_row(name)
+        except KeyError:
+            raise FormatError(f"there is no op {name!r:.60}; a newer Singe may have written this") from None
+        attrs: dict[str, Any] = {}
+        kinds = _kinds(row)
+        for key, data in entry["attrs"].items():
+            kind = kinds.get(key, "")
+            if kind == "Graph":
+                attrs[key] = self._region(data["graph"], known, depth)
+                continue
+            attrs[key] = decode_attr(data)
+            if not FORMS.get(kind, _plain)(attrs[key]):
+                raise FormatError(f"{name}: the attribute {key!r:.60} is {attrs[key]!r:.60}")
+        if isinstance(row, Region):
+            _check_region(name, inputs, attrs, known)
+        return self.builder.node(row, *inputs, **attrs)
+
+    def _region(self, data: Any, known: frozenset[str], depth: int) -> Graph:
+        graph, _ = self.graph(data, known, depth + 1)
+        _check(graph)
+        return graph
+
+    def state(self, data: Any, nodes: Sequence[Node]) -> GraphState:
+        leaf, updated = (_pick(nodes, data[k], "a state") for k in ("node", "updated"))
+        name, initial = string(data["name"]), data["initial"]
+        first = None if initial is None else _pick(self.arrays, initial, "a state's beginning")
+        if not leaf.is_input or symbols(leaf.shape) or leaf.results != updated.results:
+            raise FormatError(
+                f"the state {name!r:.60} is {leaf!r:.60} and becomes {updated!r:.60}; expected one fixed shape"
+            )
+        if first is not None and (first.shape, dtype(first.dtype)) != (leaf.shape, leaf.dtype):
+            raise FormatError(
+                f"the state {name!r:.60} is {leaf!r:.60} and begins as {first.dtype} of shape {first.shape}"
+            )
+        return GraphState(leaf, name, first, updated)
 
 
-def _applied(b: Builder, entry: Any, inputs: Sequence[Node]) -> Node:
-    name = string(entry["op"])
-    if name.count("_d") > MAX_DERIVATIVES and name not in ROWS:
-        raise FormatError(f"there is no op {name!r:.60}")
-    try:
-        row = find_row(name)
-    except KeyError:
-        raise FormatError(f"there is no op {name!r:.60}; a newer Singe may have written this") from None
-    attrs = {k: decode_attr(v) for k, v in entry["attrs"].items()}
-    kinds = _kinds(row)
-    for key, value in attrs.items():
-        if not FORMS.get(kinds.get(key, ""), _plain)(value):
-            raise FormatError(f"{name}: the attribute {key!r:.60} is {value!r:.60}")
-    if isinstance(row, Region):
-        raise FormatError(f"{name}: a record holds no control flow")
-    return b.node(row, *inputs, **attrs)
+def _own_sizes(n: Node) -> frozenset[str]:
+    """The sizes that a node's regions name for what they are given."""
+    return symbols([x.shape for graph in regions(n).values() for x in graph.inputs])
+
+
+def _check_region(name: str, inputs: Sequence[Node], attrs: Mapping[str, Any], known: frozenset[str]) -> None:
+    """What a region is given has the shapes that it expects, but for sizes of its own that a loop's values may have."""
+    given = inputs[bool(attrs["conditional"]) :] if name == "loop" else inputs[1:]
+    carried = attrs["carried"] if name == "loop" else 0
+    for graph in (v for v in attrs.values() if isinstance(v, Graph)):
+        taken = set(known)
+        if len(graph.inputs) != len(given):
+            raise FormatError(f"{name}: a region takes {len(graph.inputs)} values, got {len(given)}")
+        for k, (x, own) in enumerate(zip(given, graph.inputs, strict=True)):
+            fits = len(x.shape) == len(own.shape)
+            for d, e in zip(x.shape, own.shape, strict=fits):
+                if d != e:
+                    fits = fits and k < carried and isinstance(e, Size) and e == size(str(e)) and str(e) not in taken
+                    taken.add(str(e))
+            if not fits:
+                raise FormatError(f"{name}: value {k} is {x!r:.60}, and a region takes it as {own!r:.60}")
 
 
 def _kinds(row: Row) -> Mapping[str, str]:
@@ -255,9 +369,16 @@ def _kinds(row: Row) -> Mapping[str, str]:
         return {k: "DType" if k == "to" else type(default).__name__ for k, default in row.defaults.items()}
     if isinstance(row, (Result, Running)):
         return {"index": "int", "axis": "int", "reverse": "bool"}
+    if isinstance(row, Region):
+        kinds = {"then": "Graph", "otherwise": "Graph"} if row.name == "if" else LOOP
+        return {**kinds, SIZES: "names"}
     names = {Composite: "lower", Opaque: "shapes", Update: "check"}
     function = getattr(row, names.get(type(row), "shape"))
-    return {k: str(p.annotation) for k, p in inspect.signature(function).parameters.items()}
+    return {k: str(p.annotation) for k, p in inspect.signature(function).parameters.items()} | {SIZES: "names"}
+
+
+LOOP: Final = {"body": "Graph", "carried": "int", "conditional": "bool", "count": "Dim"}
+"""The attributes of a loop, and their types."""
 
 
 def _int(value: Any) -> bool:
@@ -285,6 +406,7 @@ FORMS: Final[Mapping[str, Callable[[Any], bool]]] = {
     "int": _int, "Dim": _dim, "float": _float, "bool": lambda v: isinstance(v, bool), "str": lambda v: isinstance(v, str),
     "DType": lambda v: isinstance(v, DType), "Shape": _tuple_of(_dim), "Sequence[Dim]": _tuple_of(_dim),
     "Sequence[int]": _tuple_of(_int), "tuple[float, ...]": _tuple_of(_float),
+    "names": _tuple_of(lambda v: isinstance(v, str)),
 }  # fmt: skip
 """The type of an attribute ↦ whether a value has it. For any other type: numbers, sizes and tuples of them."""
 
@@ -312,10 +434,15 @@ def _check(graph: Graph) -> None:
     """Check that the inputs are all inputs, each once, and that names differ."""
     if not graph.outputs:
         raise FormatError("a model without outputs")
-    if len(set(graph.inputs)) != len(graph.inputs) or not all(x.is_input for x in graph.inputs):
+    if len(set(graph.leaves)) != len(graph.leaves) or not all(x.is_input for x in graph.leaves):
         raise FormatError("an input is no node of an input, or is one twice")
-    if {n for n in postorder(graph.outputs) if n.is_input} - set(graph.inputs):
+    if {n for n in graph.nodes if n.is_input} - set(graph.leaves):
         raise FormatError("the outputs need an input that is not among the inputs")
-    for what, names in (("inputs", [x.name for x in graph.inputs]), ("outputs", graph.output_names)):
+    states = [s.name for s in graph.states]
+    for what, names in (
+        ("inputs", [x.name for x in graph.inputs]),
+        ("outputs", graph.output_names),
+        ("states", states),
+    ):
         if len(set(names)) != len(names):
             raise FormatError(f"two {what} have one name")

@@ -33,6 +33,7 @@ from .structured import Composite as Composite
 from .structured import Folds as Folds
 from .structured import Nest as Nest
 from .structured import View as View
+from .whole import SIZES as SIZES
 from .whole import Opaque as Opaque
 from .whole import Region as Region
 from .whole import Result as Result
