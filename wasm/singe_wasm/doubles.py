@@ -1,17 +1,18 @@
 """Functions of one float64 that generated code calls: exp, log, sin, cos, tanh and fmod.
 
 They are accurate to a few units in the last place and answer ±inf, NaN, zeros and subnormals as NumPy does; sin and cos
-for |x| up to some 1e6. They are written as words for a stack: a name is a local (`->name` sets it), a number a
-constant (`#1` an i64), any other word an instruction.
+for |x| up to some 1e6.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
-from .encode import OPS, Body, Function, f64, i64
+from .encode import Body, Function
+from .values import F64, I64
+from .writer import Writer
 
 _EXP: Final = tuple(1 / math.factorial(k) for k in range(13, -1, -1))
 _LOG: Final = tuple(2 / (2 * k + 1) for k in range(11, 0, -1))
@@ -19,142 +20,94 @@ _SIN: Final = tuple((-1) ** k / math.factorial(2 * k + 1) for k in range(9, 0, -
 _COS: Final = tuple((-1) ** k / math.factorial(2 * k) for k in range(9, 0, -1))
 _SINH: Final = tuple(1 / math.factorial(2 * k + 1) for k in range(8, 0, -1))
 # ln 2 and π/2 in parts of which all but the last have few bits, so that their products with whole numbers are exact.
-_LN2: Final = "0.6931471803691238", "1.9082149292705877e-10"
-_HALF_PI: Final = "1.5707963267341256", "6.077100506303966e-11", "2.0222662487959506e-21"
+_LN2: Final = 0.6931471803691238, 1.9082149292705877e-10
+_HALF_PI: Final = 1.5707963267341256, 6.077100506303966e-11, 2.0222662487959506e-21
+_LEAST_NORMAL: Final = 2.0**-1022
 
 
-def _write(body: Body, text: str, locals: Mapping[str, int]) -> None:
-    for word in text.split():
-        if word.startswith("->"):
-            body.set(locals[word[2:]])
-        elif word in locals:
-            body.get(locals[word])
-        elif word.startswith("#"):
-            body.add(i64(int(word[1:], 0)))
-        elif word in OPS:
-            body.op(word)
-        else:
-            body.add(f64(float(word)))
+def _function() -> tuple[Writer, F64]:
+    """A function of one float64 to one."""
+    return Writer(Body(["f64"], ["f64"])), F64(number=0)
 
 
-def _function(parameters: str, text: str, **kinds: str) -> Function:
-    """A function of float64s; kinds: the locals of each type, by name."""
-    names = parameters.split()
-    body = Body(["f64" for _ in names], ["f64"])
-    locals = {name: i for i, name in enumerate(names)}
-    for kind, more in kinds.items():
-        locals |= {name: body.local(kind) for name in more.split()}  # pyright: ignore[reportArgumentType]
-    _write(body, text, locals)
-    return body.finish()
+def _power_of_two(exponent: I64) -> F64:
+    return ((exponent + 1023) << 52).as_f64()
 
 
-def _horner(x: str, coefficients: Sequence[float]) -> str:
-    return f"{coefficients[0]!r} " + " ".join(f"{x} f64.mul {c!r} f64.add" for c in coefficients[1:])
-
-
-_EXP_TEXT: Final = f"""
-    x -746.0 f64.max 710.0 f64.min ->x
-    x 1.4426950408889634 f64.mul f64.nearest ->n
-    x n {_LN2[0]} f64.mul f64.sub n {_LN2[1]} f64.mul f64.sub ->r
-    n i64.trunc_sat_f64_s ->k
-    {_horner("r", _EXP)}
-    k #1 i64.shr_s #1023 i64.add #52 i64.shl f64.reinterpret_i64 f64.mul
-    k k #1 i64.shr_s i64.sub #1023 i64.add #52 i64.shl f64.reinterpret_i64 f64.mul
-"""
-"""The power of two is taken in two halves, since one factor may be beyond the normal numbers."""
+def _power(w: Writer, x: F64) -> F64:
+    """exp(x), for a local that is used up."""
+    w.set(x, x.within(-746.0, 710.0))
+    n = w.f64((x * (1 / math.log(2))).whole())
+    r = w.f64(x - n * _LN2[0] - n * _LN2[1])
+    k = w.i64(n.integer())
+    # In two halves, since one factor may be beyond the normal numbers.
+    return r.horner(_EXP) * _power_of_two(k >> 1) * _power_of_two(k - (k >> 1))
 
 
 def _exp() -> Function:
-    return _function("x", _EXP_TEXT, f64="n r", i64="k")
+    w, x = _function()
+    return w.finish(_power(w, x))
 
 
 def _log() -> Function:
-    return _function(
-        "x",
-        f"""
-        x 18014398509481984.0 f64.mul x x 2.2250738585072014e-308 f64.lt select ->m
-        m i64.reinterpret_f64 ->bits
-        bits #52 i64.shr_s #1023 i64.sub f64.convert_i64_s
-        54.0 0.0 x 2.2250738585072014e-308 f64.lt select f64.sub ->n
-        bits #0xfffffffffffff i64.and #0x3ff0000000000000 i64.or f64.reinterpret_i64 ->m
-        n 1.0 f64.add n m 1.4142135623730951 f64.gt select
-        m 0.5 f64.mul m m 1.4142135623730951 f64.gt select ->m ->n
-        m 1.0 f64.sub ->m
-        m m 2.0 f64.add f64.div ->s
-        s s f64.mul ->z
-        n {_LN2[0]} f64.mul
-        m s m z {_horner("z", _LOG)} f64.mul f64.sub f64.mul f64.sub
-        n {_LN2[1]} f64.mul f64.add f64.add ->m
-        m x x inf f64.lt select ->m
-        m nan x 0.0 f64.ge select ->m
-        -inf m x 0.0 f64.eq select
-        """,
-        f64="m n s z",
-        i64="bits",
-    )
+    w, x = _function()
+    # Subnormals are scaled up by 2^54.
+    m = w.f64((x * 2.0**54).where(x < _LEAST_NORMAL, x))
+    bits = w.i64(m.bits())
+    n = w.f64(((bits >> 52) - 1023).converted() - F64.of(54.0).where(x < _LEAST_NORMAL, 0.0))
+    w.set(m, (bits & 0xFFFFFFFFFFFFF | 0x3FF0000000000000).as_f64())
+    with w.when(m > math.sqrt(2)):
+        w.set(n, n + 1.0)
+        w.set(m, m * 0.5)
+    w.set(m, m - 1.0)
+    s = w.f64(m / (m + 2.0))
+    z = w.f64(s * s)
+    w.set(m, n * _LN2[0] + (m - s * (m - z.horner(_LOG) * z) + n * _LN2[1]))
+    # Infinity and NaN are their own results; that of zero is −inf, that of a negative number NaN.
+    w.set(m, m.where(x < math.inf, x))
+    w.set(m, m.where(x >= 0.0, math.nan))
+    return w.finish(F64.of(-math.inf).where(x.equals(0.0), m))
 
 
-def _sine(quarters: int) -> Function:
-    return _function(
-        "x",
-        f"""
-        x 0.6366197723675814 f64.mul f64.nearest ->n
-        x n {_HALF_PI[0]} f64.mul f64.sub n {_HALF_PI[1]} f64.mul f64.sub n {_HALF_PI[2]} f64.mul f64.sub ->r
-        r r f64.mul ->z
-        n i64.trunc_sat_f64_s #{quarters} i64.add ->q
-        1.0 z {_horner("z", _COS)} f64.mul f64.add
-        r r z {_horner("z", _SIN)} f64.mul f64.mul f64.add
-        q #1 i64.and i32.wrap_i64 select ->r
-        r f64.neg r q #2 i64.and i32.wrap_i64 select
-        """,
-        f64="n r z",
-        i64="q",
-    )
+def _sine(quarter_turns: int) -> Function:
+    """sin(x + quarter_turns · π/2)."""
+    w, x = _function()
+    n = w.f64((x * (2 / math.pi)).whole())
+    r = w.f64(x - n * _HALF_PI[0] - n * _HALF_PI[1] - n * _HALF_PI[2])
+    z = w.f64(r * r)
+    q = w.i64(n.integer() + quarter_turns)
+    # Even quarters have the sine of the remainder, odd ones its cosine; the second half of the turn is negative.
+    cosine, sine = z.horner(_COS) * z + 1.0, z.horner(_SIN) * z * r + r
+    w.set(r, cosine.where((q & 1).as_i32(), sine))
+    return w.finish((-r).where((q & 2).as_i32(), r))
 
 
 def _tanh() -> Function:
     """(1 − e) / (1 + e) with e = exp(−2 |x|); near zero by the hyperbolic sine, which loses no digits there."""
-    return _function(
-        "x0",
-        f"""
-        x0 f64.abs ->a
-        a -2.0 f64.mul ->x
-        {_EXP_TEXT}
-        ->x
-        a a f64.mul ->z
-        a a z {_horner("z", _SINH)} f64.mul f64.mul f64.add ->s
-        s s s f64.mul 1.0 f64.add f64.sqrt f64.div
-        1.0 x f64.sub 1.0 x f64.add f64.div
-        a 0.55 f64.lt select
-        x0 f64.copysign
-        """,
-        f64="a x n r z s",
-        i64="k",
-    )
+    w, given = _function()
+    a = w.f64(abs(given))
+    z = w.f64(a * a)
+    s = w.f64(z.horner(_SINH) * z * a + a)
+    near = s / (s * s + 1.0).root()
+    x = w.f64(a * -2.0)
+    w.set(x, _power(w, x))
+    return w.finish(near.where(a < 0.55, (1.0 - x) / (x + 1.0)).signed_as(given))
 
 
 def _fmod() -> Function:
     """Exact: by doubled until it is more than half of what is left, then taken off on the way back."""
-    body = Body(["f64", "f64"], ["f64"])
-    names = {"a": 0, "b": 1, **{n: body.local("f64") for n in ("rest", "by", "t")}}
-
-    def put(text: str) -> None:
-        _write(body, text, names)
-
-    put("a f64.abs ->rest b f64.abs ->by rest inf f64.lt by 0.0 f64.gt i32.and i32.eqz")
-    with body.when():  # a infinite, b zero, or either NaN
-        put("nan return")
-    put("by ->t by rest f64.le")
-    with body.when():
-        with body.block():
-            put("t rest t f64.sub f64.gt")
-            body.exit_if()
-            with body.repeat():
-                put("t t f64.add ->t t rest t f64.sub f64.le")
-        with body.repeat():
-            put("rest t f64.sub rest t rest f64.le select ->rest t 0.5 f64.mul ->t t by f64.ge")
-    put("rest a f64.copysign")
-    return body.finish()
+    w, a, b = Writer(Body(["f64", "f64"], ["f64"])), F64(number=0), F64(number=1)
+    rest, by = w.f64(abs(a)), w.f64(abs(b))
+    with w.when(((by > 0.0) & (rest < math.inf)).zero):  # a infinite, b zero, or either NaN
+        w.leave(F64.of(math.nan))
+    part = w.f64(by)
+    with w.when(by <= rest):
+        with w.when(part <= rest - part), w.repeat_while(part <= rest - part):
+            w.set(part, part + part)
+        with w.repeat_while(part >= by):
+            w.set(rest, (rest - part).where(part <= rest, rest))
+            w.set(part, part * 0.5)
+    return w.finish(rest.signed_as(a))
 
 
 DOUBLES: Final[Mapping[str, Function]] = {

@@ -10,8 +10,8 @@ import math
 from collections.abc import Mapping
 from typing import Final
 
-from .encode import Body, Function, f32, f64, i64, ops
-from .values import F32x4, I32x4
+from .encode import Body, Function
+from .values import F32, F32x4, I32x4
 from .writer import Writer
 
 _INF: Final = math.inf
@@ -73,7 +73,7 @@ def _sine(quarter_turns: int) -> Function:
     """sin(x + quarter_turns · π/2)."""
     w, x = _vectors()
     wide = [w.local(half.doubles()) for half in (x, x.integers().shuffled(x.integers(), 2, 3, 2, 3))]
-    turns = [w.local((half * (2 / math.pi)).rounded()) for half in wide]
+    turns = [w.local((half * (2 / math.pi)).whole()) for half in wide]
     quarters = [t.as_integers() for t in turns]
     q = w.i32x4(quarters[0].shuffled(quarters[1], 0, 1, 4, 5) + quarter_turns)
     low, high = ((a - t * _HALF_PI_HIGH - t * _HALF_PI_LOW).as_floats() for a, t in zip(wide, turns, strict=True))
@@ -94,44 +94,16 @@ def _tanh() -> Function:
 
 def _fmod() -> Function:
     """Exact: quotients are taken 28 bits at a time in float64, where every product and difference is exact."""
-    body = Body(["f32", "f32"], ["f32"])
-    a, b, rest, by = 0, 1, body.local("f64"), body.local("f64")
-    body.get(a)
-    body.op("f32.abs", "f64.promote_f32")
-    body.tee(rest)
-    body.add(f64(_INF) + ops("f64.lt"))
-    body.get(b)
-    body.op("f32.abs", "f64.promote_f32")
-    body.tee(by)
-    body.add(f64(0.0) + ops("f64.gt i32.and i32.eqz"))
-    with body.when():  # a infinite, b zero, or either NaN
-        body.add(f32(math.nan) + ops("return"))
-    body.get(by)
-    body.add(f64(_INF) + ops("f64.eq"))
-    with body.when():
-        body.get(a)
-        body.op("return")
-    with body.block():
-        body.get(rest, by)
-        body.op("f64.lt")
-        body.exit_if()
-        with body.repeat():
-            body.get(rest, rest, by)
-            body.op("f64.div", "i64.reinterpret_f64")
-            body.add(i64(-1 << 24) + ops("i64.and f64.reinterpret_i64 f64.trunc"))
-            body.get(by)
-            body.op("f64.mul", "f64.sub")
-            body.tee(rest)
-            body.get(by)
-            body.op("f64.ge")
+    w, a, b = Writer(Body(["f32", "f32"], ["f32"])), F32(number=0), F32(number=1)
+    rest, by = w.f64(abs(a).as_f64()), w.f64(abs(b).as_f64())
+    with w.when(((by > 0.0) & (rest < _INF)).zero):  # a infinite, b zero, or either NaN
+        w.leave(F32.of(math.nan))
+    with w.when(by.equals(_INF)):
+        w.leave(a)
+    with w.when(rest >= by), w.repeat_while(rest >= by):
+        w.set(rest, rest - ((rest / by).bits() & -1 << 24).as_f64().truncated() * by)
     # The quotient may have been rounded up to a whole number.
-    body.get(rest, by)
-    body.op("f64.add")
-    body.get(rest, rest)
-    body.add(f64(0.0) + ops("f64.lt select f32.demote_f64"))
-    body.get(a)
-    body.op("f32.copysign")
-    return body.finish()
+    return w.finish((rest + by).where(rest < 0.0, rest).as_f32().signed_as(a))
 
 
 ELEMENTARY: Final[Mapping[str, Function]] = {

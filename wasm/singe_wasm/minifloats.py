@@ -12,7 +12,9 @@ from typing import Final
 
 from singe.extension import STORED, Coding
 
-from .encode import Body, Function, f32, i32, ops
+from .encode import Body, Function
+from .values import F32, I32, select
+from .writer import Writer
 
 _NAN: Final = 0x7FC00000
 _INFINITY: Final = 0x7F800000
@@ -20,100 +22,49 @@ _INFINITY: Final = 0x7F800000
 
 def _float_to_bfloat16() -> Function:
     """A float as bfloat16's bits."""
-    body = Body(["f32"], ["i32"])
-    bits = body.local("i32")
-    body.get(0)
-    body.op("i32.reinterpret_f32")
-    body.tee(bits)
-    body.add(i32(16) + ops("i32.shr_u") + i32(0x8000) + ops("i32.and") + i32(_NAN >> 16) + ops("i32.or"))
-    body.get(bits)
-    body.get(bits)
-    body.add(i32(16) + ops("i32.shr_u") + i32(1) + ops("i32.and i32.add") + i32(0x7FFF) + ops("i32.add"))
-    body.add(i32(16) + ops("i32.shr_u"))
-    body.get(0, 0)
-    body.op("f32.ne", "select")
-    return body.finish()
+    w, x = Writer(Body(["f32"], ["i32"])), F32(number=0)
+    bits = w.i32(x.bits())
+    nan = bits >> 16 & 0x8000 | _NAN >> 16
+    rounded = bits + (bits >> 16 & 1) + 0x7FFF >> 16
+    return w.finish(select(x.differs(x), nan, rounded))
 
 
 def _to_float(c: Coding) -> Function:
     """The code of a float8 (an i32) as a float."""
-    body = Body(["i32"], ["f32"])
-    code = 0
+    w, code = Writer(Body(["i32"], ["f32"])), I32(number=0)
     if not c.signed:  # a power of two; the least is no normal float
-        body.add(i32(_NAN))
-        body.get(code)
-        body.add(i32(23) + ops("i32.shl") + i32(1 << 22))
-        body.get(code)
-        body.add(ops("select"))
-        body.get(code)
-        body.add(i32(c.nan) + ops("i32.eq select f32.reinterpret_i32"))
-        return body.finish()
-    body.get(code)
-    body.add(i32(0x7F) + ops("i32.and") + i32(23 - c.mantissa) + ops("i32.shl f32.reinterpret_i32"))
-    body.add(f32(2.0 ** (127 - c.bias)) + ops("f32.mul i32.reinterpret_f32"))
+        return w.finish(select(code.equals(c.nan), _NAN, select(code, code << 23, 1 << 22)).as_f32())
+    magnitude = code & 0x7F
+    bits = ((magnitude << 23 - c.mantissa).as_f32() * 2.0 ** (127 - c.bias)).bits()
     if c.infinity is not None:
-        body.add(i32(_INFINITY))
-        body.get(code)
-        body.add(i32(0x7F) + ops("i32.and") + i32(c.infinity) + ops("i32.ne select"))
-    body.add(i32(_NAN))
-    body.get(code)
-    if not c.signed_zero:
-        body.add(i32(c.nan) + ops("i32.ne"))
-    else:
-        body.add(i32(0x7F) + ops("i32.and") + i32(c.most if c.infinity is None else c.infinity) + ops("i32.le_u"))
-    body.op("select")
-    body.get(code)
-    body.add(i32(0x80) + ops("i32.and") + i32(24) + ops("i32.shl i32.or f32.reinterpret_i32"))
-    return body.finish()
+        bits = select(magnitude.differs(c.infinity), bits, _INFINITY)
+    most = c.most if c.infinity is None else c.infinity
+    is_number = magnitude.below(most + 1) if c.signed_zero else code.differs(c.nan)
+    return w.finish((select(is_number, bits, _NAN) | (code & 0x80) << 24).as_f32())
 
 
 def _from_float(c: Coding) -> Function:
     """A float as the code of a float8."""
-    body = Body(["f32"], ["i32"])
-    size, code = body.local("i32"), body.local("i32")
-    body.get(0)
-    body.add(ops("i32.reinterpret_f32") + i32(0x7FFFFFFF) + ops("i32.and"))
-    body.set(size)
-    body.add(i32(c.nan))
-    body.get(size)
-    body.add(i32(_INFINITY) + ops("i32.gt_u"))
-    if not c.signed:
-        body.get(0)
-        body.add(f32(0) + ops("f32.lt i32.or"))
-    body.add(b"\x0d\x00")  # leave the function with NaN's code
-    body.op("drop")
+    w, x = Writer(Body(["f32"], ["i32"])), F32(number=0)
+    size = w.i32(x.bits() & 0x7FFFFFFF)
+    not_coded = size.above(_INFINITY) if c.signed else size.above(_INFINITY) | (x < 0.0)
+    with w.when(not_coded):
+        w.leave(I32.of(c.nan))
     shift = 23 - c.mantissa
-    body.get(size)
-    if c.mantissa:  # of two equally near the even one; of powers of two the larger
-        body.get(size)
-        body.add(i32(shift) + ops("i32.shr_u") + i32(1) + ops("i32.and i32.add"))
-    body.add(i32((1 << shift - 1) - bool(c.mantissa)) + ops("i32.add") + i32(shift) + ops("i32.shr_u"))
-    body.add(i32(127 - c.bias << c.mantissa) + ops("i32.sub"))
-    body.set(code)
-    body.get(size)
-    body.add(i32(127 + c.least_power + (not c.subnormals) << 23) + ops("i32.lt_u"))
-    with body.when():
-        body.get(size)
+    # Of two equally near the even one; of powers of two the larger.
+    half = size + (size >> shift & 1) + ((1 << shift - 1) - 1) if c.mantissa else size + (1 << shift - 1)
+    code = w.i32((half >> shift) - (127 - c.bias << c.mantissa))
+    with w.when(size.below(127 + c.least_power + (not c.subnormals) << 23)):
         if c.subnormals:  # the sum's last place is the smallest number
             least = 2.0 ** (c.least_power - c.mantissa + 23)
-            body.add(ops("f32.reinterpret_i32") + f32(least) + ops("f32.add i32.reinterpret_f32"))
-            body.add(f32(least) + ops("i32.reinterpret_f32 i32.sub"))
+            w.set(code, (size.as_f32() + least).bits() - F32.of(least).bits())
         else:
-            body.add(i32(3 << 21) + ops("i32.ge_u"))
-        body.set(code)
-    body.add(i32(c.overflow))
-    body.get(code, code)
-    body.add(i32(c.most) + ops("i32.gt_s select"))
-    if c.signed:
-        body.tee(code)
-        body.get(0)
-        body.add(ops("i32.reinterpret_f32") + i32(24) + ops("i32.shr_u") + i32(0x80) + ops("i32.and"))
-        if not c.signed_zero:
-            body.add(i32(0))
-            body.get(code)
-            body.op("select")
-        body.op("i32.or")
-    return body.finish()
+            w.set(code, size.above((3 << 21) - 1))
+    w.set(code, select(code > c.most, c.overflow, code))
+    if not c.signed:
+        return w.finish(code)
+    sign = x.bits() >> 24 & 0x80
+    return w.finish(code | (sign if c.signed_zero else select(code, sign, 0)))
 
 
 MINIFLOATS: Final[Mapping[str, Function]] = {

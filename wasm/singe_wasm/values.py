@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar, Final, TypeAlias
+from typing import ClassVar, Final, Self, TypeAlias
 
 from . import encode
 from .encode import OPS, Body, Spelling, Type
@@ -128,6 +128,9 @@ class I32(Value):
     def equals(self, other: Int) -> I32:
         return self._with("eq", other)
 
+    def differs(self, other: Int) -> I32:
+        return self._with("ne", other)
+
     def below(self, other: Int) -> I32:
         """Whether 0 ≤ self < other: one unsigned comparison."""
         return self._with("lt_u", other)
@@ -194,61 +197,178 @@ class I64(Value):
     __slots__ = ()
     kind = "i64"
 
+    @staticmethod
+    def of(value: I64 | int) -> I64:
+        return value if isinstance(value, I64) else I64(encode.i64(value))
 
-class F32(Value):
+    def _with(self, op: str, other: I64 | int) -> I64:
+        return I64(*_joined(f"i64.{op}", self, I64.of(other)))
+
+    def __add__(self, other: I64 | int) -> I64:
+        return self._with("add", other)
+
+    def __sub__(self, other: I64 | int) -> I64:
+        return self._with("sub", other)
+
+    def __and__(self, other: int) -> I64:
+        return self._with("and", other)
+
+    def __or__(self, other: int) -> I64:
+        return self._with("or", other)
+
+    def __lshift__(self, by: int) -> I64:
+        return self._with("shl", by)
+
+    def __rshift__(self, by: int) -> I64:
+        """Signed."""
+        return self._with("shr_s", by)
+
+    def as_i32(self) -> I32:
+        """The low half."""
+        return I32(*_joined("i32.wrap_i64", self))
+
+    def as_f64(self) -> F64:
+        """The same bits."""
+        return F64(*_joined("f64.reinterpret_i64", self))
+
+    def converted(self) -> F64:
+        """The nearest number."""
+        return F64(*_joined("f64.convert_i64_s", self))
+
+
+class Number(Value):
+    """A float of either type, or a vector of them: what their instructions have in common, `prefix` being their names'."""
+
+    __slots__ = ()
+    prefix: ClassVar[str]
+
+    @classmethod
+    def of(cls, value: Self | float) -> Self:
+        return value if isinstance(value, Number) else cls(_CONSTANTS[cls.prefix](value))
+
+    def _apply(self, op: str) -> Self:
+        return type(self)(*_joined(f"{self.prefix}.{op}", self))
+
+    def _with(self, op: str, other: Self | float) -> Self:
+        return type(self)(*_joined(f"{self.prefix}.{op}", self, self.of(other)))
+
+    def __add__(self, other: Self | float) -> Self:
+        return self._with("add", other)
+
+    def __sub__(self, other: Self | float) -> Self:
+        return self._with("sub", other)
+
+    def __rsub__(self, other: float) -> Self:
+        return self.of(other)._with("sub", self)
+
+    def __mul__(self, other: Self | float) -> Self:
+        return self._with("mul", other)
+
+    def __truediv__(self, other: Self | float) -> Self:
+        return self._with("div", other)
+
+    def __rtruediv__(self, other: float) -> Self:
+        return self.of(other)._with("div", self)
+
+    def __neg__(self) -> Self:
+        return self._apply("neg")
+
+    def __abs__(self) -> Self:
+        return self._apply("abs")
+
+    def whole(self) -> Self:
+        """The nearest whole number, of two the even one."""
+        return self._apply("nearest")
+
+    def horner(self, coefficients: Sequence[float]) -> Self:
+        """The polynomial in this value, a local; its highest coefficient comes first."""
+        value = self.of(coefficients[0])
+        for c in coefficients[1:]:
+            value = value * self + c
+        return value
+
+
+class Float(Number):
+    """One float."""
+
+    __slots__ = ()
+
+    def _compared(self, op: str, other: Self | float) -> I32:
+        return I32(*_joined(f"{self.prefix}.{op}", self, self.of(other)))
+
+    def __lt__(self, other: Self | float) -> I32:
+        return self._compared("lt", other)
+
+    def __le__(self, other: Self | float) -> I32:
+        return self._compared("le", other)
+
+    def __gt__(self, other: Self | float) -> I32:
+        return self._compared("gt", other)
+
+    def __ge__(self, other: Self | float) -> I32:
+        return self._compared("ge", other)
+
+    def equals(self, other: Self | float) -> I32:
+        return self._compared("eq", other)
+
+    def differs(self, other: Self | float) -> I32:
+        return self._compared("ne", other)
+
+    def within(self, low: float, high: float) -> Self:
+        """Held between two numbers; NaN stays."""
+        return self._with("max", low)._with("min", high)
+
+    def where(self, condition: I32, other: Self | float) -> Self:
+        """This where the condition is not 0, else the other; both are evaluated."""
+        return type(self)(*_joined("select", self, self.of(other), condition))
+
+    def signed_as(self, other: Self) -> Self:
+        """This magnitude with the other's sign."""
+        return self._with("copysign", other)
+
+    def root(self) -> Self:
+        return self._apply("sqrt")
+
+    def truncated(self) -> Self:
+        """The whole number next to it towards zero."""
+        return self._apply("trunc")
+
+
+class F32(Float):
     """A float."""
 
     __slots__ = ()
-    kind = "f32"
-
-    @staticmethod
-    def of(value: F32 | float) -> F32:
-        return value if isinstance(value, F32) else F32(encode.f32(value))
-
-    def _with(self, op: str, other: F32 | float) -> F32:
-        return F32(*_joined(f"f32.{op}", self, F32.of(other)))
-
-    def __add__(self, other: F32 | float) -> F32:
-        return self._with("add", other)
-
-    def __sub__(self, other: F32 | float) -> F32:
-        return self._with("sub", other)
-
-    def __mul__(self, other: F32 | float) -> F32:
-        return self._with("mul", other)
-
-    def __rtruediv__(self, other: float) -> F32:
-        return F32.of(other)._with("div", self)
-
-    def __le__(self, other: float) -> I32:
-        return I32(*_joined("f32.le", self, F32.of(other)))
-
-    def __ge__(self, other: float) -> I32:
-        return I32(*_joined("f32.ge", self, F32.of(other)))
-
-    def where(self, condition: I32, other: F32 | float) -> F32:
-        """This where the condition is not 0, else the other."""
-        return F32(*_joined("select", self, F32.of(other), condition))
+    kind = prefix = "f32"
 
     def rounded(self) -> I32:
         """The nearest integer."""
-        return I32(*_joined(encode.ops("f32.nearest i32.trunc_sat_f32_s"), self))
-
-    def __neg__(self) -> F32:
-        return F32(*_joined("f32.neg", self))
+        return I32(*_joined("i32.trunc_sat_f32_s", self.whole()))
 
     def bits(self) -> I32:
         return I32(*_joined("i32.reinterpret_f32", self))
+
+    def as_f64(self) -> F64:
+        return F64(*_joined("f64.promote_f32", self))
 
     def splat(self) -> F32x4:
         return F32x4(*_joined("f32x4.splat", self))
 
 
-class F64(Value):
+class F64(Float):
     """A double."""
 
     __slots__ = ()
-    kind = "f64"
+    kind = prefix = "f64"
+
+    def integer(self) -> I64:
+        """A whole number as an integer."""
+        return I64(*_joined("i64.trunc_sat_f64_s", self))
+
+    def bits(self) -> I64:
+        return I64(*_joined("i64.reinterpret_f64", self))
+
+    def as_f32(self) -> F32:
+        return F32(*_joined("f32.demote_f64", self))
 
 
 class V128(Value):
@@ -280,70 +400,34 @@ class V128(Value):
         return I32x4(*_joined("v128.xor", self, other))
 
 
-class F32x4(V128):
+class F32x4(V128, Number):
     """Four floats."""
 
     __slots__ = ()
+    prefix = "f32x4"
 
-    @staticmethod
-    def of(value: F32x4 | float) -> F32x4:
-        return value if isinstance(value, F32x4) else F32x4(encode.f32x4(value))
-
-    def _with(self, op: str, other: F32x4 | float) -> F32x4:
-        return F32x4(*_joined(f"f32x4.{op}", self, F32x4.of(other)))
-
-    def __add__(self, other: F32x4 | float) -> F32x4:
-        return self._with("add", other)
-
-    def __sub__(self, other: F32x4 | float) -> F32x4:
-        return self._with("sub", other)
-
-    def __mul__(self, other: F32x4 | float) -> F32x4:
-        return self._with("mul", other)
-
-    def __truediv__(self, other: F32x4 | float) -> F32x4:
-        return self._with("div", other)
-
-    def __lt__(self, other: F32x4 | float) -> I32x4:
+    def __lt__(self, other: Self | float) -> I32x4:
         return self._with("lt", other).integers()
 
-    def equals(self, other: F32x4 | float) -> I32x4:
+    def equals(self, other: Self | float) -> I32x4:
         return self._with("eq", other).integers()
 
-    def differs(self, other: F32x4 | float) -> I32x4:
+    def differs(self, other: Self | float) -> I32x4:
         return self._with("ne", other).integers()
 
-    def horner(self, coefficients: Sequence[float]) -> F32x4:
-        """The polynomial in this vector, a local; its highest coefficient comes first."""
-        value = F32x4.of(coefficients[0])
-        for c in coefficients[1:]:
-            value = value * self + c
-        return value
-
-    def within(self, low: float, high: float) -> F32x4:
+    def within(self, low: float, high: float) -> Self:
         """Held between two numbers; NaN stays."""
         return self._with("pmax", low)._with("pmin", high)
-
-    def __abs__(self) -> F32x4:
-        return F32x4(*_joined("f32x4.abs", self))
 
     def lane(self, number: int) -> F32:
         return F32(*_joined(encode.lane("f32x4.extract_lane", number), self))
 
 
-class F64x2(V128):
+class F64x2(V128, Number):
     """Two float64."""
 
     __slots__ = ()
-
-    def __mul__(self, other: float) -> F64x2:
-        return F64x2(*_joined("f64x2.mul", self, V128(encode.f64(other) + OPS["f64x2.splat"])))
-
-    def __sub__(self, other: F64x2) -> F64x2:
-        return F64x2(*_joined("f64x2.sub", self, other))
-
-    def rounded(self) -> F64x2:
-        return F64x2(*_joined("f64x2.nearest", self))
+    prefix = "f64x2"
 
     def as_integers(self) -> I32x4:
         """The numbers as integers, in the first two lanes."""
@@ -400,3 +484,9 @@ class I32x4(V128):
     def as_floats(self) -> F32x4:
         """The numbers, converted."""
         return F32x4(*_joined("f32x4.convert_i32x4_s", self))
+
+
+_CONSTANTS: Final[Mapping[str, Callable[[float], bytes]]] = {
+    "f32": encode.f32, "f64": encode.f64, "f32x4": encode.f32x4, "f64x2": lambda x: encode.f64(x) + OPS["f64x2.splat"],
+}  # fmt: skip
+"""By the prefix of a Number, the constant in each of its lanes."""

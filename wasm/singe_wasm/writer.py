@@ -75,6 +75,12 @@ class Writer:
     def f32(self, value: F32 | float | None = None) -> F32:
         return self._declare(F32) if value is None else self.local(F32.of(value))
 
+    def i64(self, value: I64) -> I64:
+        return self.local(value)
+
+    def f64(self, value: F64) -> F64:
+        return self.local(value)
+
     def f32x4(self, value: F32x4 | float | None = None) -> F32x4:
         return self._declare(F32x4) if value is None else self.local(F32x4.of(value))
 
