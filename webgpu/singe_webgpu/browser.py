@@ -38,19 +38,19 @@ SIZES: Final = 64
 _JS_ERRORS: Final = js_errors()
 
 
-async def open_backend() -> WebGpuBackend:
+async def open_backend() -> BrowserBackend:
     """The backend on the page's high-performance adapter."""
     found = await soon(scripts())
     try:
-        return WebGpuBackend(await found.openGpu())
+        return BrowserBackend(await found.openGpu())
     except _JS_ERRORS as e:
         raise device_error(e, "no WebGPU in this page") from None
 
 
-class GpuArray:
+class BrowserArray:
     """A tensor's elements in a GPU buffer, which may still be under construction; freed with the last reference."""
 
-    def __init__(self, backend: WebGpuBackend, held: Any, shape: tuple[int, ...], kind: DType, size: int) -> None:
+    def __init__(self, backend: BrowserBackend, held: Any, shape: tuple[int, ...], kind: DType, size: int) -> None:
         self.backend: Final = backend
         self.held: Final = held
         self.shape: Final = shape
@@ -60,7 +60,7 @@ class GpuArray:
         weakref.finalize(self, backend.gpu.free, held).atexit = False
 
 
-class WebGpuBackend:
+class BrowserBackend:
     """See the module's docstring, and runtime/backend.py."""
 
     name: Final = "webgpu"
@@ -69,16 +69,16 @@ class WebGpuBackend:
         self.gpu: Final = gpu
         self.target: Final = WgslTarget()
 
-    def upload(self, array: np.ndarray) -> GpuArray:
+    def upload(self, array: np.ndarray) -> BrowserArray:
         kind = dtype(array.dtype)
         return self._upload(np.asarray(array), kind, self.target.element_size(kind))
 
-    def _upload(self, array: np.ndarray, kind: DType, size: int) -> GpuArray:
+    def _upload(self, array: np.ndarray, kind: DType, size: int) -> BrowserArray:
         try:
             held = self.gpu.upload(to_js(to_device(array, size)))
         except _JS_ERRORS as e:
             raise device_error(e, f"webgpu: an array of shape {array.shape} cannot be held") from None
-        return GpuArray(self, held, array.shape, kind, size)
+        return BrowserArray(self, held, array.shape, kind, size)
 
     async def download(self, array: Any) -> np.ndarray:
         own = self.own(array, "the array")
@@ -90,17 +90,17 @@ class WebGpuBackend:
                 raise device_error(e, "webgpu: elements cannot be read") from None
         return from_device(raw, own.shape, own.dtype, own.element_size)
 
-    def own(self, array: Any, what: str) -> GpuArray:
-        if not isinstance(array, GpuArray) or array.backend is not self:
+    def own(self, array: Any, what: str) -> BrowserArray:
+        if not isinstance(array, BrowserArray) or array.backend is not self:
             raise DeviceError(
                 f"webgpu: {what} is a {type(array).__name__}, expected an array of this device; upload it first"
             )
         return array
 
-    def prepare(self, program: ProgramData) -> GpuExecutable:
+    def prepare(self, program: ProgramData) -> BrowserExecutable:
         if program.target != self.target.name:
             raise DeviceError(f"webgpu: the program was compiled for {program.target!r}; compile it for 'wgsl'")
-        return GpuExecutable(self, program)
+        return BrowserExecutable(self, program)
 
     async def synchronize(self) -> None:
         try:
@@ -115,22 +115,22 @@ class WebGpuBackend:
         self.gpu.dispose()
 
 
-class GpuExecutable:
+class BrowserExecutable:
     """A Program prepared by the JavaScript runner; see runtime/backend.DirectExecutable."""
 
-    def __init__(self, backend: WebGpuBackend, program: ProgramData) -> None:
+    def __init__(self, backend: BrowserBackend, program: ProgramData) -> None:
         self.program: Final = program
         self.backend: Final = backend
         self._buffers: Final = [program.buffers[i] for i in program.inputs]
         self._sizes: Final[Recent[tuple[str, list[tuple[int, ...] | None]]]] = Recent(SIZES)
-        self._states: Final[weakref.WeakSet[GpuArray]] = weakref.WeakSet()
+        self._states: Final[weakref.WeakSet[BrowserArray]] = weakref.WeakSet()
         weights = create_proxy(program.weights)
         texts = json.dumps({name: code for name, code in program.modules.items() if isinstance(code, str)})
         self._runner: Final = backend.gpu.prepare(json.dumps(header(program)), texts, weights, program.weights.size)
         self.dispose = weakref.finalize(self, self._runner.dispose)
         self.dispose.atexit = False
 
-    def run(self, inputs: Sequence[Any], states: Sequence[Any] = ()) -> list[GpuArray]:
+    def run(self, inputs: Sequence[Any], states: Sequence[Any] = ()) -> list[BrowserArray]:
         given = [self.backend.own(x, f"input {k}") for k, x in enumerate(inputs)]
         sizes, shapes = self._sized([x.shape for x in given], [x.dtype for x in given])
         stored = zip(given, self._buffers, strict=True)
@@ -148,11 +148,11 @@ class GpuExecutable:
             )
         made = self._runner.run(to_js([x.held for x in given]), sizes, self._held(states))
         return [
-            GpuArray(self.backend, held, shape, b.dtype, b.size)
+            BrowserArray(self.backend, held, shape, b.dtype, b.size)
             for held, shape, b in zip(made, known_shapes, buffers, strict=True)
         ]
 
-    def new_states(self) -> list[GpuArray]:
+    def new_states(self) -> list[BrowserArray]:
         """The arrays of a new session, with their initial values."""
         made = []
         for state in self.program.states:
@@ -162,7 +162,7 @@ class GpuExecutable:
                 first = self.program.view(self.program.buffers[state.initial])
                 raw[: first.size] = first
             shape = tuple(known(d, {}) for d in b.shape)
-            made.append(GpuArray(self.backend, self.backend.gpu.upload(to_js(raw)), shape, b.dtype, b.size))
+            made.append(BrowserArray(self.backend, self.backend.gpu.upload(to_js(raw)), shape, b.dtype, b.size))
         self._states.update(made)
         return made
 
