@@ -5,18 +5,20 @@
  * this one, and so gives it its functions.
  */
 
+import { align, bytesOf } from "./singe-format.js";
+
 export class CutWeights {
   #gpu;
   #parts = [];
   #words;
 
-  constructor(gpu, program, endOf, words) {
+  constructor(gpu, program, words) {
     this.#words = words;
     this.#gpu = gpu;
     const limit = gpu.device.limits.maxBufferSize;
-    const placed = program.buffers
-      .filter(({ place }) => place[0] === "weights")
-      .map((buffer) => [buffer.place[1], endOf(buffer)])
+    const placed = [program, ...program.specialised]
+      .flatMap(({ buffers }) => buffers.filter(({ place }) => place[0] === "weights"))
+      .map((buffer) => [buffer.place[1], buffer.place[1] + align(Math.max(1, bytesOf(buffer, {})))])
       .sort(([a], [b]) => a - b);
     for (const [start, end] of placed) {
       const last = this.#parts.at(-1);

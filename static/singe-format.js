@@ -95,7 +95,7 @@ export function areasOf(program, sizes) {
     input: program.inputs.map(() => ALIGN),
     output: program.outputs.map(() => ALIGN),
   };
-  for (const { dim, text } of program.checks ?? []) {
+  for (const { dim, text } of program.checks) {
     if (!(evaluate(dim, sizes) >= 0)) throw new SingeError("input", text);
   }
   for (const buffer of program.buffers) {
@@ -164,7 +164,8 @@ const MANIFEST = {
   outputs: [TENSOR],
   targets: IS.object,
 };
-const PROGRAM = { inputs: [IS.count], outputs: [IS.count], slots: IS.count, buffers: [{ ...TENSOR, place: [] }], states: [], steps: [{}] };
+const PART = { slots: IS.count, buffers: [{ ...TENSOR, place: [] }], steps: [{}], checks: [] };
+const PROGRAM = { ...PART, inputs: [IS.count], outputs: [IS.count], states: [], bounds: {}, specialised: [{ ...PART, sizes: {} }] };
 
 /** Hold a value to a row: a function of IS, a list of such rows, or an object of them. */
 export function check(value, row, what) {
@@ -190,16 +191,18 @@ export function isDim(dim, known, depth = 0) {
   return depth <= DEEPEST && Array.isArray(dim) && dim.every(isTerm);
 }
 
+export const sumOf = (pieces) => pieces.reduce((sum, piece) => sum + spanOf(piece), 0);
+
 export const spanOf = ({ bytes, parts, decoded }) => (parts ? decoded : bytes);
 
-/** A piece of the weights; an encoded one says what it decodes to, and singe-decode.js checks its parts. */
+/** A piece of the weights; singe-decode.js checks the parts of an encoded one. */
 function checkPiece({ bytes, parts, decoded }, what) {
   if (parts === undefined) return;
   check(parts, [IS.object], `${what}.parts`);
   need(IS.count(decoded) && decoded <= 4 * bytes + ALIGN * parts.length, `${what} decodes to ${decoded} bytes`);
 }
 
-/** The manifest, `model.json`, but for its targets, which `checkTarget` sees when one is chosen. */
+/** The manifest, `model.json`, without its targets. */
 export async function checkManifest(manifest) {
   check(manifest, {}, "the manifest");
   const { format, targets, image, labels } = manifest;
@@ -223,7 +226,7 @@ export async function checkTarget(manifest, name, kind, planner) {
   else check(modules, FILE, "modules");
   check(program, PROGRAM, "program");
   const plan = isPlain(program) ? undefined : await planner();
-  checkProgram(program, kind, plan, weights.reduce((sum, w) => sum + spanOf(w), 0));
+  (plan?.partsOf(program) ?? [program]).forEach((part) => checkProgram(part, kind, plan, sumOf(weights)));
   for (const side of ["inputs", "outputs"]) {
     const say = (tensors) => JSON.stringify(tensors.map(({ name, dtype, shape }) => [name, dtype, shape]));
     const [told, found] = [say(manifest[side]), say(program[side].map((i) => program.buffers[i]))];
@@ -232,8 +235,9 @@ export async function checkTarget(manifest, name, kind, planner) {
   return target;
 }
 
-/** Only calls and copies, no states: singe-plan.js is for others. */
-export const isPlain = ({ states, steps }) => !states.length && steps.every((step) => Object.hasOwn(STEPS, step.do));
+/** Only calls and copies, the same at all sizes. */
+export const isPlain = ({ states, steps, bounds, specialised }) =>
+  ![...states, ...specialised, ...Object.keys(bounds)].length && steps.every((step) => Object.hasOwn(STEPS, step.do));
 
 function checkProgram(program, kind, plan, weightBytes) {
   const { format, target, inputs, outputs, slots, buffers, kernels, steps, states } = program;
@@ -249,7 +253,7 @@ function checkProgram(program, kind, plan, weightBytes) {
   const dimension = (value) => isDim(value, known);
   const variant = { entry: IS.text, requires: [IS.text], groups: [dimension] };
   check(buffers, [{ shape: [dimension] }], "buffers");
-  check(program.checks ?? [], [{ dim: dimension, text: IS.text }], "checks");
+  check(program.checks, [{ dim: dimension, text: IS.text }], "checks");
   check(kernels, [{ label: IS.text, ports: IS.count, sizes: [dimension], variants: [variant] }], "kernels");
   kernels.forEach(({ variants }, k) => {
     need(variants.length > 0 && variants.every((v) => v.groups.length === 3), `kernels[${k}] has no variants in 3 directions`);

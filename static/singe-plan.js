@@ -18,7 +18,7 @@
  *     STOP    number                 a host or bind step: the runner does it, and tells the plan what sizes it found
  */
 
-import { SingeError, IS, areasOf, bytesOf, check, evaluate, isDim, need, shapeOf, sizeName } from "./singe-format.js";
+import { SingeError, IS, align, areasOf, bytesOf, check, evaluate, isDim, need, shapeOf, sizeName } from "./singe-format.js";
 
 export const [COPY, JUMP, UNLESS, LOOP, AGAIN, STOP] = [-1, -2, -3, -4, -5, -6];
 const DEEPEST = 32;
@@ -56,8 +56,8 @@ function namesIn(dim) {
 }
 
 /** The sizes that steps find, wherever they are nested; every step is of a kind that there is, and has its fields. */
-export function sizesFound({ steps, states, buffers }) {
-  const found = new Set();
+export function sizesFound({ steps, states, buffers, for: fixed }) {
+  const found = new Set(Object.keys(fixed));
   check(states, [{ name: IS.text, buffer: IS.count, initial: orNull(IS.count) }], "states");
   const look = (list, what, depth) => {
     need(depth <= DEEPEST, `steps are nested more than ${DEEPEST} deep`);
@@ -83,7 +83,7 @@ export function sizesFound({ steps, states, buffers }) {
 }
 
 /** That sizes are found before they are needed, and that values of conditions and sizes can be read. */
-export function checkSteps({ steps, states, inputs, outputs, buffers, kernels }) {
+export function checkSteps({ steps, states, inputs, outputs, buffers, kernels, for: fixed }) {
   const inAll = (sets) => sets.reduce((common, set) => new Set([...common].filter((name) => set.has(name))));
   const kept = new Map();
   const needs = (thing, dims) => kept.get(thing) ?? kept.set(thing, dims().flatMap(namesIn)).get(thing);
@@ -120,7 +120,7 @@ export function checkSteps({ steps, states, inputs, outputs, buffers, kernels })
       const ends = (inner?.(step) ?? []).map((steps) => follow(steps, new Set(before), at));
       return kind === "if" ? inAll(ends) : after;
     }, sizes);
-  const given = new Set(inputs.flatMap((i) => buffers[i].shape.map(sizeName)));
+  const given = new Set([...Object.keys(fixed), ...inputs.flatMap((i) => buffers[i].shape.map(sizeName))]);
   const last = follow(steps, given, "steps");
   outputs.forEach((i) => buffer(i, last, `output ${i}`));
   states.forEach(({ name, buffer: own, initial }, k) => {
@@ -137,9 +137,21 @@ export function checkSteps({ steps, states, inputs, outputs, buffers, kernels })
   need(new Set(states.map(({ name }) => name)).size === states.length, "two states have one name");
 }
 
+// --- sizes with steps of their own -----------------------------------------------------------------------------------
+
+/** What is specialised for some sizes, and the program itself last: a program for each, and the sizes that it is `for`. */
+export const partsOf = (program) =>
+  [...program.specialised, { ...program, sizes: {} }].map(({ sizes, slots, buffers, steps, checks }) => {
+    return { ...program, for: sizes, slots, buffers, steps, checks, specialised: [] };
+  });
+
+/** What runs at these sizes. */
+export const partAt = (program, sizes) =>
+  partsOf(program).find((part) => Object.keys(part.for).every((name) => part.for[name] === sizes[name]));
+
 // --- words -----------------------------------------------------------------------------------------------------------
 
-/** The words of a program at the sizes of its inputs; `sizes` gains what a run finds. */
+/** The words of a program for the sizes of its inputs; `sizes` gains what a run finds. */
 export class Plan {
   codes = [];
   /** Where the words are that are buffers. */
@@ -151,7 +163,8 @@ export class Plan {
   #open = [];
   #given;
 
-  constructor(program, sizes) {
+  constructor(whole, sizes) {
+    const program = partAt(whole, sizes);
     Object.assign(this, { program, sizes: { ...sizes } });
     this.#given = sizes;
     this.#write(program.steps);
@@ -176,11 +189,17 @@ export class Plan {
     return known.map(({ at }) => at);
   }
 
-  /** The bytes of slots, inputs and outputs, as far as their sizes are known. */
+  /** The bytes of slots, inputs and outputs, as far as their sizes are known; or at their bounds if they have some. */
   areas() {
     const { program, sizes } = this;
     const buffers = program.buffers.filter((buffer) => buffer.place[0] !== "state" && this.#isSized(buffer));
-    return areasOf({ ...program, buffers }, sizes);
+    const areas = areasOf({ ...program, buffers }, sizes);
+    const most = { ...sizes, ...program.bounds };
+    for (const { place: [kind, k], shape, size } of buffers) {
+      const bytes = shape.reduce((product, dim) => product * Math.max(0, evaluate(dim, most)), size);
+      if (areas[kind]) areas[kind][k] = Math.max(areas[kind][k], align(bytes));
+    }
+    return areas;
   }
 
   /** Whether calls between two words are the same in every run at these sizes, memory included. */
@@ -348,14 +367,14 @@ export async function carryOut(step, plan, machine) {
 let host;
 
 /** Have what the program's host steps need; an op that is not there is an error. */
-export async function prepareHost({ steps }) {
+export async function prepareHost(program) {
   const ops = new Set();
   const look = (list) =>
     list.forEach((step) => {
       if (step.do === "host") ops.add(step.op);
       [step.then, step.else, step.body].forEach((inner) => inner && look(inner));
     });
-  look(steps);
+  partsOf(program).forEach(({ steps }) => look(steps));
   if (!ops.size) return;
   host = await import("./singe-host.js");
   const missing = [...ops].filter((op) => !Object.hasOwn(host.OPS, op));

@@ -31,13 +31,14 @@ const USAGE = { read: 1, source: 4, target: 8, resolve: 512 };
 
 export async function profile(opened, { given, sizes }, { seconds = 1 } = {}) {
   if (!(Number.isFinite(seconds) && seconds >= 0)) throw new SingeError("input", `seconds: got ${seconds}, expected 0 or more`);
-  const { name, program } = opened;
+  const { name } = opened;
+  const program = isPlain(opened.program) ? opened.program : (await import("./singe-plan.js")).partAt(opened.program, sizes);
   const steps = calledIn(program.steps);
   const work = steps.map((step) => workOf(program, step, sizes));
   if (!seconds) return told(name, work, untimed(work));
   const states = opened.device.newStates?.(); // of a session that nobody else has
   try {
-    const timer = isPlain(program) ? TIMERS[name] : FLOW_TIMERS[name];
+    const timer = isPlain(opened.program) ? TIMERS[name] : FLOW_TIMERS[name];
     return told(name, work, await timer(opened, given, sizes, seconds, steps, states));
   } finally {
     if (states !== undefined) opened.device.freeStates(states);

@@ -94,17 +94,12 @@ class Team {
   }
 
   /** Bytes behind a plan's end that threads may take as workspaces. */
-  room(steps, sizes) {
-    const spaces = steps.map((step) => told(() => this.#space(step, sizes)));
+  room(program, steps, sizes) {
+    const spaces = steps.map((step) => told(() => spaceOf(program, step, sizes)));
     return (Math.max(...this.#counts) - 1) * Math.max(0, ...spaces);
   }
 
-  #space({ kernel, buffers: ports }, sizes) {
-    const { kernels, buffers } = this.#program;
-    return kernels[kernel]?.workspace ? align(bytesOf(buffers[ports.at(-1)], sizes)) : 0;
-  }
-
-  /** plan: calls one after the other, { sizes, steps, given, marks, end }, those of a whole run or of some of it. fresh: outputs whose arrays were made for this run. */
+  /** plan: calls one after the other, { program?, sizes, steps, given, marks, end }, those of a whole run or of some of it. fresh: outputs whose arrays were made for this run. */
   async run(plan, fresh) {
     const alone = () => this.#exports.run(plan.marks[0], plan.marks.at(-1));
     plan.shared ??= this.#sharedSteps(plan);
@@ -157,7 +152,7 @@ class Team {
   async #teach(plan, count) {
     const { steps } = plan;
     const { kernels } = this.#program;
-    const space = Math.max(...steps.map((step) => this.#space(step, plan.sizes)));
+    const space = Math.max(...steps.map((step) => spaceOf(plan.program ?? this.#program, step, plan.sizes)));
     const missing = Math.ceil((plan.end + (count - 1) * space - this.#memory.buffer.byteLength) / PAGE);
     if (missing > 0) this.#memory.grow(missing);
     const list = plan.given.map((given, k) => {
@@ -216,6 +211,11 @@ function cut(took, threads) {
   }
   for (; part < count; part++) parts.push([part, count]);
   return parts;
+}
+
+/** The bytes of a step's workspace. */
+function spaceOf({ kernels, buffers }, { kernel, buffers: ports }, sizes) {
+  return kernels[kernel]?.workspace ? align(bytesOf(buffers[ports.at(-1)], sizes)) : 0;
 }
 
 /** Have the system give an array its memory, which takes it several times as long as to fill that. */

@@ -118,7 +118,8 @@ class FlowPlan extends Plan {
 
   constructor(parts, offsets, sizes, states) {
     super(parts.program, sizes);
-    const { program, names, memory, team, base } = parts;
+    const { names, memory, team, base } = parts;
+    const { program } = this;
     let end = base;
     const areas = this.areas();
     const starts = { weights: [], state: offsets.map((offset) => states + offset) };
@@ -133,7 +134,7 @@ class FlowPlan extends Plan {
     this.start = end;
     this.end = align(end + WORD * this.codes.length);
     this.marks = [this.start, this.start + WORD * this.codes.length];
-    this.room = team?.room([...this.groups.values()], sizes) ?? 0;
+    this.room = team?.room(program, [...this.groups.values()], sizes) ?? 0;
     grow(memory, this.end);
     this.begin();
   }
@@ -176,7 +177,7 @@ class FlowPlan extends Plan {
 
   /** Calls between two words, as threads share them. */
   stretch(from, to) {
-    const found = { sizes: { ...this.sizes }, steps: [], given: [], marks: [this.start + WORD * from], end: this.end };
+    const found = { program: this.program, sizes: { ...this.sizes }, steps: [], given: [], marks: [this.start + WORD * from], end: this.end };
     for (let at = from; at < to; ) {
       const next = at + 2 + this.codes[at + 1];
       found.steps.push(this.groups.get(at));

@@ -5,7 +5,7 @@
  * run's slots, inputs, outputs and calls. It grows to the largest run.
  */
 
-import { ARRAYS, Recent, SingeError, align, areasOf, bytesOf, chooseVariant, evaluate, isPlain, outputsOf, spanOf } from "./singe-format.js";
+import { ARRAYS, Recent, SingeError, align, areasOf, bytesOf, chooseVariant, evaluate, isPlain, outputsOf, spanOf, sumOf } from "./singe-format.js";
 
 const PAGE = 65536;
 const START = 256;
@@ -36,7 +36,7 @@ export async function open({ program, modules, weights }, files, gpuDevice, thre
   files.expect([modules[name], ...weights]);
   const { team, memory = new WebAssembly.Memory({ initial: 0 }), from = files } =
     threads === 1 ? {} : (await import("./singe-threads.js")).gather(threads, files);
-  const base = START + align(weights.reduce((sum, w) => sum + spanOf(w), 0));
+  const base = START + align(sumOf(weights));
   grow(memory, base);
   const [{ module, exports }] = await Promise.all([
     from.bytes(modules[name]).then((bytes) => link(name, bytes, memory)),

@@ -5,7 +5,7 @@
  * JavaScript. A plan makes its bind groups and commands once. A device that went away is a SingeError of the code "lost".
  */
 
-import { ARRAYS, Recent, SingeError, align, areasOf, bytesOf, chooseVariant, evaluate, isPlain, outputsOf } from "./singe-format.js";
+import { ARRAYS, Recent, SingeError, align, areasOf, bytesOf, chooseVariant, evaluate, isPlain, outputsOf, sumOf } from "./singe-format.js";
 
 const PLANS = 4;
 const LOST_WITHIN_MS = 500;
@@ -33,9 +33,9 @@ async function load({ program, modules, weights }, files, gpu) {
   const able = features.has(MATRICES) ? (await import("./singe-matrices.js")).abilities(gpu.device) : features;
   const variants = program.kernels.map((kernel) => chooseVariant(kernel, able));
   files.expect([modules, ...weights]);
-  const size = Math.max(0, ...program.buffers.map(endOf));
+  const size = sumOf(weights) + 16;
   const isCut = size > gpu.device.limits.maxBufferSize;
-  const store = isCut ? new (await import("./singe-cut-weights.js")).CutWeights(gpu, program, endOf, words) : new Weights(gpu, size);
+  const store = isCut ? new (await import("./singe-cut-weights.js")).CutWeights(gpu, program, words) : new Weights(gpu, size);
   const [texts] = await Promise.all([
     files.json(modules),
     files.each(weights, async (file, at) => {
@@ -116,7 +116,7 @@ export class Gpu {
 class Weights {
   constructor(gpu, size) {
     this.gpu = gpu;
-    this.buffer = size && gpu.allocate(size);
+    this.buffer = gpu.allocate(size);
   }
 
   write(at, bytes) {
@@ -127,8 +127,6 @@ class Weights {
     return { buffer: this.buffer, offset, size };
   }
 }
-
-const endOf = ({ place: [kind, at], ...buffer }) => (kind === "weights" ? at + align(Math.max(1, bytesOf(buffer, {}))) : 0);
 
 /** Data padded to whole words. */
 function words(data) {

@@ -105,7 +105,7 @@ def test_what_a_program_takes_for_granted_is_checked(device_name: str) -> None:
     with pytest.raises(ShapeError, match=r"add: the shapes \(3,\), \(2,\) do not broadcast"):
         model(np.ones(3, np.float32), np.ones(2, np.float32))
     with pytest.raises(ShapeError, match="L must be M"):
-        model.program().run([np.ones(3, np.float32), np.ones(1, np.float32)])
+        model.program().run([np.ones(3, np.float32), np.ones(2, np.float32)])
 
 
 @pytest.mark.parametrize("device_name", ["numpy", "wasm"], indirect=True)

@@ -14,13 +14,16 @@ import pytest
 from open_networks import convolutional, encoder
 
 from singe.compiler.build import compile_graph
+from singe.dtypes import float32
 from singe.errors import InputError, ShapeError
-from singe.graph import Graph, specialise
+from singe.graph import Builder, Graph, specialise
 from singe.model import model as models
 from singe.model.model import Model, Program
+from singe.model.sizes import without_bounds
 from singe.program.format import from_bytes, to_bytes
 from singe.program.program import ProgramData
 from singe.runtime.devices import device as open_device
+from singe.shapes import deferring, size
 
 RUNNERS = pytest.mark.parametrize("device_name", ["numpy", "wasm", "webgpu"], indirect=True)
 CLOSE = 1e-4
@@ -103,7 +106,7 @@ def test_specialised_sizes_share_the_weights_and_the_program(name: str, device_n
     graph, device = network.graph(), open_device(device_name)
     some, others = network.sizes[-1], network.sizes[0]
     only = dict(list(some.items())[-1:])  # the other sizes stay open
-    made = compile_graph(graph, device.target, specialised=[only, some])
+    made = compile_graph(graph, device.target, specialised=[(s, specialise(graph, s)) for s in (only, some)])
     program = Program(from_bytes(to_bytes(made)), device)
     plain = Program(compile_graph(graph, device.target), device)
     assert [s.sizes for s in program.data.specialised] == [some, only], "the closest fit comes first"
@@ -118,8 +121,44 @@ def test_specialised_sizes_share_the_weights_and_the_program(name: str, device_n
 
 
 def test_sizes_that_are_not_open_cannot_be_specialised() -> None:
+    graph = encoder(1)
     with pytest.raises(InputError, match="specialised for K = 3: the open sizes are L, N"):
-        compile_graph(encoder(1), None, specialised=[{"K": 3}])
+        compile_graph(graph, None, specialised=[({"K": 3}, graph)])
+
+
+@RUNNERS
+def test_a_model_specialises_in_one_program(device_name: str) -> None:
+    model = Model(encoder(2, 16, 2), device_name)
+    model.specialise(N=1, L=7)
+    for sizes in ({"N": 1, "L": 7}, {"N": 2, "L": 7}):
+        given = words(sizes)
+        close(model(*given), alone(model.graph(), sizes, given))
+    (own,) = model.program().data.specialised
+    assert own.sizes == {"N": 1, "L": 7}
+    assert model.program({"words": (1, 7), "mask": (1, 7)}) is model.program()
+    with pytest.raises(InputError, match="specialise: K: the open sizes are N, L"):
+        model.specialise(K=1)
+
+
+def joined() -> Graph:
+    """Two rows side by side, to be added to a third: only numbers tell whether they are as long."""
+    b = Builder()
+    x, y = (b.input(name, (size(d),), float32) for name, d in (("x", "N"), ("y", "M")))
+    return Graph((x, y), (b.add(x, y),), ("z",))
+
+
+@RUNNERS
+def test_sizes_that_the_open_steps_cannot_serve_get_steps_in_the_same_program(device_name: str) -> None:
+    """N and M are taken to be equal; where one of them is 1, it is repeated instead."""
+    with deferring():
+        model = Model(joined(), device_name)
+    for n, m in ((3, 3), (1, 4), (5, 1), (2, 2)):
+        x, y = np.arange(n, dtype=np.float32), np.ones(m, np.float32)
+        np.testing.assert_array_equal(model(x, y), x + y)
+    assert [s.sizes for s in model.program().data.specialised] == [{"N": 1, "M": 4}, {"N": 5, "M": 1}]
+    with pytest.raises(ShapeError):
+        model(np.ones(2, np.float32), np.ones(3, np.float32))
+    assert len(model.program().data.specialised) == 2
 
 
 # --- bounds -----------------------------------------------------------------------------------------------------------
@@ -128,7 +167,9 @@ def test_sizes_that_are_not_open_cannot_be_specialised() -> None:
 @RUNNERS
 def test_memory_for_a_bound_is_taken_once(device_name: str) -> None:
     graph, device = encoder(2, 16, 2), open_device(device_name)
-    program = Program(compile_graph(graph, device.target, bounds={"L": 128}, specialised=[{"N": 1, "L": 7}]), device)
+    short = {"N": 1, "L": 7}
+    own = [(short, specialise(graph, short))]
+    program = Program(compile_graph(graph, device.target, bounds={"L": 128}, specialised=own), device)
     scratch = set()
     for length in (1, 128, 7, 64):
         given = words({"N": 1, "L": length})
@@ -146,6 +187,29 @@ def test_a_run_beyond_a_bound_is_refused(device_name: str) -> None:
         program.run(words({"N": 1, "L": 129}))
 
 
+def test_a_bound_stands_in_a_shape() -> None:
+    shapes, bounds = without_bounds({"x": ("N", "L <= 512", 3), "mask": ("N", "L")})
+    assert shapes == {"x": ("N", "L", 3), "mask": ("N", "L")}
+    assert bounds == {"L": 512}
+    for wrong in ("L<=", "<=5", "L<=x"):
+        with pytest.raises(InputError, match="expected a number, a name, or a name with a bound"):
+            without_bounds({"x": (wrong,)})
+    with pytest.raises(InputError, match="L has the bounds 3 and 4"):
+        without_bounds({"x": ("L<=3",), "y": ("L<=4",)})
+
+
+def test_a_model_refuses_what_is_beyond_its_bounds() -> None:
+    model = Model.of(lambda x: x.exp(), {"x": ("N<=3", 2)}, "numpy")
+    assert model(np.zeros((3, 2), np.float32)).shape == (3, 2)
+    with pytest.raises(ShapeError, match="N is 4, and must be at most 3, its bound"):
+        model(np.zeros((4, 2), np.float32))
+    with pytest.raises(ShapeError, match="N is 4"):
+        model.specialise(N=4)
+    with pytest.raises(InputError, match="a bound is given for K: the open sizes are N, L"):
+        Model(encoder(1), "numpy", bounds={"K": 3})
+
+
 def test_what_is_beyond_a_bound_cannot_be_specialised() -> None:
+    graph = encoder(1)
     with pytest.raises(InputError, match="specialised for L = 513, expected 0 to 512"):
-        compile_graph(encoder(1), None, specialised=[{"L": 513}], bounds={"L": 512})
+        compile_graph(graph, None, specialised=[({"L": 513}, graph)], bounds={"L": 512})

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ..errors import HostNeeded, InputError, SizeNeeded
-from ..graph import Graph, specialise
+from ..graph import Graph
 from ..ir import scalar
 from ..ir.kernel import Kernel, Routine, Store
 from ..program.block import BlockWriter
@@ -34,14 +34,15 @@ def compile_graph(
     target: Target | None,
     activations: str = "float32",
     fail_on_host: bool = False,
-    specialised: Sequence[Mapping[str, int]] = (),
+    specialised: Sequence[tuple[Mapping[str, int], Graph]] = (),
     bounds: Mapping[str, int] | None = None,
 ) -> ProgramData:
     """The Program of a graph for a target (None: the numpy backend).
 
     activations: what products and convolutions with constant weights compute in, of ACTIVATIONS; see rewrite/integers.py.
     fail_on_host: refuse a graph of which the target must leave an op to the host.
-    specialised: sets of sizes for which it gets steps of their own; those of more sizes are preferred in a run.
+    specialised: sets of sizes for which it gets steps of their own, with the graph at each; those of more sizes are
+    preferred in a run.
     bounds: the most that sizes may be. A run beyond is refused, and memory for the bounds is taken once.
     """
     return compile_with_uses(graph, target, activations, fail_on_host, specialised, bounds)[0]
@@ -52,7 +53,7 @@ def compile_with_uses(
     target: Target | None,
     activations: str = "float32",
     fail_on_host: bool = False,
-    specialised: Sequence[Mapping[str, int]] = (),
+    specialised: Sequence[tuple[Mapping[str, int], Graph]] = (),
     bounds: Mapping[str, int] | None = None,
 ) -> tuple[ProgramData, Sequence[WeightUse]]:
     """The Program as of `compile_graph`, and how its kernels read the constants of the graph."""
@@ -62,18 +63,18 @@ def compile_with_uses(
     _check_symbols(graph)
     weights = BlockWriter()
     bounds = {name: most for name, most in sorted((bounds or {}).items()) if name in graph.symbols}
-    chosen = sorted(specialised, key=len, reverse=True)
+    chosen = sorted(specialised, key=lambda pair: len(pair[0]), reverse=True)
     parts: list[_Part] = []
-    for sizes in ({}, *chosen):
+    for sizes, closed in (({}, graph), *chosen):
         _check_sizes(graph, sizes, bounds)
-        part = _part(specialise(graph, sizes) if sizes else graph, target, activations, weights)
+        part = _part(closed, target, activations, weights)
         limits = [
             (most - size(name), f"{name} must be at most {most}, its bound")
             for name, most in bounds.items()
             if name not in sizes
         ]
         parts.append(replace(part, checks=(*limits, *part.checks)))
-    program = replace(_linked(parts, chosen, target, weights), bounds=bounds)
+    program = replace(_linked(parts, [sizes for sizes, _ in chosen], target, weights), bounds=bounds)
     facts = {**program.facts, "ops": graph.ops()}
     steps = {s.op for s in walk(program.steps) if isinstance(s, Host)}
     if target is not None and steps:

@@ -17,7 +17,7 @@ import numpy as np
 from ..compiler.build import compile_graph
 from ..compiler.target import name_of
 from ..dtypes import DType, dtype
-from ..errors import DeviceError, ImportFailure, InputError, ShapeError, SizeNeeded, ValueNeeded
+from ..errors import DeviceError, ImportFailure, InputError, ShapeError, SingeError, SizeNeeded, ValueNeeded
 from ..graph import Graph, Node, specialise
 from ..nn import Module
 from ..program.container import MAGIC
@@ -34,6 +34,7 @@ from ..shapes import Size, show, size
 from ..weights.records import is_container, model_record, read_graph, weights_record
 from .arguments import TensorSpec, bind, unwrap
 from .session import Session
+from .sizes import OpenSizes, without_bounds
 from .states import PairedSource
 
 PROGRAMS: Final = 8
@@ -164,9 +165,10 @@ class Model:
         name: str = "model",
         activations: str = "float32",
         fail_on_host: bool = False,
+        bounds: Mapping[str, int] | None = None,
     ) -> None:
         """activations: what products and convolutions compute in, "float32" or "int8" (see `compile`); fail_on_host: refuse
-        what cannot all run on the device."""
+        what cannot all run on the device; bounds: the most that open sizes may be."""
         self.name: Final = name
         self.activations: Final = activations
         self.fail_on_host: Final = fail_on_host
@@ -176,6 +178,8 @@ class Model:
         self.states: Final = tuple(TensorSpec(x.name, x.dtype, x.shape) for x in self.source.states)
         self._programs: Recent[Program] = Recent(PROGRAMS)  # whoever holds one that goes may go on running it
         self.needed: Final[dict[str, str]] = {}  # open sizes that must be numbers ↦ why
+        open_sizes = (str(d) for p in self.inputs for d in p.shape or () if isinstance(d, Size))
+        self.sizes: Final = OpenSizes(open_sizes, bounds)
         self._by_value: tuple[str, ...] = ()  # the inputs whose values the graph depends on
 
     @staticmethod
@@ -185,7 +189,8 @@ class Model:
     ) -> Model:  # fmt: skip
         """A Model of a function of Tensors, such as a Module: `Model.of(net, {"input": ("N", 3, 224, 224)})`.
 
-        The inputs are given in order, by names of the caller's; a name in a shape keeps that dimension open. Inputs are
+        The inputs are given in order, by names of the caller's; a name in a shape keeps that dimension open, and "L<=512"
+        says the most that it may be. Inputs are
         float32 unless `dtypes` says otherwise. The output is called "output", unless the function returns a dict.
 
         states: what lives from run to run, by name: an initial array, or a (shape, dtype) that begins with zeros. The
@@ -197,8 +202,10 @@ class Model:
         if unknown:
             raise InputError(f"dtypes are given for {', '.join(unknown)}; the inputs are {', '.join(input_shapes)}")
         kinds = {k: dtype((dtypes or {}).get(k, "float32")) for k in input_shapes}
-        shapes = {k: tuple(size(d) if isinstance(d, str) else d for d in shape) for k, shape in input_shapes.items()}
-        return Model(trace(function, [(k, shapes[k], kinds[k]) for k in input_shapes], states), device, name)
+        named, bounds = without_bounds(input_shapes)
+        shapes = {k: tuple(size(d) if isinstance(d, str) else d for d in shape) for k, shape in named.items()}
+        graph = trace(function, [(k, shapes[k], kinds[k]) for k in named], states)
+        return Model(graph, device, name, bounds=bounds)
 
     @property
     def outputs(self) -> tuple[TensorSpec, ...]:
@@ -243,6 +250,27 @@ class Model:
         """The Graph, with numbers for some of its sizes."""
         return self.source.graph(sizes or {}, {})
 
+    def on(self, device: Device, activations: str, fail_on_host: bool) -> Model:
+        """The same model on another device, or otherwise compiled."""
+        made = Model(self.source, device, self.name, activations, fail_on_host, self.sizes.bounds)
+        for sizes in self.sizes.specialised():
+            made.sizes.specialise(sizes)
+        return made
+
+    def specialise(self, **sizes: int) -> None:
+        """Have the Program contain steps for these sizes alone, which runs at them then use; they share the weights.
+
+        Sizes that are not named stay open. It takes as long as another compilation, and may make runs faster.
+        """
+        with self.device.lock:
+            self.sizes.specialise(sizes)
+            self._programs.clear()
+
+    @property
+    def specialised(self) -> list[tuple[dict[str, int], Graph]]:
+        """The sets of sizes for which the Program has steps of their own, and the Graph at each."""
+        return [(sizes, self.graph(sizes)) for sizes in self.sizes.specialised()]
+
     def program(
         self, shapes: Mapping[str, Sequence[int]] | None = None, values: Mapping[str, np.ndarray] | None = None
     ) -> Program:
@@ -258,11 +286,9 @@ class Model:
             key = (tuple(sorted(fixed.items())), tuple((k, v.tobytes(), v.shape) for k, v in known.items()))
             try:
                 found = self._programs.at(key, partial(self._compiled, fixed, known))
-                if fixed == sizes or found.data.unmet(sizes) is None:
+                if fixed == sizes or found.data.at(sizes).unmet(sizes) is None:
                     return found
-                # What it takes for granted does not hold here: a Program for these sizes alone, which may be refused.
-                key = (tuple(sorted(sizes.items())), key[1])
-                return self._programs.at(key, partial(self._compiled, sizes, known))
+                return self._programs.at(key, partial(self._met, sizes, fixed, known), anew=True)
             except SizeNeeded as e:
                 more = e.sizes & sizes.keys() - fixed.keys()
                 if not more:
@@ -275,8 +301,18 @@ class Model:
 
     def _compiled(self, sizes: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Program:
         graph = self.source.graph(sizes, values)
-        data = compile_graph(graph, self.device.target, self.activations, self.fail_on_host)
+        own = [(s, self.source.graph({**sizes, **s}, values)) for s in self.sizes.specialised(sizes)]
+        data = compile_graph(graph, self.device.target, self.activations, self.fail_on_host, own, self.sizes.bounds)
         return Program(data, self.device)
+
+    def _met(self, sizes: Mapping[str, int], fixed: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Program:
+        """A Program with steps for sizes at which what the open ones take for granted does not hold; these may be refused."""
+        self.sizes.meet({k: n for k, n in sizes.items() if k not in fixed})
+        try:
+            return self._compiled(fixed, values)
+        except SingeError:
+            self.sizes.forget({k: n for k, n in sizes.items() if k not in fixed})
+            raise
 
     def _sizes(self, shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:
         """What the shapes of the inputs say about symbolic sizes; a shape that does not fit is an error."""
@@ -291,6 +327,7 @@ class Model:
             for d, n in zip(p.shape, shape, strict=True):
                 if isinstance(d, Size) and found.setdefault(str(d), n) != n:
                     raise ShapeError(f"input {p.name!r}: got shape {shape}, but {d} is {found[str(d)]} elsewhere")
+        self.sizes.check(found)
         return found
 
 
@@ -304,21 +341,24 @@ def load(
     fail_on_host: bool = False,
 ) -> Model:
     """A Model from an ONNX file or a record that `save` wrote (or their bytes); input_shapes gives numbers, or names, for
-    dimensions that it leaves open.
+    dimensions that it leaves open. "L<=512" in place of the name L says the most that it may be: memory for that is taken
+    once, and runs beyond are refused.
 
     states: inputs that the next run gets from outputs, as in {"past": "present"}: the Model keeps them, beginning with
     zeros (see `session`). fail_on_host: it is refused, when it is compiled, if an op would run on the host.
     """
     name = name or (Path(path).stem if isinstance(path, (str, Path)) else "model")
+    shapes, bounds = without_bounds(input_shapes)
     record = _record(path)
     if record is not None:
-        source: Source = GraphSource(_closed(read_graph(record, name), input_shapes or {}))
+        source: Source = GraphSource(_closed(read_graph(record, name), shapes))
     else:
         from ..onnx.model import read_model  # noqa: PLC0415 (`import singe` pays for no importer)
         from ..onnx.source import OnnxSource  # noqa: PLC0415
 
-        source = OnnxSource(read_model(path), input_shapes)
-    return Model(PairedSource(source, states) if states else source, device, name, fail_on_host=fail_on_host)
+        source = OnnxSource(read_model(path), shapes)
+    source = PairedSource(source, states) if states else source
+    return Model(source, device, name, fail_on_host=fail_on_host, bounds=bounds)
 
 
 def _record(path: str | Path | bytes) -> bytes | None:
@@ -401,7 +441,7 @@ def compile(
         shapes = None if not examples else {p.name: np.shape(x) for p, x in zip(what.inputs, examples, strict=True)}
         on = what.device if device == "auto" else open_device(device)
         if (on, activations, fail_on_host) != (what.device, what.activations, what.fail_on_host):
-            what = Model(what.source, on, what.name, activations, fail_on_host)
+            what = what.on(on, activations, fail_on_host)
         return what.program(shapes)
     from ..frontend.tracing import trace_call  # noqa: PLC0415
 

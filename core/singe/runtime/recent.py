@@ -18,11 +18,13 @@ class Recent(Generic[V]):
         self._drop: Final = drop
         self._kept: Final[OrderedDict[Hashable, V]] = OrderedDict()
 
-    def at(self, key: Hashable, make: Callable[[], V]) -> V:
-        """The value of that key, made if it is not here. Where `make` fails, all stays."""
-        if key not in self._kept:
+    def at(self, key: Hashable, make: Callable[[], V], anew: bool = False) -> V:
+        """The value of that key, made if it is not here, or `anew`. Where `make` fails, all stays."""
+        if anew or key not in self._kept:
             value = make()
-            if len(self._kept) >= self._most:
+            if key in self._kept:
+                self._drop(self._kept.pop(key))
+            elif len(self._kept) >= self._most:
                 self._drop(self._kept.popitem(last=False)[1])
             self._kept[key] = value
         self._kept.move_to_end(key)

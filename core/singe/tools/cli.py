@@ -20,7 +20,7 @@ from ..runtime.registry import backend_names
 LAYOUTS: Final = ("nchw", "nhwc")
 DTYPES: Final = ("float32", "float16", "int8")
 ACTIVATIONS: Final = ("float32", "int8")
-_DIMENSION: Final = re.compile(r"[0-9]+|[A-Za-z_]\w*")
+_DIMENSION: Final = re.compile(r"[0-9]+|[A-Za-z_]\w*(<=[0-9]+)?")
 
 
 class _Parser(argparse.ArgumentParser):
@@ -94,6 +94,7 @@ def parser() -> argparse.ArgumentParser:
     inspect = command("inspect", "Show what a model takes, gives and needs, before anything runs.")
     _model(inspect, "an ONNX model, or a record that singe.save wrote")
     _shapes(inspect)
+    _specialise(inspect)
     inspect.add_argument(
         "--device", choices=devices[1:], help="compile for this device only (default: for each; none need be here)"
     )
@@ -103,6 +104,7 @@ def parser() -> argparse.ArgumentParser:
     compiled = command("compile", "Compile a model to a program: one file that `singe run` runs without compiling.")
     _model(compiled, "an ONNX model, or a record that singe.save wrote")
     _shapes(compiled)
+    _specialise(compiled)
     compiled.add_argument("-o", "--out", metavar="FILE.singe", required=True, help="the file to write")
     compiled.add_argument(
         "--device",
@@ -117,6 +119,7 @@ def parser() -> argparse.ArgumentParser:
     exported = command("export", "Write a folder of static files with which a web page runs a model.")
     _model(exported, "an ONNX model, or a record that singe.save wrote")
     _shapes(exported)
+    _specialise(exported)
     exported.add_argument("-o", "--out", metavar="DIR", required=True, help="the folder to write")
     exported.add_argument(
         "--targets",
@@ -198,12 +201,26 @@ def _fail_on_host(command: argparse.ArgumentParser) -> None:
 
 
 def _shapes(command: argparse.ArgumentParser) -> None:
-    text = "an input's shape; a name in place of a number (N) keeps it open; `scalar` is a rank of 0"
+    text = (
+        "an input's shape; a name in place of a number (N) keeps it open, N<=64 says the most that it may be; `scalar` is "
+        "a rank of 0"
+    )
     command.add_argument(
         "--input-shape", metavar="NAME=1x3x224x224", action="append", default=[], type=_shape, help=text
     )
     text = "an input that the next run gets from an output: the model keeps it, beginning with zeros"
     command.add_argument("--state", metavar="PAST=PRESENT", action="append", default=[], type=_pair, help=text)
+
+
+def _specialise(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--specialise",
+        metavar="N=1,L=128",
+        action="append",
+        default=[],
+        type=_fixed,
+        help="steps for these open sizes alone, which runs at them use: often faster, and the weights are shared",
+    )
 
 
 def _pictures(command: argparse.ArgumentParser) -> None:
@@ -250,11 +267,19 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _shape(text: str) -> tuple[str, tuple[int | str, ...]]:
-    name, sign, value = text.rpartition("=")
-    parts = [] if value == "scalar" else value.split("x")
+    # The last "=" that is no part of "<=".
+    name, sign, value = text.replace("<=", "≤").rpartition("=")
+    parts = [] if value == "scalar" else value.replace("≤", "<=").split("x")
     if not sign or not all(_DIMENSION.fullmatch(p) for p in parts):
         raise argparse.ArgumentTypeError(f"expected NAME=1x3x224x224, NAME=Nx10 or NAME=scalar, got {text!r}")
     return name, tuple(int(p) if p.isdigit() else p for p in parts)
+
+
+def _fixed(text: str) -> dict[str, int]:
+    found = [part.partition("=") for part in text.split(",")]
+    if not all(name and number.isdigit() for name, _, number in found):
+        raise argparse.ArgumentTypeError(f"expected sizes such as N=1,L=128, got {text!r}")
+    return {name: int(number) for name, _, number in found}
 
 
 def _names(text: str) -> tuple[str, ...]:

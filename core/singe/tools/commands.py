@@ -308,14 +308,17 @@ def _model(args: Namespace) -> Model:
     """The model on the device "numpy", which is always available."""
     shapes = _once(args.input_shape, "--input-shape")
     with _doing("loading"):
-        return _with_hint(load(args.model, DEFAULT, shapes, states=_once(args.state, "--state")))
+        model = _with_hint(load(args.model, DEFAULT, shapes, states=_once(args.state, "--state")))
+    for sizes in args.specialise:
+        model.specialise(**sizes)
+    return model
 
 
 def _compiled(model: Model, name: str, activations: str = "float32", fail_on_host: bool = False) -> ProgramData:
     found = backend_factory(name).target_name
     target = None if found == HOST else find_target(found)
     with _doing(f"compiling for {name}"):
-        return compile_graph(model.graph(), target, activations, fail_on_host)
+        return compile_graph(model.graph(), target, activations, fail_on_host, model.specialised, model.sizes.bounds)
 
 
 def _with_hint(model: Model) -> Model:

@@ -125,9 +125,10 @@ def make_bundle(
             f"and the target {' or '.join(name for name in known if find_target(known[name]).integers)}"
         )
     graph = model.graph()
+    options = {"specialised": model.specialised, "bounds": model.sizes.bounds}
     files = _scripts()
     weights = _Weights(dtype, activations)
-    entries = {name: _target(name, target, graph, weights, files) for name, target in chosen.items()}
+    entries = {name: _target(name, target, graph, options, weights, files) for name, target in chosen.items()}
     deviation = None if dtype == "float32" else measure(graph, weights, labels, samples)
     manifest: dict[str, Any] = {
         "format": FORMAT,
@@ -191,13 +192,20 @@ class _Weights:
         return parts
 
 
-def _target(name: str, target: Target, graph: Graph, weights: _Weights, files: dict[str, bytes]) -> dict[str, Any]:
-    """A target's entry in the manifest; its files are added to `files`."""
+def _target(
+    name: str,
+    target: Target,
+    graph: Graph,
+    options: Mapping[str, Any],
+    weights: _Weights,
+    files: dict[str, bytes],
+) -> dict[str, Any]:
+    """A target's entry in the manifest, compiled with these options; its files are added to `files`."""
     if weights.dtype == "float32":
-        program = compile_graph(graph, target)
+        program = compile_graph(graph, target, **options)
     else:
         activations = weights.activations if target.integers else "float32"
-        program, uses = compile_with_uses(graph, target, activations)
+        program, uses = compile_with_uses(graph, target, activations, **options)
         weights.channels = {**weights.channels, **output_channels(program, uses)}
     missing = {s.op for s in walk(program.steps) if isinstance(s, Host)} - IN_SCRIPTS
     if missing:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ..compiler.target import HOST
 from ..model.arguments import TensorSpec
 from ..model.model import Model
-from ..program.program import Bind, Copy, Dispatch, Host, If, Loop, ProgramData, Step, walk
+from ..program.program import Bind, Copy, Dispatch, Host, If, Loop, ProgramData, Specialised, Step, walk
 from ..shapes import Dim, Size, bytes_text, dim_max, known, show, symbols
 from .report import LEFT, RIGHT, fields, quantity, seconds, table
 
@@ -18,14 +18,25 @@ LONGEST_FORMULA: Final = 100
 
 
 def describe_model(model: Model) -> str:
-    """Inputs, outputs and ops."""
+    """Inputs, outputs, open sizes and ops."""
     graph = model.graph()
     parts = [
         _ports("input", model.inputs),
         _ports("output", model.outputs),
+        *_open_sizes(model),
         table([("op", LEFT), ("count", RIGHT)], list(graph.ops().items())),
     ]
     return "\n\n".join(parts)
+
+
+def _open_sizes(model: Model) -> list[str]:
+    """The open sizes, their bounds, and what had to be a number and why."""
+    sizes = model.sizes
+    notes = {name: f"at most {most}" for name, most in sizes.bounds.items()}
+    notes |= {name: f"a number for each Program: {why}" for name, why in model.needed.items()}
+    if not sizes.names:
+        return []
+    return [table([("open size", LEFT), ("bound", LEFT)], [(name, notes.get(name, "none")) for name in sizes.names])]
 
 
 def _ports(heading: str, ports: Sequence[TensorSpec]) -> str:
@@ -51,6 +62,13 @@ def describe_program(device: str, program: ProgramData, kernels: bool) -> str:
     ]
     if named - program.symbols:
         facts.append(("found in a run", ", ".join(sorted(named - program.symbols))))
+    for own in program.specialised:
+        facts.append(
+            (
+                "specialised",
+                f"{_sizes(own.sizes)}: {len(own.steps)} steps, {bytes_text(_own_weights(program, own))} of weights beside the shared ones",
+            )
+        )
     if program.states:
         kept = sum(known(program.buffers[s.buffer].bytes, {}) for s in program.states)
         copied = program.copied(at)
@@ -86,7 +104,19 @@ def _on_host(program: ProgramData) -> list[str]:
 
 
 def _at(sizes: dict[str, int]) -> str:
-    return f" at {', '.join(f'{name}={n}' for name, n in sizes.items())}" if sizes else ""
+    return f" at {_sizes(sizes)}" if sizes else ""
+
+
+def _sizes(sizes: Mapping[str, int]) -> str:
+    return ", ".join(f"{name}={n}" for name, n in sizes.items())
+
+
+def _own_weights(program: ProgramData, own: Specialised) -> int:
+    """The bytes of the weights that only these steps read."""
+    shared = {b.place for b in program.buffers}
+    return sum(
+        {b.place: known(b.bytes, {}) for b in own.buffers if b.place[0] == "weights" and b.place not in shared}.values()
+    )
 
 
 def _formula(program: ProgramData) -> str:
@@ -128,7 +158,7 @@ def _states(program: ProgramData) -> str:
 
 def _weights(program: ProgramData) -> str:
     """Weights by dtype; a weight that several buffers share counts once."""
-    held = {b.place[1]: b for b in program.buffers if b.place[0] == "weights"}
+    held = {b.place[1]: b for p in program.programs for b in p.buffers if b.place[0] == "weights"}
     count: Counter[str] = Counter()
     total: Counter[str] = Counter()
     for b in held.values():

@@ -1,0 +1,83 @@
+"""What a Model is told of its open sizes: bounds, and sets of sizes for which its Program has steps of their own.
+
+A bound is written where a shape names a size: `"L<=512"` in place of `"L"`. `without_bounds` is the one place that reads it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from ..errors import InputError, ShapeError
+
+MET: Final = 4
+"""How many sets of sizes, of those for which the open steps cannot be used, get steps of their own; the latest ones."""
+_BOUNDED: Final = re.compile(r"\s*(.*?)\s*<=\s*([0-9]+)\s*", re.S)
+
+Shapes = Mapping[str, Sequence["int | str"]]
+
+
+def without_bounds(shapes: Shapes | None) -> tuple[dict[str, tuple[int | str, ...]], dict[str, int]]:
+    """Shapes by input, with names alone for sizes, and the bounds that stood behind the names."""
+    bounds: dict[str, int] = {}
+
+    def name(d: int | str) -> int | str:
+        if not isinstance(d, str) or "<=" not in d:
+            return d
+        found = _BOUNDED.fullmatch(d)
+        if found is None or not found[1]:
+            raise InputError(
+                f"a dimension is {d!r}, expected a number, a name, or a name with a bound such as 'L<=512'"
+            )
+        if bounds.setdefault(found[1], int(found[2])) != int(found[2]):
+            raise InputError(f"{found[1]} has the bounds {bounds[found[1]]} and {found[2]}, expected one")
+        return found[1]
+
+    return {k: tuple(name(d) for d in shape) for k, shape in (shapes or {}).items()}, bounds
+
+
+class OpenSizes:
+    """See the module's docstring. `names` are the open sizes of a Model's inputs."""
+
+    def __init__(self, names: Iterable[str], bounds: Mapping[str, int] | None = None) -> None:
+        self.names: Final = tuple(dict.fromkeys(names))
+        self.bounds: Final = dict(bounds or {})
+        self._asked: Final[list[dict[str, int]]] = []
+        self._met: Final[deque[dict[str, int]]] = deque(maxlen=MET)
+        for name in self.bounds:
+            self._check_name(name, "a bound is given for")
+
+    def _check_name(self, name: str, what: str) -> None:
+        if name not in self.names:
+            raise InputError(f"{what} {name}: the open sizes are {', '.join(self.names) or 'none'}")
+
+    def check(self, sizes: Mapping[str, int]) -> None:
+        """Refuse sizes beyond their bounds."""
+        for name, n in sizes.items():
+            if n > self.bounds.get(name, n):
+                raise ShapeError(f"{name} is {n}, and must be at most {self.bounds[name]}, its bound")
+
+    def specialise(self, sizes: Mapping[str, int]) -> None:
+        """Have steps for these sizes, which the caller wants."""
+        if not sizes:
+            raise InputError(f"specialise: got no sizes, expected some of {', '.join(self.names) or 'none'}")
+        for name in sizes:
+            self._check_name(name, "specialise:")
+        self.check(sizes)
+        if dict(sizes) not in self._asked:
+            self._asked.append(dict(sizes))
+
+    def meet(self, sizes: Mapping[str, int]) -> None:
+        """Have steps for these sizes, at which the open ones cannot be used."""
+        self._met.append(dict(sizes))
+
+    def forget(self, sizes: Mapping[str, int]) -> None:
+        """Take back `meet`."""
+        self._met.remove(dict(sizes))
+
+    def specialised(self, fixed: Iterable[str] = ()) -> list[dict[str, int]]:
+        """The sets of sizes that get steps of their own, in a Program that has numbers for some sizes."""
+        fixed = set(fixed)
+        return [s for s in (*self._asked, *self._met) if not fixed & s.keys()]
