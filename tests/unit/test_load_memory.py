@@ -48,12 +48,13 @@ print(peak - start, float(np.abs(y).sum()))
 """
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A chain of products, each with a weight of its own."""
+@pytest.fixture(scope="module", params=["MatMul", "Gemm"])
+def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A chain of products, each with a weight of its own: as it is, or transposed."""
+    how = {"transB": 1} if request.param == "Gemm" else {}
     rng = np.random.default_rng(0)
     weights = [rng.random((SIDE, SIDE), dtype=np.float32) for _ in range(LAYERS)]
-    nodes = [helper.make_node("MatMul", [f"x{k}", f"w{k}"], [f"x{k + 1}"]) for k in range(LAYERS)]
+    nodes = [helper.make_node(request.param, [f"x{k}", f"w{k}"], [f"x{k + 1}"], **how) for k in range(LAYERS)]
     graph = helper.make_graph(
         nodes,
         "chain",

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...errors import SizeNeeded
 from ...graph import WHOLE, Builder, Graph, Node, attribute_symbols, evaluate, renamed, sized, with_sizes
-from ...ops import Elementwise, Region, Result, find_row
+from ...ops import Elementwise, Region, Result, View, find_row
 from ...shapes import Dim, product
 from ._regions import Regions
 
@@ -164,7 +164,11 @@ class Rewriter:
             value = self.builder.value_of(n) if source is not n or isinstance(n.row, WHOLE) else evaluate(n, values)
         except SizeNeeded:  # sizes are among the values: a run computes it
             return None
-        return None if value is None else self.const(np.asarray(value, order="C"), n)
+        if value is None:
+            return None
+        # A large view of a weight stays one: it is copied when it is packed, piece by piece.
+        is_view = isinstance(n.row, View) and value.base is not None and value.nbytes > SMALL
+        return self.const(value if is_view else np.asarray(value, order="C"), n)
 
     def const(self, value: Any, like: Node) -> Node:
         return self.builder.const(value, like.dtype)
