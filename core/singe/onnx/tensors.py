@@ -13,11 +13,11 @@ import stat
 import sys
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeGuard
 
 import numpy as np
 
-from ..dtypes import DTYPES
+from ..dtypes import DTYPES, DType, bool_, narrowed
 from ..errors import FormatError, ImportFailure
 from .wire import BYTES, DOUBLE, FLOAT, INT32, INT64, LEN, TEXT, UINT64, Fields, Kind, Place, Schema, many, one
 
@@ -28,8 +28,8 @@ MAX_RANK: Final = 32
 
 @dataclass(frozen=True, eq=False, slots=True)
 class RawTensor:
-    """A tensor of an element type that NumPy lacks: its bytes, as ONNX's `raw_data` has them (narrow elements are
-    packed from the low bits up), in a read-only uint8 array."""
+    """A tensor of an element type that Singe lacks: its bytes, as ONNX's `raw_data` has them (narrow elements are packed
+    from the low bits up), in a read-only uint8 array."""
 
     dtype: str
     dims: tuple[int, ...]
@@ -51,9 +51,14 @@ class OnnxSparse:
 # --- as Singe has them ---------------------------------------------------------------------------------------------
 
 
+def is_typed(tensor: Tensor | OnnxSparse) -> TypeGuard[np.ndarray]:
+    """Whether a tensor of the file is an array of one of Singe's element types."""
+    return isinstance(tensor, np.ndarray) and (tensor.dtype.names is not None or tensor.dtype.name in DTYPES)
+
+
 def plain(name: str, tensor: Tensor | OnnxSparse) -> np.ndarray:
     """A tensor of the file as an array of one of Singe's types."""
-    if isinstance(tensor, np.ndarray) and tensor.dtype.name in DTYPES:
+    if is_typed(tensor):
         return tensor
     if isinstance(tensor, (np.ndarray, RawTensor)):
         raise ImportFailure(f"the tensor {name!r} is {tensor.dtype}; Singe has {', '.join(DTYPES)}: convert the model")
@@ -76,14 +81,13 @@ def dense(sparse: OnnxSparse) -> np.ndarray:
 
 
 class Element(NamedTuple):
-    """An element type: its bits, the field with its typed data, and the type that these are narrowed to (complex
-    numbers are stored as two parts). `native` is false if NumPy has no such type."""
+    """An element type: its name (Singe's, where Singe has it), its bits, the field with its typed data, and the type that
+    these are narrowed to (complex numbers are stored as two parts)."""
 
     name: str
     bits: int
     field: str
     raw: str
-    native: bool = True
 
 
 ELEMENTS: Final = {
@@ -102,19 +106,19 @@ ELEMENTS: Final = {
     13: Element("uint64", 64, "uint64_data", "<u8"),
     14: Element("complex64", 64, "float_data", "<f4"),
     15: Element("complex128", 128, "double_data", "<f8"),
-    16: Element("bfloat16", 16, "int32_data", "<u2", native=False),
-    17: Element("float8e4m3fn", 8, "int32_data", "|u1", native=False),
-    18: Element("float8e4m3fnuz", 8, "int32_data", "|u1", native=False),
-    19: Element("float8e5m2", 8, "int32_data", "|u1", native=False),
-    20: Element("float8e5m2fnuz", 8, "int32_data", "|u1", native=False),
-    21: Element("uint4", 4, "int32_data", "|u1", native=False),
-    22: Element("int4", 4, "int32_data", "|u1", native=False),
-    23: Element("float4e2m1", 4, "int32_data", "|u1", native=False),
-    24: Element("float8e8m0", 8, "int32_data", "|u1", native=False),
-    25: Element("uint2", 2, "int32_data", "|u1", native=False),
-    26: Element("int2", 2, "int32_data", "|u1", native=False),
-    27: Element("float6e2m3", 6, "int32_data", "|u1", native=False),
-    28: Element("float6e3m2", 6, "int32_data", "|u1", native=False),
+    16: Element("bfloat16", 16, "int32_data", "<u2"),
+    17: Element("float8_e4m3fn", 8, "int32_data", "|u1"),
+    18: Element("float8_e4m3fnuz", 8, "int32_data", "|u1"),
+    19: Element("float8_e5m2", 8, "int32_data", "|u1"),
+    20: Element("float8_e5m2fnuz", 8, "int32_data", "|u1"),
+    21: Element("uint4", 4, "int32_data", "|u1"),
+    22: Element("int4", 4, "int32_data", "|u1"),
+    23: Element("float4e2m1", 4, "int32_data", "|u1"),
+    24: Element("float8_e8m0fnu", 8, "int32_data", "|u1"),
+    25: Element("uint2", 2, "int32_data", "|u1"),
+    26: Element("int2", 2, "int32_data", "|u1"),
+    27: Element("float6e2m3", 6, "int32_data", "|u1"),
+    28: Element("float6e3m2", 6, "int32_data", "|u1"),
 }
 
 
@@ -149,7 +153,8 @@ def _tensor(m: Fields, place: Place, files: Files) -> tuple[str, Tensor]:
         value: Tensor = _strings(m, dims, place)
     else:
         data = _bytes(m, element, dims, place, files)
-        value = _shaped(data, element, dims) if element.native else RawTensor(element.name, dims, data)
+        kind = DTYPES.get(element.name)
+        value = RawTensor(element.name, dims, data) if kind is None else _shaped(data, kind, dims)
     return m.get("name", ""), value
 
 
@@ -173,12 +178,22 @@ def _bytes(m: Fields, element: Element, dims: tuple[int, ...], place: Place, fil
     return data
 
 
-def _shaped(data: np.ndarray, element: Element, dims: tuple[int, ...]) -> np.ndarray:
+def _shaped(data: np.ndarray, kind: DType, dims: tuple[int, ...]) -> np.ndarray:
+    if kind.bits < 8:
+        return _unpacked(data, kind, math.prod(dims)).reshape(dims)
     # A bool that is neither 0 nor 1 has no meaning in NumPy.
-    if element.name == "bool" and len(data) and data.max() > 1:
+    if kind is bool_ and len(data) and data.max() > 1:
         data = (data != 0).view(np.uint8)
         data.flags.writeable = False
-    return data.view(np.dtype(element.name).newbyteorder("<")).reshape(dims)
+    return data.view(kind.numpy if kind.held else kind.numpy.newbyteorder("<")).reshape(dims)
+
+
+def _unpacked(data: np.ndarray, kind: DType, count: int) -> np.ndarray:
+    """Elements of less than a byte, which lie in bytes from the low bits up."""
+    parts = data[:, None] >> np.arange(0, 8, kind.bits, dtype=np.uint8)
+    found = narrowed(parts.reshape(-1)[:count] & (1 << kind.bits) - 1, kind)
+    found.flags.writeable = False
+    return found
 
 
 def _strings(m: Fields, dims: tuple[int, ...], place: Place) -> np.ndarray:

@@ -4,6 +4,7 @@ from . import (  # noqa: F401 (each enters its adapters)
     basic,
     control,
     normalise,
+    quantise,
     recurrent,
     reduce,
     resize,

@@ -9,10 +9,11 @@ from zlib import crc32
 
 import numpy as np
 
-from ...dtypes import DTYPES, DType, bool_, dtype, float32
+from ...dtypes import DTYPES, STORED, DType, bool_, dtype, float8_e8m0fnu, float32, widened
 from ...graph import Node
+from ...ir.scalar import convert
 from ...shapes import broadcast, ceildiv, dim_max
-from ..tensors import ELEMENTS, OnnxSparse, RawTensor, dense
+from ..tensors import ELEMENTS, OnnxSparse, RawTensor, dense, is_typed
 from ._call import MAX_FOLDED, Call, adapter
 
 
@@ -20,7 +21,7 @@ def tensor_node(call: Call, tensor: Any) -> Node:
     """A tensor of the file as a constant."""
     if isinstance(tensor, OnnxSparse):
         return call.b.const(dense(tensor))
-    if isinstance(tensor, np.ndarray) and tensor.dtype.name in DTYPES:
+    if is_typed(tensor):
         return call.b.const(tensor)
     kind = tensor.dtype if isinstance(tensor, (np.ndarray, RawTensor)) else type(tensor).__name__
     raise call.fail(f"the constant is {kind}; Singe has {', '.join(DTYPES)}")
@@ -70,7 +71,7 @@ def _dropout(call: Call) -> list[Node]:
     return [x, b.expand(mask, shape=x.shape)]
 
 
-def _to(call: Call, code: int) -> DType:
+def element_type(call: Call, code: int) -> DType:
     element = ELEMENTS.get(code)
     if element is None or element.name not in DTYPES:
         raise call.fail(f"a cast to {element.name if element else f'type {code}'}; Singe has {', '.join(DTYPES)}")
@@ -81,14 +82,36 @@ def cast(call: Call, x: Node, to: DType) -> Node:
     return x if x.dtype is to else call.b.cast(x, to=to)
 
 
+def saturating(call: Call, x: Node, to: DType) -> Node:
+    """A cast by the attribute "saturate": unless it is 0, what is beyond a float8 becomes its largest number."""
+    if x.dtype is to or not (to.is_float and to in STORED) or call.flag("saturate", True):
+        return cast(call, x, to)
+    return call.b.cast(x, to=to, saturate=False)
+
+
+def _converted(call: Call, to: DType) -> Node:
+    """The input as another type, by the attributes of Cast and CastLike: to float8 saturating or not, and to powers of two
+    rounded up, down, or to the nearest."""
+    x, b = call.x(), call.b
+    mode = call.attr("round_mode", "up")
+    if mode not in ("up", "down", "nearest"):
+        raise call.fail(f"round_mode is {mode!r}; expected up, down or nearest")
+    if to is float8_e8m0fnu and x.dtype is not to and mode != "nearest":
+        x = cast(call, x, float32)
+        nearest = b.cast(b.cast(x, to=to), to=float32)
+        other = b.mul(nearest, b.const(2.0 if mode == "up" else 0.5, float32))
+        x = b.where(b.less(nearest, x) if mode == "up" else b.less(x, nearest), other, nearest)
+    return saturating(call, x, to)
+
+
 @adapter("Cast")
 def _cast(call: Call) -> Node:
-    return cast(call, call.x(), _to(call, call.attr("to", 0)))
+    return _converted(call, element_type(call, call.attr("to", 0)))
 
 
 @adapter("CastLike")
 def _cast_like(call: Call) -> Node:
-    return cast(call, call.x(), call.x(1).dtype)
+    return _converted(call, call.x(1).dtype)
 
 
 def _bound(call: Call, name: str, i: int) -> Node | None:
@@ -161,13 +184,13 @@ def _range(call: Call) -> Node:
             raise call.fail(f"a range from {first} to {end} by 0")
         count = dim_max(ceildiv(end - first, by) if by > 0 else ceildiv(first - end, -by), 0)
         return call.b.arange(call.b.const(first, kind), call.b.const(by, kind), count=count)
-    start, limit, delta = (call.value(i).reshape(())[()] for i in range(3))
+    start, limit, delta = (widened(call.value(i)).reshape(())[()] for i in range(3))
     steps = (float(limit) - float(start)) / float(delta) if delta else math.nan
     if not steps <= MAX_FOLDED:
         raise call.fail(f"a range from {start} to {limit} by {delta}; it must end, within {MAX_FOLDED} steps")
     wide = np.float64 if kind.is_float else np.int64
     places = np.arange(max(0, math.ceil(steps)), dtype=wide)
-    return call.b.const((wide(start) + places * wide(delta)).astype(kind.numpy))
+    return call.b.const(convert(wide(start) + places * wide(delta), kind.numpy))
 
 
 @adapter("Selu")

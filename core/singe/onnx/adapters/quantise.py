@@ -1,0 +1,81 @@
+"""Quantising: x / scale, rounded and shifted by a zero point, as a narrow type, and back."""
+
+from __future__ import annotations
+
+from ...dtypes import DType, float32, int32, uint8
+from ...graph import Node
+from ...shapes import Dim, ceildiv, same, show
+from ._call import Call, adapter
+from .basic import cast, element_type, saturating
+
+
+def _spread(call: Call, p: Node, x: Node) -> Node:
+    """A scale or zero point for every element of x: one for all, one for each index of an axis, or one for each block."""
+    b, rank = call.b, len(x.shape)
+    if p.shape in ((), (1,)):
+        return b.reshape(p, shape=())
+    axis = call.axis(1, rank)
+    block = call.attr("block_size", 0)
+    if not block:
+        if len(p.shape) != 1 or not same(p.shape[0], x.shape[axis], "the scales of an axis"):
+            raise call.fail(
+                f"a scale of shape {show(p.shape)} for axis {axis} of {show(x.shape)}; expected one for each"
+            )
+        return b.reshape(p, shape=tuple(x.shape[axis] if k == axis else 1 for k in range(rank)))
+    length = x.shape[axis]
+    wanted = "one for each block along the axis"
+    if block < 0 or len(p.shape) != rank or not same(p.shape[axis], ceildiv(length, block), wanted):
+        raise call.fail(f"blocks of {block}, a scale of shape {show(p.shape)} for {show(x.shape)}; expected {wanted}")
+    if isinstance(length, int):
+        block = min(block, max(length, 1))
+    count = p.shape[axis]
+    before, after = p.shape[:axis], p.shape[axis + 1 :]
+    each = b.expand(b.reshape(p, shape=(*before, count, 1, *after)), shape=(*before, count, block, *after))
+    every = b.reshape(each, shape=(*before, count * block, *after))
+    sizes: tuple[Dim, ...] = tuple(length if k == axis else d for k, d in enumerate(every.shape))
+    return b.slice(every, starts=(0,) * rank, steps=(1,) * rank, sizes=sizes)
+
+
+def _narrow(call: Call, scaled: Node, zero: Node | None, to: DType) -> Node:
+    """x / scale as a narrow type: integers rounded to even, shifted and clipped, floats by a cast."""
+    b = call.b
+    if to.is_int:
+        whole = b.round(scaled)
+        whole = whole if zero is None else b.add(whole, cast(call, zero, float32))
+        least, most = (b.const(float(v), float32) for v in to.limits)
+        return cast(call, b.clip(whole, least, most), to)
+    return saturating(call, scaled, to)
+
+
+@adapter("QuantizeLinear")
+def _quantise(call: Call) -> Node:
+    x, scale, zero = call.x(), call.x(1), call.maybe(2)
+    code = call.attr("output_dtype", 0)
+    to = zero.dtype if zero is not None else element_type(call, code) if code else uint8
+    scaled = call.b.div(cast(call, x, float32), _spread(call, cast(call, scale, float32), x))
+    return _narrow(call, scaled, None if zero is None else _spread(call, zero, x), to)
+
+
+@adapter("DequantizeLinear")
+def _dequantise(call: Call) -> Node:
+    x, scale, zero, b = call.x(), call.x(1), call.maybe(2), call.b
+    code = call.attr("output_dtype", 0)
+    wide = int32 if x.dtype.is_int else float32
+    whole = cast(call, x, wide)
+    if zero is not None:
+        whole = b.sub(whole, cast(call, _spread(call, zero, x), wide))
+    value = b.mul(cast(call, whole, float32), cast(call, _spread(call, scale, x), float32))
+    return cast(call, value, element_type(call, code) if code else scale.dtype)
+
+
+@adapter("DynamicQuantizeLinear")
+def _dynamic(call: Call) -> list[Node]:
+    """To uint8 by the least and the largest element, 0 among them: the result, its scale and its zero point."""
+    x, b = call.x(), call.b
+    axes = tuple(range(len(x.shape)))
+    none, top = b.const(0.0, float32), b.const(255.0, float32)
+    most = b.reshape(b.maximum(b.reduce_max(x, axes=axes), none), shape=())
+    least = b.reshape(b.minimum(b.reduce_min(x, axes=axes), none), shape=())
+    scale = b.div(b.sub(most, least), top)
+    zero = b.clip(b.round(b.div(b.neg(least), scale)), none, top)
+    return [_narrow(call, b.div(x, scale), zero, uint8), scale, cast(call, zero, uint8)]
