@@ -14,8 +14,11 @@ from draw_flow import Drawn, draw, first_states
 from drawn import RUNS, assert_close, kinds_on, tolerance_of
 from pages import node
 
-from singe.dtypes import DType
+from singe.dtypes import DType, float32
+from singe.graph import Builder, Graph
 from singe.model.model import Model
+from singe.ops import ROWS
+from singe.shapes import size
 from singe.tools.export import export
 
 COUNT = 24
@@ -48,6 +51,23 @@ def drawn_graphs(kinds: list[DType], count: int) -> list[Drawn]:
             found.append(made)
         seed += 1
     return found
+
+
+def test_a_bundle_declares_the_outputs_of_its_programs(tmp_path: Path) -> None:
+    """A loop of no turns: the size of its result is the one of its initial value."""
+    b = Builder()
+    x, v, part = (
+        b.input("x", (size("N"),), float32),
+        b.input("v", (size("own"),), float32),
+        b.input("p", (size("N"),), float32),
+    )
+    body = Graph((v, part), (b.const(True), b.concat(v, part, axis=0)), ("go", "v"))
+    y = b.apply(ROWS["loop"], x, x, body=body, carried=1, conditional=False, count=0)
+    made = export(Model(Graph((x,), (y,), ("y",), b.bound), "numpy", "none"), tmp_path)
+    assert made.manifest["outputs"] == [{"name": "y", "dtype": "float32", "shape": [[[1, "N"]]]}]
+    body_of = "const m = await load(given.url); return pack(await m.run({ x: Float32Array.of(1, 2) }));"
+    found = unpacked(node(body_of, url=tmp_path.as_uri() + "/"))
+    assert found["y"].tolist() == [1, 2]
 
 
 @pytest.mark.parametrize("start", range(0, COUNT, 8))

@@ -136,7 +136,7 @@ def make_bundle(
         "runner": dict(RUNNER),
         "name": model.name,
         "inputs": [_port(x.name, x) for x in graph.inputs],
-        "outputs": [_port(name, x) for name, x in zip(graph.output_names, graph.outputs, strict=True)],
+        "outputs": _outputs(next(iter(entries.values()))["program"]),
         "image": None if picture is None else _image(picture, graph),
         "labels": None,
         "facts": {
@@ -156,6 +156,12 @@ def make_bundle(
 
 def _port(name: str, node: Node) -> dict[str, Any]:
     return {"name": name, "dtype": node.dtype.name, "shape": [shapes.encode(d) for d in node.shape]}
+
+
+def _outputs(program: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The outputs as the Programs have them: a size of the graph may have turned out to be another one."""
+    buffers = [program["buffers"][i] for i in program["outputs"]]
+    return [{field: b[field] for field in ("name", "dtype", "shape")} for b in buffers]
 
 
 def _image(picture: PictureSpec, graph: Graph) -> dict[str, Any]:
