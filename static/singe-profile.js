@@ -1,29 +1,29 @@
 /**
- * Where the time of a run goes: a Program's steps timed on their device, and their work, summed by kernel.
+ * Where the time of a run goes: a Program's steps are timed on their device, and their work is summed by kernel.
  *
- * Contract: `profile(opened, bound, { seconds })` is a model's `profile` with its inputs bound: it measures for about so
- * long, and answers what singe.d.ts calls a Profile. Its kernels and its rest add up to its seconds, and each step of the
- * Program is one call of one kernel. Of what was timed the faster half counts, as a mean; a clock that goes in steps is
- * right on average.
+ * Contract: `profile(opened, bound, { seconds })` is a model's `profile` with its inputs bound. It measures for about
+ * `seconds` and returns a Profile (see singe.d.ts). The times of the kernels and of the rest add up to the Profile's
+ * seconds; each step of the Program is one call of a kernel. A time is the mean of the faster half of the samples, so
+ * that a clock of coarse steps is right on average. A step in a loop counts as often as a run makes it. The time of host
+ * steps belongs to the rest.
  *
- * A step within a loop counts as often as a run makes it; what host steps take is among the rest.
- *
- * On "wasm" the clock is read between the steps of whole runs. On "webgpu" whole runs are timed first, then each step,
- * repeated between two timestamps of the GPU or around submits of its own until the clock's steps matter little. A step
- * that works in place is then repeated on its own results, which on a GPU changes no time and no memory but the answer's.
+ * On "wasm" the clock is read between the steps of whole runs. On "webgpu" whole runs are timed first, then each step by
+ * itself: it is repeated, between two timestamps of the GPU or within one submit, until the resolution of the clock
+ * matters little. A step that works in place is then repeated on its own results: that changes neither its time nor its
+ * memory.
  */
 
 import { SingeError, VERSION, bytesOf, evaluate, isPlain, shapeOf } from "./singe-format.js";
 
-/** What is timed as one: long beside the steps of a page's clock, so that the faster half is not where it was rounded down. */
+/** The least length of a sample: long beside the steps of a page's clock, or the faster half would be what was rounded down. */
 const BLOCK_MS = 5;
 const BUSY_MS = 50;
 
-/** Step by step, the milliseconds to reach by repeating it, by the clock; and how often at most. */
+/** By the clock: a step is repeated until it takes so many milliseconds, or MOST_REPEATS times. */
 const ENOUGH = { timestamps: 1, submits: 5 };
 const MOST_REPEATS = 256;
 const LARGEST_FACTOR = 4;
-/** Once all steps together take as long, none is repeated more: a clock that tells nothing would keep the device for seconds. */
+/** Once all steps together take so long, none is repeated more often, even if the clock shows nothing. */
 const LONG_MS = 100;
 const PAIRS = 2048; // of timestamps, that a query set holds
 const PROBES = 3;
@@ -35,11 +35,11 @@ export async function profile(opened, { given, sizes }, { seconds = 1 } = {}) {
   const program = isPlain(opened.program) ? opened.program : (await import("./singe-plan.js")).partAt(opened.program, sizes);
   const steps = calledIn(program.steps);
   const work = steps.map((step) => workOf(program, step, sizes));
-  if (!seconds) return told(name, work, untimed(work));
-  const states = opened.device.newStates?.(); // of a session that nobody else has
+  if (!seconds) return reported(name, work, untimed(work));
+  const states = opened.device.newStates?.(); // a session's own
   try {
     const timer = isPlain(opened.program) ? TIMERS[name] : FLOW_TIMERS[name];
-    return told(name, work, await timer(opened, given, sizes, seconds, steps, states));
+    return reported(name, work, await timer(opened, given, sizes, seconds, steps, states));
   } finally {
     if (states !== undefined) opened.device.freeStates(states);
   }
@@ -62,7 +62,7 @@ const untimed = (work) => ({ clock: "none", runs: 0, run: 0, upload: 0, steps: w
 
 // --- what a step does ------------------------------------------------------------------------------------------------
 
-/** { key, label, kind, output, flops, bytes }: steps of one key do the same. What the bundle does not say right is null. */
+/** { key, label, kind, output, flops, bytes }: steps of one key do the same. What the bundle gives wrongly is null. */
 function workOf({ buffers, kernels }, step, sizes) {
   if (step.do === "copy") {
     const output = shapeNow(buffers[step.target], sizes);
@@ -91,7 +91,7 @@ function shapeNow(buffer, sizes) {
   }
 }
 
-/** What the runner has not checked, for it does without. */
+/** The value of a dimension that the runner neither checks nor needs; null if it is no count. */
 function counted(dim, sizes) {
   try {
     const count = evaluate(dim, sizes);
@@ -103,7 +103,7 @@ function counted(dim, sizes) {
 
 // --- means -----------------------------------------------------------------------------------------------------------
 
-/** Call `once(parts)`, which adds milliseconds to `parts`, for so long; the mean of its faster half: { runs, parts }. */
+/** Call `once(parts)`, which adds milliseconds to `parts`, for so many seconds; { runs, parts }: the mean of the faster half. */
 async function fasterHalf(seconds, length, once) {
   const end = performance.now() + 1000 * seconds;
   let rested = performance.now();
@@ -147,7 +147,11 @@ async function timeOnWasm({ program, device }, given, sizes, seconds) {
     parts.forEach((_, k) => (parts[k] += times[k + 1] - times[k]));
   };
   await once(new Float64Array(count + 2)); // a warm-up
-  const { runs, parts } = await fasterHalf(seconds, count + 2, once);
+  return split(await fasterHalf(seconds, count + 2, once));
+}
+
+/** Seconds by the page's clock: the parts are the upload, the steps and the readback. */
+function split({ runs, parts }) {
   const [upload, ...steps] = parts.map((ms) => ms / 1000);
   const readback = steps.pop();
   return { clock: `performance.now(), in steps of ${tick()} ms`, runs, run: sum(parts) / 1000, upload, steps, readback };
@@ -180,14 +184,11 @@ async function timeFlowOnWasm({ device }, given, sizes, seconds, list, states) {
   };
   await once(new Float64Array(list.length + 2)); // a warm-up
   calls.fill(0);
-  const { runs, parts } = await fasterHalf(seconds, list.length + 2, once);
-  const [upload, ...steps] = parts.map((ms) => ms / 1000);
-  const readback = steps.pop();
-  const clock = `performance.now(), in steps of ${tick()} ms`;
-  return { clock, runs, run: sum(parts) / 1000, upload, steps, readback, calls: calls.map((count) => count / runs) };
+  const found = split(await fasterHalf(seconds, list.length + 2, once));
+  return { ...found, calls: calls.map((count) => count / found.runs) };
 }
 
-/** The steps in which the page's clock goes. */
+/** The resolution of the page's clock. */
 function tick() {
   const found = Array.from({ length: 8 }, () => {
     const start = performance.now();
@@ -253,7 +254,7 @@ async function timeFlowOnGpu({ device }, given, sizes, seconds, list, states) {
   return { clock, runs, run, upload: 0, steps, readback: Math.max(0, run - sum(steps)), calls };
 }
 
-/** Milliseconds of each step, by the best clock that is there; timestamps that are all 0 are none. */
+/** Milliseconds of each step, by timestamps if the device has any that are not all 0, else by the page's clock. */
 async function timeSteps(gpu, steps, seconds) {
   const submits = new Submits(gpu, steps);
   try {
@@ -290,7 +291,7 @@ async function byClock(clock, seconds) {
   return { clock: clock.name, times: parts.map((ms, k) => ms / repeats[k]) };
 }
 
-/** Put a step so many times into a pass, or if it is a copy between passes. */
+/** Encode a step `repeats` times: dispatches in one pass, copies outside of any. */
 function encode(commands, { pipeline, bound, groups, source, target, bytes }, repeats, options) {
   if (!pipeline) {
     for (let k = 0; k < repeats; k++) {
@@ -337,7 +338,7 @@ class Timestamps {
       encode(commands, step, repeats[first + k], { timestampWrites: { ...before, ...after } });
       if (!step.pipeline) commands.beginComputePass({ timestampWrites: after }).end();
     });
-    // No more than were written: there are drivers that wait for the others for ever.
+    // No more than were written: some drivers wait for the others for ever.
     commands.resolveQuerySet(querySet, 0, 2 * steps.length, this.room, 0);
     commands.copyBufferToBuffer(this.room, 0, this.staging, 0, 16 * steps.length);
     device.queue.submit([commands.finish()]);
@@ -353,7 +354,7 @@ class Timestamps {
   }
 }
 
-/** The page's clock, less what a submit with nothing in it takes. */
+/** The page's clock, less the time of an empty submit. */
 class Submits {
   name = "performance.now() around submits";
   enough = ENOUGH.submits;
@@ -394,9 +395,9 @@ class Submits {
   }
 }
 
-// --- what is told ----------------------------------------------------------------------------------------------------
+// --- the report ------------------------------------------------------------------------------------------------------
 
-function told(device, work, { clock, runs, run, upload, steps, readback, calls }) {
+function reported(device, work, { clock, runs, run, upload, steps, readback, calls }) {
   const kernels = new Map();
   work.forEach(({ key, flops, bytes, ...names }, k) => {
     const found = kernels.get(key) ?? { ...names, calls: 0, seconds: 0, flops: flops && 0, bytes: bytes && 0 };
@@ -419,7 +420,7 @@ function told(device, work, { clock, runs, run, upload, steps, readback, calls }
   };
 }
 
-/** In Chrome's format: what the page does on one line, the steps on another, each in its mean time after the one before. */
+/** In Chrome's trace format: the page's work on one line; on another the steps, one after the other, in their mean times. */
 function traceOf(device, clock, work, { upload, steps, readback }) {
   const [pid, page, line] = [1, 1, 2];
   const name = (kind, text, tid) => ({ name: kind, ph: "M", ts: 0, pid, tid, args: { name: text } });

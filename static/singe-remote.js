@@ -19,7 +19,7 @@ export async function loadInWorker(folder, { onProgress, onDevice, signal, gpuDe
   const stop = () => link.end(aborted());
   signal?.addEventListener("abort", stop);
   if (signal?.aborted) stop();
-  link.told = { progress: onProgress, device: onDevice };
+  link.listeners = { progress: onProgress, device: onDevice };
   try {
     return new RemoteModel(link, await link.call("load", { folder: folder.href, options }));
   } catch (error) {
@@ -127,7 +127,7 @@ class RemoteSession {
 
   copy() {
     const copy = new RemoteSession(this.#link, this.#states);
-    this.#call("copy", [copy.#number]).catch(() => {}); // whoever uses it is told
+    this.#call("copy", [copy.#number]).catch(() => {}); // who uses it gets the error
     return copy;
   }
 
@@ -160,7 +160,7 @@ function copied(value, copies) {
 /** A worker and its pending calls. */
 class Link {
   state = { device: undefined, threads: 1, memory: { gpu: 0, wasm: 0, js: 0 } };
-  told = {};
+  listeners = {};
   #worker;
   #waiting = new Map();
   #count = 0;
@@ -207,16 +207,16 @@ class Link {
     });
   }
 
-  #hear({ id, value, error, state, ...told }) {
+  #hear({ id, value, error, state, ...news }) {
     if (state) this.state = state;
     const { done, fail } = this.#waiting.get(id) ?? {};
     this.#waiting.delete(id);
     if (error) fail?.(new SingeError(error.code, error.message));
     else done?.(value);
     try {
-      for (const [what, told_] of Object.entries(told)) this.told[what]?.(told_);
+      for (const [what, given] of Object.entries(news)) this.listeners[what]?.(given);
     } catch (thrown) {
-      if (told.progress) this.end(thrown);
+      if (news.progress) this.end(thrown);
       else throw thrown;
     }
   }

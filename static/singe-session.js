@@ -35,9 +35,9 @@ export class Sessions {
     this.#live.delete(session);
   }
 
-  /** The device is lost, as the run of a session was told. */
-  lose(told) {
-    for (const session of this.#live) session[LOSE](session !== told || session !== this.own);
+  /** The device was lost in a run of `running`. */
+  lose(running) {
+    for (const session of this.#live) session[LOSE](session !== running || session !== this.own);
   }
 
   /** Another device takes the place of the one that has the states. */

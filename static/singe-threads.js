@@ -1,12 +1,12 @@
 /**
  * The threads of the device "wasm": workers that share its memory and do their part of a run's steps.
  *
- * Contract: `gather(threads, files)` gives a team, whose `run(plan, answers)` carries out a plan: on one thread by one
- * call, or on `threads` of them, with the same bits. Steps and runs too small to share are the caller's. Asked for 0
- * threads, the team lets the first runs take turns with 1 and with more, keeps what is fastest and ends workers that are
- * not needed. A worker that dies is not missed, unless within a part: then, as where one fails, the team ends, and the
- * run is an error of the code "lost", after which a model is opened anew and has no team. `spread(state)` opens the
- * device of a model, whose runs take long, anew with a team asked for 0 threads.
+ * Contract: `gather(threads, files)` returns a team, whose `run(plan, fresh)` carries out a plan, by one call on one thread
+ * or on several threads, with the same bits. The calling thread does steps that are too small to share, and whole runs
+ * that are. If 0 threads are asked for, the first runs alternate between 1 thread and more; the fastest way is kept and
+ * workers that it does not need are ended. If a worker dies between parts, nothing changes. If one dies or fails within a
+ * part, the team ends and the run is an error of the code "lost"; the model is then opened again without a team.
+ * `spread(state)` opens the device of a model with long runs again, with a team asked for 0 threads.
  */
 
 import { Barrier, LEAVE } from "./singe-barrier.js";
@@ -17,11 +17,11 @@ import { enough, pays } from "./singe-timing.js";
 
 const PAGE = 65536;
 const MOST = 8;
-/** What a step must take to be shared, in about microseconds of one thread: a few times a barrier. */
+/** A step is shared if it takes one thread about so many microseconds: a few times what a barrier takes. */
 const STEP_US = 2;
-/** And all such steps of a run: to wake a worker takes up to a millisecond. */
+/** And if all such steps of the run take so many: it takes up to a millisecond to wake a worker. */
 const RUN_US = 1500;
-/** What the last parts of a step may take: with smaller ones threads mostly read what others wrote. */
+/** The most that the last parts of a step take. With smaller parts, threads mostly read what others wrote. */
 const PART_US = 1000;
 const MOST_CUTS = 6;
 const SYSTEM_PAGE = 4096;
@@ -32,7 +32,7 @@ const PATIENCE_MS = 2000;
 const cores = () => globalThis.navigator?.hardwareConcurrency ?? process.getBuiltinModule("os").availableParallelism();
 let broken = false;
 
-/** A team asked for so many threads, its memory, and the way `from` files into that; nothing where there can be no team. */
+/** { team, memory, from }: the team, its memory and what loads files into that; {} if there can be no team. */
 export function gather(threads, files) {
   const most = threads ? Math.min(threads, 2 * cores()) : Math.min(cores(), MOST);
   const memory = broken || cores() < 2 ? undefined : sharedMemory();
@@ -57,7 +57,7 @@ export async function spread(state) {
 
 class Team {
   #memory;
-  /** What is tried, numbers of threads; one when it is decided. */
+  /** The numbers of threads to try; a single one once that is decided. */
   #counts;
   #program;
   #exports;
@@ -75,7 +75,7 @@ class Team {
     return this.#counts.length === 1 ? this.#counts[0] : 1;
   }
 
-  /** Have workers for the device's program, its module, what that exports, and each kernel's name; or stay with one thread. */
+  /** Start workers for a program: its module, the module's exports and the kernels' names. If that fails, one thread does all. */
   async start({ program, module, exports, names }) {
     this.#program = program;
     this.#exports = exports;
@@ -93,13 +93,13 @@ class Team {
     return this.#workers.length > 0;
   }
 
-  /** Bytes behind a plan's end that threads may take as workspaces. */
+  /** Bytes behind a plan's end for the threads' workspaces. */
   room(program, steps, sizes) {
-    const spaces = steps.map((step) => told(() => spaceOf(program, step, sizes)));
+    const spaces = steps.map((step) => numberOrZero(() => spaceOf(program, step, sizes)));
     return (Math.max(...this.#counts) - 1) * Math.max(0, ...spaces);
   }
 
-  /** plan: calls one after the other, { program?, sizes, steps, given, marks, end }, those of a whole run or of some of it. fresh: outputs whose arrays were made for this run. */
+  /** plan: { program?, sizes, steps, given, marks, end }, the calls of a run or of a part of it. fresh: outputs with new arrays. */
   async run(plan, fresh) {
     const alone = () => this.#exports.run(plan.marks[0], plan.marks.at(-1));
     plan.shared ??= this.#sharedSteps(plan);
@@ -136,19 +136,20 @@ class Team {
 
   // --- plans
 
-  /** What each step takes one thread, in about microseconds; 0: it is not shared. */
+  /** The time of each step on one thread, in about microseconds; 0 if it is not shared. */
   #sharedSteps({ sizes, steps }) {
     const { kernels } = this.#program;
     const work = steps.map(({ do: what, kernel }) => {
       if (what !== "dispatch") return 0;
       const { flops, bytes } = kernels[kernel];
-      const took = told(() => evaluate(flops, sizes)) / FLOPS_PER_US + told(() => evaluate(bytes, sizes)) / BYTES_PER_US;
+      const [computed, moved] = [flops, bytes].map((dim) => numberOrZero(() => evaluate(dim, sizes)));
+      const took = computed / FLOPS_PER_US + moved / BYTES_PER_US;
       return took > STEP_US ? took : 0;
     });
     return work.reduce((sum, took) => sum + took, 0) > RUN_US ? work : work.map(() => 0);
   }
 
-  /** Tell the workers a plan: { id, list }, the list being what this thread does, of shared steps by part. */
+  /** Send the workers a plan; { id, list }: what this thread does, shared steps by part. */
   async #teach(plan, count) {
     const { steps } = plan;
     const { kernels } = this.#program;
@@ -198,9 +199,8 @@ class Team {
 }
 
 /**
- * A step's parts, each [part, of how many]: the first are the largest, so that a thread that comes late or is held up finds
- * small ones. took: what the step takes one thread; 0 where parts are to be as many as the threads, since each begins by
- * filling a workspace.
+ * A step's parts, each [part, of how many]. The first are the largest, so that a thread that starts late finds small ones.
+ * took: the time of the step on one thread; 0 if there should be as many parts as threads, since each part fills a workspace.
  */
 function cut(took, threads) {
   const parts = [];
@@ -218,14 +218,14 @@ function spaceOf({ kernels, buffers }, { kernel, buffers: ports }, sizes) {
   return kernels[kernel]?.workspace ? align(bytesOf(buffers[ports.at(-1)], sizes)) : 0;
 }
 
-/** Have the system give an array its memory, which takes it several times as long as to fill that. */
+/** Write to every page of a new array: the system maps its memory now, which takes longer than to fill it. */
 function touch(buffer) {
   const bytes = new Uint8Array(buffer);
   for (let at = 0; at < bytes.length; at += SYSTEM_PAGE) bytes[at] = 0;
 }
 
-/** A count that nobody has checked: 0 where the bundle does not say it right, or sizes are not known yet. */
-function told(count) {
+/** A count that was not checked: 0 if the bundle gives it wrongly, or if its sizes are not known yet. */
+function numberOrZero(count) {
   try {
     return count();
   } catch {

@@ -8,7 +8,7 @@
 import { loadHere } from "./singe-model.js";
 
 let model;
-/** The page's numbers of sessions ↦ these. */
+/** The sessions by the numbers that the page gives them. */
 const sessions = new Map();
 
 const CALLS = {
@@ -21,7 +21,7 @@ const CALLS = {
   },
   run: (inputs) => model.run(inputs),
   profile: ({ inputs, options }) => model.profile(inputs, options),
-  /** A session's `method`; of a number that is not known yet one is opened. */
+  /** Calls a session's `method`; a new number opens a session. */
   session({ number, method, given }) {
     const session = sessions.get(number) ?? model.session();
     sessions.set(number, session);
@@ -31,7 +31,7 @@ const CALLS = {
   dispose: () => model.dispose(),
 };
 
-/** The memory that an answer may be handed over with. */
+/** The memory that is transferred with an answer. */
 function memoryOf(call, given, value) {
   const outputs = call === "run" || (call === "session" && given.method === "run");
   if (outputs) return Object.values(value).map(({ data }) => data.buffer);
@@ -49,7 +49,7 @@ onmessage = async ({ data: { id, call, given } }) => {
   }
 };
 
-// The page finds out that this worker is gone when it gets the lock that is held here: nothing else tells.
+// When the page gets the lock that is held here, this worker is gone; there is no event for that.
 const name = globalThis.navigator?.locks && `singe ${crypto.randomUUID()}`;
 if (name) {
   navigator.locks.request(name, () => {
