@@ -149,6 +149,19 @@ def test_inspect_one_device_with_numbers_for_shapes(capsys: pytest.CaptureFixtur
     assert "(Batch, 3)" in out
 
 
+def test_inspect_shows_open_sizes_bounds_and_what_is_specialised(
+    capsys: pytest.CaptureFixture[str], model: Path
+) -> None:
+    code, out, _ = run(
+        capsys, "inspect", model, "--device", "wasm", "--input-shape", "x=N<=64x2", "--specialise", "N=8"
+    )
+    assert code == 0
+    assert re.search(r"^N +at most 64$", out, re.M)
+    assert re.search(r"^specialised +N=8: 2 steps, .* of weights beside the shared ones$", out, re.M)
+    code, out, _ = run(capsys, "inspect", model, "--device", "wasm")
+    assert re.search(r"^N +none$", out, re.M)
+
+
 def test_devices(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "devices")
     assert code == 0
@@ -212,6 +225,19 @@ REFUSED = {
         "expected numbers with commas between them, got '1,b'",
     ),
     "a shape that is none": (["inspect", "{}/m.onnx", "--input-shape", "x=1x-2"], "expected NAME=1x3x224x224"),
+    "a bound that is none": (["inspect", "{}/m.onnx", "--input-shape", "x=N<=x2"], "expected NAME=1x3x224x224"),
+    "a specialised size beyond its bound": (
+        ["inspect", "{}/m.onnx", "--input-shape", "x=N<=64x2", "--specialise", "N=65"],
+        "N is 65, and must be at most 64",
+    ),
+    "a specialised size that is not open": (
+        ["compile", "{}/m.onnx", "-o", "p", "--specialise", "K=1"],
+        "the open sizes are N",
+    ),
+    "a specialised size without a number": (
+        ["inspect", "{}/m.onnx", "--specialise", "N"],
+        "expected sizes such as N=1,L=128",
+    ),
     "a shape of no input": (["inspect", "{}/m.onnx", "--input-shape", "y=1x2"], "y"),
     "a shape against the model": (["inspect", "{}/m.onnx", "--input-shape", "x=1x5"], "5"),
 }
