@@ -52,7 +52,7 @@ class Held {
   }
 
   usedBy(work) {
-    this.idle = Promise.allSettled([this.idle, work]);
+    this.idle = Promise.allSettled([this.idle, work]).then(() => {}); // results would be kept with a state
   }
 }
 
@@ -171,13 +171,17 @@ class PythonProgram {
   }
 
   #run(inputs, sizes, outputs, states) {
+    const before = states.map((held) => held.ready);
     const work = this.#last.then(async () => {
       const runner = await this.#opened;
-      const buffers = await Promise.all(states.map((held) => held.ready));
+      const buffers = await Promise.all(before);
       return runner.run(await Promise.all(inputs), JSON.parse(sizes), outputs, this.#handle(buffers));
     });
     this.#last = work.catch(() => {});
-    states.forEach((held) => held.usedBy(this.#last));
+    const done = this.#last;
+    // Whoever needs a state next, another program among them, waits for what this run makes of it.
+    states.forEach((held, k) => (held.ready = done.then(() => before[k])));
+    states.forEach((held) => held.usedBy(done));
     return work;
   }
 

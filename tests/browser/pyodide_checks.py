@@ -268,6 +268,29 @@ async def copying():
     return [backend.describe()["shared"], found]
 
 
+async def sessions(device: str):
+    """What states are after runs of two sessions, a write, a copy and a reset, and how many bytes they take."""
+
+    def step(x, *, count):
+        return count * 2, {"count": count + x}
+
+    on = await sg.device_async(device)
+    model = sg.Model.of(step, {"x": (2,)}, on, states={"count": np.array([5, 50], np.float32)})
+    session, other, x = model.session(), model.session(), np.array([1, 10], np.float32)
+    for _ in range(1000):
+        last = await session.run_async(x)
+    branch = session.copy()
+    await other.run_async(x)
+    branch.write("count", [1, 2])
+    await branch.run_async(x)
+    found = [last.tolist(), *[(await s.read_async("count")).tolist() for s in (session, other, branch)]]
+    held = model.program().memory["states"]
+    session.reset()
+    del branch, other
+    gc.collect()
+    return [*found, (await session.read_async("count")).tolist(), held, model.program().data.copied({})]
+
+
 # --- what fails ---
 
 

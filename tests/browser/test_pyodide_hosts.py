@@ -82,6 +82,12 @@ def test_tensors(host: Host, device: str) -> None:
     assert max(host.call("eager", device)) < BOUND
 
 
+def test_sessions(host: Host, device: str) -> None:
+    *found, held, copied = host.call("sessions", device)
+    assert found == [[2008, 20080], [1005, 10050], [6, 60], [2, 12], [5, 50]]
+    assert (held, copied) == (3 * 8, 0)
+
+
 def test_modules(host: Host, device: str) -> None:
     assert host.call("trained_layers", device) < BOUND
 
