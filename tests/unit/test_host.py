@@ -12,9 +12,10 @@ from onnx import helper
 import singe as sg
 from singe.compiler.build import compile_graph
 from singe.compiler.host import IN_SCRIPTS
+from singe.compiler.order import LONGEST
 from singe.compiler.target import find_target
 from singe.dtypes import float32, float64
-from singe.errors import HostNeeded, InputError
+from singe.errors import HostNeeded, InputError, SingeError
 from singe.graph import Builder, Graph
 from singe.model.model import Model
 from singe.onnx import backend
@@ -38,12 +39,12 @@ def test_pages_have_every_opaque_op() -> None:
 
 
 def mixed() -> Graph:
-    """exp in float32 and float64, a composite in float64 and one in float32, constants in float64, a sort."""
+    """exp in float32 and float64, a composite in float64 and one in float32, constants in float64, an open sort."""
     b = Builder()
     x = b.input("x", (size("N"), 4), float32)
     wide = b.cast(x, to=float64)
     folded = b.cast(b.sqrt(b.const(np.array([4.0, 9.0]))), to=float32)
-    outputs = (b.exp(x), b.exp(wide), b.softmax(wide, axis=1), b.softmax(x, axis=0), folded, b.sort(x, axis=1)[0])
+    outputs = (b.exp(x), b.exp(wide), b.softmax(wide, axis=1), b.softmax(x, axis=0), folded, b.sort(x, axis=0)[0])
     return Graph((x,), outputs, tuple("abcdef"))
 
 
@@ -108,6 +109,31 @@ def test_onnx_s_backend_reports_where_ops_run(device: str) -> None:
     if device != "CPU":
         with pytest.raises(HostNeeded, match="nonzero"):
             backend.prepare(model, device, fail_on_host=True)
+
+
+@pytest.mark.parametrize("device", ["wasm", "webgpu"])
+def test_short_sorts_run_on_the_device(device: str) -> None:
+    """Equal elements stay in their order, NaN is the largest, and zeros keep their sign, as in NumPy."""
+    try:
+        sg.device(device)
+    except SingeError as e:
+        pytest.skip(f"no {device} here: {e}")
+    rng = np.random.default_rng(0)
+    for length, axis in ((1, 1), (7, 1), (LONGEST, -2), (LONGEST + 1, 1)):
+        b = Builder()
+        x = b.input("x", (size("N"), length, 2), float32)
+        outputs = [y for how in (False, True) for y in b.sort(x, axis=axis, descending=how)]
+        outputs += [y for how in (False, True) for y in b.top_k(x, axis=axis, k=(length + 1) // 2, largest=how)]
+        graph = Graph((x,), tuple(outputs), tuple("abcdefgh"))
+        program, expected = Model(graph, device).program(), Model(graph, "numpy").program()
+        assert ("host" in program.data.facts) is (length > LONGEST)
+        for count in (0, 1, 3):
+            given = rng.choice(np.array([-2, -0.0, 0, 1, np.nan, np.inf], np.float32), (count, length, 2))
+            for got, want in zip(program.run([given]), expected.run([given]), strict=True):
+                assert (got.dtype, got.shape) == (want.dtype, want.shape)
+                np.testing.assert_array_equal(got, want)
+                if want.dtype.kind == "f":
+                    np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
 
 
 def test_a_bundle_of_what_a_page_cannot_run_is_refused() -> None:

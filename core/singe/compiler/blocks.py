@@ -25,6 +25,7 @@ from ..shapes import Shape, Size, symbols
 from .fuse import Group, fuse
 from .host import lacking, on_host
 from .layout import Layout, Slots, bytes_of
+from .order import by_counting
 from .target import Packer, Printed, Target
 
 
@@ -125,7 +126,7 @@ class Blocks:
     def _items(self, graph: Graph) -> tuple[Graph, list[_Item]]:
         """What is to be done for a graph, in order, and the graph that it refers to."""
         if self.target is not None:
-            graph = on_host(graph, self.target)
+            graph = on_host(by_counting(graph, self.target), self.target)
         graph = self._computed(graph)
         groups: dict[Node, Group] = {}
         if self.target is not None:

@@ -15,6 +15,7 @@ from typing import Any, Final
 from ..dtypes import DType, names
 from ..graph import Builder, Graph, Node, all_nodes, postorder, rebuild
 from ..ops import Opaque, Region, Result, Row
+from .order import is_counted
 from .target import Target
 
 BY_DESIGN: Final[Mapping[str, str]] = dict.fromkeys(
@@ -59,7 +60,8 @@ def _reasons(n: Node, target: Target, steps: Collection[str]) -> list[str]:
     types = lacking(n, target)
     if types:
         return [] if _is_free(n) else [f"{target.name} does not compute {names(types)}"]
-    return [f"{target.name} has no function for it"] if isinstance(n.row, Opaque) and n.op in steps else []
+    hosted = isinstance(n.row, Opaque) and n.op in steps and not is_counted(n, target)
+    return [f"{target.name} has no function for it"] if hosted else []
 
 
 def on_host(graph: Graph, target: Target) -> Graph:
