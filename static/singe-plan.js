@@ -15,14 +15,14 @@
  *     UNLESS  distance, buffer       jump unless its first element is true
  *     LOOP    distance, count, left  left = count; jump if that is 0
  *     AGAIN   distance               take 1 from the word before the one it jumps to, a LOOP's left; jump unless that is 0
- *     STOP    number                 a host or bind step: the runner does it, and tells the plan what sizes it found
+ *     STOP    number                 a host, bind or check step: the runner does it, and tells the plan what sizes it found
  */
 
-import { SingeError, IS, align, areasOf, bytesOf, check, evaluate, isDim, need, shapeOf, sizeName } from "./singe-format.js";
+import { SingeError, IS, align, areasOf, bytesOf, check, countOf, evaluate, isDim, need, shapeOf, sizeName } from "./singe-format.js";
 
 export const [COPY, JUMP, UNLESS, LOOP, AGAIN, STOP] = [-1, -2, -3, -4, -5, -6];
 const DEEPEST = 32;
-/** The largest size that a kernel takes; a loop of more turns makes so many. */
+/** The largest size, and the most elements of a buffer, that a kernel takes; a loop of more turns makes so many. */
 const MOST = 2 ** 31 - 1;
 
 // --- what is checked -------------------------------------------------------------------------------------------------
@@ -47,6 +47,7 @@ const STEPS = {
     row: { size: IS.text, buffer: orNull(IS.count), dim: orNull(IS.dimension) },
     names: (s) => (s.buffer === null ? [] : [s.buffer]),
   },
+  check: { row: { dim: IS.dimension, text: IS.text }, names: () => [] },
 };
 
 function namesIn(dim) {
@@ -103,6 +104,7 @@ export function checkSteps({ steps, states, inputs, outputs, buffers, kernels, f
         if (step.buffer !== null) need(["int32", "int64"].includes(buffers[step.buffer].dtype), `${at} binds ${step.size} to no integer`);
         after.add(step.size);
       }
+      if (kind === "check") need(isDim(step.dim, before), `${at} checks a size that is not found yet`);
       if (kind === "host") {
         const names = step.outputs.flatMap((i) => buffers[i].shape.map(sizeName));
         names.forEach((name) => name !== undefined && after.add(name));
@@ -181,9 +183,15 @@ export class Plan {
   /** Go on with sizes that were found; the words that have them. */
   bind(found) {
     for (const [name, value] of Object.entries(found)) {
-      if (!IS.count(value)) throw new SingeError("input", `the size ${name} was found to be ${value}, expected 0 or more`);
+      if (!(IS.count(value) && value <= MOST)) {
+        throw new SingeError("input", `the size ${name} was found to be ${value}, expected 0 to ${MOST}`);
+      }
     }
     Object.assign(this.sizes, found);
+    for (const { name, shape } of this.#sized()) {
+      const sides = shape.map((dim) => evaluate(dim, this.sizes));
+      if (countOf(sides) > MOST) throw new SingeError("input", `${name}: the shape (${sides.join(", ")}) has more than ${MOST} elements`);
+    }
     const known = this.#open.filter(({ names }) => this.#known(names));
     for (const { at, value } of known) this.codes[at] = value();
     return known.map(({ at }) => at);
@@ -192,7 +200,7 @@ export class Plan {
   /** The bytes of slots, inputs and outputs, as far as their sizes are known; or at their bounds if they have some. */
   areas() {
     const { program, sizes } = this;
-    const buffers = program.buffers.filter((buffer) => buffer.place[0] !== "state" && this.#isSized(buffer));
+    const buffers = this.#sized().filter(({ place }) => place[0] !== "state");
     const areas = areasOf({ ...program, buffers }, sizes);
     const most = { ...sizes, ...program.bounds };
     for (const { place: [kind, k], shape, size } of buffers) {
@@ -200,6 +208,12 @@ export class Plan {
       if (areas[kind]) areas[kind][k] = Math.max(areas[kind][k], align(bytes));
     }
     return areas;
+  }
+
+  /** The buffers whose sizes are known, but for those of a negative dimension: a check follows that refuses it. */
+  #sized() {
+    const isThere = (dim) => evaluate(dim, this.sizes) >= 0;
+    return this.program.buffers.filter((buffer) => this.#isSized(buffer) && buffer.shape.every(isThere));
   }
 
   /** Whether calls between two words are the same in every run at these sizes, memory included. */
@@ -249,7 +263,7 @@ export class Plan {
   #write(steps) {
     const { kernels, buffers } = this.program;
     for (const step of steps) {
-      if (["dispatch", "copy", "host", "bind"].includes(step.do)) this.groups.set(this.codes.length, step);
+      if (!STEPS[step.do].inner) this.groups.set(this.codes.length, step);
       if (step.do === "dispatch") {
         const { sizes } = kernels[step.kernel];
         this.codes.push(step.kernel, step.buffers.length + sizes.length);
@@ -336,11 +350,15 @@ export async function walk(plan, machine) {
   }
 }
 
-/** Do a host or bind step. */
+/** Do a host, bind or check step. */
 export async function carryOut(step, plan, machine) {
   if (step.do === "bind") {
     const value = step.dim === null ? Number(await machine.first(step.buffer)) : evaluate(step.dim, plan.sizes);
     return machine.bind({ [step.size]: value });
+  }
+  if (step.do === "check") {
+    if (evaluate(step.dim, plan.sizes) >= 0) return;
+    throw new SingeError("input", `${step.text} (this run found ${namesIn(step.dim).map((name) => `${name} = ${plan.sizes[name]}`).join(", ")})`);
   }
   const { buffers } = plan.program;
   const inputs = [];

@@ -2,7 +2,7 @@
  * The device "wasm" for programs with conditions, loops, states, and sizes or ops that stop a run midway.
  *
  * Contract: FlowDevice has what Device has, and states: `newStates()` answers a handle, the address where a session's
- * states lie, which `run` takes. A module carries out conditions and loops by itself, and comes back at host and bind
+ * states lie, which `run` takes. A module carries out conditions and loops by itself, and comes back at host, bind and check
  * steps. Where threads share the calls, this thread goes through the words and the others do their parts of calls. What
  * is sized in mid-run lies behind everything else, at the latest sizes of the run.
  */
@@ -11,7 +11,7 @@ import { ARRAYS, Recent, align, bytesOf, countOf, outputsOf, shapeOf } from "./s
 import { Plan, carryOut, prepareHost, walk } from "./singe-plan.js";
 
 const WORD = 4;
-/** A host or bind step takes so many words. */
+/** A host, bind or check step takes so many words. */
 const STOP_WORDS = 3;
 /** What is larger than its memory gets so much more than it had, so that what grows turn by turn moves seldom. */
 const GROWTH = 1.5;

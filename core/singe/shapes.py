@@ -289,17 +289,14 @@ MAX_PROOF: Final = 8
 
 Checks: TypeAlias = "dict[Dim, str]"
 """What must be at least 0 when a run's sizes are known ↦ what to say where it is not."""
-_CHECKS: Final[ContextVar[tuple[Checks, frozenset[str] | None] | None]] = ContextVar("checks", default=None)
+_CHECKS: Final[ContextVar[Checks | None]] = ContextVar("checks", default=None)
 
 
 @contextmanager
-def deferring(told: frozenset[str] | None = None) -> Iterator[Checks]:
-    """What hangs on sizes of a run is taken for granted inside, and noted in what this gives: the run must check it.
-
-    told: the sizes that a run knows when it begins, of which alone it can check anything (None: all).
-    """
+def deferring() -> Iterator[Checks]:
+    """What hangs on sizes of a run is taken for granted inside, and noted in what this gives: the run must check it."""
     found: Checks = {}
-    token = _CHECKS.set((found, told))
+    token = _CHECKS.set(found)
     try:
         yield found
     finally:
@@ -319,7 +316,7 @@ def equal(a: Dim, b: Dim, what: str) -> bool:
 def same(a: Dim, b: Dim, what: str) -> bool:
     """`equal`, for dimensions that must be: where that hangs on the sizes it may be left to the run; see `deferring`."""
     gap = a - b
-    checks = _checks_of(gap)
+    checks = _CHECKS.get()
     if checks is None or not isinstance(gap, Size) or at_least(gap, 1) or at_least(-gap, 1):
         return equal(a, b, what)
     checks.setdefault(gap, f"{what}: {a} must be {b}")
@@ -333,15 +330,9 @@ def require(dim: Dim, text: str) -> None:
         return
     if at_least(-dim, 1):
         raise ShapeError(text)
-    checks = _checks_of(dim)
+    checks = _CHECKS.get()
     if checks is not None:
         checks.setdefault(dim, text)
-
-
-def _checks_of(dim: Dim) -> Checks | None:
-    """Where a check of a dimension is noted, None where no run can make it before it begins."""
-    checks, told = _CHECKS.get() or (None, None)
-    return checks if told is None or symbols(dim) <= told else None
 
 
 def product(dims: Iterable[Dim]) -> Dim:

@@ -24,6 +24,7 @@ from singe.program.format import header
 from singe.program.program import (
     Bind,
     Buffer,
+    Check,
     Copy,
     Dispatch,
     Host,
@@ -330,6 +331,7 @@ def found() -> Flow:
         Loop(3, None, (f.call(lower, y, to=less), Copy(less, y), nonzero)),
         f.call(two, x, to=length),
         Bind("K", length),
+        Check(1000 - k * m, "at most 1000 places"),
         Copy(where, places),
         f.call(double, where, rows, to=doubled),
     ]

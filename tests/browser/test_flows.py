@@ -16,7 +16,9 @@ from pages import Page, node, open_page
 from remembering import REMEMBERING
 
 from singe.dtypes import bfloat16, dtype, widened
+from singe.errors import SingeError
 from singe.ir.scalar import convert
+from singe.ops import ROWS
 from singe.program.format import header
 from singe.program.planner import Plan
 from singe.tools.export import export
@@ -393,6 +395,7 @@ def host_cases() -> dict[str, tuple[str, list[np.ndarray], dict[str, Any], list[
         "scatter_elements_reduce", [x, part, at], {"axis": 0, "reduction": "add"}, [added(x, grid, part)])  # fmt: skip
     found["scatter_nd_reduce"] = (
         "scatter_nd_reduce", [x, blocks, rows], {"reduction": "max"}, [added(x, ([3, 0, 3],), blocks, np.maximum)])  # fmt: skip
+    found |= size_cases()
     moved = x.copy()
     moved[2:, 1:3] = part[:, :2]
     found["update_slice"] = ("update_slice", [x, part[:, :2].copy(), np.int64(9), np.int64(1)], {}, [moved])
@@ -404,6 +407,71 @@ def host_cases() -> dict[str, tuple[str, list[np.ndarray], dict[str, Any], list[
     found["non_max_suppression"] = (
         "non_max_suppression", [boxes.astype(np.float32), scores, *limits], {}, [np.array([[0, 0, 3], [0, 0, 0], [0, 0, 5]])])  # fmt: skip
     return found
+
+
+def size_cases() -> dict[str, Any]:
+    """Ops that find sizes, which come as empty arrays of these lengths."""
+
+    def ints(*values: int) -> np.ndarray:
+        return np.array(values, np.int64)
+
+    def sizes(*values: int) -> list[np.ndarray]:
+        return [np.zeros((n, 0), np.bool_) for n in values]
+
+    there = np.arange(24).reshape(2, 3, 4).transpose(2, 0, 1)
+    back = np.empty(24, np.int64)
+    back[there.ravel()] = np.arange(24)
+    slices = [ints(3, 1, 9), ints(-(2**40), -1, 2**40), ints(0, -2, 2), ints(-2, 1, 3)]
+    floats = [np.float32(v) for v in (1, 2, 0.3)]
+    found = {
+        "sizes": ([ints(3, 0)], {"total": 3, "most": 3}, sizes(3, 0)),
+        "signed_sizes": ([ints(3, -2)], {}, sizes(3, 0, 0, 2)),
+        "reshaped_sizes": ([ints(0, -1, 2)], {"shape": [3, 4], "allow_zero": False}, sizes(3, 2, 2)),
+        "reshaped_sizes zero": ([ints(0, 5)], {"shape": [3, 0], "allow_zero": True}, sizes(0, 5)),
+        "expanded_sizes": ([ints(4, 1, 3)], {"shape": [2, 1]}, sizes(4, 2, 3)),
+        "range_size": ([ints(5), ints(-4), ints(-2)], {}, sizes(5)),
+        "range_size float": (floats, {}, sizes(4)),
+        "axes_sizes dropped": ([ints(-1)], {"shape": [2, 1], "change": "dropped"}, sizes(2)),
+        "axes_sizes added": ([ints(-1, 0)], {"shape": [2, 3], "change": "added"}, sizes(1, 2, 3, 1)),
+        "axes_sizes kept": ([ints(0)], {"shape": [2, 3], "change": "kept"}, sizes(1, 3)),
+        "moved_last": ([ints(0, 1)], {"shape": [2, 3, 4]}, [there, back.reshape(2, 3, 4)]),
+        "slice_places": (slices, {"shape": [6, 5, 9], "cuts": [0, 1, 2]}, [ints(3, 1), ints(1, 2, 3), ints()]),
+    }
+    return {
+        name: (name.split()[0], inputs, {"what": name, **attrs}, wanted)
+        for name, (inputs, attrs, wanted) in found.items()
+    }
+
+
+WRONG = {
+    "sizes": ([[-1]], {}, "no number below 0"),
+    "sizes above": ([[9]], {"most": 8}, "from 0 to 8"),
+    "sizes apart": ([[1, 2]], {"total": 4}, "make 3, expected 4"),
+    "reshaped_sizes": ([[4, -1]], {"shape": [3, 2], "allow_zero": False}, "has 6 elements"),
+    "reshaped_sizes twice": ([[-1, -1]], {"shape": [3, 2], "allow_zero": False}, "has 6 elements"),
+    "expanded_sizes": ([[4]], {"shape": [3]}, "does not broadcast"),
+    "range_size": ([[0], [1], [0]], {}, "has no end"),
+    "axes_sizes": ([[0]], {"shape": [2], "change": "dropped"}, "not all of length 1"),
+    "moved_last": ([[0, -2]], {"shape": [2, 2]}, "one axis twice"),
+    "slice_places": ([[0], [1], [0], [0]], {"shape": [2], "cuts": [0]}, "a step is 0"),
+}
+"""An op that finds sizes ↦ numbers that are none, and what is said of them, by NumPy too."""
+
+
+def test_numbers_that_are_no_sizes() -> None:
+    body = f"""
+    const {{ runOp }} = await import({json.dumps((STATIC / "singe-host.js").as_uri())});
+    return Promise.all(given.cases.map(([op, lists, attrs]) => failure(async () => {{
+      const inputs = lists.map((list) => ({{ data: BigInt64Array.from(list, BigInt), shape: [list.length], dtype: "int64" }}));
+      runOp({{ op, attrs: {{ what: "Op", ...attrs }} }}, inputs, {{}});
+    }})));
+    """
+    cases = [[name.split()[0], lists, attrs] for name, (lists, attrs, _) in WRONG.items()]
+    for (name, (lists, attrs, text)), answer in zip(WRONG.items(), node(body, cases=cases), strict=True):
+        assert text in answer["message"], (name, answer)
+        arrays = [np.array(values, np.int64) for values in lists]
+        with pytest.raises(SingeError, match=text):
+            ROWS[name.split()[0]].array(*arrays, **{"what": "Op", **attrs})
 
 
 def test_host_ops() -> None:
@@ -449,6 +517,10 @@ def bind(program: dict[str, Any]) -> dict[str, Any]:
     return next(s for s in program["steps"] if s["do"] == "bind")
 
 
+def check(program: dict[str, Any]) -> dict[str, Any]:
+    return next(s for s in program["steps"] if s["do"] == "check")
+
+
 def host(program: dict[str, Any]) -> dict[str, Any]:
     return next(s for s in program["steps"] if s["do"] == "host")
 
@@ -484,6 +556,8 @@ HOSTILE: Final[dict[str, tuple[str, Edit]]] = {
     "a bind to two things": ("found", lambda p: bind(p).update(dim=1)),
     "a bind to floats": ("found", lambda p: bind(p).update(buffer=0)),
     "a bind to itself": ("found", lambda p: bind(p).update(buffer=None, dim=[[1, "K"]])),
+    "a check of an unknown size": ("found", lambda p: check(p).update(dim=[[1, "L"]])),
+    "a check of nothing": ("found", lambda p: check(p).update(dim=None)),
     "a host step's buffers": ("found", lambda p: host(p)["outputs"].append(99)),
     "a host step's attributes": ("found", lambda p: host(p).update(attrs=[])),
 }  # fmt: skip
@@ -517,3 +591,11 @@ def test_a_negative_size_is_an_error(root: Path) -> None:
     body = "const model = await load(given.url); return failure(() => model.run({ x: Float32Array.of(-1, -2) }));"
     answer = node(body, url=(root / "found").as_uri())
     assert "the size K was found to be -1" in answer["message"]
+
+
+def test_a_size_that_does_not_fit_is_an_error(root: Path) -> None:
+    body = "const model = await load(given.url); return failure(() => model.run({ x: new Float32Array(501).fill(9) }));"
+    answer = node(body, url=(root / "found").as_uri())
+    assert answer["code"] == "input"
+    assert "at most 1000 places" in answer["message"]
+    assert "K = 2" in answer["message"]

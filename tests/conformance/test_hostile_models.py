@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from singe.errors import ImportFailure, InputError, SingeError, UnsupportedOp
+from singe.errors import ImportFailure, InputError, UnsupportedOp
 from singe.onnx import importer
-from singe.onnx.importer import ValueNeeded, import_model
+from singe.onnx.importer import import_model
 from singe.onnx.model import OnnxFunction, OnnxGraph, OnnxModel, OnnxNode, OnnxRef, OnnxType, OnnxValue
 
 SECONDS, BYTES = 5.0, 64 << 20
@@ -293,14 +293,14 @@ def test_a_function_without_its_attribute() -> None:
     assert graph.outputs[0].attrs == {"alpha": 0.5}
 
 
-def test_values_that_decide_shapes_are_asked_for() -> None:
-    asked = model(node("ConstantOfShape", "x"), shape=(2,), dtype="int64")
-    with pytest.raises(ValueNeeded, match="'x'") as caught:
-        import_model(asked)
-    assert caught.value.inputs == ("x",)
-    assert import_model(asked, values={"x": ints(2, 3)}).outputs[0].shape == (2, 3)
-    with pytest.raises(SingeError):
-        import_model(asked, values={"x": ints(-2, 3)})
+def test_a_shape_of_a_length_that_only_a_run_tells_is_refused() -> None:
+    with pytest.raises(ImportFailure, match="how many there are must be known before a run"):
+        import_model(model(node("ConstantOfShape", "x"), shape=("N",), dtype="int64"))
+
+
+def test_what_no_size_comes_of_must_be_known() -> None:
+    with pytest.raises(ImportFailure, match="'x'; export the model with a constant there"):
+        import_model(model(node("Resize", "c", "x"), shape=(2,), opset=10, constants={"c": np.ones((2, 2))}))
 
 
 def test_inputs_that_cannot_be() -> None:

@@ -25,7 +25,9 @@ from singe.shapes import size
 from singe.tools import cli
 from singe.tools.export import make_bundle
 
-NOT_IN_SCRIPTS: dict[str, str] = {}
+NOT_IN_SCRIPTS = {
+    "resize_tables": "scales, or a region to crop, that a run computes: pages have Resize of computed sizes alone"
+}
 """Opaque rows that a page cannot run without Python ↦ why."""
 
 

@@ -108,22 +108,21 @@ def test_what_a_program_takes_for_granted_is_checked(device_name: str) -> None:
         model.program().run([np.ones(3, np.float32), np.ones(2, np.float32)])
 
 
-@pytest.mark.parametrize("device_name", ["numpy", "wasm"], indirect=True)
-def test_no_run_checks_sizes_found_on_its_way(device_name: str) -> None:
-    """Checks are made before a run begins: what hangs on a size that it finds later is not taken for granted."""
+@RUNNERS
+def test_sizes_found_on_the_way_are_checked_there(device_name: str) -> None:
     b = Builder()
     x, y = (b.input(name, (size(length),), float32) for name, length in (("x", "L"), ("y", "M")))
     with deferring():
-        unknown = Graph((x, y), (b.add(b.nonzero(x), b.nonzero(y)),), ("z",), b.bound)
-        first = b.gather(b.nonzero(x), b.const(0), axis=1)
-        known = Graph((x, y), (first, b.add(x, y)), ("first", "sum"), b.bound)
-    with pytest.raises(ShapeError, match=r"whether nonzero\.0 is nonzero\.1 depends on the run"):
-        Model(unknown, device_name).program()
-    model, given = Model(known, device_name), np.array([0, 2, 1], np.float32)
+        places = b.add(b.nonzero(x), b.nonzero(y))
+        graph = Graph((x, y), (places, b.add(x, y)), ("places", "sum"), b.bound)
+    model, given = Model(graph, device_name), np.array([0, 2, 1], np.float32)
     assert {str(dim) for dim, _ in model.program().data.checks} == {"L - M", "- L + M"}
-    found = model(given, given)
-    np.testing.assert_array_equal(found["first"], [1])
-    np.testing.assert_array_equal(found["sum"], given * 2)
+    found = model(given, given[::-1].copy())
+    np.testing.assert_array_equal(found["places"], [[1, 3]])
+    np.testing.assert_array_equal(found["sum"], given + given[::-1])
+    with pytest.raises(ShapeError, match=r"nonzero\.0 = 2, nonzero\.1 = 3"):
+        model(given, given + 1)
+    np.testing.assert_array_equal(model(given, given)["places"], [[2, 4]])
 
 
 @RUNNERS

@@ -27,6 +27,7 @@ from singe.program.format import from_bytes, header, read_program, to_bytes, wri
 from singe.program.program import (
     Bind,
     Buffer,
+    Check,
     Code,
     Copy,
     Dispatch,
@@ -86,6 +87,7 @@ def every_step() -> ProgramData:
         Loop(None, 0, ()),
         Bind("M", buffer=1),
         Bind("K", dim=n * 2),
+        Check(size("K") - 2, "K must be at least 2"),
     )
     closed = tuple(replace(b, shape=tuple(evaluate(d, {"N": 8}) for d in b.shape)) for b in buffers)
     kernel = Code("relu", "elementwise", 2, (n * 4,), (Variant("w0", ("shader-f16",), (n, 1, 1)),), n * 4, n * 32)

@@ -10,7 +10,7 @@ import pytest
 from steps import Assembler
 
 from singe.dtypes import bool_, float32, int32
-from singe.errors import DeviceError, InputError
+from singe.errors import DeviceError, InputError, ShapeError
 from singe.ir import scalar
 from singe.ir.kernel import Kernel, Port, Store, loop_vars
 from singe.program.planner import LOOP, Plan, follow
@@ -190,7 +190,7 @@ def test_a_size_is_read_from_a_buffer(on: Runner) -> None:
     run = on.prepare(p)
     for n_ in (3, 0, 1000, 3):
         np.testing.assert_array_equal(run(np.array([n_], np.int32), one(2))[0], np.full((n_, 2), 4, np.float32))
-    with pytest.raises(DeviceError, match="found was found to be -1"):
+    with pytest.raises(ShapeError, match="found was found to be -1"):
         run(np.array([-1], np.int32), one(2))
 
 

@@ -4,7 +4,7 @@ A block is the steps of one graph. It is told where what the graph is given lies
 values) and where its results must lie in the end. A result is computed there at once if what lay there is not read any
 more by then; else it is computed elsewhere and copied last. All other values take a slot when they are written and leave
 it after their last reader; a kernel that may work in place takes over the slot of an input that dies with it. A region
-runs while all that it captures is held.
+runs while all that it captures is held. What sizes found in mid-run must fulfil is checked as soon as a block knows them.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from ..graph import Builder, Graph, Node, bare, rebuild
 from ..ir.kernel import Kernel, Routine
 from ..ops import Opaque, Region, Result, Row, Update, find_row
 from ..ops.control import open_dimensions
-from ..program.program import Bind, Buffer, Copy, Dispatch, Host, If, Loop, Step
-from ..shapes import Shape, Size, symbols
+from ..program.program import Bind, Buffer, Check, Copy, Dispatch, Host, If, Loop, Step
+from ..shapes import Checks, Shape, Size, require, symbols
 from .fuse import Group, fuse
 from .host import lacking, on_host
 from .layout import Layout, Slots, bytes_of
@@ -77,8 +77,10 @@ class Blocks:
     """Puts steps together; see the module's docstring. `work` has the kernel of each Dispatch by its number there, and
     `uses` the constants that kernels read."""
 
-    def __init__(self, target: Target | None, layout: Layout, late: Iterable[str]) -> None:
+    def __init__(self, target: Target | None, layout: Layout, late: Iterable[str], checks: Checks) -> None:
         self.target = target
+        self._checks = checks
+        self._known: frozenset[str] = frozenset()  # the sizes that steps so far know
         self.layout = layout
         self.slots = Slots(late)
         self.work: list[Work] = []
@@ -110,16 +112,33 @@ class Blocks:
             if direct.get(self._memory(x)) != k
         ]
         b.last.update({n: len(items) for n, _ in ends})
+        outside = self._known
+        for n in graph.nodes:
+            for d in (d for shape, _ in n.results for d in shape if symbols(d) & self.slots.late):
+                require(d, f"{n.op}: the dimension {d} must be at least 0")
+        self._learn(b, symbols([x.shape for x in graph.leaves]))
         for i, item in enumerate(items):
             dying = [n for n in dict.fromkeys(self._reads(item)) if b.last[n] == i and n in b.held]
             unread = self._place(b, item, dying, {n: targets[k] for n, k in direct.items()})
             self._emit(b, item)
+            self._learn(b, _found_by(item))
             self.slots.give(b.held.pop(n) for n in dying if n in b.held)
             self.slots.give(unread)
         b.steps += last
         self._copy_all(b.steps, [(self._buffer(b, n), t) for n, t in ends])
         self.slots.give(b.held.values())
+        self._known = outside
         return b.steps
+
+    def _learn(self, b: _Block, names: Iterable[str]) -> None:
+        """From here on these sizes are known: check what hangs on them."""
+        before = self._known
+        self._known = known = before.union(names)
+        if known == before:
+            return
+        for dim, text in self._checks.items():
+            if self.slots.late & symbols(dim) and symbols(dim) <= known and not symbols(dim) <= before:
+                b.steps.append(Check(dim, text))
 
     # --- what there is to do ---
 
@@ -260,6 +279,9 @@ class Blocks:
                 continue
             if self._at(target)[0] == "output" and self._grows(b, b.items[made[n]], n):
                 continue
+            late = symbols(self.layout.buffers[target].shape) & self.slots.late
+            if not late <= symbols(n.shape):
+                continue  # that memory is there only once another item has found its size
             there = lying.get(self._at(target), ())
             others = {r for j, r in enumerate(roots) if j != k}
             heirs = self._heirs(b, b.items[made[n]], n) if there else ()
@@ -459,6 +481,13 @@ class Blocks:
             steps.append(Copy(source, kept))
             waiting.append((kept, target))
         self.slots.give(free)
+
+
+def _found_by(item: _Item) -> Sequence[str]:
+    """The sizes that a run knows after an item."""
+    if isinstance(item, _Tell):
+        return (item.size,)
+    return () if isinstance(item, Group) else [s for s in item.attrs.get("found", ()) if s]
 
 
 def _named(n: Node) -> list[tuple[int, int, str]]:

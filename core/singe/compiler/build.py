@@ -18,7 +18,7 @@ from ..ir import scalar
 from ..ir.kernel import Kernel, Routine, Store
 from ..program.block import BlockWriter
 from ..program.program import Buffer, Code, Dispatch, Host, If, Loop, ProgramData, Specialised, State, Step, walk
-from ..shapes import Dim, deferring, product, size, symbols
+from ..shapes import Checks, Dim, deferring, product, size, symbols
 from .blocks import Blocks, WeightUse, Work, late_sizes
 from .host import hosted_ops
 from .layout import Layout
@@ -104,12 +104,12 @@ class _Part:
 
 
 def _part(graph: Graph, target: Target | None, activations: str, weights: BlockWriter) -> _Part:
-    with deferring(graph.symbols) as checks:
+    with deferring() as checks:
         rewritten = rewrite(graph)
         if activations == "int8":
             rewritten = in_integers(rewritten)
-        part = _planned(rewritten, target, weights)
-    return replace(part, checks=tuple(checks.items()))
+        part = _planned(rewritten, target, weights, checks)
+    return replace(part, checks=tuple((dim, text) for dim, text in checks.items() if symbols(dim) <= graph.symbols))
 
 
 def _check_sizes(graph: Graph, sizes: Mapping[str, int], bounds: Mapping[str, int]) -> None:
@@ -130,7 +130,8 @@ def _check_symbols(graph: Graph) -> None:
         raise SizeNeeded(f"the sizes {', '.join(sorted(missing))} are no input's dimension by themselves", missing)
 
 
-def _planned(graph: Graph, target: Target | None, weights: BlockWriter) -> _Part:
+def _planned(graph: Graph, target: Target | None, weights: BlockWriter, checks: Checks) -> _Part:
+    """A graph's share; checks: what its runs must see to."""
     layout = Layout(target, weights)
     given = {x: layout.add(x.name, x.dtype, x.shape, ("input", i)) for i, x in enumerate(graph.inputs)}
     inputs = tuple(given.values())
@@ -143,7 +144,7 @@ def _planned(graph: Graph, target: Target | None, weights: BlockWriter) -> _Part
         given[s.leaf] = layout.add(s.name, s.leaf.dtype, s.leaf.shape, ("state", k))
         initial = None if s.initial is None else layout.array(s.name, s.initial, s.leaf.dtype)
         states.append(State(s.name, given[s.leaf], initial))
-    blocks = Blocks(target, layout, late_sizes(graph))
+    blocks = Blocks(target, layout, late_sizes(graph), checks)
     steps = tuple(blocks.steps(graph, given, [*outputs, *(s.buffer for s in states)]))
     return _Part(
         inputs, outputs, tuple(states), tuple(layout.buffers), blocks.slots.count, steps, blocks.work,

@@ -18,13 +18,19 @@ from ..ops import Opaque, Region, Result, Row
 from .order import is_counted
 from .target import Target
 
-BY_DESIGN: Final[Mapping[str, str]] = dict.fromkeys(
-    ("nonzero", "unique", "compress", "non_max_suppression"), "the shape of its result depends on data"
-)
+BY_DESIGN: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("nonzero", "unique", "compress", "non_max_suppression"), "the shape of its result depends on data"),
+    **dict.fromkeys(
+        ("sizes", "signed_sizes", "reshaped_sizes", "expanded_sizes", "range_size", "axes_sizes", "moved_last",
+         "slice_places", "resize_tables"),
+        "shapes hang on what it reads",
+    ),
+}  # fmt: skip
 """Ops that run on the host by design ↦ the reason."""
 IN_SCRIPTS: Final = frozenset((
-    "compress", "dimensions", "non_max_suppression", "nonzero", "running_max", "running_prod", "running_sum",
-    "random_uniform", "scatter_elements", "scatter_elements_reduce", "scatter_nd", "scatter_nd_reduce", "sort", "top_k",
+    "axes_sizes", "compress", "dimensions", "expanded_sizes", "moved_last", "non_max_suppression", "nonzero",
+    "random_uniform", "range_size", "reshaped_sizes", "running_max", "running_prod", "running_sum", "scatter_elements",
+    "scatter_elements_reduce", "scatter_nd", "scatter_nd_reduce", "signed_sizes", "sizes", "slice_places", "sort", "top_k",
     "unique", "update_slice",
 ))  # fmt: skip
 """The ops that a page runs on the host without Python: those of static/singe-host.js."""

@@ -12,6 +12,7 @@ from . import (  # noqa: F401 (each registers its rows)
     reduce,
     resize,
     running,
+    sizes,
     update,
     window,
 )

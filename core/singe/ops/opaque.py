@@ -53,8 +53,8 @@ def _ranks(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
 def _top_k_shapes(x: Shaped, axis: int, k: Dim, largest: bool) -> Results:
     axis = _along(x, axis, "top_k")
     d = x.shape[axis]
-    if isinstance(k, int) and (k < 0 or (isinstance(d, int) and k > d)):
-        raise ShapeError(f"top_k: k is {k}, and axis {axis} of {show(x.shape)} has {d} elements")
+    for room in (k, d - k):
+        require(room, f"top_k: k is {k}, and axis {axis} of {show(x.shape)} has {d} elements")
     shape = tuple(k if i == axis else d for i, d in enumerate(x.shape))
     return (shape, x.dtype), (shape, int64)
 

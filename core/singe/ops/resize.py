@@ -13,11 +13,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..dtypes import NUMBERS, float32, int32
+from ..dtypes import NUMBERS, bool_, float32, int32, int64
 from ..errors import ShapeError, SizeNeeded
-from ..shapes import Dim, Shape, dim_max, dim_min, floordiv, product, show, symbols
+from ..shapes import Dim, Shape, dim_max, dim_min, floordiv, known, product, show, symbols
 from . import _reference as reference
-from ._row import Composite, Shaped, as_dtype, register
+from ._row import Composite, Opaque, Results, Shaped, as_dtype, register
 
 Place = Callable[[Dim, Dim, Dim, Dim], tuple[Dim, Dim, Dim]]
 
@@ -322,7 +322,78 @@ def _sampled(b: Any, x: Shaped, axis: int, indices: np.ndarray, weights: np.ndar
     return total
 
 
+# --- by scales and sizes that a run computes -------------------------------------------------------------------------
+
+POLICIES: Final[Mapping[str, Callable[..., float] | None]] = {"stretch": None, "not_larger": min, "not_smaller": max}
+"""How one scale is chosen from those of the axes."""
+
+
+def _tables_shapes(
+    wanted: Shaped, roi: Shaped, shape: Shape, axes: tuple[int, ...], policy: str, **options: Any
+) -> Results:
+    if wanted.shape != (len(axes),) or policy not in POLICIES:
+        raise ShapeError(f"resize: {show(wanted.shape)} numbers for the axes {axes}, policy {policy!r}")
+    return tuple(r for _ in axes for r in (((None, None), int64), ((None, None), float32), ((None,), bool_)))
+
+
+def _tables(
+    wanted: np.ndarray, roi: np.ndarray, shape: tuple[int, ...], axes: tuple[int, ...], policy: str, **options: Any
+) -> tuple[np.ndarray, ...]:
+    """For each axis `_table`: indices and weights [taps, out], and which outputs lie outside."""
+    lengths = [shape[axis] for axis in axes]
+    sizes = [int(v) for v in wanted] if wanted.dtype.kind in "iu" else None
+    choose = POLICIES[policy]
+    if sizes is None:
+        scales = [fraction(v) for v in wanted]
+        sizes = [known(scaled(d, float(v)), {}) for d, v in zip(lengths, wanted, strict=True)]
+    elif 0 in lengths or min(sizes, default=0) < 0:
+        raise ShapeError(f"resize: from {show(lengths)} to {show(sizes)}")
+    elif choose is None:
+        scales = [Fraction(v, d) for v, d in zip(sizes, lengths, strict=True)]
+    else:
+        one = fraction(choose(v / d for v, d in zip(sizes, lengths, strict=True)))
+        scales, sizes = [one] * len(sizes), [int(np.floor(float(one) * d + 0.5)) for d in lengths]
+    found: list[np.ndarray] = []
+    for k, (d, out, scale) in enumerate(zip(lengths, sizes, scales, strict=True)):
+        span = (float(roi[k]), float(roi[k + len(axes)])) if roi.size else (0.0, 1.0)
+        if d == out and scale == 1 and span == (0.0, 1.0):
+            indices, weights, outside = np.arange(d)[None], None, None
+        elif out > MAX_TABLE or (d == 0 and out):
+            raise ShapeError(f"resize: from {d} to {out} elements; at most {MAX_TABLE} are made along an axis")
+        else:
+            indices, weights, outside = _table(d, out, scale, span, options)
+        found += [
+            indices.astype(np.int64),
+            np.ones(indices.shape, np.float32) if weights is None else weights.astype(np.float32),
+            np.zeros(out, np.bool_) if outside is None else outside,
+        ]
+    return tuple(found)
+
+
+def by_tables(b: Any, x: Any, tables: Any, axes: tuple[int, ...], extrapolation: float, *, weigh: bool) -> Any:
+    """x resampled along axes by what the row resize_tables gives; without `weigh` there is one element for each output."""
+    kind, rank, lost = x.dtype, len(x.shape), None
+    if weigh:
+        x = as_dtype(b, x, kind.compute if kind.is_float else float32)
+    for k, axis in enumerate(axes):
+        indices, weights, outside = tables[3 * k : 3 * k + 3]
+        taps, out = indices.shape
+        part = b.gather(x, indices, axis=axis)
+        if weigh:
+            along = (*(1 for _ in x.shape[:axis]), taps, out, *(1 for _ in x.shape[axis + 1 :]))
+            part = b.mul(part, as_dtype(b, b.reshape(weights, shape=along), x.dtype))
+        x = b.reshape(b.reduce_sum(part, axes=(axis,)), shape=(*x.shape[:axis], out, *x.shape[axis + 1 :]))
+        mask = b.reshape(outside, shape=tuple(out if i == axis else 1 for i in range(rank)))
+        lost = mask if lost is None else b.logical_or(lost, mask)
+    x = b.where(lost, b.const(extrapolation, x.dtype), x)
+    if weigh and kind.is_int and kind.bits < 32:  # cubic weights overshoot, and a cast would wrap
+        x = b.clip(x, *(b.const(float(limit)) for limit in kind.limits))
+    return as_dtype(b, x, kind)
+
+
 register(
     Composite(name="resize", doc="resampled along every axis whose size changes; attributes as ONNX's Resize", dtypes=NUMBERS, lower=_resize,
               reference=reference.resize, tolerance=64, floor=1e-5),
+    Opaque(name="resize_tables", doc="what elements of the input, with what weights, make those of the output along each axis",
+           shapes=_tables_shapes, whole=_tables),
 )  # fmt: skip

@@ -21,6 +21,7 @@ from .program import (
     PLACES,
     Bind,
     Buffer,
+    Check,
     Code,
     Copy,
     Dispatch,
@@ -310,7 +311,7 @@ def _named(s: Step) -> tuple[int, ...]:
         return s.source, s.target
     if isinstance(s, Host):
         return *s.inputs, *s.outputs
-    named = s.buffer if isinstance(s, Bind) else s.condition
+    named = None if isinstance(s, Check) else s.buffer if isinstance(s, Bind) else s.condition
     return () if named is None else (named,)
 
 
@@ -341,6 +342,8 @@ def _step_data(s: Step) -> dict[str, Any]:
             "buffer": s.buffer,
             "dim": None if s.dim is None else shapes.encode(s.dim),
         }
+    if isinstance(s, Check):
+        return {"do": "check", "dim": shapes.encode(s.dim), "text": s.text}
     return {
         "do": "loop",
         "count": None if s.count is None else shapes.encode(s.count),
@@ -380,4 +383,6 @@ def _step(data: Any, depth: int) -> Step:
         if (data["buffer"] is None) == (data["dim"] is None):
             raise ValueError(f"a step binds {data['size']!r:.40} to a buffer and to a dimension, or to neither")
         return Bind(str(data["size"]), _maybe(count, data["buffer"]), _maybe(shapes.decode, data["dim"]))
-    raise ValueError(f"a step does {kind!r}, expected dispatch, copy, host, if, loop or bind")
+    if kind == "check":
+        return Check(shapes.decode(data["dim"]), str(data["text"]))
+    raise ValueError(f"a step does {kind!r}, expected dispatch, copy, host, if, loop, bind or check")

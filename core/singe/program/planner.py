@@ -10,7 +10,7 @@ Words come in groups. A group is what to do, the count of the words that follow,
 | UNLESS −3  | distance, buffer      | jumps, as JUMP does, unless the first element of a bool buffer is true                 |
 | LOOP −4    | distance, count, left | left = count; jumps if that is 0                                                       |
 | AGAIN −5   | distance              | takes 1 from the `left` of its LOOP, the word before where it jumps to; jumps unless it is 0 now |
-| STOP −6    | number                | leaves `stops[number]`, a Host or Bind step, to the runner; `bind` is told the sizes found |
+| STOP −6    | number                | leaves `stops[number]`, a Host, Bind or Check step, to the runner; `bind` is told the sizes found |
 
 What does not jump goes on with the next group. A run begins at the first word and is over at the end of the last.
 `left` is the only word that a run changes.
@@ -28,7 +28,7 @@ from typing import Final
 
 from ..errors import DeviceError
 from ..shapes import Dim, evaluate, known, symbols
-from .program import Bind, Copy, Dispatch, Host, If, ProgramData, Step
+from .program import MOST, Bind, Check, Copy, Dispatch, Host, If, ProgramData, Step, check_found, sized_by
 
 COPY: Final = -1
 JUMP: Final = -2
@@ -36,14 +36,13 @@ UNLESS: Final = -3
 LOOP: Final = -4
 AGAIN: Final = -5
 STOP: Final = -6
-_MOST: Final = (1 << 31) - 1
-"""How many turns a word can count; a loop without an end of its own may be given more."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """What `bind` did: the words that it wrote, the buffers whose sizes depend on the new ones and are all known now, and
-    whether a size has another value than the last time."""
+    """What `bind` did: the words that it wrote, the buffers whose sizes depend on the new ones and are all known now (but
+    none of a negative dimension: a Check follows that refuses it), and whether a size has another value than the last
+    time."""
 
     words: Sequence[int]
     buffers: Sequence[int]
@@ -63,7 +62,7 @@ class Plan:
         self.sizes: Final = dict(sizes)
         self.words: Final[list[int]] = []
         self.named: Final[list[int]] = []
-        self.stops: Final[list[Host | Bind]] = []
+        self.stops: Final[list[Host | Bind | Check]] = []
         self.step_of: Final[dict[int, int | None]] = {}
         self._functions: Final = range(len(program.kernels)) if functions is None else functions
         self.given: Final = frozenset(sizes)
@@ -81,10 +80,7 @@ class Plan:
                 buffers.append(replace(program.buffers[program.outputs[number]], place=("output", number)))
             self.outputs.append(i)
         self.buffers: Final = tuple(buffers)
-        self._sized_by: Final[dict[str, list[int]]] = {}
-        for i, b in enumerate(buffers):
-            for name in symbols(b.shape) - self.given:
-                self._sized_by.setdefault(name, []).append(i)
+        self._sized_by: Final = sized_by(buffers, self.given)
         self.late: Final = frozenset(buffers[i].place for found in self._sized_by.values() for i in found)
         self.is_straight: Final = all(self.words[at] >= COPY for at in self.step_of)
 
@@ -103,17 +99,16 @@ class Plan:
 
     def bind(self, sizes: Mapping[str, int]) -> Found:
         """Go on with these sizes too; what has them already stays as it is."""
-        for name, value in sizes.items():
-            if value < 0:
-                raise DeviceError(f"the size {name} was found to be {value}, expected 0 or more")
         sizes = {name: value for name, value in sizes.items() if self.sizes.get(name) != value}
+        named = dict.fromkeys(i for name in sizes for i in self._sized_by.get(name, ()))
+        buffers = [i for i in named if symbols(self.buffers[i].shape) <= self.sizes.keys() | sizes.keys()]
+        check_found(sizes, (self.buffers[i] for i in buffers), {**self.sizes, **sizes})
         changed = any(self._latest.get(name) != value for name, value in sizes.items())
         self.sizes.update(sizes)
         self._latest.update(sizes)
         fields = dict.fromkeys(field for name in sizes for field in self._open.get(name, ()))
         words = [at for at, dim in fields if self._set(at, dim)]
-        buffers = dict.fromkeys(i for name in sizes for i in self._sized_by.get(name, ()))
-        return Found(words, [i for i in buffers if symbols(self.buffers[i].shape) <= self.sizes.keys()], changed)
+        return Found(words, [i for i in buffers if min(self.shape(i)) >= 0], changed)
 
     # --- writing the words ---
 
@@ -129,7 +124,7 @@ class Plan:
                     self._number(k, dim)
             elif isinstance(step, Copy):
                 self._copy(step.source, step.target, number)
-            elif isinstance(step, Host | Bind):
+            elif isinstance(step, Host | Bind | Check):
                 self._group(STOP, number, len(self.stops))
                 self.stops.append(step)
             elif isinstance(step, If):
@@ -195,7 +190,7 @@ class Plan:
         value = evaluate(dim, self.sizes)
         if not isinstance(value, int):
             return False
-        self.words[at] = max(0, min(value, _MOST)) if at in self._counts else value
+        self.words[at] = max(0, min(value, MOST)) if at in self._counts else value
         return True
 
 

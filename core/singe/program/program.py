@@ -10,7 +10,7 @@ or lay them out in one memory; a slot's bytes are the largest of its buffers', e
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Final, TypeAlias
@@ -169,7 +169,15 @@ class Bind:
     dim: Dim | None = None
 
 
-Step: TypeAlias = "Dispatch | Copy | Host | If | Loop | Bind"
+@dataclass(frozen=True)
+class Check:
+    """Refuse the run unless a dimension of sizes found in mid-run is at least 0; `text` says what is wrong then."""
+
+    dim: Dim
+    text: str
+
+
+Step: TypeAlias = "Dispatch | Copy | Host | If | Loop | Bind | Check"
 
 
 @dataclass(frozen=True)
@@ -194,6 +202,31 @@ def walk(steps: Sequence[Step]) -> Iterator[Step]:
             yield from walk((*s.then, *s.otherwise))
         elif isinstance(s, Loop):
             yield from walk(s.body)
+
+
+MOST: Final = (1 << 31) - 1
+"""The largest size that a run may find, and the most elements of a buffer of such a size: kernels count in int32."""
+
+
+def sized_by(buffers: Sequence[Buffer], given: frozenset[str]) -> dict[str, list[int]]:
+    """The sizes that no input gives ↦ the buffers whose bytes depend on them."""
+    found: dict[str, list[int]] = {}
+    for i, b in enumerate(buffers):
+        for name in symbols(b.shape) - given:
+            found.setdefault(name, []).append(i)
+    return found
+
+
+def check_found(new: Mapping[str, int], buffers: Iterable[Buffer], sizes: Mapping[str, int]) -> None:
+    """Refuse sizes that a run found, and that it must not go on with, before memory is taken for `buffers` of them."""
+    for name, value in new.items():
+        if not 0 <= value <= MOST:
+            raise ShapeError(f"the size {name} was found to be {value}, expected 0 to {MOST}")
+    for b in buffers:
+        count = evaluate(product(b.shape), sizes)
+        if isinstance(count, int) and count > MOST:
+            shape = show(tuple(evaluate(d, sizes) for d in b.shape))
+            raise ShapeError(f"{b.name}: the shape {shape} has {count} elements, at most {MOST} are supported")
 
 
 def choose_variant(code: Code, features: frozenset[str]) -> Variant:
@@ -222,7 +255,8 @@ class ProgramData:
     weights: np.ndarray  # uint8, one block; buffers placed in it start at multiples of ALIGN
     facts: Mapping[str, Any] = field(default_factory=dict)  # for people: op counts, what was fused
     states: tuple[State, ...] = ()
-    checks: tuple[tuple[Dim, str], ...] = ()  # what must be at least 0, and what to say where it is not
+    # of the inputs' sizes: what must be at least 0, and what to say where it is not
+    checks: tuple[tuple[Dim, str], ...] = ()
     specialised: tuple[Specialised, ...] = ()  # the first whose sizes a run has takes the place of buffers and steps
     bounds: Mapping[str, int] = field(default_factory=dict)  # the most that a size may be: memory is taken for that
     seconds: float = field(
@@ -293,7 +327,7 @@ class ProgramData:
             d: f"{b.name}: the dimension {d} must be at least 0"
             for b in self.buffers
             for d in b.shape
-            if not at_least(d, 0)
+            if not at_least(d, 0) and symbols(d) <= self.symbols
         }
         return (*self.checks, *own.items())
 

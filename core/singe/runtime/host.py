@@ -1,7 +1,7 @@
 """What a runner does on the host in mid-run: the steps at which the planner's words stop.
 
-A Host step computes an op over whole arrays, by its row; a Bind step reads a size. Runners bring the arrays and take
-what comes out to their device.
+A Host step computes an op over whole arrays, by its row; a Bind step reads a size; a Check step refuses sizes that do not
+fit. Runners bring the arrays and take what comes out to their device.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..errors import DeviceError
+from ..errors import DeviceError, ShapeError
 from ..ops import find_row
 from ..program.planner import Found, Plan
-from ..program.program import Bind, Host
-from ..shapes import Shape, Size, known, show, size
+from ..program.program import Bind, Check, Host
+from ..shapes import Shape, Size, known, show, size, symbols
 
 Read: TypeAlias = Callable[[int], np.ndarray]
 """The elements of a buffer, in its shape, by its number."""
@@ -23,8 +23,11 @@ Write: TypeAlias = Callable[[int, np.ndarray], None]
 """Put elements into a buffer."""
 
 
-def run_stop(plan: Plan, step: Host | Bind, read: Read, write: Write, found: Callable[[Found], None]) -> None:
+def run_stop(plan: Plan, step: Host | Bind | Check, read: Read, write: Write, found: Callable[[Found], None]) -> None:
     """Carry out a step. Of the sizes that it binds, `found` is told before anything is written."""
+    if isinstance(step, Check):
+        check(step, plan.sizes)
+        return
     if isinstance(step, Bind):
         value = known(step.dim or 0, plan.sizes) if step.buffer is None else int(read(step.buffer).reshape(-1)[0])
         found(plan.bind({step.size: value}))
@@ -41,6 +44,13 @@ def run_stop(plan: Plan, step: Host | Bind, read: Read, write: Write, found: Cal
             got = f"{array.dtype}{show(array.shape)}"
             raise DeviceError(f"{step.op} gave {got} for {b.name!r}, expected {b.dtype}{show(shape)}")
         write(i, array)
+
+
+def check(step: Check, sizes: Mapping[str, int]) -> None:
+    """Refuse sizes that do not fit."""
+    if known(step.dim, sizes) < 0:
+        told = ", ".join(f"{name} = {sizes[name]}" for name in sorted(symbols(step.dim)))
+        raise ShapeError(f"{step.text} (this run found {told})")
 
 
 def run_host(step: Host, inputs: Sequence[np.ndarray], sizes: Mapping[str, int]) -> tuple[np.ndarray, ...]:

@@ -19,11 +19,12 @@ import numpy as np
 from .. import shapes
 from ..compiler.target import HOST
 from ..dtypes import dtype
-from ..errors import DeviceError, InputError, ShapeError
+from ..errors import DeviceError, InputError
 from ..ops import Elementwise, Opaque, Row, Update, View, find_row
-from ..program.program import Bind, Copy, Host, If, Loop, ProgramData, Step
+from ..program.program import Bind, Check, Copy, Host, If, Loop, ProgramData, Step, check_found, sized_by
 from ..shapes import Size
 from .backend import HostArray, Span, Timeline
+from .host import check, found_sizes
 
 Place: TypeAlias = tuple[str, int]
 
@@ -116,6 +117,7 @@ class NumpyExecutable:
             if b.place[0] == "weights"
         }
         self._given = program.symbols
+        self._sized_by = sized_by(program.buffers, self._given)
         self._ops: dict[int, _Op] = {}  # by the identity of the step, which the program holds
         self._drops: dict[int, tuple[Place, ...]] = {}
         self._own: set[Place] = {self._places[s.buffer] for s in program.states}
@@ -137,7 +139,7 @@ class NumpyExecutable:
                 self._prepare((*step.then, *step.otherwise))
             elif isinstance(step, Loop):
                 self._prepare(step.body)
-            elif not isinstance(step, (Bind, Copy)):
+            elif not isinstance(step, (Bind, Check, Copy)):
                 raise DeviceError(f"the numpy backend cannot run a {type(step).__name__} step")
 
     def _in_place(self, step: Host) -> bool:
@@ -250,6 +252,8 @@ class NumpyExecutable:
                     made += 1
             elif isinstance(step, Bind):
                 self._bind(step, run)
+            elif isinstance(step, Check):
+                check(step, run.sizes)
             for place in self._drops.get(id(step), ()):
                 run.values.pop(place, None)
             if ends is not None:
@@ -264,9 +268,13 @@ class NumpyExecutable:
         else:
             assert step.dim is not None
             found = shapes.known(step.dim, run.sizes)
-        if found < 0:
-            raise ShapeError(f"the size {step.size} was found to be {found}, expected at least 0")
-        run.sizes[step.size] = found
+        self._go_on(run, {step.size: found})
+
+    def _go_on(self, run: _Run, new: Mapping[str, int]) -> None:
+        """With sizes that were found."""
+        run.sizes.update(new)
+        named = dict.fromkeys(i for name in new for i in self._sized_by.get(name, ()))
+        check_found(new, (self.program.buffers[i] for i in named), run.sizes)
 
     def _keep(self, run: _Run, place: Place, array: np.ndarray, fresh: bool) -> None:
         """Put an array into a place. fresh: whether no other place has it."""
@@ -292,17 +300,16 @@ class NumpyExecutable:
             out = row.array(*given, **attrs)
         for place in op.drops:
             del run.values[place]
+        if isinstance(row, Opaque):
+            results = zip(step.outputs, out if isinstance(out, tuple) else (out,), strict=True)
+            self._go_on(run, {k: n for i, array in results for k, n in self._found(i, array.shape).items()})
         fresh = not isinstance(row, View)
         for i, array in zip(step.outputs, out if isinstance(out, tuple) else (out,), strict=True):
-            if isinstance(row, Opaque):
-                self._find(i, array.shape, run)
             self._keep(run, self._places[i], array, fresh)
 
-    def _find(self, i: int, shape: tuple[int, ...], run: _Run) -> None:
+    def _found(self, i: int, shape: tuple[int, ...]) -> dict[str, int]:
         """The sizes that only the result of an op tells."""
-        for d, n in zip(self.program.buffers[i].shape, shape, strict=True):
-            if isinstance(d, Size) and d == shapes.size(name := str(d)) and name not in self._given:
-                run.sizes[name] = n
+        return found_sizes(self.program.buffers[i].shape, shape, self._given)
 
     def _output(self, value: np.ndarray, number: int, sizes: Mapping[str, int]) -> HostArray:
         """The array of an output: never a view of something else."""

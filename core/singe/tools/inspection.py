@@ -9,7 +9,7 @@ from typing import Final
 from ..compiler.target import HOST
 from ..model.arguments import TensorSpec
 from ..model.model import Model
-from ..program.program import Bind, Copy, Dispatch, Host, If, Loop, ProgramData, Specialised, Step, walk
+from ..program.program import Bind, Check, Copy, Dispatch, Host, If, Loop, ProgramData, Specialised, Step, walk
 from ..shapes import Dim, Size, bytes_text, dim_max, known, show, symbols
 from .report import LEFT, RIGHT, fields, quantity, seconds, table
 
@@ -84,7 +84,7 @@ def describe_program(device: str, program: ProgramData, kernels: bool) -> str:
 def _others(steps: Sequence[Step]) -> str:
     """How many steps there are besides dispatches; of control flow, those that there are."""
     count = Counter(type(s) for s in steps)
-    flow = ((If, "ifs"), (Loop, "loops"), (Bind, "sizes found"))
+    flow = ((If, "ifs"), (Loop, "loops"), (Bind, "sizes found"), (Check, "checks of sizes"))
     parts = [f"{count[Host]} host", f"{count[Copy]} copies", *(f"{count[k]} {name}" for k, name in flow if count[k])]
     return ", ".join(parts)
 

@@ -21,7 +21,7 @@ from ..graph import Builder, Graph
 from ..ir.kernel import Routine
 from ..model.model import Program
 from ..ops import View, find_row
-from ..program.program import Bind, Copy, Dispatch, Host, ProgramData, Step, walk
+from ..program.program import Bind, Check, Copy, Dispatch, Host, ProgramData, Step, walk
 from ..runtime.backend import Span, TimedExecutable, Timeline
 from ..shapes import known, show
 from .report import LEFT, RIGHT, quantity, table
@@ -216,6 +216,8 @@ class _Work:
                 return op, "host", self._shape(outputs[0]), (shapes, repr(sorted(attrs.items())))
             case Bind(name):
                 return f"size {name}", "bind", "", id(step)
+            case Check(_, text):
+                return text, "check", "", id(step)
         raise AssertionError(f"{type(step).__name__} steps are not timed")
 
     def _counted(self, step: Step) -> tuple[int | None, int]:

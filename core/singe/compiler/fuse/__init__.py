@@ -233,6 +233,8 @@ class _Fusion:
 
     def _wants_memory(self, n: Node, u: Node) -> bool:
         """Whether a reader reads an inlined node so often, or so plainly, that it should lie in memory."""
+        if isinstance(u.row, (Opaque, Region)):
+            return False  # whatever it reads lies in memory
         cost = self.cost(n)
         if isinstance(u.row, Nest) and u in self.members:
             if u.row.routine in ("conv", "conv_int8"):

@@ -2,8 +2,8 @@
 
 An adapter is a function from a Call to the node's outputs, entered in ADAPTERS under the name of an ONNX op. Rows take
 shapes, axes and the like as attributes where ONNX passes tensors: `value`, `dims` and `ints` give what such an input
-holds, which must be known by now. Symbolic sizes are known (as Sizes); a value that hangs on the model's inputs is
-not, and raises ValueNeeded. Nothing large is computed here: folding is bounded by MAX_FOLDED.
+holds. Symbolic sizes are known (as Sizes). What a run computes becomes sizes that it finds (`dims`, `found`) where it says
+how long axes are; elsewhere it raises ValueNeeded. Nothing large is computed here: folding is bounded by MAX_FOLDED.
 """
 
 from __future__ import annotations
@@ -16,9 +16,13 @@ import numpy as np
 
 from ...errors import ImportFailure, SizeNeeded, ValueNeeded
 from ...graph import Builder, Node, postorder
+from ...ops import find_row
 from ...shapes import Dim, Size, axis_of, product, symbols
 from ..scope import Scope
 from ..tensors import MAX_FOLDED
+
+MAX_COMPUTED: Final = 1 << 10
+"""The most numbers of one input that a run turns into sizes."""
 
 T = TypeVar("T", int, float, str)
 
@@ -55,47 +59,93 @@ class Call:
         """Every input: at least one, and none left out."""
         return [self.x(i) for i in range(max(1, len(self.inputs)))]
 
-    def value(self, i: int) -> np.ndarray:
-        """What input i holds; an object array where Sizes are among it."""
+    def known(self, i: int) -> np.ndarray | None:
+        """What input i holds, an object array where Sizes are among it; None where only a run computes it."""
         x = self.x(i)
         if x.value is not None:
             return x.value
         below = postorder([x], lambda n: n.lowered or n.inputs)
-        wanted = tuple(n.name for n in below if n.is_input)
-        if wanted:
-            names = ", ".join(map(repr, wanted))
-            raise ValueNeeded(
-                f"input {i} must be known before a run, and depends on the model's input {names}; give its value on import",
-                wanted,
-            )
+        if any(n.is_input for n in below):
+            return None
         for n in below:
-            count = product(n.shape)
-            if not isinstance(count, int):
-                raise SizeNeeded(f"input {i} must be known before a run, and has {count} elements", symbols(count))
-            if count > MAX_FOLDED:
-                raise self.fail(
-                    f"input {i} needs a constant of {count} elements ({n}); at most {MAX_FOLDED} are computed on import"
-                )
-        value = self.b.value_of(x)
-        assert value is not None
-        return value
+            for shape, _ in n.results:
+                count = product(shape)
+                if not isinstance(count, int):
+                    raise SizeNeeded(f"input {i} must be known before a run, and has {count} elements", symbols(count))
+                if count > MAX_FOLDED:
+                    raise self.fail(
+                        f"input {i} needs a constant of {count} elements ({n}); at most {MAX_FOLDED} are computed on import"
+                    )
+        return self.b.value_of(x)
 
-    def dims(self, i: int) -> tuple[Dim, ...]:
-        """The integers that input i holds; symbolic ones may be among them."""
-        value = self.value(i)
+    def value(self, i: int) -> np.ndarray:
+        """What input i holds, which must be known."""
+        found = self.known(i)
+        if found is None:
+            below = postorder([self.x(i)], lambda n: n.lowered or n.inputs)
+            inputs = tuple(n.name for n in below if n.is_input)
+            raise ValueNeeded(
+                f"input {i} must be known before a run, and is computed from the model's input "
+                f"{', '.join(map(repr, inputs)) or 'none'}; export the model with a constant there",
+                inputs,
+            )
+        return found
+
+    def vector(self, i: int) -> Node:
+        """Input i, integers that a run computes, as a vector whose length is known."""
+        x = self.x(i)
+        count = product(x.shape)
+        if len(x.shape) > 1 or not x.dtype.is_int:
+            raise self.fail(f"input {i} is {x.dtype} of rank {len(x.shape)}; expected a vector of integers")
+        if not isinstance(count, int) or count > MAX_COMPUTED:
+            raise self.fail(
+                f"input {i} has {count} elements that a run computes: how many there are must be known before a run, "
+                f"at most {MAX_COMPUTED}"
+            )
+        return self.b.reshape(x, shape=(count,)) if x.shape == () else x
+
+    def found(self, row: str, *inputs: Node, **attrs: Any) -> tuple[Dim, ...]:
+        """The sizes that a row of ops/sizes.py finds in mid-run."""
+        n = self.b.node(find_row(row), *inputs, what=self.op, **attrs)
+        return tuple(shape[0] for shape, _ in n.results)
+
+    def dims(self, i: int, **limits: Dim) -> tuple[Dim, ...]:
+        """The integers that input i holds. Symbolic ones may be among them, and those that a run computes, which must not
+        be negative; limits: see the row `sizes`."""
+        value = self.known(i)
+        if value is None:
+            x = self.vector(i)
+            sizes = self.found("sizes", x, **limits)
+            return tuple(s if d is None else d for d, s in zip(self.elements(x), sizes, strict=True))
+        return self._integers(i, value)
+
+    def _integers(self, i: int, value: np.ndarray) -> tuple[Dim, ...]:
         if value.ndim > 1 or value.dtype.kind not in "iuO":
             raise self.fail(f"input {i} is {value.dtype} of rank {value.ndim}; expected a vector of integers")
         if value.size > MAX_FOLDED:
             raise self.fail(f"input {i} lists {value.size} numbers; at most {MAX_FOLDED} make sense")
         return tuple(d if isinstance(d, Size) else int(d) for d in value.ravel())
 
+    def elements(self, x: Node) -> list[Dim | None]:
+        """The elements of a vector of integers, None for those that only a run computes."""
+        count = product(x.shape)
+        assert isinstance(count, int)
+        value = x.value if x.value is not None else self.b.value_of(x)
+        if value is not None and value.dtype.kind in "iuO":
+            return [d if isinstance(d, Size) else int(d) for d in value.ravel()]
+        if x.op in ("reshape", "cast") and x.inputs[0].dtype.is_int:
+            return self.elements(x.inputs[0])
+        if x.op == "concat":
+            return [d for part in x.inputs for d in self.elements(part)]
+        return [None] * count
+
     def ints(self, i: int) -> tuple[int, ...]:
         """The integers that input i holds, all of them numbers."""
-        return tuple(self.number(d, f"input {i}") for d in self.dims(i))
+        return tuple(self.number(d, f"input {i}") for d in self._integers(i, self.value(i)))
 
-    def length(self, i: int) -> Dim:
-        """The only integer that input i holds, which says how many elements there are: not below zero."""
-        found = self.dims(i)
+    def length(self, i: int, most: Dim | None = None) -> Dim:
+        """The only integer that input i holds, which says how many elements there are: not below zero, nor above `most`."""
+        found = self.dims(i, **({} if most is None else {"most": most}))
         if len(found) != 1:
             raise self.fail(f"input {i} has {len(found)} elements, expected one number")
         return self.lengths(found)[0]
@@ -142,8 +192,12 @@ class Call:
 
     def numbers(self, name: str, i: int) -> tuple[int, ...] | None:
         """`listed`, all of them numbers."""
-        given = self.listed(name, i)
-        return None if given is None else tuple(self.number(d, name) for d in given)
+        given = self.items(name, int)
+        return given if given is not None or self.maybe(i) is None else self.ints(i)
+
+    def is_computed(self, *inputs: int) -> bool:
+        """Whether only a run computes some of these inputs."""
+        return any(self.maybe(i) is not None and self.known(i) is None for i in inputs)
 
     def lengths(self, shape: Sequence[Dim]) -> tuple[Dim, ...]:
         """A shape that a model asks for: no length below zero."""

@@ -12,7 +12,7 @@ import numpy as np
 from ...dtypes import DTYPES, STORED, DType, bool_, dtype, float8_e8m0fnu, float32, widened
 from ...graph import Node
 from ...ir.scalar import convert
-from ...shapes import broadcast, ceildiv, dim_max
+from ...shapes import broadcast, ceildiv, dim_max, product
 from ..tensors import ELEMENTS, OnnxSparse, RawTensor, dense, is_typed
 from ._call import MAX_FOLDED, Call, adapter
 
@@ -59,7 +59,7 @@ def _dropout(call: Call) -> list[Node]:
     same; a file that has none leaves it to the name of the output."""
     x, b = call.x(), call.b
     training = bool(call.value(2)) if call.maybe(2) is not None else False
-    ratio = float(call.value(1)) if call.maybe(1) is not None else 0.5
+    ratio = float(call.value(1)) if training and call.maybe(1) is not None else 0.5
     if training and ratio != 0:
         if not 0 < ratio < 1:
             raise call.fail(f"the ratio is {ratio}; expected a number from 0 on and below 1")
@@ -174,23 +174,27 @@ def _gemm(call: Call) -> Node:
 
 @adapter("Range")
 def _range(call: Call) -> Node:
-    kind = call.x().dtype
-    if any(call.value(i).size != 1 for i in range(3)):
+    b, kind = call.b, call.x().dtype
+    given = [call.x(i) for i in range(3)]
+    if any(product(x.shape) != 1 for x in given):
         raise call.fail("Range takes three scalars")
+    if call.is_computed(0, 1, 2):
+        (count,) = call.found("range_size", *given)
+        return b.arange(b.reshape(given[0], shape=()), b.reshape(given[2], shape=()), count=count)
     if any(call.value(i).dtype == object for i in range(3)):
         first, end, delta = (call.dims(i)[0] for i in range(3))
         by = call.number(delta, "the step of a range")
         if by == 0:
             raise call.fail(f"a range from {first} to {end} by 0")
         count = dim_max(ceildiv(end - first, by) if by > 0 else ceildiv(first - end, -by), 0)
-        return call.b.arange(call.b.const(first, kind), call.b.const(by, kind), count=count)
+        return b.arange(b.const(first, kind), b.const(by, kind), count=count)
     start, limit, delta = (widened(call.value(i)).reshape(())[()] for i in range(3))
     steps = (float(limit) - float(start)) / float(delta) if delta else math.nan
     if not steps <= MAX_FOLDED:
         raise call.fail(f"a range from {start} to {limit} by {delta}; it must end, within {MAX_FOLDED} steps")
     wide = np.float64 if kind.is_float else np.int64
     places = np.arange(max(0, math.ceil(steps)), dtype=wide)
-    return call.b.const(convert(wide(start) + places * wide(delta), kind.numpy))
+    return b.const(convert(wide(start) + places * wide(delta), kind.numpy))
 
 
 @adapter("Selu")

@@ -10,8 +10,9 @@ import numpy as np
 
 from ...dtypes import bool_, uint8
 from ...graph import Builder, Node
-from ...shapes import axes_of
+from ...shapes import Shape, axes_of
 from ._call import ADAPTERS, Call
+from .shapes import last
 
 
 class Recipe(NamedTuple):
@@ -39,40 +40,42 @@ RECIPES: Final = {
 }
 
 
-def _axes(call: Call, x: Node) -> tuple[int, ...]:
-    """The axes to fold; all of them where none are named, unless the node says otherwise."""
-    asked = call.numbers("axes", 1)
-    if asked:
-        return axes_of(asked, len(x.shape), "reduce")
-    return () if call.flag("noop_with_empty_axes") else tuple(range(len(x.shape)))
-
-
-def _without(call: Call, x: Node, axes: tuple[int, ...]) -> Node:
-    """x as it is, or with its folded axes dropped."""
-    if call.flag("keepdims", True):
-        return x
-    return call.b.reshape(x, shape=tuple(d for i, d in enumerate(x.shape) if i not in axes))
+def _operand(call: Call) -> tuple[Node, tuple[int, ...], Shape]:
+    """The input, its axes to fold (all of them where none are named, unless the node says otherwise), and the shape that
+    is asked for. Axes that a run computes are moved behind the others."""
+    x, kept = call.x(), call.flag("keepdims", True)
+    rank = len(x.shape)
+    if "axes" not in call.attributes and call.is_computed(1) and (count := len(call.elements(call.vector(1)))):
+        moved, _ = last(call, x, 1)
+        shape = call.found("axes_sizes", call.vector(1), shape=x.shape, change="kept") if kept else moved.shape[:-count]
+        return moved, tuple(range(rank - count, rank)), shape
+    empty = call.maybe(1) is not None and call.x(1).shape == (0,)
+    asked = None if empty else call.numbers("axes", 1)
+    axes = axes_of(asked, rank, "reduce") if asked else () if call.flag("noop_with_empty_axes") else tuple(range(rank))
+    return x, axes, tuple(1 if i in axes else d for i, d in enumerate(x.shape) if kept or i not in axes)
 
 
 def _reduce(recipe: Recipe, call: Call) -> Node:
-    b, x = call.b, call.x()
-    axes = _axes(call, x)
+    b = call.b
+    x, axes, shape = _operand(call)
     y = b.cast(x, to=uint8) if x.dtype is bool_ else x
     y = recipe.before(b, y) if recipe.before else y
     y = getattr(b, recipe.row)(y, axes=axes) if axes else y
     y = recipe.after(b, y) if recipe.after else y
-    return _without(call, b.cast(y, to=bool_) if x.dtype is bool_ else y, axes)
+    y = b.cast(y, to=bool_) if x.dtype is bool_ else y
+    return y if y.shape == shape else b.reshape(y, shape=shape)
 
 
 def _log_sum_exp(call: Call) -> Node:
     """With the largest taken out, so that no exponential overflows; an infinite one stays in."""
-    b, x = call.b, call.x()
-    axes = _axes(call, x)
+    b = call.b
+    x, axes, shape = _operand(call)
     if not axes:
         return x
     top = b.reduce_max(x, axes=axes)
     top = b.where(b.equal(b.abs(top), b.const(np.inf, x.dtype)), b.const(0, x.dtype), top)
-    return _without(call, b.add(b.log(b.reduce_sum(b.exp(b.sub(x, top)), axes=axes)), top), axes)
+    y = b.add(b.log(b.reduce_sum(b.exp(b.sub(x, top)), axes=axes)), top)
+    return y if y.shape == shape else b.reshape(y, shape=shape)
 
 
 ADAPTERS.update({op: partial(_reduce, recipe) for op, recipe in RECIPES.items()})

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from typing import Any
+
+import numpy as np
 
 from ...dtypes import float32
 from ...graph import Node
-from ...ops.resize import scaled
+from ...ops import find_row
+from ...ops.resize import CROP, POLICIES, by_tables, scaled
 from ...shapes import Dim, axis_of, product, show
 from ._call import MAX_FOLDED, Call, adapter
 from .basic import cast
-
-POLICIES: Final = {"stretch": None, "not_larger": min, "not_smaller": max}
-"""How one scale is chosen from those of the axes."""
 
 
 def _floats(call: Call, i: int) -> tuple[float, ...] | None:
@@ -72,6 +72,10 @@ def _bounded(call: Call, x: Node, sizes: list[Dim]) -> tuple[Dim, ...]:
 @adapter("Upsample")
 def _upsample(call: Call) -> Node:
     x = call.x()
+    if "scales" not in call.attributes and call.is_computed(1):
+        mode = "linear" if call.attr("mode", "nearest") in ("linear", "bilinear") else "nearest"
+        axes = tuple(range(len(x.shape)))
+        return _by_tables(call, x, axes, call.x(1), mode=mode, coordinates="asymmetric", nearest="floor")
     scales = call.items("scales", float) if "scales" in call.attributes else _floats(call, 1)
     sizes, factors = _targets(call, x, tuple(range(len(x.shape))), scales, None)
     return _old(call, x, sizes, factors or [])
@@ -107,23 +111,39 @@ def _resize(call: Call) -> Node:
     axes = tuple(range(rank)) if named is None else tuple(axis_of(a, rank, "resize") for a in named)
     if len(set(axes)) != len(axes):
         raise call.fail(f"the axes {axes} name one axis twice")
-    wanted = call.dims(3) if call.maybe(3) is not None else ()
-    sizes, factors = _targets(call, x, axes, _floats(call, 2) if not wanted else None, wanted or None)
     coordinates = call.attr("coordinate_transformation_mode", "half_pixel")
-    return _resampled(
-        call,
-        x,
-        sizes=_bounded(call, x, sizes),
-        scales=tuple(factors or ()),
-        mode=call.attr("mode", "nearest"),
-        coordinates=coordinates,
-        nearest=call.attr("nearest_mode", "round_prefer_floor"),
-        cubic=call.attr("cubic_coeff_a", -0.75),
-        exclude_outside=call.flag("exclude_outside"),
-        extrapolation=call.attr("extrapolation_value", 0.0),
-        roi=_roi(call, axes, rank) if coordinates == "tf_crop_and_resize" else (),
-        antialias=call.flag("antialias"),
+    options = {
+        "mode": call.attr("mode", "nearest"),
+        "coordinates": coordinates,
+        "nearest": call.attr("nearest_mode", "round_prefer_floor"),
+        "cubic": call.attr("cubic_coeff_a", -0.75),
+        "exclude_outside": call.flag("exclude_outside"),
+        "extrapolation": call.attr("extrapolation_value", 0.0),
+        "antialias": call.flag("antialias"),
+    }
+    by_sizes = call.maybe(3) is not None and call.x(3).shape != (0,)
+    exact = coordinates == CROP or options["antialias"] or call.attr("keep_aspect_ratio_policy", "stretch") != "stretch"
+    if call.is_computed(2, *((1,) if coordinates == CROP else ())) or (exact and call.is_computed(3)):
+        return _by_tables(call, x, axes, call.x(3 if by_sizes else 2), **options)
+    wanted = call.dims(3) if by_sizes else None
+    sizes, factors = _targets(call, x, axes, None if by_sizes else _floats(call, 2), wanted)
+    roi = _roi(call, axes, rank) if coordinates == CROP else ()
+    return _resampled(call, x, sizes=_bounded(call, x, sizes), scales=tuple(factors or ()), roi=roi, **options)
+
+
+def _by_tables(
+    call: Call, x: Node, axes: tuple[int, ...], wanted: Node, *, extrapolation: float = 0.0, **options: Any
+) -> Node:
+    """Resampled by scales, sizes or a region that a run computes: places and weights are found then."""
+    b = call.b
+    crop = options["coordinates"] == CROP
+    roi = cast(call, call.x(1), float32) if crop else b.const(np.zeros(0, np.float32))
+    policy = call.attr("keep_aspect_ratio_policy", "stretch")
+    defaults = {"cubic": -0.75, "exclude_outside": False, "antialias": False}
+    n = b.node(
+        find_row("resize_tables"), wanted, roi, shape=x.shape, axes=axes, policy=policy, **{**defaults, **options}
     )
+    return by_tables(b, x, b.results_of(n), axes, extrapolation, weigh=options["mode"] != "nearest")
 
 
 def _roi(call: Call, axes: tuple[int, ...], rank: int) -> tuple[float, ...]:

@@ -12,15 +12,14 @@ from ...graph import Node
 from ...shapes import Dim, axis_of, product, require, show
 from ._call import ADAPTERS, Call, adapter
 from .basic import cast
+from .shapes import last
 
 
 @adapter("TopK")
 def _top_k(call: Call) -> list[Node]:
     x = call.x()
     axis = call.axis(-1, len(x.shape))
-    k: Dim = call.attr("k", 0) if "k" in call.attributes else call.length(1)
-    d = x.shape[axis]
-    require(d - k, f"k is {k}, and axis {axis} of {show(x.shape)} has {d} elements")
+    k: Dim = call.attr("k", 0) if "k" in call.attributes else call.length(1, x.shape[axis])
     return list(call.b.top_k(x, axis=axis, k=k, largest=call.flag("largest", True)))
 
 
@@ -64,15 +63,21 @@ def _non_max_suppression(call: Call) -> Node:
 def _running(row: str, unit: int, call: Call) -> Node:
     """exclusive: what was there before each element, which is the fold of the axis moved by one."""
     b, x, backwards = call.b, call.x(), call.flag("reverse")
-    axis = axis_of(call.ints(1)[0], len(x.shape), call.op)
+    if call.is_computed(1):
+        moved, back = last(call, x, 1)
+        axis = len(x.shape) - 1
+    else:
+        moved, back = x, None
+        axis = axis_of(call.ints(1)[0], len(x.shape), call.op)
     if call.flag("exclusive"):
         none = (0,) * len(x.shape)
         one = tuple(int(i == axis) for i in range(len(x.shape)))
         longer = b.pad(
-            x, b.const(unit, x.dtype), before=none if backwards else one, after=one if backwards else none, mode="constant"
+            moved, b.const(unit, x.dtype), before=none if backwards else one, after=one if backwards else none, mode="constant"
         )  # fmt: skip
-        x = b.slice(longer, starts=one if backwards else none, steps=(1,) * len(x.shape), sizes=x.shape)
-    return getattr(b, row)(x, axis=axis, reverse=backwards)
+        moved = b.slice(longer, starts=one if backwards else none, steps=(1,) * len(x.shape), sizes=moved.shape)
+    y = getattr(b, row)(moved, axis=axis, reverse=backwards)
+    return y if back is None else b.gather(b.reshape(y, shape=(product(x.shape),)), back, axis=0)
 
 
 ADAPTERS["CumSum"] = partial(_running, "running_sum", 0)
@@ -154,7 +159,7 @@ def _reverse_sequence(call: Call) -> Node:
 @adapter("OneHot")
 def _one_hot(call: Call) -> Node:
     index, values, b = call.x(), call.x(2), call.b
-    depth = replace(call, inputs=(index, cast(call, call.x(1), int64))).length(1)
+    depth = replace(call, inputs=(index, cast(call, call.x(1), int64))).length(1)  # any type that counts is allowed
     rank = len(index.shape) + 1
     axis = call.axis(-1, rank)
     index = cast(call, index, int64)

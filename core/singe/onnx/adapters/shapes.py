@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from itertools import accumulate
+from typing import TypeGuard
 
 import numpy as np
 
-from ...dtypes import float32
+from ...dtypes import float32, int64
 from ...graph import Node
+from ...ops import find_row
+from ...ops.sizes import FAR
 from ...shapes import Dim, at_least, axes_of, axis_of, broadcast, ceildiv, dim_max, dim_min, floordiv, product, show
 from ._call import MAX_FOLDED, Call, adapter
-from .basic import tensor_node
-
-FAR: Final = 10**9
-"""From here on, the end of a slice means "to the end" (jax2tf writes just this number)."""
-
+from .basic import cast, tensor_node
 
 # --- shapes as values ------------------------------------------------------------------------------------------------
 
@@ -53,6 +52,12 @@ def _constant_of_shape(call: Call) -> Node:
 @adapter("Reshape")
 def _reshape(call: Call) -> Node:
     x = call.x()
+    if "shape" not in call.attributes and call.is_computed(1):
+        wanted = call.vector(1)
+        found = call.found("reshaped_sizes", wanted, shape=x.shape, allow_zero=call.flag("allowzero"))
+        known = call.elements(wanted)
+        # What is known already stays a number, or a size of the inputs.
+        return call.b.reshape(x, shape=tuple(d if is_length(d) else s for d, s in zip(known, found, strict=True)))
     asked = call.listed("shape", 1)
     if asked is None:
         raise call.fail("the shape is missing")
@@ -83,6 +88,8 @@ def _flatten(call: Call) -> Node:
 @adapter("Squeeze")
 def _squeeze(call: Call) -> Node:
     x = call.x()
+    if "axes" not in call.attributes and call.is_computed(1):
+        return call.b.reshape(x, shape=call.found("axes_sizes", call.vector(1), shape=x.shape, change="dropped"))
     asked = call.numbers("axes", 1)
     if asked is None:
         call.known_shape(x, "an axis that may have the length 1")
@@ -97,6 +104,8 @@ def _squeeze(call: Call) -> Node:
 @adapter("Unsqueeze")
 def _unsqueeze(call: Call) -> Node:
     x = call.x()
+    if "axes" not in call.attributes and call.is_computed(1):
+        return call.b.reshape(x, shape=call.found("axes_sizes", call.vector(1), shape=x.shape, change="added"))
     asked = call.numbers("axes", 1)
     if asked is None:
         raise call.fail("the axes are missing")
@@ -116,7 +125,21 @@ def _transpose(call: Call) -> Node:
 @adapter("Expand")
 def _expand(call: Call) -> Node:
     x = call.x()
-    return call.b.expand(x, shape=broadcast([x.shape, call.lengths(call.dims(1))], "expand"))
+    if not call.is_computed(1):
+        return call.b.expand(x, shape=broadcast([x.shape, call.lengths(call.dims(1))], "expand"))
+    b, wanted = call.b, call.vector(1)
+    found = call.found("expanded_sizes", wanted, shape=x.shape)
+    known: list[Dim | None] = [*(1 for _ in found[len(call.elements(wanted)) :]), *call.elements(wanted)]
+    shape = list(found)
+    for axis, (d, e) in enumerate(zip(x.shape[::-1], known[::-1], strict=False), 1):
+        if d == 1:
+            shape[-axis] = e if is_length(e) else found[-axis]
+        elif isinstance(d, int) or e in (1, d):
+            shape[-axis] = d
+        else:  # an axis of open length: where a run finds it to be 1, it is repeated as any other
+            places = b.arange(b.const(0, int64), b.const(1, int64), count=found[-axis])
+            x = b.gather(x, b.minimum(places, b.const(d - 1, int64)), axis=len(x.shape) - axis)
+    return b.expand(x, shape=tuple(shape))
 
 
 @adapter("Tile")
@@ -128,6 +151,20 @@ def _tile(call: Call) -> Node:
     apart = b.reshape(x, shape=tuple(v for d in x.shape for v in (1, d)))
     wide = b.expand(apart, shape=tuple(v for r, d in zip(repeats, x.shape, strict=True) for v in (r, d)))
     return b.reshape(wide, shape=tuple(r * d for r, d in zip(repeats, x.shape, strict=True)))
+
+
+def is_length(d: Dim | None) -> TypeGuard[Dim]:
+    """Whether an element of a computed shape is the length of an axis, and known."""
+    return d is not None and (not isinstance(d, int) or d > 0)
+
+
+def last(call: Call, x: Node, i: int) -> tuple[Node, Node]:
+    """x with the axes that input i names behind the others, where only a run computes it; and where its elements lie
+    among those of x then."""
+    b = call.b
+    n = b.node(find_row("moved_last"), call.vector(i), what=call.op, shape=x.shape)
+    there, back = b.results_of(n)
+    return b.gather(b.reshape(x, shape=(product(x.shape),)), there, axis=0), back
 
 
 # --- parts -----------------------------------------------------------------------------------------------------------
@@ -186,6 +223,8 @@ def slice_axes(call: Call, x: Node, cuts: dict[int, tuple[Dim, int, Dim]]) -> No
 @adapter("Slice")
 def _slice(call: Call) -> Node:
     x = call.x()
+    if call.version >= 10 and call.is_computed(1, 2, 3, 4):
+        return _computed_slice(call, x)
     starts, ends = call.listed("starts", 1), call.listed("ends", 2)
     if starts is None or ends is None:
         raise call.fail("the starts or the ends are missing")
@@ -203,11 +242,31 @@ def _slice(call: Call) -> Node:
     )
 
 
+def _computed_slice(call: Call, x: Node) -> Node:
+    """Each axis that is cut, gathered at places that the run finds."""
+    b = call.b
+    starts, ends = call.vector(1), call.vector(2)
+    count = len(call.elements(starts))
+    axes = b.const(np.arange(count)) if call.maybe(3) is None else call.vector(3)
+    steps = b.const(np.ones(count, np.int64)) if call.maybe(4) is None else call.vector(4)
+    named = [a if isinstance(a, int) else None for a in call.elements(axes)]
+    rank = len(x.shape)
+    cuts = tuple(range(rank)) if None in named else tuple(axis_of(a, rank, "slice") for a in named if a is not None)
+    n = b.node(find_row("slice_places"), starts, ends, axes, steps, what=call.op, shape=x.shape, cuts=cuts)
+    for axis, places in zip(cuts, b.results_of(n), strict=True):
+        x = b.gather(x, places, axis=axis)
+    return x
+
+
 @adapter("Split")
 def _split(call: Call) -> list[Node]:
     x = call.x()
     axis = call.axis(0, len(x.shape))
     d = x.shape[axis]
+    if "split" not in call.attributes and call.is_computed(1):
+        lengths = call.dims(1, total=d)
+        ends = [0, *accumulate(lengths)]
+        return [slice_axes(call, x, {axis: (at, 1, n)}) for at, n in zip(ends, lengths, strict=False)]
     lengths = call.listed("split", 1)
     if lengths is None:
         parts = call.attr("num_outputs", len(call.outputs))
@@ -230,8 +289,11 @@ def _split(call: Call) -> list[Node]:
 def _pad(call: Call) -> Node:
     x, b = call.x(), call.b
     rank = len(x.shape)
-    pads = call.listed("pads" if call.version >= 2 else "paddings", 1)
-    axes = None if call.maybe(3) is None else call.ints(3)
+    if call.version >= 11 and call.is_computed(1, 3):
+        x, pads = _cropped(call, x)
+    else:
+        pads = call.listed("pads" if call.version >= 2 else "paddings", 1)
+    axes = None if call.maybe(3) is None or call.is_computed(3) else call.ints(3)
     places = tuple(range(rank)) if axes is None else tuple(axis_of(a, rank, "pad") for a in axes)
     if pads is None or len(pads) != 2 * len(places) or len(set(places)) != len(places):
         raise call.fail(
@@ -254,6 +316,24 @@ def _pad(call: Call) -> Node:
     given = call.maybe(2)
     fill = b.const(call.attr("value", 0.0), x.dtype) if given is None else b.reshape(given, shape=())
     return b.pad(x, fill, before=tuple(before), after=tuple(after), mode=call.attr("mode", "constant"))
+
+
+def _cropped(call: Call, x: Node) -> tuple[Node, tuple[Dim, ...]]:
+    """x without what pads that a run computes crop, and what they add."""
+    b, rank, pads = call.b, len(x.shape), cast(call, call.vector(1), int64)
+    if call.is_computed(3):  # zeros for the axes that it does not name
+        axis = cast(call, call.vector(3), int64)
+        axis = b.where(b.less(axis, b.const(0, int64)), b.add(axis, b.const(rank, int64)), axis)
+        both = b.concat(axis, b.add(axis, b.const(rank, int64)), axis=0)
+        pads = b.scatter_elements(b.const(np.zeros(2 * rank, np.int64)), pads, both, axis=0)
+    found = call.found("signed_sizes", pads)
+    more, less = found[::2], found[1::2]
+    is_whole = call.maybe(3) is None or call.is_computed(3)
+    axes = range(rank) if is_whole else [axis_of(a, rank, "pad") for a in call.ints(3)]
+    cuts: dict[int, tuple[Dim, int, Dim]] = {}
+    for axis, low, high in zip(axes, less, less[len(less) // 2 :], strict=False):
+        cuts[axis] = (low, 1, x.shape[axis] - low - high)
+    return slice_axes(call, x, cuts), more
 
 
 def _blocks(call: Call) -> tuple[Node, int, Dim, Dim, Dim, Dim]:
