@@ -188,7 +188,10 @@ class NumpyExecutable:
         return found
 
     def run(self, inputs: Sequence[HostArray], states: Sequence[HostArray] = ()) -> list[HostArray]:
-        return self._run(inputs, states, None)
+        try:
+            return self._run(inputs, states, None)
+        except MemoryError as e:
+            raise DeviceError(f"numpy: there is no memory for this run: {e}") from e
 
     def profile(self, inputs: Sequence[HostArray], states: Sequence[HostArray] = ()) -> Timeline:
         ends: list[float] = []
