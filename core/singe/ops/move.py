@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..dtypes import NUMBERS, DType, dtype, int32
+from ..dtypes import NUMBERS, DType, dtype, int32, int64
 from ..errors import ShapeError
 from ..ir import affine, scalar
 from ..ir.affine import flatten, unflatten
@@ -275,11 +275,8 @@ def _numbered(b: Any, d: Dim) -> Any:
 
 
 def amount(b: Any, d: Dim, kind: DType) -> Any:
-    """A dimension as a scalar; a symbolic one is had by adding up as many ones."""
-    if isinstance(d, int):
-        return b.const(d, kind)
-    ones = b.expand(b.const(1, kind), shape=(d,))
-    return b.reshape(b.reduce_sum(ones, axes=(0,)), shape=())
+    """A dimension as a scalar."""
+    return b.const(d, kind) if isinstance(d, int) else b.cast(b.const(d, int64), to=kind)
 
 
 def _one_hot(b: Any, index: Any, d: Dim, kind: DType) -> Any:

@@ -50,9 +50,9 @@ BUSY: Final = 1024
 CACHED: Final = 1 << 24
 """Up to this many elements, caches make strided reads by workgroups cheap."""
 GUESS: Final = 4
-"""The value assumed for an open size when a style is chosen."""
+"""The value assumed for an open size among the points of a kernel."""
 LENGTH: Final = 64
-"""The value assumed for it along a reduction when the invocations of a workgroup are counted."""
+"""The value assumed for one along a reduction."""
 LEAST_SUBGROUP: Final = 4
 """The smallest subgroup in WebGPU."""
 _SUBGROUP: Final = {"add": "subgroupAdd", "mul": "subgroupMul", "max": "subgroupMax", "min": "subgroupMin"}
@@ -99,12 +99,11 @@ def print_kernel(kernel: Kernel, module: Module, style: str | None = None) -> Te
 
 
 def _style(kernel: Kernel) -> str:
-    inner, points = product(kernel.inner), _guess(product(kernel.grid))
-    if (isinstance(inner, int) and inner <= SHORT) or not any(isinstance(s, Reduce) for s in kernel.stages):
+    points, inner = _guess(product(kernel.grid)), _guess(product(kernel.inner), LENGTH)
+    short = not symbols(kernel.inner) and inner <= SHORT
+    if short or not any(isinstance(s, Reduce) for s in kernel.stages) or points > WORTH * inner:
         return "points"
-    if points > WORTH * _guess(inner):
-        return "points"
-    near = points < BUSY or points * _guess(inner) <= CACHED
+    near = points < BUSY or points * inner <= CACHED
     return "workgroups" if near or _inner_contiguous(kernel) else "points"
 
 

@@ -222,7 +222,7 @@ class _Fusion:
             cost = self.cost(n)
             # Each view reads at coordinates of its own: as often as that is the value computed.
             times = len(where) + max(0, sum(isinstance(u.row, View) for u in users) - 1)
-            cheap = cost.work <= CHEAP and cost.loads <= 2 and times <= 3
+            cheap = cost.work <= CHEAP and cost.loads <= 2 and (times <= 3 or not cost.loads)
             if any(self._wants_memory(n, u) for u in users) or (times > 1 and not cheap and not _is_movement(n)):
                 self._keep(bare(n))
 
