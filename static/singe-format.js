@@ -1,9 +1,8 @@
 /**
  * The format `singe/2` as a runner sees it: errors, dimensions, and a manifest that has been checked.
  *
- * Contract: whatever `checkManifest` and `checkProgram` let through is safe to use. Every count is a count, every index
- * points at something, every weight lies in its block, every size is some input's dimension, every file is a plain name
- * beside the manifest. What they do not let through is a SingeError of the code "format". See static/README.md.
+ * Contract: what `checkManifest` and `checkTarget` let through is safe to use: counts are counts, indices point at
+ * something, weights lie in their block, sizes are known, files are plain names. All else is a SingeError "format".
  */
 
 export const FORMAT = "singe/2";
@@ -57,7 +56,7 @@ const WORDS = {
   min: Math.min,
 };
 
-/** The value of a dimension: an integer, or a sum of terms [coefficient, atom…]. */
+/** A dimension is an integer, or a sum of terms [coefficient, atom…]. */
 export function evaluate(dim, sizes) {
   if (typeof dim === "number") return dim;
   const atom = (a) => (typeof a === "string" ? sizes[a] : WORDS[a[0]](evaluate(a[1], sizes), evaluate(a[2], sizes)));

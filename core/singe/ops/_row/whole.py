@@ -112,6 +112,8 @@ class Result(Row):
     def infer(self, inputs: Sequence[Any], attrs: Attrs) -> tuple[Shape, DType]:
         (node,) = inputs
         index = attrs["index"]
+        if len(node.results) == 1:
+            raise ShapeError(f"result: {node!r} has one value, which is used as it is")
         if not 0 <= index < len(node.results):
             raise ShapeError(f"result: number {index} of {len(node.results)}, of {node!r}")
         return node.results[index]
