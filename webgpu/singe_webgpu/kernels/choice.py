@@ -69,8 +69,10 @@ MATRIX_RATES: Final[Mapping[MatrixCut, Rate]] = {
     MatrixCut(32, 32, 32, 16, 16): Rate(0.578, 0.00337, 3.21),
 }
 """For products on subgroup matrices, fitted to 18 products in Chromium on an H200: `tests/bench/gpu.py matrices`."""
-GUESSES: Final = (1, 4, 16, 64)
-"""The values assumed for an open size when a cut is chosen: it should be near the best at each of them."""
+GUESSES: Final = (1, 16)
+"""The values assumed for a product's only open size when a cut is chosen: mostly a batch."""
+SPACIOUS: Final = (4, 64)
+"""Those assumed for several open sizes: lengths, heights and widths are among them."""
 WINDOWS: Final = (2, 4)
 """The sizes of pooling windows that can be folded while storing: an invocation has four rows."""
 
@@ -95,7 +97,9 @@ def product_of(routine: Routine) -> Contraction | None:
 def sizes_of(c: Contraction) -> list[dict[str, int]]:
     """The sets of sizes for which a cut is chosen; one set if all are numbers."""
     names = symbols([*c.batch, c.rows, c.columns, c.depth])
-    return [dict.fromkeys(names, guess) for guess in (GUESSES if names else GUESSES[:1])]
+    return [
+        dict.fromkeys(names, guess) for guess in (SPACIOUS if len(names) > 1 else GUESSES if names else GUESSES[:1])
+    ]
 
 
 def ranked(routine: Routine, c: Contraction) -> list[Cut]:
@@ -117,14 +121,11 @@ def _on_matrices(c: Contraction) -> MatrixCut:
 
 
 def costs(c: Contraction, rates: Mapping[AnyCut, Rate]) -> dict[AnyCut, float]:
-    """The estimated time of each cut; for open sizes, how many times the least one it is at worst, over the guesses."""
+    """The estimated time of each cut; for open sizes, the geometric mean of those for the guesses."""
     dims = product(c.batch), c.rows, c.columns, c.depth
     guesses = [[known(d, sizes) for d in dims] for sizes in sizes_of(c)]
-    times = [{cut: rate.cost(*work(cut, *extents)) for cut, rate in rates.items()} for extents in guesses]
-    if len(times) == 1:
-        return times[0]
-    least = [min(t.values()) for t in times]
-    return {cut: max(t[cut] / best for t, best in zip(times, least, strict=True)) for cut in rates}
+    mean = 1 / len(guesses)
+    return {cut: prod(rate.cost(*work(cut, *extents)) for extents in guesses) ** mean for cut, rate in rates.items()}
 
 
 def work(cut: Cut | MatrixCut, batch: int, rows: int, columns: int, depth: int) -> tuple[int, int]:
