@@ -21,6 +21,8 @@ from .errors import ShapeError, SizeNeeded
 Dim: TypeAlias = Union[int, "Size"]
 Shape: TypeAlias = tuple[Dim, ...]
 Atom: TypeAlias = "str | tuple[str, Dim, Dim]"
+MAX_ELEMENTS: Final = 2**31 - 1
+"""The most elements of a tensor, and so the largest size: kernels count in int32."""
 """A named size, or (word, a, b) with one of OPAQUE's words over two dimensions."""
 
 OPAQUE: Final = {

@@ -1,7 +1,6 @@
 """What a computation is: nodes, the Builder that makes them, Graphs of them, transformations, gradients."""
 
 from .builder import INTERNED_BYTES as INTERNED_BYTES
-from .builder import MAX_ELEMENTS as MAX_ELEMENTS
 from .builder import WHOLE as WHOLE
 from .builder import Builder as Builder
 from .gradients import gradient as gradient

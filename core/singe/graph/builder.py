@@ -32,8 +32,6 @@ from ..shapes import Dim, Size, product, size, symbols
 from .graph import Graph
 from .node import Node, attribute_symbols, evaluate, leaf, postorder
 
-MAX_ELEMENTS: Final = 2**31 - 1
-"""Elements of a tensor at most, as far as files may ask for it."""
 WHOLE: Final = (Nest, Opaque, Update, Running)
 """Kinds of row that do not compute with Sizes."""
 INTERNED_BYTES: Final = 4096

@@ -46,7 +46,10 @@ def bind(inputs: Sequence[TensorSpec], args: Sequence[Any], kwargs: Mapping[str,
 
 
 def as_array(value: Any, port: TensorSpec, what: str = "input") -> np.ndarray:
-    """A value as an array for an input, or what else it is for: numbers and lists take its dtype, an array must have it (float64 is narrowed)."""
+    """A value as an array for an input, or what else it is for.
+
+    Numbers and lists take its dtype; an array must have it, but that float64 is narrowed.
+    """
     wanted = port.dtype.numpy
     array = own(value if isinstance(value, np.ndarray) else np.asarray(value))
     if array.dtype == wanted:

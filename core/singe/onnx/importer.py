@@ -17,9 +17,9 @@ import numpy as np
 
 from ..dtypes import DTYPES, dtype
 from ..errors import ImportFailure, InputError, SingeError, SizeNeeded, UnsupportedOp, ValueNeeded
-from ..graph import MAX_ELEMENTS, Builder, Graph, Node
+from ..graph import Builder, Graph, Node
 from ..ops import ROWS, Composite, Elementwise, Nest, Row, View
-from ..shapes import Dim, deferring, product, show, size
+from ..shapes import MAX_ELEMENTS, Dim, deferring, product, show, size
 from .adapters import ADAPTERS, Call
 from .model import OnnxFunction, OnnxGraph, OnnxModel, OnnxNode, OnnxValue
 from .scope import Scope, needed, owned

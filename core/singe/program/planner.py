@@ -27,8 +27,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from ..errors import DeviceError
-from ..shapes import Dim, evaluate, known, symbols
-from .program import MOST, Bind, Check, Copy, Dispatch, Host, If, ProgramData, Step, check_found, sized_by
+from ..shapes import MAX_ELEMENTS, Dim, evaluate, known, symbols
+from .program import Bind, Check, Copy, Dispatch, Host, If, ProgramData, Step, check_found, sized_by
 
 COPY: Final = -1
 JUMP: Final = -2
@@ -190,7 +190,7 @@ class Plan:
         value = evaluate(dim, self.sizes)
         if not isinstance(value, int):
             return False
-        self.words[at] = max(0, min(value, MOST)) if at in self._counts else value
+        self.words[at] = max(0, min(value, MAX_ELEMENTS)) if at in self._counts else value
         return True
 
 

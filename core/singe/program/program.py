@@ -19,7 +19,7 @@ import numpy as np
 
 from ..dtypes import DType, dtype
 from ..errors import DeviceError, InputError, ShapeError
-from ..shapes import Dim, Shape, Size, at_least, evaluate, known, product, show, size, symbols
+from ..shapes import MAX_ELEMENTS, Dim, Shape, Size, at_least, evaluate, known, product, show, size, symbols
 from .container import ALIGN, align
 
 PLACES: Final = ("weights", "slot", "input", "output", "state")
@@ -204,10 +204,6 @@ def walk(steps: Sequence[Step]) -> Iterator[Step]:
             yield from walk(s.body)
 
 
-MOST: Final = (1 << 31) - 1
-"""The largest size that a run may find, and the most elements of a buffer of such a size: kernels count in int32."""
-
-
 def sized_by(buffers: Sequence[Buffer], given: frozenset[str]) -> dict[str, list[int]]:
     """The sizes that no input gives ↦ the buffers whose bytes depend on them."""
     found: dict[str, list[int]] = {}
@@ -220,13 +216,13 @@ def sized_by(buffers: Sequence[Buffer], given: frozenset[str]) -> dict[str, list
 def check_found(new: Mapping[str, int], buffers: Iterable[Buffer], sizes: Mapping[str, int]) -> None:
     """Refuse sizes that a run found, and that it must not go on with, before memory is taken for `buffers` of them."""
     for name, value in new.items():
-        if not 0 <= value <= MOST:
-            raise ShapeError(f"the size {name} was found to be {value}, expected 0 to {MOST}")
+        if not 0 <= value <= MAX_ELEMENTS:
+            raise ShapeError(f"the size {name} was found to be {value}, expected 0 to {MAX_ELEMENTS}")
     for b in buffers:
         count = evaluate(product(b.shape), sizes)
-        if isinstance(count, int) and count > MOST:
+        if isinstance(count, int) and count > MAX_ELEMENTS:
             shape = show(tuple(evaluate(d, sizes) for d in b.shape))
-            raise ShapeError(f"{b.name}: the shape {shape} has {count} elements, at most {MOST} are supported")
+            raise ShapeError(f"{b.name}: the shape {shape} has {count} elements, at most {MAX_ELEMENTS} are supported")
 
 
 def choose_variant(code: Code, features: frozenset[str]) -> Variant:

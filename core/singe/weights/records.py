@@ -16,7 +16,7 @@ import numpy as np
 from .. import shapes
 from ..dtypes import DType, dtype, float16, float32
 from ..errors import FormatError, InputError
-from ..graph import MAX_ELEMENTS, Builder, Graph, GraphState, Node, regions, symbols_of
+from ..graph import Builder, Graph, GraphState, Node, regions, symbols_of
 from ..ops import ROWS, SIZES, Composite, Elementwise, Opaque, Region, Result, Row, Running, Update, find_row
 from ..program.container import (
     ALIGN,
@@ -33,7 +33,7 @@ from ..program.container import (
     string,
     write,
 )
-from ..shapes import Size, deferring, product, size, symbols
+from ..shapes import MAX_ELEMENTS, Size, deferring, product, size, symbols
 
 WEIGHTS: Final = "weights"
 MODEL: Final = "model"

@@ -14,13 +14,11 @@ import numpy as np
 from ...errors import ImportFailure, ShapeError, SizeNeeded, ValueNeeded
 from ...graph import Node, postorder
 from ...ops import ROWS
-from ...shapes import Dim, axis_of, product, show, size, symbols
+from ...shapes import MAX_ELEMENTS, Dim, axis_of, product, show, size, symbols
 from ..model import OnnxGraph
 from ..scope import Scope
 from ._call import Call, adapter
 
-MOST_TURNS: Final = 2**31 - 1
-"""Bounds beyond it are none: exporters write the largest int64 for an endless loop."""
 MOST_ROOM: Final = 1 << 22
 """Elements for what a loop collects up to which there is room for all turns that it may make, though it may end early."""
 
@@ -163,7 +161,8 @@ def _count(call: Call, limit: Node | None) -> Dim | None:
         return None
     b = call.b
     count = b.size_of(b.maximum(_scalar(call, limit, "the trip count"), b.const(0, limit.dtype)))
-    return None if isinstance(count, int) and count > MOST_TURNS else count
+    # Exporters write the largest int64 for an endless loop.
+    return None if isinstance(count, int) and count > MAX_ELEMENTS else count
 
 
 @adapter("Loop")
