@@ -20,6 +20,8 @@ export class SingeError extends Error {
 /** dtype ↦ the array that a caller gives and gets; a device may store wider elements. */
 export const ARRAYS = {
   bool: Uint8Array,
+  int2: Int8Array,
+  uint2: Uint8Array,
   int4: Int8Array,
   uint4: Uint8Array,
   int8: Int8Array,

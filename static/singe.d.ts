@@ -3,7 +3,7 @@
 export const VERSION: string;
 
 export type DType =
-  | "bool" | "int4" | "uint4" | "int8" | "uint8" | "int16" | "uint16" | "int32" | "uint32" | "int64" | "uint64"
+  | "bool" | "int2" | "uint2" | "int4" | "uint4" | "int8" | "uint8" | "int16" | "uint16" | "int32" | "uint32" | "int64" | "uint64"
   | "float8_e4m3fn" | "float8_e4m3fnuz" | "float8_e5m2" | "float8_e5m2fnuz" | "float8_e8m0fnu"
   | "float16" | "bfloat16" | "float32" | "float64";
 

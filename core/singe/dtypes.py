@@ -1,7 +1,7 @@
 """Element types: one table, a row each, and the promotions between them.
 
 A DType is compared by identity; `dtype("float32")` finds one by name, NumPy dtype or DType. What NumPy lacks (bfloat16,
-float8, int4) lies in arrays of one field that has the dtype's name: NumPy moves their bits, and `widened` and
+float8, int4, int2) lies in arrays of one field that has the dtype's name: NumPy moves their bits, and `widened` and
 `narrowed` convert them from and to the type that they are computed in.
 """
 
@@ -118,6 +118,8 @@ _BFLOAT16: Final = Coding(7, 127, most=0x7F7F, nan=0x7FC0, infinity=0x7F80)
 
 DTYPES: Final = {d.name: d for d in (
     DType("bool", "bool", 8, "bool"),
+    DType("int2", "int", 2, "int32", held="int8"),
+    DType("uint2", "uint", 2, "int32", held="uint8"),
     DType("int4", "int", 4, "int32", held="int8"),
     DType("uint4", "uint", 4, "int32", held="uint8"),
     DType("int8", "int", 8, "int32"),
@@ -143,6 +145,8 @@ DTYPES: Final = {d.name: d for d in (
 """The table."""
 
 bool_: Final = DTYPES["bool"]
+int2: Final = DTYPES["int2"]
+uint2: Final = DTYPES["uint2"]
 int4: Final = DTYPES["int4"]
 uint4: Final = DTYPES["uint4"]
 int8: Final = DTYPES["int8"]

@@ -26,7 +26,7 @@ EXCEPTIONS = {
     for device in DEVICES
 }
 """(device, case) ↦ why it cannot pass."""
-PASSING = dict.fromkeys(DEVICES, 1107)
+PASSING = dict.fromkeys(DEVICES, 1141)
 """How many cases pass on each device. With an op more it is more; less only where the onnx package has fewer cases."""
 
 

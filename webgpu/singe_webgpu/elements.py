@@ -1,7 +1,7 @@
 """How element types lie in device memory and become values, in WGSL: one row for each dtype that shaders compute.
 
-WGSL has no elements of fewer than 32 bits but f16, so those of 8 and 16 bits, bool, int4 and uint4 take a word each: an
-i32 with their sign, or a u32. bfloat16 and float8 lie as their bits; CONVERSIONS are the functions between these and
+WGSL has no elements of fewer than 32 bits but f16, so bool and integers of 2 to 16 bits take a word each: an i32 with
+their sign, or a u32. bfloat16 and float8 lie as their bits; CONVERSIONS are the functions between these and
 f32, for the library. float64 and complex numbers are not computed here.
 """
 
@@ -18,12 +18,10 @@ from singe.extension import (
     bool_,
     float16,
     float32,
-    int4,
     int8,
     int16,
     int32,
     int64,
-    uint4,
     uint8,
     uint16,
     uint32,
@@ -48,7 +46,7 @@ def _narrow(d: DType) -> Element:
 
 ELEMENTS: Final[Mapping[DType, Element]] = {
     bool_: Element("u32", "({0} != 0u)", "select(0u, 1u, {0})"),
-    **{d: _narrow(d) for d in (int4, uint4, int8, uint8, int16, uint16)},
+    **{d: _narrow(d) for d in (int8, uint8, int16, uint16, *STORED) if d.is_int},
     int32: Element("i32", vectors=True),
     uint32: Element("u32", vectors=True),
     int64: Element("vec2<u32>"),

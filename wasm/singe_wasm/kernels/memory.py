@@ -13,12 +13,10 @@ from singe.extension import (
     float16,
     float32,
     float64,
-    int4,
     int8,
     int16,
     int32,
     int64,
-    uint4,
     uint8,
     uint16,
     uint32,
@@ -53,12 +51,16 @@ _BYTES_S: Final = ops("i16x8.extend_low_i8x16_s i32x4.extend_low_i16x8_s")
 _TRUE: Final = i32x4(0) + ops("i32x4.ne")
 _UPPER: Final = i32(16) + ops("i32.shl f32.reinterpret_i32")
 
+
+def _byte(d: DType) -> Element:
+    """An integer of at most 8 bits."""
+    load, lanes = ("i32.load8_s", _BYTES_S) if d.kind == "int" else ("i32.load8_u", _BYTES_U)
+    return Element(load, "i32.store8", four="v128.load32_zero", lanes=lanes)
+
+
 ELEMENTS: Final[Mapping[DType, Element]] = {
     bool_: Element("i32.load8_u", "i32.store8", four="v128.load32_zero", lanes=_BYTES_U + _TRUE),
-    int4: Element("i32.load8_s", "i32.store8", four="v128.load32_zero", lanes=_BYTES_S),
-    uint4: Element("i32.load8_u", "i32.store8", four="v128.load32_zero", lanes=_BYTES_U),
-    int8: Element("i32.load8_s", "i32.store8", four="v128.load32_zero", lanes=_BYTES_S),
-    uint8: Element("i32.load8_u", "i32.store8", four="v128.load32_zero", lanes=_BYTES_U),
+    **{d: _byte(d) for d in (int8, uint8, *STORED) if d.is_int},
     int16: Element("i32.load16_s", "i32.store16", four="v128.load16x4_s"),
     uint16: Element("i32.load16_u", "i32.store16", four="v128.load16x4_u"),
     int32: Element("i32.load", "i32.store", four="v128.load"),
