@@ -22,7 +22,7 @@ from singe.graph import Builder, Graph
 from singe.ir.contraction import contraction
 from singe_webgpu.kernels.choice import MATRIX_RATES
 from singe_webgpu.kernels.matrix import fits, print_matrix
-from singe_webgpu.module import SHADER_F16, SUBGROUP_MATRIX, SUBGROUPS, Module
+from singe_webgpu.shader import SHADER_F16, SUBGROUP_MATRIX, SUBGROUPS, Shader
 
 SIZES: Final = (
     (4096, 4096, 4096), (2048, 2048, 2048), (1024, 1024, 1024), (512, 512, 512), (256, 256, 256), (8192, 1024, 1024),
@@ -114,8 +114,8 @@ def texts() -> list[dict[str, Any]]:
         for cut in MATRIX_RATES:
             held = -(-m // cut.rows) * cut.rows * -(-n // cut.columns) * cut.columns
             if fits(c, cut) and held <= WASTE * m * n:
-                module = Module(routine.kernel.ports, frozenset({SHADER_F16, SUBGROUPS, SUBGROUP_MATRIX}))
-                code, groups = print_matrix(c, cut, module)
+                shader = Shader(routine.kernel.ports, frozenset({SHADER_F16, SUBGROUPS, SUBGROUP_MATRIX}))
+                code, groups = print_matrix(c, cut, shader)
                 found.append({"cut": str(cut), "shape": (m, k, n), "code": code, "groups": groups})
     return found
 

@@ -30,8 +30,8 @@ from singe.tools.bench import gemm, machine
 from singe_webgpu.kernels.choice import RATES, Rate, print_cut, ranked, work
 from singe_webgpu.kernels.gemm import Cut, Thin, Tile, quads_of
 from singe_webgpu.kernels.matrix import MatrixCut
-from singe_webgpu.module import Module
 from singe_webgpu.native import WebGpuBackend
+from singe_webgpu.shader import Shader
 from singe_webgpu.target import WgslTarget
 from singe_webgpu.timing import kernel_seconds
 from singe_webgpu.variants import variants
@@ -101,7 +101,7 @@ def products(folder: Path) -> list[tuple[Routine, Contraction, Row]]:
             if c is None or c.columns == 1:
                 continue
             batch, rows, columns, depth = (known(d, {}) for d in (product(c.batch), c.rows, c.columns, c.depth))
-            quads = "".join(sorted(quads_of(Module(c.kernel.ports), c)))
+            quads = "".join(sorted(quads_of(Shader(c.kernel.ports), c)))
             row = {
                 "kind": r.kind, "batch": batch, "rows": rows, "columns": columns, "depth": depth, "a_deep": c.a_deep,
                 "b_deep": c.b_deep, "quads": quads, "ports": len(c.kernel.ports), "strides": str(r.facts.get("strides")),

@@ -24,7 +24,7 @@ from singe_webgpu.kernels import choice
 from singe_webgpu.kernels.choice import Rate
 from singe_webgpu.kernels.gemm import Tile
 from singe_webgpu.kernels.matrix import MEMORY, MatrixCut
-from singe_webgpu.module import SHADER_F16, SUBGROUP_MATRIX
+from singe_webgpu.shader import SHADER_F16, SUBGROUP_MATRIX
 from singe_webgpu.target import WgslTarget
 
 pytest.importorskip("wgpu")

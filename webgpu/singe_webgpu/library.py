@@ -1,6 +1,6 @@
 """WGSL functions for what WGSL's built-in functions do not guarantee: NaN, saturation, int64, large arguments.
 
-LIBRARY is one WGSL text whose items are separated by blank lines. A module contains the items that its code calls, and
+LIBRARY is one WGSL text whose items are separated by blank lines. A shader contains the items that its code calls, and
 the items that those call. An int64 is a vec2<u32>: low half, high half.
 
 WGSL rejects constant expressions that evaluate to NaN or infinity, so they are made from bits that the compiler cannot

@@ -23,8 +23,8 @@ from wgpu.backends.wgpu_native._api import error_handler, from_c_string_view
 from singe.extension import DeviceError, DeviceLost
 
 from .memory import LEAST, Binding, Command, Handle, Launch, Limits, Timed, Transfer, size_class
-from .module import ENTRY, SUBGROUPS, bindings
 from .runtime import WebGpuRuntime
+from .shader import ENTRY, SUBGROUPS, bindings
 from .target import WgslTarget
 from .tune import Tuner, wanted
 from .variants import FEATURES

@@ -15,8 +15,8 @@ from singe.extension import DeviceError, InputError, ProgramData, Recent, Span, 
 from singe.extension import dtype as dtype_of
 
 from .memory import Binding, Command, Gpu, GpuArray, Pool, Slots, Transfer, from_device, to_device
-from .module import bindings, element_size
 from .recording import Kernels, Recording, Send, Weights
+from .shader import bindings, element_size
 from .target import WgslTarget
 
 RECORDINGS: Final = 4

@@ -1,4 +1,4 @@
-"""The target "wgsl": Kernels and Routines in, WGSL modules out. It needs no device."""
+"""The target "wgsl": Kernels and Routines in, shaders out. It needs no device."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from singe.extension import CompileError, DType, Kernel, Printed, Routine, Varia
 from .elements import ELEMENTS
 from .kernels.choice import Choose, choose, has_template, print_routine
 from .kernels.nest import print_kernel
-from .module import Module, Text, element_size
+from .shader import Shader, Text, element_size
 from .variants import variants
 
 
@@ -40,10 +40,10 @@ class WgslTarget:
         if isinstance(kernel, Routine) and not has_template(kernel):
             return None
 
-        def write(module: Module) -> Text:
+        def write(shader: Shader) -> Text:
             if isinstance(kernel, Routine):
-                return print_routine(kernel, module, self.choose)
-            return print_kernel(collapse(kernel), module)
+                return print_routine(kernel, shader, self.choose)
+            return print_kernel(collapse(kernel), shader)
 
         return variants(kernel.ports, write)
 

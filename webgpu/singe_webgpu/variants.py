@@ -12,21 +12,21 @@ from typing import Final, TypeAlias
 
 from singe.extension import Dim, Port, Printed, Variant
 
-from .module import ENTRY, SHADER_F16, SUBGROUP_MATRIX, SUBGROUPS, Module, Text
+from .shader import ENTRY, SHADER_F16, SUBGROUP_MATRIX, SUBGROUPS, Shader, Text
 
 FEATURES: Final = (SHADER_F16, SUBGROUPS)
 """The features that a variant may require, the more useful one first."""
-Write: TypeAlias = Callable[[Module], Text]
-"""Prints a kernel into a module, with the features of that module."""
+Write: TypeAlias = Callable[[Shader], Text]
+"""Prints a kernel into a shader, with the features of that shader."""
 
 
 def variants(ports: Sequence[Port], write: Write) -> Printed:
     """A kernel in all its variants."""
     sizes: list[Dim] = []
-    plain = Module(ports, frozenset(), sizes)
+    plain = Shader(ports, frozenset(), sizes)
     last = write(plain)
     some = _abilities(plain.gains)
-    texts = [*(write(Module(ports, frozenset(able), sizes)) for able in some), last]
+    texts = [*(write(Shader(ports, frozenset(able), sizes)) for able in some), last]
     found = [Variant(ENTRY, able, (t.groups, 1, 1)) for able, t in zip((*some, ()), texts, strict=True)]
     return Printed(tuple(t.code for t in texts), tuple(found), tuple(sizes))
 

@@ -4,7 +4,7 @@ Values: bool → bool, int32 → i32, uint32 → u32, float32 → f32, int64 and
 that it takes; SPELLINGS is complete or this module does not import. Literals carry their type, constants that WGSL
 forbids (NaN, infinity) come from bits, and nothing relies on implicit conversion: naga and Tint read the text alike.
 
-A Block writes statements of one scope. Expressions are interned, so a part used twice is found by identity and bound by
+Statements writes statements of one scope. Expressions are interned, so a part used twice is found by identity and bound by
 `let`; `hoist` binds, before a loop opens, what does not depend on it.
 """
 
@@ -20,7 +20,7 @@ import numpy as np
 from singe.extension import CompileError, DType, Expr, affine, bool_, float32, int32, int64, scalar, uint32, uint64
 
 if TYPE_CHECKING:
-    from .module import Module
+    from .shader import Shader
 
 TYPES: Final[Mapping[DType, str]] = {
     bool_: "bool", int32: "i32", uint32: "u32", int64: "vec2<u32>", uint64: "vec2<u32>", float32: "f32",
@@ -197,11 +197,11 @@ def fold_text(word: str, dtype: DType, total: str, value: str) -> str:
     return spell(scalar.make(word, (scalar.var("total", dtype), scalar.var("value", dtype)), dtype), (total, value))
 
 
-class Block:
+class Statements:
     """A scope of a function under construction: its lines, and the names of the values bound so far."""
 
-    def __init__(self, module: Module, names: Mapping[Expr, str] | None = None, depth: int = 1) -> None:
-        self.module = module
+    def __init__(self, shader: Shader, names: Mapping[Expr, str] | None = None, depth: int = 1) -> None:
+        self.shader = shader
         self.names = dict(names or {})
         self.depth = depth
         self.lines: list[str] = []
@@ -216,9 +216,9 @@ class Block:
         return name
 
     @contextmanager
-    def scope(self, header: str) -> Iterator[Block]:
+    def scope(self, header: str) -> Iterator[Statements]:
         """`header { … }`: names bound inside end with it."""
-        inner = Block(self.module, self.names, self.depth + 1)
+        inner = Statements(self.shader, self.names, self.depth + 1)
         self.put(f"{header} {{")
         yield inner
         self.lines += inner.lines
@@ -237,7 +237,7 @@ class Block:
         for e in order:
             text = self._text(e, [self.names.get(a) or texts[a] for a in e.args])
             if e.args and (uses[e] > 1 or len(text) > INLINE_LIMIT):
-                text = self.let(self.module.fresh(), text, e)
+                text = self.let(self.shader.fresh(), text, e)
             texts[e] = text
         return [self.names.get(r) or texts[r] for r in roots]
 
@@ -252,7 +252,7 @@ class Block:
         wanted = list(dict.fromkeys(wanted))
         for e, text in zip(wanted, self.values(wanted), strict=True):
             if e not in self.names:
-                self.let(self.module.fresh(), text, e)
+                self.let(self.shader.fresh(), text, e)
 
     def _pending(self, roots: Iterable[Expr]) -> list[Expr]:
         """The expressions below the roots that have no name yet, arguments first."""
@@ -271,9 +271,9 @@ class Block:
         if e.word == "const":
             return literal(e.value, e.dtype)
         if e.word == "size":
-            return self.module.dim(e.value)
+            return self.shader.dim(e.value)
         if e.word == "load":
-            return self.module.load(e.value, args[0])
+            return self.shader.load(e.value, args[0])
         if e.word == "var":
             raise CompileError(f"the variable {e.value[0]} has no value where it is used")
         return spell(e, args)

@@ -1,1 +1,1 @@
-"""Kernels and Routines as WGSL modules: `nest` prints any Kernel, `gemm` the matmul and conv templates."""
+"""Kernels and Routines as WGSL shaders: `nest` prints any Kernel, `gemm` the matmul and conv templates."""

@@ -18,7 +18,7 @@ from typing import Final, TypeAlias, TypeVar
 
 from singe.extension import Contraction, Routine, collapse, contraction, known, product, symbols
 
-from ..module import SUBGROUP_MATRIX, Module, Text
+from ..shader import SUBGROUP_MATRIX, Shader, Text
 from .gemm import Cut, Thin, Tile, print_contraction, quads_of
 from .matrix import MatrixCut, fits, print_matrix, suits
 from .nest import print_kernel
@@ -104,7 +104,7 @@ def sizes_of(c: Contraction) -> list[dict[str, int]]:
 
 def ranked(routine: Routine, c: Contraction) -> list[Cut]:
     """The possible cuts, the best estimate first."""
-    quads = {"a", "b"} <= quads_of(Module(c.kernel.ports), c)
+    quads = {"a", "b"} <= quads_of(Shader(c.kernel.ports), c)
     costs_of = costs(c, RATES)
     return sorted((cut for cut in RATES if _suits(routine, c, cut, quads)), key=costs_of.__getitem__)
 
@@ -146,22 +146,22 @@ def _suits(routine: Routine, c: Contraction, cut: Cut, quads: bool) -> bool:
     return isinstance(cut, Tile) or cut.rows == 1 or quads
 
 
-def print_routine(routine: Routine, module: Module, choose: Choose) -> Text:
+def print_routine(routine: Routine, shader: Shader, choose: Choose) -> Text:
     """The Routine, in the cut chosen for it."""
     found = product_of(routine)
     if found is None or 0 in (found.rows, found.columns, found.depth):
-        return print_cut(routine, None, None, module)
-    if SUBGROUP_MATRIX in module.able:
-        return print_matrix(found, _on_matrices(found), module)
+        return print_cut(routine, None, None, shader)
+    if SUBGROUP_MATRIX in shader.able:
+        return print_matrix(found, _on_matrices(found), shader)
     cut = choose(routine, found)
     if cut is not None and suits(found):
-        module.gains.add(SUBGROUP_MATRIX)
-    return print_cut(routine, found, cut, module)
+        shader.gains.add(SUBGROUP_MATRIX)
+    return print_cut(routine, found, cut, shader)
 
 
-def print_cut(routine: Routine, c: Contraction | None, cut: Cut, module: Module) -> Text:
+def print_cut(routine: Routine, c: Contraction | None, cut: Cut, shader: Shader) -> Text:
     """The Routine in a given cut, without subgroup matrices."""
     if c is not None and cut is not None:
-        return print_contraction(c, cut, module)
+        return print_contraction(c, cut, shader)
     # With one output per invocation and a short window, neighbouring invocations read neighbouring elements.
-    return print_kernel(collapse(routine.kernel), module, "points" if routine.kind == "conv" else None)
+    return print_kernel(collapse(routine.kernel), shader, "points" if routine.kind == "conv" else None)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from ..wgsl import Block
+from ..wgsl import Statements
 from .quads import PARTS, SIDE
 
 
@@ -51,15 +51,15 @@ class Feed(Protocol):
     @property
     def spot(self) -> Spot: ...
 
-    def prepare(self, block: Block) -> None:
+    def prepare(self, out: Statements) -> None:
         """Before the loop over the depth."""
         ...
 
-    def fetch(self, block: Block, base: str) -> None:
+    def fetch(self, out: Statements, base: str) -> None:
         """Load what the next `put` writes."""
         ...
 
-    def put(self, block: Block, base: str) -> None:
+    def put(self, out: Statements, base: str) -> None:
         """Write the tile."""
         ...
 
@@ -87,46 +87,46 @@ class Fetched:
         """The names of a unit's first depth and of its vector."""
         return f"{self.spot.name}_deep{turn}", f"{self.spot.name}_side{turn}"
 
-    def prepare(self, block: Block) -> None:
+    def prepare(self, out: Statements) -> None:
         s = self.spot
         for turn in self._turns:
             deep, side = self._at(turn)
             unit = f"(member + {turn * s.team}i)" if turn else "member"
             if s.deep_first:
-                block.put(f"let {deep} = {unit} % {s.depth // SIDE}i * {SIDE}i;")
-                block.put(f"let {side} = {unit} / {s.depth // SIDE}i;")
+                out.put(f"let {deep} = {unit} % {s.depth // SIDE}i * {SIDE}i;")
+                out.put(f"let {side} = {unit} / {s.depth // SIDE}i;")
             else:
-                block.put(f"let {deep} = {unit} / {s.side // SIDE}i;")
-                block.put(f"let {side} = {unit} % {s.side // SIDE}i;")
+                out.put(f"let {deep} = {unit} / {s.side // SIDE}i;")
+                out.put(f"let {side} = {unit} % {s.side // SIDE}i;")
             for register in self._registers(turn):
-                block.put(f"var {register} = {s.vector}();")
+                out.put(f"var {register} = {s.vector}();")
 
-    def fetch(self, block: Block, base: str) -> None:
+    def fetch(self, out: Statements, base: str) -> None:
         # After the last part, elements beyond the depth are fetched but never used.
         for turn in self._turns:
             deep, side = self._at(turn)
             for register, at in zip(self._registers(turn), self.spot.sides(side), strict=False):
-                block.put(f"{register} = {self.spot.load(f'{base} + {deep}', at)};")
+                out.put(f"{register} = {self.spot.load(f'{base} + {deep}', at)};")
 
-    def put(self, block: Block, base: str) -> None:
+    def put(self, out: Statements, base: str) -> None:
         for turn in self._turns:
             left = self._units - turn * self.spot.team
             if left < self.spot.team:
-                with block.scope(f"if (member < {left}i)") as some:
+                with out.scope(f"if (member < {left}i)") as some:
                     self._put(some, turn)
             else:
-                self._put(block, turn)
+                self._put(out, turn)
 
-    def _put(self, block: Block, turn: int) -> None:
+    def _put(self, out: Statements, turn: int) -> None:
         registers = self._registers(turn)
         deep, side = self._at(turn)
         if not self.spot.deep_first:
-            block.put(f"{self.spot.place(deep, side)} = {registers[0]};")
+            out.put(f"{self.spot.place(deep, side)} = {registers[0]};")
             return
         for i, part in enumerate(PARTS):
             column = ", ".join(f"{r}.{part}" for r in registers)
             place = self.spot.place(f"{deep} + {i}i" if i else deep, side)
-            block.put(f"{place} = {self.spot.vector}({column});")
+            out.put(f"{place} = {self.spot.vector}({column});")
 
 
 @dataclass(frozen=True)
@@ -135,16 +135,16 @@ class Filled:
 
     spot: Spot
 
-    def prepare(self, block: Block) -> None:
+    def prepare(self, out: Statements) -> None:
         """Nothing is kept."""
 
-    def fetch(self, block: Block, base: str) -> None:
+    def fetch(self, out: Statements, base: str) -> None:
         """Nothing is fetched early."""
 
-    def put(self, block: Block, base: str) -> None:
+    def put(self, out: Statements, base: str) -> None:
         s = self.spot
         vectors = s.side // SIDE
-        with block.scope(f"for (var at = member; at < {vectors * s.depth}i; at += {s.team}i)") as turn:
+        with out.scope(f"for (var at = member; at < {vectors * s.depth}i; at += {s.team}i)") as turn:
             by = s.depth if s.deep_first else vectors
             deep, side = (f"at % {by}i", f"at / {by}i") if s.deep_first else (f"at / {by}i", f"at % {by}i")
             turn.put(f"let deep = {deep};")

@@ -5,7 +5,7 @@ tiled  both operands go through workgroup memory, `depth` steps of the sum at a 
 thin   for products too small to fill a device: only sums are shared. Each invocation computes a few rows by four columns
        of the output over every n-th group of four depths; the partial sums are added in two steps.
 
-The operands and the epilogue are functions of the module, load_a, load_b and store_c, printed from the kernel's own
+The operands and the epilogue are functions of the shader, load_a, load_b and store_c, printed from the kernel's own
 expressions. Outside the matrices the loads return zero and the store does nothing. An operand that is a quad is loaded
 as vectors of four; an output whose neighbours are contiguous is stored as vectors of four.
 """
@@ -19,8 +19,8 @@ from typing import Final, TypeAlias
 
 from singe.extension import Contraction, Dim, Expr, ceildiv, divides, product
 
-from ..module import Module, Text
-from ..wgsl import TYPES, Block
+from ..shader import Shader, Text
+from ..wgsl import TYPES, Statements
 from .feeds import Feed, Fetched, Filled, Spot
 from .nest import unflatten
 from .quads import PARTS, SIDE, in_fours, is_quad, octet_text, put_four, quad_text
@@ -104,14 +104,14 @@ Cut: TypeAlias = "Tile | Thin | None"
 """How a product is computed; None: by the plain kernel."""
 
 
-def print_contraction(c: Contraction, cut: Tile | Thin, module: Module) -> Text:
+def print_contraction(c: Contraction, cut: Tile | Thin, shader: Shader) -> Text:
     """The contraction in a given cut."""
-    quads = quads_of(module, c)
+    quads = quads_of(shader, c)
     if cut.rows < SIDE and not c.a_deep:
         quads -= {"a"}
-    put_functions(module, c, cut.rows, cut.columns, cut.reach, quads)
-    block, groups = _tiled(module, c, cut, quads) if isinstance(cut, Tile) else _thin(module, c, cut, quads)
-    return module.text(block.lines, cut.threads, groups)
+    put_functions(shader, c, cut.rows, cut.columns, cut.reach, quads)
+    out, groups = _tiled(shader, c, cut, quads) if isinstance(cut, Tile) else _thin(shader, c, cut, quads)
+    return shader.text(out.lines, cut.threads, groups)
 
 
 def _element(c: Contraction) -> str:
@@ -121,71 +121,73 @@ def _element(c: Contraction) -> str:
 # --- the functions that a template calls -------------------------------------------------------------------------------
 
 
-def quads_of(module: Module, c: Contraction) -> frozenset[str]:
+def quads_of(shader: Shader, c: Contraction) -> frozenset[str]:
     """Which of "a" and "b" are loaded as vectors, and whether "c", the output, is stored as vectors."""
     rest = (c.store.index, c.store.value)
     along_a, along_b = c.k if c.a_deep else c.m, c.k if c.b_deep else c.n
-    found = {"a": is_quad(c.a, along_a, module, (c.b, *rest)), "b": is_quad(c.b, along_b, module, (c.a, *rest))}
-    found["c"] = in_fours(c.store, c.n, module, (c.a, c.b))
+    found = {"a": is_quad(c.a, along_a, shader, (c.b, *rest)), "b": is_quad(c.b, along_b, shader, (c.a, *rest))}
+    found["c"] = in_fours(c.store, c.n, shader, (c.a, c.b))
     return frozenset(name for name, quad in found.items() if quad)
 
 
 def put_functions(
-    module: Module, c: Contraction, rows: int, columns: int, depth: int, quads: frozenset[str] = frozenset(),
+    shader: Shader, c: Contraction, rows: int, columns: int, depth: int, quads: frozenset[str] = frozenset(),
     octets: frozenset[str] = frozenset(),
 ) -> None:  # fmt: skip
     """Write load_a, load_b and store_c; a side that is a multiple of the tile needs no bounds test."""
     limits = {"m": (c.rows, rows), "n": (c.columns, columns), "k": (c.depth, depth)}
 
-    def function(name: str, variables: Sequence[tuple[str, Expr]], more: str, result: str, otherwise: str) -> Block:
-        block = Block(module)
+    def function(
+        name: str, variables: Sequence[tuple[str, Expr]], more: str, result: str, otherwise: str
+    ) -> Statements:
+        out = Statements(shader)
         names = [*(f"t{i}" for i in range(len(c.batch))), *(n for n, _ in variables)]
-        module.functions.append(f"fn {name}({', '.join(f'{n}: i32' for n in names)}{more}){result} {{")
-        block.names.update((v, v.value[0]) for v in (*c.batch_vars, *(v for _, v in variables)) if v.word == "var")
-        tests = [f"{n} >= {module.dim(limits[n][0])}" for n, _ in variables if not divides(*limits[n])]
+        shader.functions.append(f"fn {name}({', '.join(f'{n}: i32' for n in names)}{more}){result} {{")
+        out.names.update((v, v.value[0]) for v in (*c.batch_vars, *(v for _, v in variables)) if v.word == "var")
+        tests = [f"{n} >= {shader.dim(limits[n][0])}" for n, _ in variables if not divides(*limits[n])]
         if tests:
-            block.put(f"if ({' || '.join(tests)}) {{ return{otherwise}; }}")
-        return block
+            out.put(f"if ({' || '.join(tests)}) {{ return{otherwise}; }}")
+        return out
 
-    def close(block: Block) -> None:
-        module.functions[-1] = "\n".join((module.functions[-1], *block.lines, "}"))
+    def close(out: Statements) -> None:
+        shader.functions[-1] = "\n".join((shader.functions[-1], *out.lines, "}"))
 
     for name, e, variables in (("a", c.a, (("m", c.m), ("k", c.k))), ("b", c.b, (("k", c.k), ("n", c.n)))):
-        text, kind = Block.value, _element(c)
+        text, kind = Statements.value, _element(c)
         if name in quads:
             text, kind = quad_text, f"vec4<{_element(c)}>"
         elif name in octets:
             text, kind = octet_text, "vec4<u32>"
-        block = function(f"load_{name}", variables, "", f" -> {kind}", f" {kind}(0)")
-        block.put(f"return {text(block, e)};")
-        close(block)
+        out = function(f"load_{name}", variables, "", f" -> {kind}", f" {kind}(0)")
+        out.put(f"return {text(out, e)};")
+        close(out)
     limits["m"] = (c.places, rows // c.window)
     kind = f"vec4<{_element(c)}>" if "c" in quads else _element(c)
     totals = {total: total.value[0] for total in c.accumulators}
     given = "".join(f", {name}: {kind}" for name in totals.values())
-    block = function("store_c", (("m", c.place), ("n", c.n)), given, "", "")
+    out = function("store_c", (("m", c.place), ("n", c.n)), given, "", "")
     if "c" in quads:
-        put_four(block, c.store, c.n, totals, (c.a, c.b))
+        put_four(out, c.store, c.n, totals, (c.a, c.b))
     else:
-        block.names.update(totals)
-        index, value = block.values([c.store.index, c.store.value])
-        block.put(module.store(c.store.port, index, value))
-    close(block)
+        out.names.update(totals)
+        index, value = out.values([c.store.index, c.store.value])
+        out.put(shader.store(c.store.port, index, value))
+    close(out)
 
 
-def place(block: Block, c: Contraction, rows: int, columns: int) -> Dim:
+def place(out: Statements, c: Contraction, rows: int, columns: int) -> Dim:
     """Bind `row`, `column` and batch of the tile that this workgroup computes; returns the number of tiles."""
-    module = block.module
+    shader = out.shader
     across, down = ceildiv(c.columns, columns), ceildiv(c.rows, rows)
     total = across * down * product(c.batch)
-    block.put("let tile = i32(group.x + group.y * groups.x);")
+    out.put("let tile = i32(group.x + group.y * groups.x);")
     if not isinstance(total, int) or total > SPREAD:
-        block.put(f"if (tile >= {module.dim(total)}) {{ return; }}")
-    block.put(f"let column = tile % {module.dim(across)} * {columns}i;")
-    block.put(f"let strip = tile / {module.dim(across)};")
-    block.put(f"let row = strip % {module.dim(down)} * {rows}i;")
-    block.put(f"let batch = strip / {module.dim(down)};")
-    unflatten(block, "batch", list(zip(c.batch_vars, c.batch, strict=True)))
+        out.put(f"if (tile >= {shader.dim(total)}) {{ return; }}")
+    out.put(f"let column = tile % {shader.dim(across)} * {columns}i;")
+    out.put(f"let strip = tile / {shader.dim(across)};")
+    out.put(f"let row = strip % {shader.dim(down)} * {rows}i;")
+    out.put(f"let batch = strip / {shader.dim(down)};")
+    unflatten(out, "batch", list(zip(c.batch_vars, c.batch, strict=True)))
     return total
 
 
@@ -202,28 +204,28 @@ def arguments(c: Contraction) -> str:
 # --- tiled -----------------------------------------------------------------------------------------------------------
 
 
-def _tiled(module: Module, c: Contraction, tile: Tile, quads: frozenset[str]) -> tuple[Block, Dim]:
-    block = Block(module)
+def _tiled(shader: Shader, c: Contraction, tile: Tile, quads: frozenset[str]) -> tuple[Statements, Dim]:
+    out = Statements(shader)
     vector = f"vec4<{_element(c)}>"
-    total = place(block, c, tile.rows, tile.columns)
+    total = place(out, c, tile.rows, tile.columns)
     across, down = tile.columns // tile.thread_columns, tile.rows // tile.thread_rows
-    block.put(f"let member = i32(lane){'' if tile.slices == 1 else f' % {tile.team}i'};")
-    block.put(f"let x = member % {across}i;")
-    block.put(f"let y = member / {across}i;")
+    out.put(f"let member = i32(lane){'' if tile.slices == 1 else f' % {tile.team}i'};")
+    out.put(f"let x = member % {across}i;")
+    out.put(f"let y = member / {across}i;")
     if tile.slices > 1:
-        block.put(f"let slice = i32(lane) / {tile.team}i;")
-    a = _feed(module, c, tile, "a", quads)
-    b = _feed(module, c, tile, "b", quads)
-    a.prepare(block)
-    b.prepare(block)
+        out.put(f"let slice = i32(lane) / {tile.team}i;")
+    a = _feed(shader, c, tile, "a", quads)
+    b = _feed(shader, c, tile, "b", quads)
+    a.prepare(out)
+    b.prepare(out)
     sums = [[f"c{i}_{j}" for j in range(tile.thread_columns // SIDE)] for i in range(tile.thread_rows)]
     names = [name for line in sums for name in line]
     for name in names:
-        block.put(f"var {name} = {vector}();")
+        out.put(f"var {name} = {vector}();")
     part = "" if tile.slices == 1 else f" + slice * {tile.depth}i"
     for feed in (a, b):
-        feed.fetch(block, f"0i{part}")
-    with block.scope(f"for (var base = 0i; base < {module.dim(c.depth)}; base += {tile.reach}i)") as step:
+        feed.fetch(out, f"0i{part}")
+    with out.scope(f"for (var base = 0i; base < {shader.dim(c.depth)}; base += {tile.reach}i)") as step:
         for feed in (a, b):
             feed.put(step, f"base{part}")
         step.put("workgroupBarrier();")
@@ -232,31 +234,31 @@ def _tiled(module: Module, c: Contraction, tile: Tile, quads: frozenset[str]) ->
         _walk(step, tile, _Operands((a.spot, b.spot), (down, across), sums))
         step.put("workgroupBarrier();")
     if tile.slices > 1:
-        _gather(block, tile, names)
-    block.put(f"let top = row + y * {SIDE}i;")
-    block.put(f"let left = column + x * {SIDE}i;")
+        _gather(out, tile, names)
+    out.put(f"let top = row + y * {SIDE}i;")
+    out.put(f"let left = column + x * {SIDE}i;")
     for i in range(0, len(sums), c.window):
         m = i // SIDE * down * SIDE + i % SIDE
         for j, names in enumerate(zip(*sums[i : i + c.window], strict=True)):
-            _store(block, c, ("top", m), ("left", j * across * SIDE), names, quads)
-    return block, total
+            _store(out, c, ("top", m), ("left", j * across * SIDE), names, quads)
+    return out, total
 
 
 def _store(
-    block: Block, c: Contraction, row: tuple[str, int], column: tuple[str, int], sums: Sequence[str], quads: frozenset[str]
+    out: Statements, c: Contraction, row: tuple[str, int], column: tuple[str, int], sums: Sequence[str], quads: frozenset[str]
 ) -> None:  # fmt: skip
     """Store four columns of a row, or of a window's rows; row and column: a name and an offset."""
     m = _sum(*row) if c.window == 1 else f"({_sum(*row)}) / {c.window}i"
     for number, part in enumerate([""] if "c" in quads else [f".{part}" for part in PARTS]):
         values = ", ".join(f"{name}{part}" for name in sums)
-        block.put(f"store_c({arguments(c)}{m}, {_sum(column[0], column[1] + number)}, {values});")
+        out.put(f"store_c({arguments(c)}{m}, {_sum(column[0], column[1] + number)}, {values});")
 
 
-def _feed(module: Module, c: Contraction, tile: Tile, name: str, quads: frozenset[str]) -> Feed:
+def _feed(shader: Shader, c: Contraction, tile: Tile, name: str, quads: frozenset[str]) -> Feed:
     side, deep_first, first = (tile.rows, c.a_deep, "row") if name == "a" else (tile.columns, c.b_deep, "column")
     vector = f"vec4<{_element(c)}>"
     bare = Spot(name, side, tile.depth, tile.team, deep_first, vector, arguments(c), first, "")
-    module.shared(f"tile_{name}", f"array<{vector}, {side // SIDE}>", tile.slices * tile.depth)
+    shader.shared(f"tile_{name}", f"array<{vector}, {side // SIDE}>", tile.slices * tile.depth)
     spot = replace(bare, start=f"slice * {tile.depth}i + ") if tile.slices > 1 else bare
     return Fetched(spot) if name in quads else Filled(spot)
 
@@ -270,32 +272,32 @@ class _Operands:
     sums: Sequence[Sequence[str]]
 
 
-def _walk(block: Block, tile: Tile, operands: _Operands) -> None:
+def _walk(out: Statements, tile: Tile, operands: _Operands) -> None:
     """Multiply the tiles and add to the sums."""
     with ExitStack() as stack:
-        turn, first = block, ""
+        turn, first = out, ""
         if tile.unroll < tile.depth:
             header = f"for (var first = 0i; first < {tile.depth}i; first += {tile.unroll}i)"
-            turn, first = stack.enter_context(block.scope(header)), "first"
+            turn, first = stack.enter_context(out.scope(header)), "first"
         for number in range(tile.unroll):
             _multiply(turn, operands, _sum(first, number) if first else f"{number}i", number)
 
 
-def _multiply(block: Block, operands: _Operands, deep: str, number: int) -> None:
+def _multiply(out: Statements, operands: _Operands, deep: str, number: int) -> None:
     sums = operands.sums
     counts = (len(sums) // SIDE, len(sums[0]))
     for name, spot, at, step, count in zip(
         ("left", "right"), operands.spots, "yx", operands.apart, counts, strict=True
     ):
         for i in range(count):
-            block.put(f"let {name}{number}_{i} = {spot.place(deep, _sum(at, i * step))};")
+            out.put(f"let {name}{number}_{i} = {spot.place(deep, _sum(at, i * step))};")
     for i, line in enumerate(sums):
         for j, sum_ in enumerate(line):
             left, right = f"left{number}_{i // SIDE}.{PARTS[i % SIDE]}", f"right{number}_{j}"
-            block.put(f"{sum_} += {left} * {right};")
+            out.put(f"{sum_} += {left} * {right};")
 
 
-def _gather(block: Block, tile: Tile, names: Sequence[str]) -> None:
+def _gather(out: Statements, tile: Tile, names: Sequence[str]) -> None:
     """Add all teams' sums into the first team's, through the operands' workgroup memory; the other teams end."""
     line = tile.columns // SIDE
     assert (tile.slices - 1) * len(names) * tile.team <= tile.slices * tile.depth * line, tile
@@ -304,12 +306,12 @@ def _gather(block: Block, tile: Tile, names: Sequence[str]) -> None:
         at = f"({slice_} * {len(names)}i + {k}i) * {tile.team}i + member"
         return f"tile_b[({at}) / {line}i][({at}) % {line}i]"
 
-    with block.scope("if (slice > 0i)") as other:
+    with out.scope("if (slice > 0i)") as other:
         for k, name in enumerate(names):
             other.put(f"{place('(slice - 1i)', k)} = {name};")
-    block.put("workgroupBarrier();")
-    block.put("if (slice > 0i) { return; }")
-    with block.scope(f"for (var other = 0i; other < {tile.slices - 1}i; other++)") as turn:
+    out.put("workgroupBarrier();")
+    out.put("if (slice > 0i) { return; }")
+    with out.scope(f"for (var other = 0i; other < {tile.slices - 1}i; other++)") as turn:
         for k, name in enumerate(names):
             turn.put(f"{name} += {place('other', k)};")
 
@@ -317,73 +319,73 @@ def _gather(block: Block, tile: Tile, names: Sequence[str]) -> None:
 # --- thin ------------------------------------------------------------------------------------------------------------
 
 
-def _thin(module: Module, c: Contraction, cut: Thin, quads: frozenset[str]) -> tuple[Block, Dim]:
-    block = Block(module)
+def _thin(shader: Shader, c: Contraction, cut: Thin, quads: frozenset[str]) -> tuple[Statements, Dim]:
+    out = Statements(shader)
     vector = f"vec4<{_element(c)}>"
-    total = place(block, c, cut.rows, cut.columns)
-    module.shared("parts", f"array<{vector}, {cut.threads}>", cut.rows)
-    block.put(f"let side = column + i32(lane) % {cut.vectors}i * {SIDE}i;")
-    block.put(f"let slice = i32(lane) / {cut.vectors}i;")
+    total = place(out, c, cut.rows, cut.columns)
+    shader.shared("parts", f"array<{vector}, {cut.threads}>", cut.rows)
+    out.put(f"let side = column + i32(lane) % {cut.vectors}i * {SIDE}i;")
+    out.put(f"let slice = i32(lane) / {cut.vectors}i;")
     sums = [f"c{i}" for i in range(cut.rows)]
     for name in sums:
-        block.put(f"var {name} = {vector}();")
-    header = f"for (var deep = slice * {SIDE}i; deep < {module.dim(c.depth)}; deep += {cut.reach}i)"
-    with block.scope(header) as turn:
+        out.put(f"var {name} = {vector}();")
+    header = f"for (var deep = slice * {SIDE}i; deep < {shader.dim(c.depth)}; deep += {cut.reach}i)"
+    with out.scope(header) as turn:
         left = _fours(turn, c, "a", cut.rows, quads)
         right = _rights(turn, c, vector, quads)
         for number, four in enumerate(right):
             for name, line in zip(sums, left, strict=True):
                 turn.put(f"{name} += {line[number]} * {four};")
-    _add_slices(block, cut, sums)
+    _add_slices(out, cut, sums)
     for i in range(0, cut.rows, c.window):
-        _store(block, c, ("row", i), ("side", 0), sums[i : i + c.window], quads)
-    return block, total
+        _store(out, c, ("row", i), ("side", 0), sums[i : i + c.window], quads)
+    return out, total
 
 
-def _add_slices(block: Block, cut: Thin, sums: Sequence[str]) -> None:
+def _add_slices(out: Statements, cut: Thin, sums: Sequence[str]) -> None:
     """Add all slices' sums into the first slice's, in two steps; the other slices end."""
     few = min(cut.slices, FEW)
 
-    def add(where: Block, start: int, end: int) -> None:
+    def add(where: Statements, start: int, end: int) -> None:
         step = start * cut.vectors
         with where.scope(f"for (var other = lane + {step}u; other < {end * cut.vectors}u; other += {step}u)") as turn:
             for i, name in enumerate(sums):
                 turn.put(f"{name} += parts[{i}][other];")
 
-    def put(where: Block) -> None:
+    def put(where: Statements) -> None:
         for i, name in enumerate(sums):
             where.put(f"parts[{i}][lane] = {name};")
 
-    put(block)
-    block.put("workgroupBarrier();")
+    put(out)
+    out.put("workgroupBarrier();")
     if few < cut.slices:
-        with block.scope(f"if (slice < {few}i)") as some:
+        with out.scope(f"if (slice < {few}i)") as some:
             add(some, few, cut.slices)
             put(some)
-        block.put("workgroupBarrier();")
-    block.put("if (slice > 0i) { return; }")
-    add(block, 1, few)
+        out.put("workgroupBarrier();")
+    out.put("if (slice > 0i) { return; }")
+    add(out, 1, few)
 
 
-def _rights(block: Block, c: Contraction, vector: str, quads: frozenset[str]) -> list[str]:
+def _rights(out: Statements, c: Contraction, vector: str, quads: frozenset[str]) -> list[str]:
     """The second operand at four depths: names of vectors of four columns."""
     if "b" in quads and not c.b_deep:
         texts = [_load(c, "b", 0, deep) for deep in range(SIDE)]
     else:
-        texts = [f"{vector}({', '.join(line)})" for line in zip(*_fours(block, c, "b", SIDE, quads), strict=True)]
-    return [block.let(f"right{deep}", text) for deep, text in enumerate(texts)]
+        texts = [f"{vector}({', '.join(line)})" for line in zip(*_fours(out, c, "b", SIDE, quads), strict=True)]
+    return [out.let(f"right{deep}", text) for deep, text in enumerate(texts)]
 
 
-def _fours(block: Block, c: Contraction, name: str, count: int, quads: frozenset[str]) -> list[list[str]]:
+def _fours(out: Statements, c: Contraction, name: str, count: int, quads: frozenset[str]) -> list[list[str]]:
     """An operand at `count` sides: for each, the texts at four depths."""
     deep_first = c.a_deep if name == "a" else c.b_deep
     if name not in quads:
         return [[_load(c, name, side, deep) for deep in range(SIDE)] for side in range(count)]
     if deep_first:
-        vectors = [block.let(f"{name}{side}", _load(c, name, side, 0)) for side in range(count)]
+        vectors = [out.let(f"{name}{side}", _load(c, name, side, 0)) for side in range(count)]
         return [[f"{vector}.{part}" for part in PARTS] for vector in vectors]
     fours = [
-        [block.let(f"{name}{side}_{deep}", _load(c, name, side, deep)) for deep in range(SIDE)]
+        [out.let(f"{name}{side}_{deep}", _load(c, name, side, deep)) for deep in range(SIDE)]
         for side in range(0, count, SIDE)
     ]
     return [[f"{vector}.{PARTS[side % SIDE]}" for vector in fours[side // SIDE]] for side in range(count)]

@@ -19,8 +19,8 @@ import numpy as np
 
 from singe.extension import Contraction, Expr, float16
 
-from ..module import Module, Text
-from ..wgsl import Block
+from ..shader import Shader, Text
+from ..wgsl import Statements
 from .gemm import arguments, place, put_functions
 from .quads import PARTS, SIDE, in_fours, is_quad
 
@@ -89,22 +89,22 @@ def _exact(e: Expr, c: Contraction) -> bool:
     return e.word == "select" and all(_exact(x, c) for x in e.args[1:])
 
 
-def print_matrix(c: Contraction, cut: MatrixCut, module: Module) -> Text:
+def print_matrix(c: Contraction, cut: MatrixCut, shader: Shader) -> Text:
     """The contraction in a given cut."""
     store = (c.store.index, c.store.value)
-    a = _Operand.of("a", c, cut, is_quad(c.a, c.k if c.a_deep else c.m, module, (c.b, *store), OCTET))
-    b = _Operand.of("b", c, cut, is_quad(c.b, c.k if c.b_deep else c.n, module, (c.a, *store), OCTET))
+    a = _Operand.of("a", c, cut, is_quad(c.a, c.k if c.a_deep else c.m, shader, (c.b, *store), OCTET))
+    b = _Operand.of("b", c, cut, is_quad(c.b, c.k if c.b_deep else c.n, shader, (c.a, *store), OCTET))
     octets = frozenset(x.name for x in (a, b) if x.octets)
-    quads = frozenset("c" if in_fours(c.store, c.n, module, (c.a, c.b)) else "")
-    put_functions(module, c, cut.rows, cut.columns, cut.depth * cut.parts, quads, octets)
-    module.functions += [x.gather() for x in (a, b) if not x.octets]
+    quads = frozenset("c" if in_fours(c.store, c.n, shader, (c.a, c.b)) else "")
+    put_functions(shader, c, cut.rows, cut.columns, cut.depth * cut.parts, quads, octets)
+    shader.functions += [x.gather() for x in (a, b) if not x.octets]
     for x in (a, b):
-        module.shared(x.tile, "vec4<u32>", x.room)
-    block = Block(module)
-    total = place(block, c, cut.rows, cut.columns)
-    sums = _sums(block, c, cut, a, b)
-    _drain(block, c, sums, b.tile, "c" in quads)
-    return module.text(block.lines, cut.threads, total)
+        shader.shared(x.tile, "vec4<u32>", x.room)
+    out = Statements(shader)
+    total = place(out, c, cut.rows, cut.columns)
+    sums = _sums(out, c, cut, a, b)
+    _drain(out, c, sums, b.tile, "c" in quads)
+    return shader.text(out.lines, cut.threads, total)
 
 
 @dataclass(frozen=True)
@@ -159,14 +159,14 @@ class _Operand:
         assert count % self.cut.threads == 0, self.cut
         return range(count // self.cut.threads)
 
-    def prepare(self, block: Block) -> None:
+    def prepare(self, out: Statements) -> None:
         for turn in self.turns:
             unit = f"(i32(lane) + {turn * self.cut.threads}i)" if turn else "i32(lane)"
-            block.put(f"let {self.name}_line{turn} = {unit} / {self.units}i;")
-            block.put(f"let {self.name}_unit{turn} = {unit} % {self.units}i;")
-            block.put(f"var next_{self.name}{turn} = vec4<u32>();")
+            out.put(f"let {self.name}_line{turn} = {unit} / {self.units}i;")
+            out.put(f"let {self.name}_unit{turn} = {unit} % {self.units}i;")
+            out.put(f"var next_{self.name}{turn} = vec4<u32>();")
 
-    def fetch(self, block: Block, base: str) -> None:
+    def fetch(self, out: Statements, base: str) -> None:
         # After the last part, elements beyond the depth are fetched but never used.
         first = "row" if self.name == "a" else "column"
         for turn in self.turns:
@@ -175,12 +175,12 @@ class _Operand:
             side, deep = f"{first} + {side}", f"{base} + {deep}"
             order = (side, deep) if self.name == "a" else (deep, side)
             call = f"({arguments(self.c)}{', '.join(order)})"
-            block.put(f"next_{self.name}{turn} = {'load' if self.octets else 'octet'}_{self.name}{call};")
+            out.put(f"next_{self.name}{turn} = {'load' if self.octets else 'octet'}_{self.name}{call};")
 
-    def put(self, block: Block, part: int) -> None:
+    def put(self, out: Statements, part: int) -> None:
         for turn in self.turns:
             at = f"{part * self.vectors}i + {self.name}_line{turn} * {self.stride}i + {self.name}_unit{turn}"
-            block.put(f"{self.tile}[{at}] = next_{self.name}{turn};")
+            out.put(f"{self.tile}[{at}] = next_{self.name}{turn};")
 
     def gather(self) -> str:
         """The function that packs eight elements into a vector if they are not contiguous in memory."""
@@ -207,23 +207,23 @@ class _Operand:
         return f"subgroupMatrixLoad<{shape}, {order}>(&{self.tile}, {at}, {self.stride}u)"
 
 
-def _sums(block: Block, c: Contraction, cut: MatrixCut, a: _Operand, b: _Operand) -> list[list[str]]:
+def _sums(out: Statements, c: Contraction, cut: MatrixCut, a: _Operand, b: _Operand) -> list[list[str]]:
     """Write the loop over the depth; returns the names of a subgroup's sums."""
     across = cut.columns // cut.sub_columns
     # The remainder changes no value, but bounds the offset: an offset known to be within the tile is not checked.
     down = cut.rows // cut.sub_rows
-    block.put(f"let upper = subgroup / {across}u % {down}u * {cut.sub_rows}u;")
-    block.put(f"let left = subgroup % {across}u * {cut.sub_columns}u;")
+    out.put(f"let upper = subgroup / {across}u % {down}u * {cut.sub_rows}u;")
+    out.put(f"let left = subgroup % {across}u * {cut.sub_columns}u;")
     sums = [[f"c{i}_{j}" for j in range(cut.sub_columns // MATRIX)] for i in range(cut.sub_rows // MATRIX)]
     for operand in (a, b):
-        operand.prepare(block)
+        operand.prepare(out)
     for line in sums:
         for name in line:
-            block.put(f"var {name} = subgroup_matrix_result<f32, {MATRIX}, {MATRIX}>();")
-    _fetch(block, (a, b), "0i")
-    _put(block, (a, b), 0)
+            out.put(f"var {name} = subgroup_matrix_result<f32, {MATRIX}, {MATRIX}>();")
+    _fetch(out, (a, b), "0i")
+    _put(out, (a, b), 0)
     reach = cut.depth * cut.parts
-    with block.scope(f"for (var base = 0i; base < {block.module.dim(c.depth)}; base += {reach}i)") as turn:
+    with out.scope(f"for (var base = 0i; base < {out.shader.dim(c.depth)}; base += {reach}i)") as turn:
         for part in range(cut.parts):
             _fetch(turn, (a, b), f"base + {(part + 1) * cut.depth}i")
             _multiply(turn, cut, a, b, sums, part)
@@ -231,38 +231,40 @@ def _sums(block: Block, c: Contraction, cut: MatrixCut, a: _Operand, b: _Operand
     return sums
 
 
-def _fetch(block: Block, operands: Sequence[_Operand], base: str) -> None:
+def _fetch(out: Statements, operands: Sequence[_Operand], base: str) -> None:
     for operand in operands:
-        operand.fetch(block, base)
+        operand.fetch(out, base)
 
 
-def _put(block: Block, operands: Sequence[_Operand], part: int) -> None:
+def _put(out: Statements, operands: Sequence[_Operand], part: int) -> None:
     for operand in operands:
-        operand.put(block, part)
-    block.put("workgroupBarrier();")
+        operand.put(out, part)
+    out.put("workgroupBarrier();")
 
 
-def _multiply(block: Block, cut: MatrixCut, a: _Operand, b: _Operand, sums: Sequence[Sequence[str]], part: int) -> None:
+def _multiply(
+    out: Statements, cut: MatrixCut, a: _Operand, b: _Operand, sums: Sequence[Sequence[str]], part: int
+) -> None:
     """Multiply one part of the depth and add to the sums."""
     steps = cut.depth // MATRIX
     for step in range(steps):
         number = part * steps + step
         for i in range(len(sums)):
-            block.put(f"let a{number}_{i} = {a.matrix(part % HELD, 'upper', i, step)};")
+            out.put(f"let a{number}_{i} = {a.matrix(part % HELD, 'upper', i, step)};")
         for j in range(len(sums[0])):
-            block.put(f"let b{number}_{j} = {b.matrix(part % HELD, 'left', j, step)};")
+            out.put(f"let b{number}_{j} = {b.matrix(part % HELD, 'left', j, step)};")
             for i, line in enumerate(sums):
-                block.put(f"{line[j]} = subgroupMatrixMultiplyAccumulate(a{number}_{i}, b{number}_{j}, {line[j]});")
+                out.put(f"{line[j]} = subgroupMatrixMultiplyAccumulate(a{number}_{i}, b{number}_{j}, {line[j]});")
 
 
-def _drain(block: Block, c: Contraction, sums: Sequence[Sequence[str]], tile: str, in_quads: bool) -> None:
+def _drain(out: Statements, c: Contraction, sums: Sequence[Sequence[str]], tile: str, in_quads: bool) -> None:
     """Write the sums through workgroup memory to store_c, one matrix of each subgroup at a time."""
     names = [f"t{i}" for i in range(len(c.batch))]
     parameters = "".join(f"{n}: i32, " for n in names) + "m: i32, n: i32, first: u32, member: u32, "
     batch = "".join(f"{n}, " for n in names)
     line = MATRIX // SIDE
     stores = [("side", "total")] if in_quads else [(f"side + {i}i", f"total.{part}") for i, part in enumerate(PARTS)]
-    block.module.functions.append("\n".join([
+    out.shader.functions.append("\n".join([
         f"fn drain({parameters}sum: subgroup_matrix_result<f32, {MATRIX}, {MATRIX}>) {{",
         f"  subgroupMatrixStore<row_major>(&{tile}, first, sum, {line}u);",
         "  workgroupBarrier();",
@@ -277,4 +279,4 @@ def _drain(block: Block, c: Contraction, sums: Sequence[Sequence[str]], tile: st
     for i, row in enumerate(sums):
         for j, name in enumerate(row):
             m, n = f"row + i32(upper) + {i * MATRIX}i", f"column + i32(left) + {j * MATRIX}i"
-            block.put(f"drain({arguments(c)}{m}, {n}, subgroup * {_SPARE}u, member, {name});")
+            out.put(f"drain({arguments(c)}{m}, {n}, subgroup * {_SPARE}u, member, {name});")

@@ -1,4 +1,4 @@
-"""Prints any Kernel as a WGSL module, in one of two styles.
+"""Prints any Kernel as a WGSL shader, in one of two styles.
 
 points      one invocation for each point of the grid, or for four neighbouring points of a large kernel that only
             stores; inner loops are loops. For elementwise kernels, short reductions, and reductions whose neighbouring
@@ -35,8 +35,8 @@ from singe.extension import (
     symbols,
 )
 
-from ..module import SUBGROUPS, Module, Text
-from ..wgsl import TYPES, Block, fold_text, literal
+from ..shader import SUBGROUPS, Shader, Text
+from ..wgsl import TYPES, Statements, fold_text, literal
 from .quads import SIDE, in_fours, put_four
 
 CROWD: Final = 1 << 17
@@ -79,23 +79,23 @@ class _Pass:
         return [r.value for r in (*self.reduces, *self.scans)] + [e for s in self.stores for e in (s.index, s.value)]
 
 
-def print_kernel(kernel: Kernel, module: Module, style: str | None = None) -> Text:
+def print_kernel(kernel: Kernel, shader: Shader, style: str | None = None) -> Text:
     """The kernel in the given style, or in the one that suits it."""
     style = style or _style(kernel)
     points = product(kernel.grid)
     if style == "points":
-        side = SIDE if _fours(kernel, module, points) else 1
+        side = SIDE if _fours(kernel, shader, points) else 1
         cut = _cut(ceildiv(points, side))
         threads = cut.threads
-        body = _points(kernel, module, cut, side)
+        body = _points(kernel, shader, cut, side)
         groups: Dim = ceildiv(points, threads * cut.turns * side)
     else:
         threads = _threads(points, product(kernel.inner))
         if all(r.value.dtype in (float32, int32) for r in kernel.stages if isinstance(r, Reduce)):
-            module.gains.add(SUBGROUPS)
-        body = _workgroups(kernel, module, threads, _subgroups if SUBGROUPS in module.able else _tree)
+            shader.gains.add(SUBGROUPS)
+        body = _workgroups(kernel, shader, threads, _subgroups if SUBGROUPS in shader.able else _tree)
         groups = points
-    return module.text(body, threads, groups)
+    return shader.text(body, threads, groups)
 
 
 def _style(kernel: Kernel) -> str:
@@ -111,13 +111,13 @@ def _guess(dim: Dim, each: int = GUESS) -> int:
     return known(dim, dict.fromkeys(symbols(dim), each))
 
 
-def _fours(kernel: Kernel, module: Module, points: Dim) -> bool:
+def _fours(kernel: Kernel, shader: Shader, points: Dim) -> bool:
     """Whether an invocation computes four neighbouring points: in large kernels that only store, contiguously."""
     if not isinstance(points, int) or points < CROWD or kernel.inner:
         return False
     stores = [s for s in kernel.stages if isinstance(s, Store)]
     last = kernel.grid_vars[-1]
-    return len(stores) == len(kernel.stages) and all(in_fours(s, last, module, _besides(s, stores)) for s in stores)
+    return len(stores) == len(kernel.stages) and all(in_fours(s, last, shader, _besides(s, stores)) for s in stores)
 
 
 def _besides(store: Store, stores: Sequence[Store]) -> list[Expr]:
@@ -166,113 +166,113 @@ def _passes(kernel: Kernel) -> tuple[list[_Pass], list[Store]]:
     return passes, last
 
 
-def unflatten(block: Block, flat: str, names: Sequence[tuple[Expr, Dim]]) -> None:
+def unflatten(out: Statements, flat: str, names: Sequence[tuple[Expr, Dim]]) -> None:
     """Bind loop variables to the coordinates of a flat index; a loop of one turn needs no variable."""
     # A loop of no turns never runs, but WGSL rejects a division by the constant zero.
     turning = [(v, d if d != 0 else 1) for v, d in names if v.word == "var"]
     for position, (v, _) in enumerate(turning):
         rest = product(d for _, d in turning[position + 1 :])
-        text = flat if rest == 1 else f"{flat} / {block.module.dim(rest)}"
+        text = flat if rest == 1 else f"{flat} / {out.shader.dim(rest)}"
         if position:
-            wrap = block.module.dim(turning[position][1])
+            wrap = out.shader.dim(turning[position][1])
             text = f"({text}) % {wrap}" if rest != 1 else f"{text} % {wrap}"
-        block.let(v.value[0], text, v)
+        out.let(v.value[0], text, v)
 
 
-def _store(block: Block, stores: Sequence[Store]) -> None:
+def _store(out: Statements, stores: Sequence[Store]) -> None:
     roots = [e for s in stores for e in (s.index, s.value)]
-    texts = iter(block.values(roots))
+    texts = iter(out.values(roots))
     for s in stores:
-        block.put(block.module.store(s.port, next(texts), next(texts)))
+        out.put(out.shader.store(s.port, next(texts), next(texts)))
 
 
-def _fold(block: Block, reduces: Sequence[Reduce | Scan], names: Sequence[str]) -> None:
-    for r, name, text in zip(reduces, names, block.values([r.value for r in reduces]), strict=True):
-        block.put(f"{name} = {fold_text(r.word, r.value.dtype, name, text)};")
+def _fold(out: Statements, reduces: Sequence[Reduce | Scan], names: Sequence[str]) -> None:
+    for r, name, text in zip(reduces, names, out.values([r.value for r in reduces]), strict=True):
+        out.put(f"{name} = {fold_text(r.word, r.value.dtype, name, text)};")
 
 
-def _start(block: Block, r: Reduce | Scan, name: str) -> None:
+def _start(out: Statements, r: Reduce | Scan, name: str) -> None:
     start = identity(r.word, r.value.dtype)
-    block.put(f"var {name}: {TYPES[start.dtype]} = {literal(start.value, start.dtype)};")
+    out.put(f"var {name}: {TYPES[start.dtype]} = {literal(start.value, start.dtype)};")
 
 
-def _points(kernel: Kernel, module: Module, cut: _Cut, side: int) -> list[str]:
-    block = Block(module)
+def _points(kernel: Kernel, shader: Shader, cut: _Cut, side: int) -> list[str]:
+    out = Statements(shader)
     count = ceildiv(product(kernel.grid), side)
-    points = module.dim(count)
+    points = shader.dim(count)
     body = _four if side == SIDE else _point
     group = "(group.x + group.y * groups.x)"
     if cut.turns == 1:
-        block.put(f"let point = i32({group} * {cut.threads}u + lane);")
-        block.put(f"if (point >= {points}) {{ return; }}")
-        body(block, kernel)
-        return block.lines
+        out.put(f"let point = i32({group} * {cut.threads}u + lane);")
+        out.put(f"if (point >= {points}) {{ return; }}")
+        body(out, kernel)
+        return out.lines
     share = cut.threads * cut.turns
-    block.put(f"let first = i32({group} * {share}u + lane);")
+    out.put(f"let first = i32({group} * {share}u + lane);")
     # A workgroup beyond the last point returns before its index could overflow.
-    block.put(f"let end = min(first, {points} - {share}i) + {share}i;")
-    with block.scope(f"for (var point = first; point < end; point += {cut.threads}i)") as turn:
+    out.put(f"let end = min(first, {points} - {share}i) + {share}i;")
+    with out.scope(f"for (var point = first; point < end; point += {cut.threads}i)") as turn:
         body(turn, kernel)
-    return block.lines
+    return out.lines
 
 
-def _four(block: Block, kernel: Kernel) -> None:
+def _four(out: Statements, kernel: Kernel) -> None:
     """The stores at four points; `point` numbers the fours."""
     *outer, last = zip(kernel.grid_vars, kernel.grid, strict=True)
     along, extent = last
     four = scalar.var("four", int32, ceildiv(extent, SIDE))
-    unflatten(block, "point", [*outer, (four, ceildiv(extent, SIDE))])
-    first = f"{block.names[four]} * {SIDE}i" if four.word == "var" else "0i"  # one four needs no variable
-    block.let(along.value[0], first, along)
+    unflatten(out, "point", [*outer, (four, ceildiv(extent, SIDE))])
+    first = f"{out.names[four]} * {SIDE}i" if four.word == "var" else "0i"  # one four needs no variable
+    out.let(along.value[0], first, along)
     stores = [s for s in kernel.stages if isinstance(s, Store)]
     for s in stores:
-        put_four(block, s, along, {}, _besides(s, stores))
+        put_four(out, s, along, {}, _besides(s, stores))
 
 
-def _point(block: Block, kernel: Kernel) -> None:
+def _point(out: Statements, kernel: Kernel) -> None:
     """The stages at the point of number `point`."""
-    unflatten(block, "point", list(zip(kernel.grid_vars, kernel.grid, strict=True)))
+    unflatten(out, "point", list(zip(kernel.grid_vars, kernel.grid, strict=True)))
     passes, last = _passes(kernel)
     for walk in passes:
         for r in (*walk.reduces, *walk.scans):
-            _start(block, r, r.name)
+            _start(out, r, r.name)
         with ExitStack() as stack:
-            inner = block
+            inner = out
             for v, d in zip(kernel.inner_vars, kernel.inner, strict=True):
                 inner.hoist(walk.roots)
                 if v.word == "var":
                     name = v.value[0]
-                    header = f"for (var {name} = 0i; {name} < {block.module.dim(d)}; {name}++)"
+                    header = f"for (var {name} = 0i; {name} < {out.shader.dim(d)}; {name}++)"
                     inner = stack.enter_context(inner.scope(header))
                     inner.names[v] = name
             _fold(inner, walk.reduces, [r.name for r in walk.reduces])
             _fold(inner, walk.scans, [s.name for s in walk.scans])
             inner.names.update((s.accumulator, s.name) for s in walk.scans)
             _store(inner, walk.stores)
-        block.names.update((r.accumulator, r.name) for r in walk.reduces)
-    _store(block, last)
+        out.names.update((r.accumulator, r.name) for r in walk.reduces)
+    _store(out, last)
 
 
-_Gather: TypeAlias = Callable[[Block, Sequence[Reduce], Sequence[str], int], None]
+_Gather: TypeAlias = Callable[[Statements, Sequence[Reduce], Sequence[str], int], None]
 """Combines the invocations' partial results into one value that all of them see."""
 
 
-def _workgroups(kernel: Kernel, module: Module, threads: int, gather: _Gather) -> list[str]:
-    block = Block(module)
-    block.put("let point = i32(group.x + group.y * groups.x);")
-    block.put(f"if (point >= {module.dim(product(kernel.grid))}) {{ return; }}")
-    unflatten(block, "point", list(zip(kernel.grid_vars, kernel.grid, strict=True)))
+def _workgroups(kernel: Kernel, shader: Shader, threads: int, gather: _Gather) -> list[str]:
+    out = Statements(shader)
+    out.put("let point = i32(group.x + group.y * groups.x);")
+    out.put(f"if (point >= {shader.dim(product(kernel.grid))}) {{ return; }}")
+    unflatten(out, "point", list(zip(kernel.grid_vars, kernel.grid, strict=True)))
     passes, last = _passes(kernel)
     turns = [(v, d) for v, d in zip(kernel.inner_vars, kernel.inner, strict=True) if v.word == "var"]
     for walk in passes:
         parts = [f"{r.name}_part" for r in walk.reduces]
         for r, part in zip(walk.reduces, parts, strict=True):
-            _start(block, r, part)
-        block.hoist(walk.roots)
+            _start(out, r, part)
+        out.hoist(walk.roots)
         # A single loop is walked directly; several are walked as one flat index and split.
         turn = turns[0][0].value[0] if len(turns) == 1 else "turn"
-        total = module.dim(product(kernel.inner))
-        with block.scope(f"for (var {turn} = i32(lane); {turn} < {total}; {turn} += {threads}i)") as inner:
+        total = shader.dim(product(kernel.inner))
+        with out.scope(f"for (var {turn} = i32(lane); {turn} < {total}; {turn} += {threads}i)") as inner:
             if len(turns) == 1:
                 inner.names[turns[0][0]] = turn
             else:
@@ -280,43 +280,43 @@ def _workgroups(kernel: Kernel, module: Module, threads: int, gather: _Gather) -
             _fold(inner, walk.reduces, parts)
             _store(inner, walk.stores)
         if walk.reduces:
-            gather(block, walk.reduces, parts, threads)
+            gather(out, walk.reduces, parts, threads)
     if last:
-        with block.scope("if (lane == 0u)") as inner:
+        with out.scope("if (lane == 0u)") as inner:
             _store(inner, last)
-    return block.lines
+    return out.lines
 
 
-def _tree(block: Block, reduces: Sequence[Reduce], parts: Sequence[str], threads: int) -> None:
-    arrays = [block.module.shared(f"{r.name}_parts", TYPES[r.value.dtype], threads) for r in reduces]
+def _tree(out: Statements, reduces: Sequence[Reduce], parts: Sequence[str], threads: int) -> None:
+    arrays = [out.shader.shared(f"{r.name}_parts", TYPES[r.value.dtype], threads) for r in reduces]
     for array, part in zip(arrays, parts, strict=True):
-        block.put(f"{array}[lane] = {part};")
-    block.put("workgroupBarrier();")
-    with block.scope(f"for (var half = {threads // 2}u; half > 0u; half >>= 1u)") as turn:
+        out.put(f"{array}[lane] = {part};")
+    out.put("workgroupBarrier();")
+    with out.scope(f"for (var half = {threads // 2}u; half > 0u; half >>= 1u)") as turn:
         with turn.scope("if (lane < half)") as low:
             for r, array in zip(reduces, arrays, strict=True):
                 step = fold_text(r.word, r.value.dtype, f"{array}[lane]", f"{array}[lane + half]")
                 low.put(f"{array}[lane] = {step};")
         turn.put("workgroupBarrier();")
     for r, array in zip(reduces, arrays, strict=True):
-        block.let(r.name, f"{array}[0]", r.accumulator)
+        out.let(r.name, f"{array}[0]", r.accumulator)
 
 
-def _subgroups(block: Block, reduces: Sequence[Reduce], parts: Sequence[str], threads: int) -> None:
+def _subgroups(out: Statements, reduces: Sequence[Reduce], parts: Sequence[str], threads: int) -> None:
     # In a one-dimensional workgroup, neighbours are neighbours in subgroups too, whatever the subgroup size.
     count = threads // LEAST_SUBGROUP
-    arrays = [block.module.shared(f"{r.name}_teams", TYPES[r.value.dtype], count) for r in reduces]
-    teams = [block.let(f"{r.name}_team", _folded(r, part)) for r, part in zip(reduces, parts, strict=True)]
-    with block.scope("if (member == 0u)") as first:
+    arrays = [out.shader.shared(f"{r.name}_teams", TYPES[r.value.dtype], count) for r in reduces]
+    teams = [out.let(f"{r.name}_team", _folded(r, part)) for r, part in zip(reduces, parts, strict=True)]
+    with out.scope("if (member == 0u)") as first:
         for array, team in zip(arrays, teams, strict=True):
             first.put(f"{array}[lane / members] = {team};")
-    block.put("workgroupBarrier();")
+    out.put("workgroupBarrier();")
     for r, array in zip(reduces, arrays, strict=True):
-        block.put(f"var {r.name} = {array}[0];")
-    with block.scope(f"for (var other = 1u; other < {threads}u / members; other++)") as turn:
+        out.put(f"var {r.name} = {array}[0];")
+    with out.scope(f"for (var other = 1u; other < {threads}u / members; other++)") as turn:
         for r, array in zip(reduces, arrays, strict=True):
             turn.put(f"{r.name} = {fold_text(r.word, r.value.dtype, r.name, f'{array}[other]')};")
-    block.names.update((r.accumulator, r.name) for r in reduces)
+    out.names.update((r.accumulator, r.name) for r in reduces)
 
 
 def _folded(r: Reduce, part: str) -> str:

@@ -15,21 +15,21 @@ import numpy as np
 
 from singe.extension import Expr, Store, affine, divides, int32, scalar
 
-from ..module import Module
-from ..wgsl import TYPES, Block, literal
+from ..shader import Shader
+from ..wgsl import TYPES, Statements, literal
 
 SIDE: Final = 4
 PARTS: Final = "xyzw"
 
 
-def is_quad(e: Expr, along: Expr, module: Module, others: Iterable[Expr], side: int = SIDE) -> bool:
-    """Whether an operand is a quad along a variable. others: the module's other expressions, which load single elements."""
+def is_quad(e: Expr, along: Expr, shader: Shader, others: Iterable[Expr], side: int = SIDE) -> bool:
+    """Whether an operand is a quad along a variable. others: the shader's other expressions, which load single elements."""
     found = loads([e])
     if along.word != "var" or not divides(along.value[1], side) or len(found) != 1:
         return False
     (port,) = (x.value for x in found)
     single = any(x.value == port for x in loads(others))
-    return not single and module.has_vectors(port) and _is_quad(e, along, side)
+    return not single and shader.has_vectors(port) and _is_quad(e, along, side)
 
 
 def _is_quad(e: Expr, along: Expr, side: int) -> bool:
@@ -68,54 +68,56 @@ def _course(e: Expr, along: Expr, side: int = SIDE) -> str | None:
     return None
 
 
-def quad_text(block: Block, e: Expr) -> str:
+def quad_text(out: Statements, e: Expr) -> str:
     """The vector of a quad."""
     return _vector_text(
-        block, e, block.module.load_vector, lambda x: f"vec4<{TYPES[x.dtype]}>({literal(x.value, x.dtype)})"
+        out, e, out.shader.load_vector, lambda x: f"vec4<{TYPES[x.dtype]}>({literal(x.value, x.dtype)})"
     )
 
 
-def octet_text(block: Block, e: Expr) -> str:
+def octet_text(out: Statements, e: Expr) -> str:
     """The vec4<u32> of an octet of float16."""
     return _vector_text(
-        block, e, block.module.load_octet, lambda x: f"vec4<u32>({int(np.float16(x.value).view(np.uint16)) * 0x10001}u)"
+        out, e, out.shader.load_octet, lambda x: f"vec4<u32>({int(np.float16(x.value).view(np.uint16)) * 0x10001}u)"
     )
 
 
-def _vector_text(block: Block, e: Expr, load: Callable[[int, str], str], const: Callable[[Expr], str]) -> str:
+def _vector_text(out: Statements, e: Expr, load: Callable[[int, str], str], const: Callable[[Expr], str]) -> str:
     if e.word == "load":
-        return load(e.value, block.value(e.args[0]))
+        return load(e.value, out.value(e.args[0]))
     if e.word == "select":
-        no, yes = (_vector_text(block, x, load, const) for x in (e.args[2], e.args[1]))
-        return f"select({no}, {yes}, {block.value(e.args[0])})"
+        no, yes = (_vector_text(out, x, load, const) for x in (e.args[2], e.args[1]))
+        return f"select({no}, {yes}, {out.value(e.args[0])})"
     return const(e)
 
 
-def in_fours(store: Store, along: Expr, module: Module, others: Iterable[Expr] = ()) -> bool:
-    """Whether a store can write four neighbours of a variable at once. others: the module's other expressions."""
+def in_fours(store: Store, along: Expr, shader: Shader, others: Iterable[Expr] = ()) -> bool:
+    """Whether a store can write four neighbours of a variable at once. others: the shader's other expressions."""
     if along.word != "var" or not divides(along.value[1], SIDE) or _course(store.index, along) != "step":
         return False
     # A port that is updated in place is read before, by the same four.
-    return module.stores_vectors(store.port) and store.port not in _singly(store, along, others)
+    return shader.stores_vectors(store.port) and store.port not in _singly(store, along, others)
 
 
-def put_four(block: Block, store: Store, along: Expr, vectors: Mapping[Expr, str], others: Iterable[Expr] = ()) -> None:
+def put_four(
+    out: Statements, store: Store, along: Expr, vectors: Mapping[Expr, str], others: Iterable[Expr] = ()
+) -> None:
     """Write a store for four neighbours; `along` is bound to the first of them, a multiple of four.
 
     vectors: expressions whose four values are in a vector already ↦ the vector's name.
     """
     singly = _singly(store, along, others)
-    whole = [x for x in loads([store.value]) if x.value not in singly and block.module.stored_vectors(x.value)]
+    whole = [x for x in loads([store.value]) if x.value not in singly and out.shader.stored_vectors(x.value)]
     named = dict(vectors)
     for x in whole:
-        named[x] = block.let(block.module.fresh(), block.module.load_vector(x.value, block.value(x.args[0])))
+        named[x] = out.let(out.shader.fresh(), out.shader.load_vector(x.value, out.value(x.args[0])))
     values = []
     for number, part in enumerate(PARTS):
         place = {e: scalar.var(f"{name}.{part}", e.dtype) for e, name in named.items()}
-        block.names.update((v, v.value[0]) for v in place.values())
+        out.names.update((v, v.value[0]) for v in place.values())
         values.append(scalar.substitute(store.value, {**place, along: along + scalar.const(number, int32)}))
-    index, *texts = block.values([store.index, *values])
-    block.put(block.module.store_vector(store.port, index, texts))
+    index, *texts = out.values([store.index, *values])
+    out.put(out.shader.store_vector(store.port, index, texts))
 
 
 def loads(roots: Iterable[Expr]) -> list[Expr]:

@@ -1,4 +1,4 @@
-"""One WGSL module: bindings, sizes and functions around the body of `main`.
+"""One WGSL shader: bindings, sizes and functions around the body of `main`.
 
 Group 0 binds one storage buffer for each port, in order; then, when the kernel uses sizes, a uniform of them as int32.
 The text depends only on the kernel and on the features that it may use.
@@ -51,19 +51,19 @@ _DECLARED: Final = re.compile(r"@binding\(\d+\) var<(storage, read_write|storage
 
 @lru_cache(maxsize=1024)
 def bindings(code: str) -> tuple[str, ...]:
-    """How a module's text declares its bindings, in order: "storage, read", "storage, read_write" or "uniform"."""
+    """How a shader's text declares its bindings, in order: "storage, read", "storage, read_write" or "uniform"."""
     return tuple(_DECLARED.findall(code))
 
 
 class Text(NamedTuple):
-    """A finished module: its code, and how many workgroups run it."""
+    """A finished shader: its code, and how many workgroups run it."""
 
     code: str
     groups: Dim
 
 
-class Module:
-    """A module under construction; `text` closes it."""
+class Shader:
+    """A shader under construction; `text` closes it."""
 
     def __init__(
         self, ports: Sequence[Port], able: frozenset[str] = frozenset(), sizes: list[Dim] | None = None
@@ -154,7 +154,7 @@ class Module:
         return name
 
     def text(self, body: Sequence[str], threads: int, groups: Dim) -> Text:
-        """The module whose entry point has this body, for the given numbers of workgroups and invocations."""
+        """The shader whose entry point has this body, for the given numbers of workgroups and invocations."""
         lines = [f"enable {name};" for word, name in _ENABLES.items() if word in self.able]
         lines += [""] * bool(lines)
         for number, port in enumerate(self.ports):
