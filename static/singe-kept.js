@@ -1,9 +1,9 @@
 /**
  * Runs on "webgpu" with data that stays on the GPU: kernels read and write the caller's buffers directly.
  *
- * Contract: `run(plan, inputs, outputs)` runs a plan of singe-webgpu.js. Inputs are typed arrays or GPUBuffers; outputs are
- * "data", "gpu" (new buffers, owned by the caller), or { name: GPUBuffer } or { name: array } for some of them. Steps that
- * use a caller's buffer get new bind groups when the buffer changes. An input without STORAGE usage is copied.
+ * Contract: `run(recording, inputs, outputs)` runs a recording of singe-webgpu.js. Inputs are typed arrays or GPUBuffers;
+ * outputs are "data", "gpu" (new buffers, owned by the caller), or { name: GPUBuffer } or { name: array } for some of them.
+ * Steps that use a caller's buffer get new bind groups when the buffer changes. An input without STORAGE usage is copied.
  */
 
 import { SingeError, align } from "./singe-format.js";
@@ -13,44 +13,44 @@ export { arraysFor, holdsArrays };
 
 const LEAST = 16;
 
-export function run(plan, inputs, outputs) {
-  if (outputs === "data") return plan.read(over(plan, inputs));
-  if (holdsArrays(outputs)) return plan.read(over(plan, inputs), arraysFor(plan.outputs, outputs));
-  const output = chosen(plan, outputs);
-  plan.gpu.device.queue.submit([plan.record(over(plan, inputs, output))]);
-  return plan.outputs.map(({ shape, dtype }, k) => ({ data: output[k], shape: [...shape], dtype }));
+export function run(recording, inputs, outputs) {
+  if (outputs === "data") return recording.read(over(recording, inputs));
+  if (holdsArrays(outputs)) return recording.read(over(recording, inputs), arraysFor(recording.outputs, outputs));
+  const output = chosen(recording, outputs);
+  recording.gpu.device.queue.submit([recording.record(over(recording, inputs, output))]);
+  return recording.outputs.map(({ shape, dtype }, k) => ({ data: output[k], shape: [...shape], dtype }));
 }
 
-/** A plan's steps with their latest bind groups, and the buffers in these. */
+/** A recording's steps with their latest bind groups, and the buffers in these. */
 const last = new WeakMap();
 
-/** The plan's steps over these inputs and outputs; without outputs, over the plan's own. */
-export function over(plan, inputs, outputs = []) {
-  const given = [...inputs.map((data, k) => take(plan, data, k)), ...outputs];
-  const own = [...plan.buffers.input, ...plan.buffers.output];
-  if (given.every((buffer, k) => buffer === own[k])) return plan.steps;
-  const known = last.get(plan);
+/** The recording's steps over these inputs and outputs; without outputs, over the recording's own. */
+export function over(recording, inputs, outputs = []) {
+  const given = [...inputs.map((data, k) => take(recording, data, k)), ...outputs];
+  const own = [...recording.buffers.input, ...recording.buffers.output];
+  if (given.every((buffer, k) => buffer === own[k])) return recording.steps;
+  const known = last.get(recording);
   if (known?.given.length === given.length && given.every((buffer, k) => buffer === known.given[k])) return known.steps;
   const others = new Map(given.map((buffer, k) => [own[k], buffer]));
   const swap = (resource) => ({ ...resource, buffer: others.get(resource.buffer) ?? resource.buffer });
-  const steps = plan.steps.map((one) => {
+  const steps = recording.steps.map((one) => {
     if (!one.pipeline) return { ...one, source: swap(one.source), target: swap(one.target) };
     const touched = one.resources.some(({ buffer }) => (others.get(buffer) ?? buffer) !== buffer);
-    return touched ? plan.bind({ ...one, resources: one.resources.map(swap) }) : one;
+    return touched ? recording.bind({ ...one, resources: one.resources.map(swap) }) : one;
   });
-  last.set(plan, { given, steps });
+  last.set(recording, { given, steps });
   return steps;
 }
 
 /** The buffer that a run reads an input from. */
-function take(plan, data, k) {
-  const { program, gpu, buffers } = plan;
+function take(recording, data, k) {
+  const { program, gpu, buffers } = recording;
   const own = buffers.input[k];
   if (ArrayBuffer.isView(data)) {
-    plan.write(k, data);
+    recording.write(k, data);
     return own;
   }
-  const bytes = plan.bytes(program.inputs[k]);
+  const bytes = recording.bytes(program.inputs[k]);
   if (!(data.usage & GPUBufferUsage.COPY_SRC) || data.size < bytes) {
     throw wrong("input", program.buffers[program.inputs[k]].name, data, bytes, "COPY_SRC");
   }

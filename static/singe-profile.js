@@ -207,15 +207,15 @@ let mapped;
 
 async function timeOnGpu({ program, device }, given, sizes, seconds) {
   ({ mapped } = await import("./singe-webgpu.js"));
-  const { gpu, plans } = device;
+  const { gpu, recordings } = device;
   const kept = given.every(ArrayBuffer.isView) ? undefined : await import("./singe-kept.js");
   const once = (parts) =>
     gpu.guard(async () => {
       const start = performance.now();
-      const plan = plans.at(sizes);
-      const others = kept ? kept.over(plan, given) : given.forEach((data, k) => plan.write(k, data));
+      const recording = recordings.at(sizes);
+      const others = kept ? kept.over(recording, given) : given.forEach((data, k) => recording.write(k, data));
       const ready = performance.now();
-      await plan.read(others);
+      await recording.read(others);
       parts[0] += ready - start;
       parts[1] += performance.now() - ready;
     });
@@ -223,7 +223,7 @@ async function timeOnGpu({ program, device }, given, sizes, seconds) {
   const { runs, parts } = await fasterHalf(seconds / 2, 2, once);
   const [upload, answered] = parts.map((ms) => ms / 1000);
 
-  const { steps: dispatches } = plans.at(sizes);
+  const { steps: dispatches } = recordings.at(sizes);
   const { clock, times } = await timeSteps(gpu, dispatches, seconds / 2);
   const numbers = new Map(program.steps.map((step, k) => [step, k]));
   const steps = program.steps.map(() => 0); // one that has nothing to do at these sizes stays so

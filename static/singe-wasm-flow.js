@@ -52,7 +52,7 @@ const flowDevice = (Device) => class FlowDevice extends Device {
   }
 
   plan(sizes, states) {
-    return new FlowPlan(this.parts, this.#offsets, sizes, states);
+    return new WasmPlan(this.parts, this.#offsets, sizes, states);
   }
 
   // --- states
@@ -110,7 +110,7 @@ const flowDevice = (Device) => class FlowDevice extends Device {
 };
 
 /** A plan with its places in the memory, and its run: what `walk` and `carryOut` call a machine. */
-class FlowPlan extends Plan {
+class WasmPlan extends Plan {
   #first = new Map(); // places of late sizes ↦ where they lie while these are not known
   #now = new Map(); // and where they were moved to in this run
   #stretches = new Map();

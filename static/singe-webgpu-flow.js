@@ -29,7 +29,7 @@ const flowDevice = (Device) => class FlowDevice extends Device {
   constructor(gpu, program, pipelines, weights) {
     super(gpu);
     Object.assign(this, { program, pipelines, weights });
-    this.plans = new Recent(PLANS, (sizes) => new FlowPlan(this, sizes), (plan) => plan.free());
+    this.plans = new Recent(PLANS, (sizes) => new GpuPlan(this, sizes), (plan) => plan.free());
   }
 
   async run(inputs, sizes, wanted, states = []) {
@@ -111,7 +111,7 @@ const flowDevice = (Device) => class FlowDevice extends Device {
 };
 
 /** A plan with its buffers and commands, and its run: what `walk` calls a machine. */
-class FlowPlan extends Plan {
+class GpuPlan extends Plan {
   buffers = {};
   #device;
   #pending = [];

@@ -1,13 +1,13 @@
 /**
- * The device "webgpu": buffers, pipelines, and the plan of a run at given sizes.
+ * The device "webgpu": buffers, pipelines, and the recording of a run at given sizes.
  *
  * Contract: `open(target, files, gpuDevice)` gives { memory, gpuDevice, run, dispose }. Weights are never held in
- * JavaScript. A plan makes its bind groups and commands once. A device that went away is a SingeError of the code "lost".
+ * JavaScript. A recording makes its bind groups and commands once. A device that went away is a SingeError of the code "lost".
  */
 
 import { ARRAYS, Recent, SingeError, align, areasOf, bytesOf, chooseVariant, evaluate, isPlain, outputsOf, sumOf } from "./singe-format.js";
 
-const PLANS = 4;
+const RECORDINGS = 4;
 const LOST_WITHIN_MS = 500;
 const ASKING_MS = 20;
 
@@ -172,8 +172,8 @@ async function buildPipeline(device, text, kinds) {
 class Device {
   constructor(gpu, program, pipelines, weights) {
     this.gpu = gpu;
-    const make = (sizes) => new Plan(gpu, program, pipelines, weights, sizes);
-    this.plans = new Recent(PLANS, make, (plan) => plan.free());
+    const make = (sizes) => new Recording(gpu, program, pipelines, weights, sizes);
+    this.recordings = new Recent(RECORDINGS, make, (recording) => recording.free());
   }
 
   get gpuDevice() {
@@ -193,10 +193,10 @@ class Device {
   async run(inputs, sizes, outputs) {
     const kept = outputs !== "data" || !inputs.every(ArrayBuffer.isView) ? await import("./singe-kept.js") : undefined;
     return this.gpu.guard(() => {
-      const plan = this.plans.at(sizes);
-      if (kept) return kept.run(plan, inputs, outputs);
-      inputs.forEach((data, k) => plan.write(k, data));
-      return plan.read();
+      const recording = this.recordings.at(sizes);
+      if (kept) return kept.run(recording, inputs, outputs);
+      inputs.forEach((data, k) => recording.write(k, data));
+      return recording.read();
     });
   }
 
@@ -206,7 +206,7 @@ class Device {
 }
 
 /** A run at given sizes. */
-class Plan {
+class Recording {
   #weights;
   #sizes;
   #owned = [];

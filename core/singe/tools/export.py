@@ -127,9 +127,9 @@ def make_bundle(
     graph = model.graph()
     options = {"specialised": model.specialised, "bounds": model.sizes.bounds}
     files = _scripts()
-    weights = _Weights(dtype, activations)
-    entries = {name: _target(name, target, graph, options, weights, files) for name, target in chosen.items()}
-    deviation = None if dtype == "float32" else measure(graph, weights, labels, samples)
+    encoding = _Encoding(dtype, activations)
+    entries = {name: _target(name, target, graph, options, encoding, files) for name, target in chosen.items()}
+    deviation = None if dtype == "float32" else measure(graph, encoding, labels, samples)
     manifest: dict[str, Any] = {
         "format": FORMAT,
         "singe": __version__,
@@ -151,7 +151,7 @@ def make_bundle(
         dense = sorted(labels) == list(range(len(labels)))
         files["labels.json"] = _json([labels[k] for k in range(len(labels))] if dense else labels)
     files[MANIFEST] = _json(manifest)
-    return Bundle(manifest, files, tuple(weights.kept), deviation)
+    return Bundle(manifest, files, tuple(encoding.kept), deviation)
 
 
 def _port(name: str, node: Node) -> dict[str, Any]:
@@ -182,8 +182,8 @@ def page_targets() -> dict[str, str]:
 # --- targets ----------------------------------------------------------------------------------------------------------
 
 
-class _Weights:
-    """How weights are stored; collects the arrays that stay float32."""
+class _Encoding:
+    """How the elements of weights are stored; collects the arrays that stay float32."""
 
     def __init__(self, dtype: str, activations: str) -> None:
         self.dtype = dtype
@@ -203,16 +203,16 @@ def _target(
     target: Target,
     graph: Graph,
     options: Mapping[str, Any],
-    weights: _Weights,
+    encoding: _Encoding,
     files: dict[str, bytes],
 ) -> dict[str, Any]:
     """A target's entry in the manifest, compiled with these options; its files are added to `files`."""
-    if weights.dtype == "float32":
+    if encoding.dtype == "float32":
         program = compile_graph(graph, target, **options)
     else:
-        activations = weights.activations if target.integers else "float32"
+        activations = encoding.activations if target.integers else "float32"
         program, uses = compile_with_uses(graph, target, activations, **options)
-        weights.channels = {**weights.channels, **output_channels(program, uses)}
+        encoding.channels = {**encoding.channels, **output_channels(program, uses)}
     missing = {s.op for s in walk(program.steps) if isinstance(s, Host)} - IN_SCRIPTS
     if missing:
         told = "; ".join(f"{op} ({', '.join(why)})" for op, why in program.facts["host"].items())
@@ -223,7 +223,7 @@ def _target(
     return {
         "program": header(program),
         "modules": _modules(name, program, files),
-        "weights": _pieces(name, program, weights, files),
+        "weights": _pieces(name, program, encoding, files),
     }
 
 
@@ -237,9 +237,9 @@ def _modules(name: str, program: ProgramData, files: dict[str, bytes]) -> dict[s
     }
 
 
-def _pieces(name: str, program: ProgramData, weights: _Weights, files: dict[str, bytes]) -> list[dict[str, Any]]:
-    if weights.dtype != "float32":
-        return _encoded_pieces(name, program, weights, files)
+def _pieces(name: str, program: ProgramData, encoding: _Encoding, files: dict[str, bytes]) -> list[dict[str, Any]]:
+    if encoding.dtype != "float32":
+        return _encoded_pieces(name, program, encoding, files)
     block = program.weights
     return [
         _file(f"weights-{name}-{number}.bin", block[start : start + PIECE].tobytes(), files)
@@ -248,10 +248,10 @@ def _pieces(name: str, program: ProgramData, weights: _Weights, files: dict[str,
 
 
 def _encoded_pieces(
-    name: str, program: ProgramData, weights: _Weights, files: dict[str, bytes]
+    name: str, program: ProgramData, encoding: _Encoding, files: dict[str, bytes]
 ) -> list[dict[str, Any]]:
     """Entries of the files of weights; each decodes to the bytes from its first part to the next file's first part."""
-    found = pieces(weights.parts(program), PIECE)
+    found = pieces(encoding.parts(program), PIECE)
     starts = [0, *(parts[0].at for parts in found[1:]), program.weights.size]
     return [
         {
@@ -276,14 +276,17 @@ def _json(data: Any) -> bytes:
 
 
 def measure(
-    graph: Graph, weights: _Weights, labels: Mapping[int, str] | None, samples: Sequence[Mapping[str, np.ndarray]] = ()
+    graph: Graph,
+    encoding: _Encoding,
+    labels: Mapping[int, str] | None,
+    samples: Sequence[Mapping[str, np.ndarray]] = (),
 ) -> Deviation:
     """The effect of stored weights and integer activations: the graph is run with and without them, in NumPy."""
     given = [[np.asarray(s[x.name]) for x in graph.inputs] for s in samples] or _random_samples(graph)
     try:
         whole = compile_graph(graph, None)
-        smaller = compile_graph(graph, None, weights.activations)
-        stored = replace(smaller, weights=decode(weights.parts(smaller), smaller.weights.size))
+        smaller = compile_graph(graph, None, encoding.activations)
+        stored = replace(smaller, weights=decode(encoding.parts(smaller), smaller.weights.size))
         runs = [Program(p, Numpy()) for p in (whole, stored)]
         pairs = [[r.run(arrays) for r in runs] for arrays in given]
     except (SingeError, MemoryError) as e:

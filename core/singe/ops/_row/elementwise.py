@@ -84,18 +84,18 @@ class Elementwise(Row):
         if any(a.dtype == object for a in arrays):
             return _symbolic(self, arrays, attrs)
         dtypes = tuple(dtype_of(a.dtype) for a in arrays)
-        recipe = _recipe(self, dtypes, tuple(attrs.items()))
+        calls = _calls(self, dtypes, tuple(attrs.items()))
         wide = [scalar.convert(a, COMPUTE[d].numpy) for a, d in zip(arrays, dtypes, strict=True)]
-        result = recipe.run(wide, [i in spent or w is not a for i, (w, a) in enumerate(zip(wide, arrays, strict=True))])
+        result = calls.run(wide, [i in spent or w is not a for i, (w, a) in enumerate(zip(wide, arrays, strict=True))])
         shape = np.broadcast_shapes(*(a.shape for a in arrays))
-        result = scalar.convert(np.asarray(result), recipe.gives)
+        result = scalar.convert(np.asarray(result), calls.gives)
         borrowed = any(result is a for i, a in enumerate(arrays) if i not in spent)
         return np.broadcast_to(result, shape).copy() if borrowed or result.shape != shape else result
 
 
 @dataclass(frozen=True)
-class _Recipe:
-    """An expression as whole-array steps over numbered values: parameters first, then constants, then results."""
+class _Calls:
+    """An expression as calls of functions on whole arrays. Values are numbered: parameters, then constants, then results."""
 
     gives: np.dtype[Any]
     constants: Sequence[Any]
@@ -130,7 +130,7 @@ def _holds(out: np.ndarray, args: Sequence[Any]) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _recipe(row: Elementwise, dtypes: tuple[DType, ...], attrs: tuple[tuple[str, Any], ...]) -> _Recipe:
+def _calls(row: Elementwise, dtypes: tuple[DType, ...], attrs: tuple[tuple[str, Any], ...]) -> _Calls:
     params = tuple(scalar.var(f"x{i}", COMPUTE[d]) for i, d in enumerate(dtypes))
     given = dict(attrs)
     gives = row.result(dtypes, given)
@@ -146,7 +146,7 @@ def _recipe(row: Elementwise, dtypes: tuple[DType, ...], attrs: tuple[tuple[str,
             function = partial(_convert, to=x.dtype.numpy) if x.word == "cast" else scalar.NUMPY[x.word]
             last = {number[a] for a in x.args if final[a] is x and a.dtype is x.dtype}
             steps.append((function, tuple(number[a] for a in x.args), tuple(last)))
-    return _Recipe(gives.numpy, [x.dtype.numpy.type(x.value) for x in constants], steps, number[e])
+    return _Calls(gives.numpy, [x.dtype.numpy.type(x.value) for x in constants], steps, number[e])
 
 
 def _convert(array: Any, to: np.dtype[Any]) -> Any:
