@@ -13,6 +13,8 @@ from onnx import TensorProto, helper
 from remembering import COUNTED, COUNTER, DESCENT, REMEMBERING
 
 import singe as sg
+from singe.compiler.build import compile_graph
+from singe.model import model as models
 from singe.tools import cli
 
 RUNNERS = pytest.mark.parametrize("device_name", ["numpy", "wasm", "webgpu"], indirect=True)
@@ -72,6 +74,31 @@ def test_a_session_is_copied_reset_read_and_written(what: str, device_name: str)
     mine = branch.read("count")
     mine[:] = 0
     np.testing.assert_array_equal(branch.read("count"), [101, 1010])
+
+
+@RUNNERS
+@pytest.mark.parametrize("what", ["model", "program"])
+def test_sessions_share_what_writes_and_copies_states(
+    what: str, device_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is compiled once for each set of states, whichever session is written or copied first."""
+    made = COUNTER.model(device_name)
+    owner = made if what == "model" else made.program()
+    sessions = [owner.session(), owner.session(), owner.session()]
+    sessions[0](COUNTER.inputs[0])
+    compiled: list[Any] = []
+
+    def counted(*args: Any) -> Any:
+        compiled.append(compile_graph(*args))
+        return compiled[-1]
+
+    monkeypatch.setattr(models, "compile_graph", counted)
+    for k, session in enumerate(sessions):
+        session.write("count", [k, 10 * k])
+    assert len(compiled) == 1
+    copies = [session.copy() for session in sessions]
+    assert len(compiled) == 1  # all states are that one
+    assert [s.read("count").tolist() for s in copies] == [[k, 10 * k] for k in range(3)]
 
 
 @RUNNERS

@@ -33,7 +33,7 @@ from ..runtime.waiting import Later, now, soon, then, together
 from ..shapes import Size, show, size
 from ..weights.records import is_container, model_record, read_graph, weights_record
 from .arguments import TensorSpec, bind, unwrap
-from .session import Session
+from .session import Session, copies
 from .sizes import OpenSizes, without_bounds
 from .states import PairedSource
 
@@ -77,6 +77,7 @@ class Program:
         self.device: Final = on
         self.executable: Final[Executable] = on.eager.prepare(data)
         self._direct: Final = self.executable if isinstance(self.executable, DirectExecutable) else None
+        self._copies: Final[dict[tuple[int, ...], Executable]] = {}  # by the numbers of states
 
     @property
     def inputs(self) -> tuple[TensorSpec, ...]:
@@ -97,6 +98,16 @@ class Program:
     @cached_property
     def _own(self) -> Session:
         return self.session()
+
+    def copy_into(self, session: Session, arrays: Mapping[int, Any]) -> None:
+        """Copy arrays of the device into states of a session, by their numbers."""
+        on, which = self.device.eager, tuple(arrays)
+        with on.lock:
+            if which not in self._copies:
+                graph = copies([self.states[k] for k in which])
+                self._copies[which] = on.prepare(compile_graph(graph, on.target))
+            held = session.held(self)
+            self._copies[which].run(list(arrays.values()), [held[k] for k in which])
 
     def _ports(self, numbers: Sequence[int]) -> tuple[TensorSpec, ...]:
         return tuple(TensorSpec(b.name, b.dtype, b.shape) for b in (self.data.buffers[i] for i in numbers))

@@ -16,10 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from ..compiler.build import compile_graph
 from ..errors import DeviceError, InputError, ShapeError
 from ..graph import Graph, GraphState, leaf
-from ..runtime.backend import Executable
 from ..runtime.waiting import Later, now, soon
 from ..shapes import show
 from .arguments import TensorSpec, as_array
@@ -45,7 +43,6 @@ class Session:
         self._program: Final = program
         self._arrays: list[Any] | None = None  # on the device, once something needs them
         self._disposed = False
-        self._assign: dict[tuple[int, ...], Executable] = {}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -71,9 +68,8 @@ class Session:
         """Another session, which goes on from where this one is."""
         self._check()
         made = Session(self.states, self._call, self._program)
-        made._assign = self._assign
         if self._arrays is not None:
-            made._set(tuple(range(len(self.states))), self._arrays)
+            made._set(dict(enumerate(self._arrays)))
         return made
 
     def read(self, name: str) -> np.ndarray:
@@ -96,7 +92,7 @@ class Session:
         given = as_array(array, spec, "state")
         if given.shape != spec.shape:
             raise ShapeError(f"state {name!r}: got shape {given.shape}, expected {show(spec.shape or ())}")
-        self._set((k,), [self._program().device.eager.upload(given)])
+        self._set({k: self._program().device.eager.upload(given)})
 
     def dispose(self) -> None:
         """Free its memory; it cannot be used any more."""
@@ -110,17 +106,9 @@ class Session:
             self._arrays = program.executable.new_states()
         return self._arrays
 
-    def _set(self, which: tuple[int, ...], arrays: Sequence[Any]) -> None:
-        """Copy arrays of the device into states."""
-        program = self._program()
-        device = program.device.eager
-        with device.lock:
-            if which not in self._assign:
-                self._assign[which] = device.prepare(
-                    compile_graph(_copies([self.states[k] for k in which]), device.target)
-                )
-            held = self.held(program)
-            self._assign[which].run(arrays, [held[k] for k in which])
+    def _set(self, arrays: Mapping[int, Any]) -> None:
+        """Copy arrays of the device into states, by their numbers."""
+        self._program().copy_into(self, arrays)
 
     def _check(self) -> None:
         if self._disposed:
@@ -133,7 +121,7 @@ class Session:
         return self.names.index(name)
 
 
-def _copies(states: Sequence[TensorSpec]) -> Graph:
+def copies(states: Sequence[TensorSpec]) -> Graph:
     """The Graph of a run that makes states of its inputs."""
     given = tuple(leaf(s.shape or (), s.dtype, f"x{k}") for k, s in enumerate(states))
     kept = (leaf(s.shape or (), s.dtype, s.name) for s in states)
