@@ -14,7 +14,7 @@ import pytest
 from bundles import packed, unpacked
 from pages import Page, node, open_page
 
-from singe.compiler.build import compile_graph, compile_with_uses
+from singe.compiler.build import Options, compile_graph, compile_with_uses
 from singe.compiler.target import find_target
 from singe.graph import Builder, Graph
 from singe.model.model import Model, Program
@@ -53,8 +53,8 @@ def case(count: int) -> dict[str, np.ndarray]:
 
 def wanted(count: int) -> np.ndarray:
     """What NumPy makes of it, with the weights as they are stored."""
-    channels = output_channels(*compile_with_uses(graph(), find_target("wasm"), "int8"))
-    whole = compile_graph(graph(), None, "int8")
+    channels = output_channels(*compile_with_uses(graph(), find_target("wasm"), Options("int8")))
+    whole = compile_graph(graph(), None, Options("int8"))
     weights = decode(encode(whole, "int8", channels)[0], whole.weights.size)
     (y,) = Program(replace(whole, weights=weights), open_device("numpy")).run(list(case(count).values()))
     return y

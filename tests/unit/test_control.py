@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from singe.compiler.build import compile_graph
+from singe.compiler.build import Options, compile_graph
 from singe.dtypes import bool_, float32, int64
 from singe.errors import CompileError, DeviceError
 from singe.graph import Builder, Graph, GraphState, Node, all_nodes, gradient
@@ -297,7 +297,7 @@ def test_what_runs_on_the_host_is_reported_and_can_be_refused() -> None:
     target = open_device("wasm").target
     assert compile_graph(graph, target).facts["host"] == {"nonzero": {"the shape of its result depends on data": 1}}
     with pytest.raises(CompileError, match="nonzero"):
-        compile_graph(graph, target, fail_on_host=True)
+        compile_graph(graph, target, Options(fail_on_host=True))
 
 
 # --- states -----------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import pytest
 from row_samples import random_values
 
 import singe as sg
-from singe.compiler.build import compile_graph
+from singe.compiler.build import Options, compile_graph
 from singe.dtypes import ALL, COMPLEX, DTYPES, FLOATS, INTS, NUMBERS, SINGLES, STORED, DType, dtype, own, promote
 from singe.dtypes import widened as widen
 from singe.errors import CompileError, DTypeError, SingeError
@@ -307,7 +307,7 @@ def test_what_a_target_does_not_compute_runs_on_the_host_and_says_so(place: str)
             np.testing.assert_allclose(w, 2 * np.exp(given).ravel(), rtol=1e-5)
             assert w.dtype == kind.numpy
         with pytest.raises(CompileError, match=rf"host: cast \(.*{kind}.*mul"):
-            compile_graph(graph, target, fail_on_host=True)
+            compile_graph(graph, target, Options(fail_on_host=True))
 
 
 def test_complex_numbers(place: str) -> None:

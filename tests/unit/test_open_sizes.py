@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from open_networks import convolutional, encoder
 
-from singe.compiler.build import compile_graph
+from singe.compiler.build import Options, compile_graph
 from singe.dtypes import float32
 from singe.errors import InputError, ShapeError
 from singe.graph import Builder, Graph, specialise
@@ -106,7 +106,7 @@ def test_specialised_sizes_share_the_weights_and_the_program(name: str, device_n
     graph, device = network.graph(), open_device(device_name)
     some, others = network.sizes[-1], network.sizes[0]
     only = dict(list(some.items())[-1:])  # the other sizes stay open
-    made = compile_graph(graph, device.target, specialised=[(s, specialise(graph, s)) for s in (only, some)])
+    made = compile_graph(graph, device.target, Options(specialised=[(s, specialise(graph, s)) for s in (only, some)]))
     program = Program(from_bytes(to_bytes(made)), device)
     plain = Program(compile_graph(graph, device.target), device)
     assert [s.sizes for s in program.data.specialised] == [some, only], "the closest fit comes first"
@@ -123,7 +123,7 @@ def test_specialised_sizes_share_the_weights_and_the_program(name: str, device_n
 def test_sizes_that_are_not_open_cannot_be_specialised() -> None:
     graph = encoder(1)
     with pytest.raises(InputError, match="specialised for K = 3: the open sizes are L, N"):
-        compile_graph(graph, None, specialised=[({"K": 3}, graph)])
+        compile_graph(graph, None, Options(specialised=[({"K": 3}, graph)]))
 
 
 @RUNNERS
@@ -169,7 +169,7 @@ def test_memory_for_a_bound_is_taken_once(device_name: str) -> None:
     graph, device = encoder(2, 16, 2), open_device(device_name)
     short = {"N": 1, "L": 7}
     own = [(short, specialise(graph, short))]
-    program = Program(compile_graph(graph, device.target, bounds={"L": 128}, specialised=own), device)
+    program = Program(compile_graph(graph, device.target, Options(specialised=own, bounds={"L": 128})), device)
     scratch = set()
     for length in (1, 128, 7, 64):
         given = words({"N": 1, "L": length})
@@ -182,7 +182,7 @@ def test_memory_for_a_bound_is_taken_once(device_name: str) -> None:
 @RUNNERS
 def test_a_run_beyond_a_bound_is_refused(device_name: str) -> None:
     device = open_device(device_name)
-    program = Program(compile_graph(encoder(1, 16, 2), device.target, bounds={"L": 128}), device)
+    program = Program(compile_graph(encoder(1, 16, 2), device.target, Options(bounds={"L": 128})), device)
     with pytest.raises(ShapeError, match="L must be at most 128, its bound; at N = 1, L = 129 it is not"):
         program.run(words({"N": 1, "L": 129}))
 
@@ -212,4 +212,4 @@ def test_a_model_refuses_what_is_beyond_its_bounds() -> None:
 def test_what_is_beyond_a_bound_cannot_be_specialised() -> None:
     graph = encoder(1)
     with pytest.raises(InputError, match="specialised for L = 513, expected 0 to 512"):
-        compile_graph(graph, None, specialised=[({"L": 513}, graph)], bounds={"L": 512})
+        compile_graph(graph, None, Options(specialised=[({"L": 513}, graph)], bounds={"L": 512}))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from singe.compiler.build import compile_graph
+from singe.compiler.build import Options, compile_graph
 from singe.dtypes import float32
 from singe.errors import InputError, ShapeError
 from singe.graph import Builder, Graph, Node
@@ -230,7 +230,7 @@ def in_parts(graph: Graph, level: str, x: np.ndarray, parts: int) -> np.ndarray:
 
 
 def ops_of(graph: Graph) -> set[str]:
-    program = compile_graph(graph, None, "int8")
+    program = compile_graph(graph, None, Options("int8"))
     return {s.op for s in program.steps if hasattr(s, "op")}  # pyright: ignore[reportAttributeAccessIssue]
 
 
@@ -267,7 +267,7 @@ def test_refusals() -> None:
     b = Builder()
     x = b.input("x", (1, 4), float32)
     with pytest.raises(InputError, match="activations: got 'int4', expected one of float32, int8"):
-        compile_graph(Graph((x,), (x,), ("y",)), None, "int4")
+        Options("int4")
     w, scale = b.const(np.zeros((4, 3), np.uint8)), b.const(np.zeros(2, np.float32))
     with pytest.raises(ShapeError, match="expected one for each output"):
         b.dot_int8(x, w, scale)

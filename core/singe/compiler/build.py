@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from ..errors import HostNeeded, InputError, SizeNeeded
@@ -29,45 +29,48 @@ from .target import HOST, Target
 ACTIVATIONS: Final = ("float32", "int8")
 
 
-def compile_graph(
-    graph: Graph,
-    target: Target | None,
-    activations: str = "float32",
-    fail_on_host: bool = False,
-    specialised: Sequence[tuple[Mapping[str, int], Graph]] = (),
-    bounds: Mapping[str, int] | None = None,
-) -> ProgramData:
-    """The Program of a graph for a target (None: the numpy backend).
+@dataclass(frozen=True)
+class Options:
+    """What a caller may choose.
 
     activations: what products and convolutions with constant weights compute in, of ACTIVATIONS; see rewrite/integers.py.
     fail_on_host: refuse a graph of which the target must leave an op to the host.
-    specialised: sets of sizes for which it gets steps of their own, with the graph at each; those of more sizes are
-    preferred in a run.
+    specialised: sets of sizes for which the Program gets steps of their own, with the graph at each; those of more sizes
+    are preferred in a run.
     bounds: the most that sizes may be. A run beyond is refused, and memory for the bounds is taken once.
     """
-    return compile_with_uses(graph, target, activations, fail_on_host, specialised, bounds)[0]
+
+    activations: str = "float32"
+    fail_on_host: bool = False
+    specialised: Sequence[tuple[Mapping[str, int], Graph]] = ()
+    bounds: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.activations not in ACTIVATIONS:
+            raise InputError(f"activations: got {self.activations!r}, expected one of {', '.join(ACTIVATIONS)}")
+
+
+PLAIN: Final = Options()
+
+
+def compile_graph(graph: Graph, target: Target | None, options: Options = PLAIN) -> ProgramData:
+    """The Program of a graph for a target (None: the numpy backend)."""
+    return compile_with_uses(graph, target, options)[0]
 
 
 def compile_with_uses(
-    graph: Graph,
-    target: Target | None,
-    activations: str = "float32",
-    fail_on_host: bool = False,
-    specialised: Sequence[tuple[Mapping[str, int], Graph]] = (),
-    bounds: Mapping[str, int] | None = None,
+    graph: Graph, target: Target | None, options: Options = PLAIN
 ) -> tuple[ProgramData, Sequence[WeightUse]]:
     """The Program as of `compile_graph`, and how its kernels read the constants of the graph."""
     start = time.perf_counter()
-    if activations not in ACTIVATIONS:
-        raise InputError(f"activations: got {activations!r}, expected one of {', '.join(ACTIVATIONS)}")
     _check_symbols(graph)
     weights = BlockWriter()
-    bounds = {name: most for name, most in sorted((bounds or {}).items()) if name in graph.symbols}
-    chosen = sorted(specialised, key=lambda pair: len(pair[0]), reverse=True)
+    bounds = {name: most for name, most in sorted(options.bounds.items()) if name in graph.symbols}
+    chosen = sorted(options.specialised, key=lambda pair: len(pair[0]), reverse=True)
     parts: list[_Part] = []
     for sizes, closed in (({}, graph), *chosen):
         _check_sizes(graph, sizes, bounds)
-        part = _part(closed, target, activations, weights)
+        part = _part(closed, target, options.activations, weights)
         limits = [
             (most - size(name), f"{name} must be at most {most}, its bound")
             for name, most in bounds.items()
@@ -79,7 +82,7 @@ def compile_with_uses(
     steps = {s.op for s in walk(program.steps) if isinstance(s, Host)}
     if target is not None and steps:
         facts["host"] = hosted_ops(graph, target, steps)
-        if fail_on_host:
+        if options.fail_on_host:
             listed = ", ".join(f"{op} ({'; '.join(counts)})" for op, counts in facts["host"].items())
             raise HostNeeded(
                 f"these ops would run on the host: {listed}; without fail_on_host they may", tuple(facts["host"])

@@ -8,13 +8,14 @@ decide shapes their values: one Program for each set, the latest PROGRAMS of whi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 import numpy as np
 
-from ..compiler.build import compile_graph
+from ..compiler.build import Options, compile_graph
 from ..compiler.target import name_of
 from ..dtypes import DType, dtype
 from ..errors import DeviceError, ImportFailure, InputError, ShapeError, SingeError, SizeNeeded, ValueNeeded
@@ -181,8 +182,6 @@ class Model:
         """activations: what products and convolutions compute in, "float32" or "int8" (see `compile`); fail_on_host: refuse
         what cannot all run on the device; bounds: the most that open sizes may be."""
         self.name: Final = name
-        self.activations: Final = activations
-        self.fail_on_host: Final = fail_on_host
         self.device: Final = open_device(device)
         self.source: Final = GraphSource(source) if isinstance(source, Graph) else source
         self.inputs: Final = tuple(TensorSpec(x.name, x.dtype, x.shape) for x in self.source.inputs)
@@ -191,6 +190,7 @@ class Model:
         self.needed: Final[dict[str, str]] = {}  # open sizes that must be numbers ↦ why
         open_sizes = (str(d) for p in self.inputs for d in p.shape or () if isinstance(d, Size))
         self.sizes: Final = OpenSizes(open_sizes, bounds)
+        self.options: Final = Options(activations, fail_on_host, bounds=self.sizes.bounds)
         self._by_value: tuple[str, ...] = ()  # the inputs whose values the graph depends on
 
     @staticmethod
@@ -261,9 +261,9 @@ class Model:
         """The Graph, with numbers for some of its sizes."""
         return self.source.graph(sizes or {}, {})
 
-    def on(self, device: Device, activations: str, fail_on_host: bool) -> Model:
+    def on(self, device: Device, options: Options) -> Model:
         """The same model on another device, or otherwise compiled."""
-        made = Model(self.source, device, self.name, activations, fail_on_host, self.sizes.bounds)
+        made = Model(self.source, device, self.name, options.activations, options.fail_on_host, options.bounds)
         for sizes in self.sizes.specialised():
             made.sizes.specialise(sizes)
         return made
@@ -313,7 +313,7 @@ class Model:
     def _compiled(self, sizes: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Program:
         graph = self.source.graph(sizes, values)
         own = [(s, self.source.graph({**sizes, **s}, values)) for s in self.sizes.specialised(sizes)]
-        data = compile_graph(graph, self.device.target, self.activations, self.fail_on_host, own, self.sizes.bounds)
+        data = compile_graph(graph, self.device.target, replace(self.options, specialised=own))
         return Program(data, self.device)
 
     def _met(self, sizes: Mapping[str, int], fixed: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Program:
@@ -451,8 +451,9 @@ def compile(
             raise InputError("compile: states are given with a function of Tensors; a model has its own already")
         shapes = None if not examples else {p.name: np.shape(x) for p, x in zip(what.inputs, examples, strict=True)}
         on = what.device if device == "auto" else open_device(device)
-        if (on, activations, fail_on_host) != (what.device, what.activations, what.fail_on_host):
-            what = what.on(on, activations, fail_on_host)
+        options = replace(what.options, activations=activations, fail_on_host=fail_on_host)
+        if (on, options) != (what.device, what.options):
+            what = what.on(on, options)
         return what.program(shapes)
     from ..frontend.tracing import trace_call  # noqa: PLC0415
 

@@ -289,7 +289,7 @@ def inspect(args: Namespace) -> None:
 def compile(args: Namespace) -> None:
     """Write a model's Program."""
     name = open_device(args.device).name if args.device == "auto" else args.device
-    program = _compiled(_model(args), name, args.activations, args.fail_on_host)
+    program = _compiled(_model(args), name, activations=args.activations, fail_on_host=args.fail_on_host)
     write_program(program, args.out)
     size = bytes_text(Path(args.out).stat().st_size)
     print(
@@ -314,11 +314,13 @@ def _model(args: Namespace) -> Model:
     return model
 
 
-def _compiled(model: Model, name: str, activations: str = "float32", fail_on_host: bool = False) -> ProgramData:
+def _compiled(model: Model, name: str, **changes: Any) -> ProgramData:
+    """The model's Program for a device; changes: options in place of the model's own."""
     found = backend_factory(name).target_name
     target = None if found == HOST else find_target(found)
     with _doing(f"compiling for {name}"):
-        return compile_graph(model.graph(), target, activations, fail_on_host, model.specialised, model.sizes.bounds)
+        options = replace(model.options, specialised=model.specialised, **changes)
+        return compile_graph(model.graph(), target, options)
 
 
 def _with_hint(model: Model) -> Model:

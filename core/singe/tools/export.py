@@ -25,7 +25,7 @@ from typing import Any, Final
 import numpy as np
 
 from .. import __version__, shapes
-from ..compiler.build import ACTIVATIONS, compile_graph, compile_with_uses
+from ..compiler.build import ACTIVATIONS, Options, compile_graph, compile_with_uses
 from ..compiler.host import IN_SCRIPTS
 from ..compiler.target import Target, find_target
 from ..errors import InputError, SingeError
@@ -125,7 +125,7 @@ def make_bundle(
             f"and the target {' or '.join(name for name in known if find_target(known[name]).integers)}"
         )
     graph = model.graph()
-    options = {"specialised": model.specialised, "bounds": model.sizes.bounds}
+    options = replace(model.options, specialised=model.specialised)
     files = _scripts()
     encoding = _Encoding(dtype, activations)
     entries = {name: _target(name, target, graph, options, encoding, files) for name, target in chosen.items()}
@@ -202,16 +202,14 @@ def _target(
     name: str,
     target: Target,
     graph: Graph,
-    options: Mapping[str, Any],
+    options: Options,
     encoding: _Encoding,
     files: dict[str, bytes],
 ) -> dict[str, Any]:
     """A target's entry in the manifest, compiled with these options; its files are added to `files`."""
-    if encoding.dtype == "float32":
-        program = compile_graph(graph, target, **options)
-    else:
-        activations = encoding.activations if target.integers else "float32"
-        program, uses = compile_with_uses(graph, target, activations, **options)
+    options = replace(options, activations=encoding.activations if target.integers else "float32")
+    program, uses = compile_with_uses(graph, target, options)
+    if encoding.dtype != "float32":
         encoding.channels = {**encoding.channels, **output_channels(program, uses)}
     missing = {s.op for s in walk(program.steps) if isinstance(s, Host)} - IN_SCRIPTS
     if missing:
@@ -285,7 +283,7 @@ def measure(
     given = [[np.asarray(s[x.name]) for x in graph.inputs] for s in samples] or _random_samples(graph)
     try:
         whole = compile_graph(graph, None)
-        smaller = compile_graph(graph, None, encoding.activations)
+        smaller = compile_graph(graph, None, Options(encoding.activations))
         stored = replace(smaller, weights=decode(encoding.parts(smaller), smaller.weights.size))
         runs = [Program(p, Numpy()) for p in (whole, stored)]
         pairs = [[r.run(arrays) for r in runs] for arrays in given]
