@@ -34,7 +34,7 @@ OWN = [
     *("BFLOAT16", "FLOAT8E4M3FN", "FLOAT8E4M3FNUZ", "FLOAT8E5M2", "FLOAT8E5M2FNUZ", "FLOAT8E8M0", "UINT4", "INT4"),
 ]
 """Types that NumPy lacks and Singe has."""
-RAW = ["FLOAT4E2M1", "UINT2", "INT2", "FLOAT6E2M3", "FLOAT6E3M2"]
+RAW = ["FLOAT4E2M1", "FLOAT6E2M3", "FLOAT6E3M2"]
 
 
 def tag_len(number: int, payload: bytes) -> bytes:

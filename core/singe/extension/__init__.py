@@ -26,14 +26,10 @@ from ..dtypes import dtype as dtype
 from ..dtypes import float16 as float16
 from ..dtypes import float32 as float32
 from ..dtypes import float64 as float64
-from ..dtypes import int2 as int2
-from ..dtypes import int4 as int4
 from ..dtypes import int8 as int8
 from ..dtypes import int16 as int16
 from ..dtypes import int32 as int32
 from ..dtypes import int64 as int64
-from ..dtypes import uint2 as uint2
-from ..dtypes import uint4 as uint4
 from ..dtypes import uint8 as uint8
 from ..dtypes import uint16 as uint16
 from ..dtypes import uint32 as uint32
