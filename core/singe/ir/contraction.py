@@ -1,10 +1,12 @@
 """The matmul and conv Routines in one form: out[batch, m, n] = epilogue(Σ over k of a[batch, m, k] · b[batch, k, n]).
 
-A convolution is a product whose rows are the positions of the output, whose columns are the outputs of a group, whose
-depth is the window times the channels of a group, and whose batch is the groups; with `images`, also the images, and
-rows are then the positions of one image. Operands and epilogue are the kernel's own expressions over the new loops, so
-padding, prologues and epilogues come along by themselves. Where windows of the output are folded, the rows are the
-positions within a window, of all windows: neighbouring rows are folded as they are stored.
+A convolution is a product: its rows are the positions of the output, its columns the output channels of one group, its
+depth the window times the input channels of one group, and its batch the groups. With `images`, the batch is the groups
+times the images, and the rows are the positions of one image. Operands and epilogue are the kernel's own expressions,
+rewritten over the new loops, so padding, prologues and epilogues need no extra work.
+
+If the kernel also pools its output, each window of positions becomes `window` neighbouring rows, which the store folds
+into one.
 """
 
 from __future__ import annotations
@@ -22,12 +24,12 @@ from .kernel import Kernel, Reduce, Routine, Store, collapse, loop_vars, matmul_
 from .scalar import Expr
 
 _ANY: Final = 2
-"""An extent for `flatten` to take one coordinate by: what is left of it is the joining of splits."""
+"""Any extent above 1. Given one coordinate with such an extent, `flatten` only joins splits."""
 
 
 @dataclass(frozen=True)
 class Contraction:
-    """See the module's docstring; `a`, `b` and `store` are over batch_vars and the variables m, n and k."""
+    """See the module's docstring. `a`, `b` and `store` use the variables batch_vars, m, n and k."""
 
     kernel: Kernel
     batch: Shape
@@ -37,9 +39,9 @@ class Contraction:
     a: Expr
     b: Expr
     store: Store
-    a_deep: bool  # whether neighbours in k are neighbours in memory
+    a_deep: bool  # whether elements of a that are neighbours in k are neighbours in memory
     b_deep: bool
-    window: int = 1  # neighbouring rows whose epilogues are folded into one; the store is over the row divided by it
+    window: int = 1  # how many neighbouring rows are folded into one; the variable m of the store counts folded rows
 
     @cached_property
     def batch_vars(self) -> tuple[Expr, ...]:
@@ -59,22 +61,22 @@ class Contraction:
 
     @cached_property
     def places(self) -> Dim:
-        """Rows of the store."""
+        """How many rows are stored, after folding."""
         return product(self.kernel.grid[:-1]) if self.window > 1 else self.rows
 
     @cached_property
     def place(self) -> Expr:
-        """What the store has for m."""
+        """The variable m of the store."""
         return scalar.var("m", int32, self.places)
 
     @cached_property
     def accumulators(self) -> tuple[Expr, ...]:
-        """Of the rows that the store folds."""
+        """One accumulator for each of the rows that the store folds."""
         return tuple(s.accumulator for s in self.kernel.stages if isinstance(s, Reduce))
 
 
 def contraction(routine: Routine, images: bool = False) -> Contraction | None:
-    """The Routine as a product; None where it has not that form."""
+    """The Routine as a product; None if it does not have this form."""
     *sums, store = routine.kernel.stages
     if len(sums) != prod(routine.facts.get("windows", ())) or not isinstance(store, Store) or store.inner:
         return None
@@ -89,7 +91,7 @@ def contraction(routine: Routine, images: bool = False) -> Contraction | None:
 
 
 def _walks(e: Expr, inner: tuple[Expr, ...]) -> bool:
-    """Whether the operand walks memory step by step with the last inner loop that turns."""
+    """Whether the operand reads neighbouring elements in turn along the last inner loop with more than one turn."""
     last = next((v for v in reversed(inner) if v.word == "var"), None)
     loads = [x for x in scalar.postorder([e]) if x.word == "load"]
     return last is not None and any(affine.linear(x.args[0])[0].get(last) == 1 for x in loads)
@@ -98,7 +100,7 @@ def _walks(e: Expr, inner: tuple[Expr, ...]) -> bool:
 def _matmul(kernel: Kernel) -> Contraction | None:
     if matmul_operands(kernel) is None:
         return None
-    # Where b is the same for the whole batch, the batch is more rows: collapse merges them.
+    # If b is the same for the whole batch, the batch only adds rows: collapse merges it into them.
     if len(kernel.grid) > 2 and 1 not in kernel.grid[-2:]:
         kernel = _widest(kernel)
     operands = matmul_operands(kernel)
@@ -113,7 +115,7 @@ def _matmul(kernel: Kernel) -> Contraction | None:
 
 
 def _widest(kernel: Kernel) -> Kernel:
-    """The kernel with its batch loops merged, into the rows where that can be."""
+    """The kernel with its batch loops merged: into the rows if possible, otherwise with each other."""
     merged = collapse(kernel, keep=1)
     if len(merged.grid) == 2 and matmul_operands(merged) is not None:
         return merged
@@ -129,7 +131,7 @@ def _conv(routine: Routine, images: bool) -> Contraction | None:
     if group == 1 and not windows and not images:
         collapsed = collapse(kernel, keep=1)
         if len(collapsed.grid) == 2:
-            kernel = collapsed  # a filter of one position: the positions are rows as they are
+            kernel = collapsed  # a 1 × 1 filter: the merged positions are the rows
     first = kernel.stages[0]
     assert isinstance(first, Reduce)
     *positions, o = kernel.grid_vars
@@ -149,7 +151,7 @@ def _conv(routine: Routine, images: bool) -> Contraction | None:
 
 
 def _operands(value: Expr, positions: Sequence[Expr]) -> tuple[Expr, Expr]:
-    """The operands of a convolution: what is read at positions, and the weights."""
+    """The operands of a convolution: first the input, which depends on the positions, then the weights."""
     left, right = value.args
     moving = {v for v in positions if v.word == "var"}
     return (right, left) if moving & set(scalar.postorder([right])) else (left, right)
@@ -161,7 +163,7 @@ def _unflattened(flat: Expr, names: Sequence[Expr], extents: Shape) -> dict[Expr
 
 
 def _shell(kernel: Kernel, batch: Shape, rows: Dim, columns: Dim, operands: tuple[Expr, Expr]) -> Contraction:
-    """The contraction with its expressions still over the kernel's loops."""
+    """The contraction, its expressions still over the kernel's loops."""
     last = kernel.stages[-1]
     assert isinstance(last, Store)
     a, b = operands
@@ -180,7 +182,7 @@ def _shell(kernel: Kernel, batch: Shape, rows: Dim, columns: Dim, operands: tupl
 
 
 def _over(shell: Contraction, swap: Mapping[Expr, Expr], stored: Mapping[Expr, Expr]) -> Contraction | None:
-    """The contraction with its expressions over the new variables; those of the store are of its own."""
+    """The contraction, its operands rewritten by `swap` and its store by `stored`; None if that is no product."""
     swap, stored = ({k: v for k, v in x.items() if k.word != "const"} for x in (swap, stored))
     a, b = (_rewritten(e, swap) for e in (shell.a, shell.b))
     index, value = (_rewritten(e, stored) for e in (shell.store.index, shell.store.value))
@@ -190,7 +192,7 @@ def _over(shell: Contraction, swap: Mapping[Expr, Expr], stored: Mapping[Expr, E
 
 
 def _rewritten(e: Expr, swap: Mapping[Expr, Expr]) -> Expr:
-    """The expression with loops replaced, and each index put together again where it was only taken apart."""
+    """The expression with loop variables replaced, and with the splits in each load's index undone."""
 
     def step(x: Expr, args: tuple[Expr, ...]) -> Expr:
         if x.word == "load":

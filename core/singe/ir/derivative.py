@@ -8,7 +8,7 @@ from typing import Final
 from .scalar import Expr, add, const, cos, div, le, lt, mul, neg, postorder, select, sin, sub
 
 _ZERO: Final = ("floor", "ceil", "round", "isnan", "eq", "lt", "le", "and", "or", "xor", "not", "shl", "shr", "rem")
-# word → (arguments, result) ↦ the partial derivative by each argument; None: no dependence.
+# For each word a function (arguments, result) ↦ the partial derivative by each argument; None if it is zero.
 _PARTIALS: Mapping[str, Callable[..., tuple[Expr | None, ...]]] = {
     "add": lambda a, b, y: (const(1, y.dtype), const(1, y.dtype)),
     "sub": lambda a, b, y: (const(1, y.dtype), const(-1, y.dtype)),

@@ -1,7 +1,7 @@
 """The slow interpreter: what a Kernel means, as whole-array NumPy over its complete iteration space.
 
-Targets must compute the same, up to rounding and the order of sums. It needs memory for every point of the loops, so it
-is meant for tests and for reading.
+Targets must compute the same, up to rounding and the order of sums. The interpreter needs memory for every point of the
+loops, so it is meant for tests and for reading.
 """
 
 from __future__ import annotations

@@ -4,15 +4,15 @@ A Kernel is one fused loop nest over buffers, in scalar words. Its grid loops ar
 each to an invocation or a workgroup, a CPU vectorises the last); for every point of the grid its stages run in order:
 
   Reduce  folds a value over all inner loops into a named accumulator, which later stages may use;
-  Scan    folds a value along the one inner loop, in its order; stages of the inner loop after it see every step;
+  Scan    folds a value along the one inner loop, in order; later stages of that loop see the result of each step;
   Store   writes a value to a buffer: once for a grid point, or for each point of the inner loops.
 
-Loop variables are named g0, g1, … (grid) and r0, r1, … (inner), accumulators a0, a1, …; loads and stores name buffers
-by their position in `ports` and elements by flat indices, always within bounds. The ports come inputs first. No
-two ports share memory; a port that is both loaded and written works in place, element by element.
+Loop variables are named g0, g1, … (grid) and r0, r1, … (inner), accumulators a0, a1, …. Loads and stores name a buffer
+by its position in `ports`, inputs first, and an element by its flat index, which is always within bounds. No two ports
+share memory; a port that is both loaded and written works in place, element by element.
 
-A Routine is a Kernel that deserves a tuned template: the Kernel, which defines it completely, a kind that names the
-template, and the facts that the template needs. If a target has no such template, the Kernel is printed.
+A Routine is a Kernel that deserves a tuned template. It has the Kernel, which defines it completely, a kind, which
+names the template, and the facts that the template needs. If a target has no such template, it prints the Kernel.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ IDENTITY: Final[Mapping[str, Any]] = {
     "max": lambda d: -np.inf if d.is_float else d.limits[0],
     "min": lambda d: np.inf if d.is_float else d.limits[1],
 }
-"""The words that a Reduce may fold with, and what each starts from."""
+"""The words that a Reduce or Scan may fold with, and the value from which each fold starts."""
 
 
 def identity(word: str, dtype: DType) -> Expr:
-    """What a fold with the word starts from."""
+    """The value from which a fold with the word starts."""
     return scalar.const(IDENTITY[word](dtype), dtype)
 
 
@@ -55,7 +55,7 @@ class Port:
 class Reduce:
     """Fold `value` over the inner loops with a word of IDENTITY; later stages see the result as `accumulator`.
 
-    The order of the fold is the target's choice, and so is how often it rounds.
+    The target chooses the order of the fold, and how often intermediate results are rounded.
     """
 
     name: str
@@ -69,8 +69,8 @@ class Reduce:
 
 @dataclass(frozen=True)
 class Scan:
-    """Fold `value` with a word of IDENTITY along the inner loop, in order; inner stores see the fold so far, this turn's
-    value included, as `accumulator`. A kernel with a Scan has one inner loop, no Reduce, and walks the loop once."""
+    """Fold `value` with a word of IDENTITY along the inner loop, in order. Inner stores see the fold so far, including
+    this turn's value, as `accumulator`. A kernel with a Scan has one inner loop, which runs once, and no Reduce."""
 
     name: str
     word: str
@@ -83,7 +83,8 @@ class Scan:
 
 @dataclass(frozen=True)
 class Store:
-    """Write `value` (of the port's compute type) at flat `index`; `inner`: for each point of the inner loops too."""
+    """Write `value` (of the port's compute type) at flat `index`: once for each grid point, or, if `inner`, for each
+    point of the inner loops."""
 
     port: int
     index: Expr
@@ -118,7 +119,7 @@ class Kernel:
         return tuple(e for s in self.stages for e in ((s.index, s.value) if isinstance(s, Store) else (s.value,)))
 
     def with_roots(self, roots: Iterable[Expr], grid: Shape) -> Kernel:
-        """The kernel over another grid, with these in place of its `roots`."""
+        """The kernel over another grid, with its `roots` replaced by these."""
         after = iter(roots)
         stages = tuple(
             replace(s, index=next(after), value=next(after)) if isinstance(s, Store) else replace(s, value=next(after))
@@ -128,7 +129,7 @@ class Kernel:
 
     @cached_property
     def sizes(self) -> tuple[Size, ...]:
-        """The open sizes that it uses, in the order in which a dispatch passes them as int32."""
+        """The open sizes that the kernel uses, in the order in which a dispatch passes them as int32."""
         used = [d for d in (*self.grid, *self.inner) if isinstance(d, Size)]
         used += [e.value for e in scalar.postorder(self.roots) if e.word == "size"]
         return tuple(dict.fromkeys(used))
@@ -224,12 +225,12 @@ ROUTINES: Final = {
     "mul(cast(a2), step_of(a0, a1)), as ops/quantised.py makes it. facts: none.",
     "conv_int8": "the same with the grid, the inner loops and the facts of conv; group is 1.",
 }
-"""What each kind of Routine promises. The last stage is one Store (not inner); before it the kinds of floats have the
-Reduce a0 (or one for each place of a window), those of integers three."""
+"""What each kind of Routine promises. The last stage is the only Store, and not an inner one. Before it, the float
+kinds have the Reduce a0 (or one Reduce for each place of a window), and the int8 kinds three Reduces."""
 
 
 def matmul_operands(kernel: Kernel) -> tuple[Expr, Expr] | None:
-    """The operands (a, b) of a matmul's stage 0, or None where the kernel has not that form."""
+    """The operands (a, b) of a matmul's stage 0, or None if the kernel does not have this form."""
     first = kernel.stages[0]
     if len(kernel.grid) < 2 or len(kernel.inner) != 1 or not isinstance(first, Reduce) or first.value.word != "mul":
         return None
@@ -243,12 +244,12 @@ def matmul_operands(kernel: Kernel) -> tuple[Expr, Expr] | None:
 
 
 def loop_vars(prefix: str, extents: Shape) -> tuple[Expr, ...]:
-    """The variables of a loop nest; a loop of one turn has the constant 0."""
+    """The variables of a loop nest; for a loop of one turn the constant 0."""
     return tuple(scalar.var(f"{prefix}{i}", int32, extent) for i, extent in enumerate(extents))
 
 
 def collapse(kernel: Kernel, keep: int = 0, least: int = 0) -> Kernel:
-    """The kernel with adjacent grid loops merged, if every index steps through them as through one loop.
+    """The kernel with adjacent grid loops merged where every index steps through them as through one loop.
 
     Two loops merge if all expressions use them only as outer · extent + inner. Loops of one turn are removed. The last
     `keep` loops are unchanged; if fewer than `least` loops remain, loops of one turn are added in front.
@@ -291,7 +292,7 @@ def _merge(kernel: Kernel, i: int) -> Kernel | None:
                 rest = {k: v for k, v in terms.items() if k not in (outer, inner)}
                 if any(_uses(k, outer, inner) for k in rest):
                     return None
-                # The merged loop replaces its parts: the largest steps stay first.
+                # The merged loop takes the place of the outer one, so that the largest steps stay first.
                 items = [(one, b) if k is outer else (k, v) for k, v in terms.items() if k is not inner]
                 return affine.from_linear(dict(items), constant)
             return None
@@ -302,7 +303,7 @@ def _merge(kernel: Kernel, i: int) -> Kernel | None:
             return None
         return e if args == e.args else scalar.make(e.word, args, e.dtype, e.value)  # pyright: ignore[reportArgumentType]
 
-    # A sum may be mergeable although its parts are not: parts return None, and sums decide by their terms.
+    # A sum may be mergeable although its parts are not. So parts may give None; a sum is judged by all of its terms.
     roots = scalar.fold(kernel.roots, step)
     if any(r is None for r in roots):
         return None

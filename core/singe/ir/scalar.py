@@ -1,14 +1,14 @@
 """The closed scalar vocabulary: frozen expressions over about thirty words, in which rows and index arithmetic are written.
 
-An Expr is interned: equal expressions are one object, so identity is equality and shared work is seen for free.
-Values have the types that the table in dtypes.py computes in: bool, int32, uint32, int64, uint64, float32, float64, and
-on the host complex64 and complex128. The other element types are storage only: a load widens (uint8 to int32, float16 to
-float32), a store narrows (uint8 keeps the low 8 bits, float16 rounds to nearest even).
-Smart constructors fold constants and drop what does nothing.
+An Expr is interned: equal expressions are one object, so identity is equality, and common subexpressions are shared.
+Values have one of the compute types in the table of dtypes.py: bool, int32, uint32, int64, uint64, float32, float64,
+and on the host complex64 and complex128. The other element types are storage only: a load widens them (uint8 to int32,
+float16 to float32), a store narrows (uint8 keeps the low 8 bits, float16 rounds to nearest even).
+Constructors fold constants and drop operations that do nothing.
 
 Meaning of the words, binding for every target:
   add sub mul neg    wrap in integers.
-  div rem            toward zero in integers; a zero divisor gives some value and never a trap.
+  div rem            toward zero in integers; division by zero gives an unspecified value and never traps.
   min max            give NaN where either side is NaN.
   shl shr            in integers; shr keeps the sign of a signed type; the amount is taken modulo the width.
   round              half to even.
@@ -16,9 +16,9 @@ Meaning of the words, binding for every target:
   cast               to bool: is not zero (NaN is true); float to integer: toward zero, saturating, NaN gives 0;
                      integer to integer: wraps.
   select             (condition, if true, if false).
-  isnan              of floats; must survive a compiler that assumes there are none.
+  isnan              of floats; must work even if the compiler assumes that there are no NaNs.
 
-Floats too small to be normal may count as zeros: WebGPU leaves that to the GPU.
+Subnormal floats may count as zeros: WebGPU leaves that to the GPU.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ ExprLike: TypeAlias = Union["Expr", bool, int, float]
 COMPUTE: Final = {d: d.compute for d in DTYPES.values()}
 """Element type in a buffer → type of the value that a load gives and a store takes.
 
-Between ops of one kernel a float16 or bfloat16 is therefore not rounded: only what is stored is.
+So a float16 or bfloat16 value is not rounded between the ops of one kernel, only when it is stored.
 """
 
 
@@ -52,7 +52,7 @@ class Word:
     """One word: how many arguments it takes, of which kinds, and the kind of its result ("same": the arguments' type)."""
 
     arity: int
-    kinds: str  # of the arguments that must agree: "num", "float", "logic" (bool or integer), "int"
+    kinds: str  # the kind of the arguments that must agree: "num", "float", "logic" (bool or integer), "int"
     result: str = "same"
     commutes: bool = False
 
@@ -70,11 +70,11 @@ WORDS: Final[Mapping[str, Word]] = {
     "select": Word(3, "any"), "cast": Word(1, "any", "given"),
 }  # fmt: skip
 DEAR_WORDS: Final = {"exp": 8, "log": 8, "sin": 8, "cos": 8, "tanh": 8, "sqrt": 4, "div": 2, "rem": 4}
-"""What a word costs, in additions, where that is more than one."""
+"""The words that cost more than one addition, and their costs in additions."""
 LEAVES: Final = ("const", "var", "size", "load")
 """const: `value` is a Python number. var: `value` is (name, bound): a loop variable runs over 0 … bound − 1; bound is
-None for other values (arguments of a row's body, accumulators). size: `value` is a Dim. load: `value` is the number of
-a buffer, the one argument the flat int32 index."""
+None for other variables (arguments of a row's body, accumulators). size: `value` is a Dim. load: `value` is the number
+of a buffer, and the only argument is the flat int32 index."""
 
 _KINDS: Final = {
     "num": lambda d: d is not bool_,
@@ -179,7 +179,7 @@ def const(value: Number, dtype: DType) -> Expr:
 
 
 def var(name: str, dtype: DType = int32, bound: Dim | None = None) -> Expr:
-    """A named value; with a bound, a loop variable that runs over 0 … bound − 1 (folded to 0 where that is all)."""
+    """A named value; with a bound, a loop variable that runs over 0 … bound − 1 (the constant 0 if bound is 1)."""
     return const(0, dtype) if bound == 1 else _make("var", (), dtype, (name, bound))
 
 
@@ -238,12 +238,12 @@ def _integral(e: Expr) -> bool:
 
 
 def _chain(word: str, a: Expr, b: Expr) -> bool:
-    """Whether (x ∘ constant) ∘ constant can be one step: in integers."""
+    """Whether this is (x ∘ constant) ∘ constant in integers, which can be one step."""
     return _integral(a) and a.word == word and a.args[1].word == "const" and b.word == "const"
 
 
 Rule: TypeAlias = Callable[..., "Expr | None"]
-# x + 0.0 is x but for x = −0.0, and x · 0 is 0 in integers only.
+# x + 0.0 is x except for x = −0.0; x · 0 is 0 in integers only.
 _RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
     "add": (lambda a, b: a if _is(b, 0) else None,
             lambda a, b: add(a.args[0], const(a.args[1].value + b.value, a.dtype)) if _chain("add", a, b) else None),
@@ -326,7 +326,7 @@ def cast(a: Expr, to: DType) -> Expr:
 
 
 def wrap(e: Expr, stored: DType) -> Expr:
-    """A value of an element type's compute type, with the bits that an element of it keeps where it is an integer."""
+    """A value of the compute type of `stored`, wrapped to the width of `stored` if that is an integer type."""
     spare = 8 * stored.compute.size - stored.bits
     if not stored.is_int or not spare:
         return e
@@ -338,7 +338,7 @@ def clip(a: ExprLike, low: ExprLike, high: ExprLike) -> Expr:
 
 
 def make(word: str, args: tuple[Expr, ...], dtype: DType, value: Any = None) -> Expr:
-    """Any expression by its parts, through the smart constructors (for rebuilding and decoding)."""
+    """An expression from its parts, through the constructors that simplify (for rebuilding and decoding)."""
     if word in LEAVES:
         return const(value, dtype) if word == "const" else _make(word, args, dtype, value)
     if word == "cast":
@@ -384,7 +384,7 @@ def substitute(e: Expr, replace: Mapping[Expr, Expr]) -> Expr:
 
 
 def convert(array: np.ndarray, to: np.dtype[Any]) -> np.ndarray:
-    """NumPy's twin of `cast`, for any element types."""
+    """The word `cast` in NumPy, between any element types."""
     if array.dtype == to:
         return array
     if array.dtype.kind == "V":
@@ -399,7 +399,7 @@ def convert(array: np.ndarray, to: np.dtype[Any]) -> np.ndarray:
 
 
 def _saturated(array: np.ndarray, to: np.dtype[Any]) -> np.ndarray:
-    """Floats toward zero as integers: what does not fit the type that `to` is computed in is its nearest limit."""
+    """Floats as integers, rounded toward zero and clipped to the range of the compute type of `to`."""
     wide = dtype(to).compute
     least, most = wide.limits
     clean = np.nan_to_num(np.trunc(array.astype(np.float64)), nan=0.0, posinf=float(most), neginf=float(least))
@@ -433,7 +433,7 @@ NUMPY: Final[Mapping[str, Callable[..., Any]]] = {
 
 
 def complete(target: str, spellings: Mapping[str, T]) -> Mapping[str, T]:
-    """The spellings, if every word has one: a target with a gap fails at import, not at dispatch."""
+    """The spellings, after a check that every word has one: an incomplete target fails at import, not at dispatch."""
     missing = WORDS.keys() - spellings.keys()
     unknown = spellings.keys() - WORDS.keys() - set(LEAVES)
     if missing or unknown:
@@ -450,7 +450,7 @@ complete("numpy", {**NUMPY, "cast": convert})
 
 
 def text(e: Expr) -> str:
-    """An expression for people: max(add(x, 1.0), 0.0)."""
+    """The expression as text for people: max(add(x, 1.0), 0.0)."""
 
     def step(x: Expr, args: tuple[str, ...]) -> str:
         if x.word == "const":
