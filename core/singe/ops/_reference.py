@@ -24,7 +24,7 @@ def each(shape: Sequence[int], kind: Any, element: Callable[[Place], Any]) -> np
 
 
 def divide(a: Any, b: Any) -> Any:
-    """Toward zero in integers, by Python's own."""
+    """a / b; integers are rounded toward zero, computed with Python's integers."""
     if a.dtype.kind == "f":
         return a / b
     exact = np.vectorize(lambda x, y: abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1), otypes=[object])
@@ -59,7 +59,7 @@ def sigmoid(x: Any) -> Any:
 
 
 def extreme(pick: Callable[[Any, Any], Any], empty: Callable[[np.dtype[Any]], Any]) -> Callable[..., np.ndarray]:
-    """A fold with max or min; `empty` is what nothing folds to."""
+    """A fold with max or min; `empty` gives the result for no elements."""
 
     def fold(x: np.ndarray, axes: Sequence[int]) -> np.ndarray:
         axes = [a % x.ndim for a in axes]
@@ -150,7 +150,7 @@ def window(
     dilations: Sequence[int],
     before: Sequence[int],
 ) -> Iterator[tuple[Place, Place]]:
-    """The (tap, place in the input) of a window that lie inside the input."""
+    """The pairs (tap, place in the input) of a window whose place lies inside the input."""
     for tap in np.ndindex(*taps):
         place = tuple(c * s + t * d - lo for c, s, t, d, lo in zip(at, strides, tap, dilations, before, strict=True))
         if all(0 <= c < d for c, d in zip(place, shape, strict=True)):
@@ -215,7 +215,7 @@ def conv(x: np.ndarray, w: np.ndarray, bias: Any = None, **facts: Any) -> np.nda
 def conv_transpose(
     x: np.ndarray, w: np.ndarray, bias: Any = None, *, strides: Any, dilations: Any, before: Any, sizes: Any, group: int
 ) -> np.ndarray:
-    """Every input element stamps the window, times its value, on the output."""
+    """Every input element adds the window, times its value, to the output."""
     channels, per_group, *taps = w.shape
     out = np.zeros((x.shape[0], per_group * group, *sizes), x.dtype)
     for n, c, *where in np.ndindex(*x.shape):
@@ -253,7 +253,7 @@ def batch_norm(x: np.ndarray, scale: Any, shift: Any, mean: Any, variance: Any, 
 
 
 def _original(i: int, d: int, out: int, scale: float, coordinates: str, roi: tuple[float, float]) -> float:
-    """Where output index i lies in an input of length d, as ONNX's Resize words it."""
+    """The place of output index i in an input of length d, as ONNX's Resize defines it."""
     length = scale * d
     if coordinates == "align_corners":
         return 0.0 if length == 1 else i * (d - 1) / (length - 1)
@@ -299,7 +299,7 @@ def _axis_matrix(
     exclude: bool,
     antialias: bool,
 ) -> np.ndarray:
-    """[out, d]: how much of each input element is in each output element; a row of NaN lies outside the input."""
+    """A matrix [out, d]: the weight of each input element in each output element; NaN for outputs outside the input."""
     matrix = np.zeros((out, d))
     for i in range(out):
         x = _original(i, d, out, scale, coordinates, roi)
@@ -326,7 +326,7 @@ def resize(
     nearest: str = "round_prefer_floor", cubic: float = -0.75, exclude_outside: bool = False, extrapolation: float = 0.0,
     roi: Sequence[float] = (), antialias: bool = False,
 ) -> np.ndarray:  # fmt: skip
-    """One product with a matrix for each axis; integers saturate."""
+    """A matrix product along each axis; integers saturate."""
     ends = roi or (*(0.0,) * x.ndim, *(1.0,) * x.ndim)
     outside = np.zeros(tuple(sizes), bool)
     y = x.astype(np.longdouble)  # holds every int64

@@ -1,9 +1,9 @@
-"""The rows that contract: products of matrices and convolutions. Two primitives, `dot` and `conv_last`; the rest is put
-together from them.
+"""The rows that contract: matrix products and convolutions. Two are primitives, `dot` and `conv_last`; the others are
+composed of them.
 
-`conv_last` is channels-last (n, …space, channels) with weights (…window, channels per group, outputs): the layout in
-which a vector of channels lies together in memory. ONNX's channels-first ops become it between two transposes, which
-the rewrite pushes apart until they meet others and vanish.
+`conv_last` is channels-last (n, …space, channels) with weights (…window, channels per group, outputs): the channels of
+a position are contiguous in memory. ONNX's channels-first ops become a `conv_last` between two transposes. The rewrite
+moves the transposes outwards until they meet others and cancel.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _dot_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any) -> list[Any]:
 
 
 def _matmul(b: Any, x: Any, y: Any) -> Any:
-    """NumPy's rule: a vector counts as a row on the left and as a column on the right."""
+    """The product by NumPy's rule: a vector counts as a row on the left and as a column on the right."""
     if not x.shape or not y.shape:
         raise ShapeError(f"matmul: got {show(x.shape)} @ {show(y.shape)}, expected at least one axis on each side")
     left = b.reshape(x, shape=(1, *x.shape)) if len(x.shape) == 1 else x
@@ -157,7 +157,7 @@ def _conv_nest(
     per_group = w.shape[-2]
 
     def value(inner: Sequence[Expr], _: Sequence[Expr]) -> Expr:
-        if 0 in x.shape:  # windows over the padding of nothing: there is no element to read
+        if 0 in x.shape:  # the input is empty and windows cover only padding: there is no element to read
             return const(0, COMPUTE[x.dtype])
         *taps, c = inner
         inside: Expr | None = None
@@ -195,7 +195,7 @@ def _conv_facts(
 
 
 BLOCK = 1 << 16
-"""Elements of a depthwise convolution's output worked on at a time: small enough to stay in the cache."""
+"""How many output elements of a depthwise convolution are computed at a time: few enough to stay in the cache."""
 
 
 def _conv_whole(
@@ -214,7 +214,7 @@ def _conv_whole(
     *window, per_group, outputs = w.shape
     spaces = len(window)
     reach = tuple(d * (k - 1) + 1 for k, d in zip(window, dilations, strict=True))
-    if any(d < r for d, r in zip(x.shape[1:-1], reach, strict=True)):  # no window fits: there is an axis without places
+    if any(d < r for d, r in zip(x.shape[1:-1], reach, strict=True)):  # no window fits: the output is empty
         places = (max(0, (d - r) // s + 1) for d, r, s in zip(x.shape[1:-1], reach, strides, strict=True))
         return np.empty((x.shape[0], *places, outputs), kind)
     every = sliding_window_view(x, reach, axis=tuple(range(1, spaces + 1)))
@@ -243,7 +243,7 @@ def _conv_whole(
 
 
 def _depthwise(patches: np.ndarray, w: np.ndarray, spaces: int) -> np.ndarray:
-    """One whole-array product and sum for each place of the window, over blocks of rows."""
+    """A depthwise convolution: for each block of rows, one whole-array multiply-add per place of the window."""
     rows = patches.shape[: spaces + 1]
     out = np.empty((*rows, w.shape[-1]), np.result_type(patches, w))
     flat_rows = rows[1] if spaces else 1
@@ -268,7 +268,7 @@ def _flip(b: Any, x: Any, axes: Sequence[int]) -> Any:
 
 
 def _resized(b: Any, x: Any, axis: int, before: Dim, length: Dim) -> Any:
-    """`length` elements of an axis from `before` on; what lies outside is zero."""
+    """`length` elements of an axis, beginning at `before`; elements outside the axis are zero."""
     rank, d = len(x.shape), x.shape[axis]
 
     def along(value: Dim, other: Shape) -> Shape:
@@ -299,14 +299,15 @@ def transposed_last(
 ) -> Any:
     """The transpose of conv_last: x (n, …space, channels), w (…window, channels, outputs per group) → (n, …sizes, outputs).
 
-    Output Y = i·s + k takes input i. With Y = q·s + r and k = t·s + r it is i = q − t: for each remainder r an ordinary
-    convolution, all of them in one with s times the outputs, whose result is put in order by a reshape.
+    Input i contributes to output Y = i·s + k. With Y = q·s + r and k = t·s + r this means i = q − t, which is an
+    ordinary convolution for each remainder r. All of them are computed as one convolution with s times the output
+    channels; a transpose and a reshape put its results in order.
     """
     spaces = len(strides)
     axes = range(spaces)
     *window, channels, outputs = w.shape
     for i in axes:
-        if dilations[i] > 1:  # the window with its gaps as zeros
+        if dilations[i] > 1:  # fill the gaps of the dilated window with zeros
             w = b.reshape(w, shape=(*w.shape[: i + 1], 1, *w.shape[i + 1 :]))
             w = _resized(b, w, i + 1, 0, dilations[i])
             w = b.reshape(w, shape=(*w.shape[:i], w.shape[i] * w.shape[i + 1], *w.shape[i + 2 :]))
@@ -349,12 +350,12 @@ def _conv_vjp(
     x, w = inputs
     spaces = len(strides)
     *window, per_group, outputs = w.shape
-    # By x: the transposed convolution with the weights turned round, group by group.
+    # The gradient by x: the transposed convolution, with inputs and outputs of the weights swapped within each group.
     turned = b.reshape(w, shape=(*window, per_group, group, outputs // group))
     turned = b.transpose(turned, perm=(*range(spaces), spaces + 1, spaces + 2, spaces))
     turned = b.reshape(turned, shape=(*window, outputs, per_group))
     dx = transposed_last(b, g, turned, strides, dilations, before, x.shape[1:-1], group)
-    # By w: at each place of the window, the inputs it met times the gradients there.
+    # The gradient by w: for each place of the window, the inputs read there times the gradients of the outputs.
     padded = b.pad(x, b.const(0, x.dtype), before=(0, *before, 0), after=(0, *after, 0), mode="constant")
     rows = product(g.shape[:-1])
     taps = []
@@ -371,7 +372,7 @@ def _conv_vjp(
 
 
 def conv_or_dot(b: Any, x: Any, w: Any, **facts: Any) -> Any:
-    """conv_last, or the plain product that a window of one place is."""
+    """conv_last, or a plain product if it computes the same (a 1 × 1 window, stride 1, no padding, one group)."""
     window = w.shape[:-2]
     plain = all(d == 1 for d in (*window, *facts["strides"], facts["group"])) and not any(
         (*facts["before"], *facts["after"])
@@ -408,7 +409,7 @@ def _conv_transpose(
 
 
 def _batch_norm(b: Any, x: Any, scale: Any, shift: Any, mean: Any, variance: Any, *, epsilon: float = 1e-5) -> Any:
-    """(x − mean) / √(variance + ε) · scale + shift along axis 1, as one product and one sum."""
+    """(x − mean) / √(variance + ε) · scale + shift along axis 1, computed as one multiplication and one addition."""
     kind, wide = x.dtype, x.dtype.compute
     scale, shift, mean, variance = (as_dtype(b, p, wide) for p in (scale, shift, mean, variance))
     factor = b.div(scale, b.sqrt(b.add(variance, b.const(epsilon, wide))))

@@ -1,12 +1,12 @@
 """The rows that own graphs: `if` and `loop`; and `result`, one value of a node that has several.
 
 if    inputs (condition, *captures); attributes `then` and `otherwise`, graphs over the captures whose outputs are the
-      node's results. A dimension in which the branches differ is known once one has run.
+      node's results. A dimension in which the branches differ is known once one of them has run.
 loop  inputs (condition if `conditional`, *initial values, *captures); attributes `carried`, how many values are carried
-      from turn to turn; `count`, how many turns are made at most (None: no bound); `body`, a graph over the carried
-      values and the captures with outputs (whether to go on, *carried values). Without `conditional` the first output
-      is not looked at. Results: the carried values after the last turn, the initial ones if there was none. A dimension
-      of a carried value that changes from turn to turn is a Size of the body's own.
+      from turn to turn; `count`, the largest number of turns (None: no bound); `body`, a graph over the carried values
+      and the captures with outputs (whether to go on, *carried values). Without `conditional` the first output is
+      ignored. Results: the carried values after the last turn, or the initial values if there was no turn. A dimension
+      of a carried value that changes from turn to turn is a Size that the body defines.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _if(condition: Shaped, *captures: Shaped, then: Any, otherwise: Any) -> Resu
 
 
 def open_dimensions(initial: Shape, before: Shape, after: Shape) -> list[int]:
-    """The axes of a carried value whose length may change: what the body is given is then a Size of its own."""
+    """The axes of a carried value whose length may change between turns; the body has a Size of its own for each."""
     return [i for i, (d, e, f) in enumerate(zip(initial, before, after, strict=True)) if not d == e == f]
 
 
@@ -91,7 +91,7 @@ def _loop(*inputs: Shaped, body: Any, carried: int, conditional: bool, count: Di
 def repeated(
     b: Any, count: Dim, initial: Sequence[Any], captures: Sequence[Any], turn: Callable[..., Sequence[Any]]
 ) -> tuple[Any, ...]:
-    """`initial` after so many turns: turn(carried values, captured values) gives the carried values after a turn."""
+    """A loop of `count` turns over `initial`; turn(carried values, captured values) gives the next carried values."""
     before = [b.input("carried", x.shape, x.dtype) for x in initial]
     inner = [b.input("captured", x.shape, x.dtype) for x in captures]
     body = b.graph((*before, *inner), (b.const(True), *turn(before, inner)))

@@ -1,4 +1,4 @@
-"""The elementwise rows: each op is one expression over the scalar vocabulary, and this is all there is to it.
+"""The elementwise rows: each op is one expression over the scalar vocabulary, and needs nothing else.
 
 To add an op, add a row: README.md in this folder says how.
 """
@@ -29,7 +29,7 @@ def _polynomial(x: Expr, coefficients: tuple[float, ...]) -> Expr:
 
 
 def _erf(x: Expr) -> Expr:
-    """erf as x · P(x²) / Q(x²) on [−4, 4], where float32 has reached ±1: a minimax fit of our own, within 6 ulp."""
+    """erf as x · P(x²) / Q(x²), our own minimax fit, within 6 ulp; beyond ±4 it is ±1 in float32."""
     t = clip(x, -4.0, 4.0)
     s = t * t
     top = _polynomial(s, _ERF_TOP)
@@ -42,13 +42,13 @@ _ERF_BOTTOM: Final = (1.0210884e-03, 1.4957989e-02, 1.1797051e-01, 5.1689076e-01
 
 
 def _cast(x: Expr, *, to: DType, saturate: bool = True) -> Expr:
-    """saturate: what is beyond a float8 becomes its largest number, not infinity or NaN."""
+    """saturate: a number beyond the range of a float8 becomes the largest float8, not infinity or NaN."""
     value = scalar.cast(x, scalar.COMPUTE[to])
     return clip(value, -to.most, to.most) if saturate and to.is_float and to in STORED else value
 
 
 def _pow(x: Expr, y: Expr) -> Expr:
-    """Whole exponents below 64 by squaring, which is exact where the result is; others by the logarithm."""
+    """Whole exponents below 64 by squaring, which is exact if the result is exact; others by the logarithm."""
     most = float(np.finfo(x.dtype.numpy).max)
     times = scalar.absolute(y)
     product, square, left = const(1, x.dtype), x, times
@@ -60,7 +60,7 @@ def _pow(x: Expr, y: Expr) -> Expr:
     by_squaring = select(y < 0.0, 1.0 / product, product)
     odd = scalar.eq(times - scalar.floor(times * 0.5) * 2.0, 1.0)
     size = scalar.absolute(x)
-    power = exp(y * log(select(whole, size, select(x < -most, size, x))))  # of a number below 0: NaN
+    power = exp(y * log(select(whole, size, select(x < -most, size, x))))  # NaN if x < 0 and y is not whole
     power = select(scalar.and_(x < 0.0, scalar.and_(whole, odd)), -power, power)
     one = scalar.or_(scalar.eq(x, 1.0), scalar.and_(scalar.eq(size, 1.0), times > most))
     return select(scalar.and_(whole, times < 64.0), by_squaring, select(one, const(1, x.dtype), power))
@@ -78,7 +78,7 @@ def _softplus(x: Expr) -> Expr:
     return maximum(x, 0.0) + log(1.0 + exp(-scalar.absolute(x)))
 
 
-# Gradients where the derivative of the expression would be less exact, or NaN where exp overflows.
+# Gradients of ops whose expression has a less exact derivative, or one that is NaN where exp overflows.
 
 
 def _erf_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any) -> list[Any]:
@@ -87,7 +87,7 @@ def _erf_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any) -> list[Any]:
 
 
 def _gelu_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any) -> list[Any]:
-    """Φ(x) + x · φ(x), the normal distribution and its density."""
+    """g · (Φ(x) + x · φ(x)), where Φ is the normal distribution and φ its density."""
     (x,) = inputs
     half = b.const(0.5, x.dtype)
     below = b.mul(half, b.add(b.erf(b.mul(x, b.const(SQRT_HALF, x.dtype))), b.const(1.0, x.dtype)))
@@ -135,7 +135,7 @@ register(
     Elementwise(name="ceil", body=scalar.ceil, reference=np.ceil, onnx="Ceil", dtypes=FLOATS),
     Elementwise(name="round", body=scalar.round_, reference=np.rint, onnx="Round", dtypes=FLOATS),
     Elementwise(name="clip", body=clip, reference=lambda x, low, high: np.minimum(np.maximum(x, low), high), dtypes=NUMBERS),
-    # exponentials and their kin
+    # exponentials, roots, trigonometry
     Elementwise(name="sqrt", body=sqrt, reference=np.sqrt, onnx="Sqrt", dtypes=FLOATS, domain=(0.01, 9)),
     Elementwise(name="exp", body=exp, reference=np.exp, onnx="Exp", dtypes=FLOATS, domain=(-20, 10), tolerance=8),
     Elementwise(name="log", body=log, reference=np.log, onnx="Log", dtypes=FLOATS, domain=(0.01, 50), tolerance=8),

@@ -1,7 +1,7 @@
-"""The rows that move: each output element is an input element, found by its coordinates. No arithmetic on values, but
-for arange, which numbers places.
+"""The rows that move elements: each output element is an input element, found by its coordinates. Only arange, which
+numbers places, computes values.
 
-Attributes are whole: perm names every axis, slices give start, step and size for every axis, shapes may hold Sizes.
+Attributes are complete: perm names every axis, slices give start, step and size for every axis. Shapes may hold Sizes.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def _slice_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, starts: Any, steps
     (x,) = inputs
     starts = tuple(0 if n == 0 else at for at, n in zip(starts, sizes, strict=True))
     flip = [s < 0 for s in steps]
-    if any(flip):  # a walk backwards is a walk forwards, flipped
+    if any(flip):  # a slice with a negative step is a flipped slice with a positive step
         g = b.slice(
             g,
             starts=tuple(d - 1 if f else 0 for d, f in zip(y.shape, flip, strict=True)),
@@ -110,7 +110,7 @@ def _slice_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, starts: Any, steps
         )
         starts = tuple(at + (n - 1) * s if f else at for at, n, s, f in zip(starts, sizes, steps, flip, strict=True))
     strides = [abs(s) for s in steps]
-    if any(s > 1 for s in strides):  # zeros between, by a new axis behind each
+    if any(s > 1 for s in strides):  # put zeros between the elements: pad a new axis behind each axis
         zero = b.const(0, g.dtype)
         g = b.reshape(g, shape=tuple(d for n in y.shape for d in (n, 1)))
         g = b.pad(
@@ -166,7 +166,7 @@ def _pad_value(
     condition = inside[0]
     for part in inside[1:]:
         condition = condition & part
-    if any(d == 0 for d in x.shape):  # nothing inside to read
+    if any(d == 0 for d in x.shape):  # the input is empty: there is no element to read
         return read(1, ())
     return select(condition, read(0, source), read(1, ()))
 
@@ -187,7 +187,7 @@ def _pad_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, before: Any, after: 
     if mode == "constant":
         dx = b.slice(g, starts=tuple(before), steps=(1,) * len(x.shape), sizes=x.shape)
         return [dx, b.sub(sum_to(b, g, ()), sum_to(b, dx, ()))]
-    # Axis by axis, as one product with the 0/1 matrix that says which input each output came from.
+    # Axis by axis: a product with the 0/1 matrix that says from which input each output came.
     for axis, (d, lo, hi) in enumerate(zip(x.shape, before, after, strict=True)):
         if lo == 0 and hi == 0:
             continue
@@ -221,7 +221,7 @@ def _concat_value(coords: Sequence[Expr], read: Read, *xs: Shaped, axis: int) ->
             at = affine.clamp(coords[axis] - size(end), d)
             parts.append((end + d, read(k, [at if i == axis else c for i, c in enumerate(coords)])))
         end = end + d
-    if not parts:  # an empty result: its kernel runs no element, but must be printable
+    if not parts:  # the result is empty: its kernel computes no element, but a target must be able to print it
         return const(0, scalar.COMPUTE[xs[0].dtype])
     value = parts[-1][1]
     for limit, part in reversed(parts[:-1]):
@@ -291,7 +291,7 @@ def _gather_shape(x: Shaped, index: Shaped, axis: int) -> Shape:
         raise ShapeError(f"gather: the indices are {index.dtype}, expected an integer type")
     count, d = product(index.shape), x.shape[axis]
     if not at_least(d, 1):
-        # A count has 31 bits: only no index at all chooses nothing from an empty axis.
+        # If the axis is empty there must be no index: then the first term is 0. Otherwise it exceeds every count.
         text = f"gather: axis {axis} of {show(x.shape)} is empty: no index chooses anything there"
         require(dim_min(d, 1) * (1 << 31) - count, text)
     return (*x.shape[:axis], *index.shape, *x.shape[axis + 1 :])
@@ -305,7 +305,7 @@ def _gather_value(coords: Sequence[Expr], read: Read, x: Shaped, index: Shaped, 
     if at.word != "const":
         at = scalar.clip(
             select(at < 0, at + d, at), 0, d - 1
-        )  # out of range reads the nearest: never outside the buffer
+        )  # an index out of range reads the nearest element, never outside the buffer
     elif at.value < 0:
         at = at + d
     return read(0, [*coords[:axis], at, *coords[axis + rank :]])
@@ -318,7 +318,7 @@ def _gather_whole(x: np.ndarray, index: np.ndarray, axis: int) -> np.ndarray:
 
 
 def _gather_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, axis: int) -> list[Any]:
-    """Sums by a product with the one-hot rows of the indices."""
+    """The sum of the gradients at equal indices, as a product with the one-hot rows of the indices."""
     x, index = inputs
     axis = axis_of(axis, len(x.shape), "gather")
     d, rank, count = x.shape[axis], len(index.shape), product(index.shape)

@@ -1,12 +1,12 @@
-"""The rows that contract in 8-bit integers: `dot_int8` and `conv_int8`, what `dot` and `conv_last` become where they may.
+"""The rows that contract in 8-bit integers: `dot_int8` and `conv_int8`, the quantised forms of `dot` and `conv_last`.
 
-Weights are symmetric, −127 to 127 with a scale for each output channel, and stored as uint8, 128 more than they are.
-The other operand is quantised at run time, each row of it (all that is summed into one element) by itself, to 7 bits:
-x ≈ (q − zero) · step with q and zero from 0 to 127, so that 0 is met exactly, and the row's least and largest value,
-0 among them, are the ends. 7 bits are what WebAssembly's relaxed dot product takes. Sums are integers; what they mean
-is float32 again, so that all that follows stays as it is.
+Weights are symmetric, −127 to 127 with a scale for each output channel. They are stored as uint8 with 128 added.
+The other operand is quantised to 7 bits at run time, each row (the elements summed into one output) by itself:
+x ≈ (q − zero) · step with q and zero from 0 to 127. So 0 is represented exactly, and the range of q covers the row's
+least value, its largest value and 0. WebAssembly's relaxed dot product takes 7 bits. Sums are integers and are scaled
+back to float32, so later ops do not change.
 
-A row that holds NaN or an infinity gives NaN. One whose step is no normal float32 counts as zeros.
+A row that holds NaN or an infinity gives NaN. A row whose step is not a normal float32 counts as zeros.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from .move import project
 TOP: Final = 127
 """The largest q."""
 OFFSET: Final = 128
-"""What is added to a weight to store it."""
+"""The number that is added to a weight when it is stored."""
 DEEPEST: Final = (2**31 - 1) // (TOP * TOP)
-"""Elements that a sum may have: more could leave an int32."""
+"""The most elements that a sum may have: more could overflow an int32."""
 LARGEST: Final = float(np.finfo(np.float32).max)
 PART: Final = float(np.float32(1 / TOP))
 _FLOATS: Final = ROWS["conv_last"]
@@ -43,13 +43,13 @@ assert isinstance(_FLOATS, Nest)
 
 
 def step_of(most: Expr, least: Expr) -> Expr:
-    """A row's step, from its largest and its least value; NaN where these are not finite."""
+    """A row's step, from its largest and its least value; NaN if these are not finite."""
     raw = scalar.maximum(most, 0.0) * PART - scalar.minimum(least, 0.0) * PART
     return scalar.select(scalar.le(raw, LARGEST), raw, const(math.nan, float32))
 
 
 def _quantised(x: Expr, most: Expr, least: Expr) -> Expr:
-    """q − zero."""
+    """q − zero of an element, from the largest and the least value of its row."""
     step = step_of(most, least)
     inverse = scalar.select(scalar.le(LEAST_NORMAL, step), scalar.div(1.0, step), const(0.0, float32))
     zero = scalar.round_(scalar.neg(scalar.minimum(least, 0.0)) * inverse)
@@ -58,7 +58,7 @@ def _quantised(x: Expr, most: Expr, least: Expr) -> Expr:
 
 
 def _folds(inner: Shape, x: Any, weight: Any, scale: Expr) -> Folds:
-    """x, weight: of the inner variables."""
+    """The folds of one output element; `x` and `weight` give their elements for values of the inner variables."""
 
     def total(at: Sequence[Expr], found: Sequence[Expr]) -> Expr:
         return _quantised(x(at), *found) * (weight(at) - OFFSET)
@@ -100,7 +100,7 @@ def quantise_rows(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _rows_whole(x: np.ndarray, w: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """Rows of float32 by a matrix of stored weights."""
+    """The product of float32 rows and a matrix of stored weights."""
     q, step = quantise_rows(x)
     exact = np.float32 if x.shape[-1] * TOP * TOP < 2**24 else np.float64  # so that no sum is rounded
     total = q.astype(exact, copy=False) @ (w.astype(exact) - exact(OFFSET))
@@ -128,7 +128,8 @@ def _conv_whole(
 
 
 def quantise_weights(w: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """float32 weights, their output channels last, as they are stored, and the channels' scales; None: too small for one."""
+    """float32 weights, output channels last, as they are stored, and the scale of each channel. None if a weight is not
+    finite, or a channel so small that its scale is not a normal float32."""
     sizes = np.abs(w.reshape(-1, w.shape[-1])).max(0, initial=0)
     steps = (sizes / np.float32(TOP)).astype(np.float32)
     if not np.isfinite(w).all() or ((sizes > 0) & (steps < np.float32(LEAST_NORMAL))).any():
@@ -167,7 +168,7 @@ def _conv_facts(x: Shaped, w: Shaped, scale: Shaped, **facts: Any) -> Mapping[st
 
 
 def _reference(rows: np.ndarray, w: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """One row after the other; a row's step and its roundings in float32, as the row says them."""
+    """One row after the other. A row's step and its roundings are in float32, as the op defines them."""
     out = np.empty((len(rows), w.shape[1]))
     for number, row in enumerate(rows.astype(np.float32)):
         high, low = np.float32(max([0, *row])), np.float32(min([0, *row]))

@@ -1,11 +1,11 @@
-"""The recurrent rows lstm, gru and rnn, with ONNX's meaning: one product for all inputs, and a loop over the sequence.
+"""The recurrent rows lstm, gru and rnn, as ONNX defines them: one product for the whole sequence, then a loop over it.
 
-Inputs: x (length, batch, features), the weights w of x and r of the state, (directions, gates · hidden, …), then those of
-OPTIONAL that the attribute `given` names, in that order. Results: the states of all steps (length, directions, batch,
-hidden), the last state (directions, batch, hidden), and for lstm its last cell.
+Inputs: x (length, batch, features), the weights w of x and r of the state (directions, gates · hidden, …), then the
+inputs of OPTIONAL that the attribute `given` names, in its order. Results: the states after all steps (length,
+directions, batch, hidden), the last state (directions, batch, hidden), and for lstm the last cell.
 
 activations: (name, alpha, beta) of each function of each direction; see ACTIVATIONS. direction: "forward", "reverse" (from
-the end of each sequence) or "bidirectional". clip: bounds what the activations are given, 0 for none.
+the end of each sequence) or "bidirectional". clip: inputs of activations are clipped to −clip … clip; 0: no limit.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ from ._row import Composite, register
 from .control import repeated
 
 OPTIONAL: Final = ("bias", "lengths", "state", "cell", "peepholes")
-"""bias: of x, then of the state (directions, 2 · gates · hidden). lengths: of the sequences (batch). state and cell: those
-to begin with (directions, batch, hidden). peepholes: what gates see of the cell (directions, 3 · hidden)."""
+"""bias (directions, 2 · gates · hidden): that of x, then that of the state. lengths (batch): of the sequences. state
+and cell (directions, batch, hidden): their initial values. peepholes (directions, 3 · hidden): the weights with which
+gates read the cell."""
 DIRECTIONS: Final = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
-"""Of each direction, whether it begins at the end."""
+"""For each direction of a kind, whether it begins at the end of the sequence."""
 
 
 def _numbers(b: Any, x: Any, *values: float) -> tuple[Any, ...]:
@@ -60,12 +61,12 @@ ACTIVATIONS: Final[dict[str, Callable[[Any, Any, float, float], Any]]] = {
     "tanh": lambda b, x, *_: b.tanh(x),
     "thresholdedrelu": _thresholded,
 }
-"""f(builder, x, alpha, beta) by name; those that have no parameters do not look at them."""
+"""f(builder, x, alpha, beta) by name; functions without parameters ignore alpha and beta."""
 
 
 @dataclass(frozen=True)
 class _Cell:
-    """One direction within a turn: its activations, clip, and the parameters that it reads by name."""
+    """One direction of the layer within a turn of the loop: its activations, its clip, and its parameters by name."""
 
     b: Any
     activations: Sequence[Callable[[Any], Any]]
@@ -74,20 +75,20 @@ class _Cell:
     parameters: dict[str, Any]
 
     def f(self, k: int, x: Any) -> Any:
-        """Activation k."""
+        """Activation k of x, which is clipped first."""
         if self.clip:
             low, high = _numbers(self.b, x, -self.clip, self.clip)
             x = self.b.clip(x, low, high)
         return self.activations[k](x)
 
     def part(self, x: Any, first: int, count: int = 1) -> Any:
-        """Gates first … first + count − 1 along the last axis."""
+        """The part of x for the gates first … first + count − 1, along the last axis."""
         rank, h = len(x.shape), self.hidden
         starts, sizes = (*(0,) * (rank - 1), first * h), (*x.shape[:-1], count * h)
         return x if sizes == x.shape else self.b.slice(x, starts=starts, steps=(1,) * rank, sizes=sizes)
 
     def seen(self, gate: Any, cell: Any, k: int) -> Any:
-        """A gate that sees the cell through its peephole, if there are any."""
+        """A gate with peephole k times the cell added, if there are peepholes."""
         p = self.parameters.get("peepholes")
         return gate if p is None else self.b.add(gate, self.b.mul(self.part(p, k), cell))
 
@@ -123,7 +124,8 @@ def _rnn_turn(c: _Cell, x: Any, h: Any) -> tuple[Any, ...]:
 
 @dataclass(frozen=True)
 class _Kind:
-    """A recurrent row: how many gates and activations it has, and values it carries from step to step (state, cell)."""
+    """The kind of a recurrent row: how many gates and activations it has, how many values it carries from step to step
+    (state, cell), and the function of one step."""
 
     gates: int
     functions: int
@@ -190,7 +192,7 @@ def _direction(
     hidden, rows = r.shape[2], kind.gates * r.shape[2]
 
     def own(y: Any) -> Any:
-        """The part of a parameter that is this direction's."""
+        """The part of a parameter that belongs to this direction."""
         sizes = (1, *y.shape[1:])
         rank = len(sizes)
         one = y if y.shape[0] == 1 else b.slice(y, starts=(d, *(0,) * (rank - 1)), steps=(1,) * rank, sizes=sizes)
@@ -225,7 +227,7 @@ def _direction(
         cell = _Cell(b, activations, clip, hidden, inner)
         after = kind.turn(cell, b.gather(inner["x"], at, axis=0), *states, **options)
         shown = after[0]
-        if "lengths" in inner:  # what is beyond a sequence's end changes nothing and is shown as zero
+        if "lengths" in inner:  # steps beyond a sequence's end do not change its state, and their outputs are zero
             within = b.less(at, inner["lengths"])
             after = tuple(b.where(within, new, old) for new, old in zip(after, states, strict=True))
             shown = b.where(within, shown, zero)

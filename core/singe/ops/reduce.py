@@ -1,6 +1,6 @@
-"""The rows that fold axes away. All keep them as axes of length 1; a reshape drops them (which costs nothing).
+"""The rows that reduce axes. All keep them as axes of length 1; a reshape drops these axes (which costs nothing).
 
-An element type folds in the type that it is computed in; integers wrap to their own width.
+Elements are folded in their compute type; integers wrap to their own width.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _whole(word: str) -> Callable[..., np.ndarray]:
 
 
 def _extreme_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, axes: Sequence[int]) -> list[Any]:
-    """The gradient goes to the extremes, in equal parts where several are equal."""
+    """The gradient goes to the largest (or least) element; if several are equal, each gets an equal part."""
     (x,) = inputs
     hits = b.cast(b.equal(x, y), to=x.dtype)
     return [b.mul(hits, b.div(g, b.reduce_sum(hits, axes=axes)))]
@@ -66,18 +66,19 @@ def count(b: Any, x: Shaped, axes: Sequence[int]) -> Any:
 
 
 def _prod_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, axes: Sequence[int]) -> list[Any]:
-    """g · y / x; beside one zero only that zero has a gradient, the product of the others; beside two nothing has."""
+    """g · y / x. If one element is zero, only that element has a gradient, g times the product of the others. If two or
+    more are zero, all gradients are zero."""
     (x,) = inputs
     zero, one = b.const(0, x.dtype), b.const(1, x.dtype)
     is_zero = b.equal(x, zero)
     others = b.where(is_zero, one, x)
     zeros = b.reduce_sum(b.cast(is_zero, to=x.dtype), axes=axes)
-    counts = b.equal(zeros, b.cast(is_zero, to=x.dtype))  # no zero besides this element
+    counts = b.equal(zeros, b.cast(is_zero, to=x.dtype))  # whether no other element is zero
     return [b.where(counts, b.mul(g, b.div(b.reduce_prod(others, axes=axes), others)), zero)]
 
 
 def wide(lower: Callable[..., Any]) -> Callable[..., Any]:
-    """The lowering in the type that its first input is computed in, so that sums neither overflow nor lose digits."""
+    """The lowering in the compute type of its first input, so that sums neither overflow nor lose digits."""
 
     @wraps(lower)
     def lowered(b: Any, x: Any, *more: Any, **attrs: Any) -> Any:

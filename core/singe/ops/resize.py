@@ -1,8 +1,9 @@
-"""The row that resamples. Along each axis every output element is a weighted sum of a few input elements: which, and with
-which weights, is a table made here once where both lengths are numbers, and index arithmetic of a run where one is open.
+"""The row that resamples. Along each axis every output element is a weighted sum of a few input elements. If both
+lengths are numbers, the indices and weights of these elements are a table that is made here, once. If a length is open,
+the run computes them.
 
-Places are exact: a scale is a fraction p / q, the place of output i is (α·i + β) / γ in whole numbers, and rounding
-decides ties as the fractions say, the same for numbers and for open sizes.
+Places are exact: a scale is a fraction p / q, the place of output i is (α·i + β) / γ in integers, and ties are rounded
+by exact fractions. So numbers and open sizes give the same places.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def _symmetric(d: Dim, out: Dim, p: Dim, q: Dim) -> tuple[Dim, Dim, Dim]:
 
 
 def _pytorch_half_pixel(d: Dim, out: Dim, p: Dim, q: Dim) -> tuple[Dim, Dim, Dim]:
-    long = dim_min(dim_max(out - 1, 0), 1)  # 0 where there is one element: its place is the first
+    long = dim_min(dim_max(out - 1, 0), 1)  # 0 if the output has one element, which then has place 0; otherwise 1
     return 2 * q * long, (q - p) * long, 2 * p
 
 
@@ -47,9 +48,9 @@ PLACES: Final[Mapping[str, Place]] = {
     "asymmetric": lambda d, out, p, q: (q, 0, p),
     "tf_half_pixel_for_nn": lambda d, out, p, q: (2 * q, q, 2 * p),
 }
-"""coordinate transformation ↦ α, β, γ, from the axis's length, the output's, and the scale p / q."""
+"""coordinate transformation ↦ α, β, γ, as a function of the axis's length, the output's length, p and q."""
 CROP: Final = "tf_crop_and_resize"
-"""The transformation whose places are fractions of a region: they are had for numbers alone."""
+"""The transformation whose places are fractions of a region. It does not work with open lengths."""
 
 ROUNDINGS: Final[Mapping[str, Callable[[Any, Any], tuple[Any, Any]]]] = {
     "round_prefer_floor": lambda place, by: (place * 2 + by - 1, by * 2),
@@ -57,11 +58,11 @@ ROUNDINGS: Final[Mapping[str, Callable[[Any, Any], tuple[Any, Any]]]] = {
     "floor": lambda place, by: (place, by),
     "ceil": lambda place, by: (place + by - 1, by),
 }
-"""How place / by becomes a whole number: what is divided by what, rounding down."""
+"""How place / by becomes an integer: a numerator and a denominator, whose quotient is rounded down."""
 
 
 def fraction(scale: float) -> Fraction:
-    """The simplest fraction that is this float32."""
+    """The simplest fraction that rounds to this float32."""
     wanted = np.float32(scale)
     if not 0 < wanted < np.inf:
         raise ShapeError(f"resize: a scale of {scale}, expected a number above 0")
@@ -73,7 +74,7 @@ def fraction(scale: float) -> Fraction:
 
 
 def scaled(d: Dim, scale: float) -> Dim:
-    """floor(d · scale), as float32 numbers are multiplied."""
+    """floor(d · scale), multiplied in float32; for an open d, multiplied as a fraction."""
     if isinstance(d, int):
         return int(np.floor(np.float32(d) * np.float32(scale)))
     by = fraction(scale)
@@ -95,17 +96,18 @@ FILTERS: Final[Mapping[str, tuple[Callable[[np.ndarray, float], np.ndarray], int
     "linear": (_triangle, 1),
     "cubic": (_cubic, 2),
 }
-"""mode ↦ the weight at a distance, and the distance at which it ends."""
+"""mode ↦ a function that gives the weight at a distance, and the distance from which the weight is 0."""
 
 
 MAX_TABLE: Final = 1 << 24
-"""Elements of the input that take part in an axis of the output, counted for each of its elements, at most."""
+"""The most elements that the table of an axis may have: its outputs times the inputs that each output takes."""
 
 
 def _table(
     d: int, out: int, scale: Fraction, span: tuple[float, float], options: Mapping[str, Any]
 ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
-    """(input indices [taps, out], weights [taps, out] or None for one tap of weight 1, which outputs lie outside or None)."""
+    """Three arrays: the input indices [taps, out]; the weights [taps, out], or None for one tap of weight 1; and which
+    outputs lie outside the input, or None."""
     weigh, reach = FILTERS.get(options["mode"], (_triangle, 0))
     stretch = min(float(scale), 1.0) if options["antialias"] else 1.0
     if not stretch > 0 or out * max(1.0, 2 * reach / stretch) > MAX_TABLE:
@@ -124,7 +126,7 @@ def _table(
         place = i * first + start
     if options["mode"] == "nearest":
         above, below = ROUNDINGS[options["nearest"]](place, by)
-        if options["coordinates"] == CROP:  # fractions: a half is what is added, not a smallest part
+        if options["coordinates"] == CROP:  # places are not integers here, so rounding adds or subtracts 0.5
             above, below = place + {"round_prefer_floor": -0.5, "round_prefer_ceil": 0.5}.get(options["nearest"], 0), 1
             index = np.ceil(above) if options["nearest"] in ("round_prefer_floor", "ceil") else np.floor(above)
         else:
@@ -147,7 +149,7 @@ def _table(
 
 
 def _open(b: Any, x: Any, axis: int, out: Dim, p: Dim, q: Dim, options: Mapping[str, Any]) -> Any:
-    """The axis resampled with indices and weights that the run computes."""
+    """x resampled along the axis with indices and weights that the run computes."""
     d = x.shape[axis]
     if options["coordinates"] == CROP or (options["antialias"] and options["mode"] != "nearest"):
         what = options["coordinates"] if options["coordinates"] == CROP else "antialias"
@@ -186,7 +188,7 @@ def _open(b: Any, x: Any, axis: int, out: Dim, p: Dim, q: Dim, options: Mapping[
 
 
 class _Whole:
-    """int32 nodes with the arithmetic that ROUNDINGS is written in."""
+    """An int32 node with the operators that the functions of ROUNDINGS use."""
 
     def __init__(self, b: Any, node: Any) -> None:
         self.b, self.node = b, node
@@ -202,7 +204,7 @@ class _Whole:
 
 
 def _down(b: Any, place: Any, by: Dim) -> Any:
-    """place // by, of a place that is not below −2·by: division is toward zero."""
+    """place // by rounded down, for a place that is at least −2·by. (The division of nodes rounds toward zero.)"""
     up = b.div(b.add(place, b.const(2 * by, int32)), b.const(by, int32))
     return b.sub(up, b.const(2, int32))
 
@@ -212,7 +214,7 @@ def _clipped(b: Any, index: Any, d: Dim) -> Any:
 
 
 def _weight(b: Any, far: Any, options: Mapping[str, Any]) -> Any:
-    """FILTERS as nodes: the weight at a distance, which is not beyond the filter's end."""
+    """FILTERS in nodes: the weight at a distance, which must not be beyond the filter's end."""
     one = b.const(1.0)
     if options["mode"] == "linear":
         return b.sub(one, far)
@@ -264,7 +266,7 @@ def _resize(
         p, q = (out, d) if by is None else (by.numerator, by.denominator)
         if p == q and d == out and (coordinates != CROP or span == (0.0, 1.0)):
             continue
-        if empty:  # of no elements, whatever is taken from the input
+        if empty:  # the result has no elements, so nothing is read from the input
             x = b.expand(b.const(0, x.dtype), shape=tuple(out if i == axis else n for i, n in enumerate(x.shape)))
             continue
         factor = _repeats(d, out, p, q, options)
@@ -291,7 +293,7 @@ def _resize(
 
 
 def _repeats(d: Dim, out: Dim, p: Dim, q: Dim, options: Mapping[str, Any]) -> int | None:
-    """By what the axis grows where each element is repeated so often: then index arithmetic needs no table."""
+    """How often each element of the axis is repeated, if that is all the resampling does; then it needs no table."""
     if options["mode"] != "nearest" or options["coordinates"] == CROP or d == 0:
         return None
     factor = floordiv(p, q)
@@ -299,7 +301,7 @@ def _repeats(d: Dim, out: Dim, p: Dim, q: Dim, options: Mapping[str, Any]) -> in
         return None
     if not isinstance(d, int) and options["coordinates"] in ("align_corners", "half_pixel_symmetric"):
         return None
-    length = d if isinstance(d, int) else 7  # the rule is the same for every length, and shows within a few elements
+    length = d if isinstance(d, int) else 7  # the rule is the same for every length, so a few elements show it
     indices, _, _ = _table(length, length * factor, Fraction(factor), (0.0, 1.0), options)
     return factor if (indices[0] == np.arange(length * factor) // factor).all() else None
 
@@ -325,7 +327,7 @@ def _sampled(b: Any, x: Shaped, axis: int, indices: np.ndarray, weights: np.ndar
 # --- by scales and sizes that a run computes -------------------------------------------------------------------------
 
 POLICIES: Final[Mapping[str, Callable[..., float] | None]] = {"stretch": None, "not_larger": min, "not_smaller": max}
-"""How one scale is chosen from those of the axes."""
+"""How one scale for all axes is chosen from theirs; None: each axis keeps its own."""
 
 
 def _tables_shapes(
@@ -339,7 +341,7 @@ def _tables_shapes(
 def _tables(
     wanted: np.ndarray, roi: np.ndarray, shape: tuple[int, ...], axes: tuple[int, ...], policy: str, **options: Any
 ) -> tuple[np.ndarray, ...]:
-    """For each axis `_table`: indices and weights [taps, out], and which outputs lie outside."""
+    """The three arrays of `_table` for each axis: indices and weights [taps, out], and which outputs lie outside."""
     lengths = [shape[axis] for axis in axes]
     sizes = [int(v) for v in wanted] if wanted.dtype.kind in "iu" else None
     choose = POLICIES[policy]
@@ -371,7 +373,7 @@ def _tables(
 
 
 def by_tables(b: Any, x: Any, tables: Any, axes: tuple[int, ...], extrapolation: float, *, weigh: bool) -> Any:
-    """x resampled along axes by what the row resize_tables gives; without `weigh` there is one element for each output."""
+    """x resampled along axes by the results of the row resize_tables. Without `weigh` all weights are 1."""
     kind, rank, lost = x.dtype, len(x.shape), None
     if weigh:
         x = as_dtype(b, x, kind.compute if kind.is_float else float32)

@@ -1,4 +1,4 @@
-"""Rows that fold along an axis and keep every step: running sums and their kin."""
+"""Rows that fold along an axis and keep every step: running sums, products and maxima."""
 
 from __future__ import annotations
 

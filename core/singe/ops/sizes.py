@@ -1,7 +1,7 @@
-"""Rows that find what shapes hang on: they read numbers that a run computes, and run on the host, where sizes are known.
+"""Rows that turn numbers computed by a run into sizes. They run on the host, where sizes are known.
 
-A row gives a size as an empty array of that length, whose dimension the run learns; nothing lies in memory. What cannot
-be is refused here, in the words of the op that asks (`what`), before anything is made of it.
+A row gives a size n as an array of shape (n, 0): the run learns the size from its shape, and the array takes no memory.
+Invalid numbers are refused here, before memory is allocated; the error names the op that needs the size (`what`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ._row import Opaque, Results, Shaped, register
 
 _SIZE: Final = ((None, 0), bool_)
 _FAR: Final = 1 << 40
-"""More than any run may find: what is beyond is refused as this is."""
+"""Larger than any size may be. Larger numbers are replaced by this one, and refused like it."""
 FAR: Final = 10**9
 """From here on, the end of a slice means "to the end" (jax2tf writes just this number)."""
 
@@ -30,7 +30,7 @@ def _empty(sizes: Sequence[int]) -> tuple[np.ndarray, ...]:
 
 
 def _listed(x: Shaped, what: str) -> int:
-    """How many numbers a vector (or a scalar) of integers has."""
+    """How many numbers a vector of integers has; a scalar has one."""
     count = x.shape[0] if len(x.shape) == 1 else 1
     if not x.dtype.is_int or len(x.shape) > 1 or not isinstance(count, int):
         raise ShapeError(f"{what}: got {x.dtype}{show(x.shape)}, expected a vector of integers of known length")
@@ -120,7 +120,8 @@ def _range(start: np.ndarray, limit: np.ndarray, step: np.ndarray, what: str) ->
 # --- axes ------------------------------------------------------------------------------------------------------------
 
 CHANGES: Final = ("dropped", "added", "kept")
-"""What becomes of named axes: those of length 1 are dropped, axes of length 1 are added, or any become of length 1."""
+"""What happens to the named axes. dropped: axes of length 1 are removed. added: axes of length 1 are inserted. kept:
+the axes get length 1."""
 
 
 def _named(x: np.ndarray, rank: int, what: str) -> list[int]:
@@ -168,8 +169,8 @@ def _last(axes: np.ndarray, what: str, shape: Sequence[int]) -> tuple[np.ndarray
 
 
 def cut(start: int, end: int, step: int, d: int) -> tuple[int, int]:
-    """An axis's slice as its first element and its number of elements: NumPy's rules, but that a walk backwards from before
-    the axis begins at its first element."""
+    """A slice of an axis as its first element and its number of elements, by NumPy's rules with one exception: a slice
+    with a negative step that starts before the axis begins at the axis's first element."""
     low, high = (0, d) if step > 0 else (-1, d - 1)
     first, last = (d if v >= FAR else v + d if -FAR < v < 0 else v for v in (start, end))
     first, last = min(max(first, 0), high), min(max(last, low), high)

@@ -1,4 +1,5 @@
-"""Rows that write part of a tensor: update_slice, scatter_elements, scatter_nd. In place where the tensor dies there."""
+"""Rows that write part of a tensor: update_slice, scatter_elements, scatter_nd. They work in place if the tensor is not
+needed afterwards."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from .opaque import check_elements, check_nd, grid_of, wrapped
 
 
 def _index(at: Expr, d: Dim) -> Expr:
-    """An index of any sign within an axis of length d: negative ones count from the end, what is out of range is the nearest."""
+    """An index into an axis of length d: negative ones count from the end, others are clipped to the valid range."""
     at = scalar.cast(at, int32)
     return scalar.clip(select(at < 0, at + size(d), at), 0, size(d) - 1)
 
@@ -40,7 +41,7 @@ def _slice_check(x: Shaped, part: Shaped, *starts: Shaped) -> None:
 
 
 def _slice_where(coords: Sequence[Expr], read: Read, x: Shaped, part: Shaped, *starts: Shaped) -> list[Expr]:
-    """A start is moved so that the part lies within x."""
+    """The coordinates in x of an element of the part; starts are moved so that the part lies within x."""
     found = []
     for axis, (c, d, p) in enumerate(zip(coords, x.shape, part.shape, strict=True)):
         at = read(2 + axis, (const(0, int32),) * len(starts[axis].shape))

@@ -1,7 +1,7 @@
 """The rows that slide a window: pooling over any axes.
 
-window, strides, dilations, before and after name every axis (1, 1, 1, 0, 0 where nothing slides), so that a change of
-layout only permutes them. What lies outside the input does not take part.
+window, strides, dilations, before and after name every axis (1, 1, 1, 0, 0 for an axis without a window), so that a
+change of layout only permutes them. Elements outside the input are ignored.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def window_size(d: Dim, window: int, stride: int, dilation: int, before: Dim, af
 
 
 def ceiling(d: Dim, reach: int, stride: int, before: Dim, after: Dim) -> Dim:
-    """The padding after an axis with which a window has ceil_mode's places: all that begin before the end padding."""
+    """The padding after an axis that gives a window the places of ceil_mode: all that begin before the end padding."""
     if stride == 1:
         return after
     places = dim_min(ceildiv(d + before + after - reach, stride) + 1, ceildiv(d + before, stride))
@@ -61,8 +61,9 @@ def _index_shape(x: Shaped, *, column_major: bool = False, **facts: Any) -> Shap
 def _reader(
     coords: Sequence[Expr], read: Read, x: Shaped, window: Any, strides: Any, dilations: Any, before: Any, after: Any
 ) -> Any:
-    """(inner variables) ↦ (whether inside the input, the element, its coordinates in the input)."""
-    if 0 in x.shape:  # windows over the padding of nothing: there is no element to read
+    """A function of the inner variables that gives: whether the place is inside the input (None: always), the element,
+    and its coordinates in the input."""
+    if 0 in x.shape:  # the input is empty and windows cover only padding: there is no element to read
         nothing = const(0, COMPUTE[x.dtype])
         return lambda inner: (const(False, bool_), nothing, list(coords))
 
@@ -114,7 +115,7 @@ def _max_index_nest(
     def value(inner: Sequence[Expr], accumulators: Sequence[Expr]) -> Expr:
         inside, v, place = at(inner)
         shape = x.shape
-        if column_major:  # ONNX's storage_order 1: the spatial axes in reverse
+        if column_major:  # ONNX's storage_order 1: spatial axes in reverse order
             place, shape = [*place[:2], *reversed(place[2:])], (*shape[:2], *reversed(shape[2:]))
         hit = scalar.eq(v, accumulators[0])
         return select(hit if inside is None else inside & hit, flatten(place, shape), const(last, int32))
@@ -145,7 +146,7 @@ def _windows(
 
 
 def _fold_taps(x: np.ndarray, fill: Any, function: Any, facts: dict[str, Any]) -> np.ndarray:
-    """The fold over the window, one whole-array step for each of its places."""
+    """The fold over the window: one whole-array operation for each place of the window."""
     windows = _windows(x, fill, **facts)
     rank = x.ndim
     out: np.ndarray | None = None
@@ -189,7 +190,8 @@ def _max_index_whole(x: np.ndarray, *, column_major: bool = False, **facts: Any)
 
 
 def _taps_vjp(b: Any, x: Any, facts: dict[str, Any], part: Any) -> Any:
-    """The sum over the window's places of part(place's slice of the padded x), put back where it came from."""
+    """The gradient of a pooling op. For each place of the window, part(slice of the padded x) is the gradient of that
+    slice; all of them are added where the slices came from."""
     window, strides, dilations, before, after = (
         facts[k] for k in ("window", "strides", "dilations", "before", "after")
     )

@@ -3,15 +3,15 @@
   elementwise.py  Elementwise  a scalar expression, applied to every element after broadcasting.
   structured.py   View         every output element is chosen or computed from input elements by its coordinates.
                   Nest         every output element folds over inner loops (reductions, pooling, contraction).
-                  Composite    other rows put together.
-  whole.py        Opaque       what is no loop nest (sort, top-k, non-zero places): a function of whole arrays.
+                  Composite    an op composed of other rows.
+  whole.py        Opaque       an op that is no loop nest (sort, top-k, non-zero places): a function of whole arrays.
                   Update       writes part of a tensor and keeps the rest.
                   Running      a fold along an axis that keeps every step (cumulative sums).
                   Region       an op that owns Graphs (if, loop).
                   Result       one result of a node that has several.
 
-All of them name themselves, infer shapes and dtypes, and most know their gradient. Rows build graphs only through the
-Builder handed to them, so this package needs no Graph.
+All rows have a name and infer shapes and dtypes; most have a gradient. Rows build graphs only through the Builder
+handed to them, so this package does not import Graph.
 """
 
 from .base import ROWS as ROWS

@@ -1,4 +1,4 @@
-"""What every row has, and the open table of them."""
+"""What every row has, and the open table of rows."""
 
 from __future__ import annotations
 
@@ -31,18 +31,19 @@ class RowBuilder(Protocol):
 
 
 Read: TypeAlias = Callable[[int, Sequence[Expr]], Expr]
-"""read(k, coordinates): the value of input k there."""
+"""read(k, coordinates): the element of input k at these coordinates."""
 Attrs: TypeAlias = Mapping[str, Any]
 Results: TypeAlias = "Sequence[tuple[Sequence[Dim | None], DType]]"
 Vjp: TypeAlias = Callable[..., "Sequence[Any]"]
-"""vjp(builder, gradient of the output, inputs, output, **attrs): the gradient of each input, None where there is none."""
+"""vjp(builder, gradient of the output, inputs, output, **attrs): the gradient of each input, None if it has none."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """What all rows have. onnx: the ONNX ops that it is, one to one; reference: an independent oracle, for tests alone.
+    """What all rows have. onnx: the ONNX op that means exactly this. reference: an independent oracle for tests.
 
-    tolerance is in units in the last place of the result, floor an absolute bound below which nothing is asked.
+    tolerance: the error that tests allow, in units in the last place of the result. floor: an absolute error that is
+    always allowed.
     """
 
     name: str
@@ -55,15 +56,15 @@ class Row:
     doc: str = ""
 
     def infer(self, inputs: Sequence[Shaped], attrs: Attrs) -> tuple[Shape, DType]:
-        """The shape and dtype of the only result; ShapeError or DTypeError where the inputs do not fit."""
+        """The shape and dtype of the only result; ShapeError or DTypeError if the inputs do not fit."""
         raise NotImplementedError
 
     def results(self, inputs: Sequence[Shaped], attrs: Attrs) -> Results:
-        """The shape and dtype of every result. A dimension is None where only a run can tell it."""
+        """The shape and dtype of every result. A dimension is None if only a run can find it."""
         return (self.infer(inputs, attrs),)
 
     def array(self, *arrays: np.ndarray, **attrs: Any) -> Any:
-        """What it computes, over whole arrays: an array, or a tuple of them where it has several results."""
+        """Compute the op on whole arrays: one array, or a tuple of them if the row has several results."""
         raise NotImplementedError
 
     def check_dtypes(self, inputs: Sequence[Shaped]) -> None:
@@ -77,7 +78,7 @@ ROWS: Final[dict[str, Row]] = {}
 
 
 def register(*rows: Row) -> None:
-    """Add rows to the table; a name taken twice is an error."""
+    """Add rows to the table; a name that is already taken is an error."""
     for row in rows:
         if row.name in ROWS:
             raise ValueError(f"a row named {row.name!r} is already there")
@@ -85,12 +86,12 @@ def register(*rows: Row) -> None:
 
 
 def as_dtype(b: Any, x: Any, kind: DType) -> Any:
-    """The value as another element type, where it is not of that type already."""
+    """The value as another element type; the value itself if it has that type already."""
     return x if x.dtype is kind else b.cast(x, to=kind)
 
 
 def sum_to(b: Any, x: Any, shape: Shape) -> Any:
-    """The transpose of broadcasting: sums over the axes along which `shape` was repeated."""
+    """The gradient of broadcasting: the sum over the axes along which `shape` was repeated."""
     if x.shape == shape:
         return x
     extra = len(x.shape) - len(shape)

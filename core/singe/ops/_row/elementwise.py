@@ -25,8 +25,8 @@ from .base import ROWS, Attrs, Row, Shaped, sum_to
 class Elementwise(Row):
     """body: the expression, over compute types; its keyword-only parameters are the op's attributes.
 
-    takes: "T" for each argument of the common type, or the name of a fixed dtype; gives: "T" or the name of a dtype, or
-    "to" where an attribute of that name decides. domain: where tests sample floats.
+    takes: for each argument "T" (the common type) or the name of a fixed dtype. gives: "T", the name of a dtype, or
+    "to" if the attribute `to` decides. domain: the range from which tests sample floats.
     """
 
     body: Callable[..., Expr]
@@ -73,14 +73,15 @@ class Elementwise(Row):
         return dtypes[self._kinds().index("T")] if self.gives == "T" else bool_
 
     def value(self, args: Sequence[Expr], stored: DType, attrs: Attrs) -> Expr:
-        """The element, from elements of compute types; `stored` is the output's dtype (narrow integers wrap)."""
+        """The output element, from input elements of compute types; integers wrap to the output's dtype, `stored`."""
         return scalar.wrap(scalar.cast(self.body(*args, **attrs), COMPUTE[stored]), stored)
 
     def array(self, *arrays: np.ndarray, **attrs: Any) -> np.ndarray:
         return self.array_over(arrays, (), attrs)
 
     def array_over(self, arrays: Sequence[np.ndarray], spent: Sequence[int], attrs: Attrs) -> np.ndarray:
-        """`array`, free to write over the inputs at the positions `spent`; the result never is another input's memory."""
+        """Like `array`, but it may overwrite the inputs at the positions `spent`. The result never shares memory with
+        another input."""
         if any(a.dtype == object for a in arrays):
             return _symbolic(self, arrays, attrs)
         dtypes = tuple(dtype_of(a.dtype) for a in arrays)
@@ -101,11 +102,11 @@ class _Calls:
     constants: Sequence[Any]
     steps: Sequence[
         tuple[Callable[..., Any], tuple[int, ...], tuple[int, ...]]
-    ]  # function, arguments, those not needed again
+    ]  # function, its arguments, those of them that are not needed again
     result: int
 
     def run(self, params: Sequence[np.ndarray], owned: list[bool]) -> Any:
-        """The value; what is owned, temporaries among it, is written over as soon as it is not needed again."""
+        """The value. Owned arrays, which include temporaries, are overwritten once they are not needed again."""
         values: list[Any] = [*params, *self.constants]
         owned = [*owned, *[False] * len(self.constants)]
         for function, places, last in self.steps:
@@ -122,7 +123,7 @@ class _Calls:
 
 
 def _holds(out: np.ndarray, args: Sequence[Any]) -> bool:
-    """Whether an array can take the result of an ufunc of arguments of its own type."""
+    """Whether `out` has the shape of the result of a ufunc of these arguments, which have its type."""
     return all(
         a is out or np.ndim(a) == 0 or a.shape == out.shape or np.broadcast_shapes(a.shape, out.shape) == out.shape
         for a in args
@@ -162,7 +163,7 @@ def _less(a: Any, b: Any) -> bool:
 
 
 def _quotient(a: Any, b: Any) -> Any:
-    """Toward zero, as integers are divided at run time."""
+    """The quotient, rounded toward zero as integer division is at run time."""
     if isinstance(a, int) and isinstance(b, int):
         return scalar.div(const(a, int64), const(b, int64)).value
     if at_least(b, 0):
@@ -176,7 +177,7 @@ _SYMBOLIC: Final[Mapping[str, Callable[..., Any]]] = {
     "and": lambda a, b: a and b, "or": lambda a, b: a or b, "not": operator.not_, "select": lambda c, a, b: a if c else b,
 }  # fmt: skip
 _LOGIC: Final = ("and", "or", "not")
-"""Words that are known of truth values here, not of the bits of a dimension."""
+"""Words that can be evaluated here for bools, but not for the bits of a dimension."""
 
 
 def _symbolic(row: Elementwise, arrays: Sequence[np.ndarray], attrs: Attrs) -> np.ndarray:
@@ -206,12 +207,12 @@ def _symbolic(row: Elementwise, arrays: Sequence[np.ndarray], attrs: Attrs) -> n
 
 
 def narrow(values: np.ndarray, to: np.dtype[Any]) -> np.ndarray:
-    """An object array of dimensions as plain numbers where none is symbolic."""
+    """An object array of dimensions as plain numbers; unchanged if one of them is symbolic."""
     return values if any(isinstance(v, Size) for v in values.ravel()) else values.astype(to)
 
 
 def elementwise_vjp(b: Any, row: Elementwise, g: Any, inputs: Sequence[Any], attrs: Attrs) -> list[Any]:
-    """The gradient of an elementwise op: its derivative as one more elementwise op, summed over what was broadcast."""
+    """The gradient of an elementwise op: its derivative as one more elementwise op, summed over broadcast axes."""
     floats = [i for i, x in enumerate(inputs) if x.dtype in FLOATS]
     out: list[Any] = [None] * len(inputs)
     for i in floats:

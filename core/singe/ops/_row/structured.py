@@ -1,4 +1,4 @@
-"""Rows whose elements are had by coordinates (View, Nest), and rows that are other rows put together (Composite)."""
+"""Rows that define an element by its coordinates (View, Nest), and rows composed of other rows (Composite)."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from .base import Attrs, Row, Shaped
 
 @dataclass(frozen=True, kw_only=True)
 class View(Row):
-    """shape: the output's, from the inputs and attributes; value: an element, by its coordinates.
+    """shape: the output's shape, from the inputs and attributes. value: an output element, by its coordinates. whole:
+    the same over whole arrays.
 
-    whole: over whole arrays. forward, where each input element goes to exactly one output element and keeps its
-    neighbours' order (reshape, transpose): coordinates in the input ↦ coordinates in the output.
+    forward: maps coordinates in the input to coordinates in the output. Only rows have it that move each input element
+    to exactly one output element and reverse no axis (reshape, transpose).
     """
 
     shape: Callable[..., Shape]
@@ -44,10 +45,8 @@ class View(Row):
 
 @dataclass(frozen=True)
 class Folds:
-    """A Nest at one output element: the extents of the inner loops, the folds over them, and the element from their results.
-
-    folds: pairs (word, value) with value(inner variables, accumulators so far) an Expr.
-    """
+    """How a Nest computes one output element. inner: the extents of the inner loops. folds: pairs (word, value), where
+    value(inner variables, accumulators so far) is an Expr. result: the element, from the accumulators of all folds."""
 
     inner: Shape
     folds: Sequence[tuple[str, Callable[[Sequence[Expr], Sequence[Expr]], Expr]]]
@@ -56,10 +55,10 @@ class Folds:
 
 @dataclass(frozen=True, kw_only=True)
 class Nest(Row):
-    """nest: the Folds of an output element, by its coordinates; routine: the template's kind, where one fits, and facts
-    its facts from the inputs and attributes (None: use the plain loop nest). takes: the dtype of each input, where they
-    differ; else all are of one of `dtypes`. windows: of each axis, where every element is in one window at most and
-    each window within the input."""
+    """nest: the Folds of an output element, by its coordinates. routine: the kind of Routine, if there is a template;
+    facts: its facts, from the inputs and attributes (None: use the plain loop nest). takes: the dtype of each input, if
+    they differ; otherwise all have the same one of `dtypes`. windows: the window's length along each axis, if windows
+    do not overlap and lie within the input; otherwise None."""
 
     shape: Callable[..., Shape]
     nest: Callable[..., Folds]

@@ -1,4 +1,4 @@
-"""Rows that are no loop nest over one output: functions of whole arrays, updates, running folds, regions, results."""
+"""Rows that are not a loop nest over one output: whole-array functions, updates, running folds, regions, results."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ...shapes import Shape, axis_of
 from .base import Attrs, Results, Row, Shaped
 
 SIZES: Final = "found"
-"""The attribute that names the dimensions which only a run can tell: a name, or "", for each of all results. The Builder
-gives the names."""
+"""The attribute that names the sizes that only a run can find. For every dimension of all results in turn it has the
+name of such a size, or "". The Builder chooses the names."""
 
 
 def own(attrs: Attrs) -> Attrs:
@@ -26,10 +26,10 @@ def own(attrs: Attrs) -> Attrs:
 
 @dataclass(frozen=True, kw_only=True)
 class Opaque(Row):
-    """shapes: the shape and dtype of each result, from the inputs and attributes, None for a dimension that depends on
-    data; whole: the results over whole arrays, a tuple where there are several.
+    """shapes: the shape and dtype of each result, from the inputs and attributes; None for a dimension that depends on
+    data. whole: the results over whole arrays; a tuple if there are several.
 
-    A target may have a function for it (`Target.print_opaque`); elsewhere it is a step on the host.
+    A target may have a function for the row (`Target.print_opaque`); otherwise the op is a step on the host.
     """
 
     shapes: Callable[..., Results]
@@ -49,9 +49,9 @@ class Opaque(Row):
 class Update(Row):
     """Inputs (x, part, …): x with some of its elements replaced by those of `part`.
 
-    where: the coordinates in x of an element of `part`, by its coordinates there and read(k, coordinates), which gives
-    elements of the inputs; they must lie within x. No two elements of `part` may go to one place. check raises where the
-    inputs do not fit. into: writes over a whole array, in place.
+    where: maps the coordinates of an element of `part` to its coordinates in x, which must be within bounds;
+    read(k, coordinates) gives elements of the inputs. No two elements of `part` may go to the same place. check: raises
+    an error if the inputs do not fit. into: writes `part` into a whole array, in place.
     """
 
     where: Callable[..., Sequence[Expr]]
@@ -77,7 +77,7 @@ class Update(Row):
 
 @dataclass(frozen=True, kw_only=True)
 class Running(Row):
-    """A fold with `word` along the attribute `axis` that keeps every step; `reverse` begins at the end."""
+    """A fold with `word` along the attribute `axis` that keeps every step; with `reverse` it begins at the end."""
 
     word: str
     whole: Callable[..., np.ndarray] = field(kw_only=True)
@@ -94,9 +94,9 @@ class Running(Row):
 
 @dataclass(frozen=True, kw_only=True)
 class Region(Row):
-    """An op that owns Graphs, among its attributes; `given` says what its results are, as Row.results does.
+    """An op that has Graphs among its attributes. given: its results, like Row.results.
 
-    What the graphs need from outside is among the node's inputs: they have no other inputs of their own.
+    The graphs read outer values only through the inputs of the node.
     """
 
     given: Callable[..., Results]
