@@ -3,8 +3,8 @@
 A Size is an integer polynomial over named sizes ("N") and opaque atoms (floor division, remainder, max, min of
 Sizes), kept in canonical form, so that two ways of computing one dimension compare equal. Arithmetic between Sizes
 and ints gives an int again wherever the symbols cancel. Named sizes are never negative at run time, but may be 0:
-simplification relies on it. `least` proves lower bounds. Whether dimensions are `same` may hang on the sizes: then a
-run checks it, or SizeNeeded says which sizes must be numbers.
+simplification relies on this. `least` proves lower bounds. Whether two dimensions are `same` may depend on the sizes:
+then a run checks it, or SizeNeeded says which sizes must be numbers.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from .errors import ShapeError, SizeNeeded
 Dim: TypeAlias = Union[int, "Size"]
 Shape: TypeAlias = tuple[Dim, ...]
 Atom: TypeAlias = "str | tuple[str, Dim, Dim]"
-MAX_ELEMENTS: Final = 2**31 - 1
-"""The most elements of a tensor, and so the largest size: kernels count in int32."""
 """A named size, or (word, a, b) with one of OPAQUE's words over two dimensions."""
+MAX_ELEMENTS: Final = 2**31 - 1
+"""The most elements that a tensor may have, and so the largest size: kernels count in int32."""
 
 OPAQUE: Final = {
     "div": lambda a, b: a // b,
@@ -50,7 +50,7 @@ class Size:
         return isinstance(other, Size) and self.terms == other.terms
 
     def __repr__(self) -> str:
-        if self._text is None:  # terms are sorted by it, over and over
+        if self._text is None:  # cached because terms are sorted by their text
             self._text = _text(self)
         return self._text
 
@@ -123,7 +123,7 @@ def _opaque(word: str, a: Dim, b: Dim) -> Dim:
 
 
 def _divide_terms(a: Dim, b: Dim) -> tuple[Dim, Dim]:
-    """Split a into (quotient of the terms that the single term b divides, the other terms)."""
+    """Split a into (the quotient of those terms that b, a single term, divides; the other terms)."""
     if not isinstance(b, int) and len(b.terms) != 1:
         return (1, 0) if a == b else (0, a)
     ((divisor, scale),) = _terms(b)
@@ -152,7 +152,7 @@ def divides(a: Dim, b: Dim) -> bool:
 
 
 def floordiv(a: Dim, b: Dim) -> Dim:
-    """a // b, exact where it can be seen; otherwise an opaque atom."""
+    """a // b, as a polynomial if the division is known to be exact; otherwise with an opaque atom."""
     if b == 0:
         raise ShapeError(f"division of the dimension {a} by zero")
     if isinstance(a, int) and isinstance(b, int):
@@ -168,7 +168,7 @@ def floordiv(a: Dim, b: Dim) -> Dim:
 
 
 def _whole_part(a: Dim, b: int) -> tuple[Dim, Dim]:
-    """(q, r) with a = q·b + r, all coefficients of r from 0 to b − 1: equal quotients then look equal."""
+    """(q, r) with a = q·b + r, where all coefficients of r are from 0 to b − 1. So equal quotients get equal forms."""
     parts = [(k, divmod(v, b)) for k, v in _terms(a)]
     return _canonical({k: q for k, (q, _) in parts}), _canonical({k: r for k, (_, r) in parts})
 
@@ -188,7 +188,7 @@ def _merged(a: Dim, b: int) -> tuple[Dim, int]:
 
 
 def remainder(a: Dim, b: Dim) -> Dim:
-    """a % b, of the sign of b."""
+    """a % b, with the sign of b."""
     if b == 0:
         raise ShapeError(f"division of the dimension {a} by zero")
     return a % b
@@ -199,7 +199,7 @@ def ceildiv(a: Dim, b: Dim) -> Dim:
 
 
 def dim_max(a: Dim, b: Dim) -> Dim:
-    """The larger; kept as b + max(a - b, 0), so that sums of parts are seen to be the whole."""
+    """The larger of a and b, in the form b + max(a - b, 0), so that terms cancel in sums of parts."""
     return b + _positive(a - b)
 
 
@@ -215,7 +215,7 @@ def _positive(a: Dim) -> Dim:
         return a
     if at_least(-a, 0):
         return 0
-    # max(a, 0) is a + max(-a, 0): of the two, the one whose last term is positive.
+    # max(a, 0) equals a + max(-a, 0). The canonical form is the one whose last term within max is positive.
     return _opaque("max", a, 0) if a.terms[-1][1] > 0 else a + _opaque("max", -a, 0)
 
 
@@ -223,7 +223,7 @@ def _positive(a: Dim) -> Dim:
 
 
 def at_least(dim: Dim, low: int, named: int = 0) -> bool:
-    """Whether a dimension is provably at least `low`, every named size being at least `named`."""
+    """Whether a dimension is provably at least `low`, if every named size is at least `named`."""
     if isinstance(dim, int):
         return dim >= low
     found = least(dim, named)
@@ -232,9 +232,9 @@ def at_least(dim: Dim, low: int, named: int = 0) -> bool:
 
 @lru_cache(maxsize=1 << 14)
 def least(dim: Dim, named: int = 0, depth: int = 0) -> int | None:
-    """A lower bound of a dimension, every named size being at least `named`; None where none was found.
+    """A lower bound of a dimension, if every named size is at least `named`; None if none was found.
 
-    Opaque atoms are replaced one by one by what bounds them, so that what they have in common with other terms cancels.
+    Opaque atoms are replaced one by one by their bounds, so that terms which these share with the rest cancel.
     """
     if isinstance(dim, int):
         return dim
@@ -249,7 +249,7 @@ def least(dim: Dim, named: int = 0, depth: int = 0) -> int | None:
                 return None
             both = [least(rest + factor * side, named, depth + 1) for side in (a, b)]
             known_ = [v for v in both if v is not None]
-            if (word == "max") == (factor > 0):  # at least either
+            if (word == "max") == (factor > 0):  # the term is at least each of the two
                 return max(known_, default=None)
             return min(known_) if len(known_) == 2 else None
         if isinstance(b, int) and b > 0 and depth < MAX_PROOF:
@@ -286,17 +286,18 @@ def _least_atom(atom: Atom, named: int, depth: int) -> int | None:
 
 
 MAX_PROOF: Final = 8
-"""Opaque atoms that a proof replaces one within the other at most."""
+"""How deep a proof follows opaque atoms within opaque atoms."""
 
 
 Checks: TypeAlias = "dict[Dim, str]"
-"""What must be at least 0 when a run's sizes are known ↦ what to say where it is not."""
+"""Dimensions that must be at least 0 when a run's sizes are known ↦ the error's text if one is not."""
 _CHECKS: Final[ContextVar[Checks | None]] = ContextVar("checks", default=None)
 
 
 @contextmanager
 def deferring() -> Iterator[Checks]:
-    """What hangs on sizes of a run is taken for granted inside, and noted in what this gives: the run must check it."""
+    """A context in which conditions that depend on the sizes of a run are assumed to hold. They are collected in the
+    Checks that it gives, and the run must check them."""
     found: Checks = {}
     token = _CHECKS.set(found)
     try:
@@ -306,7 +307,7 @@ def deferring() -> Iterator[Checks]:
 
 
 def equal(a: Dim, b: Dim, what: str) -> bool:
-    """Whether two dimensions are equal for all sizes; SizeNeeded where that hangs on what the sizes are."""
+    """Whether two dimensions are equal for all sizes; SizeNeeded if that depends on the sizes."""
     gap = a - b
     if isinstance(gap, int):
         return gap == 0
@@ -316,7 +317,8 @@ def equal(a: Dim, b: Dim, what: str) -> bool:
 
 
 def same(a: Dim, b: Dim, what: str) -> bool:
-    """`equal`, for dimensions that must be: where that hangs on the sizes it may be left to the run; see `deferring`."""
+    """Like `equal`, for dimensions that must be equal: if that depends on the sizes, the run may check it
+    (`deferring`)."""
     gap = a - b
     checks = _CHECKS.get()
     if checks is None or not isinstance(gap, Size) or at_least(gap, 1) or at_least(-gap, 1):
@@ -327,7 +329,8 @@ def same(a: Dim, b: Dim, what: str) -> bool:
 
 
 def require(dim: Dim, text: str) -> None:
-    """A dimension must be at least 0: ShapeError(text) where it never is, a check of the run where that hangs on sizes."""
+    """Require a dimension of at least 0: ShapeError(text) if it never is; if that depends on sizes, the run checks
+    it."""
     if at_least(dim, 0):
         return
     if at_least(-dim, 1):
@@ -345,7 +348,7 @@ def product(dims: Iterable[Dim]) -> Dim:
 
 
 def symbols(dims: Dim | Iterable[Any]) -> frozenset[str]:
-    """The names of all symbolic sizes in a dimension, a shape, or anything nested of them."""
+    """The names of all sizes in a dimension, a shape, or a nested sequence of them."""
     if isinstance(dims, (int, str)):
         return frozenset()
     found: set[str] = set()
@@ -360,7 +363,7 @@ def symbols(dims: Dim | Iterable[Any]) -> frozenset[str]:
 
 
 def evaluate(dim: Dim, sizes: Mapping[str, Dim]) -> Dim:
-    """The dimension with sizes put in for their names; names that are not given stay."""
+    """The dimension with its names replaced by these sizes; names that are not given stay."""
     if isinstance(dim, int):
         return dim
     total: Dim = 0
@@ -395,7 +398,7 @@ def encode(dim: Dim) -> Any:
 
 
 def decode(data: Any, depth: int = 0) -> Dim:
-    """What `encode` wrote; hostile data raises ShapeError."""
+    """The dimension that `encode` wrote; invalid data raises ShapeError."""
     if isinstance(data, int) and not isinstance(data, bool):
         return data
     if not isinstance(data, list) or depth > 32:
@@ -438,7 +441,7 @@ _SIGNS: Final = {"div": "//", "mod": "%", "max": "max", "min": "min"}
 
 
 def broadcast(shapes: Sequence[Shape], what: str = "broadcast") -> Shape:
-    """The shape in which all meet by NumPy's rule; of dimensions that hang on sizes, none is taken to be 1."""
+    """The common shape by NumPy's rule. An open dimension is never taken to be 1, so it must equal the others."""
     rank = max(map(len, shapes), default=0)
     out: list[Dim] = []
     for axis in range(rank):

@@ -1,7 +1,7 @@
-"""The Builder makes nodes: one for each computation, since equal ones are interned by row, inputs and attributes.
+"""The Builder makes nodes. Nodes with equal row, inputs and attributes are interned, so each computation has one node.
 
 A small integer constant may hold Sizes (an object array), so that shape arithmetic on symbolic dimensions is plain
-constant folding. A Composite's node carries its lowering, built beside it.
+constant folding. The node of a Composite also has the nodes that it is lowered to.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from .graph import Graph
 from .node import Node, attribute_symbols, evaluate, leaf, postorder
 
 WHOLE: Final = (Nest, Opaque, Update, Running)
-"""Kinds of row that do not compute with Sizes."""
+"""Kinds of row that cannot compute with Sizes."""
 INTERNED_BYTES: Final = 4096
 """Constants up to this size are interned by content; larger ones by identity."""
 
@@ -46,7 +46,7 @@ class Builder:
         self._values: dict[Node, Any] = {}
         self._taken: set[str] = set()  # names of sizes
         self.bound: dict[str, Node] = {}
-        """Sizes found in mid-run ↦ what they are found from; see Graph.bound."""
+        """Sizes found in mid-run ↦ the nodes that give them; see Graph.bound."""
 
     def input(self, name: str, shape: Sequence[Any], kind: DType) -> Node:
         self._taken |= symbols(shape)
@@ -109,13 +109,13 @@ class Builder:
         return name
 
     def graph(self, inputs: Sequence[Node], outputs: Sequence[Node]) -> Graph:
-        """A region over nodes made here. The sizes that it finds by itself are those that hang on its inputs alone."""
+        """A region over nodes made here. It finds those sizes by itself that depend only on its inputs."""
         own = set(inputs)
         bound = {s: n for s, n in self.bound.items() if all(x in own for x in postorder([n]) if x.is_input)}
         return Graph(tuple(inputs), tuple(outputs), ("",) * len(outputs), bound)
 
     def apply(self, row: Row, *inputs: Node | None, **attrs: Any) -> Any:
-        """What a row gives over inputs: a node, or a tuple of them where it has several results."""
+        """The value of a row over inputs: a node, or a tuple of nodes if the row has several results."""
         n = self.node(row, *inputs, **attrs)
         return n if len(n.results) == 1 else self.results_of(n)
 
@@ -124,7 +124,7 @@ class Builder:
         return (n,) if len(n.results) == 1 else tuple(self.node(_RESULT, n, index=k) for k in range(len(n.results)))
 
     def node(self, row: Row, *inputs: Node | None, **attrs: Any) -> Node:
-        """The node of a row over inputs, whatever the number of its results; equal nodes are one."""
+        """The node of a row over inputs, however many results it has; equal nodes are the same object."""
         attrs = {k: _frozen(v) for k, v in attrs.items() if v is not None}
         given = tuple(x for x in inputs if x is not None)
         key = (row.name, inputs, tuple(sorted(attrs.items())))
@@ -150,12 +150,12 @@ class Builder:
         return found
 
     def _plain(self, row: Row, given: tuple[Node, ...], attrs: dict[str, Any]) -> Node:
-        """A node, with names for the dimensions of its results that only a run can tell."""
+        """A node that is no composite. Dimensions that only a run can find get names."""
         results = row.results(given, attrs)
         names = attrs.get("found", ())
         if not names and all(d is not None for shape, _ in results for d in shape):
             return Node(row, given, attrs, tuple((tuple(shape), kind) for shape, kind in results))  # pyright: ignore[reportArgumentType]
-        # A dimension that has a name keeps it, though it may be known by now: other nodes mention it.
+        # A dimension that has a name keeps it, even if it is known by now: other nodes use the name.
         dims = [d for shape, _ in results for d in shape]
         names = names or tuple(self.fresh(row.name) if d is None else "" for d in dims)
         attrs["found"] = names
@@ -182,7 +182,7 @@ class Builder:
         return x.value if x.value is not None else self._value_of(x)
 
     def _value_of(self, x: Node) -> Any:
-        """The same, and a tuple of arrays for a node of several results."""
+        """Like `value_of`, but also a tuple of arrays for a node of several results."""
         if x not in self._values:
             for n in postorder([x], lambda m: m.lowered or m.inputs):
                 if n not in self._values:
@@ -201,11 +201,11 @@ class Builder:
         return evaluate(n, values)
 
     def vjp(self, y: Node, x: Node, g: Node) -> Node:
-        """The gradient that x gets from y's gradient g, y being made of x in one step."""
+        """The gradient of x that follows from y's gradient g, where x is an input of y."""
         return self.gradients(y, g)[y.inputs.index(x)] or self.expand(self.const(0, x.dtype), shape=x.shape)
 
     def gradients(self, y: Node, g: Any) -> Sequence[Node | None]:
-        """The gradient of each input of a node, from the node's (a sequence of them where it has several results)."""
+        """The gradients of a node's inputs, from its own gradient g (a sequence if it has several results)."""
         row = y.row
         if isinstance(row, Elementwise) and row.vjp is None:
             return elementwise_vjp(self, row, g, y.inputs, y.attrs)

@@ -1,4 +1,4 @@
-"""Gradients as nodes: the outputs' adjoints, carried back through the graph."""
+"""Gradients as nodes: the adjoints of the outputs are propagated back through the graph."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from .node import Node, postorder
 
 
 def gradient(graph: Graph, builder: Builder, seeds: Sequence[Node], by: Sequence[Node]) -> list[Node]:
-    """The gradients of Σ seed · output by some nodes, as nodes; zeros where nothing depends on them."""
+    """The gradients of Σ seed · output by the nodes `by`, as nodes; zeros for a node on which no output depends."""
     order = postorder(graph.outputs, lambda n: n.lowered if _opened(n) else n.inputs)
     adjoint: dict[Node, Node] = {}
-    parts: dict[Node, dict[int, Node]] = {}  # of a node of several results: those of its results
+    parts: dict[Node, dict[int, Node]] = {}  # for a node of several results, the adjoint of each result
 
     def give(n: Node, g: Node | None) -> None:
         if g is not None and n.dtype in FLOATS:
@@ -44,6 +44,6 @@ def gradient(graph: Graph, builder: Builder, seeds: Sequence[Node], by: Sequence
 
 
 def _opened(n: Node) -> bool:
-    """Whether a gradient goes through what a node is lowered to."""
+    """Whether the gradient is computed through the nodes that this node is lowered to."""
     maker = n.inputs[0] if isinstance(n.row, Result) else n
     return bool(n.lowered) and maker.row is not None and maker.row.vjp is None

@@ -14,7 +14,7 @@ from .node import Node, postorder, symbols_of
 
 @dataclass(frozen=True, eq=False)
 class GraphState:
-    """A value that lives from run to run: `leaf` reads it, `updated` is what it becomes; `initial` None: zeros."""
+    """A value that is kept from run to run. `leaf` reads it, `updated` is its next value; `initial`: None for zeros."""
 
     leaf: Node
     name: str
@@ -24,10 +24,10 @@ class GraphState:
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """Named inputs and outputs; the nodes are what the outputs and states reach.
+    """Named inputs and outputs; the nodes are those that the outputs and states need.
 
-    bound: sizes that no input gives ↦ the node that a run learns them from, as the Builder keeps them: an integer node of
-    one element, or the node with results of that size. What needs such a size comes after that node.
+    bound: sizes that no input gives ↦ the node that gives the size to a run (see Builder.bound): an integer node of one
+    element, or a node with results of that size. Nodes that need the size come after that node.
     """
 
     inputs: tuple[Node, ...]
@@ -38,11 +38,11 @@ class Graph:
 
     @property
     def roots(self) -> tuple[Node, ...]:
-        """What a run must compute: the outputs, then what the states become."""
+        """The nodes that a run must compute: the outputs, then the next values of the states."""
         return (*self.outputs, *(s.updated for s in self.states))
 
     def needs(self, n: Node) -> tuple[Node, ...]:
-        """What must be computed before a node: its inputs, and what tells the sizes that it needs."""
+        """The nodes that must be computed before a node: its inputs, and those that give the sizes that it needs."""
         if not self.bound:
             return n.inputs
         told = (self.bound[s] for s in sorted(symbols_of(n)) if s in self.bound)
@@ -54,7 +54,7 @@ class Graph:
 
     @cached_property
     def users(self) -> dict[Node, list[Node]]:
-        """The nodes that read each node, once for each time they do."""
+        """For each node the nodes that read it; a node that reads it twice is there twice."""
         out: dict[Node, list[Node]] = {n: [] for n in self.nodes}
         for n in self.nodes:
             for x in n.inputs:
@@ -63,7 +63,7 @@ class Graph:
 
     @property
     def leaves(self) -> tuple[Node, ...]:
-        """The nodes that a run is given: inputs, then states."""
+        """The nodes whose values are given to a run: inputs, then states."""
         return (*self.inputs, *(s.leaf for s in self.states))
 
     @property
@@ -72,20 +72,20 @@ class Graph:
 
     @cached_property
     def found(self) -> dict[str, Node]:
-        """Of the bound sizes those that something here needs."""
+        """The bound sizes whose nodes belong to this graph."""
         here = set(self.nodes)
         return {s: n for s, n in self.bound.items() if n in here}
 
     @cached_property
     def free(self) -> frozenset[str]:
-        """The sizes that it needs and does not find by itself."""
+        """The sizes that the graph needs and does not find by itself."""
         needed: frozenset[str] = frozenset()
         for n in self.nodes:
             needed |= symbols_of(n)
         return needed - self.found.keys()
 
     def ops(self) -> dict[str, int]:
-        """How many nodes of each op, those of regions among them."""
+        """How many nodes there are of each op, including nodes of regions."""
         out: dict[str, int] = {}
         for n in self.nodes:
             if n.row is not None and n.op != "result":
@@ -97,5 +97,5 @@ class Graph:
 
 
 def regions(n: Node) -> dict[str, Graph]:
-    """The graphs that a node owns, by the names of its attributes."""
+    """The graphs that a node owns, by attribute name."""
     return {k: v for k, v in n.attrs.items() if isinstance(v, Graph)}

@@ -1,4 +1,4 @@
-"""Node: a value of a graph, and the walks over nodes that need nothing else."""
+"""Node, and functions on nodes that need no Graph."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ Results: TypeAlias = "tuple[tuple[Shape, DType], ...]"
 
 
 class Node:
-    """What computes values (`row` with `attrs` over `inputs`), or an input (`name`), or a constant (`value`).
+    """An op over other nodes (`row` with `attrs` over `inputs`), an input (`name`), or a constant (`value`).
 
-    `results` are the shape and dtype of each value; `shape` and `dtype` are those of the only one. A node of several
-    results is read through nodes of the row "result". `lowered`: a composite's results as other nodes, else empty.
+    `results` has the shape and dtype of each value; `shape` and `dtype` exist if there is only one. Other nodes read
+    a node of several results through nodes of the row "result". `lowered`: for a composite, the nodes that compute its
+    results; otherwise empty.
     """
 
     __slots__ = ("__weakref__", "attrs", "dtype", "inputs", "lowered", "name", "results", "row", "shape", "value")
@@ -64,12 +65,12 @@ class Node:
 
 
 def leaf(shape: Sequence[Any], kind: DType, name: str = "", value: np.ndarray | None = None) -> Node:
-    """An input, or with a value a constant."""
+    """An input, or, if there is a value, a constant."""
     return Node(None, (), {}, ((tuple(shape), kind),), name=name, value=value)
 
 
 def evaluate(n: Node, values: Sequence[Any]) -> Any:
-    """One node over whole arrays: an array, or a tuple of them where it has several results."""
+    """Evaluate one node over whole arrays: an array, or a tuple of arrays if the node has several results."""
     assert n.row is not None
     with np.errstate(all="ignore"):
         out = n.row.array(*values, **n.attrs)
@@ -80,7 +81,7 @@ def evaluate(n: Node, values: Sequence[Any]) -> Any:
 
 
 def postorder(roots: Iterable[Node], inputs_of: Callable[[Node], Sequence[Node]] = lambda n: n.inputs) -> list[Node]:
-    """Every node below the roots once, inputs before users."""
+    """The roots and every node that they need, each once, inputs before users."""
     order: dict[Node, None] = {}
     stack = [(n, False) for n in reversed(list(roots))]
     opened: set[Node] = set()
@@ -96,14 +97,14 @@ def postorder(roots: Iterable[Node], inputs_of: Callable[[Node], Sequence[Node]]
 
 
 def bare(n: Node) -> Node:
-    """The node whose memory a node is: reshapes change no memory."""
+    """The node whose memory this node shares: its input, if it is a reshape, and so on; otherwise itself."""
     while n.row is not None and n.row.name == "reshape":
         n = n.inputs[0]
     return n
 
 
 def symbols_of(n: Node) -> frozenset[str]:
-    """The sizes that a node needs besides its inputs' elements: those of its shapes, attributes and regions."""
+    """The sizes that a node needs to be computed: those in its shapes, attributes and regions."""
     found = shapes.symbols([shape for shape, _ in n.results])
     if n.value is not None:
         return found | shapes.symbols(n.value.ravel().tolist()) if n.value.dtype == object else found
@@ -111,7 +112,7 @@ def symbols_of(n: Node) -> frozenset[str]:
 
 
 def attribute_symbols(n: Node) -> frozenset[str]:
-    """The sizes in a node's attributes, those that its regions do not find by themselves included."""
+    """The sizes in a node's attributes, including sizes that its regions need and do not find by themselves."""
     found: frozenset[str] = frozenset()
     for value in n.attrs.values():
         if isinstance(value, Size):

@@ -1,4 +1,4 @@
-"""What equal graphs have in common: `structure(graph)` is the key by which a compiled Program is found again."""
+"""`structure(graph)`: a value that is equal for equal graphs, the key under which a compiled Program is cached."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from .builder import INTERNED_BYTES
 from .graph import Graph
 
 _digests: Final[dict[int, tuple[weakref.ref[np.ndarray], bytes]]] = {}
-"""The digest of a large constant, by the array's id while it lives: constants are not written to."""
+"""The digests of large constants, by the array's id, as long as the array exists. Constants are never written to."""
 
 
 def structure(graph: Graph) -> Any:
-    """Rows, attributes, shapes and constants, by position: linear in the nodes, and a large constant is read once."""
+    """The rows, attributes, shapes and constants of the numbered nodes. It takes linear time, and reads a large
+    constant only once."""
     number = {n: i for i, n in enumerate(graph.leaves)}
     parts: list[Any] = [n.results for n in graph.leaves]
     for n in graph.nodes:
@@ -36,7 +37,7 @@ def structure(graph: Graph) -> Any:
 
 
 def _contents(value: np.ndarray) -> Any:
-    """What equal constants have in common."""
+    """A value that is equal for equal constants."""
     if value.dtype == object:
         return tuple(value.ravel())
     return value.tobytes() if value.nbytes <= INTERNED_BYTES else _digest(value)

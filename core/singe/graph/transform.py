@@ -1,4 +1,4 @@
-"""Graphs made anew: by a rule for each node, with numbers for sizes, or within another graph."""
+"""Transformed copies of graphs: by a rule for each node, with numbers for sizes, or within another graph."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def rebuild(
     rule: Callable[[Builder, Node, tuple[Node, ...]], Node | None],
     inputs: Mapping[Node, Node] | None = None,
 ) -> Graph:
-    """The graph made anew, inputs first: `rule(builder, node, new inputs)` gives a node's replacement, None keeps it.
+    """A copy of the graph. `rule(builder, node, new inputs)` gives the replacement of a node, or None to keep the node.
 
-    A region is a graph of its own: a rule that means nodes within regions too must rebuild them.
+    The nodes of regions are not visited: a rule that applies to them too must rebuild the regions itself.
     """
     done: dict[Node, Node] = dict(inputs or {})
     for n in graph.nodes:
@@ -36,7 +36,7 @@ def rebuild(
 
 
 def renamed(graph: Graph, new: Mapping[Node, Node]) -> Graph:
-    """The graph with other nodes in place of its own."""
+    """The graph with its nodes replaced by those that `new` gives."""
     return Graph(
         tuple(new.get(x, x) for x in graph.inputs),
         tuple(new[x] for x in graph.outputs),
@@ -47,8 +47,7 @@ def renamed(graph: Graph, new: Mapping[Node, Node]) -> Graph:
 
 
 def specialise(graph: Graph, sizes: Mapping[str, Dim]) -> Graph:
-    """The graph with numbers (or other dimensions) for some of its symbolic sizes, made anew so that every shape is
-    inferred again."""
+    """A copy of the graph with numbers (or other dimensions) for some of its sizes; all shapes are inferred again."""
     builder = Builder()
     new = {x: builder.input(x.name, [shapes.evaluate(d, sizes) for d in x.shape], x.dtype) for x in graph.leaves}
 
@@ -61,12 +60,12 @@ def specialise(graph: Graph, sizes: Mapping[str, Dim]) -> Graph:
             raise ShapeError(f"{made!r} would have a negative dimension at {at}")
         return made
 
-    with shapes.deferring():  # noted anew when the Graph is compiled
+    with shapes.deferring():  # these checks are not used: compiling the graph finds them again
         return rebuild(graph, builder, rule, new)
 
 
 def with_sizes(value: Any, sizes: Mapping[str, Dim]) -> Any:
-    """An attribute with these dimensions for its sizes."""
+    """An attribute with its sizes replaced by these dimensions."""
     if isinstance(value, tuple):
         return tuple(with_sizes(v, sizes) for v in value)
     if isinstance(value, Graph):
@@ -75,7 +74,7 @@ def with_sizes(value: Any, sizes: Mapping[str, Dim]) -> Any:
 
 
 def sized(b: Builder, n: Node, sizes: Mapping[str, Dim]) -> Node:
-    """A constant with these dimensions for the sizes that it holds."""
+    """A constant with the sizes that it holds replaced by these dimensions; other nodes are returned unchanged."""
     if n.value is None or n.value.dtype != object:
         return n
     array = np.empty(n.value.shape, object)
@@ -84,8 +83,8 @@ def sized(b: Builder, n: Node, sizes: Mapping[str, Dim]) -> Node:
 
 
 def spliced(graph: Graph, given: Sequence[Node], make: Callable[..., Node]) -> tuple[tuple[Node, ...], dict[str, Node]]:
-    """The outputs of a graph over other nodes as its inputs, and what its sizes are bound to; make(row, *inputs, **attrs)
-    makes each node."""
+    """The outputs of a graph applied to the nodes `given`, and the nodes that its sizes are bound to. `make(row,
+    *inputs, **attrs)` makes each node."""
     done = dict(zip(graph.inputs, given, strict=True))
     for n in graph.nodes:
         if n not in done:
@@ -94,7 +93,7 @@ def spliced(graph: Graph, given: Sequence[Node], make: Callable[..., Node]) -> t
 
 
 def inline(graph: Graph, builder: Builder, nodes: Sequence[Node]) -> tuple[Node, ...]:
-    """The graph's outputs with these nodes as its inputs; its symbolic sizes get the numbers that the nodes have."""
+    """The graph's outputs with these nodes as its inputs; its sizes become the numbers in the shapes of these nodes."""
     pairs = [p for x, n in zip(graph.inputs, nodes, strict=True) for p in zip(x.shape, n.shape, strict=True)]
     sizes = {str(d): n for d, n in pairs if isinstance(d, Size) and isinstance(n, int)}
     made = specialise(graph, sizes) if sizes else graph

@@ -1,9 +1,9 @@
 """Graph in, equal Graph out: lowered to primitive rows, constants folded, simplified, laid out channels-last.
 
-Every node is made anew through `Rewriter.make`, which applies the rules of its row until none fits, so that whatever a
-rule builds is simplified in turn, and one pass over the graph is enough. Equal nodes are one by the Builder's interning;
-what no output reaches is gone. The rules are tables: simplify.py says the same more simply, layout.py moves transposes.
-At the end subnormals.py mends weights: no rule may take that back. Regions are rewritten as graphs of their own.
+`Rewriter.make` makes every node again and applies the rules of its row until none fits. Nodes that a rule builds are
+simplified the same way, so one pass over the graph is enough. The Builder interns equal nodes, and nodes that no output
+needs are dropped. The rules are tables: those of simplify.py simplify, those of layout.py move transposes.
+subnormals.py comes last, because rules could make subnormal weights again. Each region is rewritten as its own graph.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Nodes that own graphs, rewritten: each region as a graph of its own, and what is known before a run is decided now.
+"""Rewriting of nodes that own graphs: each region is rewritten as a graph of its own, and known conditions are decided.
 
-Constants that a region captures move into it, and what it does not read is not captured. An `if` whose condition is known
-becomes its branch, a loop of no turns its initial values, a loop of one turn its body, and a loop whose condition always
-holds loses it. What a loop carries for a result that nothing reads is dropped.
+Constants that a region captures move into it, and values that it does not read are not captured any more. An `if` with
+a known condition becomes its branch, a loop of no turns its initial values, and a loop of one turn its body. A
+condition that always holds is removed from its loop. Carried values that no result needs are dropped.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class Regions:
-    """What a node that owns graphs becomes over its new inputs: `values`, one for each result.
+    """The rewritten form of a node that owns graphs, over its new inputs: `values`, one for each result.
 
-    read: the numbers of the results that are looked at; bound: the sizes that a run finds with it; told: those of its
-    results that turn out to be these dimensions.
+    read: the numbers of the results that other nodes read. bound: sizes that a run finds in the rewritten node. told:
+    sizes of the old node's results that are known now ↦ the dimensions that they are.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Regions:
         return tuple(made.get(k, first[k]) for k in range(carried))
 
     def _live(self, body: Graph, carried: int, conditional: bool) -> list[int]:
-        """The carried values that the condition, or a result that something reads, hangs on."""
+        """The carried values that are needed by the condition, or by a result that is read or has a size of its own."""
         number = {x: k for k, x in enumerate(body.inputs[:carried])}
         live = {k for k, names in enumerate(self._names()) if k in self.read or any(names)}
         while True:
@@ -97,12 +97,13 @@ class Regions:
             live = more
 
     def _names(self) -> list[tuple[str, ...]]:
-        """The names of the dimensions of each result that only a run can tell, "" for others."""
+        """For each dimension of each result the name of its size, if only a run can find it; otherwise ""."""
         names = iter(self.node.attrs.get("found") or ("",) * sum(len(shape) for shape, _ in self.node.results))
         return [tuple(next(names) for _ in shape) for shape, _ in self.node.results]
 
     def _rewritten(self, graph: Graph, inputs: Sequence[Node], first: int) -> Graph:
-        """A region, its inputs from number `first` on known where they are constants; it keeps them all."""
+        """A region, rewritten. Inputs from number `first` on are replaced by constants, if they are constant; the
+        region still lists all inputs."""
         known = {
             x: given
             for k, (x, given) in enumerate(zip(graph.inputs, inputs, strict=True))
@@ -112,7 +113,7 @@ class Regions:
         return Graph(graph.inputs, found.outputs, found.output_names, found.bound)
 
     def _made(self, results: Iterable[int], *inputs: Node, **attrs: Any) -> tuple[Node, ...]:
-        """The node over its new inputs, with those of its results."""
+        """The results of the node over new inputs; `results` are their numbers in the old node."""
         names = self._names()
         sizes = tuple(name for k in results for name in names[k])
         attrs.pop("found", None)
@@ -128,7 +129,7 @@ class Regions:
         return values
 
     def _tell(self, shapes: Sequence[Sequence[Dim]]) -> None:
-        """The sizes of the node's results are these dimensions."""
+        """Note that the sizes of the node's results are these dimensions."""
         dims = [d for shape in shapes for d in shape]
         names = self.node.attrs.get("found") or ("",) * len(dims)
         self.told.update((s, d) for s, d in zip(names, dims, strict=True) if s)

@@ -1,7 +1,7 @@
-"""The Rewriter: makes nodes that come out simplified, by tables of rules.
+"""The Rewriter: makes nodes and simplifies them by tables of rules.
 
-A rule is a pure function (rewriter, node) ↦ an equal node, or None where it has nothing to say. It builds with
-`rewriter.make`; one that would duplicate work asks `used_once` first.
+A rule is a pure function of (rewriter, node) that returns an equal node, or None if it does not apply. It makes nodes
+with `rewriter.make`. A rule that might duplicate work calls `used_once` first.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from ._regions import Regions
 Rule: TypeAlias = "Callable[[Rewriter, Node], Node | None]"
 
 GROWTH: Final = 4
-"""A constant is not folded where the result is this many times larger than what it is made of, as with expand."""
+"""A node of constants is not folded if the result is this many times larger than its inputs, as with expand."""
 SMALL: Final = 1 << 16
-"""Bytes up to which growth does not matter."""
+"""Results of at most this many bytes are folded whatever their growth."""
 CONTRACTIONS: Final = frozenset({"dot", "conv_last"})
-"""The rows that sum products of an input with weights, which are their second."""
+"""The rows that sum products of their first input with their second, the weights."""
 
 
 class Rewriter:
-    """One pass: a Builder whose nodes come out simplified.
+    """One pass over a graph, with a Builder for the simplified nodes.
 
-    rules: by the name of a row, tried in order; elementwise: tried after them on every elementwise node; finish: what is
-    done to every graph at the end. `known` gives constants for some of the graph's inputs, which are then none any more.
+    rules: by the name of a row, tried in order. elementwise: tried after them on every elementwise node. finish:
+    applied to every graph at the end. known: constants that replace some of the graph's inputs.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Rewriter:
         self._known = dict(known or {})
         self._made: dict[Node, Node] = {}
         self._uses: dict[Node, int] = {}
-        self._told: dict[str, Dim] = {}  # sizes that are known by other names now
+        self._told: dict[str, Dim] = {}  # sizes of rewritten regions ↦ the dimensions that they turned out to be
 
     def run(self) -> Graph:
         graph = self._graph
@@ -75,7 +75,7 @@ class Rewriter:
                 continue
             new = sized(self.builder, n, self._told) if n.row is None else self.make(n.row, *given, **attrs)
             final[n] = new
-            # A node that now stands for several old ones is used as often as all of them together.
+            # A node that replaces several old ones is used as often as all of them together.
             self._uses[new] = self._uses.get(new, 0) + self._uses.get(n, 0) if new is not n else self._uses.get(n, 0)
         bound = {**{s: final[n] for s, n in counted.found.items() if s not in bound | self._told}, **bound}
         outputs = tuple(final[x] for x in counted.outputs)
@@ -84,7 +84,7 @@ class Rewriter:
         return self._finish(Graph(inputs, outputs, graph.output_names, bound, states))
 
     def _current(self, n: Node) -> Mapping[str, Any]:
-        """A node's attributes, sizes called by the names that they have now."""
+        """A node's attributes, with the sizes in `_told` replaced."""
         if self._told.keys().isdisjoint(attribute_symbols(n)):
             return n.attrs
         return {k: with_sizes(v, self._told) for k, v in n.attrs.items()}
@@ -94,7 +94,7 @@ class Rewriter:
         return Rewriter(graph, self._rules, self._elementwise, self._finish, known).run()
 
     def _lowered(self, root: Node, done: dict[Node, Node]) -> None:
-        """Enter the node made of primitive rows."""
+        """Add the node, lowered to primitive rows, to `done`, with all nodes that it needs."""
         stack = [root]
         while stack:
             n = stack[-1]
@@ -136,7 +136,7 @@ class Rewriter:
         return n
 
     def _relowered(self, n: Node) -> Node:
-        """A composite that a rule used: its parts, each simplified."""
+        """A composite that a rule made, lowered, with all parts simplified."""
         if n.lowered:
             return self._relowered(n.lowered[0]) if len(n.results) == 1 else n
         return (
@@ -146,7 +146,7 @@ class Rewriter:
         )
 
     def _folded(self, n: Node) -> Node | None:
-        """The constant that a node of constants is, if it is not too large."""
+        """The value of a node over constants as a constant; None if it is too large or cannot be computed now."""
         source = n.inputs[0] if isinstance(n.row, Result) else n
         if isinstance(source.row, Region) or len(n.results) > 1 or not all(x.is_const for x in source.inputs):
             return None
@@ -154,7 +154,7 @@ class Rewriter:
             return None
         values = [x.value for x in source.inputs if x.value is not None]
         if any(v.dtype == object for v in values) and any(d != 1 for shape, _ in source.results for d in shape):
-            return None  # one formula for each element
+            return None  # the constant would hold a formula for each element
         counts = [(product(shape), kind.size) for shape, kind in source.results]
         if sum(count * size for count, size in counts if isinstance(count, int)) > max(
             SMALL, GROWTH * sum(v.nbytes for v in values)
@@ -162,11 +162,11 @@ class Rewriter:
             return None
         try:
             value = self.builder.value_of(n) if source is not n or isinstance(n.row, WHOLE) else evaluate(n, values)
-        except SizeNeeded:  # sizes are among the values: a run computes it
+        except SizeNeeded:  # it depends on sizes, so a run computes it
             return None
         if value is None:
             return None
-        # A large view of a weight stays one: it is copied when it is packed, piece by piece.
+        # A large view of a weight stays a view: packing copies it later, piece by piece.
         is_view = isinstance(n.row, View) and value.base is not None and value.nbytes > SMALL
         return self.const(value if is_view else np.asarray(value, order="C"), n)
 
@@ -178,7 +178,8 @@ class Rewriter:
 
 
 def _values(n: Node, graph: Graph) -> list[Node]:
-    """The values of a node as the graph reads them: the node itself, or its results; those that nothing reads are made up."""
+    """The nodes through which the graph reads a node: itself, or one for each result. A result that no node reads gets
+    the node itself as a placeholder."""
     if len(n.results) == 1:
         return [n]
     read = {u.attrs["index"]: u for u in graph.users[n]}
@@ -186,7 +187,7 @@ def _values(n: Node, graph: Graph) -> list[Node]:
 
 
 def _read(n: Node, graph: Graph) -> set[int]:
-    """The numbers of a node's results that something reads."""
+    """The numbers of a node's results that other nodes read."""
     return {0} if len(n.results) == 1 else {u.attrs["index"] for u in graph.users[n]}
 
 
@@ -196,6 +197,6 @@ def is_row(n: Node, row: str) -> bool:
 
 
 def number(n: Node) -> Any:
-    """The number that a constant of one element holds, or None."""
+    """The number in a constant of one element, otherwise None."""
     v = n.value
     return v.reshape(-1)[0].item() if v is not None and v.size == 1 and v.dtype != object else None

@@ -1,7 +1,8 @@
-"""Rules of layout: transposes sink towards the outputs.
+"""Layout rules: transposes move towards the outputs.
 
-A convolution works on channels-last data between two transposes. They sink through everything that does not care about
-the order of axes, until they meet their inverse or can be read as a reshape, so that a whole network stays channels-last.
+A convolution works on channels-last data between two transposes. The rules move a transpose behind every op that works
+in any order of axes, until it meets its inverse or only moves axes of length 1 and becomes a reshape. So a whole
+network stays channels-last.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from ._rewriter import Rewriter, Rule, is_row
 
 
 def _sink_elementwise(r: Rewriter, n: Node) -> Node | None:
-    """f(transpose(x), …) is transpose(f(x, …)), if the other inputs can follow at no cost."""
+    """f(transpose(x), …) is transpose(f(x, …)), if this removes more transposes than the other inputs need."""
     perm = next((x.attrs["perm"] for x in n.inputs if is_row(x, "transpose") and x.shape == n.shape), None)
     if perm is None:
         return None
@@ -31,7 +32,7 @@ def _sink_elementwise(r: Rewriter, n: Node) -> Node | None:
         if len(x.shape) < len(perm):
             x = r.make("reshape", x, shape=(*(1,) * (len(perm) - len(x.shape)), *x.shape)) if x.shape else x
         moved = r.make("transpose", x, perm=back) if x.shape else x
-        gain -= is_row(moved, "transpose")  # neither a constant, nor a reshape, nor met by its inverse
+        gain -= is_row(moved, "transpose")  # the new transpose did not fold, cancel or become a reshape
         given.append(moved)
     return r.make("transpose", r.make(n.row, *given, **n.attrs), perm=perm) if gain > 0 else None
 
@@ -46,7 +47,7 @@ def _sink_reshape_elementwise(r: Rewriter, n: Node) -> Node | None:
 
 
 def _sink_first(move: Callable[[Mapping[str, Any], Sequence[int]], dict[str, Any]]) -> Rule:
-    """op(transpose(x), …) is transpose(op'(x, …)), `move` giving the attributes of op'."""
+    """op(transpose(x), …) is transpose(op'(x, …)); `move` gives the attributes of op'."""
 
     def rule(r: Rewriter, n: Node) -> Node | None:
         x = n.inputs[0]
@@ -63,7 +64,7 @@ def _axes_moved(attrs: Mapping[str, Any], perm: Sequence[int]) -> dict[str, Any]
 
 
 def _all_moved(attrs: Mapping[str, Any], perm: Sequence[int]) -> dict[str, Any]:
-    """Attributes that name every axis, in the order of the input of the transpose."""
+    """Attributes that name every axis, reordered to the axes of the transpose's input."""
     back = inverse(perm)
     return {k: tuple(v[p] for p in back) if isinstance(v, tuple) else v for k, v in attrs.items()}
 
@@ -91,7 +92,7 @@ def _sink_expand(r: Rewriter, n: Node) -> Node | None:
 
 
 def _sink_reshape(r: Rewriter, n: Node) -> Node | None:
-    """reshape(transpose(x)) is transpose(reshape(x)) where the reshape works on groups of axes that stay together."""
+    """reshape(transpose(x)) is transpose(reshape(x)) if axes that the reshape joins are neighbours in x too."""
     t = n.inputs[0]
     if not is_row(t, "transpose"):
         return None
@@ -115,7 +116,7 @@ def _sink_reshape(r: Rewriter, n: Node) -> Node | None:
 
 
 def _groups(before: Shape, after: Shape) -> list[tuple[list[int], list[int]]] | None:
-    """The axes of two shapes of equal size, cut into the smallest runs of equal product; None where they do not align."""
+    """The axes of two shapes of equal size in the smallest groups of equal product; None if they do not align."""
     groups: list[tuple[list[int], list[int]]] = []
     i = j = 0
     while i < len(before):
@@ -149,6 +150,6 @@ LAYOUT: Final[Mapping[str, Sequence[Rule]]] = {
     **dict.fromkeys(("slice", "pad", "max_pool", "pool_sum"), (_sink_first(_all_moved),)),
     **dict.fromkeys(("reduce_sum", "reduce_max", "reduce_min", "reduce_prod"), (_sink_first(_axes_moved),)),
 }
-"""row ↦ how a transpose before it comes to stand after it."""
+"""row ↦ the rules that move a transpose from before it to after it."""
 
 LAYOUT_ELEMENTWISE: Final[Sequence[Rule]] = (_sink_elementwise, _sink_reshape_elementwise)

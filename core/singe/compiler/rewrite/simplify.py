@@ -1,5 +1,5 @@
-"""Rules that say the same more simply: what does nothing goes, what follows one another is joined, and constants move into
-the weights of contractions (batch norm after a convolution, zeros around its input)."""
+"""Simplifying rules: ops that do nothing are removed, consecutive ones are joined, and constants move into contractions
+(batch norm after a convolution into its weights, zero padding before it into its padding)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ._rewriter import CONTRACTIONS, Rewriter, Rule, is_row, number
 
 
 def _neutral(value: float, both: bool) -> Rule:
-    """x ∘ value is x, where no broadcasting happens; `both`: also value ∘ x."""
+    """x ∘ value is x, unless it broadcasts x; with `both`, value ∘ x is x too."""
 
     def rule(r: Rewriter, n: Node) -> Node | None:
         a, b = n.inputs
@@ -42,7 +42,7 @@ def _transpose(r: Rewriter, n: Node) -> Node | None:
     if is_row(x, "transpose"):
         return r.make("transpose", x.inputs[0], perm=tuple(x.attrs["perm"][p] for p in perm))
     long = [p for p in perm if x.shape[p] != 1]
-    if long == sorted(long):  # only axes of length 1 change places
+    if long == sorted(long):  # only axes of length 1 move
         return r.make("reshape", x, shape=n.shape)
     if is_row(x, "reshape"):
         return _through_reshape_up(r, n, x)
@@ -50,7 +50,7 @@ def _transpose(r: Rewriter, n: Node) -> Node | None:
 
 
 def _through_reshape_up(r: Rewriter, n: Node, x: Node) -> Node | None:
-    """transpose(reshape(transpose(y))) where the reshape only added or dropped axes of length 1: one transpose."""
+    """transpose(reshape(transpose(y))) becomes one transpose, if the reshape only adds or drops axes of length 1."""
     y = x.inputs[0]
     long = tuple(d for d in x.shape if d != 1)
     if (
@@ -118,7 +118,7 @@ def _cast(r: Rewriter, n: Node) -> Node | None:
 
 
 def _unbroadcast(r: Rewriter, n: Node) -> Node | None:
-    """An elementwise op broadcasts by itself: an expand before it does nothing unless it makes the shape."""
+    """An elementwise op broadcasts by itself: an expand before it is dropped if the shape stays the same without it."""
     for i, x in enumerate(n.inputs):
         if is_row(x, "expand"):
             others = [y for k, y in enumerate(n.inputs) if k != i]
@@ -139,7 +139,7 @@ def _meets(shapes: Sequence[Shape], shape: Shape) -> bool:
 
 
 def _channel_factor(c: Node, n: Node) -> np.ndarray | None:
-    """A constant that varies along the last axis only, as a vector (or a scalar)."""
+    """A constant that varies only along the last axis, as a vector (of one element, if it does not vary)."""
     if not n.shape or c.value is None or c.value.dtype == object or any(d != 1 for d in c.shape[:-1]):
         return None
     last = n.shape[-1]
@@ -151,7 +151,7 @@ def _contraction(x: Node) -> bool:
 
 
 def _scale_contraction(r: Rewriter, n: Node) -> Node | None:
-    """A product with a constant per channel goes into the constant weights (batch norm after a convolution)."""
+    """A multiplication by a constant per channel moves into the constant weights (batch norm after a convolution)."""
     for x, c in (n.inputs, n.inputs[::-1]):
         factor = _channel_factor(c, n)
         if factor is None or x.shape != n.shape or not r.used_once(x) or not n.dtype.is_float:
@@ -203,7 +203,7 @@ def _contraction_below(x: Node) -> bool:
 
 
 def _pad_into_conv(r: Rewriter, n: Node) -> Node | None:
-    """Zeros around a convolution's input are its own padding."""
+    """A pad with zeros before a convolution becomes its own padding."""
     x = n.inputs[0]
     if not (is_row(x, "pad") and x.attrs["mode"] == "constant" and number(x.inputs[1]) == 0):
         return None
@@ -217,7 +217,8 @@ def _pad_into_conv(r: Rewriter, n: Node) -> Node | None:
 
 
 def _reorder_rows(r: Rewriter, n: Node) -> Node | None:
-    """dot(reshape(transpose(x)), constant), the reshape joining all axes but the first: reorder the constant's rows."""
+    """dot(reshape(transpose(x)), constant), where the reshape joins all axes but the first, needs no transpose if the
+    constant's rows are reordered."""
     a, w = n.inputs
     if not (is_row(a, "reshape") and is_row(a.inputs[0], "transpose") and w.value is not None and w.value.ndim == 2):
         return None
@@ -248,6 +249,6 @@ SIMPLIFY: Final[Mapping[str, Sequence[Rule]]] = {
     "dot": (_reorder_rows,),
     **dict.fromkeys(("reduce_sum", "reduce_max", "reduce_min", "reduce_prod"), (_reduce,)),
 }
-"""row ↦ what may be said of it more simply, tried in order."""
+"""row ↦ the rules that simplify it, tried in order."""
 
 SIMPLIFY_ELEMENTWISE: Final[Sequence[Rule]] = (_unbroadcast,)

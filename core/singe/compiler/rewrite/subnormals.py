@@ -1,8 +1,9 @@
-"""Weights too small for a normal float32 become zeros.
+"""Subnormal weights (too small for a normal float32) become zeros.
 
-Training leaves such weights behind where nothing reaches them any more. A GPU takes them for zeros; many a processor takes a
-hundred times as long for a step with one, and WebAssembly has no switch for that. This is for sums of products and what is
-added to them: elsewhere such a number may be what counts, as a divisor does. Float16's are normal in float32.
+Training leaves such weights in channels that are no longer used. A GPU treats them as zeros. Many processors need a
+hundred times as long for an operation on them, and WebAssembly has no switch for that. Only the operands of sums of
+products, and constants added to such sums, are changed: elsewhere a subnormal number may matter, for example as a
+divisor. Subnormal numbers of float16 are normal in float32.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def without_subnormals(graph: Graph) -> Graph:
 
 
 def _sums(n: Node) -> bool:
-    """Whether a node is a sum of products in float32, or adds to one."""
+    """Whether a node is a sum of products in float32, or an addition to one."""
     above = is_row(n, "add") and any(x.op in CONTRACTIONS for x in n.inputs)
     return (n.op in CONTRACTIONS or above) and n.dtype is float32
 
