@@ -69,7 +69,7 @@ def arange(
     dtype: Any = None,
     device: str | Device | None = None,
 ) -> Tensor:
-    """start, start + step, … below stop; arange(stop) starts at 0. int64, or float32 if a float is among them."""
+    """start, start + step, … below stop; arange(stop) starts at 0. int64, or float32 if an argument is a float."""
     first, end = (0, start) if stop is None else (start, stop)
     if step == 0:
         raise InputError("arange: the step is 0")

@@ -1,7 +1,7 @@
 """`x[key]` as rows: one slice, one reshape, and one gather where an axis is indexed by an array of integers.
 
-Supported are integers, slices with any step, None (a new axis), ... (all axes in between), and one integer array, with
-NumPy's meaning. Boolean masks, whose result's shape depends on data, are refused.
+Keys may hold integers, slices with any step, None (a new axis), ... (all axes in between), and one integer array, with
+NumPy's meaning. Boolean masks are refused, because the shape of their result depends on data.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def _integer(item: Any, d: Dim, where: str) -> Dim:
 
 
 def _slice(item: slice, d: Dim, where: str) -> tuple[Dim, int, Dim]:
-    """(start, step, how many)."""
+    """A slice as (start, step, number of elements)."""
     step = 1 if item.step is None else operator.index(item.step)
     if step == 0:
         raise InputError(f"{where}: the step of a slice is 0")
@@ -145,7 +145,7 @@ def _slice(item: slice, d: Dim, where: str) -> tuple[Dim, int, Dim]:
 
 
 def _bound(given: Any, default: Dim, d: Dim) -> Dim:
-    """An end of a slice of a symbolic axis."""
+    """The start or the end of a slice of a symbolic axis."""
     if given is None:
         return default
     i = operator.index(given)

@@ -1,7 +1,8 @@
 """Type promotion: numbers, arrays and nodes become nodes of one dtype. This module does not use Tensors.
 
-Nodes of different dtypes promote (dtypes.promote). A Python number takes the nodes' dtype, unless it is of a higher
-kind: a float makes integers float32, an integer makes bools int64. A number outside an integer type's range is refused.
+Nodes of different dtypes are converted to their common dtype (dtypes.promote). A Python number takes the nodes' dtype,
+unless its own kind is higher: a float makes integers float32, an integer makes bools int64. A number outside an integer
+type's range is refused.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ NATURAL: Final = {bool: bool_, int: int64, float: float32}
 """The dtype of a Python number if no operand has one."""
 _KINDS: Final = {"bool": 0, "uint": 1, "int": 1, "float": 2, "complex": 3}
 _POWERS: Final = 16
-"""The largest whole exponent that `**` takes."""
+"""The largest exponent that `**` takes."""
 
 
 def plain_array(data: Any, kind: DType | None = None) -> np.ndarray:
     """Data as an array of a supported dtype, always a copy.
 
-    Unless a dtype is given, float64 becomes float32: it is the default of Python and NumPy rather than a request for
-    precision that devices lack. Python's integers become int64.
+    Unless a dtype is given, float64 becomes float32: it is only the default of Python and NumPy, and many devices lack
+    it. Python's integers become int64.
     """
     try:
         array = np.asarray(data)
@@ -83,7 +84,7 @@ def matmul_nodes(b: Any, x: Any, y: Any) -> Any:
 
 
 def power(b: Any, x: Any, exponent: Any) -> Any:
-    """x to a small integer power by products, or to the power of a half by the square root."""
+    """x to a small power: whole exponents by multiplications, halves with a square root."""
     if isinstance(exponent, bool) or not isinstance(exponent, (int, float)) or 2 * exponent % 1:
         raise InputError(
             f"**: the exponent is {exponent!r:.40}; supported are whole numbers and halves. For positive x, use (x.log() * y).exp()"

@@ -1,4 +1,4 @@
-"""Convolution, pooling and resampling with PyTorch's arguments, built from the rows, whose attributes are those of ONNX.
+"""Convolution, pooling and resampling with PyTorch's arguments, built from rows, which have ONNX's attributes.
 
 Every function takes a builder and nodes in the layout (batch, channels, …space). An argument for the spatial axes is one
 number for all of them or one number for each.
@@ -121,7 +121,8 @@ def max_pool(b: Any, x: Any, kernel: Ints, stride: Ints | None, padding: Ints, d
 def avg_pool(
     b: Any, x: Any, kernel: Ints, stride: Ints | None, padding: Ints, ceil_mode: bool, count_include_pad: bool
 ) -> Any:
-    """Sums over windows divided by their element counts, with padding if count_include_pad; elements beyond it never count."""
+    """Sums over windows, divided by the number of their elements. With count_include_pad, padding counts as elements,
+    but what ceil_mode adds beyond the padding does not."""
     facts = _window(x, kernel, stride, padding, 1, ceil_mode, "avg_pool")
     total = b.pool_sum(x, **facts)
     pads = facts["before"] if count_include_pad else (0,) * len(x.shape)
@@ -136,7 +137,7 @@ def avg_pool(
 
 
 def adaptive_avg_pool(b: Any, x: Any, output_size: Ints) -> Any:
-    """Means over equal windows: the output's size must divide the input's."""
+    """Means over equal windows: the input's size must be a multiple of the output's."""
     sizes = each(output_size, _spaces(x, "adaptive_avg_pool"), "output_size")
     if all(n == 1 for n in sizes):
         return b.global_average_pool(x)

@@ -1,11 +1,11 @@
 """Tensor: a handle on a value of a Device. Immutable, and safe to share between threads.
 
 Every operation is a function (builder, *nodes) ↦ node that the device runs: at once, later (Fusion), or never (while
-tracing). Every row of `singe.ops` is a method: `x.exp()`, `x.hard_sigmoid(alpha=0.3)`; written out below is only what
-a person would call with other arguments than the row's.
+tracing). Every row of `singe.ops` is a method: `x.exp()`, `x.hard_sigmoid(alpha=0.3)`. Only methods whose arguments
+differ from the row's attributes are written out below.
 
-Operands of different types meet as meet.py says; a NumPy array is taken onto the device as `tensor()` would. Tensors of
-two devices do not meet: that is a DeviceError.
+meet.py defines how operands of different types are combined. A NumPy array is uploaded to the device as by `tensor()`.
+Tensors of different devices cannot be combined: that is a DeviceError.
 """
 
 from __future__ import annotations
@@ -31,28 +31,28 @@ Operand: TypeAlias = Union["Tensor", np.ndarray, Number]
 Axis: TypeAlias = int | Sequence[int] | None
 Dims: TypeAlias = tuple[int, ...]
 _int: TypeAlias = int
-"""Within the class, `int` is the method."""
+"""The type; within the class, `int` is the method."""
 
 _SUM_TYPES: Final = {bool_: int64, **{d: int64 for d in INTS if d.bits < 64}}
-"""In which type integers are summed and multiplied up, as in NumPy and PyTorch."""
+"""The dtype in which `sum` and `prod` fold integers, as in NumPy and PyTorch."""
 _LOGIC: Final = {
     "and": ("logical_and", "bitwise_and"),
     "or": ("logical_or", "bitwise_or"),
     "xor": ("logical_xor", "bitwise_xor"),
 }
 NO_METHODS: Final = (Region, Result)
-"""Kinds of row that a Tensor has no method for: they take graphs, or nodes of several results."""
+"""Kinds of row for which a Tensor has no method: their inputs are graphs, or nodes of several results."""
 _SHOWN: Final = 1000
-"""From how many elements on repr leaves out the middle."""
+"""From this number of elements, repr omits those in the middle."""
 
 
 # --- operations on tensors -------------------------------------------------------------------------------------------
 
 
 def apply(build: Callable[..., Any], *operands: Operand | None) -> Any:
-    """The tensor of `build(builder, *operands)`, or a tuple of tensors where that makes several nodes.
+    """The tensor of `build(builder, *operands)`, or a tuple of tensors if that makes several nodes.
 
-    For `build`, tensors and arrays have become nodes; numbers and None are as given.
+    `build` gets nodes for tensors and arrays, and numbers and None as they are.
     """
     home = _home([x.device for x in operands if isinstance(x, Tensor)])
     placed = {i: x for i, x in enumerate(operands) if isinstance(x, (Tensor, np.ndarray))}
@@ -66,21 +66,21 @@ def apply(build: Callable[..., Any], *operands: Operand | None) -> Any:
 
 
 def _home(devices: Sequence[Device]) -> Device:
-    """Where an operation runs: where its tensors are, or on a device that adopts those of others."""
+    """The device on which an operation runs: that of its tensors. A device that adopts values of others comes first."""
     if not devices:
         return find_device(DEFAULT)
     return max(dict.fromkeys(devices), key=lambda d: d.adopts)
 
 
 def value_on(home: Device, x: Tensor | np.ndarray) -> Any:
-    """A tensor's or an array's elements as a value of this device."""
+    """The elements of a tensor or an array as a value of the device `home`."""
     if isinstance(x, Tensor):
         return x._value if x.device is home else home.adopt(x._value, x.device)
     return home.upload(plain_array(x))
 
 
 def elementwise(row: Elementwise, operands: Sequence[Operand], **attrs: Any) -> Tensor:
-    """An elementwise row over operands that have met in one dtype."""
+    """An elementwise row over operands, which are first converted to their common dtype."""
 
     def build(b: Any, *given: Any) -> Any:
         takes = row.takes or ("T",) * len(given)
@@ -95,12 +95,12 @@ def elementwise(row: Elementwise, operands: Sequence[Operand], **attrs: Any) -> 
 
 
 def _operand(x: Any) -> Any:
-    """NumPy's scalars count as Python's numbers."""
+    """The operand; a NumPy scalar as a Python number."""
     return x.item() if isinstance(x, np.generic) else x
 
 
 def call_row(row: Row, operands: Sequence[Operand | None], **attrs: Any) -> Any:
-    """Any row over operands, a tuple of tensors where it has several results; numbers take the dtype of the first."""
+    """Any row over operands; a tuple of tensors if it has several results. Numbers take the first operand's dtype."""
     if isinstance(row, Elementwise):
         return elementwise(row, [x for x in operands if x is not None], **attrs)
 
@@ -127,7 +127,7 @@ def _operator(name: str, reflected: bool = False) -> Callable[..., Any]:
 
 
 def _division(reflected: bool) -> Callable[..., Any]:
-    """True division: integers become float32 first."""
+    """True division: if both sides are integers, they become float32 first."""
     divide = _operator("div", reflected)
 
     def method(self: Tensor, other: Any) -> Tensor:
@@ -139,7 +139,7 @@ def _division(reflected: bool) -> Callable[..., Any]:
 
 
 def _logic(word: str) -> Callable[..., Any]:
-    """& | ^: logical among bools, bitwise among integers."""
+    """& | ^: logical for bools, bitwise for integers."""
 
     def method(self: Tensor, other: Any) -> Tensor:
         if not isinstance(other, (Tensor, np.ndarray, np.generic, bool, int)):
@@ -163,7 +163,7 @@ class Tensor:
 
     __slots__ = ("__weakref__", "_device", "_value")
 
-    __array_ufunc__ = None  # so that NumPy's operators leave `array * tensor` to ours
+    __array_ufunc__ = None  # so that `array * tensor` calls our operator, not NumPy's
 
     def __init__(self, device: Device, value: Value) -> None:
         self._device = device
@@ -199,7 +199,7 @@ class Tensor:
     def __repr__(self) -> str:
         try:
             elements = np.array2string(self.numpy(), separator=", ", prefix="tensor(", threshold=_SHOWN)
-        except DeviceError:  # while tracing, or after the device went away
+        except DeviceError:  # while tracing, or after the device was lost
             elements = "…"
         return f"tensor({elements}, shape={show(self.shape)}, dtype={self.dtype}, device={self.device.label})"
 
@@ -219,7 +219,7 @@ class Tensor:
         return self.device.download(self._value)
 
     async def numpy_async(self) -> np.ndarray:
-        """`numpy` for a page, where the device may have to be waited for."""
+        """`numpy` for a page, where reading from the device may have to be awaited."""
         return await soon(self.device.fetch(self._value))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -228,7 +228,7 @@ class Tensor:
         return self.numpy() if dtype is None else self.numpy().astype(dtype)
 
     def item(self) -> Number:
-        """The one element as a Python number."""
+        """The only element as a Python number."""
         if self.size != 1:
             raise ShapeError(f"item: the tensor has {self.size} elements, expected 1; use numpy() or tolist()")
         return self.numpy().item()
@@ -255,7 +255,7 @@ class Tensor:
         return int(self.item())
 
     def to(self, device: str | Device) -> Tensor:
-        """The tensor on another device; itself if it is there."""
+        """The tensor on another device; itself if it is on that device already."""
         target = find_device(device)
         return self if target is self.device else Tensor(target, target.upload(self.numpy()))
 
@@ -319,13 +319,13 @@ class Tensor:
         return apply(matmul_nodes, other, self) if isinstance(other, np.ndarray) else NotImplemented
 
     def matmul(self, other: Operand) -> Tensor:
-        """The product of matrices, of stacks of them, and of vectors, as NumPy's."""
+        """The product of matrices, stacks of matrices, or vectors, with NumPy's meaning."""
         return apply(matmul_nodes, self, other)
 
     # types
 
     def cast(self, to: Any) -> Tensor:
-        """The elements as another dtype: floats to integers toward zero and saturating, to bool by "is not zero"."""
+        """The elements as another dtype. Floats are rounded toward zero to integers, and saturate; to bool: x ≠ 0."""
         kind = dtype(to)
         return self if kind is self.dtype else call_row(ROWS["cast"], (self,), to=kind)
 
@@ -348,14 +348,14 @@ class Tensor:
         return apply(lambda b, x: b.reshape(x, shape=inferred_shape(x.shape, wanted)), self)
 
     def flatten(self, start: _int = 0, end: _int = -1) -> Tensor:
-        """The axes from start to end (that one included) as one."""
+        """The axes from start to end (inclusive) merged into one."""
         if not self.shape:
             return self.reshape(1)
         first, last = (axis_of(a, self.ndim, "flatten") for a in (start, end))
         return self.reshape(*self.shape[:first], product(self.shape[first : last + 1]), *self.shape[last + 1 :])
 
     def squeeze(self, axis: Axis = None) -> Tensor:
-        """Without axes of length 1: those given, or all of them."""
+        """The tensor without axes of length 1: without those given, or without all of them."""
         axes = (
             _axes(axis, self.ndim, "squeeze") if axis is not None else [i for i, d in enumerate(self.shape) if d == 1]
         )
@@ -367,12 +367,12 @@ class Tensor:
         return self.reshape(*(d for i, d in enumerate(self.shape) if i not in axes))
 
     def unsqueeze(self, axis: _int) -> Tensor:
-        """With one more axis, of length 1, at this place of the result."""
+        """The tensor with a new axis of length 1 at this position of the result."""
         at = axis_of(axis, self.ndim + 1, "unsqueeze")
         return self.reshape(*self.shape[:at], 1, *self.shape[at:])
 
     def transpose(self, *perm: Any) -> Tensor:
-        """Axes in another order; none given: reversed."""
+        """The axes in another order; reversed if none is given."""
         order = _unpacked(perm) or tuple(reversed(range(self.ndim)))
         return call_row(ROWS["transpose"], (self,), perm=tuple(axis_of(p, self.ndim, "transpose") for p in order))
 
@@ -384,7 +384,7 @@ class Tensor:
 
     @property
     def mT(self) -> Tensor:
-        """Every matrix of a stack transposed: the last two axes change places."""
+        """Every matrix of a stack transposed: the last two axes are swapped."""
         if self.ndim < 2:
             raise ShapeError(f"mT: got {show(self.shape)}, expected at least two axes")
         return self.transpose(*range(self.ndim - 2), self.ndim - 1, self.ndim - 2)
@@ -394,7 +394,7 @@ class Tensor:
         return call_row(ROWS["expand"], (self,), shape=_unpacked(shape))
 
     def expand(self, *shape: Any) -> Tensor:
-        """As broadcast_to; -1 keeps a dimension."""
+        """Like broadcast_to; -1 keeps a dimension."""
         wanted = _unpacked(shape)
         old = (1,) * (len(wanted) - self.ndim) + self.shape
         return self.broadcast_to(
@@ -402,8 +402,8 @@ class Tensor:
         )
 
     def pad(self, width: _int | Sequence[Any], mode: str = "constant", value: Number = 0) -> Tensor:
-        """Elements before and after every axis. width: one number for all, or a pair (before, after) for each axis.
-        mode: "constant" (of `value`), "reflect", "edge" or "wrap"."""
+        """The tensor with elements added before and after every axis. width: one number, or (before, after) for each
+        axis. mode: "constant" (of `value`), "reflect", "edge" or "wrap"."""
         pairs = [(width, width)] * self.ndim if isinstance(width, int) else [tuple(w) for w in width]
         if len(pairs) != self.ndim or any(len(p) != 2 for p in pairs):
             raise ShapeError(f"pad: got {width!r}, expected one number or {self.ndim} pairs (before, after)")
@@ -411,7 +411,7 @@ class Tensor:
         return call_row(ROWS["pad"], (self, value), before=before, after=after, mode=mode)
 
     def __getitem__(self, key: Any) -> Tensor:
-        """Elements by integers, slices, None, ... and one array of integers; see _indexing."""
+        """Elements by integers, slices, None, ... and one array of integers; see indexing.py."""
         places: list[Any] = []
         index: Any = None
         for item in key if isinstance(key, tuple) else (key,):
@@ -428,12 +428,12 @@ class Tensor:
         return (self[i] for i in range(len(self)))
 
     def take(self, index: Tensor | np.ndarray | Sequence[_int], axis: _int = 0) -> Tensor:
-        """The slices along an axis that integers choose; negative ones count from the end."""
+        """The slices along an axis at the given indices; negative ones count from the end."""
         at = axis_of(axis, self.ndim, "take")
         return self[(slice(None),) * at + (index if isinstance(index, (Tensor, np.ndarray)) else list(index),)]
 
     def split(self, sizes: _int | Sequence[_int], axis: _int = 0) -> tuple[Tensor, ...]:
-        """Pieces along an axis: of these sizes, or all of one size but for the last."""
+        """Pieces along an axis: of the given sizes, or all of one size, where the last may be smaller."""
         at = axis_of(axis, self.ndim, "split")
         length = self.shape[at]
         if isinstance(sizes, int):
@@ -457,7 +457,7 @@ class Tensor:
         return self.cast(_SUM_TYPES.get(self.dtype, self.dtype))._reduced("reduce_prod", axis, keepdims)
 
     def mean(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
-        """The mean over axes; of integers in float32."""
+        """The mean over axes; integers become float32 first."""
         return (self if self.dtype.is_float else self.cast(float32))._reduced("reduce_mean", axis, keepdims)
 
     def max(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
@@ -467,7 +467,8 @@ class Tensor:
         return self._extreme("reduce_min", axis, keepdims)
 
     def argmax(self, axis: _int | None = None, keepdims: bool = False) -> Tensor:
-        """Where the largest element is along an axis, the first of equals, as int64; without an axis, in the flat tensor."""
+        """The index of the largest element along an axis (the first, if several are equal), as int64; without an axis,
+        the index in the flat tensor."""
         return self._place_of("reduce_max", axis, keepdims)
 
     def argmin(self, axis: _int | None = None, keepdims: bool = False) -> Tensor:
@@ -499,7 +500,7 @@ class Tensor:
         def build(b: Any, x: Any) -> Any:
             numbers = b.const(np.arange(length).reshape((length, *(1,) * (len(x.shape) - at - 1))), int64)
             hits = b.equal(x, getattr(b, row)(x, axes=(at,)))
-            # Nothing equals a NaN: then the last place is given, which is at least one that exists.
+            # NaN equals nothing, so there may be no hit. The result is then the last index, which at least is valid.
             places = b.reduce_min(b.where(hits, numbers, b.const(length - 1, int64)), axes=(at,))
             return places if keepdims else b.reshape(places, shape=(*x.shape[:at], *x.shape[at + 1 :]))
 
@@ -512,7 +513,7 @@ class Tensor:
         return call_row(ROWS["log_softmax"], (self,), axis=axis)
 
     def clip(self, low: Operand | None = None, high: Operand | None = None) -> Tensor:
-        """Elements below low as low, above high as high; None leaves an end open."""
+        """Elements clipped to the range from low to high; None: no limit on this side."""
         bounds = ((low, "maximum"), (high, "minimum"))
         if low is not None and high is not None:
             return call_row(ROWS["clip"], (self, low, high))
@@ -546,7 +547,7 @@ class Tensor:
         dilation: Ints = 1,
         ceil_mode: bool = False,
     ) -> Tensor:
-        """The largest in each window; the stride is the window's size unless given."""
+        """The largest element of each window; the default stride is the window's size."""
         return apply(lambda b, x: spatial.max_pool(b, x, kernel_size, stride, padding, dilation, ceil_mode), self)
 
     def avg_pool(
@@ -558,23 +559,24 @@ class Tensor:
         )
 
     def adaptive_avg_pool(self, output_size: Ints) -> Tensor:
-        """Means over equal windows, as many as asked for."""
+        """Means over equal windows that give the requested output size."""
         return apply(lambda b, x: spatial.adaptive_avg_pool(b, x, output_size), self)
 
     def interpolate(
         self, size: Ints | None = None, scale: Any = None, mode: str = "nearest", align_corners: bool = False
     ) -> Tensor:  # fmt: skip
-        """Resampled in space, to a size or by a scale. mode: nearest, nearest-exact, linear (bilinear, trilinear), bicubic."""
+        """Spatial axes resampled to a size or by a scale. mode: nearest, nearest-exact, linear, bilinear, trilinear,
+        bicubic."""
         return apply(lambda b, x: spatial.interpolate(b, x, size, scale, mode, align_corners), self)
 
 
 def _restored(device: Device, array: np.ndarray) -> Tensor:
-    """What a pickle calls."""
+    """The function that unpickling calls."""
     return Tensor(device, device.upload(array))
 
 
 def _closest(name: str) -> str:
-    if name.startswith("__"):  # Python's and NumPy's protocols ask for these all the time
+    if name.startswith("__"):  # Python's and NumPy's protocols often look these up
         return ""
     import difflib  # noqa: PLC0415 (an error may take its time, `import singe` may not)
 
@@ -583,7 +585,7 @@ def _closest(name: str) -> str:
 
 
 def _unpacked(given: tuple[Any, ...]) -> tuple[Any, ...]:
-    """f(2, 3) and f((2, 3)) alike."""
+    """The arguments, so that f(2, 3) and f((2, 3)) mean the same."""
     return tuple(given[0]) if len(given) == 1 and isinstance(given[0], (tuple, list)) else given
 
 

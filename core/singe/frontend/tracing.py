@@ -1,11 +1,10 @@
-"""A function of Tensors becomes a Graph: it is called once, with tensors that stand for its arguments.
+"""Tracing turns a function of Tensors into a Graph: it calls the function once, with placeholder tensors.
 
-The tensors are those of a Tracer, a device on which nothing runs. What the function mixes in from other devices, such as
-a module's parameters, becomes constants. Dimensions may be symbolic. What cannot be traced is Python that looks at
-elements (`if x > 0`, `x.item()`): a DeviceError says so.
+The placeholders belong to a Tracer, a device on which nothing runs. Tensors of other devices that the function uses,
+such as a module's parameters, become constants. Dimensions may be symbolic. Python code that looks at elements (`if x >
+0`, `x.item()`) cannot be traced: it raises a DeviceError.
 
-A function with states takes them as keyword arguments, by their names, and returns its outputs and what the states
-become, by name:
+A function with states takes them as keyword arguments. It returns its outputs, and a dict of the states' next values:
 
     def step(x, *, count):
         return x + count, {"count": count + 1}
@@ -35,14 +34,14 @@ Spec: TypeAlias = tuple[str, Sequence[Dim], DType]
 
 
 class Tracer(Device):
-    """A device that remembers ops as nodes of one Graph and runs none. Its values are the nodes."""
+    """A device that records ops as nodes of one Graph and runs none. Its values are the nodes."""
 
     adopts = True
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self._builder: Final = Builder()
-        self._adopted: Final[dict[int, tuple[Any, Node]]] = {}  # by id: the value, which keeps its id, and its constant
+        self._adopted: Final[dict[int, tuple[Any, Node]]] = {}  # id ↦ the value (keeps the id in use) and its node
 
     @property
     def name(self) -> str:
@@ -58,7 +57,7 @@ class Tracer(Device):
         return self._builder.const(array)
 
     def adopt(self, value: Any, source: Device) -> Node:
-        """A constant; a value that is met twice is one."""
+        """The value as a constant; a value that is adopted twice gives the same node."""
         if source.adopts:
             raise DeviceError(
                 "a tensor of a function that was traced earlier is used in another: return it there, and pass it here"
@@ -82,7 +81,7 @@ class Tracer(Device):
         return np.array(known)
 
     def synchronize(self) -> None:
-        """Nothing is ever under way."""
+        """There is nothing to wait for."""
 
     def describe(self) -> Mapping[str, Any]:
         return {}
@@ -98,14 +97,14 @@ class Tracer(Device):
 def trace(function: Callable[..., Any], specs: Sequence[Spec], states: Mapping[str, Any] | None = None) -> Graph:
     """The Graph of a function of Tensors that returns a Tensor, several in a tuple or list, or a dict of them by name.
 
-    Outputs without names are called "output", or "output0", "output1", … where there are several. states: the initial
-    values by name, each an array, or a (shape, dtype) that begins with zeros; see the module's docstring.
+    Outputs without names are called "output", or "output0", "output1", … if there are several. states: the initial
+    values by name, each an array, or (shape, dtype) for zeros; see the module's docstring.
     """
     tracer = Tracer()
     arguments = [tracer.input(spec) for spec in specs]
     first = {name: _initial(name, given) for name, given in (states or {}).items()}
     leaves = {name: tracer.input((name, shape, kind)) for name, (shape, kind, _) in first.items()}
-    with deferring():  # noted anew when the Graph is compiled
+    with deferring():  # these checks are not used: compiling the graph finds them again
         result = function(*arguments, **leaves)
         outputs, updated = _and_states(result, leaves) if leaves else (result, {})
         named = _named(outputs)
@@ -135,7 +134,7 @@ def _initial(name: str, given: Any) -> tuple[tuple[int, ...], DType, np.ndarray 
 
 
 def _and_states(result: Any, before: Mapping[str, Tensor]) -> tuple[Any, Mapping[str, Tensor]]:
-    """What a function with states returned: its outputs, and what the states become."""
+    """The result of a function with states as its outputs, and the next values of the states."""
     names = ", ".join(before)
     if not isinstance(result, tuple) or len(result) != 2 or not isinstance(result[1], Mapping):
         raise InputError(
@@ -162,7 +161,7 @@ def _and_states(result: Any, before: Mapping[str, Tensor]) -> tuple[Any, Mapping
 
 
 def _named(result: Any) -> dict[str, Tensor]:
-    """What a function returned, by name."""
+    """The tensors that a function returned, by name."""
     if isinstance(result, Tensor):
         return {"output": result}
     if isinstance(result, (tuple, list)):

@@ -1,4 +1,4 @@
-"""Layers without weights: a table of classes, each one function and the defaults of its arguments."""
+"""Layers without weights: a table of classes. Each has a function and the default values of its arguments."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ._module import Module
 
 
 class Activation(Module):
-    """A layer that is a function of a tensor and a few numbers, which are the layer's fields:
+    """A layer that applies a function to a tensor and a few numbers. The numbers are the layer's fields:
     `class LeakyReLU(Activation, call=lambda x, negative_slope: …, negative_slope=0.01)`."""
 
     _call: ClassVar[Callable[..., Tensor]]
@@ -40,7 +40,7 @@ class Identity(Activation, call=lambda x: x):
 
 
 class Flatten(Activation, call=lambda x, start_dim, end_dim: x.flatten(start_dim, end_dim), start_dim=1, end_dim=-1):
-    """Merges axes into one: by default, all but the batch."""
+    """Merges axes into one: by default all axes except the first, the batch."""
 
 
 class ReLU(Activation, call=lambda x: x.relu()):

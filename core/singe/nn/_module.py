@@ -1,7 +1,7 @@
-"""Module: a layer is plain data, fields that hold tensors, numbers, other modules, and lists or dicts of them.
+"""Module: a layer is plain data. Its fields hold tensors, numbers, other modules, and lists or dicts of them.
 
-Nothing is registered: a module is its fields. It is frozen after `__init__`, so threads may share it and a trace of it
-stays valid. Methods that change something return a new module (`with_state`, `map`, `to`, `train`, `replace`).
+Nothing is registered: a module is just its fields. It is frozen after `__init__`, so threads may share it, and a trace
+of it stays valid. Methods that change something return a new module (`with_state`, `map`, `to`, `train`, `replace`).
 """
 
 from __future__ import annotations
@@ -104,13 +104,13 @@ class Module(metaclass=_Frozen):
         """All parameters and buffers by path, named as PyTorch names them: "conv.weight", "0.bias"."""
         return {path: part for path, part, _ in _walk(self) if isinstance(part, Tensor)}
 
-    # --- modules made of it ---
+    # --- modules made from it ---
 
     def with_state(self, state: State, strict: bool = True) -> Self:
         """The module with the tensors or arrays of a state dict, converted to its dtypes and devices.
 
-        strict: the names must be the same on both sides; otherwise only common names are used. It returns a new module,
-        where PyTorch's load_state_dict changes the old one: no thread sees weights of which half are new.
+        strict: the names must be the same on both sides; otherwise only common names are used. PyTorch's
+        load_state_dict changes the module; this method returns a new one, so no thread sees half of the new weights.
         """
         own = self.state_dict()
         shapes = {k: tuple(state[k].shape) for k in own if k in state}
@@ -208,7 +208,7 @@ def _walk(value: Any, path: str = "", is_buffer: bool = False) -> Iterator[tuple
 
 
 def _rebuilt(value: Any, rule: Callable[[str, Any, Any], Any], path: str = "") -> Any:
-    """A copy of a container, with rule(path, key, part) in place of each item that is no container."""
+    """A copy of a container, in which rule(path, key, part) replaces each item that is not a container."""
     new: dict[Any, Any] = {}
     for key, at, part in _parts(value, path):
         new[key] = _rebuilt(part, rule, at) if isinstance(part, CONTAINERS) else rule(at, key, part)

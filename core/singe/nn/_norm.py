@@ -1,10 +1,10 @@
 """Batch normalisation: with running statistics for inference, with the batch's own in training.
 
-A layer is frozen, so training cannot update its statistics in place. They are collected, and make the next module:
+A layer is frozen, so training cannot update its statistics in place. They are collected, and used to make a new module:
 
     with nn.observing() as seen:
         y = model(x)                  # the model is in training mode
-    model = model.with_modules(seen)  # its running statistics have moved
+    model = model.with_modules(seen)  # its running statistics are updated
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _seen: Final[ContextVar[dict[Module, Module] | None]] = ContextVar("seen", defau
 
 @contextmanager
 def observing() -> Iterator[dict[Module, Module]]:
-    """Collects, for each batch norm that runs in this block, its successor with updated statistics."""
+    """Collects, for each batch norm that runs in this block, a new layer with updated statistics."""
     seen: dict[Module, Module] = {}
     token = _seen.set(seen)
     try:
