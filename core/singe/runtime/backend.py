@@ -26,14 +26,14 @@ class Array(Protocol):
 
 
 class Executable(Protocol):
-    """A Program made ready on a device: pipelines built, weights in place."""
+    """A Program that is ready to run on a device: pipelines are built, weights uploaded."""
 
     program: ProgramData
 
     def run(self, inputs: Sequence[Any], states: Sequence[Any] = ()) -> list[Any]:
-        """Arrays of the backend in, in the order of the Program's inputs; new arrays out.
+        """Take arrays of the backend, in the order of the Program's inputs, and return new arrays.
 
-        `states` are the arrays of a session, one for each of the Program's states, which the run changes in place.
+        `states` are the arrays of a session, one for each of the Program's states. The run changes them in place.
         """
         ...
 
@@ -42,7 +42,7 @@ class Executable(Protocol):
         ...
 
     def memory(self) -> Mapping[str, int]:
-        """Bytes held: weights, scratch, and states, those of all sessions together."""
+        """Bytes in use: for weights, for scratch, and for the states of all sessions together."""
         ...
 
     def dispose(self) -> None:
@@ -52,10 +52,11 @@ class Executable(Protocol):
 
 @runtime_checkable
 class DirectExecutable(Executable, Protocol):
-    """An Executable with a shorter way for NumPy arrays than through arrays of its backend."""
+    """An Executable that takes NumPy arrays directly, which is faster than through arrays of its backend."""
 
     def call(self, inputs: Sequence[np.ndarray], states: Sequence[Any] = ()) -> Later[list[np.ndarray]]:
-        """NumPy arrays in, in the order of the Program's inputs; new ones out, which the caller owns. States as in `run`."""
+        """Take NumPy arrays, in the order of the Program's inputs, and return new ones, which the caller owns. States
+        as in `run`."""
         ...
 
 
@@ -63,8 +64,9 @@ class DirectExecutable(Executable, Protocol):
 class Span:
     """One step's part of a timed run.
 
-    step is its number among the Program's steps (as program.walk counts them), None for a copy that the runner adds. start counts from the beginning
-    of the run. overhead is what the call cost besides the work, where it was measured apart; it is not in `seconds`.
+    step: its number among the Program's steps (as program.walk counts them); None for a copy that the runner adds.
+    start: seconds since the beginning of the run. overhead: the time of the call itself, if it was measured separately;
+    it is not part of `seconds`.
     """
 
     step: int | None
@@ -75,8 +77,8 @@ class Span:
 
 @dataclass(frozen=True)
 class Timeline:
-    """A timed run: what it gave, the seconds until all of it was done, its steps, what clock they were timed by, and the
-    sizes that it ran at, those found in mid-run included."""
+    """A timed run: its outputs, the seconds until everything was done, its steps, the clock that timed them, and its
+    sizes, including those found in mid-run."""
 
     outputs: list[Any]
     seconds: float
@@ -90,15 +92,15 @@ class TimedExecutable(Executable, Protocol):
     """An Executable that can time its steps."""
 
     def profile(self, inputs: Sequence[Any], states: Sequence[Any] = ()) -> Timeline:
-        """`run`, waiting for its end."""
+        """`run`, timed until everything is done."""
         ...
 
 
 class Backend(Protocol):
-    """A device that holds arrays and runs Programs; in a page, what it answers may have to be waited for."""
+    """A device that holds arrays and runs Programs. In a page, its results may have to be awaited."""
 
     name: str
-    target: Any  # a Target; None for the backend that runs ops on whole arrays
+    target: Any  # a Target; None for the backend that runs each op on whole arrays
 
     def upload(self, array: np.ndarray) -> Any:
         """A NumPy array as an array of the device."""
@@ -113,11 +115,11 @@ class Backend(Protocol):
         ...
 
     def synchronize(self) -> Later[None]:
-        """Wait until all work handed over is done."""
+        """Wait until all submitted work is done."""
         ...
 
     def describe(self) -> Mapping[str, Any]:
-        """What the device is, for people: adapter, features, limits."""
+        """Facts about the device for people: adapter, features, limits."""
         ...
 
     def dispose(self) -> None:
@@ -127,7 +129,7 @@ class Backend(Protocol):
 
 @dataclass(eq=False)
 class HostArray:
-    """The plainest Array: NumPy memory. A state's is replaced by what it becomes."""
+    """The simplest Array: NumPy memory. `data` of a state is replaced by its next value."""
 
     data: np.ndarray
     dtype: DType

@@ -1,12 +1,12 @@
-"""The protocol of a Device: what Tensors, Models and decorators may ask of where values lie and ops run.
+"""The protocol of a Device: the methods by which Tensors, Models and decorators store values and run ops.
 
     EagerDevice(backend)   runs an op when it is called                 devices.py
     Fusion(device)         runs what a value needs when it is read      decorators/fusion.py
     Tracer()               runs nothing: it records a Graph             ../frontend/tracing.py
 
-A decorator is a Device that wraps another and talks to it by these methods alone, so decorators compose in any order:
-whatever a decorator has run, the device inside it sees. A value is what a device says it is; others read its shape and
-dtype, and hand it back. Threads may share a device: it does one thing at a time, under its lock.
+A decorator is a Device that wraps another. It uses the inner device only through these methods, so decorators compose
+in any order, and the inner device sees everything that is run. Each device has its own kind of value; other code only
+reads its shape and dtype, and passes it back. Threads may share a device: it does one thing at a time, under its lock.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .backend import Executable
 from .waiting import Later, now
 
 Build: TypeAlias = Callable[..., Node | tuple[Node, ...]]
-"""(builder, *nodes) ↦ a node, or several: what an op does, whether now or later."""
+"""(builder, *nodes) ↦ a node, or several: what an op computes, now or later."""
 
 
 class Value(Protocol):
@@ -44,18 +44,18 @@ class Device(ABC):
     """See the module's docstring."""
 
     adopts = False
-    """Whether values of other devices may meet its own: it then takes them in by `adopt`."""
+    """Whether operations may mix its values with those of other devices; it takes over the others with `adopt`."""
     lock: threading.RLock
-    """Held while the device, or whatever it wraps, does something."""
+    """Held while the device, or a device that it wraps, does something."""
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """The backend's."""
+        """The name of the backend."""
 
     @property
     def label(self) -> str:
-        """Its name with its decorators', as people see it."""
+        """The name with those of decorators, for people."""
         return self.name
 
     def __repr__(self) -> str:
@@ -65,7 +65,7 @@ class Device(ABC):
 
     @abstractmethod
     def upload(self, array: np.ndarray) -> Any:
-        """The value of an array's elements."""
+        """A new value with the elements of an array."""
 
     @abstractmethod
     def fetch(self, value: Any) -> Later[np.ndarray]:
@@ -91,29 +91,29 @@ class Device(ABC):
 
     @abstractmethod
     def synchronize(self) -> None:
-        """Wait until all work handed over is done."""
+        """Wait until all submitted work is done."""
 
     @abstractmethod
     def describe(self) -> Mapping[str, Any]:
-        """What the device is, for people: adapter, features, limits."""
+        """Facts about the device for people: adapter, features, limits."""
 
     # Programs
 
     @property
     def eager(self) -> Device:
-        """The device below all laziness: `prepare` is asked of it, and its values are what an Executable takes."""
+        """The device below all lazy decorators. Executables are prepared by it, and take its values."""
         return self
 
     @property
     @abstractmethod
     def target(self) -> Target | None:
-        """The Target whose Programs it runs; None: Programs of host steps."""
+        """The Target whose Programs the device runs; None for Programs of host steps."""
 
     @abstractmethod
     def prepare(self, program: ProgramData) -> Executable:
-        """A Program made ready to run over this device's values."""
+        """An Executable of the Program, which takes values of this device."""
 
 
 def nodes_of(made: Node | tuple[Node, ...]) -> tuple[Node, ...]:
-    """What a Build gave, as a tuple."""
+    """The nodes that a Build returned, as a tuple."""
     return made if isinstance(made, tuple) else (made,)

@@ -1,7 +1,6 @@
-"""The eager device, and how a device is opened: once for each backend, and shared by all who ask for it.
+"""The eager device, and the functions that open devices. A backend's device is opened once and shared.
 
-An op on an eager device runs when it is called, as a Graph of one op; a Graph runs by a Program that is compiled once for
-each structure of it.
+An op on an eager device runs when it is called, as a Graph of one op. Graphs of equal structure share one Program.
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ from .registry import backend_names, backends_for, factories, open_backend
 from .waiting import Later, finished, now, soon, then
 
 PROGRAMS: Final = 512
-"""How many compiled Programs a device keeps; the one unused for longest goes first."""
+"""How many compiled Programs a device keeps; the least recently used is dropped first."""
 DEFAULT: Final = "numpy"
-"""The backend of this package, which is wherever Singe is."""
+"""The backend in this package, which is always available."""
 
 
 class EagerDevice(Device):
@@ -64,7 +63,7 @@ class EagerDevice(Device):
         return self.run(Graph(nodes, made, tuple(f"y{k}" for k in range(len(made))), builder.bound), values)
 
     def run(self, graph: Graph, values: Sequence[Any]) -> tuple[Any, ...]:
-        """By the graph's Program, compiled when its structure is first met."""
+        """Run the graph's Program, which is compiled the first time that a graph has this structure."""
         key = structure(graph)
         with self.lock:
             found = self._programs.at(key, lambda: self.prepare(compile_graph(graph, self.target)))
@@ -85,12 +84,12 @@ _devices: Final[dict[str, Device]] = {}
 
 
 def _opened(name: str) -> Later[Device]:
-    """The one device of a backend: who asks for it together gets the same."""
+    """The only device of a backend. Callers that wait for it at the same time get the same device."""
 
     def kept(backend: Backend) -> Device:
         made = EagerDevice(backend)
         found = _devices.setdefault(name, made)
-        if found is not made:  # two waited for it at once
+        if found is not made:  # two callers opened it at the same time
             backend.dispose()
         return found
 
@@ -103,12 +102,12 @@ def _opened_now(name: str) -> Device:
 
 
 def device(name: str | Device = "auto") -> Device:
-    """The device of a backend's name, opened once and shared; "auto" is the most preferred that is there."""
+    """The device of the backend with this name, opened once and shared; "auto": the most preferred one available."""
     return finished(_chosen(name, _opened_now))
 
 
 async def device_async(name: str | Device = "auto") -> Device:
-    """`device` for a page, where opening one may have to be waited for."""
+    """`device` for a page, where opening a device may have to be awaited."""
     return await _chosen(name, _opened)
 
 
@@ -131,7 +130,7 @@ async def _chosen(name: str | Device, opened: Callable[[str], Later[Device]]) ->
 
 
 def device_for(target: str) -> Device:
-    """The most preferred device that is there and runs Programs of a target."""
+    """The most preferred available device that runs Programs of a target."""
     reasons: list[str] = []
     for name in backends_for(target):
         try:
@@ -160,7 +159,7 @@ def devices() -> dict[str, Device | DeviceError]:
 
 
 def Numpy() -> Device:
-    """The device "numpy": whole arrays on the CPU; there wherever Singe is."""
+    """The device "numpy": whole arrays on the CPU; always available."""
     return device(DEFAULT)
 
 

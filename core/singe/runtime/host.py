@@ -1,7 +1,7 @@
-"""What a runner does on the host in mid-run: the steps at which the planner's words stop.
+"""The steps that a runner does on the host in mid-run: those at which the planner's words stop.
 
-A Host step computes an op over whole arrays, by its row; a Bind step reads a size; a Check step refuses sizes that do not
-fit. Runners bring the arrays and take what comes out to their device.
+A Host step computes an op over whole arrays with its row; a Bind step reads a size; a Check step refuses sizes that do
+not fit. Runners supply the arrays, and move the results to their device.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from ..program.program import Bind, Check, Host
 from ..shapes import Shape, Size, known, show, size, symbols
 
 Read: TypeAlias = Callable[[int], np.ndarray]
-"""The elements of a buffer, in its shape, by its number."""
+"""Read a buffer, by its number: its elements in its shape."""
 Write: TypeAlias = Callable[[int, np.ndarray], None]
-"""Put elements into a buffer."""
+"""Write elements to a buffer, by its number."""
 
 
 def run_stop(plan: Plan, step: Host | Bind | Check, read: Read, write: Write, found: Callable[[Found], None]) -> None:
-    """Carry out a step. Of the sizes that it binds, `found` is told before anything is written."""
+    """Run a step. If it binds sizes, `found` is called before any result is written."""
     if isinstance(step, Check):
         check(step, plan.sizes)
         return
@@ -65,13 +65,13 @@ def run_host(step: Host, inputs: Sequence[np.ndarray], sizes: Mapping[str, int])
 
 
 def with_sizes(value: Any, sizes: Mapping[str, int]) -> Any:
-    """An attribute with numbers for its sizes."""
+    """An attribute with its sizes replaced by numbers."""
     if isinstance(value, tuple):
         return tuple(with_sizes(v, sizes) for v in value)
     return known(value, sizes) if isinstance(value, Size) else value
 
 
 def found_sizes(shape: Shape, given: Sequence[int], inputs: frozenset[str]) -> dict[str, int]:
-    """The sizes that an array of a shape so given decides, but for those that the inputs of the run decided."""
+    """The sizes that follow if `shape` is `given` at run time, except those that the run's inputs give."""
     pairs = zip(shape, given, strict=len(shape) == len(given))
     return {str(d): n for d, n in pairs if isinstance(d, Size) and str(d) not in inputs and d == size(str(d))}

@@ -1,8 +1,8 @@
 """The backend "numpy": Programs of host steps, run op by op over whole arrays, with BLAS where there is one.
 
-The steps are a tree, and are walked as such. An intermediate array is dropped after its last reader; one that nothing
-else looks into is written over. Sizes in attributes get their numbers when they are known, anew only when these change.
-A state is updated in place, or its array is replaced by the one that was computed.
+The backend walks the tree of steps. An intermediate array is dropped after its last reader, or overwritten by it if no
+other array shares its memory. Sizes in attributes are evaluated when they are known, and again only when they change. A
+state is updated in place, or its array is replaced by the computed one.
 """
 
 from __future__ import annotations
@@ -47,28 +47,28 @@ class NumpyBackend:
         return NumpyExecutable(program)
 
     def synchronize(self) -> None:
-        """Nothing is ever under way."""
+        """There is nothing to wait for."""
 
     def describe(self) -> Mapping[str, Any]:
         return {"numpy": np.__version__}
 
     def dispose(self) -> None:
-        """Nothing is held."""
+        """There is nothing to free."""
 
 
 @dataclass
 class _Op:
-    """A Host step made ready: its row, the inputs that it may write over, and the places whose values it reads last."""
+    """A prepared Host step: its row, the inputs that it may overwrite, and the places that no later step reads."""
 
     step: Host
     row: Row
-    sizes: tuple[str, ...]  # those that its attributes need
+    sizes: tuple[str, ...]  # the sizes that its attributes need
     spent: tuple[int, ...] = ()
     drops: tuple[Place, ...] = ()
     latest: tuple[tuple[int, ...], Mapping[str, Any]] | None = None
 
     def attrs(self, sizes: Mapping[str, int]) -> Mapping[str, Any]:
-        """The attributes with numbers for sizes; those of the latest sizes are kept."""
+        """The attributes with sizes replaced by numbers; the latest result is cached."""
         if not self.sizes:
             return self.step.attrs
         key = tuple(sizes[s] for s in self.sizes)
@@ -79,7 +79,7 @@ class _Op:
 
 @dataclass
 class _Held:
-    """A value in a slot: the step that reads it last, and whether another place may have its array."""
+    """A value in a slot: the number of the step that reads it last, and whether another place may share its array."""
 
     place: Place
     shared: bool
@@ -97,8 +97,8 @@ class _Run:
 class NumpyExecutable:
     """A Program whose weights are views of its block.
 
-    A place holds one value at a time, so arrays are kept by place. A step may be given an array that another place holds
-    too (a view, or what was copied), but for places that some step writes over: those have arrays of their own.
+    A place holds one value at a time, so arrays are kept by place. Two places may share an array (a view, or a copy
+    that was not made), except places that a step updates in place: these have arrays of their own.
     """
 
     def __init__(self, program: ProgramData) -> None:
@@ -107,7 +107,7 @@ class NumpyExecutable:
                 f"the numpy backend runs programs compiled for {HOST!r}, this one is for {program.target!r}"
             )
         self.program = program
-        # An empty weight takes no bytes: only its number tells it from the next.
+        # An empty weight takes no bytes, so its place equals that of the next weight: its number is used instead.
         self._places: list[Place] = [
             ("weights", i) if b.place[0] == "weights" else b.place for i, b in enumerate(program.buffers)
         ]
@@ -146,12 +146,13 @@ class NumpyExecutable:
         return self._places[step.inputs[0]] == self._places[step.outputs[0]]
 
     def _drop(self, steps: Sequence[Step]) -> None:
-        """Say what the outermost steps read last. Within a region values are held until it ends or they are replaced."""
+        """Find the values that each outermost step is the last to read. Values of a region live until it ends, or until
+        they are replaced."""
         held: dict[Place, _Held] = {}
         every: list[_Held] = []
         for number, step in enumerate(steps):
             plain = isinstance(step, Host) and not isinstance(self._ops[id(step)].row, View)
-            whole = isinstance(step, (Host, Copy))  # what a region writes may keep its old value
+            whole = isinstance(step, (Host, Copy))  # a region may leave a buffer that it can write unchanged
             writes = _writes(step)
             for i in _reads(step) | (set() if whole else writes):
                 place = self._places[i]
@@ -176,7 +177,7 @@ class NumpyExecutable:
                 self._drops[id(step)] = (*self._drops.get(id(step), ()), place)
 
     def new_states(self) -> list[HostArray]:
-        """The states as they are at first."""
+        """Arrays with the initial values of the states."""
         found = []
         for s in self.program.states:
             b = self.program.buffers[s.buffer]
@@ -204,7 +205,7 @@ class NumpyExecutable:
     def _run(
         self, inputs: Sequence[HostArray], states: Sequence[HostArray], ends: list[float] | None
     ) -> list[HostArray]:
-        """`ends`, where given, receives when the first step began and when each ended."""
+        """Run the Program. `ends`, if given, gets the time when the first step starts and when each step ends."""
         p = self.program
         if len(states) != len(p.states):
             raise InputError(f"the program has {len(p.states)} states, got {len(states)}: new_states() makes them")
@@ -212,7 +213,7 @@ class NumpyExecutable:
         return self._at(sizes)._carry_out(inputs, states, sizes, ends)
 
     def _at(self, sizes: Mapping[str, int]) -> NumpyExecutable:
-        """What runs at these sizes: itself, or one of what the Program has for them alone."""
+        """The executable for these sizes: itself, or one for the Program's steps that are specialised to them."""
         chosen = self.program.at(sizes)
         if chosen is self.program or chosen is self.program.programs[0]:
             return self
@@ -274,13 +275,13 @@ class NumpyExecutable:
         self._go_on(run, {step.size: found})
 
     def _go_on(self, run: _Run, new: Mapping[str, int]) -> None:
-        """With sizes that were found."""
+        """Add sizes that were found to the run, and check the buffers that depend on them."""
         run.sizes.update(new)
         named = dict.fromkeys(i for name in new for i in self._sized_by.get(name, ()))
         check_found(new, (self.program.buffers[i] for i in named), run.sizes)
 
     def _keep(self, run: _Run, place: Place, array: np.ndarray, fresh: bool) -> None:
-        """Put an array into a place. fresh: whether no other place has it."""
+        """Store an array in a place. fresh: whether no other place has this array."""
         if place[0] == "state":
             before = run.values[place]
             if fresh and array.base is None and array.shape == before.shape and array.flags.writeable:
@@ -311,11 +312,11 @@ class NumpyExecutable:
             self._keep(run, self._places[i], array, fresh)
 
     def _found(self, i: int, shape: tuple[int, ...]) -> dict[str, int]:
-        """The sizes that only the result of an op tells."""
+        """The sizes that are found from the result of an op."""
         return found_sizes(self.program.buffers[i].shape, shape, self._given)
 
     def _output(self, value: np.ndarray, number: int, sizes: Mapping[str, int]) -> HostArray:
-        """The array of an output: never a view of something else."""
+        """The array of an output, which is never a view of another array."""
         b = self.program.buffers[number]
         value = value.reshape(_numbers(b.shape, sizes))
         return HostArray(value if value.base is None and value.flags.writeable else value.copy(), b.dtype)
@@ -330,7 +331,7 @@ class NumpyExecutable:
 
 
 def _reads(step: Step) -> set[int]:
-    """The buffers that a step reads, those within it included."""
+    """The buffers that a step, or a step within it, reads."""
     if isinstance(step, Host):
         return set(step.inputs)
     if isinstance(step, Copy):
@@ -343,7 +344,7 @@ def _reads(step: Step) -> set[int]:
 
 
 def _writes(step: Step) -> set[int]:
-    """The buffers that a step writes, those within it included."""
+    """The buffers that a step, or a step within it, writes."""
     if isinstance(step, Host):
         return set(step.outputs)
     if isinstance(step, Copy):
@@ -354,7 +355,7 @@ def _writes(step: Step) -> set[int]:
 
 
 def _sizes_in(value: Any) -> list[Size]:
-    """The Sizes among attributes, at whatever depth."""
+    """The Sizes in an attribute, at any depth."""
     if isinstance(value, tuple):
         return [d for v in value for d in _sizes_in(v)]
     return [value] if isinstance(value, Size) else []

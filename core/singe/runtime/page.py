@@ -1,7 +1,7 @@
-"""What a page gives to Python that runs in it: its files, and the scripts that run Programs there.
+"""Access of Python in a page to the page: its files, and the scripts that run Programs there.
 
-The scripts are imported from the package itself, as data: URLs, so that installing Singe is all that a page has to do.
-A page whose policy forbids this imports singe-python.js by its URL and registers it:
+The scripts are imported from the package itself, as data: URLs, so that a page only has to install Singe. If the page's
+Content-Security-Policy forbids this, the page must import singe-python.js by its URL and register it:
 `pyodide.registerJsModule("singe_scripts", await import("./singe-python.js"))`. start.js does so.
 """
 
@@ -29,17 +29,17 @@ _IMPORT: Final = re.compile(r"""((?:from|import)\s*\(?\s*)["']\./([\w.-]+\.js)["
 
 
 def is_url(path: str | Path) -> bool:
-    """Whether it is to be fetched: a URL, or in a page what is no file of Python's own."""
+    """Whether the path must be fetched: it is a URL, or, in a page, not a file in Python's file system."""
     return isinstance(path, str) and (_URL.match(path) is not None or (IN_PAGE and not Path(path).exists()))
 
 
 def stem_of(url: str) -> str:
-    """The name of the file that a URL leads to, without its suffix."""
+    """The name of the file at a URL, without its suffix."""
     return Path(unquote(urlsplit(url).path)).stem or "model"
 
 
 async def fetch(url: str) -> bytes:
-    """The bytes that a URL leads to; a relative one is resolved against the page's."""
+    """The bytes at a URL; a relative URL is resolved against that of the page."""
     if not IN_PAGE:
         raise InputError(f"{url}: URLs are fetched in pages; here, download the file and give its path")
     import js  # noqa: PLC0415  # pyright: ignore[reportMissingImports]
@@ -57,7 +57,7 @@ async def fetch(url: str) -> bytes:
 
 
 def scripts() -> Later[Any]:
-    """The module singe-python.js: the one that was registered, or else the package's own."""
+    """The module singe-python.js: the registered one, otherwise the package's own."""
     try:
         return import_module(SCRIPTS)
     except ModuleNotFoundError:
@@ -81,7 +81,8 @@ async def _imported() -> Any:
 
 
 def data_url(folder: Path, name: str, made: dict[str, str], way: tuple[str, ...] = ()) -> str:
-    """A script of a folder as a URL, and in it all that it imports. made: the URLs so far; way: the scripts that import it."""
+    """A script as a data: URL in which its imports are data: URLs too. made: URLs made so far; way: the chain of
+    scripts that import it."""
     if name in way:
         raise DeviceError(
             f"the scripts {' → '.join((*way[way.index(name) :], name))} import one another in a circle, and as data: URLs "
@@ -95,13 +96,13 @@ def data_url(folder: Path, name: str, made: dict[str, str], way: tuple[str, ...]
 
 
 def js_errors() -> type[Exception]:
-    """The exception that JavaScript's errors become."""
+    """The exception that JavaScript errors become in Python."""
     from pyodide.ffi import JsException  # noqa: PLC0415  # pyright: ignore[reportMissingImports]
 
     return JsException
 
 
 def device_error(error: Any, doing: str) -> DeviceError:
-    """An error of the scripts as one of Singe's."""
+    """An error of the scripts as a DeviceError."""
     kind = DeviceLost if getattr(error, "code", None) == "lost" else DeviceError
     return kind(f"{doing}: {getattr(error, 'message', error)}")

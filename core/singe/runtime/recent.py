@@ -1,4 +1,4 @@
-"""What is dear to make, kept as long as it is among the last that were asked for."""
+"""A cache of the most recently used values, for values that are expensive to make."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ V = TypeVar("V")
 
 
 class Recent(Generic[V]):
-    """At most so many values by their keys; iterating gives the values. `drop` is given each that goes, the one unused for
-    longest first."""
+    """A cache of at most `most` values by their keys; iterating gives the values. The least recently used value is
+    removed first, and passed to `drop`."""
 
     def __init__(self, most: int, drop: Callable[[V], object] = lambda value: None) -> None:
         self._most: Final = most
@@ -19,7 +19,7 @@ class Recent(Generic[V]):
         self._kept: Final[OrderedDict[Hashable, V]] = OrderedDict()
 
     def at(self, key: Hashable, make: Callable[[], V], anew: bool = False) -> V:
-        """The value of that key, made if it is not here, or `anew`. Where `make` fails, all stays."""
+        """The value of a key, made if it is missing or if `anew`. If `make` fails, the cache is unchanged."""
         if anew or key not in self._kept:
             value = make()
             if key in self._kept:

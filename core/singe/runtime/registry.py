@@ -1,7 +1,8 @@
-"""Which backends are installed, what is known of each before its device is opened, and opening one.
+"""The installed backends, what is known of them before a device is opened, and opening a device.
 
-A package registers a backend by an entry point of the group `singe.backends`. Its name is the backend's; what it loads is
-a factory: the Backend's class, or a BackendFactory where opening a device imports an engine that need not be there.
+A package registers a backend by an entry point of the group `singe.backends`. The name of the entry point is the
+backend's name. It loads a factory: the Backend's class, or a BackendFactory if opening a device imports an engine that
+may be missing.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ GROUP: Final = "singe.backends"
 
 @dataclass(frozen=True)
 class BackendFactory:
-    """Opens a device, and says what is known of it without; a class is a factory if it has these attributes.
+    """Opens a device, and has the facts known without opening one. A class with these attributes is a factory too.
 
     target_name: the target whose Programs the backend runs ("host": Programs of host steps, which need no target).
     preference: "auto" takes the backend of the highest preference that opens and is not emulated in software; 0: never.
@@ -42,7 +43,7 @@ def backend_names() -> tuple[str, ...]:
 
 
 def backend_factory(name: str) -> BackendFactory:
-    """The factory of an installed backend; DeviceError says what is wrong with it."""
+    """The factory of an installed backend; DeviceError if it is missing or broken."""
     found = plugins.load(GROUP, name, "backend")
     target = getattr(found, "target_name", None)
     if not callable(found) or not isinstance(target, str):
@@ -63,7 +64,7 @@ def factories() -> dict[str, BackendFactory]:
         try:
             found[name] = backend_factory(name)
         except DeviceError:
-            continue  # whoever asks for it by its name is told why
+            continue  # asking for it by name raises the error
     return dict(sorted(found.items(), key=lambda item: -item[1].preference))
 
 
@@ -73,7 +74,7 @@ def backends_for(target: str) -> tuple[str, ...]:
 
 
 def open_backend(name: str, **options: Any) -> Later[Backend]:
-    """A new device of that backend; DeviceError says why there is none."""
+    """A new device of a backend; DeviceError says why there is none."""
     factory = backend_factory(name)
     try:
         made = factory(**options)
@@ -81,7 +82,7 @@ def open_backend(name: str, **options: Any) -> Later[Backend]:
         raise
     except ImportError as e:
         raise plugins.missing(GROUP, name, "backend", e) from e
-    except Exception as e:  # whatever another package's engine may raise
+    except Exception as e:  # engines of other packages may raise anything
         raise DeviceError(f"the backend {name!r} of {_package(name)} cannot open a device: {plugins.line(e)}") from e
 
     def checked(backend: Backend) -> Backend:

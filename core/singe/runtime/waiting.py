@@ -1,8 +1,9 @@
-"""What may have to be waited for, written once for the plain forms and their async twins.
+"""Results that may have to be awaited, so that code is written once for the plain functions and their async twins.
 
-Natively a backend answers at once. In a page nothing may block, so a backend there may answer an awaitable: `Later[T]`
-is either. Code that passes such an answer on uses `then` and `together`; an async form ends in `await soon(…)`, a plain
-one in `now(…, twin)`, which waits where the engine can suspend, and else is a DeviceError that names the twin.
+Natively a backend returns its results at once. In a page nothing may block, so a backend may return an awaitable there.
+`Later[T]` is either of them. Code that passes such a result on uses `then` and `together`. An async function ends in
+`await soon(…)`, a plain one in `now(…, twin)`, which waits if the engine can suspend, and otherwise raises a
+DeviceError that names the twin.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ IN_PAGE = sys.platform == "emscripten"
 
 
 async def soon(value: Later[T]) -> T:
-    """The value, awaited if need be."""
+    """The value, awaited if necessary."""
     return cast(T, await value if isawaitable(value) else value)
 
 
 def now(value: Later[T], twin: str) -> T:
-    """The value without an await; `twin` is what to write where this engine cannot suspend."""
+    """The value without an await. `twin`: what the caller should write if this engine cannot suspend."""
     if not isawaitable(value):
         return cast(T, value)
     if IN_PAGE:
@@ -41,7 +42,7 @@ def now(value: Later[T], twin: str) -> T:
 
 
 def finished(work: Coroutine[Any, Any, T]) -> T:
-    """The result of a coroutine that awaits only what is there already."""
+    """The result of a coroutine that never really waits."""
     try:
         work.send(None)
     except StopIteration as done:
@@ -50,17 +51,17 @@ def finished(work: Coroutine[Any, Any, T]) -> T:
 
 
 def then(value: Later[T], use: Callable[[T], U]) -> Later[U]:
-    """use(value), when the value is there."""
+    """use(value), once the value is available."""
     return _All([value], lambda found: use(found[0])) if isawaitable(value) else use(cast(T, value))
 
 
 def together(values: Sequence[Later[T]]) -> Later[list[T]]:
-    """All of the values."""
+    """All values, once they are available."""
     return _All(values, list) if any(map(isawaitable, values)) else cast("list[Any]", list(values))
 
 
 class _All(Awaitable[U]):
-    """What is made of values when all of them are there."""
+    """An awaitable for the result of a function of values, once all of them are available."""
 
     def __init__(self, values: Sequence[Later[Any]], use: Callable[[list[Any]], U]) -> None:
         self.values = values
@@ -74,7 +75,7 @@ class _All(Awaitable[U]):
 
 
 def _drop(value: Any) -> None:
-    """Close coroutines that nobody will wait for, so that Python does not complain of them."""
+    """Close coroutines that will not be awaited, so that Python does not warn about them."""
     for part in value.values if isinstance(value, _All) else ():
         _drop(part)
     if iscoroutine(value):

@@ -1,4 +1,4 @@
-"""Decorator: a Device that does all that the device it wraps does. A subclass changes a method or two."""
+"""Decorator: a Device that passes every call on to the device that it wraps. Subclasses override a method or two."""
 
 from __future__ import annotations
 

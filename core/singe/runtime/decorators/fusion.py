@@ -1,12 +1,12 @@
-"""Fusion: a decorator that makes a device lazy. Ops are remembered, and run together when a value is read.
+"""Fusion: a decorator that makes a device lazy. Ops are recorded, and run together when a value is read.
 
-What is run is one Graph with several results: the value that is read, and every live value (one that somebody still
-holds) whose pending computation has a node in common with it, directly or by way of others. So a training step of which
-only the loss is read computes the new weights in the same Program: each step begins from computed weights, is the same
-Graph, and is compiled once. A value that nobody holds any more is an intermediate of that Graph and gets no memory of
-its own. Values that share nothing but what is computed already stay pending.
+A read runs one Graph with several results: the value that is read, and every live value (one that somebody still holds)
+whose pending computation shares a node with it, directly or through other live values. So if only the loss of a
+training step is read, the new weights are computed in the same Program. Each step then begins with computed weights,
+has the same Graph, and is compiled only once. A value that nobody holds any more is an intermediate of that Graph and
+gets no memory of its own. Values that share only computed nodes stay pending.
 
-Invariant: below a pending node there are pending nodes, constants and Leaves, and no live value's computed node.
+Invariant: a pending node depends on pending nodes, constants and Leaves. Computed values are always Leaves.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from ..waiting import Later
 from .decorator import Decorator
 
 LONGEST: Final = 1000
-"""Ops one after another that may be pending: then they are run, whether or not somebody reads what they give."""
+"""The longest chain of ops that may be pending. A longer chain is run even if nobody reads its result."""
 
 
 class Leaf(Node):
-    """An input of pending work: a node that has been computed, with its value on the device inside."""
+    """An input of pending work: a node that has been computed, with its value on the inner device."""
 
     __slots__ = ("held",)
 
@@ -40,7 +40,7 @@ class Leaf(Node):
 
 
 class LazyValue:
-    """A handle on a node: pending, or a Leaf. depth: how many ops one after another are pending."""
+    """A handle on a node: pending, or a Leaf. depth: the length of the longest chain of pending ops that ends in it."""
 
     __slots__ = ("__weakref__", "depth", "node")
 
@@ -63,7 +63,7 @@ class Fusion(Decorator):
     def __init__(self, inner: Device) -> None:
         super().__init__(inner)
         self._numbers: Final = count()
-        # In the order in which they were made, so that equal steps give equal Graphs.
+        # In the order of creation, so that equal steps give equal Graphs.
         self._pending: Final[weakref.WeakValueDictionary[int, LazyValue]] = weakref.WeakValueDictionary()
 
     @property
@@ -89,7 +89,7 @@ class Fusion(Decorator):
                     self._pending[next(self._numbers)] = value
             for value in made:
                 if depth > LONGEST or not all(isinstance(d, int) for d in value.shape):
-                    self._realise(value)  # a shape that depends on data is known once the value is
+                    self._realise(value)  # a shape that depends on data is known only after the value is computed
         return made
 
     def run(self, graph: Graph, values: Sequence[LazyValue]) -> tuple[LazyValue, ...]:
@@ -99,7 +99,7 @@ class Fusion(Decorator):
         return Leaf(f"x{next(self._numbers)}", held)
 
     def _realise(self, value: LazyValue) -> None:
-        """Compute a value if it is pending, and what is live beside it."""
+        """Compute a value if it is pending, together with the live values that are connected to it."""
         if isinstance(value.node, Leaf):
             return
         together = self._connected(value)
@@ -108,7 +108,7 @@ class Fusion(Decorator):
         except SingeError:
             if len(together) == 1:
                 raise
-            self._compute([value])  # the error may be of a value that nobody asked for yet
+            self._compute([value])  # the error may come from a value that nobody has read yet
 
     def _compute(self, values: Sequence[LazyValue]) -> None:
         outputs = tuple(dict.fromkeys(v.node for v in values))
@@ -122,9 +122,9 @@ class Fusion(Decorator):
             v.node, v.depth = computed[v.node], 0
 
     def _connected(self, value: LazyValue) -> list[LazyValue]:
-        """The live pending values that share pending nodes with this one, directly or by way of others, oldest first."""
+        """The live pending values that share pending nodes with this one, directly or through others, oldest first."""
         live = [v for v in self._pending.values() if not isinstance(v.node, Leaf)]
-        group = list(range(len(live)))  # of each live value, another of its group with a smaller number, or itself
+        group = list(range(len(live)))  # union-find: for each live value a smaller member of its group, or itself
 
         def first(k: int) -> int:
             while group[k] != k:
