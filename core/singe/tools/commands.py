@@ -271,7 +271,7 @@ def _probabilities(row: np.ndarray) -> np.ndarray:
 
 
 def inspect(args: Namespace) -> None:
-    """Show a model, and the Programs it becomes."""
+    """Show a model, and the Programs that it compiles to."""
     model = _model(args)
     print(describe_model(model))
     for name in [args.device] if args.device else backend_names():

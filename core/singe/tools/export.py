@@ -49,9 +49,9 @@ PIECE: Final = 4_000_000 // ALIGN * ALIGN
 RUNNER: Final = {"least": "0.1.0", "below": "0.2.0"}
 """The versions of singe.js that can read this bundle."""
 SAMPLES: Final = 3
-"""How many random inputs the error of smaller weights is measured on."""
+"""The number of random inputs on which the error of smaller weights is measured."""
 _GENERATED: Final = re.compile(r"(weights-\w+-\d+\.bin|kernels-\w+\.(wasm|json)|labels\.json)")
-"""Files that an export writes and the next may not: leftovers of the last one are removed."""
+"""Files that one export may write and the next may not: leftovers of an earlier export are removed."""
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,8 @@ def _port(name: str, node: Node) -> dict[str, Any]:
 
 
 def _outputs(program: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The outputs as the Programs have them: a size of the graph may have turned out to be another one."""
+    """The outputs as the Programs have them. Their shapes may differ in form from the graph's, since compiling may find
+    that two sizes are equal."""
     buffers = [program["buffers"][i] for i in program["outputs"]]
     return [{field: b[field] for field in ("name", "dtype", "shape")} for b in buffers]
 
@@ -175,7 +176,7 @@ def _image(picture: PictureSpec, graph: Graph) -> dict[str, Any]:
 
 
 def page_targets() -> dict[str, str]:
-    """What a page runs models on, by name ↦ the target for it."""
+    """The backends on which a page can run models, by name ↦ their targets."""
     return {name: factory.target_name for name, factory in sorted(factories().items()) if factory.pages}
 
 

@@ -30,7 +30,7 @@ def describe_model(model: Model) -> str:
 
 
 def _open_sizes(model: Model) -> list[str]:
-    """The open sizes, their bounds, and what had to be a number and why."""
+    """The open sizes, their bounds, and the sizes that had to be numbers, with the reasons."""
     sizes = model.sizes
     notes = {name: f"at most {most}" for name, most in sizes.bounds.items()}
     notes |= {name: f"a number for each Program: {why}" for name, why in model.needed.items()}
@@ -82,7 +82,7 @@ def describe_program(device: str, program: ProgramData, kernels: bool) -> str:
 
 
 def _others(steps: Sequence[Step]) -> str:
-    """How many steps there are besides dispatches; of control flow, those that there are."""
+    """How many steps there are besides dispatches, by kind; kinds of control flow only if there are any."""
     count = Counter(type(s) for s in steps)
     flow = ((If, "ifs"), (Loop, "loops"), (Bind, "sizes found"), (Check, "checks of sizes"))
     parts = [f"{count[Host]} host", f"{count[Copy]} copies", *(f"{count[k]} {name}" for k, name in flow if count[k])]
@@ -131,7 +131,7 @@ def _formula(program: ProgramData) -> str:
 
 
 def _largest(dims: Sequence[Dim]) -> Dim:
-    """The maximum of sizes, without those that another one is always at least equal to."""
+    """The maximum of sizes as text, without sizes that are never larger than another one."""
     top: Dim = 0
     for d in dims:
         top = d if _never_below(d, top) else top if _never_below(top, d) else dim_max(top, d)
@@ -145,7 +145,7 @@ def _never_below(a: Dim, b: Dim) -> bool:
 
 
 def _states(program: ProgramData) -> str:
-    """The states, each with its bytes and what it begins as."""
+    """The states, each with its bytes and its initial value."""
     kept = [(s, program.buffers[s.buffer]) for s in program.states]
     return table(
         [("state", LEFT), ("dtype", LEFT), ("shape", LEFT), ("begins as", LEFT), ("bytes", RIGHT)],

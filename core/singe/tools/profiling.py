@@ -1,7 +1,7 @@
 """Where the time of a run goes: a Program's steps timed on their device, summed by kernel, as a table, JSON and a trace.
 
-Figures are means over the faster half of the timed runs: so they add up to the time of a run, and disturbed runs are left
-out. Time outside of kernels is named too (REST).
+Figures are means over the faster half of the timed runs. So they add up to the time of a run, and disturbed runs are
+left out. Time outside of kernels is listed too (REST).
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ _Key = tuple[str, str, str, Any]
 
 
 class _Work:
-    """What the steps of a Program do at known sizes."""
+    """The operations and bytes of a Program's steps at known sizes."""
 
     def __init__(self, program: ProgramData, sizes: Mapping[str, int]) -> None:
         self._program = program
@@ -183,7 +183,7 @@ class _Work:
         self._work: dict[_Key, tuple[int | None, int]] = {}
 
     def key(self, span: Span) -> _Key:
-        """What a step counts as. Those that no run came to are not looked at: their sizes may be unknown."""
+        """The key under which a step is counted. Only steps that ran have one: sizes of others may be unknown."""
         if span.step is None:
             return (RUNNER, "copy", "", None)
         if span.step not in self._keys:
@@ -342,7 +342,7 @@ _DEVICE: Final = 2
 
 
 def _events(runnable: Program, work: _Work, sample: _Sample) -> list[dict[str, Any]]:
-    """What the host does on one line, the steps on another."""
+    """The events of the host on one line, those of the steps on another."""
 
     def name(kind: str, text: str, line: int) -> dict[str, Any]:
         return {"name": kind, "ph": "M", "ts": 0, "pid": _PROCESS, "tid": line, "args": {"name": text}}

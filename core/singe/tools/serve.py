@@ -1,4 +1,4 @@
-"""A server of static files for development, with what a page of Singe needs; standard library only.
+"""A development server for static files, with the headers that Singe's pages need; standard library only.
 
 Every response isolates the page (COOP, COEP and CORP, which threads in WebAssembly need) and has the right type. A single
 range is answered with 206, text is compressed if the client accepts that, and ETag and Last-Modified avoid sending

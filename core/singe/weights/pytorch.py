@@ -1,9 +1,9 @@
 """PyTorch's `.pth` and `.pt` files → arrays by name, without executing what is in them.
 
 A pickle is a program for a stack machine. Here the machine of pickles.py reads it, with an allowlist of names (GLOBALS),
-none of which calls anything: a tensor becomes a description of its place in a storage, and an array once all is read.
-Two layouts are supported: the ZIP archive of PyTorch 1.6 and later, and the older stream of pickles. Anything else is a
-FormatError that says where.
+none of which runs code of the file. A tensor is first read as a description of its place in a storage, and becomes an
+array after the whole file is read. Two layouts are supported: the ZIP archive of PyTorch 1.6 and later, and the older
+stream of pickles. Anything else is a FormatError that gives the position.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .pickles import Machine, shown
 
 ZIP: Final = b"PK\x03\x04"
 LEGACY: Final = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."
-"""How the stream of pickles begins: a pickle of PyTorch's magic number."""
+"""The first bytes of the stream of pickles: a pickle of PyTorch's magic number."""
 LEGACY_VERSION: Final = 1001
 SHARING: Final = 8
 """Tensors may share storages; all arrays together take at most this many times the file's bytes."""
@@ -32,7 +32,7 @@ _RANK: Final = 32
 
 
 def is_pytorch(data: bytes) -> bool:
-    """Whether these bytes begin as PyTorch's files do."""
+    """Whether these bytes begin like a file of PyTorch."""
     return data.startswith((ZIP, LEGACY))
 
 
@@ -157,7 +157,7 @@ GLOBALS: Final[Mapping[str, _Global]] = {
 
 
 def _storage(pid: Any) -> _Storage:
-    """What a persistent id stands for: ("storage", type, key, location, count), with a view before PyTorch 1.6."""
+    """The storage of a persistent id: ("storage", type, key, location, count), with a view before PyTorch 1.6."""
     if not isinstance(pid, tuple) or len(pid) not in (5, 6) or pid[0] != "storage":
         raise ValueError("a persistent id is no storage")
     kind, key, view = pid[1], pid[2], pid[5] if len(pid) == 6 else None
@@ -235,8 +235,8 @@ class _Archive:
 
 
 class _Stream:
-    """Pickles one after the other: magic, version, facts about the system, the object, the keys of its storages; then
-    each storage as a count (int64) and its elements."""
+    """A sequence of pickles: magic, version, facts about the system, the object, the keys of its storages. Then comes
+    each storage, as a count (int64) and its elements."""
 
     def __init__(self, data: bytes, name: str) -> None:
         self._name, at, made = name, len(LEGACY), []
@@ -265,7 +265,7 @@ class _Stream:
         return memoryview(self._data)[at : at + storage.count * storage.element.numpy.itemsize]
 
     def _find(self, storages: Mapping[str, _Storage]) -> None:
-        """Where each storage's elements begin; the file has counts only, so element sizes come from the object."""
+        """Find where each storage's elements begin. The file has only counts; element types come from the object."""
         at = self._at
         for key in self._keys:
             storage = storages.get(key)

@@ -38,16 +38,16 @@ from ..shapes import MAX_ELEMENTS, Size, deferring, product, size, symbols
 WEIGHTS: Final = "weights"
 MODEL: Final = "model"
 READERS: Final = {WEIGHTS: "singe.load_weights(module, path)", MODEL: "singe.load(path)"}
-"""What a record holds ↦ what reads it."""
+"""What a record holds ↦ the call that reads it."""
 MAX_RANK: Final = 32
 MAX_DEPTH: Final = 16
-"""How deep graphs may be nested."""
+"""The greatest depth of nested graphs."""
 MAX_DERIVATIVES: Final = 2
-"""How often a row's name may ask for a derivative: each makes the expression a few times longer."""
+"""The most derivatives in the name of a row: each makes the expression a few times longer."""
 
 
 def is_container(data: bytes) -> bool:
-    """Whether these bytes begin like a file of Singe's: a record, or a Program."""
+    """Whether these bytes begin like a file of Singe: a record or a Program."""
     return data.startswith(MAGIC)
 
 
@@ -55,7 +55,7 @@ def is_container(data: bytes) -> bool:
 
 
 class _Block:
-    """The arrays of a record while it is written; equal arrays are kept once."""
+    """The arrays of a record that is being written; equal arrays are stored once."""
 
     def __init__(self, floats: str | None) -> None:
         if floats not in (None, "float16", "float32"):
@@ -87,7 +87,8 @@ class _Block:
 
 
 class _Arrays:
-    """The arrays of a record that is read. Arrays that share bytes must share all, so reading takes at most twice the file."""
+    """The arrays of a record that is being read. Two arrays have the same bytes or none in common, so all arrays
+    together take at most twice the size of the file."""
 
     def __init__(self, entries: Any, block: memoryview) -> None:
         self._block = block
@@ -113,7 +114,7 @@ class _Arrays:
         if key not in self._made:
             little = np.dtype("u1") if stored.name == "bool" else stored.numpy.newbyteorder("<")
             raw = np.frombuffer(self._block[at : at + size], little)
-            # Bytes other than 0 and 1 become bools; widened or byte-swapped arrays are copies.
+            # Any byte other than 0 is a true bool. Widened or byte-swapped arrays are copies.
             self._made[key] = raw != 0 if stored.name == "bool" else raw.astype(kind.numpy, copy=False)
         return self._made[key].reshape(_numbers(entry["shape"]))
 
@@ -193,7 +194,7 @@ class _Writer:
         return len(self.arrays) - 1
 
     def graph(self, graph: Graph, leaves: Sequence[Node] = ()) -> tuple[dict[str, Any], Mapping[Node, int]]:
-        """A graph, and the number of each of its nodes; leaves: what it is given besides its inputs."""
+        """A graph as data, and the number of each of its nodes; leaves: further nodes whose values it is given."""
         nodes = list(dict.fromkeys((*graph.inputs, *leaves, *graph.nodes)))
         number = {n: k for k, n in enumerate(nodes)}
         told: dict[Node, list[str]] = {}
@@ -237,14 +238,14 @@ def read_graph(data: bytes, name: str = "record") -> Graph:
 
 
 class _Reader:
-    """Graphs made anew of JSON data, by one Builder."""
+    """Builds Graphs from JSON data, with one Builder."""
 
     def __init__(self, arrays: Sequence[np.ndarray]) -> None:
         self.arrays = arrays
         self.builder = Builder()
 
     def graph(self, data: Any, known: frozenset[str], depth: int = 0) -> tuple[Graph, Sequence[Node]]:
-        """A graph and its nodes; known: the sizes that have values where it runs."""
+        """A graph and its nodes; known: the sizes that already have values when the graph runs."""
         if depth > MAX_DEPTH:
             raise FormatError(f"graphs are nested more than {MAX_DEPTH} deep")
         nodes: list[Node] = []
@@ -257,7 +258,7 @@ class _Reader:
                 unknown = symbols_of(n) - known - _own_sizes(n)
                 if unknown:
                     raise FormatError(f"{n.op} needs the size {min(unknown):.40}, which no node before it tells")
-            except AssertionError as e:  # rows assert what their callers guarantee
+            except AssertionError as e:  # rows assert what their usual callers guarantee
                 raise FormatError(f"node {k}: its row refuses it ({e})") from None
             except FormatError as e:
                 raise FormatError(f"node {k}: {e}") from None
@@ -268,7 +269,7 @@ class _Reader:
         return Graph(inputs, outputs, names, self.builder.bound), nodes
 
     def _told(self, n: Node, entry: Any, known: frozenset[str]) -> frozenset[str]:
-        """The sizes that a node tells: those of its results, and those that it is the value of."""
+        """The sizes that a node gives: those of its results' dimensions, and those whose value it is."""
         own = [string(name) for name in entry.get("tells", ())]
         if own and (len(n.results) > 1 or not n.dtype.is_int or product(n.shape) != 1):
             raise FormatError(f"{n.op} tells a size, expected one integer")
@@ -282,7 +283,7 @@ class _Reader:
         return frozenset((*own, *of_results, *made))
 
     def _node(self, entry: Any, before: Sequence[Node], known: frozenset[str], depth: int) -> Node:
-        """A node of a list, over those before it."""
+        """A node of the list of nodes; its inputs are nodes before it."""
         b = self.builder
         if "op" in entry:
             return self._applied(entry, [_pick(before, i, "its input") for i in entry["inputs"]], known, depth)
@@ -341,12 +342,13 @@ class _Reader:
 
 
 def _own_sizes(n: Node) -> frozenset[str]:
-    """The sizes that a node's regions name for what they are given."""
+    """The sizes in the shapes of the inputs of a node's regions."""
     return symbols([x.shape for graph in regions(n).values() for x in graph.inputs])
 
 
 def _check_region(name: str, inputs: Sequence[Node], attrs: Mapping[str, Any], known: frozenset[str]) -> None:
-    """What a region is given has the shapes that it expects, but for sizes of its own that a loop's values may have."""
+    """Check that the values passed to regions have the shapes of their inputs. A carried value of a loop may have sizes
+    that the body names itself."""
     given = inputs[bool(attrs["conditional"]) :] if name == "loop" else inputs[1:]
     carried = attrs["carried"] if name == "loop" else 0
     for graph in (v for v in attrs.values() if isinstance(v, Graph)):
@@ -364,7 +366,7 @@ def _check_region(name: str, inputs: Sequence[Node], attrs: Mapping[str, Any], k
 
 
 def _kinds(row: Row) -> Mapping[str, str]:
-    """The type of each attribute of a row: that of its default, or of the parameter that takes it."""
+    """The type of each attribute of a row: that of its default value, or of the parameter to which it is passed."""
     if isinstance(row, Elementwise):
         return {k: "DType" if k == "to" else type(default).__name__ for k, default in row.defaults.items()}
     if isinstance(row, (Result, Running)):
@@ -382,7 +384,7 @@ LOOP: Final = {"body": "Graph", "carried": "int", "conditional": "bool", "count"
 
 
 def _int(value: Any) -> bool:
-    """Attributes take part in index arithmetic, which is int32."""
+    """Whether a value is an integer in the range of int32, in which indices are computed."""
     return type(value) is int and -(1 << 31) < value < 1 << 31
 
 
@@ -412,7 +414,7 @@ FORMS: Final[Mapping[str, Callable[[Any], bool]]] = {
 
 
 def _checked(n: Node) -> Node:
-    """The node, if what its row inferred is possible for a node."""
+    """The node, after a check of the shapes and dtypes that its row inferred."""
     for dims, kind in n.results:
         if not isinstance(dims, tuple) or len(dims) > MAX_RANK or not isinstance(kind, DType):
             raise FormatError(f"{n.op} gives {kind!r:.40} of shape {dims!r:.60}")
@@ -431,7 +433,7 @@ def _pick(things: Sequence[Any], index: Any, what: str) -> Any:
 
 
 def _check(graph: Graph) -> None:
-    """Check that the inputs are all inputs, each once, and that names differ."""
+    """Check that every input node is listed once as an input, and that names differ."""
     if not graph.outputs:
         raise FormatError("a model without outputs")
     if len(set(graph.leaves)) != len(graph.leaves) or not all(x.is_input for x in graph.leaves):

@@ -1,4 +1,4 @@
-"""Adapters: ONNX ops that are not a row one to one, brought to rows. One family a file; ADAPTERS is the open table."""
+"""Adapters translate ONNX ops that do not match one row exactly. Each family has a file; ADAPTERS is the open table."""
 
 from . import (  # noqa: F401 (each enters its adapters)
     basic,

@@ -1,4 +1,5 @@
-"""Constants, conversions and elementwise ops that are almost rows: optional or any number of inputs, old attributes."""
+"""Constants, conversions, and elementwise ops that differ a little from rows: optional inputs, any number of inputs,
+old attributes."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from ._call import MAX_FOLDED, Call, adapter
 
 
 def tensor_node(call: Call, tensor: Any) -> Node:
-    """A tensor of the file as a constant."""
+    """A tensor in the file as a constant."""
     if isinstance(tensor, OnnxSparse):
         return call.b.const(dense(tensor))
     if is_typed(tensor):
@@ -35,7 +36,7 @@ CONSTANTS = {
     "value_int": lambda v: np.array(v, np.int64),
     "value_ints": lambda v: np.array(v, np.int64),
 }
-"""The attributes by which a Constant may give its value, as tensors."""
+"""The attributes that may hold the value of a Constant ↦ how to make it a tensor."""
 
 
 @adapter("Constant")
@@ -55,8 +56,8 @@ def _identity(call: Call) -> Node:
 
 @adapter("Dropout")
 def _dropout(call: Call) -> list[Node]:
-    """Inference drops nothing, and its mask is all true. In training the seed decides what is dropped, in every run the
-    same; a file that has none leaves it to the name of the output."""
+    """Inference drops nothing, and its mask is all true. In training the seed decides what is dropped, the same in
+    every run; without a seed in the file, the output's name gives one."""
     x, b = call.x(), call.b
     training = bool(call.value(2)) if call.maybe(2) is not None else False
     ratio = float(call.value(1)) if training and call.maybe(1) is not None else 0.5
@@ -83,15 +84,16 @@ def cast(call: Call, x: Node, to: DType) -> Node:
 
 
 def saturating(call: Call, x: Node, to: DType) -> Node:
-    """A cast by the attribute "saturate": unless it is 0, what is beyond a float8 becomes its largest number."""
+    """A cast with the attribute "saturate": unless it is 0, numbers beyond a float8's range become the largest
+    float8."""
     if x.dtype is to or not (to.is_float and to in STORED) or call.flag("saturate", True):
         return cast(call, x, to)
     return call.b.cast(x, to=to, saturate=False)
 
 
 def _converted(call: Call, to: DType) -> Node:
-    """The input as another type, by the attributes of Cast and CastLike: to float8 saturating or not, and to powers of two
-    rounded up, down, or to the nearest."""
+    """The input as another type, with the attributes of Cast and CastLike: "saturate" for float8, and "round_mode" for
+    float8_e8m0fnu, whose values are powers of two."""
     x, b = call.x(), call.b
     mode = call.attr("round_mode", "up")
     if mode not in ("up", "down", "nearest"):
@@ -215,7 +217,7 @@ def _pow(call: Call) -> Node:
         return cast(call, b.pow(cast(call, x, kind), cast(call, y, kind)), x.dtype)
     out, square, left = b.const(1, x.dtype), x, y
     two, one = b.const(2, y.dtype), b.const(1, y.dtype)
-    for _ in range(6):  # of exponents from 64 on, all results but 0 and 1 are beyond the type
+    for _ in range(6):  # from an exponent of 64 on, all results but 0, 1 and −1 are out of range
         half = b.div(left, two)
         out = b.where(b.equal(b.sub(left, b.mul(half, two)), one), b.mul(out, square), out)
         square, left = b.mul(square, square), half
@@ -229,7 +231,7 @@ def _softsign(call: Call) -> Node:
 
 
 def power(call: Call, x: Node, exponent: float) -> Node:
-    """x, being at least 0, to a constant power."""
+    """x to a constant power; x must be at least 0."""
     b = call.b
     if exponent == 1:
         return x

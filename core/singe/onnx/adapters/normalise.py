@@ -1,4 +1,4 @@
-"""Normalisations: softmax and its kin, batch, instance and local response normalisation, norms along an axis."""
+"""Normalisations: softmax and its variants, batch, instance and local response normalisation, norms along an axis."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .basic import cast, power
 
 
 def _along_axis(call: Call, row: str) -> Node:
-    """Softmax along an axis; before version 13, over all axes from that one on together."""
+    """Softmax along an axis; before version 13, over that axis and all later ones together."""
     x, b = call.x(), call.b
     rank = len(x.shape)
     axis = call.axis(-1 if call.version >= 13 else 1 if rank > 1 else 0, rank)
@@ -49,7 +49,7 @@ def _batch_norm(call: Call) -> list[Node]:
 
 
 def _normalised(call: Call, x: Node, parameters: list[Node], epsilon: float) -> Node:
-    """(x − mean) / √(variance + ε) · scale + shift, all broadcasting."""
+    """(x − mean) / √(variance + ε) · scale + shift, with broadcasting."""
     b = call.b
     scale, shift, mean, variance = parameters
     deviation = b.sqrt(b.add(variance, b.const(epsilon, variance.dtype)))
@@ -57,7 +57,7 @@ def _normalised(call: Call, x: Node, parameters: list[Node], epsilon: float) -> 
 
 
 def _batch_norm_training(call: Call, x: Node, parameters: list[Node], epsilon: float) -> list[Node]:
-    """The batch's own statistics normalise it; running ones are moved towards them."""
+    """Normalise a batch with its own statistics, and move the running statistics towards these."""
     b = call.b
     wide = cast(call, x, float32)
     axes = tuple(i for i in range(len(x.shape)) if i != 1)

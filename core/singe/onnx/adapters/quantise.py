@@ -1,4 +1,4 @@
-"""Quantising: x / scale, rounded and shifted by a zero point, as a narrow type, and back."""
+"""Quantising and dequantising: x / scale, rounded and shifted by a zero point, as a narrow type; and back."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from .basic import cast, element_type, saturating
 
 
 def _spread(call: Call, p: Node, x: Node) -> Node:
-    """A scale or zero point for every element of x: one for all, one for each index of an axis, or one for each block."""
+    """A scale or zero point p in a shape that broadcasts with x. p has one number, one for each index of an axis, or
+    one for each block."""
     b, rank = call.b, len(x.shape)
     if p.shape in ((), (1,)):
         return b.reshape(p, shape=())
@@ -37,7 +38,7 @@ def _spread(call: Call, p: Node, x: Node) -> Node:
 
 
 def _narrow(call: Call, scaled: Node, zero: Node | None, to: DType) -> Node:
-    """x / scale as a narrow type: integers rounded to even, shifted and clipped, floats by a cast."""
+    """`scaled`, which is x / scale, as a narrow type: integers are rounded, shifted and clipped, floats are cast."""
     b = call.b
     if to.is_int:
         whole = b.round(scaled)
@@ -70,7 +71,8 @@ def _dequantise(call: Call) -> Node:
 
 @adapter("DynamicQuantizeLinear")
 def _dynamic(call: Call) -> list[Node]:
-    """To uint8 by the least and the largest element, 0 among them: the result, its scale and its zero point."""
+    """Quantise to uint8, where 0 … 255 covers the least element, the largest element and 0. Gives the result, its scale
+    and its zero point."""
     x, b = call.x(), call.b
     axes = tuple(range(len(x.shape)))
     none, top = b.const(0.0, float32), b.const(255.0, float32)

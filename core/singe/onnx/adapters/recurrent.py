@@ -12,15 +12,15 @@ from ._call import Call, adapter
 ALPHA: Final = {
     "affine": 1.0, "elu": 1.0, "hardsigmoid": 0.2, "leakyrelu": 0.01, "scaledtanh": 1.0, "thresholdedrelu": 1.0,
 }  # fmt: skip
-"""The activations that have a first parameter, and what it is if the file does not say."""
+"""The activations that have a first parameter, and its default value."""
 BETA: Final = {"affine": 0.0, "hardsigmoid": 0.5, "scaledtanh": 1.0}
 PLAIN: Final = ("relu", "sigmoid", "softplus", "softsign", "tanh")
 DEFAULT: Final = {"LSTM": ("Sigmoid", "Tanh", "Tanh"), "GRU": ("Sigmoid", "Tanh"), "RNN": ("Tanh",)}
-"""The activations of a direction."""
+"""The default activations of a direction."""
 
 
 def _activations(call: Call, directions: int) -> tuple[tuple[str, float, float], ...]:
-    """Name and parameters of each activation; the file lists parameters for those alone that have any."""
+    """Name and parameters of each activation. The file lists parameters only for activations that have them."""
     names = call.items("activations", str) or DEFAULT[call.op] * directions
     if len(names) != directions * len(DEFAULT[call.op]):
         raise call.fail(
@@ -40,7 +40,7 @@ def _activations(call: Call, directions: int) -> tuple[tuple[str, float, float],
 
 
 def _swapped(call: Call, x: Node) -> Node:
-    """The first two axes the other way round."""
+    """x with its first two axes swapped."""
     return call.b.transpose(x, perm=(1, 0, 2))
 
 

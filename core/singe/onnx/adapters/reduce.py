@@ -1,4 +1,5 @@
-"""Reductions: ONNX's axes (an attribute once, an input now), the axes dropped or kept, what is done before and after."""
+"""Reductions: ONNX's axes (an attribute in old versions, an input in new ones), which are kept or dropped, and the ops
+before and after the reduction."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from .shapes import last
 
 
 class Recipe(NamedTuple):
-    """A reduction: `row` over what `before` makes of the input, then `after`."""
+    """A reduction: `before` on the input, then `row`, then `after`."""
 
     row: str
     before: Callable[[Builder, Node], Node] | None = None
@@ -41,8 +42,8 @@ RECIPES: Final = {
 
 
 def _operand(call: Call) -> tuple[Node, tuple[int, ...], Shape]:
-    """The input, its axes to fold (all of them where none are named, unless the node says otherwise), and the shape that
-    is asked for. Axes that a run computes are moved behind the others."""
+    """The input, the axes to fold, and the shape of the result. If the node names no axes, all are folded, or none with
+    noop_with_empty_axes. Axes that a run computes are moved behind the others."""
     x, kept = call.x(), call.flag("keepdims", True)
     rank = len(x.shape)
     if "axes" not in call.attributes and call.is_computed(1) and (count := len(call.elements(call.vector(1)))):
@@ -67,7 +68,7 @@ def _reduce(recipe: Recipe, call: Call) -> Node:
 
 
 def _log_sum_exp(call: Call) -> Node:
-    """With the largest taken out, so that no exponential overflows; an infinite one stays in."""
+    """log Σ eˣ. The largest element is subtracted first, so that no exponential overflows, unless it is infinite."""
     b = call.b
     x, axes, shape = _operand(call)
     if not axes:

@@ -1,4 +1,4 @@
-"""Resize and its forerunner Upsample: sizes or scales, some axes or all, become a size and a scale for every axis."""
+"""Resize and the older Upsample: sizes or scales of some or all axes become a size and a scale for every axis."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .basic import cast
 
 
 def _floats(call: Call, i: int) -> tuple[float, ...] | None:
-    """The floats of an optional input; an empty tensor stands for one left out."""
+    """The floats of an optional input; an empty tensor counts as a missing one."""
     if call.maybe(i) is None:
         return None
     value = call.value(i)
@@ -29,7 +29,7 @@ def _floats(call: Call, i: int) -> tuple[float, ...] | None:
 def _targets(
     call: Call, x: Node, axes: tuple[int, ...], scales: tuple[float, ...] | None, sizes: tuple[Dim, ...] | None
 ) -> tuple[list[Dim], list[float] | None]:
-    """The size and the scale of every axis; no scales where they are what the sizes make of the axes."""
+    """The size and the scale of every axis. Scales are None if they are simply the quotients of the sizes."""
     rank = len(x.shape)
     given = scales if sizes is None else sizes
     if given is None or len(given) != len(axes):
@@ -60,7 +60,7 @@ def _targets(
 
 
 def _bounded(call: Call, x: Node, sizes: list[Dim]) -> tuple[Dim, ...]:
-    """The sizes, none of them so long that its table of places would be a burden."""
+    """The sizes, after a check that none is so large that its table of places would need too much memory."""
     for axis, (d, size) in enumerate(zip(x.shape, sizes, strict=True)):
         if size != d and isinstance(size, int) and size > MAX_FOLDED:
             raise call.fail(f"axis {axis} of {show(x.shape)} is resized to {size}; at most {MAX_FOLDED} are supported")
@@ -82,7 +82,7 @@ def _upsample(call: Call) -> Node:
 
 
 def _old(call: Call, x: Node, sizes: list[Dim], factors: list[float]) -> Node:
-    """As before version 11: places are x / scale, and the nearest is below where an axis grows, above where it shrinks."""
+    """Resampling as before version 11: places are x / scale; "nearest" rounds down where an axis grows, else up."""
     mode = call.attr("mode", "nearest")
     mode = "linear" if mode == "bilinear" else mode
     targets = _bounded(call, x, sizes)
@@ -95,7 +95,7 @@ def _old(call: Call, x: Node, sizes: list[Dim], factors: list[float]) -> Node:
 
 
 def _resampled(call: Call, x: Node, **options: Any) -> Node:
-    """The row; weights are fractions, so integers are weighed as floats and lose what is behind the point."""
+    """The row `resize`. Weights are fractions, so integers are weighed as floats, and the result is truncated."""
     wide = cast(call, x, float32) if x.dtype.is_int and options["mode"] != "nearest" else x
     return cast(call, call.b.resize(wide, **options), x.dtype)
 
@@ -134,7 +134,7 @@ def _resize(call: Call) -> Node:
 def _by_tables(
     call: Call, x: Node, axes: tuple[int, ...], wanted: Node, *, extrapolation: float = 0.0, **options: Any
 ) -> Node:
-    """Resampled by scales, sizes or a region that a run computes: places and weights are found then."""
+    """x resampled by scales, sizes or a region that a run computes: the run also finds the places and weights."""
     b = call.b
     crop = options["coordinates"] == CROP
     roi = cast(call, call.x(1), float32) if crop else b.const(np.zeros(0, np.float32))
@@ -147,7 +147,7 @@ def _by_tables(
 
 
 def _roi(call: Call, axes: tuple[int, ...], rank: int) -> tuple[float, ...]:
-    """Where the region of interest begins and ends along every axis."""
+    """The starts of the region of interest along every axis, then its ends."""
     given = _floats(call, 1)
     if given is None or len(given) != 2 * len(axes):
         raise call.fail(f"roi has {0 if given is None else len(given)} numbers; expected {2 * len(axes)}")

@@ -1,4 +1,4 @@
-"""Order, selection and running folds: what the elements are, and not only where they lie, decides what comes out."""
+"""Sorting, selection, scattering and running folds."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _non_max_suppression(call: Call) -> Node:
 
 
 def _running(row: str, unit: int, call: Call) -> Node:
-    """exclusive: what was there before each element, which is the fold of the axis moved by one."""
+    """A running fold. exclusive: each step excludes its own element, so it is the fold of the axis shifted by one."""
     b, x, backwards = call.b, call.x(), call.flag("reverse")
     if call.is_computed(1):
         moved, back = last(call, x, 1)
@@ -92,7 +92,7 @@ def _numbered(call: Call, count: Dim) -> Node:
 
 
 def _along(call: Call, x: Node, axis: int, rank: int) -> Node:
-    """A vector as the only axis of length above 1 among `rank`."""
+    """A vector reshaped to `rank` axes, along `axis`; the other axes have length 1."""
     return call.b.reshape(x, shape=tuple(x.shape[0] if i == axis else 1 for i in range(rank)))
 
 
@@ -119,7 +119,7 @@ def _scatter_nd(call: Call) -> Node:
 
 @adapter("TensorScatter")
 def _tensor_scatter(call: Call) -> Node:
-    """A cache with an update from a place on that each of the batch has for itself."""
+    """A cache with an update written into it; each item of the batch has its own start."""
     x, part, starts, b = call.x(), call.x(1), call.maybe(2), call.b
     rank, mode = len(x.shape), call.attr("mode", "linear")
     axis = call.axis(-2, rank)
@@ -136,7 +136,7 @@ def _tensor_scatter(call: Call) -> Node:
 
 @adapter("ReverseSequence")
 def _reverse_sequence(call: Call) -> Node:
-    """Of each of the batch, as many elements as its length says stand in reverse order."""
+    """For each item of the batch, the first elements are reversed, as many as its length says."""
     x, b = call.x(), call.b
     rank = len(x.shape)
     batch, time = (
@@ -159,7 +159,7 @@ def _reverse_sequence(call: Call) -> Node:
 @adapter("OneHot")
 def _one_hot(call: Call) -> Node:
     index, values, b = call.x(), call.x(2), call.b
-    depth = replace(call, inputs=(index, cast(call, call.x(1), int64))).length(1)  # any type that counts is allowed
+    depth = replace(call, inputs=(index, cast(call, call.x(1), int64))).length(1)  # the depth may have any number type
     rank = len(index.shape) + 1
     axis = call.axis(-1, rank)
     index = cast(call, index, int64)

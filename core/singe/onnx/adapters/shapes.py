@@ -1,4 +1,4 @@
-"""Ops that ask for shapes and ops that change them: ONNX's defaults, negative axes and open ends made whole."""
+"""Ops that read shapes and ops that change them: ONNX's defaults, negative axes and open ends become explicit."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _reshape(call: Call) -> Node:
         wanted = call.vector(1)
         found = call.found("reshaped_sizes", wanted, shape=x.shape, allow_zero=call.flag("allowzero"))
         known = call.elements(wanted)
-        # What is known already stays a number, or a size of the inputs.
+        # Dimensions that are known already stay numbers, or sizes of the inputs.
         return call.b.reshape(x, shape=tuple(d if is_length(d) else s for d, s in zip(known, found, strict=True)))
     asked = call.listed("shape", 1)
     if asked is None:
@@ -136,7 +136,7 @@ def _expand(call: Call) -> Node:
             shape[-axis] = e if is_length(e) else found[-axis]
         elif isinstance(d, int) or e in (1, d):
             shape[-axis] = d
-        else:  # an axis of open length: where a run finds it to be 1, it is repeated as any other
+        else:  # an axis of open length: if it is 1 in a run, it is repeated like any other axis of length 1
             places = b.arange(b.const(0, int64), b.const(1, int64), count=found[-axis])
             x = b.gather(x, b.minimum(places, b.const(d - 1, int64)), axis=len(x.shape) - axis)
     return b.expand(x, shape=tuple(shape))
@@ -154,13 +154,13 @@ def _tile(call: Call) -> Node:
 
 
 def is_length(d: Dim | None) -> TypeGuard[Dim]:
-    """Whether an element of a computed shape is the length of an axis, and known."""
+    """Whether an element of a computed shape is known, and is a length (not 0 or −1, which have other meanings)."""
     return d is not None and (not isinstance(d, int) or d > 0)
 
 
 def last(call: Call, x: Node, i: int) -> tuple[Node, Node]:
-    """x with the axes that input i names behind the others, where only a run computes it; and where its elements lie
-    among those of x then."""
+    """x with the axes that input i names moved behind the others, if only a run computes that input; and for each
+    element of x its place in the result."""
     b = call.b
     n = b.node(find_row("moved_last"), call.vector(i), what=call.op, shape=x.shape)
     there, back = b.results_of(n)
@@ -190,8 +190,8 @@ def _gather(call: Call) -> Node:
 
 
 def _cut(start: Dim, end: Dim, step: int, d: Dim) -> tuple[Dim, int, Dim]:
-    """An axis's slice as its first element, its step and its number of elements: NumPy's rules, but that a walk backwards
-    from before the axis begins at its first element."""
+    """A slice of an axis as its first element, its step and its number of elements, by NumPy's rules with one
+    exception: a slice with a negative step that starts before the axis begins at the axis's first element."""
     low, high = (0, d) if step > 0 else (-1, d - 1)
     if d == 0:
         return 0, 1, 0
@@ -203,7 +203,7 @@ def _cut(start: Dim, end: Dim, step: int, d: Dim) -> tuple[Dim, int, Dim]:
 
 
 def _end(v: Dim, d: Dim) -> Dim:
-    """An end of a slice, counted from the axis's end where it is negative."""
+    """A start or end of a slice; a negative one counts from the end of the axis."""
     if isinstance(v, int):
         return d if v >= FAR else v + d if -FAR < v < 0 else v
     if at_least(v, 0):
@@ -214,7 +214,7 @@ def _end(v: Dim, d: Dim) -> Dim:
 
 
 def slice_axes(call: Call, x: Node, cuts: dict[int, tuple[Dim, int, Dim]]) -> Node:
-    """Some axes cut to (first, step, number of elements), the others whole."""
+    """x with some axes sliced to (first, step, number of elements)."""
     whole = [cuts.get(i, (0, 1, d)) for i, d in enumerate(x.shape)]
     starts, steps, sizes = zip(*whole, strict=True) if whole else ((), (), ())
     return x if sizes == x.shape and set(steps) <= {1} else call.b.slice(x, starts=starts, steps=steps, sizes=sizes)
@@ -243,7 +243,7 @@ def _slice(call: Call) -> Node:
 
 
 def _computed_slice(call: Call, x: Node) -> Node:
-    """Each axis that is cut, gathered at places that the run finds."""
+    """A slice with computed bounds: each sliced axis is gathered at places that the run finds."""
     b = call.b
     starts, ends = call.vector(1), call.vector(2)
     count = len(call.elements(starts))
@@ -319,9 +319,9 @@ def _pad(call: Call) -> Node:
 
 
 def _cropped(call: Call, x: Node) -> tuple[Node, tuple[Dim, ...]]:
-    """x without what pads that a run computes crop, and what they add."""
+    """x cropped by the negative ones of pads that a run computes, and the positive pads."""
     b, rank, pads = call.b, len(x.shape), cast(call, call.vector(1), int64)
-    if call.is_computed(3):  # zeros for the axes that it does not name
+    if call.is_computed(3):  # the axes are computed too: pads for all axes, 0 for those not named
         axis = cast(call, call.vector(3), int64)
         axis = b.where(b.less(axis, b.const(0, int64)), b.add(axis, b.const(rank, int64)), axis)
         both = b.concat(axis, b.add(axis, b.const(rank, int64)), axis=0)

@@ -14,12 +14,12 @@ from .basic import cast, power
 
 AUTO_PADS: Final = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
 MAX_PADDED: Final = 2**31 - 1
-"""The most elements that an input may have with its padding: what an int32 can count."""
+"""The most elements that an input may have with its padding: the most that an int32 can count."""
 
 
 @dataclass(frozen=True)
 class Window:
-    """What slides over the spatial axes: a number for each; padding may depend on sizes."""
+    """A window that slides over the spatial axes; each field has one entry per axis. Padding may depend on sizes."""
 
     sizes: tuple[int, ...]
     strides: tuple[int, ...]
@@ -29,12 +29,12 @@ class Window:
 
     @property
     def reach(self) -> tuple[int, ...]:
-        """How many elements the window spans, its gaps included."""
+        """How many elements the window spans along each axis, including gaps."""
         return tuple(d * (k - 1) + 1 for k, d in zip(self.sizes, self.dilations, strict=True))
 
 
 def _each(call: Call, name: str, count: int, default: int, least: int) -> tuple[int, ...]:
-    """An attribute with one number for each of `count` places."""
+    """An attribute with `count` numbers."""
     given = call.items(name, int)
     values = (default,) * count if given is None else given
     if len(values) != count or any(not least <= v <= MAX_PADDED for v in values):
@@ -43,14 +43,14 @@ def _each(call: Call, name: str, count: int, default: int, least: int) -> tuple[
 
 
 def _halves(total: Dim, upper: bool) -> tuple[Dim, Dim]:
-    """Padding split between the ends; an odd one goes to the upper or the lower."""
+    """Padding split between both ends; if it is odd, the upper or the lower end gets one more."""
     less = floordiv(total, 2)
     more = total - less
     return (less, more) if upper else (more, less)
 
 
 def _same(d: Dim, reach: int, stride: int) -> Dim:
-    """The padding with which a window has ceil(d / stride) places."""
+    """The padding that gives a window ceil(d / stride) places."""
     return dim_max((ceildiv(d, stride) - 1) * stride + reach - d, 0)
 
 
@@ -62,7 +62,7 @@ def _auto_pad(call: Call) -> str:
 
 
 def _window(call: Call, x: Node, kernel: tuple[int, ...] | None = None) -> Window:
-    """The node's window; `kernel` is that of the weights, where there are some."""
+    """The node's window; `kernel` is the window of the weights, if there are weights."""
     space = x.shape[2:]
     count = len(space)
     if not count:
@@ -115,7 +115,8 @@ def _conv(call: Call) -> Node:
 
 @adapter("ConvTranspose")
 def _conv_transpose(call: Call) -> Node:
-    """Its output has length (d − 1)·stride + reach + output_padding − pads; output_shape says what the pads are."""
+    """The output's length is (d − 1)·stride + reach + output_padding − pads. If output_shape is given, it decides
+    pads."""
     x, w, kernel, group = _weights(call)
     space = x.shape[2:]
     mode = _auto_pad(call)
@@ -153,7 +154,7 @@ def _transposed(call: Call, x: Node, w: Node, window: Window, before: Shape, siz
 
 
 def _ceiling(call: Call, x: Node, window: Window) -> Window:
-    """The window with the padding after it that gives ceil_mode's places: those that begin before the end padding."""
+    """The window with the padding for ceil_mode, whose places are all that begin before the end padding."""
     if not call.flag("ceil_mode") or _auto_pad(call) != "NOTSET":
         return window
     after = [
@@ -164,7 +165,7 @@ def _ceiling(call: Call, x: Node, window: Window) -> Window:
 
 
 def _facts(window: Window) -> dict[str, Shape]:
-    """The window over every axis, as the pooling rows take it."""
+    """The window's attributes for every axis, as the pooling rows take them."""
     return {
         "window": (1, 1, *window.sizes),
         "strides": (1, 1, *window.strides),
@@ -186,10 +187,10 @@ def _max_pool(call: Call) -> list[Node]:
 
 @adapter("AveragePool")
 def _average_pool(call: Call) -> Node:
-    """The sum over the window by how much of the input is in it: padding counts where the node says so, what ceil_mode
-    adds never does."""
+    """The sum over the window divided by its number of elements. Padding counts if the node says so; what ceil_mode
+    adds never counts."""
     b, kind = call.b, call.x().dtype
-    x = cast(call, call.x(), float32)  # a sum of float16 may be beyond its range where the mean is not
+    x = cast(call, call.x(), float32)  # a sum of float16 may overflow where the mean does not
     asked = _window(call, x)
     window = _ceiling(call, x, asked)
     total = b.pool_sum(x, **_facts(window))
