@@ -152,7 +152,7 @@ def test_the_template_takes_what_it_should() -> None:
 
 def convolution(
     batch: Dim, space: tuple[Dim, ...], channels: int, outputs: int, window: tuple[int, ...], strides: tuple[int, ...] = (),
-    dilations: tuple[int, ...] = (), pads: tuple[tuple[int, int], ...] = (), group: int = 1, scaled: bool = False,
+    dilations: tuple[int, ...] = (), pads: tuple[tuple[Dim, Dim], ...] = (), group: int = 1, scaled: bool = False,
     shuffled: bool = False,
 ) -> tuple[Routine, list[tuple[Dim, ...]]]:  # fmt: skip
     """A convolution, channels last; pads (beginning, end) by axis; scaled: times a factor for each image and channel;
@@ -170,8 +170,8 @@ def convolution(
     inside = s.const(True, bool_)
     read = []
     for p, t, k, d, (a, b), x in zip(place, strides, taps, dilations, pads, space, strict=True):
-        q = p * t + k * d - a
-        if a or b:
+        q = p * t + k * d - s.size(a)
+        if a != 0 or b != 0:
             inside = s.and_(inside, s.and_(s.le(0, q), s.lt(q, s.size(x))))
             q = s.minimum(s.maximum(q, 0), s.size(x - 1))
         read.append(q)
@@ -282,33 +282,45 @@ OPEN = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("which", ["all", "last"])
+@pytest.mark.parametrize("which", ["all", "last", "padding"])
 @pytest.mark.parametrize("case", OPEN)
 def test_conv_of_open_space(case: str, which: str) -> None:
-    """One function for every length: borders and counts are known at run time."""
+    """One function for every length, and for every padding: borders and counts are known at run time."""
     space, *rest = OPEN[case]
     names = {d: size(f"D{i}") for i, d in enumerate(dict.fromkeys(space))}
-    symbolic = tuple(names[d] if which == "all" or i == len(space) - 1 else d for i, d in enumerate(space))
-    routine, shapes = convolution(2, symbolic, *rest)
+    symbolic = tuple(names[d] if which != "last" or i == len(space) - 1 else d for i, d in enumerate(space))
+    routine, shapes = convolution(2, symbolic, *(padded(*rest) if which == "padding" else rest))
     window, dilations = rest[2], rest[4] if len(rest) > 4 and rest[4] else (1,) * len(space)
     pads = rest[5] if len(rest) > 5 else (ONE,) * len(space)
     least = max(d * (w - 1) + 1 - a - b for w, d, (a, b) in zip(window, dilations, pads, strict=True))
     for by in (0, 1, 2, 3, 5, 8, 13, 70):
         sizes = {str(n): max(d - 9, least, 1) + by for d, n in names.items()}
+        sizes |= {f"{end}{i}": p + by % 3 for i, pair in enumerate(pads) for end, p in zip("AB", pair, strict=True)}
         if math.prod(sizes.values()) < 1 << 15:
             check(routine, _buffers(routine, shapes, sizes), sizes, [1], rtol=1e-4, atol=1e-4)
 
 
+def padded(
+    channels: int, outputs: int, window: tuple[int, ...], strides: tuple[int, ...] = (), dilations: tuple[int, ...] = (),
+    _: object = (), group: int = 1,
+) -> tuple[Any, ...]:  # fmt: skip
+    """What `convolution` takes, with open padding A0 and B0, A1 and B1, …"""
+    pads = tuple((size(f"A{i}"), size(f"B{i}")) for i in range(len(window)))
+    return channels, outputs, window, strides, dilations, pads, group
+
+
 def test_open_space_takes_the_fast_templates() -> None:
-    """The same templates and feeds as for fixed lengths."""
+    """The same templates and feeds as for fixed lengths, and for fixed padding where there is any."""
     for case, (space, *rest) in OPEN.items():
-        fixed, symbolic = (
-            convolution(2, s, *rest)[0] for s in (space, tuple(size(f"D{i}") for i in range(len(space))))
-        )
-        assert depthwise.takes(symbolic) == depthwise.takes(fixed), case
-        assert (planar.schedule(symbolic) is None) == (planar.schedule(fixed) is None), case
-        made = [contraction.schedule(r, {1}) for r in (fixed, symbolic)]
-        assert [type(m and m.feed) for m in made[:1]] == [type(m and m.feed) for m in made[1:]], case
+        symbolic = tuple(size(f"D{i}") for i in range(len(space)))
+        given = [(space, *rest), (symbolic, *rest), *([(symbolic, *padded(*rest))] if len(rest) > 5 else [])]
+        first, *others = (convolution(2, *g)[0] for g in given)
+        for routine in others:
+            assert depthwise.takes(routine) == depthwise.takes(first), case
+            assert (planar.schedule(routine) is None) == (planar.schedule(first) is None), case
+            if planar.schedule(first) is None:
+                feed, other = (getattr(contraction.schedule(r, {1}), "feed", None) for r in (first, routine))
+                assert type(feed) is type(other), case
     assert winograd.schedule(convolution(1, (H, W), 64, 64, (3, 3), pads=(SAME, SAME))[0]) is not None
 
 

@@ -92,6 +92,7 @@ from ..shapes import Dim as Dim
 from ..shapes import Size as Size
 from ..shapes import bytes_text as bytes_text
 from ..shapes import ceildiv as ceildiv
+from ..shapes import dim_max as dim_max
 from ..shapes import divides as divides
 from ..shapes import evaluate as evaluate
 from ..shapes import known as known

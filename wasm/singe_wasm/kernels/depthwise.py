@@ -1,9 +1,9 @@
 """Depthwise convolution, channels last: one filter a channel, four channels to a vector.
 
 A block of neighbouring outputs along the last space axis is held in registers beside some weights of a line of the window:
-each element of the input is loaded once for all of them. If the axis has a fixed length, blocks at the borders are code of
-their own without the taps outside of the input. If it is open, the outputs whose taps are all inside go by whole blocks,
-and the others one by one, each tap behind a test. The window's other axes are clipped by their loops' limits.
+each element of the input is loaded once for all of them. If the axis has a fixed length and padding, blocks at the borders
+are code of their own without the taps outside of the input. If either is open, the outputs whose taps are all inside go by
+whole blocks, and the others one by one, each tap behind a test. The window's other axes are clipped by their loops' limits.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def takes(routine: Routine) -> bool:
         facts["group"] == x_shape[-1] == grid[-1]
         and w_shape[-2] == 1
         and all(isinstance(d, int) and d > 0 for d in (*fixed, *(d for d in grid[-2:] if isinstance(d, int))))
-        and all(isinstance(p, int) for p in facts["pads"])
+        and all(affine.at_least(p, 0) for p in facts["pads"])
         and fixed[-1] >= 4  # pyright: ignore[reportOperatorIssue]
         and all(routine.ports[facts[p]].dtype is float32 for p in "xw")
         and not store.inner
@@ -87,17 +87,17 @@ def stretches(width: int, length: int, window: int, stride: int, dilation: int, 
 
 
 def open_stretches(
-    w: Writer, width: I32, length: I32, window: int, stride: int, dilation: int, pad: int
+    w: Writer, width: I32, length: I32, window: int, stride: int, dilation: int, pad: I32
 ) -> list[Stretch]:
-    """The outputs of an axis whose length is known at run time."""
+    """The outputs of an axis whose length or padding is known at run time."""
 
     def taps(count: int) -> tuple[tuple[int, int], ...]:
         return tuple((i, k) for k in range(window) for i in range(count))
 
     # The first output whose taps are all inside, and the one after the last.
     width = w.simple(width)
-    first = w.i32(minimum(I32.of(max(-(-pad // stride), 0)), width))
-    room = w.i32(length + (pad - (window - 1) * dilation - 1))
+    first = w.i32(minimum(w.simple((pad + (stride - 1)) // stride), width))
+    room = w.i32(length + (pad - ((window - 1) * dilation + 1)))
     last = w.i32(room // stride + 1)
     w.set(last, minimum(last, width))
     w.set(last, maximum(last, first))
@@ -144,11 +144,12 @@ class _Depthwise:
         shared = choose([*outer, ceildiv(self.channels, 4)])
         if shared == len(outer):
             self.part = divide(w, self.low, self.channels, 4)
-        axis = (self.window[-1], self.strides[-1], self.dilations[-1], self.pads[-1])
-        if isinstance(width, int) and isinstance(length, int):
-            parts = stretches(width, length, *axis)
+        axis, pad = (self.window[-1], self.strides[-1], self.dilations[-1]), self.pads[-1]
+        if isinstance(width, int) and isinstance(length, int) and isinstance(pad, int):
+            parts = stretches(width, length, *axis, pad)
         else:
-            parts = open_stretches(w, self.low.size(width), self.low.size(length), *axis)
+            size = self.low.size
+            parts = open_stretches(w, size(width), size(length), *axis, size(pad))
         with ExitStack() as stack:
             stack.enter_context(first_alone(w, self.low, shared is None))
             for number, (local, extent) in enumerate(zip(self.locals[:-2], outer, strict=True)):
@@ -165,7 +166,8 @@ class _Depthwise:
         for i, (window, stride, dilation, pad) in enumerate(
             zip(self.window[:-1], self.strides, self.dilations, self.pads, strict=False)
         ):
-            outside = pad - self.variables[1 + i] * stride  # input elements before the window's first one, if positive
+            # Input elements before the window's first one, if positive.
+            outside = scalar.size(pad) - self.variables[1 + i] * stride
             edges = (outside, outside + scalar.size(self.x_shape[1 + i]))
             first, last = (
                 scalar.div(scalar.maximum(e, 0) + (dilation - 1), scalar.const(dilation, int32)) for e in edges
@@ -206,13 +208,13 @@ class _Depthwise:
 
     def _place(self, s: Stretch) -> Expr:
         """The input element that is the nearest one."""
-        return self.variables[-2] * self.strides[-1] + (self._nearest(s) - self.pads[-1])
+        return self.variables[-2] * self.strides[-1] + scalar.size(self._nearest(s) - self.pads[-1])
 
     def _addresses(self, s: Stretch) -> list[tuple[Tree, int]]:
         """Of the nearest input element and of the first weight, for the present taps of the outer axes."""
         batch, *space, _, channel = self.variables
         rows = [
-            v * stride + t * d - p
+            v * stride + t * d - scalar.size(p)
             for v, stride, t, d, p in zip(space, self.strides, self.taps, self.dilations, self.pads, strict=False)
         ]
         x = self.low.address(self.x, affine.flatten((batch, *rows, self._place(s), channel), self.x_shape))
@@ -242,9 +244,12 @@ class _Depthwise:
                     places.setdefault(i * self.strides[-1] + k * self.dilations[-1] - nearest, []).append((i, k))
                 for step, pairs in sorted(places.items()):
                     with ExitStack() as stack:
+                        element_at, offset = x, x_offset + 4 * self.channels * step
                         if s.checked:
+                            # The block's start may be before the memory's, and an instruction's offset does not wrap.
+                            element_at, offset = x + offset, 0
                             place = w.value(self.low.scalar(self._place(s))) + step
                             stack.enter_context(w.when(place.below(self.low.size(self.x_shape[-2]))))
-                        w.set(element, load(x, x_offset + 4 * self.channels * step))
+                        w.set(element, load(element_at, offset))
                         for i, k in pairs:
                             w.multiply_add(totals[i], element, held[k])

@@ -7,7 +7,7 @@ Lines      a convolution whose window elements along the last axis are neighbour
 Gathered   any other convolution: the window of each row is copied into a panel, in runs of neighbouring elements.
 
 A panel of B holds `columns` columns for every k, [panel][k][columns]; the last panel is filled up with zeros. The lengths
-of a convolution's space axes may be open: borders and counts are then computed at run time.
+and padding of a convolution's space axes may be open: borders and counts are then computed at run time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from singe.extension import Contraction, Dim, Expr, Kernel, Reduce, affine, float32, int32, scalar
+from singe.extension import Contraction, Dim, Expr, Kernel, Reduce, affine, dim_max, float32, int32, scalar
 from singe.extension import product as dim_product
 
 from ..values import I32, Int
@@ -185,14 +185,8 @@ class Lines(_Window):
         self.two = bool(lines)
         self.lines: Dim = lines[0][2] if lines else 1  # of an image with its padding, and
         # positions of a line: of what is read, and of the whole input, which is copied.
-        exact = isinstance(length, int) and isinstance(last, int)
-        self.positions: Dim = max(length + pad, last) if exact else length + last
-        fits = last == length and (not lines or reach[0][2] == reach[0][0])
-        if exact and (not lines or isinstance(reach[0][2], int)):
-            fits = last <= length and (not lines or reach[0][2] <= reach[0][0])
-        self.copies = any(f["pads"]) or not fits
-        if not self.copies:
-            self.positions = length
+        self.copies = any(f["pads"]) or not all(affine.at_least(inside - end, 0) for inside, _, end in reach)
+        self.positions: Dim = dim_max(length + pad, last) if self.copies else length
         self.stride, self.pad, self.dilation = (
             f[name][0] if self.two else default for name, default in (("strides", 1), ("pads", 0), ("dilations", 1))
         )
@@ -207,7 +201,7 @@ class Lines(_Window):
             and {*window, *facts["strides"]} != {1}
             and facts["group"] == 1
             and facts["dilations"][-1] == 1
-            and all(isinstance(p, int) and p >= 0 for p in facts["pads"])
+            and all(affine.at_least(p, 0) for p in facts["pads"])
         )
 
     @property
@@ -254,15 +248,15 @@ class Lines(_Window):
                     w.set(stop, (part[1] - 1) // width * self.stride + self.span)
             number = scalar.var("line", int32, self.lines)
             job.edge.variable(number, line, job.depth + 1)
-            inside = (number - self.pad,) if self.two else ()
+            inside = (number - scalar.size(self.pad),) if self.two else ()
             image, _ = self.position()
             source, offset = job.edge.address(f["x"], affine.flatten((image, *inside, ZERO, ZERO), f["x_shape"]))
             size, each = w.simple(job.low.size(self.line) * 4), 4 * self.channels
+            before, length = (job.low.size(d) * each for d in (f["pads"][-1], f["x_shape"][-2]))
             with w.loop(line, stop):
                 to = w.i32(w.value(job.low.scratch(job.feed_at)) + line * size)
-                with w.when((line - self.pad).below(job.low.size(f["x_shape"][1] if self.two else 1))):
-                    length = job.low.size(f["x_shape"][-2]) * each
-                    w.call("copy_padded", to, each * f["pads"][-1], length, w.value(source) + offset, size)
+                with w.when((line - job.low.size(self.pad)).below(job.low.size(f["x_shape"][1] if self.two else 1))):
+                    w.call("copy_padded", to, before, length, w.value(source) + offset, size)
                     w.otherwise()
                     w.call("fill_zero", to, size)
         job.edge.forget()

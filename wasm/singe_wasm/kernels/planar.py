@@ -3,7 +3,7 @@
 The input's lines are rewritten plane by plane, [channel][phase][position], where a phase has every stride-th element, so
 every tap of four neighbouring outputs is four neighbouring elements; padding is written as zeros. Scratch holds a ring of
 as many lines as the window spans, and each line is rewritten once for all the outputs that it has a part in. A sum goes
-in the order of k: window, then channel. Lengths may be open; they are then computed at run time.
+in the order of k: window, then channel. Lengths and padding may be open; they are then computed at run time.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def schedule(routine: Routine) -> PlanarSchedule | None:
     if (
         len(facts["w_shape"]) not in (3, 4)
         or not all(isinstance(d, int) and d > 0 for d in fixed)
-        or not all(isinstance(p, int) for p in facts["pads"])
+        or not all(affine.at_least(p, 0) for p in facts["pads"])
         or facts["group"] != 1
         or grid[-1] not in VECTORS
         or (isinstance(grid[-2], int) and grid[-2] < 4)
@@ -148,6 +148,7 @@ class _Planar:
         self.line: Final = scalar.var("line", int32, s.facts["x_shape"][1])
         self.low.variable(self.line, self.next_line, len(self.grid))
         self.level: Final = len(self.grid)
+        self.pads: Final = [self.low.size(s.axis("pads", which)) for which in range(2)]
         self.width, self.plane = self.w.simple(self.low.size(s.width)), self.w.simple(self.low.size(s.plane))
         self.line_bytes: Final = self.w.simple(self.plane * (4 * s.channels * s.axis("strides", 1)))
         self.part: tuple[I32, I32] | None = None  # the part's range of positions, if these are shared
@@ -175,12 +176,12 @@ class _Planar:
     def _top(self) -> I32:
         """The first line of the present window."""
         s = self.s
-        return I32.of(0) if s.flat else self.locals[-3] * s.axis("strides", 0) - s.axis("pads", 0)
+        return I32.of(0) if s.flat else self.locals[-3] * s.axis("strides", 0) - self.pads[0]
 
     def _slot(self, line: I32) -> I32:
         """The address of a line's place in the ring."""
         s, scratch = self.s, self.w.value(self.low.scratch(0))
-        return scratch if s.span == 1 else scratch + (line + s.axis("pads", 0)) % s.span * self.line_bytes
+        return scratch if s.span == 1 else scratch + (line + self.pads[0]) % s.span * self.line_bytes
 
     def _fill_ring(self) -> None:
         """Rewrite the lines of the present window that are not there yet."""
@@ -212,16 +213,17 @@ class _Planar:
     def _plane(self, to: I32, source: I32, phase: int) -> None:
         """The elements phase, phase + stride, … of a channel, counted from the first one of the padding."""
         w, s = self.w, self.s
-        stride, pad = s.axis("strides", 1), s.axis("pads", 1)
+        stride = s.axis("strides", 1)
         with w.scope():
-            first = w.simple(minimum(I32.of(max(-(-(pad - phase) // stride), 0)), self.plane))
-            inside = w.simple((self.low.size(s.facts["x_shape"][-2]) + (pad - phase + stride - 1)) // stride)
+            padding = w.simple(self.pads[1] + (stride - 1 - phase))
+            first = w.simple(minimum(w.simple(padding // stride), self.plane))
+            inside = w.simple((self.low.size(s.facts["x_shape"][-2]) + padding) // stride)
             stop = w.simple(maximum(w.simple(minimum(inside, self.plane)), first))
             for start, end in ((I32.of(0), first), (stop, self.plane)):
                 if start.known is None or end.known is None or start.known < end.known:
                     w.call("fill_zero", to + start * 4, (end - start) * 4)
             # Where element 0 of the plane would be, were it inside.
-            origin = w.i32(source + (phase - pad) * 4 * s.channels)
+            origin = w.i32(source + (phase - self.pads[1]) * (4 * s.channels))
             if self.part is not None:
                 low, high = self.part
                 first = w.i32(maximum(low, first))

@@ -120,8 +120,10 @@ class _Tiles:
         with w.scope():
             tile, to = w.i32(), w.i32(self._scratch(self.inputs))
             with w.loop(tile, stop, start=first):
-                top = w.i32(tile // self.along * WIDE - s.facts["pads"][0])
-                left = w.i32(tile % self.along * WIDE - s.facts["pads"][1])
+                top, left = (
+                    w.i32(at * WIDE - self.low.size(pad))
+                    for at, pad in zip((tile // self.along, tile % self.along), s.facts["pads"], strict=True)
+                )
                 source = w.i32(w.value(image) + offset + (top * self.width + left) * line)
                 apart = w.i32(self.width * line)
                 with w.when((top.below(self.clear[0]) & left.below(self.clear[1])).zero):

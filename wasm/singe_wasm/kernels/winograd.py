@@ -13,7 +13,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Final
 
-from singe.extension import Dim, Routine, ceildiv, float32
+from singe.extension import Dim, Routine, affine, ceildiv, float32
 
 from ..transforms import SIZE, TAPS, WIDE
 from .nest import lane_cost
@@ -125,7 +125,7 @@ def schedule(routine: Routine) -> WinogradSchedule | None:
         facts["w_shape"][:-2] != (TAPS, TAPS)
         or not all(isinstance(d, int) and d > 0 for d in fixed)
         or {*facts["strides"], *facts["dilations"], facts["group"]} != {1}
-        or any(not 0 <= p <= 2 for p in facts["pads"])
+        or not all(affine.at_least(p, 0) and affine.at_least(2 - p, 0) for p in facts["pads"])
         or facts["x_shape"][-1] % 4
         or grid[-1] % 4  # pyright: ignore[reportOperatorIssue]
         or any(routine.ports[facts[p]].dtype is not float32 for p in "xw")
