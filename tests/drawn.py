@@ -20,7 +20,7 @@ from direct import evaluate
 from draw_flow import Drawn, draw, first_states
 
 from singe.compiler.build import compile_graph
-from singe.dtypes import COMPLEX, DTYPES, DType, dtype, float8_e8m0fnu, widened
+from singe.dtypes import COMPLEX, DTYPES, DType, dtype, float8_e8m0fnu, string, widened
 from singe.graph import Graph, all_nodes
 from singe.program.format import from_bytes, to_bytes
 from singe.program.program import ProgramData
@@ -33,10 +33,12 @@ RUNS: Final = ((3, 2), (3, 2), (1, 1), (0, 3), (5, 0), (4, 6))
 
 
 def kinds_on(device_name: str) -> list[DType]:
-    """The dtypes of graphs for a device: all that it computes but float8_e8m0fnu, which has neither zero nor a sign."""
+    """The dtypes of graphs for a device: all that it computes but strings, and float8_e8m0fnu, which has neither zero nor a sign."""
     target = open_device(device_name).target
     return [
-        k for k in DTYPES.values() if k not in (*COMPLEX, float8_e8m0fnu) and (target is None or k in target.dtypes)
+        k
+        for k in DTYPES.values()
+        if k not in (*COMPLEX, float8_e8m0fnu, string) and (target is None or k in target.dtypes)
     ]
 
 

@@ -23,6 +23,7 @@ from .dtypes import int8 as int8
 from .dtypes import int16 as int16
 from .dtypes import int32 as int32
 from .dtypes import int64 as int64
+from .dtypes import string as string
 from .dtypes import uint2 as uint2
 from .dtypes import uint4 as uint4
 from .dtypes import uint8 as uint8
@@ -78,7 +79,7 @@ __all__ = [
     "Model", "Numpy", "PictureSpec", "Program", "Session", "ShapeError", "SingeError", "Tensor", "UnsupportedOp", "ValueNeeded", "Wasm", "WebGpu",
     "__version__", "arange", "bfloat16", "bool_", "compile", "complex64", "complex128", "concat", "device", "device_async", "devices", "dtype",
     "export", "eye", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float16", "float32", "float64", "full",
-    "full_like", "int2", "int4", "int8", "int16", "int32", "int64", "load", "load_async", "load_weights", "nn", "ones", "ones_like", "save", "stack",
+    "full_like", "int2", "int4", "int8", "int16", "int32", "int64", "load", "load_async", "load_weights", "nn", "ones", "ones_like", "save", "stack", "string",
     "tensor", "uint2", "uint4", "uint8", "uint16", "uint32", "uint64", "where", "zeros", "zeros_like",
 ]  # fmt: skip
 

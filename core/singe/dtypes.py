@@ -2,7 +2,8 @@
 
 A DType is compared by identity; `dtype("float32")` finds one by name, NumPy dtype or DType. What NumPy lacks (bfloat16,
 float8, int4, int2) lies in arrays of one field that has the dtype's name: NumPy moves their bits, and `widened` and
-`narrowed` convert them from and to the type that they are computed in.
+`narrowed` convert them from and to the type that they are computed in. Strings lie so too, in a field of Python's
+strings: plain object arrays are shapes with Sizes. Callers give and get strings in object arrays (`own`, `outward`).
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class Coding:
 class DType:
     """An element type.
 
-    kind is "bool", "int", "uint", "float" or "complex"; bits those of a value. computed names the type of the value that
+    kind is "bool", "int", "uint", "float", "complex" or "string"; bits those of a value. computed names the type of the value that
     a load gives and a store takes: a load widens, a store keeps the low bits of integers and rounds floats to nearest
     even. held names NumPy's type of an element's bits where NumPy has no such type, coding says what they mean for a
     float; in arrays, files and the memory of a device that has bytes an element takes `size` bytes. Where a device has
@@ -74,7 +75,8 @@ class DType:
 
     @property
     def size(self) -> int:
-        return self.numpy.itemsize
+        """Bytes of an element. Strings are no bytes: they lie on the host, whatever the device."""
+        return 0 if self.kind == "string" else self.numpy.itemsize
 
     @property
     def wide(self) -> np.dtype[Any]:
@@ -141,6 +143,7 @@ DTYPES: Final = {d.name: d for d in (
     DType("float64", "float", 64, "float64"),
     DType("complex64", "complex", 64, "complex64"),
     DType("complex128", "complex", 128, "complex128"),
+    DType("string", "string", 64, "string", held="object"),
 )}  # fmt: skip
 """The table."""
 
@@ -168,6 +171,7 @@ float32: Final = DTYPES["float32"]
 float64: Final = DTYPES["float64"]
 complex64: Final = DTYPES["complex64"]
 complex128: Final = DTYPES["complex128"]
+string: Final = DTYPES["string"]
 
 LEAST_NORMAL: Final = 2.0**-126
 """The smallest float32 above zero that is no subnormal."""
@@ -182,6 +186,8 @@ NUMBERS: Final = INTS + FLOATS
 STORED: Final = tuple(d for d in DTYPES.values() if d.bits < 8 or (d.coding and d.bits == 8))
 """What is stored, moved and converted, but not computed with."""
 ALL: Final = tuple(DTYPES.values())
+TEXT: Final = "OUT"
+"""The kinds of NumPy's arrays of strings: objects, those of fixed width, and NumPy 2's own."""
 
 
 def dtype(given: Any) -> DType:
@@ -192,6 +198,8 @@ def dtype(given: Any) -> DType:
         return DTYPES[given]
     try:
         found = np.dtype(given)
+        if found.kind in TEXT:
+            return string
         return DTYPES[found.names[0] if found.names and len(found.names) == 1 else found.name]
     except (KeyError, TypeError):
         raise DTypeError(f"dtype {given!r} is not supported; use one of {', '.join(DTYPES)}") from None
@@ -207,7 +215,7 @@ def promote(*dtypes: DType) -> DType:
         return dtypes[0]
     floats = {d for d in kinds if d.is_float or d.kind == "complex"}
     ints = {d for d in kinds if d.is_int}
-    if any(d in STORED and d.is_float for d in floats):
+    if string in kinds or any(d in STORED and d.is_float for d in floats):
         raise DTypeError(
             f"the types {', '.join(sorted(d.name for d in kinds))} have no common one; cast to one of them"
         )
@@ -234,6 +242,8 @@ def promote(*dtypes: DType) -> DType:
 
 def own(array: np.ndarray) -> np.ndarray:
     """The array in the NumPy type of its DType: other packages have types of their own for what NumPy lacks."""
+    if holds_strings(array):
+        return strings(array)
     kind = DTYPES.get(array.dtype.name)
     if kind is None or not kind.held:
         return array
@@ -241,12 +251,37 @@ def own(array: np.ndarray) -> np.ndarray:
     return codes.view(kind.numpy) if kind.coding else narrowed(codes, kind)
 
 
+def holds_strings(array: np.ndarray) -> bool:
+    """Whether these are strings in one of the ways in which NumPy has them."""
+    if array.dtype.kind != "O":
+        return array.dtype.kind in TEXT
+    return array.size > 0 and all(isinstance(v, str) for v in array.flat)
+
+
+def strings(values: Any) -> np.ndarray:
+    """Strings, in an array or in lists, as elements of the dtype `string`."""
+    given = np.asarray(values, object)
+    wrong = [v for v in given.flat if not isinstance(v, str)]
+    if wrong:
+        raise DTypeError(f"got {wrong[0]!r:.40}, expected strings")
+    out = np.empty(given.shape, string.numpy)
+    out[string.name] = given
+    return out
+
+
+def outward(array: np.ndarray) -> np.ndarray:
+    """An array as callers get it: strings in an object array."""
+    return array[string.name] if array.dtype == string.numpy else array
+
+
 def widened(array: np.ndarray) -> np.ndarray:
-    """Elements of any type as the type that they are computed in."""
+    """Elements of any type as the type that they are computed in; strings as an object array."""
     kind = dtype(array.dtype)
     if not kind.held:
         return array.astype(kind.compute.numpy, copy=False)
     codes = array[kind.name]
+    if kind is string:
+        return codes
     if kind.coding is None:
         return codes.astype(kind.compute.numpy)
     if kind is bfloat16:  # the upper half of a float32
@@ -256,6 +291,8 @@ def widened(array: np.ndarray) -> np.ndarray:
 
 def narrowed(array: np.ndarray, kind: DType) -> np.ndarray:
     """Values of the type that `kind` is computed in as elements of a `kind` that NumPy lacks."""
+    if kind is string:
+        return strings(array)
     if kind.coding is None:
         spare = 8 * kind.size - kind.bits
         codes = np.asarray(array).astype(kind.held)

@@ -323,3 +323,20 @@ async def wrong_input(device: str):
     except sg.ShapeError as e:
         return str(e)
     return "nothing failed"
+
+
+async def on_the_host(device: str):
+    """Twice a float64 and twice a string; where the device's runner has no such steps, the error."""
+    b = Builder()
+    x, word = b.input("x", (2,), sg.float64), b.input("word", (1,), sg.string)
+    found = []
+    for graph, given in (
+        (Graph((x,), (b.add(x, x),), ("y",)), np.array([0.1, 2.0])),
+        (Graph((word,), (b.string_concat(word, word),), ("y",)), np.array(["ab"], object)),
+    ):
+        try:
+            model = sg.Model(graph, await sg.device_async(device))
+            found.append((await model.run_async(given)).tolist())
+        except sg.DeviceError as e:
+            found.append(str(e))
+    return found

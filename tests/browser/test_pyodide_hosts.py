@@ -100,6 +100,16 @@ def test_inputs_that_do_not_fit(host: Host, device: str) -> None:
     assert "got shape (3, 2), expected (2, 2)" in host.call("wrong_input", device)
 
 
+def test_float64_and_strings_run_or_say_where(host: Host, device: str) -> None:
+    found = host.call("on_the_host", device)
+    if device == "webgpu":
+        assert "add (wgsl does not compute float64)" in found[0]
+        assert "string_concat (wgsl does not compute string)" in found[1]
+        assert all("singe.js does not have" in text and "use the device wasm or numpy" in text for text in found)
+    else:
+        assert found == [[0.2, 4.0], ["abab"]]
+
+
 @pytest.mark.parametrize("device", ["numpy", "wasm"])
 def test_mnist_in_plain_forms(host: Host, device: str) -> None:
     need("mnist_cnn")

@@ -26,7 +26,10 @@ from singe.tools import cli
 from singe.tools.export import make_bundle
 
 NOT_IN_SCRIPTS = {
-    "resize_tables": "scales, or a region to crop, that a run computes: pages have Resize of computed sizes alone"
+    "resize_tables": "scales, or a region to crop, that a run computes: pages have Resize of computed sizes alone",
+    **dict.fromkeys(
+        ("strings", "string_concat", "string_split", "string_normalize", "regex_full_match"), "pages have no strings"
+    ),
 }
 """Opaque rows that a page cannot run without Python ↦ why."""
 

@@ -28,6 +28,7 @@ from singe.extension import (
     device_error,
     dtype,
     js_errors,
+    outward,
     scripts,
     then,
 )
@@ -198,8 +199,9 @@ class SharedExecutable(WasmExecutable):
     def call(self, inputs: Sequence[np.ndarray], states: Sequence[Any] = ()) -> list[np.ndarray]:
         with self.backend.lock:
             words = self.placed([x.shape for x in inputs], [dtype(x.dtype) for x in inputs])
-            given = [placed(x) for x in inputs]
-            return self.execute(words, [address_of(x) for x in given], states, _new)
+            given = [x if x.dtype.hasobject else placed(x) for x in inputs]
+            places = [x if x.dtype.hasobject else address_of(x) for x in given]
+            return [outward(x) for x in self.execute(words, places, states, _new)]
 
 
 def _new(shape: tuple[int, ...], kind: DType) -> tuple[np.ndarray, int]:

@@ -20,6 +20,7 @@ from singe.extension import (
     DeviceError,
     DType,
     Found,
+    HostArray,
     InputError,
     Plan,
     ProgramData,
@@ -30,6 +31,7 @@ from singe.extension import (
     known,
     planner,
     run_stop,
+    string,
     symbols,
 )
 
@@ -106,22 +108,30 @@ class WasmRuntime:
             if self._alive:
                 self.engine.give(address, count)
 
-    def upload(self, array: np.ndarray) -> WasmArray:
+    def upload(self, array: np.ndarray) -> WasmArray | HostArray:
         with self.lock:
             self._check_alive()
-            made = WasmArray(self, array.shape, dtype(array.dtype))
+            kind = dtype(array.dtype)
+            if kind is string:
+                return HostArray(array.copy(), kind)
+            made = WasmArray(self, array.shape, kind)
             self.engine.write(made.address, np.ascontiguousarray(array))
             return made
 
     def download(self, array: Any) -> np.ndarray:
         own = self.own(array, "the array")
+        if isinstance(own, HostArray):
+            return own.data.copy()
         out = np.empty(own.shape, own.dtype.numpy)
         with self.lock:
             self.engine.read(own.address, out)
         return out
 
-    def own(self, array: Any, what: str) -> WasmArray:
+    def own(self, array: Any, what: str) -> WasmArray | HostArray:
+        """The array, which is of this device; strings lie on the host."""
         self._check_alive()
+        if isinstance(array, HostArray) and array.dtype is string:
+            return array
         if not isinstance(array, WasmArray) or array.backend is not self:
             raise DeviceError(
                 f"wasm: {what} is a {type(array).__name__}, expected an array of this device; upload it first"
@@ -184,7 +194,7 @@ class WasmExecutable:
         self._finalizer = weakref.finalize(self, _release_all, backend, self._held)
         self._finalizer.atexit = False
 
-    def run(self, inputs: Sequence[Any], states: Sequence[Any] = ()) -> list[WasmArray]:
+    def run(self, inputs: Sequence[Any], states: Sequence[Any] = ()) -> list[WasmArray | HostArray]:
         backend = self.backend
         with backend.lock:
             given = [backend.own(x, f"input {k}") for k, x in enumerate(inputs)]
@@ -194,7 +204,9 @@ class WasmExecutable:
                 made = WasmArray(backend, shape, kind)
                 return made, made.address
 
-            return self.execute(placed, [x.address for x in given], states, make)
+            places = [x.data if isinstance(x, HostArray) else x.address for x in given]
+            made = self.execute(placed, places, states, make)
+            return [HostArray(x, string) if isinstance(x, np.ndarray) else x for x in made]
 
     def new_states(self) -> list[WasmArray]:
         """The arrays of a new session, with their initial values."""
@@ -215,22 +227,35 @@ class WasmExecutable:
         return made
 
     def execute(
-        self, placed: Placed, given: Sequence[int], states: Sequence[Any], make: Callable[..., tuple[Any, int]]
+        self,
+        placed: Placed,
+        given: Sequence[int | np.ndarray],
+        states: Sequence[Any],
+        make: Callable[..., tuple[Any, int]],
     ) -> list[Any]:
-        """Run over inputs at these addresses; `make` answers an array for an output's shape and dtype, and its address."""
+        """Run over inputs at these addresses; `make` answers an array for an output's shape and dtype, and its address.
+        Strings are given and answered as NumPy's arrays."""
         if len(states) != len(self.program.states):
             raise InputError(f"the program has {len(self.program.states)} states, got {len(states)}: see new_states()")
         run = _Run(self, placed, make)
+        strings = placed.plan.strings
+        strings.clear()
         for k, address in enumerate(given):
-            run.put(("input", k), address)
+            if isinstance(address, np.ndarray):
+                strings["input", k] = address
+            else:
+                run.put(("input", k), address)
         for k, state in enumerate(states):
-            run.put(("state", k), self.backend.own(state, f"state {k}").address)
+            own = self.backend.own(state, f"state {k}")
+            assert isinstance(own, WasmArray)
+            run.put(("state", k), own.address)
         run.make_outputs(placed.plan.outputs)
         engine, words, at = self.backend.engine, placed.words, 0
         while (at := engine.run(self._module, words, at)) < words.size:
             self._stop(run, at)
             at += 3
-        return run.outputs
+        plan, outputs = placed.plan, zip(placed.plan.outputs, run.outputs, strict=True)
+        return [plan.texts(i) if plan.buffers[i].dtype is string else made for i, made in outputs]
 
     def _stop(self, run: _Run, at: int) -> None:
         """Do the step at which the words stopped."""
@@ -327,7 +352,7 @@ class _Run:
         plan = self.plan
         for i in buffers:
             b = plan.buffers[i]
-            if not plan.late or symbols(b.shape) <= plan.sizes.keys():
+            if b.dtype is not string and (not plan.late or symbols(b.shape) <= plan.sizes.keys()):
                 self.outputs[b.place[1]], address = self._make(plan.shape(i), b.dtype)
                 self.put(b.place, address)
 

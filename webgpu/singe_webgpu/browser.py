@@ -20,6 +20,7 @@ from singe.extension import (
     InputError,
     ProgramData,
     Recent,
+    beyond_scripts,
     device_error,
     dtype,
     header,
@@ -27,6 +28,7 @@ from singe.extension import (
     known,
     scripts,
     soon,
+    string,
     symbols,
 )
 
@@ -71,6 +73,10 @@ class BrowserBackend:
 
     def upload(self, array: np.ndarray) -> BrowserArray:
         kind = dtype(array.dtype)
+        if kind is string:
+            raise DeviceError(
+                "webgpu: a page's GPU is run by singe.js, which has no strings: use the device wasm or numpy"
+            )
         return self._upload(np.asarray(array), kind, self.target.element_size(kind))
 
     def _upload(self, array: np.ndarray, kind: DType, size: int) -> BrowserArray:
@@ -100,6 +106,9 @@ class BrowserBackend:
     def prepare(self, program: ProgramData) -> BrowserExecutable:
         if program.target != self.target.name:
             raise DeviceError(f"webgpu: the program was compiled for {program.target!r}; compile it for 'wgsl'")
+        beyond = beyond_scripts(program)
+        if beyond:
+            raise DeviceError(f"webgpu: {beyond}, and runs Programs on a page's GPU: use the device wasm or numpy")
         return BrowserExecutable(self, program)
 
     async def synchronize(self) -> None:

@@ -19,6 +19,7 @@ from singe.extension import (
     Code,
     DeviceError,
     Found,
+    HostArray,
     Plan,
     ProgramData,
     Recent,
@@ -29,6 +30,7 @@ from singe.extension import (
     known,
     planner,
     run_stop,
+    string,
     symbols,
 )
 
@@ -152,11 +154,13 @@ class Recording:
             self._work.update({at: self._resolve(at) for at in self.plan.step_of})
         self._steps: Final = [step for at, step in self.plan.step_of.items() if self._work.get(at) is not None]
 
-    def run(self, inputs: Sequence[Handle], states: Sequence[Handle], send: Send) -> list[GpuArray]:
-        """Hand a run over; where the host has a part in it, most of it is done then."""
+    def run(self, inputs: Sequence[Handle], states: Sequence[Handle], send: Send) -> list[GpuArray | HostArray]:
+        """Hand a run over; where the host has a part in it, most of it is done then. Strings are given as NumPy's arrays."""
+        strings = self.plan.strings
+        strings.clear()
         for kind, buffers in (("input", inputs), ("state", states)):
             for k, buffer in enumerate(buffers):
-                self._memory[kind, k] = buffer
+                (strings if isinstance(buffer, np.ndarray) else self._memory)[kind, k] = buffer
         outputs: list[Any] = [None] * len(self.plan.outputs)
         self.plan.begin()
         self._make_outputs(outputs, self.plan.outputs)
@@ -167,13 +171,14 @@ class Recording:
             send(commands, self._steps)
         else:
             self._walk(outputs, send)
-        return outputs
+        pairs = zip(self.plan.outputs, outputs, strict=True)
+        return [HostArray(self.plan.texts(i), string) if self.plan.buffers[i].dtype is string else x for i, x in pairs]
 
     def _make_outputs(self, outputs: list[Any], buffers: Sequence[int]) -> None:
         """Make those of these outputs whose sizes are known."""
         for i in buffers:
             b = self.plan.buffers[i]
-            if symbols(b.shape) <= self.plan.sizes.keys():
+            if b.dtype is not string and symbols(b.shape) <= self.plan.sizes.keys():
                 array = GpuArray(self._pool, self.plan.shape(i), b.dtype, b.size)
                 outputs[b.place[1]] = array
                 self._memory[b.place] = array.buffer

@@ -11,7 +11,18 @@ from weakref import WeakSet
 
 import numpy as np
 
-from singe.extension import DeviceError, InputError, ProgramData, Recent, Span, Timeline, choose_variant, known
+from singe.extension import (
+    DeviceError,
+    HostArray,
+    InputError,
+    ProgramData,
+    Recent,
+    Span,
+    Timeline,
+    choose_variant,
+    known,
+    string,
+)
 from singe.extension import dtype as dtype_of
 
 from .memory import Binding, Command, Gpu, GpuArray, Pool, Slots, Transfer, from_device, to_device
@@ -34,15 +45,19 @@ class WebGpuRuntime:
         self.pool = Pool(gpu)
         self.target = WgslTarget()
 
-    def upload(self, array: np.ndarray) -> GpuArray:
+    def upload(self, array: np.ndarray) -> GpuArray | HostArray:
         array = np.asarray(array)
         dtype = dtype_of(array.dtype)
+        if dtype is string:
+            return HostArray(array.copy(), dtype)
         out = GpuArray(self.pool, array.shape, dtype, element_size(dtype))
         if array.size:
             self.gpu.write(out.buffer, 0, to_device(array, out.element_size))
         return out
 
-    def download(self, array: GpuArray) -> np.ndarray:
+    def download(self, array: GpuArray | HostArray) -> np.ndarray:
+        if isinstance(array, HostArray):
+            return array.data.copy()
         raw = self.gpu.read(array.buffer, array.bytes) if array.bytes else np.zeros(0, np.uint8)
         return from_device(raw, array.shape, array.dtype, array.element_size)
 
@@ -81,16 +96,20 @@ class GpuExecutable:
         self.dispose = weakref.finalize(self, _close, self._recordings, self._slots, self.weights)
         self.dispose.atexit = False
 
-    def run(self, inputs: Sequence[GpuArray], states: Sequence[GpuArray] = ()) -> list[GpuArray]:
+    def run(
+        self, inputs: Sequence[GpuArray | HostArray], states: Sequence[GpuArray] = ()
+    ) -> list[GpuArray | HostArray]:
         gpu = self.backend.gpu
         return self._run(self._recording(inputs, states), inputs, states, lambda commands, _: gpu.submit(commands))
 
     def _run(
-        self, recording: Recording, inputs: Sequence[GpuArray], states: Sequence[GpuArray], send: Send
-    ) -> list[GpuArray]:
-        return recording.run([x.buffer for x in inputs], [x.buffer for x in states], send)
+        self, recording: Recording, inputs: Sequence[GpuArray | HostArray], states: Sequence[GpuArray], send: Send
+    ) -> list[GpuArray | HostArray]:
+        return recording.run(
+            [x.data if isinstance(x, HostArray) else x.buffer for x in inputs], [x.buffer for x in states], send
+        )
 
-    def profile(self, inputs: Sequence[GpuArray], states: Sequence[GpuArray] = ()) -> Timeline:
+    def profile(self, inputs: Sequence[GpuArray | HostArray], states: Sequence[GpuArray] = ()) -> Timeline:
         start = time.perf_counter()
         recording = self._recording(inputs, states)
         spans: list[Span] = []
@@ -139,7 +158,7 @@ class GpuExecutable:
             "states": sum(x.bytes for x in self._states),
         }
 
-    def _recording(self, inputs: Sequence[GpuArray], states: Sequence[GpuArray]) -> Recording:
+    def _recording(self, inputs: Sequence[GpuArray | HostArray], states: Sequence[GpuArray]) -> Recording:
         shapes, kinds = tuple(a.shape for a in inputs), tuple(a.dtype for a in inputs)
         if len(states) != len(self.program.states):
             raise InputError(f"the program has {len(self.program.states)} states, got {len(states)}: see new_states()")

@@ -15,8 +15,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..dtypes import bool_, uint8
-from ..graph import Builder, Graph, Node, bare, rebuild
+from ..dtypes import bool_, string, uint8
+from ..graph import Builder, Graph, Node, bare, contents, rebuild
 from ..ir.kernel import Kernel, Routine
 from ..ops import Opaque, Region, Result, Row, Update, find_row
 from ..ops.control import open_dimensions
@@ -188,14 +188,16 @@ class Blocks:
         return items
 
     def _computed(self, graph: Graph) -> Graph:
-        """Constants of Sizes that must lie in memory are computed there."""
+        """Constants that are no bytes, of Sizes or of strings, are made by steps where they must lie in memory."""
 
         def symbolic(n: Node) -> bool:
-            return n.value is not None and n.value.dtype == object
+            return n.value is not None and n.value.dtype.hasobject
 
         def in_memory(b: Builder, n: Node) -> Node:
             if n.value is None or not symbolic(n):
                 return n
+            if n.dtype is string:
+                return b.apply(_STRINGS, values=contents(n.value), shape=n.shape)
             if self.target is None:
                 values = b.apply(_DIMENSIONS, values=tuple(n.value.ravel().tolist()), kind=n.dtype)
                 return b.reshape(values, shape=n.shape)
@@ -204,7 +206,7 @@ class Blocks:
         def rule(b: Builder, n: Node, given: tuple[Node, ...]) -> Node | None:
             if n.row is None or not any(map(symbolic, given)):
                 return None
-            whole = self.target is None or isinstance(n.row, (Opaque, Region, Update))
+            whole = self.target is None or isinstance(n.row, (Opaque, Region, Update)) or n.dtype is string
             return b.node(n.row, *(in_memory(b, x) for x in given), **n.attrs) if whole else None
 
         if not any(symbolic(n) for n in graph.nodes):
@@ -471,16 +473,21 @@ class Blocks:
             sources = [self._at(s) for s, _ in waiting]
             ready = next((m for m in waiting if self._at(m[1]) not in sources), None)
             if ready is not None:
-                steps.append(Copy(*ready))
+                steps.append(self._copy(*ready))
                 waiting.remove(ready)
                 continue
             source, target = waiting.pop()
             held = self.layout.buffers[source]
             free.append(self.slots.take(held.bytes))
             kept = self.layout.add(held.name, held.dtype, held.shape, ("slot", free[-1]), held.size)
-            steps.append(Copy(source, kept))
+            steps.append(self._copy(source, kept))
             waiting.append((kept, target))
         self.slots.give(free)
+
+    def _copy(self, source: int, target: int) -> Step:
+        """A copy; of strings, which no device holds, on the host."""
+        b = self.layout.buffers[target]
+        return Host("reshape", {"shape": b.shape}, (source,), (target,)) if b.dtype is string else Copy(source, target)
 
 
 def _found_by(item: _Item) -> Sequence[str]:
@@ -515,3 +522,4 @@ def late_sizes(graph: Graph) -> set[str]:
 
 _CAST: Any = find_row("cast")
 _DIMENSIONS: Any = find_row("dimensions")
+_STRINGS: Any = find_row("strings")

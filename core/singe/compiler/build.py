@@ -12,13 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from ..errors import HostNeeded, InputError, SizeNeeded
+from ..dtypes import string
+from ..errors import DTypeError, HostNeeded, InputError, SizeNeeded
 from ..graph import Graph
 from ..ir import scalar
 from ..ir.kernel import Kernel, Routine, Store
 from ..program.block import BlockWriter
 from ..program.program import Buffer, Code, Dispatch, Host, If, Loop, ProgramData, Specialised, State, Step, walk
-from ..shapes import Checks, Dim, deferring, product, size, symbols
+from ..shapes import Checks, Dim, deferring, product, show, size, symbols
 from .blocks import Blocks, WeightUse, Work, late_sizes
 from .host import hosted_ops
 from .layout import Layout
@@ -144,6 +145,8 @@ def _planned(graph: Graph, target: Target | None, weights: BlockWriter, checks: 
     )
     states: list[State] = []
     for k, s in enumerate(graph.states):
+        if s.leaf.dtype is string:
+            raise DTypeError(f"state {s.name!r} is {s.leaf.dtype}{show(s.leaf.shape)}; a state holds numbers")
         given[s.leaf] = layout.add(s.name, s.leaf.dtype, s.leaf.shape, ("state", k))
         initial = None if s.initial is None else layout.array(s.name, s.initial, s.leaf.dtype)
         states.append(State(s.name, given[s.leaf], initial))

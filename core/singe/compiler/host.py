@@ -15,11 +15,12 @@ from typing import Any, Final
 from ..dtypes import DType, names
 from ..graph import Builder, Graph, Node, all_nodes, postorder, rebuild
 from ..ops import Opaque, Region, Result, Row
+from ..program.program import Host, ProgramData, walk
 from .order import is_counted
 from .target import Target
 
 BY_DESIGN: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("nonzero", "unique", "compress", "non_max_suppression"), "the shape of its result depends on data"),
+    **dict.fromkeys(("nonzero", "unique", "compress", "non_max_suppression", "string_split", "string_normalize"), "the shape of its result depends on data"),
     **dict.fromkeys(
         ("sizes", "signed_sizes", "reshaped_sizes", "expanded_sizes", "range_size", "axes_sizes", "moved_last",
          "slice_places", "resize_tables"),
@@ -34,6 +35,15 @@ IN_SCRIPTS: Final = frozenset((
     "unique", "update_slice",
 ))  # fmt: skip
 """The ops that a page runs on the host without Python: those of static/singe-host.js."""
+
+
+def beyond_scripts(program: ProgramData) -> str:
+    """Why a page cannot run a Program without Python, or "" where it can: what runs on the host, and which ops it has not."""
+    missing = {s.op for s in walk(program.steps) if isinstance(s, Host)} - IN_SCRIPTS
+    if not missing:
+        return ""
+    told = "; ".join(f"{op} ({', '.join(why)})" for op, why in program.facts["host"].items())
+    return f"what runs on the host: {told}. There it needs {', '.join(sorted(missing))}, which singe.js does not have"
 
 
 def lacking(n: Node, target: Target) -> list[DType]:

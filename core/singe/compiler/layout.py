@@ -27,7 +27,7 @@ class Layout:
         self._views: dict[Any, int] = {}
 
     def size(self, kind: DType) -> int:
-        return self._target.element_size(kind) if self._target else kind.size
+        return self._target.element_size(kind) if self._target and kind.size else kind.size
 
     def add(self, name: str, kind: DType, shape: Shape, place: tuple[str, int], size: int | None = None) -> int:
         self.buffers.append(Buffer(name, kind, shape, size or self.size(kind), place))

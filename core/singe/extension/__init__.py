@@ -13,6 +13,7 @@ The names come in the order in which they are needed: errors, element types, dim
 (`scalar`, `affine`), Kernel and Routine; the parts of a Program; the protocols; what pages need.
 """
 
+from ..compiler.host import beyond_scripts as beyond_scripts
 from ..compiler.target import Packer as Packer
 from ..compiler.target import Printed as Printed
 from ..compiler.target import Target as Target
@@ -30,6 +31,8 @@ from ..dtypes import int8 as int8
 from ..dtypes import int16 as int16
 from ..dtypes import int32 as int32
 from ..dtypes import int64 as int64
+from ..dtypes import outward as outward
+from ..dtypes import string as string
 from ..dtypes import uint8 as uint8
 from ..dtypes import uint16 as uint16
 from ..dtypes import uint32 as uint32
@@ -75,6 +78,7 @@ from ..program.program import stored_type as stored_type
 from ..program.program import to_stored as to_stored
 from ..runtime.backend import Backend as Backend
 from ..runtime.backend import Executable as Executable
+from ..runtime.backend import HostArray as HostArray
 from ..runtime.backend import Span as Span
 from ..runtime.backend import Timeline as Timeline
 from ..runtime.decorators import Decorator as Decorator

@@ -21,7 +21,7 @@ Number: TypeAlias = bool | int | float
 
 NATURAL: Final = {bool: bool_, int: int64, float: float32}
 """The dtype of a Python number if no operand has one."""
-_KINDS: Final = {"bool": 0, "uint": 1, "int": 1, "float": 2, "complex": 3}
+_KINDS: Final = {"bool": 0, "uint": 1, "int": 1, "float": 2, "complex": 3, "string": 4}
 _POWERS: Final = 16
 """The largest exponent that `**` takes."""
 
@@ -33,14 +33,16 @@ def plain_array(data: Any, kind: DType | None = None) -> np.ndarray:
     it. Python's integers become int64.
     """
     try:
-        array = np.asarray(data)
+        array = own(np.asarray(data))
     except ValueError:  # lists of different lengths
         array = np.empty(0, object)
     if array.dtype == object:
-        raise InputError(f"tensor: got {data!r:.80}, expected numbers in lists of equal lengths, or an array")
+        raise InputError(
+            f"tensor: got {data!r:.80}, expected numbers or strings in lists of equal lengths, or an array"
+        )
     if kind is None:
         kind = float32 if array.dtype == np.float64 else dtype(array.dtype)
-    return np.array(convert(own(array), kind.numpy))
+    return np.array(convert(array, kind.numpy))
 
 
 def common_type(operands: Sequence[Any]) -> DType:

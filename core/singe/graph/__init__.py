@@ -10,6 +10,7 @@ from .graph import regions as regions
 from .node import Node as Node
 from .node import attribute_symbols as attribute_symbols
 from .node import bare as bare
+from .node import contents as contents
 from .node import evaluate as evaluate
 from .node import leaf as leaf
 from .node import postorder as postorder

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..dtypes import DType, dtype, int64, own
+from ..dtypes import DType, dtype, holds_strings, int64, own, string, strings
 from ..errors import CompileError, ShapeError
 from ..ir.scalar import convert
 from ..ops import (
@@ -30,7 +30,7 @@ from ..ops import (
 )
 from ..shapes import Dim, Size, product, size, symbols
 from .graph import Graph
-from .node import Node, attribute_symbols, evaluate, leaf, postorder
+from .node import Node, attribute_symbols, contents, evaluate, leaf, postorder
 
 WHOLE: Final = (Nest, Opaque, Update, Running)
 """Kinds of row that cannot compute with Sizes."""
@@ -61,10 +61,10 @@ class Builder:
             array = value
         else:
             array = np.asarray(value)
-            natural = {"f": np.float32, "b": np.bool_, "c": np.complex64, "O": np.object_}.get(
-                array.dtype.kind, np.int64
-            )
-            array = array.astype(natural) if kind is None else array
+            natural = {"f": np.float32, "b": np.bool_, "c": np.complex64, "i": np.int64, "u": np.int64}
+            array = array.astype(natural.get(array.dtype.kind, array.dtype)) if kind is None else array
+        if holds_strings(array) or (kind is string and array.dtype == object):
+            array = strings(array)
         if array.dtype == object:
             array = narrow(array, np.dtype(np.int64))
         if array.dtype == object:
@@ -76,7 +76,7 @@ class Builder:
         if kind is not None:
             array = convert(array, kind.numpy)
         kind = dtype(array.dtype)
-        key = ("const", kind, array.shape, array.tobytes()) if array.nbytes <= INTERNED_BYTES else ("const", id(array))
+        key = ("const", kind, array.shape, contents(array)) if array.nbytes <= INTERNED_BYTES else ("const", id(array))
         return self._intern(key, lambda: leaf(array.shape, kind, value=array))
 
     def shape_of(self, x: Node) -> Node:

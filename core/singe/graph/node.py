@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from .. import shapes
-from ..dtypes import DType
+from ..dtypes import DType, outward
 from ..errors import CompileError
 from ..ops import Row, narrow
 from ..shapes import Shape, Size, show
@@ -67,6 +67,11 @@ class Node:
 def leaf(shape: Sequence[Any], kind: DType, name: str = "", value: np.ndarray | None = None) -> Node:
     """An input, or, if there is a value, a constant."""
     return Node(None, (), {}, ((tuple(shape), kind),), name=name, value=value)
+
+
+def contents(value: np.ndarray) -> Any:
+    """What equal arrays of one shape and type have in common."""
+    return tuple(outward(value).ravel()) if value.dtype.hasobject else value.tobytes()
 
 
 def evaluate(n: Node, values: Sequence[Any]) -> Any:

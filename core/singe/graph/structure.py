@@ -10,6 +10,7 @@ import numpy as np
 
 from .builder import INTERNED_BYTES
 from .graph import Graph
+from .node import contents
 
 _digests: Final[dict[int, tuple[weakref.ref[np.ndarray], bytes]]] = {}
 """The digests of large constants, by the array's id, as long as the array exists. Constants are never written to."""
@@ -38,9 +39,7 @@ def structure(graph: Graph) -> Any:
 
 def _contents(value: np.ndarray) -> Any:
     """A value that is equal for equal constants."""
-    if value.dtype == object:
-        return tuple(value.ravel())
-    return value.tobytes() if value.nbytes <= INTERNED_BYTES else _digest(value)
+    return contents(value) if value.dtype.hasobject or value.nbytes <= INTERNED_BYTES else _digest(value)
 
 
 def _digest(value: np.ndarray) -> bytes:

@@ -32,8 +32,8 @@ from typing import Any, Final, TypeAlias, TypeVar, Union
 
 import numpy as np
 
-from ..dtypes import DTYPES, DType, bool_, dtype, float32, int32, narrowed, widened
-from ..errors import DTypeError
+from ..dtypes import DTYPES, DType, bool_, dtype, float32, int32, narrowed, string, widened
+from ..errors import DTypeError, InputError
 from ..shapes import Dim
 
 T = TypeVar("T")
@@ -391,11 +391,30 @@ def convert(array: np.ndarray, to: np.dtype[Any]) -> np.ndarray:
         return convert(widened(array), to)
     if to.kind == "V":
         kind = dtype(to)
+        if kind is string:
+            return narrowed(array if array.dtype == object else array.astype(str), kind)
         return narrowed(convert(array, kind.compute.numpy), kind)
+    if array.dtype == object:
+        return _parsed(array, to)
     with np.errstate(over="ignore", invalid="ignore"):
         if array.dtype.kind == "c" and to.kind not in "cb":
             return convert(np.array(np.real(array)), to)
         return _saturated(array, to) if array.dtype.kind == "f" and to.kind in "iu" else array.astype(to)
+
+
+def _parsed(array: np.ndarray, to: np.dtype[Any]) -> np.ndarray:
+    """Strings as numbers. A bool is a word or a number."""
+    words = {"true": 1.0, "false": 0.0}
+    read: Callable[[str], Any] = {"i": int, "u": int, "c": complex}.get(
+        to.kind, lambda text: words[text.lower()] if text.lower() in words else float(text)
+    )
+    out = np.empty(array.shape, to)
+    for i, text in np.ndenumerate(array):
+        try:
+            out[i] = read(text)
+        except (ValueError, OverflowError):
+            raise InputError(f"cast: the string {text!r:.40} is no number of the type {to}") from None
+    return out
 
 
 def _saturated(array: np.ndarray, to: np.dtype[Any]) -> np.ndarray:

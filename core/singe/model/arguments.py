@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import DType, own
-from ..errors import InputError
+from ..dtypes import DType, own, string, strings
+from ..errors import DTypeError, InputError
 from ..ir.scalar import convert
 from ..shapes import Shape, show
 
@@ -50,6 +50,11 @@ def as_array(value: Any, port: TensorSpec, what: str = "input") -> np.ndarray:
 
     Numbers and lists take its dtype; an array must have it, but that float64 is narrowed.
     """
+    if port.dtype is string:
+        try:
+            return strings(value)
+        except (DTypeError, ValueError) as e:
+            raise InputError(f"{what} {port.name!r}: {e}") from None
     wanted = port.dtype.numpy
     array = own(value if isinstance(value, np.ndarray) else np.asarray(value))
     if array.dtype == wanted:

@@ -19,7 +19,7 @@ from ..compiler.build import Options, compile_graph
 from ..compiler.target import name_of
 from ..dtypes import DType, dtype
 from ..errors import DeviceError, ImportFailure, InputError, ShapeError, SingeError, SizeNeeded, ValueNeeded
-from ..graph import Graph, Node, specialise
+from ..graph import Graph, Node, contents, specialise
 from ..nn import Module
 from ..program.container import MAGIC
 from ..program.format import read_program, write_program
@@ -294,7 +294,7 @@ class Model:
         while True:
             fixed = {k: v for k, v in sizes.items() if k in self.needed}
             known = {k: (values or {})[k] for k in self._by_value if k in (values or {})}
-            key = (tuple(sorted(fixed.items())), tuple((k, v.tobytes(), v.shape) for k, v in known.items()))
+            key = (tuple(sorted(fixed.items())), tuple((k, contents(v), v.shape) for k, v in known.items()))
             try:
                 found = self._programs.at(key, partial(self._compiled, fixed, known))
                 if fixed == sizes or found.data.at(sizes).unmet(sizes) is None:

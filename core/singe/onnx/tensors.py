@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, TypeGuard
 
 import numpy as np
 
-from ..dtypes import DTYPES, DType, bool_, narrowed
+from ..dtypes import DTYPES, DType, bool_, narrowed, strings
 from ..errors import FormatError, ImportFailure
 from .wire import BYTES, DOUBLE, FLOAT, INT32, INT64, LEN, TEXT, UINT64, Fields, Kind, Place, Schema, many, one
 
@@ -61,8 +61,14 @@ def plain(name: str, tensor: Tensor | OnnxSparse) -> np.ndarray:
     if is_typed(tensor):
         return tensor
     if isinstance(tensor, (np.ndarray, RawTensor)):
-        raise ImportFailure(f"the tensor {name!r} is {tensor.dtype}; Singe has {', '.join(DTYPES)}: convert the model")
+        raise ImportFailure(f"the tensor {name!r} is {untyped(tensor)}: convert the model")
     return dense(tensor)
+
+
+def untyped(tensor: Tensor) -> str:
+    """What a tensor is that has none of Singe's element types, for an error."""
+    kind = "of bytes that are no UTF-8" if tensor.dtype == object else tensor.dtype
+    return f"{kind}; Singe has {', '.join(DTYPES)}"
 
 
 def dense(sparse: OnnxSparse) -> np.ndarray:
@@ -203,6 +209,8 @@ def _strings(m: Fields, dims: tuple[int, ...], place: Place) -> np.ndarray:
         raise place.field("string_data").fault(text)
     out = np.empty(len(given), object)
     out[:] = given
+    if all(isinstance(text, str) for text in given):
+        out = strings(out)
     out.flags.writeable = False
     return out.reshape(dims)
 

@@ -13,6 +13,7 @@ from . import (  # noqa: F401 (each registers its rows)
     resize,
     running,
     sizes,
+    strings,
     update,
     window,
 )

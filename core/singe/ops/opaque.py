@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..dtypes import NUMBERS, bool_, dtype, float32, int64, narrowed, widened
+from ..dtypes import NUMBERS, bool_, dtype, float32, int64, narrowed, string, widened
 from ..errors import DTypeError, ShapeError
 from ..ir.scalar import convert
 from ..shapes import Dim, at_least, axis_of, dim_min, product, require, same, show
@@ -32,7 +32,7 @@ def _wide(whole: Callable[..., Any]) -> Callable[..., Any]:
         kind = dtype(x.dtype)
         found = whole(widened(x), *(widened(a) if a.dtype == x.dtype else a for a in rest), **attrs)
         every = found if isinstance(found, tuple) else (found,)
-        back = tuple(narrowed(y, kind) if y.dtype == kind.compute.numpy else y for y in every)
+        back = tuple(narrowed(y, kind) if y.dtype in (kind.compute.numpy, object) else y for y in every)
         return back if isinstance(found, tuple) else back[0]
 
     return over
@@ -117,6 +117,10 @@ def _unique_shapes(x: Shaped, axis: int | None = None, ordered: bool = True) -> 
 
 def _unique(x: np.ndarray, axis: int | None = None, ordered: bool = True) -> tuple[np.ndarray, ...]:
     """Values, their first places, where each element of x is among them, and their counts."""
+    if x.dtype == object:  # strings: NumPy orders them, but no slices of them
+        texts, codes = np.unique(x, return_inverse=True)
+        values, *rest = _unique(codes.reshape(x.shape), axis, ordered)
+        return texts[values], *rest
     values, first, back, counts = np.unique(x, return_index=True, return_inverse=True, return_counts=True, axis=axis)
     back = back.reshape(-1)
     if not ordered:
@@ -268,7 +272,7 @@ register(
     Opaque(name="compress", doc="the slices along an axis where a condition holds", shapes=_compress_shapes, index_inputs=(1,),
            whole=lambda x, condition, axis: np.compress(condition, x, axis=axis)),
     Opaque(name="unique", doc="the different elements or slices, where each is first, which one every element is, how often each is there",
-           dtypes=NUMBERS, shapes=_unique_shapes, whole=_wide(_unique)),
+           dtypes=(*NUMBERS, string), shapes=_unique_shapes, whole=_wide(_unique)),
     Opaque(name="non_max_suppression", doc="the best boxes of each class that overlap no better one too much", dtypes=(float32,),
            shapes=_nms_shapes, whole=_nms, index_inputs=(2,)),
     Opaque(name="scatter_elements_reduce", doc="elements added (or else reduced) to those at places along an axis",

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from .. import shapes
+from ..dtypes import string
 from ..errors import FormatError, InputError
 from ..shapes import Dim, Size, evaluate, symbols
 from .container import ALIGN, align, checking, count, cut, decode_attr, element_type, encode_attr, read, write
@@ -237,6 +238,10 @@ def _check(p: ProgramData, name: str) -> None:
         need(
             b.size in (b.dtype.size, b.dtype.wide.itemsize),
             f"buffer {k} holds {b.dtype} in elements of {b.size} bytes",
+        )
+        need(
+            b.dtype is not string or kind in ("slot", "input", "output"),
+            f"buffer {k} holds strings, which cannot be {kind}",
         )
         need(kind in PLACES, f"buffer {k} has the place {kind!r}, expected one of {PLACES}")
         need(kind != "slot" or at < p.slots, f"buffer {k} lies in slot {at} of {p.slots}")

@@ -26,6 +26,8 @@ from collections.abc import Callable, Iterator, Mapping, MutableSequence, Sequen
 from dataclasses import dataclass, replace
 from typing import Final
 
+import numpy as np
+
 from ..errors import DeviceError
 from ..shapes import MAX_ELEMENTS, Dim, evaluate, known, symbols
 from .program import Bind, Check, Copy, Dispatch, Host, If, ProgramData, Step, check_found, sized_by
@@ -54,7 +56,8 @@ class Plan:
 
     given: the names of those that the inputs give. step_of: the word where a group begins ↦ the number of its step, as
     `walk` counts them; None for an output's copy. outputs: the buffer of each output's own memory. late: the places
-    whose bytes depend on sizes found in mid-run. is_straight: whether all groups are calls and copies.
+    whose bytes depend on sizes found in mid-run. is_straight: whether all groups are calls and copies. strings: the elements
+    of buffers of strings by their places, which a run keeps here.
     """
 
     def __init__(self, program: ProgramData, sizes: Mapping[str, int], functions: Sequence[int] | None = None) -> None:
@@ -66,6 +69,7 @@ class Plan:
         self.step_of: Final[dict[int, int | None]] = {}
         self._functions: Final = range(len(program.kernels)) if functions is None else functions
         self.given: Final = frozenset(sizes)
+        self.strings: Final[dict[tuple[str, int], np.ndarray]] = {}
         self._latest: Final[dict[str, int]] = {}  # the sizes that were found in mid-run
         self._open: Final[dict[str, list[tuple[int, Dim]]]] = {}  # such a size ↦ the words that depend on it
         self._counts: Final[set[int]] = set()  # the words that are counts of turns
@@ -91,6 +95,10 @@ class Plan:
     def bytes(self, buffer: int) -> int:
         """The bytes of a buffer whose sizes must be known by now."""
         return known(self.buffers[buffer].bytes, self.sizes)
+
+    def texts(self, buffer: int) -> np.ndarray:
+        """The elements of a buffer of strings."""
+        return self.strings[self.buffers[buffer].place].reshape(self.shape(buffer))
 
     def begin(self) -> None:
         """Forget the sizes that the last run found."""

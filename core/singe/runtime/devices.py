@@ -13,6 +13,7 @@ import numpy as np
 
 from ..compiler.build import compile_graph
 from ..compiler.target import Target
+from ..dtypes import TEXT, outward, strings
 from ..errors import DeviceError
 from ..graph import Builder, Graph, leaf
 from ..graph.structure import structure
@@ -50,11 +51,12 @@ class EagerDevice(Device):
 
     def upload(self, array: np.ndarray) -> Any:
         with self.lock:
+            array = strings(array) if array.dtype.kind in TEXT else array
             return self.backend.upload(np.ascontiguousarray(array).reshape(array.shape))
 
     def fetch(self, value: Any) -> Later[np.ndarray]:
         with self.lock:
-            return self.backend.download(value)
+            return then(self.backend.download(value), outward)
 
     def apply(self, build: Build, values: Sequence[Any]) -> tuple[Any, ...]:
         nodes = tuple(leaf(v.shape, v.dtype, f"x{i}") for i, v in enumerate(values))

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ..dtypes import string
 from ..errors import DeviceError, ShapeError
 from ..ops import find_row
 from ..program.planner import Found, Plan
@@ -24,7 +25,10 @@ Write: TypeAlias = Callable[[int, np.ndarray], None]
 
 
 def run_stop(plan: Plan, step: Host | Bind | Check, read: Read, write: Write, found: Callable[[Found], None]) -> None:
-    """Run a step. If it binds sizes, `found` is called before any result is written."""
+    """Run a step. If it binds sizes, `found` is called before any result is written.
+
+    Strings are neither read nor written: the plan keeps them.
+    """
     if isinstance(step, Check):
         check(step, plan.sizes)
         return
@@ -32,7 +36,8 @@ def run_stop(plan: Plan, step: Host | Bind | Check, read: Read, write: Write, fo
         value = known(step.dim or 0, plan.sizes) if step.buffer is None else int(read(step.buffer).reshape(-1)[0])
         found(plan.bind({step.size: value}))
         return
-    results = run_host(step, [read(i) for i in step.inputs], plan.sizes)
+    inputs = [plan.texts(i) if plan.buffers[i].dtype is string else read(i) for i in step.inputs]
+    results = run_host(step, inputs, plan.sizes)
     sizes: dict[str, int] = {}
     for i, array in zip(step.outputs, results, strict=True):
         sizes |= found_sizes(plan.buffers[i].shape, array.shape, plan.given)
@@ -43,7 +48,10 @@ def run_stop(plan: Plan, step: Host | Bind | Check, read: Read, write: Write, fo
         if array.shape != shape or array.dtype != b.dtype.numpy:
             got = f"{array.dtype}{show(array.shape)}"
             raise DeviceError(f"{step.op} gave {got} for {b.name!r}, expected {b.dtype}{show(shape)}")
-        write(i, array)
+        if b.dtype is string:
+            plan.strings[b.place] = array
+        else:
+            write(i, array)
 
 
 def check(step: Check, sizes: Mapping[str, int]) -> None:

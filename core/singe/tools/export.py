@@ -26,7 +26,7 @@ import numpy as np
 
 from .. import __version__, shapes
 from ..compiler.build import ACTIVATIONS, Options, compile_graph, compile_with_uses
-from ..compiler.host import IN_SCRIPTS
+from ..compiler.host import beyond_scripts
 from ..compiler.target import Target, find_target
 from ..errors import InputError, SingeError
 from ..graph import Graph, Node
@@ -34,7 +34,7 @@ from ..model.model import Model, Program
 from ..program.container import ALIGN
 from ..program.container import PROGRAM as FORMAT
 from ..program.format import header
-from ..program.program import Host, ProgramData, walk
+from ..program.program import ProgramData
 from ..runtime.assets import static_folder
 from ..runtime.devices import Numpy
 from ..runtime.registry import factories
@@ -212,13 +212,9 @@ def _target(
     program, uses = compile_with_uses(graph, target, options)
     if encoding.dtype != "float32":
         encoding.channels = {**encoding.channels, **output_channels(program, uses)}
-    missing = {s.op for s in walk(program.steps) if isinstance(s, Host)} - IN_SCRIPTS
-    if missing:
-        told = "; ".join(f"{op} ({', '.join(why)})" for op, why in program.facts["host"].items())
-        raise InputError(
-            f"target {name}: what runs on the host: {told}. There it needs {', '.join(sorted(missing))}, which singe.js "
-            "does not have: export for other targets, or run the model in Python"
-        )
+    beyond = beyond_scripts(program)
+    if beyond:
+        raise InputError(f"target {name}: {beyond}: export for other targets, or run the model in Python")
     return {
         "program": header(program),
         "modules": _modules(name, program, files),

@@ -15,8 +15,9 @@ import numpy as np
 
 from .. import shapes
 from ..dtypes import DType, dtype, float16, float32
+from ..dtypes import string as string_type
 from ..errors import FormatError, InputError
-from ..graph import Builder, Graph, GraphState, Node, regions, symbols_of
+from ..graph import Builder, Graph, GraphState, Node, contents, regions, symbols_of
 from ..ops import ROWS, SIZES, Composite, Elementwise, Opaque, Region, Result, Row, Running, Update, find_row
 from ..program.container import (
     ALIGN,
@@ -216,6 +217,9 @@ class _Writer:
             return {"op": n.row.name, "inputs": [number[x] for x in n.inputs], "attrs": attrs}
         if n.value is None:
             return {"input": n.name, "dtype": n.dtype.name, "shape": [shapes.encode(d) for d in n.shape]}
+        if n.dtype is string_type:
+            attrs = {"values": encode_attr(contents(n.value)), "shape": list(n.value.shape)}
+            return {"op": "strings", "inputs": [], "attrs": attrs}
         if n.value.dtype == object:
             sizes = [shapes.encode(d) for d in n.value.ravel()]
             return {"sizes": sizes, "dtype": n.dtype.name, "shape": list(n.value.shape)}
@@ -373,10 +377,12 @@ def _kinds(row: Row) -> Mapping[str, str]:
         return {"index": "int", "axis": "int", "reverse": "bool"}
     if isinstance(row, Region):
         kinds = {"then": "Graph", "otherwise": "Graph"} if row.name == "if" else LOOP
-        return {**kinds, SIZES: "names"}
+        return {**kinds, SIZES: "tuple[str, ...]"}
     names = {Composite: "lower", Opaque: "shapes", Update: "check"}
     function = getattr(row, names.get(type(row), "shape"))
-    return {k: str(p.annotation) for k, p in inspect.signature(function).parameters.items()} | {SIZES: "names"}
+    return {k: str(p.annotation) for k, p in inspect.signature(function).parameters.items()} | {
+        SIZES: "tuple[str, ...]"
+    }
 
 
 LOOP: Final = {"body": "Graph", "carried": "int", "conditional": "bool", "count": "Dim"}
@@ -408,7 +414,7 @@ FORMS: Final[Mapping[str, Callable[[Any], bool]]] = {
     "int": _int, "Dim": _dim, "float": _float, "bool": lambda v: isinstance(v, bool), "str": lambda v: isinstance(v, str),
     "DType": lambda v: isinstance(v, DType), "Shape": _tuple_of(_dim), "Sequence[Dim]": _tuple_of(_dim),
     "Sequence[int]": _tuple_of(_int), "tuple[float, ...]": _tuple_of(_float),
-    "names": _tuple_of(lambda v: isinstance(v, str)),
+    "tuple[str, ...]": _tuple_of(lambda v: isinstance(v, str)),
 }  # fmt: skip
 """The type of an attribute ↦ whether a value has it. For any other type: numbers, sizes and tuples of them."""
 

@@ -10,6 +10,7 @@ from . import (  # noqa: F401 (each enters its adapters)
     resize,
     select,
     shapes,
+    strings,
     windows,
 )
 from ._call import ADAPTERS as ADAPTERS

@@ -10,11 +10,11 @@ from zlib import crc32
 
 import numpy as np
 
-from ...dtypes import DTYPES, STORED, DType, bool_, dtype, float8_e8m0fnu, float32, widened
+from ...dtypes import DTYPES, STORED, DType, bool_, dtype, float8_e8m0fnu, float32, strings, widened
 from ...graph import Node
 from ...ir.scalar import convert
 from ...shapes import broadcast, ceildiv, dim_max, product
-from ..tensors import ELEMENTS, OnnxSparse, RawTensor, dense, is_typed
+from ..tensors import ELEMENTS, OnnxSparse, RawTensor, dense, is_typed, untyped
 from ._call import MAX_FOLDED, Call, adapter
 
 
@@ -24,8 +24,8 @@ def tensor_node(call: Call, tensor: Any) -> Node:
         return call.b.const(dense(tensor))
     if is_typed(tensor):
         return call.b.const(tensor)
-    kind = tensor.dtype if isinstance(tensor, (np.ndarray, RawTensor)) else type(tensor).__name__
-    raise call.fail(f"the constant is {kind}; Singe has {', '.join(DTYPES)}")
+    kind = untyped(tensor) if isinstance(tensor, (np.ndarray, RawTensor)) else f"a {type(tensor).__name__}"
+    raise call.fail(f"the constant is {kind}")
 
 
 CONSTANTS = {
@@ -35,6 +35,8 @@ CONSTANTS = {
     "value_floats": lambda v: np.array(v, np.float32),
     "value_int": lambda v: np.array(v, np.int64),
     "value_ints": lambda v: np.array(v, np.int64),
+    "value_string": strings,
+    "value_strings": strings,
 }
 """The attributes that may hold the value of a Constant ↦ how to make it a tensor."""
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ...dtypes import FLOATS, DType, bool_, int64
+from ...dtypes import FLOATS, DType, bool_, int64, widened
 from ...dtypes import dtype as dtype_of
 from ...errors import DTypeError, ShapeError, SizeNeeded
 from ...ir import scalar
@@ -86,7 +86,10 @@ class Elementwise(Row):
             return _symbolic(self, arrays, attrs)
         dtypes = tuple(dtype_of(a.dtype) for a in arrays)
         calls = _calls(self, dtypes, tuple(attrs.items()))
-        wide = [scalar.convert(a, COMPUTE[d].numpy) for a, d in zip(arrays, dtypes, strict=True)]
+        wide = [
+            widened(a) if a.dtype.names else scalar.convert(a, COMPUTE[d].numpy)
+            for a, d in zip(arrays, dtypes, strict=True)
+        ]
         result = calls.run(wide, [i in spent or w is not a for i, (w, a) in enumerate(zip(wide, arrays, strict=True))])
         shape = np.broadcast_shapes(*(a.shape for a in arrays))
         result = scalar.convert(np.asarray(result), calls.gives)

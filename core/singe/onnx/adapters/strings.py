@@ -1,0 +1,32 @@
+"""Strings: joined, cut, normalised, matched. What only moves them, compares them or casts them is as for numbers."""
+
+from __future__ import annotations
+
+from ...graph import Node
+from ._call import Call, adapter
+
+
+@adapter("StringConcat")
+def _concat(call: Call) -> Node:
+    return call.b.string_concat(call.x(), call.x(1))
+
+
+@adapter("StringSplit")
+def _split(call: Call) -> list[Node]:
+    limit = call.attr("maxsplit", 0) if "maxsplit" in call.attributes else None
+    return list(call.b.string_split(call.x(), delimiter=call.attr("delimiter", ""), limit=limit))
+
+
+@adapter("StringNormalizer")
+def _normalise(call: Call) -> Node:
+    """Case by Unicode's rules, whatever the locale."""
+    return call.b.string_normalize(
+        call.x(), case=call.attr("case_change_action", "NONE"), stopwords=call.items("stopwords", str) or (),
+        sensitive=call.flag("is_case_sensitive"),
+    )  # fmt: skip
+
+
+@adapter("RegexFullMatch")
+def _match(call: Call) -> Node:
+    """By Python's regular expressions, which have all but \\pN and \\z of RE2's syntax."""
+    return call.b.regex_full_match(call.x(), pattern=call.attr("pattern", ""))

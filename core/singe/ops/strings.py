@@ -1,0 +1,100 @@
+"""Rows of strings: constants, and what looks into them. They run on the host; rows that only move elements take strings too.
+
+Over whole arrays strings are elements of the dtype `string`, and `widened` gives Python's strings in an object array.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
+
+from ..dtypes import bool_, int64, string, strings, widened
+from ..errors import InputError, ShapeError
+from ..shapes import Shape, broadcast, product, show
+from ._row import Opaque, Results, Shaped, register
+
+CASES: Final = {"NONE": str, "LOWER": str.lower, "UPPER": str.upper}
+"""What may be done to the case of letters."""
+
+
+def _constant_shapes(values: tuple[str, ...], shape: Shape) -> Results:
+    if len(values) != product(shape):
+        raise ShapeError(f"strings: {len(values)} strings for the shape {show(shape)}")
+    return ((shape, string),)
+
+
+def _constant(values: tuple[str, ...], shape: tuple[int, ...]) -> np.ndarray:
+    _constant_shapes(values, shape)
+    return strings(np.array(values, object).reshape(shape))
+
+
+def _concat(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return strings(np.asarray(widened(x) + widened(y), object))
+
+
+def _split_shapes(x: Shaped, delimiter: str = "", limit: int | None = None) -> Results:
+    return ((*x.shape, None), string), (x.shape, int64)
+
+
+def _split(x: np.ndarray, delimiter: str = "", limit: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Without a delimiter, at white space. Along the last axis the parts, and then empty strings."""
+    parts = [text.split(delimiter or None, -1 if limit is None else limit) for text in widened(x).flat]
+    counts = np.array([len(p) for p in parts], np.int64)
+    found = np.full((len(parts), int(counts.max(initial=0))), "", object)
+    for row, p in zip(found, parts, strict=True):
+        row[: len(p)] = p
+    return strings(found.reshape(*x.shape, found.shape[1])), counts.reshape(x.shape)
+
+
+def _normalise_shapes(x: Shaped, case: str, stopwords: tuple[str, ...], sensitive: bool) -> Results:
+    if case not in CASES:
+        raise InputError(f"string_normalize: the case is {case!r}, expected one of {', '.join(CASES)}")
+    if len(x.shape) not in (1, 2) or (len(x.shape) == 2 and x.shape[0] != 1):
+        raise ShapeError(f"string_normalize: the shape is {show(x.shape)}, expected (C) or (1, C)")
+    return (((*x.shape[:-1], None), string),)
+
+
+def _normalise(x: np.ndarray, case: str, stopwords: tuple[str, ...], sensitive: bool) -> np.ndarray:
+    """The strings that are no stopwords, at least one: an empty one where none is left."""
+
+    def form(text: str) -> str:
+        return text if sensitive else text.lower()
+
+    dropped = {form(word) for word in stopwords}
+    kept = [CASES[case](text) for text in widened(x).flat if form(text) not in dropped]
+    return strings(np.array(kept or [""], object).reshape(*x.shape[:-1], -1))
+
+
+@lru_cache(maxsize=64)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    try:
+        return re.compile(pattern)
+    except (re.error, OverflowError) as e:
+        raise InputError(f"regex_full_match: the pattern {pattern!r:.60} is no regular expression: {e}") from None
+
+
+def _match_shapes(x: Shaped, pattern: str) -> Results:
+    _compiled(pattern)
+    return ((x.shape, bool_),)
+
+
+def _match(x: np.ndarray, pattern: str) -> np.ndarray:
+    matches = _compiled(pattern).fullmatch
+    return np.array([matches(text) is not None for text in widened(x).flat], bool).reshape(x.shape)
+
+
+def _row(name: str, doc: str, **functions: Any) -> Opaque:
+    return Opaque(name=name, doc=doc, dtypes=(string,), **functions)
+
+
+register(
+    _row("strings", "a constant of strings", shapes=_constant_shapes, whole=_constant),
+    _row("string_concat", "each string with one behind it",
+         shapes=lambda x, y: ((broadcast([x.shape, y.shape], "string_concat"), string),), whole=_concat),
+    _row("string_split", "each string in parts, and how many", shapes=_split_shapes, whole=_split),
+    _row("string_normalize", "strings in upper or lower case, without stopwords", shapes=_normalise_shapes, whole=_normalise),
+    _row("regex_full_match", "whether each string matches a regular expression", shapes=_match_shapes, whole=_match),
+)  # fmt: skip
