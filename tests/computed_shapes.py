@@ -138,7 +138,30 @@ def shapes() -> tuple[Any, list[dict[str, np.ndarray]]]:
     return model(nodes, inputs, ["z", "w", "a", "b", "r"], constants), data
 
 
-MODELS = {f.__name__: f for f in (places_of_the_large, detector, best_of, positions, shapes)}
+def scaled_sizes() -> tuple[Any, list[dict[str, np.ndarray]]]:
+    """Lengths that are computed from sizes in floats, a step that is a size, and an axis of open length that must be 1."""
+    nodes = [
+        node("Shape", ["x"], ["rows"], start=0, end=1),
+        node("Cast", ["rows"], ["float"], to=F),
+        node("Mul", ["float", "factor"], ["more"]),
+        node("Floor", ["more"], ["floor"]),
+        node("Cast", ["floor"], ["count"], to=I),
+        node("Concat", ["count", "three"], ["wide"], axis=0),
+        node("Expand", ["row", "wide"], ["y"]),
+        node("Squeeze", ["rows", "zeros"], ["step"]),
+        node("Range", ["zero", "hundred", "step"], ["range"]),
+        node("Squeeze", ["x", "ones"], ["flat"]),
+        node("Neg", ["flat"], ["z"]),
+    ]
+    data = [{"x": np.arange(n, dtype=np.float32)[:, None], "row": np.ones((1, 3), np.float32)} for n in (4, 7, 1)]
+    constants = {
+        "factor": np.float32(1.5), "three": np.array([3]), "zero": np.int64(0), "hundred": np.int64(100), "ones": np.array([1]),
+        "zeros": np.array([0]),
+    }  # fmt: skip
+    return model(nodes, {"x": (F, ["N", "W"]), "row": (F, [1, 3])}, ["y", "range", "z"], constants), data
+
+
+MODELS = {f.__name__: f for f in (places_of_the_large, detector, best_of, positions, shapes, scaled_sizes)}
 
 
 IMPOSSIBLE = (np.array([-2, 3]), np.array([2**40, 2**40]), np.array([2**20, 2**20]))

@@ -2,7 +2,7 @@
 
 SingeError
 ├── ShapeError          shapes that do not fit together
-│   └── SizeNeeded          open sizes that must be numbers before the Graph can be had, or compiled
+│   └── SizeNeeded          open sizes that must be numbers before the Graph can be had
 ├── DTypeError          an element type an op does not take
 ├── InputError          a value, name or file that a caller gave and that cannot be used
 ├── FormatError         a file that is not what it should be: names the file and the place in it
@@ -27,7 +27,7 @@ class ShapeError(SingeError, ValueError):
 
 
 class SizeNeeded(ShapeError):
-    """Open sizes that must be numbers before a Graph can be had, or compiled for a device; the message says why."""
+    """Open sizes that must be numbers before a Graph can be had; the message says why."""
 
     def __init__(self, message: str, sizes: frozenset[str]) -> None:
         super().__init__(message)
@@ -59,7 +59,7 @@ class UnsupportedOp(ImportFailure):
 
 
 class ValueNeeded(ImportFailure):
-    """Inputs of the model whose values, not only their shapes, decide what the Graph is."""
+    """Inputs whose values, not only their shapes, must be known before a Graph can be had: they decide how many axes there are."""
 
     def __init__(self, message: str, inputs: tuple[str, ...]) -> None:
         super().__init__(message)

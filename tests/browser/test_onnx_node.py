@@ -13,10 +13,11 @@ import pytest
 from bundles import assert_close, packed
 from pages import node
 
-from singe.errors import ImportFailure, ValueNeeded
+from singe.errors import ImportFailure
 from singe.model.model import Model
 from singe.onnx.importer import import_model, unsupported_ops
 from singe.onnx.model import OnnxModel, read_model
+from singe.onnx.source import OnnxSource
 from singe.tools.export import export
 
 loader = pytest.importorskip("onnx.backend.test.loader")
@@ -45,15 +46,13 @@ def every_case() -> list[Any]:
 
 
 def imported(model: OnnxModel, inputs: dict[str, np.ndarray]) -> Model | None:
-    """The case as a Model, inputs that decide shapes as constants; None where a value within it decides one."""
-    values: dict[str, np.ndarray] = {}
-    while True:
-        try:
-            return Model(import_model(model, values=values), "numpy", model.path)
-        except ValueNeeded as e:
-            values |= {name: inputs[name] for name in e.inputs}
-        except ImportFailure:
-            return None
+    """The case as a Model, inputs that decide how many axes there are as constants; None where it cannot be had."""
+    try:
+        needed = Model(OnnxSource(model), "numpy").needed
+        values = {name: inputs[name] for name in needed.inputs}
+        return Model(import_model(model, values=values), "numpy", model.path)
+    except ImportFailure:
+        return None
 
 
 @pytest.mark.parametrize("family", FAMILIES)

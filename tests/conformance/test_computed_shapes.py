@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from computed_shapes import ASKED, IMPOSSIBLE, MODELS, F, asking, best_of, model, node
+from computed_shapes import ASKED, IMPOSSIBLE, MODELS, F, asking, best_of, model, node, onnx
 from onnx_devices import DEVICES, need
 
 from singe.errors import SingeError
@@ -28,6 +28,59 @@ def test_one_program_serves_all_data(name: str, device: str) -> None:
         for key, expected in wanted.items():
             assert found[key].shape == expected.shape, (key, given)
             np.testing.assert_allclose(found[key], expected, rtol=1e-4, atol=1e-5, err_msg=key)
+
+
+RESIZED = {
+    "antialias": ({"mode": "linear", "antialias": 1}, 18),
+    "the aspect ratio": ({"mode": "linear", "keep_aspect_ratio_policy": "not_larger"}, 18),
+    "scales of version 10": ({"mode": "linear"}, 10),
+}
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("what", RESIZED)
+def test_open_lengths_are_resized(what: str, device: str) -> None:
+    """What is made of tables gets them in a run."""
+    need(device)
+    attributes, opset = RESIZED[what]
+    image = {"x": (F, [1, 1, "H", "W"])}
+    if opset == 10:
+        made = model([node("Resize", ["x", "s"], ["y"], **attributes)], {**image, "s": (F, [4])}, ["y"], opset=10)
+    elif "antialias" in attributes:
+        scales = {"s": np.array([1, 1, 0.5, 0.75], np.float32)}
+        made = model([node("Resize", ["x", "", "s"], ["y"], **attributes)], image, ["y"], scales)
+    else:
+        nodes = [node("Resize", ["x", "", "", "s"], ["y"], axes=[2, 3], **attributes)]
+        made = model(nodes, image, ["y"], {"s": np.array([5, 6])})
+    session = ort.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"])
+    mine = load(made.SerializeToString(), DEVICES[device])
+    program = mine.program()
+    for height, width in ((6, 8), (9, 4)):
+        given = {"x": np.random.default_rng(height).normal(size=(1, 1, height, width)).astype(np.float32)}
+        if opset == 10:
+            given["s"] = np.array([1, 1, 1.5, height / 8], np.float32)
+        assert mine.program({k: v.shape for k, v in given.items()}) is program
+        np.testing.assert_allclose(mine(given), session.run(None, given)[0], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_whether_it_is_training_is_known_in_a_run(device: str) -> None:
+    need(device)
+    made = model(
+        [node("Dropout", ["x", "ratio", "training"], ["y", "mask"], seed=3)],
+        {"x": (F, ["N"]), "ratio": (F, []), "training": (onnx.TensorProto.BOOL, [])},
+        ["y", "mask"],
+    )
+    mine = load(made.SerializeToString(), DEVICES[device])
+    x = np.arange(1, 101, dtype=np.float32)
+    kept = mine(x, 0.75, True)
+    assert 5 < kept["mask"].sum() < 50
+    np.testing.assert_allclose(kept["y"], np.where(kept["mask"], 4 * x, 0))
+    for ratio, training in ((0.75, False), (0.0, True)):
+        found = mine(x, ratio, training)
+        assert found["mask"].all()
+        np.testing.assert_array_equal(found["y"], x)
+    assert mine.program({"x": (100,), "ratio": (), "training": ()}) is mine.program()
 
 
 @pytest.mark.parametrize("device", DEVICES)

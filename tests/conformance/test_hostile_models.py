@@ -293,16 +293,6 @@ def test_a_function_without_its_attribute() -> None:
     assert graph.outputs[0].attrs == {"alpha": 0.5}
 
 
-def test_a_shape_of_a_length_that_only_a_run_tells_is_refused() -> None:
-    with pytest.raises(ImportFailure, match="how many there are must be known before a run"):
-        import_model(model(node("ConstantOfShape", "x"), shape=("N",), dtype="int64"))
-
-
-def test_what_no_size_comes_of_must_be_known() -> None:
-    with pytest.raises(ImportFailure, match="'x'; export the model with a constant there"):
-        import_model(model(node("Resize", "c", "x"), shape=(2,), opset=10, constants={"c": np.ones((2, 2))}))
-
-
 def test_inputs_that_cannot_be() -> None:
     with pytest.raises(ImportFailure, match="string"):
         import_model(model(node("Relu", "x"), dtype="string"))

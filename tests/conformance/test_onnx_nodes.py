@@ -5,9 +5,11 @@ A case that cannot pass is listed in EXCEPTIONS with its reason, and must fail: 
 
 from __future__ import annotations
 
+import re
 import warnings
+from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pytest
@@ -15,9 +17,11 @@ from onnx_devices import DEVICES, check, need
 
 from singe.dtypes import DTYPES
 from singe.errors import SingeError
+from singe.model.model import Model
 from singe.onnx.backend import prepare
 from singe.onnx.importer import unsupported_ops
 from singe.onnx.model import OnnxModel, read_model, read_tensor
+from singe.onnx.source import OnnxSource
 
 loader = pytest.importorskip("onnx.backend.test.loader")
 
@@ -79,6 +83,44 @@ def test_node(device: str, name: str) -> None:
     rep = prepare(model, device)
     for inputs, outputs in data_sets:
         check(rep.run(inputs), outputs, case.rtol, case.atol)
+
+
+OPEN: Final = re.compile(
+    r"how many there are must be known|the weights' shape is|scatter_nd_reduce: .* must name|\(RNN\): loop: axis 1 of carried value"
+)
+"""Where all lengths above 1 are open: why some must be numbers. They are numbers of axes, or lengths of weights."""
+NEEDY: Final = 114
+"""How many cases need such a number."""
+
+
+@pytest.mark.slow
+def test_open_dimensions_need_no_numbers() -> None:
+    """Every case with each length above 1 open, by a name of its own: one Program, that finds in a run what hangs on it."""
+    needy, wrong = [], {}
+    for name, (case, model, data_sets) in cases().items():
+        try:
+            opened = _opened(model, data_sets[0][0])
+            if opened.needed:
+                raise opened.needed.error()
+            for inputs, outputs in data_sets:
+                found = opened(dict(zip((p.name for p in opened.inputs), inputs, strict=True)))
+                found = found if isinstance(found, dict) else {opened.source.output_names[0]: found}
+                check([found[k] for k in opened.source.output_names], outputs, case.rtol, case.atol)
+        except (SingeError, AssertionError) as e:
+            (needy.append(name) if OPEN.search(str(e)) else wrong.setdefault(name, str(e)))
+    assert wrong.keys() == {name for _, name in EXCEPTIONS}, wrong
+    assert len(needy) <= NEEDY
+
+
+def _opened(model: OnnxModel, arrays: list[Any]) -> Model:
+    """The model with names for the lengths of its inputs."""
+    inputs = tuple(
+        replace(
+            v, type=replace(v.type, shape=tuple(1 if d == 1 else f"{v.name}.{i}" for i, d in enumerate(np.shape(a))))
+        )
+        for v, a in zip(model.graph.inputs, arrays, strict=True)
+    )
+    return Model(OnnxSource(replace(model, graph=replace(model.graph, inputs=inputs))), "numpy")
 
 
 def test_exceptions_are_cases() -> None:

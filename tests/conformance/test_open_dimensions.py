@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from singe.errors import SizeNeeded
+from singe.errors import SizeNeeded, ValueNeeded
 from singe.graph import Graph
 from singe.onnx.importer import import_model
 from singe.onnx.model import OnnxGraph, OnnxModel, OnnxNode, OnnxType, OnnxValue
@@ -25,9 +25,13 @@ def node(op: str, *inputs: str, outputs: tuple[str, ...] = ("y",), **attributes:
 
 
 def graph(
-    *nodes: OnnxNode, inputs: dict[str, tuple[Any, ...]], constants: dict[str, np.ndarray] | None = None, **options: Any
+    *nodes: OnnxNode,
+    inputs: dict[str, tuple[Any, ...]],
+    constants: dict[str, np.ndarray] | None = None,
+    kind: str = "float32",
+    **options: Any,
 ) -> Graph:
-    declared = tuple(OnnxValue(name, OnnxType("tensor", "float32", shape)) for name, shape in inputs.items())
+    declared = tuple(OnnxValue(name, OnnxType("tensor", kind, shape)) for name, shape in inputs.items())
     whole = OnnxGraph("g", nodes, constants or {}, declared, (OnnxValue("y", None),), ())
     return import_model(OnnxModel("open.onnx", 8, {"": 18}, whole, (), {}), **options)
 
@@ -101,14 +105,30 @@ def test_sizes_of_windows_and_scales() -> None:
 
 
 @pytest.mark.parametrize(
-    ("made", "constants"),
+    ("made", "inputs"),
     [
-        (node("Squeeze", "x"), {}),
-        (node("Resize", "x", "", "s", mode="linear", antialias=1), {"s": np.array([1, 1, 0.5], np.float32)}),
+        (node("Squeeze", "x"), {"x": (1, 3, "H")}),
+        (node("Conv", "x", "w"), {"x": (1, 3, 9), "w": (4, 3, "H")}),
+        (node("ConstantOfShape", "x"), {"x": ("H",)}),
     ],
     ids=lambda v: v.op_type if isinstance(v, OnnxNode) else "",
 )
-def test_what_needs_a_number_says_which(made: OnnxNode, constants: dict[str, np.ndarray]) -> None:
+def test_what_needs_a_number_says_which(made: OnnxNode, inputs: dict[str, tuple[Any, ...]]) -> None:
+    """How many axes there are, and the window of a convolution."""
+    kind = "int64" if made.op_type == "ConstantOfShape" else "float32"
     with pytest.raises(SizeNeeded, match=r"^open\.onnx: node 0 .*H") as e:
-        graph(made, inputs={"x": (1, 3, "H")}, constants=constants)
+        graph(made, inputs=inputs, kind=kind)
     assert e.value.sizes == {"H"}
+
+
+def test_what_needs_values_says_whose() -> None:
+    """How many elements of `v` are not 0 says how many axes the output has."""
+    with pytest.raises(ValueNeeded, match=r"^open\.onnx: node 2 .*how many") as e:
+        graph(
+            node("NonZero", "v", outputs=("places",)),
+            node("Reshape", "places", "flat", outputs=("shape",)),
+            node("ConstantOfShape", "shape"),
+            inputs={"x": ("N",), "v": ("K",)},
+            constants={"flat": ints(-1)},
+        )
+    assert e.value.inputs == ("v",)

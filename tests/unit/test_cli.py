@@ -162,6 +162,31 @@ def test_inspect_shows_open_sizes_bounds_and_what_is_specialised(
     assert re.search(r"^N +none$", out, re.M)
 
 
+def test_inspect_says_what_programs_need_before_anything_runs(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """As many axes as a vector is long; and as another one has elements that are not 0."""
+    value, (of_size, of_value) = helper.make_tensor_value_info, (
+        [helper.make_node("ConstantOfShape", ["n"], ["y"])],
+        [
+            helper.make_node("NonZero", ["n"], ["places"]),
+            helper.make_node("Reshape", ["places", "flat"], ["shape"]),
+            helper.make_node("ConstantOfShape", ["shape"], ["y"]),
+        ],
+    )  # fmt: skip
+    flat = helper.make_tensor("flat", TensorProto.INT64, (1,), [-1])
+    inputs, outputs = [value("n", TensorProto.INT64, ["K"])], [value("y", TensorProto.FLOAT, None)]
+    for nodes, what in ((of_size, "the size +K"), (of_value, "the values of the input +n")):
+        path = written(tmp_path / "m.onnx", helper.make_graph(nodes, "g", inputs, outputs, [flat]))
+        code, out, err = run(capsys, "inspect", path)
+        assert (code, err) == (0, "")
+        assert re.search(rf"^{what} +.*ConstantOfShape.*how many there are must be known before a run$", out, re.M)
+        assert "compiled in" not in out
+        code, out, err = run(capsys, "compile", path, "--device", "wasm", "-o", tmp_path / "p")
+        assert code == 2
+        assert ("--input-shape" in err) == ("K" in what)
+
+
 def test_devices(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "devices")
     assert code == 0

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from singe.dtypes import float32, int64
-from singe.errors import InputError, ShapeError
+from singe.errors import InputError, ShapeError, ValueNeeded
 from singe.graph import Builder, Graph
 from singe.model.model import PROGRAMS, Model
 from singe.onnx.model import OnnxGraph, OnnxModel, OnnxNode, OnnxType, OnnxValue
@@ -83,8 +83,42 @@ def test_sizes_that_must_be_numbers_get_programs_of_their_own() -> None:
     assert model(np.ones((1, 3), np.float32)).shape == (3,)
     assert model(np.ones((2, 3), np.float32)).shape == (2, 3)
     assert model.program({"x": (2, 3)}) is not model.program({"x": (2, 4)})
-    assert model.needed.keys() == {"N", "L"}
-    assert "Squeeze" in model.needed["N"]
+    assert model.needed.sizes.keys() == {"N", "L"}
+    assert "Squeeze" in model.needed.sizes["N"]
+    assert not model.needed.inputs
+
+
+def counted() -> OnnxSource:
+    """Zeros of as many axes as `v` has elements that are not 0, as long as where these are; and x, which is left open."""
+    declared = tuple(OnnxValue(name, OnnxType("tensor", "float32", (size,))) for name, size in (("x", "N"), ("v", "K")))
+    nodes = (
+        OnnxNode("NonZero", "", "", ("v",), ("places",), {}),
+        OnnxNode("Reshape", "", "", ("places", "flat"), ("shape",), {}),
+        OnnxNode("ConstantOfShape", "", "", ("shape",), ("zeros",), {}),
+        OnnxNode("Neg", "", "", ("x",), ("negative",), {}),
+    )
+    outputs = (OnnxValue("zeros", None), OnnxValue("negative", None))
+    graph = OnnxGraph("g", nodes, {"flat": np.array([-1])}, declared, outputs, ())
+    return OnnxSource(OnnxModel("counted.onnx", 8, {"": 18}, graph, (), {}))
+
+
+@RUNNERS
+def test_what_must_be_known_is_known_before_a_run(device_name: str) -> None:
+    """The values of one input decide how many axes there are; the other's size stays open."""
+    model = Model(counted(), device_name)
+    assert (*model.needed.sizes, *model.needed.inputs) == ("v",)
+    assert "how many" in model.needed.inputs["v"]
+    with pytest.raises(ValueNeeded, match="how many"):
+        model.program()
+    programs = set()
+    for v, length in (([0, 1, 1], 2), ([0, 1, 1], 3), ([1, 0, 1, 1], 2)):
+        x, given = np.arange(length, dtype=np.float32), np.array(v, np.float32)
+        found = model(x, given)
+        assert found["zeros"].shape == tuple(np.flatnonzero(given))
+        np.testing.assert_array_equal(found["negative"], -x)
+        programs.add(model.program({"x": x.shape, "v": given.shape}, {"v": given}))
+    assert len(programs) == 2
+    assert (*model.needed.sizes, *model.needed.inputs) == ("v",)
 
 
 def met() -> Graph:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from ..dtypes import string
-from ..errors import DTypeError, HostNeeded, InputError, SizeNeeded
+from ..errors import DTypeError, HostNeeded, InputError, ShapeError
 from ..graph import Graph
 from ..ir import scalar
 from ..ir.kernel import Kernel, Routine, Store
@@ -131,7 +131,7 @@ def _check_symbols(graph: Graph) -> None:
     told = {str(d) for x in graph.inputs for d in x.shape if not isinstance(d, int) and symbols(d) == {str(d)}}
     missing = graph.symbols - told
     if missing:
-        raise SizeNeeded(f"the sizes {', '.join(sorted(missing))} are no input's dimension by themselves", missing)
+        raise ShapeError(f"the sizes {', '.join(sorted(missing))} are no input's dimension by themselves")
 
 
 def _planned(graph: Graph, target: Target | None, weights: BlockWriter, checks: Checks) -> _Part:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..dtypes import DType
-from ..errors import SizeNeeded
+from ..errors import CompileError
 from ..graph import Node
 from ..program.block import BlockWriter
 from ..program.program import Buffer, to_stored
@@ -48,7 +48,9 @@ class Layout:
         assert n.value is not None
         if n.value.dtype == object:
             names = symbols(n.value.ravel().tolist())
-            raise SizeNeeded(f"the sizes {', '.join(sorted(names))} are needed as elements of a constant", names)
+            raise CompileError(
+                f"the sizes {', '.join(sorted(names))} are elements of a constant: a run must compute them"
+            )
         return self.array(n.name or "constant", n.value, n.dtype, packer)
 
     def array(self, name: str, value: np.ndarray, kind: DType, packer: Packer | None = None) -> int:

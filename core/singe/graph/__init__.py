@@ -7,6 +7,7 @@ from .gradients import gradient as gradient
 from .graph import Graph as Graph
 from .graph import GraphState as GraphState
 from .graph import regions as regions
+from .needed import Needed as Needed
 from .node import Node as Node
 from .node import attribute_symbols as attribute_symbols
 from .node import bare as bare

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from ..dtypes import DType, dtype, holds_strings, int64, own, string, strings
-from ..errors import CompileError, ShapeError
+from ..errors import CompileError, ShapeError, SizeNeeded
 from ..ir.scalar import convert
 from ..ops import (
     ROWS,
@@ -178,7 +178,7 @@ class Builder:
         return lambda *inputs, **attrs: self.apply(row, *inputs, **attrs)
 
     def value_of(self, x: Node) -> np.ndarray | None:
-        """The value of a node that depends on constants alone, or None."""
+        """The value of a node that depends on constants alone, Sizes among them; None where only a run can tell."""
         return x.value if x.value is not None else self._value_of(x)
 
     def _value_of(self, x: Node) -> Any:
@@ -198,7 +198,10 @@ class Builder:
             return None
         if isinstance(n.row, WHOLE) and any(v.dtype == object for v in values):
             return None
-        return evaluate(n, values)
+        try:
+            return evaluate(n, values)
+        except SizeNeeded:
+            return None
 
     def vjp(self, y: Node, x: Node, g: Node) -> Node:
         """The gradient of x that follows from y's gradient g, where x is an input of y."""

@@ -1,8 +1,8 @@
 """Models and Programs that run: `load` and `compile` make them, calling them with NumPy arrays runs them.
 
 A Model keeps its source (a Graph or an ONNX file) and compiles it once, all open dimensions open: one Program serves them
-all. Where the Graph cannot be had so (`Model.needed` says which sizes, and why), these get numbers, and inputs whose values
-decide shapes their values: one Program for each set, the latest PROGRAMS of which are kept.
+all. Where the Graph cannot be had so, `Model.needed` says which sizes must be numbers and which inputs' values must be known,
+and why: there is one Program for each set of them, the latest PROGRAMS of which are kept.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 
 from ..compiler.build import Options, compile_graph
 from ..compiler.target import name_of
-from ..dtypes import DType, dtype
-from ..errors import DeviceError, ImportFailure, InputError, ShapeError, SingeError, SizeNeeded, ValueNeeded
-from ..graph import Graph, Node, contents, specialise
+from ..dtypes import dtype
+from ..errors import DeviceError, ImportFailure, InputError, ShapeError, SingeError
+from ..graph import Graph, Needed, contents, specialise
 from ..nn import Module
 from ..program.container import MAGIC
 from ..program.format import read_program, write_program
@@ -36,38 +36,11 @@ from ..weights.records import is_container, model_record, read_graph, weights_re
 from .arguments import TensorSpec, bind, unwrap
 from .session import Session, copies
 from .sizes import OpenSizes, without_bounds
+from .source import GraphSource, Source
 from .states import PairedSource
 
 PROGRAMS: Final = 8
 """How many Programs a Model keeps."""
-
-
-class Source(Protocol):
-    """What a Model is compiled from."""
-
-    inputs: tuple[Node, ...]
-    output_names: tuple[str, ...]
-    output_dtypes: tuple[DType, ...]
-    states: tuple[Node, ...]
-
-    def graph(self, sizes: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Graph:
-        """The Graph with numbers for some sizes, and constants for some inputs."""
-        ...
-
-
-class GraphSource:
-    """A Graph that is there already."""
-
-    def __init__(self, graph: Graph) -> None:
-        self.inputs = graph.inputs
-        self.output_names = graph.output_names
-        self.output_dtypes = tuple(x.dtype for x in graph.outputs)
-        self.states = tuple(s.leaf for s in graph.states)
-        self._graph = graph
-
-    def graph(self, sizes: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Graph:
-        assert not values, "a Graph's shapes depend on no values"
-        return specialise(self._graph, sizes) if sizes else self._graph
 
 
 class Program:
@@ -187,11 +160,10 @@ class Model:
         self.inputs: Final = tuple(TensorSpec(x.name, x.dtype, x.shape) for x in self.source.inputs)
         self.states: Final = tuple(TensorSpec(x.name, x.dtype, x.shape) for x in self.source.states)
         self._programs: Recent[Program] = Recent(PROGRAMS)  # whoever holds one that goes may go on running it
-        self.needed: Final[dict[str, str]] = {}  # open sizes that must be numbers ↦ why
+        self._needed: Needed | None = None  # None: nobody has asked yet
         open_sizes = (str(d) for p in self.inputs for d in p.shape or () if isinstance(d, Size))
         self.sizes: Final = OpenSizes(open_sizes, bounds)
         self.options: Final = Options(activations, fail_on_host, bounds=self.sizes.bounds)
-        self._by_value: tuple[str, ...] = ()  # the inputs whose values the graph depends on
 
     @staticmethod
     def of(
@@ -257,9 +229,21 @@ class Model:
         outputs = runnable.start([arrays[p.name] for p in runnable.inputs], session)
         return then(outputs, lambda found: unwrap(found, self.source.output_names))
 
-    def graph(self, sizes: Mapping[str, int] | None = None) -> Graph:
-        """The Graph, with numbers for some of its sizes."""
-        return self.source.graph(sizes or {}, {})
+    @property
+    def needed(self) -> Needed:
+        """The sizes and values for each set of which there is a Program. It is known before any run; only where some are
+        needed, a run at those may show that others are too."""
+        if self._needed is None:
+            found = self.source.graph({}, {})
+            self._needed = found if isinstance(found, Needed) else Needed()
+        return self._needed
+
+    def graph(self, sizes: Mapping[str, int] | None = None, values: Mapping[str, np.ndarray] | None = None) -> Graph:
+        """The Graph, with numbers for some of its sizes, and constants for some inputs."""
+        found = self.source.graph(sizes or {}, values or {})
+        if isinstance(found, Needed):
+            raise found.error()
+        return found
 
     def on(self, device: Device, options: Options) -> Model:
         """The same model on another device, or otherwise compiled."""
@@ -288,31 +272,34 @@ class Model:
         """The Program for inputs of these shapes (none given: all open dimensions symbolic), compiled if it is new."""
         sizes = {} if shapes is None else self._sizes(shapes)
         with self.device.lock:
-            return self._program(sizes, values)
+            return self._program(sizes, values or {})
 
-    def _program(self, sizes: Mapping[str, int], values: Mapping[str, np.ndarray] | None) -> Program:
+    def _program(self, sizes: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Program:
         while True:
-            fixed = {k: v for k, v in sizes.items() if k in self.needed}
-            known = {k: (values or {})[k] for k in self._by_value if k in (values or {})}
+            needed = self._needed or Needed()
+            fixed = {k: n for k, n in sizes.items() if k in needed.sizes}
+            known = {k: v for k, v in values.items() if k in needed.inputs}
             key = (tuple(sorted(fixed.items())), tuple((k, contents(v), v.shape) for k, v in known.items()))
-            try:
-                found = self._programs.at(key, partial(self._compiled, fixed, known))
-                if fixed == sizes or found.data.at(sizes).unmet(sizes) is None:
-                    return found
-                return self._programs.at(key, partial(self._met, sizes, fixed, known), anew=True)
-            except SizeNeeded as e:
-                more = e.sizes & sizes.keys() - fixed.keys()
-                if not more:
-                    raise
-                self.needed.update(dict.fromkeys(sorted(more), str(e)))
-            except ValueNeeded as e:
-                if values is None or set(e.inputs) <= known.keys():
-                    raise
-                self._by_value = (*self._by_value, *(n for n in e.inputs if n not in self._by_value))
+            found = self._programs.get(key)
+            if found is None:
+                graph = self.source.graph(fixed, known)
+                if not isinstance(graph, Needed):
+                    self._needed = needed
+                    found = self._programs.at(key, partial(self._compiled, graph, fixed, known))
+                elif (
+                    graph.sizes.keys() & sizes.keys() - fixed.keys()
+                    or graph.inputs.keys() & values.keys() - known.keys()
+                ):
+                    self._needed = needed | graph
+                    continue
+                else:
+                    raise graph.error()
+            if fixed == sizes or found.data.at(sizes).unmet(sizes) is None:
+                return found
+            return self._programs.at(key, partial(self._met, sizes, fixed, known), anew=True)
 
-    def _compiled(self, sizes: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Program:
-        graph = self.source.graph(sizes, values)
-        own = [(s, self.source.graph({**sizes, **s}, values)) for s in self.sizes.specialised(sizes)]
+    def _compiled(self, graph: Graph, sizes: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Program:
+        own = [(s, self.graph({**sizes, **s}, values)) for s in self.sizes.specialised(sizes)]
         data = compile_graph(graph, self.device.target, replace(self.options, specialised=own))
         return Program(data, self.device)
 
@@ -320,7 +307,7 @@ class Model:
         """A Program with steps for sizes at which what the open ones take for granted does not hold; these may be refused."""
         self.sizes.meet({k: n for k, n in sizes.items() if k not in fixed})
         try:
-            return self._compiled(fixed, values)
+            return self._compiled(self.graph(fixed, values), fixed, values)
         except SingeError:
             self.sizes.forget({k: n for k, n in sizes.items() if k not in fixed})
             raise

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import DTypeError, InputError, ShapeError
-from ..graph import Graph, GraphState
+from ..graph import Graph, GraphState, Needed
 from ..shapes import Size, show
 
 if TYPE_CHECKING:
-    from .model import Source
+    from .source import Source
 
 
 class PairedSource:
@@ -49,8 +49,10 @@ class PairedSource:
         self.output_names = tuple(made[k] for k in kept)
         self.output_dtypes = tuple(source.output_dtypes[k] for k in kept)
 
-    def graph(self, sizes: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Graph:
+    def graph(self, sizes: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Graph | Needed:
         graph = self._source.graph(sizes, values)
+        if isinstance(graph, Needed):
+            return graph
         made = dict(zip(graph.output_names, graph.outputs, strict=True))
         states = list(graph.states)
         for leaf in (x for x in graph.inputs if x.name in self._pairs):

@@ -19,11 +19,11 @@ from ..dtypes import DTYPES, dtype
 from ..errors import ImportFailure, InputError, SingeError, SizeNeeded, UnsupportedOp, ValueNeeded
 from ..graph import Builder, Graph, Node
 from ..ops import ROWS, Composite, Elementwise, Nest, Row, View
-from ..shapes import MAX_ELEMENTS, Dim, deferring, product, show, size
+from ..shapes import MAX_ELEMENTS, Dim, deferring, product, show, size, symbols
 from .adapters import ADAPTERS, Call
 from .model import OnnxFunction, OnnxGraph, OnnxModel, OnnxNode, OnnxValue
 from .scope import Scope, needed, owned
-from .tensors import plain
+from .tensors import MAX_FOLDED, plain
 
 MAX_NODES: Final = 100_000
 """Nodes of a model, its functions inlined."""
@@ -207,7 +207,14 @@ class _Importer:
             if name in scope.nodes or name in scope.tensors:
                 raise ImportFailure(f"the value {name!r} is made twice")
             if name:
-                scope.nodes[name] = result
+                scope.nodes[name] = self.folded(result)
+
+    def folded(self, x: Node) -> Node:
+        """A constant for what has sizes that a run finds, where it hangs on constants alone."""
+        if symbols(x.shape).isdisjoint(self.builder.bound):
+            return x
+        value = self.builder.value_of(x)
+        return x if value is None or value.size > MAX_FOLDED else self.builder.const(value, x.dtype)
 
     def inline(
         self, function: OnnxFunction, inputs: tuple[Node | None, ...], attributes: Mapping[str, Any], depth: int

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ..dtypes import DTYPES, float32
-from ..graph import Graph
+from ..errors import SizeNeeded, ValueNeeded
+from ..graph import Graph, Needed
 from ..shapes import Size, symbols
 from .importer import import_model, signature
 from .model import OnnxModel
@@ -25,10 +26,13 @@ class OnnxSource:
         # A type that is missing or that Singe lacks is told when the graph is imported.
         self.output_dtypes = tuple(DTYPES.get(v.dtype or "", float32) for v in model.graph.outputs)
 
-    def graph(self, sizes: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Graph:
+    def graph(self, sizes: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Graph | Needed:
         shapes: dict[str, Sequence[int | str]] = dict(self._shapes or {})
         for x in self.inputs:
             # By shape, not by name: a name that the importer invented is not in the file.
             if symbols(x.shape) & sizes.keys():
                 shapes[x.name] = [sizes.get(str(d), str(d)) if isinstance(d, Size) else d for d in x.shape]
-        return import_model(self._model, input_shapes=shapes, values=values)
+        try:
+            return import_model(self._model, input_shapes=shapes, values=values)
+        except (SizeNeeded, ValueNeeded) as e:
+            return Needed.by(e)

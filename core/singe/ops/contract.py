@@ -399,7 +399,8 @@ def _conv_transpose(
     b: Any, x: Any, w: Any, bias: Any = None, *, strides: Any, dilations: Any, before: Any, sizes: Any, group: int
 ) -> Any:
     spaces = len(w.shape) - 2
-    if w.shape[0] != x.shape[1] or not isinstance(w.shape[0], int) or w.shape[0] % group:
+    fits = same(x.shape[1], w.shape[0], "conv_transpose")
+    if not fits or not isinstance(w.shape[0], int) or w.shape[0] % group:
         raise ShapeError(
             f"conv_transpose: {x.shape[1]} channels in {group} group(s) do not fit weights {show(w.shape)}"
         )

@@ -134,7 +134,7 @@ def _unique(x: np.ndarray, axis: int | None = None, ordered: bool = True) -> tup
 def _nms_shapes(
     boxes: Shaped, scores: Shaped, limit: Shaped, overlap: Shaped, least: Shaped, center: bool = False
 ) -> Results:
-    if len(boxes.shape) != 3 or len(scores.shape) != 3 or boxes.shape[2] != 4:
+    if len(boxes.shape) != 3 or len(scores.shape) != 3 or not same(boxes.shape[2], 4, "non_max_suppression"):
         raise ShapeError(
             f"non_max_suppression: boxes {show(boxes.shape)} and scores {show(scores.shape)}; "
             "expected (batch, boxes, 4) and (batch, classes, boxes)"

@@ -15,10 +15,10 @@ from typing import Any, Final
 import numpy as np
 
 from ..dtypes import NUMBERS, bool_, float32, int32, int64
-from ..errors import ShapeError, SizeNeeded
-from ..shapes import Dim, Shape, dim_max, dim_min, floordiv, known, product, show, symbols
+from ..errors import ShapeError
+from ..shapes import Dim, Shape, dim_max, dim_min, floordiv, known, product, same, show
 from . import _reference as reference
-from ._row import Composite, Opaque, Results, Shaped, as_dtype, register
+from ._row import ROWS, Composite, Opaque, Results, Shaped, as_dtype, register
 
 Place = Callable[[Dim, Dim, Dim, Dim], tuple[Dim, Dim, Dim]]
 
@@ -50,7 +50,7 @@ PLACES: Final[Mapping[str, Place]] = {
 }
 """coordinate transformation ↦ α, β, γ, as a function of the axis's length, the output's length, p and q."""
 CROP: Final = "tf_crop_and_resize"
-"""The transformation whose places are fractions of a region. It does not work with open lengths."""
+"""The transformation whose places are fractions of a region. Where a length is open, the host makes a table of them."""
 
 ROUNDINGS: Final[Mapping[str, Callable[[Any, Any], tuple[Any, Any]]]] = {
     "round_prefer_floor": lambda place, by: (place * 2 + by - 1, by * 2),
@@ -151,9 +151,6 @@ def _table(
 def _open(b: Any, x: Any, axis: int, out: Dim, p: Dim, q: Dim, options: Mapping[str, Any]) -> Any:
     """x resampled along the axis with indices and weights that the run computes."""
     d = x.shape[axis]
-    if options["coordinates"] == CROP or (options["antialias"] and options["mode"] != "nearest"):
-        what = options["coordinates"] if options["coordinates"] == CROP else "antialias"
-        raise SizeNeeded(f"resize: {what} along an axis that goes from {d} to {out}", symbols([d, out, p, q]))
 
     def whole(value: Dim) -> Any:
         return b.const(value, int32)
@@ -274,7 +271,11 @@ def _resize(
             x = _repeated(b, x, axis, factor)
             continue
         if not (isinstance(d, int) and isinstance(out, int)):
-            x = _open(b, x, axis, out, p, q, options)
+            if coordinates == CROP or (antialias and mode != "nearest"):
+                wanted = np.array([out], object) if by is None else np.array([scales[axis]], np.float32)
+                x = _by_host(b, x, axis, out, wanted, span, options, extrapolation)
+            else:
+                x = _open(b, x, axis, out, p, q, options)
             continue
         if d == 0:
             raise ShapeError(f"resize: axis {axis} of {show(x.shape)} is empty: nothing to make {out} elements of")
@@ -333,7 +334,7 @@ POLICIES: Final[Mapping[str, Callable[..., float] | None]] = {"stretch": None, "
 def _tables_shapes(
     wanted: Shaped, roi: Shaped, shape: Shape, axes: tuple[int, ...], policy: str, **options: Any
 ) -> Results:
-    if wanted.shape != (len(axes),) or policy not in POLICIES:
+    if len(wanted.shape) != 1 or not same(wanted.shape[0], len(axes), "resize") or policy not in POLICIES:
         raise ShapeError(f"resize: {show(wanted.shape)} numbers for the axes {axes}, policy {policy!r}")
     return tuple(r for _ in axes for r in (((None, None), int64), ((None, None), float32), ((None,), bool_)))
 
@@ -370,6 +371,16 @@ def _tables(
             np.zeros(out, np.bool_) if outside is None else outside,
         ]
     return tuple(found)
+
+
+def _by_host(
+    b: Any, x: Any, axis: int, out: Dim, wanted: np.ndarray, span: tuple[float, float], options: Mapping[str, Any], extrapolation: float
+) -> Any:  # fmt: skip
+    """The axis resampled by a table that a run makes."""
+    given = b.const(wanted), b.const(np.array(span, np.float32))
+    n = b.node(ROWS["resize_tables"], *given, shape=x.shape, axes=(axis,), policy="stretch", **options)
+    x = by_tables(b, x, b.results_of(n), (axis,), extrapolation, weigh=options["mode"] != "nearest")
+    return b.reshape(x, shape=tuple(out if i == axis else d for i, d in enumerate(x.shape)))
 
 
 def by_tables(b: Any, x: Any, tables: Any, axes: tuple[int, ...], extrapolation: float, *, weigh: bool) -> Any:

@@ -30,6 +30,12 @@ class Recent(Generic[V]):
         self._kept.move_to_end(key)
         return self._kept[key]
 
+    def get(self, key: Hashable) -> V | None:
+        """The value of that key, None if it is not here."""
+        if key in self._kept:
+            self._kept.move_to_end(key)
+        return self._kept.get(key)
+
     def __iter__(self) -> Iterator[V]:
         return iter(self._kept.values())
 

@@ -20,7 +20,16 @@ import numpy as np
 
 from ..compiler.build import compile_graph
 from ..compiler.target import HOST, find_target
-from ..errors import CompileError, DeviceError, HostNeeded, ImportFailure, InputError, ShapeError, UnsupportedOp
+from ..errors import (
+    CompileError,
+    DeviceError,
+    HostNeeded,
+    ImportFailure,
+    InputError,
+    ShapeError,
+    SingeError,
+    UnsupportedOp,
+)
 from ..model.arguments import TensorSpec, bind
 from ..model.model import Model, Program, load
 from ..program.container import PROGRAM, format_of
@@ -272,8 +281,10 @@ def _probabilities(row: np.ndarray) -> np.ndarray:
 
 def inspect(args: Namespace) -> None:
     """Show a model, and the Programs that it compiles to."""
-    model = _model(args)
+    model = _loaded(args)
     print(describe_model(model))
+    if model.needed:
+        return
     for name in [args.device] if args.device else backend_names():
         print()
         try:
@@ -305,10 +316,26 @@ def compile(args: Namespace) -> None:
 
 
 def _model(args: Namespace) -> Model:
+    """The model, of which one Program can be made; else the error names the option that helps."""
+    model = _loaded(args)
+    if model.needed.inputs:
+        raise model.needed.error()
+    if model.needed:
+        raise _with_hint(model, model.needed.error())
+    return model
+
+
+def _loaded(args: Namespace) -> Model:
     """The model on the device "numpy", which is always available."""
     shapes = _once(args.input_shape, "--input-shape")
     with _doing("loading"):
-        model = _with_hint(load(args.model, DEFAULT, shapes, states=_once(args.state, "--state")))
+        model = load(args.model, DEFAULT, shapes, states=_once(args.state, "--state"))
+        try:
+            _ = model.needed
+        except UnsupportedOp:
+            raise
+        except (ShapeError, ImportFailure) as e:
+            raise _with_hint(model, e) from e
     for sizes in args.specialise:
         model.specialise(**sizes)
     return model
@@ -323,17 +350,11 @@ def _compiled(model: Model, name: str, **changes: Any) -> ProgramData:
         return compile_graph(model.graph(), target, options)
 
 
-def _with_hint(model: Model) -> Model:
-    """The model, after building its graph; if open dimensions prevent that, the error names the option that fixes them."""
-    try:
-        model.graph()
-    except UnsupportedOp:
-        raise
-    except (ShapeError, ImportFailure) as e:
-        raise InputError(
-            f"{e}. Give numbers with --input-shape, as in --input-shape {model.inputs[0].name}=1x3x224x224"
-        ) from e
-    return model
+def _with_hint(model: Model, error: SingeError) -> InputError:
+    """An error that numbers for open dimensions may mend, with the option that gives them."""
+    return InputError(
+        f"{error}. Give numbers with --input-shape, as in --input-shape {model.inputs[0].name}=1x3x224x224"
+    )
 
 
 # --- export, serve ----------------------------------------------------------------------------------------------------

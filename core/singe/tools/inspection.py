@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ..compiler.target import HOST
+from ..graph import Needed
 from ..model.arguments import TensorSpec
 from ..model.model import Model
 from ..program.program import Bind, Check, Copy, Dispatch, Host, If, Loop, ProgramData, Specialised, Step, walk
@@ -18,22 +19,26 @@ LONGEST_FORMULA: Final = 100
 
 
 def describe_model(model: Model) -> str:
-    """Inputs, outputs, open sizes and ops."""
-    graph = model.graph()
-    parts = [
-        _ports("input", model.inputs),
-        _ports("output", model.outputs),
-        *_open_sizes(model),
-        table([("op", LEFT), ("count", RIGHT)], list(graph.ops().items())),
-    ]
+    """Inputs, outputs, open sizes, and the ops; or, where that is needed for there to be a Graph, what must be known."""
+    parts = [_ports("input", model.inputs), _ports("output", model.outputs), *_open_sizes(model)]
+    if model.needed:
+        parts.append(_needed(model.needed))
+    else:
+        parts.append(table([("op", LEFT), ("count", RIGHT)], list(model.graph().ops().items())))
     return "\n\n".join(parts)
 
 
+def _needed(needed: Needed) -> str:
+    """What a Program is compiled for, beside what stays open."""
+    rows = [("the size", name, why) for name, why in needed.sizes.items()]
+    rows += [("the values of the input", name, why) for name, why in needed.inputs.items()]
+    return table([("one program for each set of", LEFT), ("", LEFT), ("because", LEFT)], rows)
+
+
 def _open_sizes(model: Model) -> list[str]:
-    """The open sizes, their bounds, and the sizes that had to be numbers, with the reasons."""
+    """The open sizes and their bounds."""
     sizes = model.sizes
     notes = {name: f"at most {most}" for name, most in sizes.bounds.items()}
-    notes |= {name: f"a number for each Program: {why}" for name, why in model.needed.items()}
     if not sizes.names:
         return []
     return [table([("open size", LEFT), ("bound", LEFT)], [(name, notes.get(name, "none")) for name in sizes.names])]

@@ -3,7 +3,8 @@
 An adapter is a function from a Call to the node's outputs, entered in ADAPTERS under the name of an ONNX op. Rows take
 shapes, axes and the like as attributes where ONNX passes tensors: `value`, `dims` and `ints` give what such an input
 holds. Symbolic sizes are known (as Sizes). What a run computes becomes sizes that it finds (`dims`, `found`) where it says
-how long axes are; elsewhere it raises ValueNeeded. Nothing large is computed here: folding is bounded by MAX_FOLDED.
+how long axes are; how many axes there are must be known (`unknown`). Nothing large is computed here: folding is bounded by
+MAX_FOLDED.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 import numpy as np
 
 from ...errors import ImportFailure, SizeNeeded, ValueNeeded
-from ...graph import Builder, Node, postorder
+from ...graph import Builder, Node, postorder, symbols_of
 from ...ops import find_row
 from ...shapes import Dim, Size, axis_of, product, symbols
 from ..scope import Scope
@@ -71,7 +72,7 @@ class Call:
             for shape, _ in n.results:
                 count = product(shape)
                 if not isinstance(count, int):
-                    raise SizeNeeded(f"input {i} must be known before a run, and has {count} elements", symbols(count))
+                    return None
                 if count > MAX_FOLDED:
                     raise self.fail(
                         f"input {i} needs a constant of {count} elements ({n}); at most {MAX_FOLDED} are computed on import"
@@ -82,8 +83,7 @@ class Call:
         """What input i holds, which must be known."""
         found = self.known(i)
         if found is None:
-            below = postorder([self.x(i)], lambda n: n.lowered or n.inputs)
-            inputs = tuple(n.name for n in below if n.is_input)
+            inputs = inputs_below(self.b, [self.x(i)])
             raise ValueNeeded(
                 f"input {i} must be known before a run, and is computed from the model's input "
                 f"{', '.join(map(repr, inputs)) or 'none'}; export the model with a constant there",
@@ -91,17 +91,23 @@ class Call:
             )
         return found
 
+    def unknown(self, text: str, dim: Dim) -> SizeNeeded | ValueNeeded:
+        """That a dimension must be a number: inputs have it, or their values decide it."""
+        found = [self.b.bound[s] for s in sorted(symbols(dim)) if s in self.b.bound]
+        inputs = inputs_below(self.b, found)
+        return ValueNeeded(text, inputs) if inputs else SizeNeeded(text, symbols(dim))
+
     def vector(self, i: int) -> Node:
         """Input i, integers that a run computes, as a vector whose length is known."""
         x = self.x(i)
         count = product(x.shape)
         if len(x.shape) > 1 or not x.dtype.is_int:
             raise self.fail(f"input {i} is {x.dtype} of rank {len(x.shape)}; expected a vector of integers")
-        if not isinstance(count, int) or count > MAX_COMPUTED:
-            raise self.fail(
-                f"input {i} has {count} elements that a run computes: how many there are must be known before a run, "
-                f"at most {MAX_COMPUTED}"
-            )
+        text = f"input {i} has {count} elements that a run computes"
+        if not isinstance(count, int):
+            raise self.unknown(f"{text}: how many there are must be known before a run", count)
+        if count > MAX_COMPUTED:
+            raise self.fail(f"{text}, at most {MAX_COMPUTED} are supported")
         return self.b.reshape(x, shape=(count,)) if x.shape == () else x
 
     def found(self, row: str, *inputs: Node, **attrs: Any) -> tuple[Dim, ...]:
@@ -153,7 +159,7 @@ class Call:
     def number(self, d: Dim, what: str) -> int:
         if isinstance(d, int):
             return d
-        raise SizeNeeded(f"{what} is {d}, and must be a number", symbols(d))
+        raise self.unknown(f"{what} is {d}, and must be a number", d)
 
     def known_shape(self, x: Node, what: str) -> tuple[int, ...]:
         return tuple(self.number(d, what) for d in x.shape)
@@ -204,6 +210,14 @@ class Call:
         if any(isinstance(d, int) and d < 0 for d in shape):
             raise self.fail(f"the shape {tuple(shape)} has a negative length")
         return tuple(shape)
+
+
+def inputs_below(b: Builder, nodes: Sequence[Node]) -> tuple[str, ...]:
+    """The model's inputs whose values decide these, and the sizes that a run finds on the way to them."""
+    reached = postorder(
+        nodes, lambda n: (*(n.lowered or n.inputs), *(b.bound[s] for s in symbols_of(n) if s in b.bound))
+    )
+    return tuple(n.name for n in reached if n.is_input)
 
 
 Result: TypeAlias = "Node | Sequence[Node]"

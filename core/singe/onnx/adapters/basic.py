@@ -59,19 +59,24 @@ def _identity(call: Call) -> Node:
 @adapter("Dropout")
 def _dropout(call: Call) -> list[Node]:
     """Inference drops nothing, and its mask is all true. In training the seed decides what is dropped, the same in
-    every run; without a seed in the file, the output's name gives one."""
+    every run; without a seed in the file, the output's name gives one. A run may decide
+    whether it is training."""
     x, b = call.x(), call.b
-    training = bool(call.value(2)) if call.maybe(2) is not None else False
-    ratio = float(call.value(1)) if training and call.maybe(1) is not None else 0.5
-    if training and ratio != 0:
-        if not 0 < ratio < 1:
-            raise call.fail(f"the ratio is {ratio}; expected a number from 0 on and below 1")
-        seed = call.attr("seed", crc32(call.outputs[0].encode()))
-        kept = b.greater_equal(b.random_uniform(b.const(seed), shape=x.shape), b.const(ratio))
-        scaled = b.mul(x, b.const(1 / (1 - ratio), x.dtype))
-        return [b.where(kept, scaled, b.const(0, x.dtype)), kept]
-    mask = b.const(np.array(True), bool_ if call.version >= 10 else x.dtype)
-    return [x, b.expand(mask, shape=x.shape)]
+    training = b.const(np.array(False)) if call.maybe(2) is None else b.reshape(call.x(2), shape=())
+    known = b.value_of(training)
+    if known is not None and not known:
+        mask = b.const(np.array(True), bool_ if call.version >= 10 else x.dtype)
+        return [x, b.expand(mask, shape=x.shape)]
+    ratio = b.const(0.5) if call.maybe(1) is None else cast(call, b.reshape(call.x(1), shape=()), float32)
+    value = b.value_of(ratio)
+    if value is not None and not 0 <= value < 1:
+        raise call.fail(f"the ratio is {value}; expected a number from 0 on and below 1")
+    one = b.const(1.0)
+    seed = call.attr("seed", crc32(call.outputs[0].encode()))
+    kept = b.greater_equal(b.random_uniform(b.const(seed), shape=x.shape), ratio)
+    kept = b.logical_or(kept, b.logical_not(training))
+    scale = b.where(training, b.div(one, b.sub(one, ratio)), one)
+    return [b.where(kept, b.mul(x, cast(call, scale, x.dtype)), b.const(0, x.dtype)), kept]
 
 
 def element_type(call: Call, code: int) -> DType:
@@ -182,12 +187,12 @@ def _range(call: Call) -> Node:
     given = [call.x(i) for i in range(3)]
     if any(product(x.shape) != 1 for x in given):
         raise call.fail("Range takes three scalars")
-    if call.is_computed(0, 1, 2):
+    if call.is_computed(0, 1, 2) or call.value(2).dtype == object:
         (count,) = call.found("range_size", *given)
         return b.arange(b.reshape(given[0], shape=()), b.reshape(given[2], shape=()), count=count)
-    if any(call.value(i).dtype == object for i in range(3)):
-        first, end, delta = (call.dims(i)[0] for i in range(3))
-        by = call.number(delta, "the step of a range")
+    if any(call.value(i).dtype == object for i in range(2)):
+        first, end = (call.dims(i)[0] for i in range(2))
+        (by,) = call.ints(2)
         if by == 0:
             raise call.fail(f"a range from {first} to {end} by 0")
         count = dim_max(ceildiv(end - first, by) if by > 0 else ceildiv(first - end, -by), 0)

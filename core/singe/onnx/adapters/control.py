@@ -12,12 +12,12 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from ...errors import ImportFailure, ShapeError, SizeNeeded, ValueNeeded
-from ...graph import Node, postorder
+from ...graph import Node, postorder, symbols_of
 from ...ops import ROWS
 from ...shapes import MAX_ELEMENTS, Dim, axis_of, product, show, size, symbols
 from ..model import OnnxGraph
 from ..scope import Scope
-from ._call import Call, adapter
+from ._call import Call, adapter, inputs_below
 
 MOST_ROOM: Final = 1 << 22
 """Elements for what a loop collects up to which there is room for all turns that it may make, though it may end early."""
@@ -43,11 +43,7 @@ def _scalar(call: Call, x: Node, what: str) -> Node:
 def _if(call: Call) -> list[Node]:
     then, otherwise = _graph(call, "then_branch"), _graph(call, "else_branch")
     condition = _scalar(call, call.x(), "the condition")
-    needed = None
-    try:
-        known = call.b.value_of(condition)
-    except SizeNeeded as e:  # a run can tell
-        known, needed = None, e
+    known = call.b.value_of(condition)
     if known is not None and known.dtype != object:
         return call.scope.within(None).outputs(then if known.reshape(-1)[0] else otherwise, ())
     try:
@@ -56,14 +52,15 @@ def _if(call: Call) -> list[Node]:
         raise
     except (ImportFailure, ShapeError) as e:
         # A branch that is never taken may be wrong for these shapes, or of another rank: what decides must be known.
-        if needed is not None:
-            raise SizeNeeded(f"{needed}; and a branch does not fit: {e}", needed.sizes) from e
-        inputs = tuple(n.name for n in postorder([condition], lambda n: n.lowered or n.inputs) if n.is_input)
+        inputs = inputs_below(call.b, [condition])
+        text = f"the condition must be known before a run, since a branch does not fit: {e}"
         if inputs:
-            raise ValueNeeded(
-                f"the condition must be known before a run, since a branch does not fit: {e}", inputs
-            ) from e
-        raise
+            raise ValueNeeded(text, inputs) from e
+        raise SizeNeeded(text, symbols_below([condition])) from e
+
+
+def symbols_below(nodes: Sequence[Node]) -> frozenset[str]:
+    return frozenset().union(*(symbols_of(n) for n in postorder(nodes)))
 
 
 def _either(call: Call, condition: Node, branches: Sequence[OnnxGraph]) -> list[Node]:
@@ -148,10 +145,7 @@ class Turns:
 
 def _always(b: Any, x: Node) -> bool:
     """Whether a condition is known to hold."""
-    try:
-        known = b.value_of(x)
-    except SizeNeeded:
-        return False
+    known = b.value_of(x)
     return known is not None and known.dtype == bool and bool(known.all())
 
 

@@ -11,7 +11,7 @@ from ...dtypes import float32
 from ...graph import Node
 from ...ops import find_row
 from ...ops.resize import CROP, POLICIES, by_tables, scaled
-from ...shapes import Dim, axis_of, product, show
+from ...shapes import Dim, axis_of, product, show, symbols
 from ._call import MAX_FOLDED, Call, adapter
 from .basic import cast
 
@@ -73,9 +73,7 @@ def _bounded(call: Call, x: Node, sizes: list[Dim]) -> tuple[Dim, ...]:
 def _upsample(call: Call) -> Node:
     x = call.x()
     if "scales" not in call.attributes and call.is_computed(1):
-        mode = "linear" if call.attr("mode", "nearest") in ("linear", "bilinear") else "nearest"
-        axes = tuple(range(len(x.shape)))
-        return _by_tables(call, x, axes, call.x(1), mode=mode, coordinates="asymmetric", nearest="floor")
+        return _old_by_tables(call, x)
     scales = call.items("scales", float) if "scales" in call.attributes else _floats(call, 1)
     sizes, factors = _targets(call, x, tuple(range(len(x.shape))), scales, None)
     return _old(call, x, sizes, factors or [])
@@ -94,6 +92,17 @@ def _old(call: Call, x: Node, sizes: list[Dim], factors: list[float]) -> Node:
     return x
 
 
+def _old_by_tables(call: Call, x: Node) -> Node:
+    """The same by scales that a run computes."""
+    b, scales = call.b, cast(call, call.x(1), float32)
+    mode = "linear" if call.attr("mode", "nearest") in ("linear", "bilinear") else "nearest"
+    one = b.const(1.0)
+    shrinks = b.less(scales, one)
+    for nearest, by in (("ceil", b.where(shrinks, scales, one)), ("floor", b.where(shrinks, one, scales))):
+        x = _by_tables(call, x, tuple(range(len(x.shape))), by, mode=mode, coordinates="asymmetric", nearest=nearest)
+    return x
+
+
 def _resampled(call: Call, x: Node, **options: Any) -> Node:
     """The row `resize`. Weights are fractions, so integers are weighed as floats, and the result is truncated."""
     wide = cast(call, x, float32) if x.dtype.is_int and options["mode"] != "nearest" else x
@@ -105,6 +114,8 @@ def _resize(call: Call) -> Node:
     x = call.x()
     rank = len(x.shape)
     if call.version < 11:
+        if call.is_computed(1):
+            return _old_by_tables(call, x)
         sizes, factors = _targets(call, x, tuple(range(rank)), _floats(call, 1), None)
         return _old(call, x, sizes, factors or [])
     named = call.items("axes", int)
@@ -122,8 +133,10 @@ def _resize(call: Call) -> Node:
         "antialias": call.flag("antialias"),
     }
     by_sizes = call.maybe(3) is not None and call.x(3).shape != (0,)
-    exact = coordinates == CROP or options["antialias"] or call.attr("keep_aspect_ratio_policy", "stretch") != "stretch"
-    if call.is_computed(2, *((1,) if coordinates == CROP else ())) or (exact and call.is_computed(3)):
+    kept = call.attr("keep_aspect_ratio_policy", "stretch") != "stretch"
+    exact = coordinates == CROP or options["antialias"] or kept
+    computed = call.is_computed(2, *((1,) if coordinates == CROP else ())) or (exact and call.is_computed(3))
+    if computed or (kept and by_sizes and symbols((*(x.shape[a] for a in axes), *call.dims(3)))):
         return _by_tables(call, x, axes, call.x(3 if by_sizes else 2), **options)
     wanted = call.dims(3) if by_sizes else None
     sizes, factors = _targets(call, x, axes, None if by_sizes else _floats(call, 2), wanted)

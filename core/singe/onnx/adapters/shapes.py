@@ -12,7 +12,20 @@ from ...dtypes import float32, int64
 from ...graph import Node
 from ...ops import find_row
 from ...ops.sizes import FAR
-from ...shapes import Dim, at_least, axes_of, axis_of, broadcast, ceildiv, dim_max, dim_min, floordiv, product, show
+from ...shapes import (
+    Dim,
+    at_least,
+    axes_of,
+    axis_of,
+    broadcast,
+    ceildiv,
+    dim_max,
+    dim_min,
+    floordiv,
+    product,
+    same,
+    show,
+)
 from ._call import MAX_FOLDED, Call, adapter
 from .basic import cast, tensor_node
 
@@ -96,7 +109,7 @@ def _squeeze(call: Call) -> Node:
         axes = tuple(i for i, d in enumerate(x.shape) if d == 1)
     else:
         axes = axes_of(asked, len(x.shape), "squeeze")
-    if any(x.shape[a] != 1 for a in axes):
+    if not all(same(x.shape[a], 1, "squeeze") for a in axes):
         raise call.fail(f"squeeze: the axes {axes} of {show(x.shape)} are not all of length 1")
     return call.b.reshape(x, shape=tuple(d for i, d in enumerate(x.shape) if i not in axes))
 

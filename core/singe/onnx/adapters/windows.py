@@ -139,7 +139,7 @@ def _conv_transpose(call: Call) -> Node:
         before = (0,) * len(space) if mode == "VALID" else window.before
         sizes = call.lengths([f - p for f, p in zip(full, pads, strict=True)])
         return _transposed(call, x, w, window, before, sizes, group)
-    totals = [call.number(f - d, "the padding that output_shape asks for") for f, d in zip(full, sizes, strict=True)]
+    totals = [f - d for f, d in zip(full, sizes, strict=True)]
     before = tuple(_halves(t, mode == "SAME_UPPER")[0] for t in totals)
     return _transposed(call, x, w, window, before, sizes, group)
 

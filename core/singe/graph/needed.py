@@ -1,0 +1,34 @@
+"""What must be known before there is a Graph, where the sizes and values of a run cannot all be left open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ..errors import ImportFailure, ShapeError, SizeNeeded, ValueNeeded
+
+
+@dataclass(frozen=True)
+class Needed:
+    """Open sizes that must be numbers, and inputs whose values must be known, each ↦ why."""
+
+    sizes: Mapping[str, str] = field(default_factory=dict)
+    inputs: Mapping[str, str] = field(default_factory=dict)
+
+    @staticmethod
+    def by(error: SizeNeeded | ValueNeeded) -> Needed:
+        """What an error names."""
+        if isinstance(error, SizeNeeded):
+            return Needed(sizes=dict.fromkeys(sorted(error.sizes), str(error)))
+        return Needed(inputs=dict.fromkeys(error.inputs, str(error)))
+
+    def __bool__(self) -> bool:
+        return bool(self.sizes or self.inputs)
+
+    def __or__(self, other: Needed) -> Needed:
+        return Needed({**other.sizes, **self.sizes}, {**other.inputs, **self.inputs})
+
+    def error(self) -> ShapeError | ImportFailure:
+        """What is raised where it cannot be had."""
+        why = "; ".join(dict.fromkeys((*self.sizes.values(), *self.inputs.values())))
+        return ValueNeeded(why, tuple(self.inputs)) if self.inputs else SizeNeeded(why, frozenset(self.sizes))

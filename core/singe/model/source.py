@@ -1,0 +1,39 @@
+"""What a Model is compiled from: a Graph, or a file of which Graphs are made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import numpy as np
+
+from ..dtypes import DType
+from ..graph import Graph, Needed, Node, specialise
+
+
+class Source(Protocol):
+    """See the module's docstring."""
+
+    inputs: tuple[Node, ...]
+    output_names: tuple[str, ...]
+    output_dtypes: tuple[DType, ...]
+    states: tuple[Node, ...]
+
+    def graph(self, sizes: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Graph | Needed:
+        """The Graph with numbers for some sizes, and constants for some inputs; or what must be known besides."""
+        ...
+
+
+class GraphSource:
+    """A Graph that is there already: nothing is needed."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.inputs = graph.inputs
+        self.output_names = graph.output_names
+        self.output_dtypes = tuple(x.dtype for x in graph.outputs)
+        self.states = tuple(s.leaf for s in graph.states)
+        self._graph = graph
+
+    def graph(self, sizes: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Graph:
+        assert not values, "a Graph's shapes depend on no values"
+        return specialise(self._graph, sizes) if sizes else self._graph
