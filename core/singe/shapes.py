@@ -317,8 +317,8 @@ def equal(a: Dim, b: Dim, what: str) -> bool:
 
 
 def same(a: Dim, b: Dim, what: str) -> bool:
-    """Like `equal`, for dimensions that must be equal: if that depends on the sizes, the run may check it
-    (`deferring`)."""
+    """Like `equal`, for dimensions that must be equal:
+    if that depends on the sizes, the run may check it (`deferring`)."""
     gap = a - b
     checks = _CHECKS.get()
     if checks is None or not isinstance(gap, Size) or at_least(gap, 1) or at_least(-gap, 1):
@@ -329,8 +329,8 @@ def same(a: Dim, b: Dim, what: str) -> bool:
 
 
 def require(dim: Dim, text: str) -> None:
-    """Require a dimension of at least 0: ShapeError(text) if it never is; if that depends on sizes, the run checks
-    it."""
+    """Require a dimension of at least 0: ShapeError(text) if it never is;
+    if that depends on sizes, the run checks it."""
     if at_least(dim, 0):
         return
     if at_least(-dim, 1):

@@ -467,8 +467,8 @@ class Tensor:
         return self._extreme("reduce_min", axis, keepdims)
 
     def argmax(self, axis: _int | None = None, keepdims: bool = False) -> Tensor:
-        """The index of the largest element along an axis (the first, if several are equal), as int64; without an axis,
-        the index in the flat tensor."""
+        """The index of the largest element along an axis (the first, if several are equal), as int64;
+        without an axis, the index in the flat tensor."""
         return self._place_of("reduce_max", axis, keepdims)
 
     def argmin(self, axis: _int | None = None, keepdims: bool = False) -> Tensor:
@@ -565,8 +565,8 @@ class Tensor:
     def interpolate(
         self, size: Ints | None = None, scale: Any = None, mode: str = "nearest", align_corners: bool = False
     ) -> Tensor:  # fmt: skip
-        """Spatial axes resampled to a size or by a scale. mode: nearest, nearest-exact, linear, bilinear, trilinear,
-        bicubic."""
+        """Spatial axes resampled to a size or by a scale. mode:
+        nearest, nearest-exact, linear, bilinear, trilinear, bicubic."""
         return apply(lambda b, x: spatial.interpolate(b, x, size, scale, mode, align_corners), self)
 
 

@@ -17,8 +17,8 @@ _digests: Final[dict[int, tuple[weakref.ref[np.ndarray], bytes]]] = {}
 
 
 def structure(graph: Graph) -> Any:
-    """The rows, attributes, shapes and constants of the numbered nodes. It takes linear time, and reads a large
-    constant only once."""
+    """The rows, attributes, shapes and constants of the numbered nodes.
+    It takes linear time, and reads a large constant only once."""
     number = {n: i for i, n in enumerate(graph.leaves)}
     parts: list[Any] = [n.results for n in graph.leaves]
     for n in graph.nodes:

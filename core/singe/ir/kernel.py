@@ -83,8 +83,8 @@ class Scan:
 
 @dataclass(frozen=True)
 class Store:
-    """Write `value` (of the port's compute type) at flat `index`: once for each grid point, or, if `inner`, for each
-    point of the inner loops."""
+    """Write `value` (of the port's compute type) at flat `index`:
+    once for each grid point, or, if `inner`, for each point of the inner loops."""
 
     port: int
     index: Expr

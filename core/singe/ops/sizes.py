@@ -120,8 +120,8 @@ def _range(start: np.ndarray, limit: np.ndarray, step: np.ndarray, what: str) ->
 # --- axes ------------------------------------------------------------------------------------------------------------
 
 CHANGES: Final = ("dropped", "added", "kept")
-"""What happens to the named axes. dropped: axes of length 1 are removed. added: axes of length 1 are inserted. kept:
-the axes get length 1."""
+"""What happens to the named axes. dropped: axes of length 1 are removed. added: axes of length 1 are inserted.
+kept: the axes get length 1."""
 
 
 def _named(x: np.ndarray, rank: int, what: str) -> list[int]:

@@ -1,5 +1,5 @@
-"""Rows that write part of a tensor: update_slice, scatter_elements, scatter_nd. They work in place if the tensor is not
-needed afterwards."""
+"""Rows that write part of a tensor: update_slice, scatter_elements, scatter_nd.
+They work in place if the tensor is not needed afterwards."""
 
 from __future__ import annotations
 

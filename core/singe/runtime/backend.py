@@ -55,8 +55,8 @@ class DirectExecutable(Executable, Protocol):
     """An Executable that takes NumPy arrays directly, which is faster than through arrays of its backend."""
 
     def call(self, inputs: Sequence[np.ndarray], states: Sequence[Any] = ()) -> Later[list[np.ndarray]]:
-        """Take NumPy arrays, in the order of the Program's inputs, and return new ones, which the caller owns. States
-        as in `run`."""
+        """Take NumPy arrays, in the order of the Program's inputs, and return new ones, which the caller owns.
+        States as in `run`."""
         ...
 
 

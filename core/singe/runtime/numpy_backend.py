@@ -146,8 +146,8 @@ class NumpyExecutable:
         return self._places[step.inputs[0]] == self._places[step.outputs[0]]
 
     def _drop(self, steps: Sequence[Step]) -> None:
-        """Find the values that each outermost step is the last to read. Values of a region live until it ends, or until
-        they are replaced."""
+        """Find the values that each outermost step is the last to read.
+        Values of a region live until it ends, or until they are replaced."""
         held: dict[Place, _Held] = {}
         every: list[_Held] = []
         for number, step in enumerate(steps):

@@ -81,8 +81,8 @@ async def _imported() -> Any:
 
 
 def data_url(folder: Path, name: str, made: dict[str, str], way: tuple[str, ...] = ()) -> str:
-    """A script as a data: URL in which its imports are data: URLs too. made: URLs made so far; way: the chain of
-    scripts that import it."""
+    """A script as a data: URL in which its imports are data: URLs too. made: URLs made so far; way:
+    the chain of scripts that import it."""
     if name in way:
         raise DeviceError(
             f"the scripts {' → '.join((*way[way.index(name) :], name))} import one another in a circle, and as data: URLs "

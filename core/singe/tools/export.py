@@ -159,8 +159,8 @@ def _port(name: str, node: Node) -> dict[str, Any]:
 
 
 def _outputs(program: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The outputs as the Programs have them. Their shapes may differ in form from the graph's, since compiling may find
-    that two sizes are equal."""
+    """The outputs as the Programs have them. Their shapes may differ in form from the graph's,
+    since compiling may find that two sizes are equal."""
     buffers = [program["buffers"][i] for i in program["outputs"]]
     return [{field: b[field] for field in ("name", "dtype", "shape")} for b in buffers]
 

@@ -351,8 +351,8 @@ def _own_sizes(n: Node) -> frozenset[str]:
 
 
 def _check_region(name: str, inputs: Sequence[Node], attrs: Mapping[str, Any], known: frozenset[str]) -> None:
-    """Check that the values passed to regions have the shapes of their inputs. A carried value of a loop may have sizes
-    that the body names itself."""
+    """Check that the values passed to regions have the shapes of their inputs.
+    A carried value of a loop may have sizes that the body names itself."""
     given = inputs[bool(attrs["conditional"]) :] if name == "loop" else inputs[1:]
     carried = attrs["carried"] if name == "loop" else 0
     for graph in (v for v in attrs.values() if isinstance(v, Graph)):

@@ -102,8 +102,8 @@ class Regions:
         return [tuple(next(names) for _ in shape) for shape, _ in self.node.results]
 
     def _rewritten(self, graph: Graph, inputs: Sequence[Node], first: int) -> Graph:
-        """A region, rewritten. Inputs from number `first` on are replaced by constants, if they are constant; the
-        region still lists all inputs."""
+        """A region, rewritten. Inputs from number `first` on are replaced by constants, if they are constant;
+        the region still lists all inputs."""
         known = {
             x: given
             for k, (x, given) in enumerate(zip(graph.inputs, inputs, strict=True))

@@ -217,8 +217,8 @@ def _pad_into_conv(r: Rewriter, n: Node) -> Node | None:
 
 
 def _reorder_rows(r: Rewriter, n: Node) -> Node | None:
-    """dot(reshape(transpose(x)), constant), where the reshape joins all axes but the first, needs no transpose if the
-    constant's rows are reordered."""
+    """dot(reshape(transpose(x)), constant), where the reshape joins all axes but the first,
+    needs no transpose if the constant's rows are reordered."""
     a, w = n.inputs
     if not (is_row(a, "reshape") and is_row(a.inputs[0], "transpose") and w.value is not None and w.value.ndim == 2):
         return None

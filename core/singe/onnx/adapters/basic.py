@@ -1,5 +1,5 @@
-"""Constants, conversions, and elementwise ops that differ a little from rows: optional inputs, any number of inputs,
-old attributes."""
+"""Constants, conversions, and elementwise ops that differ a little from rows:
+optional inputs, any number of inputs, old attributes."""
 
 from __future__ import annotations
 
@@ -91,8 +91,8 @@ def cast(call: Call, x: Node, to: DType) -> Node:
 
 
 def saturating(call: Call, x: Node, to: DType) -> Node:
-    """A cast with the attribute "saturate": unless it is 0, numbers beyond a float8's range become the largest
-    float8."""
+    """A cast with the attribute "saturate": unless it is 0,
+    numbers beyond a float8's range become the largest float8."""
     if x.dtype is to or not (to.is_float and to in STORED) or call.flag("saturate", True):
         return cast(call, x, to)
     return call.b.cast(x, to=to, saturate=False)

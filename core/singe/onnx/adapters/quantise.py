@@ -10,8 +10,8 @@ from .basic import cast, element_type, saturating
 
 
 def _spread(call: Call, p: Node, x: Node) -> Node:
-    """A scale or zero point p in a shape that broadcasts with x. p has one number, one for each index of an axis, or
-    one for each block."""
+    """A scale or zero point p in a shape that broadcasts with x.
+    p has one number, one for each index of an axis, or one for each block."""
     b, rank = call.b, len(x.shape)
     if p.shape in ((), (1,)):
         return b.reshape(p, shape=())
@@ -71,8 +71,8 @@ def _dequantise(call: Call) -> Node:
 
 @adapter("DynamicQuantizeLinear")
 def _dynamic(call: Call) -> list[Node]:
-    """Quantise to uint8, where 0 … 255 covers the least element, the largest element and 0. Gives the result, its scale
-    and its zero point."""
+    """Quantise to uint8, where 0 … 255 covers the least element, the largest element and 0.
+    Gives the result, its scale and its zero point."""
     x, b = call.x(), call.b
     axes = tuple(range(len(x.shape)))
     none, top = b.const(0.0, float32), b.const(255.0, float32)

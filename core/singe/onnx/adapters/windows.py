@@ -115,8 +115,8 @@ def _conv(call: Call) -> Node:
 
 @adapter("ConvTranspose")
 def _conv_transpose(call: Call) -> Node:
-    """The output's length is (d − 1)·stride + reach + output_padding − pads. If output_shape is given, it decides
-    pads."""
+    """The output's length is (d − 1)·stride + reach + output_padding − pads.
+    If output_shape is given, it decides pads."""
     x, w, kernel, group = _weights(call)
     space = x.shape[2:]
     mode = _auto_pad(call)
@@ -187,8 +187,8 @@ def _max_pool(call: Call) -> list[Node]:
 
 @adapter("AveragePool")
 def _average_pool(call: Call) -> Node:
-    """The sum over the window divided by its number of elements. Padding counts if the node says so; what ceil_mode
-    adds never counts."""
+    """The sum over the window divided by its number of elements. Padding counts if the node says so;
+    what ceil_mode adds never counts."""
     b, kind = call.b, call.x().dtype
     x = cast(call, call.x(), float32)  # a sum of float16 may overflow where the mean does not
     asked = _window(call, x)

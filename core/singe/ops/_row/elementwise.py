@@ -80,8 +80,8 @@ class Elementwise(Row):
         return self.array_over(arrays, (), attrs)
 
     def array_over(self, arrays: Sequence[np.ndarray], spent: Sequence[int], attrs: Attrs) -> np.ndarray:
-        """Like `array`, but it may overwrite the inputs at the positions `spent`. The result never shares memory with
-        another input."""
+        """Like `array`, but it may overwrite the inputs at the positions `spent`.
+        The result never shares memory with another input."""
         if any(a.dtype == object for a in arrays):
             return _symbolic(self, arrays, attrs)
         dtypes = tuple(dtype_of(a.dtype) for a in arrays)
