@@ -1,4 +1,5 @@
-"""ONNX models whose shapes hang on data, with data to run them on; and nodes whose input says how long axes are."""
+"""ONNX models whose shapes depend on data, with data to run them on;
+and nodes with an input that gives lengths of axes."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ def model(
 
 
 def places_of_the_large() -> tuple[Any, list[dict[str, np.ndarray]]]:
-    """NonZero → Gather: the elements above 0, counted and added up."""
+    """NonZero → Gather: the squares of the elements above 0, their sum, and how many there are."""
     nodes = [
         node("Greater", ["x", "zero"], ["large"]),
         node("NonZero", ["large"], ["places"]),
@@ -55,7 +56,7 @@ def places_of_the_large() -> tuple[Any, list[dict[str, np.ndarray]]]:
 
 
 def detector() -> tuple[Any, list[dict[str, np.ndarray]]]:
-    """NonMaxSuppression at the end: the boxes that stay, and their scores."""
+    """NonMaxSuppression at the end: the boxes that are kept, and their scores."""
     nodes = [
         node("Sigmoid", ["logits"], ["scores"]),
         node("NonMaxSuppression", ["boxes", "scores", "most", "overlap", "least"], ["chosen"]),
@@ -80,7 +81,7 @@ def detector() -> tuple[Any, list[dict[str, np.ndarray]]]:
 
 
 def best_of() -> tuple[Any, list[dict[str, np.ndarray]]]:
-    """TopK in the middle, of as many as an input says: the mean of the best, times all."""
+    """TopK in the middle, with k from an input: the mean of the best elements, times all elements."""
     nodes = [
         node("Relu", ["x"], ["r"]),
         node("TopK", ["r", "k"], ["best", "at"], axis=-1),
@@ -93,7 +94,8 @@ def best_of() -> tuple[Any, list[dict[str, np.ndarray]]]:
 
 
 def positions() -> tuple[Any, list[dict[str, np.ndarray]]]:
-    """Range over a computed length: what a mask leaves is numbered, and tiled as often as an input says."""
+    """Range over a computed length: the elements of a mask that are 1 are numbered,
+    and tiled as often as an input says."""
     nodes = [
         node("Cast", ["mask"], ["whole"], to=I),
         node("ReduceSum", ["whole"], ["count"], keepdims=0),
@@ -114,7 +116,7 @@ def positions() -> tuple[Any, list[dict[str, np.ndarray]]]:
 
 
 def shapes() -> tuple[Any, list[dict[str, np.ndarray]]]:
-    """Reshape, Expand, Split and Resize by shapes that inputs hold, the number of rows among them open."""
+    """Reshape, Expand, Split and Resize to shapes that inputs give; the number of rows is open."""
     nodes = [
         node("Shape", ["x"], ["own"], start=0, end=1),
         node("Concat", ["own", "shape"], ["whole"], axis=0),
@@ -171,7 +173,8 @@ ASKED = {
     "Expand": (["c", "s"], {"c": np.array([1])}, np.array([3, 2]), (3, 2)),
     "Tile": (["c", "s"], {"c": np.ones((2, 2), np.int64)}, np.array([1, 3]), (2, 6)),
 }
-"""A node whose input s says how long axes are: its inputs, the constants among them, a value of s, and the shape that it gives."""
+"""Ops with an input s that gives lengths of axes: the node's inputs, those that are constants, a value of s,
+the output's shape."""
 
 
 def asking(op: str) -> bytes:

@@ -51,5 +51,5 @@ def device_name(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def run_graph(device_name: str) -> Run:
-    """What runs a graph on each device in turn."""
+    """A function that runs a graph; for each device in turn."""
     return DEVICES[device_name]

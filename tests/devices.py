@@ -25,13 +25,13 @@ Arrays = Sequence[np.ndarray]
 
 
 def sizes_of(graph: Graph, arrays: Arrays) -> dict[str, int]:
-    """What the arrays say about the graph's symbolic sizes, each being some input's dimension by itself."""
+    """The graph's sizes, found from arrays for its inputs. Each size is by itself a dimension of some input."""
     pairs = [(d, n) for x, a in zip(graph.inputs, arrays, strict=True) for d, n in zip(x.shape, a.shape, strict=True)]
     return {str(d): n for d, n in pairs if not isinstance(d, int)}
 
 
 def below(n: Node) -> Sequence[Node]:
-    """What a node is computed from: a Composite's from its lowering."""
+    """The nodes from which a node is computed; a Composite is computed from its lowering."""
     return n.lowered or n.inputs
 
 
@@ -45,7 +45,7 @@ def walk(graph: Graph, arrays: Arrays, compute: Callable[[Node, list[np.ndarray]
 
 
 def constant(n: Node, sizes: Mapping[str, int]) -> np.ndarray:
-    """A constant's elements; symbolic ones become numbers."""
+    """A constant's elements, with sizes replaced by numbers."""
     assert n.value is not None
     if n.value.dtype != object:
         return n.value
@@ -53,13 +53,13 @@ def constant(n: Node, sizes: Mapping[str, int]) -> np.ndarray:
 
 
 def run_array(graph: Graph, arrays: Arrays) -> list[np.ndarray]:
-    """Each node by its row's `array`, sizes put in for their names first."""
+    """Run each node by its row's `array`; before that, all sizes are replaced by numbers."""
     graph = specialise(graph, sizes_of(graph, arrays))
     return walk(graph, arrays, lambda n, given: constant(n, {}) if n.is_const else evaluate(n, given))
 
 
 def kernel_of(n: Node) -> Kernel:
-    """The loop nest that one node of a primitive row means."""
+    """The Kernel of one node, whose row must be primitive."""
 
     def read(k: int, place: Sequence[Expr]) -> Expr:
         x = n.inputs[k]
@@ -88,7 +88,7 @@ def kernel_of(n: Node) -> Kernel:
 
 
 def run_interpreted(graph: Graph, arrays: Arrays) -> list[np.ndarray]:
-    """Each node as a Kernel of its own; sizes stay symbolic in it."""
+    """Run each node as a Kernel of its own, in which sizes stay symbolic."""
     sizes = sizes_of(graph, arrays)
 
     def compute(n: Node, given: list[np.ndarray]) -> np.ndarray:
@@ -109,7 +109,7 @@ def run_interpreted(graph: Graph, arrays: Arrays) -> list[np.ndarray]:
 
 
 def run_model(device: str, graph: Graph, arrays: Arrays) -> list[np.ndarray]:
-    """The whole pipeline: rewritten, fused, planned and printed for a device, and run there."""
+    """Run the whole pipeline: the graph is rewritten, fused, planned and printed for a device, and run there."""
     model = Model(graph, device)
     given = {x.name: a for x, a in zip(graph.inputs, arrays, strict=True)}
     runnable = model.program({name: a.shape for name, a in given.items()}, given)

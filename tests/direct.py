@@ -1,9 +1,9 @@
-"""What a Graph means, evaluated node by node as it was built: no rewriting, no fusion, no Program.
+"""The meaning of a Graph: it is evaluated node by node as it was built, without rewriting, fusion or a Program.
 
     outputs, states = evaluate(graph, arrays, states)
 
-A row with a reference is evaluated by it, floats in float64, and rounded once to the node's dtype; a row without one
-by its function of whole arrays, a composite by what it is lowered to. Sizes are what the arrays and the run tell.
+A row with a reference is evaluated by it, floats in float64, and rounded once to the node's dtype. A row without one
+is evaluated by its function of whole arrays, a composite by its lowering. Sizes come from the arrays and the run.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from singe.shapes import Shape, Size, known
 
 Arrays = Sequence[np.ndarray]
 OWN_MEANING = ("cast",)
-"""Rows whose references know NumPy's own types only."""
+"""Rows whose references work only with NumPy's own types."""
 
 
 def evaluate(graph: Graph, arrays: Arrays, states: Arrays = ()) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """The outputs, and what the states become."""
+    """The outputs, and the next values of the states."""
     found = _Run(graph, [*arrays, *states], {}).roots()
     return found[: len(graph.outputs)], found[len(graph.outputs) :]
 
 
 class _Run:
-    """One graph over arrays for its leaves. sizes: those that are known around it."""
+    """A run of one graph over arrays for its leaves. sizes: those that are known outside of the graph."""
 
     def __init__(self, graph: Graph, given: Arrays, sizes: Mapping[str, int]) -> None:
         self.graph = graph
@@ -56,7 +56,7 @@ class _Run:
         return [self.values[n] for n in self.graph.roots]
 
     def _meet(self, shape: Shape, lengths: Sequence[int]) -> None:
-        """A shape and an array's lengths agree; names that are met for the first time get their sizes."""
+        """Check that an array's lengths agree with a shape; sizes that are not known yet are taken from the lengths."""
         assert len(shape) == len(lengths), f"{shape} and {lengths}"
         for d, length in zip(shape, lengths, strict=True):
             if isinstance(d, Size) and str(d) not in self.sizes and d.terms == (((str(d),), 1),):
@@ -91,7 +91,7 @@ class _Run:
             return n.row.array(*given, **attrs)
 
     def _number(self, value: Any) -> Any:
-        """An attribute with numbers for sizes."""
+        """An attribute with its sizes replaced by numbers."""
         if isinstance(value, tuple):
             return tuple(map(self._number, value))
         return known(value, self.sizes) if isinstance(value, Size) else value
@@ -118,7 +118,7 @@ class _Run:
 
 
 def _told(n: Node, value: Any, name: str) -> int:
-    """The size of that name, which a node tells by its value or by a dimension of a result."""
+    """The size with this name, which is the value of the node or a dimension of one of its results."""
     names = n.attrs.get("found", ())
     if name not in names:
         return int(value.reshape(-1)[0])

@@ -2,7 +2,7 @@
 
     drawn = draw(seed, kinds)
 
-Values that a turn of a loop or a run carries on are kept within bounds, so that they stay what the sketch knows of them.
+Values that a loop carries, and states, are kept within bounds, so that the facts in the sketch stay true.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from singe.shapes import Dim, product
 
 IF, LOOP = ROWS["if"], ROWS["loop"]
 DEEPEST: Final = 2
-"""Regions within regions."""
+"""How deep regions may be nested."""
 
 
 def region(s: Sketch, values: Sequence[Node]) -> tuple[Sketch, tuple[Node, ...]]:
-    """A sketch of a graph over values of another, and its inputs."""
+    """A sketch of a region, and the region's inputs for these values of the graph around it."""
     t = s.inner()
     inputs = tuple(s.b.input(f"r{k}", x.shape, x.dtype) for k, x in enumerate(values))
     for x, y in zip(values, inputs, strict=True):
@@ -35,7 +35,7 @@ def region(s: Sketch, values: Sequence[Node]) -> tuple[Sketch, tuple[Node, ...]]
 
 
 def graph_of(s: Sketch, inputs: Sequence[Node], outputs: Sequence[Node]) -> Graph:
-    """A region; of the sizes that a run finds it binds those that are found from its own inputs."""
+    """The Graph of a region. It binds those sizes found in mid-run that depend only on its own inputs."""
     own = {*inputs}
     bound = {k: n for k, n in s.b.bound.items() if all(x in own for x in postorder([n]) if x.is_input)}
     return Graph(tuple(inputs), tuple(outputs), tuple(f"y{k}" for k in range(len(outputs))), bound)
@@ -47,7 +47,7 @@ def some(s: Sketch, count: int) -> list[Node]:
 
 
 def hits(s: Sketch) -> Node | None:
-    """How many elements of some exact value are below a number, as an int32."""
+    """The number of elements of some exact value that are below a limit, as an int32."""
     x = s.pick(lambda n: n in s.exact and (is_number(n) or n.dtype is bool_))
     if x is None:
         return None
@@ -61,7 +61,7 @@ def hits(s: Sketch) -> Node | None:
 
 
 def flag(s: Sketch) -> Node | None:
-    """A condition: computed, now and then known."""
+    """A condition: usually computed, sometimes constant."""
     if s.chance(0.1):
         return s.b.const(s.chance(0.5))
     given = s.pick(lambda n: n.dtype is bool_ and all(d == 1 for d in n.shape)) if s.chance(0.3) else None
@@ -70,7 +70,7 @@ def flag(s: Sketch) -> Node | None:
 
 
 def few(s: Sketch) -> Node | None:
-    """A whole number from 0 to 3, computed."""
+    """A computed integer from 0 to 3."""
     count = hits(s)
     return (
         None
@@ -108,7 +108,7 @@ def branch(s: Sketch) -> None:
 
 
 def within(s: Sketch, n: Node, limit: float) -> Node:
-    """The value moved into −limit to limit."""
+    """The value clipped to −limit … limit."""
     if s.bound[n] <= limit or n.dtype not in NUMBERS:
         return n
     n = s.b.minimum(n, s.b.const(limit, n.dtype))
@@ -116,7 +116,7 @@ def within(s: Sketch, n: Node, limit: float) -> Node:
 
 
 def carried_on(s: Sketch, x: Node, limit: float) -> Node:
-    """What becomes of a carried value x: another of its shape and dtype, within the limit."""
+    """The next value of a carried value x: a value of its shape and dtype, within the limit."""
     n = s.pick(lambda n: n.dtype is x.dtype and n.shape == x.shape and (n in s.exact or x not in s.exact)) or x
     if n is x and is_number(x) and s.chance(0.7):
         n = s.b.add(x, s.b.const(1, x.dtype))
@@ -168,7 +168,7 @@ def loop(s: Sketch) -> None:
 
 
 def turns(s: Sketch) -> tuple[Dim | None, Node | None, list[Node]]:
-    """How often: a count, a condition, and a limit of turns where the loop counts them itself."""
+    """When a loop ends: a count, a condition, and, if the loop counts turns itself, their limit."""
     way = s.whole(0, 4)
     if way == 0:
         return s.whole(0, 3), None, []
@@ -184,7 +184,7 @@ def turns(s: Sketch) -> tuple[Dim | None, Node | None, list[Node]]:
 
 
 def scan(s: Sketch) -> None:
-    """Every turn writes one row of a carried tensor, made of a row of another."""
+    """A loop of which every turn writes a row of a carried tensor, computed from a row of another tensor."""
     x = s.pick(lambda n: is_number(n) and 1 <= len(n.shape) <= 4)
     if x is None or s.depth >= DEEPEST:
         return
@@ -196,7 +196,7 @@ def scan(s: Sketch) -> None:
         s.b.input("whole", x.shape, x.dtype),
     )
     row = s.b.gather(whole, s.b.reshape(turn, shape=(1,)), axis=0) if filled(x, 0) else None
-    if row is None:  # a row that is no row of x: nothing can be read from an axis that may be empty
+    if row is None:  # the axis may be empty, so no row of x can be read: make one
         row = s.b.expand(s.b.cast(turn, to=x.dtype), shape=(1, *rest))
     t.add(row, x in s.exact, max(s.bound[x], 8))
     t.grow(STEPS, s.whole(0, 3))
@@ -211,7 +211,7 @@ def scan(s: Sketch) -> None:
 
 
 def growing(s: Sketch) -> None:
-    """A carried value that gets longer in every turn."""
+    """A loop with a carried value that gets longer in every turn."""
     x = s.pick(lambda n: 1 <= len(n.shape) <= 3 and elements(n) < 100)
     if x is None or s.depth >= DEEPEST:
         return
@@ -244,7 +244,7 @@ def order(s: Sketch) -> None:
 
 
 def selection(s: Sketch) -> None:
-    """Data choose how many there are."""
+    """An op whose number of results depends on data."""
     x = s.pick(lambda n: n in s.exact and len(n.shape) >= 1 and (is_number(n) or n.dtype is bool_))
     if x is None:
         return
@@ -283,7 +283,7 @@ def found_size(s: Sketch) -> None:
 
 
 def update(s: Sketch) -> None:
-    """A part at a computed place replaced."""
+    """A tensor with a part replaced at a computed place."""
     x = s.pick(lambda n: 1 <= len(n.shape) <= 4)
     part = s.pick(lambda n: x is not None and n.dtype is x.dtype and len(n.shape) <= len(x.shape))
     if x is None or part is None:
@@ -342,7 +342,7 @@ ALL_STEPS: Final[Sequence[Step]] = (*STEPS, *FLOW_STEPS)
 
 @dataclass(frozen=True)
 class Drawn:
-    """A graph, and which of its outputs must be equal to the bit (the states that are computed of exact values too)."""
+    """A graph, and the names of outputs and states that are computed from exact values and must be equal to the bit."""
 
     graph: Graph
     exact: frozenset[str]

@@ -1,4 +1,4 @@
-"""Random Graphs on a device, compared with what direct.py says of them: `check`, and a script that runs many.
+"""Random Graphs on a device, compared with the results of direct.py: `check`, and a script that runs many.
 
 python tests/drawn.py wasm 0 1000      # the seeds from 0 to 999; --keep-going prints every failure
 """
@@ -27,7 +27,8 @@ from singe.program.program import ProgramData
 from singe.runtime.devices import device as open_device
 
 TOLERANCE: Final = {"float64": 1e-9, "float32": 3e-4, "float16": 2e-2, "bfloat16": 8e-2}
-"""Of the largest element of a result, by the narrowest float that it is computed from."""
+"""The allowed error of results in a float type, relative to their largest element;
+a graph has the largest of its types."""
 RUNS: Final = ((3, 2), (3, 2), (1, 1), (0, 3), (5, 0), (4, 6))
 """The sizes N and M of the runs of one Program, one after the other."""
 
@@ -48,7 +49,7 @@ def tolerance_of(graph: Graph) -> float:
 
 
 def assert_close(got: np.ndarray, want: np.ndarray, tolerance: float, what: str) -> None:
-    """Equal, or floats within the tolerance of the largest of them."""
+    """Check that arrays are equal; floats may differ by the tolerance times the largest element."""
     assert (got.shape, got.dtype) == (want.shape, want.dtype), (
         f"{what}: {got.dtype} {got.shape}, expected {want.dtype} {want.shape}"
     )
@@ -68,7 +69,7 @@ def compare(
     exact: Collection[str] = (),
     what: str = "",
 ) -> ProgramData:
-    """One Program, which went through a file, gives what the evaluator says in run after run, its states carried on.
+    """Check one Program, which was written and read again, against the evaluator, run after run, with its states kept.
 
     The outputs named by `exact` must be equal, floats of others within the tolerance.
     """
@@ -88,7 +89,7 @@ def compare(
 
 
 def check(device_name: str, drawn: Drawn) -> None:
-    """A random graph on a device, run from one size to the next; three runs are enough where no size is open."""
+    """Check a random graph on a device, at one size after another; three runs are enough if no size is open."""
     sizes = RUNS if drawn.graph.symbols else RUNS[:3]
     runs = (drawn.arrays({"N": n, "M": m}, k) for k, (n, m) in enumerate(sizes))
     compare(device_name, drawn.graph, runs, tolerance_of(drawn.graph), drawn.exact, f"seed {drawn.seed}")

@@ -65,7 +65,7 @@ def binary(s: Sketch) -> None:
 
 
 def divide(s: Sketch) -> None:
-    """By a constant; bits of integers too."""
+    """A division by a constant, or for integers a bitwise op."""
     x = s.pick(is_number)
     if x is None:
         return
@@ -79,7 +79,7 @@ def divide(s: Sketch) -> None:
 
 
 def with_constant(s: Sketch) -> None:
-    """One more operand that is a constant: a number that often changes nothing, or one number a channel."""
+    """An op with a constant: a number, often 0 or 1, or one number for each channel."""
     x = s.pick(lambda n: is_number(n) or n.dtype is bool_)
     if x is None:
         return
@@ -139,7 +139,7 @@ def convert(s: Sketch) -> None:
 
 
 def of_size(s: Sketch) -> None:
-    """A dimension as a number, in a scalar or in a shape's vector."""
+    """A dimension as a value: a scalar, or an element of a shape's vector."""
     x = s.pick(lambda n: bool(symbols(n.shape)))
     if x is None:
         return
@@ -202,7 +202,7 @@ def cut(s: Sketch) -> None:
 
 
 def open_cut(s: Sketch) -> None:
-    """Along an open axis: backwards, every other element, or without the first."""
+    """A slice of an open axis: backwards, every other element, or without the first."""
     x = s.pick(lambda n: any(isinstance(d, Size) for d in n.shape))
     if x is None:
         return
@@ -226,7 +226,7 @@ def open_cut(s: Sketch) -> None:
 
 
 def split(s: Sketch) -> None:
-    """Two parts along an axis."""
+    """A tensor split into two parts along an axis."""
     x = s.pick(lambda n: any(isinstance(d, int) and d > 1 for d in n.shape))
     if x is None:
         return
@@ -359,7 +359,7 @@ def dot(s: Sketch) -> None:
 
 
 def matmul(s: Sketch) -> None:
-    """A value by its own transpose: both lengths may be open."""
+    """The product of a value and its own transpose: both lengths may be open."""
     x = s.pick(lambda n: n.dtype in (float32, float64) and 2 <= len(n.shape) <= 4 and s.bound[n] < 8)
     if x is not None:
         rank = len(x.shape)

@@ -10,7 +10,7 @@ from singe.shapes import size
 
 
 def two_layers() -> Graph:
-    """Two equal layers, a softmax, and the input once more."""
+    """Two equal layers, a softmax, and the input added once more."""
     rng = np.random.default_rng(0)
     b = Builder()
     x = b.input("x", (size("N"), 16), float32)

@@ -13,7 +13,7 @@ N, L, H, W = (size(name) for name in "NLHW")
 
 
 def encoder(layers: int = 6, width: int = 64, heads: int = 4, words: int = 100, longest: int = 512) -> Graph:
-    """(N, L) words and a mask of those that count → (N, L, width): embeddings, then layers of attention and two products."""
+    """(N, L) words and a mask → (N, L, width): embeddings, then layers of attention and two products."""
     b, rng = Builder(), np.random.default_rng(0)
     x, mask = b.input("words", (N, L), int64), b.input("mask", (N, L), float32)
 

@@ -1,6 +1,6 @@
 """Models with states that tests run natively and in pages: a counter, a ring of the last rows, a training step.
 
-Each has inputs to be given in turn, and the same in NumPy: what the outputs and states must be after some runs.
+Each has inputs that are used in turn, and the same model in NumPy, which gives the expected outputs and states.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ Arrays = dict[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Remembering:
-    """A model by its device, inputs in turn, and what a run in NumPy makes of inputs and states: outputs, new states."""
+    """A model for a device, inputs that are used in turn, and the same run in NumPy:
+    (inputs, states) ↦ (outputs, new states)."""
 
     model: Callable[[str], sg.Model]
     inputs: Sequence[Arrays]

@@ -1,7 +1,7 @@
-"""A random Graph being drawn: its nodes, what may be asked of them, and its inputs; draws.py has the steps that draw.
+"""A random Graph that is being drawn: its nodes, facts about them, and its inputs; draws.py has the steps that draw.
 
-Values that are exact (small whole numbers, moved, added, multiplied) are told apart from rounded ones: comparisons,
-order, and conversion to integers, where one last bit makes another answer, are only made of exact ones.
+A value is exact if it is computed only from small whole numbers by moving, adding and multiplying. Comparisons,
+sorting, and conversion to integers are drawn only over exact values, since one bit may change their results.
 """
 
 from __future__ import annotations
@@ -26,16 +26,17 @@ from singe.ir import scalar
 from singe.shapes import Dim, Size, at_least, evaluate, product, size, symbols
 
 LARGEST: Final = 1500
-"""Elements of a tensor at most where every size is 3: the graphs are many, not large."""
+"""The most elements of a tensor when every size is 3: graphs are many, not large."""
 WHOLE: Final = {"float64": 2.0**53, "float32": 2.0**24, "float16": 2.0**11, "bfloat16": 2.0**8}
-"""Up to where a float holds every whole number. Of the stored floats each holds those up to 8."""
+"""The largest n such that a float type holds all whole numbers up to n. All storage-only floats hold those up to 8."""
 MOST: Final = {"float16": 500.0, "bfloat16": 100.0}
-"""The largest numbers that float16 and bfloat16 are used for; 2000 for other floats."""
+"""The largest absolute values that are drawn in float16 and bfloat16; 2000 for other floats."""
 
 
 @dataclass
 class Sketch:
-    """A graph being drawn: its nodes by what may be asked of them. kinds: the dtypes it may have."""
+    """A graph that is being drawn: its nodes, which of them are exact, and their bounds. kinds:
+    the dtypes it may have."""
 
     rng: np.random.Generator
     kinds: Sequence[DType]
@@ -51,7 +52,7 @@ class Sketch:
         return Sketch(self.rng, self.kinds, self.b, self.depth + 1, names=self.names)
 
     def own_size(self) -> Dim:
-        """A size that nothing else is called by."""
+        """A size with a new name."""
         return size(f"own{next(self.names)}")
 
     def add(self, n: Node, exact: bool, bound: float) -> None:
@@ -69,7 +70,7 @@ class Sketch:
             self.exact.add(n)
 
     def pick(self, where: Callable[[Node], bool] = lambda n: True) -> Node | None:
-        """Some node, the latest ones more often."""
+        """A random node that fits; recent nodes are chosen more often."""
         fit = [n for n in self.nodes if where(n)]
         return fit[-1 - int(len(fit) * self.rng.random() ** 2)] if fit else None
 
@@ -87,18 +88,18 @@ class Sketch:
         return choices[int(self.rng.integers(len(choices)))]
 
     def whole(self, low: int, high: int) -> int:
-        """A number from low to high, both included."""
+        """A random integer from low to high, inclusive."""
         return int(self.rng.integers(low, high + 1))
 
     def chance(self, share: float) -> bool:
         return bool(self.rng.random() < share)
 
     def kind(self, *among: DType) -> DType:
-        """One of the dtypes, of those that there are."""
+        """One of these dtypes that the graph may have."""
         return self.one_of(*(k for k in among if k in self.kinds))
 
     def grow(self, steps: Sequence[Step], many: int) -> None:
-        """So many steps. What the rows refuse is not drawn."""
+        """Draw this many steps. Steps that the rows refuse are skipped."""
         for _ in range(many):
             try:
                 self.one_of(*steps)(self)
@@ -107,7 +108,7 @@ class Sketch:
 
 
 Step = Callable[[Sketch], None]
-"""Draws one more node, or a few, or none where there is nothing to draw it from."""
+"""Draws one node or a few, or none if no node fits."""
 
 
 def elements(n: Node) -> int:
@@ -131,7 +132,7 @@ def axis_in(s: Sketch, x: Node) -> int:
 
 
 def open_sizes(s: Sketch) -> list[Dim]:
-    """Sizes that shapes here have."""
+    """The sizes that occur as dimensions of the nodes."""
     return list(dict.fromkeys(d for n in s.nodes for d in n.shape if isinstance(d, Size)))
 
 
@@ -145,7 +146,7 @@ def numbers(shape: Sequence[Dim]) -> bool:
 
 
 def drawn_input(s: Sketch, name: str, kind: DType, fixed: bool = False) -> Node:
-    """An input of a random shape, its lengths open here and there unless it is fixed."""
+    """An input of a random shape; some of its lengths are open, unless it is fixed."""
     lengths = tuple(int(d) for d in s.one_of((3,), (4, 6), (2, 5, 4), (4, 3, 6), (), (3, 4, 4)))
     lead = () if s.chance(0.1) else (s.one_of(1, 2) if fixed or s.chance(0.3) else size("N"),)
     if lengths and not fixed and s.chance(0.25):

@@ -1,4 +1,4 @@
-"""Programs put together by hand for tests of runners: steps of every kind, over kernels that a target prints.
+"""Programs assembled by hand for tests of runners: steps of every kind, over kernels that a target prints.
 
     p = Assembler("wasm")
     x, y = p.input("x", (4,)), p.output("y", (4,))
@@ -44,7 +44,7 @@ from singe.shapes import Dim, Shape
 
 
 class Assembler:
-    """See the module's docstring. Methods answer the number of a buffer."""
+    """See the module's docstring. Methods return the number of a buffer."""
 
     def __init__(self, target: str) -> None:
         self.target = None if target == "numpy" else find_target(target)
@@ -94,7 +94,7 @@ class Assembler:
         self.levels[-1].append(step)
 
     def op(self, row: str, inputs: Sequence[int], output: int, **attrs: Any) -> None:
-        """One op, as a kernel of its own; its sizes stay symbolic."""
+        """Append one op as a kernel of its own, in which sizes stay symbolic."""
         if self.target is None:
             self.host(row, inputs, [output], **attrs)
             return
@@ -106,7 +106,7 @@ class Assembler:
         self.kernel(group.kernel, [*(inputs[nodes.index(n)] for n in group.inputs), output])
 
     def kernel(self, kernel: Kernel | Routine, buffers: Sequence[int]) -> None:
-        """One kernel over these buffers, and a workspace where it needs one."""
+        """Append one kernel over these buffers, and a workspace if it needs one."""
         assert self.target is not None
         printed = self.target.print(kernel, ())
         if printed is None and isinstance(kernel, Routine):

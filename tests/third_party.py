@@ -1,7 +1,7 @@
-"""A package of somebody else's, as an installer would leave it: a module and its metadata, with backends and targets.
+"""A package of a third party, as an installer would leave it: a module and its metadata, with backends and targets.
 
-`acme` runs Programs of a target of its own (WebAssembly by another name), as a good package does. The others show what can
-be wrong with one.
+`acme` is a correct package: it runs Programs of its own target, which is WebAssembly by another name. The others show
+what can be wrong with one.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ METADATA = "Metadata-Version: 2.1\nName: acme-devices\nVersion: 1.0\nProvides-Ex
 
 
 def install(folder: Path) -> Path:
-    """Write the package into a folder, which is then one for sys.path."""
+    """Write the package into a folder, and return the folder, which can be added to sys.path."""
     (folder / "acme.py").write_text(MODULE)
     info = folder / "acme_devices-1.0.dist-info"
     info.mkdir()

@@ -39,7 +39,7 @@ SIZES: Final = (
 )  # fmt: skip
 LASTING: Final = 20
 REST: Final = 50
-"""Milliseconds before a turn: the other's threads may spin for a while after its runs."""
+"""Milliseconds to wait before a turn, since threads of the other runtime may spin for a while after its runs."""
 WHO: Final = ("singe", "onnxruntime-web")
 INTO: Final = "singe, into the caller's array"
 ROOF: Final = "in registers"
@@ -52,7 +52,7 @@ const text = (a) => {
   return btoa(out);
 };
 """
-"""What pages of races say of tensors, which come and go as texts."""
+"""Functions for pages of races: tensors are sent and received as text."""
 PAGE: Final = """<!doctype html><meta charset=utf-8><title>race</title><script type=module>
 import { load } from "./bundle/singe.js";
 import * as ort from "./ort/ort.wasm.min.mjs";
@@ -141,7 +141,8 @@ def race(
     browser: Any, model: Path, inputs: Mapping[str, np.ndarray], wanted: Mapping[str, np.ndarray], threads: int, rounds: int,
     who: Sequence[str] = WHO,
 ) -> tuple[dict[str, list[float]], dict[str, float]]:  # fmt: skip
-    """Milliseconds of `who`, taking turns, and how far the answers are from what is wanted, over its largest value."""
+    """Milliseconds of `who`, taking turns, and the largest error of their outputs relative to the largest expected
+    value."""
     with site(model, {name: a.shape for name, a in inputs.items()}) as address:
         page = browser.new_page()
         page.goto(address)
@@ -174,7 +175,7 @@ def with_recordings(folder: Path) -> list[str]:
 
 
 def recorded(folder: Path, name: str) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """The first item of the recorded inputs, and what onnxruntime answers to it."""
+    """The first item of the recorded inputs, and onnxruntime's outputs for it."""
     import onnxruntime  # noqa: PLC0415 (the products need none)
 
     arrays = np.load(folder / f"{name}.npz")

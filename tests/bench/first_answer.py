@@ -53,7 +53,7 @@ window.answered = performance.now();
 
 @contextmanager
 def site(model: Path) -> Iterator[tuple[Path, str]]:
-    """A folder with both pages, and where it is served."""
+    """A folder with both pages, and the address at which it is served."""
     with tempfile.TemporaryDirectory(prefix="singe-first-") as made:
         folder = Path(made)
         export(load(model, device="numpy"), folder / "model")
@@ -71,7 +71,7 @@ def site(model: Path) -> Iterator[tuple[Path, str]]:
 
 
 def visit(context: Any, url: str) -> tuple[float, list[str]]:
-    """Milliseconds from navigation to the first answer, and the paths that were asked for."""
+    """Milliseconds from navigation to the first answer, and the paths that were requested."""
     page = context.new_page()
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))

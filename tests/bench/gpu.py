@@ -29,11 +29,11 @@ HERE: Final = Path(__file__).resolve().parent
 ROOT: Final = HERE.parents[1]
 SCRIPTS: Final = {"run": "gpu_race", "page": "gpu_page", "tune": "gpu_tune", "matrices": "gpu_matrices"}
 NEEDED: Final = ("wgpu>=0.32,<0.33", "cffi", "pycparser", "rendercanvas")
-"""What Singe needs for WebGPU besides NumPy: wgpu, and what that needs."""
+"""The packages that Singe needs for WebGPU besides NumPy: wgpu and its dependencies."""
 
 
 def prepare(folder: Path, models: Path, python: str, platforms: list[str]) -> None:
-    """Fill a folder with all that `run` needs."""
+    """Fill a folder with everything that `run` needs."""
     wheels = folder / "wheels"
     wheels.mkdir(parents=True, exist_ok=True)
     for old in wheels.glob("*.whl"):
@@ -54,7 +54,7 @@ def prepare(folder: Path, models: Path, python: str, platforms: list[str]) -> No
 
 
 def run(script: str, rest: list[str]) -> None:
-    """A script's races, with the wheels beside this file where they are there."""
+    """Run a script's races, with the wheels beside this file if there are any."""
     with tempfile.TemporaryDirectory(prefix="singe-gpu-") as site:
         for wheel in (HERE / "wheels").glob("*.whl"):
             with zipfile.ZipFile(wheel) as archive:

@@ -30,7 +30,7 @@ SIZES: Final = (
     (64, 4096, 4096), (16, 4096, 4096), (12544, 96, 24), (12544, 96, 16), (3136, 144, 24), (49, 1152, 320),
 )  # fmt: skip
 WASTE: Final = 5.0
-"""Cuts whose tiles hold so many times the elements of the product are not timed."""
+"""A cut is not timed if its tiles have this many times the elements of the product."""
 PATIENCE: Final = 300
 PAGE: Final = """<!doctype html><meta charset=utf-8><title>matrices</title><script type=module>
 const AHEAD = 12, WARM_MS = 100, PASS_MS = 10, PASSES = 6, MOST = 2000;
@@ -104,7 +104,7 @@ def product(m: int, k: int, n: int) -> Graph:
 
 
 def texts() -> list[dict[str, Any]]:
-    """Each product in each cut that may be worth a try."""
+    """The shader text of each product in each cut that is worth timing."""
     found = []
     for m, k, n in SIZES:
         compile_graph(product(m, k, n), collector := Collector())
@@ -121,7 +121,7 @@ def texts() -> list[dict[str, Any]]:
 
 
 def survey(browser: str, flags: list[str]) -> list[Row]:
-    """The seconds of each product in each cut, as gpu_tune.py has them."""
+    """The seconds of each product in each cut, in the form of gpu_tune.py."""
     tried = texts()
     with tempfile.TemporaryDirectory(prefix="singe-page-") as name:
         (Path(name) / "index.html").write_text(PAGE, "utf-8")

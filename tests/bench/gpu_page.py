@@ -44,7 +44,7 @@ HEADERS: Final = {
 TYPES: Final = {".js": "text/javascript", ".wasm": "application/wasm", ".json": "application/json"}
 FLAGS: Final = ("--headless", "--no-sandbox", "--no-first-run", "--enable-unsafe-webgpu")
 PATIENCE: Final = 120
-"""Seconds that a bundle may take."""
+"""The most seconds that a bundle may take."""
 PAGE: Final = """<!doctype html><meta charset=utf-8><title>gpu</title><script type=module>
 import { load } from "./bundle/singe.js";
 const ANSWERED = 100, LASTING = 500;
@@ -132,7 +132,7 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
 
 
 class _Site(http.server.ThreadingHTTPServer):
-    """A folder with the page and a bundle, and what the page told."""
+    """A server of a folder with the page and a bundle, and the figures that the page sent."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(("127.0.0.1", 0), functools.partial(_Handler, directory=str(folder)))
@@ -141,7 +141,7 @@ class _Site(http.server.ThreadingHTTPServer):
 
 
 def measured(model: Model, browser: str, flags: list[str], plain: bool = False) -> dict[str, Any]:
-    """What a browser tells of a model's bundle. plain: without subgroup matrices."""
+    """The figures of a model's bundle in a browser. plain: without subgroup matrices."""
     with tempfile.TemporaryDirectory(prefix="singe-page-") as name:
         export(model, Path(name) / "bundle", ["webgpu"])
         (Path(name) / "index.html").write_text(PAGE, "utf-8")
@@ -149,7 +149,7 @@ def measured(model: Model, browser: str, flags: list[str], plain: bool = False) 
 
 
 def asked(folder: Path, browser: str, flags: list[str], query: str = "", patience: float = PATIENCE) -> dict[str, Any]:
-    """What the page of a folder tells."""
+    """The figures that the page of a folder sends."""
     with contextlib.ExitStack() as stack:
         site = stack.enter_context(_Site(folder))
         threading.Thread(target=site.serve_forever, daemon=True).start()
@@ -169,7 +169,8 @@ def asked(folder: Path, browser: str, flags: list[str], query: str = "", patienc
 
 
 def difference(graph: Graph, rows: Mapping[str, list[float]]) -> float:
-    """How far the rows of a product that a page told are from NumPy's, as a part of the largest element there."""
+    """The largest difference between rows of a product that a page sent and NumPy's,
+    relative to NumPy's largest element."""
     (x,) = graph.inputs
     weight = next(n.value for n in graph.nodes if n.value is not None).astype(np.float32)
     depth, worst = weight.shape[0], 0.0

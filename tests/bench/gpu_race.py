@@ -36,15 +36,16 @@ QUICK: Final = 256
 GIB: Final = 1 << 30
 BATCH: Final = 64
 KEPT: Final = 4 * GIB
-"""Bytes of idle buffers that are kept for the next run, so that no chain of 1 GiB waits for memory."""
+"""How many bytes of idle buffers are kept for the next run, so that chains of 1 GiB do not wait for memory."""
 TIMM: Final = {"efficientnet_lite0": "efficientnet_lite0"}
-"""Models that timm has by another, or the same, name."""
+"""Our name of a model ↦ timm's name."""
 
 Figures = dict[str, Any]
 
 
 def both_clocks(device: EagerDevice, graph: Graph) -> tuple[float, float, int]:
-    """Seconds of a graph with random inputs kept on the device, by the wall clock and by the GPU's; and its steps."""
+    """Seconds of a run of a graph with random inputs kept on the device, by the wall clock and by the GPU's;
+    and its number of steps."""
     runnable = Model(graph, device).program()
     given = random_arrays(runnable)
     try:
@@ -167,7 +168,7 @@ def models(device: EagerDevice, torch: Any, folder: Path, quick: bool, profiled:
 
 
 def worst(model: Model, inputs: dict[str, np.ndarray], outputs: dict[str, np.ndarray]) -> float:
-    """The largest difference from the recording over its largest value, of the worst output."""
+    """The largest difference of any output from the recording, relative to the output's largest value."""
     runnable = model.program({k: a.shape for k, a in inputs.items()}, inputs)
     results = runnable.run([inputs[p.name] for p in runnable.inputs])
     pairs = [(outputs[p.name], a) for p, a in zip(runnable.outputs, results, strict=True) if outputs[p.name].size]
@@ -200,7 +201,7 @@ def model_row(f: Figures) -> str:
 
 
 def pytorch() -> Any:
-    """PyTorch with a GPU, float32 computed as float32; None where it is not there."""
+    """PyTorch with a GPU, set to compute float32 in float32; None if it is missing."""
     try:
         import torch  # noqa: PLC0415
     except ImportError:
@@ -213,7 +214,7 @@ def pytorch() -> Any:
 
 
 def torch_seconds(torch: Any, run: Callable[[], Any], count: int = 50) -> float:
-    """Seconds of a run, many handed over together."""
+    """Seconds of a run, when many are submitted together."""
     best = float("inf")
     for _ in range(4):  # the first warms up
         torch.cuda.synchronize()
@@ -232,7 +233,7 @@ def torch_gemm(torch: Any, m: int, k: int, n: int, kind: DType) -> float:
 
 
 def torch_model(torch: Any, name: str, given: np.ndarray) -> Figures | None:
-    """timm's model of that name, weights as they come: speed does not depend on them."""
+    """The figures of timm's model of this name, with random weights: speed does not depend on them."""
     try:
         import timm  # noqa: PLC0415
     except ImportError:

@@ -42,18 +42,18 @@ SIZES: Final = (
     (77, 512, 2048), (197, 768, 768), (197, 768, 3072), (197, 3072, 768), (1500, 384, 1536), (8192, 64, 64),
     (12544, 96, 16), (196, 672, 112), (49, 1152, 320), (100000, 32, 32), (65536, 256, 8),
 )  # fmt: skip
-"""(m, k, n) of products that models have, besides those of the models that are there."""
+"""(m, k, n) of typical products, timed in addition to those of the given models."""
 BATCHES: Final = (1, 64)
 WASTE: Final = 5.0
-"""Cuts whose tiles hold so many times the elements of the best are not timed."""
+"""A cut is not timed if its tiles have this many times the elements of the best cut's."""
 HUGE: Final = 1e10
-"""Multiply-adds from which on small tiles are not timed."""
+"""From this number of multiply-adds, small tiles are not timed."""
 PLAIN: Final = 3e8
-"""The same for the plain kernel."""
+"""From this number, the plain kernel is not timed."""
 SMALL: Final = 3e8
-"""And for products without tiles in workgroup memory."""
+"""From this number, cuts without tiles in workgroup memory are not timed."""
 FAR: Final = 4.0
-"""Cuts that take so many times the best do not count in the fit."""
+"""Cuts that take this many times as long as the best do not count in the fit."""
 STEPS: Final = 1500
 
 Row = dict[str, Any]
@@ -61,7 +61,7 @@ C = TypeVar("C", bound="Cut | MatrixCut")
 
 
 class Collector(WgslTarget):
-    """The target, and the Routines that it was given."""
+    """A target that collects the Routines that it prints."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -116,7 +116,7 @@ def products(folder: Path) -> list[tuple[Routine, Contraction, Row]]:
 
 
 def plausible(row: Row) -> list[Cut]:
-    """The cuts that are worth a try; also such as the choice would not allow."""
+    """The cuts that are worth timing, including some that Singe would not choose from."""
     rows, columns = row["rows"], row["columns"]
     size = row["batch"] * rows * columns * row["depth"]
 
@@ -164,7 +164,7 @@ def survey(backend: WebGpuBackend, folder: Path, limit: float) -> list[Row]:
 def fit(rows: list[Row], table: Mapping[C, Rate]) -> dict[C, Rate]:
     """The rates under which the estimates follow the times: least squares of logarithms, each product up to a factor.
 
-    Long products count for more, and of a product the cuts that are near the best. The factor is free because an idle
+    Long products count more, and so do the best cuts of each product. The factor is free because an idle
     GPU's clock is not that of a busy one, and because only ratios count.
     """
     names = {str(cut): k for k, cut in enumerate(table)}
@@ -199,7 +199,8 @@ def fit(rows: list[Row], table: Mapping[C, Rate]) -> dict[C, Rate]:
 
 
 def told(rows: list[Row], rates: Mapping[C, Rate]) -> str:
-    """How the table's choice compares with the best cut of each product, as geometric mean and in all."""
+    """A text that compares the table's choices with the best cut of each product:
+    the geometric mean, and the total time."""
 
     def estimate(cut: C, row: Row) -> float:
         return rates[cut].cost(*work(cut, row["batch"], row["rows"], row["columns"], row["depth"]))

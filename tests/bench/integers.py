@@ -59,7 +59,7 @@ window.ready = true;
 
 
 def plain(folder: Path, into: Path) -> None:
-    """A bundle without what needs relaxed SIMD."""
+    """Write a copy of a bundle without the module that needs relaxed SIMD."""
     shutil.copytree(folder, into)
     manifest = json.loads((into / MANIFEST).read_bytes())
     for kernel in manifest["targets"]["wasm"]["program"]["kernels"]:
@@ -94,7 +94,7 @@ def difference(one: Sequence[Any], other: Sequence[Any], dtypes: Mapping[str, np
 
 
 def photographs(model: Path) -> str:
-    """How many keep their first class, by the numpy backend."""
+    """A line that says how many photographs keep their top class, computed by the numpy backend."""
     folder = model.parents[1] / "photos"
     paths = [p for p in sorted(folder.glob("*")) if p.suffix in (".png", ".jpg")]
     if model.stem != "efficientnet_lite0" or not paths:

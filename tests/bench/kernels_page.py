@@ -24,7 +24,7 @@ from singe.tools.serve import Server
 
 PEER: Final = "onnxruntime-web"
 LASTING: Final = 20
-"""Milliseconds that a measurement goes on for, at least."""
+"""The least milliseconds that a measurement lasts."""
 PAGE: Final = """<!doctype html><meta charset=utf-8><title>kernels</title><script type=module>
 import * as ort from "./ort/ort.wasm.min.mjs";
 ort.env.wasm.wasmPaths = new URL("./ort/", location.href).href;
@@ -72,7 +72,7 @@ window.ready = true;
 
 @dataclass(frozen=True)
 class Given:
-    """A kernel's module and inputs, by the kinds of their files, and how much scratch it wants."""
+    """A kernel's module and inputs, by the kinds of their files, and the bytes of scratch that it needs."""
 
     code: str
     inputs: Sequence[str]
@@ -81,7 +81,7 @@ class Given:
 
 @contextmanager
 def site(files: Mapping[str, bytes], more: Callable[[Path], None] = lambda folder: None) -> Iterator[str]:
-    """The address of a folder with the page, onnxruntime-web, these files, and what `more` puts there."""
+    """The address of a folder with the page, onnxruntime-web, these files, and those that `more` adds."""
     with tempfile.TemporaryDirectory(prefix="singe-kernels-") as made:
         folder = Path(made)
         (folder / "index.html").write_text(PAGE, "utf-8")
@@ -98,7 +98,7 @@ def site(files: Mapping[str, bytes], more: Callable[[Path], None] = lambda folde
 
 
 class Page:
-    """A page whose thread's own time can be asked for."""
+    """A page whose thread's CPU time can be read."""
 
     def __init__(self, browser: Any, address: str) -> None:
         self.page: Final = browser.new_page()
@@ -108,13 +108,14 @@ class Page:
         self._session.send("Performance.enable")
 
     def open(self, name: str, shape: Sequence[int], count: int, kernels: Mapping[str, Given]) -> dict[str, np.ndarray]:
-        """The answers, `count` elements each, of a case's kernels and of the peer, whose input has this shape."""
+        """The results, `count` elements each, of a case's kernels and of onnxruntime-web,
+        whose input has this shape."""
         given = {who: asdict(kernel) for who, kernel in kernels.items()}
         answers = self.page.evaluate("(given) => openCase(...given)", [name, list(shape), count, given])
         return {who: np.frombuffer(base64.b64decode(text), np.float32) for who, text in answers.items()}
 
     def seconds(self) -> float:
-        """How long its thread has run."""
+        """The CPU time of its thread so far."""
         metrics = self._session.send("Performance.getMetrics")["metrics"]
         return next(m["value"] for m in metrics if m["name"] == "ThreadTime")
 

@@ -1,4 +1,4 @@
-"""Time of a Program with open sizes over that of one compiled for the same sizes alone: an encoder and a convolutional net.
+"""The time of Programs with open sizes relative to those compiled for one size: an encoder and a convolutional net.
 
 `python tests/bench/open_sizes.py [wasm|webgpu …]` prints a line for each network, device and set of sizes: the time of the
 open steps and of the Program for these sizes, and how many times the latter the open steps and specialised ones take. The
@@ -28,7 +28,7 @@ SIZES = {
 }
 RUNS = 30
 SECONDS = 3.0
-"""At least 3 runs of each are timed, and at most RUNS or so many seconds of them."""
+"""At least 3 runs of each are timed; at most RUNS, or as many as fit into this time."""
 
 
 def arguments(name: str, sizes: Mapping[str, int]) -> list[np.ndarray]:

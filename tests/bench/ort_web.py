@@ -1,7 +1,7 @@
 """onnxruntime-web in headless Chromium, driven from Python: the peer of the wasm and webgpu backends.
 
-The package comes from npm into tests/.cache once. A page loads a model and runs it when asked, so that a race can take
-turns: ours, theirs, ours, theirs.
+The package is fetched from npm into tests/.cache once. A page loads a model and runs it when asked, so that a race can
+take turns: ours, theirs, ours, theirs.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ window.ready = true;
 
 
 def package() -> Path:
-    """The folder that onnxruntime-web is installed in."""
+    """The folder in which onnxruntime-web is installed."""
     if not (CACHE / "node_modules" / "onnxruntime-web").exists():
         CACHE.mkdir(parents=True, exist_ok=True)
         print(f"onnxruntime-web {VERSION} is being installed from npm, once …", file=sys.stderr, flush=True)
@@ -71,7 +71,7 @@ def package() -> Path:
 
 
 class _Handler(http.server.SimpleHTTPRequestHandler):
-    """Serves the package, the page and one model, isolated so that threads are there."""
+    """Serves the package, the page and one model, isolated so that threads are available."""
 
     def __init__(self, *args: Any, model: Path, **kwargs: Any) -> None:
         self.model = model
@@ -95,7 +95,7 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
         super().end_headers()
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 class OrtWeb:

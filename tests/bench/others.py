@@ -22,7 +22,7 @@ from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 LIGHT: Final = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 NAMES: Final = ("shufflenet", "squeezenet", "inception_v1", "inception_v2", "densenet121", "resnet50")
 NORMALISED: Final = ((1, 0.1), (0, 0.1), (0, 0.1), (1, 0.1))
-"""Of a batch norm's scale, shift, mean and variance: the mean and deviation that they are drawn with."""
+"""The mean and deviation with which a batch norm's scale, shift, mean and variance are drawn."""
 
 
 def drawn(rng: np.random.Generator, op: str, place: int, shape: tuple[int, ...]) -> np.ndarray:
@@ -54,7 +54,7 @@ def convolutional(name: str) -> ModelProto:
 
 
 def encoder(layers: int = 6, width: int = 384, heads: int = 12, length: int = 128, words: int = 4000) -> ModelProto:
-    """Attention and two dense layers, over and over; the mean over the words."""
+    """Layers of attention and two products; then the mean over the words."""
     rng = np.random.default_rng(0)
     nodes: list[NodeProto] = []
     weights: list[TensorProto] = []
@@ -105,7 +105,7 @@ MODELS: Final[dict[str, Callable[[], ModelProto]]] = {
 
 
 def record(model: ModelProto) -> dict[str, np.ndarray]:
-    """One input and what onnxruntime answers."""
+    """One input, and onnxruntime's outputs for it."""
     session, rng = onnxruntime.InferenceSession(model.SerializeToString()), np.random.default_rng(1)
     feeds: dict[str, np.ndarray] = {}
     for i in session.get_inputs():

@@ -11,7 +11,7 @@ from onnx import TensorProto, helper
 from singe_wasm.encode import Body, get_local, i32, integers, memory, module
 
 ROOF_WORK: Final = 768
-"""Operations a turn of `roof`."""
+"""Operations per turn of `roof`."""
 
 
 def onnx_product(m: int, weight: np.ndarray) -> bytes:
@@ -27,7 +27,7 @@ def onnx_product(m: int, weight: np.ndarray) -> bytes:
 
 
 def roof(relaxed: bool) -> bytes:
-    """A module whose k0(turns) multiplies and adds in registers, ROOF_WORK operations a turn."""
+    """A module whose k0(turns) multiplies and adds in registers, ROOF_WORK operations per turn."""
     body = Body(integers(1))
     totals = [body.local("v128") for _ in range(12)]
     factor, turn = body.local("v128"), body.local("i32")

@@ -44,7 +44,7 @@ def timed(run: Callable[[], object]) -> Callable[[], float]:
 
 
 def race(rounds: int, *runners: Callable[[], float]) -> list[list[float]]:
-    """Every runner's times, taking turns, after two turns that do not count."""
+    """Every runner's times, taking turns, after two warm-up turns."""
     turns = [[run() for run in runners] for _ in range(rounds + 2)][2:]
     return [list(times) for times in zip(*turns, strict=True)]
 
@@ -55,7 +55,7 @@ def row(name: str, ours: list[float], theirs: list[float]) -> str:
 
 
 def compiled(folder: Path, name: str) -> str:
-    """What the compiler makes of a model, for each target."""
+    """The compile time, dispatches and memory of a model, for each target."""
     inputs = first_items(folder, name)
     cells = []
     for device in ("wasm", "webgpu"):

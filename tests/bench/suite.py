@@ -34,7 +34,7 @@ PROFILED: Final = "efficientnet_lite0.onnx"
 
 @dataclass(frozen=True)
 class Race:
-    """What is run, with MODELS for the folder of models; `fenced` marks output that is no Markdown."""
+    """A command, with MODELS for the folder of models; `fenced` marks output that is not Markdown."""
 
     name: str
     title: str
@@ -83,7 +83,7 @@ def _installed(name: str) -> str:
 
 
 def _said(*command: str) -> str:
-    """What a command prints; nothing where it is not there."""
+    """The output of a command; empty if the command is missing."""
     try:
         return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
     except OSError:
@@ -91,7 +91,7 @@ def _said(*command: str) -> str:
 
 
 def held(race: Race, models: Path, quick: bool) -> tuple[str, bool]:
-    """A race's section, and whether it ran to its end. What it prints is shown as it comes."""
+    """A race's section, and whether it succeeded. Its output is shown while it runs."""
     words = [w.replace("MODELS", str(models)) for w in race.command] + list(race.quick if quick else ())
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
     start = time.perf_counter()

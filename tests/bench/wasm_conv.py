@@ -141,7 +141,7 @@ def onnx_model(c: Case) -> bytes:
 
 
 def files(c: Case) -> dict[str, bytes]:
-    """What the page needs of a case, by name."""
+    """The files of a case that the page needs, by name."""
     first = np.ascontiguousarray(c.x.transpose(2, 0, 1))
     found = {"x": first.tobytes(), "last": c.x.tobytes(), "bias": c.bias.tobytes(), "onnx": onnx_model(c)}
     for who, kernel in c.kernels.items():

@@ -40,7 +40,7 @@ SHAPES: Final = (
 )
 ROOF_TURNS: Final = 10_000
 LARGEST_FOR_NUMPY: Final = 1 << 29
-"""Products beyond which it would take seconds."""
+"""NumPy runs only products of at most this size: larger ones would take seconds."""
 
 NUMPY_PAGE: Final = """<!doctype html><meta charset=utf-8><title>NumPy</title><script type=module>
 import { start } from "./python/start.js";
@@ -119,7 +119,7 @@ def case(shape: Shape) -> Case:
 
 
 def files(cases: Sequence[Case]) -> dict[str, bytes]:
-    """What the page needs, by name."""
+    """The files that the page needs, by name."""
     found = {f"{level}.wasm": roof(level == "relaxed") for level in LEVELS}
     for c in cases:
         found |= {
@@ -138,7 +138,7 @@ def put_numpy(folder: Path) -> None:
 
 
 def setup() -> Any:
-    """wasm/pyodide/setup.py, which is no module of the package."""
+    """The script wasm/pyodide/setup.py as a module."""
     sys.path.insert(0, str(ROOT / "wasm" / "pyodide"))
     return importlib.import_module("setup")
 
@@ -181,7 +181,7 @@ def in_chromium(cases: Sequence[Case], rounds: int, numpy: bool) -> None:
 
 
 def in_wasmtime(c: Case, level: str) -> float:
-    """GFLOP/s."""
+    """GFLOP/s of a product under wasmtime."""
     config = wasmtime.Config()
     config.wasm_relaxed_simd = True
     engine = wasmtime.Engine(config)

@@ -1,4 +1,4 @@
-"""Debian's Chromium, as browser tests start it."""
+"""Debian's Chromium, with the switches of browser tests."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ WEBGPU: Final = (
     "--enable-unsafe-swiftshader",
     "--enable-dawn-features=disable_workgroup_init",
 )
-"""Switches for WebGPU without a GPU. Workgroup memory, which SwiftShader would fill with zeros by an instruction for each
-number, four fifths of its time for a kernel, keeps what was there: kernels are not to count on zeros."""
+"""Switches for WebGPU without a GPU. Workgroup memory is not cleared: SwiftShader would clear it with an instruction
+for each number, four fifths of a kernel's time. Kernels must not rely on zeros there."""
 
 
 @contextmanager
 def chromium(switches: Sequence[str] = WEBGPU) -> Iterator[Any]:
-    """Playwright's Browser; a skip where there is none."""
+    """Playwright's Browser; the test is skipped if there is none."""
     api = pytest.importorskip("playwright.sync_api")
     if not CHROMIUM.exists():
         pytest.skip(f"no {CHROMIUM} here")

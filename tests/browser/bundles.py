@@ -20,7 +20,7 @@ MODELS: Final = ROOT.parent / "shared" / "models"
 MODEL_NAMES: Final = ("basic_pitch", "efficientnet_lite0", "magika", "mnist_cnn", "ppocr_cls", "ppocr_det")
 BOUND: Final = 1e-4
 BOUNDS: Final = {"basic_pitch": 5e-3}
-"""Models whose recording is no closer to a float64 run than BOUND: see tests/conformance/test_real_models.py."""
+"""Models whose recording differs from a float64 run by more than BOUND; see tests/conformance/test_real_models.py."""
 
 
 def write_bundle(graph: Graph, folder: Path, name: str) -> Path:
@@ -33,7 +33,8 @@ def write_bundle(graph: Graph, folder: Path, name: str) -> Path:
 
 
 def small_graph() -> Graph:
-    """Of a symbolic batch, with an int32 and a bool input: scores = keep ? x · w + bias[k] : −1, and negated = ¬keep."""
+    """A graph with an open batch, an int32 and a bool input: scores = keep ? x · w + bias[k] :
+    −1, and negated = ¬keep."""
     b = Builder()
     n = size("N")
     x, k, keep = b.input("x", (n, 3), float32), b.input("k", (n, 1), int32), b.input("keep", (n, 1), bool_)
@@ -44,7 +45,7 @@ def small_graph() -> Graph:
 
 
 def small_case(count: int, seed: int = 0) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """Inputs of the small graph, and what NumPy says of them."""
+    """Inputs of the small graph, and the outputs computed with NumPy."""
     rng = np.random.default_rng((count, seed))
     x = rng.normal(size=(count, 3)).astype(np.float32)
     k = rng.integers(-9, 9, (count, 1)).astype(np.int32)
@@ -55,7 +56,7 @@ def small_case(count: int, seed: int = 0) -> tuple[dict[str, np.ndarray], dict[s
 
 
 def dtypes_graph() -> Graph:
-    """Of every dtype; outputs that are an input as it is, and a constant."""
+    """A graph with every dtype; one output is an input, another a constant."""
     b = Builder()
     n = size("N")
     h, i, u = b.input("h", (n,), float16), b.input("i", (n,), int64), b.input("u", (n,), uint8)
@@ -65,7 +66,7 @@ def dtypes_graph() -> Graph:
 
 
 def dtypes_case(count: int) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """Inputs of that graph, and what NumPy says of them."""
+    """Inputs of that graph, and the outputs computed with NumPy."""
     rng = np.random.default_rng(count)
     h = rng.normal(size=count).astype(np.float16)
     i = rng.integers(-(2**60), 2**60, count)
@@ -75,7 +76,8 @@ def dtypes_case(count: int) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray
 
 
 def weighty_graph() -> Graph:
-    """Of weights that are worth storing in fewer bytes: convolutions, plain and by channel, and a product."""
+    """A graph with weights that are worth storing in fewer bytes:
+    a plain and a depthwise convolution, and a product."""
     b = Builder()
     rng = np.random.default_rng(4)
 
@@ -97,13 +99,14 @@ GRAPHS: Final = {"small": small_graph, "dtypes": dtypes_graph}
 
 
 def model_graph(name: str) -> Graph:
-    """The graph of a model of the shared folder, its batch symbolic, what else it leaves open as in its recorded input."""
+    """The graph of a model in the shared folder, with an open batch;
+    other open dimensions are those of its recorded input."""
     shapes = {k: ("N", *v.shape[1:]) for k, v in model_case(name)[0].items()}
     return load(MODELS / f"{name}.onnx", device="numpy", input_shapes=shapes).graph()
 
 
 def model_case(name: str) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """A shared model's inputs, and its outputs by onnxruntime."""
+    """A shared model's recorded inputs, and onnxruntime's outputs."""
     with np.load(MODELS / f"{name}.npz") as data:
         sides = [{k[len(p) :]: v for k, v in data.items() if k.startswith(p)} for p in ("in:", "out:")]
     return sides[0], sides[1]
@@ -128,7 +131,7 @@ def unpacked(tensors: dict[str, Any]) -> dict[str, np.ndarray]:
 
 
 def assert_close(found: dict[str, Any], expected: dict[str, np.ndarray], bound: float = BOUND) -> None:
-    """The outputs that a runner answered, floats within a bound of the largest expected value, the rest equal."""
+    """Check a runner's outputs: floats within a bound relative to the largest expected value, others equal."""
     got = unpacked(found)
     assert got.keys() == expected.keys()
     for name, wanted in expected.items():

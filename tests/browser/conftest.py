@@ -1,4 +1,4 @@
-"""Bundles and the site, made once for all browser tests, and what the tests need from the machine."""
+"""Bundles and the site, made once for all browser tests, and the browser that the tests need."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from sites import built_site, served
 
 @pytest.fixture(scope="session")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """The folder of a bundle by name: a graph of our own, or a model of the shared folder."""
+    """A function that gives the folder of a bundle by name:
+    of a graph of our own, or of a model in the shared folder."""
     root = tmp_path_factory.mktemp("bundles")
 
     def made(name: str) -> Path:
@@ -35,14 +36,14 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The built site: all workers of a run share one, which tests leave as it is."""
+    """The built site. All workers of a run share it, so tests must not change it."""
     base = tmp_path_factory.getbasetemp()
     return built_site(base.parent if "PYTEST_XDIST_WORKER" in os.environ else base)
 
 
 @pytest.fixture(scope="module")
 def address(site: Path) -> Iterator[str]:
-    """Where the site is served, isolated."""
+    """The address at which the site is served, isolated."""
     with served(site) as found:
         yield found
 

@@ -21,11 +21,11 @@ LOOKS: Final = {
         "is_mobile": True,
     },
 }
-"""Who looks at a page: Playwright's options of a context."""
+"""Kinds of users: Playwright's options of a context."""
 
 
 class Desk:
-    """The page of a demo, and what it complained about."""
+    """The page of a demo, and the errors on its console."""
 
     def __init__(self, page: Any) -> None:
         self.page = page
@@ -42,7 +42,7 @@ class Desk:
         self.page.locator(f"[data-testid=status]:is({wanted})").wait_for(timeout=PATIENCE)
 
     def ready(self) -> None:
-        """Wait until the page has done all that it was asked for; an error is one here."""
+        """Wait until the page has done everything it was asked to; an error on the page fails the test."""
         self.await_state("ready", "error", "unsupported")
         assert self.item("status").get_attribute("data-state") == "ready", self.item("status").inner_text()
 
@@ -57,11 +57,11 @@ class Desk:
         self.page.screenshot(path=SCREENSHOTS / f"{name}.png")
 
     def fits(self) -> bool:
-        """Whether nothing sticks out of the page at its sides."""
+        """Whether nothing overflows the page horizontally."""
         return self.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
     def small_targets(self) -> list[str]:
-        """Controls below 44 pixels, which fingers miss."""
+        """Controls smaller than 44 pixels, which fingers miss."""
         return self.page.evaluate(
             """() => [...document.querySelectorAll("main button, main select, main label.button, main label.check")]
               .filter((e) => e.checkVisibility() && e.getBoundingClientRect().height < 43.5).map((e) => e.outerHTML)"""
@@ -70,7 +70,7 @@ class Desk:
 
 @contextmanager
 def plain(browser: Any, *switches: str) -> Iterator[Any]:
-    """Another Chromium beside this one, with no switches for WebGPU."""
+    """Another Chromium, without the switches for WebGPU."""
     other = browser.browser_type.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", *switches])
     try:
         yield other
@@ -80,7 +80,7 @@ def plain(browser: Any, *switches: str) -> Iterator[Any]:
 
 @contextmanager
 def desk(browser: Any, url: str, script: str = "", **options: Any) -> Iterator[Desk]:
-    """A page that is ready, in a context of its own; without the service worker, which tests of the site have."""
+    """A page that is ready, in a context of its own, without the service worker, which tests of the site check."""
     context = browser.new_context(**{"service_workers": "block", **LOOKS["light"], **options})
     try:
         if script:

@@ -1,7 +1,7 @@
-"""Digits as people draw them: three hands, strokes as data.
+"""Digits as people draw them: three handwritings, as strokes.
 
 A stroke is a list of points in a box of 100 × 100, in the order of the pen; `path` is a smooth curve through them. The
-hands differ in shapes (a one with a foot, a seven with a bar, a four in one stroke), slant, position and size.
+handwritings differ in shapes (a one with a foot, a seven with a bar, a four in one stroke), slant, position and size.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Stroke = list[Point]
 
 @dataclass(frozen=True)
 class Hand:
-    """How somebody writes: the digits' strokes, and where on a canvas of 1 × 1 their box lies."""
+    """A handwriting: the digits' strokes, and the place of their box on a canvas of 1 × 1."""
 
     digits: dict[int, list[Stroke]]
     at: Point
@@ -32,7 +32,7 @@ class Hand:
 
 
 def path(points: Stroke, pieces: int = 4) -> Stroke:
-    """A curve through the points (Catmull and Rom's). A point given twice is a corner."""
+    """A curve through the points (a Catmull–Rom spline). A point that is given twice is a corner."""
     if len(points) < 3:
         return points
     ends = [points[0], *points, points[-1]]

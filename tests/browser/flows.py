@@ -1,6 +1,6 @@
-"""Programs put together by hand, with conditions, loops, states and sizes found in mid-run, as bundles for both devices.
+"""Programs assembled by hand, with conditions, loops, states and sizes found in mid-run, as bundles for both devices.
 
-A Flow declares buffers and steps by itself; its kernels are compiled from one op each. `FLOWS` has the programs that
+A Flow declares its buffers and steps; its kernels are compiled from one op each. `FLOWS` has the programs that
 tests run, by name.
 """
 
@@ -44,7 +44,7 @@ TARGETS: Final = {"wasm": "wasm", "webgpu": "wgsl"}
 
 @dataclass(frozen=True)
 class Call:
-    """An op over buffers, which becomes a dispatch of the kernel that it is compiled to."""
+    """An op over buffers, which becomes a dispatch of its own compiled kernel."""
 
     op: Callable[..., Any]  # of a Builder and nodes
     inputs: tuple[int, ...]
@@ -53,7 +53,7 @@ class Call:
 
 @dataclass
 class Flow:
-    """A program in the making. Buffers are numbers; `steps` may hold Calls wherever a step can be."""
+    """A program that is being assembled. Buffers are numbers; `steps` may hold Calls wherever a step is allowed."""
 
     buffers: list[tuple[str, DType, Shape, tuple[str, int]]] = field(default_factory=list)
     inputs: list[int] = field(default_factory=list)
@@ -197,7 +197,8 @@ def _add(b: Builder, x: Any, y: Any) -> Any:
 
 
 def collatz() -> Flow:
-    """A loop by a condition alone, with an If within: how often x is halved, or tripled and 1 added, until it is 1."""
+    """A loop that ends only by a condition, with an If in it:
+    how often x is halved, or replaced by 3x + 1, until it is 1."""
     f = Flow()
     given, found = f.input("x", int32, 1), f.output("turns", int32, 1)
     x, half, other, more, odd = f.slot(int32, 1), f.slot(int32, 1), f.slot(int32, 1), f.slot(bool_, 1), f.slot(bool_, 1)
@@ -230,7 +231,7 @@ def collatz() -> Flow:
 
 
 def collatz_turns(x: int) -> int:
-    """What NumPy's kind of arithmetic says."""
+    """The number of turns, computed in Python."""
     turns = 0
     while x > 1:
         x = 3 * x + 1 if x % 2 else x // 2
@@ -239,7 +240,7 @@ def collatz_turns(x: int) -> int:
 
 
 def nested() -> Flow:
-    """Loops by counts: N times (3 times y + 1, then twice y, but only where the flag is set)."""
+    """Loops with counts: N times (add 1 to y three times, then double it if the flag is set)."""
     f = Flow()
     x, flag = f.input("x", float32, size("N"), 2), f.input("flag", bool_, 1)
     y = f.output("y", float32, size("N"), 2)
@@ -279,7 +280,7 @@ def counter() -> Flow:
 
 
 def ring(length: int = 8, width: int = 4) -> Flow:
-    """The last rows that were given, oldest overwritten first; the sum of what is held."""
+    """A state with the last rows that were given, of which the oldest is overwritten first; the output is their sum."""
     f = Flow()
     row = f.input("row", float32, width)
     rows, at = f.state("rows", float32, length, width), f.state("at", int32, 1)
@@ -307,7 +308,8 @@ def ring(length: int = 8, width: int = 4) -> Flow:
 
 
 def found() -> Flow:
-    """Sizes found in mid-run: the places where x is above 3, M of them, which a loop finds turn by turn; and K, the largest of x but at most 2."""
+    """Sizes found in mid-run: M, the number of places where x is above 3, found in a loop;
+    and K, the largest element of x, but at most 2."""
     f = Flow()
     n, m, k = size("N"), size("M"), size("K")
     x = f.input("x", float32, n)

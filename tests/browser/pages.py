@@ -42,7 +42,7 @@ process.stdout.write(JSON.stringify(await main()));
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):
-    """Serves the working tree, and bundles at /bundles/; under /slow/ too, where they never end."""
+    """Serves the working tree, and bundles at /bundles/; also at /slow/, where responses never end."""
 
     def __init__(self, *args: Any, server: Served, **kwargs: Any) -> None:
         self.served = server
@@ -85,7 +85,7 @@ class Handler(http.server.SimpleHTTPRequestHandler):
 
 
 class Served:
-    """A server of bundles: what was asked of it, and pages of its own, each with headers."""
+    """A server of bundles: the requests that it got, and pages of its own, each with headers."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -96,7 +96,7 @@ class Served:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def files(self) -> list[str]:
-        """The files of bundles, manifests left out, that were asked for since the last call."""
+        """The files of bundles, except manifests, that were requested since the last call."""
         found = [path for path in self.asked if path.startswith("/bundles/") and not path.endswith("model.json")]
         self.asked.clear()
         return found
@@ -107,13 +107,13 @@ class Served:
 
 
 class Page:
-    """A page of Chromium, and the server that it is from."""
+    """A page of Chromium, and its server."""
 
     def __init__(self, page: Any, server: Served) -> None:
         self.page, self.server, self.root, self.asked = page, server, server.root, server.asked
 
     def run(self, body: str, **given: Any) -> Any:
-        """What a script answers: the body of an async function that finds its arguments in `given`."""
+        """The result of a script, which is the body of an async function with its arguments in `given`."""
         return self.page.evaluate(SCRIPT.replace("BODY", body), given)
 
     def failed(self, body: str, **given: Any) -> dict[str, str]:
@@ -122,7 +122,7 @@ class Page:
 
 @contextmanager
 def open_page(root: Path, switches: Sequence[str] = WEBGPU) -> Iterator[Page]:
-    """A page in a browser of its own, whose storage is empty; `root` is the folder of the bundles."""
+    """A page in a new browser with empty storage; `root` is the folder of the bundles."""
     server = Served(root)
     try:
         with chromium(switches) as browser:
@@ -134,7 +134,7 @@ def open_page(root: Path, switches: Sequence[str] = WEBGPU) -> Iterator[Page]:
 
 
 def node(body: str, *, runner: str = "", cwd: Path | None = None, arguments: tuple[str, ...] = (), **given: Any) -> Any:
-    """What a script in node answers: the body of an async function that finds its arguments in `given`."""
+    """The result of a script in node, which is the body of an async function with its arguments in `given`."""
     if shutil.which("node") is None:
         pytest.skip("no node here")
     script = NODE.replace("BODY", body).replace("RUNNER", json.dumps(runner or (STATIC / "singe.js").as_uri()))

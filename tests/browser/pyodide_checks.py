@@ -30,7 +30,7 @@ from singe.shapes import size
 
 
 async def read(path: str) -> bytes:
-    """A file of Python's own, or of the page's site."""
+    """A file of Python's file system, or of the page's site."""
     if not path.startswith("http"):
         with open(path, "rb") as file:
             return file.read()
@@ -38,13 +38,13 @@ async def read(path: str) -> bytes:
 
 
 async def recorded(models: str, name: str):
-    """A model's inputs and outputs, as onnxruntime had them."""
+    """A model's recorded inputs, and onnxruntime's outputs."""
     with np.load(io.BytesIO(await read(f"{models}/{name}.npz"))) as data:
         return [{k[len(p) :]: v for k, v in data.items() if k.startswith(p)} for p in ("in:", "out:")]
 
 
 def difference(found, expected) -> float:
-    """The largest, of the largest expected value."""
+    """The largest difference, relative to the largest expected value."""
     assert found.shape == expected.shape, (found.shape, expected.shape)
     assert found.dtype == expected.dtype, (found.dtype, expected.dtype)
     apart = np.abs(found.astype(np.float64) - expected.astype(np.float64)).max(initial=0)
@@ -57,7 +57,7 @@ def installed():
 
 
 async def model(models: str, name: str, device: str):
-    """How far a model's outputs are from the recorded ones, and the seconds that it took."""
+    """The difference of a model's outputs from the recorded ones, and the seconds that it took."""
     inputs, outputs = await recorded(models, name)
     start = time.perf_counter()
     loaded = await sg.load_async(f"{models}/{name}.onnx", device)
@@ -69,7 +69,7 @@ async def model(models: str, name: str, device: str):
 
 
 async def batches(device: str):
-    """One Program of a symbolic batch at several sizes, and back at those that it has met."""
+    """One Program with an open batch, at several sizes, and again at earlier ones."""
     rng = np.random.default_rng(0)
     w = rng.normal(size=(3, 8)).astype(np.float32)
     b = Builder()
@@ -98,7 +98,7 @@ async def trained_layers(device: str):
 
 
 async def eager(device: str):
-    """Operations on tensors, one by one and fused; dtypes; arrays that go from Program to Program."""
+    """Operations on tensors, one by one and fused; dtypes; arrays that are passed from Program to Program."""
     on = await sg.device_async(device)
     rng = np.random.default_rng(1)
     a, b = rng.normal(size=(5, 7)).astype(np.float32), rng.normal(size=(7, 3)).astype(np.float32)
@@ -118,13 +118,13 @@ async def eager(device: str):
 
 
 async def one_device(device: str):
-    """Whoever asks for a device gets the same, also two at once."""
+    """All callers get the same device, also two at the same time."""
     first, second = await asyncio.gather(sg.device_async(device), sg.device_async(device))
     return first is second and sg.device(device) is first
 
 
 def plain(device: str):
-    """The plain forms: what they answer, or what they raise."""
+    """The results of the plain forms, or their errors."""
     try:
         x = sg.tensor(np.arange(6, dtype=np.float32).reshape(2, 3), device=device)
         return (x @ x.T).numpy().tolist()
@@ -144,13 +144,13 @@ async def plain_model(models: str, name: str, device: str):
 
 
 def open_anew():
-    """Opening a device that has not been opened, in a form that cannot wait."""
+    """Opening a device for the first time, in a form that cannot wait."""
     _devices.pop("wasm", None)
     return plain("wasm")
 
 
 def forget(device: str):
-    """The device is not open any more, and no script is registered."""
+    """Close the device, and unregister the scripts."""
     _devices.pop(device, None)
     sys.modules.pop(SCRIPTS, None)
     with contextlib.suppress(ValueError):  # none was
@@ -158,12 +158,12 @@ def forget(device: str):
 
 
 def closed(device: str):
-    """The device is not open any more."""
+    """Close the device."""
     _devices.pop(device, None)
 
 
 async def without_scripts():
-    """The device where no script was registered."""
+    """The device when no script is registered."""
     forget("wasm")
     try:
         x = sg.tensor([1.0, 2.0], device=await sg.device_async("wasm"))
@@ -173,7 +173,8 @@ async def without_scripts():
 
 
 async def programs(models: str, name: str, shapes: dict):
-    """The code of a model for both targets, and its weights, as hashes; its inputs' shapes where they are given."""
+    """Hashes of a model's code for both targets and of its weights; `shapes`:
+    shapes of its inputs, if they are given."""
     graph = OnnxSource(read_model(await read(f"{models}/{name}.onnx")), shapes).graph({}, {})
     return {target: digests(compile_graph(graph, find_target(target))) for target in ("wgsl", "wasm")}
 
@@ -208,7 +209,7 @@ async def run_seconds(models: str, name: str, device: str, count: int):
 
 
 async def shared_memory():
-    """Addresses that modules are given are those of NumPy's arrays; what they write is there without a copy."""
+    """Modules get the addresses of NumPy's arrays, and write to these without a copy."""
     backend = (await sg.device_async("wasm")).backend
     array = backend.upload(np.arange(8, dtype=np.float32))
     block, _ = backend.engine._blocks[array.address]
@@ -236,7 +237,7 @@ async def shared_memory():
 
 
 async def growth():
-    """Arrays and Programs outlive a memory that grows; freed ones give their bytes back."""
+    """Arrays and Programs stay valid when the memory grows; freed ones return their bytes."""
     on = await sg.device_async("wasm")
     engine = on.backend.engine
     x = sg.tensor(np.arange(100_000, dtype=np.float32), device=on)
@@ -255,7 +256,7 @@ async def growth():
 
 
 async def copying():
-    """The engine whose modules have a memory of their own."""
+    """The engine in which modules have a memory of their own."""
     backend = await soon(singe_wasm.browser.open_backend(share=False))
     on = EagerDevice(backend)
     rng = np.random.default_rng(2)
@@ -269,7 +270,7 @@ async def copying():
 
 
 async def sessions(device: str):
-    """What states are after runs of two sessions, a write, a copy and a reset, and how many bytes they take."""
+    """The states after runs of two sessions, a write, a copy and a reset, and their bytes."""
 
     def step(x, *, count):
         return count * 2, {"count": count + x}
@@ -303,7 +304,7 @@ async def missing(address: str):
 
 
 async def lost():
-    """Elements of a device that went away."""
+    """Reading from a device that was lost."""
     on = EagerDevice(await singe_webgpu.browser.open_backend())
     x = sg.tensor(np.ones(4, np.float32), device=on)
     y = x + 1

@@ -25,7 +25,7 @@ from bundles import MODELS, ROOT
 
 HERE: Final = Path(__file__).parent
 STRICT: Final = "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'"
-"""A policy that lets nothing but the site's own files be scripts."""
+"""A policy that allows only the site's own files as scripts."""
 
 PAGE: Final = b"""<!doctype html><meta charset="utf-8"><title>Pyodide</title><link rel="icon" href="data:,">"""
 HOST: Final = """
@@ -60,15 +60,15 @@ IN_WORKER: Final = """(given) => {
 
 
 class Failed(Exception):
-    """What Python in the page raised."""
+    """An error that Python in the page raised."""
 
 
 class Died(Exception):
-    """The process of a tab ended, as where the system's memory does: the next question opens another."""
+    """The process of a tab ended, perhaps for lack of memory; the next request opens another tab."""
 
 
 class Host:
-    """Python somewhere: `ask` hands over { code, plain } and answers { value } or { error }; `functions` are sent first."""
+    """Python in a host: `ask` sends { code, plain } and returns { value } or { error }; `functions` are sent first."""
 
     def __init__(
         self, name: str, ask: Callable[[dict[str, Any]], dict[str, Any]], models: str, functions: str | None = None
@@ -84,14 +84,14 @@ class Host:
         self.python(self._functions)
 
     def python(self, code: str, plain: bool = False) -> Any:
-        """The value of a script's last expression; plain: with the form of Pyodide's call that cannot wait."""
+        """The value of a script's last expression. plain: use Pyodide's call that cannot wait."""
         answer = self._ask({"code": code, "plain": plain})
         if "error" in answer:
             raise Failed(answer["error"])
         return answer["value"]
 
     def call(self, function: str, *args: Any, plain: bool = False) -> Any:
-        """What a function of pyodide_checks.py answers."""
+        """The result of a function of pyodide_checks.py."""
         wait = "" if plain else "await "
         code = f"json.dumps({wait}{function}(*json.loads({json.dumps(args)!r})))"
         try:
@@ -106,7 +106,7 @@ class Host:
 
 @cache
 def setup() -> ModuleType:
-    """wasm/pyodide/setup.py, which is no module of the package."""
+    """The script wasm/pyodide/setup.py as a module."""
     spec = importlib.util.spec_from_file_location("pyodide_setup", ROOT / "wasm" / "pyodide" / "setup.py")
     assert spec is not None
     assert spec.loader is not None
@@ -117,7 +117,7 @@ def setup() -> ModuleType:
 
 
 def assembled(folder: Path, version: str | None = None) -> Path:
-    """A folder with Pyodide and Singe, or a skip that says why there is none."""
+    """A folder with Pyodide and Singe; the test is skipped, with the reason, if it cannot be made."""
     made = setup()
     wheel = next(folder.parent.glob("*/singe-*.whl"), None)
     try:
@@ -132,7 +132,7 @@ def assembled(folder: Path, version: str | None = None) -> Path:
 
 @contextmanager
 def in_node(folder: Path) -> Iterator[Callable[[dict[str, Any]], dict[str, Any]]]:
-    """What asks Python in node."""
+    """A function that sends requests to Python in node."""
     node = shutil.which("node")
     if node is None:
         pytest.skip("node is not here")
@@ -161,7 +161,7 @@ def in_node(folder: Path) -> Iterator[Callable[[dict[str, Any]], dict[str, Any]]
 
 
 class Tab:
-    """A page of a Playwright Browser that answers what a script does there."""
+    """A page of a Playwright Browser that runs scripts and returns their results."""
 
     def __init__(self, browser: Any, address: str, script: str) -> None:
         self._browser = browser

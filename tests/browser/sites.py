@@ -25,7 +25,8 @@ SCREENSHOTS: Final = ROOT / "tests" / ".cache" / "screenshots"
 
 
 def built_site(base: Path) -> Path:
-    """The site in a folder that all workers of a run share; the first one builds it, with Python's files if they can be had."""
+    """The site, in a folder that all workers of a run share;
+    the first worker builds it, with Python's files if they are available."""
     base.mkdir(parents=True, exist_ok=True)
     site, log = base / "site", base / "site.log"
     with (base / "site.lock").open("w") as lock:
@@ -52,7 +53,7 @@ def demos_build() -> ModuleType:
 
 @contextmanager
 def serving(server: Any) -> Iterator[Any]:
-    """A server that answers while the block runs."""
+    """A server that runs during the block."""
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
@@ -72,7 +73,7 @@ def served(folder: Path) -> Iterator[str]:
 
 @contextmanager
 def served_plainly(folder: Path, headers: Mapping[str, str] | None = None) -> Iterator[str]:
-    """A folder on a host that sends no headers of its own but these."""
+    """A folder on a host that sends only these headers."""
     handler = partial(_Quiet, directory=str(folder), headers=headers or {})
     with serving(http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)) as server:
         yield f"http://127.0.0.1:{server.server_port}/"
@@ -97,7 +98,8 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
 
 
 def until(page: Any, expression: str, seconds: float = 60.0) -> None:
-    """Wait until an expression holds. Playwright's own way is an eval in the page, which a strict policy forbids."""
+    """Wait until an expression is true. Playwright's own function uses eval in the page,
+    which a strict policy forbids."""
     from playwright.sync_api import Error  # noqa: PLC0415 (tests without it skip)
 
     found: Any = None
@@ -113,7 +115,7 @@ def until(page: Any, expression: str, seconds: float = 60.0) -> None:
 
 
 class Console:
-    """What a page complained about: errors of scripts, of the console, and broken policies."""
+    """The errors of a page: of scripts, on the console, and violations of its policy."""
 
     def __init__(self, page: Any) -> None:
         self.complaints: list[str] = []

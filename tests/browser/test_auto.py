@@ -18,7 +18,7 @@ for (const [name, value] of [["vendor", "acme"], ["architecture", given.adapter 
 }
 Object.defineProperty(GPUAdapterInfo.prototype, "isFallbackAdapter", { get: () => false, configurable: true });
 """
-"""SwiftShader under another name: measured as hardware is, and slower than WebAssembly."""
+"""SwiftShader under another name, so that it is measured like hardware; it is slower than WebAssembly."""
 SLOW_WASM: Final = """
 const Instance = WebAssembly.Instance;
 WebAssembly.Instance = function (...given) {
@@ -62,7 +62,7 @@ def page(bundle: Callable[[str], Path], tmp_path: Path) -> Iterator[Page]:
 
 
 def watched(page: Page, before: str = "", **given: Any) -> dict[str, Any]:
-    """What became of a model; its outputs were compared."""
+    """What a page reports about a model with device "auto", after its outputs were checked."""
     inputs, expected = small_case(7)
     done = page.run(before + WATCHED, tensors=packed(inputs), **given)
     for outputs in done["outputs"]:

@@ -22,12 +22,12 @@ from singe.tools.serve import Server
 PHOTOS = ROOT.parent / "shared" / "photos"
 LITE0 = PictureSpec((224, 224), 3, 0.875, (127.0,), (128.0,), "nchw")
 SHOTS = os.environ.get("SINGE_SCREENSHOTS")
-"""A folder for pictures of the page; without it none are kept."""
+"""A folder for screenshots of the page; without it none are kept."""
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """Bundles under their names."""
+    """A server of bundles by name."""
     root = tmp_path_factory.mktemp("site")
     export(Model(small_graph(), "numpy", "small"), root / "small")
     export(Model(dtypes_graph(), "numpy", "dtypes"), root / "dtypes")
@@ -47,7 +47,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture
 def page(browser: Any) -> Iterator[Any]:
-    """A page of which nothing may go wrong unseen: no exception, no breach of its policy."""
+    """A page that must not have an unexpected exception or a violation of its policy."""
     context = browser.new_context()
     page = context.new_page()
     wrong: list[str] = []
@@ -59,7 +59,7 @@ def page(browser: Any) -> Iterator[Any]:
 
 
 def wait(page: Any, state: str, text: str = "", timeout: int = 60_000) -> None:
-    """Until the status is that, or an error that was not waited for."""
+    """Wait until the page has this status; an unexpected error fails the test."""
     found = page.wait_for_function(
         """([state, text]) => {
           const { dataset, textContent } = document.querySelector("[data-testid=status]");
@@ -75,7 +75,7 @@ def wait(page: Any, state: str, text: str = "", timeout: int = 60_000) -> None:
 
 
 def choose(page: Any, photo: str) -> None:
-    """Give the page a picture; what the last one led to is gone."""
+    """Give the page a picture, after removing the results of the last one."""
     page.evaluate("document.querySelector('[data-testid=status]').textContent = ''")
     page.get_by_test_id("file").set_input_files(str(PHOTOS / photo))
 

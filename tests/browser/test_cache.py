@@ -29,7 +29,7 @@ return (await cache.keys()).map(({ url }) => url);
 
 @pytest.fixture
 def page(bundle: Callable[[str], Path], tmp_path: Path) -> Iterator[Page]:
-    """A browser that has seen nothing, and a bundle of the test's own."""
+    """A browser with empty storage, and a bundle of the test's own."""
     shutil.copytree(bundle("small"), tmp_path / "small")
     with open_page(tmp_path) as found:
         yield found
@@ -41,7 +41,7 @@ def device(request: pytest.FixtureRequest) -> str:
 
 
 def loaded(page: Page, device: str, name: str = "small", **options: Any) -> None:
-    """Load, run, compare; then wait until what was fetched is kept."""
+    """Load, run and compare; then wait until the fetched files are in the cache."""
     inputs, expected = small_case(5)
     done = page.run(RUN, url=f"/bundles/{name}", device=device, options=options, cases=[packed(inputs)])
     assert_close(done, expected)
@@ -62,7 +62,7 @@ def loaded(page: Page, device: str, name: str = "small", **options: Any) -> None
 
 
 def hashes(page: Page, name: str, device: str) -> list[str]:
-    """What a load for a device takes."""
+    """The hashes of the files that a load for a device needs."""
     target = json.loads((page.root / name / "model.json").read_text())["targets"][device]
     modules = target["modules"]
     files = [*target["weights"], modules if "file" in modules else modules["relaxed"]]

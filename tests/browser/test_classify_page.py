@@ -19,9 +19,9 @@ Image = pytest.importorskip("PIL.Image")
 
 SAMPLES: Final = ROOT / "demos" / "classify" / "samples"
 CLASSES: Final = {"cat": 285, "coffee": 967, "flower": 985, "temple": 698, "rocket": 657}
-"""What each sample shows, in the order of the page: Egyptian cat, espresso, daisy, palace, missile."""
+"""The class of each sample, in the order of the page: Egyptian cat, espresso, daisy, palace, missile."""
 ORIENTATION: Final = 0x0112
-"""EXIF's tag."""
+"""EXIF's tag for the orientation."""
 CAMERA: Final = ("--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream")
 
 
@@ -41,13 +41,13 @@ def on_wasm(request: pytest.FixtureRequest) -> None:
 
 
 def runs(found: Desk) -> int:
-    """How many runs the table counts."""
+    """The number of runs in the table."""
     cells = found.item("compared").locator("tbody tr td:last-child").all_inner_texts()
     return sum(int(text) for text in cells)
 
 
 def after(found: Desk, act: Any) -> None:
-    """Do something that shows a picture, and wait until it was read."""
+    """Call a function that shows a picture, and wait until the picture is classified."""
     before = runs(found)
     act()
     until = time.monotonic() + 240
@@ -62,7 +62,7 @@ def show_sample(found: Desk, name: str) -> None:
 
 
 def assert_shows(found: Desk, name: str) -> None:
-    """Top-1 is the sample's class, and names, bars and figures agree."""
+    """Check that top-1 is the sample's class, and that names, bars and figures agree."""
     assert found.value("top-1") == str(CLASSES[name])
     bars = [
         float(found.item(f"top-{k}").evaluate("(e) => e.parentNode.style.getPropertyValue('--value')"))
@@ -88,7 +88,7 @@ def upload(found: Desk, name: str, data: bytes, kind: str = "image/jpeg") -> Non
 
 
 def refused(found: Desk, *words: str) -> None:
-    """The page says what is wrong with these words, and then goes on."""
+    """Check that the page's error has these words, and that the page continues to work."""
     found.await_state("error")
     text = found.item("status").inner_text()
     for word in words:
@@ -246,7 +246,7 @@ def test_pictures_are_turned_upright(classify: Desk) -> None:
 
 
 def png(width: int, height: int) -> bytes:
-    """A PNG of one colour, small in bytes whatever its size."""
+    """A PNG of one colour, which has few bytes at any size."""
     file = BytesIO()
     Image.new("1", (width, height)).save(file, "png")
     return file.getvalue()

@@ -1,4 +1,4 @@
-"""Models whose shapes hang on data, exported: singe.js runs one Program on all of it, and refuses what cannot be."""
+"""Exported models whose shapes depend on data: singe.js runs one Program on all data, and refuses invalid numbers."""
 
 from __future__ import annotations
 

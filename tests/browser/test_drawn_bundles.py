@@ -1,6 +1,6 @@
 """Random graphs with control flow, states and sizes found in mid-run, as bundles through singe.js in node.
 
-They are those of tests/draw_flow.py, each one bundle at many sizes; direct.py says what is right.
+The graphs are those of tests/draw_flow.py, each as one bundle at many sizes; results are compared with direct.py.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ return found;
 
 
 def drawn_graphs(kinds: list[DType], count: int) -> list[Drawn]:
-    """The first graphs that have steps of control, states, or steps of the host."""
+    """The first random graphs that have control flow, states, or host steps."""
     found: list[Drawn] = []
     seed = 0
     while len(found) < count:

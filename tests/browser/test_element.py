@@ -25,7 +25,7 @@ LABELS: Final = dict(enumerate(["red", "green", "blue", "none", "some", "more"])
 
 
 def colours() -> Graph:
-    """Scores of a picture's mean colour: the three channels, and three that are small."""
+    """Scores from a picture's mean colour: its three channels, and three small numbers."""
     b = Builder()
     x = b.input("pixels", (1, 3, 8, 8), float32)
     w = np.zeros((192, 6), np.float32)
@@ -54,7 +54,7 @@ def chromium(bundle: Callable[[str], Path], tmp_path_factory: pytest.TempPathFac
 
 
 def opened(page: Page, element: str) -> Any:
-    """A tab with the element, the policy held; what the policy refuses is an error on its console."""
+    """A tab with the element under the policy; violations of the policy are errors on its console."""
     markup = f'<!doctype html><meta charset=utf-8>{element}<script type=module src="/bundles/page.js"></script>'
     page.server.pages["/element"] = (markup, {"Content-Security-Policy": POLICY})
     tab = page.page.context.browser.new_page()

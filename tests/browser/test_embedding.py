@@ -31,13 +31,13 @@ GREY: Final = np.full((1, 1, 28, 28), 0.5, np.float32)
 CORS: Final = {"Access-Control-Allow-Origin": "*"}
 ISOLATED: Final = {"Cross-Origin-Embedder-Policy": "require-corp", "Cross-Origin-Resource-Policy": "cross-origin"}
 PATIENCE: Final = 90_000
-"""Milliseconds: WebGPU in software compiles slowly on a machine that is busy."""
+"""Milliseconds: WebGPU in software compiles slowly on a busy machine."""
 CAMERA: Final = ("--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream")
-"""A camera that is there, and that every page may use that its embedder lets."""
+"""A fake camera that every page may use if its embedder allows it."""
 
 
 def small_model(path: Path) -> Path:
-    """A model that takes and answers what one of digits does, with weights of no meaning."""
+    """A model with the inputs and outputs of a digit classifier, and meaningless weights."""
     rng = np.random.default_rng(5)
 
     def weight(name: str, *shape: int) -> Any:
@@ -62,7 +62,7 @@ def small_model(path: Path) -> Path:
 
 
 class Digits:
-    """A bundle, and what its model says of pictures."""
+    """A bundle, and the expected outputs of its model."""
 
     def __init__(self, model: Path, folder: Path, *options: str) -> None:
         assert singe(["export", str(model), "-o", str(folder), *options]) == 0
@@ -73,7 +73,7 @@ class Digits:
         return np.asarray(self.reference.run(["logits"], {"input": pixels})[0])[0]
 
     def assert_answer(self, text: str) -> None:
-        """Ten numbers, each within 1e-4 of the largest."""
+        """Check ten numbers, each within 1e-4 of the largest."""
         found = np.array([float(word) for word in text.split()])
         assert found.shape == (10,), text
         assert np.abs(found - self.logits).max() <= 1e-4 * max(1, np.abs(self.logits).max())
@@ -129,18 +129,18 @@ def site(digits: Digits, tmp_path: Path) -> Path:
 
 
 def shoot(page: Any, name: str) -> None:
-    """A screenshot to be looked at."""
+    """Take a screenshot, for people."""
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
     page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
 
 
 def other_site(address: str) -> str:
-    """The same host by another name, which is another site to a browser."""
+    """The same host by another name, which counts as another site in a browser."""
     return address.replace("127.0.0.1", "localhost")
 
 
 def answer_of(page: Any) -> str:
-    """What a page of demos/embed writes when its model has answered."""
+    """The text that a page of demos/embed writes when its model has run."""
     page.locator("output").filter(has_text=re.compile(r"\d")).wait_for(timeout=PATIENCE)
     return page.locator("output").text_content()
 
@@ -210,7 +210,7 @@ def test_an_element(page: Any, tmp_path: Path) -> None:
 
 @contextmanager
 def framed(page: Any, site: Path, *, source: str = "", attributes: str = "", isolated: bool = False) -> Iterator[Any]:
-    """frame.html in a page, with another source or more attributes: the frame."""
+    """The frame of frame.html in a page, with another source or more attributes."""
     text = (EMBED / "frame.html").read_text()
     frame = text.replace('src="./model/index.html"', f'src="{source or "./model/index.html"}" {attributes}')
     assert frame != text
@@ -221,7 +221,7 @@ def framed(page: Any, site: Path, *, source: str = "", attributes: str = "", iso
 
 
 def run_in(frame: Any, device: str = "wasm") -> None:
-    """Have a bundle's own page run."""
+    """Run the model on a bundle's own page."""
     frame.get_by_test_id("backend").select_option(device)
     frame.get_by_test_id("run").click()
     frame.get_by_test_id("status").filter(has_text=f"Done on {device}").wait_for(timeout=PATIENCE)
@@ -334,7 +334,7 @@ WITH_WORKERS: Final = {"worker-src 'none'": "worker-src blob: https://models.exa
 
 @contextmanager
 def strict(page: Any, folder: Path, digits: Digits, policy: Mapping[str, str] | None = None) -> Iterator[Any]:
-    """The page of another origin than the bundle, both in sub-folders, with another policy: what it complains about."""
+    """A page whose bundle has another origin, both in sub-folders, with another policy; it gives the page's errors."""
     shutil.copytree(digits.folder, folder / "host" / "pub" / "digits")
     site = folder / "site" / "some" / "where"
     shutil.copytree(EMBED / "other-origin", site)
@@ -404,7 +404,7 @@ OFFLINE: Final = re.compile(
 
 
 def npm(*arguments: str, cwd: Path) -> str:
-    """What npm prints; a skip where it is absent, or its registry."""
+    """The output of npm; the test is skipped if npm or its registry is missing."""
     if shutil.which("npm") is None:
         pytest.skip("no npm here")
     command = ["npm", *arguments, "--no-audit", "--no-fund", "--fetch-retries=1", "--loglevel=error"]
@@ -425,7 +425,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory, package: Path, digits: Digits) -> Path:
-    """The project of demos/embed/vite, installed, which hands `load` to the tests too."""
+    """The project of demos/embed/vite, installed; it also exposes `load` to the tests."""
     folder = tmp_path_factory.mktemp("vite")
     shutil.copytree(EMBED / "vite", folder, dirs_exist_ok=True)
     shutil.copy(package, folder)

@@ -24,7 +24,7 @@ from singe.program.planner import Plan
 from singe.tools.export import export
 
 WHERE: Final = ("node", "threads", "wasm", "webgpu", "worker wasm", "worker webgpu")
-"""Where tests run: in node on one thread and on two, and in a page and its worker."""
+"""The places where tests run: node with one thread and with two, a page, and its worker."""
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def chromium(root: Path) -> Iterator[Page]:
 
 
 class Runs:
-    """Scripts somewhere of WHERE, that find the load of a bundle as `open(name)`."""
+    """Runs scripts in a place of WHERE; in a script, `open(name)` loads a bundle."""
 
     def __init__(self, request: pytest.FixtureRequest, where: str, root: Path) -> None:
         self.request, self.where, self.root = request, where, root
@@ -332,7 +332,7 @@ def test_words_are_the_same_in_both_languages(name: str) -> None:
 
 
 def host_cases() -> dict[str, tuple[str, list[np.ndarray], dict[str, Any], list[np.ndarray]]]:
-    """What is asked ↦ the op, its inputs and attributes, and what NumPy says."""
+    """A case's name ↦ the op, its inputs and attributes, and NumPy's results."""
     rng = np.random.default_rng(0)
     floats = rng.integers(-3, 4, (3, 5, 2)).astype(np.float32)
     floats[0, 1, 0] = np.nan
@@ -410,7 +410,7 @@ def host_cases() -> dict[str, tuple[str, list[np.ndarray], dict[str, Any], list[
 
 
 def size_cases() -> dict[str, Any]:
-    """Ops that find sizes, which come as empty arrays of these lengths."""
+    """Ops that find sizes, which are the lengths of empty arrays."""
 
     def ints(*values: int) -> np.ndarray:
         return np.array(values, np.int64)
@@ -455,7 +455,7 @@ WRONG = {
     "moved_last": ([[0, -2]], {"shape": [2, 2]}, "one axis twice"),
     "slice_places": ([[0], [1], [0], [0]], {"shape": [2], "cuts": [0]}, "a step is 0"),
 }
-"""An op that finds sizes ↦ numbers that are none, and what is said of them, by NumPy too."""
+"""An op that finds sizes ↦ invalid numbers, and the error's text, which is the same in NumPy."""
 
 
 def test_numbers_that_are_no_sizes() -> None:
@@ -564,7 +564,7 @@ HOSTILE: Final[dict[str, tuple[str, Edit]]] = {
 
 
 def edited(source: Path, folder: Path, edit: Edit) -> Path:
-    """A copy of a bundle whose program for wasm was changed."""
+    """A copy of a bundle in which the program for wasm is changed."""
     shutil.copytree(source, folder)
     manifest = json.loads((folder / "model.json").read_text())
     edit(manifest["targets"]["wasm"]["program"])

@@ -57,7 +57,7 @@ VIEWS: Final = {"light": ("light", 1280, 900), "dark": ("dark", 1280, 900), "pho
 
 @pytest.fixture
 def page(browser: Any, address: str) -> Iterator[Any]:
-    """The front page, which must end with no complaint in its console."""
+    """The front page, whose console must have no errors at the end."""
     context = browser.new_context()
     page = context.new_page()
     page.set_default_timeout(60_000)
@@ -70,7 +70,7 @@ def page(browser: Any, address: str) -> Iterator[Any]:
 
 
 def benchmark(page: Any, model: str, device: str = "", *, runs: str = "5") -> None:
-    """Start it; what is not said stays as the form has it."""
+    """Start the benchmark; choices that are not given stay as in the form."""
     for name, value in {"model": model, "device": device, "runs": runs}.items():
         if value:
             page.select_option(f"#bench-{name}", value)
@@ -78,7 +78,7 @@ def benchmark(page: Any, model: str, device: str = "", *, runs: str = "5") -> No
 
 
 def facts(page: Any) -> dict[str, tuple[str, str]]:
-    """Names of features ↦ the mark, and the reason."""
+    """The name of a feature ↦ its mark, and the reason."""
     rows = "[...document.querySelectorAll('#facts > div')].map((d) => [...d.children].map((c) => c.textContent))"
     return {name: (mark, why) for name, mark, why in page.evaluate(rows)}
 
@@ -184,7 +184,7 @@ def test_a_manifest_is_fetched_once_for_a_load(browser: Any, address: str) -> No
 
 @dataclass(frozen=True)
 class Table:
-    """The table of kernels as the page has it: its caption, and the cells of rows by kind."""
+    """The table of kernels on the page: its caption, and the cells of its rows by kind."""
 
     caption: str
     kernels: list[list[str]]
@@ -420,7 +420,7 @@ class Prompt:
         return self.page.evaluate("document.querySelector('#python-log').textContent")
 
     def ask(self, source: str) -> str:
-        """What is said to a source that is whole."""
+        """The answer to a complete source."""
         before = len(self.log())
         self.page.fill("#python-input", source)
         self.page.click("#python-run")

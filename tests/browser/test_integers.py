@@ -34,7 +34,7 @@ return { outputs, threads };
 
 
 def graph() -> Graph:
-    """A convolution and a product that become integers; what follows them rounds alike everywhere."""
+    """A convolution and a product that are computed in integers; the ops after them round the same everywhere."""
     b, rng = Builder(), np.random.default_rng(9)
 
     def const(*shape: int) -> Any:
@@ -52,7 +52,7 @@ def case(count: int) -> dict[str, np.ndarray]:
 
 
 def wanted(count: int) -> np.ndarray:
-    """What NumPy makes of it, with the weights as they are stored."""
+    """NumPy's result, with the weights as they are stored."""
     channels = output_channels(*compile_with_uses(graph(), find_target("wasm"), Options("int8")))
     whole = compile_graph(graph(), None, Options("int8"))
     weights = decode(encode(whole, "int8", channels)[0], whole.weights.size)

@@ -31,7 +31,7 @@ GPUDevice.prototype.createBuffer = function (given) { add(given.size); return cr
 GPUBuffer.prototype.destroy = function () { add(-this.size); return destroy.call(this); };
 globalThis.counted = counted;
 """
-"""Counts the bytes of WebAssembly memories, which are held to the end of the load, and of GPU buffers."""
+"""Counts the bytes of WebAssembly memories, which live to the end of the load, and of GPU buffers."""
 
 
 def large() -> Graph:

@@ -1,4 +1,4 @@
-"""The MNIST page in Chromium: digits of several hands, drawn in several ways, are read on each backend."""
+"""The MNIST page in Chromium: digits of several handwritings, drawn in several ways, are read on each backend."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from digits import HANDS, Stroke
 from sites import served, served_plainly, until
 
 LIMIT: Final = 40_000
-"""Bytes, compressed, of all that the page fetches besides weights."""
+"""The most bytes, compressed, that the page may fetch besides weights."""
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def on_screen(found: Desk, stroke: Stroke) -> list[tuple[float, float]]:
 
 
 def draw(found: Desk, strokes: list[Stroke]) -> None:
-    """With the mouse."""
+    """Draw strokes with the mouse."""
     found.item("canvas").scroll_into_view_if_needed()
     for stroke in strokes:
         first, *rest = on_screen(found, stroke)
@@ -56,7 +56,7 @@ def parts(found: Desk) -> list[float]:
 
 
 def assert_reads(found: Desk, digit: int) -> None:
-    """The page reads this digit, and its bars, its text and its figures agree."""
+    """Check that the page reads this digit, and that its bars, its text and its figures agree."""
     bars = parts(found)
     assert found.value("prediction") == str(digit), bars
     assert found.item("prediction").inner_text() == str(digit)

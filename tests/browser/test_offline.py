@@ -30,14 +30,15 @@ def page(browser: Any) -> Iterator[Any]:
 
 
 def visit(page: Any, url: str) -> None:
-    """See a page for the first time, until the service worker is in charge of it."""
+    """Visit a page for the first time, and wait until the service worker controls it."""
     page.goto(url)
     until(page, "navigator.serviceWorker.controller !== null && crossOriginIsolated")
     page.evaluate("navigator.serviceWorker.ready.then(() => true)")
 
 
 def shut(page: Any) -> None:
-    """Take the network away. Playwright's switch does not reach service workers: their servers are shut by the caller."""
+    """Disconnect the page. Playwright's switch does not affect service workers,
+    so the caller also stops the servers."""
     page.context.set_offline(True)
 
 

@@ -30,9 +30,9 @@ FAMILIES: Final = {
     "Split": r"test_split_(?!to_)",
     "TopK": r"test_top_k",
 }
-"""The names of the cases."""
+"""A family ↦ the pattern of its cases' names."""
 LEAST: Final = {"If": 1, "Loop": 3, "Scan": 17, "recurrent": 18, "Split": 14, "TopK": 6}
-"""How many must run."""
+"""The least number of cases that must run."""
 BOUND: Final = 1e-3
 DTYPES: Final = ("bool", "uint8", "int32", "int64", "float16", "float32", "uint64")
 """Element types that harness.js knows."""

@@ -40,7 +40,8 @@ RUN: Final = """
 
 
 def models() -> dict[str, Model]:
-    """The encoder has a bound, and steps for two sets of sizes; the net has steps for one size of pictures."""
+    """The models: the encoder has a bound and is specialised for two sets of sizes,
+    the net for one size of pictures."""
     made = {
         "encoder": Model(encoder(2, 16, 2), "numpy", bounds={"N": 3, "L": 512}),
         "net": Model(convolutional(4), "numpy"),
@@ -82,7 +83,7 @@ def chromium(root: Path) -> Iterator[Page]:
 
 @pytest.fixture(scope="module")
 def expected() -> dict[str, list[dict[str, np.ndarray]]]:
-    """What Programs for each size alone say."""
+    """The outputs of Programs that are compiled for each size alone."""
     found: dict[str, list[dict[str, np.ndarray]]] = {}
     for name, model in models().items():
         graph = model.graph()

@@ -64,7 +64,7 @@ SCRIPT = """async ({ data, spec, source, length }) => {
 
 
 def asked(page: Any, data: bytes, spec: PictureSpec = LITE0, **more: Any) -> dict[str, str]:
-    """What pictureToTensor answers for a file."""
+    """The result of pictureToTensor for a file."""
     fields = {k: list(v) if isinstance(v, tuple) else v for k, v in vars(spec).items() if k != "input"}
     return page.evaluate(SCRIPT, {"data": b64encode(data).decode(), "spec": fields, **more})
 
@@ -76,7 +76,7 @@ def tensor(page: Any, data: bytes, spec: PictureSpec, **more: Any) -> np.ndarray
 
 
 def in_pixels(values: np.ndarray, spec: PictureSpec) -> np.ndarray:
-    """Elements times their std: differences are in units of 1/255 of the full range."""
+    """Elements times std, so that differences are in units of 1/255 of the full range."""
     shape = (spec.channels, -1) if spec.layout == "nchw" else (-1, spec.channels)
     std = np.array(spec.std, np.float32).reshape((-1, 1) if spec.layout == "nchw" else (1, -1))
     return values.reshape(shape) * std
@@ -110,7 +110,7 @@ def test_photos_are_classified_alike(page: Any) -> None:
 
 
 def drawn(size: tuple[int, int] = (61, 37), mode: str = "RGB") -> Any:
-    """A picture of which no two corners are alike."""
+    """A picture with four different corners."""
     from PIL import Image  # noqa: PLC0415
 
     x, y = np.meshgrid(np.linspace(0, 255, size[0]), np.linspace(0, 255, size[1]))
@@ -174,7 +174,7 @@ def test_any_proportions(page: Any, tmp_path: Path, size: tuple[int, int]) -> No
 
 
 def png_head(width: int, height: int) -> bytes:
-    """The beginning of a PNG that claims these sides."""
+    """The beginning of a PNG that claims this width and height."""
     body = b"IHDR" + struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     return b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + body + struct.pack(">I", zlib.crc32(body)) + bytes(32)
 

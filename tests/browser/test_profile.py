@@ -49,7 +49,7 @@ def chromium(bundle: Callable[[str], Path]) -> Iterator[Page]:
 
 
 def uneven() -> Graph:
-    """A large product, and beside it next to nothing."""
+    """A large product, and otherwise very little work."""
     b = Builder()
     x, v = b.input("x", (size("N"), SIDE), float32), b.input("v", (16,), float32)
     weight = b.const(np.random.default_rng(0).standard_normal((SIDE, SIDE)).astype(np.float32))
@@ -69,7 +69,7 @@ def program(page: Page, name: str, device: str) -> dict[str, Any]:
 
 
 def check(found: dict[str, Any], steps: int) -> None:
-    """What holds of every profile."""
+    """Check the rules that hold for every profile."""
     kernels = found["kernels"]
     total = sum(k["seconds"] for k in kernels) + sum(found["rest"].values())
     assert found["seconds"] == pytest.approx(total)
@@ -173,7 +173,7 @@ def test_every_clock_sees_what_takes_long(chromium: Page, clock: str) -> None:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Peaks of small problems."""
+    """Measure peaks with small problems."""
     monkeypatch.setattr(bench, "GEMMS", (128, 128))
     monkeypatch.setattr(bench, "COPIES", (1 << 20, 1 << 20))
     monkeypatch.setattr(bench, "SAMPLE", 0.001)

@@ -228,7 +228,7 @@ LOAD: Final = "await load(given.url, { device: given.device, cache: false });"
 
 
 def spoilt(page: Page, name: str, spoil: Callable[[Path], object]) -> str:
-    """The address of a copy of the small bundle that something was done to."""
+    """The address of a copy of the small bundle, changed by `spoil`."""
     folder = page.root / name
     shutil.copytree(page.root / "small", folder, dirs_exist_ok=True)
     spoil(folder)

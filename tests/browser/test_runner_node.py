@@ -24,7 +24,7 @@ def failed(folder: Path, body: str = "await load(given.url)", **given: Any) -> d
 
 
 def edited(source: Path, folder: Path, edit: Edit) -> Path:
-    """A copy of a bundle whose manifest was changed."""
+    """A copy of a bundle in which the manifest is changed."""
     shutil.copytree(source, folder, dirs_exist_ok=True)
     manifest = json.loads((folder / "model.json").read_text())
     edit(manifest)

@@ -34,7 +34,7 @@ class Elements(HTMLParser):
 
 
 def listing(site: Path) -> dict:
-    """What the service worker knows of the site."""
+    """The service worker's list of the site's files."""
     found = LISTED.findall((site / build.WORKER).read_text())
     assert len(found) == 1
     return json.loads(found[0])

@@ -1,4 +1,5 @@
-"""Weights in fewer bytes, as singe.js decodes them: in node and in Chromium, on both devices, sound and hostile."""
+"""Weights in fewer bytes, decoded by singe.js: in node and in Chromium, on both devices,
+from valid and hostile files."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ RUN: Final = """async ({ runner, url, device, x, shape }) => {
 
 @pytest.fixture(scope="module", params=DTYPES)
 def stored(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """A bundle in several files, with arrays that are cut, and its dtype."""
+    """A bundle whose weights are in several files, with arrays split between files; and its dtype."""
     folder = tmp_path_factory.mktemp("stored") / request.param
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("singe.tools.export.PIECE", 4096)
@@ -47,7 +48,7 @@ def stored(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 def answer(dtype: str, x: np.ndarray) -> np.ndarray:
-    """What the graph answers with the weights that are stored, run in NumPy."""
+    """The graph's output in NumPy, with the weights as they are stored."""
     channels = output_channels(*compile_with_uses(weighty_graph(), find_target("wasm")))
     whole = compile_graph(weighty_graph(), None)
     weights = decode(encode(whole, dtype, channels)[0], whole.weights.size)
@@ -55,7 +56,7 @@ def answer(dtype: str, x: np.ndarray) -> np.ndarray:
 
 
 def node(script: str, *arguments: str, given: Any = None) -> Any:
-    """What a script answers on standard output, as JSON."""
+    """The JSON that a script prints."""
     program = shutil.which("node")
     if program is None:
         pytest.skip("no node here")
@@ -71,7 +72,7 @@ READ: Final = 'const given = JSON.parse((await import("fs")).readFileSync(0, "ut
 
 
 def check(found: dict[str, Any], folder: Path, dtype: str, device: str, x: np.ndarray) -> None:
-    """The answer is that of the stored weights, and progress counted stored bytes."""
+    """Check that the output is that of the stored weights, and that progress counted stored bytes."""
     expected = answer(dtype, x)
     y = np.array(found["y"]).reshape(expected.shape)
     assert np.abs(y - expected).max() <= 1e-5 * np.abs(expected).max()
@@ -166,7 +167,7 @@ def test_it_decodes_bit_by_bit_what_python_does(stored: tuple[Path, str]) -> Non
 
 
 def scales_in_turn() -> list[tuple[dict[str, Any], bytes]]:
-    """Scales along any axes of any shape, so that every way of walking is walked."""
+    """Scales along any axes of any shape, so that every case of the decoder's loops occurs."""
     rng = np.random.default_rng(1)
     out = []
     for shape in ((2, 3, 4, 5), (1, 7, 1, 3), (6,), (5, 1), (3, 40000)):

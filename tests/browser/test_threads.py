@@ -38,9 +38,9 @@ def chromium(bundle: Callable[[str], Path]) -> Iterator[Page]:
 
 
 SHARED: Final = 600
-"""Of a batch of the graph "weighty", so much work that its runs are shared."""
+"""A batch of the graph "weighty" that is large enough for threads to share its runs."""
 CUT: Final = 10 * SHARED
-"""So much that steps are cut into more parts than there are threads."""
+"""A batch so large that steps are split into more parts than there are threads."""
 
 
 def weighty_case(count: int) -> dict[str, np.ndarray]:
@@ -169,7 +169,7 @@ def test_dispose_ends_the_workers(chromium: Page) -> None:
 
 
 def in_fresh_page(chromium: Page, body: str, **given: Any) -> Any:
-    """What a script answers in a page that has loaded nothing yet."""
+    """The result of a script in a page that has loaded nothing yet."""
     tab = chromium.page.context.browser.new_page()
     try:
         tab.goto(chromium.server.address)

@@ -15,7 +15,7 @@ from singe.onnx.model import read_tensor
 from singe.runtime.devices import device as open_device
 
 DEVICES = {"CPU": "numpy", "WASM": "wasm", "WEBGPU": "webgpu"}
-"""ONNX's names of devices, and the backends that they are."""
+"""ONNX's names of devices ↦ our backends."""
 ONNX_DATA = Path(pytest.importorskip("onnx").__file__).parent / "backend" / "test" / "data"
 MODELS = Path(__file__).parents[2].parent / "shared" / "models"
 
@@ -30,14 +30,14 @@ def _absence(device: str) -> str | None:
 
 
 def need(device: str) -> None:
-    """Skip, with the reason, where there is no such device."""
+    """Skip the test, with the reason, if the device is not available."""
     reason = _absence(device)
     if reason:
         pytest.skip(reason)
 
 
 def data_sets(folder: Path) -> list[tuple[list[np.ndarray], list[np.ndarray]]]:
-    """The inputs and outputs that lie beside a model."""
+    """The inputs and outputs that are stored beside a model."""
 
     def tensors(place: Path, kind: str) -> list[np.ndarray]:
         files = sorted(place.glob(f"{kind}_*.pb"), key=lambda p: int(p.stem.split("_")[1]))
@@ -47,7 +47,7 @@ def data_sets(folder: Path) -> list[tuple[list[np.ndarray], list[np.ndarray]]]:
 
 
 def check(got: Sequence[np.ndarray], wanted: Sequence[np.ndarray], rtol: float, atol: float) -> None:
-    """Equal in number, dtype and shape, and close in value."""
+    """Check that outputs are equal in number, dtype and shape, and close in value."""
     assert len(got) == len(wanted)
     for mine, theirs in zip(got, wanted, strict=True):
         mine, theirs = own(mine), own(theirs)
@@ -62,7 +62,7 @@ def check(got: Sequence[np.ndarray], wanted: Sequence[np.ndarray], rtol: float, 
 
 
 def check_relative(got: Mapping[str, np.ndarray], wanted: Mapping[str, np.ndarray], bound: float) -> None:
-    """No output is off by more than `bound` of its largest value."""
+    """Check that no output differs by more than `bound`, relative to its largest value."""
     assert got.keys() == wanted.keys()
     for name, theirs in wanted.items():
         mine = got[name]

@@ -1,7 +1,7 @@
-"""Small random ONNX models with open dimensions, drawn node by node; what onnxruntime refuses is drawn anew.
+"""Small random ONNX models with open dimensions, drawn node by node; models that onnxruntime refuses are drawn again.
 
-A model has one input of rank 1 to 4 whose dimensions are open or numbers, and a few nodes of DRAWS: what moves, slides,
-resizes and reduces, and arithmetic on shapes that decides other nodes' shapes.
+A model has one input of rank 1 to 4 whose dimensions are open or numbers, and a few nodes of DRAWS: ops that move,
+slide, resize and reduce, and arithmetic on shapes from which other nodes get their shapes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NAMES = "NLHW"
 
 @dataclass
 class Draft:
-    """A model being drawn: at `sizes`, its values have these shapes. All values are float32 but those of `whole`."""
+    """A model that is being drawn. shapes: the shapes of its values at some sizes. All of them are float32."""
 
     rng: np.random.Generator
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
@@ -49,14 +49,14 @@ class Draft:
         return fit[-1 - int(len(fit) * self.rng.random() ** 2)] if fit else None
 
     def whole(self, low: int, high: int) -> int:
-        """A number from low to high, both included."""
+        """A random integer from low to high, inclusive."""
         return int(self.rng.integers(low, high + 1))
 
     def one_of(self, *choices: Any) -> Any:
         return choices[self.whole(0, len(choices) - 1)]
 
     def length(self, x: str, axis: int) -> str:
-        """The vector of one element that holds a dimension."""
+        """A vector of one element, the length of an axis."""
         return self.node("Gather", self.node("Shape", x), self.const([axis]), axis=0)
 
     def model(self, output: str) -> onnx.ModelProto:
@@ -67,7 +67,7 @@ class Draft:
 
 
 Draw = Callable[[Draft], "str | None"]
-"""One more value, by one node or a few; None where there is nothing to draw it from."""
+"""Draws one value, with one node or a few; None if no value fits."""
 
 
 def session(model: onnx.ModelProto) -> onnxruntime.InferenceSession:
@@ -267,7 +267,7 @@ def _axis(d: Draft) -> str | None:
 
 
 def _scaled(d: Draft) -> str | None:
-    """Divided by a size, as attention divides by a root of one."""
+    """A value divided by a computed size, as attention divides by the root of one."""
     x = d.pick(1, 2, 3, 4)
     if x is None:
         return None
@@ -282,7 +282,7 @@ DRAWS: Sequence[Draw] = (
 
 
 def draw(seed: int) -> tuple[onnx.ModelProto, tuple[int | str, ...], list[str]]:
-    """A model, the shape of its input "x", and the ops it has."""
+    """A model, the shape of its input "x", and its ops."""
     rng = np.random.default_rng(seed)
     d = Draft(rng)
     rank = d.whole(1, 4)
@@ -316,5 +316,5 @@ def draw(seed: int) -> tuple[onnx.ModelProto, tuple[int | str, ...], list[str]]:
 
 
 def example(shape: Sequence[int | str], sizes: dict[str, int]) -> tuple[int, ...]:
-    """The shape with numbers for its open dimensions, 6 and so on where none is given."""
+    """The shape with numbers for its open dimensions; those that are not given are 6 and more."""
     return tuple(d if isinstance(d, int) else sizes.get(d, 6 + NAMES.index(d)) for d in shape)

@@ -1,6 +1,6 @@
 """Small random models with open dimensions agree with onnxruntime, one Program at many sizes, zero and one among them.
 
-Wherever onnxruntime gives an answer it must be ours, and where it refuses, nothing but a SingeError may leave us.
+If onnxruntime gives a result, ours must be equal; if it refuses a model, ours may only raise a SingeError.
 `pytest tests/conformance/test_beside_onnxruntime.py --drawn 25000` draws more.
 """
 
@@ -35,8 +35,9 @@ def sizes_to_run(names: list[str], rng: np.random.Generator) -> Iterator[dict[st
 
 
 def differs_by_design(ops: set[str], sizes: dict[str, int], empty: bool) -> bool:
-    """Where onnxruntime's answer is no rule: a reduction over nothing drops the axis or is 0 for a mean, a window that is
-    larger than its input has one place, and a reshape of nothing takes an open length to be 1."""
+    """Cases in which onnxruntime's result is not the rule: a reduction over nothing drops the axis or is 0 for a mean,
+    a window that is larger than its input has one place, and a reshape of an empty tensor takes an open length to be
+    1."""
     none = 0 in sizes.values()
     return bool(
         (none and "Reshape" in ops) or ((none or empty) and ops & REDUCTIONS) or ((none or empty) and ops & WINDOWS)

@@ -20,7 +20,7 @@ SEEN = {
     "coffee.png": {"espresso"},
     "flower.jpg": {"daisy"},
 }
-"""A photograph ↦ the labels of which one comes first."""
+"""A photograph ↦ labels, one of which must come first."""
 PICTURES = ("--size", "224", "--crop", "0.875", "--mean", "127", "--std", "128", "--layout", "nchw")
 
 

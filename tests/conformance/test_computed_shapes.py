@@ -1,4 +1,4 @@
-"""Shapes that hang on data: one Program serves all of it, on every device, and gives what onnxruntime gives."""
+"""Shapes that depend on data: one Program serves all data, on every device, with onnxruntime's results."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ SEEN = {
     "rocket": (657, 744, 812),
     "temple": (668, 698, 832),
 }
-"""A sample ↦ the classes that would be right: a cat may be a tabby, and what flies to space a missile or a shuttle."""
+"""A sample ↦ the classes that count as right: a cat may be a tabby, a rocket a missile or a space shuttle."""
 
 
 def module(path: Path) -> ModuleType:
@@ -63,7 +63,7 @@ def model_of(demo: str, device: str = "numpy") -> sg.Model:
 
 
 def relative(got: np.ndarray, wanted: np.ndarray) -> float:
-    """How far off, in parts of the largest value."""
+    """The largest difference, relative to the largest value."""
     assert got.shape == wanted.shape
     return float(np.abs(got - wanted).max() / np.abs(wanted).max())
 
@@ -121,7 +121,7 @@ def test_records_of_float32_are_equal(tmp_path: Path) -> None:
 
 @cache
 def photos() -> dict[str, np.ndarray]:
-    """The page's samples as it prepares them."""
+    """The page's samples as tensors."""
     pytest.importorskip("PIL")
     facts = module(ROOT / "demos" / "classify" / "model.py")
     spec = images.PictureSpec((facts.SIDE, facts.SIDE), 3, facts.CROP, (facts.MEAN,), (facts.STD,))
@@ -139,7 +139,8 @@ def test_the_sample_pictures_are_seen(device_name: str) -> None:
 
 
 def drawn(strokes: list[list[tuple[float, float]]]) -> np.ndarray:
-    """Strokes as MNIST's digits are: in a box of 20 × 20, its centre of mass in the middle of 28 × 28, ink from 0 to 1."""
+    """Strokes as a picture like MNIST's: in a box of 20 × 20, with its centre of mass in the middle of 28 × 28,
+    ink from 0 to 1."""
     lines = [np.array(s) for s in strokes]
     every = np.concatenate(lines)
     lines = [(s - every.min(0)) * 19 / np.ptp(every, 0).max() for s in lines]

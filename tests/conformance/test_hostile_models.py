@@ -25,7 +25,7 @@ IMAGE = (1, 4, 8, 8)
 
 @pytest.fixture(autouse=True)
 def within_bounds() -> Iterator[None]:
-    """No import takes long or much memory, whatever comes of it."""
+    """Check that an import takes little time and memory, whether it succeeds or not."""
     tracemalloc.start()
     start = time.perf_counter()
     yield

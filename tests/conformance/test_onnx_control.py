@@ -27,7 +27,7 @@ def constant(name: str, array: Any) -> Any:
 
 
 def node(op: str, inputs: str, outputs: str, **attrs: Any) -> Any:
-    """Names apart by spaces, "_" for one that is left out."""
+    """A node; names are separated by spaces, "_" is an omitted one."""
     names = [["" if n == "_" else n for n in given.split()] for given in (inputs, outputs)]
     return helper.make_node(op, *names, **attrs)
 
@@ -106,7 +106,7 @@ def test_a_branch_of_another_rank_is_not_looked_at(device: str) -> None:
 
 
 def doubling() -> Any:
-    """The body: v doubles until it exceeds the limit; collects v + the number of the turn."""
+    """The body of a loop: v is doubled until it exceeds the limit; v + the number of the turn is collected."""
     nodes = [
         node("Add", "v v", "w"), node("ReduceMax", "w", "top", keepdims=0), node("Less", "top limit", "again"),
         node("Cast", "i", "number", to=FLOAT), node("Add", "w number", "shown"),

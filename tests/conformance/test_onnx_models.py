@@ -18,7 +18,7 @@ from singe.onnx.model import read_model, read_tensor
 
 RTOL, ATOL = 1e-3, 1e-5
 SLOW_DEVICES = ("WEBGPU",)
-"""Light models take long there without a GPU."""
+"""Devices on which the light models take long without a GPU."""
 EXCEPTIONS = {
     "light_squeezenet-CPU": "its 1,000 logits are 1e10 each and must be equal to the bit (an ulp is 1,024), or softmax makes them 0 and 1",
 }
@@ -26,7 +26,7 @@ EXCEPTIONS = {
 
 @lru_cache(maxsize=1)
 def small_models() -> dict[str, Path]:
-    """The folders of the small models that Singe takes on."""
+    """The folders of the small models whose ops Singe has."""
     found = {}
     for path in sorted(ONNX_DATA.glob("*/*/model.onnx")):
         try:

@@ -42,13 +42,13 @@ def every_case() -> list[Any]:
 
 
 def _array(given: Any) -> Any:
-    """Tensors of types that NumPy lacks are given in ONNX's form."""
+    """A tensor; types that NumPy lacks are in ONNX's form."""
     return read_tensor(given.SerializeToString()) if hasattr(given, "SerializeToString") else given
 
 
 @lru_cache(maxsize=1)
 def cases() -> dict[str, tuple[Any, OnnxModel, list[Any]]]:
-    """The cases that Singe takes on, by name."""
+    """The cases whose ops and types Singe has, by name."""
     found = {}
     for case in every_case():
         data_sets = [tuple([_array(a) for a in part] for part in data_set) for data_set in case.data_sets]

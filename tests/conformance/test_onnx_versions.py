@@ -1,4 +1,4 @@
-"""Versions and corners of ops that ONNX's node cases leave out, against onnxruntime: one node each, on every device.
+"""Versions and special cases of ops that ONNX's node cases lack: one node each, on every device, beside onnxruntime.
 
 Left out because onnxruntime deviates from the specification: auto_pad SAME with dilations or with strides larger than
 the window, align_corners with scales that do not divide, a backward slice that ends at INT_MAX.
@@ -24,7 +24,8 @@ IMAGE = (2, 4, 7, 6)
 
 @dataclass(frozen=True)
 class Case:
-    """One node over a random x; inputs after it are constants: a shape stands for random floats, None for one left out."""
+    """One node over a random x. Other inputs are constants:
+    a shape stands for random floats, None for an omitted input."""
 
     op: str
     opset: int

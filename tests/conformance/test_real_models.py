@@ -21,7 +21,8 @@ from singe.runtime.devices import device as open_device
 
 BOUND = 1e-4
 ILL_CONDITIONED = ("basic_pitch",)
-"""It takes logarithms of cancelling sums, where rounding decides: onnxruntime's recording is itself 2.3e-3 from float64."""
+"""Models that take logarithms of cancelling sums, so rounding matters:
+onnxruntime's recording itself differs from float64 by 2.3e-3."""
 FLOAT64_BOUND = 5e-3
 BATCHES = (1, 2, 3, 7)
 NAMES = ("basic_pitch", "efficientnet_lite0", "magika", "mnist_cnn", "ppocr_cls", "ppocr_det")
@@ -47,7 +48,7 @@ def recorded(name: str) -> tuple[str, np.ndarray, dict[str, np.ndarray]]:
 
 
 def batch(x: np.ndarray, count: int) -> np.ndarray:
-    """`count` items made of the recorded ones, each turned a little further, so that no two are equal."""
+    """`count` items made from the recorded ones, each rolled a little further, so that no two are equal."""
     return np.stack([np.roll(x[i % len(x)], i, axis=-1) for i in range(count)])
 
 
@@ -86,7 +87,7 @@ def in_float64(name: str, count: int) -> dict[str, np.ndarray]:
 
 
 def _widen(tensor: Any) -> None:
-    """A float32 TensorProto becomes a float64 one."""
+    """Turn a float32 TensorProto into a float64 one."""
     if tensor.data_type == onnx.TensorProto.FLOAT:
         wide = onnx.numpy_helper.to_array(tensor).astype(np.float64)
         tensor.CopyFrom(onnx.numpy_helper.from_array(wide, tensor.name))

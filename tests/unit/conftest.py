@@ -1,4 +1,4 @@
-"""The devices that Tensors are tested on: eager and under Fusion. One that is absent here is a visible skip."""
+"""The devices on which Tensors are tested, eager and under Fusion. A missing device is a visible skip."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every row is tested with: inputs and attributes, in a table keyed by the row's name.
+"""The inputs and attributes with which every row is tested, in a table by the row's name.
 
 An input is a shape (filled with values of the dtype under test) or a Filled shape; N is the symbolic batch size.
 Elementwise rows need no entry: they are sampled by arity, and ATTRIBUTES names their attributes.
@@ -22,7 +22,8 @@ BATCH = 3
 
 @dataclass(frozen=True)
 class Filled:
-    """An input with values of its own: integers below `high` of a fixed dtype, or what `make` does to random floats."""
+    """An input with particular values: integers below `high` of a fixed dtype,
+    or the result of `make` for random floats."""
 
     shape: tuple[Any, ...]
     dtype: DType | None = None
@@ -33,7 +34,8 @@ class Filled:
 
 @dataclass(frozen=True)
 class Sample:
-    """One use of a row. floats_only: integers would be rounded toward zero from values too close to whole ones."""
+    """One use of a row. floats_only: skip integer dtypes,
+    since truncating values close to whole numbers is ambiguous."""
 
     inputs: tuple[Any, ...]
     attrs: dict[str, Any]
@@ -139,7 +141,7 @@ CONV_LAST = [
 
 
 def int8(*shape: int) -> tuple[Filled, Filled]:
-    """Weights as they are stored, and scales that keep what is computed near 1."""
+    """Weights as they are stored, and scales that keep results near 1."""
     return Filled(shape, uint8, 1, 256), Filled(shape[-1:], make=lambda x: np.abs(x) / 512 + 0.001)
 
 
@@ -361,7 +363,7 @@ SAMPLES: dict[str, list[Sample]] = {
     ],
 }
 NOT_SAMPLED = (Opaque, Region, Result)
-"""Kinds of row that have tests of their own: they have several results, graphs, or results of a shape found in mid-run."""
+"""Kinds of row with tests of their own, because they have several results, graphs, or shapes found in mid-run."""
 RECURRENT = ("lstm", "gru", "rnn")
 """Rows of several results: see test_recurrent.py."""
 SAMPLED: list[Row] = [row for row in ROWS.values() if not isinstance(row, NOT_SAMPLED) and row.name not in RECURRENT]
@@ -387,7 +389,7 @@ def samples_of(row: Row) -> list[Sample]:
 
 
 def numbers(value: Any, batch: int = BATCH) -> Any:
-    """Shapes and attributes with the batch size put in."""
+    """Shapes and attributes with the batch size as a number."""
     if isinstance(value, (tuple, list)):
         return tuple(numbers(v, batch) for v in value)
     return known(value, {"N": batch}) if isinstance(value, Size) else value
@@ -400,7 +402,8 @@ def shape_of(given: Any) -> tuple[Any, ...]:
 def random_values(
     rng: np.random.Generator, shape: Sequence[int], dtype: DType, domain: tuple[float, float]
 ) -> np.ndarray:
-    """Floats within a domain, on and off whole numbers and halves; small integers, and some at the ends of their range."""
+    """Floats within a domain, some of them whole numbers or halves;
+    small integers, and some at the ends of their range."""
     if dtype.is_float:
         values = rng.uniform(*domain, shape)
         halves = np.clip(np.round(values * 2) / 2, *domain)

@@ -28,7 +28,7 @@ HARD_SWISH = Elementwise(
 
 @pytest.fixture
 def hard_swish(monkeypatch: pytest.MonkeyPatch) -> Iterator[Elementwise]:
-    """The row, registered for the duration of a test as if nobody had thought of it before."""
+    """The row, registered for the duration of a test in place of the existing one."""
     monkeypatch.delitem(ROWS, HARD_SWISH.name, raising=False)
     for table in (BY_ONNX, ADAPTERS):
         monkeypatch.delitem(table, "HardSwish", raising=False)

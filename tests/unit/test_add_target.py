@@ -30,7 +30,7 @@ def between(sign: str) -> Callable[..., str]:
 
 
 def extreme(sign: str) -> Callable[..., str]:
-    """min or max; a NaN on either side wins."""
+    """min or max as C text; NaN if either side is NaN."""
     return lambda e, a, b: f"({a} != {a} || {a} {sign} {b} ? {a} : {b})"
 
 
@@ -51,7 +51,7 @@ SPELLINGS = scalar.complete(
         "var": lambda e: e.value[0],
     },
 )  # fmt: skip
-"""Word ↦ (expression, arguments as text) ↦ text."""
+"""Word ↦ a function (expression, arguments as text) ↦ text."""
 
 
 def c_function(row: Elementwise, kinds: list[DType], stored: DType) -> str:
@@ -99,7 +99,7 @@ PRINTED = {
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """All of PRINTED, compiled."""
+    """The functions of PRINTED, compiled."""
     gcc = shutil.which("gcc")
     if gcc is None:
         pytest.skip("no gcc here")

@@ -27,7 +27,7 @@ async def later(value: Any) -> Any:
 
 
 class LateBackend(NumpyBackend):
-    """A backend as in a page: elements that are read have to be waited for."""
+    """A backend like those in a page: reading elements must be awaited."""
 
     def download(self, array: Any) -> Any:
         return later(np.array(array.data))
@@ -106,7 +106,7 @@ def test_models(late: EagerDevice) -> None:
 
 
 class DirectBackend(NumpyBackend):
-    """A backend whose executables have their own way for NumPy arrays."""
+    """A backend whose executables take NumPy arrays directly."""
 
     def prepare(self, program: Any) -> Any:
         executable = super().prepare(program)

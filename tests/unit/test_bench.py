@@ -44,7 +44,7 @@ ROWS = 5
 
 @pytest.fixture(params=NAMES)
 def device(request: pytest.FixtureRequest) -> EagerDevice:
-    """Each device in turn; one that is absent here is a visible skip."""
+    """Each device in turn; a missing device is a visible skip."""
     try:
         return open_device(request.param)
     except DeviceError as e:
@@ -71,7 +71,7 @@ def timed(runnable: Program, given: list[np.ndarray]) -> Timeline:
 
 
 def check_timeline(runnable: Program, given: list[np.ndarray], found: Timeline) -> None:
-    """Each step once and in order, inside the run, and the answers those of a plain run."""
+    """Check that each step is timed once, in order, inside the run, and that the outputs are those of a plain run."""
     steps = [s.step for s in found.spans if s.step is not None]
     assert steps == list(range(len(runnable.data.steps)))
     assert all(s.seconds >= 0 and s.overhead >= 0 and s.start >= 0 for s in found.spans)
@@ -226,7 +226,7 @@ def test_shares_of_peaks_are_rates_over_them() -> None:
 
 
 def check_trace(text: str) -> list[dict[str, Any]]:
-    """The rules of Chrome's trace format, for the events that are used here; answers the complete ones."""
+    """Check the rules of Chrome's trace format for the events that are used here; returns the complete events."""
 
     def refuse(constant: str) -> None:
         raise AssertionError(f"{constant} is no JSON")
@@ -348,7 +348,7 @@ def run(capsys: pytest.CaptureFixture[str], *args: object) -> tuple[int, str, st
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Peaks of small problems, to be quick."""
+    """Measure peaks with small problems, to be quick."""
     monkeypatch.setattr(bench, "GEMMS", (128, 128))
     monkeypatch.setattr(bench, "COPIES", (1 << 20, 1 << 20))
     monkeypatch.setattr(bench, "SAMPLE", 0.001)
@@ -356,7 +356,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
-    """y = x · w for pictures' worth of rows: x is (N, H, 4)."""
+    """y = x · w, where x is (N, H, 4)."""
     value = helper.make_tensor_value_info
     weight = helper.make_tensor("w", TensorProto.FLOAT, (4, 3), np.arange(12, dtype=np.float32))
     graph = helper.make_graph(

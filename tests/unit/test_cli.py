@@ -1,4 +1,4 @@
-"""The command line: exit codes, messages, and that what it prints and writes is what a Model computes."""
+"""The command line: exit codes, messages, and that its outputs are those of a Model."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ def run(capsys: pytest.CaptureFixture[str], *args: object) -> tuple[int, str, st
 
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
-    """scores = x · w, classes of a batch of rows; and twice, of a second input whose name holds signs."""
+    """scores = x · w, the classes of a batch of rows; and `twice`,
+    from a second input whose name has special characters."""
     nodes = [helper.make_node("MatMul", ["x", "w"], ["scores"]), helper.make_node("Add", ["b=2", "b=2"], ["twice"])]
     value = helper.make_tensor_value_info
     graph = helper.make_graph(

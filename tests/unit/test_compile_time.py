@@ -15,7 +15,7 @@ from singe.shapes import size
 
 NODES = 400
 MOST = 1.6
-"""Times the proportion that four times the nodes may take."""
+"""The allowed factor over four times the time, for four times the nodes."""
 
 
 def chain(nodes: int) -> Graph:
@@ -32,7 +32,7 @@ def chain(nodes: int) -> Graph:
 
 
 def seconds(nodes: int, target: str) -> float:
-    """Of the processor: other processes do not count. The least of three."""
+    """CPU time, so that other processes do not count; the least of three."""
     graph = chain(nodes)
     taken = []
     for _ in range(3):

@@ -24,7 +24,7 @@ N = size("N")
 
 
 class Runner:
-    """A device, and Programs of it that went through a file, as their graphs did."""
+    """Runs graphs on a device; graphs and Programs are written to files and read again before."""
 
     def __init__(self, name: str) -> None:
         self.backend: Any = open_device(name).backend

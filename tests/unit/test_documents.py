@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def documents() -> list[Path]:
-    """Markdown that is kept in the repository, not what a build left behind."""
+    """The Markdown files of the repository, without files that a build made."""
     folders = [ROOT / name for name in ("core", "webgpu", "wasm", "static", "demos", "docs", "tests")]
     found = [*ROOT.glob("*.md"), *(p for folder in folders for p in folder.rglob("*.md"))]
     return [p for p in found if not {".cache", "site", "node_modules"} & set(p.relative_to(ROOT).parts)]

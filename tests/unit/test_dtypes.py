@@ -55,12 +55,12 @@ def place(request: pytest.FixtureRequest) -> str:
 
 
 def twin(kind: DType) -> np.dtype[Any]:
-    """The type that ml_dtypes, or NumPy, has for it."""
+    """The type of NumPy or ml_dtypes for an element type."""
     return np.dtype(getattr(ml_dtypes, kind.name)) if kind.held else kind.numpy
 
 
 def values(kind: DType, count: int = 256) -> np.ndarray:
-    """All codes of a byte; of others small and extreme numbers, NaN and infinities among the floats."""
+    """All codes of one-byte types; small and extreme numbers of others, with NaN and infinities for floats."""
     rng = np.random.default_rng(count)
     if kind is string:
         return own(np.array([f"{k % 7} é" * (k % 3) for k in range(count)]))
@@ -75,7 +75,7 @@ def values(kind: DType, count: int = 256) -> np.ndarray:
 
 
 def run(device: str, arrays: list[np.ndarray], build: Any) -> list[np.ndarray]:
-    """What a compiled graph over the arrays gives."""
+    """The outputs of a compiled graph over the arrays."""
     b = Builder()
     inputs = tuple(b.input(f"x{k}", a.shape, dtype(a.dtype)) for k, a in enumerate(arrays))
     outputs = build(b, *inputs)
@@ -188,7 +188,7 @@ def test_casts_between_all_types(place: str) -> None:
 
 
 def cast(x: np.ndarray, source: DType, to: DType) -> np.ndarray:
-    """By ml_dtypes and NumPy."""
+    """The expected cast, computed with ml_dtypes and NumPy."""
     theirs = x.view(twin(source)) if source.held else x
     with np.errstate(all="ignore"):
         wide = theirs.astype(source.compute.numpy)

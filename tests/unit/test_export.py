@@ -49,14 +49,15 @@ def two() -> Graph:
 
 
 def picture() -> Graph:
-    """A picture's input."""
+    """A graph with a picture as its input."""
     b = Builder()
     x = b.input("pixels", (1, 3, 8, 6), float32)
     return Graph((x,), (b.relu(b.add(x, b.const(np.ones((3, 1, 1), np.float32)))),), ("y",))
 
 
 def contractions() -> Graph:
-    """A convolution and a product, their weights large enough for int8; a bias that float16 cannot hold; a table of int64."""
+    """A convolution and a product with weights large enough for int8, a bias beyond the range of float16,
+    an int64 table."""
     b = Builder()
     rng = np.random.default_rng(5)
     x, i = b.input("x", (size("N"), 4, 6, 6), float32), b.input("i", (size("N"), 1), int64)
@@ -83,7 +84,7 @@ def compiled(graph: Graph, target: str) -> ProgramData:
 
 
 def check(bundle: Bundle, graph: Graph) -> None:
-    """The bundle holds what the graph is compiled to, byte by byte."""
+    """Check that the bundle has the graph's compiled Programs, byte by byte."""
     manifest = json.loads(bundle.files[MANIFEST])
     assert manifest == bundle.manifest
     assert manifest["inputs"] == [
@@ -105,7 +106,7 @@ def check(bundle: Bundle, graph: Graph) -> None:
 
 
 def read(bundle: Bundle, entry: dict[str, Any]) -> bytes:
-    """A file of the manifest, its length and hash checked."""
+    """A file of the manifest, after a check of its length and hash."""
     data = bundle.files[entry["file"]]
     assert entry == {"file": entry["file"], "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
     return data

@@ -1,4 +1,4 @@
-"""Fusion runs what is live together, once, through the device it wraps; training steps are compiled once."""
+"""Fusion runs live values together, once, through the device that it wraps; training steps are compiled once."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def eager(request: pytest.FixtureRequest) -> EagerDevice:
 
 
 class Recording(Decorator):
-    """Keeps the Graphs that it runs, and counts the Programs that it is given."""
+    """A device that records the Graphs that it runs, and counts the Programs that it prepares."""
 
     def __init__(self, inner: Device) -> None:
         super().__init__(inner)
@@ -57,7 +57,7 @@ class Recording(Decorator):
 
 
 class Remote(Device):
-    """A device that shares no code with ours: its values are numbers of arrays in a table."""
+    """A device that shares no code with ours: its values are indices into a table of arrays."""
 
     class Ticket:
         def __init__(self, number: int, array: Any) -> None:
@@ -111,7 +111,7 @@ def initial() -> dict[str, np.ndarray]:
 
 
 def batches(count: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Pictures whose brightest quarter is their class."""
+    """Batches of pictures, each of which has one bright quarter, its class."""
     rng = np.random.default_rng(1)
     found = []
     for _ in range(count):
@@ -124,7 +124,8 @@ def batches(count: int) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 def step(w: Weights, x: Any, wanted: Any, rate: float = 0.2) -> tuple[Any, Weights]:
-    """The loss of a CNN, and its weights after a step of descent with momentum; the gradients are by hand."""
+    """The loss of a CNN, and its weights after a step of gradient descent with momentum;
+    gradients are written by hand."""
     h = x.conv(w["conv"], padding=1)
     flat = h.relu().avg_pool(2).reshape(BATCH, -1)
     logits = flat @ w["linear"] + w["bias"]
@@ -143,7 +144,7 @@ def step(w: Weights, x: Any, wanted: Any, rate: float = 0.2) -> tuple[Any, Weigh
 
 
 def trained(device: Device, steps: int) -> tuple[list[float], list[float], Weights]:
-    """The losses of so many steps, of which nothing else is read; the seconds that each took; the weights at the end."""
+    """The losses of some training steps (nothing else is read), the seconds of each step, and the final weights."""
     w: Weights = {k: sg.tensor(a, device=device) for k, a in initial().items()}
     losses, seconds = [], []
     for x, wanted in batches(steps):
@@ -171,7 +172,7 @@ def test_a_training_step_is_one_graph_that_is_compiled_once(eager: EagerDevice) 
 @pytest.mark.slow
 def test_training_steps_take_flat_time_and_memory(eager: EagerDevice) -> None:
     class Counting(Decorator):
-        """How many values are alive when a Graph is run."""
+        """A device that counts the values that are alive when a Graph is run."""
 
         def __init__(self, inner: Device) -> None:
             super().__init__(inner)

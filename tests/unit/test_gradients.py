@@ -21,7 +21,7 @@ from singe.shapes import size
 
 STEP = 1e-6
 TOLERANCE = 2e-4
-"""Of the largest gradient: float32's rounding, through sums of a few dozen terms."""
+"""The allowed error relative to the largest gradient: rounding in float32, over sums of a few dozen terms."""
 
 NOT_DIFFERENTIABLE = {
     "running_prod",
@@ -39,10 +39,10 @@ NOT_DIFFERENTIABLE = {
     "dot_int8",
     "conv_int8",
 }
-"""Rows over floats without a gradient, or whose results are no floats, or are rounded by the reference too."""
+"""Rows over floats that have no gradient, whose results are not floats, or whose reference rounds."""
 
 DEAR = {"conv", "conv_last", "conv_transpose", "resize"}
-"""Rows whose reference takes long, which differences ask for each element of each input."""
+"""Rows with a slow reference: differences call it for each element of each input."""
 
 ZEROS_AND_NEGATIVES = [sample_of((3, 4), axes=(1,)), sample_of((2, 3, 2), axes=(0, -1))]
 MORE: dict[str, list[Sample]] = {"reduce_prod": ZEROS_AND_NEGATIVES}
@@ -54,7 +54,8 @@ def differentiable() -> list[Any]:
 
 
 def away_from_kinks(x: np.ndarray) -> np.ndarray:
-    """Values at distinct odd multiples of a small step: none at a kink, a jump or a tie, all further apart than STEP."""
+    """Values at distinct odd multiples of a small step, so that none is at a kink, a jump or a tie,
+    and all are further apart than STEP."""
     order = np.argsort(np.argsort(x.ravel(), kind="stable"), kind="stable").reshape(x.shape)
     low, high = (x.min(), x.max()) if x.size else (0, 0)
     spread = low + (high - low) * (order + 0.5) / max(1, x.size) + 0.00137
@@ -62,7 +63,7 @@ def away_from_kinks(x: np.ndarray) -> np.ndarray:
 
 
 def differences(loss: Callable[[Sequence[np.ndarray]], float], arrays: list[np.ndarray], k: int) -> np.ndarray:
-    """The gradient of a loss by array number k, element by element."""
+    """The gradient of a loss by array number k, by differences, element by element."""
     out = np.zeros(arrays[k].shape)
     for place in np.ndindex(*out.shape):
         at = []
@@ -76,7 +77,7 @@ def differences(loss: Callable[[Sequence[np.ndarray]], float], arrays: list[np.n
 
 @dataclass(frozen=True)
 class Case:
-    """A sample with values, a gradient for the output, and what each float input's gradient should be."""
+    """A sample with values, a gradient of the output, and the expected gradient of each float input."""
 
     sample: Sample
     arrays: list[np.ndarray]

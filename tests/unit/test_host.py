@@ -1,4 +1,5 @@
-"""What runs on the host: it is said and can be refused wherever a model is compiled, and what a page has of it."""
+"""Ops that run on the host: they are reported and can be refused wherever a model is compiled;
+and which of them a page can run."""
 
 from __future__ import annotations
 

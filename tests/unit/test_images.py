@@ -76,7 +76,7 @@ HELD = {
     7: "TRANSVERSE",
     8: "ROTATE_270",
 }
-"""An EXIF orientation ↦ what makes the stored picture of an upright one."""
+"""An EXIF orientation ↦ how the stored picture is made from an upright one."""
 
 
 @pytest.mark.parametrize("turn", HELD)
@@ -97,7 +97,8 @@ MODES = {
     "1": 255, "L": 100, "P": 102, "RGB": 100, "CMYK": 100, "YCbCr": 100,
     "RGBA": 255 * (1 - 0x40 / 255) + 100 * (0x40 / 255), "LA": 255 * (1 - 0x40 / 255) + 100 * (0x40 / 255), "I;16": 100,
 }  # fmt: skip
-"""A mode ↦ the grey that a tensor shows for a picture of grey 100; the palette has 102, and what is three quarters transparent lies on white."""
+"""A mode ↦ the grey in the tensor of a picture of grey 100. The palette has 102; a pixel that is three quarters
+transparent is blended with white."""
 
 
 @pytest.mark.parametrize("channels", [1, 3])

@@ -1,4 +1,4 @@
-"""`import singe` is quick, and imports nothing that only some use."""
+"""`import singe` is quick, and does not import modules that only some users need."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 LIMIT = 250
-"""Milliseconds of the processor beyond NumPy's own import; the goal is 100, and a busy machine is slow."""
+"""Milliseconds of CPU time beyond NumPy's own import; the goal is 100, but a busy machine is slow."""
 LAZY = ("importlib.metadata", "wgpu", "wasmtime", "singe.onnx", "PIL", "difflib")
 
 SCRIPT = """

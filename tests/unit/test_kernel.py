@@ -1,4 +1,4 @@
-"""Kernels mean what their loops say, and rewriting their loops or their memory never changes it."""
+"""Kernels compute what their loops say, and rewriting their loops or their memory never changes the results."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ F32 = Port(float32)
 
 
 def run(kernel: Kernel, arrays: Sequence[np.ndarray], out: np.ndarray) -> np.ndarray:
-    """The kernel's last port after a run, `out` being what it held before."""
+    """The kernel's last port after a run; `out` is its content before."""
     out = out.copy()
     interpret(kernel, [*(a.reshape(-1) for a in arrays), out.reshape(-1)], SIZES)
     return out

@@ -17,7 +17,7 @@ from singe.runtime.devices import device as open_device
 
 SIDE, LAYERS = 2048, 7
 MOST = 1.3
-"""Times the weights that anonymous memory may grow by; pages of mapped files are not counted."""
+"""How much anonymous memory may grow, in multiples of the weights; pages of mapped files are not counted."""
 
 LOAD = """
 import sys, threading

@@ -27,7 +27,7 @@ def classifier() -> Graph:
 
 
 def blur() -> Graph:
-    """A sum with the neighbours along an axis of open length, put back by a reshape."""
+    """Each element plus its two neighbours along an axis of open length."""
     b = Builder()
     x = b.input("x", (size("N"), size("L")), float32)
     padded = b.pad(x, b.const(0.0), before=(0, 1), after=(0, 1), mode="constant")
@@ -36,7 +36,7 @@ def blur() -> Graph:
 
 
 def squeezed() -> OnnxSource:
-    """Without its axes of length 1: what they are, only numbers tell."""
+    """A squeeze of open axes: which of them have length 1 is known only from numbers."""
     declared = OnnxValue("x", OnnxType("tensor", "float32", ("N", "L")))
     nodes = (OnnxNode("Squeeze", "", "", ("x",), ("y",), {}),)
     graph = OnnxGraph("g", nodes, {}, (declared,), (OnnxValue("y", None),), ())
@@ -122,7 +122,7 @@ def test_what_must_be_known_is_known_before_a_run(device_name: str) -> None:
 
 
 def met() -> Graph:
-    """Two inputs whose lengths have two names and must be one, unless one of them is 1."""
+    """Two inputs whose lengths have different names but must be equal, unless one of them is 1."""
     b = Builder()
     x, y = (b.input(name, (size(length),), float32) for name, length in (("x", "L"), ("y", "M")))
     with deferring():

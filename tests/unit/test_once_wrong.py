@@ -23,7 +23,7 @@ def numbers(*shape: int) -> np.ndarray:
 
 
 def growing(b: Builder, x: Node, count: int) -> Node:
-    """x after itself, again in every turn."""
+    """A loop that appends x to a carried value in every turn."""
     own, part = b.input("own", (size("own"), *x.shape[1:]), x.dtype), b.input("part", x.shape, x.dtype)
     body = Graph((own, part), (b.const(True), b.concat(part, own, axis=0)), ("c", "y"))
     return b.apply(LOOP, x, x, body=body, carried=1, conditional=False, count=count)

@@ -352,7 +352,7 @@ def test_attributes_without_a_type_or_a_zero_are_read() -> None:
 
 
 def external(folder: Path, location: str, dims: tuple[int, ...] = (2, 3), **entries: str) -> Path:
-    """A model in `folder` whose one weight, float32 of shape `dims`, lies elsewhere."""
+    """A model in `folder` with one weight, float32 of shape `dims`, in another file."""
     tensor = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=dims, data_location=TensorProto.EXTERNAL)
     for key, value in {"location": location, **entries}.items():
         tensor.external_data.add(key=key, value=value)
@@ -431,7 +431,7 @@ PLACE = re.compile(r"evil\.onnx: at byte \d+, (\w+(\[\d+\])?(\.\w+(\[\d+\])?)*|t
 
 
 def contents(value: Any) -> Iterator[Any]:
-    """All that a model holds, to be sure that it can be touched."""
+    """Everything in a model, to check that it can be read."""
     yield value
     inner: Any = ()
     if isinstance(value, (tuple, list)):
@@ -447,7 +447,7 @@ def contents(value: Any) -> Iterator[Any]:
 
 
 def survives(data: bytes) -> bool:
-    """True for a model; False for an error that names the file and the place; anything else fails."""
+    """True if a model is read, False for an error that names the file and the place; anything else fails the test."""
     try:
         model = read_model(data, name="evil.onnx")
     except SingeError as error:

@@ -1,6 +1,6 @@
 """One Program serves all sizes: an encoder of any length and a convolutional net of any height and width.
 
-What it computes is compared with a Program that was compiled for the size alone.
+Results are compared with those of a Program compiled for the size alone.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from singe.shapes import deferring, size
 
 RUNNERS = pytest.mark.parametrize("device_name", ["numpy", "wasm", "webgpu"], indirect=True)
 CLOSE = 1e-4
-"""The largest difference, relative to the largest value: sums may be taken in another order."""
+"""The largest allowed difference, relative to the largest value: the order of sums may differ."""
 
 
 @dataclass(frozen=True)
 class Network:
-    """A network, sizes at which it is run, and its inputs at given sizes."""
+    """A network, the sizes at which it is run, and a function that makes its inputs at given sizes."""
 
     graph: Callable[[], Graph]
     sizes: Sequence[Mapping[str, int]]
@@ -65,7 +65,7 @@ EACH = pytest.mark.parametrize("name", NETWORKS)
 
 
 def alone(graph: Graph, sizes: Mapping[str, int], given: Sequence[np.ndarray]) -> np.ndarray:
-    """What a Program for these sizes alone computes, on NumPy."""
+    """The outputs of a Program for these sizes alone, on NumPy."""
     return Program(compile_graph(specialise(graph, sizes), None), open_device("numpy")).run(given)[0]
 
 
@@ -141,7 +141,7 @@ def test_a_model_specialises_in_one_program(device_name: str) -> None:
 
 
 def joined() -> Graph:
-    """Two rows side by side, to be added to a third: only numbers tell whether they are as long."""
+    """The sum of rows of lengths N and M: only numbers tell whether the lengths are equal, or one of them is 1."""
     b = Builder()
     x, y = (b.input(name, (size(d),), float32) for name, d in (("x", "N"), ("y", "M")))
     return Graph((x, y), (b.add(x, y),), ("z",))

@@ -20,7 +20,7 @@ N = size("N")
 Run = Callable[[Graph, Sequence[np.ndarray]], list[np.ndarray]]
 TARGETS = {"wasm": WasmTarget, "wgsl": WgslTarget}
 IN_STEP = {(2, 2), (1, 2), (2, 1), (4, 1)}
-"""Windows that both targets fold."""
+"""Windows that both targets fuse into a convolution."""
 
 
 def pooled(
@@ -48,7 +48,7 @@ def pooled(
 
 
 def poolings(graph: Graph, target: str) -> list[bool]:
-    """For each kernel that pools whether it convolves too."""
+    """For each kernel that pools: whether it also computes the convolution."""
     fused = compile_graph(graph, TARGETS[target]()).facts["fused"]
     return [any("conv" in op for op in ops) for ops in fused if any("pool" in op for op in ops)]
 

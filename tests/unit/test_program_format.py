@@ -109,7 +109,7 @@ def split(data: bytes) -> tuple[dict[str, Any], bytes]:
 
 
 def joined(head: Any, block: bytes) -> bytes:
-    """A file of a header and a block, its hash right."""
+    """A file with this header and block, and the right hash."""
     if isinstance(head, dict) and "sha256" in head:
         head["sha256"] = hashlib.sha256(block).hexdigest()
     text = json.dumps(head).encode()
@@ -122,7 +122,8 @@ def joined(head: Any, block: bytes) -> bytes:
 
 
 def written_fields() -> set[str]:
-    """Every field that a file can have, `.` between the levels; what names itself (modules, attributes, facts) is left out."""
+    """Every field that a file can have, with `.` between levels, except keys that are names (of modules,
+    attributes, facts)."""
     found: set[str] = set()
 
     def walk(data: Any, path: str) -> None:
@@ -210,7 +211,8 @@ def test_truncation_at_every_offset() -> None:
 
 
 def accepts_or_refuses(data: bytes) -> bool:
-    """Whether a file is read; anything but a Program whose numbers can be relied on, or a FormatError, fails the test."""
+    """Whether a file is read. The result must be a FormatError, or a Program with valid numbers;
+    anything else fails the test."""
     start = time.perf_counter()
     try:
         p = from_bytes(data)

@@ -56,7 +56,7 @@ def test_extensions_have_one_door() -> None:
 
 
 PUBLIC_SCRIPTS = {"singe.js", "singe-element.js", "singe-picture.js"}
-"""What the npm package exports, and a bundle has: other scripts of the runner are its own business."""
+"""The scripts that the npm package exports and that a bundle has; other scripts of the runner are private."""
 
 
 def demo_files(*suffixes: str) -> list[Path]:

@@ -70,7 +70,7 @@ def split(data: bytes) -> tuple[dict[str, Any], bytes]:
 
 
 def joined(head: Any, block: bytes) -> bytes:
-    """A file of a header and a block, its hash right."""
+    """A file with this header and block, and the right hash."""
     if isinstance(head, dict) and "sha256" in head:
         head["sha256"] = hashlib.sha256(block).hexdigest()
     text = json.dumps(head).encode()
@@ -322,7 +322,7 @@ def sound_model() -> bytes:
 
 
 def sound_flow() -> bytes:
-    """A record with states, several results, an If, a loop of a growing value, and sizes that a run finds."""
+    """A record with states, several results, an If, a loop with a growing value, and sizes found in mid-run."""
     b = Builder()
     x, count = b.input("x", (size("N"),), float32), b.input("count", (), int64)
     past = b.input("past", (4,), float32)
@@ -345,7 +345,7 @@ def sound_flow() -> bytes:
 
 
 def accepts_or_refuses(data: bytes) -> bool:
-    """Whether a file is read; anything but a sound Graph, or a FormatError, fails the test."""
+    """Whether a file is read. The result must be a FormatError or a valid Graph; anything else fails the test."""
     start = time.process_time()
     try:
         graph = read_graph(data)

@@ -1,4 +1,4 @@
-"""Each rule of the rewriter by itself: what it makes of a graph, where it says nothing, and that the values stay.
+"""Each rule of the rewriter by itself: how it changes a graph, a graph that it leaves, and that results stay the same.
 
 Every rule of the tables in compiler/rewrite has a Case here: adding one without a Case fails. Values are compared with
 direct.py, which does not rewrite. (test_subnormals.py and test_wasm_integers.py have the passes over whole graphs.)
@@ -24,21 +24,22 @@ from singe.shapes import Size, size
 N = size("N")
 IF, LOOP = ROWS["if"], ROWS["loop"]
 ALL = "any"
-"""In place of a row's name: the rules of every elementwise row."""
+"""Stands in place of a row's name for the rules of all elementwise rows."""
 
 Build = Callable[..., Node]
 """(builder, inputs…) ↦ the output."""
 
 
 def keys() -> dict[str, tuple[str, Rule]]:
-    """Each rule by the row and its own name: "reshape: _sink_reshape"."""
+    """All rules, by the names of the row and of the rule: "reshape: _sink_reshape"."""
     listed = [(row, rule) for row, rules in RULES.items() for rule in rules] + [(ALL, rule) for rule in ELEMENTWISE]
     return {f"{row}: {rule.__qualname__.split('.')[0]}": (row, rule) for row, rule in listed}
 
 
 @dataclass(frozen=True)
 class Case:
-    """A graph over inputs of these shapes, what it is before and after the rule, and one like it that the rule leaves."""
+    """A graph over inputs of these shapes, its text before and after the rule,
+    and a similar graph that the rule leaves unchanged."""
 
     build: Build
     before: str
@@ -48,7 +49,7 @@ class Case:
 
 
 def text(n: Node, names: Mapping[Node, str]) -> str:
-    """A node as a call of calls; of the attributes those that say where things go."""
+    """A node as nested calls, with the attributes that matter for the rules."""
     if n in names:
         return names[n]
     if n.value is not None:
@@ -81,7 +82,7 @@ def graph_of(build: Build, shapes: tuple[tuple[Any, ...], ...]) -> Graph:
 
 
 def only(graph: Graph, *given: tuple[str, Rule]) -> Graph:
-    """The graph rewritten by these rules alone; folding and lowering are no rules."""
+    """The graph rewritten only by these rules; folding and lowering still happen."""
     rules = {row: (rule,) for row, rule in given if row != ALL}
     return Rewriter(graph, rules, tuple(rule for row, rule in given if row == ALL), lambda g: g).run()
 
@@ -113,7 +114,7 @@ def cut(b: Builder, x: Node, start: int, step: int, count: int) -> Node:
 
 
 def turned(b: Builder, x: Node) -> Node:
-    """The last two axes change places."""
+    """x with its last two axes swapped."""
     rank = len(x.shape)
     return b.transpose(x, perm=(*range(rank - 2), rank - 1, rank - 2))
 
@@ -245,7 +246,7 @@ def test_a_rule_says_nothing_where_its_condition_does_not_hold(name: str) -> Non
 
 
 def chosen(b: Builder, condition: Node, x: Node, extra: Node | None = None) -> Node:
-    """x + extra, or −x; what is captured is not always read."""
+    """An `if`: x + extra, or −x, so that captured values are not always read."""
     extra = b.const(2.0) if extra is None else extra
     p, q, r, s = (b.input(name, n.shape, n.dtype) for name, n in zip("pqrs", (x, extra, x, extra), strict=True))
     then, otherwise = Graph((p, q), (b.add(p, q),), ("y",)), Graph((r, s), (b.neg(r),), ("y",))

@@ -18,10 +18,10 @@ from singe.shapes import size
 
 SPECIAL = (np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-40, -1e-40, 1.2e-38, 1.0, -1.0, 0.5, 1.5, 2.5, -2.5, 100.0, -100.0)
 KINDS = [DTYPES[name] for name in ("bool", "uint8", "int32", "int64", "float16", "float32")]
-"""One of each way to be computed and stored; test_dtypes.py has all dtypes, on a few rows."""
+"""One dtype for each way of computing and storing; test_dtypes.py tests all dtypes, on a few rows."""
 CASES = [pytest.param(row, kind, id=f"{row.name}-{kind}") for row in SAMPLED for kind in KINDS if kind in row.dtypes]
 NORMAL = tuple(v for v in SPECIAL if not 0 < abs(v) < np.finfo(np.float32).tiny)
-"""For WebGPU, which may take denormals for zeros: a GPU does, a software driver does not."""
+"""The values for WebGPU, which may treat subnormal numbers as zeros: a GPU does, a software driver does not."""
 FLOAT_CASES = [
     pytest.param(row, kind, id=f"{row.name}-{kind}")
     for row in ROWS.values()
@@ -52,7 +52,7 @@ def expected(row: Row, sample: Sample, arrays: Sequence[np.ndarray], kind: DType
 def assert_close(got: np.ndarray, want: np.ndarray, row: Row, what: str) -> None:
     """Equal within the row's tolerance, in units in the last place of the dtype, with its absolute floor.
 
-    Where a row is several steps, float16 is rounded after each: what cancels leaves errors of the size of float16's.
+    If a row is composed of several steps, float16 is rounded after each, so the floor is larger for float16.
     """
     assert got.dtype == want.dtype, f"{what}: {got.dtype}, expected {want.dtype}"
     assert got.shape == want.shape, f"{what}: {got.shape}, expected {want.shape}"

@@ -27,7 +27,7 @@ VALUES = {
 
 
 def value_of(e: Expr, env: Mapping[Expr, np.ndarray], sizes: Mapping[str, int] | None = None) -> np.ndarray:
-    """An expression over arrays, by the vocabulary's own NumPy spellings."""
+    """The value of an expression over arrays, computed with the table NUMPY."""
 
     def step(x: Expr, args: tuple[np.ndarray, ...]) -> Any:
         if x.word == "const":
@@ -118,7 +118,7 @@ def test_expressions_are_interned_and_typed() -> None:
 
 
 def random_pair(rng: random.Random, kind: DType, leaves: Mapping[DType, list[Expr]], depth: int) -> tuple[Expr, Expr]:
-    """One random expression twice: through the smart constructors, and put together word by word as it stands."""
+    """A random expression twice: made by the constructors that simplify, and without simplification."""
     if depth == 0 or rng.random() < 0.1:
         leaf = (
             rng.choice(leaves[kind])
@@ -210,7 +210,7 @@ def test_derivatives_agree_with_differences(seed: int) -> None:
     found = derivative(e, [x, y])
 
     def wide(f: Expr, env: Mapping[Expr, Any]) -> float:
-        """In float64, so that differences mean something."""
+        """The value of an expression in float64, so that differences are accurate."""
 
         def step(n: Expr, args: tuple[Any, ...]) -> Any:
             if n.word == "const":

@@ -1,4 +1,4 @@
-"""The page's scripts: their imports run one way, so that Python can hold each with all that it imports as one data: URL."""
+"""The page's scripts: imports have no cycles, so that Python can turn a script and its imports into one data: URL."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from singe.runtime.assets import static_folder
 from singe.runtime.page import data_url
 
 IMPORT = re.compile(r"""\b(?:from|import)\s*\(?\s*["']\./([^"']+)["']""")
-"""Static and dynamic imports of a script beside."""
+"""Static and dynamic imports of another script in the folder."""
 
 
 def test_imports_run_one_way() -> None:

@@ -1,4 +1,4 @@
-"""The file server, through real sockets: what a page needs, and files that are never served."""
+"""The file server, through real sockets: the features that a page needs, and files that are never served."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Answer:
 
 
 def get(server: Server, path: str, method: str = "GET", body: bytes | None = None, **headers: str) -> Answer:
-    """An answer; the path goes out as it is, and `_` in names of headers stands for `-`."""
+    """A response. The path is sent as it is; `_` in names of headers stands for `-`."""
     with closing(http.client.HTTPConnection(*server.server_address[:2], timeout=10)) as connection:  # pyright: ignore[reportArgumentType]
         connection.putrequest(method, path, skip_accept_encoding=True)
         for name, value in headers.items():

@@ -1,4 +1,4 @@
-"""Models with states: made of functions, run in sessions that share the weights, updated in place on every device."""
+"""Models with states: made from functions, run in sessions that share the weights, updated in place on every device."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def test_one_session_serves_all_sizes(device_name: str) -> None:
 
 
 def recurrent(path: Path, *, grows: bool = False) -> Path:
-    """h' = tanh(x · w + h), y = 2 h': `h` is an input, `h2` an output. grows: a row is added to it instead."""
+    """h' = tanh(x · w + h), y = 2 h': `h` is an input, `h2` an output. grows: instead, a row is appended to h."""
     value, kind = helper.make_tensor_value_info, TensorProto.FLOAT
     last = helper.make_node("Concat", ["h", "xw"], ["h2"], axis=0) if grows else helper.make_node("Tanh", ["s"], ["h2"])
     nodes = [

@@ -1,4 +1,4 @@
-"""Sizes are canonical: however a dimension is computed, it is one value, and means what Python's integers mean."""
+"""Sizes are canonical: different ways to compute a dimension give equal Sizes, with the values of Python's integers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ N, M = size("N"), size("M")
 
 
 def random_dim(rng: random.Random, depth: int = 4) -> tuple[Dim, Callable[[dict[str, int]], int]]:
-    """A dimension, and the same computed with plain integers."""
+    """A random dimension, and a function that computes it with plain integers."""
     if depth == 0 or rng.random() < 0.15:
         name = rng.choice(["N", "M", ""])
         if name:

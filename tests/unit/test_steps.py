@@ -1,4 +1,4 @@
-"""Steps of every kind on every runner that reads the planner's words, by Programs that are put together by hand."""
+"""Steps of every kind on every runner that reads the planner's words, in Programs that are assembled by hand."""
 
 from __future__ import annotations
 
@@ -237,14 +237,14 @@ def test_a_host_step_gives_a_size(on: Runner) -> None:
 
 
 def counter(p: Assembler, initial: int | None = None) -> None:
-    """state += x, in place: one port for what the kernel reads and writes; its value is the output."""
+    """state += x, in place: the kernel reads and writes one port. The new state is the output."""
     x, state, y = p.input("x", (3,)), p.state("count", (3,), initial=initial), p.output("y", (3,))
     p.kernel(in_place(3, lambda old, x: old + x), [x, state])
     p.copy(state, y)
 
 
 def in_place(count: int, update: Callable[[Any, Any], Any]) -> Kernel:
-    """The kernel of a port that it only reads, x, and one that it updates."""
+    """A kernel with a port x that it only reads, and a port that it updates."""
     (g,) = loop_vars("g", (count,))
     value = update(scalar.load(1, g, float32), scalar.load(0, g, float32))
     return Kernel((Port(float32), Port(float32, written=True)), (count,), (), (Store(1, g, value),), name="update")

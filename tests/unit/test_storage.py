@@ -49,7 +49,7 @@ def compiled(graph: Graph, target: str) -> tuple[Any, Any]:
 
 
 def blocks(bundle: Bundle) -> Iterator[tuple[str, np.ndarray]]:
-    """The weights of each target as its files decode to them."""
+    """The weights of each target, decoded from its files."""
     manifest = json.loads(bundle.files["model.json"])
     for name, target in manifest["targets"].items():
         yield name, np.concatenate([read_piece(w, bundle.files[w["file"]]) for w in target["weights"]])

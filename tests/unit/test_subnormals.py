@@ -21,7 +21,8 @@ FACTS = {"strides": (1,), "dilations": (1,), "before": (0,), "after": (0,), "gro
 
 
 def weights(*shape: int) -> np.ndarray:
-    """Every third is subnormal, of both signs; NaN, infinity and the least normal number among the others."""
+    """Weights of which every third is subnormal, of either sign;
+    NaN, infinity and the least normal number are among the others."""
     w = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
     w.ravel()[::6], w.ravel()[3::6] = SMALL, -SMALL
     w.ravel()[1] = np.finfo(np.float32).smallest_normal

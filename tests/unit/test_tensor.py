@@ -1,4 +1,4 @@
-"""Tensors: what NumPy computes, on every device, eager and fused; and errors that say got, wanted, do."""
+"""Tensors compute what NumPy computes, on every device, eager and fused; their errors say what to do."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ CUBE = np.arange(60).reshape(3, 4, 5)
 
 
 def check(got: sg.Tensor, want: Any) -> None:
-    """Equal to NumPy's answer, in shape and values; float64 and int32 of NumPy's are float32 and int64 here."""
+    """Check that a tensor equals NumPy's result in shape and values;
+    NumPy's float64 and int32 count as float32 and int64."""
     want = np.asarray(want)
     assert got.shape == want.shape
     assert got.dtype.numpy.kind == want.dtype.kind

@@ -1,4 +1,4 @@
-"""A backend and a target that another package registers work as ours do, and what is wrong with them is said."""
+"""A backend and a target of another package work like ours, and errors say what is wrong with faulty ones."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(autouse=True)
 def acme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The package is installed for the test; devices that it opens are its own."""
+    """Installs the package for the test; devices that are opened are dropped after it."""
     folder = tmp_path / "site"
     folder.mkdir()
     monkeypatch.syspath_prepend(install(folder))

@@ -53,7 +53,8 @@ def test_loops(count: int, expected: int) -> None:
 
 
 def adder(count: int, plus: int) -> Function:
-    """*(first argument) = the sum of the others, and of a number; as of a kernel with so many arguments before its parts."""
+    """A function like a kernel with `count` arguments before its parts:
+    *(first argument) = the sum of the others plus a number."""
     body = Body(integers(count + len(ALONE)))
     body.get(0)
     body.add(i32(plus))

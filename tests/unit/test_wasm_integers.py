@@ -51,7 +51,7 @@ def random_weights(rng: np.random.Generator, shape: Sequence[int]) -> list[np.nd
 
 
 def levels(graph: Graph, inputs: Sequence[np.ndarray]) -> Mapping[str, np.ndarray]:
-    """The output of the graph at each level, all of its kernels but one being integer ones."""
+    """The output of the graph at each level; all of its kernels but one compute in integers."""
     program = compile_graph(graph, WasmTarget())
     assert all(len(p) == len(set(p)) for p in (program.modules,))
     return {level: run(at_level(program, level), inputs) for level in LEVELS}

@@ -55,7 +55,8 @@ def execute(
     level: str,
     constants: Collection[int],
 ) -> list[np.ndarray]:
-    """The buffers after a run: nothing outside of them may be written, and any number of parts gives the same bits."""
+    """The buffers after a run; checks that nothing outside of them is written,
+    and that any number of parts gives the same bits."""
     printed = TARGET.print(kernel, constants)
     if printed is None and isinstance(kernel, Routine):
         printed = TARGET.print(kernel.kernel, constants)

@@ -1,8 +1,7 @@
-"""The parts of a kernel on the target "wasm" share its work: each writes its own, nearly equal range, and no other's, which is
-that of two parts of twice as many.
+"""The parts of a kernel on the target "wasm" share its work: each writes only its own range, all are of nearly equal
+size, and part k of n is parts 2k and 2k + 1 of 2n.
 
-That parts together leave the same bits as one, for all templates and shapes, is held by every test that goes through
-test_wasm_kernels.execute.
+Every test that uses test_wasm_kernels.execute checks that any number of parts gives the same bits.
 """
 
 from __future__ import annotations

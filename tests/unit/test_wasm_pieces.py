@@ -17,7 +17,7 @@ N = size("N")
 
 
 def _joined(*widths: int) -> s.Expr:
-    """Row g0 of matrices side by side, as concatenation spells it."""
+    """Row g0 of matrices side by side, in the form of a concatenation."""
     i, j = g(0, N), g(1, sum(widths))
     value: s.Expr | None = None
     end = sum(widths)
@@ -52,7 +52,7 @@ WINDOWS: dict[str, tuple[int, int, int, list[int]]] = {
     "as wide as all": (9, 9, 4, [9]),
     "even": (16, 4, 1, [1, 13, 2]),
 }
-"""Channels, the window over them, how many places lie before; the pieces."""
+"""The channels, the window over them, the padding before, and the expected pieces."""
 
 
 @pytest.mark.parametrize("name", WINDOWS)

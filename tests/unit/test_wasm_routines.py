@@ -1,4 +1,4 @@
-"""The matmul and conv templates of the target "wasm" compute what the Routine's own Kernel means."""
+"""The matmul and conv templates of the target "wasm" compute the same as the Routine's Kernel."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def matrices(
 ) -> tuple[Routine, list[tuple[Dim, ...]]]:  # fmt: skip
     """clip(a @ b + bias) + residual; shared: one b for all batches; prologue: a function of a; plain: no epilogue.
 
-    pairs: two columns of a row lie side by side, then those of the next row.
+    pairs: the output has two columns of a row side by side, then the same columns of the next row.
     """
     grid = (*batch, m, n)
     *outer, i, j = loop_vars("g", grid)

@@ -1,4 +1,4 @@
-"""The typed layer of the WebAssembly code generator: every operation computes what Python says, and statements do what they say."""
+"""The typed layer of the WebAssembly code generator: operations compute what Python computes, and statements work."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WORDS = ((0, 1, -1, 2**31 - 1), (-(2**31), 7, -7, 100))
 
 
 def run(function: Function, *arguments: Any, memory: bytes = b"") -> tuple[Any, bytes]:
-    """What a function answers, and the first bytes of its memory after it."""
+    """The result of a function, and the first bytes of its memory afterwards."""
     store = wasmtime.Store(ENGINE)
     linear = wasmtime.Memory(store, wasmtime.MemoryType(wasmtime.Limits(1, None)))
     linear.write(store, memory, 0)
@@ -36,14 +36,14 @@ def run(function: Function, *arguments: Any, memory: bytes = b"") -> tuple[Any, 
 
 
 def computed(make: Callable[..., Value], kinds: Sequence[Type], given: Sequence[Any], result: Type) -> Any:
-    """A scalar expression over parameters of these types."""
+    """The value of a scalar expression over parameters of these types."""
     w = Writer(Body(kinds, [result]))
     answer, _ = run(w.finish(make(*(OF[kind](number=k) for k, kind in enumerate(kinds)))), *given)
     return answer
 
 
 def lanes(make: Callable[..., Value], given: Sequence[tuple[Any, ...]], form: str) -> tuple[Any, ...]:
-    """An expression over vectors of four that lie in memory, 16 bytes apart."""
+    """The value of an expression over vectors of four, which are in memory 16 bytes apart."""
     w = Writer(Body(["i32"]))
     at = I32(number=0)
     loads = [at.f32x4(16 * k) if isinstance(v[0], float) else at.i32x4(16 * k) for k, v in enumerate(given)]
@@ -58,7 +58,7 @@ def as_i32(value: int) -> int:
 
 
 def same(found: Any, wanted: Any, kind: type = np.float64) -> None:
-    """Equal to the bit, but that one NaN is as good as another."""
+    """Check that numbers are equal to the bit; any NaN equals any other."""
     with np.errstate(over="ignore"):
         found, wanted = np.asarray(found, kind), np.asarray(wanted, kind)
     np.testing.assert_array_equal(found, wanted)

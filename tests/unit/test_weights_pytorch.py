@@ -44,7 +44,7 @@ def call(name: str, *args: bytes) -> bytes:
 
 
 def storage(key: str, kind: str, count: int, legacy: bool = False) -> bytes:
-    """A persistent id, which the older layout ends with the facts of a view."""
+    """A persistent id; in the older layout it ends with the facts of a view."""
     parts = (plain("storage"), f"ctorch\n{kind}Storage\n".encode(), plain(key), plain("cpu"), plain(count))
     return b"(" + b"".join(parts) + (b"N" if legacy else b"") + b"tQ"
 
@@ -81,7 +81,7 @@ def archive(
 
 
 def stream(root: bytes, storages: Mapping[str, tuple[int, bytes]], system: Any = None) -> bytes:
-    """The layout before: storages with their counts."""
+    """The older layout: storages with their counts."""
     facts = {"protocol_version": 1001, "little_endian": True, "type_sizes": {"int": 4}} if system is None else system
     parts = [LEGACY, pickle.dumps(1001, 2), pickle.dumps(facts, 2), b"\x80\x02" + root + b"."]
     parts += [pickle.dumps(list(storages), 2), *(struct.pack("<q", n) + data for n, data in storages.values())]
@@ -89,7 +89,7 @@ def stream(root: bytes, storages: Mapping[str, tuple[int, bytes]], system: Any =
 
 
 def file_of(arrays: Mapping[str, np.ndarray], layout: str) -> bytes:
-    """A state dict, each array with a storage of its own, in an order that its key does not tell."""
+    """A state dict in which each array has a storage of its own; in a stream, storages are in reverse order."""
     entries, zipped, streamed = {}, {}, {}
     for k, (name, array) in enumerate(arrays.items()):
         held = storage(str(k), KINDS[array.dtype.name], array.size, layout == "stream")
@@ -240,7 +240,7 @@ def test_a_module_takes_them_by_name(layout: str, tmp_path: Path) -> None:
 
 
 class Trap:
-    """Writes a file where it is unpickled."""
+    """An object that writes a file when it is unpickled."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -281,7 +281,7 @@ def doubled(name: str) -> bytes:
 
 
 def overlapping() -> bytes:
-    """An archive whose directory gives the same bytes to two entries, of which one was empty."""
+    """An archive whose directory gives the same bytes to two entries, one of which was empty."""
     data = bytearray(archive(state({"w": W}), {**DATA, "x": bytes(100_000), "y": b""}))
     held, empty = (data.rindex(b"m/data/" + key) - 46 for key in (b"x", b"y"))
     data[empty + 16 : empty + 28] = data[held + 16 : held + 28]  # checksum and sizes

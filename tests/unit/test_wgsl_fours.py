@@ -40,7 +40,7 @@ def stores_fours(graph: Graph) -> bool:
 
 
 def scaled(kind: DType, shape: tuple[int, int]) -> Graph:
-    """x · x + line, the line read again for each line of x; of bools, whether they are equal."""
+    """x · x + line, with `line` broadcast over the lines of x; for bools, whether both are equal."""
     b = Builder()
     x, line = b.input("x", shape, kind), b.input("line", shape[-1:], kind)
     y = b.equal(x, line) if kind is bool_ else b.add(b.mul(x, x), line)

@@ -57,7 +57,7 @@ def _matmul_bias_relu(rows: Dim, kind: DType = float32) -> Routine:
 
 
 def _conv(channels: int, outputs: int, group: int) -> Routine:
-    """3×3, padded by one, over 14×14."""
+    """A 3×3 convolution over 14×14, padded by one."""
     per_group = channels // group
     n, y, x, o = loop_vars("g", (1, 14, 14, outputs))
     ky, kx, c = loop_vars("r", (3, 3, per_group))
@@ -83,7 +83,7 @@ def _conv(channels: int, outputs: int, group: int) -> Routine:
 
 
 def _conv_pooled() -> Routine:
-    """The largest of 2×2 places of relu(conv 3×3), as fusion makes it."""
+    """The maximum over 2×2 windows of relu(conv 3×3), in the form that fusion makes."""
     b = Builder()
     x, w = b.input("x", (1, 14, 14, 24), float32), b.input("w", (3, 3, 24, 48), float32)
     space = {"strides": (1, 1), "dilations": (1, 1), "before": (1, 1), "after": (1, 1), "group": 1}

@@ -141,7 +141,7 @@ def check(
 
 
 def _extent(kernel: Kernel | Routine, port: int, sizes: dict[str, int]) -> int:
-    """How many elements a store writes: the tests' outputs are dense."""
+    """How many elements a port has, if the kernel stores to it; outputs in these tests are dense."""
     kernel = _kernel(kernel)
     (store,) = (s for s in kernel.stages if isinstance(s, Store) and s.port == port)
     return int(np.prod([known(d, sizes) for d in (*kernel.grid, *(kernel.inner if store.inner else ()))]))
@@ -312,7 +312,7 @@ def test_divisors_of_zero_do_not_trap(gpu: WebGpuBackend) -> None:
 
 @pytest.fixture(params=["best", "plain"])
 def abilities(request: pytest.FixtureRequest, gpu: WebGpuBackend, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With what the device can do, and as if it could do nothing."""
+    """Run tests with the features of the device, and again as if it had none."""
     if request.param == "plain":
         monkeypatch.setattr(gpu.gpu, "features", frozenset())
 
@@ -461,7 +461,7 @@ def softmax(rows: Dim, columns: Dim, more: bool = False) -> Kernel:
 
 
 def norm(rows: Dim, columns: Dim) -> Kernel:
-    """Two folds in one walk, then a walk that stores."""
+    """Two folds in one loop, then a loop that stores."""
     (i,), (r,) = loop_vars("g", (rows,)), loop_vars("r", (columns,))
     x = load(0, flatten([i, r], (rows, columns)), float32)
     one, two = Reduce("a0", "add", x), Reduce("a1", "add", x * x)
@@ -514,7 +514,7 @@ def matmul(
     rows: Dim, columns: Dim, depth: Dim, batch: tuple[Dim, ...] = (), *, turned: str = "", shared: bool = False, d: DType = float32,
     before: Callable[[Expr], Expr] = lambda a: a, after: Callable[[Expr, Expr], Expr] = lambda y, bias: y,
 ) -> Routine:  # fmt: skip
-    """after(before(a) @ b, bias[n]); `turned` names the operands that lie transposed, `shared` b has no batch."""
+    """after(before(a) @ b, bias[n]). turned: names of operands that are stored transposed. shared: b has no batch."""
     *t, m, n = loop_vars("g", (*batch, rows, columns))
     (k,) = loop_vars("r", (depth,))
     a_at = flatten([*t, k, m], (*batch, depth, rows)) if "a" in turned else flatten([*t, m, k], (*batch, rows, depth))

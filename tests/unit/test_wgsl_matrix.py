@@ -1,7 +1,7 @@
-"""float16 products on subgroup matrices: what the text computes, and when it is chosen.
+"""float16 products on subgroup matrices: the results of the text, and when it is chosen.
 
-wgpu-py has no subgroup matrices. So their functions are replaced by plain WGSL of the same meaning, in which a matrix is
-an offset and each invocation sums half a row; the template's loads, bounds, tiles and epilogue run unchanged.
+wgpu-py has no subgroup matrices. So their functions are replaced by plain WGSL with the same meaning, in which a matrix
+is an offset and each invocation sums half a row; the template's loads, bounds, tiles and epilogue run unchanged.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ fn store_sums(first: u32, sum: Sum) {
 }
 """
 TILE: Final = Tile(16, 32, 32)
-"""A cut of the last variants, so that there are some before them whatever the sizes."""
+"""A cut for the last variants, so that there are other variants before them at any size."""
 AROUND: Final = {"strides": (1, 1), "dilations": (1, 1), "before": (1, 1), "after": (1, 1), "group": 1}
 CUTS: Final = [MatrixCut(32, 32, 32, 16, 16), MatrixCut(32, 64, 32, 16, 32), MatrixCut(64, 64, 16, 32, 32, 4)]
 
@@ -109,7 +109,7 @@ def plain(text: str) -> str:
 
 
 def on_matrices(graph: Graph, cut: MatrixCut, monkeypatch: pytest.MonkeyPatch) -> ProgramData:
-    """The graph's Program with each product by that cut, in plain words."""
+    """The graph's Program, in which each product uses this cut, as plain WGSL."""
     monkeypatch.setattr(choice, "MATRIX_RATES", {cut: Rate(1, 1, 1)})
     program = compile_graph(graph, WgslTarget(lambda _routine, _c: TILE))
     modules, kernels = dict(program.modules), []

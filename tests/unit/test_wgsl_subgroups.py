@@ -1,4 +1,5 @@
-"""Reductions by subgroups and through a tree: the same answers, NaN and infinity too, on a device that has subgroups."""
+"""Reductions by subgroups and by a tree: the same results, also for NaN and infinity,
+on a device that has subgroups."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ from singe_webgpu.variants import variants
 
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[WebGpuBackend]:
-    """A device that tunes, with a cache of its own, and with little patience for slow adapters."""
+    """A device that tunes, with a cache of its own, and a short time limit for slow adapters."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv(tune.VARIABLE, "1")
     monkeypatch.setattr(tune, "HANDFUL", 2)
@@ -56,7 +56,7 @@ def answer(backend: WebGpuBackend, graph: Graph) -> np.ndarray:
 
 
 def product(graph: Graph) -> tuple[Routine, Contraction]:
-    """The graph's one Routine."""
+    """The only Routine of the graph, and its Contraction."""
     found: list[Routine] = []
 
     class Collector(WgslTarget):
