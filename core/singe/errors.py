@@ -2,24 +2,24 @@
 
 SingeError
 ├── ShapeError          shapes that do not fit together
-│   └── SizeNeeded          open sizes that must be numbers before the Graph can be had
-├── DTypeError          an element type an op does not take
+│   └── SizeNeeded          open sizes that must be numbers before the Graph can be built
+├── DTypeError          an element type that an op does not take
 ├── InputError          a value, name or file that a caller gave and that cannot be used
 ├── FormatError         a file that is not what it should be: names the file and the place in it
 │   └── ImportFailure   a well-formed model that cannot be turned into a Graph
-│       ├── UnsupportedOp   ops that Singe lacks: all of a model's are listed at once
-│       └── ValueNeeded     inputs whose values, not only their shapes, decide what the Graph is
+│       ├── UnsupportedOp   ops that Singe lacks; all such ops of a model are listed at once
+│       └── ValueNeeded     inputs whose values, not only their shapes, decide the Graph
 ├── CompileError        a Graph that a target cannot compile
-│   └── HostNeeded          ops that would run on the host, where the caller wants all on the device
-└── DeviceError         a device that is absent, refuses, or was asked for what it cannot do
-    └── DeviceLost      a device that went away while it held our buffers
+│   └── HostNeeded          ops that would run on the host, although the caller wants all on the device
+└── DeviceError         a device that is missing, fails, or cannot do what it was asked to
+    └── DeviceLost      a device that was lost while it held our buffers
 """
 
 from __future__ import annotations
 
 
 class SingeError(Exception):
-    """The root: `except singe.SingeError` catches all that Singe raises on purpose."""
+    """The root: `except singe.SingeError` catches every error that Singe raises on purpose."""
 
 
 class ShapeError(SingeError, ValueError):
@@ -27,7 +27,7 @@ class ShapeError(SingeError, ValueError):
 
 
 class SizeNeeded(ShapeError):
-    """Open sizes that must be numbers before a Graph can be had; the message says why."""
+    """Open sizes that must be numbers before a Graph can be built; the message says why."""
 
     def __init__(self, message: str, sizes: frozenset[str]) -> None:
         super().__init__(message)
@@ -51,7 +51,7 @@ class ImportFailure(FormatError):
 
 
 class UnsupportedOp(ImportFailure):
-    """Ops that Singe lacks; all of a model's are listed at once."""
+    """Ops that Singe lacks; all such ops of a model are listed at once."""
 
     def __init__(self, message: str, ops: tuple[str, ...] = ()) -> None:
         super().__init__(message)
@@ -59,7 +59,7 @@ class UnsupportedOp(ImportFailure):
 
 
 class ValueNeeded(ImportFailure):
-    """Inputs whose values, not only their shapes, must be known before a Graph can be had: they decide how many axes there are."""
+    """Inputs whose values, not only their shapes, must be known before a Graph can be built: they decide how many axes there are."""
 
     def __init__(self, message: str, inputs: tuple[str, ...]) -> None:
         super().__init__(message)
@@ -71,7 +71,7 @@ class CompileError(SingeError):
 
 
 class HostNeeded(CompileError):
-    """Ops that would run on the host, where the caller wants all of them on the device (fail_on_host)."""
+    """Ops that would run on the host, although the caller wants all of them on the device (fail_on_host)."""
 
     def __init__(self, message: str, ops: tuple[str, ...] = ()) -> None:
         super().__init__(message)
@@ -79,8 +79,8 @@ class HostNeeded(CompileError):
 
 
 class DeviceError(SingeError, RuntimeError):
-    """A device that is absent, refuses, or was asked for what it cannot do."""
+    """A device that is missing, fails, or cannot do what it was asked to."""
 
 
 class DeviceLost(DeviceError):
-    """A device that went away while it held our buffers."""
+    """A device that was lost while it held our buffers."""

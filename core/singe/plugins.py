@@ -1,4 +1,4 @@
-"""What installed packages add to Singe, found through entry points: targets and backends are never imported by name."""
+"""Targets and backends of installed packages, found through entry points and never imported by name."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def names(group: str) -> tuple[str, ...]:
 
 
 def load(group: str, name: str, what: str) -> Any:
-    """What an entry point names; DeviceError where there is no such entry point, or it cannot be imported."""
+    """The object of an entry point; DeviceError if there is no such entry point, or it cannot be imported."""
     entry = plugins(group).get(name)
     if entry is None:
         raise DeviceError(
@@ -32,14 +32,14 @@ def load(group: str, name: str, what: str) -> Any:
         return entry.load()
     except ImportError as e:
         raise missing(group, name, what, e) from e
-    except Exception as e:  # whatever another package's module may raise
+    except Exception as e:  # modules of other packages may raise anything
         raise DeviceError(
             f"the {what} {name!r} of the package {package(entry)} cannot be loaded from {entry.value}: {line(e)}"
         ) from e
 
 
 def missing(group: str, name: str, what: str, e: ImportError) -> DeviceError:
-    """The error of an entry point that needs a package which is not installed: an extra of its own package, or its own."""
+    """The error of an entry point that needs a missing package. It names the extra or the package to install."""
     entry = plugins(group)[name]
     extras = (entry.dist.metadata.get_all("Provides-Extra") or ()) if entry.dist else ()
     wanted = f"'{package(entry)}[{name}]'" if name in extras else package(entry)
@@ -52,5 +52,5 @@ def package(entry: Any) -> str:
 
 
 def line(e: Exception) -> str:
-    """An error in a line, with its type."""
+    """An error on one line, with its type."""
     return f"{type(e).__name__}: {e}" if str(e) else type(e).__name__

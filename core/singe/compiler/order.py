@@ -1,7 +1,8 @@
-"""Short sorts as loop nests, so that devices order without the host.
+"""Short sorts as loop nests, so that devices sort without the host.
 
-An element's place in order is how many come before it, so two folds order an axis: one counts for each element, one finds
-for each place the element with that count. That is the square of the axis' length, which pays where it is short.
+An element's place in the sorted axis is the number of elements before it. So two folds sort an axis: one counts these
+for each element, the other finds for each place the element with that count. The work is the square of the axis'
+length, so this pays only for short axes.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from ..shapes import axis_of, product
 from .target import Target
 
 LONGEST: Final = 64
-"""The longest axis that is ordered so: about where WebAssembly takes as long as the host."""
+"""The longest axis that is sorted by counting: there WebAssembly takes about as long as the host."""
 
 
 def is_counted(n: Node, target: Target) -> bool:
-    """Whether a node is ordered by counting."""
+    """Whether a node is a sort that is done by counting."""
     if n.op not in ("sort", "top_k") or n.inputs[0].dtype not in target.dtypes:
         return False
     (x,) = n.inputs
@@ -45,7 +46,7 @@ def by_counting(graph: Graph, target: Target) -> Graph:
 
 
 def _ordered(b: Any, n: Node) -> tuple[Node, Node]:
-    """The elements in order along the axis, and their places there."""
+    """The elements sorted along the axis, and the places where they were before."""
     (x,) = n.inputs
     rank = len(x.shape)
     axis = axis_of(n.attrs["axis"], rank, n.op)
@@ -60,7 +61,7 @@ def _ordered(b: Any, n: Node) -> tuple[Node, Node]:
         return b.reshape(b.arange(b.const(0, int32), b.const(1, int32), count=many), shape=shape)
 
     def below(p: Node, q: Node) -> Node:
-        """NaN is the largest."""
+        """Whether p < q, where NaN is the largest."""
         smaller = b.less(p, q)
         return (
             b.logical_or(smaller, b.greater(b.cast(b.is_nan(q), to=int32), b.cast(b.is_nan(p), to=int32)))
@@ -71,7 +72,7 @@ def _ordered(b: Any, n: Node) -> tuple[Node, Node]:
     mine, other = b.reshape(rows, shape=(*outer, length, 1)), b.reshape(rows, shape=(*outer, 1, length))
     own, others = numbers(length, (length, 1)), numbers(length, (1, length))
     first, second = (below(mine, other), below(other, mine)) if descending else (below(other, mine), below(mine, other))
-    tied = b.logical_and(b.logical_not(second), b.less(others, own))  # equal ones stay in their order
+    tied = b.logical_and(b.logical_not(second), b.less(others, own))  # equal elements keep their order
     before = b.cast(b.logical_or(first, tied), to=int32)
     ranks = b.reshape(b.reduce_sum(before, axes=(len(outer) + 1,)), shape=(*outer, 1, length))
     found = b.where(b.equal(ranks, numbers(count, (count, 1))), others, b.const(0, int32))

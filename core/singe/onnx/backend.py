@@ -1,8 +1,8 @@
 """ONNX's own backend interface (onnx.backend.base.Backend): `prepare(model, device)` gives something that runs.
 
-The devices are "CPU" (NumPy) and the installed backends ("WASM", "WEBGPU"). The onnx package is not needed: a ModelProto or NodeProto is taken by
-its bytes. What is prepared is a singe.Model, and compiled as that is: once where sizes may stay symbolic, else for
-the shapes (or, where the shape of a Reshape is no constant, the values) of a run.
+The devices are "CPU" (NumPy) and the installed backends ("WASM", "WEBGPU"). The onnx package is not needed: a
+ModelProto or NodeProto is read from its bytes. `prepare` makes a singe.Model, which is compiled once if its sizes can
+stay open, and otherwise for the shapes of a run, or for values that decide the Graph.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .source import OnnxSource
 from .tensors import Files
 
 OPSET: Final = 25
-"""The version by which a node outside of a model is read, unless `opset_version` says otherwise."""
+"""The opset version of a node that is run without a model, unless `opset_version` is given."""
 
 
 def _device(name: str) -> Device:
@@ -36,7 +36,7 @@ def _device(name: str) -> Device:
 
 
 def _read(given: Any) -> OnnxModel:
-    """A model from a ModelProto, a path, bytes, or what the reader gives."""
+    """A model from a ModelProto, a path, bytes, or an OnnxModel."""
     if isinstance(given, OnnxModel):
         return given
     return read_model(given.SerializeToString() if hasattr(given, "SerializeToString") else given)
@@ -48,12 +48,13 @@ class BackendRep:
     def __init__(self, model: Model) -> None:
         self.model: Final = model
         self.report: Mapping[str, str] = {}
-        """Where each op runs, and why on the host. Empty until a run where only the inputs' shapes or values can tell."""
+        """Where each op runs, with the reason if on the host.
+        Empty before the first run if that depends on its inputs."""
         try:
             self.report = _report(model.program())
         except (CompileError, ImportFailure, ShapeError) as e:
             if isinstance(e, (UnsupportedOp, HostNeeded)) or not model.inputs:
-                raise  # a run would tell no more
+                raise  # a run would fail in the same way
 
     def run(self, inputs: Any, **_: Any) -> tuple[np.ndarray, ...]:
         """The outputs for inputs in the model's order, by name, or for the only one."""
@@ -65,7 +66,8 @@ class BackendRep:
 
 
 def _report(runnable: Program) -> dict[str, str]:
-    """An op ↦ the device's name, or "host: " and the reason, or both where some of its nodes run there."""
+    """An op ↦ the device's name, or "host: " and the reason,
+    or both names if only some of its nodes run on the host."""
     facts, name = runnable.data.facts, runnable.device.name
     found = dict.fromkeys(facts["ops"], name)
     for op, why in facts.get("host", {}).items():
@@ -75,7 +77,7 @@ def _report(runnable: Program) -> dict[str, str]:
 
 
 class Backend:
-    """What `onnx.backend.base.Backend` asks for."""
+    """The interface `onnx.backend.base.Backend`."""
 
     @classmethod
     def is_compatible(cls, model: Any, device: str = "CPU", **_: Any) -> bool:
@@ -95,7 +97,7 @@ class Backend:
     def run_node(
         cls, node: Any, inputs: Any, device: str = "CPU", outputs_info: Any = None, **options: Any
     ) -> tuple[np.ndarray, ...]:
-        """One NodeProto over arrays: those of its inputs that are not left out, in order."""
+        """Run one NodeProto over arrays for its inputs, in order, without omitted ones."""
         op = FORMAT.decode(memoryview(node.SerializeToString()), "NodeProto", "<node>", Files(None))
         names = [name for name in op.inputs if name]
         arrays = [np.asarray(a) for a in inputs]

@@ -1,7 +1,7 @@
 """ONNX files as plain data: `read_model` gives an OnnxModel of frozen dataclasses, str, int, tuples and NumPy arrays.
 
 Nothing is interpreted here: the importer knows which ops there are and what they mean. Weights are read-only
-views of the file, mapped and not copied (so they may be unaligned, and the file must not change while they live).
+views of the mapped file, not copies (so they may be unaligned, and the file must not change while they exist).
 Element types that NumPy lacks stay RawTensors. The domain "ai.onnx" is spelled "", as in ONNX.
 
 Files are untrusted (see wire.py): shapes are compared with the bytes present, and external data with its file, which
@@ -28,8 +28,9 @@ Source = str | os.PathLike[str] | bytes | bytearray | memoryview
 
 @dataclass(frozen=True, slots=True)
 class OnnxType:
-    """A value's type. `kind` is "tensor", "sparse_tensor", "sequence", "optional", "map" or "opaque"; the last four
-    have no dtype (but a map its key's) and no shape, and the first three of those hold a type: `of`."""
+    """A value's type. `kind` is "tensor", "sparse_tensor", "sequence", "optional", "map" or "opaque". The last four
+    have no shape, and no dtype (except a map, which has its key's). Sequence, optional and map hold another type,
+    `of`."""
 
     kind: str
     dtype: str | None = None
@@ -39,7 +40,8 @@ class OnnxType:
 
 @dataclass(frozen=True, slots=True)
 class OnnxValue:
-    """A named value. dtype and shape are its type's (None when unknown); a dimension is a number, a name or None."""
+    """A named value. dtype and shape are those of its type (None if unknown);
+    a dimension is a number, a name or None."""
 
     name: str
     type: OnnxType | None
@@ -92,7 +94,7 @@ class OnnxGraph:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class OnnxFunction:
-    """An op that the model defines itself. `attributes` must be given by a caller, `defaults` may be."""
+    """An op that the model defines itself. Callers must give `attributes`, and may give `defaults`."""
 
     domain: str
     name: str
@@ -148,7 +150,7 @@ def _domain(name: str) -> str:
 
 
 def _named(pairs: list[tuple[str, Any]], what: str, place: Place) -> dict[str, Any]:
-    """`pairs` as a dict, none nameless and none twice."""
+    """`pairs` as a dict, after a check that no name is empty or occurs twice."""
     out: dict[str, Any] = {}
     for index, (name, value) in enumerate(pairs):
         if not name or name in out:

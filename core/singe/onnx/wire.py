@@ -111,7 +111,7 @@ class Schema:
 
 
 def varint(data: memoryview, pos: int, end: int) -> tuple[int, int]:
-    """The unsigned number at `pos`, and where it ends."""
+    """The unsigned number at `pos`, and the position after it."""
     if pos < end and (byte := data[pos]) < 128:
         return byte, pos + 1
     value = shift = 0
@@ -193,7 +193,7 @@ DOUBLE: Final = _fixed("d", I64)
 
 
 class _Entry(NamedTuple):
-    """A tag's field, in the order in which the decoder needs the facts."""
+    """The facts of a tag's field, in the order in which the decoder needs them."""
 
     name: str
     key: str
@@ -260,7 +260,7 @@ class _Decoder:
         return build(found, place, self.context)
 
     def field(self, tag: int, entry: _Entry | None, found: Fields, pos: int, end: int, place: Place, depth: int) -> int:
-        """Put the value of the field at `pos` into `found`; returns where it ends."""
+        """Put the value of the field at `pos` into `found`; returns the position after it."""
         wire, number, stop = tag & 7, 0, pos
         if wire == LEN:
             size, pos = varint(self.data, pos, end)

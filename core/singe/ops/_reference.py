@@ -1,5 +1,5 @@
-"""The oracles of the structured rows, for tests alone: definitions written out element by element, sharing no code with
-the rows. They compute in the type of the arrays they are given; tests give them float64."""
+"""The references of the structured rows, used only by tests: definitions written out element by element, sharing no
+code with the rows. They compute in the type of their arrays, which is float64 in tests."""
 
 from __future__ import annotations
 
