@@ -31,7 +31,7 @@ from .target import Packer, Printed, Target
 
 @dataclass(frozen=True, eq=False)
 class _Tell:
-    """A size gets its value from a node."""
+    """An item: a size gets its value from a node."""
 
     size: str
     node: Node
@@ -42,7 +42,7 @@ _Item: TypeAlias = "Group | Node | _Tell"
 
 @dataclass(frozen=True)
 class Work:
-    """A kernel of some step: what it carries out, and what the target printed for it."""
+    """The kernel of a Dispatch: the group of nodes that it computes, and the code that the target printed for it."""
 
     printed: Printed
     buffers: int
@@ -52,7 +52,7 @@ class Work:
 
 @dataclass(frozen=True, eq=False)
 class WeightUse:
-    """A port of a kernel that reads a constant: the constant, how it was packed, and the buffer where it lies so."""
+    """A port of a kernel that reads a constant: the constant, its packer, and the buffer of the packed constant."""
 
     kernel: Kernel | Routine
     port: int
@@ -63,7 +63,7 @@ class WeightUse:
 
 @dataclass
 class _Block:
-    """What is known while the steps of one graph are put together."""
+    """The facts that are needed while the steps of one graph are assembled."""
 
     graph: Graph
     items: list[_Item]
@@ -74,8 +74,8 @@ class _Block:
 
 
 class Blocks:
-    """Puts steps together; see the module's docstring. `work` has the kernel of each Dispatch by its number there, and
-    `uses` the constants that kernels read."""
+    """Assembles steps; see the module's docstring. The kernel number of a Dispatch is an index into `work`; `uses`
+    lists the constants that kernels read."""
 
     def __init__(self, target: Target | None, layout: Layout, late: Iterable[str], checks: Checks) -> None:
         self.target = target
@@ -131,7 +131,7 @@ class Blocks:
         return b.steps
 
     def _learn(self, b: _Block, names: Iterable[str]) -> None:
-        """From here on these sizes are known: check what hangs on them."""
+        """These sizes are known from here on: add the checks that depend on them."""
         before = self._known
         self._known = known = before.union(names)
         if known == before:
@@ -217,7 +217,7 @@ class Blocks:
         return Graph(found.inputs, outputs, found.output_names, found.bound, found.states)
 
     def _memory(self, n: Node) -> Node:
-        """The node whose memory a node is."""
+        """The node whose memory this node shares, or the node itself."""
         return bare(n) if self.target is not None else n
 
     def _reads(self, item: _Item) -> list[Node]:
@@ -231,7 +231,7 @@ class Blocks:
         return [] if isinstance(item, _Tell) else [n for n in self._values(b, item) if n is not None]
 
     def _values(self, b: _Block, n: Node) -> list[Node | None]:
-        """The values of a node: itself, or its results, None for those that nothing reads."""
+        """The values of a node: the node itself, or its results; None for a result that no node reads."""
         if len(n.results) == 1:
             return [n]
         read = {u.attrs["index"]: u for u in b.graph.users[n]}
@@ -295,7 +295,8 @@ class Blocks:
         return direct
 
     def _place(self, b: _Block, item: _Item, dying: Sequence[Node], direct: Mapping[Node, int]) -> list[int]:
-        """Give the values of an item memory. Slots of values that nothing reads are free after it."""
+        """Give memory to the values of an item. Returns the slots of values that no node reads: they are free after
+        it."""
         unread: list[int] = []
         for n in self._writes(b, item):
             if n in direct:
@@ -375,7 +376,7 @@ class Blocks:
         self.work.append(Work(printed, len(buffers), group, label))
 
     def _workspace(self, p: Printed) -> int:
-        """A workspace: kernels use one slot for theirs, one after the other."""
+        """The buffer of a workspace. All kernels use one slot for theirs, one after the other."""
         late = symbols(p.scratch) & self.slots.late
         if late not in self._scratch:
             self._scratch[late] = self.slots.take(p.scratch)
@@ -402,7 +403,7 @@ class Blocks:
         self.slots.give(free)
 
     def _results(self, b: _Block, n: Node) -> tuple[list[int], list[int]]:
-        """The buffers of all results of a node, and the slots of those that nothing reads."""
+        """The buffers of all results of a node, and the slots of results that no node reads."""
         free: list[int] = []
         buffers: list[int] = []
         for value, (shape, kind) in zip(self._values(b, n), n.results, strict=True):
@@ -466,7 +467,8 @@ class Blocks:
         self.slots.give(free)
 
     def _copy_all(self, steps: list[Step], moves: Sequence[tuple[int, int]]) -> None:
-        """Copies as if all were made at once: what another would overwrite goes first, in a circle by way of a slot."""
+        """Append copies that have the effect of all being made at once. A buffer that another copy overwrites is copied
+        first; a cycle is broken by a copy to a slot."""
         waiting = [(s, t) for s, t in moves if self._at(s) != self._at(t)]
         free: list[int] = []
         while waiting:

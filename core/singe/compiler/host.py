@@ -1,9 +1,9 @@
-"""What runs on the host, though the target is a device's, and why: one closed list of reasons.
+"""The ops that run on the host although the target is a device, for one of these reasons:
 
-* By design: the ops of BY_DESIGN, whatever the device.
-* Element types: a node of an element type that the target lacks. `on_host` makes these nodes opaque, so that each is a
-  step of its own; their values lie on the device as bytes.
-* No function: an opaque op that the target has no function for.
+* By design: the ops of BY_DESIGN, on every device.
+* Element types: a node with an element type that the target lacks. `on_host` makes such nodes opaque, so that each is a
+  step of its own; their values are on the device as bytes.
+* No function: an opaque op for which the target has no function.
 """
 
 from __future__ import annotations
@@ -52,12 +52,13 @@ def lacking(n: Node, target: Target) -> list[DType]:
 
 
 def hosted_ops(graph: Graph, target: Target, steps: Collection[str]) -> dict[str, dict[str, int]]:
-    """The ops of a graph, composites among them, that run on the host at least in part ↦ why ↦ of how many nodes.
+    """The ops of a graph, including composites, that run on the host at least in part ↦ the reasons ↦ the number of
+    nodes.
 
-    steps: the ops of its Program's steps on the host.
+    steps: the ops of the host steps in its Program.
     """
     found: dict[str, dict[str, int]] = {}
-    varying: dict[Node, bool] = {}  # whether a value depends on more than constants, which are computed beforehand
+    varying: dict[Node, bool] = {}  # whether a value depends on inputs; all others are constants by the time it runs
     for n in all_nodes(graph):
         varying[n] = n.is_input or any(varying[x] for x in n.inputs)
         if not varying[n] or n.row is None or isinstance(n.row, (Region, Result)):
@@ -81,8 +82,8 @@ def _reasons(n: Node, target: Target, steps: Collection[str]) -> list[str]:
 
 
 def on_host(graph: Graph, target: Target) -> Graph:
-    """A graph whose nodes of element types that the target lacks are opaque. Regions are left as they are; a reshape needs
-    no step, since it moves nothing."""
+    """The graph, in which nodes with an element type that the target lacks are opaque. Regions are unchanged. A reshape
+    stays a reshape: it moves nothing, so it needs no step."""
 
     def is_hosted(n: Node) -> bool:
         return n.row is not None and not isinstance(n.row, Opaque) and not _is_free(n) and bool(lacking(n, target))
@@ -102,7 +103,7 @@ def _is_free(n: Node) -> bool:
 
 @lru_cache(maxsize=256)
 def _opaque(row: Row) -> Opaque:
-    """A row of any kind as an opaque one of its name."""
+    """An opaque row that computes the same as a row of any kind, and has its name."""
 
     def shapes(*inputs: Node, **attrs: Any) -> Sequence[Any]:
         return row.results(inputs, attrs)

@@ -66,10 +66,10 @@ class Layout:
 
 
 class Slots:
-    """Slots handed out and taken back. `late`: the sizes that a run finds on its way.
+    """Allocates slots and frees them. `late`: the sizes found in mid-run.
 
-    The free slot that fits best is taken, so that a chain of layers uses two or three. A slot holds either no buffer of
-    a late size or buffers of the same ones, so that it need not grow while it holds something.
+    `take` chooses the free slot that fits best, so that a chain of layers uses two or three. The buffers of a slot all
+    depend on the same late sizes (usually none), so that a slot never has to grow while it holds a value.
     """
 
     def __init__(self, late: Iterable[str] = ()) -> None:

@@ -20,9 +20,10 @@ from ..shapes import Dim, Shape
 
 GROUP: Final = "singe.targets"
 HOST: Final = "host"
-"""What stands for a target in Programs of host steps, which need no code generator."""
+"""The target's name in Programs of host steps, which need no code generator."""
 Packer: TypeAlias = Callable[[np.ndarray], np.ndarray]
-"""An array of weights, or of as many numbers of their channels ↦ its elements as a kernel reads them."""
+"""An array of weights, or an array of their channel numbers, ↦ its elements in the order in which a kernel reads
+them."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Target(Protocol):
     dtypes: frozenset[DType]  # element types that its kernels read, compute and write
 
     def element_size(self, dtype: DType) -> int:
-        """Bytes of one element in device memory (WGSL, having no bytes, stores bool as four)."""
+        """Bytes of one element in device memory (WGSL has no bytes, so a bool has four)."""
         ...
 
     def print(self, kernel: Kernel | Routine, constants: Collection[int]) -> Printed | None:
@@ -65,12 +66,13 @@ class Target(Protocol):
         inputs: Sequence[tuple[Shape, DType]],
         results: Sequence[tuple[Shape, DType]],
     ) -> Printed | None:
-        """The target's own function for an op that is no loop nest, its ports the inputs and then the results; None
-        where it has none: the op is then a step on the host."""
+        """The target's own function for an op that is no loop nest; its ports are the inputs, then the results. None if
+        it has no function: the op is then a step on the host."""
         ...
 
     def link(self, printed: Sequence[Printed]) -> tuple[Mapping[str, str | bytes], Sequence[Sequence[Variant]]]:
-        """All of a Program's code as named modules, and the variants of each with their entries in them."""
+        """The code of a whole Program as named modules, and the variants of each kernel, with their entries in the
+        modules."""
         ...
 
 
@@ -79,10 +81,10 @@ def target_names() -> tuple[str, ...]:
 
 
 def find_target(name: str) -> Target:
-    """The code generator of that name."""
+    """The code generator with this name."""
     return load(GROUP, name, "target")()
 
 
 def name_of(target: Target | None) -> str:
-    """The name of the Programs that a target writes, or of those that need none."""
+    """The target's name in its Programs; HOST for Programs that need no target."""
     return HOST if target is None else target.name

@@ -72,7 +72,7 @@ def untyped(tensor: Tensor) -> str:
 
 
 def dense(sparse: OnnxSparse) -> np.ndarray:
-    """A sparse tensor with its zeros."""
+    """A sparse tensor as a dense array, with its zeros."""
     count = math.prod(sparse.dims)
     values = sparse.values
     if count > MAX_FOLDED or isinstance(values, RawTensor):
@@ -87,8 +87,8 @@ def dense(sparse: OnnxSparse) -> np.ndarray:
 
 
 class Element(NamedTuple):
-    """An element type: its name (Singe's, where Singe has it), its bits, the field with its typed data, and the type that
-    these are narrowed to (complex numbers are stored as two parts)."""
+    """An element type: its name (that of Singe, if Singe has it), its bits, the field with its typed data, and the type
+    to which these are narrowed (complex numbers are stored as two parts)."""
 
     name: str
     bits: int
@@ -195,7 +195,7 @@ def _shaped(data: np.ndarray, kind: DType, dims: tuple[int, ...]) -> np.ndarray:
 
 
 def _unpacked(data: np.ndarray, kind: DType, count: int) -> np.ndarray:
-    """Elements of less than a byte, which lie in bytes from the low bits up."""
+    """Elements of less than a byte, which are packed into bytes from the low bits up."""
     parts = data[:, None] >> np.arange(0, 8, kind.bits, dtype=np.uint8)
     found = narrowed(parts.reshape(-1)[:count] & (1 << kind.bits) - 1, kind)
     found.flags.writeable = False
