@@ -52,8 +52,7 @@ def lacking(n: Node, target: Target) -> list[DType]:
 
 
 def hosted_ops(graph: Graph, target: Target, steps: Collection[str]) -> dict[str, dict[str, int]]:
-    """The ops of a graph, including composites, that run on the host at least in part ↦ the reasons ↦ the number of
-    nodes.
+    """The ops of a graph, including composites, that run on the host at least in part ↦ the reason ↦ how many nodes.
 
     steps: the ops of the host steps in its Program.
     """

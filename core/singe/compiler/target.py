@@ -22,8 +22,7 @@ GROUP: Final = "singe.targets"
 HOST: Final = "host"
 """The target's name in Programs of host steps, which need no code generator."""
 Packer: TypeAlias = Callable[[np.ndarray], np.ndarray]
-"""An array of weights, or an array of their channel numbers, ↦ its elements in the order in which a kernel reads
-them."""
+"""An array of weights (or of their channel numbers) ↦ its elements in the order in which a kernel reads them."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +70,7 @@ class Target(Protocol):
         ...
 
     def link(self, printed: Sequence[Printed]) -> tuple[Mapping[str, str | bytes], Sequence[Sequence[Variant]]]:
-        """The code of a whole Program as named modules, and the variants of each kernel, with their entries in the
-        modules."""
+        """The code of a whole Program as named modules, and each kernel's variants, with their entries in the modules."""
         ...
 
 
