@@ -295,7 +295,8 @@ class Blocks:
         return direct
 
     def _place(self, b: _Block, item: _Item, dying: Sequence[Node], direct: Mapping[Node, int]) -> list[int]:
-        """Give memory to the values of an item. Returns the slots that are free after it: no node reads their values."""
+        """Give memory to the values of an item. Returns the slots that are free after it: no node reads their
+        values."""
         unread: list[int] = []
         for n in self._writes(b, item):
             if n in direct:

@@ -70,7 +70,8 @@ class Target(Protocol):
         ...
 
     def link(self, printed: Sequence[Printed]) -> tuple[Mapping[str, str | bytes], Sequence[Sequence[Variant]]]:
-        """The code of a whole Program as named modules, and each kernel's variants, with their entries in the modules."""
+        """The code of a whole Program as named modules, and each kernel's variants, with their entries in the
+        modules."""
         ...
 
 

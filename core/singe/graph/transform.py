@@ -22,7 +22,8 @@ def rebuild(
     rule: Callable[[Builder, Node, tuple[Node, ...]], Node | None],
     inputs: Mapping[Node, Node] | None = None,
 ) -> Graph:
-    """A copy of the graph. `rule(builder, node, new inputs)` gives the replacement of a node, or None to keep the node.
+    """A copy of the graph. `rule(builder, node, new inputs)` gives the replacement of a node; None: the same op over
+    the new inputs.
 
     The nodes of regions are not visited: a rule that applies to them too must rebuild the regions itself.
     """

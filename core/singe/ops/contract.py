@@ -3,7 +3,7 @@ composed of them.
 
 `conv_last` is channels-last (n, …space, channels) with weights (…window, channels per group, outputs): the channels of
 a position are contiguous in memory. ONNX's channels-first ops become a `conv_last` between two transposes. The rewrite
-moves the transposes outwards until they meet others and cancel.
+moves the transposes towards the outputs until they meet others and cancel.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Subnormal weights (too small for a normal float32) become zeros.
 
-Training leaves such weights in channels that are no longer used. A GPU treats them as zeros. Many processors need a
+Training leaves such weights where gradients no longer reach them. A GPU treats them as zeros. Many processors need a
 hundred times as long for an operation on them, and WebAssembly has no switch for that. Only the operands of sums of
 products, and constants added to such sums, are changed: elsewhere a subnormal number may matter, for example as a
 divisor. Subnormal numbers of float16 are normal in float32.

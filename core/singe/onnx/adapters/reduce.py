@@ -68,7 +68,7 @@ def _reduce(recipe: Recipe, call: Call) -> Node:
 
 
 def _log_sum_exp(call: Call) -> Node:
-    """log Σ eˣ. The largest element is subtracted first, so that no exponential overflows, unless it is infinite."""
+    """log Σ eˣ. The largest element, unless it is infinite, is subtracted first, so that no exponential overflows."""
     b = call.b
     x, axes, shape = _operand(call)
     if not axes:

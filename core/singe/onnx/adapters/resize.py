@@ -80,7 +80,8 @@ def _upsample(call: Call) -> Node:
 
 
 def _old(call: Call, x: Node, sizes: list[Dim], factors: list[float]) -> Node:
-    """Resampling as before version 11: places are x / scale; "nearest" rounds down where an axis grows, else up."""
+    """Resampling as before version 11: places are x / scale; "nearest" rounds down if an axis grows, up if it
+    shrinks."""
     mode = call.attr("mode", "nearest")
     mode = "linear" if mode == "bilinear" else mode
     targets = _bounded(call, x, sizes)

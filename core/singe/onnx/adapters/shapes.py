@@ -172,8 +172,8 @@ def is_length(d: Dim | None) -> TypeGuard[Dim]:
 
 
 def last(call: Call, x: Node, i: int) -> tuple[Node, Node]:
-    """x with the axes that input i names moved behind the others, if only a run computes that input; and for each
-    element of x its place in the result."""
+    """For an input i that a run computes: x with the axes that it names moved behind the others, and for each element
+    of x its place in the result."""
     b = call.b
     n = b.node(find_row("moved_last"), call.vector(i), what=call.op, shape=x.shape)
     there, back = b.results_of(n)
@@ -332,7 +332,8 @@ def _pad(call: Call) -> Node:
 
 
 def _cropped(call: Call, x: Node) -> tuple[Node, tuple[Dim, ...]]:
-    """x cropped by the negative ones of pads that a run computes, and the positive pads."""
+    """x cropped by the negative pads, and the positive pads (0 in place of negative ones), if a run computes the
+    pads."""
     b, rank, pads = call.b, len(x.shape), cast(call, call.vector(1), int64)
     if call.is_computed(3):  # the axes are computed too: pads for all axes, 0 for those not named
         axis = cast(call, call.vector(3), int64)

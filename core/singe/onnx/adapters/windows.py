@@ -14,7 +14,7 @@ from .basic import cast, power
 
 AUTO_PADS: Final = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
 MAX_PADDED: Final = 2**31 - 1
-"""The most elements that an input may have with its padding: the most that an int32 can count."""
+"""The most elements that an input may have with its padding: kernels count in int32."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def _conv(call: Call) -> Node:
 @adapter("ConvTranspose")
 def _conv_transpose(call: Call) -> Node:
     """The output's length is (d − 1)·stride + reach + output_padding − pads.
-    If output_shape is given, it decides pads."""
+    If output_shape is given, the pads follow from it."""
     x, w, kernel, group = _weights(call)
     space = x.shape[2:]
     mode = _auto_pad(call)

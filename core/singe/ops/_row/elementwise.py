@@ -126,7 +126,7 @@ class _Calls:
 
 
 def _holds(out: np.ndarray, args: Sequence[Any]) -> bool:
-    """Whether `out` has the shape of the result of a ufunc of these arguments, which have its type."""
+    """Whether `out` has the shape of a ufunc's result. Some arguments may broadcast; all have the type of `out`."""
     return all(
         a is out or np.ndim(a) == 0 or a.shape == out.shape or np.broadcast_shapes(a.shape, out.shape) == out.shape
         for a in args
