@@ -333,9 +333,15 @@ def test_what_a_target_does_not_compute_runs_on_the_host_and_says_so(place: str)
 def test_complex_numbers(place: str) -> None:
     for kind in COMPLEX:
         x, y = (np.array(v, kind.numpy) for v in ([1 + 2j, -3j, 0.5], [2, 1j, 4 - 1j]))
-        rows = {"add": x + y, "sub": x - y, "mul": x * y, "div": x / y, "equal": x == y}
-        found = run(place, [x, y], lambda b, p, q, rows=rows: [getattr(b, name)(p, q) for name in rows])
-        for got, want in zip(found, rows.values(), strict=True):
+        rows = {"add": x + y, "sub": x - y, "mul": x * y, "div": x / y, "equal": x == y, "matmul": x @ y}
+        folds = {"reduce_sum": x.sum(), "reduce_mean": x.mean(), "reduce_prod": x.prod()}
+
+        def build(b: Builder, p: Any, q: Any) -> list[Any]:
+            found = [b.neg(p), *(getattr(b, name)(p, q) for name in rows)]  # noqa: B023
+            return found + [b.reshape(getattr(b, name)(p, axes=(0,)), shape=()) for name in folds]  # noqa: B023
+
+        wanted = [-x, *rows.values(), *folds.values()]
+        for got, want in zip(run(place, [x, y], build), wanted, strict=True):
             assert got.dtype == want.dtype
             np.testing.assert_allclose(got, want, rtol=1e-6)
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from ..dtypes import FLOATS, NUMBERS, dtype, float32
+from ..dtypes import COMPLEX, FLOATS, NUMBERS, dtype, float32
 from ..errors import ShapeError
 from ..ir import affine, scalar
 from ..ir.scalar import COMPUTE, Expr, const, select, size
@@ -421,13 +421,13 @@ def _batch_norm(b: Any, x: Any, scale: Any, shift: Any, mean: Any, variance: Any
 
 
 register(
-    Nest(name="dot", doc="products of matrices, the last two axes; the axes before them broadcast", routine="matmul", dtypes=NUMBERS,
+    Nest(name="dot", doc="products of matrices, the last two axes; the axes before them broadcast", routine="matmul", dtypes=(*NUMBERS, *COMPLEX),
          shape=_dot_shape, nest=_dot_nest, whole=_dot_whole, vjp=_dot_vjp, tolerance=64, floor=1e-5,
          reference=lambda a, b: np.einsum("...mk,...kn->...mn", a, b),
          facts=lambda a, b: {} if COMPUTE[a.dtype] is float32 else None),
     Nest(name="conv_last", doc="convolution, channels last", routine="conv", dtypes=FLOATS, shape=_conv_shape, nest=_conv_nest,
          whole=_conv_whole, vjp=_conv_vjp, facts=_conv_facts, reference=reference.conv_last, tolerance=64, floor=1e-5),
-    Composite(name="matmul", doc="NumPy's and ONNX's product of matrices, stacks of them, and vectors", onnx="MatMul", dtypes=NUMBERS, lower=_matmul,
+    Composite(name="matmul", doc="a product of matrices, stacks of them, and vectors, as NumPy's", onnx="MatMul", dtypes=(*NUMBERS, *COMPLEX), lower=_matmul,
               reference=np.matmul, tolerance=64, floor=1e-5),
     Composite(name="gemm", doc="alpha · a @ b + beta · c, either side transposed", dtypes=NUMBERS, lower=_gemm,
               reference=reference.gemm, tolerance=64, floor=1e-5),

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import FLOATS, NUMBERS, dtype
+from ..dtypes import COMPLEX, FLOATS, NUMBERS, dtype
 from ..ir import scalar
 from ..ir.kernel import IDENTITY
 from ..ir.scalar import COMPUTE, Expr
@@ -108,17 +108,17 @@ def _spaces(x: Shaped) -> tuple[int, ...]:
 
 
 register(
-    Nest(name="reduce_sum", doc="the sum over axes", shape=_shape, nest=_nest("add"), whole=_whole("add"), dtypes=NUMBERS,
+    Nest(name="reduce_sum", doc="the sum over axes", shape=_shape, nest=_nest("add"), whole=_whole("add"), dtypes=(*NUMBERS, *COMPLEX),
          vjp=lambda b, g, inputs, y, axes: [b.expand(g, shape=inputs[0].shape)],
          reference=lambda x, axes: x.sum(axes, keepdims=True, dtype=np.float64 if x.dtype.kind == "f" else x.dtype), tolerance=64, floor=1e-5),
-    Nest(name="reduce_prod", doc="the product over axes", shape=_shape, nest=_nest("mul"), whole=_whole("mul"), dtypes=NUMBERS,
+    Nest(name="reduce_prod", doc="the product over axes", shape=_shape, nest=_nest("mul"), whole=_whole("mul"), dtypes=(*NUMBERS, *COMPLEX),
          vjp=_prod_vjp,
          reference=lambda x, axes: x.prod(axes, keepdims=True, dtype=np.float64 if x.dtype.kind == "f" else x.dtype), tolerance=64),
     Nest(name="reduce_max", doc="the largest over axes", shape=_shape, nest=_nest("max"), whole=_whole("max"), dtypes=NUMBERS, vjp=_extreme_vjp,
          reference=reference.extreme(np.maximum, lambda d: -np.inf if d.kind == "f" else np.iinfo(d).min)),
     Nest(name="reduce_min", doc="the least over axes", shape=_shape, nest=_nest("min"), whole=_whole("min"), dtypes=NUMBERS, vjp=_extreme_vjp,
          reference=reference.extreme(np.minimum, lambda d: np.inf if d.kind == "f" else np.iinfo(d).max)),
-    Composite(name="reduce_mean", doc="the mean over axes, toward zero in integers", dtypes=NUMBERS, lower=wide(_mean),
+    Composite(name="reduce_mean", doc="the mean over axes, toward zero in integers", dtypes=(*NUMBERS, *COMPLEX), lower=wide(_mean),
               reference=reference.mean, tolerance=64, floor=1e-5),
     Composite(name="softmax", doc="exponentials that sum to 1 along an axis", dtypes=FLOATS, lower=wide(_softmax), reference=reference.softmax, tolerance=32),
     Composite(name="log_softmax", doc="the logarithm of softmax", dtypes=FLOATS, lower=wide(_log_softmax),
