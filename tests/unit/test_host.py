@@ -15,14 +15,16 @@ from singe.compiler.build import compile_graph
 from singe.compiler.host import IN_SCRIPTS
 from singe.compiler.order import LONGEST
 from singe.compiler.target import find_target
-from singe.dtypes import float32, float64
+from singe.dtypes import NUMBERS, float32, float64, int64, widened
 from singe.errors import HostNeeded, InputError, SingeError
 from singe.graph import Builder, Graph
+from singe.ir.scalar import convert
 from singe.model.model import Model
 from singe.onnx import backend
 from singe.ops import ROWS, Opaque
+from singe.program.program import Copy, Dispatch, Loop
 from singe.runtime.assets import static_folder
-from singe.shapes import size
+from singe.shapes import known, size
 from singe.tools import cli
 from singe.tools.export import make_bundle
 
@@ -61,7 +63,7 @@ def test_ops_on_the_host_are_reported_with_the_reason() -> None:
     assert wasm == {"sort": {"wasm has no function for it": 1}}
     wgsl = compile_graph(graph, find_target("wgsl")).facts["host"]
     lacks = {"wgsl does not compute float64": 1}
-    assert wgsl == {"cast": lacks, "exp": lacks, "softmax": lacks, "sort": {"wgsl has no function for it": 1}}
+    assert wgsl == {"cast": lacks, "exp": lacks, "softmax": lacks}  # and a network of comparisons for the sort
 
 
 def test_ops_within_regions_are_reported() -> None:
@@ -93,7 +95,7 @@ def test_all_ways_to_a_program_refuse_the_host(tmp_path: Path, capsys: pytest.Ca
         assert "sort (wasm has" in capsys.readouterr().err
     assert cli.main(["inspect", str(path), "--device", "webgpu"]) == 0
     shown = capsys.readouterr().out
-    assert re.search(r"^ops +on the device, .* but for cast, exp, softmax, sort on the host$", shown, re.M)
+    assert re.search(r"^ops +on the device, .* but for cast, exp, softmax on the host$", shown, re.M)
     assert re.search(r"^softmax +1  wgsl does not compute float64$", shown, re.M)
 
 
@@ -132,7 +134,7 @@ def test_short_sorts_run_on_the_device(device: str) -> None:
         outputs += [y for how in (False, True) for y in b.top_k(x, axis=axis, k=(length + 1) // 2, largest=how)]
         graph = Graph((x,), tuple(outputs), tuple("abcdefgh"))
         program, expected = Model(graph, device).program(), Model(graph, "numpy").program()
-        assert ("host" in program.data.facts) is (length > LONGEST)
+        assert ("host" in program.data.facts) is (device == "wasm" and length > LONGEST)
         for count in (0, 1, 3):
             given = rng.choice(np.array([-2, -0.0, 0, 1, np.nan, np.inf], np.float32), (count, length, 2))
             for got, want in zip(program.run([given]), expected.run([given]), strict=True):
@@ -140,6 +142,51 @@ def test_short_sorts_run_on_the_device(device: str) -> None:
                 np.testing.assert_array_equal(got, want)
                 if want.dtype.kind == "f":
                     np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
+
+
+@pytest.mark.parametrize("device", ["numpy", "wasm", "webgpu"])
+def test_sorts_along_long_and_open_axes(device: str) -> None:
+    """On webgpu they stay on the device, for every type that it computes and within regions too; one kernel is a turn of
+    all stages, whatever the length."""
+    try:
+        target = sg.device(device).target
+    except SingeError as e:
+        pytest.skip(f"no {device} here: {e}")
+    rng = np.random.default_rng(0)
+    for kind in (k for k in NUMBERS if target is None or k in target.dtypes):
+        b = Builder()
+        x = b.input("x", (size("M"), size("N"), 2), kind)
+        k = b.input("k", (), int64)
+        outputs = [y for how in (False, True) for y in b.sort(x, axis=1, descending=how)]
+        outputs += b.top_k(x, axis=1, k=b.size_of(k), largest=True)
+        names = tuple(f"y{i}" for i in range(6))
+        program = Model(Graph((x, k), tuple(outputs), names, b.bound), device).program()
+        hosted = program.data.facts.get("host", {})
+        assert ("sort" in hosted) is (device == "wasm")
+        assert ("top_k" in hosted) is (device == "wasm")
+        for count, length in ((1, 0), (2, 1), (0, 5), (3, 2), (2, 100), (1, 1025)):
+            given = rng.choice([-2, -0.0, 0, 1, np.nan, np.inf] if kind.is_float else np.arange(9), (count, length, 2))
+            given = convert(given.astype(np.float64 if kind.is_float else np.int64), kind.numpy)
+            values = widened(given)
+            up = np.argsort(values, axis=1, kind="stable")
+            down = length - 1 - np.flip(np.argsort(np.flip(values, 1), axis=1, kind="stable"), 1)
+            best = (length + 1) // 2
+            found = program.run([given, np.array(best)])
+            for got, want in zip(found[1::2], (up, down, down[:, :best]), strict=True):
+                np.testing.assert_array_equal(got, want, f"{kind}: {count} × {length}")
+            for got, want in zip(found[::2], (up, down, down[:, :best]), strict=True):
+                assert got.tobytes() == np.take_along_axis(given, want, 1).tobytes(), f"{kind}: {count} × {length}"
+
+
+def test_a_network_s_turns_are_one_kernel() -> None:
+    for length in (100, 5000, size("N")):
+        b = Builder()
+        x = b.input("x", (length,), float32)
+        program = compile_graph(Graph((x,), b.sort(x, axis=0), ("values", "places")), find_target("wgsl"))
+        (loop,) = (s for s in program.steps if isinstance(s, Loop))
+        assert [type(s) for s in loop.body] == [Dispatch, Dispatch, Copy]  # the turn, its number, the places
+        assert known(loop.count or 0, {"N": 5000}) == (28 if length == 100 else 91)
+        assert "host" not in program.facts
 
 
 def test_a_bundle_of_what_a_page_cannot_run_is_refused() -> None:

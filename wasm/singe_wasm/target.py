@@ -43,6 +43,7 @@ class WasmTarget:
     name = "wasm"
     max_ports = 24
     integers = True
+    networks = False
     dtypes = frozenset(ELEMENTS)
 
     def element_size(self, dtype: DType) -> int:

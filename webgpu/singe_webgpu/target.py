@@ -24,6 +24,7 @@ class WgslTarget:
     name: str = "wgsl"
     max_ports: int = 8  # WebGPU's default maxStorageBuffersPerShaderStage
     integers: bool = False
+    networks: bool = True
     dtypes: frozenset[DType] = frozenset(ELEMENTS)
 
     def __init__(self, choose: Choose = choose) -> None:

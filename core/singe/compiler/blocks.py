@@ -25,7 +25,7 @@ from ..shapes import Checks, Shape, Size, require, symbols
 from .fuse import Group, fuse
 from .host import lacking, on_host
 from .layout import Layout, Slots, bytes_of
-from .order import by_counting
+from .order import on_device
 from .target import Packer, Printed, Target
 
 
@@ -145,7 +145,7 @@ class Blocks:
     def _items(self, graph: Graph) -> tuple[Graph, list[_Item]]:
         """What is to be done for a graph, in order, and the graph that it refers to."""
         if self.target is not None:
-            graph = on_host(by_counting(graph, self.target), self.target)
+            graph = on_host(on_device(graph, self.target), self.target)
         graph = self._computed(graph)
         groups: dict[Node, Group] = {}
         if self.target is not None:

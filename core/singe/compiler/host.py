@@ -16,7 +16,7 @@ from ..dtypes import DType, names
 from ..graph import Builder, Graph, Node, all_nodes, postorder, rebuild
 from ..ops import Opaque, Region, Result, Row
 from ..program.program import Host, ProgramData, walk
-from .order import is_counted
+from .order import is_ordered
 from .target import Target
 
 BY_DESIGN: Final[Mapping[str, str]] = {
@@ -76,7 +76,7 @@ def _reasons(n: Node, target: Target, steps: Collection[str]) -> list[str]:
     types = lacking(n, target)
     if types:
         return [] if _is_free(n) else [f"{target.name} does not compute {names(types)}"]
-    hosted = isinstance(n.row, Opaque) and n.op in steps and not is_counted(n, target)
+    hosted = isinstance(n.row, Opaque) and n.op in steps and not is_ordered(n, target)
     return [f"{target.name} has no function for it"] if hosted else []
 
 

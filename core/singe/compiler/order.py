@@ -1,22 +1,32 @@
-"""Short sorts as loop nests, so that devices sort without the host.
+"""Sorts as loop nests, so that devices order without the host.
 
-An element's place in the sorted axis is the number of elements before it. So two folds sort an axis: one counts these
-for each element, the other finds for each place the element with that count. The work is the square of the axis'
-length, so this pays only for short axes.
+Along a short axis an element's place in order is how many come before it, so two folds order the axis: one counts for each
+element, one finds for each place the element with that count. That is the square of the axis' length.
+
+Along a long or an open axis it is a sorting network: a loop, in each turn of which every element is compared with one
+other and the two change places if they are in the wrong order. A turn is one kernel; there are about log²(length) / 2.
+Stages order blocks of 2, 4, 8, … elements by merging the two halves of each: first every element is compared with its
+mirror image in the block, then with that at half the distance, and so on down to its neighbour. Pairs are always brought
+into the same order, so that what would lie beyond the end of the axis is never moved, and needs no memory.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
+import numpy as np
+
 from ..dtypes import int32, int64
 from ..graph import Builder, Graph, Node, rebuild
 from ..ops import Result
-from ..shapes import axis_of, product
+from ..ops.control import repeated
+from ..shapes import Dim, axis_of, dim_max, dim_min, product
 from .target import Target
 
 LONGEST: Final = 64
-"""The longest axis that is sorted by counting: there WebAssembly takes about as long as the host."""
+"""The longest axis that is ordered by counting: about where WebAssembly takes as long as the host."""
+STAGES: Final = 31
+"""The stages of a network for the longest axis that there may be."""
 
 
 def is_counted(n: Node, target: Target) -> bool:
@@ -28,57 +38,105 @@ def is_counted(n: Node, target: Target) -> bool:
     return isinstance(length, int) and 0 < length <= LONGEST and isinstance(n.attrs.get("k", 0), int)
 
 
-def by_counting(graph: Graph, target: Target) -> Graph:
-    """The graph with loop nests in place of short sorts. Regions are left as they are."""
-    if not any(is_counted(n, target) for n in graph.nodes):
+def is_ordered(n: Node, target: Target) -> bool:
+    """Whether a node is ordered on the device."""
+    if is_counted(n, target):
+        return True
+    return target.networks and n.op in ("sort", "top_k") and n.inputs[0].dtype in target.dtypes
+
+
+def on_device(graph: Graph, target: Target) -> Graph:
+    """The graph with loop nests in place of sorts. Regions are left as they are."""
+    if not any(is_ordered(n, target) for n in graph.nodes):
         return graph
     made: dict[Node, tuple[Node, Node]] = {}
 
     def rule(b: Builder, n: Node, given: tuple[Node, ...]) -> Node | None:
-        if not isinstance(n.row, Result) or not is_counted(n.inputs[0], target):
+        if not isinstance(n.row, Result) or not is_ordered(n.inputs[0], target):
             return None
         (sort,) = given
         if sort not in made:
-            made[sort] = _ordered(b, sort)
+            made[sort] = _ordered(b, sort, is_counted(sort, target))
         return made[sort][n.attrs["index"]]
 
     return rebuild(graph, Builder(), rule, {x: x for x in graph.leaves})
 
 
-def _ordered(b: Any, n: Node) -> tuple[Node, Node]:
-    """The elements sorted along the axis, and the places where they were before."""
+def _ordered(b: Any, n: Node, counted: bool) -> tuple[Node, Node]:
+    """The elements in order along the axis, and their places there."""
     (x,) = n.inputs
     rank = len(x.shape)
     axis = axis_of(n.attrs["axis"], rank, n.op)
     descending = n.attrs.get("largest", n.attrs.get("descending", False))
     length = x.shape[axis]
-    count = n.attrs.get("k", length)
     last = (*(k for k in range(rank) if k != axis), axis)
-    rows = b.transpose(x, perm=last) if axis != rank - 1 else x
-    outer = rows.shape[:-1]
+    moved = b.transpose(x, perm=last) if axis != rank - 1 else x
+    outer = product(moved.shape[:-1])
+    rows = b.reshape(moved, shape=(outer, length))
+    values, places = (_counted if counted else _network)(b, rows, n.attrs.get("k", length), descending)
+    shape = (*moved.shape[:-1], values.shape[-1])
+    each = (b.reshape(values, shape=shape), b.reshape(b.cast(places, to=int64), shape=shape))
+    back = tuple(last.index(k) for k in range(rank))
+    return each if axis == rank - 1 else tuple(b.transpose(y, perm=back) for y in each)  # pyright: ignore[reportReturnType]
 
-    def numbers(many: Any, shape: tuple[Any, ...]) -> Node:
-        return b.reshape(b.arange(b.const(0, int32), b.const(1, int32), count=many), shape=shape)
+
+def _numbers(b: Any, many: Any, shape: tuple[Any, ...]) -> Node:
+    return b.reshape(b.arange(b.const(0, int32), b.const(1, int32), count=many), shape=shape)
+
+
+def _before(b: Any, p: Node, q: Node, at: Node, other: Node, descending: bool) -> Node:
+    """Whether an element p comes before q, their places being `at` and `other`: equal ones stay in their order."""
 
     def below(p: Node, q: Node) -> Node:
         """Whether p < q, where NaN is the largest."""
         smaller = b.less(p, q)
         return (
             b.logical_or(smaller, b.greater(b.cast(b.is_nan(q), to=int32), b.cast(b.is_nan(p), to=int32)))
-            if x.dtype.is_float
+            if p.dtype.is_float
             else smaller
         )
 
-    mine, other = b.reshape(rows, shape=(*outer, length, 1)), b.reshape(rows, shape=(*outer, 1, length))
-    own, others = numbers(length, (length, 1)), numbers(length, (1, length))
-    first, second = (below(mine, other), below(other, mine)) if descending else (below(other, mine), below(mine, other))
-    tied = b.logical_and(b.logical_not(second), b.less(others, own))  # equal elements keep their order
-    before = b.cast(b.logical_or(first, tied), to=int32)
-    ranks = b.reshape(b.reduce_sum(before, axes=(len(outer) + 1,)), shape=(*outer, 1, length))
-    found = b.where(b.equal(ranks, numbers(count, (count, 1))), others, b.const(0, int32))
-    places = b.reshape(b.reduce_sum(found, axes=(len(outer) + 1,)), shape=(*outer, count))
-    base = b.mul(numbers(product(outer), (*outer, 1)), b.const(length, int32))
-    values = b.gather(b.reshape(rows, shape=(product(x.shape),)), b.add(places, base), axis=0)
-    back = tuple(last.index(k) for k in range(rank))
-    each = (values, b.cast(places, to=int64))
-    return each if axis == rank - 1 else tuple(b.transpose(y, perm=back) for y in each)  # pyright: ignore[reportReturnType]
+    first, second = (below(q, p), below(p, q)) if descending else (below(p, q), below(q, p))
+    return b.logical_or(first, b.logical_and(b.logical_not(second), b.less(at, other)))
+
+
+def _counted(b: Any, rows: Node, count: Dim, descending: bool) -> tuple[Node, Node]:
+    outer, length = rows.shape
+    mine, other = b.reshape(rows, shape=(outer, length, 1)), b.reshape(rows, shape=(outer, 1, length))
+    own, others = _numbers(b, length, (length, 1)), _numbers(b, length, (1, length))
+    before = b.cast(_before(b, other, mine, others, own, descending), to=int32)
+    ranks = b.reshape(b.reduce_sum(before, axes=(2,)), shape=(outer, 1, length))
+    found = b.where(b.equal(ranks, _numbers(b, count, (count, 1))), others, b.const(0, int32))
+    places = b.reshape(b.reduce_sum(found, axes=(2,)), shape=(outer, count))
+    base = b.mul(_numbers(b, outer, (outer, 1)), b.const(length, int32))
+    return b.gather(b.reshape(rows, shape=(outer * length,)), b.add(places, base), axis=0), places
+
+
+def _network(b: Any, rows: Node, count: Dim, descending: bool) -> tuple[Node, Node]:
+    outer, length = rows.shape
+    turns: Dim = 0
+    for stage in range(1, STAGES + 1):  # each stage takes one turn more than the last
+        turns = turns + dim_min(dim_max(length - (1 << stage - 1), 0), 1) * stage
+    stages = STAGES if not isinstance(length, int) else max(length - 1, 0).bit_length()
+    masks = [(2 << s) - 1 if d == s else 1 << d for s in range(stages) for d in range(s, -1, -1)]
+
+    flat = b.reshape(rows, shape=(outer * length,))
+    base = b.mul(_numbers(b, outer, (outer, 1)), b.const(length, int32))
+
+    def turn(before: Any, captured: Any) -> Any:
+        """The places alone are carried, so that a turn has one result, and is one kernel."""
+        own, number = before
+        elements, base = captured
+        here = _numbers(b, length, (1, length))
+        there = b.bitwise_xor(here, b.gather(b.const(np.array(masks, np.int32)), number, axis=0))
+        others = b.gather(b.reshape(own, shape=(outer * length,)), b.add(there, base), axis=0)
+        mine, other = (b.gather(elements, b.add(at, base), axis=0) for at in (own, others))
+        swapped = b.equal(_before(b, other, mine, others, own, descending), b.less(here, there))
+        swapped = b.logical_and(swapped, b.less(there, b.const(length, int32)))
+        return b.where(swapped, others, own), b.add(number, b.const(1, int32))
+
+    places = b.expand(_numbers(b, length, (1, length)), shape=(outer, length))
+    places, _ = repeated(b, turns, (places, b.const(np.zeros((1, 1), np.int32))), (flat, base), turn)
+    if count != length:
+        places = b.slice(places, starts=(0, 0), steps=(1, 1), sizes=(outer, count))
+    return b.gather(flat, b.add(places, base), axis=0), places
