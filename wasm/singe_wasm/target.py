@@ -43,6 +43,7 @@ class WasmTarget:
     name = "wasm"
     max_ports = 24
     integers = True
+    counted = 64
     networks = False
     dtypes = frozenset(ELEMENTS)
 

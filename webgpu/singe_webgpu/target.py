@@ -24,6 +24,7 @@ class WgslTarget:
     name: str = "wgsl"
     max_ports: int = 8  # WebGPU's default maxStorageBuffersPerShaderStage
     integers: bool = False
+    counted: int = 4096
     networks: bool = True
     dtypes: frozenset[DType] = frozenset(ELEMENTS)
 

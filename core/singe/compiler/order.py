@@ -23,8 +23,6 @@ from ..ops.control import repeated
 from ..shapes import Dim, axis_of, dim_max, dim_min, product
 from .target import Target
 
-LONGEST: Final = 64
-"""The longest axis that is ordered by counting: about where WebAssembly takes as long as the host."""
 STAGES: Final = 31
 """The stages of a network for the longest axis that there may be."""
 
@@ -35,7 +33,7 @@ def is_counted(n: Node, target: Target) -> bool:
         return False
     (x,) = n.inputs
     length = x.shape[axis_of(n.attrs["axis"], len(x.shape), n.op)]
-    return isinstance(length, int) and 0 < length <= LONGEST and isinstance(n.attrs.get("k", 0), int)
+    return isinstance(length, int) and 0 < length <= target.counted and isinstance(n.attrs.get("k", 0), int)
 
 
 def is_ordered(n: Node, target: Target) -> bool:

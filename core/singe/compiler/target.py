@@ -47,6 +47,7 @@ class Target(Protocol):
     name: str
     max_ports: int  # buffers that one kernel may name (the scratch port included)
     integers: bool  # whether it has kernels for products and convolutions in 8-bit integers that beat those in float32
+    counted: int  # the longest axis that is sorted by counting (order.py), the square of its length in comparisons
     networks: bool  # whether sorting networks (order.py) beat reading the elements back and sorting them on the host
     dtypes: frozenset[DType]  # element types that its kernels read, compute and write
 
