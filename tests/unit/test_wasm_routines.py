@@ -109,6 +109,35 @@ def test_matmul_of_symbolic_sizes(count: int) -> None:
         check_product(5, 5, 5, constant=False, at=count, **{**options, "batch": (N,)})
 
 
+@pytest.mark.parametrize("columns", [8, 17, 24, 33, 40, 64, 70, 100])
+def test_few_rows_of_an_open_number_take_several_panels(columns: int) -> None:
+    for constant in (True, False):
+        for options in ({}, {"prologue": True}, {"batch": (2,)}, {"pairs": True}):
+            for count in (1, 2, 7):
+                if not ("pairs" in options and columns % 2):
+                    check_product(N, columns, 5, constant=constant, at=count, **options)
+
+
+@pytest.mark.parametrize(
+    ("extents", "panels"),
+    [
+        ((N, 64, 16), 4),
+        ((N, 40, 16), 3),
+        ((N, 9, 16), 2),
+        ((N, 4, 16), 1),
+        ((N, N, 16), 4),
+        ((N, 64, N), 1),
+        ((8 * N, 64, 16), 1),
+        ((7, 64, 16), 1),
+    ],
+)
+def test_panels_across_hide_the_latency_of_additions(extents: tuple[Dim, Dim, Dim], panels: int) -> None:
+    """Only where there may be few rows: a tile of a row and a panel is two accumulators."""
+    made = contraction.schedule(matrices(*extents)[0], ())
+    assert made is not None
+    assert product.panels_across(made.c, product.choose_tile(made.c.rows, made.c.columns, True)) == panels
+
+
 @pytest.mark.parametrize("constant", [True, False])
 def test_matmul_in_blocks_of_columns(constant: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Small ones, with a small cache."""

@@ -21,7 +21,7 @@ from ..encode import Function
 from .feeds import Evaluated, Feed, Gathered, InPlace, Lines, Packer, panels
 from .lower import Lowering
 from .nest import lane_cost
-from .product import Product, choose_tile, turns
+from .product import Product, choose_tile, panels_across, turns
 from .share import begin, choose, first_alone, loop
 
 LONG: Final = 64
@@ -190,7 +190,8 @@ class Template:
     def make_product(self) -> Product:
         spill = self.low.scratch(0) if self.feed_at else None
         tile = choose_tile(self.c.rows, self.c.columns, self.relaxed)
-        return Product(self.w, self.low, self.edge, self.c, tile, self.depth, spill)
+        across = panels_across(self.c, tile)
+        return Product(self.w, self.low, self.edge, self.c, tile, self.depth, spill, across)
 
     def make_feed(self) -> Feed:
         return self.s.feed.bound(self)

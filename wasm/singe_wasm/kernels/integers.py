@@ -189,7 +189,7 @@ class _Product(Product):
         # Without relaxed SIMD a vector of sums holds two columns, each as two sums of pairs; the other two are here.
         self.others: Final = [] if job.relaxed else [[job.w.i32x4() for _ in line] for line in self.sums]
 
-    def _tile(self, feed: Feed, rows: int) -> None:
+    def _tile(self, feed: Feed, rows: int, panels: int = 1, whole: bool = False) -> None:
         w = self.w
         for local in (x for line in (*self.sums[:rows], *self.others[:rows]) for x in line):
             w.set(local, 0)
@@ -198,13 +198,13 @@ class _Product(Product):
             unroll = min(4, self.words)
             rest = self.words % unroll
             with self._until(w.i32(self.b + 4 * self.tile.columns * (self.words - rest))):
-                self._steps(pointers, 0, unroll)
-            self._steps(pointers, 0, rest)
+                self._turns(pointers, 0, unroll)
+            self._turns(pointers, 0, rest)
             self._to_floats(pointers)
         w.add(self.b, 4 * self.tile.columns)
         self._epilogue(rows)
 
-    def _steps(self, pointers: Sequence[I32], step: int, count: int) -> None:
+    def _turns(self, pointers: Sequence[I32], step: int, count: int) -> None:
         """`count` words of every column; the pointers are moved on."""
         if not count:
             return

@@ -1,10 +1,11 @@
 """The register-tiled product of a Contraction: out[m, n] = epilogue(Σ over k of a[m, k] · b[k, n]).
 
 A tile is `rows` × `columns` accumulators in registers. B comes as panels of `columns` columns, [panel][k][columns], the
-last one filled up with zeros; A's rows come from a Feed. The epilogue is evaluated on the accumulators where they are.
-The column tail, and any epilogue that cannot be vectorised, goes through a scratch buffer element by element; if only
-its addresses are not contiguous, the epilogue's values are computed four at a time and stored one by one. A sum is one
-accumulator's, in the order of k, so tiles and blocks never change a result's bits.
+last one filled up with zeros; where the rows are open, and so may be few, a tile of one row spans several panels. A's rows
+come from a Feed. The epilogue is evaluated on the accumulators where they are. The column tail, and any epilogue that
+cannot be vectorised, goes through a scratch buffer element by element; if only its addresses are not contiguous, the
+epilogue's values are computed four at a time and stored one by one. A sum is one accumulator's, in the order of k, so
+tiles and blocks never change a result's bits.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Final, NamedTuple
 
-from singe.extension import Contraction, Dim, Reduce, ceildiv, float32, scalar
+from singe.extension import Contraction, Dim, Reduce, affine, ceildiv, float32, scalar
 
 from ..values import I32, Int, minimum
 from ..writer import Tree, Writer
@@ -46,7 +47,9 @@ SIMD: Final = RegisterTile(4, 8)
 FEW_ROWS: Final = {1: RegisterTile(1, 32), 2: RegisterTile(2, 16), 3: RegisterTile(3, 12)}
 FEW_COLUMNS: Final = RegisterTile(8, 4)
 """Tiles, as measured: accumulators, the operand held and the one passing through (and, without relaxed SIMD, a product)
-must fit the registers. At least 8 accumulators hide the latency of an addition."""
+must fit the registers."""
+ENOUGH: Final = 8
+"""Accumulators that hide the latency of an addition: a step of fewer takes as long."""
 
 
 def choose_tile(m: Dim, n: Dim, relaxed: bool) -> RegisterTile:
@@ -56,6 +59,16 @@ def choose_tile(m: Dim, n: Dim, relaxed: bool) -> RegisterTile:
     if isinstance(n, int) and n <= 4:
         return FEW_COLUMNS
     return RELAXED if relaxed else SIMD
+
+
+def panels_across(c: Contraction, tile: RegisterTile) -> int:
+    """How many panels a tile of one row spans. Where there are more rows than a tile's, such tiles are not worth their code;
+    a number of few rows has panels of its own."""
+    if isinstance(c.rows, int) or not isinstance(c.depth, int) or affine.at_least(c.rows, tile.rows, named=1):
+        return 1
+    most = 4 * ENOUGH // tile.columns
+    count = -(-c.columns // tile.columns) if isinstance(c.columns, int) else most
+    return -(-count // -(-count // most)) if count else 1
 
 
 class Section(NamedTuple):
@@ -77,10 +90,13 @@ def _heights(m: int, most: int) -> tuple[int, list[int]]:
     return whole, [rest]
 
 
-def sections(low: Lowering, m: Dim, most: int, stop: I32 | None) -> list[Section]:
-    """How the rows are cut into tiles; stop: a local with the end of a part of them, a multiple of `most` or m."""
+def sections(low: Lowering, m: Dim, most: int, stop: I32 | None, few: Sequence[int] = (2, 1)) -> list[Section]:
+    """How the rows are cut into tiles; stop: a local with the end of a part of them, a multiple of `most` or m.
+
+    few: heights of the last tiles, if m is open.
+    """
     if not isinstance(m, int):
-        heights = [h for h in (most, 2, 1) if h <= most]
+        heights = [h for h in (most, *few) if h <= most]
         end = low.size(m) if stop is None else stop
         return [Section(h, end - (h - 1), False) for h in dict.fromkeys(heights)]
     end, rest = _heights(m, most)
@@ -130,8 +146,10 @@ class Product:
 
     def __init__(
         self, w: Writer, low: Lowering, edge: Lowering, c: Contraction, tile: RegisterTile, level: int, spill: Tree | None,
+        across: int = 1,
     ) -> None:  # fmt: skip
-        """low: lanes along n. edge: the same ports, scalar. level: loops open outside. spill: scratch for a tile."""
+        """low: lanes along n. edge: the same ports, scalar. level: loops open outside. spill: scratch for a tile. across: as
+        `panels_across` says."""
         self.w: Final = w
         self.low: Final = low
         self.edge: Final = edge
@@ -139,6 +157,7 @@ class Product:
         self.tile: Final = tile
         self.level: Final = level
         self.spill: Final = spill
+        self.across: Final = across
         self.n: Final = low.size(c.columns)
         self.wide: Final = lane_cost(c.kernel, [c.store], c.n) is not None
         # Values alone are computed by vectors only where no tile sticks out: they may load what is not there.
@@ -153,7 +172,13 @@ class Product:
         self.rows: tuple[I32, I32] | None = None  # the part's range of rows, or
         self.panels: tuple[I32, I32] | None = None  # of columns
         self.b = w.i32()
-        self.accumulators: Final = [[w.f32x4() for _ in range(tile.columns // 4)] for _ in range(tile.rows)]
+        self.accumulators: Final = [
+            [w.f32x4() for _ in range(self._spanned(i + 1) * tile.columns // 4)] for i in range(tile.rows)
+        ]
+
+    def _spanned(self, rows: int) -> int:
+        """The panels that a tile of so many rows spans."""
+        return self.across if rows == 1 else 1
 
     def write(self, feed: Feed, b: Tree, shared: int | None) -> None:
         """The whole product; `b` is the address of the first panel. shared: which loop the parts share, 0 the outer one."""
@@ -167,7 +192,8 @@ class Product:
             self.panels = divide(w, self.low, self.n, tile.columns)
         self._declare(outside)
         feed.start(self.rows)
-        cuts = sections(self.low, self.c.rows, tile.rows, self.rows and self.rows[1])
+        few = (2, 1) if self.across == 1 else (1,)
+        cuts = sections(self.low, self.c.rows, tile.rows, self.rows and self.rows[1], few)
         w.hoist([b, *(tree for cut in cuts for tree in self._roots(feed, cut.rows))], self.level)
         first, limit = self.panels or (I32.of(0), self.n)
         start = w.i32(w.value(b) + first * self.low.size(self.c.depth) * 4)
@@ -176,17 +202,20 @@ class Product:
                 for rows in self._cut(cuts, feed, self.level + 1):
                     feed.prepare(rows)
                     w.set(self.b, start)
-                    with self._panels(first, limit):
-                        self._tile(feed, rows)
+                    for panels, whole in self._panels(first, limit, self._spanned(rows)):
+                        self._tile(feed, rows, panels, whole)
         else:
-            with self._panels(first, limit):
+            for _ in self._panels(first, limit, 1):
                 for rows in self._cut(cuts, feed, self.level + 2):
                     w.set(self.b, start)
                     self._tile(feed, rows)
                 w.set(start, self.b)
 
     def _roots(self, feed: Feed, rows: int) -> list[Tree]:
-        return [*self._stores(rows, self.tile.columns // 4), *(tree for tree, _ in feed.addresses(rows))]
+        return [
+            *self._stores(rows, self._spanned(rows) * self.tile.columns // 4),
+            *(tree for tree, _ in feed.addresses(rows)),
+        ]
 
     def _declare(self, rows_outside: bool) -> None:
         first, second = self.level + 1, self.level + 2
@@ -225,38 +254,48 @@ class Product:
             yield at, stop
             self.w.set(start, self.b)
 
-    @contextmanager
-    def _panels(self, first: I32, limit: I32) -> Iterator[None]:
+    def _panels(self, first: I32, limit: I32, across: int) -> Iterator[tuple[int, bool]]:
+        """The loops over panels: how many a tile spans, and whether it is sure to end before the last column does."""
+        w, n, width = self.w, self.c.columns, self.tile.columns
         # A block of columns has at least one.
-        sure = self.panels is None and isinstance(self.c.columns, int) and self.c.columns > 0
-        with self.w.loop(self.column, limit, self.tile.columns, start=first, sure=sure):
-            yield
+        sure = self.panels is None and isinstance(n, int) and n > 0
+        # Panels of the last tile; of each, where a part or a block may end anywhere.
+        rest = -(-n // width) % across if isinstance(n, int) and limit.known == n else min(across - 1, 1)
+        if not rest:
+            with w.loop(self.column, limit, across * width, start=first, sure=sure):
+                yield across, False
+            return
+        with w.loop(self.column, limit - (across * width - 1), across * width, start=first):
+            yield across, True
+        with w.loop(self.column, limit, rest * width):
+            yield rest, False
 
     # --- one tile
 
-    def _tile(self, feed: Feed, rows: int) -> None:
-        self.sum(feed, rows)
-        self._epilogue(rows)
+    def _tile(self, feed: Feed, rows: int, panels: int = 1, whole: bool = False) -> None:
+        self.sum(feed, rows, panels)
+        self._epilogue(rows, panels, whole)
 
     def pointers(self, feed: Feed, rows: int) -> list[I32]:
         """Locals with the address of the first k of each row."""
         return [self.w.i32(self.w.value(tree) + offset) for tree, offset in feed.addresses(rows)]
 
-    def sum(self, feed: Feed, rows: int) -> None:
-        """The accumulators of one tile, from the panel at `b`, which then is at the panel's end."""
-        w, depth = self.w, self.c.depth
-        for local in (x for line in self.accumulators[:rows] for x in line):
+    def sum(self, feed: Feed, rows: int, panels: int = 1) -> None:
+        """The accumulators of one tile, from the panels at `b`, which then is at their end."""
+        w, depth, width = self.w, self.c.depth, 4 * self.tile.columns
+        for local in (x for line in self.accumulators[:rows] for x in line[: panels * width // 16]):
             w.set(local, 0.0)
-        width = 4 * self.tile.columns
         with w.scope():
             pointers = self.pointers(feed, rows)
             if isinstance(depth, int):
                 runs = feed.runs or Runs(1, depth, 0)
                 several = runs.count > 1
                 with self._until(w.i32(self.b + depth * width)) if several else nullcontext():
-                    self._run(pointers, feed.step, runs.length, rows)
+                    self._run(pointers, feed.step, runs.length, rows, panels)
                     for pointer in pointers if several else ():
                         w.add(pointer, runs.jump)
+                if panels > 1:
+                    w.add(self.b, (panels - 1) * depth * width)
             else:
                 k, start = self.low.size(depth), w.i32(self.b)
                 for count in (STEPS, 1):
@@ -264,7 +303,7 @@ class Product:
                     with w.when(self.b.below(end)), self._until(end):
                         self._steps(pointers, feed.step, count)
 
-    def _run(self, pointers: Sequence[I32], step: int, length: int, rows: int) -> None:
+    def _run(self, pointers: Sequence[I32], step: int, length: int, rows: int, panels: int) -> None:
         """The products of `length` neighbours in k."""
         if not length:
             return
@@ -272,8 +311,8 @@ class Product:
         unroll = min(STEPS_LONG if long else STEPS, length)
         rest = length % unroll
         with self._until(self.w.i32(self.b + (length - rest) * 4 * self.tile.columns)):
-            self._steps(pointers, step, unroll)
-        self._steps(pointers, step, rest)
+            self._steps(pointers, step, unroll, panels)
+        self._steps(pointers, step, rest, panels)
 
     @contextmanager
     def _until(self, end: I32) -> Iterator[None]:
@@ -281,14 +320,15 @@ class Product:
         with self.w.repeat_while(self.b.below(end)):
             yield
 
-    def _steps(self, pointers: Sequence[I32], step: int, count: int) -> None:
+    def _steps(self, pointers: Sequence[I32], step: int, count: int, panels: int = 1) -> None:
         """`count` steps of k; the pointers are moved on."""
         if not count:
             return
-        w, width = self.w, self.tile.columns // 4
+        w, width, depth = self.w, self.tile.columns // 4, self.c.depth
+        panel = 16 * width * depth if isinstance(depth, int) else 0  # bytes
         for turn in range(count):
             a = [p.f32x4(turn * step, "v128.load32_splat") for p in pointers]
-            b = [self.b.f32x4(16 * (turn * width + j)) for j in range(width)]
+            b = [self.b.f32x4(i * panel + 16 * (turn * width + j)) for i in range(panels) for j in range(width)]
             # Registers hold the fewer values of a step, beside the accumulators; the others pass through one register.
             held, passing = (b, a) if len(b) <= len(a) else (a, b)
             with w.scope():
@@ -315,29 +355,29 @@ class Product:
             for j in range(vectors)
         ]
 
-    def _epilogue(self, rows: int) -> None:
-        w, n, width = self.w, self.c.columns, self.tile.columns
+    def _epilogue(self, rows: int, panels: int = 1, whole: bool = False) -> None:
+        w, n, width = self.w, self.c.columns, panels * self.tile.columns
         if not self.wide:
-            self._element_by_element(rows)
-        elif isinstance(n, int) and n % width == 0:
+            self._element_by_element(rows, width)
+        elif whole or (isinstance(n, int) and n % self.tile.columns == 0):
             self._whole(rows, width // 4)
         else:
             with w.when(self.column <= self.n - width):
                 self._whole(rows, width // 4)
                 w.otherwise()
                 if isinstance(n, int) and n % 4 == 0:
-                    self._whole(rows, n % width // 4)
+                    self._whole(rows, (n % self.tile.columns + width - self.tile.columns) // 4)
                 else:
-                    self._element_by_element(rows)
+                    self._element_by_element(rows, width)
 
     def _whole(self, rows: int, vectors: int) -> None:
         for tree in self._stores(rows, vectors):
             self.w.push(tree)
 
-    def _element_by_element(self, rows: int) -> None:
-        """The tile goes through scratch; columns beyond n are left out."""
+    def _element_by_element(self, rows: int, width: int) -> None:
+        """The tile, of so many columns, goes through scratch; columns beyond n are left out."""
         assert self.spill is not None
-        w, width, s = self.w, self.tile.columns, self.c.store
+        w, s = self.w, self.c.store
         with w.scope():
             spill = w.value(self.spill)
             with w.scope():
