@@ -15,7 +15,7 @@ from ...errors import ImportFailure, ShapeError, SizeNeeded, ValueNeeded
 from ...graph import Node, postorder, symbols_of
 from ...ops import ROWS
 from ...shapes import MAX_ELEMENTS, Dim, axis_of, product, show, size, symbols
-from ..model import OnnxGraph
+from ..model import OnnxGraph, OnnxValue
 from ..scope import Scope
 from ._call import Call, adapter, inputs_below
 
@@ -181,6 +181,7 @@ def _loop(call: Call) -> list[Node]:
             for x, v in zip((number, yes), graph.inputs, strict=False)
         ]
         again, *made = scope.outputs(graph, [*first, *carried])
+        made = [_as_declared(b, x, v) for x, v in zip(made, graph.outputs[1:], strict=True)]
         return [b.add(number, b.const(1)), *made[: len(initial)]], [again, *made[len(initial) :]]
 
     turns = Turns(call.scope, [zero, *initial], turn)
@@ -203,6 +204,15 @@ def _loop(call: Call) -> list[Node]:
             *(_first(b, last[k], made) if room is not None else last[k] for k, room in places),
         ]
     return [*last[1 : 1 + len(initial)], *(last[k] for k, _ in places)]
+
+
+def _as_declared(b: Any, x: Node, declared: OnnxValue) -> Node:
+    """A value with the lengths that the file declares where only a run can tell them, which then checks them."""
+    if declared.shape is None or len(declared.shape) != len(x.shape):
+        return x
+    pairs = zip(x.shape, declared.shape, strict=True)
+    shape = tuple(d if isinstance(d, int) and symbols(own) & b.bound.keys() else own for own, d in pairs)
+    return x if shape == x.shape else b.reshape(x, shape=shape)
 
 
 def _first(b: Any, x: Node, count: Dim) -> Node:
