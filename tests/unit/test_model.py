@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -11,8 +13,10 @@ from singe.dtypes import float32, int64
 from singe.errors import InputError, ShapeError, ValueNeeded
 from singe.graph import Builder, Graph
 from singe.model.model import PROGRAMS, Model
+from singe.model.model import Program as RunnableProgram
 from singe.onnx.model import OnnxGraph, OnnxModel, OnnxNode, OnnxType, OnnxValue
 from singe.onnx.source import OnnxSource
+from singe.program.format import from_bytes, to_bytes
 from singe.shapes import deferring, size
 
 RUNNERS = pytest.mark.parametrize("device_name", ["numpy", "wasm", "webgpu"], indirect=True)
@@ -192,3 +196,76 @@ def test_threads_share_a_model(device_name: str) -> None:
 def test_inputs_that_do_not_fit_are_refused(given: tuple, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         Model(classifier(), "numpy")(*given)
+
+
+def resting(side: int) -> OnnxSource:
+    """A chain of products with large weights, and a Squeeze that must know what lengths are 1."""
+    rng = np.random.default_rng(0)
+    weights = {f"w{k}": rng.standard_normal((side, side)).astype(np.float32) / side for k in range(3)}
+    declared = (OnnxValue("x", OnnxType("tensor", "float32", ("N", "L", side))),)
+    nodes = (
+        *(OnnxNode("MatMul", "", "", (f"x{k}" if k else "x", f"w{k}"), (f"x{k + 1}",), {}) for k in range(3)),
+        OnnxNode("Squeeze", "", "", ("x3",), ("y",), {}),
+    )
+    graph = OnnxGraph("g", nodes, weights, declared, (OnnxValue("y", None),), ())
+    return OnnxSource(OnnxModel("resting.onnx", 8, {"": 18}, graph, (), {}))
+
+
+def on_the_device(model: Model) -> int:
+    """The bytes of weights that a device holds, counted by the device itself."""
+    programs = list(model._programs)
+    backend = model.device.backend  # pyright: ignore[reportAttributeAccessIssue]
+    if model.device.name == "numpy":
+        return sum({id(b): b.nbytes for p in programs for b in p.data.blocks.values()}.values())
+    if model.device.name == "wasm":
+        sizes = {at: p.data.blocks[start].size for p in programs for start, at in p.executable._weights.items()}
+        assert backend._users.keys() >= sizes.keys()
+        return sum(sizes.values())
+    return sum(end - begin for _, begin, end in backend.uploads._held)
+
+
+@RUNNERS
+def test_programs_of_one_model_share_their_weights(device_name: str) -> None:
+    """Each set of needed numbers adds less than a tenth of the weights; a Program that is saved has all that it reads.
+
+    (On wasm, products of so few rows that another tile suits them read panels of their own.)
+    """
+    side = 256
+    shapes = (1, 24, side), (2, 24, side), (1, 40, side)
+    model, reference = Model(resting(side), device_name), Model(resting(side), "numpy")
+    held = []
+    for shape in shapes:
+        x = np.random.default_rng(1).standard_normal(shape).astype(np.float32)
+        np.testing.assert_allclose(model(x), reference(x), rtol=1e-4, atol=1e-5)
+        held.append(on_the_device(model))
+    assert model.needed.sizes
+    assert held[0] >= 3 * side * side * 4
+    assert held[-1] < 1.1 * held[0]
+    first, *others = (model.program({"x": shape}) for shape in shapes)
+    assert all(p.memory["weights"] < 0.1 * first.memory["weights"] < p.memory["shared"] for p in others)
+    x = np.ones((2, 24, side), np.float32)
+    expected = reference(x)
+    first.dispose()
+    np.testing.assert_allclose(others[0](x), expected, rtol=1e-4, atol=1e-5)
+    again = from_bytes(to_bytes(others[0].data))
+    assert not again.shared
+    assert again.weights.size < 1.1 * held[0]
+    np.testing.assert_allclose(RunnableProgram(again, model.device)(x), expected, rtol=1e-4, atol=1e-5)
+
+
+@RUNNERS
+def test_shared_weights_are_freed_with_the_last_program(device_name: str) -> None:
+    model = Model(resting(64), device_name)
+    backend = model.device.backend  # pyright: ignore[reportAttributeAccessIssue]
+    gc.collect()
+    before = backend.describe().get("used", 0), len(backend.uploads._held) if device_name == "webgpu" else 0
+    for rows in (1, 2):
+        model(np.ones((rows, 3, 64), np.float32))
+    kept = weakref.ref(model.program({"x": (1, 3, 64)}).data.weights)
+    assert kept() is not None
+    del model
+    gc.collect()
+    assert kept() is None
+    after = backend.describe().get("used", 0), len(backend.uploads._held) if device_name == "webgpu" else 0
+    assert after[1] == before[1]
+    assert after[0] <= before[0] + (1 << 12)  # the words of the last run

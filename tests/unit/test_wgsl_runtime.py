@@ -196,7 +196,7 @@ def test_disposing_frees_everything(gpu: WebGpuBackend) -> None:
     executable = gpu.prepare(adding())
     executable.run([gpu.upload(np.zeros((5, 4), np.float32))])
     executable.dispose()
-    assert executable.memory() == {"weights": 0, "scratch": 0, "states": 0}
+    assert executable.memory() == {"weights": 0, "shared": 0, "scratch": 0, "states": 0}
 
 
 def test_what_a_run_does_wrong_is_an_error_and_the_next_one_runs(gpu: WebGpuBackend) -> None:

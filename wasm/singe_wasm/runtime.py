@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 import weakref
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias
@@ -100,11 +101,27 @@ class WasmRuntime:
         self.engine: Final = engine
         self.target: Final = WasmTarget()
         self.lock: Final = threading.RLock()
+        self._blocks: Final[dict[int, int]] = {}  # the identity of a block of weights ↦ its address
+        self._users: Final[Counter[int]] = Counter()  # how many Programs hold the block at an address
         self._alive = True
+
+    def hold(self, block: np.ndarray) -> int:
+        """The address of a block of weights, which is in memory once for all Programs that hold it."""
+        if id(block) not in self._blocks:
+            self._blocks[id(block)] = self.engine.hold(block)
+        self._users[self._blocks[id(block)]] += 1
+        return self._blocks[id(block)]
 
     def release(self, address: int, count: int) -> None:
         """Free memory; called by the collector for arrays, maybe from another thread."""
         with self.lock:
+            if address in self._users:
+                self._users[address] -= 1
+                if self._users[address]:
+                    return
+                del self._users[address]
+                for block in [block for block, at in self._blocks.items() if at == address]:
+                    del self._blocks[block]
             if self._alive:
                 self.engine.give(address, count)
 
@@ -186,9 +203,11 @@ class WasmExecutable:
             )
         self._module: Final = engine.link(binary)
         self._functions: Final = [function_number(entry) for entry in entries]
-        self._weights: Final = engine.hold(program.weights)
+        self._weights: Final = {start: backend.hold(block) for start, block in program.blocks.items()}
         # What is held: the finalizer reads it when it runs.
-        self._held: Final[dict[Any, tuple[int, int]]] = {"weights": (self._weights, program.weights.size)}
+        self._held: Final[dict[Any, tuple[int, int]]] = {
+            ("weights", start): (address, program.blocks[start].size) for start, address in self._weights.items()
+        }
         self._plans: Final[Recent[Placed]] = Recent(PLANS)
         self._states: Final[WeakSet[WasmArray]] = WeakSet()
         self._finalizer = weakref.finalize(self, _release_all, backend, self._held)
@@ -222,7 +241,7 @@ class WasmExecutable:
         if initial is None:
             engine.write(made.address, np.zeros(made.bytes, np.uint8))
         else:
-            start = self._weights + self.program.buffers[initial].place[1]
+            start = self.weight(self.program.buffers[initial].place[1])
             engine.run(self._module, as_words([planner.COPY, 3, made.address, start, made.bytes]), 0)
         return made
 
@@ -279,7 +298,7 @@ class WasmExecutable:
             place = plan.buffers[plan.words[at]].place
             kind, number = place
             if kind in ("weights", "slot") and place not in plan.late:
-                words[at] = self._weights + number if kind == "weights" else starts[number]
+                words[at] = self.weight(number) if kind == "weights" else starts[number]
             else:
                 where.setdefault(place, []).append(at)
         return Placed(plan, words, where, starts)
@@ -310,13 +329,16 @@ class WasmExecutable:
 
     def weight(self, offset: int) -> int:
         """The address of a weight."""
-        return self._weights + offset
+        start = self.program.start_of(offset)
+        return self._weights[start] + offset - start
 
     def memory(self) -> Mapping[str, int]:
         """`scratch` counts slots, `states` the arrays of all sessions."""
         held = {what: count for what, (_, count) in self._held.items()}
-        weights = held.pop("weights", 0)
-        return {"weights": weights, "scratch": sum(held.values()), "states": sum(x.bytes for x in self._states)}
+        weights = held.pop(("weights", 0), 0)
+        shared = sum(held.pop(("weights", start), 0) for start in self.program.shared)
+        states = sum(x.bytes for x in self._states)
+        return {"weights": weights, "shared": shared, "scratch": sum(held.values()), "states": states}
 
     def dispose(self) -> None:
         with self.backend.lock:

@@ -20,6 +20,7 @@ from singe.extension import (
     InputError,
     ProgramData,
     Recent,
+    alone,
     beyond_scripts,
     device_error,
     dtype,
@@ -128,6 +129,7 @@ class BrowserExecutable:
     """A Program prepared by the JavaScript runner; see runtime/backend.DirectExecutable."""
 
     def __init__(self, backend: BrowserBackend, program: ProgramData) -> None:
+        program = alone(program)  # the page's runner takes one block of weights
         self.program: Final = program
         self.backend: Final = backend
         self._buffers: Final = [program.buffers[i] for i in program.inputs]

@@ -62,50 +62,87 @@ Send: TypeAlias = Callable[[Sequence[Command], Sequence["int | None"]], None]
 """Hands commands over, with the number of each one's step."""
 
 
-class Weights:
-    """The weights of a program: one buffer, or several if the device's limit requires it; a weight is never split."""
+class Uploads:
+    """Parts of blocks of weights in buffers of a device, each there once for all Programs that hold it."""
 
-    def __init__(self, gpu: Gpu, program: ProgramData) -> None:
+    def __init__(self, gpu: Gpu) -> None:
         self._gpu = gpu
+        self._held: dict[tuple[int, int, int], tuple[Handle, int]] = {}  # a part ↦ its buffer, and how many hold it
+
+    def take(self, block: np.ndarray, start: int, end: int) -> Handle:
+        """A buffer with these bytes of a block, to be given back as often as it is taken."""
+        key = id(block), start, end
+        part, users = self._held.get(key, (None, 0))
+        if not users:
+            part = self._gpu.allocate(max(end - start, LEAST))
+            self._write(part, block, start, end)
+        self._held[key] = part, users + 1
+        return part
+
+    def give(self, block: np.ndarray, start: int, end: int) -> None:
+        key = id(block), start, end
+        part, users = self._held.pop(key)
+        if users > 1:
+            self._held[key] = part, users - 1
+        else:
+            self._gpu.free(part)
+
+    def _write(self, part: Handle, block: np.ndarray, start: int, end: int) -> None:
+        for at in range(start, end, PIECE):
+            data = block[at : min(at + PIECE, end)]
+            if data.size % 4:
+                data = np.concatenate([data, np.zeros(-data.size % 4, np.uint8)])
+            if data.size:
+                self._gpu.write(part, at - start, data)
+            if end - start > PIECE:
+                self._gpu.wait()  # what a device copies the bytes to on their way is free again then
+
+
+class Weights:
+    """The weights of a program. Each of its blocks is one buffer, or several if the device's limit requires it; a weight
+    is never split. `bytes` counts the program's own block, `shared` the others."""
+
+    def __init__(self, gpu: Gpu, uploads: Uploads, program: ProgramData) -> None:
+        self._uploads = uploads
         self._parts: list[Handle] = []
+        self._taken: list[tuple[np.ndarray, int, int]] = []
         self._place: dict[int, tuple[int, int]] = {}
-        self.bytes = 0
+        self.bytes = self.shared = 0
         buffers = [b for p in program.programs for b in p.buffers]
         placed = {(b.place[1], align(known(b.bytes, {}))): b for b in buffers if b.place[0] == "weights"}
-        spans: list[list[int]] = []
+        spans: list[list[int]] = []  # where a block begins, and a part of it begins and ends within it
         for offset, count in sorted(placed):
             if count > gpu.limits.buffer:
                 b = placed[offset, count]
                 raise DeviceError(
                     f"the weight {b.name!r} takes {count} bytes, a buffer of this device holds at most {gpu.limits.buffer}"
                 )
-            if not spans or offset + count - spans[-1][0] > gpu.limits.buffer:
-                spans.append([offset, offset])
-            spans[-1][1] = max(spans[-1][1], offset + count)
-            self._place[offset] = (len(spans) - 1, offset - spans[-1][0])
-        for start, end in spans:
-            size = max(end - start, LEAST)
-            part = gpu.allocate(size)
-            self._parts.append(part)
-            self.bytes += size
-            for at in range(start, end, PIECE):
-                data = program.weights[at : min(at + PIECE, end)]
-                if data.size % 4:
-                    data = np.concatenate([data, np.zeros(-data.size % 4, np.uint8)])
-                if data.size:
-                    gpu.write(part, at - start, data)
-                if end - start > PIECE:
-                    gpu.wait()  # what a device copies the bytes to on their way is free again then
+            block = program.start_of(offset)
+            at, whole = offset - block, program.blocks[block].size
+            if not spans or spans[-1][0] != block:
+                spans.append([block, 0, whole] if whole <= gpu.limits.buffer else [block, at, at])
+            elif at + count - spans[-1][1] > gpu.limits.buffer:
+                spans.append([block, at, at])
+            spans[-1][2] = max(spans[-1][2], at + count)
+            self._place[offset] = (len(spans) - 1, at - spans[-1][1])
+        for start, begin, end in spans:
+            self._parts.append(uploads.take(program.blocks[start], begin, end))
+            self._taken.append((program.blocks[start], begin, end))
+            size = max(end - begin, LEAST)
+            if start:
+                self.shared += size
+            else:
+                self.bytes += size
 
     def binding(self, offset: int, count: int) -> Binding:
         part, start = self._place[offset]
         return Binding(self._parts[part], start, count)
 
     def close(self) -> None:
-        for part in self._parts:
-            self._gpu.free(part)
+        while self._taken:
+            self._uploads.give(*self._taken.pop())
         self._parts = []
-        self.bytes = 0
+        self.bytes = self.shared = 0
 
 
 @dataclass(frozen=True)

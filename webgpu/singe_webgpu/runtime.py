@@ -26,7 +26,7 @@ from singe.extension import (
 from singe.extension import dtype as dtype_of
 
 from .memory import Binding, Command, Gpu, GpuArray, Pool, Slots, Transfer, from_device, to_device
-from .recording import Kernels, Recording, Send, Weights
+from .recording import Kernels, Recording, Send, Uploads, Weights
 from .shader import bindings, element_size
 from .target import WgslTarget
 
@@ -43,6 +43,7 @@ class WebGpuRuntime:
     def __init__(self, gpu: Gpu) -> None:
         self.gpu = gpu
         self.pool = Pool(gpu)
+        self.uploads = Uploads(gpu)
         self.target = WgslTarget()
 
     def upload(self, array: np.ndarray) -> GpuArray | HostArray:
@@ -89,7 +90,7 @@ class GpuExecutable:
         variants = [choose_variant(code, gpu.features) for code in program.kernels]
         codes = [str(program.modules[v.entry]) for v in variants]
         self.kernels = Kernels(variants, gpu.pipelines(codes), [bindings(code) for code in codes])
-        self.weights = Weights(gpu, program)
+        self.weights = Weights(gpu, backend.uploads, program)
         self._slots = Slots(backend.pool)
         self._recordings: Recent[Recording] = Recent(RECORDINGS, Recording.close)
         self._states: WeakSet[GpuArray] = WeakSet()
@@ -154,6 +155,7 @@ class GpuExecutable:
         """`scratch` counts slots, `states` the arrays of all sessions."""
         return {
             "weights": self.weights.bytes,
+            "shared": self.weights.shared,
             "scratch": self._slots.bytes,
             "states": sum(x.bytes for x in self._states),
         }

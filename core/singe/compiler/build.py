@@ -17,7 +17,7 @@ from ..errors import DTypeError, HostNeeded, InputError, ShapeError
 from ..graph import Graph
 from ..ir import scalar
 from ..ir.kernel import Kernel, Routine, Store
-from ..program.block import BlockWriter
+from ..program.block import BlockWriter, SharedBlocks
 from ..program.program import Buffer, Code, Dispatch, Host, If, Loop, ProgramData, Specialised, State, Step, walk
 from ..shapes import Checks, Dim, deferring, product, show, size, symbols
 from .blocks import Blocks, WeightUse, Work, late_sizes
@@ -39,12 +39,14 @@ class Options:
     specialised: sets of sizes for which the Program gets steps of their own, with the graph at each; those of more sizes
     are preferred in a run.
     bounds: the most that sizes may be. A run beyond is refused, and memory for the bounds is taken once.
+    shared: the weights of other Programs, which are not written again.
     """
 
     activations: str = "float32"
     fail_on_host: bool = False
     specialised: Sequence[tuple[Mapping[str, int], Graph]] = ()
     bounds: Mapping[str, int] = field(default_factory=dict)
+    shared: SharedBlocks | None = None
 
     def __post_init__(self) -> None:
         if self.activations not in ACTIVATIONS:
@@ -65,7 +67,7 @@ def compile_with_uses(
     """The Program as of `compile_graph`, and how its kernels read the constants of the graph."""
     start = time.perf_counter()
     _check_symbols(graph)
-    weights = BlockWriter()
+    weights = BlockWriter(shared=options.shared)
     bounds = {name: most for name, most in sorted(options.bounds.items()) if name in graph.symbols}
     chosen = sorted(options.specialised, key=lambda pair: len(pair[0]), reverse=True)
     parts: list[_Part] = []
@@ -78,7 +80,8 @@ def compile_with_uses(
             if name not in sizes
         ]
         parts.append(replace(part, checks=(*limits, *part.checks)))
-    program = replace(_linked(parts, [sizes for sizes, _ in chosen], target, weights), bounds=bounds)
+    program = _linked(parts, [sizes for sizes, _ in chosen], target, weights)
+    program = replace(program, bounds=bounds, shared=weights.others)
     facts = {**program.facts, "ops": graph.ops()}
     steps = {s.op for s in walk(program.steps) if isinstance(s, Host)}
     if target is not None and steps:

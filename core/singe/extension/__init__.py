@@ -62,6 +62,7 @@ from ..ops.quantised import PART as PART
 from ..ops.quantised import TOP as TOP
 from ..ops.quantised import step_of as step_of
 from ..program import planner as planner
+from ..program.block import alone as alone
 from ..program.container import ALIGN as ALIGN
 from ..program.container import align as align
 from ..program.format import header as header

@@ -2,7 +2,7 @@
 
 A Model keeps its source (a Graph or an ONNX file) and compiles it once, all open dimensions open: one Program serves them
 all. Where the Graph cannot be had so, `Model.needed` says which sizes must be numbers and which inputs' values must be known,
-and why: there is one Program for each set of them, the latest PROGRAMS of which are kept.
+and why: there is one Program for each set of them, the latest PROGRAMS of which are kept. They share their weights.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from ..dtypes import dtype
 from ..errors import DeviceError, ImportFailure, InputError, ShapeError, SingeError
 from ..graph import Graph, Needed, contents, specialise
 from ..nn import Module
+from ..program.block import SharedBlocks
 from ..program.container import MAGIC
 from ..program.format import read_program, write_program
 from ..program.program import ProgramData
@@ -160,6 +161,7 @@ class Model:
         self.inputs: Final = tuple(TensorSpec(x.name, x.dtype, x.shape) for x in self.source.inputs)
         self.states: Final = tuple(TensorSpec(x.name, x.dtype, x.shape) for x in self.source.states)
         self._programs: Recent[Program] = Recent(PROGRAMS)  # whoever holds one that goes may go on running it
+        self._blocks: Final = SharedBlocks()
         self._needed: Needed | None = None  # None: nobody has asked yet
         open_sizes = (str(d) for p in self.inputs for d in p.shape or () if isinstance(d, Size))
         self.sizes: Final = OpenSizes(open_sizes, bounds)
@@ -300,7 +302,7 @@ class Model:
 
     def _compiled(self, graph: Graph, sizes: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Program:
         own = [(s, self.graph({**sizes, **s}, values)) for s in self.sizes.specialised(sizes)]
-        data = compile_graph(graph, self.device.target, replace(self.options, specialised=own))
+        data = compile_graph(graph, self.device.target, replace(self.options, specialised=own, shared=self._blocks))
         return Program(data, self.device)
 
     def _met(self, sizes: Mapping[str, int], fixed: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Program:

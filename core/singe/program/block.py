@@ -2,6 +2,8 @@
 
 A large block goes to a temporary file without a name, which is then mapped: its pages are the system's to drop as soon
 as the weights are on a device, and no piece is held in memory twice. Without room on the disk it stays in memory.
+
+The Programs of one Model share blocks: a piece that lies in the block of another of them (SharedBlocks) is not written again.
 """
 
 from __future__ import annotations
@@ -11,23 +13,48 @@ import mmap
 import sys
 import tempfile
 import weakref
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import IO, Final
 
 import numpy as np
 
 from .container import align
-from .program import aligned
+from .program import Buffer, ProgramData, aligned
 
 SPILL: Final = 1 << 26
 """Bytes that are held in memory before they go to a file."""
+SHARED: Final = 1 << 40
+"""Where blocks of other Programs begin: behind any block of a Program's own."""
 _ANY: Final = sys.maxsize
 _HAS_DISK: Final = sys.platform != "emscripten"  # a page's files lie in memory
 
 
-class BlockWriter:
-    """See the module's docstring."""
+class SharedBlocks:
+    """The pieces that lie in blocks of a Model's Programs; a block is forgotten when no Program has it any more."""
 
-    def __init__(self, spill: int = SPILL) -> None:
+    def __init__(self) -> None:
+        self._places: dict[tuple[str, bytes], tuple[weakref.ref[np.ndarray], int]] = {}
+
+    def find(self, key: tuple[str, bytes]) -> tuple[np.ndarray, int] | None:
+        """The block in which a piece of that kind and digest lies, and where."""
+        block, at = self._places.get(key, (lambda: None, 0))
+        found = block()
+        return None if found is None else (found, at)
+
+    def enter(self, block: np.ndarray, pieces: Mapping[tuple[str, bytes], int]) -> None:
+        """A block that is complete."""
+        held = weakref.ref(block)
+        self._places = {k: place for k, place in self._places.items() if place[0]() is not None}
+        self._places.update({key: (held, at) for key, at in pieces.items()})
+
+
+class BlockWriter:
+    """See the module's docstring. `others`: the blocks of other Programs that it refers to, by where they begin."""
+
+    def __init__(self, spill: int = SPILL, shared: SharedBlocks | None = None) -> None:
+        self._shared = shared
+        self.others: dict[int, np.ndarray] = {}
         self._spill = spill if _HAS_DISK else _ANY
         self._file: IO[bytes] | None = None
         self._written = 0
@@ -43,11 +70,25 @@ class BlockWriter:
         key = kind, hashlib.blake2b(piece.data, digest_size=16).digest()
         if key in self._known:
             return self._known[key]
+        found = self._shared and self._shared.find(key)
+        if found:
+            block, at = found
+            self._known[key] = self._start(block) + at
+            return self._known[key]
         start = self._known[key] = self.size
         self._pieces.append(piece)
         self.size += align(piece.size)
         if self.size - self._written > self._spill:
             self._write()
+        return start
+
+    def _start(self, block: np.ndarray) -> int:
+        """Where a block of another Program begins."""
+        for start, other in self.others.items():
+            if other is block:
+                return start
+        start = max((start + align(other.size) for start, other in self.others.items()), default=SHARED)
+        self.others[start] = block
         return start
 
     def _write(self) -> None:
@@ -69,6 +110,12 @@ class BlockWriter:
 
     def block(self) -> np.ndarray:
         """The whole block; nothing is added after that."""
+        block = self._block()
+        if self._shared:
+            self._shared.enter(block, {key: at for key, at in self._known.items() if at < SHARED})
+        return block
+
+    def _block(self) -> np.ndarray:
         if self._file is not None and self._pieces and self._spill != _ANY:
             self._write()
         start = self._mapped()
@@ -88,3 +135,20 @@ class BlockWriter:
         if self._file is None or not self._written:
             return np.zeros(0, np.uint8)
         return np.frombuffer(mmap.mmap(self._file.fileno(), self._written, access=mmap.ACCESS_READ), np.uint8)
+
+
+def alone(program: ProgramData) -> ProgramData:
+    """The same Program with all of its weights in a block of its own, for those that take only one."""
+    if not program.shared:
+        return program
+    writer = BlockWriter()
+
+    def moved(buffers: tuple[Buffer, ...]) -> tuple[Buffer, ...]:
+        return tuple(
+            replace(b, place=("weights", writer.add(program.view(b), b.dtype.name))) if b.place[0] == "weights" else b
+            for b in buffers
+        )
+
+    buffers = moved(program.buffers)
+    specialised = tuple(replace(s, buffers=moved(s.buffers)) for s in program.specialised)
+    return replace(program, buffers=buffers, specialised=specialised, weights=writer.block(), shared={})

@@ -16,6 +16,7 @@ from .. import shapes
 from ..dtypes import string
 from ..errors import FormatError, InputError
 from ..shapes import Dim, Size, evaluate, symbols
+from .block import alone
 from .container import ALIGN, align, checking, count, cut, decode_attr, element_type, encode_attr, read, write
 from .container import PROGRAM as FORMAT
 from .program import (
@@ -115,6 +116,7 @@ def _checks_data(checks: Sequence[tuple[Dim, str]]) -> list[dict[str, Any]]:
 
 def to_bytes(program: ProgramData) -> bytes:
     """The bytes of the file."""
+    program = alone(program)
     head = header(program)
     block = bytearray(program.weights.tobytes())
     blocks: dict[str, Any] = {"weights": [0, len(block)]}

@@ -255,6 +255,8 @@ class ProgramData:
     checks: tuple[tuple[Dim, str], ...] = ()
     specialised: tuple[Specialised, ...] = ()  # the first whose sizes a run has takes the place of buffers and steps
     bounds: Mapping[str, int] = field(default_factory=dict)  # the most that a size may be: memory is taken for that
+    # blocks of weights that it has in common with other Programs, by where they begin; see block.py
+    shared: Mapping[int, np.ndarray] = field(default_factory=dict)
     seconds: float = field(
         default=0.0, compare=False
     )  # how long it took to compile; not saved, so that equal models give equal files
@@ -366,4 +368,15 @@ class ProgramData:
 
     def view(self, buffer: Buffer) -> np.ndarray:
         """The bytes of a buffer that lies in the weights."""
-        return self.weights[buffer.place[1] : buffer.place[1] + known(buffer.bytes, {})]
+        start = self.start_of(buffer.place[1])
+        at = buffer.place[1] - start
+        return self.blocks[start][at : at + known(buffer.bytes, {})]
+
+    @cached_property
+    def blocks(self) -> Mapping[int, np.ndarray]:
+        """All blocks of weights, its own and those that it shares, by where they begin."""
+        return {0: self.weights, **self.shared}
+
+    def start_of(self, at: int) -> int:
+        """Where the block begins in which a place of the weights lies."""
+        return max(start for start in self.blocks if start <= at)

@@ -42,7 +42,8 @@ class Executable(Protocol):
         ...
 
     def memory(self) -> Mapping[str, int]:
-        """Bytes in use: for weights, for scratch, and for the states of all sessions together."""
+        """Bytes held: weights, `shared` weights that other Programs of the Model have too, scratch, and states, those of all
+        sessions together."""
         ...
 
     def dispose(self) -> None:
@@ -111,7 +112,11 @@ class Backend(Protocol):
         ...
 
     def prepare(self, program: ProgramData) -> Executable:
-        """Make a Program of this backend's target ready to run."""
+        """Make a Program of this backend's target ready to run.
+
+        Its weights lie in `program.blocks`. Programs of one Model have blocks in common, the same arrays, which a device
+        need hold only once; `singe.extension.alone` gives a Program with a single block.
+        """
         ...
 
     def synchronize(self) -> Later[None]:

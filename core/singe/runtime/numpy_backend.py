@@ -323,7 +323,8 @@ class NumpyExecutable:
 
     def memory(self) -> Mapping[str, int]:
         states = sum(x.data.nbytes for x in self._states)
-        return {"weights": self.program.weights.nbytes, "scratch": 0, "states": states}
+        shared = sum(block.nbytes for block in self.program.shared.values())
+        return {"weights": self.program.weights.nbytes, "shared": shared, "scratch": 0, "states": states}
 
     def dispose(self) -> None:
         self._consts = {}
