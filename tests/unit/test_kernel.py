@@ -95,25 +95,41 @@ def test_in_place_renumbers_every_load() -> None:
     pick = scalar.load(1, i, int32)
     value = scalar.load(0, i, float32) + scalar.load(2, pick, float32) * scalar.load(3, i, float32)
     kernel = Kernel((F32, Port(int32), F32, F32, Port(float32, True)), (6,), (), (Store(4, i, value),))
-    assert kernel.replaceable == (0, 3)
+    assert kernel.replaceable == {4: (0, 3)}
     noise = np.random.default_rng(0)
     x, table, factor = (noise.standard_normal(6, np.float32) for _ in range(3))
     index = np.array([5, 0, 3, 3, 1, 2], np.int32)
     want = x + table[index] * factor
     np.testing.assert_array_equal(run(kernel, [x, index, table, factor], np.zeros(6, np.float32)), want)
-    np.testing.assert_array_equal(run(kernel.in_place(0), [index, table, factor], x), want)
-    np.testing.assert_array_equal(run(kernel.in_place(3), [x, index, table], factor), want)
+    np.testing.assert_array_equal(run(kernel.in_place(0, 4), [index, table, factor], x), want)
+    np.testing.assert_array_equal(run(kernel.in_place(3, 4), [x, index, table], factor), want)
 
 
 def test_memory_is_not_replaced_where_it_is_read_again() -> None:
     (i,) = loop_vars("g", (6,))
     store = lambda value: Kernel((F32, Port(float32, True)), (6,), (), (Store(1, i, value),))
     here = scalar.load(0, i, float32)
-    assert store(here * 2.0).replaceable == (0,)
-    assert store(here + scalar.load(0, scalar.const(0, int32), float32)).replaceable == ()
-    assert store(scalar.load(0, 5 - i, float32)).replaceable == ()
+    assert store(here * 2.0).replaceable == {1: (0,)}
+    assert store(here + scalar.load(0, scalar.const(0, int32), float32)).replaceable == {1: ()}
+    assert store(scalar.load(0, 5 - i, float32)).replaceable == {1: ()}
     narrow = Kernel((Port(float16), Port(float32, True)), (6,), (), (Store(1, i, scalar.load(0, i, float16)),))
-    assert narrow.replaceable == ()
+    assert narrow.replaceable == {1: ()}
+
+
+def test_stores_that_follow_each_other_write_when_all_is_read() -> None:
+    """Two inputs, each of which the other one's store takes the memory of: what both read is what was there before."""
+    (i,) = loop_vars("g", (6,))
+    a, b = scalar.load(0, i, float32), scalar.load(1, i, float32)
+    ports = (F32, F32, Port(float32, True), Port(float32, True))
+    kernel = Kernel(ports, (6,), (), (Store(2, i, b + 1.0), Store(3, i, a * b)))
+    assert kernel.replaceable == {2: (0, 1), 3: (0, 1)}
+    both = kernel.in_place(0, 2).in_place(0, 2)
+    assert both.ports == (Port(float32, True), Port(float32, True))
+    noise = np.random.default_rng(0)
+    x, y = (noise.standard_normal(6, np.float32) for _ in range(2))
+    wanted = y + 1, x * y
+    interpret(both, [x, y])
+    np.testing.assert_array_equal([x, y], wanted)
 
 
 def test_stores_narrow_and_loads_widen() -> None:

@@ -251,7 +251,7 @@ class Blocks:
     def _heirs(self, b: _Block, item: _Item, n: Node) -> Sequence[Node]:
         """The inputs of an item whose memory its result n may take."""
         if isinstance(item, Group):
-            return item.replaceable
+            return item.replaceable(n)
         assert isinstance(item, Node)
         inputs = [self._memory(x) for x in item.inputs]
         if item.op == "if":
@@ -339,11 +339,11 @@ class Blocks:
 
     def _dispatch(self, b: _Block, group: Group) -> None:
         assert self.target is not None
-        out = self._at(b.of[group.outputs[-1]])
-        for heir in group.replaceable:
-            if not heir.is_const and self._at(b.of[heir]) == out:
-                group = group.in_place(heir)
-                break
+        for n in group.outputs:
+            for heir in group.replaceable(n):
+                if not heir.is_const and self._at(b.of[heir]) == self._at(b.of[n]):
+                    group = group.in_place(heir, n)
+                    break
         if group.base is not None:
             b.steps.append(Copy(self._buffer(b, group.base), b.of[group.outputs[0]]))
         kernel = group.kernel

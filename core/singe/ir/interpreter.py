@@ -48,26 +48,31 @@ def interpret(kernel: Kernel | Routine, buffers: Sequence[np.ndarray], sizes: Ma
 
         return scalar.fold([e], step)[0]
 
+    def write(stage: Store, value: np.ndarray) -> None:
+        shape = extents if stage.inner else [*extents[: len(kernel.grid)], *[1] * len(kernel.inner)]
+        index = np.broadcast_to(evaluate(stage.index), shape)
+        out = buffers[stage.port]
+        out[index] = scalar.convert(np.broadcast_to(value, shape), out.dtype)
+
+    def fold(stage: Reduce | Scan) -> np.ndarray:
+        word: Any = NUMPY[stage.word]
+        value = evaluate(stage.value)
+        shape = [value.shape[a] if a not in inner_axes else extents[a] for a in range(rank)]
+        every = np.broadcast_to(value, shape)
+        if isinstance(stage, Scan):
+            return word.accumulate(every, axis=inner_axes[0], dtype=value.dtype)
+        start = identity(stage.word, stage.value.dtype).value
+        return word.reduce(every, axis=inner_axes, keepdims=True, initial=start, dtype=value.dtype)
+
     with np.errstate(all="ignore"):
+        waiting: list[tuple[Store, np.ndarray]] = []
         for stage in kernel.stages:
-            value = evaluate(stage.value)
-            word: Any = None if isinstance(stage, Store) else NUMPY[stage.word]
-            if isinstance(stage, Scan):
-                shape = [value.shape[a] if a not in inner_axes else extents[a] for a in range(rank)]
-                env[stage.accumulator] = word.accumulate(
-                    np.broadcast_to(value, shape), axis=inner_axes[0], dtype=value.dtype
-                )
-            elif isinstance(stage, Reduce):
-                shape = [value.shape[a] if a not in inner_axes else extents[a] for a in range(rank)]
-                env[stage.accumulator] = word.reduce(
-                    np.broadcast_to(value, shape),
-                    axis=inner_axes,
-                    keepdims=True,
-                    initial=identity(stage.word, stage.value.dtype).value,
-                    dtype=value.dtype,
-                )
-            else:
-                shape = extents if stage.inner else [*extents[: len(kernel.grid)], *[1] * len(kernel.inner)]
-                index = np.broadcast_to(evaluate(stage.index), shape)
-                out = buffers[stage.port]
-                out[index] = scalar.convert(np.broadcast_to(value, shape), out.dtype)
+            if isinstance(stage, Store):
+                waiting.append((stage, evaluate(stage.value)))
+                continue
+            for store, value in waiting:
+                write(store, value)
+            waiting.clear()
+            env[stage.accumulator] = fold(stage)
+        for store, value in waiting:
+            write(store, value)

@@ -9,7 +9,8 @@ each to an invocation or a workgroup, a CPU vectorises the last); for every poin
 
 Loop variables are named g0, g1, … (grid) and r0, r1, … (inner), accumulators a0, a1, …. Loads and stores name a buffer
 by its position in `ports`, inputs first, and an element by its flat index, which is always within bounds. No two ports
-share memory; a port that is both loaded and written works in place, element by element.
+share memory; a port that is both loaded and written works in place, element by element: at each point, Stores that follow
+each other write only when all of their values are computed.
 
 A Routine is a Kernel that deserves a tuned template. It has the Kernel, which defines it completely, a kind, which
 names the template, and the facts that the template needs. If a target has no such template, it prints the Kernel.
@@ -135,41 +136,45 @@ class Kernel:
         return tuple(dict.fromkeys(used))
 
     @cached_property
-    def replaceable(self) -> tuple[int, ...]:
-        """The inputs whose memory the output may reuse: each element is read only at the point that writes it."""
-        if len(self.stages) != 1:
-            return ()
-        (store,) = self.stages
-        if not isinstance(store, Store):
-            return ()
-        loads = [e for e in scalar.postorder([store.value]) if e.word == "load"]
-        out = []
-        for number, port in enumerate(self.ports):
-            mine = [e for e in loads if e.value == number]
-            if (
-                not port.written
-                and port.dtype is self.ports[store.port].dtype
-                and mine
-                and all(e.args[0] is store.index for e in mine)
-            ):
-                out.append(number)
-        return tuple(out)
+    def replaceable(self) -> Mapping[int, tuple[int, ...]]:
+        """Each port written ↦ the inputs whose memory it may take: their elements are read only at the point that writes
+        in their place."""
+        if not all(isinstance(s, Store) for s in self.stages):
+            return {s.port: () for s in self.stages if isinstance(s, Store)}
+        indices: dict[int, set[Expr]] = {}
+        for e in scalar.postorder(self.roots):
+            if e.word == "load" and not self.ports[e.value].written:
+                indices.setdefault(e.value, set()).add(e.args[0])
+        return {
+            s.port: tuple(
+                number
+                for number in sorted(indices)
+                if self.ports[number].dtype is self.ports[s.port].dtype and indices[number] == {s.index}
+            )
+            for s in self.stages
+            if isinstance(s, Store)
+        }
 
-    def in_place(self, number: int) -> Kernel:
-        """The kernel with input `number` (one of `replaceable`) read from the output's memory: one port fewer."""
-        (store,) = self.stages
-        assert isinstance(store, Store)
-        shift = {k: k - (k > number) for k in range(len(self.ports))} | {number: store.port - (store.port > number)}
+    def in_place(self, number: int, written: int) -> Kernel:
+        """The kernel with input `number` (one of `replaceable[written]`) read from the memory of a port that it writes:
+        one port fewer."""
+        shift = {k: k - (k > number) for k in range(len(self.ports))}
+        shift[number] = shift[written]
+        ports = tuple(p for k, p in enumerate(self.ports) if k != number)
+        return self.renumbered(shift, ports)
 
-        def renumber(e: Expr, args: tuple[Expr, ...]) -> Expr:
+    def renumbered(self, numbers: Mapping[int, int], ports: tuple[Port, ...]) -> Kernel:
+        """The kernel over other ports: each has a new number."""
+
+        def step(e: Expr, args: tuple[Expr, ...]) -> Expr:
             """Loads are renumbered within the indices of other loads too."""
             if e.word == "load":
-                return scalar.load(shift[e.value], args[0], self.ports[e.value].dtype)
+                return scalar.load(numbers[e.value], args[0], self.ports[e.value].dtype)
             return e if args == e.args else scalar.make(e.word, args, e.dtype, e.value)
 
-        (value,) = scalar.fold([store.value], renumber)
-        ports = tuple(p for k, p in enumerate(self.ports) if k != number)
-        return replace(self, ports=ports, stages=(replace(store, port=shift[store.port], value=value),))
+        made = self.with_roots(scalar.fold(self.roots, step), self.grid)
+        stages = tuple(replace(s, port=numbers[s.port]) if isinstance(s, Store) else s for s in made.stages)
+        return replace(made, ports=ports, stages=stages)
 
     @property
     def points(self) -> Dim:

@@ -18,7 +18,7 @@ from singe.extension import Dim, Expr, Kernel, Reduce, Scan, Stage, Store, ceild
 from .. import simd
 from ..encode import Function
 from ..values import I32, V128, I32x4, Int, Value, minimum
-from ..writer import Tree, Writer
+from ..writer import EFFECT, Tree, Writer
 from .lower import Lowering, Shift, lane_step
 from .memory import VECTOR_STORAGE
 from .share import begin, choose, divide, first_alone
@@ -218,8 +218,12 @@ class _Nest:
 
     def _point(self, shifts: Sequence[Shift], vector: bool) -> None:
         scans = [s for s in self.kernel.stages if isinstance(s, Scan)]
+        stores = [s for s in self.kernel.stages if isinstance(s, Store)]
         if scans:
-            self._scan(scans, [s for s in self.kernel.stages if isinstance(s, Store)], shifts, vector)
+            self._scan(scans, stores, shifts, vector)
+            return
+        if len(stores) == len(self.kernel.stages):
+            self._stores(stores, shifts, vector)
             return
         for stage in self.kernel.stages:
             assert not isinstance(stage, Scan)
@@ -250,6 +254,16 @@ class _Nest:
                 self._store(stage, shifts, vector)
 
         self._inner(roots, turn, shifts, vector)
+
+    def _stores(self, stages: Sequence[Store], shifts: Sequence[Shift], vector: bool) -> None:
+        """All that a point has. What one store overwrites and another one reads is loaded before."""
+        written = {s.port for s in stages[:-1]}
+        loads = [e for e in scalar.postorder([s.value for s in stages[1:]]) if e.word == "load" and e.value in written]
+        lower = self.low.vector if vector else self.low.scalar
+        for shift in shifts:
+            self.w.hoist([lower(e, shift) for e in loads], EFFECT - 1)
+            for stage in stages:
+                self._store(stage, (shift,), vector)
 
     def _store(self, stage: Store, shifts: Sequence[Shift], vector: bool) -> None:
         for shift in shifts:

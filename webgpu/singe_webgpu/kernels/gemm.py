@@ -126,7 +126,7 @@ def quads_of(shader: Shader, c: Contraction) -> frozenset[str]:
     rest = (c.store.index, c.store.value)
     along_a, along_b = c.k if c.a_deep else c.m, c.k if c.b_deep else c.n
     found = {"a": is_quad(c.a, along_a, shader, (c.b, *rest)), "b": is_quad(c.b, along_b, shader, (c.a, *rest))}
-    found["c"] = in_fours(c.store, c.n, shader, (c.a, c.b))
+    found["c"] = in_fours((c.store,), c.n, shader, (c.a, c.b))
     return frozenset(name for name, quad in found.items() if quad)
 
 
@@ -167,7 +167,7 @@ def put_functions(
     given = "".join(f", {name}: {kind}" for name in totals.values())
     out = function("store_c", (("m", c.place), ("n", c.n)), given, "", "")
     if "c" in quads:
-        put_four(out, c.store, c.n, totals, (c.a, c.b))
+        put_four(out, (c.store,), c.n, totals, (c.a, c.b))
     else:
         out.names.update(totals)
         index, value = out.values([c.store.index, c.store.value])

@@ -95,7 +95,7 @@ def print_matrix(c: Contraction, cut: MatrixCut, shader: Shader) -> Text:
     a = _Operand.of("a", c, cut, is_quad(c.a, c.k if c.a_deep else c.m, shader, (c.b, *store), OCTET))
     b = _Operand.of("b", c, cut, is_quad(c.b, c.k if c.b_deep else c.n, shader, (c.a, *store), OCTET))
     octets = frozenset(x.name for x in (a, b) if x.octets)
-    quads = frozenset("c" if in_fours(c.store, c.n, shader, (c.a, c.b)) else "")
+    quads = frozenset("c" if in_fours((c.store,), c.n, shader, (c.a, c.b)) else "")
     put_functions(shader, c, cut.rows, cut.columns, cut.depth * cut.parts, quads, octets)
     shader.functions += [x.gather() for x in (a, b) if not x.octets]
     for x in (a, b):

@@ -37,7 +37,7 @@ from singe.extension import (
 
 from ..shader import SUBGROUPS, Shader, Text
 from ..wgsl import TYPES, Statements, fold_text, literal
-from .quads import SIDE, in_fours, put_four
+from .quads import SIDE, in_fours, loads, put_four
 
 CROWD: Final = 1 << 17
 """This many points fill any device: beyond, workgroups are larger and an invocation does several points."""
@@ -117,12 +117,7 @@ def _fours(kernel: Kernel, shader: Shader, points: Dim) -> bool:
         return False
     stores = [s for s in kernel.stages if isinstance(s, Store)]
     last = kernel.grid_vars[-1]
-    return len(stores) == len(kernel.stages) and all(in_fours(s, last, shader, _besides(s, stores)) for s in stores)
-
-
-def _besides(store: Store, stores: Sequence[Store]) -> list[Expr]:
-    """The expressions of the other stores."""
-    return [e for other in stores if other is not store for e in (other.index, other.value)]
+    return len(stores) == len(kernel.stages) and in_fours(stores, last, shader)
 
 
 def _inner_contiguous(kernel: Kernel) -> bool:
@@ -180,6 +175,10 @@ def unflatten(out: Statements, flat: str, names: Sequence[tuple[Expr, Dim]]) -> 
 
 
 def _store(out: Statements, stores: Sequence[Store]) -> None:
+    if len(stores) > 1:  # what one of them overwrites is loaded before
+        for e in loads(s.value for s in stores):
+            if out.shader.ports[e.value].written and e not in out.names:
+                out.let(out.shader.fresh(), out.value(e), e)
     roots = [e for s in stores for e in (s.index, s.value)]
     texts = iter(out.values(roots))
     for s in stores:
@@ -224,9 +223,7 @@ def _four(out: Statements, kernel: Kernel) -> None:
     unflatten(out, "point", [*outer, (four, ceildiv(extent, SIDE))])
     first = f"{out.names[four]} * {SIDE}i" if four.word == "var" else "0i"  # one four needs no variable
     out.let(along.value[0], first, along)
-    stores = [s for s in kernel.stages if isinstance(s, Store)]
-    for s in stores:
-        put_four(out, s, along, {}, _besides(s, stores))
+    put_four(out, [s for s in kernel.stages if isinstance(s, Store)], along, {})
 
 
 def _point(out: Statements, kernel: Kernel) -> None:

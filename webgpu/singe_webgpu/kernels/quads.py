@@ -8,7 +8,7 @@ the four, with vector loads where it loads neighbours.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -91,33 +91,40 @@ def _vector_text(out: Statements, e: Expr, load: Callable[[int, str], str], cons
     return const(e)
 
 
-def in_fours(store: Store, along: Expr, shader: Shader, others: Iterable[Expr] = ()) -> bool:
-    """Whether a store can write four neighbours of a variable at once. others: the shader's other expressions."""
-    if along.word != "var" or not divides(along.value[1], SIDE) or _course(store.index, along) != "step":
+def in_fours(stores: Sequence[Store], along: Expr, shader: Shader, others: Iterable[Expr] = ()) -> bool:
+    """Whether stores can write four neighbours of a variable at once. others: the shader's other expressions."""
+    if along.word != "var" or not divides(along.value[1], SIDE):
         return False
     # A port that is updated in place is read before, by the same four.
-    return shader.stores_vectors(store.port) and store.port not in _singly(store, along, others)
+    singly = _singly(stores, along, shader, others)
+    return all(
+        _course(s.index, along) == "step" and shader.stores_vectors(s.port) and s.port not in singly for s in stores
+    )
 
 
 def put_four(
-    out: Statements, store: Store, along: Expr, vectors: Mapping[Expr, str], others: Iterable[Expr] = ()
+    out: Statements, stores: Sequence[Store], along: Expr, vectors: Mapping[Expr, str], others: Iterable[Expr] = ()
 ) -> None:
-    """Write a store for four neighbours; `along` is bound to the first of them, a multiple of four.
+    """Write stores for four neighbours; `along` is bound to the first of them, a multiple of four.
 
     vectors: expressions whose four values are in a vector already ↦ the vector's name.
     """
-    singly = _singly(store, along, others)
-    whole = [x for x in loads([store.value]) if x.value not in singly and out.shader.stored_vectors(x.value)]
+    singly = _singly(stores, along, out.shader, others)
     named = dict(vectors)
-    for x in whole:
-        named[x] = out.let(out.shader.fresh(), out.shader.load_vector(x.value, out.value(x.args[0])))
+    for x in loads(s.value for s in stores):
+        if x.value not in singly:
+            named[x] = out.let(out.shader.fresh(), out.shader.load_vector(x.value, out.value(x.args[0])))
     values = []
     for number, part in enumerate(PARTS):
         place = {e: scalar.var(f"{name}.{part}", e.dtype) for e, name in named.items()}
         out.names.update((v, v.value[0]) for v in place.values())
-        values.append(scalar.substitute(store.value, {**place, along: along + scalar.const(number, int32)}))
-    index, *texts = out.values([store.index, *values])
-    out.put(out.shader.store_vector(store.port, index, texts))
+        swap = {**place, along: along + scalar.const(number, int32)}
+        values.append([scalar.substitute(s.value, swap) for s in stores])
+    roots = [e for k, s in enumerate(stores) for e in (s.index, *(four[k] for four in values))]
+    texts = iter(out.values(roots))
+    for s in stores:
+        index, *four = (next(texts) for _ in range(1 + SIDE))
+        out.put(out.shader.store_vector(s.port, index, four))
 
 
 def loads(roots: Iterable[Expr]) -> list[Expr]:
@@ -125,7 +132,8 @@ def loads(roots: Iterable[Expr]) -> list[Expr]:
     return [x for x in scalar.postorder(list(roots)) if x.word == "load"]
 
 
-def _singly(store: Store, along: Expr, others: Iterable[Expr]) -> set[int]:
-    """The ports that are read element by element: by other expressions, or not contiguously."""
-    strays = [x for x in loads([store.value]) if _course(x.args[0], along) != "step"]
+def _singly(stores: Sequence[Store], along: Expr, shader: Shader, others: Iterable[Expr]) -> set[int]:
+    """The ports that are read element by element: by other expressions, not contiguously, or having no vectors."""
+    mine = loads(s.value for s in stores)
+    strays = [x for x in mine if _course(x.args[0], along) != "step" or not shader.stored_vectors(x.value)]
     return {x.value for x in (*loads(others), *strays)}

@@ -22,15 +22,16 @@ from ._growth import Growth
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """A Kernel or Routine with the nodes behind its ports: inputs are kept nodes, `outputs` those that it makes.
+    """A Kernel or Routine with the nodes behind its ports: inputs are kept nodes, `outputs` those that it makes. It runs
+    where its last output stands in the graph.
 
-    base: a node that the output is but for the elements that the kernel writes; its memory is taken, or copied first.
+    members: the nodes that it computes. base: a node that the output is but for the elements that the kernel writes; its memory is taken, or copied first.
     """
 
     kernel: Kernel | Routine
     inputs: tuple[Node, ...]
     outputs: tuple[Node, ...]
-    ops: tuple[str, ...]  # the ops it carries out, for people
+    members: tuple[Node, ...]
     base: Node | None = None
 
     @property
@@ -39,20 +40,29 @@ class Group:
         return tuple(k for k, n in enumerate(self.inputs) if n.is_const)
 
     @property
-    def replaceable(self) -> tuple[Node, ...]:
-        """The inputs whose memory the only output may take."""
+    def ops(self) -> list[str]:
+        """The ops that it carries out, for people."""
+        return [n.op for n in self.members]
+
+    def port(self, output: Node) -> int:
+        """The port that writes an output."""
+        return len(self.inputs) + self.outputs.index(output)
+
+    def replaceable(self, output: Node) -> tuple[Node, ...]:
+        """The inputs whose memory an output may take."""
         if self.base is not None:
             return () if self.base in self.inputs else (self.base,)
-        return tuple(self.inputs[k] for k in self.kernel.replaceable) if isinstance(self.kernel, Kernel) else ()
+        if isinstance(self.kernel, Routine):
+            return ()
+        return tuple(self.inputs[k] for k in self.kernel.replaceable[self.port(output)])
 
-    def in_place(self, heir: Node) -> Group:
-        """The group with its output in the memory of an input, one of `replaceable`."""
+    def in_place(self, heir: Node, output: Node) -> Group:
+        """The group with an output in the memory of an input, one of those that it may take."""
         if self.base is not None:
             return replace(self, base=None)
         assert isinstance(self.kernel, Kernel)
-        number = self.inputs.index(heir)
-        rest = tuple(n for n in self.inputs if n is not heir)
-        return replace(self, kernel=self.kernel.in_place(number), inputs=rest)
+        kernel = self.kernel.in_place(self.inputs.index(heir), self.port(output))
+        return replace(self, kernel=kernel, inputs=tuple(n for n in self.inputs if n is not heir))
 
 
 class Maker:
@@ -101,7 +111,7 @@ class Maker:
         return Kernel(ports, grid, inner, tuple(stages), name="+".join(dict.fromkeys(n.op for n in self.ops)))
 
     def _grouped(self, kernel: Kernel | Routine, exits: Sequence[Node], base: Node | None = None) -> Group:
-        return Group(kernel, tuple(self.ports), tuple(exits), tuple(n.op for n in self.ops), base)
+        return Group(kernel, tuple(self.ports), tuple(exits), tuple(self.ops), base)
 
     def _running(self, n: Node, row: Running) -> Group:
         """A fold along an axis that keeps every step: the axis is the inner loop."""
