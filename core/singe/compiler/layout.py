@@ -84,20 +84,20 @@ class Slots:
 
     def take(self, bytes_: Dim) -> int:
         """A slot for so many bytes: the smallest free one that is large enough, else the largest, which then grows."""
-        need, late = _weight(bytes_), symbols(bytes_) & self.late
+        need, late = weight(bytes_), symbols(bytes_) & self.late
         free = [s for s in self._free if self._sizes[s] == late]
-        enough = [s for s in free if _weight(self._room[s]) >= need]
+        enough = [s for s in free if weight(self._room[s]) >= need]
         if not free:
             self._room.append(bytes_)
             self._sizes.append(late)
             return len(self._room) - 1
         slot = (
-            min(enough, key=lambda s: _weight(self._room[s]))
+            min(enough, key=lambda s: weight(self._room[s]))
             if enough
-            else max(free, key=lambda s: _weight(self._room[s]))
+            else max(free, key=lambda s: weight(self._room[s]))
         )
         self._free.remove(slot)
-        self._room[slot] = max(self._room[slot], bytes_, key=_weight)
+        self._room[slot] = max(self._room[slot], bytes_, key=weight)
         return slot
 
     def give(self, slots: Iterable[int]) -> None:
@@ -108,7 +108,7 @@ def bytes_of(shape: Shape, kind: DType) -> Dim:
     return product(shape) * kind.size
 
 
-def _weight(dim: Dim) -> int:
+def weight(dim: Dim) -> int:
     """A size for comparing: every symbolic dimension counts as 8."""
     value = evaluate(dim, dict.fromkeys(symbols(dim), 8))
     assert isinstance(value, int)

@@ -10,8 +10,9 @@ most anchors these are elementwise nodes over its output, seen through reshapes 
 reduction also takes nodes over its input's shape and further reductions over the same axes, so that softmax or a layer
 norm is one kernel of several stages. A contraction takes a pooling over its epilogue if the target has a template for it.
 What has no anchor is an elementwise kernel, and so is what a state becomes where that reads the state element by element:
-it works in place. Running folds and updates are kernels of their own, with their inputs
-inlined. Opaque nodes and regions are no kernels: what they read and give lies in memory.
+it works in place. At last, elementwise kernels that meet at elements are joined; one then stores several values
+(_join.py). Running folds and updates are kernels of their own, with their inputs inlined. Opaque nodes and regions are no
+kernels: what they read and give lies in memory.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
-from ...dtypes import STORED
 from ...errors import CompileError
 from ...graph import Builder, Graph, Node, bare, postorder, rebuild
 from ...ir import scalar
@@ -31,10 +31,9 @@ from ...ops import Elementwise, Nest, Opaque, Region, Result, Running, Update, V
 from ...shapes import product
 from ._assemble import Group as Group
 from ._assemble import Maker
-from ._growth import Growth
+from ._growth import MAX_MEMBERS, Growth, rounds
+from ._join import joined
 
-MAX_MEMBERS: Final = 96
-"""Nodes in one group at most."""
 MAX_DEPTH: Final = 48
 """How deep a chain of inlined nodes may be: expressions beyond it are slow to print and crowd registers."""
 CHEAP: Final = 4
@@ -48,7 +47,7 @@ Takes: TypeAlias = Callable[[Group], bool]
 def fuse(graph: Graph, max_ports: int, takes: Takes = lambda _: False) -> tuple[Graph, list[Group]]:
     """The groups of a rewritten graph, in an order in which they can run, and the graph they refer to."""
     graph = _split_wide(graph, max_ports)
-    return graph, _Fusion(graph, max_ports, takes).run()
+    return graph, joined(graph, _Fusion(graph, max_ports, takes).run(), max_ports)
 
 
 def _split_wide(graph: Graph, max_ports: int) -> Graph:
@@ -148,7 +147,7 @@ class _Fusion:
             if not any(x in growth.coords for x in n.inputs):
                 continue
             # The first reader that cannot join ends the group, so no value leaves it and comes back.
-            rounded = any(x in growth.coords and _rounds(x) for x in n.inputs)
+            rounded = any(x in growth.coords and rounds(x) for x in n.inputs)
             if n in self.members or n in self.updates or rounded or not self._room(n, growth) or not growth.add(n):
                 break
             if bare(n) is n:
@@ -161,7 +160,18 @@ class _Fusion:
     def _stores(self, leaving: Mapping[Node, None], growth: Growth) -> bool:
         """Whether a group may store several values: those of a reduction, none of which tells a size, within its ports."""
         room = self.max_ports - 1 - self._reads(growth.coords)
-        return bool(growth.axes) and growth.last in leaving and len(leaving) <= room and self.found.isdisjoint(leaving)
+        if not growth.axes or growth.last not in leaving or len(leaving) > room or not self.found.isdisjoint(leaving):
+            return False
+        return not growth.full.isdisjoint(leaving) or not any(self._inlines(n, growth) for n in leaving)
+
+    def _inlines(self, n: Node, growth: Growth) -> bool:
+        """Whether all that reads a member outside is elementwise and can compute it from what the group stores without it."""
+        seen = [n]
+        for x in seen:
+            seen += (u for u in self.users[x] if bare(u) is n)
+        users = [u for x in seen for u in self.users[x] if u not in growth.coords and u not in seen]
+        same = all(isinstance(u.row, Elementwise) and product(u.shape) == product(n.shape) for u in users)
+        return isinstance(n.row, Elementwise) and self.outputs.isdisjoint(seen) and same
 
     def _leaves(self, n: Node, growth: Growth) -> bool:
         """Whether a member's value is read outside the group."""
@@ -206,7 +216,7 @@ class _Fusion:
         Costs are needed from the inputs on and decisions from the outputs on, so costs are those with nothing more kept.
         """
         for n in self.graph.nodes:
-            if n not in self.members and n.row is not None and (_rounds(n) or self.cost(n).depth > MAX_DEPTH):
+            if n not in self.members and n.row is not None and (rounds(n) or self.cost(n).depth > MAX_DEPTH):
                 self._keep(bare(n))
         roots: dict[Node, set[Any]] = {}
         for n in reversed(self.graph.nodes):
@@ -302,11 +312,6 @@ class _Fusion:
 def _read_by_element(n: Node) -> list[Node]:
     """The nodes of which a node is computed by elementwise ops alone."""
     return postorder([n], lambda m: m.inputs if isinstance(m.row, Elementwise) else ())
-
-
-def _rounds(n: Node) -> bool:
-    """Whether a value is rounded only when it is stored, and must be: conversions to float8 are asked for by name."""
-    return n.op == "cast" and n.dtype.is_float and n.dtype in STORED
 
 
 def _is_movement(n: Node) -> bool:

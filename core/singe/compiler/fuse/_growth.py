@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
+from ...dtypes import STORED
 from ...graph import Node
 from ...ir.kernel import loop_vars
 from ...ir.scalar import Expr
 from ...ops import Elementwise, Nest, View
 from ...shapes import Shape
+
+MAX_MEMBERS: Final = 96
+"""Nodes in one group at most."""
 
 
 class Growth:
@@ -103,3 +108,8 @@ class Growth:
         places = {self.coords[x] for x in inside if x.shape == n.shape and x not in self.full}
         same = all(x.shape == n.shape and x not in self.full for x in inside)
         return places.pop() if same and len(places) == 1 else None
+
+
+def rounds(n: Node) -> bool:
+    """Whether a value is rounded only when it is stored, and must be: conversions to float8 are asked for by name."""
+    return n.op == "cast" and n.dtype.is_float and n.dtype in STORED

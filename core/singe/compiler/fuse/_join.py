@@ -1,0 +1,213 @@
+"""Kernels that only store, joined where that saves memory traffic: the joined kernel stores several values.
+
+Two of them are joined if they have the same loops and meet at an element: both read it, or the later one reads what the
+earlier one stores there. The joined kernel runs where the later one ran, unless something reads the earlier one's values
+before that; then where the earlier one ran, if all that the other one reads is there by then. So no cycle arises.
+Memory does not grow by it. Joining costs no target its vectors: kernels that gather
+join no others, and those of types that some target takes one by one only their like.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ...dtypes import DType, float32
+from ...graph import Graph, Node, bare, symbols_of
+from ...ir import affine, scalar
+from ...ir.kernel import Kernel, Port, Store
+from ...ir.scalar import Expr
+from ...ops import Opaque, Region
+from ...shapes import Shape
+from ..layout import bytes_of, weight
+from ._assemble import Group
+from ._growth import MAX_MEMBERS, rounds
+
+
+@dataclass(frozen=True)
+class _Element:
+    """The element of a value that a kernel with these loops reads or stores: at each of their points another one."""
+
+    value: Node
+    index: Expr
+    grid: Shape
+
+
+def joined(graph: Graph, groups: Sequence[Group], max_ports: int) -> list[Group]:
+    """The groups of a graph, in an order in which they can run, with kernels joined."""
+    return _Joining(graph, groups, max_ports).run()
+
+
+class _Joining:
+    """Groups and what is known about them; each goes by the node where it runs, the last of its outputs."""
+
+    def __init__(self, graph: Graph, groups: Sequence[Group], max_ports: int) -> None:
+        self.graph = graph
+        self.max_ports = max_ports
+        self.number = {n: i for i, n in enumerate(graph.nodes)}
+        self.found = {bare(n) for n in graph.found.values()}
+        self.states: dict[Node, list[Node]] = {}  # what states become ↦ the nodes that read them
+        for s in graph.states:
+            self.states.setdefault(bare(s.updated), []).append(s.leaf)
+        self.roots = {bare(n) for n in graph.roots}
+        self.groups = {g.outputs[-1]: g for g in groups}
+        self.maker = {n: g.outputs[-1] for g in groups for n in g.outputs}
+        self.readers: dict[Node, set[Node]] = {n: set() for n in graph.nodes}
+        for key, g in self.groups.items():
+            for n in (*g.inputs, *(() if g.base is None else (g.base,))):
+                self.readers[n].add(key)
+        alone = [n for n in graph.nodes if isinstance(n.row, (Opaque, Region))]
+        for n in alone:
+            for x in n.inputs:
+                self.readers[bare(x)].add(n)
+        self.steps = sorted(self.number[n] for n in (*self.groups, *alone))
+
+    def run(self) -> list[Group]:
+        met: dict[_Element, Node] = {}  # an element ↦ an output of the group that met it last
+        for key in list(self.groups):
+            place: Node | None = key
+            while place is not None:
+                key = place
+                elements = self._elements(self.groups[key])
+                others = dict.fromkeys(self.maker[met[e]] for e in elements if e in met)
+                place = next((k for k in (self._join(x, key) for x in others if x is not key) if k is not None), None)
+                met.update(dict.fromkeys(elements, key))
+        return sorted(self.groups.values(), key=lambda g: self.number[g.outputs[-1]])
+
+    def _elements(self, group: Group) -> Sequence[_Element]:
+        """The elements at which others may join a group; none if it must stay alone."""
+        kernel = group.kernel
+        if not isinstance(kernel, Kernel) or not all(isinstance(s, Store) for s in kernel.stages):
+            return ()
+        if group.base is not None or not self.found.isdisjoint(group.outputs):
+            return ()
+        loops = {v for v in kernel.grid_vars if v.word == "var"}
+        last = kernel.grid_vars[-1] if kernel.grid else None
+        values = (*group.inputs, *group.outputs)
+        found: list[_Element] = []
+        for port, index in (*_loads(kernel), *((s.port, s.index) for s in kernel.stages if isinstance(s, Store))):
+            terms = affine.linear(index)[0]
+            step = 0 if last is None else terms.get(last, 0)
+            if not terms.keys() <= loops or not isinstance(step, int) or step < 0:
+                return ()
+            if terms.keys() == loops:
+                # What updates a state also stores the elements of what reads it.
+                same = (values[port], *self.states.get(values[port], ()))
+                found += (_Element(n, index, kernel.grid) for n in same)
+        return found
+
+    def _join(self, *keys: Node) -> Node | None:
+        """Join two groups if that can be; where the joined one runs."""
+        first, second = sorted(keys, key=self.number.__getitem__)
+        place = self._place(first, second)
+        x, y = self.groups[first], self.groups[second]
+        outputs = (*y.outputs, *x.outputs) if place is first else (*x.outputs, *y.outputs)
+        needed = [n for n in outputs if n is place or n in self.roots or self.readers[n] - {first, second}]
+        both = None if place is None else _both(x, y, needed, self.max_ports)
+        if place is None or both is None:
+            return None
+        del self.groups[first], self.groups[second]
+        self.groups[place] = both
+        self.steps.remove(self.number[first if place is second else second])
+        self.maker.update(dict.fromkeys(both.outputs, place))
+        for n in (*x.inputs, *y.inputs):
+            self.readers[n] -= {first, second}
+        for n in both.inputs:
+            self.readers[n].add(place)
+        return place
+
+    def _place(self, first: Node, second: Node) -> Node | None:
+        """Where two groups can run as one."""
+        x, y = self.groups[first], self.groups[second]
+        outputs = (*x.outputs, *y.outputs)
+        after = min((k for n in outputs for k in self._read(n, first, second)), default=len(self.number))
+        # What updates a state runs after all that reads it, and must not be needed before that.
+        states = [leaf for n in outputs for leaf in self.states.get(n, ())]
+        if any(k >= after for leaf in states for k in self._read(leaf, first, second)):
+            return None
+        if after > self.number[second] and (self._adjacent(first, second) or self._late(first, second)):
+            return second
+        sizes = {s for m in y.members for n in (m, *m.inputs) for s in symbols_of(n)} if self.graph.found else ()
+        told = (n for s, n in self.graph.found.items() if s in sizes)
+        needed = (*(n for n in y.inputs if n not in x.outputs), *told)
+        ready = all(self._made(n) < self.number[first] for n in needed)
+        return first if ready and self._early(first, second) else None
+
+    def _late(self, first: Node, second: Node) -> bool:
+        """Whether memory does not grow if the first group waits for the second: what it reads stays until then."""
+        x, y = self.groups[first], self.groups[second]
+        held = [n for n in x.inputs if n not in y.inputs and self._last(n, first) < self.number[second]]
+        return self._scratch(held) <= self._scratch(x.outputs)
+
+    def _early(self, first: Node, second: Node) -> bool:
+        """Whether memory does not grow if the second group runs with the first: what it makes lies there from then on."""
+        y = self.groups[second]
+        freed = [n for n in y.inputs if self._last(n, first, second) < self.number[first]]
+        made = [n for n in y.outputs if n not in self.states]
+        return sum(map(_bytes, made)) <= self._scratch(freed)
+
+    def _scratch(self, values: Iterable[Node]) -> int:
+        """How much memory values take that have none from outside: they are neither given nor asked for."""
+        return sum(_bytes(n) for n in values if n.row is not None and n not in self.roots)
+
+    def _adjacent(self, first: Node, second: Node) -> bool:
+        """Whether nothing runs between two groups."""
+        return bisect_left(self.steps, self.number[second]) - bisect_left(self.steps, self.number[first]) == 1
+
+    def _last(self, value: Node, *apart: Node) -> int:
+        return max(self._read(value, *apart), default=-1)
+
+    def _read(self, value: Node, *apart: Node) -> list[int]:
+        """Where a value is read, but for some groups."""
+        return [self.number[key] for key in self.readers[value] if key not in apart]
+
+    def _made(self, value: Node) -> int:
+        """Where a value is made: -1 if it is given."""
+        return -1 if value.row is None else self.number[self.maker.get(value, value)]
+
+
+def _bytes(value: Node) -> int:
+    """The bytes of a value, for comparing."""
+    return weight(bytes_of(value.shape, value.dtype))
+
+
+def _loads(kernel: Kernel) -> list[tuple[int, Expr]]:
+    """The port and the index of each load."""
+    return [(e.value, e.args[0]) for e in scalar.postorder(kernel.roots) if e.word == "load"]
+
+
+def _both(x: Group, y: Group, outputs: Sequence[Node], max_ports: int) -> Group | None:
+    """Two groups, the first one first, as one that stores no more than these of their outputs."""
+    a, b = x.kernel, y.kernel
+    assert isinstance(a, Kernel)
+    assert isinstance(b, Kernel)
+    inputs = tuple(dict.fromkeys((*x.inputs, *(n for n in y.inputs if n not in x.outputs))))
+    members = tuple(dict.fromkeys((*x.members, *y.members)))
+    count = len(inputs) + len(outputs)
+    if count > max_ports or len(members) > MAX_MEMBERS or _unusual(a) != _unusual(b):
+        return None
+    values = tuple(dict.fromkeys((*inputs, *outputs, *x.outputs, *y.outputs)))
+    number = {n: port for port, n in enumerate(values)}
+    ports = tuple(Port(n.dtype, port >= len(inputs)) for port, n in enumerate(values))
+    a, b = (
+        k.renumbered({port: number[n] for port, n in enumerate((*g.inputs, *g.outputs))}, ports)
+        for k, g in ((a, x), (b, y))
+    )
+    stored = {
+        scalar.load(s.port, s.index, ports[s.port].dtype): s.value
+        for s in a.stages
+        if isinstance(s, Store) and not rounds(values[s.port])
+    }
+    b = b.with_roots((scalar.substitute(e, stored) for e in b.roots), b.grid)
+    if any(ports[port].written for port, _ in _loads(b)):
+        return None
+    stages = tuple(s for s in (*a.stages, *b.stages) if isinstance(s, Store) and s.port < count)
+    name = "+".join(dict.fromkeys(n.op for n in members))
+    return Group(Kernel(ports[:count], a.grid, (), stages, name), inputs, tuple(outputs), members)
+
+
+def _unusual(kernel: Kernel) -> frozenset[DType]:
+    """The types that it works on of which some target takes one element at a time."""
+    kinds = {*(p.dtype for p in kernel.ports), *(e.dtype for e in scalar.postorder(kernel.roots))}
+    return frozenset(d for d in kinds if d.bits > 32 or (d.is_float and d is not float32))
