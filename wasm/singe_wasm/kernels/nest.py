@@ -260,10 +260,10 @@ class _Nest:
         written = {s.port for s in stages[:-1]}
         loads = [e for e in scalar.postorder([s.value for s in stages[1:]]) if e.word == "load" and e.value in written]
         lower = self.low.vector if vector else self.low.scalar
-        for shift in shifts:
-            self.w.hoist([lower(e, shift) for e in loads], EFFECT - 1)
-            for stage in stages:
-                self._store(stage, (shift,), vector)
+        self.w.hoist([lower(e, shift) for shift in shifts for e in loads], EFFECT - 1)
+        # Store by store: the calls of one that are independent of each other overlap.
+        for stage in stages:
+            self._store(stage, shifts, vector)
 
     def _store(self, stage: Store, shifts: Sequence[Shift], vector: bool) -> None:
         for shift in shifts:
