@@ -112,9 +112,10 @@ class Assembler:
         if printed is None and isinstance(kernel, Routine):
             printed = self.target.print(kernel.kernel, ())
         assert printed is not None
-        workspace = [self.slot((printed.scratch,), uint8)] if printed.scratch != 0 else []
-        self.printed.append((kernel, printed))
-        self.step(Dispatch(len(self.printed) - 1, (*buffers, *workspace)))
+        for code in (printed, *printed.others):
+            workspace = [self.slot((code.scratch,), uint8)] if code.scratch != 0 else []
+            self.printed.append((kernel, code))
+            self.step(Dispatch(len(self.printed) - 1, (*buffers, *workspace)))
 
     def host(self, row: str, inputs: Sequence[int], outputs: Sequence[int], **attrs: Any) -> None:
         self.step(Host(row, attrs, tuple(inputs), tuple(outputs)))

@@ -153,7 +153,11 @@ def survey(backend: WebGpuBackend, folder: Path, limit: float) -> list[Row]:
             print(f"{row['where']}: {e}")
             continue
         found.append(
-            row | {"times": {str(cut): t for cut, t in zip(cuts, times, strict=True)}, "chosen": str(ranked(r, c)[0])}
+            row
+            | {
+                "times": {str(cut): t for cut, t in zip(cuts, times, strict=True)},
+                "chosen": str(ranked(r, c, {})[0]),
+            }
         )
     return found
 

@@ -7,8 +7,8 @@ enable f16;
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
         @builtin(local_invocation_index) lane: u32) {
-  let point = i32((group.x + group.y * groups.x) * 64u + lane);
-  if (point >= sizes[0].x) { return; }
-  let g0 = point;
-  b1[g0] = f16((f32(b0[g0]) + 1.0f));
+  for (var point = i32(group.x * 64u + lane); point < sizes[0].x; point += i32(groups.x) * 64i) {
+    let g0 = point;
+    b1[g0] = f16((f32(b0[g0]) + 1.0f));
+  }
 }

@@ -17,8 +17,8 @@ fn half_bits(x: f32) -> u32 {
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
         @builtin(local_invocation_index) lane: u32) {
-  let point = i32((group.x + group.y * groups.x) * 64u + lane);
-  if (point >= sizes[0].x) { return; }
-  let g0 = point;
-  { let at = g0; let shift = 16u * (u32(at) & 1u); atomicAnd(&b1[at / 2i], 0xffff0000u >> shift); atomicOr(&b1[at / 2i], half_bits((half_of(b0[(g0) / 2i], g0) + 1.0f)) << shift); }
+  for (var point = i32(group.x * 64u + lane); point < sizes[0].x; point += i32(groups.x) * 64i) {
+    let g0 = point;
+    { let at = g0; let shift = 16u * (u32(at) & 1u); atomicAnd(&b1[at / 2i], 0xffff0000u >> shift); atomicOr(&b1[at / 2i], half_bits((half_of(b0[(g0) / 2i], g0) + 1.0f)) << shift); }
+  }
 }

@@ -113,9 +113,10 @@ CASES: dict[str, Kernel | Routine] = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_text_is_golden(name: str) -> None:
-    printed = WgslTarget().print(CASES[name], ())
-    for code, variant in zip(printed.code, printed.variants, strict=True):
-        _compare("_".join((name, *variant.requires)), code)
+    first = WgslTarget().print(CASES[name], ())
+    for number, printed in enumerate((first, *first.others)):
+        for code, variant in zip(printed.code, printed.variants, strict=True):
+            _compare("_".join((name, *[f"other{number}"] * (number > 0), *variant.requires)), code)
 
 
 def test_reductions_have_a_variant_for_subgroups() -> None:

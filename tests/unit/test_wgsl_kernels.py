@@ -64,8 +64,9 @@ def program_of(
 ) -> ProgramData:
     """A program that runs each kernel once over buffers of its own; every symbolic size is an input of that length."""
     target = backend.target
-    printed = [target.print(k, ()) for k in kernels]
-    modules, variants = target.link(printed)
+    firsts = [target.print(k, ()) for k in kernels]
+    printed = [(number, p) for number, first in enumerate(firsts) for p in (first, *first.others)]
+    modules, variants = target.link([p for _, p in printed])
     names = sorted(set().union(*(symbols([*k.grid, *k.inner, *_kernel(k).sizes]) for k in map(_kernel, kernels))))
     buffers = [Buffer(n, uint8, (size(n),), 4, ("input", i)) for i, n in enumerate(names)]
     inputs, outputs, steps = list(range(len(names))), [], []
@@ -84,10 +85,10 @@ def program_of(
                 )
             )
             side.append(mine[-1])
-        steps.append(Dispatch(number, tuple(mine)))
+        steps += [Dispatch(k, tuple(mine)) for k, (of, _) in enumerate(printed) if of == number]
     codes = tuple(
-        Code(k.name, "nest", len(k.ports), p.sizes, tuple(v))
-        for k, p, v in zip(kernels, printed, variants, strict=True)
+        Code(kernels[of].name, "nest", len(kernels[of].ports), p.sizes, tuple(v))
+        for (of, p), v in zip(printed, variants, strict=True)
     )
     return ProgramData(
         "wgsl", tuple(inputs), tuple(outputs), tuple(buffers), 0, codes, tuple(steps), modules, np.zeros(0, np.uint8)

@@ -111,12 +111,12 @@ def plain(text: str) -> str:
 def on_matrices(graph: Graph, cut: MatrixCut, monkeypatch: pytest.MonkeyPatch) -> ProgramData:
     """The graph's Program, in which each product uses this cut, as plain WGSL."""
     monkeypatch.setattr(choice, "MATRIX_RATES", {cut: Rate(1, 1, 1)})
-    program = compile_graph(graph, WgslTarget(lambda _routine, _c: TILE))
+    program = compile_graph(graph, WgslTarget(lambda _routine, _c: [(0, TILE)]))
     modules, kernels = dict(program.modules), []
     for code in program.kernels:
         first = code.variants[0]
         if SUBGROUP_MATRIX in first.requires:
-            modules[first.entry] = plain(str(modules[first.entry]))
+            modules[first.entry] = plain(str(program.modules[first.entry]))
             code = replace(code, variants=(replace(first, requires=(SHADER_F16,)),))
         kernels.append(code)
     assert any(c is not d for c, d in zip(kernels, program.kernels, strict=True))

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from singe.extension import CompileError, DType, Kernel, Printed, Routine, Variant, collapse
 
 from .elements import ELEMENTS
-from .kernels.choice import Choose, choose, has_template, print_routine
-from .kernels.nest import print_kernel
-from .shader import Shader, Text, element_size
-from .variants import variants
+from .kernels.choice import has_template, product_of
+from .kernels.nest import print_kernel, styles
+from .kernels.spans import Choose, choose, print_product
+from .shader import element_size
+from .variants import together, variants
 
 
 class WgslTarget:
@@ -41,13 +43,16 @@ class WgslTarget:
             )
         if isinstance(kernel, Routine) and not has_template(kernel):
             return None
-
-        def write(shader: Shader) -> Text:
-            if isinstance(kernel, Routine):
-                return print_routine(kernel, shader, self.choose)
-            return print_kernel(collapse(kernel), shader)
-
-        return variants(kernel.ports, write)
+        found = product_of(kernel) if isinstance(kernel, Routine) else None
+        if isinstance(kernel, Routine) and found is not None and 0 not in (found.rows, found.columns, found.depth):
+            return print_product(kernel, found, self.choose)
+        nest = collapse(kernel.kernel if isinstance(kernel, Routine) else kernel)
+        # With one output per invocation and a short window, neighbouring invocations read neighbouring elements.
+        is_conv = isinstance(kernel, Routine) and kernel.kind == "conv"
+        return together(
+            variants(kernel.ports, partial(print_kernel, nest, style=style), when)
+            for style, when in ([("points", 1)] if is_conv else styles(nest))
+        )
 
     def print_opaque(self, *_: Any) -> None:
         """No op that is no loop nest has a function here."""

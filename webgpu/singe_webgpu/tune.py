@@ -25,10 +25,13 @@ from math import prod
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+
 from singe.extension import Contraction, DeviceError, Expr, Routine, show
 
-from .kernels.choice import RATES, costs, print_cut, ranked, sizes_of
+from .kernels.choice import RATES, Sizes, costs, extents, print_cut, ranked
 from .kernels.gemm import Cut
+from .kernels.spans import Cuts, choose, divided, outputs, samples
 from .memory import Gpu
 from .timing import kernel_seconds
 from .variants import variants
@@ -44,6 +47,12 @@ BUDGET: Final = 10.0
 """Seconds of search in a process; after that, estimates decide."""
 TELL: Final = 1.0
 """Seconds of search after which a message is logged."""
+FEW: Final = 2
+"""How many at each of several sizes."""
+SPARSE: Final = 3
+"""Of the samples of open sizes, one of so many is timed."""
+LONGEST: Final = 1 << 32
+"""A product of open sizes is timed at those at which it has at most so many multiply-adds."""
 LARGEST: Final = 1 << 20
 """A larger file is not read; bytes."""
 KEPT: Final = 4096
@@ -72,43 +81,76 @@ class Tuner:
         """The file of results."""
         return self._cache.path
 
-    def choose(self, routine: Routine, c: Contraction) -> Cut:
-        """The fastest cut, measured now or before; the estimated best if the budget is spent or nothing runs."""
-        order = ranked(routine, c)
-        allowed = {str(cut): cut for cut in order}
+    def choose(self, routine: Routine, c: Contraction) -> Cuts:
+        """The fastest cuts, measured now or before; the estimated best if the budget is spent or nothing runs."""
         key = signature(routine, c, self._gpu.features)
-        found = self._cache.get(key)
-        if found in allowed:
-            return allowed[found]
-        tried = _worth(c, order)
+        found = _parsed(self._cache.get(key), ranked(routine, c, samples(c)[0]))
+        if found:
+            return found
+        some = _timed(c)
+        tried = _worth(routine, c, some)
         if len(tried) == 1 or self.spent >= BUDGET:
-            return order[0]
+            return choose(routine, c)
         start = time.perf_counter()
         try:
-            best = self._fastest(routine, c, tried)
+            best = self._fastest(routine, c, tried, some)
         except DeviceError as e:
             _log.debug("%s: %s", key, e)
-            return order[0]
+            return choose(routine, c)
         finally:
             self.spent += time.perf_counter() - start
         self.searched += 1
         if self.spent > TELL:
             _log.info("tuning kernels for this device: %d found", self.searched)
-        self._cache.put(key, str(best))
+        self._cache.put(key, _text(best))
         return best
 
-    def _fastest(self, routine: Routine, c: Contraction, tried: list[Cut]) -> Cut:
+    def _fastest(self, routine: Routine, c: Contraction, tried: list[Cut], some: list[Sizes]) -> Cuts:
         printed = [variants(routine.kernel.ports, partial(print_cut, routine, c, cut)) for cut in tried]
-        runs = [kernel_seconds(self._gpu, routine.kernel, printed, s) for s in sizes_of(c)]
-        seconds = [prod(times) ** (1 / len(times)) for times in zip(*runs, strict=True)]
-        best = min(range(len(tried)), key=seconds.__getitem__)
-        return tried[best if seconds[best] <= CLEARLY * seconds[0] else 0]
+        times = np.array([kernel_seconds(self._gpu, routine.kernel, printed, sizes) for sizes in some])
+        for row, sizes in zip(times, some, strict=True):
+            costs_of = costs(c, RATES, sizes)
+            row[min(range(len(tried)), key=lambda k: costs_of[tried[k]])] *= CLEARLY
+        counts = [outputs(c, sizes) for sizes in some]
+        # Between the samples that were timed, and beyond them, logarithms are interpolated.
+        every = sorted({outputs(c, sizes) for sizes in samples(c)})
+        logs = [np.interp(np.log(every), np.log(counts), column) for column in np.log(times).T]
+        return divided(every, tried, np.exp(np.array(logs).T))
 
 
-def _worth(c: Contraction, order: list[Cut]) -> list[Cut]:
-    """The cuts to try, the estimated best first."""
-    costs_of = costs(c, RATES)
-    return [cut for cut in order[:HANDFUL] if costs_of[cut] <= NEAR * costs_of[order[0]]]
+def _timed(c: Contraction) -> list[Sizes]:
+    """The samples at which cuts are timed: every third of those that are quick enough, the largest among them."""
+    every = samples(c)
+    quick = [sizes for sizes in every if prod(extents(c, sizes)) <= LONGEST] or every[:1]
+    return quick[::-1][::SPARSE][::-1]
+
+
+def _worth(routine: Routine, c: Contraction, some: list[Sizes]) -> list[Cut]:
+    """The cuts to try: at each of these sizes, those with the best estimates."""
+    found: dict[Cut, None] = {}
+    for sizes in some:
+        costs_of, order = costs(c, RATES, sizes), ranked(routine, c, sizes)
+        most = HANDFUL if len(some) == 1 else FEW
+        found.update(dict.fromkeys(cut for cut in order[:most] if costs_of[cut] <= NEAR * costs_of[order[0]]))
+    return list(found)
+
+
+def _text(cuts: Cuts) -> str:
+    """Cuts as the file has them: one, or each with the number of outputs from which on it is used."""
+    return str(cuts[0][1]) if len(cuts) == 1 else "; ".join(f"{first}: {cut}" for first, cut in cuts)
+
+
+def _parsed(text: str | None, possible: list[Cut]) -> Cuts:
+    """The cuts that a text means; none where it means none that are possible."""
+    names = {str(cut): cut for cut in possible}
+    found: list[tuple[int, Cut]] = []
+    for part in (text or "").split("; "):
+        first, colon, name = part.rpartition(": ")
+        if name not in names or (colon and not first.isdecimal()):
+            return []
+        found.append((int(first or 0), names[name]))
+    starts = [first for first, _ in found]
+    return found if starts[0] == 0 and starts == sorted(set(starts)) else []
 
 
 def signature(routine: Routine, c: Contraction, features: frozenset[str]) -> str:

@@ -7,6 +7,7 @@ printed for those too. The fastest variant comes first, the last runs anywhere; 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from itertools import compress, product
 from typing import Final, TypeAlias
 
@@ -20,15 +21,21 @@ Write: TypeAlias = Callable[[Shader], Text]
 """Prints a kernel into a shader, with the features of that shader."""
 
 
-def variants(ports: Sequence[Port], write: Write) -> Printed:
-    """A kernel in all its variants."""
+def variants(ports: Sequence[Port], write: Write, when: Dim = 1) -> Printed:
+    """A kernel in all its variants. when: 1 at the sizes at which a run dispatches it, 0 at others."""
     sizes: list[Dim] = []
     plain = Shader(ports, frozenset(), sizes)
     last = write(plain)
     some = _abilities(plain.gains)
     texts = [*(write(Shader(ports, frozenset(able), sizes)) for able in some), last]
-    found = [Variant(ENTRY, able, (t.groups, 1, 1)) for able, t in zip((*some, ()), texts, strict=True)]
-    return Printed(tuple(t.code for t in texts), tuple(found), tuple(sizes))
+    found = [Variant(ENTRY, able, (t.groups * when, 1, 1)) for able, t in zip((*some, ()), texts, strict=True)]
+    return Printed(tuple(t.code for t in texts), tuple(found), tuple(sizes), when=when)
+
+
+def together(printed: Iterable[Printed]) -> Printed:
+    """Code for some sizes each, as that for all sizes."""
+    first, *others = printed
+    return replace(first, others=tuple(others))
 
 
 def _abilities(gains: Iterable[str]) -> list[tuple[str, ...]]:

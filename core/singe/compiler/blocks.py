@@ -370,10 +370,10 @@ class Blocks:
         return self._printed[key]
 
     def _run(self, b: _Block, printed: Printed, buffers: list[int], group: Group | None, label: str) -> None:
-        if printed.scratch != 0:
-            buffers.append(self._workspace(printed))
-        b.steps.append(Dispatch(len(self.work), tuple(buffers)))
-        self.work.append(Work(printed, len(buffers), group, label))
+        for code in (printed, *printed.others):
+            own = [*buffers, self._workspace(code)] if code.scratch != 0 else buffers
+            b.steps.append(Dispatch(len(self.work), tuple(own)))
+            self.work.append(Work(code, len(own), group, label))
 
     def _workspace(self, p: Printed) -> int:
         """The buffer of a workspace. All kernels use one slot for theirs, one after the other."""

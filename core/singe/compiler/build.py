@@ -213,7 +213,9 @@ def _code(w: Work, choices: Sequence[Any]) -> Code:
     for n in (*group.inputs, *group.outputs):
         moved = moved + product(n.shape) * n.dtype.size
     kind = group.kernel.kind if isinstance(group.kernel, Routine) else "reduce" if kernel.inner else "elementwise"
-    return Code(kernel.name, kind, w.buffers, p.sizes, tuple(choices), flops(kernel), moved, p.scratch != 0)
+    return Code(
+        kernel.name, kind, w.buffers, p.sizes, tuple(choices), flops(kernel) * p.when, moved * p.when, p.scratch != 0
+    )
 
 
 def flops(kernel: Kernel) -> Dim:

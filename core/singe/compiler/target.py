@@ -31,7 +31,9 @@ class Printed:
 
     code is the target's own (text, a function's body); equal code is kept once. packers gives, for ports whose buffer is
     a constant, the function that lays its elements out as the code reads them. scratch is the bytes of a workspace that
-    the code takes as one more port, after the others.
+    the code takes as one more port, after the others. Code may depend on how large open sizes are: `others` is then code
+    for the same ports, to be dispatched after this; at each of all sizes one of them does the work, where its `when` is
+    1. Where that is 0, code has no workgroups.
     """
 
     code: Any
@@ -39,6 +41,8 @@ class Printed:
     sizes: tuple[Dim, ...]
     packers: Mapping[int, Packer] = field(default_factory=dict)
     scratch: Dim = 0
+    when: Dim = 1
+    others: tuple[Printed, ...] = ()
 
 
 class Target(Protocol):

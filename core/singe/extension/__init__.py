@@ -98,9 +98,11 @@ from ..shapes import Size as Size
 from ..shapes import bytes_text as bytes_text
 from ..shapes import ceildiv as ceildiv
 from ..shapes import dim_max as dim_max
+from ..shapes import dim_min as dim_min
 from ..shapes import divides as divides
 from ..shapes import evaluate as evaluate
 from ..shapes import known as known
 from ..shapes import product as product
 from ..shapes import show as show
+from ..shapes import size as size
 from ..shapes import symbols as symbols

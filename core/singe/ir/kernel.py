@@ -26,7 +26,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from ..dtypes import DType, int32
-from ..shapes import Dim, Shape, Size, product, show
+from ..shapes import Dim, Shape, Size, evaluate, product, show
 from . import affine, scalar
 from .scalar import Expr
 
@@ -127,6 +127,19 @@ class Kernel:
             for s in self.stages
         )
         return replace(self, grid=grid, stages=stages)
+
+    def at(self, sizes: Mapping[str, Dim]) -> Kernel:
+        """The kernel with these dimensions in place of open sizes."""
+
+        def step(e: Expr, args: tuple[Expr, ...]) -> Expr:
+            if e.word == "size":
+                return scalar.size(evaluate(e.value, sizes))
+            if e.word == "var" and e.value[1] is not None:
+                return scalar.var(e.value[0], e.dtype, evaluate(e.value[1], sizes))
+            return e if args == e.args else scalar.make(e.word, args, e.dtype, e.value)
+
+        kernel = self.with_roots(scalar.fold(self.roots, step), tuple(evaluate(d, sizes) for d in self.grid))
+        return replace(kernel, inner=tuple(evaluate(d, sizes) for d in self.inner))
 
     @cached_property
     def sizes(self) -> tuple[Size, ...]:

@@ -11,12 +11,12 @@ a device and fits RATES; only ratios matter. If the device is available, tune.py
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Final, TypeAlias, TypeVar
 
-from singe.extension import Contraction, Routine, collapse, contraction, known, product, symbols
+from singe.extension import Contraction, Routine, collapse, contraction, known, product
 
 from ..shader import SUBGROUP_MATRIX, Shader, Text
 from .gemm import Cut, Thin, Tile, print_contraction, quads_of
@@ -24,8 +24,8 @@ from .matrix import MatrixCut, fits, print_matrix, suits
 from .nest import print_kernel
 
 AnyCut = TypeVar("AnyCut", bound="Cut | MatrixCut")
-Choose: TypeAlias = Callable[[Routine, Contraction], Cut]
-"""Chooses the cut of a Routine that is a product."""
+Sizes: TypeAlias = Mapping[str, int]
+"""Numbers for the open sizes of a product."""
 
 
 @dataclass(frozen=True)
@@ -69,10 +69,6 @@ MATRIX_RATES: Final[Mapping[MatrixCut, Rate]] = {
     MatrixCut(32, 32, 32, 16, 16): Rate(0.578, 0.00337, 3.21),
 }
 """For products on subgroup matrices, fitted to 18 products in Chromium on an H200: `tests/bench/gpu.py matrices`."""
-GUESSES: Final = (1, 16)
-"""The values assumed for a product's only open size when a cut is chosen: mostly a batch."""
-SPACIOUS: Final = (4, 64)
-"""Those assumed for several open sizes: lengths, heights and widths are among them."""
 WINDOWS: Final = (2, 4)
 """The sizes of pooling windows that can be folded while storing: an invocation has four rows."""
 
@@ -94,38 +90,33 @@ def product_of(routine: Routine) -> Contraction | None:
     return None if found is not None and routine.kind == "conv" and found.columns == 1 else found
 
 
-def sizes_of(c: Contraction) -> list[dict[str, int]]:
-    """The sets of sizes for which a cut is chosen; one set if all are numbers."""
-    names = symbols([*c.batch, c.rows, c.columns, c.depth])
-    return [
-        dict.fromkeys(names, guess) for guess in (SPACIOUS if len(names) > 1 else GUESSES if names else GUESSES[:1])
-    ]
+def ranked(routine: Routine, c: Contraction, sizes: Sizes) -> list[Cut]:
+    """The possible cuts at these sizes, the best estimate first."""
+    costs_of = costs(c, RATES, sizes)
+    return sorted(possible(routine, c), key=costs_of.__getitem__)
 
 
-def ranked(routine: Routine, c: Contraction) -> list[Cut]:
-    """The possible cuts, the best estimate first."""
+def possible(routine: Routine, c: Contraction) -> list[Cut]:
+    """The cuts that suit a Routine."""
     quads = {"a", "b"} <= quads_of(Shader(c.kernel.ports), c)
-    costs_of = costs(c, RATES)
-    return sorted((cut for cut in RATES if _suits(routine, c, cut, quads)), key=costs_of.__getitem__)
+    return [cut for cut in RATES if _suits(routine, c, cut, quads)]
 
 
-def choose(routine: Routine, c: Contraction) -> Cut:
-    """The cut with the lowest estimated cost."""
-    return ranked(routine, c)[0]
-
-
-def _on_matrices(c: Contraction) -> MatrixCut:
+def _on_matrices(c: Contraction, sizes: Sizes) -> MatrixCut:
     """The cut for subgroup matrices with the lowest estimated cost."""
-    costs_of = costs(c, MATRIX_RATES)
+    costs_of = costs(c, MATRIX_RATES, sizes)
     return min((cut for cut in MATRIX_RATES if fits(c, cut)), key=costs_of.__getitem__)
 
 
-def costs(c: Contraction, rates: Mapping[AnyCut, Rate]) -> dict[AnyCut, float]:
-    """The estimated time of each cut; for open sizes, the geometric mean of those for the guesses."""
-    dims = product(c.batch), c.rows, c.columns, c.depth
-    guesses = [[known(d, sizes) for d in dims] for sizes in sizes_of(c)]
-    mean = 1 / len(guesses)
-    return {cut: prod(rate.cost(*work(cut, *extents)) for extents in guesses) ** mean for cut, rate in rates.items()}
+def costs(c: Contraction, rates: Mapping[AnyCut, Rate], sizes: Sizes) -> dict[AnyCut, float]:
+    """The estimated time of each cut."""
+    there = extents(c, sizes)
+    return {cut: rate.cost(*work(cut, *there)) for cut, rate in rates.items()}
+
+
+def extents(c: Contraction, sizes: Mapping[str, int]) -> tuple[int, int, int, int]:
+    """How many products there are at these sizes, and the rows, columns and depth of each."""
+    return known(product(c.batch), sizes), known(c.rows, sizes), known(c.columns, sizes), known(c.depth, sizes)
 
 
 def work(cut: Cut | MatrixCut, batch: int, rows: int, columns: int, depth: int) -> tuple[int, int]:
@@ -146,22 +137,15 @@ def _suits(routine: Routine, c: Contraction, cut: Cut, quads: bool) -> bool:
     return isinstance(cut, Tile) or cut.rows == 1 or quads
 
 
-def print_routine(routine: Routine, shader: Shader, choose: Choose) -> Text:
-    """The Routine, in the cut chosen for it."""
-    found = product_of(routine)
-    if found is None or 0 in (found.rows, found.columns, found.depth):
-        return print_cut(routine, None, None, shader)
+def print_at(routine: Routine, c: Contraction, cut: Cut, sizes: Sizes, shader: Shader) -> Text:
+    """A product in this cut; or on subgroup matrices, in one that suits the sizes."""
     if SUBGROUP_MATRIX in shader.able:
-        return print_matrix(found, _on_matrices(found), shader)
-    cut = choose(routine, found)
-    if cut is not None and suits(found):
+        return print_matrix(c, _on_matrices(c, sizes), shader)
+    if cut is not None and suits(c):
         shader.gains.add(SUBGROUP_MATRIX)
-    return print_cut(routine, found, cut, shader)
+    return print_cut(routine, c, cut, shader)
 
 
-def print_cut(routine: Routine, c: Contraction | None, cut: Cut, shader: Shader) -> Text:
-    """The Routine in a given cut, without subgroup matrices."""
-    if c is not None and cut is not None:
-        return print_contraction(c, cut, shader)
-    # With one output per invocation and a short window, neighbouring invocations read neighbouring elements.
-    return print_kernel(collapse(routine.kernel), shader, "points" if routine.kind == "conv" else None)
+def print_cut(routine: Routine, c: Contraction, cut: Cut, shader: Shader) -> Text:
+    """A product in a given cut, without subgroup matrices."""
+    return print_kernel(collapse(routine.kernel), shader) if cut is None else print_contraction(c, cut, shader)

@@ -31,10 +31,17 @@ class Spot:
     batch: str  # the first arguments of the loads
     first: str  # index in the matrix of the tile's first side
     start: str  # where this team's part of the array begins
+    split: bool  # whether the load takes the coordinates of its row too
 
-    def load(self, deep: str, side: str) -> str:
+    def load(self, deep: str, side: str, at: str = "") -> str:
+        """at: the name of the row's coordinates, if they have one."""
         arguments = f"{side}, {deep}" if self.name == "a" else f"{deep}, {side}"
-        return f"load_{self.name}({self.batch}{arguments})"
+        more = f", {at or self.row(side)}" if self.split else ""
+        return f"load_{self.name}({self.batch}{arguments}{more})"
+
+    def row(self, side: str) -> str:
+        """The coordinates of a row."""
+        return f"row_a({side})"
 
     def sides(self, vector: str) -> list[str]:
         """The indices in the matrix of the four sides of a vector of the tile."""
@@ -98,15 +105,17 @@ class Fetched:
             else:
                 out.put(f"let {deep} = {unit} / {s.side // SIDE}i;")
                 out.put(f"let {side} = {unit} % {s.side // SIDE}i;")
-            for register in self._registers(turn):
+            for register, at in zip(self._registers(turn), s.sides(side), strict=False):
                 out.put(f"var {register} = {s.vector}();")
+                if s.split:
+                    out.put(f"let at_{register} = {s.row(at)};")
 
     def fetch(self, out: Statements, base: str) -> None:
         # After the last part, elements beyond the depth are fetched but never used.
         for turn in self._turns:
             deep, side = self._at(turn)
             for register, at in zip(self._registers(turn), self.spot.sides(side), strict=False):
-                out.put(f"{register} = {self.spot.load(f'{base} + {deep}', at)};")
+                out.put(f"{register} = {self.spot.load(f'{base} + {deep}', at, f'at_{register}')};")
 
     def put(self, out: Statements, base: str) -> None:
         for turn in self._turns:

@@ -17,7 +17,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
-from singe.extension import Contraction, Dim, Expr, ceildiv, divides, product
+from singe.extension import Contraction, Dim, Expr, ceildiv, divides, product, scalar
 
 from ..shader import Shader, Text
 from ..wgsl import TYPES, Statements
@@ -109,8 +109,12 @@ def print_contraction(c: Contraction, cut: Tile | Thin, shader: Shader) -> Text:
     quads = quads_of(shader, c)
     if cut.rows < SIDE and not c.a_deep:
         quads -= {"a"}
-    put_functions(shader, c, cut.rows, cut.columns, cut.reach, quads)
-    out, groups = _tiled(shader, c, cut, quads) if isinstance(cut, Tile) else _thin(shader, c, cut, quads)
+    split = split_rows(c)
+    put_functions(shader, c, cut.rows, cut.columns, cut.reach, quads, split=split)
+    if isinstance(cut, Tile):
+        out, groups = _tiled(shader, c, cut, quads, bool(split))
+    else:
+        out, groups = _thin(shader, c, cut, quads, bool(split))
     return shader.text(out.lines, cut.threads, groups)
 
 
@@ -130,11 +134,27 @@ def quads_of(shader: Shader, c: Contraction) -> frozenset[str]:
     return frozenset(name for name, quad in found.items() if quad)
 
 
+def split_rows(c: Contraction) -> list[Expr]:
+    """The coordinates into which the first operand divides its rows by open sizes, which is slow; none if too many."""
+    every = scalar.postorder([c.a])
+    alone = {c.m}  # what depends on rows and sizes alone
+    for e in every:
+        if any(a in alone for a in e.args) and all(a in alone or a.word in ("const", "size") for a in e.args):
+            alone.add(e)
+    split = [e for e in every if e in alone and e.word in ("div", "rem") and e.args[1].word == "size"]
+    used = {a for e in every if e not in split for a in e.args}
+    found = [e for e in split if e in used]
+    return found if len(found) <= len(PARTS) else []
+
+
 def put_functions(
     shader: Shader, c: Contraction, rows: int, columns: int, depth: int, quads: frozenset[str] = frozenset(),
-    octets: frozenset[str] = frozenset(),
+    octets: frozenset[str] = frozenset(), split: Sequence[Expr] = (),
 ) -> None:  # fmt: skip
-    """Write load_a, load_b and store_c; a side that is a multiple of the tile needs no bounds test."""
+    """Write load_a, load_b and store_c; a side that is a multiple of the tile needs no bounds test.
+
+    split: coordinates of rows that `row_a` computes, and that load_a is then given.
+    """
     limits = {"m": (c.rows, rows), "n": (c.columns, columns), "k": (c.depth, depth)}
 
     def function(
@@ -158,9 +178,14 @@ def put_functions(
             text, kind = quad_text, f"vec4<{_element(c)}>"
         elif name in octets:
             text, kind = octet_text, "vec4<u32>"
-        out = function(f"load_{name}", variables, "", f" -> {kind}", f" {kind}(0)")
+        more = ", at: vec4<i32>" if name == "a" and split else ""
+        out = function(f"load_{name}", variables, more, f" -> {kind}", f" {kind}(0)")
+        if more:
+            out.names.update((e, f"at.{part}") for e, part in zip(split, PARTS, strict=False))
         out.put(f"return {text(out, e)};")
         close(out)
+    if split:
+        _put_rows(shader, c, split)
     limits["m"] = (c.places, rows // c.window)
     kind = f"vec4<{_element(c)}>" if "c" in quads else _element(c)
     totals = {total: total.value[0] for total in c.accumulators}
@@ -173,6 +198,27 @@ def put_functions(
         index, value = out.values([c.store.index, c.store.value])
         out.put(shader.store(c.store.port, index, value))
     close(out)
+
+
+def _put_rows(shader: Shader, c: Contraction, split: Sequence[Expr]) -> None:
+    """Write row_a: the coordinates of a row."""
+    out = Statements(shader)
+    out.names[c.m] = "m"
+    values = out.values([_with_quotients(e) for e in split])
+    values += ["0i"] * (len(PARTS) - len(values))
+    out.put(f"return vec4<i32>({', '.join(values)});")
+    shader.functions.append("\n".join(("fn row_a(m: i32) -> vec4<i32> {", *out.lines, "}")))
+
+
+def _with_quotients(e: Expr) -> Expr:
+    """The expression with remainders by open sizes taken from quotients, which are needed anyway."""
+
+    def step(x: Expr, args: tuple[Expr, ...]) -> Expr:
+        if x.word == "rem" and args[1].word == "size":
+            return args[0] - scalar.div(*args) * args[1]
+        return x if args == x.args else scalar.make(x.word, args, x.dtype, x.value)
+
+    return scalar.fold([e], step)[0]
 
 
 def place(out: Statements, c: Contraction, rows: int, columns: int) -> Dim:
@@ -204,7 +250,7 @@ def arguments(c: Contraction) -> str:
 # --- tiled -----------------------------------------------------------------------------------------------------------
 
 
-def _tiled(shader: Shader, c: Contraction, tile: Tile, quads: frozenset[str]) -> tuple[Statements, Dim]:
+def _tiled(shader: Shader, c: Contraction, tile: Tile, quads: frozenset[str], split: bool) -> tuple[Statements, Dim]:
     out = Statements(shader)
     vector = f"vec4<{_element(c)}>"
     total = place(out, c, tile.rows, tile.columns)
@@ -214,8 +260,8 @@ def _tiled(shader: Shader, c: Contraction, tile: Tile, quads: frozenset[str]) ->
     out.put(f"let y = member / {across}i;")
     if tile.slices > 1:
         out.put(f"let slice = i32(lane) / {tile.team}i;")
-    a = _feed(shader, c, tile, "a", quads)
-    b = _feed(shader, c, tile, "b", quads)
+    a = _feed(shader, c, tile, "a", quads, split)
+    b = _feed(shader, c, tile, "b", quads, False)
     a.prepare(out)
     b.prepare(out)
     sums = [[f"c{i}_{j}" for j in range(tile.thread_columns // SIDE)] for i in range(tile.thread_rows)]
@@ -254,10 +300,10 @@ def _store(
         out.put(f"store_c({arguments(c)}{m}, {_sum(column[0], column[1] + number)}, {values});")
 
 
-def _feed(shader: Shader, c: Contraction, tile: Tile, name: str, quads: frozenset[str]) -> Feed:
+def _feed(shader: Shader, c: Contraction, tile: Tile, name: str, quads: frozenset[str], split: bool) -> Feed:
     side, deep_first, first = (tile.rows, c.a_deep, "row") if name == "a" else (tile.columns, c.b_deep, "column")
     vector = f"vec4<{_element(c)}>"
-    bare = Spot(name, side, tile.depth, tile.team, deep_first, vector, arguments(c), first, "")
+    bare = Spot(name, side, tile.depth, tile.team, deep_first, vector, arguments(c), first, "", split)
     shader.shared(f"tile_{name}", f"array<{vector}, {side // SIDE}>", tile.slices * tile.depth)
     spot = replace(bare, start=f"slice * {tile.depth}i + ") if tile.slices > 1 else bare
     return Fetched(spot) if name in quads else Filled(spot)
@@ -319,7 +365,7 @@ def _gather(out: Statements, tile: Tile, names: Sequence[str]) -> None:
 # --- thin ------------------------------------------------------------------------------------------------------------
 
 
-def _thin(shader: Shader, c: Contraction, cut: Thin, quads: frozenset[str]) -> tuple[Statements, Dim]:
+def _thin(shader: Shader, c: Contraction, cut: Thin, quads: frozenset[str], split: bool) -> tuple[Statements, Dim]:
     out = Statements(shader)
     vector = f"vec4<{_element(c)}>"
     total = place(out, c, cut.rows, cut.columns)
@@ -329,9 +375,11 @@ def _thin(shader: Shader, c: Contraction, cut: Thin, quads: frozenset[str]) -> t
     sums = [f"c{i}" for i in range(cut.rows)]
     for name in sums:
         out.put(f"var {name} = {vector}();")
+    for i in range(cut.rows if split else 0):
+        out.put(f"let at{i} = row_a({_sum('row', i)});")
     header = f"for (var deep = slice * {SIDE}i; deep < {shader.dim(c.depth)}; deep += {cut.reach}i)"
     with out.scope(header) as turn:
-        left = _fours(turn, c, "a", cut.rows, quads)
+        left = _fours(turn, c, "a", cut.rows, quads, split)
         right = _rights(turn, c, vector, quads)
         for number, four in enumerate(right):
             for name, line in zip(sums, left, strict=True):
@@ -376,22 +424,25 @@ def _rights(out: Statements, c: Contraction, vector: str, quads: frozenset[str])
     return [out.let(f"right{deep}", text) for deep, text in enumerate(texts)]
 
 
-def _fours(out: Statements, c: Contraction, name: str, count: int, quads: frozenset[str]) -> list[list[str]]:
+def _fours(
+    out: Statements, c: Contraction, name: str, count: int, quads: frozenset[str], split: bool = False
+) -> list[list[str]]:
     """An operand at `count` sides: for each, the texts at four depths."""
     deep_first = c.a_deep if name == "a" else c.b_deep
     if name not in quads:
-        return [[_load(c, name, side, deep) for deep in range(SIDE)] for side in range(count)]
+        return [[_load(c, name, side, deep, split) for deep in range(SIDE)] for side in range(count)]
     if deep_first:
-        vectors = [out.let(f"{name}{side}", _load(c, name, side, 0)) for side in range(count)]
+        vectors = [out.let(f"{name}{side}", _load(c, name, side, 0, split)) for side in range(count)]
         return [[f"{vector}.{part}" for part in PARTS] for vector in vectors]
     fours = [
-        [out.let(f"{name}{side}_{deep}", _load(c, name, side, deep)) for deep in range(SIDE)]
+        [out.let(f"{name}{side}_{deep}", _load(c, name, side, deep, split)) for deep in range(SIDE)]
         for side in range(0, count, SIDE)
     ]
     return [[f"{vector}.{PARTS[side % SIDE]}" for vector in fours[side // SIDE]] for side in range(count)]
 
 
-def _load(c: Contraction, name: str, side: int, deep: int) -> str:
+def _load(c: Contraction, name: str, side: int, deep: int, split: bool = False) -> str:
     """A call of load_a or load_b at an offset from the invocation's position."""
     at = (_sum("row" if name == "a" else "side", side), _sum("deep", deep))
-    return f"load_{name}({arguments(c)}{', '.join(at if name == 'a' else reversed(at))})"
+    more = f", at{side}" if split else ""
+    return f"load_{name}({arguments(c)}{', '.join(at if name == 'a' else reversed(at))}{more})"

@@ -26,6 +26,8 @@ from singe.extension import (
     Store,
     affine,
     ceildiv,
+    dim_max,
+    dim_min,
     float32,
     identity,
     int32,
@@ -49,9 +51,11 @@ BUSY: Final = 1024
 """With this many points, one invocation per point keeps a device busy."""
 CACHED: Final = 1 << 24
 """Up to this many elements, caches make strided reads by workgroups cheap."""
+MANY: Final = 1 << 15
+"""At most so many workgroups share an open number of points: a device starts more of them slower than it runs them."""
 GUESS: Final = 4
 """The value assumed for an open size among the points of a kernel."""
-LENGTH: Final = 64
+LENGTH: Final = 256
 """The value assumed for one along a reduction."""
 LEAST_SUBGROUP: Final = 4
 """The smallest subgroup in WebGPU."""
@@ -80,7 +84,7 @@ class _Pass:
 
 
 def print_kernel(kernel: Kernel, shader: Shader, style: str | None = None) -> Text:
-    """The kernel in the given style, or in the one that suits it."""
+    """The kernel in the given style, or in the one that suits it at sizes that are guessed."""
     style = style or _style(kernel)
     points = product(kernel.grid)
     if style == "points":
@@ -89,6 +93,8 @@ def print_kernel(kernel: Kernel, shader: Shader, style: str | None = None) -> Te
         threads = cut.threads
         body = _points(kernel, shader, cut, side)
         groups: Dim = ceildiv(points, threads * cut.turns * side)
+        if not isinstance(groups, int):
+            groups = dim_min(groups, MANY)
     else:
         threads = _threads(points, product(kernel.inner))
         if all(r.value.dtype in (float32, int32) for r in kernel.stages if isinstance(r, Reduce)):
@@ -98,13 +104,28 @@ def print_kernel(kernel: Kernel, shader: Shader, style: str | None = None) -> Te
     return shader.text(body, threads, groups)
 
 
+def styles(kernel: Kernel) -> list[tuple[str, Dim]]:
+    """The styles that suit a kernel, each with a dimension that is 1 at the sizes at which it does and 0 at others."""
+    apart = _apart(kernel)
+    return [(style, when) for style, when in (("workgroups", 1 - apart), ("points", apart)) if when != 0]
+
+
 def _style(kernel: Kernel) -> str:
-    points, inner = _guess(product(kernel.grid)), _guess(product(kernel.inner), LENGTH)
-    short = not symbols(kernel.inner) and inner <= SHORT
-    if short or not any(isinstance(s, Reduce) for s in kernel.stages) or points > WORTH * inner:
-        return "points"
-    near = points < BUSY or points * inner <= CACHED
-    return "workgroups" if near or _inner_contiguous(kernel) else "points"
+    """The style for sizes that are guessed."""
+    guesses = dict.fromkeys(symbols(kernel.inner), LENGTH) | dict.fromkeys(symbols(kernel.grid), GUESS)
+    return "points" if known(_apart(kernel), guesses) else "workgroups"
+
+
+def _apart(kernel: Kernel) -> Dim:
+    """1 where each point is for one invocation, 0 where a workgroup shares it."""
+    points, inner = product(kernel.grid), product(kernel.inner)
+    short = isinstance(inner, int) and inner <= SHORT
+    if short or not any(isinstance(s, Reduce) for s in kernel.stages):
+        return 1
+    crowded = dim_min(points // (WORTH * inner + 1), 1)
+    if _inner_contiguous(kernel):
+        return crowded
+    return dim_max(crowded, dim_min(points // BUSY, 1) * dim_min(points * inner // (CACHED + 1), 1))
 
 
 def _guess(dim: Dim, each: int = GUESS) -> int:
@@ -112,8 +133,9 @@ def _guess(dim: Dim, each: int = GUESS) -> int:
 
 
 def _fours(kernel: Kernel, shader: Shader, points: Dim) -> bool:
-    """Whether an invocation computes four neighbouring points: in large kernels that only store, contiguously."""
-    if not isinstance(points, int) or points < CROWD or kernel.inner:
+    """Whether an invocation computes four neighbouring points: in kernels that only store, contiguously, and that are large
+    or may be."""
+    if (isinstance(points, int) and points < CROWD) or kernel.inner:
         return False
     stores = [s for s in kernel.stages if isinstance(s, Store)]
     last = kernel.grid_vars[-1]
@@ -162,9 +184,12 @@ def _passes(kernel: Kernel) -> tuple[list[_Pass], list[Store]]:
 
 
 def unflatten(out: Statements, flat: str, names: Sequence[tuple[Expr, Dim]]) -> None:
-    """Bind loop variables to the coordinates of a flat index; a loop of one turn needs no variable."""
+    """Bind loop variables to the coordinates of a flat index, which is a name; a loop of one turn needs no variable."""
     # A loop of no turns never runs, but WGSL rejects a division by the constant zero.
     turning = [(v, d if d != 0 else 1) for v, d in names if v.word == "var"]
+    if not all(isinstance(d, int) for _, d in turning[1:]):
+        _unflatten_open(out, flat, turning)
+        return
     for position, (v, _) in enumerate(turning):
         rest = product(d for _, d in turning[position + 1 :])
         text = flat if rest == 1 else f"{flat} / {out.shader.dim(rest)}"
@@ -172,6 +197,17 @@ def unflatten(out: Statements, flat: str, names: Sequence[tuple[Expr, Dim]]) -> 
             wrap = out.shader.dim(turning[position][1])
             text = f"({text}) % {wrap}" if rest != 1 else f"{text} % {wrap}"
         out.let(v.value[0], text, v)
+
+
+def _unflatten_open(out: Statements, flat: str, names: Sequence[tuple[Expr, Dim]]) -> None:
+    """The same with one division for each variable, since divisions by what is no constant are slow."""
+    (first, _), *others = names
+    for v, d in reversed(others):
+        by = out.shader.dim(d)
+        whole = out.let(out.shader.fresh(), f"{flat} / {by}")
+        out.let(v.value[0], f"{flat} - {whole} * {by}", v)
+        flat = whole
+    out.let(first.value[0], flat, first)
 
 
 def _store(out: Statements, stores: Sequence[Store]) -> None:
@@ -201,6 +237,11 @@ def _points(kernel: Kernel, shader: Shader, cut: _Cut, side: int) -> list[str]:
     points = shader.dim(count)
     body = _four if side == SIDE else _point
     group = "(group.x + group.y * groups.x)"
+    if not isinstance(count, int):
+        first, all_ = f"i32(group.x * {cut.threads}u + lane)", f"i32(groups.x) * {cut.threads}i"
+        with out.scope(f"for (var point = {first}; point < {points}; point += {all_})") as turn:
+            body(turn, kernel)
+        return out.lines
     if cut.turns == 1:
         out.put(f"let point = i32({group} * {cut.threads}u + lane);")
         out.put(f"if (point >= {points}) {{ return; }}")

@@ -1,0 +1,41 @@
+@group(0) @binding(0) var<storage, read> b0: array<f32>;
+@group(0) @binding(1) var<storage, read_write> b1: array<f32>;
+@group(0) @binding(2) var<uniform> sizes: array<vec4<i32>, 1>;
+
+var<private> inf_bits: u32 = 0x7f800000u;
+
+fn inf() -> f32 { return bitcast<f32>(inf_bits); }
+
+fn is_nan(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u; }
+
+fn max_f32(a: f32, b: f32) -> f32 { return select(select(max(a, b), b, is_nan(b)), a, is_nan(a)); }
+
+fn div_f32(a: f32, b: f32) -> f32 {
+  let scale = select(1.0f, 0.25f, abs(b) > 8.507059e37f);
+  return (a * scale) / (b * scale);
+}
+
+fn exp_f32(x: f32) -> f32 {
+  return select(select(exp(clamp(x, -110.0f, 88.8f)), inf(), x > 88.8f), x, is_nan(x));
+}
+
+@compute @workgroup_size(64)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
+        @builtin(local_invocation_index) lane: u32) {
+  for (var point = i32(group.x * 64u + lane); point < sizes[0].x; point += i32(groups.x) * 64i) {
+    let g0 = point;
+    var a0: f32 = (-inf());
+    let v1 = (g0 * 1000i);
+    for (var r0 = 0i; r0 < 1000i; r0++) {
+      a0 = max_f32(a0, b0[(v1 + r0)]);
+    }
+    var a1: f32 = 0.0f;
+    for (var r0 = 0i; r0 < 1000i; r0++) {
+      a1 = (a1 + exp_f32((b0[(v1 + r0)] - a0)));
+    }
+    for (var r0 = 0i; r0 < 1000i; r0++) {
+      let v2 = (v1 + r0);
+      b1[v2] = div_f32(exp_f32((b0[v2] - a0)), a1);
+    }
+  }
+}

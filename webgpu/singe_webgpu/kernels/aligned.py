@@ -1,0 +1,55 @@
+"""Matrix products whose rows lie in memory as whole vectors at some sizes only: those where open sizes are multiples of four.
+
+Such a product is printed twice, for these sizes and for all others; a run's sizes select one. What is printed for the
+multiples has quarters of the sizes in the place of the sizes, so that 4·L is seen to be a multiple of four.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from singe.extension import Contraction, Dim, Printed, Routine, contraction, dim_min, evaluate, product, size, symbols
+
+from ..shader import Shader
+from .gemm import quads_of
+from .quads import SIDE
+
+
+@dataclass(frozen=True)
+class Form:
+    """A product for some of all sizes. when: 1 at these, 0 at others. whole: what its sizes are in terms of a run's."""
+
+    routine: Routine
+    contraction: Contraction
+    when: Dim = 1
+    whole: Mapping[str, Dim] = field(default_factory=dict)
+
+    def of_sizes(self, printed: Printed) -> Printed:
+        """What was printed, as it depends on the sizes of a run."""
+
+        def whole(dim: Dim) -> Dim:
+            return evaluate(dim, self.whole)
+
+        variants = tuple(replace(v, groups=(whole(v.groups[0]) * self.when, *v.groups[1:])) for v in printed.variants)
+        return replace(
+            printed, variants=variants, sizes=tuple(map(whole, printed.sizes)), when=whole(printed.when) * self.when
+        )
+
+
+def forms(routine: Routine, c: Contraction) -> list[Form]:
+    """The product for all sizes, or for multiples of four and for others where that gives it more vectors."""
+    plain = Form(routine, c)
+    names = sorted(symbols([c.rows, c.columns, c.depth]))
+    if not names or routine.kind != "matmul":
+        return [plain]
+    fours = replace(routine, kernel=routine.kernel.at({name: SIDE * size(name) for name in names}))
+    found = contraction(fours)
+    if found is None or len(_quads(found)) <= len(_quads(c)):
+        return [plain]
+    when = product(1 - dim_min(size(name) % SIDE, 1) for name in names)
+    return [Form(fours, found, when, {name: size(name) // SIDE for name in names}), replace(plain, when=1 - when)]
+
+
+def _quads(c: Contraction) -> frozenset[str]:
+    return quads_of(Shader(c.kernel.ports), c)

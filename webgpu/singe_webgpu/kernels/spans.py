@@ -1,0 +1,110 @@
+"""Products of open sizes: a Program has several cuts of them, and the sizes of a run select one.
+
+Cuts are chosen by the number of outputs, since that decides how many workgroups there are: each serves a span of such
+numbers. A product is printed once for each; in a run, all of these but one have no workgroups, and so cost nothing. The
+cuts are the fewest whose times, estimated or measured at samples, are NEAR those of the best cut at each sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import combinations, pairwise
+from math import isqrt, log
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from singe.extension import Contraction, Dim, Printed, Routine, dim_min, known, product, symbols
+
+from ..variants import together, variants
+from .aligned import forms
+from .choice import RATES, Sizes, costs, extents, possible, print_at
+from .gemm import Cut
+
+Cuts: TypeAlias = Sequence[tuple[int, Cut]]
+"""The cuts of a product, each with the least number of outputs for which it is used; the first with 0."""
+Choose: TypeAlias = Callable[[Routine, Contraction], Cuts]
+"""Chooses the cuts of a Routine that is a product."""
+MOST: Final = 3
+"""How many cuts there are at most."""
+NEAR: Final = 1.05
+"""The mean of the ratios to the best times that needs no more cuts."""
+LARGEST: Final = 1024
+"""The largest open size among the samples."""
+
+
+def choose(routine: Routine, c: Contraction) -> Cuts:
+    """The cuts with the lowest estimated costs."""
+    cuts = possible(routine, c)
+    every = samples(c)
+    times = [[there[cut] for cut in cuts] for there in (costs(c, RATES, sizes) for sizes in every)]
+    return divided([outputs(c, sizes) for sizes in every], cuts, np.array(times))
+
+
+def samples(c: Contraction) -> list[Sizes]:
+    """Sets of sizes of ever more outputs: all sizes 1, then one after the other twice as large; one if none is open."""
+    names = sorted(symbols([*c.batch, c.rows, c.columns, c.depth]))
+    sizes = dict.fromkeys(names, 1)
+    found = {extents(c, sizes): dict(sizes)}
+    while any(n < LARGEST for n in sizes.values()):
+        sizes[min(names, key=sizes.__getitem__)] *= 2
+        found[extents(c, sizes)] = dict(sizes)
+    return list(found.values())
+
+
+def outputs(c: Contraction, sizes: Sizes) -> int:
+    """The number of outputs, as far as it depends on open sizes."""
+    return known(_outputs(c), sizes)
+
+
+def _outputs(c: Contraction) -> Dim:
+    return product(d for d in (product(c.batch), c.rows, c.columns) if not isinstance(d, int))
+
+
+def divided(counts: Sequence[int], cuts: Sequence[Cut], times: np.ndarray) -> Cuts:
+    """The best cuts, given the time of each at samples of so many outputs."""
+    losses = np.log(times / times.min(1, keepdims=True))
+    total = np.vstack([np.zeros(len(cuts)), losses.cumsum(0)])
+    between = total[None] - total[:, None]  # of samples i to j, the loss of each cut
+    least = between.min(-1)
+    end = len(counts)
+
+    def loss(starts: tuple[int, ...]) -> float:
+        return sum(least[i, j] for i, j in pairwise((*starts, end)))
+
+    best: tuple[int, ...] = (0,)
+    for more in range(1, min(MOST, end)):
+        if loss(best) <= end * log(NEAR):
+            break
+        best = min(((0, *inner) for inner in combinations(range(1, end), more)), key=loss)
+    found: list[tuple[int, Cut]] = []
+    for i, j in pairwise((*best, end)):
+        cut = cuts[int(between[i, j].argmin())]
+        if not found or found[-1][1] != cut:
+            found.append((isqrt(counts[i - 1] * counts[i]) if i else 0, cut))
+    return found
+
+
+def print_product(routine: Routine, c: Contraction, choose: Choose) -> Printed:
+    """A Routine that is a product, in the cuts chosen for its sizes."""
+    return together(
+        form.of_sizes(printed)
+        for form in forms(routine, c)
+        for printed in _printed(form.routine, form.contraction, choose(form.routine, form.contraction))
+    )
+
+
+def _printed(routine: Routine, c: Contraction, cuts: Cuts) -> Iterator[Printed]:
+    every = samples(c)
+    ends = [*(first for first, _ in cuts[1:]), None]
+    for (first, cut), end in zip(cuts, ends, strict=True):
+        served = [sizes for sizes in every if first <= outputs(c, sizes) and (end is None or outputs(c, sizes) < end)]
+        when = _reached(c, first) - (0 if end is None else _reached(c, end))
+        sizes = served[len(served) // 2] if served else every[-1]
+        yield variants(routine.kernel.ports, partial(print_at, routine, c, cut, sizes), when)
+
+
+def _reached(c: Contraction, count: int) -> Dim:
+    """1 where there are at least so many outputs, 0 where there are fewer."""
+    return dim_min(_outputs(c) // count, 1) if count else 1
