@@ -14,7 +14,7 @@ from singe.errors import CompileError, DeviceError
 from singe.graph import Builder, Graph, GraphState, Node, all_nodes, gradient
 from singe.ops import ROWS
 from singe.program.format import from_bytes, to_bytes
-from singe.program.program import Copy, Host, If, Loop
+from singe.program.program import Copy, Dispatch, Host, If, Loop
 from singe.runtime.devices import device as open_device
 from singe.shapes import size
 from singe.weights.records import model_record, read_graph
@@ -79,7 +79,8 @@ def test_a_reduction_stores_its_statistics_beside_what_it_normalises(on: Runner)
     graph = Graph((node,), (mean, variance, y), ("m", "v", "y"))
     program = on.prepare(graph)
     if on.backend.target is not None:
-        assert len(program.program.steps) == 1
+        dispatched = {s.buffers for s in program.program.steps if isinstance(s, Dispatch)}
+        assert len(dispatched) == 1  # one kernel, or one for some sizes each
     got = on.run(program, x)
     want = x.mean(1, keepdims=True), x.var(1, keepdims=True)
     for a, e in zip(got, (*want, (x - want[0]) / np.sqrt(want[1] + 1e-5)), strict=True):
