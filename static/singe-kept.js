@@ -4,6 +4,7 @@
  * Contract: `run(recording, inputs, outputs)` runs a recording of singe-webgpu.js. Inputs are typed arrays or GPUBuffers;
  * outputs are "data", "gpu" (new buffers, owned by the caller), or { name: GPUBuffer } or { name: array } for some of them.
  * Steps that use a caller's buffer get new bind groups when the buffer changes. An input without STORAGE usage is copied.
+ * The buffer of a donated input is returned as its output.
  */
 
 import { SingeError, align } from "./singe-format.js";
@@ -16,7 +17,7 @@ const LEAST = 16;
 export function run(recording, inputs, outputs) {
   if (outputs === "data") return recording.read(over(recording, inputs));
   if (holdsArrays(outputs)) return recording.read(over(recording, inputs), arraysFor(recording.outputs, outputs));
-  const output = chosen(recording, outputs);
+  const output = chosen(recording, outputs, inputs);
   recording.gpu.device.queue.submit([recording.record(over(recording, inputs, output))]);
   return recording.outputs.map(({ shape, dtype }, k) => ({ data: output[k], shape: [...shape], dtype }));
 }
@@ -26,7 +27,7 @@ const last = new WeakMap();
 
 /** The recording's steps over these inputs and outputs; without outputs, over the recording's own. */
 export function over(recording, inputs, outputs = []) {
-  const given = [...inputs.map((data, k) => take(recording, data, k)), ...outputs];
+  const given = [...inputs.map((_, k) => take(recording, inputs, k)), ...outputs];
   const own = [...recording.buffers.input, ...recording.buffers.output];
   if (given.every((buffer, k) => buffer === own[k])) return recording.steps;
   const known = last.get(recording);
@@ -38,13 +39,20 @@ export function over(recording, inputs, outputs = []) {
     const touched = one.resources.some(({ buffer }) => (others.get(buffer) ?? buffer) !== buffer);
     return touched ? recording.bind({ ...one, resources: one.resources.map(swap) }) : one;
   });
+  recording.outputs.forEach(({ place: [kind, at], bytes }, k) => {
+    const source = { buffer: given[at], offset: 0 };
+    const target = { buffer: outputs[k] ?? own[at], offset: 0 };
+    if (kind === "input" && bytes && source.buffer !== target.buffer) steps.push({ source, target, bytes: align(bytes, 4) });
+  });
   last.set(recording, { given, steps });
   return steps;
 }
 
-/** The buffer that a run reads an input from. */
-function take(recording, data, k) {
+/** The buffer that a run reads an input from; one that is given twice is copied, since a run may write over it as one of them. */
+function take(recording, inputs, k) {
   const { program, gpu, buffers } = recording;
+  const data = inputs[k];
+  const isAlone = inputs.indexOf(data) === inputs.lastIndexOf(data);
   const own = buffers.input[k];
   if (ArrayBuffer.isView(data)) {
     recording.write(k, data);
@@ -54,22 +62,25 @@ function take(recording, data, k) {
   if (!(data.usage & GPUBufferUsage.COPY_SRC) || data.size < bytes) {
     throw wrong("input", program.buffers[program.inputs[k]].name, data, bytes, "COPY_SRC");
   }
-  if (data.usage & GPUBufferUsage.STORAGE && data.size >= LEAST) return data;
+  if (isAlone && data.usage & GPUBufferUsage.STORAGE && data.size >= LEAST) return data;
   const commands = gpu.device.createCommandEncoder();
   if (bytes) commands.copyBufferToBuffer(data, 0, own, 0, bytes);
   gpu.device.queue.submit([commands.finish()]);
   return own;
 }
 
-/** The buffers of the outputs: the caller's, or new ones. */
-export function chosen({ gpu, outputs: all }, given) {
+/** The buffers of the outputs: the caller's, those of donated inputs, or new ones. */
+export function chosen({ gpu, outputs: all }, given, inputs) {
   const names = all.map(({ name }) => name);
   const buffers = inOrder(names, given === "gpu" ? {} : given, '"data", "gpu", { name: GPUBuffer } or { name: array }');
   return buffers.map((buffer, k) => {
     const size = Math.max(LEAST, align(all[k].bytes, 4));
     if (buffer === undefined) {
       const { STORAGE, COPY_SRC, COPY_DST } = GPUBufferUsage;
-      return gpu.device.createBuffer({ size, usage: STORAGE | COPY_SRC | COPY_DST });
+      const usage = STORAGE | COPY_SRC | COPY_DST;
+      const [kind, at] = all[k].place;
+      const donated = kind === "input" && (inputs[at].usage & usage) === usage && inputs[at].size >= size;
+      return donated ? inputs[at] : gpu.device.createBuffer({ size, usage });
     }
     if (!(buffer?.usage & GPUBufferUsage.STORAGE) || buffer.size < size) throw wrong("output", names[k], buffer, size, "STORAGE");
     return buffer;

@@ -154,14 +154,14 @@ class PythonProgram {
   #opened;
   #runner;
   #types;
-  #count;
+  #places;
   #last;
   #handles = new WeakMap();
 
   constructor(opened, { inputs, outputs, buffers }) {
     this.#opened = opened;
     this.#types = inputs.map((i) => ARRAYS[buffers[i].dtype]);
-    this.#count = outputs.length;
+    this.#places = outputs.map((i) => buffers[i].place);
     this.#last = opened.then((runner) => (this.#runner = runner)).catch(() => {}); // reading an output reports the error
   }
 
@@ -193,7 +193,7 @@ class PythonProgram {
     return buffers;
   }
 
-  /** Buffers in, buffers out; `sizes` is JSON; runs change the buffers of `states`. */
+  /** Buffers in, buffers out, a donated one as itself; `sizes` is JSON; runs change the buffers of `states`. */
   run(inputs, sizes, states) {
     const work = this.#run(
       inputs.map((held) => held.ready),
@@ -202,7 +202,12 @@ class PythonProgram {
       states,
     );
     inputs.forEach((held) => held.usedBy(work.catch(() => {})));
-    return Array.from({ length: this.#count }, (_, k) => new Held(work.then((outputs) => outputs[k].data)));
+    return this.#places.map(([kind, at], k) => {
+      const made = new Held(work.then((outputs) => outputs[k].data));
+      if (kind !== "input") return made;
+      inputs[at].ready = made.ready;
+      return inputs[at];
+    });
   }
 
   /** Bytes of input arrays in, bytes of new output arrays out, each with its `shape` as JSON. */

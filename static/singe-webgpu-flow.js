@@ -152,7 +152,7 @@ class GpuPlan extends Plan {
     await walk(this, this);
     this.outputs = outputsOf(this.program, this.sizes);
     if (kept && !kept.holdsArrays(wanted)) {
-      const targets = kept.chosen(this, wanted);
+      const targets = kept.chosen(this, wanted, inputs);
       this.outputs.forEach(({ index, bytes }, k) => this.#copy(this.#binding(index), { buffer: targets[k], offset: 0 }, align(bytes, 4)));
       await this.gpu.guard(() => this.#flush());
       return this.outputs.map(({ shape, dtype }, k) => ({ data: targets[k], shape: [...shape], dtype }));

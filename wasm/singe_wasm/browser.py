@@ -31,6 +31,7 @@ from singe.extension import (
     outward,
     scripts,
     then,
+    writable,
 )
 
 from .heap import Heap
@@ -199,8 +200,8 @@ class SharedExecutable(WasmExecutable):
     def call(self, inputs: Sequence[np.ndarray], states: Sequence[Any] = ()) -> list[np.ndarray]:
         with self.backend.lock:
             words = self.placed([x.shape for x in inputs], [dtype(x.dtype) for x in inputs])
-            given = [x if x.dtype.hasobject else placed(x) for x in inputs]
-            places = [x if x.dtype.hasobject else address_of(x) for x in given]
+            given = [x if x.dtype.hasobject else placed(x) for x in writable(self.program, inputs)]
+            places = [(x, None if x.dtype.hasobject else address_of(x)) for x in given]
             return [outward(x) for x in self.execute(words, places, states, _new)]
 
 
@@ -216,4 +217,4 @@ def placed(array: np.ndarray) -> np.ndarray:
         return array
     copy = aligned(array.nbytes)
     copy[:] = _bytes_of(np.ascontiguousarray(array))
-    return copy
+    return copy.view(array.dtype).reshape(array.shape)

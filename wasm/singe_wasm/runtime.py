@@ -27,6 +27,7 @@ from singe.extension import (
     ProgramData,
     Recent,
     align,
+    check_donated,
     choose_variant,
     dtype,
     known,
@@ -223,7 +224,8 @@ class WasmExecutable:
                 made = WasmArray(backend, shape, kind)
                 return made, made.address
 
-            places = [x.data if isinstance(x, HostArray) else x.address for x in given]
+            check_donated(self.program, given)
+            places = [(x.data, None) if isinstance(x, HostArray) else (x, x.address) for x in given]
             made = self.execute(placed, places, states, make)
             return [HostArray(x, string) if isinstance(x, np.ndarray) else x for x in made]
 
@@ -248,26 +250,28 @@ class WasmExecutable:
     def execute(
         self,
         placed: Placed,
-        given: Sequence[int | np.ndarray],
+        given: Sequence[tuple[Any, int | None]],
         states: Sequence[Any],
         make: Callable[..., tuple[Any, int]],
     ) -> list[Any]:
-        """Run over inputs at these addresses; `make` answers an array for an output's shape and dtype, and its address.
-        Strings are given and answered as NumPy's arrays."""
+        """Run over inputs, each an array and its address; `make` answers the same for an output's shape and dtype.
+        Strings are given and answered as NumPy's arrays, with no address."""
         if len(states) != len(self.program.states):
             raise InputError(f"the program has {len(self.program.states)} states, got {len(states)}: see new_states()")
         run = _Run(self, placed, make)
         strings = placed.plan.strings
         strings.clear()
-        for k, address in enumerate(given):
-            if isinstance(address, np.ndarray):
-                strings["input", k] = address
+        for k, (array, address) in enumerate(given):
+            if address is None:
+                strings["input", k] = array
             else:
                 run.put(("input", k), address)
         for k, state in enumerate(states):
             own = self.backend.own(state, f"state {k}")
             assert isinstance(own, WasmArray)
             run.put(("state", k), own.address)
+        for k, j in self.program.donated.items():
+            run.outputs[k] = given[j][0]
         run.make_outputs(placed.plan.outputs)
         engine, words, at = self.backend.engine, placed.words, 0
         while (at := engine.run(self._module, words, at)) < words.size:
@@ -370,11 +374,12 @@ class _Run:
             self._placed.words[where] = address
 
     def make_outputs(self, buffers: Sequence[int]) -> None:
-        """Make those of these outputs whose sizes are known."""
+        """Make those of these outputs whose sizes are known, and which have memory of their own."""
         plan = self.plan
         for i in buffers:
             b = plan.buffers[i]
-            if b.dtype is not string and (not plan.late or symbols(b.shape) <= plan.sizes.keys()):
+            own = b.place[0] == "output" and b.dtype is not string
+            if own and (not plan.late or symbols(b.shape) <= plan.sizes.keys()):
                 self.outputs[b.place[1]], address = self._make(plan.shape(i), b.dtype)
                 self.put(b.place, address)
 

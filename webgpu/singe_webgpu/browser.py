@@ -22,6 +22,7 @@ from singe.extension import (
     Recent,
     alone,
     beyond_scripts,
+    check_donated,
     device_error,
     dtype,
     header,
@@ -157,10 +158,12 @@ class BrowserExecutable:
                 f"webgpu: the shape of the output {buffers[shapes.index(None)].name!r} is known only after a run, which a page "
                 "cannot wait for; use run_async with NumPy arrays"
             )
+        check_donated(self.program, given)
         made = self._runner.run(to_js([x.held for x in given]), sizes, self._held(states))
+        donated = self.program.donated
         return [
-            BrowserArray(self.backend, held, shape, b.dtype, b.size)
-            for held, shape, b in zip(made, known_shapes, buffers, strict=True)
+            given[donated[k]] if k in donated else BrowserArray(self.backend, held, shape, b.dtype, b.size)
+            for k, (held, shape, b) in enumerate(zip(made, known_shapes, buffers, strict=True))
         ]
 
     def new_states(self) -> list[BrowserArray]:

@@ -191,18 +191,24 @@ class Recording:
             self._work.update({at: self._resolve(at) for at in self.plan.step_of})
         self._steps: Final = [step for at, step in self.plan.step_of.items() if self._work.get(at) is not None]
 
-    def run(self, inputs: Sequence[Handle], states: Sequence[Handle], send: Send) -> list[GpuArray | HostArray]:
-        """Hand a run over; where the host has a part in it, most of it is done then. Strings are given as NumPy's arrays."""
+    def run(
+        self, inputs: Sequence[GpuArray | HostArray], states: Sequence[GpuArray], send: Send
+    ) -> list[GpuArray | HostArray]:
+        """Hand a run over; where the host has a part in it, most of it is done then. Strings lie in HostArrays."""
         strings = self.plan.strings
         strings.clear()
-        for kind, buffers in (("input", inputs), ("state", states)):
-            for k, buffer in enumerate(buffers):
-                (strings if isinstance(buffer, np.ndarray) else self._memory)[kind, k] = buffer
-        outputs: list[Any] = [None] * len(self.plan.outputs)
+        for kind, arrays in (("input", inputs), ("state", states)):
+            for k, array in enumerate(arrays):
+                if isinstance(array, HostArray):
+                    strings[kind, k] = array.data
+                else:
+                    self._memory[kind, k] = array.buffer
+        donated = self.plan.program.donated
+        outputs: list[Any] = [inputs[donated[k]] if k in donated else None for k in range(len(self.plan.outputs))]
         self.plan.begin()
         self._make_outputs(outputs, self.plan.outputs)
         if self.plan.is_straight:
-            buffers = [*inputs, *states, *(x.buffer for x in outputs)]
+            buffers = [x.buffer for x in (*inputs, *states, *outputs) if isinstance(x, GpuArray)]
             # The buffers are kept with the commands, so that their ids are not reused.
             commands, _ = self._whole.at(tuple(map(id, buffers)), lambda: (self._all_commands(), buffers))
             send(commands, self._steps)
@@ -212,10 +218,11 @@ class Recording:
         return [HostArray(self.plan.texts(i), string) if self.plan.buffers[i].dtype is string else x for i, x in pairs]
 
     def _make_outputs(self, outputs: list[Any], buffers: Sequence[int]) -> None:
-        """Make those of these outputs whose sizes are known."""
+        """Make those of these outputs whose sizes are known, and which have memory of their own."""
         for i in buffers:
             b = self.plan.buffers[i]
-            if b.dtype is not string and symbols(b.shape) <= self.plan.sizes.keys():
+            own = b.place[0] == "output" and b.dtype is not string
+            if own and symbols(b.shape) <= self.plan.sizes.keys():
                 array = GpuArray(self._pool, self.plan.shape(i), b.dtype, b.size)
                 outputs[b.place[1]] = array
                 self._memory[b.place] = array.buffer

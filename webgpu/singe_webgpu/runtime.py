@@ -19,6 +19,7 @@ from singe.extension import (
     Recent,
     Span,
     Timeline,
+    check_donated,
     choose_variant,
     known,
     string,
@@ -26,7 +27,7 @@ from singe.extension import (
 from singe.extension import dtype as dtype_of
 
 from .memory import Binding, Command, Gpu, GpuArray, Pool, Slots, Transfer, from_device, to_device
-from .recording import Kernels, Recording, Send, Uploads, Weights
+from .recording import Kernels, Recording, Uploads, Weights
 from .shader import bindings, element_size
 from .target import WgslTarget
 
@@ -101,14 +102,8 @@ class GpuExecutable:
         self, inputs: Sequence[GpuArray | HostArray], states: Sequence[GpuArray] = ()
     ) -> list[GpuArray | HostArray]:
         gpu = self.backend.gpu
-        return self._run(self._recording(inputs, states), inputs, states, lambda commands, _: gpu.submit(commands))
-
-    def _run(
-        self, recording: Recording, inputs: Sequence[GpuArray | HostArray], states: Sequence[GpuArray], send: Send
-    ) -> list[GpuArray | HostArray]:
-        return recording.run(
-            [x.data if isinstance(x, HostArray) else x.buffer for x in inputs], [x.buffer for x in states], send
-        )
+        check_donated(self.program, inputs)
+        return self._recording(inputs, states).run(inputs, states, lambda commands, _: gpu.submit(commands))
 
     def profile(self, inputs: Sequence[GpuArray | HostArray], states: Sequence[GpuArray] = ()) -> Timeline:
         start = time.perf_counter()
@@ -128,7 +123,7 @@ class GpuExecutable:
             )
             end = begun + timed.seconds
 
-        outputs = self._run(recording, inputs, states, send)
+        outputs = recording.run(inputs, states, send)
         seconds = end - start if recording.plan.is_straight else time.perf_counter() - start
         return Timeline(outputs, seconds, tuple(spans), clocks[0] if clocks else NO_CLOCK, dict(recording.plan.sizes))
 

@@ -2,28 +2,29 @@
 
 A block is the steps of one graph. It is told where what the graph is given lies (inputs, states, captured and carried
 values) and where its results must lie in the end. A result is computed there at once if what lay there is not read any
-more by then; else it is computed elsewhere and copied last. All other values take a slot when they are written and leave
-it after their last reader; a kernel that may work in place takes over the slot of an input that dies with it. A region
-runs while all that it captures is held. What sizes found in mid-run must fulfil is checked as soon as a block knows them.
+more by then; else it is computed elsewhere and copied last. An output that can be computed where a donated input lies has
+its place there. All other values take a slot when they are written and leave it after their last reader; a kernel that may
+work in place takes over the slot of an input that dies with it. A region runs while all that it captures is held. What
+sizes found in mid-run must fulfil is checked as soon as a block knows them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
-from ..dtypes import bool_, string, uint8
-from ..graph import Builder, Graph, Node, bare, contents, rebuild
+from ..dtypes import DType, bool_, string, uint8
+from ..graph import Graph, Node, bare
 from ..ir.kernel import Kernel, Routine
-from ..ops import Opaque, Region, Result, Row, Update, find_row
-from ..ops.control import open_dimensions
+from ..ops import Elementwise, Opaque, Region, Result, Row, Update
 from ..program.program import Bind, Buffer, Check, Copy, Dispatch, Host, If, Loop, Step
 from ..shapes import Checks, Shape, Size, require, symbols
 from .fuse import Group, fuse
 from .host import lacking, on_host
+from .late import computed, named
 from .layout import Layout, Slots, bytes_of
 from .order import on_device
 from .target import Packer, Printed, Target
@@ -68,6 +69,7 @@ class _Block:
     graph: Graph
     items: list[_Item]
     of: dict[Node, int]  # where each value lies
+    roots: Sequence[Node]  # the nodes whose memory the roots are
     held: dict[Node, int] = field(default_factory=dict)  # the slots of those that have one
     last: dict[Node, int] = field(default_factory=dict)  # the item that reads a value last
     steps: list[Step] = field(default_factory=list)
@@ -95,22 +97,25 @@ class Blocks:
         targets: Sequence[int],
         last: Sequence[Step] = (),
         copied: Sequence[int] = (),
+        donated: Sequence[Node] = (),
     ) -> list[Step]:
         """The steps of a graph. given: the buffers of its leaves; targets: those where its roots must lie in the end.
 
-        last: steps before the copies at the end; copied: the roots that must be copied after them.
+        last: steps before the copies at the end; copied: the roots that must be copied after them. donated: inputs whose
+        memory outputs may take: the targets of those that can be computed there are moved there.
         """
         graph, items = self._items(graph)
-        b = _Block(graph, items, dict(given))
+        b = _Block(graph, items, dict(given), [self._memory(x) for x in graph.roots])
+        over = self._written_over(b, donated)
+        pairs = [*((s.leaf, s.updated) for s in graph.states), *((x, graph.outputs[k]) for x, k in over.items())]
+        b.items = items = self._updates_last(items, pairs)
         for i, item in enumerate(items):
             b.last.update(dict.fromkeys(self._reads(item), i))
         made = {n: i for i, item in enumerate(items) for n in self._writes(b, item)}
+        for x, k in self._taken(b, made, donated, over).items():
+            self.layout.move(targets[k], self._at(b.of[x]))
         direct = self._direct(b, made, targets, copied)
-        ends = [
-            (self._memory(x), t)
-            for k, (x, t) in enumerate(zip(graph.roots, targets, strict=True))
-            if direct.get(self._memory(x)) != k
-        ]
+        ends = [(x, t) for k, (x, t) in enumerate(zip(b.roots, targets, strict=True)) if direct.get(x) != k]
         b.last.update({n: len(items) for n, _ in ends})
         outside = self._known
         for n in graph.nodes:
@@ -146,7 +151,7 @@ class Blocks:
         """What is to be done for a graph, in order, and the graph that it refers to."""
         if self.target is not None:
             graph = on_host(on_device(graph, self.target), self.target)
-        graph = self._computed(graph)
+        graph = computed(graph, self.target is None)
         groups: dict[Node, Group] = {}
         if self.target is not None:
             graph, found = fuse(graph, self.target.max_ports, lambda g: self._print(g.kernel, g.constants) is not None)
@@ -163,58 +168,32 @@ class Blocks:
             elif isinstance(n.row, stepped) and not isinstance(n.row, Result):
                 items.append(n)
             items += (_Tell(s, n) for s in told.get(n, ()))
-        return graph, self._updates_last(graph, items)
+        return graph, items
 
-    def _updates_last(self, graph: Graph, items: list[_Item]) -> list[_Item]:
-        """The items, with what updates a state after all that reads it, where nothing in between needs the new value."""
-        if not graph.states:
+    def _updates_last(self, items: list[_Item], pairs: Sequence[tuple[Node, Node]]) -> list[_Item]:
+        """The items, with what updates a leaf after all that reads it, where nothing in between needs the new value.
+
+        pairs: leaves, each with what is to lie in its memory.
+        """
+        if not pairs:
             return items
         reads = {item: set(self._reads(item)) for item in items}
         writes = {n: item for item in items for n in (item.outputs if isinstance(item, Group) else [item])}
-        for _ in graph.states:
+        for _ in pairs:
             moved = False
-            for s in graph.states:
-                item = writes.get(self._memory(s.updated))
+            for leaf, updated in pairs:
+                item = writes.get(self._memory(updated))
                 if item is None:
                     continue
                 at = items.index(item)
                 made = {n for n, by in writes.items() if by is item}
-                last = max((k for k, other in enumerate(items) if s.leaf in reads[other]), default=at)
+                last = max((k for k, other in enumerate(items) if leaf in reads[other]), default=at)
                 if last > at and all(made.isdisjoint(reads[x]) for x in items[at + 1 : last + 1]):
                     items.insert(last, items.pop(at))
                     moved = True
             if not moved:
                 break
         return items
-
-    def _computed(self, graph: Graph) -> Graph:
-        """Constants that are no bytes, of Sizes or of strings, are made by steps where they must lie in memory."""
-
-        def symbolic(n: Node) -> bool:
-            return n.value is not None and n.value.dtype.hasobject
-
-        def in_memory(b: Builder, n: Node) -> Node:
-            if n.value is None or not symbolic(n):
-                return n
-            if n.dtype is string:
-                return b.apply(_STRINGS, values=contents(n.value), shape=n.shape)
-            if self.target is None:
-                values = b.apply(_DIMENSIONS, values=tuple(n.value.ravel().tolist()), kind=n.dtype)
-                return b.reshape(values, shape=n.shape)
-            return b.apply(_CAST, n, to=n.dtype)
-
-        def rule(b: Builder, n: Node, given: tuple[Node, ...]) -> Node | None:
-            if n.row is None or not any(map(symbolic, given)):
-                return None
-            whole = self.target is None or isinstance(n.row, (Opaque, Region, Update)) or n.dtype is string
-            return b.node(n.row, *(in_memory(b, x) for x in given), **n.attrs) if whole else None
-
-        if not any(symbolic(n) for n in graph.nodes):
-            return graph
-        builder = Builder()
-        found = rebuild(graph, builder, rule, {x: x for x in graph.leaves})
-        outputs = tuple(in_memory(builder, x) for x in found.outputs)
-        return Graph(found.inputs, outputs, found.output_names, found.bound, found.states)
 
     def _memory(self, n: Node) -> Node:
         """The node whose memory this node shares, or the node itself."""
@@ -265,32 +244,78 @@ class Blocks:
         """Whether a value may change its shape from turn to turn: an output has one shape, a slot that of each turn."""
         if not isinstance(item, Node) or item.op != "loop":
             return False
-        return any(k == self._values(b, item).index(n) for k, _, _ in _named(item))
+        return any(k == self._values(b, item).index(n) for k, _, _ in named(item))
+
+    # --- where outputs take the memory of inputs ---
+
+    def _written_over(self, b: _Block, donated: Sequence[Node]) -> dict[Node, int]:
+        """The inputs of these that an output is, or may be computed over: the output's number."""
+        makes = {n: item for item in b.items for n in self._writes(b, item)} if donated else {}
+        alike = self._alike(b)
+        found: dict[Node, int] = {}
+        for x in donated:
+            free = [k for k in alike.get((x.shape, x.dtype), ()) if k not in found.values()]
+            over = [k for k in free if b.roots[k] in makes and x in self._spent(b, makes[b.roots[k]], b.roots[k])]
+            same = [k for k in free if b.roots[k] is x]
+            updated = [k for k in over if isinstance(b.roots[k].row, Update)]
+            if over or same:
+                found[x] = [*same, *updated, *over][0]
+        return found
+
+    def _taken(
+        self, b: _Block, made: Mapping[Node, int], donated: Sequence[Node], over: Mapping[Node, int]
+    ) -> dict[Node, int]:
+        """The inputs of these whose memory an output takes, and its number. over: those that it is best computed over."""
+        found = {x: k for x, k in over.items() if b.roots[k] is x or self._may_lie(b, made, k, x)}
+        alike = self._alike(b) if self.target is not None else {}  # NumPy writes an array over, or makes a new one
+        for x in donated:
+            for k in alike.get((x.shape, x.dtype), ()):
+                if x not in found and k not in found.values() and b.roots[k] in made and self._may_lie(b, made, k, x):
+                    found[x] = k
+        return found
+
+    def _alike(self, b: _Block) -> dict[tuple[Shape, DType], list[int]]:
+        """The outputs by shape and type, what is several of them once; without strings, which lie in no memory of a caller."""
+        found: dict[tuple[Shape, DType], list[int]] = {}
+        numbers = {x: k for k, x in reversed(list(enumerate(b.roots[: len(b.graph.outputs)])))}
+        for k in sorted(numbers.values()):
+            y = b.graph.outputs[k]
+            if y.dtype is not string:
+                found.setdefault((y.shape, y.dtype), []).append(k)
+        return found
+
+    def _spent(self, b: _Block, item: _Item, n: Node) -> Sequence[Node]:
+        """The inputs of an item over which a runner computes its result n, where they lie in one place."""
+        row = item.row if isinstance(item, Node) else None
+        if self.target is not None or isinstance(row, Region):
+            return self._heirs(b, item, n)
+        assert isinstance(item, Node)
+        return item.inputs[:1] if isinstance(row, Update) else item.inputs if isinstance(row, Elementwise) else ()
+
+    def _may_lie(self, b: _Block, made: Mapping[Node, int], k: int, x: Node) -> bool:
+        """Whether root k may be computed where x lies, as far as x is concerned."""
+        n, last = b.roots[k], b.last.get(x, -1)
+        if any(r is x for j, r in enumerate(b.roots) if j != k):
+            return False
+        return last < made[n] or (last == made[n] and x in self._heirs(b, b.items[last], n))
 
     def _direct(
         self, b: _Block, made: Mapping[Node, int], targets: Sequence[int], copied: Sequence[int]
     ) -> dict[Node, int]:
         """The values that can be computed where a root must lie: the number of the root."""
-        roots = [self._memory(x) for x in b.graph.roots]
         lying: dict[tuple[str, int], list[Node]] = {}
         for x, buffer in b.of.items():
             lying.setdefault(self._at(buffer), []).append(x)
         direct: dict[Node, int] = {}
-        for k, (n, target) in enumerate(zip(roots, targets, strict=True)):
+        for k, (n, target) in enumerate(zip(b.roots, targets, strict=True)):
             if n not in made or n in direct or k in copied:
                 continue
-            if self._at(target)[0] == "output" and self._grows(b, b.items[made[n]], n):
+            if self._at(target)[0] != "slot" and self._grows(b, b.items[made[n]], n):
                 continue
             late = symbols(self.layout.buffers[target].shape) & self.slots.late
             if not late <= symbols(n.shape):
                 continue  # that memory is there only once another item has found its size
-            there = lying.get(self._at(target), ())
-            others = {r for j, r in enumerate(roots) if j != k}
-            heirs = self._heirs(b, b.items[made[n]], n) if there else ()
-            if all(
-                x not in others and (b.last.get(x, -1) < made[n] or (b.last[x] == made[n] and x in heirs))
-                for x in there
-            ):
+            if all(self._may_lie(b, made, k, x) for x in lying.get(self._at(target), ())):
                 direct[n] = k
         return direct
 
@@ -417,7 +442,7 @@ class Blocks:
     def _if(self, b: _Block, n: Node) -> None:
         targets, free = self._results(b, n)
         condition, *captures = n.inputs
-        names = _named(n)
+        names = named(n)
         branches: list[tuple[Step, ...]] = []
         for graph in (n.attrs["then"], n.attrs["otherwise"]):
             given = {x: self._buffer(b, c, x.shape) for x, c in zip(graph.inputs, captures, strict=True)}
@@ -451,7 +476,7 @@ class Blocks:
         first: list[Step] = []
         last: list[Step] = []
         copied: set[int] = set()
-        for k, axis, name in _named(n):
+        for k, axis, name in named(n):
             b.steps.append(Bind(name, dim=initial[k].shape[axis]))
             (own,) = symbols(body.inputs[k].shape[axis])
             first.append(Bind(own, dim=n.results[k][0][axis]))
@@ -497,31 +522,3 @@ def _found_by(item: _Item) -> Sequence[str]:
     if isinstance(item, _Tell):
         return (item.size,)
     return () if isinstance(item, Group) else [s for s in item.attrs.get("found", ()) if s]
-
-
-def _named(n: Node) -> list[tuple[int, int, str]]:
-    """The dimensions of a node's results that have names of their own: result, axis, name."""
-    names = iter(n.attrs.get("found") or ())
-    every = [(k, axis) for k, (shape, _) in enumerate(n.results) for axis in range(len(shape))]
-    return [(k, axis, name) for (k, axis), name in zip(every, names, strict=False) if name]
-
-
-def late_sizes(graph: Graph) -> set[str]:
-    """The sizes that a run finds on its way."""
-    found: set[str] = set(graph.found)
-    for n in graph.nodes:
-        if n.op == "if":
-            found |= late_sizes(n.attrs["then"]) | late_sizes(n.attrs["otherwise"])
-        elif n.op == "loop":
-            body: Graph = n.attrs["body"]
-            found |= late_sizes(body)
-            inputs = n.inputs[n.attrs["conditional"] :]
-            for x, given, after in zip(inputs, body.inputs, body.outputs[1:], strict=False):
-                for axis in open_dimensions(x.shape, given.shape, after.shape):
-                    found |= symbols(given.shape[axis])
-    return found
-
-
-_CAST: Any = find_row("cast")
-_DIMENSIONS: Any = find_row("dimensions")
-_STRINGS: Any = find_row("strings")

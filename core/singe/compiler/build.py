@@ -20,8 +20,9 @@ from ..ir.kernel import Kernel, Routine, Store
 from ..program.block import BlockWriter, SharedBlocks
 from ..program.program import Buffer, Code, Dispatch, Host, If, Loop, ProgramData, Specialised, State, Step, walk
 from ..shapes import Checks, Dim, deferring, product, show, size, symbols
-from .blocks import Blocks, WeightUse, Work, late_sizes
+from .blocks import Blocks, WeightUse, Work
 from .host import hosted_ops
+from .late import late_sizes
 from .layout import Layout
 from .rewrite import rewrite
 from .rewrite.integers import in_integers
@@ -40,6 +41,8 @@ class Options:
     are preferred in a run.
     bounds: the most that sizes may be. A run beyond is refused, and memory for the bounds is taken once.
     shared: the weights of other Programs, which are not written again.
+    donate: names of inputs whose memory a run may write over, and give to an output of the same shape and type. An input
+    that the graph lacks is none.
     """
 
     activations: str = "float32"
@@ -47,6 +50,7 @@ class Options:
     specialised: Sequence[tuple[Mapping[str, int], Graph]] = ()
     bounds: Mapping[str, int] = field(default_factory=dict)
     shared: SharedBlocks | None = None
+    donate: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if self.activations not in ACTIVATIONS:
@@ -73,7 +77,7 @@ def compile_with_uses(
     parts: list[_Part] = []
     for sizes, closed in (({}, graph), *chosen):
         _check_sizes(graph, sizes, bounds)
-        part = _part(closed, target, options.activations, weights)
+        part = _part(closed, target, options, weights, parts[0] if parts else None)
         limits = [
             (most - size(name), f"{name} must be at most {most}, its bound")
             for name, most in bounds.items()
@@ -83,6 +87,9 @@ def compile_with_uses(
     program = _linked(parts, [sizes for sizes, _ in chosen], target, weights)
     program = replace(program, bounds=bounds, shared=weights.others)
     facts = {**program.facts, "ops": graph.ops()}
+    if options.donate:
+        names = {j: program.buffers[program.outputs[k]].name for k, j in program.donated.items()}
+        facts["donated"] = {x.name: names.get(j) for j, x in enumerate(graph.inputs) if x.name in options.donate}
     steps = {s.op for s in walk(program.steps) if isinstance(s, Host)}
     if target is not None and steps:
         facts["host"] = hosted_ops(graph, target, steps)
@@ -110,12 +117,12 @@ class _Part:
     checks: tuple[tuple[Dim, str], ...]
 
 
-def _part(graph: Graph, target: Target | None, activations: str, weights: BlockWriter) -> _Part:
+def _part(graph: Graph, target: Target | None, options: Options, weights: BlockWriter, first: _Part | None) -> _Part:
     with deferring() as checks:
         rewritten = rewrite(graph)
-        if activations == "int8":
+        if options.activations == "int8":
             rewritten = in_integers(rewritten)
-        part = _planned(rewritten, target, weights, checks)
+        part = _planned(rewritten, target, weights, checks, options.donate, first)
     return replace(part, checks=tuple((dim, text) for dim, text in checks.items() if symbols(dim) <= graph.symbols))
 
 
@@ -137,13 +144,21 @@ def _check_symbols(graph: Graph) -> None:
         raise ShapeError(f"the sizes {', '.join(sorted(missing))} are no input's dimension by themselves")
 
 
-def _planned(graph: Graph, target: Target | None, weights: BlockWriter, checks: Checks) -> _Part:
-    """A graph's share; checks: what its runs must see to."""
+def _planned(
+    graph: Graph,
+    target: Target | None,
+    weights: BlockWriter,
+    checks: Checks,
+    donate: Sequence[str],
+    first: _Part | None,
+) -> _Part:
+    """A graph's share; checks: what its runs must see to; first: the open part, whose inputs and outputs lie where those
+    of all parts do."""
     layout = Layout(target, weights)
     given = {x: layout.add(x.name, x.dtype, x.shape, ("input", i)) for i, x in enumerate(graph.inputs)}
     inputs = tuple(given.values())
     outputs = tuple(
-        layout.add(name, x.dtype, x.shape, ("output", i))
+        layout.add(name, x.dtype, x.shape, ("output", i) if first is None else first.buffers[first.outputs[i]].place)
         for i, (x, name) in enumerate(zip(graph.outputs, graph.output_names, strict=True))
     )
     states: list[State] = []
@@ -154,7 +169,8 @@ def _planned(graph: Graph, target: Target | None, weights: BlockWriter, checks: 
         initial = None if s.initial is None else layout.array(s.name, s.initial, s.leaf.dtype)
         states.append(State(s.name, given[s.leaf], initial))
     blocks = Blocks(target, layout, late_sizes(graph), checks)
-    steps = tuple(blocks.steps(graph, given, [*outputs, *(s.buffer for s in states)]))
+    donated = [x for x in graph.inputs if x.name in donate] if first is None else []
+    steps = tuple(blocks.steps(graph, given, [*outputs, *(s.buffer for s in states)], donated=donated))
     return _Part(
         inputs, outputs, tuple(states), tuple(layout.buffers), blocks.slots.count, steps, blocks.work,
         blocks.uses, (),

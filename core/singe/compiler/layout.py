@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,10 @@ class Layout:
     def add(self, name: str, kind: DType, shape: Shape, place: tuple[str, int], size: int | None = None) -> int:
         self.buffers.append(Buffer(name, kind, shape, size or self.size(kind), place))
         return len(self.buffers) - 1
+
+    def move(self, buffer: int, place: tuple[str, int]) -> None:
+        """Have a buffer that nothing refers to by its place yet lie elsewhere."""
+        self.buffers[buffer] = replace(self.buffers[buffer], place=place)
 
     def seen(self, buffer: int, shape: Shape) -> int:
         """The buffer under another shape."""

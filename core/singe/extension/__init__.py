@@ -84,6 +84,8 @@ from ..runtime.backend import Span as Span
 from ..runtime.backend import Timeline as Timeline
 from ..runtime.decorators import Decorator as Decorator
 from ..runtime.device import Device as Device
+from ..runtime.donated import check_donated as check_donated
+from ..runtime.donated import writable as writable
 from ..runtime.host import run_stop as run_stop
 from ..runtime.page import device_error as device_error
 from ..runtime.page import js_errors as js_errors

@@ -152,9 +152,10 @@ class Model:
         activations: str = "float32",
         fail_on_host: bool = False,
         bounds: Mapping[str, int] | None = None,
+        donate: Sequence[str] = (),
     ) -> None:
         """activations: what products and convolutions compute in, "float32" or "int8" (see `compile`); fail_on_host: refuse
-        what cannot all run on the device; bounds: the most that open sizes may be."""
+        what cannot all run on the device; bounds: the most that open sizes may be; donate: see `of`."""
         self.name: Final = name
         self.device: Final = open_device(device)
         self.source: Final = GraphSource(source) if isinstance(source, Graph) else source
@@ -165,12 +166,16 @@ class Model:
         self._needed: Needed | None = None  # None: nobody has asked yet
         open_sizes = (str(d) for p in self.inputs for d in p.shape or () if isinstance(d, Size))
         self.sizes: Final = OpenSizes(open_sizes, bounds)
-        self.options: Final = Options(activations, fail_on_host, bounds=self.sizes.bounds)
+        names = [p.name for p in self.inputs]
+        if isinstance(donate, str) or not set(donate) <= set(names):
+            raise InputError(f"donate: got {donate!r}, expected a list of inputs, some of {', '.join(names) or 'none'}")
+        self.options: Final = Options(activations, fail_on_host, bounds=self.sizes.bounds, donate=tuple(donate))
 
     @staticmethod
     def of(
         function: Callable[..., Any], input_shapes: Mapping[str, Sequence[int | str]], device: str | Device = "auto",
-        *, dtypes: Mapping[str, Any] | None = None, states: Mapping[str, Any] | None = None, name: str = "model",
+        *, dtypes: Mapping[str, Any] | None = None, states: Mapping[str, Any] | None = None,
+        donate: Sequence[str] = (), name: str = "model",
     ) -> Model:  # fmt: skip
         """A Model of a function of Tensors, such as a Module: `Model.of(net, {"input": ("N", 3, 224, 224)})`.
 
@@ -180,6 +185,9 @@ class Model:
 
         states: what lives from run to run, by name: an initial array, or a (shape, dtype) that begins with zeros. The
         function takes states as keyword arguments, and returns a tuple of its outputs and a dict of what they become.
+
+        donate: inputs that their callers need no more after a run. An output of the same shape and type may be computed in
+        such an input's memory, with no copy; on "numpy" the array that is given may then be the one that is returned.
         """
         from ..frontend.tracing import trace  # noqa: PLC0415
 
@@ -190,7 +198,7 @@ class Model:
         named, bounds = without_bounds(input_shapes)
         shapes = {k: tuple(size(d) if isinstance(d, str) else d for d in shape) for k, shape in named.items()}
         graph = trace(function, [(k, shapes[k], kinds[k]) for k in named], states)
-        return Model(graph, device, name, bounds=bounds)
+        return Model(graph, device, name, bounds=bounds, donate=donate)
 
     @property
     def outputs(self) -> tuple[TensorSpec, ...]:
@@ -249,7 +257,8 @@ class Model:
 
     def on(self, device: Device, options: Options) -> Model:
         """The same model on another device, or otherwise compiled."""
-        made = Model(self.source, device, self.name, options.activations, options.fail_on_host, options.bounds)
+        o = options
+        made = Model(self.source, device, self.name, o.activations, o.fail_on_host, o.bounds, o.donate)
         for sizes in self.sizes.specialised():
             made.sizes.specialise(sizes)
         return made
@@ -339,13 +348,15 @@ def load(
     states: Mapping[str, str] | None = None,
     *,
     fail_on_host: bool = False,
+    donate: Sequence[str] = (),
 ) -> Model:
     """A Model from an ONNX file or a record that `save` wrote (or their bytes); input_shapes gives numbers, or names, for
     dimensions that it leaves open. "L<=512" in place of the name L says the most that it may be: memory for that is taken
     once, and runs beyond are refused.
 
     states: inputs that the next run gets from outputs, as in {"past": "present"}: the Model keeps them, beginning with
-    zeros (see `session`). fail_on_host: it is refused, when it is compiled, if an op would run on the host.
+    zeros (see `session`). fail_on_host: it is refused, when it is compiled, if an op would run on the host. donate: inputs
+    in whose memory outputs may be computed, as in `Model.of`.
     """
     name = name or (Path(path).stem if isinstance(path, (str, Path)) else "model")
     shapes, bounds = without_bounds(input_shapes)
@@ -358,7 +369,7 @@ def load(
 
         source = OnnxSource(read_model(path), shapes)
     source = PairedSource(source, states) if states else source
-    return Model(source, device, name, fail_on_host=fail_on_host, bounds=bounds)
+    return Model(source, device, name, fail_on_host=fail_on_host, bounds=bounds, donate=donate)
 
 
 def _record(path: str | Path | bytes) -> bytes | None:
@@ -410,12 +421,13 @@ async def load_async(
     states: Mapping[str, str] | None = None,
     *,
     fail_on_host: bool = False,
+    donate: Sequence[str] = (),
 ) -> Model:
     """`load` for a page, where the device may have to be waited for; in a page, `path` may be a URL."""
     on = await device_async(device)
     if isinstance(path, str) and is_url(path):
-        return load(await fetch(path), on, input_shapes, name or stem_of(path), states, fail_on_host=fail_on_host)
-    return load(path, on, input_shapes, name, states, fail_on_host=fail_on_host)
+        path, name = await fetch(path), name or stem_of(path)
+    return load(path, on, input_shapes, name, states, fail_on_host=fail_on_host, donate=donate)
 
 
 def compile(
@@ -425,19 +437,23 @@ def compile(
     activations: str = "float32",
     fail_on_host: bool = False,
     states: Mapping[str, Any] | None = None,
+    donate: Sequence[str] = (),
 ) -> Program:
     """A Program from a Model, a Graph, or a function of Tensors and examples of its arguments.
 
-    states: those of a function, as in `Model.of`.
+    states, donate: those of a function, as in `Model.of`; its inputs are called "x0", "x1", ….
 
     activations="int8" has products and convolutions with constant weights compute in 8-bit integers: faster on `wasm`,
     and less accurate; other devices compute the same, slowly. fail_on_host refuses what cannot all run on the device.
     """
     if isinstance(what, Graph):
-        what = Model(what, device)
+        what = Model(what, device, donate=donate)
+        donate = ()
     if isinstance(what, Model):
         if states is not None:
             raise InputError("compile: states are given with a function of Tensors; a model has its own already")
+        if donate:
+            raise InputError("compile: donate is given with a function of Tensors; a model is told when it is made")
         shapes = None if not examples else {p.name: np.shape(x) for p, x in zip(what.inputs, examples, strict=True)}
         on = what.device if device == "auto" else open_device(device)
         options = replace(what.options, activations=activations, fail_on_host=fail_on_host)
@@ -448,4 +464,5 @@ def compile(
 
     shapes = {f"x{i}": np.shape(x) for i, x in enumerate(examples)}
     graph = trace_call(what, examples, states)
-    return Model(graph, device, activations=activations, fail_on_host=fail_on_host).program(shapes)
+    model = Model(graph, device, activations=activations, fail_on_host=fail_on_host, donate=donate)
+    return model.program(shapes)

@@ -262,6 +262,13 @@ def _check(p: ProgramData, name: str) -> None:
         need(
             p.buffers[i].place == ("input", number), f"input {number} is buffer {i}, which lies in {p.buffers[i].place}"
         )
+    for number, j in p.donated.items():
+        own, given = p.buffers[p.outputs[number]], p.buffers[p.inputs[j]]
+        need(
+            (own.dtype, own.shape, own.size) == (given.dtype, given.shape, given.size),
+            f"output {number} lies in input {j}, expected one of the shape and type of that",
+        )
+    need(len({*p.donated.values()}) == len(p.donated), "two outputs lie in the same input")
     for number, state in enumerate(p.states):
         need(state.buffer < len(p.buffers), f"state {state.name!r} is buffer {state.buffer} of {len(p.buffers)}")
         own = p.buffers[state.buffer]

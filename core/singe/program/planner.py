@@ -55,9 +55,9 @@ class Plan:
     """The words of a Program at the sizes that its inputs give; `sizes` gains those that a run finds.
 
     given: the names of those that the inputs give. step_of: the word where a group begins ↦ the number of its step, as
-    `walk` counts them; None for an output's copy. outputs: the buffer of each output's own memory. late: the places
-    whose bytes depend on sizes found in mid-run. is_straight: whether all groups are calls and copies. strings: the elements
-    of buffers of strings by their places, which a run keeps here.
+    `walk` counts them; None for an output's copy. outputs: the buffer where each output lies, in memory of its own or in
+    that of a donated input. late: the places whose bytes depend on sizes found in mid-run. is_straight: whether all groups
+    are calls and copies. strings: the elements of buffers of strings by their places, which a run keeps here.
     """
 
     def __init__(self, program: ProgramData, sizes: Mapping[str, int], functions: Sequence[int] | None = None) -> None:
@@ -78,7 +78,7 @@ class Plan:
         self._write(program.steps)
         self.outputs: Final[list[int]] = []
         for number, i in enumerate(program.outputs):
-            if buffers[i].place != ("output", number):
+            if buffers[i].place != ("output", number) and number not in program.donated:
                 self._copy(i, len(buffers), None)
                 i = len(buffers)
                 buffers.append(replace(program.buffers[program.outputs[number]], place=("output", number)))

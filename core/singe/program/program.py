@@ -267,6 +267,12 @@ class ProgramData:
         return symbols([self.buffers[i].shape for i in self.inputs])
 
     @cached_property
+    def donated(self) -> Mapping[int, int]:
+        """The outputs that lie in the memory of an input, which a run writes over: output's number ↦ input's."""
+        places = (self.buffers[i].place for i in self.outputs)
+        return {k: number for k, (kind, number) in enumerate(places) if kind == "input"}
+
+    @cached_property
     def programs(self) -> tuple[ProgramData, ...]:
         """This Program without what is specialised, and each specialised one, as Programs over the same weights."""
         own = replace(self, specialised=())
@@ -359,10 +365,12 @@ class ProgramData:
         return sum(self.slot_bytes(sizes))
 
     def copied(self, sizes: Mapping[str, int]) -> int:
-        """Bytes of states that the Copy steps move in a run at these sizes: 0 where all states are updated in place."""
+        """Bytes of states and inputs that the Copy steps move in a run at these sizes: 0 where all are updated in place."""
         total = 0
         for s in walk(self.steps):
-            if isinstance(s, Copy) and "state" in (self.buffers[s.source].place[0], self.buffers[s.target].place[0]):
+            if not isinstance(s, Copy):
+                continue
+            if {self.buffers[i].place[0] for i in (s.source, s.target)} & {"state", "input"}:
                 total += known(self.buffers[s.target].bytes, sizes)
         return total
 

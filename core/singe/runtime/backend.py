@@ -33,7 +33,8 @@ class Executable(Protocol):
     def run(self, inputs: Sequence[Any], states: Sequence[Any] = ()) -> list[Any]:
         """Take arrays of the backend, in the order of the Program's inputs, and return new arrays.
 
-        `states` are the arrays of a session, one for each of the Program's states. The run changes them in place.
+        For an output that lies in a donated input, the array that was given is returned, written over. `states` are the
+        arrays of a session, one for each of the Program's states. The run changes them in place.
         """
         ...
 
@@ -56,8 +57,8 @@ class DirectExecutable(Executable, Protocol):
     """An Executable that takes NumPy arrays directly, which is faster than through arrays of its backend."""
 
     def call(self, inputs: Sequence[np.ndarray], states: Sequence[Any] = ()) -> Later[list[np.ndarray]]:
-        """Take NumPy arrays, in the order of the Program's inputs, and return new ones, which the caller owns.
-        States as in `run`."""
+        """Take NumPy arrays, in the order of the Program's inputs, and return new ones, which the caller owns, or
+        donated ones, as in runtime/donated.py. States as in `run`."""
         ...
 
 

@@ -18,12 +18,13 @@ import numpy as np
 
 from .. import shapes
 from ..compiler.target import HOST
-from ..dtypes import dtype
+from ..dtypes import dtype, outward
 from ..errors import DeviceError, InputError
 from ..ops import Elementwise, Opaque, Row, Update, View, find_row
 from ..program.program import Bind, Check, Copy, Host, If, Loop, ProgramData, Step, check_found, sized_by
 from ..shapes import Size
 from .backend import HostArray, Span, Timeline
+from .donated import check_donated, writable
 from .host import check, found_sizes
 
 Place: TypeAlias = tuple[str, int]
@@ -135,6 +136,10 @@ class NumpyExecutable:
                 )
                 if isinstance(row, Update) and self._in_place(step):
                     self._own.add(self._places[step.outputs[0]])
+                over = [k for k, i in enumerate(step.inputs) if self._places[i] == self._places[step.outputs[0]]]
+                if isinstance(row, Elementwise) and len(over) == 1:
+                    self._ops[id(step)].spent = tuple(over)
+                    self._own.add(self._places[step.outputs[0]])
             elif isinstance(step, If):
                 self._prepare((*step.then, *step.otherwise))
             elif isinstance(step, Loop):
@@ -189,28 +194,44 @@ class NumpyExecutable:
         return found
 
     def run(self, inputs: Sequence[HostArray], states: Sequence[HostArray] = ()) -> list[HostArray]:
-        try:
-            return self._run(inputs, states, None)
-        except MemoryError as e:
-            raise DeviceError(f"numpy: there is no memory for this run: {e}") from e
+        check_donated(self.program, inputs)
+        return self._arrays(inputs, self._run([x.data for x in inputs], states, None))
+
+    def call(self, inputs: Sequence[np.ndarray], states: Sequence[HostArray] = ()) -> list[np.ndarray]:
+        return [outward(x) for x in self._run(inputs, states, None)]
+
+    def _arrays(self, inputs: Sequence[HostArray], outputs: Sequence[np.ndarray]) -> list[HostArray]:
+        """What a run gives for these outputs: arrays of inputs whose memory they take, and new ones."""
+        found = []
+        for k, value in enumerate(outputs):
+            donated = self.program.donated.get(k)
+            if donated is None:
+                found.append(HostArray(value, self.program.buffers[self.program.outputs[k]].dtype))
+            else:
+                found.append(inputs[donated])
+                found[-1].data = value
+        return found
 
     def profile(self, inputs: Sequence[HostArray], states: Sequence[HostArray] = ()) -> Timeline:
         ends: list[float] = []
         start = time.perf_counter()
-        outputs = self._run(inputs, states, ends)
+        outputs = self._run([x.data for x in inputs], states, ends)
         seconds = time.perf_counter() - start
         spans = tuple(Span(k, begin - start, end - begin) for k, (begin, end) in enumerate(pairwise(ends)))
-        return Timeline(outputs, seconds, spans, "wall clock from step to step")
+        return Timeline(self._arrays(inputs, outputs), seconds, spans, "wall clock from step to step")
 
     def _run(
-        self, inputs: Sequence[HostArray], states: Sequence[HostArray], ends: list[float] | None
-    ) -> list[HostArray]:
+        self, inputs: Sequence[np.ndarray], states: Sequence[HostArray], ends: list[float] | None
+    ) -> list[np.ndarray]:
         """Run the Program. `ends`, if given, gets the time when the first step starts and when each step ends."""
         p = self.program
         if len(states) != len(p.states):
             raise InputError(f"the program has {len(p.states)} states, got {len(states)}: new_states() makes them")
         sizes = p.sizes({p.buffers[i].name: a.shape for i, a in zip(p.inputs, inputs, strict=True)})
-        return self._at(sizes)._carry_out(inputs, states, sizes, ends)
+        try:
+            return self._at(sizes)._carry_out(writable(p, inputs), states, sizes, ends)
+        except MemoryError as e:
+            raise DeviceError(f"numpy: there is no memory for this run: {e}") from e
 
     def _at(self, sizes: Mapping[str, int]) -> NumpyExecutable:
         """The executable for these sizes: itself, or one for the Program's steps that are specialised to them."""
@@ -223,14 +244,14 @@ class NumpyExecutable:
 
     def _carry_out(
         self,
-        inputs: Sequence[HostArray],
+        inputs: Sequence[np.ndarray],
         states: Sequence[HostArray],
         sizes: Mapping[str, int],
         ends: list[float] | None,
-    ) -> list[HostArray]:
+    ) -> list[np.ndarray]:
         p = self.program
         run = _Run(dict(self._consts), dict(sizes))
-        run.values.update({self._places[i]: a.data for i, a in zip(p.inputs, inputs, strict=True)})
+        run.values.update({self._places[i]: a for i, a in zip(p.inputs, inputs, strict=True)})
         run.values.update({self._places[s.buffer]: a.data for s, a in zip(p.states, states, strict=True)})
         with np.errstate(all="ignore"):
             if ends is not None:
@@ -238,7 +259,15 @@ class NumpyExecutable:
             self._walk(p.steps, run, ends)
         for s, state in zip(p.states, states, strict=True):
             state.data = run.values[self._places[s.buffer]]
-        return [self._output(run.values[self._places[i]], i, run.sizes) for i in p.outputs]
+        outputs: list[np.ndarray] = []
+        taken = [*inputs, *(state.data for state in states)]  # what an output must not be, nor another output
+        for k, i in enumerate(p.outputs):
+            value = run.values[self._places[i]]
+            if k not in p.donated or value is not inputs[p.donated[k]]:
+                value = self._apart(value, i, run.sizes, taken)
+                taken.append(value)
+            outputs.append(value)
+        return outputs
 
     def _walk(self, steps: Sequence[Step], run: _Run, ends: list[float] | None = None) -> None:
         for step in steps:
@@ -315,11 +344,14 @@ class NumpyExecutable:
         """The sizes that are found from the result of an op."""
         return found_sizes(self.program.buffers[i].shape, shape, self._given)
 
-    def _output(self, value: np.ndarray, number: int, sizes: Mapping[str, int]) -> HostArray:
-        """The array of an output, which is never a view of another array."""
-        b = self.program.buffers[number]
-        value = value.reshape(_numbers(b.shape, sizes))
-        return HostArray(value if value.base is None and value.flags.writeable else value.copy(), b.dtype)
+    def _apart(
+        self, value: np.ndarray, number: int, sizes: Mapping[str, int], taken: Sequence[np.ndarray]
+    ) -> np.ndarray:
+        """The value of a buffer in an array of its own: no view, and none of those that are taken."""
+        shape = _numbers(self.program.buffers[number].shape, sizes)
+        own = value.base is None and value.flags.carray and not any(value is x for x in taken)
+        value = value if own else np.array(value, order="C")
+        return value if value.shape == shape else value.reshape(shape)
 
     def memory(self) -> Mapping[str, int]:
         states = sum(x.data.nbytes for x in self._states)

@@ -210,6 +210,8 @@ def _shapes(command: argparse.ArgumentParser) -> None:
     )
     text = "an input that the next run gets from an output: the model keeps it, beginning with zeros"
     command.add_argument("--state", metavar="PAST=PRESENT", action="append", default=[], type=_pair, help=text)
+    text = "an input that is not needed after a run: an output may be computed in its memory"
+    command.add_argument("--donate", metavar="NAME", action="append", default=[], help=text)
 
 
 def _specialise(command: argparse.ArgumentParser) -> None:

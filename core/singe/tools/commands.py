@@ -329,7 +329,7 @@ def _loaded(args: Namespace) -> Model:
     """The model on the device "numpy", which is always available."""
     shapes = _once(args.input_shape, "--input-shape")
     with _doing("loading"):
-        model = load(args.model, DEFAULT, shapes, states=_once(args.state, "--state"))
+        model = load(args.model, DEFAULT, shapes, states=_once(args.state, "--state"), donate=args.donate)
         try:
             _ = model.needed
         except UnsupportedOp:
@@ -434,18 +434,19 @@ def bench(args: Namespace) -> None:
 
 def _to_bench(args: Namespace) -> Model | Program:
     if format_of(args.model) == PROGRAM:
-        if args.input_shape or args.state:
-            option, own = ("--input-shape", "shapes") if args.input_shape else ("--state", "states")
-            raise InputError(f"{option}: a program has its {own} already; give the model that it was compiled from")
+        for option, own in (("input_shape", "shapes"), ("state", "states"), ("donate", "donated inputs")):
+            if getattr(args, option):
+                option = f"--{option.replace('_', '-')}"
+                raise InputError(f"{option}: a program has its {own} already; give the model that it was compiled from")
         return Program.load(args.model, args.device)
     shapes = _once(args.input_shape, "--input-shape")
-    return load(args.model, args.device or "auto", shapes, states=_once(args.state, "--state"))
+    return load(args.model, args.device or "auto", shapes, states=_once(args.state, "--state"), donate=args.donate)
 
 
 def _bench_devices(args: Namespace) -> None:
     given = [
         option
-        for option in ("input_shape", "state", "batch", "repeat", "profile", "trace", "most")
+        for option in ("input_shape", "state", "donate", "batch", "repeat", "profile", "trace", "most")
         if getattr(args, option)
     ]
     if given:

@@ -74,6 +74,8 @@ def describe_program(device: str, program: ProgramData, kernels: bool) -> str:
                 f"{_sizes(own.sizes)}: {len(own.steps)} steps, {bytes_text(_own_weights(program, own))} of weights beside the shared ones",
             )
         )
+    if "donated" in program.facts:
+        facts.append(("donated", f"{_donated(program)}; {bytes_text(program.copied(at))} copied in a run"))
     if program.states:
         kept = sum(known(program.buffers[s.buffer].bytes, {}) for s in program.states)
         copied = program.copied(at)
@@ -147,6 +149,14 @@ def _never_below(a: Dim, b: Dim) -> bool:
     """Whether a ≥ b can be proved: sizes are never negative, so neither is a sum of positive terms."""
     rest = a - b
     return all(value >= 0 for _, value in rest.terms) if isinstance(rest, Size) else rest >= 0
+
+
+def _donated(program: ProgramData) -> str:
+    """The outputs that lie in the memory of donated inputs."""
+    given: Mapping[str, str | None] = program.facts["donated"]
+    used = [f"{y} in the memory of {x}" for x, y in given.items() if y is not None]
+    unused = ", ".join(x for x, y in given.items() if y is None)
+    return "; ".join([*used, *([f"none in that of {unused}"] if unused else [])])
 
 
 def _states(program: ProgramData) -> str:

@@ -1,0 +1,72 @@
+"""What a run finds or makes on its way: sizes, and constants that are no bytes, where they must lie in memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..dtypes import string
+from ..graph import Builder, Graph, Node, contents, rebuild
+from ..ops import Opaque, Region, Update, find_row
+from ..ops.control import open_dimensions
+from ..shapes import symbols
+
+
+def named(n: Node) -> list[tuple[int, int, str]]:
+    """The dimensions of a node's results that have names of their own: result, axis, name."""
+    names = iter(n.attrs.get("found") or ())
+    every = [(k, axis) for k, (shape, _) in enumerate(n.results) for axis in range(len(shape))]
+    return [(k, axis, name) for (k, axis), name in zip(every, names, strict=False) if name]
+
+
+def late_sizes(graph: Graph) -> set[str]:
+    """The sizes that a run finds on its way."""
+    found: set[str] = set(graph.found)
+    for n in graph.nodes:
+        if n.op == "if":
+            found |= late_sizes(n.attrs["then"]) | late_sizes(n.attrs["otherwise"])
+        elif n.op == "loop":
+            body: Graph = n.attrs["body"]
+            found |= late_sizes(body)
+            inputs = n.inputs[n.attrs["conditional"] :]
+            for x, given, after in zip(inputs, body.inputs, body.outputs[1:], strict=False):
+                for axis in open_dimensions(x.shape, given.shape, after.shape):
+                    found |= symbols(given.shape[axis])
+    return found
+
+
+def computed(graph: Graph, on_host: bool) -> Graph:
+    """The graph, with constants that are no bytes, of Sizes or of strings, made by steps where they must lie in memory.
+
+    on_host: whether all of its ops run on the host.
+    """
+
+    def symbolic(n: Node) -> bool:
+        return n.value is not None and n.value.dtype.hasobject
+
+    def in_memory(b: Builder, n: Node) -> Node:
+        if n.value is None or not symbolic(n):
+            return n
+        if n.dtype is string:
+            return b.apply(_STRINGS, values=contents(n.value), shape=n.shape)
+        if on_host:
+            values = b.apply(_DIMENSIONS, values=tuple(n.value.ravel().tolist()), kind=n.dtype)
+            return b.reshape(values, shape=n.shape)
+        return b.apply(_CAST, n, to=n.dtype)
+
+    def rule(b: Builder, n: Node, given: tuple[Node, ...]) -> Node | None:
+        if n.row is None or not any(map(symbolic, given)):
+            return None
+        whole = on_host or isinstance(n.row, (Opaque, Region, Update)) or n.dtype is string
+        return b.node(n.row, *(in_memory(b, x) for x in given), **n.attrs) if whole else None
+
+    if not any(symbolic(n) for n in graph.nodes):
+        return graph
+    builder = Builder()
+    found = rebuild(graph, builder, rule, {x: x for x in graph.leaves})
+    outputs = tuple(in_memory(builder, x) for x in found.outputs)
+    return Graph(found.inputs, outputs, found.output_names, found.bound, found.states)
+
+
+_CAST: Any = find_row("cast")
+_DIMENSIONS: Any = find_row("dimensions")
+_STRINGS: Any = find_row("strings")
