@@ -48,11 +48,13 @@ export function over(recording, inputs, outputs = []) {
   return steps;
 }
 
-/** The buffer that a run reads an input from; one that is given twice is copied, since a run may write over it as one of them. */
+/** Whether a buffer is one input; one that is two is copied, since a run may write over it as one of them. */
+const isAlone = (inputs, data) => inputs.indexOf(data) === inputs.lastIndexOf(data);
+
+/** The buffer that a run reads an input from. */
 function take(recording, inputs, k) {
   const { program, gpu, buffers } = recording;
   const data = inputs[k];
-  const isAlone = inputs.indexOf(data) === inputs.lastIndexOf(data);
   const own = buffers.input[k];
   if (ArrayBuffer.isView(data)) {
     recording.write(k, data);
@@ -62,7 +64,7 @@ function take(recording, inputs, k) {
   if (!(data.usage & GPUBufferUsage.COPY_SRC) || data.size < bytes) {
     throw wrong("input", program.buffers[program.inputs[k]].name, data, bytes, "COPY_SRC");
   }
-  if (isAlone && data.usage & GPUBufferUsage.STORAGE && data.size >= LEAST) return data;
+  if (isAlone(inputs, data) && data.usage & GPUBufferUsage.STORAGE && data.size >= LEAST) return data;
   const commands = gpu.device.createCommandEncoder();
   if (bytes) commands.copyBufferToBuffer(data, 0, own, 0, bytes);
   gpu.device.queue.submit([commands.finish()]);
@@ -79,8 +81,8 @@ export function chosen({ gpu, outputs: all }, given, inputs) {
       const { STORAGE, COPY_SRC, COPY_DST } = GPUBufferUsage;
       const usage = STORAGE | COPY_SRC | COPY_DST;
       const [kind, at] = all[k].place;
-      const donated = kind === "input" && (inputs[at].usage & usage) === usage && inputs[at].size >= size;
-      return donated ? inputs[at] : gpu.device.createBuffer({ size, usage });
+      const own = kind === "input" && isAlone(inputs, inputs[at]) ? inputs[at] : undefined;
+      return (own?.usage & usage) === usage && own.size >= size ? own : gpu.device.createBuffer({ size, usage });
     }
     if (!(buffer?.usage & GPUBufferUsage.STORAGE) || buffer.size < size) throw wrong("output", names[k], buffer, size, "STORAGE");
     return buffer;

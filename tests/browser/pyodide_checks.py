@@ -22,6 +22,7 @@ from singe.compiler.target import find_target
 from singe.graph import Builder, Graph
 from singe.onnx.model import read_model
 from singe.onnx.source import OnnxSource
+from singe.ops import ROWS
 from singe.program.program import aligned
 from singe.runtime.devices import EagerDevice, _devices
 from singe.runtime.page import SCRIPTS
@@ -229,7 +230,7 @@ async def shared_memory():
     return {
         "shared": backend.describe()["shared"],
         "array": in_place,
-        "input": given == [singe_wasm.browser.address_of(rooms)] and singe_wasm.browser.placed(rooms) is rooms,
+        "input": [at for _, at in given] == [singe_wasm.browser.address_of(rooms)] and singe_wasm.browser.placed(rooms) is rooms,
         "output": singe_wasm.browser.placed(out) is out and bool((out == 6).all()),
         "weights": weights.executable._weights[0] == singe_wasm.browser.address_of(weights.data.weights),
         "scores": bool((weights(rooms.reshape(1, 1024)) == 1536).all()),
@@ -290,6 +291,33 @@ async def sessions(device: str):
     del branch, other
     gc.collect()
     return [*found, (await session.read_async("count")).tolist(), held, model.program().data.copied({})]
+
+
+async def donated(device: str):
+    """What an input that is donated becomes, in a Program of calls alone and in one with a loop: by arrays of NumPy's, by an
+    array of the device's, and whether that is the array that comes back; and what is left of NumPy's memory in use."""
+    on = await sg.device_async(device)
+    found = []
+    for in_turns in (False, True):
+        b = Builder()
+        x, y = b.input("x", (64,), float32), b.input("y", (64,), float32)
+        if in_turns:
+            v, w = b.input("v", (64,), float32), b.input("w", (64,), float32)
+            body = Graph((v, w), (b.const(True), b.add(v, w)), ("c", "v"))
+            z = b.apply(ROWS["loop"], x, y, body=body, carried=1, conditional=False, count=2)
+        else:
+            z = b.add(x, b.add(y, y))
+        program = sg.Model(Graph((x, y), (z,), ("z",)), on, donate=["x"]).program()
+        mean, ones = aligned(256).view(np.float32), np.ones(64, np.float32)
+        last = await program.run_async(mean, ones)
+        in_place = np.shares_memory(last, mean)
+        array, other = on.upload(np.zeros(64, np.float32)), on.upload(ones)
+        same = all(program.executable.run([array, other])[0] is array for _ in range(100))
+        read = await soon(on.fetch(array))
+        found.append(
+            [program.data.donated == {0: 0}, in_place, last.tolist() == [2] * 64, same, read.tolist() == [200] * 64]
+        )
+    return found
 
 
 # --- what fails ---

@@ -88,6 +88,12 @@ def test_sessions(host: Host, device: str) -> None:
     assert (held, copied) == (3 * 8, 0)
 
 
+def test_donated_inputs(host: Host, device: str) -> None:
+    """NumPy's arrays are written over where WebAssembly works in their memory, and copied to a GPU."""
+    in_place = device != "webgpu"
+    assert host.call("donated", device) == [[True, in_place, True, True, True]] * 2
+
+
 def test_modules(host: Host, device: str) -> None:
     assert host.call("trained_layers", device) < BOUND
 
