@@ -230,7 +230,8 @@ async def shared_memory():
     return {
         "shared": backend.describe()["shared"],
         "array": in_place,
-        "input": [at for _, at in given] == [singe_wasm.browser.address_of(rooms)] and singe_wasm.browser.placed(rooms) is rooms,
+        "input": [at for _, at in given] == [singe_wasm.browser.address_of(rooms)]
+        and singe_wasm.browser.placed(rooms) is rooms,
         "output": singe_wasm.browser.placed(out) is out and bool((out == 6).all()),
         "weights": weights.executable._weights[0] == singe_wasm.browser.address_of(weights.data.weights),
         "scores": bool((weights(rooms.reshape(1, 1024)) == 1536).all()),
