@@ -14,7 +14,7 @@ import pytest
 
 import singe as sg
 from singe.compiler.build import Options, compile_graph
-from singe.dtypes import float32, int64
+from singe.dtypes import float32, int64, string
 from singe.errors import FormatError, InputError
 from singe.graph import Builder, Graph, specialise
 from singe.ops import ROWS
@@ -291,6 +291,29 @@ def test_open_sizes_and_files_keep_what_is_donated(device_name: str, tmp_path: P
         x, y, part = numbers(rows, 4), numbers(rows, 4), numbers(2, 4)
         wanted = x * x
         np.testing.assert_array_equal(program(x, y, part)["y0"], wanted)
+
+
+@RUNNERS
+def test_strings_are_computed_in_memory_of_their_own(device_name: str) -> None:
+    """Strings lie on the host; numbers beside them are computed in the inputs that are donated."""
+    b = Builder()
+    words, x = b.input("words", (size("N"),), string), b.input("x", (2,), float32)
+    outputs = (b.string_concat(words, words), words, b.add(x, x))
+    graph = Graph((words, x), outputs, ("twice", "same", "sum"))
+    model = sg.Model(graph, device_name, donate=["words", "x"])
+    assert model.program().data.facts["donated"] == {"words": None, "x": "sum"}
+    for texts in (["a", "ä"], ["c"], []):
+        given = np.array(texts, object)
+        found = model(given, np.ones(2, np.float32))
+        assert found["twice"].dtype == object
+        assert found["twice"].tolist() == [text * 2 for text in texts]
+        assert given.tolist() == found["same"].tolist() == texts
+        assert found["sum"].tolist() == [2, 2]
+    device = open_device(device_name)
+    on_device = [device.upload(np.array(["a", "b"])), device.upload(np.ones(2, np.float32))]
+    made = model.program().executable.run(on_device)
+    assert device.fetch(on_device[0]).tolist() == device.fetch(made[1]).tolist() == ["a", "b"]
+    assert made[2] is on_device[1]
 
 
 def test_files_whose_outputs_do_not_fit_their_inputs_are_refused() -> None:
