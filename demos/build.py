@@ -177,9 +177,13 @@ def model_files(demo: Demo, made: str, say: Say) -> dict[str, Path]:
     def make(folder: Path) -> None:
         say(f"{demo.folder}: making the bundle …")
         model = demo.make(CACHE)
-        sg.export(model, folder / "bundle", dtype=demo.dtype, **demo.options(model))
         if demo.record is not None:
-            sg.save(model, folder / demo.record, dtype=None if demo.dtype == "float32" else demo.dtype)
+            record = folder / demo.record
+            sg.save(model, record, dtype=None if demo.dtype == "float32" else demo.dtype)
+            # The pages run one picture at a time, and a bundle for one has fewer and smaller kernels.
+            shapes = {x.name: (1, *x.shape[1:]) for x in model.inputs if x.shape is not None}
+            model = sg.load(record, "numpy", shapes, model.name)
+        sg.export(model, folder / "bundle", dtype=demo.dtype, **demo.options(model))
 
     kept = keep(f"{demo.folder.split('/', maxsplit=1)[0]}-{made}", make)
     say(f"{demo.folder}: {time.perf_counter() - begun:.1f} s")

@@ -399,12 +399,13 @@ class Submits {
 
 function reported(device, work, { clock, runs, run, upload, steps, readback, calls }) {
   const kernels = new Map();
-  work.forEach(({ key, flops, bytes, ...names }, k) => {
+  // A kernel that moves no bytes has no workgroups: another does the work at these sizes.
+  const ran = work.map((step, k) => ({ ...step, seconds: steps[k], count: calls?.[k] ?? 1 })).filter(({ bytes }) => bytes !== 0);
+  ran.forEach(({ key, flops, bytes, seconds, count, ...names }) => {
     const found = kernels.get(key) ?? { ...names, calls: 0, seconds: 0, flops: flops && 0, bytes: bytes && 0 };
     kernels.set(key, found);
-    const count = calls?.[k] ?? 1;
     found.calls += count;
-    found.seconds += steps[k];
+    found.seconds += seconds;
     if (flops !== null) found.flops += count * flops;
     if (bytes !== null) found.bytes += count * bytes;
   });
@@ -413,15 +414,15 @@ function reported(device, work, { clock, runs, run, upload, steps, readback, cal
     clock,
     runs,
     run,
-    seconds: upload + sum(steps) + readback,
+    seconds: upload + sum(ran.map(({ seconds }) => seconds)) + readback,
     kernels: [...kernels.values()].sort((a, b) => b.seconds - a.seconds),
     rest: { upload, readback },
-    trace: traceOf(device, clock, work, { upload, steps, readback }),
+    trace: traceOf(device, clock, ran, { upload, readback }),
   };
 }
 
 /** In Chrome's trace format: the page's work on one line; on another the steps, one after the other, in their mean times. */
-function traceOf(device, clock, work, { upload, steps, readback }) {
+function traceOf(device, clock, ran, { upload, readback }) {
   const [pid, page, line] = [1, 1, 2];
   const name = (kind, text, tid) => ({ name: kind, ph: "M", ts: 0, pid, tid, args: { name: text } });
   let end = 0;
@@ -435,7 +436,7 @@ function traceOf(device, clock, work, { upload, steps, readback }) {
     name("thread_name", "page", page),
     name("thread_name", `${device}: steps`, line),
     event("upload", "page", page, upload, {}),
-    ...work.map(({ label, kind, output, flops, bytes }, k) => event(label, kind, line, steps[k], { output, flops, bytes })),
+    ...ran.map(({ label, kind, output, flops, bytes, seconds }) => event(label, kind, line, seconds, { output, flops, bytes })),
     event("readback", "page", page, readback, {}),
   ];
   return { traceEvents, displayTimeUnit: "ms", otherData: { singe: VERSION, device, clock } };

@@ -107,10 +107,10 @@ class Flow:
         dispatches = {}
         for k, call in enumerate(calls):
             made = compiled.outputs[k]
-            (step,) = [s for s in compiled.steps if isinstance(s, Dispatch) and made in s.buffers]
+            printed = [s for s in compiled.steps if isinstance(s, Dispatch) and made in s.buffers]
             where = {compiled.buffers[i].name: i for i in compiled.inputs}
             known = moved | {where[f"c{k}_{j}"]: i for j, i in enumerate(call.inputs)} | {made: call.output}
-            dispatches[call] = Dispatch(step.kernel, tuple(known[i] for i in step.buffers))
+            dispatches[call] = [Dispatch(s.kernel, tuple(known[i] for i in s.buffers)) for s in printed]
         states, at = [], align(compiled.weights.size)
         blocks = [(0, compiled.weights)]
         for name, index, initial in self.states:
@@ -167,14 +167,14 @@ def _calls(steps: Any) -> list[Call]:
     return found
 
 
-def _dispatched(steps: Any, dispatches: dict[Call, Dispatch]) -> tuple[Step, ...]:
-    def step(s: Any) -> Step:
+def _dispatched(steps: Any, dispatches: dict[Call, list[Dispatch]]) -> tuple[Step, ...]:
+    def step(s: Any) -> list[Step]:
         if isinstance(s, Call):
-            return dispatches[s]
+            return [*dispatches[s]]
         inner = {k: _dispatched(getattr(s, k), dispatches) for k in ("then", "otherwise", "body") if hasattr(s, k)}
-        return replace(s, **inner)
+        return [replace(s, **inner)]
 
-    return tuple(map(step, steps))
+    return tuple(x for s in steps for x in step(s))
 
 
 def _plus(number: float) -> Callable[..., Any]:

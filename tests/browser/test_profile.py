@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -108,7 +108,9 @@ def test_of_other_models(chromium: Page, device: str, name: str) -> None:
     inputs = {k: v[:1] for k, v in model_case(name)[0].items()} if name == "mnist_cnn" else dtypes_inputs()
     given = {"url": f"/bundles/{name}", "device": device, "tensors": packed(inputs)}
     found = chromium.run(PROFILE, **given, options={"seconds": 0.3})
-    check(found, len(program(chromium, name, device)["steps"]))
+    steps = program(chromium, name, device)["steps"]
+    # Kernels of which each serves some sizes are neighbours, over the same buffers.
+    check(found, len(list(groupby(steps, lambda step: step | {"kernel": None}))))
     print(f"{name} on {device}: {found['seconds'] * 1e3:.2f} ms, {found['runs']} runs, {found['clock']}")
     for k in found["kernels"]:
         print(f"  {k['label']:40} {k['output']!s:20} {k['calls']} {k['seconds'] * 1e3:9.4f} ms")

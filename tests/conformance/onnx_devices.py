@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from singe.dtypes import own, widened
+from singe.dtypes import outward, own, widened
 from singe.errors import SingeError
 from singe.onnx.model import read_tensor
 from singe.runtime.devices import device as open_device
@@ -41,7 +41,7 @@ def data_sets(folder: Path) -> list[tuple[list[np.ndarray], list[np.ndarray]]]:
 
     def tensors(place: Path, kind: str) -> list[np.ndarray]:
         files = sorted(place.glob(f"{kind}_*.pb"), key=lambda p: int(p.stem.split("_")[1]))
-        return [np.asarray(read_tensor(p)) for p in files]
+        return [outward(np.asarray(read_tensor(p))) for p in files]
 
     return [(tensors(place, "input"), tensors(place, "output")) for place in sorted(folder.glob("test_data_set_*"))]
 

@@ -194,7 +194,7 @@ def _linked(
         for k, part in enumerate(parts):
             own, numbers = numbers[: len(part.work)], numbers[len(part.work) :]
             steps[k] = _renumbered(part.steps, own)
-        facts["fused"] = [w.group.ops if w.group else [w.label] for w in work]
+        facts["fused"] = list({id(w.group or w): w.group.ops if w.group else [w.label] for w in work}.values())
     first, *others = parts
     return ProgramData(
         target.name if target else HOST, first.inputs, first.outputs, first.buffers, first.slots, tuple(kernels),
