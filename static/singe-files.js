@@ -3,8 +3,7 @@
  *
  * Contract: `Files` reports progress as bytes arrive. A missing file is a "network" error, a file of another length or
  * hash than the manifest says a "format" error. `stop()` ends all requests. Files are cached by their hash
- * (singe-cache.js). In node, file: URLs are read from disk. Devices use `expect`, `phase`, `bytes`, `json`, `into`,
- * `each` and `stream`; any class with these will do.
+ * (singe-cache.js). In node, file: URLs are read from disk.
  */
 
 import { SingeError, spanOf } from "./singe-format.js";

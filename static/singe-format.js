@@ -49,8 +49,6 @@ const ALIGN = 256;
 
 export const align = (bytes, to = ALIGN) => Math.ceil(bytes / to) * to;
 
-// --- dimensions ------------------------------------------------------------------------------------------------------
-
 const WORDS = {
   div: (a, b) => Math.floor(a / b),
   mod: (a, b) => a - b * Math.floor(a / b),
@@ -135,9 +133,12 @@ export class Recent {
     this.#kept.set(key, found);
     return found;
   }
-}
 
-// --- what is checked -------------------------------------------------------------------------------------------------
+  clear() {
+    this.#kept.forEach(this.free);
+    this.#kept.clear();
+  }
+}
 
 export function need(ok, what) {
   if (!ok) throw new SingeError("format", `the bundle is not as ${FORMAT} says: ${what}`);

@@ -186,8 +186,6 @@ class Model {
 
 const describe = ({ name, dtype, shape }) => ({ name, dtype, shape: shownShape(shape) });
 
-// --- inputs ----------------------------------------------------------------------------------------------------------
-
 /** What a caller gave, checked: the data in the program's order, and the sizes that its shapes tell. */
 function bind({ name: device, program }, inputs) {
   const buffers = program.inputs.map((i) => program.buffers[i]);

@@ -26,20 +26,24 @@ export async function openFlow(base, gpu, program, pipelines, weights) {
 }
 
 const flowDevice = (Device) => class FlowDevice extends Device {
+  /** How often a buffer grew in mid-run: commands that were made before name the one that went. */
+  grown = 0;
+
   constructor(gpu, program, pipelines, weights) {
-    super(gpu);
-    Object.assign(this, { program, pipelines, weights });
-    this.plans = new Recent(PLANS, (sizes) => new GpuPlan(this, sizes), (plan) => plan.free());
+    super(gpu, program, pipelines, weights);
+    this.recordings = new Recent(PLANS, (sizes) => new GpuPlan(this, sizes), (plan) => plan.free());
   }
 
   async run(inputs, sizes, wanted, states = []) {
     const kept = wanted === "data" ? undefined : await import("./singe-kept.js");
-    return this.gpu.guard(() => this.plans.at(sizes).run(inputs, wanted, states, kept));
+    const work = this.gpu.guard(() => this.recordings.at(sizes).run(inputs, wanted, states, kept));
+    work.catch(() => this.reset());
+    return work;
   }
 
   /** The commands of a run, in order, each with its step. */
   async record(inputs, sizes, states) {
-    const plan = this.plans.at(sizes);
+    const plan = this.recordings.at(sizes);
     plan.recorded = [];
     await this.run(inputs, sizes, "data", states);
     const { recorded } = plan;
@@ -112,7 +116,6 @@ const flowDevice = (Device) => class FlowDevice extends Device {
 
 /** A plan with its buffers and commands, and its run: what `walk` calls a machine. */
 class GpuPlan extends Plan {
-  buffers = {};
   #device;
   #pending = [];
   /** Commands by their word, each with what it was made for; those that touch states by the states. */
@@ -125,22 +128,13 @@ class GpuPlan extends Plan {
 
   constructor(device, sizes) {
     super(device.program, sizes);
+    device.cover(this.areas());
+    Object.assign(this, { gpu: device.gpu, buffers: device.buffers });
     this.#device = device;
-    this.gpu = device.gpu;
-    try {
-      for (const [kind, areas] of Object.entries(this.areas())) {
-        this.buffers[kind] = [];
-        for (const bytes of areas) this.buffers[kind].push(this.gpu.allocate(bytes));
-      }
-    } catch (error) {
-      this.free();
-      throw error;
-    }
   }
 
   free() {
-    const all = [...Object.values(this.buffers).flat(), ...this.#uniforms.values()];
-    all.forEach((buffer) => this.gpu.free(buffer));
+    this.#uniforms.forEach((buffer) => this.gpu.free(buffer));
   }
 
   async run(inputs, wanted, states, kept) {
@@ -218,9 +212,10 @@ class GpuPlan extends Plan {
     if (!this.#made.has(owner)) this.#made.set(owner, new Map());
     const made = this.#made.get(owner);
     const known = made.get(at);
-    if (known?.version === this.#version) return known.command;
+    const version = this.#version + this.#device.grown;
+    if (known?.version === version) return known.command;
     const command = step.do === "copy" ? this.#copying(step) : this.#dispatch(at, step);
-    made.set(at, { version: this.#version, command });
+    made.set(at, { version, command });
     return command;
   }
 
@@ -299,21 +294,21 @@ class GpuPlan extends Plan {
     const areas = this.areas();
     return this.gpu.guard(() => {
       this.#flush(); // what is written anew is not for what was asked for already
-      const larger = [...this.late].filter((place) => this.#grow(place, areas));
-      if (larger.length || changed) this.#version++;
+      this.late.forEach((place) => this.#grow(place, areas));
+      if (changed) this.#version++;
     });
   }
 
   #grow(place, areas) {
     const [kind, k] = place.split(",");
     const before = this.buffers[kind][k];
-    if (areas[kind][k] <= before.size) return false;
+    if (areas[kind][k] <= before.size) return;
     const limit = this.gpu.device.limits.maxBufferSize;
     const now = this.gpu.allocate(Math.max(areas[kind][k], Math.min(limit, align(GROWTH * before.size))));
     this.#copy({ buffer: before, offset: 0 }, { buffer: now, offset: 0 }, before.size);
     this.#flush();
     this.buffers[kind][k] = now;
     this.gpu.free(before);
-    return true;
+    this.#device.grown++;
   }
 }

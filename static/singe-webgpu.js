@@ -2,7 +2,7 @@
  * The device "webgpu": buffers, pipelines, and the recording of a run at given sizes.
  *
  * Contract: `open(target, files, gpuDevice)` gives { memory, gpuDevice, run, dispose }. Weights are never held in
- * JavaScript. A recording makes its bind groups and commands once. A device that went away is a SingeError of the code "lost".
+ * JavaScript. A device that went away is a SingeError of the code "lost".
  */
 
 import { ARRAYS, Recent, SingeError, align, areasOf, bytesOf, chooseVariant, evaluate, isPlain, outputsOf, sumOf } from "./singe-format.js";
@@ -110,8 +110,6 @@ export class Gpu {
   }
 }
 
-// --- weights ---------------------------------------------------------------------------------------------------------
-
 /** The weights in one buffer; see CutWeights. */
 class Weights {
   constructor(gpu, size) {
@@ -135,8 +133,6 @@ function words(data) {
   padded.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
   return padded;
 }
-
-// --- pipelines -------------------------------------------------------------------------------------------------------
 
 /** A pipeline for each kernel; kernels of one text share theirs. */
 function buildPipelines(gpu, program, variants, texts) {
@@ -167,13 +163,34 @@ async function buildPipeline(device, text, kinds) {
   return { pipeline, layout, hasSizes: kinds.at(-1) === "uniform" };
 }
 
-// --- running ---------------------------------------------------------------------------------------------------------
-
 class Device {
+  /** Kind ↦ buffers, shared by all recordings. */
+  buffers = {};
+
   constructor(gpu, program, pipelines, weights) {
-    this.gpu = gpu;
-    const make = (sizes) => new Recording(gpu, program, pipelines, weights, sizes);
-    this.recordings = new Recent(RECORDINGS, make, (recording) => recording.free());
+    Object.assign(this, { gpu, program, pipelines, weights });
+    this.recordings = new Recent(RECORDINGS, (sizes) => new Recording(this, sizes), (recording) => recording.free());
+  }
+
+  /** Make each of the shared buffers at least this large; recordings of a buffer that grows are dropped. */
+  cover(areas) {
+    for (const kind in areas) {
+      const held = (this.buffers[kind] ??= []);
+      areas[kind].forEach((bytes, k) => {
+        if (held[k]?.size >= bytes) return;
+        this.recordings.clear();
+        this.gpu.free(held[k]);
+        delete held[k];
+        held[k] = this.gpu.allocate(bytes);
+      });
+    }
+  }
+
+  /** Drop all that runs made: some of it may be what failed. */
+  reset() {
+    this.recordings.clear();
+    Object.values(this.buffers).flat().forEach((buffer) => this.gpu.free(buffer));
+    this.buffers = {};
   }
 
   get gpuDevice() {
@@ -192,12 +209,14 @@ class Device {
   /** singe-kept.js runs what is not arrays in, new arrays out. */
   async run(inputs, sizes, outputs) {
     const kept = outputs !== "data" || !inputs.every(ArrayBuffer.isView) ? await import("./singe-kept.js") : undefined;
-    return this.gpu.guard(() => {
+    const work = this.gpu.guard(() => {
       const recording = this.recordings.at(sizes);
       if (kept) return kept.run(recording, inputs, outputs);
       inputs.forEach((data, k) => recording.write(k, data));
       return recording.read();
     });
+    work.catch(() => this.reset());
+    return work;
   }
 
   dispose() {
@@ -207,25 +226,19 @@ class Device {
 
 /** A run at given sizes. */
 class Recording {
-  #weights;
+  #device;
   #sizes;
   #owned = [];
   #staging;
   #next;
 
-  constructor(gpu, program, pipelines, weights, sizes) {
-    Object.assign(this, { gpu, program, buffers: {}, outputs: outputsOf(program, sizes) });
-    this.#weights = weights;
+  constructor(device, sizes) {
+    const { gpu, program, buffers } = device;
+    device.cover(areasOf(program, sizes));
+    Object.assign(this, { gpu, program, buffers, outputs: outputsOf(program, sizes) });
+    this.#device = device;
     this.#sizes = sizes;
-    try {
-      for (const [kind, areas] of Object.entries(areasOf(program, sizes))) {
-        this.buffers[kind] = areas.map((bytes) => this.#own(gpu.allocate(bytes)));
-      }
-      this.steps = program.steps.flatMap((step) => this.#step(step, pipelines));
-    } catch (error) {
-      this.free();
-      throw error;
-    }
+    this.steps = program.steps.flatMap((step) => this.#step(step));
   }
 
   #own(buffer) {
@@ -245,17 +258,17 @@ class Recording {
   #binding(index) {
     const [kind, at] = this.program.buffers[index].place;
     const size = Math.max(16, this.bytes(index));
-    return kind === "weights" ? this.#weights.binding(at, size) : { buffer: this.buffers[kind][at], offset: 0, size };
+    return kind === "weights" ? this.#device.weights.binding(at, size) : { buffer: this.buffers[kind][at], offset: 0, size };
   }
 
-  #step(step, pipelines) {
+  #step(step) {
     if (step.do === "copy") {
       const [source, target] = [this.#binding(step.source), this.#binding(step.target)];
       const bytes = this.bytes(step.source);
       return bytes ? [{ step, source, target, bytes }] : [];
     }
     const kernel = this.program.kernels[step.kernel];
-    const { pipeline, layout, hasSizes, groups: dims } = pipelines[step.kernel];
+    const { pipeline, layout, hasSizes, groups: dims } = this.#device.pipelines[step.kernel];
     const groups = dims.map((dim) => evaluate(dim, this.#sizes));
     if (groups.some((n) => n <= 0)) return [];
     const limit = this.gpu.device.limits.maxComputeWorkgroupsPerDimension;
@@ -357,8 +370,7 @@ function spread([x, y, z], limit, label) {
   throw new SingeError("device", `the kernel ${label} needs ${x} × ${y} × ${z} workgroups, the limit is ${limit}`);
 }
 
-// --- elements that are wider on the device ---------------------------------------------------------------------------
-
+/** Elements may be wider on the device. */
 const widen = (data, { size }) => (size === data.BYTES_PER_ELEMENT ? data : Uint32Array.from(data));
 
 function narrow(mapped, at, { dtype, size, count }, into) {
