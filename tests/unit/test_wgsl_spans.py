@@ -15,6 +15,7 @@ from singe.dtypes import float32
 from singe.graph import Builder, Graph, specialise
 from singe.ir.contraction import contraction
 from singe.ir.kernel import Kernel, Routine
+from singe.program.program import Dispatch
 from singe.shapes import known, size
 from singe_webgpu.kernels import spans
 from singe_webgpu.kernels.choice import RATES, costs, possible
@@ -74,6 +75,18 @@ def test_one_text_runs_at_each_size(name: str) -> None:
             chosen = [p for p in (printed, *printed.others) if known(p.when, sizes)]
             assert len(chosen) == 1, (kernel.name, sizes)
             assert running(printed, sizes) in (chosen, []), (kernel.name, sizes)  # none where there are no outputs
+
+
+@pytest.mark.parametrize("sizes", [{"N": 1, "H": h, "W": w} for h, w in ((160, 160), (45, 320))], ids=str)
+def test_resizing_to_open_sizes_takes_no_more_dispatches_than_to_known_ones(sizes: Mapping[str, int]) -> None:
+    graph = convolutional(8)
+
+    def dispatches(graph: Graph) -> int:
+        program = compile_graph(graph, WgslTarget())
+        kernels = [program.kernels[s.kernel] for s in program.steps if isinstance(s, Dispatch)]
+        return sum(known(k.variants[-1].groups[0], sizes) > 0 for k in kernels)
+
+    assert dispatches(graph) <= dispatches(specialise(graph, sizes))
 
 
 def test_the_cut_that_runs_is_near_the_best_at_small_and_at_large_sizes() -> None:

@@ -45,6 +45,7 @@ class WasmTarget:
     integers = True
     counted = 64
     networks = False
+    repeated = 0
     dtypes = frozenset(ELEMENTS)
 
     def element_size(self, dtype: DType) -> int:

@@ -28,6 +28,7 @@ class WgslTarget:
     integers: bool = False
     counted: int = 4096
     networks: bool = True
+    repeated: int = 48
     dtypes: frozenset[DType] = frozenset(ELEMENTS)
 
     def __init__(self, choose: Choose = choose) -> None:

@@ -154,7 +154,12 @@ class Blocks:
         graph = computed(graph, self.target is None)
         groups: dict[Node, Group] = {}
         if self.target is not None:
-            graph, found = fuse(graph, self.target.max_ports, lambda g: self._print(g.kernel, g.constants) is not None)
+            graph, found = fuse(
+                graph,
+                self.target.max_ports,
+                lambda g: self._print(g.kernel, g.constants) is not None,
+                self.target.repeated,
+            )
             groups = {g.outputs[-1]: g for g in found}
         told: dict[Node, list[str]] = {}
         for s, n in graph.found.items():

@@ -53,6 +53,7 @@ class Target(Protocol):
     integers: bool  # whether it has kernels for products and convolutions in 8-bit integers that beat those in float32
     counted: int  # the longest axis that is sorted by counting (order.py), the square of its length in comparisons
     networks: bool  # whether sorting networks (order.py) beat reading the elements back and sorting them on the host
+    repeated: int  # up to so many operations on coordinates and open sizes, for each element, beat one more kernel
     dtypes: frozenset[DType]  # element types that its kernels read, compute and write
 
     def element_size(self, dtype: DType) -> int:

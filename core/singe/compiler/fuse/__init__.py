@@ -44,10 +44,13 @@ Takes: TypeAlias = Callable[[Group], bool]
 """Whether the target has a template for a contraction whose windows are folded."""
 
 
-def fuse(graph: Graph, max_ports: int, takes: Takes = lambda _: False) -> tuple[Graph, list[Group]]:
-    """The groups of a rewritten graph, in an order in which they can run, and the graph they refer to."""
+def fuse(graph: Graph, max_ports: int, takes: Takes = lambda _: False, repeated: int = 0) -> tuple[Graph, list[Group]]:
+    """The groups of a rewritten graph, in an order in which they can run, and the graph they refer to.
+
+    max_ports and repeated are facts of the target; see compiler/target.py.
+    """
     graph = _split_wide(graph, max_ports)
-    return graph, joined(graph, _Fusion(graph, max_ports, takes).run(), max_ports)
+    return graph, joined(graph, _Fusion(graph, max_ports, takes, repeated).run(), max_ports)
 
 
 def _split_wide(graph: Graph, max_ports: int) -> Graph:
@@ -82,20 +85,25 @@ def _own_work(n: Node) -> int:
 
 @dataclass(frozen=True)
 class _Cost:
-    """What computing one element takes: scalar operations, loads, and how deep the expression is."""
+    """What computing one element takes: scalar operations, loads, and how deep the expression is.
+
+    again: the operations but for those on coordinates and sizes alone that the target rather repeats than stores.
+    """
 
     work: int
     loads: int
     depth: int
+    again: int
 
 
 class _Fusion:
     """One run of the algorithm over one graph."""
 
-    def __init__(self, graph: Graph, max_ports: int, takes: Takes) -> None:
+    def __init__(self, graph: Graph, max_ports: int, takes: Takes, repeated: int) -> None:
         self.graph = graph
         self.max_ports = max_ports
         self.takes = takes
+        self.repeated = repeated
         self.users = graph.users
         self.number = {n: i for i, n in enumerate(graph.nodes)}
         self.outputs = {*graph.roots, *graph.found.values()}
@@ -199,14 +207,15 @@ class _Fusion:
         found = self.costs.get(n)
         if found is None:
             if n in self.kept or n.row is None:
-                found = _Cost(0, 0 if n.is_const and not n.shape else 1, 0)
+                found = _Cost(0, 0 if n.is_const and not n.shape else 1, 0, 0)
             else:
                 parts = [self.cost(x) for x in n.inputs]
-                found = _Cost(
-                    _own_work(n) + sum(p.work for p in parts),
-                    sum(p.loads for p in parts),
-                    1 + max((p.depth for p in parts), default=0),
-                )
+                own, loads = _own_work(n), sum(p.loads for p in parts)
+                work = own + sum(p.work for p in parts)
+                # Where no size is open, such values are constants.
+                free = not loads and work <= self.repeated and not isinstance(product(n.shape), int)
+                again = 0 if free else own + sum(p.again for p in parts)
+                found = _Cost(work, loads, 1 + max((p.depth for p in parts), default=0), again)
             self.costs[n] = found
         return found
 
@@ -232,14 +241,14 @@ class _Fusion:
             cost = self.cost(n)
             # Each view reads at coordinates of its own: as often as that is the value computed.
             times = len(where) + max(0, sum(isinstance(u.row, View) for u in users) - 1)
-            cheap = cost.work <= CHEAP and cost.loads <= 2 and (times <= 3 or not cost.loads)
+            cheap = cost.again <= CHEAP and cost.loads <= 2 and (times <= 3 or not cost.loads)
             if any(self._wants_memory(n, u) for u in users) or (times > 1 and not cheap and not _is_movement(n)):
                 self._keep(bare(n))
 
     def _keep(self, n: Node) -> None:
         if n.row is not None:
             self.kept.add(n)
-            self.costs[n] = _Cost(0, 1, 0)
+            self.costs[n] = _Cost(0, 1, 0, 0)
 
     def _wants_memory(self, n: Node, u: Node) -> bool:
         """Whether a reader reads an inlined node so often, or so plainly, that it should lie in memory."""
@@ -256,7 +265,7 @@ class _Fusion:
             return cost.work > CHEAP or cost.loads > 2
         if isinstance(u.row, (Opaque, Region)):
             return False  # they read memory as it is
-        return cost.work > CHEAP and not _is_movement(n) and product(n.shape) != product(u.shape)
+        return cost.again > CHEAP and not _is_movement(n) and product(n.shape) != product(u.shape)
 
     # --- building kernels ---
 
