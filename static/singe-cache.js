@@ -1,8 +1,8 @@
 /**
  * Keeps a page's bundles in Cache Storage, so that each byte is downloaded once.
  *
- * Contract: `openStore(folder)` returns a Store, or undefined without Cache Storage (http other than localhost; an opaque
- * origin; node). A Store never fails: files that cannot be kept are not. The key of a file is its sha256, so bundles
+ * Contract: `openStore(folder)` returns a BundleStore, or undefined without Cache Storage (http other than localhost; an opaque
+ * origin; node). It never fails: files that cannot be kept are not. The key of a file is its sha256, so bundles
  * share equal files, and the reader checks it. The key of a manifest is its URL. When a manifest changes, files that no
  * manifest names are removed, and the manifests that changed longest ago.
  */
@@ -14,7 +14,7 @@ const HASHES = /"sha256":\s*"([0-9a-f]{64})"/g;
 
 export async function openStore(folder) {
   try {
-    return new Store(await caches.open(NAME), folder);
+    return new BundleStore(await caches.open(NAME), folder);
   } catch {
     return undefined;
   }
@@ -28,7 +28,7 @@ const keeping = new Map();
 
 const quietly = (promise) => promise.catch(() => undefined);
 
-class Store {
+class BundleStore {
   #cache;
   #manifest;
   #choice;

@@ -11,7 +11,7 @@ import numpy as np
 
 from singe.compiler.fuse._assemble import Maker
 from singe.compiler.fuse._growth import Growth
-from singe.graph import Graph, Node, evaluate, postorder, specialise
+from singe.graph import Graph, Node, evaluate_node, postorder, specialise
 from singe.ir import affine, scalar
 from singe.ir.interpreter import interpret
 from singe.ir.kernel import Kernel, Port, Reduce, Store, loop_vars
@@ -55,7 +55,7 @@ def constant(n: Node, sizes: Mapping[str, int]) -> np.ndarray:
 def run_array(graph: Graph, arrays: Arrays) -> list[np.ndarray]:
     """Run each node by its row's `array`; before that, all sizes are replaced by numbers."""
     graph = specialise(graph, sizes_of(graph, arrays))
-    return walk(graph, arrays, lambda n, given: constant(n, {}) if n.is_const else evaluate(n, given))
+    return walk(graph, arrays, lambda n, given: constant(n, {}) if n.is_const else evaluate_node(n, given))
 
 
 def kernel_of(n: Node) -> Kernel:

@@ -33,7 +33,7 @@ from singe_webgpu.kernels.matrix import MatrixCut
 from singe_webgpu.native import WebGpuBackend
 from singe_webgpu.shader import Shader
 from singe_webgpu.target import WgslTarget
-from singe_webgpu.timing import kernel_seconds
+from singe_webgpu.timing import text_seconds
 from singe_webgpu.variants import variants
 
 SIZES: Final = (
@@ -148,7 +148,7 @@ def survey(backend: WebGpuBackend, folder: Path, limit: float) -> list[Row]:
         cuts = plausible(row)
         printed = [variants(r.kernel.ports, partial(print_cut, r, c, cut)) for cut in cuts]
         try:
-            times = kernel_seconds(backend.gpu, r.kernel, printed, {})
+            times = text_seconds(backend.gpu, r.kernel, printed, {})
         except DeviceError as e:
             print(f"{row['where']}: {e}")
             continue

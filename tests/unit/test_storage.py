@@ -18,7 +18,7 @@ from singe.model.model import Model
 from singe.shapes import size
 from singe.tools import export
 from singe.tools.export import Bundle, make_bundle, page_targets
-from singe.tools.storage import PRECISION, Part, decode, digest, encode, output_channels, pieces, read_piece
+from singe.tools.storage import PRECISION, StoredPart, decode, digest, encode, output_channels, pieces, read_piece
 
 CONV = {"strides": (1, 1), "dilations": (1, 1), "before": (1, 1), "after": (1, 1)}
 
@@ -212,7 +212,7 @@ def test_large_parts_are_cut_at_rows(shape: tuple[int, ...], limit: int) -> None
     rng = np.random.default_rng(0)
     for scaled in (None, shape, (*[1] * (len(shape) - 1), shape[-1]), (shape[0], *[1] * (len(shape) - 1))):
         scales = None if scaled is None else rng.normal(size=scaled).astype(np.float32)
-        part = Part("int8", 0, rng.integers(-127, 128, shape).astype(np.int8), scales)
+        part = StoredPart("int8", 0, rng.integers(-127, 128, shape).astype(np.int8), scales)
         files = pieces([part], limit)
         assert np.array_equal(
             decode([p for f in files for p in f], 4 * part.values.size), decode([part], 4 * part.values.size)
@@ -221,7 +221,7 @@ def test_large_parts_are_cut_at_rows(shape: tuple[int, ...], limit: int) -> None
 
 
 def test_a_file_of_other_length_is_refused() -> None:
-    part = Part("float16", 0, np.ones(4, np.float16))
+    part = StoredPart("float16", 0, np.ones(4, np.float16))
     entry = {"file": "w", "decoded": 16, "parts": [part.facts(0)]}
     assert read_piece(entry, part.stored()).view(np.float32).tolist() == [1, 1, 1, 1]
     with pytest.raises(FormatError, match="its parts are 8 bytes, the file has 9"):

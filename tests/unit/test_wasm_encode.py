@@ -10,21 +10,21 @@ import wasmtime
 
 from singe.program.planner import COPY
 from singe_wasm.driver import ALONE, NAME, driver
-from singe_wasm.encode import OPS, Body, Function, i32, integers, memory, module, signed, unsigned
+from singe_wasm.encode import OPS, Body, Function, i32, integers, memory, module, signed_leb, unsigned_leb
 from singe_wasm.heap import Heap
 from singe_wasm.library import LIBRARY
 
 
 @pytest.mark.parametrize(("value", "expected"), [(0, "00"), (127, "7f"), (128, "8001"), (624485, "e58e26")])
 def test_unsigned_leb(value: int, expected: str) -> None:
-    assert unsigned(value).hex() == expected
+    assert unsigned_leb(value).hex() == expected
 
 
 @pytest.mark.parametrize(
     ("value", "expected"), [(0, "00"), (63, "3f"), (64, "c000"), (-64, "40"), (-65, "bf7f"), (-123456, "c0bb78")]
 )
 def test_signed_leb(value: int, expected: str) -> None:
-    assert signed(value).hex() == expected
+    assert signed_leb(value).hex() == expected
 
 
 def test_instructions_have_different_codes() -> None:

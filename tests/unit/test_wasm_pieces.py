@@ -11,7 +11,7 @@ from singe.ir import scalar as s
 from singe.ir.kernel import Kernel, Port, Reduce, Store
 from singe.shapes import Dim, size
 from singe_wasm.kernels.nest import choose_lane, lane_cost
-from singe_wasm.kernels.pieces import pieces
+from singe_wasm.kernels.pieces import kernel_pieces
 
 N = size("N")
 
@@ -66,7 +66,7 @@ def test_windows_over_the_last_axis(name: str) -> None:
     ports = (Port(float32), Port(float32, True))
     stages = (total, Store(1, i * channels + j, s.exp(total.accumulator * -0.1)))
     kernel = Kernel(ports, (N, channels), (window,), stages)
-    made = pieces(kernel)
+    made = kernel_pieces(kernel)
     assert [p.grid[-1] for p in made] == expected
     longest = made[expected.index(max(expected))]
     assert len(made) == 1 or choose_lane(longest) == (longest.grid_vars[-1], False)
@@ -82,7 +82,7 @@ def test_pieces(name: str) -> None:
     total = sum(expected)
     ports = (*[Port(float32)] * len(widths), Port(float32, True))
     kernel = Kernel(ports, (N, total), (), (Store(len(widths), g(0, N) * total + g(1, total), value),))
-    made = pieces(kernel)
+    made = kernel_pieces(kernel)
     extents: list[Dim] = [p.grid[-1] for p in made]
     assert extents == expected
     if len(made) > 1:

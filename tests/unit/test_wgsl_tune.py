@@ -28,7 +28,7 @@ from singe_webgpu import tune
 from singe_webgpu.kernels.choice import print_cut, ranked
 from singe_webgpu.native import WebGpuBackend
 from singe_webgpu.target import WgslTarget
-from singe_webgpu.timing import kernel_seconds
+from singe_webgpu.timing import text_seconds
 from singe_webgpu.tune import Cache, Tuner, cache_path, wanted
 from singe_webgpu.variants import variants
 
@@ -126,7 +126,7 @@ def test_all_candidates_are_timed_and_answer_alike(gpu: WebGpuBackend) -> None:
     routine, c = product(gemm(40, 36, 52))
     order = ranked(routine, c, {})
     printed = [variants(routine.kernel.ports, partial(print_cut, routine, c, cut)) for cut in order]
-    seconds = kernel_seconds(gpu.gpu, routine.kernel, printed, {})
+    seconds = text_seconds(gpu.gpu, routine.kernel, printed, {})
     assert len(seconds) == len(order)
     assert all(0 < s < 60 for s in seconds)
     answers = []
@@ -149,7 +149,7 @@ def test_a_device_that_fails_leaves_the_estimate(gpu: WebGpuBackend, monkeypatch
     def fails(*_: Any) -> list[float]:
         raise DeviceError("out of memory")
 
-    monkeypatch.setattr(tune, "kernel_seconds", fails)
+    monkeypatch.setattr(tune, "text_seconds", fails)
     routine, c = product(gemm(24, 20, 28))
     assert gpu.tuner is not None
     assert gpu.tuner.choose(routine, c) == [(0, ranked(routine, c, {})[0])]

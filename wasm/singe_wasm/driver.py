@@ -12,7 +12,7 @@ from typing import Final
 
 from singe.extension import planner
 
-from .encode import Body, Function, get_local, i32, integers, memory, ops, unsigned
+from .encode import Body, Function, get_local, i32, integers, memory, ops, unsigned_leb
 
 NAME: Final = "run"
 ALONE: Final = (0, 1)
@@ -41,7 +41,7 @@ def driver(functions: Mapping[str, Function]) -> Function:
 
     def to(here: int, there: int) -> bytes:
         """From one case to where a later one begins."""
-        return unsigned(there - here - 1)
+        return unsigned_leb(there - here - 1)
 
     target = get_local(at) + word(2) + i32(2) + ops("i32.shl i32.add")
     with body.block():
@@ -52,7 +52,7 @@ def driver(functions: Mapping[str, Function]) -> Function:
             body.add(_BLOCK * moved + _BLOCK)  # one ends where each case begins
             body.add(word(0) + i32(-planner.STOP) + ops("i32.add"))
             # What is no function's number, a STOP alone, comes to the first case.
-            body.add(_LEAVE_BY + unsigned(behind) + b"".join(map(unsigned, (*range(behind), 0))) + _END)
+            body.add(_LEAVE_BY + unsigned_leb(behind) + b"".join(map(unsigned_leb, (*range(behind), 0))) + _END)
             body.add(get_local(at) + ops("return") + _END)
 
             body.add(target + i32(-4) + ops("i32.add"))

@@ -22,7 +22,7 @@ TYPES: Final[Mapping[Type, bytes]] = {"i32": b"\x7f", "i64": b"\x7e", "f32": b"\
 
 
 @lru_cache(maxsize=8192)
-def unsigned(value: int) -> bytes:
+def unsigned_leb(value: int) -> bytes:
     """LEB128 of a number ≥ 0."""
     out = bytearray()
     while value > 0x7F:
@@ -33,7 +33,7 @@ def unsigned(value: int) -> bytes:
 
 
 @lru_cache(maxsize=8192)
-def signed(value: int) -> bytes:
+def signed_leb(value: int) -> bytes:
     """LEB128 of a signed number."""
     out = bytearray()
     while not -0x40 <= value <= 0x3F:
@@ -96,8 +96,8 @@ _SIMD: Final = {
 
 OPS: Final[Mapping[str, bytes]] = (
     {name: bytes([code]) for name, code in _PLAIN.items()}
-    | {name: b"\xfc" + unsigned(code) for name, code in _SATURATING.items()}
-    | {name: b"\xfd" + unsigned(code) for name, code in _SIMD.items()}
+    | {name: b"\xfc" + unsigned_leb(code) for name, code in _SATURATING.items()}
+    | {name: b"\xfd" + unsigned_leb(code) for name, code in _SIMD.items()}
     | {"select.v128": b"\x1c\x01" + TYPES["v128"]}
 )
 """Instructions that only use the stack, and the opcodes of those that also take a memory offset or a lane."""
@@ -110,12 +110,12 @@ def ops(names: str) -> bytes:
 
 def memory(name: str, offset: int = 0) -> bytes:
     """A load or store at a constant offset from the address on the stack (no promise on alignment)."""
-    return OPS[name] + b"\x00" + unsigned(offset)
+    return OPS[name] + b"\x00" + unsigned_leb(offset)
 
 
 def get_local(number: int) -> bytes:
     """Push a local."""
-    return b"\x20" + unsigned(number)
+    return b"\x20" + unsigned_leb(number)
 
 
 def lane(name: str, number: int) -> bytes:
@@ -124,11 +124,11 @@ def lane(name: str, number: int) -> bytes:
 
 
 def i32(value: int) -> bytes:
-    return b"\x41" + signed((value + (1 << 31)) % (1 << 32) - (1 << 31))
+    return b"\x41" + signed_leb((value + (1 << 31)) % (1 << 32) - (1 << 31))
 
 
 def i64(value: int) -> bytes:
-    return b"\x42" + signed((value + (1 << 63)) % (1 << 64) - (1 << 63))
+    return b"\x42" + signed_leb((value + (1 << 63)) % (1 << 64) - (1 << 63))
 
 
 def f32(value: float) -> bytes:
@@ -196,10 +196,10 @@ class Function:
         for p in self.patches:
             if p.call is None and not relaxed:
                 continue
-            parts += (self.code[at : p.start], p.relaxed if p.call is None else b"\x10" + unsigned(numbers[p.call]))
+            parts += (self.code[at : p.start], p.relaxed if p.call is None else b"\x10" + unsigned_leb(numbers[p.call]))
             at = p.stop
         parts += (self.code[at:], b"\x0b")
-        return sized(b"".join(parts))
+        return with_length(b"".join(parts))
 
 
 def integers(count: int) -> list[Type]:
@@ -250,17 +250,17 @@ class Body:
     def get(self, *numbers: int) -> None:
         for n in numbers:
             if self._just_set == (len(self._code), n):  # set and get: tee
-                self._code[len(self._code) - len(unsigned(n)) - 1] = 0x22
+                self._code[len(self._code) - len(unsigned_leb(n)) - 1] = 0x22
                 self._just_set = None
             else:
                 self._code += get_local(n)
 
     def set(self, number: int) -> None:
-        self._code += b"\x21" + unsigned(number)
+        self._code += b"\x21" + unsigned_leb(number)
         self._just_set = len(self._code), number
 
     def tee(self, number: int) -> None:
-        self._code += b"\x22" + unsigned(number)
+        self._code += b"\x22" + unsigned_leb(number)
 
     def call(self, name: str) -> None:
         start = len(self._code)
@@ -269,7 +269,7 @@ class Body:
 
     def multiply_add(self, into: int, vector: bool = True) -> None:
         """into += a · b, for a, b on the stack; rounded once where the linked level has relaxed SIMD, scalars too."""
-        get, put = get_local(into), b"\x21" + unsigned(into)
+        get, put = get_local(into), b"\x21" + unsigned_leb(into)
         start = len(self._code)
         if vector:
             self._code += OPS["f32x4.mul"] + get + OPS["f32x4.add"] + put
@@ -280,7 +280,7 @@ class Body:
         else:
             # Only vectors have an instruction that rounds once; using it for scalars too gives every path the same sum.
             splat, b = OPS["f32x4.splat"], self.local("f32")
-            operands = b"\x21" + unsigned(b) + splat + get_local(b) + splat + get + splat
+            operands = b"\x21" + unsigned_leb(b) + splat + get_local(b) + splat + get + splat
             relaxed = operands + OPS["f32x4.relaxed_madd"] + lane("f32x4.extract_lane", 0) + put
             self.free(b)
         self._patches.append(Patch(start, len(self._code), relaxed=relaxed))
@@ -299,7 +299,7 @@ class Body:
         self._code += b"\x0b"
 
     def exit_if(self, depth: int = 0) -> None:
-        self._code += b"\x0d" + unsigned(depth)
+        self._code += b"\x0d" + unsigned_leb(depth)
 
     @contextmanager
     def repeat(self) -> Iterator[None]:
@@ -340,16 +340,16 @@ class Body:
 # --- modules ---------------------------------------------------------------------------------------------------------
 
 
-def sized(content: bytes) -> bytes:
-    return unsigned(len(content)) + content
+def with_length(content: bytes) -> bytes:
+    return unsigned_leb(len(content)) + content
 
 
 def _vector(items: Sequence[bytes]) -> bytes:
-    return unsigned(len(items)) + b"".join(items)
+    return unsigned_leb(len(items)) + b"".join(items)
 
 
 def _text(text: str) -> bytes:
-    return sized(text.encode())
+    return with_length(text.encode())
 
 
 def _local_runs(kinds: tuple[Type, ...]) -> bytes:
@@ -359,7 +359,7 @@ def _local_runs(kinds: tuple[Type, ...]) -> bytes:
             runs[-1] = (runs[-1][0] + 1, kind)
         else:
             runs.append((1, kind))
-    return _vector([unsigned(count) + TYPES[kind] for count, kind in runs])
+    return _vector([unsigned_leb(count) + TYPES[kind] for count, kind in runs])
 
 
 def _signature(s: Signature) -> bytes:
@@ -378,12 +378,12 @@ def module(exports: Mapping[str, Function], library: Mapping[str, Function], rel
     functions = [*called.values(), *exports.values()]
     numbers = {name: i for i, name in enumerate((*called, *exports))}
     signatures = list(dict.fromkeys(f.signature for f in functions))
-    exported = [_text(name) + b"\x00" + unsigned(numbers[name]) for name in exports]
+    exported = [_text(name) + b"\x00" + unsigned_leb(numbers[name]) for name in exports]
     sections = {
         1: _vector([_signature(s) for s in signatures]),
         2: _vector([_text("env") + _text("memory") + b"\x02\x00\x00"]),
-        3: _vector([unsigned(signatures.index(f.signature)) for f in functions]),
+        3: _vector([unsigned_leb(signatures.index(f.signature)) for f in functions]),
         7: _vector(exported),
         10: _vector([f.linked(numbers, relaxed) for f in functions]),
     }
-    return b"\0asm\x01\0\0\0" + b"".join(bytes([number]) + sized(content) for number, content in sections.items())
+    return b"\0asm\x01\0\0\0" + b"".join(bytes([number]) + with_length(content) for number, content in sections.items())

@@ -23,6 +23,7 @@ from singe.extension import (
     Found,
     HostArray,
     InputError,
+    Place,
     Plan,
     ProgramData,
     Recent,
@@ -44,7 +45,6 @@ PLANS: Final = 64
 """How many sets of input shapes an executable remembers."""
 
 Shapes: TypeAlias = Sequence[tuple[int, ...]]
-Place: TypeAlias = tuple[str, int]
 
 
 class Engine(Protocol):

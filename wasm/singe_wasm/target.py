@@ -22,7 +22,7 @@ from .kernels.kept import keep
 from .kernels.lower import MissingSize
 from .kernels.memory import ELEMENTS
 from .kernels.nest import print_nests
-from .kernels.pieces import pieces
+from .kernels.pieces import kernel_pieces
 from .library import LIBRARY
 
 LEVELS: Final[Mapping[str, tuple[str, ...]]] = {"relaxed": ("relaxed-simd",), "simd": ()}
@@ -54,7 +54,7 @@ class WasmTarget:
     def print(self, kernel: Kernel | Routine, constants: Collection[int]) -> Printed | None:
         if isinstance(kernel, Routine):
             return _ROUTINES[kernel.kind](kernel, constants)
-        cut = pieces(collapse(keep(kernel)))
+        cut = kernel_pieces(collapse(keep(kernel)))
         return _printed(kernel, lambda sizes, relaxed: print_nests(cut, sizes), alike=True)
 
     def print_opaque(self, *_: Any) -> None:

@@ -236,7 +236,7 @@ class I64(Value):
         return F64(*_joined("f64.convert_i64_s", self))
 
 
-class Number(Value):
+class FloatLike(Value):
     """A float of either type, or a vector of them: what their instructions have in common, `prefix` being their names'."""
 
     __slots__ = ()
@@ -244,7 +244,7 @@ class Number(Value):
 
     @classmethod
     def of(cls, value: Self | float) -> Self:
-        return value if isinstance(value, Number) else cls(_CONSTANTS[cls.prefix](value))
+        return value if isinstance(value, FloatLike) else cls(_CONSTANTS[cls.prefix](value))
 
     def _apply(self, op: str) -> Self:
         return type(self)(*_joined(f"{self.prefix}.{op}", self))
@@ -288,7 +288,7 @@ class Number(Value):
         return value
 
 
-class Float(Number):
+class Float(FloatLike):
     """One float."""
 
     __slots__ = ()
@@ -400,7 +400,7 @@ class V128(Value):
         return I32x4(*_joined("v128.xor", self, other))
 
 
-class F32x4(V128, Number):
+class F32x4(V128, FloatLike):
     """Four floats."""
 
     __slots__ = ()
@@ -423,7 +423,7 @@ class F32x4(V128, Number):
         return F32(*_joined(encode.lane("f32x4.extract_lane", number), self))
 
 
-class F64x2(V128, Number):
+class F64x2(V128, FloatLike):
     """Two float64."""
 
     __slots__ = ()
@@ -489,4 +489,4 @@ class I32x4(V128):
 _CONSTANTS: Final[Mapping[str, Callable[[float], bytes]]] = {
     "f32": encode.f32, "f64": encode.f64, "f32x4": encode.f32x4, "f64x2": lambda x: encode.f64(x) + OPS["f64x2.splat"],
 }  # fmt: skip
-"""By the prefix of a Number, the constant in each of its lanes."""
+"""By the prefix of a FloatLike, the constant in each of its lanes."""

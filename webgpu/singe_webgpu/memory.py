@@ -159,7 +159,7 @@ class Pool:
         self._free.clear()
 
 
-class Slots:
+class SlotBuffers:
     """The slots of an executable. All of its runs use the same ones: a device does what it is given in order."""
 
     def __init__(self, pool: Pool) -> None:

@@ -20,6 +20,7 @@ from singe.extension import (
     DeviceError,
     Found,
     HostArray,
+    Place,
     Plan,
     ProgramData,
     Recent,
@@ -43,7 +44,7 @@ from .memory import (
     Handle,
     Launch,
     Pool,
-    Slots,
+    SlotBuffers,
     Transfer,
     from_device,
     to_device,
@@ -57,7 +58,6 @@ BATCH: Final = 1024
 PIECE: Final = 1 << 22
 """Bytes of weights that are on their way to a device at once."""
 
-Place: TypeAlias = tuple[str, int]
 Send: TypeAlias = Callable[[Sequence[Command], Sequence["int | None"]], None]
 """Hands commands over, with the number of each one's step."""
 
@@ -155,8 +155,8 @@ class Kernels:
 
 
 @dataclass(frozen=True)
-class _Dispatch:
-    """A call at known sizes: its buffers with the bytes of each."""
+class _SizedDispatch:
+    """A dispatch at known sizes: its buffers with the bytes of each."""
 
     kernel: int
     buffers: tuple[tuple[int, int], ...]
@@ -173,7 +173,7 @@ class Recording:
     """See the module's docstring."""
 
     def __init__(
-        self, gpu: Gpu, pool: Pool, slots: Slots, kernels: Kernels, weights: Weights, program: ProgramData,
+        self, gpu: Gpu, pool: Pool, slots: SlotBuffers, kernels: Kernels, weights: Weights, program: ProgramData,
         sizes: Mapping[str, int],
     ) -> None:  # fmt: skip
         self.plan: Final = Plan(program, sizes)
@@ -184,7 +184,7 @@ class Recording:
         self._slots: Final = slots
         self._memory: Final[dict[Place, Handle]] = {}
         self._rows: Final = _Rows(gpu, program, kernels, sizes)
-        self._work: Final[dict[int, _Dispatch | _Move | None]] = {}
+        self._work: Final[dict[int, _SizedDispatch | _Move | None]] = {}
         self._groups: Final[dict[int, tuple[list[Handle], Handle]]] = {}
         self._whole: Final[Recent[tuple[list[Command], list[Handle]]]] = Recent(BOUND)
         if self.plan.is_straight:
@@ -286,7 +286,7 @@ class Recording:
 
     # --- words as commands ---
 
-    def _resolve(self, at: int) -> _Dispatch | _Move | None:
+    def _resolve(self, at: int) -> _SizedDispatch | _Move | None:
         """The call or copy at a word; None where there is nothing to do."""
         plan, words = self.plan, self.plan.words
         if words[at] == planner.COPY:
@@ -302,7 +302,7 @@ class Recording:
         for i, count in buffers:
             self._check_binding(plan.buffers[i], count, code)
         _no_aliases([plan.buffers[i].place for i, _ in buffers], self._kernels.access[number], code)
-        return _Dispatch(number, buffers, groups)
+        return _SizedDispatch(number, buffers, groups)
 
     def _check_binding(self, buffer: Buffer, count: int, code: Code) -> None:
         limit = self._gpu.limits.binding

@@ -26,7 +26,7 @@ from singe.extension import (
 )
 from singe.extension import dtype as dtype_of
 
-from .memory import Binding, Command, Gpu, GpuArray, Pool, Slots, Transfer, from_device, to_device
+from .memory import Binding, Command, Gpu, GpuArray, Pool, SlotBuffers, Transfer, from_device, to_device
 from .recording import Kernels, Recording, Uploads, Weights
 from .shader import bindings, element_size
 from .target import WgslTarget
@@ -92,7 +92,7 @@ class GpuExecutable:
         codes = [str(program.modules[v.entry]) for v in variants]
         self.kernels = Kernels(variants, gpu.pipelines(codes), [bindings(code) for code in codes])
         self.weights = Weights(gpu, backend.uploads, program)
-        self._slots = Slots(backend.pool)
+        self._slots = SlotBuffers(backend.pool)
         self._recordings: Recent[Recording] = Recent(RECORDINGS, Recording.close)
         self._states: WeakSet[GpuArray] = WeakSet()
         self.dispose = weakref.finalize(self, _close, self._recordings, self._slots, self.weights)
@@ -174,7 +174,7 @@ class GpuExecutable:
         return self._recordings.at((shapes, kinds), made)
 
 
-def _close(recordings: Recent[Recording], slots: Slots, weights: Weights) -> None:
+def _close(recordings: Recent[Recording], slots: SlotBuffers, weights: Weights) -> None:
     recordings.clear()
     slots.close()
     weights.close()

@@ -14,7 +14,7 @@ from .kernels.choice import has_template, product_of
 from .kernels.nest import print_kernel, styles
 from .kernels.spans import Choose, choose, print_product
 from .shader import element_size
-from .variants import together, variants
+from .variants import for_all_sizes, variants
 
 
 class WgslTarget:
@@ -50,7 +50,7 @@ class WgslTarget:
         nest = collapse(kernel.kernel if isinstance(kernel, Routine) else kernel)
         # With one output per invocation and a short window, neighbouring invocations read neighbouring elements.
         is_conv = isinstance(kernel, Routine) and kernel.kind == "conv"
-        return together(
+        return for_all_sizes(
             variants(kernel.ports, partial(print_kernel, nest, style=style), when)
             for style, when in ([("points", 1)] if is_conv else styles(nest))
         )

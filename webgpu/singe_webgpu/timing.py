@@ -25,7 +25,7 @@ BATCH: Final = 32
 """Launches per wait on a GPU without timestamps."""
 
 
-def kernel_seconds(gpu: Gpu, kernel: Kernel, printed: Sequence[Printed], sizes: Mapping[str, int]) -> list[float]:
+def text_seconds(gpu: Gpu, kernel: Kernel, printed: Sequence[Printed], sizes: Mapping[str, int]) -> list[float]:
     """The shortest time of each text, over buffers of zeros; of hopeless texts, that of their first run."""
     counts = [element_size(p.dtype) * n for p, n in zip(kernel.ports, _elements(kernel, sizes), strict=True)]
     whole = [max(16, -(-count // 4) * 4) for count in counts]

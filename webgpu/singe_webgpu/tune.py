@@ -33,7 +33,7 @@ from .kernels.choice import RATES, Sizes, costs, extents, print_cut, ranked
 from .kernels.gemm import Cut
 from .kernels.spans import Cuts, choose, divided, outputs, samples
 from .memory import Gpu
-from .timing import kernel_seconds
+from .timing import text_seconds
 from .variants import variants
 
 VARIABLE: Final = "SINGE_AUTOTUNE"
@@ -107,7 +107,7 @@ class Tuner:
 
     def _fastest(self, routine: Routine, c: Contraction, tried: list[Cut], some: list[Sizes]) -> Cuts:
         printed = [variants(routine.kernel.ports, partial(print_cut, routine, c, cut)) for cut in tried]
-        times = np.array([kernel_seconds(self._gpu, routine.kernel, printed, sizes) for sizes in some])
+        times = np.array([text_seconds(self._gpu, routine.kernel, printed, sizes) for sizes in some])
         for row, sizes in zip(times, some, strict=True):
             costs_of = costs(c, RATES, sizes)
             row[min(range(len(tried)), key=lambda k: costs_of[tried[k]])] *= CLEARLY

@@ -17,11 +17,11 @@ from .shader import ENTRY, SHADER_F16, SUBGROUP_MATRIX, SUBGROUPS, Shader, Text
 
 FEATURES: Final = (SHADER_F16, SUBGROUPS)
 """The features that a variant may require, the more useful one first."""
-Write: TypeAlias = Callable[[Shader], Text]
+Print: TypeAlias = Callable[[Shader], Text]
 """Prints a kernel into a shader, with the features of that shader."""
 
 
-def variants(ports: Sequence[Port], write: Write, when: Dim = 1) -> Printed:
+def variants(ports: Sequence[Port], write: Print, when: Dim = 1) -> Printed:
     """A kernel in all its variants. when: 1 at the sizes at which a run dispatches it, 0 at others."""
     sizes: list[Dim] = []
     plain = Shader(ports, frozenset(), sizes)
@@ -32,7 +32,7 @@ def variants(ports: Sequence[Port], write: Write, when: Dim = 1) -> Printed:
     return Printed(tuple(t.code for t in texts), tuple(found), tuple(sizes), when=when)
 
 
-def together(printed: Iterable[Printed]) -> Printed:
+def for_all_sizes(printed: Iterable[Printed]) -> Printed:
     """Code for some sizes each, as that for all sizes."""
     first, *others = printed
     return replace(first, others=tuple(others))

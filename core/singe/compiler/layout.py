@@ -12,7 +12,7 @@ from ..dtypes import DType
 from ..errors import CompileError
 from ..graph import Node
 from ..program.block import BlockWriter
-from ..program.program import Buffer, to_stored
+from ..program.program import Buffer, Place, to_stored
 from ..shapes import Dim, Shape, evaluate, product, symbols
 from .target import Packer, Target
 
@@ -30,11 +30,11 @@ class Layout:
     def size(self, kind: DType) -> int:
         return self._target.element_size(kind) if self._target and kind.size else kind.size
 
-    def add(self, name: str, kind: DType, shape: Shape, place: tuple[str, int], size: int | None = None) -> int:
+    def add(self, name: str, kind: DType, shape: Shape, place: Place, size: int | None = None) -> int:
         self.buffers.append(Buffer(name, kind, shape, size or self.size(kind), place))
         return len(self.buffers) - 1
 
-    def move(self, buffer: int, place: tuple[str, int]) -> None:
+    def move(self, buffer: int, place: Place) -> None:
         """Have a buffer that nothing refers to by its place yet lie elsewhere."""
         self.buffers[buffer] = replace(self.buffers[buffer], place=place)
 

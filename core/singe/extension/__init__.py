@@ -70,6 +70,7 @@ from ..program.planner import Found as Found
 from ..program.planner import Plan as Plan
 from ..program.program import Buffer as Buffer
 from ..program.program import Code as Code
+from ..program.program import Place as Place
 from ..program.program import ProgramData as ProgramData
 from ..program.program import Variant as Variant
 from ..program.program import aligned as aligned

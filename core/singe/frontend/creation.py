@@ -9,12 +9,13 @@ import numpy as np
 
 from ..dtypes import DType, dtype, float32
 from ..errors import InputError
+from ..ir.scalar import Number
 from ..ops import ROWS
 from ..runtime.device import Device
 from ..runtime.devices import DEFAULT
 from ..runtime.devices import device as find_device
-from .meet import Number, as_type, common_type, plain_array
-from .tensor import Operand, Tensor, apply, call_row
+from .meet import as_type, common_type, plain_array
+from .tensor import Tensor, TensorLike, apply, call_row
 
 
 def tensor(data: Any, dtype: Any = None, device: str | Device | None = None) -> Tensor:
@@ -81,7 +82,7 @@ def eye(rows: int, columns: int | None = None, dtype: Any = float32, device: str
     return tensor(np.eye(rows, columns), dtype, device)
 
 
-def concat(tensors: Sequence[Operand], axis: int = 0) -> Tensor:
+def concat(tensors: Sequence[TensorLike], axis: int = 0) -> Tensor:
     """Tensors joined along an existing axis, in their common dtype."""
     if not tensors:
         raise InputError("concat: got no tensors, expected at least one")
@@ -98,6 +99,6 @@ def stack(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
     return concat([x.unsqueeze(axis) for x in tensors], axis)
 
 
-def where(condition: Operand, x: Operand, y: Operand) -> Tensor:
+def where(condition: TensorLike, x: TensorLike, y: TensorLike) -> Tensor:
     """x where the condition holds, y elsewhere."""
     return call_row(ROWS["where"], (condition, x, y))

@@ -8,7 +8,7 @@ type's range is refused.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 
@@ -16,8 +16,6 @@ from ..dtypes import DType, bool_, dtype, float32, int64, own, promote
 from ..errors import DTypeError, InputError, ShapeError
 from ..ir.scalar import convert
 from ..shapes import Dim, Shape, divides, floordiv, product, show
-
-Number: TypeAlias = bool | int | float
 
 NATURAL: Final = {bool: bool_, int: int64, float: float32}
 """The dtype of a Python number if no operand has one."""

@@ -28,7 +28,7 @@ RESAMPLING: Final = {
 RESAMPLING["bilinear"] = RESAMPLING["trilinear"] = RESAMPLING["linear"]
 
 
-def each(given: Ints, count: int, what: str) -> tuple[int, ...]:
+def per_axis(given: Ints, count: int, what: str) -> tuple[int, ...]:
     """One number for each of `count` spatial axes."""
     if isinstance(given, int):
         return (given,) * count
@@ -50,7 +50,7 @@ def _pads(
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """(before, after) each spatial axis."""
     if not isinstance(padding, str):
-        pads = each(padding, len(window), "padding")
+        pads = per_axis(padding, len(window), "padding")
         return pads, pads
     if padding == "valid":
         return (0,) * len(window), (0,) * len(window)
@@ -66,7 +66,7 @@ def _pads(
 
 def conv(b: Any, x: Any, weight: Any, bias: Any, stride: Ints, padding: Padding, dilation: Ints, groups: int) -> Any:
     spaces = _spaces(x, "conv")
-    strides, dilations = each(stride, spaces, "stride"), each(dilation, spaces, "dilation")
+    strides, dilations = per_axis(stride, spaces, "stride"), per_axis(dilation, spaces, "dilation")
     before, after = _pads(padding, weight.shape[2:], strides, dilations)
     return b.conv(x, weight, bias, strides=strides, dilations=dilations, before=before, after=after, group=groups)
 
@@ -83,8 +83,8 @@ def conv_transpose(
     groups: int,
 ) -> Any:
     spaces = _spaces(x, "conv_transpose")
-    strides, dilations = each(stride, spaces, "stride"), each(dilation, spaces, "dilation")
-    before, extra = each(padding, spaces, "padding"), each(output_padding, spaces, "output_padding")
+    strides, dilations = per_axis(stride, spaces, "stride"), per_axis(dilation, spaces, "dilation")
+    before, extra = per_axis(padding, spaces, "padding"), per_axis(output_padding, spaces, "output_padding")
     sizes = tuple(
         (d - 1) * s - 2 * p + t * (w - 1) + e + 1
         for d, w, s, t, p, e in zip(x.shape[2:], weight.shape[2:], strides, dilations, before, extra, strict=True)
@@ -99,9 +99,9 @@ def _window(
 ) -> dict[str, tuple[Any, ...]]:
     """The attributes of a pooling row, for every axis."""
     spaces = _spaces(x, what)
-    window = each(kernel, spaces, "kernel_size")
-    strides = window if stride is None else each(stride, spaces, "stride")
-    dilations, pads = each(dilation, spaces, "dilation"), each(padding, spaces, "padding")
+    window = per_axis(kernel, spaces, "kernel_size")
+    strides = window if stride is None else per_axis(stride, spaces, "stride")
+    dilations, pads = per_axis(dilation, spaces, "dilation"), per_axis(padding, spaces, "padding")
     after = pads
     if ceil_mode:
         after = tuple(
@@ -138,7 +138,7 @@ def avg_pool(
 
 def adaptive_avg_pool(b: Any, x: Any, output_size: Ints) -> Any:
     """Means over equal windows: the input's size must be a multiple of the output's."""
-    sizes = each(output_size, _spaces(x, "adaptive_avg_pool"), "output_size")
+    sizes = per_axis(output_size, _spaces(x, "adaptive_avg_pool"), "output_size")
     if all(n == 1 for n in sizes):
         return b.global_average_pool(x)
     if any(not isinstance(d, int) or d % n for d, n in zip(x.shape[2:], sizes, strict=True)):
@@ -166,7 +166,7 @@ def interpolate(
         raise DTypeError(f"interpolate: got {x.dtype}, expected a float type; cast it first")
     space = x.shape[2:]
     if size is not None:
-        return b.resize(x, sizes=(*x.shape[:2], *each(size, spaces, "size")), **attrs)
+        return b.resize(x, sizes=(*x.shape[:2], *per_axis(size, spaces, "size")), **attrs)
     assert scale is not None
     scales = (float(scale),) * spaces if isinstance(scale, (int, float)) else tuple(map(float, scale))
     if len(scales) != spaces:

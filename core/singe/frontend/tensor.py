@@ -17,17 +17,18 @@ import numpy as np
 
 from ..dtypes import INTS, DType, bool_, dtype, float16, float32, int32, int64, uint8
 from ..errors import DeviceError, DTypeError, ShapeError
+from ..ir.scalar import Number
 from ..ops import ROWS, Elementwise, Region, Result, Row
-from ..runtime.device import Device, Value
+from ..runtime.device import Device, DeviceValue
 from ..runtime.devices import DEFAULT
 from ..runtime.devices import device as find_device
 from ..runtime.waiting import soon
 from ..shapes import axes_of, axis_of, product, show
 from . import indexing, spatial
-from .meet import Number, as_type, common_type, inferred_shape, matmul_nodes, plain_array, power
+from .meet import as_type, common_type, inferred_shape, matmul_nodes, plain_array, power
 from .spatial import Ints, Padding
 
-Operand: TypeAlias = Union["Tensor", np.ndarray, Number]
+TensorLike: TypeAlias = Union["Tensor", np.ndarray, Number]
 Axis: TypeAlias = int | Sequence[int] | None
 Dims: TypeAlias = tuple[int, ...]
 _int: TypeAlias = int
@@ -49,7 +50,7 @@ _SHOWN: Final = 1000
 # --- operations on tensors -------------------------------------------------------------------------------------------
 
 
-def apply(build: Callable[..., Any], *operands: Operand | None) -> Any:
+def apply(build: Callable[..., Any], *operands: TensorLike | None) -> Any:
     """The tensor of `build(builder, *operands)`, or a tuple of tensors if that makes several nodes.
 
     `build` gets nodes for tensors and arrays, and numbers and None as they are.
@@ -79,7 +80,7 @@ def value_on(home: Device, x: Tensor | np.ndarray) -> Any:
     return home.upload(plain_array(x))
 
 
-def elementwise(row: Elementwise, operands: Sequence[Operand], **attrs: Any) -> Tensor:
+def elementwise(row: Elementwise, operands: Sequence[TensorLike], **attrs: Any) -> Tensor:
     """An elementwise row over operands, which are first converted to their common dtype."""
 
     def build(b: Any, *given: Any) -> Any:
@@ -99,7 +100,7 @@ def _operand(x: Any) -> Any:
     return x.item() if isinstance(x, np.generic) else x
 
 
-def call_row(row: Row, operands: Sequence[Operand | None], **attrs: Any) -> Any:
+def call_row(row: Row, operands: Sequence[TensorLike | None], **attrs: Any) -> Any:
     """Any row over operands; a tuple of tensors if it has several results. Numbers take the first operand's dtype."""
     if isinstance(row, Elementwise):
         return elementwise(row, [x for x in operands if x is not None], **attrs)
@@ -165,7 +166,7 @@ class Tensor:
 
     __array_ufunc__ = None  # so that `array * tensor` calls our operator, not NumPy's
 
-    def __init__(self, device: Device, value: Value) -> None:
+    def __init__(self, device: Device, value: DeviceValue) -> None:
         self._device = device
         self._value = value
 
@@ -318,7 +319,7 @@ class Tensor:
     def __rmatmul__(self, other: Any) -> Tensor:
         return apply(matmul_nodes, other, self) if isinstance(other, np.ndarray) else NotImplemented
 
-    def matmul(self, other: Operand) -> Tensor:
+    def matmul(self, other: TensorLike) -> Tensor:
         """The product of matrices, stacks of matrices, or vectors, with NumPy's meaning."""
         return apply(matmul_nodes, self, other)
 
@@ -512,7 +513,7 @@ class Tensor:
     def log_softmax(self, axis: _int = -1) -> Tensor:
         return call_row(ROWS["log_softmax"], (self,), axis=axis)
 
-    def clip(self, low: Operand | None = None, high: Operand | None = None) -> Tensor:
+    def clip(self, low: TensorLike | None = None, high: TensorLike | None = None) -> Tensor:
         """Elements clipped to the range from low to high; None: no limit on this side."""
         bounds = ((low, "maximum"), (high, "minimum"))
         if low is not None and high is not None:
@@ -522,13 +523,13 @@ class Tensor:
     # windows: (batch, channels, …space), with PyTorch's arguments
 
     def conv(
-        self, weight: Operand, bias: Operand | None = None, *, stride: Ints = 1, padding: Padding = 0, dilation: Ints = 1, groups: _int = 1
+        self, weight: TensorLike, bias: TensorLike | None = None, *, stride: Ints = 1, padding: Padding = 0, dilation: Ints = 1, groups: _int = 1
     ) -> Tensor:  # fmt: skip
         """Convolution with weights (outputs, channels per group, …window). padding: numbers, "same" or "valid"."""
         return apply(lambda b, x, w, c: spatial.conv(b, x, w, c, stride, padding, dilation, groups), self, weight, bias)
 
     def conv_transpose(
-        self, weight: Operand, bias: Operand | None = None, *,
+        self, weight: TensorLike, bias: TensorLike | None = None, *,
         stride: Ints = 1, padding: Ints = 0, output_padding: Ints = 0, dilation: Ints = 1, groups: _int = 1,
     ) -> Tensor:  # fmt: skip
         """The transpose of a convolution, with weights (channels, outputs per group, …window)."""

@@ -12,7 +12,7 @@ from .node import Node as Node
 from .node import attribute_symbols as attribute_symbols
 from .node import bare as bare
 from .node import contents as contents
-from .node import evaluate as evaluate
+from .node import evaluate_node as evaluate_node
 from .node import leaf as leaf
 from .node import postorder as postorder
 from .node import symbols_of as symbols_of

@@ -30,7 +30,7 @@ from ..ops import (
 )
 from ..shapes import Dim, Size, product, size, symbols
 from .graph import Graph
-from .node import Node, attribute_symbols, contents, evaluate, leaf, postorder
+from .node import Node, attribute_symbols, contents, evaluate_node, leaf, postorder
 
 WHOLE: Final = (Nest, Opaque, Update, Running)
 """Kinds of row that cannot compute with Sizes."""
@@ -199,7 +199,7 @@ class Builder:
         if isinstance(n.row, WHOLE) and any(v.dtype == object for v in values):
             return None
         try:
-            return evaluate(n, values)
+            return evaluate_node(n, values)
         except SizeNeeded:
             return None
 

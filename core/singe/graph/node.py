@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 
@@ -12,8 +12,6 @@ from ..dtypes import DType, outward
 from ..errors import CompileError
 from ..ops import Row, narrow
 from ..shapes import Shape, Size, show
-
-Results: TypeAlias = "tuple[tuple[Shape, DType], ...]"
 
 
 class Node:
@@ -27,7 +25,7 @@ class Node:
     __slots__ = ("__weakref__", "attrs", "dtype", "inputs", "lowered", "name", "results", "row", "shape", "value")
 
     def __init__(
-        self, row: Row | None, inputs: tuple[Node, ...], attrs: Mapping[str, Any], results: Results,
+        self, row: Row | None, inputs: tuple[Node, ...], attrs: Mapping[str, Any], results: tuple[tuple[Shape, DType], ...],
         *, name: str = "", value: np.ndarray | None = None, lowered: tuple[Node, ...] = (),
     ) -> None:  # fmt: skip
         self.row: Final = row
@@ -74,7 +72,7 @@ def contents(value: np.ndarray) -> Any:
     return tuple(outward(value).ravel()) if value.dtype.hasobject else value.tobytes()
 
 
-def evaluate(n: Node, values: Sequence[Any]) -> Any:
+def evaluate_node(n: Node, values: Sequence[Any]) -> Any:
     """Evaluate one node over whole arrays: an array, or a tuple of arrays if the node has several results."""
     assert n.row is not None
     with np.errstate(all="ignore"):

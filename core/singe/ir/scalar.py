@@ -37,7 +37,7 @@ from ..errors import DTypeError, InputError
 from ..shapes import Dim
 
 T = TypeVar("T")
-Number: TypeAlias = "bool | int | float"
+Number: TypeAlias = bool | int | float
 ExprLike: TypeAlias = Union["Expr", bool, int, float]
 
 COMPUTE: Final = {d: d.compute for d in DTYPES.values()}
@@ -242,9 +242,8 @@ def _chain(word: str, a: Expr, b: Expr) -> bool:
     return _integral(a) and a.word == word and a.args[1].word == "const" and b.word == "const"
 
 
-Rule: TypeAlias = Callable[..., "Expr | None"]
 # x + 0.0 is x except for x = −0.0; x · 0 is 0 in integers only.
-_RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
+_RULES: Final[Mapping[str, tuple[Callable[..., Expr | None], ...]]] = {
     "add": (lambda a, b: a if _is(b, 0) else None,
             lambda a, b: add(a.args[0], const(a.args[1].value + b.value, a.dtype)) if _chain("add", a, b) else None),
     "sub": (lambda a, b: a if _is(b, 0) else None,

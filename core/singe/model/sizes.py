@@ -16,10 +16,10 @@ MET: Final = 4
 """How many sets of sizes, of those for which the open steps cannot be used, get steps of their own; the latest ones."""
 _BOUNDED: Final = re.compile(r"\s*(.*?)\s*<=\s*([0-9]+)\s*", re.S)
 
-Shapes = Mapping[str, Sequence["int | str"]]
+InputShapes = Mapping[str, Sequence["int | str"]]
 
 
-def without_bounds(shapes: Shapes | None) -> tuple[dict[str, tuple[int | str, ...]], dict[str, int]]:
+def without_bounds(shapes: InputShapes | None) -> tuple[dict[str, tuple[int | str, ...]], dict[str, int]]:
     """Shapes by input, with names alone for sizes, and the bounds that stood behind the names."""
     bounds: dict[str, int] = {}
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from ..errors import ShapeError
-from ..frontend.spatial import Ints, Padding, each
+from ..frontend.spatial import Ints, Padding, per_axis
 from ..frontend.tensor import Tensor
 from ._init import Rng, kaiming_uniform
 from ._module import Module
@@ -32,7 +32,7 @@ class Conv2d(Module):
                 f"Conv2d: {in_channels} channels in and {out_channels} out cannot be divided into {groups} groups"
             )
         rng = np.random.default_rng(rng)
-        window = each(kernel_size, 2, "kernel_size")
+        window = per_axis(kernel_size, 2, "kernel_size")
         fan_in = in_channels // groups * math.prod(window)
         self.weight = kaiming_uniform(rng, (out_channels, in_channels // groups, *window), fan_in)
         self.bias = kaiming_uniform(rng, (out_channels,), fan_in) if bias else None

@@ -18,7 +18,7 @@ from ..frontend.tensor import Tensor
 from ..runtime.device import Device
 from ..shapes import show
 
-State: TypeAlias = Mapping[str, "Tensor | np.ndarray"]
+StateDict: TypeAlias = Mapping[str, "Tensor | np.ndarray"]
 
 SHOWN: Final = 8
 """The most names that an error lists."""
@@ -106,7 +106,7 @@ class Module(metaclass=_Frozen):
 
     # --- modules made from it ---
 
-    def with_state(self, state: State, strict: bool = True) -> Self:
+    def with_state(self, state: StateDict, strict: bool = True) -> Self:
         """The module with the tensors or arrays of a state dict, converted to its dtypes and devices.
 
         strict: the names must be the same on both sides; otherwise only common names are used. PyTorch's

@@ -6,7 +6,7 @@ Element types that NumPy lacks stay RawTensors. The domain "ai.onnx" is spelled 
 
 Files are untrusted (see wire.py): shapes are compared with the bytes present, and external data with its file, which
 must be a regular file inside the model's folder. A file that violates the format is a FormatError; a well-formed file
-with impossible contents is an ImportFailure. Both name the file and the place.
+with impossible contents is an ImportFailure. Both name the file and the position.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from ..errors import ImportFailure, InputError
-from .tensors import MAX_RANK, MESSAGES, STRING, Files, OnnxSparse, Tensor, element_type, mapped, reason
-from .wire import FLOAT, INT32, INT64, TEXT, Build, Fields, Format, Place, Schema, many, one
+from .tensors import MAX_RANK, MESSAGES, STRING, Files, OnnxSparse, OnnxTensor, element_type, mapped, reason
+from .wire import FLOAT, INT32, INT64, TEXT, Constructor, Fields, Format, Position, Schema, many, one
 
-Source = str | os.PathLike[str] | bytes | bytearray | memoryview
+OnnxFile = str | os.PathLike[str] | bytes | bytearray | memoryview
 
 
 # --- what is read --------------------------------------------------------------------------------------------------
@@ -66,7 +66,7 @@ class OnnxRef:
 class OnnxNode:
     """One op. An empty name among the inputs or outputs means that it is omitted.
 
-    Attributes are int, float, str (bytes when not UTF-8), Tensor, OnnxGraph, OnnxSparse, OnnxType, OnnxRef, or
+    Attributes are int, float, str (bytes when not UTF-8), OnnxTensor, OnnxGraph, OnnxSparse, OnnxType, OnnxRef, or
     tuples of these.
     """
 
@@ -85,7 +85,7 @@ class OnnxGraph:
 
     name: str
     nodes: tuple[OnnxNode, ...]
-    initializers: dict[str, Tensor]
+    initializers: dict[str, OnnxTensor]
     inputs: tuple[OnnxValue, ...]
     outputs: tuple[OnnxValue, ...]
     value_info: tuple[OnnxValue, ...]
@@ -119,18 +119,18 @@ class OnnxModel:
     metadata: dict[str, str]
 
 
-def read_model(path_or_bytes: Source, *, name: str | None = None) -> OnnxModel:
+def read_model(path_or_bytes: OnnxFile, *, name: str | None = None) -> OnnxModel:
     """The model in an ONNX file, or in bytes (which cannot refer to external data). `name` replaces the path, or
     "<bytes>", in errors."""
     return _read(path_or_bytes, "ModelProto", name)
 
 
-def read_tensor(path_or_bytes: Source, *, name: str | None = None) -> Tensor:
+def read_tensor(path_or_bytes: OnnxFile, *, name: str | None = None) -> OnnxTensor:
     """The tensor in a serialised TensorProto (a `.pb` file), or in bytes."""
     return _read(path_or_bytes, "TensorProto", name)[1]
 
 
-def _read(source: Source, message: str, name: str | None) -> Any:
+def _read(source: OnnxFile, message: str, name: str | None) -> Any:
     if isinstance(source, (bytes, bytearray, memoryview)):
         data, files = memoryview(source).toreadonly().cast("B"), Files(None)
         return FORMAT.decode(data, message, name or "<bytes>", files)
@@ -149,13 +149,13 @@ def _domain(name: str) -> str:
     return "" if name == "ai.onnx" else name
 
 
-def _named(pairs: list[tuple[str, Any]], what: str, place: Place) -> dict[str, Any]:
+def _named(pairs: list[tuple[str, Any]], what: str, position: Position) -> dict[str, Any]:
     """`pairs` as a dict, after a check that no name is empty or occurs twice."""
     out: dict[str, Any] = {}
     for index, (name, value) in enumerate(pairs):
         if not name or name in out:
             text = f"the name {name[:80]!r} is taken already" if name else "it has no name"
-            raise place.field(what, index).fault(text)
+            raise position.field(what, index).fault(text)
         out[name] = value
     return out
 
@@ -181,21 +181,25 @@ VALUE_FIELDS: Final = frozenset(name for name, _ in VALUES.values())
 NAMED: Final = frozenset(("t", "tensors", "sparse_tensor", "sparse_tensors"))
 
 
-def _attribute(m: Fields, place: Place, _: Files) -> tuple[str, Any]:
+def _attribute(m: Fields, position: Position, _: Files) -> tuple[str, Any]:
     name, present = m.get("name", ""), VALUE_FIELDS & m.keys()
     if "ref_attr_name" in m:
         return name, OnnxRef(m["ref_attr_name"])
     if "type" in m:
         if m["type"] not in VALUES:
-            raise place.field("type").fault(f"attribute type {m['type']} is none of 1 to {max(VALUES)}", ImportFailure)
+            raise position.field("type").fault(
+                f"attribute type {m['type']} is none of 1 to {max(VALUES)}", ImportFailure
+            )
         key, absent = VALUES[m["type"]]
     else:  # the first version of ONNX had no type
         key, absent = min(present, default="value"), None
     if present - {key}:
-        raise place.fault(f"{name[:80]!r} should have its value in {key!r} alone, and has {', '.join(sorted(present))}")
+        raise position.fault(
+            f"{name[:80]!r} should have its value in {key!r} alone, and has {', '.join(sorted(present))}"
+        )
     value = m.get(key, absent)
     if value is None:
-        raise place.fault(f"{name[:80]!r} has no value; expected one in {key!r}")
+        raise position.fault(f"{name[:80]!r} has no value; expected one in {key!r}")
     if key in ("floats", "ints"):
         return name, tuple(value.tolist()) if key in m else ()
     if key in NAMED:  # a tensor's own name means nothing here
@@ -203,84 +207,84 @@ def _attribute(m: Fields, place: Place, _: Files) -> tuple[str, Any]:
     return name, tuple(value) if isinstance(value, list) else value
 
 
-def _node(m: Fields, place: Place, _: Files) -> OnnxNode:
+def _node(m: Fields, position: Position, _: Files) -> OnnxNode:
     if not m.get("op_type"):
-        raise place.fault("the node has no op_type")
+        raise position.fault("the node has no op_type")
     return OnnxNode(
         m["op_type"],
         _domain(m.get("domain", "")),
         m.get("name", ""),
         tuple(m.get("input", ())),
         tuple(m.get("output", ())),
-        _named(m.get("attribute", []), "attribute", place),
+        _named(m.get("attribute", []), "attribute", position),
         m.get("overload", ""),
     )
 
 
-def _graph(m: Fields, place: Place, _: Files) -> OnnxGraph:
+def _graph(m: Fields, position: Position, _: Files) -> OnnxGraph:
     return OnnxGraph(
         m.get("name", ""),
         tuple(m.get("node", ())),
-        _named(m.get("initializer", []), "initializer", place),
+        _named(m.get("initializer", []), "initializer", position),
         tuple(m.get("input", ())),
         tuple(m.get("output", ())),
         tuple(m.get("value_info", ())),
-        _named(m.get("sparse_initializer", []), "sparse_initializer", place),
+        _named(m.get("sparse_initializer", []), "sparse_initializer", position),
     )
 
 
-def _function(m: Fields, place: Place, _: Files) -> OnnxFunction:
+def _function(m: Fields, position: Position, _: Files) -> OnnxFunction:
     if not m.get("name"):
-        raise place.fault("the function has no name")
+        raise position.fault("the function has no name")
     return OnnxFunction(
         _domain(m.get("domain", "")),
         m["name"],
         tuple(m.get("input", ())),
         tuple(m.get("output", ())),
         tuple(m.get("attribute", ())),
-        _named(m.get("attribute_proto", []), "attribute_proto", place),
+        _named(m.get("attribute_proto", []), "attribute_proto", position),
         tuple(m.get("node", ())),
         dict(m.get("opset_import", ())),
         m.get("overload", ""),
     )
 
 
-def _model(m: Fields, place: Place, _: Files) -> OnnxModel:
+def _model(m: Fields, position: Position, _: Files) -> OnnxModel:
     if "graph" not in m:
-        raise place.fault("there is no graph; is this an ONNX model?")
+        raise position.fault("there is no graph; is this an ONNX model?")
     version = m.get("ir_version", 0)
     if version < 1:
-        raise place.field("ir_version").fault(f"IR version {version}; expected 1 or more", ImportFailure)
+        raise position.field("ir_version").fault(f"IR version {version}; expected 1 or more", ImportFailure)
     # Before IR version 3 there was one opset, and no field to say so.
     opsets = dict(m.get("opset_import", ())) or ({"": 1} if version < 3 else {})
     if not opsets:
-        raise place.field("opset_import").fault("the model imports no opset", ImportFailure)
+        raise position.field("opset_import").fault("the model imports no opset", ImportFailure)
     functions, metadata = tuple(m.get("functions", ())), dict(m.get("metadata_props", ()))
-    return OnnxModel(place.name, version, opsets, m["graph"], functions, metadata)
+    return OnnxModel(position.name, version, opsets, m["graph"], functions, metadata)
 
 
-def _opset(m: Fields, place: Place, _: Files) -> tuple[str, int]:
+def _opset(m: Fields, position: Position, _: Files) -> tuple[str, int]:
     version = m.get("version", 0)
     if version < 1:
-        raise place.field("version").fault(f"opset version {version}; expected 1 or more", ImportFailure)
+        raise position.field("version").fault(f"opset version {version}; expected 1 or more", ImportFailure)
     return _domain(m.get("domain", "")), version
 
 
 # --- types ---------------------------------------------------------------------------------------------------------
 
 
-def _dimension(m: Fields, _: Place, __: Files) -> int | str | None:
+def _dimension(m: Fields, _: Position, __: Files) -> int | str | None:
     value = m.get("value")
     # Some exporters write -1, or an empty name, for an unknown dimension.
     return None if value == "" or (isinstance(value, int) and value < 0) else value
 
 
-def _typed(kind: str) -> Build:
+def _typed(kind: str) -> Constructor:
     """The builder of TypeProto's case `kind`: each has some of these fields."""
 
-    def build(m: Fields, place: Place, _: Files) -> OnnxType:
+    def build(m: Fields, position: Position, _: Files) -> OnnxType:
         code = m.get("dtype", 0)
-        dtype = element_type(code, place.field("elem_type")).name if code else None
+        dtype = element_type(code, position.field("elem_type")).name if code else None
         return OnnxType(kind, dtype, m.get("shape"), m.get("of"))
 
     return build
@@ -289,18 +293,18 @@ def _typed(kind: str) -> Build:
 TENSOR_TYPE: Final = {1: one("elem_type", INT32, key="dtype"), 2: one("shape", "TensorShapeProto")}
 
 
-def _value(m: Fields, place: Place, _: Files) -> OnnxValue:
+def _value(m: Fields, position: Position, _: Files) -> OnnxValue:
     return OnnxValue(m.get("name", ""), m.get("type"))
 
 
-def _type(m: Fields, _: Place, __: Files) -> OnnxType | None:
+def _type(m: Fields, _: Position, __: Files) -> OnnxType | None:
     return m.get("value")
 
 
-def _shape(m: Fields, place: Place, _: Files) -> tuple[int | str | None, ...]:
+def _shape(m: Fields, position: Position, _: Files) -> tuple[int | str | None, ...]:
     shape = tuple(m.get("dim", ()))
     if len(shape) > MAX_RANK:
-        raise place.fault(f"{len(shape)} dimensions; at most {MAX_RANK} are supported", ImportFailure)
+        raise position.fault(f"{len(shape)} dimensions; at most {MAX_RANK} are supported", ImportFailure)
     return shape
 
 

@@ -21,7 +21,7 @@ MAX_KNOWN: Final = 64
 """Elements of an integer tensor up to which its value is asked for, so that it need not be captured."""
 
 
-class Reader(Protocol):
+class SubgraphImporter(Protocol):
     """What imports the nodes of a file's graph into a scope."""
 
     def subgraph(self, graph: OnnxGraph, scope: Scope) -> None: ...
@@ -36,7 +36,7 @@ class Scope:
     """
 
     builder: Builder
-    reader: Reader
+    reader: SubgraphImporter
     opsets: Mapping[str, int]
     nodes: dict[str, Node] = field(default_factory=dict)
     tensors: Mapping[str, Any] = field(default_factory=dict)

@@ -19,7 +19,7 @@ import numpy as np
 
 from ..dtypes import DTYPES, DType, bool_, narrowed, strings
 from ..errors import FormatError, ImportFailure
-from .wire import BYTES, DOUBLE, FLOAT, INT32, INT64, LEN, TEXT, UINT64, Fields, Kind, Place, Schema, many, one
+from .wire import BYTES, DOUBLE, FLOAT, INT32, INT64, LEN, TEXT, UINT64, Fields, Kind, Position, Schema, many, one
 
 MAX_FOLDED: Final = 1 << 20
 """The most elements of a tensor that is computed while a model is imported."""
@@ -36,14 +36,14 @@ class RawTensor:
     data: np.ndarray
 
 
-Tensor = np.ndarray | RawTensor
+OnnxTensor = np.ndarray | RawTensor
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class OnnxSparse:
     """A sparse tensor: `indices` is [count] into the flattened tensor or [count, rank], and within `dims`."""
 
-    values: Tensor
+    values: OnnxTensor
     indices: np.ndarray
     dims: tuple[int, ...]
 
@@ -51,12 +51,12 @@ class OnnxSparse:
 # --- as Singe has them ---------------------------------------------------------------------------------------------
 
 
-def is_typed(tensor: Tensor | OnnxSparse) -> TypeGuard[np.ndarray]:
+def is_typed(tensor: OnnxTensor | OnnxSparse) -> TypeGuard[np.ndarray]:
     """Whether a tensor of the file is an array of one of Singe's element types."""
     return isinstance(tensor, np.ndarray) and (tensor.dtype.names is not None or tensor.dtype.name in DTYPES)
 
 
-def plain(name: str, tensor: Tensor | OnnxSparse) -> np.ndarray:
+def plain(name: str, tensor: OnnxTensor | OnnxSparse) -> np.ndarray:
     """A tensor of the file as an array of one of Singe's types."""
     if is_typed(tensor):
         return tensor
@@ -65,7 +65,7 @@ def plain(name: str, tensor: Tensor | OnnxSparse) -> np.ndarray:
     return dense(tensor)
 
 
-def untyped(tensor: Tensor) -> str:
+def untyped(tensor: OnnxTensor) -> str:
     """What a tensor is that has none of Singe's element types, for an error."""
     kind = "of bytes that are no UTF-8" if tensor.dtype == object else tensor.dtype
     return f"{kind}; Singe has {', '.join(DTYPES)}"
@@ -86,7 +86,7 @@ def dense(sparse: OnnxSparse) -> np.ndarray:
 # --- element types -------------------------------------------------------------------------------------------------
 
 
-class Element(NamedTuple):
+class ElementType(NamedTuple):
     """An element type: its name (that of Singe, if Singe has it), its bits, the field with its typed data, and the type
     to which these are narrowed (complex numbers are stored as two parts)."""
 
@@ -97,78 +97,78 @@ class Element(NamedTuple):
 
 
 ELEMENTS: Final = {
-    1: Element("float32", 32, "float_data", "<f4"),
-    2: Element("uint8", 8, "int32_data", "|u1"),
-    3: Element("int8", 8, "int32_data", "|i1"),
-    4: Element("uint16", 16, "int32_data", "<u2"),
-    5: Element("int16", 16, "int32_data", "<i2"),
-    6: Element("int32", 32, "int32_data", "<i4"),
-    7: Element("int64", 64, "int64_data", "<i8"),
-    8: Element("string", 0, "string_data", "|O"),
-    9: Element("bool", 8, "int32_data", "|u1"),
-    10: Element("float16", 16, "int32_data", "<u2"),
-    11: Element("float64", 64, "double_data", "<f8"),
-    12: Element("uint32", 32, "uint64_data", "<u4"),
-    13: Element("uint64", 64, "uint64_data", "<u8"),
-    14: Element("complex64", 64, "float_data", "<f4"),
-    15: Element("complex128", 128, "double_data", "<f8"),
-    16: Element("bfloat16", 16, "int32_data", "<u2"),
-    17: Element("float8_e4m3fn", 8, "int32_data", "|u1"),
-    18: Element("float8_e4m3fnuz", 8, "int32_data", "|u1"),
-    19: Element("float8_e5m2", 8, "int32_data", "|u1"),
-    20: Element("float8_e5m2fnuz", 8, "int32_data", "|u1"),
-    21: Element("uint4", 4, "int32_data", "|u1"),
-    22: Element("int4", 4, "int32_data", "|u1"),
-    23: Element("float4e2m1", 4, "int32_data", "|u1"),
-    24: Element("float8_e8m0fnu", 8, "int32_data", "|u1"),
-    25: Element("uint2", 2, "int32_data", "|u1"),
-    26: Element("int2", 2, "int32_data", "|u1"),
-    27: Element("float6e2m3", 6, "int32_data", "|u1"),
-    28: Element("float6e3m2", 6, "int32_data", "|u1"),
+    1: ElementType("float32", 32, "float_data", "<f4"),
+    2: ElementType("uint8", 8, "int32_data", "|u1"),
+    3: ElementType("int8", 8, "int32_data", "|i1"),
+    4: ElementType("uint16", 16, "int32_data", "<u2"),
+    5: ElementType("int16", 16, "int32_data", "<i2"),
+    6: ElementType("int32", 32, "int32_data", "<i4"),
+    7: ElementType("int64", 64, "int64_data", "<i8"),
+    8: ElementType("string", 0, "string_data", "|O"),
+    9: ElementType("bool", 8, "int32_data", "|u1"),
+    10: ElementType("float16", 16, "int32_data", "<u2"),
+    11: ElementType("float64", 64, "double_data", "<f8"),
+    12: ElementType("uint32", 32, "uint64_data", "<u4"),
+    13: ElementType("uint64", 64, "uint64_data", "<u8"),
+    14: ElementType("complex64", 64, "float_data", "<f4"),
+    15: ElementType("complex128", 128, "double_data", "<f8"),
+    16: ElementType("bfloat16", 16, "int32_data", "<u2"),
+    17: ElementType("float8_e4m3fn", 8, "int32_data", "|u1"),
+    18: ElementType("float8_e4m3fnuz", 8, "int32_data", "|u1"),
+    19: ElementType("float8_e5m2", 8, "int32_data", "|u1"),
+    20: ElementType("float8_e5m2fnuz", 8, "int32_data", "|u1"),
+    21: ElementType("uint4", 4, "int32_data", "|u1"),
+    22: ElementType("int4", 4, "int32_data", "|u1"),
+    23: ElementType("float4e2m1", 4, "int32_data", "|u1"),
+    24: ElementType("float8_e8m0fnu", 8, "int32_data", "|u1"),
+    25: ElementType("uint2", 2, "int32_data", "|u1"),
+    26: ElementType("int2", 2, "int32_data", "|u1"),
+    27: ElementType("float6e2m3", 6, "int32_data", "|u1"),
+    28: ElementType("float6e3m2", 6, "int32_data", "|u1"),
 }
 
 
-def element_type(code: int, place: Place) -> Element:
+def element_type(code: int, position: Position) -> ElementType:
     if code not in ELEMENTS:
-        raise place.fault(f"element type {code} is none of ONNX's 1 to {max(ELEMENTS)}", ImportFailure)
+        raise position.fault(f"element type {code} is none of ONNX's 1 to {max(ELEMENTS)}", ImportFailure)
     return ELEMENTS[code]
 
 
 # --- tensors -------------------------------------------------------------------------------------------------------
 
 
-def _dims(m: Fields, place: Place) -> tuple[int, ...]:
+def _dims(m: Fields, position: Position) -> tuple[int, ...]:
     given = m.get("dims", ())
     if len(given) > MAX_RANK:
-        raise place.field("dims").fault(f"{len(given)} dimensions; at most {MAX_RANK} are supported", ImportFailure)
+        raise position.field("dims").fault(f"{len(given)} dimensions; at most {MAX_RANK} are supported", ImportFailure)
     dims = tuple(int(d) for d in given)
     if any(d < 0 for d in dims):
-        raise place.field("dims").fault(f"a negative dimension in {list(dims)}")
+        raise position.field("dims").fault(f"a negative dimension in {list(dims)}")
     # NumPy ignores dimensions of 0 when it limits an array's bytes, so this bound does too; 16 is the widest element.
     if math.prod(d or 1 for d in dims) > sys.maxsize // 16:
-        raise place.field("dims").fault(f"the dimensions {list(dims)} are more than memory can address")
+        raise position.field("dims").fault(f"the dimensions {list(dims)} are more than memory can address")
     return dims
 
 
-def _tensor(m: Fields, place: Place, files: Files) -> tuple[str, Tensor]:
+def _tensor(m: Fields, position: Position, files: Files) -> tuple[str, OnnxTensor]:
     if "segment" in m:
-        raise place.field("segment").fault("tensors in segments are not supported", ImportFailure)
-    element = element_type(m.get("data_type", 0), place.field("data_type"))
-    dims = _dims(m, place)
+        raise position.field("segment").fault("tensors in segments are not supported", ImportFailure)
+    element = element_type(m.get("data_type", 0), position.field("data_type"))
+    dims = _dims(m, position)
     if element.name == "string":
-        value: Tensor = _strings(m, dims, place)
+        value: OnnxTensor = _strings(m, dims, position)
     else:
-        data = _bytes(m, element, dims, place, files)
+        data = _bytes(m, element, dims, position, files)
         kind = DTYPES.get(element.name)
         value = RawTensor(element.name, dims, data) if kind is None else _shaped(data, kind, dims)
     return m.get("name", ""), value
 
 
-def _bytes(m: Fields, element: Element, dims: tuple[int, ...], place: Place, files: Files) -> np.ndarray:
+def _bytes(m: Fields, element: ElementType, dims: tuple[int, ...], position: Position, files: Files) -> np.ndarray:
     """A tensor's bytes in the layout of `raw_data`, wherever they are stored: as many as the shape needs."""
     need = (math.prod(dims) * element.bits + 7) // 8
     if m.get("data_location", 0) == 1:
-        where, data = "external_data", np.frombuffer(files.read(m.get("external_data", []), need, place), np.uint8)
+        where, data = "external_data", np.frombuffer(files.read(m.get("external_data", []), need, position), np.uint8)
     elif "raw_data" in m and (m["raw_data"] or element.field not in m):
         where, data = "raw_data", np.frombuffer(m["raw_data"], np.uint8)
     else:
@@ -180,7 +180,7 @@ def _bytes(m: Fields, element: Element, dims: tuple[int, ...], place: Place, fil
         data.flags.writeable = False
     if len(data) != need:
         shape = f"{element.name}{list(dims)}"
-        raise place.field(where).fault(f"{len(data)} bytes of data, where {shape} takes {need}")
+        raise position.field(where).fault(f"{len(data)} bytes of data, where {shape} takes {need}")
     return data
 
 
@@ -202,11 +202,11 @@ def _unpacked(data: np.ndarray, kind: DType, count: int) -> np.ndarray:
     return found
 
 
-def _strings(m: Fields, dims: tuple[int, ...], place: Place) -> np.ndarray:
+def _strings(m: Fields, dims: tuple[int, ...], position: Position) -> np.ndarray:
     given = m.get("string_data", [])
     if len(given) != math.prod(dims):
         text = f"{len(given)} strings, where string{list(dims)} takes {math.prod(dims)}"
-        raise place.field("string_data").fault(text)
+        raise position.field("string_data").fault(text)
     out = np.empty(len(given), object)
     out[:] = given
     if all(isinstance(text, str) for text in given):
@@ -215,12 +215,12 @@ def _strings(m: Fields, dims: tuple[int, ...], place: Place) -> np.ndarray:
     return out.reshape(dims)
 
 
-def _sparse(m: Fields, place: Place, files: Files) -> tuple[str, OnnxSparse]:
+def _sparse(m: Fields, position: Position, files: Files) -> tuple[str, OnnxSparse]:
     if "values" not in m or "indices" not in m:
-        raise place.fault("a sparse tensor needs values and indices")
-    (name, values), (_, indices), dims = m["values"], m["indices"], _dims(m, place)
+        raise position.fault("a sparse tensor needs values and indices")
+    (name, values), (_, indices), dims = m["values"], m["indices"], _dims(m, position)
     count = values.dims if isinstance(values, RawTensor) else values.shape
-    where = place.field("indices")
+    where = position.field("indices")
     if not isinstance(indices, np.ndarray) or indices.dtype != np.int64 or len(count) != 1:
         raise where.fault("indices are int64, and both they and the values are lists")
     if indices.shape not in (count, (*count, len(dims))):
@@ -256,42 +256,42 @@ class Files:
         self.by_location: dict[str, memoryview] = {}
         self.by_path: dict[Path, memoryview] = {}
 
-    def read(self, entries: list[tuple[str, str]], need: int, place: Place) -> memoryview:
+    def read(self, entries: list[tuple[str, str]], need: int, position: Position) -> memoryview:
         """The bytes of a tensor's external_data: `length` of them, or as many as its shape needs."""
-        given, place = dict(entries), place.field("external_data")
+        given, position = dict(entries), position.field("external_data")
         location = given.get("location", "")
-        data = self.open(location, place)
-        offset = self.number(given.get("offset", "0"), "offset", place)
-        length = self.number(given.get("length", str(need)), "length", place)
+        data = self.open(location, position)
+        offset = self.number(given.get("offset", "0"), "offset", position)
+        length = self.number(given.get("length", str(need)), "length", position)
         if offset + length > len(data):
             text = f"offset {offset} and length {length} run past the end of {location[:200]!r} ({len(data)} bytes)"
-            raise place.fault(text)
+            raise position.fault(text)
         return data[offset : offset + length]
 
     @staticmethod
-    def number(text: str, what: str, place: Place) -> int:
+    def number(text: str, what: str, position: Position) -> int:
         if not (text.isascii() and text.isdecimal() and len(text) <= 19):
-            raise place.fault(f"{what} {text[:40]!r} is not a number of bytes")
+            raise position.fault(f"{what} {text[:40]!r} is not a number of bytes")
         return int(text)
 
-    def open(self, location: str, place: Place) -> memoryview:
+    def open(self, location: str, position: Position) -> memoryview:
         if location in self.by_location:
             return self.by_location[location]
         if self.folder is None:
             text = f"the data lie in the file {location[:200]!r}; read the model from its path"
-            raise place.fault(text, ImportFailure)
+            raise position.fault(text, ImportFailure)
         names = PurePosixPath(location), PureWindowsPath(location)
         if not location or any(path.anchor or ".." in path.parts for path in names):
-            raise place.fault(f"location {location[:200]!r} is not a path inside the model's folder")
+            raise position.fault(f"location {location[:200]!r} is not a path inside the model's folder")
         try:
             path = (self.folder / location).resolve(strict=True)
             if not path.is_relative_to(self.folder.resolve()):
-                raise place.fault(f"location {location[:200]!r} leads out of the model's folder")
+                raise position.fault(f"location {location[:200]!r} leads out of the model's folder")
             data = self.by_path[path] if path in self.by_path else mapped(path)
         except FormatError:
             raise
         except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: a cycle of links, before Python 3.13
-            raise place.fault(f"location {location[:200]!r} cannot be read: {reason(error)}") from None
+            raise position.fault(f"location {location[:200]!r} cannot be read: {reason(error)}") from None
         self.by_location[location] = self.by_path[path] = data
         return data
 
@@ -306,7 +306,7 @@ def _loose_text(payload: memoryview) -> str | bytes:
         return bytes(payload)
 
 
-def _pair(m: Fields, _: Place, __: Files) -> tuple[str, str]:
+def _pair(m: Fields, _: Position, __: Files) -> tuple[str, str]:
     return m.get("key", ""), m.get("value", "")
 
 

@@ -35,35 +35,35 @@ WORD: Final = (1 << 64) - 1
 Fields = dict[str, Any]
 
 
-class Place(NamedTuple):
+class Position(NamedTuple):
     """The position of a message: a chain of fields up to the file, turned into text only for an error.
     `nth` counts within a repeated field, and is -1 otherwise."""
 
-    up: Place | None
+    up: Position | None
     name: str
     nth: int
     at: int
 
     def __str__(self) -> str:
-        place, parts = self, []
-        while place.up is not None:
-            parts.append(f"{place.name}[{place.nth}]" if place.nth >= 0 else place.name)
-            place = place.up
+        position, parts = self, []
+        while position.up is not None:
+            parts.append(f"{position.name}[{position.nth}]" if position.nth >= 0 else position.name)
+            position = position.up
         return ".".join(reversed(parts)) or "top level"
 
     def fault(self, text: str, kind: type[FormatError] = FormatError) -> FormatError:
-        """The error for a problem at this place."""
+        """The error for a problem at this position."""
         root = self
         while root.up is not None:
             root = root.up
         return kind(f"{root.name}: at byte {self.at}, {self}: {text}")
 
-    def field(self, name: str, nth: int = -1) -> Place:
-        """The place of a field of this message, for errors in that field."""
-        return Place(self, name, nth, self.at)
+    def field(self, name: str, nth: int = -1) -> Position:
+        """The position of a field of this message, for errors in that field."""
+        return Position(self, name, nth, self.at)
 
 
-Build = Callable[[Fields, Place, Any], Any]
+Constructor = Callable[[Fields, Position, Any], Any]
 
 
 class Fault(ValueError):
@@ -101,9 +101,9 @@ def many(name: str, kind: Kind | str) -> Field:
 @dataclass(frozen=True)
 class Schema:
     """A message: its fields by number, and `build`, which is called with the fields that were present (repeated ones
-    as lists, repeated numbers as arrays), the Place, and the context passed to `decode`."""
+    as lists, repeated numbers as arrays), the Position, and the context passed to `decode`."""
 
-    build: Build
+    build: Constructor
     fields: Mapping[int, Field]
 
 
@@ -226,7 +226,7 @@ class Format:
 
     def decode(self, data: memoryview, message: str, file: str, context: Any = None) -> Any:
         """The value built from the `message` in `data`; `file` is for errors, `context` for the builders."""
-        return _Decoder(self, data, context).message(message, 0, len(data), Place(None, file, -1, 0), 1)
+        return _Decoder(self, data, context).message(message, 0, len(data), Position(None, file, -1, 0), 1)
 
 
 class _Decoder:
@@ -236,12 +236,12 @@ class _Decoder:
         self.context = context
         self.left = MAX_MESSAGES
 
-    def message(self, message: str, pos: int, end: int, place: Place, depth: int) -> Any:
+    def message(self, message: str, pos: int, end: int, position: Position, depth: int) -> Any:
         if depth > MAX_DEPTH:
-            raise place.fault(f"messages nest more than {MAX_DEPTH} deep")
+            raise position.fault(f"messages nest more than {MAX_DEPTH} deep")
         self.left -= 1
         if self.left < 0:
-            raise place.fault(f"more than {MAX_MESSAGES} messages in one file")
+            raise position.fault(f"more than {MAX_MESSAGES} messages in one file")
         build, table = self.messages[message]
         found: Fields = {}
         at, entry = pos, None
@@ -250,16 +250,18 @@ class _Decoder:
                 at, entry = pos, None
                 tag, pos = varint(self.data, pos, end)
                 entry = table.get(tag)
-                pos = self.field(tag, entry, found, pos, end, place, depth)
+                pos = self.field(tag, entry, found, pos, end, position, depth)
         except Fault as fault:
-            where = place._replace(at=at)
+            where = position._replace(at=at)
             if entry is not None:
                 counted = entry.many and not entry.packed
                 where = where.field(entry.name, len(found.get(entry.key, ())) if counted else -1)
             raise where.fault(str(fault)) from None
-        return build(found, place, self.context)
+        return build(found, position, self.context)
 
-    def field(self, tag: int, entry: _Entry | None, found: Fields, pos: int, end: int, place: Place, depth: int) -> int:
+    def field(
+        self, tag: int, entry: _Entry | None, found: Fields, pos: int, end: int, position: Position, depth: int
+    ) -> int:
         """Put the value of the field at `pos` into `found`; returns the position after it."""
         wire, number, stop = tag & 7, 0, pos
         if wire == LEN:
@@ -282,7 +284,7 @@ class _Decoder:
         have = found.get(key)
         if kind is None:
             nth = (len(have) if have else 0) if many else -1
-            value = self.message(message, pos, stop, Place(place, name, nth, pos), depth + 1)
+            value = self.message(message, pos, stop, Position(position, name, nth, pos), depth + 1)
         elif packed:
             found[key] = _joined(have, kind, self.data[pos:stop])
             return stop

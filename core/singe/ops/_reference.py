@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import numpy as np
 
-Place = tuple[int, ...]
+Index = tuple[int, ...]
 
 
-def each(shape: Sequence[int], kind: Any, element: Callable[[Place], Any]) -> np.ndarray:
+def each(shape: Sequence[int], kind: Any, element: Callable[[Index], Any]) -> np.ndarray:
     """The array whose element at every place is element(place)."""
     out = np.empty(tuple(shape), kind)
     for place in np.ndindex(*shape):
@@ -107,7 +107,7 @@ def pad(x: np.ndarray, fill: np.ndarray, before: Sequence[int], after: Sequence[
         "reflect": lambda c, d: d - 1 - abs(d - 1 - abs(c)),
     }
 
-    def element(at: Place) -> Any:
+    def element(at: Index) -> Any:
         inner = [c - lo for c, lo in zip(at, before, strict=True)]
         if mode == "constant":
             return x[tuple(inner)] if all(0 <= c < d for c, d in zip(inner, x.shape, strict=True)) else fill
@@ -143,13 +143,13 @@ def places(d: int, window: int, stride: int, dilation: int, before: int, after: 
 
 
 def window(
-    at: Place,
+    at: Index,
     shape: Sequence[int],
     taps: Sequence[int],
     strides: Sequence[int],
     dilations: Sequence[int],
     before: Sequence[int],
-) -> Iterator[tuple[Place, Place]]:
+) -> Iterator[tuple[Index, Index]]:
     """The pairs (tap, place in the input) of a window whose place lies inside the input."""
     for tap in np.ndindex(*taps):
         place = tuple(c * s + t * d - lo for c, s, t, d, lo in zip(at, strides, tap, dilations, before, strict=True))
@@ -157,7 +157,7 @@ def window(
             yield tap, place
 
 
-def _pool(finish: Callable[[np.ndarray, list[Place]], Any], kind: Any = None) -> Callable[..., np.ndarray]:
+def _pool(finish: Callable[[np.ndarray, list[Index]], Any], kind: Any = None) -> Callable[..., np.ndarray]:
     def pool(
         x: np.ndarray, *, window: Any, strides: Any, dilations: Any, before: Any, after: Any, **more: Any
     ) -> np.ndarray:
@@ -168,12 +168,12 @@ def _pool(finish: Callable[[np.ndarray, list[Place]], Any], kind: Any = None) ->
     return pool
 
 
-def _window_of(shape: Any, taps: Any, strides: Any, dilations: Any, before: Any) -> Callable[[Place], list[Place]]:
+def _window_of(shape: Any, taps: Any, strides: Any, dilations: Any, before: Any) -> Callable[[Index], list[Index]]:
     return lambda at: [place for _, place in window(at, shape, taps, strides, dilations, before)]
 
 
-def _first_largest(x: np.ndarray, met: list[Place], column_major: bool = False) -> int:
-    def flat(place: Place) -> int:
+def _first_largest(x: np.ndarray, met: list[Index], column_major: bool = False) -> int:
+    def flat(place: Index) -> int:
         turn = slice(None, None, -1) if column_major else slice(None)
         return int(np.ravel_multi_index((*place[:2], *place[2:][turn]), (*x.shape[:2], *x.shape[2:][turn])))
 
@@ -196,7 +196,7 @@ def conv_last(
     space = x.shape[1:-1]
     shape = [places(*facts) for facts in zip(space, taps, strides, dilations, before, after, strict=True)]
 
-    def element(at: Place) -> Any:
+    def element(at: Index) -> Any:
         n, *where, o = at
         first = o // (outputs // group) * per_group
         met = window(tuple(where), space, taps, strides, dilations, before)

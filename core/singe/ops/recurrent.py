@@ -123,7 +123,7 @@ def _rnn_turn(c: _Cell, x: Any, h: Any) -> tuple[Any, ...]:
 
 
 @dataclass(frozen=True)
-class _Kind:
+class _Recurrence:
     """The kind of a recurrent row: how many gates and activations it has, how many values it carries from step to step
     (state, cell), and the function of one step."""
 
@@ -133,13 +133,13 @@ class _Kind:
     turn: Callable[..., tuple[Any, ...]]
 
 
-LSTM: Final = _Kind(4, 3, 2, _lstm_turn)
-GRU: Final = _Kind(3, 2, 1, _gru_turn)
-RNN: Final = _Kind(1, 1, 1, _rnn_turn)
+LSTM: Final = _Recurrence(4, 3, 2, _lstm_turn)
+GRU: Final = _Recurrence(3, 2, 1, _gru_turn)
+RNN: Final = _Recurrence(1, 1, 1, _rnn_turn)
 
 
 def _lower(
-    kind: _Kind, b: Any, x: Any, w: Any, r: Any, *rest: Any,
+    kind: _Recurrence, b: Any, x: Any, w: Any, r: Any, *rest: Any,
     given: Sequence[str] = (), activations: Sequence[tuple[str, float, float]], direction: str = "forward",
     clip: float = 0.0, **options: bool,
 ) -> tuple[Any, ...]:  # fmt: skip
@@ -159,7 +159,7 @@ def _bound(b: Any, name: str, alpha: float, beta: float) -> Callable[[Any], Any]
     return lambda x: ACTIVATIONS[name](b, x, alpha, beta)
 
 
-def _check(kind: _Kind, x: Any, w: Any, r: Any, named: dict[str, Any], directions: int, functions: int) -> None:
+def _check(kind: _Recurrence, x: Any, w: Any, r: Any, named: dict[str, Any], directions: int, functions: int) -> None:
     if len(x.shape) != 3 or len(w.shape) != 3 or len(r.shape) != 3:
         raise ShapeError(
             f"a recurrent op takes three axes each: x {show(x.shape)}, w {show(w.shape)}, r {show(r.shape)}"
@@ -185,7 +185,7 @@ def _check(kind: _Kind, x: Any, w: Any, r: Any, named: dict[str, Any], direction
 
 
 def _direction(
-    kind: _Kind, b: Any, x: Any, w: Any, r: Any, named: dict[str, Any], d: int, backward: bool,
+    kind: _Recurrence, b: Any, x: Any, w: Any, r: Any, named: dict[str, Any], d: int, backward: bool,
     activations: Sequence[Callable[[Any], Any]], clip: float, options: dict[str, bool],
 ) -> tuple[Any, ...]:  # fmt: skip
     length, batch, features = x.shape

@@ -60,7 +60,7 @@ def _extreme_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, axes: Sequence[i
     return [b.mul(hits, b.div(g, b.reduce_sum(hits, axes=axes)))]
 
 
-def count(b: Any, x: Shaped, axes: Sequence[int]) -> Any:
+def _folded_count(b: Any, x: Shaped, axes: Sequence[int]) -> Any:
     """How many elements are folded into one, as a scalar of x's dtype."""
     return amount(b, product(x.shape[a] for a in axes_of(axes, len(x.shape), "reduce")), x.dtype)
 
@@ -90,7 +90,7 @@ def wide(lower: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _mean(b: Any, x: Any, *, axes: Sequence[int]) -> Any:
-    return b.div(b.reduce_sum(x, axes=axes), count(b, x, axes))
+    return b.div(b.reduce_sum(x, axes=axes), _folded_count(b, x, axes))
 
 
 def _softmax(b: Any, x: Any, *, axis: int = -1) -> Any:

@@ -20,7 +20,7 @@ from ..shapes import Dim, Shape, dim_max, dim_min, floordiv, known, product, sam
 from . import _reference as reference
 from ._row import ROWS, Composite, Opaque, Results, Shaped, as_dtype, register
 
-Place = Callable[[Dim, Dim, Dim, Dim], tuple[Dim, Dim, Dim]]
+Transformation = Callable[[Dim, Dim, Dim, Dim], tuple[Dim, Dim, Dim]]
 
 
 def _half_pixel(d: Dim, out: Dim, p: Dim, q: Dim) -> tuple[Dim, Dim, Dim]:
@@ -40,7 +40,7 @@ def _corners(d: Dim, out: Dim, p: Dim, q: Dim) -> tuple[Dim, Dim, Dim]:
     return (d - 1) * q, 0, dim_max(d * p - q, 1)
 
 
-PLACES: Final[Mapping[str, Place]] = {
+TRANSFORMATIONS: Final[Mapping[str, Transformation]] = {
     "half_pixel": _half_pixel,
     "half_pixel_symmetric": _symmetric,
     "pytorch_half_pixel": _pytorch_half_pixel,
@@ -122,7 +122,7 @@ def _table(
         by: Any = 1.0
         outside = (place < 0) | (place > d - 1)
     else:
-        first, start, by = PLACES[options["coordinates"]](d, out, scale.numerator, scale.denominator)
+        first, start, by = TRANSFORMATIONS[options["coordinates"]](d, out, scale.numerator, scale.denominator)
         place = i * first + start
     if options["mode"] == "nearest":
         above, below = ROUNDINGS[options["nearest"]](place, by)
@@ -155,7 +155,7 @@ def _open(b: Any, x: Any, axis: int, out: Dim, p: Dim, q: Dim, options: Mapping[
     def whole(value: Dim) -> Any:
         return b.const(value, int32)
 
-    first, start, by = PLACES[options["coordinates"]](d, out, p, q)
+    first, start, by = TRANSFORMATIONS[options["coordinates"]](d, out, p, q)
     place = b.add(b.mul(b.arange(whole(0), whole(1), count=out), whole(first)), whole(start))
     if options["mode"] == "nearest":
         above, below = ROUNDINGS[options["nearest"]](_Whole(b, place), by)
@@ -234,7 +234,7 @@ def _resize(
 ) -> Any:  # fmt: skip
     for what, given, allowed in (
         ("mode", mode, ("nearest", *FILTERS)),
-        ("coordinates", coordinates, (*PLACES, CROP)),
+        ("coordinates", coordinates, (*TRANSFORMATIONS, CROP)),
         ("nearest", nearest, tuple(ROUNDINGS)),
     ):
         if given not in allowed:

@@ -168,7 +168,7 @@ def _last(axes: np.ndarray, what: str, shape: Sequence[int]) -> tuple[np.ndarray
 # --- parts -----------------------------------------------------------------------------------------------------------
 
 
-def cut(start: int, end: int, step: int, d: int) -> tuple[int, int]:
+def slice_range(start: int, end: int, step: int, d: int) -> tuple[int, int]:
     """A slice of an axis as its first element and its number of elements, by NumPy's rules with one exception: a slice
     with a negative step that starts before the axis begins at the axis's first element."""
     low, high = (0, d) if step > 0 else (-1, d - 1)
@@ -197,7 +197,7 @@ def _slice(
         start, end, step = by_axis.get(axis, (0, shape[axis], 1))
         if step == 0:
             raise ShapeError(f"{what}: a step is 0")
-        first, count = cut(start, end, step, shape[axis])
+        first, count = slice_range(start, end, step, shape[axis])
         found.append(first + step * np.arange(count, dtype=np.int64))
     return tuple(found)
 

@@ -104,7 +104,7 @@ def checking(name: str) -> Iterator[None]:
         raise FormatError(f"{name}: the header is not as the format says: {type(e).__name__}: {e!s:.200}") from None
 
 
-def cut(block: memoryview, at: Any, what: str) -> memoryview:
+def bytes_at(block: memoryview, at: Any, what: str) -> memoryview:
     """The bytes at [offset, count] of a block."""
     offset, count = at
     if not (type(offset) is int and type(count) is int and offset >= 0 and count >= 0 and offset + count <= len(block)):
@@ -126,7 +126,7 @@ def string(value: Any) -> str:
     return value
 
 
-def element_type(name: Any) -> DType:
+def dtype_named(name: Any) -> DType:
     """The dtype of that name."""
     if not isinstance(name, str) or name not in DTYPES:
         raise FormatError(f"the dtype {name!r:.40}, expected one of {', '.join(DTYPES)}")
@@ -152,5 +152,5 @@ def decode_attr(data: Any) -> Any:
         return tuple(map(decode_attr, data))
     if isinstance(data, dict):
         ((kind, inner),) = data.items()
-        return shapes.decode(inner) if kind == "size" else element_type(inner) if kind == "dtype" else float(inner)
+        return shapes.decode(inner) if kind == "size" else dtype_named(inner) if kind == "dtype" else float(inner)
     return data

@@ -17,7 +17,7 @@ from ..dtypes import string
 from ..errors import FormatError, InputError
 from ..shapes import Dim, Size, evaluate, symbols
 from .block import alone
-from .container import ALIGN, align, checking, count, cut, decode_attr, element_type, encode_attr, read, write
+from .container import ALIGN, align, bytes_at, checking, count, decode_attr, dtype_named, encode_attr, read, write
 from .container import PROGRAM as FORMAT
 from .program import (
     PLACES,
@@ -137,8 +137,8 @@ def from_bytes(data: bytes, name: str = "program") -> ProgramData:
 
 
 def _decode(head: Any, block: memoryview, name: str) -> ProgramData:
-    weights = np.frombuffer(cut(block, head["blocks"]["weights"], "weights"), np.uint8)
-    modules = {k: bytes(cut(block, m["at"], f"module {k}")) for k, m in head["modules"].items()}
+    weights = np.frombuffer(bytes_at(block, head["blocks"]["weights"], "weights"), np.uint8)
+    modules = {k: bytes(bytes_at(block, m["at"], f"module {k}")) for k, m in head["modules"].items()}
     program = ProgramData(
         target=str(head["target"]),
         inputs=tuple(map(count, head["inputs"])),
@@ -186,7 +186,7 @@ def _buffers(data: Any) -> tuple[Buffer, ...]:
     return tuple(
         Buffer(
             str(b["name"]),
-            element_type(b["dtype"]),
+            dtype_named(b["dtype"]),
             tuple(shapes.decode(d) for d in b["shape"]),
             count(b["size"]),
             (str(b["place"][0]), count(b["place"][1])),

@@ -30,7 +30,7 @@ import numpy as np
 
 from ..errors import DeviceError
 from ..shapes import MAX_ELEMENTS, Dim, evaluate, known, symbols
-from .program import Bind, Check, Copy, Dispatch, Host, If, ProgramData, Step, check_found, sized_by
+from .program import Bind, Check, Copy, Dispatch, Host, If, Place, ProgramData, Step, check_found, sized_by
 
 COPY: Final = -1
 JUMP: Final = -2
@@ -69,7 +69,7 @@ class Plan:
         self.step_of: Final[dict[int, int | None]] = {}
         self._functions: Final = range(len(program.kernels)) if functions is None else functions
         self.given: Final = frozenset(sizes)
-        self.strings: Final[dict[tuple[str, int], np.ndarray]] = {}
+        self.strings: Final[dict[Place, np.ndarray]] = {}
         self._latest: Final[dict[str, int]] = {}  # the sizes that were found in mid-run
         self._open: Final[dict[str, list[tuple[int, Dim]]]] = {}  # such a size ↦ the words that depend on it
         self._counts: Final[set[int]] = set()  # the words that are counts of turns

@@ -23,6 +23,9 @@ from ..shapes import MAX_ELEMENTS, Dim, Shape, Size, at_least, evaluate, known, 
 from .container import ALIGN, align
 
 PLACES: Final = ("weights", "slot", "input", "output", "state")
+Place: TypeAlias = tuple[str, int]
+"""Where a buffer lies: ("weights", byte offset), ("slot", number), ("input", number), ("output", number) or
+("state", number)."""
 
 
 def aligned(count: int) -> np.ndarray:
@@ -54,16 +57,13 @@ def from_stored(array: np.ndarray, kind: DType) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Buffer:
-    """A buffer: `size` is the bytes of one element in device memory, `place` where it lies.
-
-    place is ("weights", byte offset), ("slot", number), ("input", number), ("output", number) or ("state", number).
-    """
+    """A buffer: `size` is the bytes of one element in device memory, `place` where it lies."""
 
     name: str
     dtype: DType
     shape: Shape
     size: int
-    place: tuple[str, int]
+    place: Place
 
     @property
     def bytes(self) -> Dim:

@@ -30,7 +30,7 @@ Build: TypeAlias = Callable[..., Node | tuple[Node, ...]]
 """(builder, *nodes) ↦ a node, or several: what an op computes, now or later."""
 
 
-class Value(Protocol):
+class DeviceValue(Protocol):
     """A tensor's elements on a device."""
 
     @property

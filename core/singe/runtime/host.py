@@ -13,18 +13,21 @@ import numpy as np
 
 from ..dtypes import string
 from ..errors import DeviceError, ShapeError
+from ..graph import with_sizes
 from ..ops import find_row
 from ..program.planner import Found, Plan
 from ..program.program import Bind, Check, Host
 from ..shapes import Shape, Size, known, show, size, symbols
 
-Read: TypeAlias = Callable[[int], np.ndarray]
+ReadBuffer: TypeAlias = Callable[[int], np.ndarray]
 """Read a buffer, by its number: its elements in its shape."""
-Write: TypeAlias = Callable[[int, np.ndarray], None]
+WriteBuffer: TypeAlias = Callable[[int, np.ndarray], None]
 """Write elements to a buffer, by its number."""
 
 
-def run_stop(plan: Plan, step: Host | Bind | Check, read: Read, write: Write, found: Callable[[Found], None]) -> None:
+def run_stop(
+    plan: Plan, step: Host | Bind | Check, read: ReadBuffer, write: WriteBuffer, found: Callable[[Found], None]
+) -> None:
     """Run a step. If it binds sizes, `found` is called before any result is written.
 
     Strings are neither read nor written: the plan keeps them.
@@ -70,13 +73,6 @@ def run_host(step: Host, inputs: Sequence[np.ndarray], sizes: Mapping[str, int])
     with np.errstate(all="ignore"):
         results: Any = row.array(*inputs, **{name: with_sizes(value, sizes) for name, value in step.attrs.items()})
     return tuple(map(np.asarray, results if isinstance(results, tuple) else (results,)))
-
-
-def with_sizes(value: Any, sizes: Mapping[str, int]) -> Any:
-    """An attribute with its sizes replaced by numbers."""
-    if isinstance(value, tuple):
-        return tuple(with_sizes(v, sizes) for v in value)
-    return known(value, sizes) if isinstance(value, Size) else value
 
 
 def found_sizes(shape: Shape, given: Sequence[int], inputs: frozenset[str]) -> dict[str, int]:

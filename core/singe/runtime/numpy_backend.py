@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any
 from weakref import WeakSet
 
 import numpy as np
@@ -21,13 +21,11 @@ from ..compiler.target import HOST
 from ..dtypes import dtype, outward
 from ..errors import DeviceError, InputError
 from ..ops import Elementwise, Opaque, Row, Update, View, find_row
-from ..program.program import Bind, Check, Copy, Host, If, Loop, ProgramData, Step, check_found, sized_by
+from ..program.program import Bind, Check, Copy, Host, If, Loop, Place, ProgramData, Step, check_found, sized_by
 from ..shapes import Size
 from .backend import HostArray, Span, Timeline
 from .donated import check_donated, writable
 from .host import check, found_sizes
-
-Place: TypeAlias = tuple[str, int]
 
 
 class NumpyBackend:

@@ -41,7 +41,7 @@ from ..runtime.registry import factories
 from ..shapes import bytes_text
 from .images import PictureSpec
 from .report import LEFT, RIGHT, fields, table
-from .storage import STORED_BYTES, Channels, Kept, Part, decode, encode, output_channels, pieces
+from .storage import STORED_BYTES, Channels, Kept, StoredPart, decode, encode, output_channels, pieces
 
 MANIFEST: Final = "model.json"
 PIECE: Final = 4_000_000 // ALIGN * ALIGN
@@ -192,7 +192,7 @@ class _Encoding:
         self.channels: Channels = {}
         self.kept: list[Kept] = []
 
-    def parts(self, program: ProgramData) -> list[Part]:
+    def parts(self, program: ProgramData) -> list[StoredPart]:
         """A Program's weights as they are stored."""
         parts, kept = encode(program, self.dtype, self.channels)
         self.kept += [k for k in kept if k not in self.kept]

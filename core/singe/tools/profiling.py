@@ -133,7 +133,7 @@ def _summed(runnable: Program, shapes: Mapping[str, tuple[int, ...]], samples: S
     """The means over the faster half of the samples, which come fastest first."""
     kept = samples[: -(-len(samples) // 2)]
     sizes = runnable.data.sizes(shapes)
-    work = _Work(runnable.data.at(sizes), {**sizes, **kept[0].timeline.sizes})
+    work = _Workload(runnable.data.at(sizes), {**sizes, **kept[0].timeline.sizes})
     calls: dict[_Key, int] = {}
     taken: dict[_Key, float] = {}
     for sample in kept:
@@ -172,7 +172,7 @@ _Key = tuple[str, str, str, Any]
 """Label, kind, the output's shape, and whatever else distinguishes kernels."""
 
 
-class _Work:
+class _Workload:
     """The operations and bytes of a Program's steps at known sizes."""
 
     def __init__(self, program: ProgramData, sizes: Mapping[str, int]) -> None:
@@ -341,7 +341,7 @@ _HOST: Final = 1
 _DEVICE: Final = 2
 
 
-def _events(runnable: Program, work: _Work, sample: _Sample) -> list[dict[str, Any]]:
+def _events(runnable: Program, work: _Workload, sample: _Sample) -> list[dict[str, Any]]:
     """The events of the host on one line, those of the steps on another."""
 
     def name(kind: str, text: str, line: int) -> dict[str, Any]:

@@ -126,7 +126,7 @@ def _over(index: scalar.Expr, axis_of: Mapping[scalar.Expr, int], shape: Sequenc
 
 
 @dataclass(frozen=True)
-class Part:
+class StoredPart:
     """An array, or some of its rows, as stored; `at` is where it begins in the decoded weights."""
 
     encoding: str
@@ -169,13 +169,13 @@ class Kept:
     why: str
 
 
-def encode(program: ProgramData, dtype: str, channels: Channels) -> tuple[list[Part], list[Kept]]:
+def encode(program: ProgramData, dtype: str, channels: Channels) -> tuple[list[StoredPart], list[Kept]]:
     """All weights of a Program in order, and the float32 arrays that could not be stored in fewer bytes."""
     if dtype not in DTYPES:
         raise InputError(f"dtype: got {dtype!r}, expected one of {', '.join(DTYPES)}")
     programs = program.programs
     copied = {p.buffers[s.source].place for p in programs for s in p.steps if isinstance(s, Copy)}
-    found: dict[int, Part] = {}
+    found: dict[int, StoredPart] = {}
     kept: list[Kept] = []
     for buffer in (b for p in programs for b in p.buffers):
         kind, at = buffer.place
@@ -195,12 +195,12 @@ def encode(program: ProgramData, dtype: str, channels: Channels) -> tuple[list[P
     return [found[at] for at in sorted(found)], kept
 
 
-def _words(program: ProgramData, at: int, count: int) -> Part:
+def _words(program: ProgramData, at: int, count: int) -> StoredPart:
     """The bytes, padded with zeros to whole words; buffers are aligned to more than that."""
-    return Part("words", at, program.weights[at : at + -(-count // 4) * 4].view(np.uint32))
+    return StoredPart("words", at, program.weights[at : at + -(-count // 4) * 4].view(np.uint32))
 
 
-def _smaller(at: int, values: np.ndarray, numbers: np.ndarray | None, dtype: str) -> tuple[Part | None, str]:
+def _smaller(at: int, values: np.ndarray, numbers: np.ndarray | None, dtype: str) -> tuple[StoredPart | None, str]:
     """The array in fewer bytes; or None and the reason."""
     finite = bool(np.isfinite(values).all())
     weights = numbers if numbers is not None and finite and not values[numbers == 0].any() else None
@@ -220,7 +220,7 @@ def _smaller(at: int, values: np.ndarray, numbers: np.ndarray | None, dtype: str
         sizes = sizes.max(-1, keepdims=True)
     wrong = lost > PRECISION * sizes
     if not wrong.any():
-        return Part("float16", at, halves), ""
+        return StoredPart("float16", at, halves), ""
     if weights is not None and np.count_nonzero(weights) > 2 * weights.max():
         return _scaled_halves(at, values, weights), ""
     worst = np.abs(values[wrong]).max() if np.isinf(lost).any() else np.abs(values[wrong]).min()
@@ -234,14 +234,14 @@ def _per_channel(sizes: np.ndarray, numbers: np.ndarray) -> np.ndarray:
     return largest
 
 
-def _scaled_halves(at: int, values: np.ndarray, numbers: np.ndarray) -> Part:
+def _scaled_halves(at: int, values: np.ndarray, numbers: np.ndarray) -> StoredPart:
     """The array as float16; each channel is scaled so that its maximum is just below the largest float16."""
     _, exponents = np.frexp(_per_channel(np.abs(values), numbers))
     scales = np.ldexp(np.float32(1), np.clip(exponents - 15, -126, 127))[_narrowed(numbers)]
-    return Part("float16", at, (values / scales).astype(np.float16), scales)
+    return StoredPart("float16", at, (values / scales).astype(np.float16), scales)
 
 
-def _quantised(at: int, values: np.ndarray, numbers: np.ndarray) -> Part | None:
+def _quantised(at: int, values: np.ndarray, numbers: np.ndarray) -> StoredPart | None:
     """The array as int8; None if its channels are too short, or too small for a float32 scale."""
     if np.count_nonzero(numbers) < PAYS * numbers.max():
         return None
@@ -251,7 +251,7 @@ def _quantised(at: int, values: np.ndarray, numbers: np.ndarray) -> Part | None:
     scales = steps[_narrowed(numbers)]
     with np.errstate(divide="ignore", invalid="ignore"):
         exact = np.where(scales > 0, values / scales, 0)
-    return Part("int8", at, np.clip(np.rint(exact), -STEPS, STEPS).astype(np.int8), scales)
+    return StoredPart("int8", at, np.clip(np.rint(exact), -STEPS, STEPS).astype(np.int8), scales)
 
 
 def _narrowed(numbers: np.ndarray) -> np.ndarray:
@@ -266,9 +266,9 @@ def _narrowed(numbers: np.ndarray) -> np.ndarray:
 # --- files ------------------------------------------------------------------------------------------------------------
 
 
-def pieces(parts: Sequence[Part], limit: int) -> list[list[Part]]:
+def pieces(parts: Sequence[StoredPart], limit: int) -> list[list[StoredPart]]:
     """The parts grouped into files of at most the given bytes; each file can be decoded alone."""
-    files: list[list[Part]] = [[]]
+    files: list[list[StoredPart]] = [[]]
     room = limit
     for part in (piece for whole in parts for piece in _cut(whole, limit)):
         if part.bytes > room and files[-1]:
@@ -279,7 +279,7 @@ def pieces(parts: Sequence[Part], limit: int) -> list[list[Part]]:
     return [file for file in files if file]
 
 
-def _cut(part: Part, limit: int) -> Iterator[Part]:
+def _cut(part: StoredPart, limit: int) -> Iterator[StoredPart]:
     """The part, or its rows in the fewest parts of at most the given bytes; an element is never split."""
     values, scales = part.values, part.scales
     axis = next((i for i, n in enumerate(values.shape) if n > 1), None)
@@ -292,10 +292,12 @@ def _cut(part: Part, limit: int) -> Iterator[Part]:
     for start in range(0, length, rows):
         key = (*[slice(None)] * axis, slice(start, start + rows))
         own = scales if scales is None or scales.shape[axis] == 1 else scales[key]
-        yield from _cut(Part(part.encoding, part.at + 4 * start * (values.size // length), values[key], own), limit)
+        yield from _cut(
+            StoredPart(part.encoding, part.at + 4 * start * (values.size // length), values[key], own), limit
+        )
 
 
-def decode(parts: Sequence[Part], size: int) -> np.ndarray:
+def decode(parts: Sequence[StoredPart], size: int) -> np.ndarray:
     """The weights that a runner decodes from the parts, of the given number of bytes."""
     block = np.zeros(size, np.uint8)
     for part in parts:
@@ -305,7 +307,7 @@ def decode(parts: Sequence[Part], size: int) -> np.ndarray:
 
 def read_piece(entry: Mapping[str, Any], data: bytes) -> np.ndarray:
     """Decode a bundle's file of weights by its entry in the manifest, in NumPy."""
-    parts: list[Part] = []
+    parts: list[StoredPart] = []
     at = 0
 
     def take(kind: str, shape: Sequence[int]) -> np.ndarray:
@@ -317,7 +319,7 @@ def read_piece(entry: Mapping[str, Any], data: bytes) -> np.ndarray:
     for part in entry["parts"]:
         scales = take("<f4", part["scales"]) if "scales" in part else None
         values = take({"words": "<u4", "float16": "<f2", "int8": "i1"}[part["encoding"]], part["shape"])
-        parts.append(Part(part["encoding"], part["at"], values, scales))
+        parts.append(StoredPart(part["encoding"], part["at"], values, scales))
     if at != len(data):
         raise FormatError(f"{entry['file']}: its parts are {at} bytes, the file has {len(data)}")
     return decode(parts, entry["decoded"])

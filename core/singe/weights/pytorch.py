@@ -43,14 +43,14 @@ def read_pytorch(data: bytes, name: str = "weights", key: str | None = None) -> 
     """
     file = _Archive(data, name) if data.startswith(ZIP) else _Stream(data, name)
     state = _state(file.root, name, key)
-    return _Reader(file, len(data), name).arrays(state)
+    return _TensorReader(file, len(data), name).arrays(state)
 
 
 # --- what a pickle makes ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class _Element:
+class _StorageType:
     """The element type of a storage. bfloat16 is kept as its upper halves of float32s."""
 
     name: str
@@ -63,12 +63,12 @@ class _Element:
 @dataclass(frozen=True)
 class _Storage:
     key: str
-    element: _Element
+    element: _StorageType
     count: int
 
 
 @dataclass(frozen=True)
-class _Tensor:
+class _TensorView:
     storage: _Storage
     offset: int
     shape: tuple[int, ...]
@@ -81,7 +81,7 @@ class _Global:
 
     name: str
     call: Callable[[tuple[Any, ...]], Any] | None = None
-    element: _Element | None = None
+    element: _StorageType | None = None
 
 
 def _count(value: Any, what: str) -> int:
@@ -96,21 +96,21 @@ def _counts(value: Any, what: str) -> tuple[int, ...]:
     return tuple(_count(v, what) for v in value)
 
 
-def _tensor(args: tuple[Any, ...]) -> _Tensor:
+def _tensor(args: tuple[Any, ...]) -> _TensorView:
     if not 4 <= len(args) <= 7 or not isinstance(args[0], _Storage):
         raise ValueError("a tensor is not made of a storage, an offset, sizes and strides")
     shape, strides = _counts(args[2], "a tensor's size"), _counts(args[3], "a tensor's stride")
     if len(shape) != len(strides):
         raise ValueError(f"a tensor has {len(shape)} sizes and {len(strides)} strides")
-    tensor = _Tensor(args[0], _count(args[1], "a tensor's offset"), shape, strides)
+    tensor = _TensorView(args[0], _count(args[1], "a tensor's offset"), shape, strides)
     last = tensor.offset + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
     if 0 not in shape and last >= tensor.storage.count:
         raise ValueError(f"a tensor reaches to element {last} of a storage of {tensor.storage.count}")
     return tensor
 
 
-def _parameter(args: tuple[Any, ...]) -> _Tensor:
-    if not args or not isinstance(args[0], _Tensor):
+def _parameter(args: tuple[Any, ...]) -> _TensorView:
+    if not args or not isinstance(args[0], _TensorView):
         raise ValueError("a parameter is not made of a tensor")
     return args[0]
 
@@ -133,12 +133,12 @@ def _ordered(args: tuple[Any, ...]) -> dict[Any, Any]:
     return made
 
 
-_ELEMENTS: Final = {
+_STORAGE_TYPES: Final = {
     "Float": ("float32", "<f4"), "Double": ("float64", "<f8"), "Half": ("float16", "<f2"), "BFloat16": ("bfloat16", "<u2"),
     "Long": ("int64", "<i8"), "Int": ("int32", "<i4"), "Short": ("int16", "<i2"), "Char": ("int8", "i1"),
     "Byte": ("uint8", "u1"), "Bool": ("bool", "?"),
 }  # fmt: skip
-_KINDS: Final = {kind: _Element(name, np.dtype(spelled)) for kind, (name, spelled) in _ELEMENTS.items()}
+_KINDS: Final = {kind: _StorageType(name, np.dtype(spelled)) for kind, (name, spelled) in _STORAGE_TYPES.items()}
 
 GLOBALS: Final[Mapping[str, _Global]] = {
     g.name: g
@@ -289,7 +289,7 @@ def _storages(root: Any) -> dict[str, _Storage]:
     stack = [root]
     while stack:
         value = stack.pop()
-        if isinstance(value, _Tensor):
+        if isinstance(value, _TensorView):
             found.setdefault(value.storage.key, value.storage)
         elif isinstance(value, (dict, list, tuple)) and id(value) not in seen:
             seen.add(id(value))
@@ -300,7 +300,7 @@ def _storages(root: Any) -> dict[str, _Storage]:
 # --- from the object to arrays ----------------------------------------------------------------------------------------
 
 
-def _state(root: Any, name: str, key: str | None) -> dict[str, _Tensor]:
+def _state(root: Any, name: str, key: str | None) -> dict[str, _TensorView]:
     """The state dict: the object itself, or its one entry that is a state dict ({"epoch": 3, "state_dict": {…}})."""
     if not isinstance(root, dict):
         raise FormatError(f"{name}: holds {shown(root)}, expected a state dict: torch.save(model.state_dict(), path)")
@@ -323,7 +323,7 @@ def _is_state(value: Any) -> bool:
     return (
         isinstance(value, dict)
         and bool(value)
-        and all(isinstance(k, str) and isinstance(v, _Tensor) for k, v in value.items())
+        and all(isinstance(k, str) and isinstance(v, _TensorView) for k, v in value.items())
     )
 
 
@@ -332,7 +332,7 @@ def _listed(names: list[str]) -> str:
     return ", ".join(f"{n!r:.60}" for n in names[:SHOWN]) + (f" and {rest} more" if rest > 0 else "")
 
 
-class _Reader:
+class _TensorReader:
     """Turns tensors into arrays; equal tensors share one array."""
 
     def __init__(self, file: _Archive | _Stream, size: int, name: str) -> None:
@@ -340,12 +340,12 @@ class _Reader:
         self._limit = self._room
         self._storages: dict[str, np.ndarray] = {}
         self._known: dict[str, _Storage] = {}
-        self._made: dict[_Tensor, np.ndarray] = {}
+        self._made: dict[_TensorView, np.ndarray] = {}
 
-    def arrays(self, state: Mapping[str, _Tensor]) -> dict[str, np.ndarray]:
+    def arrays(self, state: Mapping[str, _TensorView]) -> dict[str, np.ndarray]:
         return {k: self._array(k, t) for k, t in state.items()}
 
-    def _array(self, key: str, tensor: _Tensor) -> np.ndarray:
+    def _array(self, key: str, tensor: _TensorView) -> np.ndarray:
         if tensor not in self._made:
             count = 1
             for n in tensor.shape:

@@ -24,11 +24,11 @@ from ..program.container import (
     MAGIC,
     RECORD,
     align,
+    bytes_at,
     checking,
     count,
-    cut,
     decode_attr,
-    element_type,
+    dtype_named,
     encode_attr,
     read,
     string,
@@ -55,7 +55,7 @@ def is_container(data: bytes) -> bool:
 # --- arrays -----------------------------------------------------------------------------------------------------------
 
 
-class _Block:
+class _ArrayWriter:
     """The arrays of a record that is being written; equal arrays are stored once."""
 
     def __init__(self, floats: str | None) -> None:
@@ -87,7 +87,7 @@ class _Block:
         return array if bool(np.any(np.isinf(half) & np.isfinite(array))) else half
 
 
-class _Arrays:
+class _ArrayReader:
     """The arrays of a record that is being read. Two arrays have the same bytes or none in common, so all arrays
     together take at most twice the size of the file."""
 
@@ -104,11 +104,11 @@ class _Arrays:
         shape, at = _numbers(entry["shape"]), count(entry["at"])
         if at % ALIGN:
             raise FormatError(f"an array begins at {at}, expected a multiple of {ALIGN}")
-        taken = int(product(shape)) * element_type(entry["stored"]).size  # pyright: ignore[reportArgumentType]
-        return at, len(cut(self._block, [at, taken], "an array"))
+        taken = int(product(shape)) * dtype_named(entry["stored"]).size  # pyright: ignore[reportArgumentType]
+        return at, len(bytes_at(self._block, [at, taken], "an array"))
 
     def _array(self, entry: Any) -> np.ndarray:
-        kind, stored, (at, size) = element_type(entry["dtype"]), element_type(entry["stored"]), self._span(entry)
+        kind, stored, (at, size) = dtype_named(entry["dtype"]), dtype_named(entry["stored"]), self._span(entry)
         if kind is not stored and (kind, stored) != (float32, float16):
             raise FormatError(f"an array of {kind} is stored as {stored}")
         key = at, size, kind, stored
@@ -131,9 +131,9 @@ def _numbers(shape: Any) -> tuple[int, ...]:
 
 def weights_record(state: Mapping[str, np.ndarray], floats: str | None = None) -> bytes:
     """The record of arrays by name; floats: "float16" to store float32s in half the bytes."""
-    block = _Block(floats)
-    entries = [{"name": name, **block.entry(array)} for name, array in state.items()]
-    return write({"format": RECORD, "holds": WEIGHTS, "arrays": entries}, block.bytes)
+    arrays = _ArrayWriter(floats)
+    entries = [{"name": name, **arrays.entry(array)} for name, array in state.items()]
+    return write({"format": RECORD, "holds": WEIGHTS, "arrays": entries}, arrays.bytes)
 
 
 def read_weights(data: bytes, name: str = "record") -> dict[str, np.ndarray]:
@@ -141,7 +141,7 @@ def read_weights(data: bytes, name: str = "record") -> dict[str, np.ndarray]:
     head, block = _open(data, name, WEIGHTS)
     with checking(name):
         entries = head["arrays"]
-        found = {string(e["name"]): array for e, array in zip(entries, _Arrays(entries, block).all, strict=True)}
+        found = {string(e["name"]): array for e, array in zip(entries, _ArrayReader(entries, block).all, strict=True)}
         if len(found) != len(entries):
             raise FormatError("two arrays have one name")
         return found
@@ -162,7 +162,8 @@ def _open(data: bytes, name: str, holds: str) -> tuple[dict[str, Any], memoryvie
 
 def model_record(graph: Graph, floats: str | None = None) -> bytes:
     """The record of a Graph; floats as in `weights_record`."""
-    writer = _Writer(_Block(floats))
+    arrays = _ArrayWriter(floats)
+    writer = _GraphWriter(arrays)
     head, number = writer.graph(graph, [s.leaf for s in graph.states])
     states = [
         {
@@ -180,18 +181,18 @@ def model_record(graph: Graph, floats: str | None = None) -> bytes:
         "arrays": writer.arrays,
         **({"states": states} if states else {}),
     }
-    return write(whole, writer.block.bytes)
+    return write(whole, arrays.bytes)
 
 
-class _Writer:
+class _GraphWriter:
     """Graphs as JSON data, and the arrays that they share."""
 
-    def __init__(self, block: _Block) -> None:
-        self.block = block
+    def __init__(self, writer: _ArrayWriter) -> None:
+        self._writer = writer
         self.arrays: list[dict[str, Any]] = []
 
     def array(self, value: np.ndarray) -> int:
-        self.arrays.append(self.block.entry(value))
+        self.arrays.append(self._writer.entry(value))
         return len(self.arrays) - 1
 
     def graph(self, graph: Graph, leaves: Sequence[Node] = ()) -> tuple[dict[str, Any], Mapping[Node, int]]:
@@ -233,7 +234,7 @@ def read_graph(data: bytes, name: str = "record") -> Graph:
     """The Graph of a record of a model; its constants may share memory with `data`."""
     head, block = _open(data, name, MODEL)
     with checking(name), deferring():
-        reader = _Reader(_Arrays(head["arrays"], block).all)
+        reader = _GraphReader(_ArrayReader(head["arrays"], block).all)
         found, nodes = reader.graph(head, frozenset())
         states = tuple(reader.state(s, nodes) for s in head.get("states", ()))
         graph = Graph(found.inputs, found.outputs, found.output_names, found.bound, states)
@@ -241,7 +242,7 @@ def read_graph(data: bytes, name: str = "record") -> Graph:
         return graph
 
 
-class _Reader:
+class _GraphReader:
     """Builds Graphs from JSON data, with one Builder."""
 
     def __init__(self, arrays: Sequence[np.ndarray]) -> None:
@@ -293,7 +294,7 @@ class _Reader:
             return self._applied(entry, [_pick(before, i, "its input") for i in entry["inputs"]], known, depth)
         if "array" in entry:
             return b.const(_pick(self.arrays, entry["array"], "its array"))
-        kind = element_type(entry["dtype"])
+        kind = dtype_named(entry["dtype"])
         if "input" in entry:
             return b.input(string(entry["input"]), [shapes.decode(d) for d in entry["shape"]], kind)
         shape, sizes = _numbers(entry["shape"]), [shapes.decode(d) for d in entry["sizes"]]

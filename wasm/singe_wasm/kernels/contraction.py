@@ -18,11 +18,11 @@ import numpy as np
 from singe.extension import Contraction, Dim, Expr, Reduce, Routine, affine, ceildiv, contraction, float32, scalar
 
 from ..encode import Function
-from .feeds import Evaluated, Feed, Gathered, InPlace, Lines, Packer, panels
+from .feeds import Evaluated, Feed, Gathered, InPlace, Lines, PanelWriter, panels
 from .lower import Lowering
 from .nest import lane_cost
 from .product import Product, choose_tile, panels_across, turns
-from .share import begin, choose, first_alone, loop
+from .share import begin, choose_loop, first_alone, loop
 
 LONG: Final = 64
 """Elements of a window from which one output of one channel pays as a product: gathering its rows then costs little."""
@@ -199,7 +199,7 @@ class Template:
     def function(self) -> Function:
         s, c, w = self.s, self.c, self.w
         batch = list(zip(c.batch_vars, c.batch, strict=True))
-        shared = choose([*c.batch, *turns(self.product.c, self.product.tile, self.feed.in_place)])
+        shared = choose_loop([*c.batch, *turns(self.product.c, self.product.tile, self.feed.in_place)])
         b_vars = [v for v, _ in s.b_batch]
         pack_at = max((level for level, (v, _) in enumerate(batch, 1) if v in b_vars), default=0)
         with ExitStack() as stack:
@@ -212,7 +212,7 @@ class Template:
                         low.variable(variable, local, level)
                     stack.enter_context(loop(w, self.low, local, extent, shared == level - 1))
                 if level == pack_at and not s.packed:
-                    Packer(w, self.low, self.edge, c, s.columns).write(self.low.scratch(s.panels_at), level)
+                    PanelWriter(w, self.low, self.edge, c, s.columns).write(self.low.scratch(s.panels_at), level)
             b = self.low.scratch(s.panels_at)
             if s.packed:
                 index = affine.flatten(b_vars, tuple(d for _, d in s.b_batch)) * self.matrix_elements()

@@ -22,7 +22,7 @@ from ..writer import Tree, Writer
 from .lower import Lowering, Shift
 from .nest import lane_cost
 from .product import ACCUMULATOR, REGISTERS
-from .share import begin, choose, divide, first_alone, loop
+from .share import begin, choose_loop, divide, first_alone, loop
 
 HELD: Final = 7
 """Weights of a line that registers hold at once, beside the sums, an element and a product."""
@@ -141,7 +141,7 @@ class _Depthwise:
 
     def function(self) -> Function:
         w, outer, width, length = self.w, self.grid[:-2], self.grid[-2], self.x_shape[-2]
-        shared = choose([*outer, ceildiv(self.channels, 4)])
+        shared = choose_loop([*outer, ceildiv(self.channels, 4)])
         if shared == len(outer):
             self.part = divide(w, self.low, self.channels, 4)
         axis, pad = (self.window[-1], self.strides[-1], self.dilations[-1]), self.pads[-1]

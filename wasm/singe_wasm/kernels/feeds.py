@@ -108,7 +108,7 @@ class InPlace(Feed):
         return [self.job.low.address(c.a.value, index, ((c.m, i),) if i else ()) for i in range(rows)]
 
 
-class _Panel(Feed):
+class _PanelFeed(Feed):
     """A panel of a few rows, [row][k], in scratch."""
 
     in_place = False
@@ -126,7 +126,7 @@ class _Panel(Feed):
         return [(low.scratch(start + k * (4 * i)), 0) for i in range(rows)]
 
 
-class Evaluated(_Panel):
+class Evaluated(_PanelFeed):
     """See the module's docstring."""
 
     def declare(self) -> None:
@@ -155,7 +155,7 @@ class Evaluated(_Panel):
                     w.add(at, 4)
 
 
-class _Window(Feed):
+class _WindowFeed(Feed):
     """What the convolutions' feeds share."""
 
     def position(self) -> tuple[Expr, tuple[Expr, ...]]:
@@ -167,7 +167,7 @@ class _Window(Feed):
         return image, tuple(space)
 
 
-class Lines(_Window):
+class Lines(_WindowFeed):
     """See the module's docstring. The rows of its contraction are the positions of one image."""
 
     def __init__(self, c: Contraction, facts: Mapping[str, Any]) -> None:
@@ -262,7 +262,7 @@ class Lines(_Window):
         job.edge.forget()
 
 
-class Gathered(_Window, _Panel):
+class Gathered(_WindowFeed, _PanelFeed):
     """See the module's docstring. A panel's row is [window][channel], zeros where the window is outside the input."""
 
     def declare(self) -> None:
@@ -331,7 +331,7 @@ def panels(matrix: np.ndarray, columns: int) -> np.ndarray:
     return np.ascontiguousarray(padded.reshape(k, count, columns).transpose(1, 0, 2))
 
 
-class Packer:
+class PanelWriter:
     """Writes the code that packs B at run time."""
 
     def __init__(self, w: Writer, low: Lowering, edge: Lowering, c: Contraction, columns: int) -> None:

@@ -139,7 +139,7 @@ class _Integers(Template):
         super().__init__(s.floats, sizes, relaxed)
 
     def make_product(self) -> Product:
-        return _Product(self, self.integers.columns)
+        return _IntegerProduct(self, self.integers.columns)
 
     def make_feed(self) -> Feed:
         return _Records(self.integers, super().make_feed()).bound(self)
@@ -176,7 +176,7 @@ class _Records(Feed):
             w.call(name, w.value(to) + place, w.value(source) + offset, runs.count, runs.length, runs.jump)
 
 
-class _Product(Product):
+class _IntegerProduct(Product):
     """The product of records by panels of integers. A column of a panel is so many words: its integers, and their sum."""
 
     def __init__(self, job: Template, columns: int) -> None:

@@ -21,14 +21,14 @@ from ..values import I32, V128, I32x4, Int, Value, minimum
 from ..writer import EFFECT, Tree, Writer
 from .lower import Lowering, Shift, lane_step
 from .memory import VECTOR_STORAGE
-from .share import begin, choose, divide, first_alone
+from .share import begin, choose_loop, divide, first_alone
 
 
 def print_nests(kernels: Sequence[Kernel], sizes: Sequence[Dim]) -> Function:
     """The function of one or several kernels over the same ports, one after the other."""
     w = begin(kernels[0], False, sizes)
     for kernel in kernels:
-        _Nest(kernel, sizes, w).write()
+        _NestWriter(kernel, sizes, w).write()
     return w.finish()
 
 
@@ -105,7 +105,7 @@ def choose_lane(kernel: Kernel) -> tuple[Expr | None, bool]:
 
 
 @dataclass
-class _Loop:
+class _KernelLoop:
     variable: Expr
     local: I32
     extent: Dim
@@ -123,7 +123,7 @@ class _Strip:
     sure: bool
 
 
-class _Nest:
+class _NestWriter:
     def __init__(self, kernel: Kernel, sizes: Sequence[Dim], w: Writer) -> None:
         self.kernel = kernel
         self.w = w
@@ -137,14 +137,14 @@ class _Nest:
         self.nans: dict[Value, I32x4] = {}  # of an accumulator whose fold may lose a NaN: the lanes that have seen one
         weight = len(scalar.postorder(kernel.roots))
         self.unroll = 4 if weight <= 16 else 2 if weight <= 48 else 1
-        self.shared: _Loop | None = None
+        self.shared: _KernelLoop | None = None
         self.range: tuple[Int, I32] = (0, I32.of(0))  # the part's first turn of the shared loop, and its end
 
-    def _loops(self, variables: Sequence[Expr], extents: Sequence[Dim], level: int) -> list[_Loop]:
+    def _loops(self, variables: Sequence[Expr], extents: Sequence[Dim], level: int) -> list[_KernelLoop]:
         loops = []
         for i, (v, d) in enumerate(zip(variables, extents, strict=True)):
             if v.word == "var":
-                loops.append(_Loop(v, self.w.i32(), d, level + i))
+                loops.append(_KernelLoop(v, self.w.i32(), d, level + i))
                 self.low.variable(v, loops[-1].local, level + i)
         return loops
 
@@ -166,18 +166,18 @@ class _Nest:
             else:
                 self._point(((),), False)
 
-    def _share(self, outer: Sequence[_Loop], wide: bool) -> None:
+    def _share(self, outer: Sequence[_KernelLoop], wide: bool) -> None:
         """Divide one grid loop among the parts; the vectorised one is cut at whole turns of its longest strip."""
         step = max(s.step for s in self._strips(self.grid[-1])) if wide else 1
         turns = [loop.extent for loop in outer]
-        chosen = choose([*turns, ceildiv(self.grid[-1].extent, step)] if wide else turns)
+        chosen = choose_loop([*turns, ceildiv(self.grid[-1].extent, step)] if wide else turns)
         if chosen is not None:
             self.shared = self.grid[chosen]
             step = step if chosen == len(outer) else 1
             self.range = divide(self.w, self.low, self.low.size(self.shared.extent), step)
 
     @contextmanager
-    def _nested(self, loops: Sequence[_Loop], roots: Sequence[Tree], innermost: bool) -> Iterator[None]:
+    def _nested(self, loops: Sequence[_KernelLoop], roots: Sequence[Tree], innermost: bool) -> Iterator[None]:
         with ExitStack() as stack:
             for loop in loops:
                 needed = () if innermost and loop is loops[-1] else roots
@@ -185,7 +185,7 @@ class _Nest:
                 stack.enter_context(self.w.loop(loop.local, limit, start=first, hoist=needed, level=loop.level))
             yield
 
-    def _strips(self, loop: _Loop) -> list[_Strip]:
+    def _strips(self, loop: _KernelLoop) -> list[_Strip]:
         """The strips of the vectorised loop that can occur."""
         assert self.lane is not None
         extent = loop.extent
@@ -207,7 +207,7 @@ class _Nest:
                 strips.append(_Strip(shifts, count > 0, step, limit & -step if count else limit, False))
         return strips
 
-    def _run(self, loop: _Loop, turn: Callable[[Sequence[Shift], bool], None]) -> None:
+    def _run(self, loop: _KernelLoop, turn: Callable[[Sequence[Shift], bool], None]) -> None:
         """The vectorised loop around `turn`."""
         self.w.set(loop.local, self.range[0] if loop is self.shared else 0)
         for s in self._strips(loop):

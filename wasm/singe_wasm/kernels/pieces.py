@@ -21,7 +21,7 @@ _FOLDING: Final[Mapping[str, Callable[..., Expr]]] = {
 }  # fmt: skip
 
 
-def pieces(kernel: Kernel) -> list[Kernel]:
+def kernel_pieces(kernel: Kernel) -> list[Kernel]:
     """The kernel cut along its last loop, if that makes most of the loop four lanes wide; otherwise the kernel itself."""
     extent = kernel.grid[-1] if kernel.grid else 1
     if not isinstance(extent, int) or extent < 8 or choose_lane(kernel)[0] is not None:

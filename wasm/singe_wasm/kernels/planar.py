@@ -22,7 +22,7 @@ from . import memory as elements
 from .lower import Lowering, Shift
 from .nest import lane_cost
 from .product import ACCUMULATOR
-from .share import LARGEST, begin, choose, divide, first_alone, guess, loop
+from .share import LARGEST, begin, choose_loop, divide, first_alone, guess, loop
 
 VECTORS: Final = {1: 10, 2: 5, 3: 3, 4: 2}
 """Channels of the output → the most vectors of each that a block sums at once: see product.REGISTERS."""
@@ -157,7 +157,7 @@ class _Planar:
         w, s = self.w, self.s
         outer = len(self.grid) - 2
         block = 4 * s.vectors
-        shared = choose([*self.grid[:outer], ceildiv(s.width, block)])
+        shared = choose_loop([*self.grid[:outer], ceildiv(s.width, block)])
         if shared == outer:
             self.part = divide(w, self.low, self.width, block)
         w.set(self.locals[-1], 0)

@@ -136,7 +136,7 @@ def block_columns(c: Contraction, tile: RegisterTile) -> int | None:
 
 
 def turns(c: Contraction, tile: RegisterTile, in_place: bool) -> list[Dim]:
-    """How many turns a product's two loops have, the outer one first: what `share.choose` chooses from."""
+    """How many turns a product's two loops have, the outer one first: what `share.choose_loop` chooses from."""
     both = [row_turns(c.rows, tile.rows), ceildiv(c.columns, tile.columns)]
     return both if rows_outside(c, in_place) else both[::-1]
 

@@ -31,7 +31,7 @@ def begin(kernel: Kernel | Routine, scratch: bool, sizes: Sequence[Dim]) -> Writ
     return Writer(Body(integers(len(kernel.ports) + scratch + len(sizes) + 2)))
 
 
-def choose(turns: Sequence[Dim]) -> int | None:
+def choose_loop(turns: Sequence[Dim]) -> int | None:
     """Which of some nested loops, the outermost first, is cut: the first with enough turns, else the longest one."""
     counts = [guess(d, 1) for d in turns]
     for i, count in enumerate(counts):

@@ -21,7 +21,7 @@ from ..writer import Tree
 from .feeds import Feed
 from .lower import Lowering
 from .product import RELAXED, SIMD, Product, Section, row_turns, sections
-from .share import begin, choose, divide, first_alone, loop
+from .share import begin, choose_loop, divide, first_alone, loop
 from .winograd import COLUMNS, POSITIONS, WinogradSchedule
 
 
@@ -71,7 +71,7 @@ class _Tiles:
         w, s, low = self.w, self.s, self.low
         images, turns = s.routine.kernel.grid[0], row_turns(s.tiles, self.tile.rows)
         whole = turns if isinstance(turns, int) else None
-        shared = choose([images, turns, ceildiv(s.outputs, COLUMNS)])
+        shared = choose_loop([images, turns, ceildiv(s.outputs, COLUMNS)])
         # Inside the input: neither a tile's first line and element nor its last ones are outside, as unsigned numbers.
         self.clear = [w.simple(maximum(w.simple(length - (SIZE - 1)), 0)) for length in (self.height, self.width)]
         with ExitStack() as stack:

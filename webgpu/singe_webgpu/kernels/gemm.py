@@ -22,7 +22,7 @@ from singe.extension import Contraction, Dim, Expr, ceildiv, divides, product, s
 from ..shader import Shader, Text
 from ..wgsl import TYPES, Statements
 from .feeds import Feed, Fetched, Filled, Spot
-from .nest import unflatten
+from .nest import bind_coordinates
 from .quads import PARTS, SIDE, in_fours, is_quad, octet_text, put_four, quad_text
 
 
@@ -233,7 +233,7 @@ def place(out: Statements, c: Contraction, rows: int, columns: int) -> Dim:
     out.put(f"let strip = tile / {shader.dim(across)};")
     out.put(f"let row = strip % {shader.dim(down)} * {rows}i;")
     out.put(f"let batch = strip / {shader.dim(down)};")
-    unflatten(out, "batch", list(zip(c.batch_vars, c.batch, strict=True)))
+    bind_coordinates(out, "batch", list(zip(c.batch_vars, c.batch, strict=True)))
     return total
 
 

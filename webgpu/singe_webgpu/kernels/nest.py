@@ -63,7 +63,7 @@ _SUBGROUP: Final = {"add": "subgroupAdd", "mul": "subgroupMul", "max": "subgroup
 
 
 @dataclass(frozen=True)
-class _Cut:
+class _Distribution:
     """How points are distributed: invocations per workgroup, and points (or fours of points) per invocation."""
 
     threads: int
@@ -149,10 +149,10 @@ def _inner_contiguous(kernel: Kernel) -> bool:
     return any(affine.linear(e.args[0])[0].get(last) == 1 for e in reduced if e.word == "load" and last is not None)
 
 
-def _cut(points: Dim) -> _Cut:
+def _cut(points: Dim) -> _Distribution:
     if not isinstance(points, int) or points < CROWD:
-        return _Cut(64)
-    return _Cut(256) if points < 16 * CROWD else _Cut(256, 4)
+        return _Distribution(64)
+    return _Distribution(256) if points < 16 * CROWD else _Distribution(256, 4)
 
 
 def _threads(points: Dim, inner: Dim) -> int:
@@ -183,7 +183,7 @@ def _passes(kernel: Kernel) -> tuple[list[_Pass], list[Store]]:
     return passes, last
 
 
-def unflatten(out: Statements, flat: str, names: Sequence[tuple[Expr, Dim]]) -> None:
+def bind_coordinates(out: Statements, flat: str, names: Sequence[tuple[Expr, Dim]]) -> None:
     """Bind loop variables to the coordinates of a flat index, which is a name; a loop of one turn needs no variable."""
     # A loop of no turns never runs, but WGSL rejects a division by the constant zero.
     turning = [(v, d if d != 0 else 1) for v, d in names if v.word == "var"]
@@ -231,7 +231,7 @@ def _start(out: Statements, r: Reduce | Scan, name: str) -> None:
     out.put(f"var {name}: {TYPES[start.dtype]} = {literal(start.value, start.dtype)};")
 
 
-def _points(kernel: Kernel, shader: Shader, cut: _Cut, side: int) -> list[str]:
+def _points(kernel: Kernel, shader: Shader, cut: _Distribution, side: int) -> list[str]:
     out = Statements(shader)
     count = ceildiv(product(kernel.grid), side)
     points = shader.dim(count)
@@ -261,7 +261,7 @@ def _four(out: Statements, kernel: Kernel) -> None:
     *outer, last = zip(kernel.grid_vars, kernel.grid, strict=True)
     along, extent = last
     four = scalar.var("four", int32, ceildiv(extent, SIDE))
-    unflatten(out, "point", [*outer, (four, ceildiv(extent, SIDE))])
+    bind_coordinates(out, "point", [*outer, (four, ceildiv(extent, SIDE))])
     first = f"{out.names[four]} * {SIDE}i" if four.word == "var" else "0i"  # one four needs no variable
     out.let(along.value[0], first, along)
     put_four(out, [s for s in kernel.stages if isinstance(s, Store)], along, {})
@@ -269,7 +269,7 @@ def _four(out: Statements, kernel: Kernel) -> None:
 
 def _point(out: Statements, kernel: Kernel) -> None:
     """The stages at the point of number `point`."""
-    unflatten(out, "point", list(zip(kernel.grid_vars, kernel.grid, strict=True)))
+    bind_coordinates(out, "point", list(zip(kernel.grid_vars, kernel.grid, strict=True)))
     passes, last = _passes(kernel)
     for walk in passes:
         for r in (*walk.reduces, *walk.scans):
@@ -299,7 +299,7 @@ def _workgroups(kernel: Kernel, shader: Shader, threads: int, gather: _Gather) -
     out = Statements(shader)
     out.put("let point = i32(group.x + group.y * groups.x);")
     out.put(f"if (point >= {shader.dim(product(kernel.grid))}) {{ return; }}")
-    unflatten(out, "point", list(zip(kernel.grid_vars, kernel.grid, strict=True)))
+    bind_coordinates(out, "point", list(zip(kernel.grid_vars, kernel.grid, strict=True)))
     passes, last = _passes(kernel)
     turns = [(v, d) for v, d in zip(kernel.inner_vars, kernel.inner, strict=True) if v.word == "var"]
     for walk in passes:
@@ -314,7 +314,7 @@ def _workgroups(kernel: Kernel, shader: Shader, threads: int, gather: _Gather) -
             if len(turns) == 1:
                 inner.names[turns[0][0]] = turn
             else:
-                unflatten(inner, turn, turns)
+                bind_coordinates(inner, turn, turns)
             _fold(inner, walk.reduces, parts)
             _store(inner, walk.stores)
         if walk.reduces:

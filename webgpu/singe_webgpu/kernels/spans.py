@@ -17,7 +17,7 @@ import numpy as np
 
 from singe.extension import Contraction, Dim, Printed, Routine, dim_min, known, product, symbols
 
-from ..variants import together, variants
+from ..variants import for_all_sizes, variants
 from .aligned import forms
 from .choice import RATES, Sizes, costs, extents, possible, print_at
 from .gemm import Cut
@@ -88,7 +88,7 @@ def divided(counts: Sequence[int], cuts: Sequence[Cut], times: np.ndarray) -> Cu
 
 def print_product(routine: Routine, c: Contraction, choose: Choose) -> Printed:
     """A Routine that is a product, in the cuts chosen for its sizes."""
-    return together(
+    return for_all_sizes(
         form.of_sizes(printed)
         for form in forms(routine, c)
         for printed in _printed(form.routine, form.contraction, choose(form.routine, form.contraction))

@@ -50,7 +50,7 @@ def fuse(graph: Graph, max_ports: int, takes: Takes = lambda _: False, repeated:
     max_ports and repeated are facts of the target; see compiler/target.py.
     """
     graph = _split_wide(graph, max_ports)
-    return graph, joined(graph, _Fusion(graph, max_ports, takes, repeated).run(), max_ports)
+    return graph, joined(graph, _Fuser(graph, max_ports, takes, repeated).run(), max_ports)
 
 
 def _split_wide(graph: Graph, max_ports: int) -> Graph:
@@ -96,7 +96,7 @@ class _Cost:
     again: int
 
 
-class _Fusion:
+class _Fuser:
     """One run of the algorithm over one graph."""
 
     def __init__(self, graph: Graph, max_ports: int, takes: Takes, repeated: int) -> None:

@@ -26,7 +26,7 @@ from ._growth import MAX_MEMBERS, rounds
 
 
 @dataclass(frozen=True)
-class _Element:
+class _Access:
     """The element of a value that a kernel with these loops reads or stores: at each of their points another one."""
 
     value: Node
@@ -64,7 +64,7 @@ class _Joining:
         self.steps = sorted(self.number[n] for n in (*self.groups, *alone))
 
     def run(self) -> list[Group]:
-        met: dict[_Element, Node] = {}  # an element ↦ an output of the group that met it last
+        met: dict[_Access, Node] = {}  # an element ↦ an output of the group that met it last
         for key in list(self.groups):
             place: Node | None = key
             while place is not None:
@@ -75,7 +75,7 @@ class _Joining:
                 met.update(dict.fromkeys(elements, key))
         return sorted(self.groups.values(), key=lambda g: self.number[g.outputs[-1]])
 
-    def _elements(self, group: Group) -> Sequence[_Element]:
+    def _elements(self, group: Group) -> Sequence[_Access]:
         """The elements at which others may join a group; none if it must stay alone."""
         kernel = group.kernel
         if not isinstance(kernel, Kernel) or not all(isinstance(s, Store) for s in kernel.stages):
@@ -85,7 +85,7 @@ class _Joining:
         loops = {v for v in kernel.grid_vars if v.word == "var"}
         last = kernel.grid_vars[-1] if kernel.grid else None
         values = (*group.inputs, *group.outputs)
-        found: list[_Element] = []
+        found: list[_Access] = []
         for port, index in (*_loads(kernel), *((s.port, s.index) for s in kernel.stages if isinstance(s, Store))):
             terms = affine.linear(index)[0]
             step = 0 if last is None else terms.get(last, 0)
@@ -94,7 +94,7 @@ class _Joining:
             if terms.keys() == loops:
                 # What updates a state also stores the elements of what reads it.
                 same = (values[port], *self.states.get(values[port], ()))
-                found += (_Element(n, index, kernel.grid) for n in same)
+                found += (_Access(n, index, kernel.grid) for n in same)
         return found
 
     def _join(self, *keys: Node) -> Node | None:

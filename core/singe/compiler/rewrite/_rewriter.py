@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from ...errors import SizeNeeded
-from ...graph import WHOLE, Builder, Graph, Node, attribute_symbols, evaluate, renamed, sized, with_sizes
+from ...graph import WHOLE, Builder, Graph, Node, attribute_symbols, evaluate_node, renamed, sized, with_sizes
 from ...ops import Elementwise, Region, Result, View, find_row
 from ...shapes import Dim, product
 from ._regions import Regions
@@ -161,7 +161,9 @@ class Rewriter:
         ):
             return None
         try:
-            value = self.builder.value_of(n) if source is not n or isinstance(n.row, WHOLE) else evaluate(n, values)
+            value = (
+                self.builder.value_of(n) if source is not n or isinstance(n.row, WHOLE) else evaluate_node(n, values)
+            )
         except SizeNeeded:  # it depends on sizes, so a run computes it
             return None
         if value is None:

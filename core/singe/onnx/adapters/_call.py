@@ -220,8 +220,7 @@ def inputs_below(b: Builder, nodes: Sequence[Node]) -> tuple[str, ...]:
     return tuple(n.name for n in reached if n.is_input)
 
 
-Result: TypeAlias = "Node | Sequence[Node]"
-Adapter: TypeAlias = Callable[[Call], Result]
+Adapter: TypeAlias = Callable[[Call], "Node | Sequence[Node]"]
 
 ADAPTERS: Final[dict[str, Adapter]] = {}
 """ONNX ops (of the default domain) that are not a row one to one, by name."""

@@ -223,7 +223,7 @@ def _first(b: Any, x: Node, count: Dim) -> Node:
 
 # --- Scan ------------------------------------------------------------------------------------------------------------
 
-Element: TypeAlias = "Callable[[Scope, Sequence[Node], Sequence[Node]], tuple[Sequence[Node], Sequence[Node]]]"
+ScanBody: TypeAlias = "Callable[[Scope, Sequence[Node], Sequence[Node]], tuple[Sequence[Node], Sequence[Node]]]"
 """What a turn makes of its states and elements: the new states, and the elements that are collected."""
 
 
@@ -232,7 +232,7 @@ def scan(
     states: Sequence[Node],
     xs: Sequence[tuple[Node, int, bool]],
     backward: Sequence[bool],
-    element: Element,
+    element: ScanBody,
 ) -> tuple[Sequence[Node], Sequence[Node]]:
     """The last states and what was collected, along a first axis; xs: tensors, each with its axis, and whether it is read
     from the end; backward: of each of what is collected, whether it is written from the end."""

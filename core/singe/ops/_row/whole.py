@@ -19,7 +19,7 @@ SIZES: Final = "found"
 name of such a size, or "". The Builder chooses the names."""
 
 
-def own(attrs: Attrs) -> Attrs:
+def without_sizes(attrs: Attrs) -> Attrs:
     """A node's attributes without SIZES."""
     return {k: v for k, v in attrs.items() if k != SIZES}
 
@@ -39,10 +39,10 @@ class Opaque(Row):
     def results(self, inputs: Sequence[Shaped], attrs: Attrs) -> Results:
         data = [x for i, x in enumerate(inputs) if i not in self.index_inputs]
         self.check_dtypes(data)
-        return self.shapes(*inputs, **own(attrs))
+        return self.shapes(*inputs, **without_sizes(attrs))
 
     def array(self, *arrays: np.ndarray, **attrs: Any) -> Any:
-        return self.whole(*arrays, **own(attrs))
+        return self.whole(*arrays, **without_sizes(attrs))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +102,7 @@ class Region(Row):
     given: Callable[..., Results]
 
     def results(self, inputs: Sequence[Shaped], attrs: Attrs) -> Results:
-        return self.given(*inputs, **own(attrs))
+        return self.given(*inputs, **without_sizes(attrs))
 
 
 @dataclass(frozen=True, kw_only=True)
