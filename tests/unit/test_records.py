@@ -469,7 +469,7 @@ FLOWS_REFUSED: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
         lambda h: op(h, "loop")["attrs"]["body"]["graph"]["nodes"][0].update(shape=[[[1, "N"], [1]]]),
         "and a region takes it as",
     ),
-    "a region without a graph": (lambda h: op(h, "if")["attrs"].update(then=3), "the header is not as the format says"),
+    "a region without a graph": (lambda h: op(h, "if")["attrs"].update(then=3), "malformed header"),
     "a region that reads what is outside": (
         lambda h: op(h, "if")["attrs"]["otherwise"]["graph"].update(inputs=[]), "the outputs need an input",
     ),

@@ -250,7 +250,7 @@ def test_what_is_no_string_is_refused() -> None:
     with pytest.raises(ImportFailure, match="bytes that are no UTF-8; Singe has"):
         sg.load(helper.make_model(graph).SerializeToString()).graph()
     graph = onnx_model([node("RegexFullMatch", "x", "y", pattern="(")], {"x": WORDS}, ["y"])
-    with pytest.raises(ImportFailure, match=r"the pattern '\(' is no regular expression"):
+    with pytest.raises(ImportFailure, match=r"the pattern '\(' is not a regular expression"):
         sg.load(graph.SerializeToString()).graph()
 
 

@@ -88,7 +88,7 @@ class Builder:
     def size_of(self, x: Node) -> Dim:
         """The only element of an integer node as a dimension: known now, or a Size that a run finds."""
         if not x.dtype.is_int or product(x.shape) != 1:
-            raise ShapeError(f"a size is asked of {x!r}, expected one integer")
+            raise ShapeError(f"{x!r} cannot be a size: expected one integer")
         known = self.value_of(x)
         if known is not None:
             found = known.reshape(-1)[0]
@@ -109,7 +109,7 @@ class Builder:
         return name
 
     def graph(self, inputs: Sequence[Node], outputs: Sequence[Node]) -> Graph:
-        """A region over nodes made here. It finds those sizes by itself that depend only on its inputs."""
+        """A region over nodes of this Builder. The sizes that depend only on its inputs are bound within it."""
         own = set(inputs)
         bound = {s: n for s, n in self.bound.items() if all(x in own for x in postorder([n]) if x.is_input)}
         return Graph(tuple(inputs), tuple(outputs), ("",) * len(outputs), bound)
@@ -150,12 +150,12 @@ class Builder:
         return found
 
     def _plain(self, row: Row, given: tuple[Node, ...], attrs: dict[str, Any]) -> Node:
-        """A node that is no composite. Dimensions that only a run can find get names."""
+        """A node of any other row. Dimensions that only a run can find get names."""
         results = row.results(given, attrs)
         names = attrs.get("found", ())
         if not names and all(d is not None for shape, _ in results for d in shape):
             return Node(row, given, attrs, tuple((tuple(shape), kind) for shape, kind in results))  # pyright: ignore[reportArgumentType]
-        # A dimension that has a name keeps it, even if it is known by now: other nodes use the name.
+        # A dimension keeps its name even after its number becomes known: other nodes use the name.
         dims = [d for shape, _ in results for d in shape]
         names = names or tuple(self.fresh(row.name) if d is None else "" for d in dims)
         attrs["found"] = names
@@ -178,7 +178,7 @@ class Builder:
         return lambda *inputs, **attrs: self.apply(row, *inputs, **attrs)
 
     def value_of(self, x: Node) -> np.ndarray | None:
-        """The value of a node that depends on constants alone, Sizes among them; None where only a run can tell."""
+        """The value of a node that depends only on constants (which may hold Sizes); None if only a run can find it."""
         return x.value if x.value is not None else self._value_of(x)
 
     def _value_of(self, x: Node) -> Any:
@@ -204,7 +204,7 @@ class Builder:
             return None
 
     def vjp(self, y: Node, x: Node, g: Node) -> Node:
-        """The gradient of x that follows from y's gradient g, where x is an input of y."""
+        """The gradient of x, an input of y, from the gradient g of y."""
         return self.gradients(y, g)[y.inputs.index(x)] or self.expand(self.const(0, x.dtype), shape=x.shape)
 
     def gradients(self, y: Node, g: Any) -> Sequence[Node | None]:

@@ -13,7 +13,7 @@ from .node import Node, postorder
 
 
 def gradient(graph: Graph, builder: Builder, seeds: Sequence[Node], by: Sequence[Node]) -> list[Node]:
-    """The gradients of Σ seed · output by the nodes `by`, as nodes; zeros for a node on which no output depends."""
+    """The gradients of Σ seed · output with respect to the nodes `by`; zeros for a node on which no output depends."""
     order = postorder(graph.outputs, lambda n: n.lowered if _opened(n) else n.inputs)
     adjoint: dict[Node, Node] = {}
     parts: dict[Node, dict[int, Node]] = {}  # for a node of several results, the adjoint of each result

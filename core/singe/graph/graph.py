@@ -24,9 +24,9 @@ class GraphState:
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """Named inputs and outputs; the nodes are those that the outputs and states need.
+    """Named inputs and outputs, and the nodes on which the outputs and states depend.
 
-    bound: sizes that no input gives ↦ the node that gives the size to a run (see Builder.bound): an integer node of one
+    bound: each size that no input gives ↦ the node that gives it in a run (see Builder.bound): an integer node of one
     element, or a node with results of that size. Nodes that need the size come after that node.
     """
 
@@ -42,7 +42,7 @@ class Graph:
         return (*self.outputs, *(s.updated for s in self.states))
 
     def needs(self, n: Node) -> tuple[Node, ...]:
-        """The nodes that must be computed before a node: its inputs, and those that give the sizes that it needs."""
+        """The nodes that must be computed before a node: its inputs, and the nodes that give the sizes it needs."""
         if not self.bound:
             return n.inputs
         told = (self.bound[s] for s in sorted(symbols_of(n)) if s in self.bound)
@@ -78,7 +78,7 @@ class Graph:
 
     @cached_property
     def free(self) -> frozenset[str]:
-        """The sizes that the graph needs and does not find by itself."""
+        """The sizes that the graph needs and that no node of it gives."""
         needed: frozenset[str] = frozenset()
         for n in self.nodes:
             needed |= symbols_of(n)

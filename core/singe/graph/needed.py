@@ -1,4 +1,4 @@
-"""What must be known before there is a Graph, where the sizes and values of a run cannot all be left open."""
+"""Needed: the sizes and values that must be known before a Graph can be built."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ..errors import ImportFailure, ShapeError, SizeNeeded, ValueNeeded
 
 @dataclass(frozen=True)
 class Needed:
-    """Open sizes that must be numbers, and inputs whose values must be known, each ↦ why."""
+    """Open sizes that must become numbers, and inputs whose values must be known; each ↦ the reason."""
 
     sizes: Mapping[str, str] = field(default_factory=dict)
     inputs: Mapping[str, str] = field(default_factory=dict)
 
     @staticmethod
     def by(error: SizeNeeded | ValueNeeded) -> Needed:
-        """What an error names."""
+        """The sizes or inputs that an error names."""
         if isinstance(error, SizeNeeded):
             return Needed(sizes=dict.fromkeys(sorted(error.sizes), str(error)))
         return Needed(inputs=dict.fromkeys(error.inputs, str(error)))
@@ -29,6 +29,6 @@ class Needed:
         return Needed({**other.sizes, **self.sizes}, {**other.inputs, **self.inputs})
 
     def error(self) -> ShapeError | ImportFailure:
-        """What is raised where it cannot be had."""
+        """The error to raise if they cannot be provided."""
         why = "; ".join(dict.fromkeys((*self.sizes.values(), *self.inputs.values())))
         return ValueNeeded(why, tuple(self.inputs)) if self.inputs else SizeNeeded(why, frozenset(self.sizes))

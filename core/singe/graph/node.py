@@ -63,12 +63,12 @@ class Node:
 
 
 def leaf(shape: Sequence[Any], kind: DType, name: str = "", value: np.ndarray | None = None) -> Node:
-    """An input, or, if there is a value, a constant."""
+    """A constant if `value` is given, otherwise an input."""
     return Node(None, (), {}, ((tuple(shape), kind),), name=name, value=value)
 
 
 def contents(value: np.ndarray) -> Any:
-    """What equal arrays of one shape and type have in common."""
+    """A hashable value, the same for equal arrays of one shape and type."""
     return tuple(outward(value).ravel()) if value.dtype.hasobject else value.tobytes()
 
 
@@ -100,7 +100,7 @@ def postorder(roots: Iterable[Node], inputs_of: Callable[[Node], Sequence[Node]]
 
 
 def bare(n: Node) -> Node:
-    """The node whose memory this node shares: its input, if it is a reshape, and so on; otherwise itself."""
+    """The node whose memory this node shares: the first one below it that is not a reshape."""
     while n.row is not None and n.row.name == "reshape":
         n = n.inputs[0]
     return n
@@ -115,7 +115,7 @@ def symbols_of(n: Node) -> frozenset[str]:
 
 
 def attribute_symbols(n: Node) -> frozenset[str]:
-    """The sizes in a node's attributes, including sizes that its regions need and do not find by themselves."""
+    """The sizes in a node's attributes, including the free sizes of its regions."""
     found: frozenset[str] = frozenset()
     for value in n.attrs.values():
         if isinstance(value, Size):

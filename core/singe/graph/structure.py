@@ -38,7 +38,7 @@ def structure(graph: Graph) -> Any:
 
 
 def _contents(value: np.ndarray) -> Any:
-    """A value that is equal for equal constants."""
+    """A hashable value, the same for equal constants."""
     return contents(value) if value.dtype.hasobject or value.nbytes <= INTERNED_BYTES else _digest(value)
 
 

@@ -1,4 +1,4 @@
-"""Transformed copies of graphs: by a rule for each node, with numbers for sizes, or within another graph."""
+"""Transformed copies of graphs: rewritten by a rule, with numbers for sizes, or spliced into another graph."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def rebuild(
 
 
 def renamed(graph: Graph, new: Mapping[Node, Node]) -> Graph:
-    """The graph with its nodes replaced by those that `new` gives."""
+    """The graph with every node replaced by `new[node]`."""
     return Graph(
         tuple(new.get(x, x) for x in graph.inputs),
         tuple(new[x] for x in graph.outputs),
@@ -61,7 +61,7 @@ def specialise(graph: Graph, sizes: Mapping[str, Dim]) -> Graph:
             raise ShapeError(f"{made!r} would have a negative dimension at {at}")
         return made
 
-    with shapes.deferring():  # these checks are not used: compiling the graph finds them again
+    with shapes.deferring():  # the checks are dropped here: compiling the graph finds them again
         return rebuild(graph, builder, rule, new)
 
 
@@ -75,7 +75,7 @@ def with_sizes(value: Any, sizes: Mapping[str, Dim]) -> Any:
 
 
 def sized(b: Builder, n: Node, sizes: Mapping[str, Dim]) -> Node:
-    """A constant with the sizes that it holds replaced by these dimensions; other nodes are returned unchanged."""
+    """A constant with the sizes in it replaced by these dimensions; other nodes are returned unchanged."""
     if n.value is None or n.value.dtype != object:
         return n
     array = np.empty(n.value.shape, object)

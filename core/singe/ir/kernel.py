@@ -235,16 +235,17 @@ ROUTINES: Final = {
     "conv": "grid (n, …space, o), inner (…window, c). Stage 0 adds mul(x, w) with x read channels-last (zero outside). "
     "facts: x, w: ports of the plain operands; x_shape (n, …space, channels); w_shape (…window, c, o); strides, dilations, "
     "pads (at the beginning of each axis); group. Input channel of (o, c) is (o // (o_total // group)) · c_per_group + c. "
-    "With windows of the output folded: windows: their extents along the grid, which then counts windows, and there is such "
-    "a Reduce for each place of one, a0, a1, …, the last axis first; positions: those of the output, some in no window; "
-    "value: what they add, at the place p0, p1, … of a window.",
-    "matmul_int8": "grid and inner as of matmul. Stages 0 and 1 find the most, a0, and the least, a1, of x over k; stage 2 adds "
-    "mul(q(x, a0, a1), add(w, −128)) in int32, w a plain load of uint8. The store's value has a0, a1 and a2 only in "
-    "mul(cast(a2), step_of(a0, a1)), as ops/quantised.py makes it. facts: none.",
-    "conv_int8": "the same with the grid, the inner loops and the facts of conv; group is 1.",
+    "With a pooling of the output, the grid counts windows, and there is one Reduce (a0, a1, …) for each place of a window, "
+    "the last axis fastest. facts then also has windows: the extent of a window along each axis of the grid; positions: the "
+    "spatial shape of the convolution's output, of which some places may be in no window; value: the summand at the place "
+    "p0, p1, … of a window.",
+    "matmul_int8": "grid and inner as in matmul. Stages 0 and 1 find the largest element a0 and the least element a1 of x over "
+    "k; stage 2 adds mul(q(x, a0, a1), add(w, −128)) in int32, where w is a plain load of uint8. The store's value uses a0, "
+    "a1 and a2 only in mul(cast(a2), step_of(a0, a1)), as ops/quantised.py makes it. facts: none.",
+    "conv_int8": "as matmul_int8, with the grid, the inner loops and the facts of conv; group is 1.",
 }
-"""What each kind of Routine promises. The last stage is the only Store, and not an inner one. Before it, the float
-kinds have the Reduce a0 (or one Reduce for each place of a window), and the int8 kinds three Reduces."""
+"""What each kind of Routine guarantees. The last stage is the only Store, outside the inner loops. The stages before it
+are the Reduce a0 (or one Reduce for each place of a window) in the float kinds, and three Reduces in the int8 kinds."""
 
 
 def matmul_operands(kernel: Kernel) -> tuple[Expr, Expr] | None:

@@ -350,12 +350,12 @@ def _conv_vjp(
     x, w = inputs
     spaces = len(strides)
     *window, per_group, outputs = w.shape
-    # The gradient by x: the transposed convolution, with inputs and outputs of the weights swapped within each group.
+    # The gradient of x: the transposed convolution, with inputs and outputs of the weights swapped within each group.
     turned = b.reshape(w, shape=(*window, per_group, group, outputs // group))
     turned = b.transpose(turned, perm=(*range(spaces), spaces + 1, spaces + 2, spaces))
     turned = b.reshape(turned, shape=(*window, outputs, per_group))
     dx = transposed_last(b, g, turned, strides, dilations, before, x.shape[1:-1], group)
-    # The gradient by w: for each place of the window, the inputs read there times the gradients of the outputs.
+    # The gradient of w: for each place of the window, the inputs read there times the gradients of the outputs.
     padded = b.pad(x, b.const(0, x.dtype), before=(0, *before, 0), after=(0, *after, 0), mode="constant")
     rows = product(g.shape[:-1])
     taps = []
@@ -421,19 +421,19 @@ def _batch_norm(b: Any, x: Any, scale: Any, shift: Any, mean: Any, variance: Any
 
 
 register(
-    Nest(name="dot", doc="products of matrices, the last two axes; the axes before them broadcast", routine="matmul", dtypes=(*NUMBERS, *COMPLEX),
+    Nest(name="dot", doc="matrix product over the last two axes; the axes before them broadcast", routine="matmul", dtypes=(*NUMBERS, *COMPLEX),
          shape=_dot_shape, nest=_dot_nest, whole=_dot_whole, vjp=_dot_vjp, tolerance=64, floor=1e-5,
          reference=lambda a, b: np.einsum("...mk,...kn->...mn", a, b),
          facts=lambda a, b: {} if COMPUTE[a.dtype] is float32 else None),
     Nest(name="conv_last", doc="convolution, channels last", routine="conv", dtypes=FLOATS, shape=_conv_shape, nest=_conv_nest,
          whole=_conv_whole, vjp=_conv_vjp, facts=_conv_facts, reference=reference.conv_last, tolerance=64, floor=1e-5),
-    Composite(name="matmul", doc="a product of matrices, stacks of them, and vectors, as NumPy's", onnx="MatMul", dtypes=(*NUMBERS, *COMPLEX), lower=_matmul,
+    Composite(name="matmul", doc="product of matrices, stacks of them, or vectors, as in NumPy", onnx="MatMul", dtypes=(*NUMBERS, *COMPLEX), lower=_matmul,
               reference=np.matmul, tolerance=64, floor=1e-5),
-    Composite(name="gemm", doc="alpha · a @ b + beta · c, either side transposed", dtypes=NUMBERS, lower=_gemm,
+    Composite(name="gemm", doc="alpha · a @ b + beta · c, where a and b may be transposed", dtypes=NUMBERS, lower=_gemm,
               reference=reference.gemm, tolerance=64, floor=1e-5),
     Composite(name="conv", doc="convolution, channels first, weights (outputs, channels per group, …window)", dtypes=FLOATS, lower=_conv,
               reference=reference.conv, tolerance=64, floor=1e-5),
-    Composite(name="conv_transpose", doc="the transpose of a convolution, weights (channels, outputs per group, …window); sizes: the output's",
+    Composite(name="conv_transpose", doc="transposed convolution, weights (channels, outputs per group, …window); sizes: of the output",
               dtypes=FLOATS, lower=_conv_transpose, reference=reference.conv_transpose, tolerance=64, floor=1e-5),
     Composite(name="batch_norm", doc="normalisation along axis 1 with given mean and variance", dtypes=FLOATS, lower=_batch_norm,
               reference=reference.batch_norm, tolerance=64, floor=1e-5),

@@ -3,7 +3,7 @@
 if    inputs (condition, *captures); attributes `then` and `otherwise`, graphs over the captures whose outputs are the
       node's results. A dimension in which the branches differ is known once one of them has run.
 loop  inputs (condition if `conditional`, *initial values, *captures); attributes `carried`, how many values are carried
-      from turn to turn; `count`, the largest number of turns (None: no bound); `body`, a graph over the carried values
+      from turn to turn; `count`, the largest number of turns (None: no limit); `body`, a graph over the carried values
       and the captures with outputs (whether to go on, *carried values). Without `conditional` the first output is
       ignored. Results: the carried values after the last turn, or the initial values if there was no turn. A dimension
       of a carried value that changes from turn to turn is a Size that the body defines.
@@ -66,7 +66,7 @@ def _loop(*inputs: Shaped, body: Any, carried: int, conditional: bool, count: Di
     if len(body.outputs) != carried + 1 or carried > len(inputs):
         raise ShapeError(f"loop: {carried} values are carried, the body gives {len(body.outputs) - 1} and a condition")
     if count is None and not conditional:
-        raise ShapeError("loop: neither a number of turns nor a condition says when it ends")
+        raise ShapeError("loop: needs a number of turns or a condition to end")
     _condition("loop", body.outputs[0])
     _takes("loop", body, inputs)
     results = []
@@ -101,6 +101,8 @@ def repeated(
 
 register(
     Result(name="result", doc="one of the results of a node that has several"),
-    Region(name="if", doc="the results of one graph or another", given=_if),
-    Region(name="loop", doc="values carried from turn to turn of a graph", given=_loop),
+    Region(name="if", doc="the results of one of two graphs, chosen by a condition", given=_if),
+    Region(
+        name="loop", doc="a graph run repeatedly; each turn starts from the values that the last one gave", given=_loop
+    ),
 )

@@ -78,7 +78,7 @@ def _softplus(x: Expr) -> Expr:
     return maximum(x, 0.0) + log(1.0 + exp(-scalar.absolute(x)))
 
 
-# Gradients of ops whose expression has a less exact derivative, or one that is NaN where exp overflows.
+# Gradients of ops where the derivative of the expression would be less exact, or NaN where exp overflows.
 
 
 def _erf_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any) -> list[Any]:

@@ -134,7 +134,7 @@ def _pad_shape(x: Shaped, fill: Shaped, before: Shape, after: Shape, mode: str) 
         if any(isinstance(v, int) and v < 0 for v in (lo, hi)):
             raise ShapeError(f"pad: axis {axis} has a negative pad ({lo}, {hi}); use slice to crop")
         if mode == "reflect":
-            text = f"pad: axis {axis} of {show(x.shape)} is too short to reflect ({lo}, {hi}): at most {d} − 1"
+            text = f"pad: axis {axis} of {show(x.shape)} is too short to reflect ({lo}, {hi}), expected at most {d} − 1"
             for v in (lo, hi):
                 require(dim_max(d - 1, 0) - v, text)
         if mode != "constant" and (lo != 0 or hi != 0):
@@ -187,7 +187,7 @@ def _pad_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, before: Any, after: 
     if mode == "constant":
         dx = b.slice(g, starts=tuple(before), steps=(1,) * len(x.shape), sizes=x.shape)
         return [dx, b.sub(sum_to(b, g, ()), sum_to(b, dx, ()))]
-    # Axis by axis: a product with the 0/1 matrix that says from which input each output came.
+    # Axis by axis: a product with the 0/1 matrix that says which input each output came from.
     for axis, (d, lo, hi) in enumerate(zip(x.shape, before, after, strict=True)):
         if lo == 0 and hi == 0:
             continue
@@ -292,7 +292,7 @@ def _gather_shape(x: Shaped, index: Shaped, axis: int) -> Shape:
     count, d = product(index.shape), x.shape[axis]
     if not at_least(d, 1):
         # If the axis is empty there must be no index: then the first term is 0. Otherwise it exceeds every count.
-        text = f"gather: axis {axis} of {show(x.shape)} is empty: no index chooses anything there"
+        text = f"gather: axis {axis} of {show(x.shape)} is empty: every index is out of range"
         require(dim_min(d, 1) * (1 << 31) - count, text)
     return (*x.shape[:axis], *index.shape, *x.shape[axis + 1 :])
 
@@ -343,7 +343,7 @@ register(
          whole=lambda x, perm: x.transpose(perm), forward=lambda c, x, perm: [c[p] for p in perm],
          reference=lambda x, perm: np.moveaxis(x, perm, range(x.ndim)),
          vjp=lambda b, g, inputs, y, perm: [b.transpose(g, perm=inverse(perm))]),
-    View(name="expand", doc="repeated along axes of length 1 and new leading ones",
+    View(name="expand", doc="repeated along axes of length 1, and along new leading axes",
          shape=_expand_shape, value=lambda c, read, x, shape: read(0, project(c, x.shape)),
          whole=lambda x, shape: np.broadcast_to(x, _numbers(shape)), reference=reference.expand,
          vjp=lambda b, g, inputs, y, shape: [sum_to(b, g, inputs[0].shape)]),

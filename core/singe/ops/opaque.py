@@ -1,4 +1,4 @@
-"""Rows over whole arrays: what is no loop nest. Order, selection, and scattered sums whose order matters."""
+"""Rows over whole arrays, for ops that are not loop nests: order, selection, and scattered sums in a fixed order."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..shapes import Dim, at_least, axis_of, dim_min, product, require, same, sh
 from ._row import Opaque, Results, Shaped, register
 
 REDUCTIONS: Final = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
-"""How elements that are scattered to one place may meet."""
+"""How elements that are scattered to the same place may be combined."""
 
 
 def _along(x: Shaped, axis: int, what: str) -> int:
@@ -23,7 +23,7 @@ def _along(x: Shaped, axis: int, what: str) -> int:
 
 
 def _wide(whole: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of whole arrays over the type that elements are computed in, where NumPy lacks theirs."""
+    """A function of whole arrays that converts elements to their compute type if NumPy lacks the stored one."""
 
     @wraps(whole)
     def over(x: np.ndarray, *rest: np.ndarray, **attrs: Any) -> Any:
@@ -42,7 +42,7 @@ def _wide(whole: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _ranks(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
-    """The places of the elements in order; equal ones stay in theirs, NaN counts as the largest."""
+    """The indices that sort the elements; the sort is stable, and NaN counts as the largest."""
     if not descending:
         return np.argsort(x, axis=axis, kind="stable")
     last = x.shape[axis] - 1
@@ -116,8 +116,8 @@ def _unique_shapes(x: Shaped, axis: int | None = None, ordered: bool = True) -> 
 
 
 def _unique(x: np.ndarray, axis: int | None = None, ordered: bool = True) -> tuple[np.ndarray, ...]:
-    """Values, their first places, where each element of x is among them, and their counts."""
-    if x.dtype == object:  # strings: NumPy orders them, but no slices of them
+    """The distinct values, the index where each is first, the index of each element's value among them, and counts."""
+    if x.dtype == object:  # strings: NumPy sorts single strings, but not slices of them
         texts, codes = np.unique(x, return_inverse=True)
         values, *rest = _unique(codes.reshape(x.shape), axis, ordered)
         return texts[values], *rest
@@ -182,22 +182,22 @@ def _nms(
 
 
 def check_elements(what: str, x: Shaped, part: Shaped, indices: Shaped, axis: int) -> None:
-    """The elements of `part` go to places along an axis of x, and stay where they are along the others."""
+    """Check that `part` fits x: its elements go to `indices` along an axis, and keep their index along the others."""
     axis = axis_of(axis, len(x.shape), what)
     text = f"{what}: part {show(part.shape)} and indices {show(indices.shape)} into {show(x.shape)}"
     if len(part.shape) != len(x.shape) or len(indices.shape) != len(x.shape):
-        raise ShapeError(f"{text}: expected as many axes")
+        raise ShapeError(f"{text}: expected the same number of axes")
     for i, (d, p, k) in enumerate(zip(x.shape, part.shape, indices.shape, strict=True)):
         if not same(p, k, text):
             raise ShapeError(f"{text}: expected an index for each element of the part")
         if i == axis:
             _check_room(f"{text}: axis {i} is empty", d, product(part.shape))
         else:
-            require(d - p, f"{text}: axis {i} of the part is the longer one")
+            require(d - p, f"{text}: axis {i} of the part is too long")
 
 
 def check_nd(what: str, x: Shaped, part: Shaped, indices: Shaped) -> None:
-    """The slices of `part` go to places in x, which the last axis of the indices names."""
+    """Check that `part` fits x: its slices go to the places in x that the last axis of the indices names."""
     text = f"{what}: part {show(part.shape)} and indices {show(indices.shape)} into {show(x.shape)}"
     rank = indices.shape[-1] if indices.shape else None
     if not isinstance(rank, int) or not 0 < rank <= len(x.shape):
@@ -206,11 +206,11 @@ def check_nd(what: str, x: Shaped, part: Shaped, indices: Shaped) -> None:
     if len(part.shape) != len(wanted) or not all(same(a, b, text) for a, b in zip(part.shape, wanted, strict=True)):
         raise ShapeError(f"{text}: expected a part {show(wanted)}")
     for d in x.shape[:rank]:
-        _check_room(f"{text}: there is an empty axis", d, product(part.shape))
+        _check_room(f"{text}: an axis is empty", d, product(part.shape))
 
 
 def _check_room(text: str, d: Dim, count: Dim) -> None:
-    """Into an axis that is empty nothing goes."""
+    """If axis d is empty, `count` elements to write must be 0."""
     if not at_least(d, 1):
         require(dim_min(d, 1) * (1 << 31) - count, text)
 
@@ -233,14 +233,14 @@ def _reduce_nd_shapes(x: Shaped, part: Shaped, indices: Shaped, reduction: str) 
 
 
 def grid_of(indices: np.ndarray, axis: int) -> tuple[np.ndarray, ...]:
-    """The place in x that each index along an axis names, as NumPy's index."""
+    """A NumPy index of the places in x that the indices along an axis name."""
     places: list[Any] = list(np.indices(indices.shape, sparse=True))
     places[axis] = indices
     return tuple(places)
 
 
 def wrapped(indices: np.ndarray, d: Any) -> np.ndarray:
-    """Indices within 0 to d − 1: negative ones count from the end, what is out of range is the nearest."""
+    """Indices as 0 to d − 1: negative ones count from the end, others are clipped to the range."""
     return np.clip(np.where(indices < 0, indices + d, indices), 0, np.maximum(np.asarray(d) - 1, 0))
 
 
@@ -261,22 +261,22 @@ def _reduce_nd(x: np.ndarray, part: np.ndarray, indices: np.ndarray, reduction: 
 
 
 register(
-    Opaque(name="top_k", doc="the k largest or smallest elements along an axis, in order, and their places", dtypes=NUMBERS,
+    Opaque(name="top_k", doc="the k largest or smallest elements along an axis, sorted, and their indices", dtypes=NUMBERS,
            shapes=_top_k_shapes, whole=_wide(_top_k), vjp=_top_k_vjp),
-    Opaque(name="dimensions", doc="dimensions as elements", whole=lambda values, kind: convert(np.array(values, np.int64), kind.numpy),
+    Opaque(name="dimensions", doc="dimensions as elements of a vector", whole=lambda values, kind: convert(np.array(values, np.int64), kind.numpy),
            shapes=lambda values, kind: (((len(values),), kind),)),
-    Opaque(name="sort", doc="the elements in order along an axis, and their places", dtypes=NUMBERS,
+    Opaque(name="sort", doc="the elements sorted along an axis, and their indices", dtypes=NUMBERS,
            shapes=_sort_shapes, whole=_wide(_sort), vjp=_sort_vjp),
-    Opaque(name="nonzero", doc="the places of all elements that are not zero, one column each", shapes=_nonzero_shapes,
+    Opaque(name="nonzero", doc="the coordinates of all nonzero elements, one column each", shapes=_nonzero_shapes,
            whole=_wide(lambda x: np.array(np.nonzero(x), np.int64).reshape(x.ndim, -1))),
     Opaque(name="compress", doc="the slices along an axis where a condition holds", shapes=_compress_shapes, index_inputs=(1,),
            whole=lambda x, condition, axis: np.compress(condition, x, axis=axis)),
-    Opaque(name="unique", doc="the different elements or slices, where each is first, which one every element is, how often each is there",
+    Opaque(name="unique", doc="the distinct elements or slices, the first index of each, the index of every element's value, and counts",
            dtypes=(*NUMBERS, string), shapes=_unique_shapes, whole=_wide(_unique)),
-    Opaque(name="non_max_suppression", doc="the best boxes of each class that overlap no better one too much", dtypes=(float32,),
+    Opaque(name="non_max_suppression", doc="the best boxes of each class, without those that overlap a better box too much", dtypes=(float32,),
            shapes=_nms_shapes, whole=_nms, index_inputs=(2,)),
-    Opaque(name="scatter_elements_reduce", doc="elements added (or else reduced) to those at places along an axis",
+    Opaque(name="scatter_elements_reduce", doc="elements added to (or multiplied, maximum, minimum with) those at indices along an axis",
            shapes=_reduce_elements_shapes, dtypes=NUMBERS, whole=_wide(_reduce_elements), index_inputs=(2,)),
-    Opaque(name="scatter_nd_reduce", doc="slices added (or else reduced) to those at places", shapes=_reduce_nd_shapes, dtypes=NUMBERS,
+    Opaque(name="scatter_nd_reduce", doc="slices added to (or multiplied, maximum, minimum with) those at indices", shapes=_reduce_nd_shapes, dtypes=NUMBERS,
            whole=_wide(_reduce_nd), index_inputs=(2,)),
 )  # fmt: skip

@@ -21,5 +21,5 @@ def _uniform(seed: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 
 
 register(
-    Opaque(name="random_uniform", doc="numbers from 0 to 1 of a shape, from a seed", dtypes=INTS, shapes=_shapes, whole=_uniform),
+    Opaque(name="random_uniform", doc="random numbers from 0 to 1 in a given shape, from a seed", dtypes=INTS, shapes=_shapes, whole=_uniform),
 )  # fmt: skip

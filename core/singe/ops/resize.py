@@ -1,5 +1,5 @@
 """The row that resamples. Along each axis every output element is a weighted sum of a few input elements. If both
-lengths are numbers, the indices and weights of these elements are a table that is made here, once. If a length is open,
+lengths are numbers, the indices and weights of these elements are a table, computed here once. If a length is open,
 the run computes them.
 
 Places are exact: a scale is a fraction p / q, the place of output i is (α·i + β) / γ in integers, and ties are rounded
@@ -32,7 +32,7 @@ def _symmetric(d: Dim, out: Dim, p: Dim, q: Dim) -> tuple[Dim, Dim, Dim]:
 
 
 def _pytorch_half_pixel(d: Dim, out: Dim, p: Dim, q: Dim) -> tuple[Dim, Dim, Dim]:
-    long = dim_min(dim_max(out - 1, 0), 1)  # 0 if the output has one element, which then has place 0; otherwise 1
+    long = dim_min(dim_max(out - 1, 0), 1)  # 0 if the output has only one element, which gets place 0; otherwise 1
     return 2 * q * long, (q - p) * long, 2 * p
 
 
@@ -62,7 +62,7 @@ ROUNDINGS: Final[Mapping[str, Callable[[Any, Any], tuple[Any, Any]]]] = {
 
 
 def fraction(scale: float) -> Fraction:
-    """The simplest fraction that rounds to this float32."""
+    """A fraction with a small denominator that rounds to this float32."""
     wanted = np.float32(scale)
     if not 0 < wanted < np.inf:
         raise ShapeError(f"resize: a scale of {scale}, expected a number above 0")
@@ -112,7 +112,7 @@ def _table(
     stretch = min(float(scale), 1.0) if options["antialias"] else 1.0
     if not stretch > 0 or out * max(1.0, 2 * reach / stretch) > MAX_TABLE:
         raise ShapeError(
-            f"resize: from {d} to {out} elements by {float(scale)}: at most {MAX_TABLE} are weighed along an axis"
+            f"resize: from {d} to {out} elements by {float(scale)}: more than {MAX_TABLE} weights along an axis"
         )
     i = np.arange(out, dtype=np.int64)
     outside = None
@@ -278,7 +278,7 @@ def _resize(
                 x = _open(b, x, axis, out, p, q, options)
             continue
         if d == 0:
-            raise ShapeError(f"resize: axis {axis} of {show(x.shape)} is empty: nothing to make {out} elements of")
+            raise ShapeError(f"resize: axis {axis} of {show(x.shape)} is empty, and cannot become {out} elements")
         indices, weights, outside = _table(d, out, by or Fraction(out, d), span, options)
         x = _sampled(b, x, axis, indices, weights)
         if outside is not None and outside.any():
@@ -335,7 +335,9 @@ def _tables_shapes(
     wanted: Shaped, roi: Shaped, shape: Shape, axes: tuple[int, ...], policy: str, **options: Any
 ) -> Results:
     if len(wanted.shape) != 1 or not same(wanted.shape[0], len(axes), "resize") or policy not in POLICIES:
-        raise ShapeError(f"resize: {show(wanted.shape)} numbers for the axes {axes}, policy {policy!r}")
+        raise ShapeError(
+            f"resize: got {show(wanted.shape)} numbers for the axes {axes} and policy {policy!r}, expected one for each axis"
+        )
     return tuple(r for _ in axes for r in (((None, None), int64), ((None, None), float32), ((None,), bool_)))
 
 
@@ -350,7 +352,7 @@ def _tables(
         scales = [fraction(v) for v in wanted]
         sizes = [known(scaled(d, float(v)), {}) for d, v in zip(lengths, wanted, strict=True)]
     elif 0 in lengths or min(sizes, default=0) < 0:
-        raise ShapeError(f"resize: from {show(lengths)} to {show(sizes)}")
+        raise ShapeError(f"resize: cannot resample {show(lengths)} to {show(sizes)}")
     elif choose is None:
         scales = [Fraction(v, d) for v, d in zip(sizes, lengths, strict=True)]
     else:
@@ -362,7 +364,7 @@ def _tables(
         if d == out and scale == 1 and span == (0.0, 1.0):
             indices, weights, outside = np.arange(d)[None], None, None
         elif out > MAX_TABLE or (d == 0 and out):
-            raise ShapeError(f"resize: from {d} to {out} elements; at most {MAX_TABLE} are made along an axis")
+            raise ShapeError(f"resize: from {d} to {out} elements, expected at most {MAX_TABLE} along an axis")
         else:
             indices, weights, outside = _table(d, out, scale, span, options)
         found += [
@@ -376,7 +378,7 @@ def _tables(
 def _by_host(
     b: Any, x: Any, axis: int, out: Dim, wanted: np.ndarray, span: tuple[float, float], options: Mapping[str, Any], extrapolation: float
 ) -> Any:  # fmt: skip
-    """The axis resampled by a table that a run makes."""
+    """The axis resampled by a table that is computed on the host in each run."""
     given = b.const(wanted), b.const(np.array(span, np.float32))
     n = b.node(ROWS["resize_tables"], *given, shape=x.shape, axes=(axis,), policy="stretch", **options)
     x = by_tables(b, x, b.results_of(n), (axis,), extrapolation, weigh=options["mode"] != "nearest")
@@ -407,6 +409,6 @@ def by_tables(b: Any, x: Any, tables: Any, axes: tuple[int, ...], extrapolation:
 register(
     Composite(name="resize", doc="resampled along every axis whose size changes; attributes as ONNX's Resize", dtypes=NUMBERS, lower=_resize,
               reference=reference.resize, tolerance=64, floor=1e-5),
-    Opaque(name="resize_tables", doc="what elements of the input, with what weights, make those of the output along each axis",
+    Opaque(name="resize_tables", doc="for each output index along each axis: the input indices that it reads, and their weights",
            shapes=_tables_shapes, whole=_tables),
 )  # fmt: skip

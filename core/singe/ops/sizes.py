@@ -74,14 +74,14 @@ def _reshaped(x: np.ndarray, what: str, shape: Sequence[int], allow_zero: bool) 
     asked = found = _numbers(x)
     if not allow_zero:
         if any(v == 0 and i >= len(shape) for i, v in enumerate(asked)):
-            raise ShapeError(f"{what}: {show(asked)} copies an axis that {show(shape)} has not")
+            raise ShapeError(f"{what}: {show(asked)} copies an axis that {show(shape)} does not have")
         found = [shape[i] if v == 0 else v for i, v in enumerate(asked)]
     count = math.prod(shape)
     if found.count(-1) == 1:
         rest = math.prod(v for v in found if v != -1)
         found[found.index(-1)] = count // rest if rest else 0
     if any(v < 0 for v in found) or math.prod(found) != count:
-        raise ShapeError(f"{what}: {show(shape)} has {count} elements, and cannot take the shape {show(asked)}")
+        raise ShapeError(f"{what}: {show(shape)} has {count} elements, and cannot be reshaped to {show(asked)}")
     return _empty(found)
 
 
@@ -136,7 +136,7 @@ def _axes_shapes(axes: Shaped, what: str, shape: Sequence[Dim], change: str) -> 
         raise ShapeError(f"{what}: {change!r}, expected one of {', '.join(CHANGES)}")
     count = {"dropped": -1, "added": 1, "kept": 0}[change] * _listed(axes, what) + len(shape)
     if count < 0:
-        raise ShapeError(f"{what}: {show(axes.shape)} axes of {show(shape)}")
+        raise ShapeError(f"{what}: got {show(axes.shape)} axes for the shape {show(shape)}")
     return (_SIZE,) * count
 
 
@@ -196,21 +196,21 @@ def _slice(
     for axis in cuts:
         start, end, step = by_axis.get(axis, (0, shape[axis], 1))
         if step == 0:
-            raise ShapeError(f"{what}: a step is 0")
+            raise ShapeError(f"{what}: a step is 0, expected any other number")
         first, count = slice_range(start, end, step, shape[axis])
         found.append(first + step * np.arange(count, dtype=np.int64))
     return tuple(found)
 
 
 register(
-    Opaque(name="sizes", doc="integers as sizes, none above `most`; their sum is `total`", shapes=_sizes_shapes, whole=_sizes),
-    Opaque(name="signed_sizes", doc="integers as two sizes each: what they are above 0, and what below", shapes=_signed_shapes, whole=_signed),
-    Opaque(name="reshaped_sizes", doc="the shape that a tensor takes, by the rules of ONNX's Reshape", shapes=_reshaped_shapes, whole=_reshaped),
-    Opaque(name="expanded_sizes", doc="the shape in which a tensor meets another", shapes=_expanded_shapes, whole=_expanded),
-    Opaque(name="range_size", doc="how many numbers there are from a start to a limit by a step", shapes=_range_shapes, whole=_range,
+    Opaque(name="sizes", doc="integers as sizes, each at most `most`; their sum is `total`", shapes=_sizes_shapes, whole=_sizes),
+    Opaque(name="signed_sizes", doc="each integer n as two sizes: max(n, 0) and max(−n, 0)", shapes=_signed_shapes, whole=_signed),
+    Opaque(name="reshaped_sizes", doc="the shape to which a tensor is reshaped, by the rules of ONNX's Reshape", shapes=_reshaped_shapes, whole=_reshaped),
+    Opaque(name="expanded_sizes", doc="the shape to which a tensor and a given shape broadcast", shapes=_expanded_shapes, whole=_expanded),
+    Opaque(name="range_size", doc="how many numbers a range from a start to a limit by a step has", shapes=_range_shapes, whole=_range,
            index_inputs=(0, 1, 2)),
-    Opaque(name="axes_sizes", doc="a shape of which computed axes are dropped, added or made 1", shapes=_axes_shapes, whole=_axes),
-    Opaque(name="moved_last", doc="where the elements lie once computed axes are the last, and where they lay then", shapes=_last_shapes,
+    Opaque(name="axes_sizes", doc="a shape after computed axes are dropped, added or made 1", shapes=_axes_shapes, whole=_axes),
+    Opaque(name="moved_last", doc="flat indices that move computed axes of a tensor to the end, and those that move them back", shapes=_last_shapes,
            whole=_last),
-    Opaque(name="slice_places", doc="along some axes the places that a slice of computed ends takes", shapes=_slice_shapes, whole=_slice),
+    Opaque(name="slice_places", doc="the indices along each axis that a slice with computed ends selects", shapes=_slice_shapes, whole=_slice),
 )  # fmt: skip

@@ -1,6 +1,6 @@
-"""Rows of strings: constants, and what looks into them. They run on the host; rows that only move elements take strings too.
+"""Rows that make or read strings. They run on the host. (Rows that only move elements take strings too.)
 
-Over whole arrays strings are elements of the dtype `string`, and `widened` gives Python's strings in an object array.
+In whole arrays, strings are elements of the dtype `string`; `widened` gives them as Python strings in an object array.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..shapes import Shape, broadcast, product, show
 from ._row import Opaque, Results, Shaped, register
 
 CASES: Final = {"NONE": str, "LOWER": str.lower, "UPPER": str.upper}
-"""What may be done to the case of letters."""
+"""The changes of case."""
 
 
 def _constant_shapes(values: tuple[str, ...], shape: Shape) -> Results:
@@ -40,7 +40,8 @@ def _split_shapes(x: Shaped, delimiter: str = "", limit: int | None = None) -> R
 
 
 def _split(x: np.ndarray, delimiter: str = "", limit: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Without a delimiter, at white space. Along the last axis the parts, and then empty strings."""
+    """The parts along a new last axis, filled up with empty strings, and their counts. No delimiter: split at white
+    space."""
     parts = [text.split(delimiter or None, -1 if limit is None else limit) for text in widened(x).flat]
     counts = np.array([len(p) for p in parts], np.int64)
     found = np.full((len(parts), int(counts.max(initial=0))), "", object)
@@ -58,7 +59,7 @@ def _normalise_shapes(x: Shaped, case: str, stopwords: tuple[str, ...], sensitiv
 
 
 def _normalise(x: np.ndarray, case: str, stopwords: tuple[str, ...], sensitive: bool) -> np.ndarray:
-    """The strings that are no stopwords, at least one: an empty one where none is left."""
+    """The strings that are not stopwords; one empty string if none is left."""
 
     def form(text: str) -> str:
         return text if sensitive else text.lower()
@@ -73,7 +74,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     try:
         return re.compile(pattern)
     except (re.error, OverflowError) as e:
-        raise InputError(f"regex_full_match: the pattern {pattern!r:.60} is no regular expression: {e}") from None
+        raise InputError(f"regex_full_match: the pattern {pattern!r:.60} is not a regular expression: {e}") from None
 
 
 def _match_shapes(x: Shaped, pattern: str) -> Results:
@@ -91,10 +92,10 @@ def _row(name: str, doc: str, **functions: Any) -> Opaque:
 
 
 register(
-    _row("strings", "a constant of strings", shapes=_constant_shapes, whole=_constant),
-    _row("string_concat", "each string with one behind it",
+    _row("strings", "a constant array of strings", shapes=_constant_shapes, whole=_constant),
+    _row("string_concat", "each string followed by another",
          shapes=lambda x, y: ((broadcast([x.shape, y.shape], "string_concat"), string),), whole=_concat),
-    _row("string_split", "each string in parts, and how many", shapes=_split_shapes, whole=_split),
+    _row("string_split", "the parts of each string, and their number", shapes=_split_shapes, whole=_split),
     _row("string_normalize", "strings in upper or lower case, without stopwords", shapes=_normalise_shapes, whole=_normalise),
     _row("regex_full_match", "whether each string matches a regular expression", shapes=_match_shapes, whole=_match),
 )  # fmt: skip

@@ -31,13 +31,13 @@ def _slice_check(x: Shaped, part: Shaped, *starts: Shaped) -> None:
     if len(part.shape) != len(x.shape) or len(starts) != len(x.shape):
         raise ShapeError(
             f"update_slice: part {show(part.shape)} with {len(starts)} starts into {show(x.shape)}; "
-            "expected as many axes, and a start for each"
+            "expected the same number of axes, and a start for each"
         )
     for axis, (d, p) in enumerate(zip(x.shape, part.shape, strict=True)):
         if isinstance(d, int) and isinstance(p, int) and p > d:
             raise ShapeError(f"update_slice: axis {axis} of the part has {p} elements, that of {show(x.shape)} has {d}")
     if any(product(s.shape) != 1 for s in starts):
-        raise ShapeError("update_slice: a start is no scalar")
+        raise ShapeError("update_slice: a start is not a scalar")
 
 
 def _slice_where(coords: Sequence[Expr], read: Read, x: Shaped, part: Shaped, *starts: Shaped) -> list[Expr]:
@@ -104,10 +104,10 @@ def _nd_into(out: np.ndarray, part: np.ndarray, indices: np.ndarray) -> None:
 
 
 register(
-    Update(name="update_slice", doc="a tensor with a part at some starts replaced; a start is moved so that the part fits",
+    Update(name="update_slice", doc="a tensor with a slice replaced; a start is moved so that the slice fits",
            check=_slice_check, where=_slice_where, into=_slice_into, vjp=_slice_vjp, reference=reference.update_slice),
-    Update(name="scatter_elements", doc="a tensor with elements at places along an axis replaced",
+    Update(name="scatter_elements", doc="a tensor with elements at indices along an axis replaced",
            check=_elements_check, where=_elements_where, into=_elements_into, reference=reference.scatter_elements),
-    Update(name="scatter_nd", doc="a tensor with slices at places replaced",
+    Update(name="scatter_nd", doc="a tensor with slices at indices replaced",
            check=_nd_check, where=_nd_where, into=_nd_into, reference=reference.scatter_nd),
 )  # fmt: skip

@@ -24,12 +24,12 @@ from ._row import Folds, Nest, Read, Shaped, register
 
 
 def window_size(d: Dim, window: int, stride: int, dilation: int, before: Dim, after: Dim) -> Dim:
-    """How many places a window has along an axis."""
+    """How many positions a window has along an axis."""
     return (d + before + after - (dilation * (window - 1) + 1)) // stride + 1
 
 
 def ceiling(d: Dim, reach: int, stride: int, before: Dim, after: Dim) -> Dim:
-    """The padding after an axis that gives a window the places of ceil_mode: all that begin before the end padding."""
+    """The padding after an axis for ceil_mode: a window may start anywhere before the end padding."""
     if stride == 1:
         return after
     places = dim_min(ceildiv(d + before + after - reach, stride) + 1, ceildiv(d + before, stride))
@@ -216,9 +216,9 @@ def _sum_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, **facts: Any) -> lis
 
 
 register(
-    Nest(name="max_pool", doc="the largest in each window", shape=_shape, nest=_max_nest, whole=_max_whole,
+    Nest(name="max_pool", doc="the largest element of each window", shape=_shape, nest=_max_nest, whole=_max_whole,
          reference=reference.max_pool, dtypes=NUMBERS, vjp=_max_vjp, windows=_windows_apart),
-    Nest(name="max_pool_index", doc="the flat index of the first of the largest in each window", gives=int64, dtypes=NUMBERS,
+    Nest(name="max_pool_index", doc="the flat index of the largest element of each window, the first if several are equal", gives=int64, dtypes=NUMBERS,
          shape=_index_shape, nest=_max_index_nest, whole=_max_index_whole,
          reference=reference.max_pool_index),
     Nest(name="pool_sum", doc="the sum of each window", shape=_shape, nest=_sum_nest, whole=_sum_whole,

@@ -1,9 +1,9 @@
-"""The weights of a Program while it is put together: one block of bytes, written piece by piece.
+"""Collects the weights of a Program while it is compiled: one block of bytes, written piece by piece.
 
-A large block goes to a temporary file without a name, which is then mapped: its pages are the system's to drop as soon
-as the weights are on a device, and no piece is held in memory twice. Without room on the disk it stays in memory.
+A large block goes to an unnamed temporary file, which is then mapped: the system can drop its pages once the weights
+are on a device, and no piece is held in memory twice. If the disk has no room, the block stays in memory.
 
-The Programs of one Model share blocks: a piece that lies in the block of another of them (SharedBlocks) is not written again.
+The Programs of one Model share blocks: a piece that is in a block of another Program (SharedBlocks) is not written again.
 """
 
 from __future__ import annotations
@@ -25,32 +25,32 @@ from .program import Buffer, ProgramData, aligned
 SPILL: Final = 1 << 26
 """Bytes that are held in memory before they go to a file."""
 SHARED: Final = 1 << 40
-"""Where blocks of other Programs begin: behind any block of a Program's own."""
+"""The first offset of other Programs' blocks, beyond any block of the Program itself."""
 _ANY: Final = sys.maxsize
 _HAS_DISK: Final = sys.platform != "emscripten"  # a page's files lie in memory
 
 
 class SharedBlocks:
-    """The pieces that lie in blocks of a Model's Programs; a block is forgotten when no Program has it any more."""
+    """Finds pieces in the blocks of a Model's Programs. A block is forgotten once no Program holds it."""
 
     def __init__(self) -> None:
         self._places: dict[tuple[str, bytes], tuple[weakref.ref[np.ndarray], int]] = {}
 
     def find(self, key: tuple[str, bytes]) -> tuple[np.ndarray, int] | None:
-        """The block in which a piece of that kind and digest lies, and where."""
+        """The block that holds a piece of this kind and digest, and the piece's offset in it."""
         block, at = self._places.get(key, (lambda: None, 0))
         found = block()
         return None if found is None else (found, at)
 
     def enter(self, block: np.ndarray, pieces: Mapping[tuple[str, bytes], int]) -> None:
-        """A block that is complete."""
+        """Add a complete block, with the offsets of its pieces."""
         held = weakref.ref(block)
         self._places = {k: place for k, place in self._places.items() if place[0]() is not None}
         self._places.update({key: (held, at) for key, at in pieces.items()})
 
 
 class BlockWriter:
-    """See the module's docstring. `others`: the blocks of other Programs that it refers to, by where they begin."""
+    """See the module's docstring. `others`: the blocks of other Programs that it refers to, by their start offset."""
 
     def __init__(self, spill: int = SPILL, shared: SharedBlocks | None = None) -> None:
         self._shared = shared
@@ -59,13 +59,13 @@ class BlockWriter:
         self._file: IO[bytes] | None = None
         self._written = 0
         self._pieces: list[np.ndarray] = []
-        self._known: dict[tuple[str, bytes], int] = {}  # the kind and digest of a piece ↦ where it lies
+        self._known: dict[tuple[str, bytes], int] = {}  # kind and digest of a piece ↦ its offset
         self.size = 0
 
     def add(self, piece: np.ndarray, kind: str = "") -> int:
-        """Where these bytes, a contiguous uint8 array, lie in the block; the array must not change any more.
+        """Add bytes, a contiguous uint8 array that must not change afterwards; returns their offset in the block.
 
-        Equal pieces of one kind are held once.
+        Equal pieces of one kind are stored once.
         """
         key = kind, hashlib.blake2b(piece.data, digest_size=16).digest()
         if key in self._known:
@@ -83,7 +83,7 @@ class BlockWriter:
         return start
 
     def _start(self, block: np.ndarray) -> int:
-        """Where a block of another Program begins."""
+        """The start offset given to a block of another Program."""
         for start, other in self.others.items():
             if other is block:
                 return start
@@ -109,7 +109,7 @@ class BlockWriter:
         self._pieces.clear()
 
     def block(self) -> np.ndarray:
-        """The whole block; nothing is added after that."""
+        """The whole block. Nothing may be added afterwards."""
         block = self._block()
         if self._shared:
             self._shared.enter(block, {key: at for key, at in self._known.items() if at < SHARED})
@@ -131,14 +131,14 @@ class BlockWriter:
         return out
 
     def _mapped(self) -> np.ndarray:
-        """What is in the file."""
+        """The contents of the file, mapped."""
         if self._file is None or not self._written:
             return np.zeros(0, np.uint8)
         return np.frombuffer(mmap.mmap(self._file.fileno(), self._written, access=mmap.ACCESS_READ), np.uint8)
 
 
 def alone(program: ProgramData) -> ProgramData:
-    """The same Program with all of its weights in a block of its own, for those that take only one."""
+    """The same Program with all of its weights in one block, for files and runners that take only one."""
     if not program.shared:
         return program
     writer = BlockWriter()

@@ -38,7 +38,7 @@ def align(count: int) -> int:
 
 
 def format_of(path: str | Path) -> str | None:
-    """What a file says that it is; None where it is none of ours, or cannot be read."""
+    """The `format` in a file's header; None if the file is not one of ours or cannot be read."""
     try:
         with Path(path).open("rb") as file:
             start = file.read(len(MAGIC) + 4)
@@ -51,7 +51,7 @@ def format_of(path: str | Path) -> str | None:
 
 
 def write(head: Mapping[str, Any], block: bytes | bytearray) -> bytes:
-    """The file of a header, which gets the block's sha256, and a block."""
+    """The bytes of a file with this header, to which the block's sha256 is added, and this block."""
     text = json.dumps({**head, "sha256": hashlib.sha256(block).hexdigest()}, separators=(",", ":")).encode()
     start = align(len(MAGIC) + 4 + len(text))
     return b"".join(
@@ -60,7 +60,7 @@ def write(head: Mapping[str, Any], block: bytes | bytearray) -> bytes:
 
 
 def read(data: bytes, name: str, kind: str) -> tuple[dict[str, Any], memoryview]:
-    """The header and the block of a file of the format `kind`: the hash is right, and nothing else is checked."""
+    """The header and the block of a file of the format `kind`. Of their contents, only the hash is checked."""
     what = FORMATS[kind][0]
     if data[: len(MAGIC)] != MAGIC:
         raise FormatError(f"{name}: not a Singe {what} (it starts with {data[:8]!r}, expected {MAGIC!r})")
@@ -91,7 +91,7 @@ def read(data: bytes, name: str, kind: str) -> tuple[dict[str, Any], memoryview]
 
 @contextmanager
 def checking(name: str) -> Iterator[None]:
-    """Whatever a header that is not as it should be leads to is a FormatError that names the file."""
+    """Turns any error that a malformed header causes into a FormatError that names the file."""
     try:
         yield
     except (
@@ -101,14 +101,14 @@ def checking(name: str) -> Iterator[None]:
             raise
         if isinstance(e, SingeError):
             raise FormatError(f"{name}: {e}") from None
-        raise FormatError(f"{name}: the header is not as the format says: {type(e).__name__}: {e!s:.200}") from None
+        raise FormatError(f"{name}: malformed header: {type(e).__name__}: {e!s:.200}") from None
 
 
 def bytes_at(block: memoryview, at: Any, what: str) -> memoryview:
     """The bytes at [offset, count] of a block."""
     offset, count = at
     if not (type(offset) is int and type(count) is int and offset >= 0 and count >= 0 and offset + count <= len(block)):
-        raise FormatError(f"{what} lies at {at!r:.60}, the file holds {len(block)} bytes")
+        raise FormatError(f"{what} is at {at!r:.60}, beyond the {len(block)} bytes of the file")
     return block[offset : offset + count]
 
 
@@ -129,7 +129,7 @@ def string(value: Any) -> str:
 def dtype_named(name: Any) -> DType:
     """The dtype of that name."""
     if not isinstance(name, str) or name not in DTYPES:
-        raise FormatError(f"the dtype {name!r:.40}, expected one of {', '.join(DTYPES)}")
+        raise FormatError(f"unknown dtype {name!r:.40}, expected one of {', '.join(DTYPES)}")
     return DTYPES[name]
 
 
@@ -147,7 +147,7 @@ def encode_attr(value: Any) -> Any:
 
 
 def decode_attr(data: Any) -> Any:
-    """What `encode_attr` wrote."""
+    """The inverse of `encode_attr`."""
     if isinstance(data, list):
         return tuple(map(decode_attr, data))
     if isinstance(data, dict):

@@ -204,7 +204,7 @@ def _sizes(data: Any) -> dict[str, int]:
 
 
 def _check_specialised(p: ProgramData, name: str) -> None:
-    """What is specialised has the Program's own inputs, outputs and states, the inputs with numbers for sizes."""
+    """Specialised steps must have the Program's inputs, outputs and states, the inputs with numbers for sizes."""
     own = (*p.inputs, *p.outputs, *(i for s in p.states for i in (s.buffer, s.initial) if i is not None))
     for s in p.specialised:
         for i in own:
@@ -224,7 +224,7 @@ def _variant(data: Any) -> Variant:
 
 
 def _check(p: ProgramData, name: str) -> None:
-    """Every number that points somewhere points somewhere."""
+    """Refuse a Program with an index or offset out of range, or with buffers that do not fit their use."""
 
     def need(ok: bool, what: str) -> None:
         if not ok:
@@ -266,7 +266,7 @@ def _check(p: ProgramData, name: str) -> None:
         own, given = p.buffers[p.outputs[number]], p.buffers[p.inputs[j]]
         need(
             (own.dtype, own.shape, own.size) == (given.dtype, given.shape, given.size),
-            f"output {number} lies in input {j}, expected one of the shape and type of that",
+            f"output {number} lies in input {j}, which has another shape or type",
         )
     need(len({*p.donated.values()}) == len(p.donated), "two outputs lie in the same input")
     for number, state in enumerate(p.states):
@@ -295,7 +295,7 @@ def _check(p: ProgramData, name: str) -> None:
         for v in k.variants:
             need(
                 v.entry.partition(":")[0] in p.modules,
-                f"kernel {k.label!r} is in the module {v.entry!r}, which is not there",
+                f"kernel {k.label!r} is in the module {v.entry!r}, which is missing",
             )
 
     def walk(steps: tuple[Step, ...]) -> None:
@@ -395,8 +395,8 @@ def _step(data: Any, depth: int) -> Step:
         )
     if kind == "bind":
         if (data["buffer"] is None) == (data["dim"] is None):
-            raise ValueError(f"a step binds {data['size']!r:.40} to a buffer and to a dimension, or to neither")
+            raise ValueError(f"a step binds {data['size']!r:.40}: expected either a buffer or a dimension")
         return Bind(str(data["size"]), _maybe(count, data["buffer"]), _maybe(shapes.decode, data["dim"]))
     if kind == "check":
         return Check(shapes.decode(data["dim"]), str(data["text"]))
-    raise ValueError(f"a step does {kind!r}, expected dispatch, copy, host, if, loop, bind or check")
+    raise ValueError(f"unknown step {kind!r}, expected dispatch, copy, host, if, loop, bind or check")

@@ -1,23 +1,24 @@
-"""The planner: a Program and the sizes known so far in, a flat list of int words out, which every runner reads.
+"""The planner: turns a Program and the sizes known so far into a Plan, a flat list of int words that every runner reads.
 
-Words come in groups. A group is what to do, the count of the words that follow, and these:
+Words come in groups. A group is a code for what to do, the count of the words that follow, and those words:
 
 | first word | words that follow     | what a run does there                                                                  |
 |------------|-----------------------|----------------------------------------------------------------------------------------|
 | k ≥ 0      | buffers…, sizes…      | calls kernel k (`functions` may give another number for it) over these buffers         |
 | COPY −1    | to, from, bytes       | copies so many bytes from one buffer to another                                        |
-| JUMP −2    | distance              | goes on `distance` words after this group's first word; a negative one is backwards    |
+| JUMP −2    | distance              | continues `distance` words after this group's first word (before it if negative)       |
 | UNLESS −3  | distance, buffer      | jumps, as JUMP does, unless the first element of a bool buffer is true                 |
 | LOOP −4    | distance, count, left | left = count; jumps if that is 0                                                       |
-| AGAIN −5   | distance              | takes 1 from the `left` of its LOOP, the word before where it jumps to; jumps unless it is 0 now |
-| STOP −6    | number                | leaves `stops[number]`, a Host, Bind or Check step, to the runner; `bind` is told the sizes found |
+| AGAIN −5   | distance              | decrements `left` of its LOOP, the word before the jump's target; jumps unless it is 0 |
+| STOP −6    | number                | leaves `stops[number]`, a Host, Bind or Check step, to the runner, which passes the sizes found to `bind` |
 
-What does not jump goes on with the next group. A run begins at the first word and is over at the end of the last.
+After a group that does not jump comes the next one. A run starts at the first word and ends after the last group.
 `left` is the only word that a run changes.
 
-A buffer is a number in `buffers`: the Program's, and then one for each output that is copied from elsewhere. `named`
-lists the words that are buffers, so that a runner may put addresses in their place. Where a group lies does not depend
-on sizes. A word that depends on sizes found in mid-run is 0 until `bind`, which comes before the run gets there.
+A buffer is an index into `buffers`: the Program's buffers, then one for each output that is copied from another buffer.
+`named` lists the positions of words that are buffers, so that a runner may replace these words by addresses. The
+positions of groups do not depend on sizes. A word that depends on sizes found in mid-run is 0 until `bind` sets it,
+before the run reads it.
 """
 
 from __future__ import annotations
@@ -42,9 +43,8 @@ STOP: Final = -6
 
 @dataclass(frozen=True)
 class Found:
-    """What `bind` did: the words that it wrote, the buffers whose sizes depend on the new ones and are all known now (but
-    none of a negative dimension: a Check follows that refuses it), and whether a size has another value than the last
-    time."""
+    """What `bind` did. words: the positions that it wrote. buffers: those that the new sizes complete, without buffers of
+    a negative dimension, which a later Check refuses. changed: whether a size differs from the last run's."""
 
     words: Sequence[int]
     buffers: Sequence[int]
@@ -52,12 +52,12 @@ class Found:
 
 
 class Plan:
-    """The words of a Program at the sizes that its inputs give; `sizes` gains those that a run finds.
+    """The words of a Program at the sizes that its inputs give; `bind` adds the sizes that a run finds to `sizes`.
 
-    given: the names of those that the inputs give. step_of: the word where a group begins ↦ the number of its step, as
-    `walk` counts them; None for an output's copy. outputs: the buffer where each output lies, in memory of its own or in
-    that of a donated input. late: the places whose bytes depend on sizes found in mid-run. is_straight: whether all groups
-    are calls and copies. strings: the elements of buffers of strings by their places, which a run keeps here.
+    given: the names of the sizes that the inputs give. step_of: the position of a group ↦ the number of its step, in the
+    order of `walk`; None for the copy of an output. outputs: the buffer of each output, in memory of its own or of a
+    donated input. late: the places whose bytes depend on sizes found in mid-run. is_straight: whether all groups are
+    calls and copies. strings: the elements of string buffers by place, which a run keeps here.
     """
 
     def __init__(self, program: ProgramData, sizes: Mapping[str, int], functions: Sequence[int] | None = None) -> None:
@@ -89,11 +89,11 @@ class Plan:
         self.is_straight: Final = all(self.words[at] >= COPY for at in self.step_of)
 
     def shape(self, buffer: int) -> tuple[int, ...]:
-        """A buffer's shape, whose sizes must be known by now."""
+        """The shape of a buffer whose sizes are all known."""
         return tuple(known(d, self.sizes) for d in self.buffers[buffer].shape)
 
     def bytes(self, buffer: int) -> int:
-        """The bytes of a buffer whose sizes must be known by now."""
+        """The bytes of a buffer whose sizes are all known."""
         return known(self.buffers[buffer].bytes, self.sizes)
 
     def texts(self, buffer: int) -> np.ndarray:
@@ -106,7 +106,7 @@ class Plan:
             self.sizes.pop(name, None)
 
     def bind(self, sizes: Mapping[str, int]) -> Found:
-        """Go on with these sizes too; what has them already stays as it is."""
+        """Set sizes found in mid-run; those that are set to the same value already change nothing."""
         sizes = {name: value for name, value in sizes.items() if self.sizes.get(name) != value}
         named = dict.fromkeys(i for name in sizes for i in self._sized_by.get(name, ()))
         buffers = [i for i in named if symbols(self.buffers[i].shape) <= self.sizes.keys() | sizes.keys()]
@@ -166,7 +166,7 @@ class Plan:
             self._land(at)
 
     def _group(self, head: int, step: int | None, *rest: int) -> int:
-        """Add a group; where it begins."""
+        """Add a group; returns its position."""
         at = len(self.words)
         self.words.extend((head, len(rest), *rest))
         if head not in (JUMP, AGAIN):
@@ -184,17 +184,17 @@ class Plan:
         return at
 
     def _land(self, at: int) -> None:
-        """The group at `at` jumps to here."""
+        """Make the group at `at` jump to the end of the words so far."""
         self.words[at + 2] = len(self.words) - at
 
     def _number(self, at: int, dim: Dim) -> None:
-        """The word at `at` is this dimension, now or when its sizes are known."""
+        """Set the word at `at` to a dimension, now or once its sizes are known."""
         if not self._set(at, dim):
             for name in symbols(dim) - self.given:
                 self._open.setdefault(name, []).append((at, dim))
 
     def _set(self, at: int, dim: Dim) -> bool:
-        """Write a dimension if its sizes are known."""
+        """Write a dimension if its sizes are known; returns whether they are."""
         value = evaluate(dim, self.sizes)
         if not isinstance(value, int):
             return False
@@ -203,7 +203,7 @@ class Plan:
 
 
 def follow(words: MutableSequence[int], holds: Callable[[int], bool], at: int = 0) -> Iterator[int]:
-    """Where the calls, copies and stops begin that a run comes to, in order; holds(word) reads a condition's buffer."""
+    """The positions of the calls, copies and stops of a run, in order; holds(word) reads a condition's buffer."""
     end = len(words)
     while at < end:
         head, behind = words[at], at + 2 + words[at + 1]

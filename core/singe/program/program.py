@@ -1,11 +1,11 @@
 """The Program: the compiled artifact, plain data that any runner can execute and that can be written to disk.
 
-format.py writes and reads files of it. A Program names its buffers; a runner gives each one memory (weights at an
-offset, scratch in a slot, inputs and outputs owned by the caller) and walks the steps.
+A Program lists its buffers; a runner gives each one memory (weights at an offset, scratch in a slot, inputs and outputs
+owned by the caller) and walks the steps.
 
-Slots are how memory is planned: a slot is a piece of scratch that several buffers share, one after the other. Slots
-never overlap, so a runner may give each its own GPU buffer (WebGPU forbids one buffer read and written in a dispatch)
-or lay them out in one memory; a slot's bytes are the largest of its buffers', evaluated when the sizes are known.
+A slot is a piece of scratch memory that several buffers use one after the other, and is as large as the largest of
+them. Slots never overlap, so a runner may give each its own GPU buffer (WebGPU forbids reading and writing one buffer
+in the same dispatch) or place all of them in one memory.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Place: TypeAlias = tuple[str, int]
 
 
 def aligned(count: int) -> np.ndarray:
-    """So many bytes, zeros, at an address that is a multiple of ALIGN."""
+    """`count` zero bytes at an address that is a multiple of ALIGN."""
     room = np.zeros(count + ALIGN, np.uint8)
     start = -room.__array_interface__["data"][0] % ALIGN
     return room[start : start + count]
@@ -41,7 +41,7 @@ def stored_type(kind: DType, size: int) -> np.dtype[Any]:
 
 
 def to_stored(array: np.ndarray, size: int) -> np.ndarray:
-    """Elements as they lie in device memory, `size` bytes each."""
+    """Elements as device memory holds them, `size` bytes each."""
     kind = dtype(array.dtype)
     if size == kind.size:
         return array
@@ -49,7 +49,7 @@ def to_stored(array: np.ndarray, size: int) -> np.ndarray:
 
 
 def from_stored(array: np.ndarray, kind: DType) -> np.ndarray:
-    """Elements of device memory, of `stored_type`, as an array of their dtype."""
+    """The inverse of `to_stored`: elements from device memory as an array of their dtype."""
     if array.dtype == kind.numpy:
         return array
     return array.astype(kind.held).view(kind.numpy) if kind.held else array.astype(kind.numpy)
@@ -72,9 +72,9 @@ class Buffer:
 
 @dataclass(frozen=True)
 class State:
-    """Memory that lives from run to run: `buffer` lies in it, `initial` is a buffer of the weights, None for zeros.
+    """A value kept from run to run, in `buffer`; it starts as the weight `initial` (None: zeros).
 
-    A runner keeps one such memory for each session; steps read and write it in place.
+    A runner keeps one such buffer for each session; steps read and write it in place.
     """
 
     name: str
@@ -84,10 +84,10 @@ class State:
 
 @dataclass(frozen=True)
 class Variant:
-    """One tuning of a kernel: the entry to call and what it requires of the device (all of `requires`).
+    """One version of a kernel's code: the entry to call, and the device features that it requires (all of them).
 
-    groups: workgroups of a dispatch in x, y, z for a GPU; a runner whose limit x exceeds spreads x over x and y
-    (the kernel takes its number as x + y · count of x).
+    groups: the workgroups of a GPU dispatch in x, y, z. If x exceeds the device's limit, the runner spreads it over x
+    and y; the kernel computes a workgroup's number as x + y · count of x.
     """
 
     entry: str
@@ -97,10 +97,10 @@ class Variant:
 
 @dataclass(frozen=True)
 class Code:
-    """A kernel of a Program: variants in order of preference, and the sizes handed to it as int32, in order.
+    """A kernel of a Program: variants in order of preference, and the sizes passed to it as int32, in order.
 
     label is for people; flops and bytes count floating-point operations and bytes moved, as dimensions. workspace:
-    whether the last port is one, of which every part of a run that is shared among threads needs its own.
+    whether the last port is scratch memory, of which each thread needs a copy of its own.
     """
 
     label: str
@@ -141,7 +141,7 @@ class Host:
 
 @dataclass(frozen=True)
 class If:
-    """Run one branch, by a bool buffer's first element."""
+    """Run `then` if the first element of a bool buffer is true, `otherwise` if it is false."""
 
     condition: int
     then: tuple[Step, ...]
@@ -150,9 +150,9 @@ class If:
 
 @dataclass(frozen=True)
 class Loop:
-    """Run the body while fewer than `count` turns were made (None: no bound) and `condition` holds (None: always).
+    """Run the body at most `count` times (None: no limit), as long as `condition` holds (None: always).
 
-    The condition is a bool buffer, whose first element is read before each turn.
+    The condition is the first element of a bool buffer, read before each turn.
     """
 
     count: Dim | None
@@ -162,7 +162,7 @@ class Loop:
 
 @dataclass(frozen=True)
 class Bind:
-    """Give a size that no input gives its value: the first element of an integer buffer, or a dimension."""
+    """Set a size that no input gives, to the first element of an integer buffer or to a dimension."""
 
     size: str
     buffer: int | None = None
@@ -171,7 +171,7 @@ class Bind:
 
 @dataclass(frozen=True)
 class Check:
-    """Refuse the run unless a dimension of sizes found in mid-run is at least 0; `text` says what is wrong then."""
+    """Fail with the error `text` if a dimension, computed from sizes found in mid-run, is negative."""
 
     dim: Dim
     text: str
@@ -182,9 +182,9 @@ Step: TypeAlias = "Dispatch | Copy | Host | If | Loop | Bind | Check"
 
 @dataclass(frozen=True)
 class Specialised:
-    """What a Program does at particular sizes: steps for these alone, over buffers and slots of their own.
+    """The steps of a Program at particular sizes, with buffers and slots of their own.
 
-    Inputs, outputs and states have the same numbers here; kernels and the block of weights are the Program's.
+    Inputs, outputs and states keep their numbers; kernels and weights are the Program's.
     """
 
     sizes: Mapping[str, int]
@@ -195,7 +195,7 @@ class Specialised:
 
 
 def walk(steps: Sequence[Step]) -> Iterator[Step]:
-    """All steps, those inside others after these: the order in which steps are numbered."""
+    """All steps, each followed by the steps inside it. Steps are numbered in this order."""
     for s in steps:
         yield s
         if isinstance(s, If):
@@ -214,7 +214,7 @@ def sized_by(buffers: Sequence[Buffer], given: frozenset[str]) -> dict[str, list
 
 
 def check_found(new: Mapping[str, int], buffers: Iterable[Buffer], sizes: Mapping[str, int]) -> None:
-    """Refuse sizes that a run found, and that it must not go on with, before memory is taken for `buffers` of them."""
+    """Refuse sizes found in mid-run that are out of range, before memory for `buffers` of these sizes is allocated."""
     for name, value in new.items():
         if not 0 <= value <= MAX_ELEMENTS:
             raise ShapeError(f"the size {name} was found to be {value}, expected 0 to {MAX_ELEMENTS}")
@@ -238,7 +238,7 @@ def choose_variant(code: Code, features: frozenset[str]) -> Variant:
 
 @dataclass(frozen=True)
 class ProgramData:
-    """See the module's docstring. `modules` is the target's code by name: WGSL text or a WebAssembly module's bytes."""
+    """See the module's docstring. `modules` holds the target's code by name: WGSL text, or WebAssembly bytes."""
 
     target: str
     inputs: tuple[int, ...]
@@ -251,11 +251,11 @@ class ProgramData:
     weights: np.ndarray  # uint8, one block; buffers placed in it start at multiples of ALIGN
     facts: Mapping[str, Any] = field(default_factory=dict)  # for people: op counts, what was fused
     states: tuple[State, ...] = ()
-    # of the inputs' sizes: what must be at least 0, and what to say where it is not
+    # (dimension of the inputs' sizes, text): a run fails with this text if the dimension is negative
     checks: tuple[tuple[Dim, str], ...] = ()
-    specialised: tuple[Specialised, ...] = ()  # the first whose sizes a run has takes the place of buffers and steps
-    bounds: Mapping[str, int] = field(default_factory=dict)  # the most that a size may be: memory is taken for that
-    # blocks of weights that it has in common with other Programs, by where they begin; see block.py
+    specialised: tuple[Specialised, ...] = ()  # the first one that has the sizes of a run is used for it
+    bounds: Mapping[str, int] = field(default_factory=dict)  # the most that a size may be; memory is allocated for that
+    # blocks of weights that other Programs hold too, by their start offset; see block.py
     shared: Mapping[int, np.ndarray] = field(default_factory=dict)
     seconds: float = field(
         default=0.0, compare=False
@@ -263,24 +263,24 @@ class ProgramData:
 
     @property
     def symbols(self) -> frozenset[str]:
-        """The names of the sizes that the inputs of a run decide; others are found in mid-run."""
+        """The names of the sizes that the inputs give; the others are found in mid-run."""
         return symbols([self.buffers[i].shape for i in self.inputs])
 
     @cached_property
     def donated(self) -> Mapping[int, int]:
-        """The outputs that lie in the memory of an input, which a run writes over: output's number ↦ input's."""
+        """The outputs that overwrite the memory of a donated input: number of the output ↦ number of the input."""
         places = (self.buffers[i].place for i in self.outputs)
         return {k: number for k, (kind, number) in enumerate(places) if kind == "input"}
 
     @cached_property
     def programs(self) -> tuple[ProgramData, ...]:
-        """This Program without what is specialised, and each specialised one, as Programs over the same weights."""
+        """The general Program, then each specialised one, all over the same weights."""
         own = replace(self, specialised=())
         given = ({f.name: getattr(s, f.name) for f in fields(s) if f.name != "sizes"} for s in self.specialised)
         return (own, *(replace(own, **changed) for changed in given))
 
     def at(self, sizes: Mapping[str, int]) -> ProgramData:
-        """The Program that a run at these sizes carries out."""
+        """The Program that a run at these sizes executes."""
         if not self.specialised:
             return self
         for s, program in zip(self.specialised, self.programs[1:], strict=True):
@@ -289,7 +289,7 @@ class ProgramData:
         return self.programs[0]
 
     def sizes(self, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
-        """The symbolic sizes that the shapes of the inputs decide; every mismatch is an error that names the input."""
+        """The sizes that the shapes of the inputs give; a mismatch is an error that names the input."""
         found: dict[str, int] = {}
         wanted = [self.buffers[i] for i in self.inputs]
         missing = [b.name for b in wanted if b.name not in shapes]
@@ -313,11 +313,11 @@ class ProgramData:
                 raise ShapeError(f"input {b.name!r}: got shape {shapes[b.name]}, expected {show(b.shape)}")
         unmet = self.at(found).unmet(found)
         if unmet is not None:
-            raise ShapeError(f"{unmet}; at {', '.join(f'{k} = {v}' for k, v in found.items())} it is not")
+            raise ShapeError(f"{unmet} (got {', '.join(f'{k} = {v}' for k, v in found.items())})")
         return found
 
     def unmet(self, sizes: Mapping[str, int]) -> str | None:
-        """Which check does not hold at these sizes, None where all do; what depends on others is not looked at."""
+        """The text of the first check that fails at these sizes, or None. Checks of other sizes are skipped."""
         for dim, text in self._checks:
             value = evaluate(dim, sizes)
             if isinstance(value, int) and value < 0:
@@ -326,7 +326,7 @@ class ProgramData:
 
     @cached_property
     def _checks(self) -> tuple[tuple[Dim, str], ...]:
-        """The checks, and that no buffer has a negative dimension."""
+        """The checks, and one for each dimension of a buffer that could be negative."""
         own = {
             d: f"{b.name}: the dimension {d} must be at least 0"
             for b in self.buffers
@@ -336,7 +336,7 @@ class ProgramData:
         return (*self.checks, *own.items())
 
     def bound(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[DType]) -> dict[str, int]:
-        """The same for inputs in order, of these dtypes."""
+        """Like `sizes`, for the shapes and dtypes of the inputs in order."""
         wanted = [self.buffers[i] for i in self.inputs]
         if len(shapes) != len(wanted):
             raise InputError(f"the program takes {len(wanted)} inputs, got {len(shapes)}")
@@ -346,9 +346,9 @@ class ProgramData:
         return self.sizes({b.name: shape for b, shape in zip(wanted, shapes, strict=True)})
 
     def slot_bytes(self, sizes: Mapping[str, int]) -> list[int]:
-        """How many bytes each slot takes at these sizes, aligned. A buffer with a size that is not given counts nothing.
+        """The bytes of each slot at these sizes, aligned. Buffers with a size that is not given are left out.
 
-        Where sizes have bounds, slots take what they do at these, whatever the sizes of a run.
+        A slot is at least as large as the bounds of the sizes require, so that it serves every run.
         """
         out = [0] * self.slots
         most = {**sizes, **self.bounds}
@@ -365,7 +365,7 @@ class ProgramData:
         return sum(self.slot_bytes(sizes))
 
     def copied(self, sizes: Mapping[str, int]) -> int:
-        """Bytes of states and inputs that the Copy steps move in a run at these sizes: 0 where all are updated in place."""
+        """Bytes of states and inputs that Copy steps move in a run at these sizes: 0 if all are updated in place."""
         total = 0
         for s in walk(self.steps):
             if not isinstance(s, Copy):
@@ -382,9 +382,9 @@ class ProgramData:
 
     @cached_property
     def blocks(self) -> Mapping[int, np.ndarray]:
-        """All blocks of weights, its own and those that it shares, by where they begin."""
+        """All blocks of weights, its own and shared ones, by their start offset."""
         return {0: self.weights, **self.shared}
 
     def start_of(self, at: int) -> int:
-        """Where the block begins in which a place of the weights lies."""
+        """The start offset of the block of weights that holds this offset."""
         return max(start for start in self.blocks if start <= at)

@@ -1,18 +1,20 @@
-"""Graph in, Groups out: which nodes become one Kernel or Routine, and that Kernel.
+"""Graph in, Groups out: decides which nodes form one Kernel or Routine, and makes that Kernel.
 
-Three kinds of node get memory of their own (they are "kept"): the last node of every group, what several groups read
-and is dear to compute twice, and what a template wants to read plainly. All others are inlined where they are read, as
-expressions of coordinates.
+Three kinds of node are stored in memory ("kept"): the last node of every group, nodes that several groups read and that
+are expensive to compute twice, and nodes that a template must read from memory. All others are inlined where they are
+read, as expressions of coordinates.
 
-A group grows around an anchor, a Nest: the reduction, window or contraction whose inner loops it has. Nodes after the
-anchor join while every value that leaves the group is the last one's; a reduction may store other members besides. For
-most anchors these are elementwise nodes over its output, seen through reshapes and transposes (an epilogue). A
-reduction also takes nodes over its input's shape and further reductions over the same axes, so that softmax or a layer
-norm is one kernel of several stages. A contraction takes a pooling over its epilogue if the target has a template for it.
-What has no anchor is an elementwise kernel, and so is what a state becomes where that reads the state element by element:
-it works in place. At last, elementwise kernels that meet at elements are joined; one then stores several values
-(_join.py). Running folds and updates are kernels of their own, with their inputs inlined. Opaque nodes and regions are no
-kernels: what they read and give lies in memory.
+A group grows around an anchor, a Nest (a reduction, window or contraction), whose inner loops it has. Nodes after the
+anchor join as long as only the last one is read outside the group; a reduction may store other members too. For most
+anchors the joining nodes are elementwise over the anchor's output, seen through reshapes and transposes (the epilogue).
+A reduction also takes nodes over the shape of its input, and further reductions over the same axes, so that softmax or a
+layer norm becomes one kernel of several stages. A convolution also takes a pooling over its epilogue if the target has a
+template for it.
+
+Nodes without an anchor become elementwise kernels. So does the update of a state that reads the state element by
+element: it works in place. Finally, elementwise kernels that read or store the same elements are joined into one that
+stores several values (_join.py). Running folds and updates are separate kernels, with their inputs inlined. Opaque nodes
+and regions are not kernels: their inputs and results are in memory.
 """
 
 from __future__ import annotations
@@ -35,13 +37,13 @@ from ._growth import MAX_MEMBERS, Growth, rounds
 from ._join import joined
 
 MAX_DEPTH: Final = 48
-"""How deep a chain of inlined nodes may be: expressions beyond it are slow to print and crowd registers."""
+"""The longest chain of inlined nodes: deeper expressions are slow to print and need too many registers."""
 CHEAP: Final = 4
-"""Scalar operations up to which computing a value again beats storing it."""
+"""The most scalar operations for which computing a value again is faster than storing it."""
 WHOLE: Final = (Opaque, Region, Result, Running, Update)
-"""Kinds of row whose results lie in memory, and what most of them read."""
+"""Kinds of row whose results are kept in memory; so are the inputs of most of them."""
 Takes: TypeAlias = Callable[[Group], bool]
-"""Whether the target has a template for a contraction whose windows are folded."""
+"""Whether the target has a template for a convolution with a pooling."""
 
 
 def fuse(graph: Graph, max_ports: int, takes: Takes = lambda _: False, repeated: int = 0) -> tuple[Graph, list[Group]]:
@@ -54,7 +56,7 @@ def fuse(graph: Graph, max_ports: int, takes: Takes = lambda _: False, repeated:
 
 
 def _split_wide(graph: Graph, max_ports: int) -> Graph:
-    """Concats of more inputs than one kernel may read, as trees of narrower ones."""
+    """The graph with each concat of more inputs than a kernel may read replaced by a tree of concats."""
     limit = max(2, (max_ports - 2) // 2)
 
     def rule(b: Builder, n: Node, given: tuple[Node, ...]) -> Node | None:
@@ -77,7 +79,7 @@ def _elementwise_cost(row: Elementwise, dtypes: tuple[Any, ...], attrs: tuple[An
 
 
 def _own_work(n: Node) -> int:
-    """Scalar operations of a node by itself."""
+    """The scalar operations of a node, without its inputs."""
     if isinstance(n.row, Elementwise):
         return _elementwise_cost(n.row, tuple(x.dtype for x in n.inputs), tuple(n.attrs.items()))
     return {"pad": 3, "concat": 2 * len(n.inputs), "gather": 4}.get(n.op, 0)
@@ -85,9 +87,9 @@ def _own_work(n: Node) -> int:
 
 @dataclass(frozen=True)
 class _Cost:
-    """What computing one element takes: scalar operations, loads, and how deep the expression is.
+    """The cost of computing one element: scalar operations, loads, and the depth of the expression.
 
-    again: the operations but for those on coordinates and sizes alone that the target rather repeats than stores.
+    again: the operations, without those on coordinates and sizes alone that the target repeats rather than stores.
     """
 
     work: int
@@ -109,7 +111,7 @@ class _Fuser:
         self.outputs = {*graph.roots, *graph.found.values()}
         self.found = {bare(n) for n in graph.found.values()}
         self.updates = {bare(s.updated) for s in graph.states if s.leaf in _read_by_element(bare(s.updated))}
-        self.members: dict[Node, Growth] = {}  # node → the group that computes it inside
+        self.members: dict[Node, Growth] = {}  # node ↦ the group of which it is a member
         self.kept: set[Node] = set()
         self.costs: dict[Node, _Cost] = {}
 
@@ -144,12 +146,12 @@ class _Fuser:
         return growth
 
     def _has_template(self, growth: Growth) -> bool:
-        """Whether the target has a template for what a group makes, if all that it reads lies in memory."""
+        """Whether the target has a template for a group, if all of the group's inputs are in memory."""
         made = Maker({bare(x) for m in growth.coords for x in m.inputs if x not in growth.coords}, growth).group()
         return isinstance(made.kernel, Routine) and self.takes(made)
 
     def _grown(self, anchor: Node, growth: Growth) -> Growth:
-        """The group with as many of the next nodes as can join."""
+        """The group, extended by as many of the following nodes as can join."""
         best, exits = 1, (anchor,)
         for n in self.graph.nodes[self.number[anchor] + 1 :]:
             if not any(x in growth.coords for x in n.inputs):
@@ -166,14 +168,15 @@ class _Fuser:
         return growth
 
     def _stores(self, leaving: Mapping[Node, None], growth: Growth) -> bool:
-        """Whether a group may store several values: those of a reduction, none of which tells a size, within its ports."""
+        """Whether a group may store several values: it is a reduction with enough ports, and no value gives a size."""
         room = self.max_ports - 1 - self._reads(growth.coords)
         if not growth.axes or growth.last not in leaving or len(leaving) > room or not self.found.isdisjoint(leaving):
             return False
         return not growth.full.isdisjoint(leaving) or not any(self._inlines(n, growth) for n in leaving)
 
     def _inlines(self, n: Node, growth: Growth) -> bool:
-        """Whether all that reads a member outside is elementwise and can compute it from what the group stores without it."""
+        """Whether the readers of a member outside the group are all elementwise over its elements, so that they can
+        compute it again from the group's other values."""
         seen = [n]
         for x in seen:
             seen += (u for u in self.users[x] if bare(u) is n)
@@ -186,12 +189,13 @@ class _Fuser:
         return n in self.outputs or any(u not in growth.coords for u in self.users[n])
 
     def _room(self, n: Node, growth: Growth) -> bool:
-        """Whether the group may take one more: its size, and the buffers it reads if every other input gets memory."""
+        """Whether the group may take one more node: it has neither too many members nor, if all of its inputs are in
+        memory, too many buffers."""
         members = {*growth.coords, n}
         return len(members) <= MAX_MEMBERS and self._reads(members) + 2 <= self.max_ports
 
     def _reads(self, members: Collection[Node]) -> int:
-        """How many buffers members read if every input from outside gets memory."""
+        """How many buffers the members read if every input from outside is in memory."""
         read = {
             bare(x)
             for m in members
@@ -203,7 +207,7 @@ class _Fuser:
     # --- what gets memory ---
 
     def cost(self, n: Node) -> _Cost:
-        """Of computing one element of an inlined node."""
+        """The cost of computing one element of an inlined node."""
         found = self.costs.get(n)
         if found is None:
             if n in self.kept or n.row is None:
@@ -222,7 +226,8 @@ class _Fuser:
     def _keep_dear(self) -> None:
         """Decide for all nodes outside the groups, users first, whether they are kept.
 
-        Costs are needed from the inputs on and decisions from the outputs on, so costs are those with nothing more kept.
+        Costs accumulate from the inputs, but decisions start at the outputs, so a cost does not account for nodes that
+        are kept later.
         """
         for n in self.graph.nodes:
             if n not in self.members and n.row is not None and (rounds(n) or self.cost(n).depth > MAX_DEPTH):
@@ -239,7 +244,7 @@ class _Fuser:
             if n in self.kept or bare(n) in self.kept:
                 continue
             cost = self.cost(n)
-            # Each view reads at coordinates of its own: as often as that is the value computed.
+            # Each view reads at its own coordinates, so the value is computed once for each view.
             times = len(where) + max(0, sum(isinstance(u.row, View) for u in users) - 1)
             cheap = cost.again <= CHEAP and cost.loads <= 2 and (times <= 3 or not cost.loads)
             if any(self._wants_memory(n, u) for u in users) or (times > 1 and not cheap and not _is_movement(n)):
@@ -251,9 +256,9 @@ class _Fuser:
             self.costs[n] = _Cost(0, 1, 0, 0)
 
     def _wants_memory(self, n: Node, u: Node) -> bool:
-        """Whether a reader reads an inlined node so often, or so plainly, that it should lie in memory."""
+        """Whether a node should be in memory because reader u reads its elements repeatedly, or needs plain loads."""
         if isinstance(u.row, (Opaque, Region)):
-            return False  # whatever it reads lies in memory
+            return False  # its inputs are in memory anyway
         cost = self.cost(n)
         if isinstance(u.row, Nest) and u in self.members:
             if u.row.routine in ("conv", "conv_int8"):
@@ -264,7 +269,7 @@ class _Fuser:
                 )  # once for each stage
             return cost.work > CHEAP or cost.loads > 2
         if isinstance(u.row, (Opaque, Region)):
-            return False  # they read memory as it is
+            return False  # its inputs are in memory anyway
         return cost.again > CHEAP and not _is_movement(n) and product(n.shape) != product(u.shape)
 
     # --- building kernels ---
@@ -273,7 +278,7 @@ class _Fuser:
         if n not in self.kept or n in groups or isinstance(n.row, (Opaque, Region, Result)):
             return
         growth = by_exit.get(n, Growth(n))
-        if growth is None:  # stored by the group of a later node
+        if growth is None:  # a later node's group stores it
             return
         while True:
             maker = Maker(self.kept, growth)
@@ -290,7 +295,7 @@ class _Fuser:
             self._build(victim, by_exit, groups)
 
     def _widest(self, growth: Growth) -> Node | None:
-        """The inlined node that reads the most buffers a kernel of its own may read."""
+        """The inlined node that reads the most buffers, preferring those that fit a kernel of their own."""
         best: tuple[int, int, Node] | None = None
         seen: set[Node] = set()
         stack = [x for m in growth.coords for x in m.inputs if x not in growth.coords]
@@ -303,9 +308,7 @@ class _Fuser:
             seen.add(x)
             stack += x.inputs
             leaves = len(self._leaf_buffers(x))
-            rank = (
-                leaves if leaves < self.max_ports else 1
-            )  # one that is too wide itself only where nothing else is left
+            rank = leaves if leaves < self.max_ports else 1  # nodes that are too wide for one kernel come last
             if leaves >= 2 and bare(x) is x and (best is None or (rank, self.number[x]) > best[:2]):
                 best = (rank, self.number[x], x)
         return best[2] if best else None
@@ -319,7 +322,7 @@ class _Fuser:
 
 
 def _read_by_element(n: Node) -> list[Node]:
-    """The nodes of which a node is computed by elementwise ops alone."""
+    """The nodes from which a node is computed by elementwise ops only."""
     return postorder([n], lambda m: m.inputs if isinstance(m.row, Elementwise) else ())
 
 

@@ -1,4 +1,4 @@
-"""One group of nodes as a Kernel or Routine: members at the group's coordinates, what is not kept inlined where it is read."""
+"""Makes the Kernel or Routine of one group: members at the group's coordinates, nodes that are not kept inlined."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ from ._growth import Growth
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """A Kernel or Routine with the nodes behind its ports: inputs are kept nodes, `outputs` those that it makes. It runs
-    where its last output stands in the graph.
+    """A Kernel or Routine and the nodes of its ports: `inputs`, which are kept nodes, then `outputs`. It runs at the
+    position of its last output in the graph.
 
-    members: the nodes that it computes. base: a node that the output is but for the elements that the kernel writes; its memory is taken, or copied first.
+    members: the nodes that it computes. base: of an update, the tensor of which the kernel replaces some elements; the
+    output takes the memory of the base, or the base is copied first.
     """
 
     kernel: Kernel | Routine
@@ -41,7 +42,7 @@ class Group:
 
     @property
     def ops(self) -> list[str]:
-        """The ops that it carries out, for people."""
+        """The names of its ops, for people."""
         return [n.op for n in self.members]
 
     def port(self, output: Node) -> int:
@@ -57,7 +58,7 @@ class Group:
         return tuple(self.inputs[k] for k in self.kernel.replaceable[self.port(output)])
 
     def in_place(self, heir: Node, output: Node) -> Group:
-        """The group with an output in the memory of an input, one of those that it may take."""
+        """The group with an output written to the memory of `heir`, one of its `replaceable` inputs."""
         if self.base is not None:
             return replace(self, base=None)
         assert isinstance(self.kernel, Kernel)
@@ -66,7 +67,7 @@ class Group:
 
 
 class Maker:
-    """Prints one group as a Kernel or Routine."""
+    """Makes the Kernel or Routine of one group."""
 
     def __init__(self, kept: Set[Node], growth: Growth) -> None:
         self.kept = kept
@@ -128,7 +129,7 @@ class Maker:
         return self._grouped(collapse(self._kernel((n,), grid, inner, (scan, store))), (n,))
 
     def _update(self, n: Node, row: Update) -> Group:
-        """The part's elements, each stored where it goes."""
+        """A kernel over the elements of the part, which stores each of them at its place."""
         self._note(n)
         part = n.inputs[1]
         coords = loop_vars("g", part.shape)
@@ -141,7 +142,7 @@ class Maker:
         self.ops.setdefault(n)
 
     def _compute(self, n: Node, coords: tuple[Expr, ...], stages: list[Stage]) -> Shape:
-        """A member at some coordinates, and the inner loops that it has."""
+        """Compute a member at some coordinates; returns its inner loops."""
         self._note(n)
         if isinstance(n.row, Nest):
             return self._fold(n, coords, stages)
@@ -149,7 +150,8 @@ class Maker:
         return ()
 
     def _pooled(self, members: Sequence[Node], pool: Node, stages: list[Stage]) -> tuple[Shape, Mapping[str, Any]]:
-        """A pool over what members make, computed at each place of a window; and facts of the windows, see ROUTINES."""
+        """A pool over the last member, with the members computed at each place of a window. Returns the inner loops, and
+        the facts of the windows (see ROUTINES)."""
         assert isinstance(pool.row, Nest)
         row, inner = pool.row, ()
 
@@ -179,7 +181,7 @@ class Maker:
         return inner, {"windows": tuple(windows), "positions": positions, "value": anywhere[0].value}
 
     def _fold(self, n: Node, coords: tuple[Expr, ...], stages: list[Stage]) -> Shape:
-        """A Nest as Reduce stages."""
+        """Add the Reduce stages of a Nest; returns its inner loops."""
         assert isinstance(n.row, Nest)
         folds = n.row.nest(coords, self._reader(n), *n.inputs, **n.attrs)
         variables = loop_vars("r", folds.inner)
@@ -196,13 +198,13 @@ class Maker:
         return lambda k, coords: self.value(n.inputs[k], tuple(coords))
 
     def _member(self, n: Node, place: tuple[Expr, ...]) -> Expr:
-        """A node after the anchor, at coordinates of the group."""
+        """The value of a node after the anchor, at coordinates of the group."""
         if isinstance(n.row, Elementwise):
             return n.row.value([self.value(x, tuple(project(place, x.shape))) for x in n.inputs], n.dtype, n.attrs)
         return self.inside[n.inputs[0]]
 
     def value(self, n: Node, coords: tuple[Expr, ...]) -> Expr:
-        """A node's element at some coordinates: of a member, of memory, or inlined."""
+        """A node's element at some coordinates: the value of a member, a load, or an inlined expression."""
         if n in self.inside:
             return self.inside[n]
         key = (n, coords)
@@ -230,7 +232,7 @@ class Maker:
         return self._inlined(n, coords)
 
     def _load(self, n: Node, shape: Shape, coords: tuple[Expr, ...]) -> Expr:
-        """An element of memory, `shape` being how it is looked at."""
+        """A load from memory, indexed by coordinates within `shape`."""
         port = self.ports.setdefault(n, len(self.ports))
         return scalar.load(port, affine.flatten(coords, shape), n.dtype)
 
@@ -243,7 +245,7 @@ class Maker:
         raise CompileError(f"{n!r} cannot be inlined")
 
     def _routine(self, kernel: Kernel, anchor: Node, facts: Mapping[str, Any]) -> Routine | None:
-        """The kernel as its template wants it, or None where the template cannot take it."""
+        """The kernel in the form that its template expects, or None if the template cannot take it."""
         assert isinstance(anchor.row, Nest)
         kind = anchor.row.routine or ""
         if kind in ("matmul", "matmul_int8"):
@@ -262,7 +264,7 @@ def _stored(value: Expr, n: Node) -> Expr:
 
 
 def _symbolic(n: Node, coords: tuple[Expr, ...]) -> Expr:
-    """An element of a constant that holds Sizes: they are known when it runs."""
+    """An element of a constant that holds Sizes, whose values a run knows."""
     assert n.value is not None
     flat = affine.flatten(coords, n.shape)
     compute = COMPUTE[n.dtype]

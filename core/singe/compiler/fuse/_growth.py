@@ -13,19 +13,19 @@ from ...ops import Elementwise, Nest, View
 from ...shapes import Shape
 
 MAX_MEMBERS: Final = 96
-"""Nodes in one group at most."""
+"""The most nodes in one group."""
 
 
 class Growth:
     """A group while it grows: its members, each with the coordinates at which the group computes it.
 
     For a reduction, coordinates run over the shape of its input: the reduced axes are inner loops. A member is "full" if
-    it has a value for each point of them. A `pool` folds windows of what the members before it make: they are computed
-    for each place of a window, and the grid is the pool's. `exits` are the members whose values are stored.
+    it has a value for each iteration of these. A `pool` folds windows over the members before it, which are computed at
+    each place of a window; the grid is then the pool's. `exits` are the members whose values are stored.
     """
 
     def __init__(self, anchor: Node, pools: bool = False) -> None:
-        """pools: whether it may take a pool, if it convolves."""
+        """pools: whether it may take a pool if the anchor is a convolution."""
         self.anchored = isinstance(anchor.row, Nest)
         self.anchor = anchor
         self.exits: tuple[Node, ...] = (anchor,)
@@ -49,11 +49,11 @@ class Growth:
 
     @property
     def last(self) -> Node:
-        """The member that was taken last."""
+        """The member that was added last."""
         return next(reversed(self.coords))
 
     def restore(self, count: int, exits: tuple[Node, ...]) -> None:
-        """Back to the first `count` members, with these of them as exits."""
+        """Drop all but the first `count` members, and set the exits."""
         kept = list(self.coords)[:count]
         self.pool = self.pool if self.pool in kept else None
         self.coords = {n: self.coords[n] for n in kept}
@@ -61,7 +61,7 @@ class Growth:
         self.exits = exits
 
     def add(self, n: Node) -> bool:
-        """Take a node that reads a member, if its value can be had at the group's coordinates."""
+        """Add a node that reads a member, if it can be computed at the group's coordinates; returns whether it can."""
         inside = [x for x in n.inputs if x in self.coords]
         if isinstance(n.row, Elementwise):
             place = self._elementwise(n, inside)
@@ -88,7 +88,7 @@ class Growth:
         return True
 
     def _takes_pool(self, n: Node) -> bool:
-        """Whether the node folds windows of what the group makes so far, place by place."""
+        """Whether the node pools the last member, and every member has one value for each element of the anchor."""
         if not self._pools or self.pool or not isinstance(n.row, Nest) or n.inputs != (self.last,):
             return False
         here = loop_vars("g", self.grid)
@@ -111,5 +111,5 @@ class Growth:
 
 
 def rounds(n: Node) -> bool:
-    """Whether a value is rounded only when it is stored, and must be: conversions to float8 are asked for by name."""
+    """Whether a node's value must be stored: it is a cast to a float type to which only stores round (float8, float4)."""
     return n.op == "cast" and n.dtype.is_float and n.dtype in STORED

@@ -1,10 +1,11 @@
-"""Kernels that only store, joined where that saves memory traffic: the joined kernel stores several values.
+"""Joins elementwise kernels that share memory traffic into one kernel that stores several values.
 
-Two of them are joined if they have the same loops and meet at an element: both read it, or the later one reads what the
-earlier one stores there. The joined kernel runs where the later one ran, unless something reads the earlier one's values
-before that; then where the earlier one ran, if all that the other one reads is there by then. So no cycle arises.
-Memory does not grow by it. Joining costs no target its vectors: kernels that gather
-join no others, and those of types that some target takes one by one only their like.
+Two kernels are joined if they have the same loops and share an element: both read it, or the later one reads the element
+that the earlier one stores. The joined kernel runs in the position of the later one, or, if something in between reads
+the earlier one's values, in the position of the earlier one, provided that all inputs are computed by then. So no cycle
+arises. Kernels are not joined if that needs more memory, or if it keeps a target from using vectors: kernels that gather
+are never joined, and kernels with types that some target computes one element at a time only with kernels of the same
+types.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from ._growth import MAX_MEMBERS, rounds
 
 @dataclass(frozen=True)
 class _Access:
-    """The element of a value that a kernel with these loops reads or stores: at each of their points another one."""
+    """An access: the element of a value that a kernel reads or stores in each iteration of its loops."""
 
     value: Node
     index: Expr
@@ -35,19 +36,19 @@ class _Access:
 
 
 def joined(graph: Graph, groups: Sequence[Group], max_ports: int) -> list[Group]:
-    """The groups of a graph, in an order in which they can run, with kernels joined."""
+    """The groups of a graph after joining, in an order in which they can run."""
     return _Joining(graph, groups, max_ports).run()
 
 
 class _Joining:
-    """Groups and what is known about them; each goes by the node where it runs, the last of its outputs."""
+    """The groups and their readers. A group's key is the node at whose position it runs, the last of its outputs."""
 
     def __init__(self, graph: Graph, groups: Sequence[Group], max_ports: int) -> None:
         self.graph = graph
         self.max_ports = max_ports
         self.number = {n: i for i, n in enumerate(graph.nodes)}
         self.found = {bare(n) for n in graph.found.values()}
-        self.states: dict[Node, list[Node]] = {}  # what states become ↦ the nodes that read them
+        self.states: dict[Node, list[Node]] = {}  # a state's next value ↦ the nodes that read the state
         for s in graph.states:
             self.states.setdefault(bare(s.updated), []).append(s.leaf)
         self.roots = {bare(n) for n in graph.roots}
@@ -64,7 +65,7 @@ class _Joining:
         self.steps = sorted(self.number[n] for n in (*self.groups, *alone))
 
     def run(self) -> list[Group]:
-        met: dict[_Access, Node] = {}  # an element ↦ an output of the group that met it last
+        met: dict[_Access, Node] = {}  # an element ↦ an output of the last group that accesses it
         for key in list(self.groups):
             place: Node | None = key
             while place is not None:
@@ -76,7 +77,7 @@ class _Joining:
         return sorted(self.groups.values(), key=lambda g: self.number[g.outputs[-1]])
 
     def _elements(self, group: Group) -> Sequence[_Access]:
-        """The elements at which others may join a group; none if it must stay alone."""
+        """The elements through which a group may be joined to others; none if it must stay separate."""
         kernel = group.kernel
         if not isinstance(kernel, Kernel) or not all(isinstance(s, Store) for s in kernel.stages):
             return ()
@@ -92,13 +93,13 @@ class _Joining:
             if not terms.keys() <= loops or not isinstance(step, int) or step < 0:
                 return ()
             if terms.keys() == loops:
-                # What updates a state also stores the elements of what reads it.
+                # A state is updated in place, so storing an element of it also accesses that element of its readers.
                 same = (values[port], *self.states.get(values[port], ()))
                 found += (_Access(n, index, kernel.grid) for n in same)
         return found
 
     def _join(self, *keys: Node) -> Node | None:
-        """Join two groups if that can be; where the joined one runs."""
+        """Join two groups if possible; returns the key of the joined group."""
         first, second = sorted(keys, key=self.number.__getitem__)
         place = self._place(first, second)
         x, y = self.groups[first], self.groups[second]
@@ -118,11 +119,11 @@ class _Joining:
         return place
 
     def _place(self, first: Node, second: Node) -> Node | None:
-        """Where two groups can run as one."""
+        """The position at which two groups can run as one, or None."""
         x, y = self.groups[first], self.groups[second]
         outputs = (*x.outputs, *y.outputs)
         after = min((k for n in outputs for k in self._read(n, first, second)), default=len(self.number))
-        # What updates a state runs after all that reads it, and must not be needed before that.
+        # An update of a state must run after all readers of the state, and before all readers of its own value.
         states = [leaf for n in outputs for leaf in self.states.get(n, ())]
         if any(k >= after for leaf in states for k in self._read(leaf, first, second)):
             return None
@@ -135,20 +136,20 @@ class _Joining:
         return first if ready and self._early(first, second) else None
 
     def _late(self, first: Node, second: Node) -> bool:
-        """Whether memory does not grow if the first group waits for the second: what it reads stays until then."""
+        """Whether running the first group later needs no more memory, although its inputs are held longer."""
         x, y = self.groups[first], self.groups[second]
         held = [n for n in x.inputs if n not in y.inputs and self._last(n, first) < self.number[second]]
         return self._scratch(held) <= self._scratch(x.outputs)
 
     def _early(self, first: Node, second: Node) -> bool:
-        """Whether memory does not grow if the second group runs with the first: what it makes lies there from then on."""
+        """Whether running the second group earlier needs no more memory, although its outputs are held longer."""
         y = self.groups[second]
         freed = [n for n in y.inputs if self._last(n, first, second) < self.number[first]]
         made = [n for n in y.outputs if n not in self.states]
         return sum(map(_bytes, made)) <= self._scratch(freed)
 
     def _scratch(self, values: Iterable[Node]) -> int:
-        """How much memory values take that have none from outside: they are neither given nor asked for."""
+        """The scratch memory of values: inputs, constants and outputs take none."""
         return sum(_bytes(n) for n in values if n.row is not None and n not in self.roots)
 
     def _adjacent(self, first: Node, second: Node) -> bool:
@@ -159,16 +160,16 @@ class _Joining:
         return max(self._read(value, *apart), default=-1)
 
     def _read(self, value: Node, *apart: Node) -> list[int]:
-        """Where a value is read, but for some groups."""
+        """The positions at which a value is read, without those of the groups `apart`."""
         return [self.number[key] for key in self.readers[value] if key not in apart]
 
     def _made(self, value: Node) -> int:
-        """Where a value is made: -1 if it is given."""
+        """The position at which a value is computed; -1 for an input or constant."""
         return -1 if value.row is None else self.number[self.maker.get(value, value)]
 
 
 def _bytes(value: Node) -> int:
-    """The bytes of a value, for comparing."""
+    """The bytes of a value, as a number to compare by."""
     return weight(bytes_of(value.shape, value.dtype))
 
 
@@ -178,7 +179,7 @@ def _loads(kernel: Kernel) -> list[tuple[int, Expr]]:
 
 
 def _both(x: Group, y: Group, outputs: Sequence[Node], max_ports: int) -> Group | None:
-    """Two groups, the first one first, as one that stores no more than these of their outputs."""
+    """Two groups as one, x before y, that stores only these outputs; None if it would be too large."""
     a, b = x.kernel, y.kernel
     assert isinstance(a, Kernel)
     assert isinstance(b, Kernel)
@@ -208,6 +209,6 @@ def _both(x: Group, y: Group, outputs: Sequence[Node], max_ports: int) -> Group 
 
 
 def _unusual(kernel: Kernel) -> frozenset[DType]:
-    """The types that it works on of which some target takes one element at a time."""
+    """The types in a kernel that some target computes one element at a time."""
     kinds = {*(p.dtype for p in kernel.ports), *(e.dtype for e in scalar.postorder(kernel.roots))}
     return frozenset(d for d in kinds if d.bits > 32 or (d.is_float and d is not float32))

@@ -4,7 +4,7 @@
   structured.py   View         every output element is chosen or computed from input elements by its coordinates.
                   Nest         every output element folds over inner loops (reductions, pooling, contraction).
                   Composite    an op composed of other rows.
-  whole.py        Opaque       an op that is no loop nest (sort, top-k, non-zero places): a function of whole arrays.
+  whole.py        Opaque       an op that is not a loop nest (sort, top-k, nonzero): a function of whole arrays.
                   Update       writes part of a tensor and keeps the rest.
                   Running      a fold along an axis that keeps every step (cumulative sums).
                   Region       an op that owns Graphs (if, loop).

@@ -40,7 +40,7 @@ Vjp: TypeAlias = Callable[..., "Sequence[Any]"]
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """What all rows have. onnx: the ONNX op that means exactly this. reference: an independent oracle for tests.
+    """What all rows have. onnx: the ONNX op with exactly this meaning. reference: an independent oracle for tests.
 
     tolerance: the error that tests allow, in units in the last place of the result. floor: an absolute error that is
     always allowed.

@@ -199,10 +199,10 @@ def _symbolic(row: Elementwise, arrays: Sequence[np.ndarray], attrs: Attrs) -> n
                 return whole[params.index(x)][i]
             if x.word == "cast":
                 if not x.dtype.is_int:
-                    raise SizeNeeded(f"{row.name}: a size is needed as {x.dtype}", symbols(whole))
+                    raise SizeNeeded(f"{row.name}: an open size cannot be converted to {x.dtype}", symbols(whole))
                 return args[0]
             if x.word not in _SYMBOLIC or (x.word in _LOGIC and x.dtype is not bool_):
-                raise SizeNeeded(f"{row.name}: no arithmetic of sizes", symbols(whole))
+                raise SizeNeeded(f"{row.name} cannot be computed with open sizes", symbols(whole))
             return _SYMBOLIC[x.word](*args)
 
         out[i] = scalar.fold([e], step)[0]

@@ -20,8 +20,8 @@ class View(Row):
     """shape: the output's shape, from the inputs and attributes. value: an output element, by its coordinates. whole:
     the same over whole arrays.
 
-    forward: maps coordinates in the input to coordinates in the output. Only rows have it that move each input element
-    to exactly one output element and reverse no axis (reshape, transpose).
+    forward: maps coordinates in the input to coordinates in the output. Only rows that move each input element to
+    exactly one output element and reverse no axis have it (reshape, transpose).
     """
 
     shape: Callable[..., Shape]

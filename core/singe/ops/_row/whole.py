@@ -113,9 +113,9 @@ class Result(Row):
         (node,) = inputs
         index = attrs["index"]
         if len(node.results) == 1:
-            raise ShapeError(f"result: {node!r} has one value, which is used as it is")
+            raise ShapeError(f"result: {node!r} has only one value: use the node itself")
         if not 0 <= index < len(node.results):
-            raise ShapeError(f"result: number {index} of {len(node.results)}, of {node!r}")
+            raise ShapeError(f"result: got index {index}, but {node!r} has {len(node.results)} results")
         return node.results[index]
 
     def array(self, *arrays: Any, **attrs: Any) -> np.ndarray:
