@@ -1,9 +1,9 @@
-"""Element types: one table, a row each, and the promotions between them.
+"""Element types: one table with a row for each, and the promotions between them.
 
-A DType is compared by identity; `dtype("float32")` finds one by name, NumPy dtype or DType. What NumPy lacks (bfloat16,
-float8, int4, int2) lies in arrays of one field that has the dtype's name: NumPy moves their bits, and `widened` and
-`narrowed` convert them from and to the type that they are computed in. Strings lie so too, in a field of Python's
-strings: plain object arrays are shapes with Sizes. Callers give and get strings in object arrays (`own`, `outward`).
+A DType is compared by identity; `dtype("float32")` finds one by name, NumPy dtype or DType. Types that NumPy lacks
+(bfloat16, float8, int4, int2) are structured arrays of one field, named after the dtype: NumPy moves the bits, and
+`widened` and `narrowed` convert from and to the compute type. Strings are in such a field too, as Python strings,
+because plain object arrays hold Sizes. Callers give and get strings in object arrays (`own`, `outward`).
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from .errors import DTypeError
 class Coding:
     """The bits of a float that NumPy lacks, from the top: a sign (if signed), the exponent, the mantissa.
 
-    most is the code of the largest number, infinity that of infinity (None: there is none), nan one of NaN's. With
-    subnormals the least exponent means what it does in IEEE 754; else it is one more power of two.
+    most is the code of the largest number, infinity that of infinity (None: there is none), nan one of those of NaN. With
+    subnormals the least exponent encodes subnormal numbers, as in IEEE 754; otherwise it is one more power of two.
     """
 
     mantissa: int
@@ -42,7 +42,7 @@ class Coding:
 
     @property
     def overflow(self) -> int:
-        """The code of what is larger than the largest number."""
+        """The code for values above the largest number."""
         return self.nan if self.infinity is None else self.infinity
 
 
@@ -50,11 +50,11 @@ class Coding:
 class DType:
     """An element type.
 
-    kind is "bool", "int", "uint", "float", "complex" or "string"; bits those of a value. computed names the type of the value that
-    a load gives and a store takes: a load widens, a store keeps the low bits of integers and rounds floats to nearest
-    even. held names NumPy's type of an element's bits where NumPy has no such type, coding says what they mean for a
-    float; in arrays, files and the memory of a device that has bytes an element takes `size` bytes. Where a device has
-    none, and the dtype is not `packed` there, it takes four, as `wide`.
+    kind is "bool", "int", "uint", "float", "complex" or "string"; bits is the width of a value. computed names the compute
+    type, which a load gives and a store takes: a load widens, a store keeps the low bits of integers and rounds floats to
+    nearest even. For a type that NumPy lacks, held names the NumPy type of its bits, and coding says what the bits of a
+    float mean. An element takes `size` bytes in arrays, files and device memory. On a device without bytes it takes four,
+    as `wide`, unless the dtype is `packed` there.
     """
 
     name: str
@@ -75,12 +75,12 @@ class DType:
 
     @property
     def size(self) -> int:
-        """Bytes of an element. Strings are no bytes: they lie on the host, whatever the device."""
+        """Bytes of an element. Strings have none: they stay on the host, whatever the device."""
         return 0 if self.kind == "string" else self.numpy.itemsize
 
     @property
     def wide(self) -> np.dtype[Any]:
-        """What an element is where memory has no elements of fewer than four bytes."""
+        """The NumPy type of an element on devices without elements of fewer than four bytes."""
         return self.numpy if self.size >= 4 or self.packed else np.dtype("int32" if self.kind == "int" else "uint32")
 
     @property
@@ -93,9 +93,9 @@ class DType:
 
     @property
     def limits(self) -> tuple[int, int]:
-        """The least and the largest of an integer type."""
+        """The least and the largest value of an integer type."""
         if not self.is_int:
-            raise DTypeError(f"{self.name} is no integer type")
+            raise DTypeError(f"{self.name} is not an integer type")
         return (-(1 << self.bits - 1), (1 << self.bits - 1) - 1) if self.kind == "int" else (0, (1 << self.bits) - 1)
 
     @property
@@ -174,7 +174,7 @@ complex128: Final = DTYPES["complex128"]
 string: Final = DTYPES["string"]
 
 LEAST_NORMAL: Final = 2.0**-126
-"""The smallest float32 above zero that is no subnormal."""
+"""The smallest float32 above zero that is not subnormal."""
 
 # What rows take.
 INTS: Final = (int8, uint8, int16, uint16, int32, uint32, int64, uint64)
@@ -184,7 +184,7 @@ SINGLES: Final = (float16, bfloat16, float32)
 COMPLEX: Final = (complex64, complex128)
 NUMBERS: Final = INTS + FLOATS
 STORED: Final = tuple(d for d in DTYPES.values() if d.bits < 8 or (d.coding and d.bits == 8))
-"""What is stored, moved and converted, but not computed with."""
+"""Types that are stored, moved and converted, but not computed with."""
 ALL: Final = tuple(DTYPES.values())
 TEXT: Final = "OUT"
 """The kinds of NumPy's arrays of strings: objects, those of fixed width, and NumPy 2's own."""
@@ -206,9 +206,9 @@ def dtype(given: Any) -> DType:
 
 
 def promote(*dtypes: DType) -> DType:
-    """The type in which values of several types meet: one that holds them all, or the floats among them.
+    """The common type of several types: one that holds all of their values, or all of the floats among them.
 
-    float16 or bfloat16 meet integers of 16 bits and more, and each other, in float32.
+    float16 or bfloat16 with each other, or with integers of 16 bits or more, give float32.
     """
     kinds = set(dtypes)
     if len(kinds) == 1:
@@ -217,7 +217,7 @@ def promote(*dtypes: DType) -> DType:
     ints = {d for d in kinds if d.is_int}
     if string in kinds or any(d in STORED and d.is_float for d in floats):
         raise DTypeError(
-            f"the types {', '.join(sorted(d.name for d in kinds))} have no common one; cast to one of them"
+            f"the types {', '.join(sorted(d.name for d in kinds))} have no common type; cast to one of them"
         )
     if floats & {*COMPLEX}:
         return complex128 if floats & {complex128, float64} else complex64
@@ -241,7 +241,7 @@ def promote(*dtypes: DType) -> DType:
 
 
 def own(array: np.ndarray) -> np.ndarray:
-    """The array in the NumPy type of its DType: other packages have types of their own for what NumPy lacks."""
+    """The array in the NumPy type of its DType: other packages have different types for what NumPy lacks."""
     if holds_strings(array):
         return strings(array)
     kind = DTYPES.get(array.dtype.name)
@@ -252,7 +252,7 @@ def own(array: np.ndarray) -> np.ndarray:
 
 
 def holds_strings(array: np.ndarray) -> bool:
-    """Whether these are strings in one of the ways in which NumPy has them."""
+    """Whether these are strings in one of NumPy's types for strings."""
     if array.dtype.kind != "O":
         return array.dtype.kind in TEXT
     return array.size > 0 and all(isinstance(v, str) for v in array.flat)
@@ -275,7 +275,7 @@ def outward(array: np.ndarray) -> np.ndarray:
 
 
 def widened(array: np.ndarray) -> np.ndarray:
-    """Elements of any type as the type that they are computed in; strings as an object array."""
+    """Elements of any type converted to their compute type; strings as an object array."""
     kind = dtype(array.dtype)
     if not kind.held:
         return array.astype(kind.compute.numpy, copy=False)
@@ -290,7 +290,7 @@ def widened(array: np.ndarray) -> np.ndarray:
 
 
 def narrowed(array: np.ndarray, kind: DType) -> np.ndarray:
-    """Values of the type that `kind` is computed in as elements of a `kind` that NumPy lacks."""
+    """Values of the compute type of `kind` as elements of `kind`, a type that NumPy lacks."""
     if kind is string:
         return strings(array)
     if kind.coding is None:
@@ -304,7 +304,7 @@ def narrowed(array: np.ndarray, kind: DType) -> np.ndarray:
 
 @lru_cache(maxsize=16)
 def _numbers(kind: DType) -> np.ndarray:
-    """The number of each code."""
+    """The number that each code stands for."""
     c = kind.coding
     assert c is not None
     codes = np.arange(1 << kind.bits)
@@ -321,7 +321,7 @@ def _numbers(kind: DType) -> np.ndarray:
 
 
 def _codes(array: np.ndarray, c: Coding) -> np.ndarray:
-    """The codes of the nearest numbers, ties to the even one."""
+    """The codes of the nearest numbers, ties to even."""
     x = np.asarray(array, np.float64)
     size = np.where(np.isfinite(x), np.abs(x), 0)
     power = np.where(size > 0, np.maximum(np.frexp(size)[1] - 1, c.least_power), c.least_power)

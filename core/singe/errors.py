@@ -4,8 +4,8 @@ SingeError
 ├── ShapeError          shapes that do not fit together
 │   └── SizeNeeded          open sizes that must be numbers before the Graph can be built
 ├── DTypeError          an element type that an op does not take
-├── InputError          a value, name or file that a caller gave and that cannot be used
-├── FormatError         a file that is not what it should be: names the file and the place in it
+├── InputError          a value, name or file from the caller that cannot be used
+├── FormatError         a malformed file: the message names the file and the place in it
 │   └── ImportFailure   a well-formed model that cannot be turned into a Graph
 │       ├── UnsupportedOp   ops that Singe lacks; all such ops of a model are listed at once
 │       └── ValueNeeded     inputs whose values, not only their shapes, decide the Graph
@@ -39,11 +39,11 @@ class DTypeError(SingeError, TypeError):
 
 
 class InputError(SingeError, ValueError):
-    """A value, name or file that a caller gave and that cannot be used."""
+    """A value, name or file from the caller that cannot be used."""
 
 
 class FormatError(SingeError, ValueError):
-    """A file that is not what it should be; the message names the file and the place in it."""
+    """A malformed file; the message names the file and the place in it."""
 
 
 class ImportFailure(FormatError):

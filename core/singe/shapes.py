@@ -363,7 +363,7 @@ def symbols(dims: Dim | Iterable[Any]) -> frozenset[str]:
 
 
 def evaluate(dim: Dim, sizes: Mapping[str, Dim]) -> Dim:
-    """The dimension with its names replaced by these sizes; names that are not given stay."""
+    """The dimension with these sizes in place of their names; other names stay."""
     if isinstance(dim, int):
         return dim
     total: Dim = 0
@@ -387,7 +387,7 @@ def known(dim: Dim, sizes: Mapping[str, int]) -> int:
     value = evaluate(dim, sizes)
     if isinstance(value, int):
         return value
-    raise ShapeError(f"the dimension {dim} needs {', '.join(sorted(symbols(value)))}, which no input gives")
+    raise ShapeError(f"the dimension {dim} depends on {', '.join(sorted(symbols(value)))}, which no input gives")
 
 
 def encode(dim: Dim) -> Any:

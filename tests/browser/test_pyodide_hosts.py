@@ -111,7 +111,7 @@ def test_float64_and_strings_run_or_say_where(host: Host, device: str) -> None:
     if device == "webgpu":
         assert "add (wgsl does not compute float64)" in found[0]
         assert "string_concat (wgsl does not compute string)" in found[1]
-        assert all("singe.js does not have" in text and "use the device wasm or numpy" in text for text in found)
+        assert all("singe.js lacks" in text and "use the device wasm or numpy" in text for text in found)
     else:
         assert found == [[0.2, 4.0], ["abab"]]
 

@@ -300,7 +300,7 @@ REFUSED: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "a state that is not there": (lambda h: h["buffers"][4].update(place=["state", 2]), "state 2 of 2"),
     "a state of an open size": (lambda h: h["buffers"][5].update(shape=[[[1, "N"]]]), "expected one of fixed shape"),
     "a state that starts as what is no weight": (lambda h: h["states"][0].update(initial=0), "expected a weight"),
-    "a size that is bound twice": (lambda h: h["steps"][6].update(dim=3), "to a buffer and to a dimension"),
+    "a size that is bound twice": (lambda h: h["steps"][6].update(dim=3), "expected either a buffer or a dimension"),
     "a step of no buffer at some sizes": (
         lambda h: h["specialised"][0]["steps"][1].update(source=44),
         "specialised for {'N': 8}: a step names buffer 44 of 6",

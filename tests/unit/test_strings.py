@@ -119,7 +119,7 @@ def test_casts(place: str) -> None:
     np.testing.assert_array_equal(back, numbers)
     np.testing.assert_array_equal(read, np.array([3.5, -1000, np.inf, np.nan], np.float16))
     assert (ints.dtype, ints.tolist(), again.tolist()) == (np.int64, [12, -7], ["12", "-7"])
-    with pytest.raises(InputError, match="the string 'twelve' is no number of the type int64"):
+    with pytest.raises(InputError, match="the string 'twelve' is not a number of the type int64"):
         run(place, nodes, {**given, "whole": np.array(["twelve"], object)}, ["ints"])
 
 
@@ -266,7 +266,7 @@ def test_strings_are_no_states_nor_weights(place: str) -> None:
 
 
 def test_pages_are_told_that_they_have_no_strings() -> None:
-    with pytest.raises(InputError, match=r"target wasm: .*does not compute string.*singe.js does not have"):
+    with pytest.raises(InputError, match=r"target wasm: .*does not compute string.*singe.js lacks"):
         make_bundle(Model(greeting(), "numpy"))
 
 

@@ -1,8 +1,8 @@
-"""A Graph becomes a Program: rewritten, fused, scheduled, printed by a Target; or, without one, a list of host steps.
+"""Compiles a Graph to a Program: it is rewritten, fused, scheduled and printed by a Target.
 
-`compile_graph(graph, target)` is the whole way. The Program for the numpy backend (target None) runs the rewritten
-graph op by op over whole arrays, so its steps are Host steps. For particular sizes a Program may have steps of their own:
-the graph with these numbers goes the same way, and shares kernels and the block of weights with the open one.
+`compile_graph(graph, target)` runs all stages. The Program for the numpy backend (target None) runs the rewritten graph
+op by op over whole arrays: its steps are Host steps. A Program may also have steps for particular sizes: the graph with
+these numbers is compiled in the same way, and shares kernels and weights with the open graph.
 """
 
 from __future__ import annotations
@@ -33,16 +33,17 @@ ACTIVATIONS: Final = ("float32", "int8")
 
 @dataclass(frozen=True)
 class Options:
-    """What a caller may choose.
+    """The choices of a caller.
 
-    activations: what products and convolutions with constant weights compute in, of ACTIVATIONS; see rewrite/integers.py.
-    fail_on_host: refuse a graph of which the target must leave an op to the host.
-    specialised: sets of sizes for which the Program gets steps of their own, with the graph at each; those of more sizes
-    are preferred in a run.
-    bounds: the most that sizes may be. A run beyond is refused, and memory for the bounds is taken once.
+    activations: one of ACTIVATIONS, the type in which products and convolutions with constant weights compute; see
+    rewrite/integers.py.
+    fail_on_host: refuse a graph with ops that the target must leave to the host.
+    specialised: sets of sizes for which the Program gets separate steps, each with the graph at these sizes; a run prefers
+    the set that names more sizes.
+    bounds: the largest values of sizes. Runs beyond them are refused; memory for the bounds is allocated once.
     shared: the weights of other Programs, which are not written again.
-    donate: names of inputs whose memory a run may write over, and give to an output of the same shape and type. An input
-    that the graph lacks is none.
+    donate: names of inputs whose memory a run may overwrite, and use for an output of the same shape and type. Names that
+    are not inputs of the graph are ignored.
     """
 
     activations: str = "float32"
@@ -68,7 +69,7 @@ def compile_graph(graph: Graph, target: Target | None, options: Options = PLAIN)
 def compile_with_uses(
     graph: Graph, target: Target | None, options: Options = PLAIN
 ) -> tuple[ProgramData, Sequence[WeightUse]]:
-    """The Program as of `compile_graph`, and how its kernels read the constants of the graph."""
+    """The Program that `compile_graph` makes, and how its kernels read the constants of the graph."""
     start = time.perf_counter()
     _check_symbols(graph)
     weights = BlockWriter(shared=options.shared)
@@ -96,7 +97,8 @@ def compile_with_uses(
         if options.fail_on_host:
             listed = ", ".join(f"{op} ({'; '.join(counts)})" for op, counts in facts["host"].items())
             raise HostNeeded(
-                f"these ops would run on the host: {listed}; without fail_on_host they may", tuple(facts["host"])
+                f"these ops would run on the host: {listed}; to allow that, leave out fail_on_host",
+                tuple(facts["host"]),
             )
     program = replace(program, facts=facts, seconds=time.perf_counter() - start)
     return program, [use for part in parts for use in part.uses]
@@ -104,7 +106,7 @@ def compile_with_uses(
 
 @dataclass(frozen=True)
 class _Part:
-    """A graph's share of a Program; kernels in its steps are numbered as in `work`."""
+    """The part of a Program that comes from one graph. Its steps number kernels by their index in `work`."""
 
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
@@ -137,11 +139,13 @@ def _check_sizes(graph: Graph, sizes: Mapping[str, int], bounds: Mapping[str, in
 
 
 def _check_symbols(graph: Graph) -> None:
-    """Every symbolic size must be some input's dimension by itself, or no run could tell it."""
+    """Every size must be a dimension of some input by itself: a run could not compute it otherwise."""
     told = {str(d) for x in graph.inputs for d in x.shape if not isinstance(d, int) and symbols(d) == {str(d)}}
     missing = graph.symbols - told
     if missing:
-        raise ShapeError(f"the sizes {', '.join(sorted(missing))} are no input's dimension by themselves")
+        raise ShapeError(
+            f"cannot compute the sizes {', '.join(sorted(missing))}: each must be a dimension of an input by itself"
+        )
 
 
 def _planned(
@@ -152,8 +156,8 @@ def _planned(
     donate: Sequence[str],
     first: _Part | None,
 ) -> _Part:
-    """A graph's share; checks: what its runs must see to; first: the open part, whose inputs and outputs lie where those
-    of all parts do."""
+    """The steps of one graph. checks: conditions that its runs must check. first: the part of the open graph, which
+    decides the places of the outputs in all parts."""
     layout = Layout(target, weights)
     given = {x: layout.add(x.name, x.dtype, x.shape, ("input", i)) for i, x in enumerate(graph.inputs)}
     inputs = tuple(given.values())
@@ -164,7 +168,7 @@ def _planned(
     states: list[State] = []
     for k, s in enumerate(graph.states):
         if s.leaf.dtype is string:
-            raise DTypeError(f"state {s.name!r} is {s.leaf.dtype}{show(s.leaf.shape)}; a state holds numbers")
+            raise DTypeError(f"state {s.name!r} is {s.leaf.dtype}{show(s.leaf.shape)}, expected numbers")
         given[s.leaf] = layout.add(s.name, s.leaf.dtype, s.leaf.shape, ("state", k))
         initial = None if s.initial is None else layout.array(s.name, s.initial, s.leaf.dtype)
         states.append(State(s.name, given[s.leaf], initial))
@@ -180,7 +184,7 @@ def _planned(
 def _linked(
     parts: Sequence[_Part], specialised: Sequence[Mapping[str, int]], target: Target | None, weights: BlockWriter
 ) -> ProgramData:
-    """The Program whose first part is the open one; the others are specialised for these sizes."""
+    """The Program of the parts: the first is the open one, the others are specialised for these sizes."""
     modules: Mapping[str, str | bytes] = {}
     kernels: dict[Code, int] = {}
     facts: dict[str, Any] = {}
@@ -207,7 +211,7 @@ def _linked(
 
 
 def _renumbered(steps: Sequence[Step], numbers: Sequence[int]) -> tuple[Step, ...]:
-    """Steps whose kernels have these numbers."""
+    """The steps with each kernel's number k replaced by numbers[k]."""
     out: list[Step] = []
     for s in steps:
         if isinstance(s, Dispatch):

@@ -1,9 +1,9 @@
 """The ops that run on the host although the target is a device, for one of these reasons:
 
 * By design: the ops of BY_DESIGN, on every device.
-* Element types: a node with an element type that the target lacks. `on_host` makes such nodes opaque, so that each is a
-  step of its own; their values are on the device as bytes.
-* No function: an opaque op for which the target has no function.
+* Element types: the target lacks an element type of the node. `on_host` makes such nodes opaque, so that each becomes a
+  separate step; their values are on the device as bytes.
+* No function: the target has no function for an opaque op.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ BY_DESIGN: Final[Mapping[str, str]] = {
     **dict.fromkeys(
         ("sizes", "signed_sizes", "reshaped_sizes", "expanded_sizes", "range_size", "axes_sizes", "moved_last",
          "slice_places", "resize_tables"),
-        "shapes hang on what it reads",
+        "shapes depend on the values that it reads",
     ),
 }  # fmt: skip
 """Ops that run on the host by design ↦ the reason."""
@@ -34,16 +34,16 @@ IN_SCRIPTS: Final = frozenset((
     "scatter_elements_reduce", "scatter_nd", "scatter_nd_reduce", "signed_sizes", "sizes", "slice_places", "sort", "top_k",
     "unique", "update_slice",
 ))  # fmt: skip
-"""The ops that a page runs on the host without Python: those of static/singe-host.js."""
+"""The host ops that a page can run without Python (static/singe-host.js)."""
 
 
 def beyond_scripts(program: ProgramData) -> str:
-    """Why a page cannot run a Program without Python, or "" where it can: what runs on the host, and which ops it has not."""
+    """Why a page cannot run a Program without Python, or "" if it can."""
     missing = {s.op for s in walk(program.steps) if isinstance(s, Host)} - IN_SCRIPTS
     if not missing:
         return ""
     told = "; ".join(f"{op} ({', '.join(why)})" for op, why in program.facts["host"].items())
-    return f"what runs on the host: {told}. There it needs {', '.join(sorted(missing))}, which singe.js does not have"
+    return f"these ops run on the host: {told}; for that, singe.js lacks {', '.join(sorted(missing))}"
 
 
 def lacking(n: Node, target: Target) -> list[DType]:
@@ -52,12 +52,12 @@ def lacking(n: Node, target: Target) -> list[DType]:
 
 
 def hosted_ops(graph: Graph, target: Target, steps: Collection[str]) -> dict[str, dict[str, int]]:
-    """The ops of a graph, including composites, that run on the host at least in part ↦ the reason ↦ how many nodes.
+    """The ops of a graph, including composites, that run on the host at least in part ↦ reason ↦ number of nodes.
 
     steps: the ops of the host steps in its Program.
     """
     found: dict[str, dict[str, int]] = {}
-    varying: dict[Node, bool] = {}  # whether a value depends on inputs; all others are constants by the time it runs
+    varying: dict[Node, bool] = {}  # whether a value depends on inputs; other values are folded to constants
     for n in all_nodes(graph):
         varying[n] = n.is_input or any(varying[x] for x in n.inputs)
         if not varying[n] or n.row is None or isinstance(n.row, (Region, Result)):
@@ -70,7 +70,7 @@ def hosted_ops(graph: Graph, target: Target, steps: Collection[str]) -> dict[str
 
 
 def _reasons(n: Node, target: Target, steps: Collection[str]) -> list[str]:
-    """Why a node runs on the host: none if it does not."""
+    """The reasons why a node runs on the host; empty if it does not."""
     if n.op in BY_DESIGN:
         return [BY_DESIGN[n.op]]
     types = lacking(n, target)
@@ -81,8 +81,8 @@ def _reasons(n: Node, target: Target, steps: Collection[str]) -> list[str]:
 
 
 def on_host(graph: Graph, target: Target) -> Graph:
-    """The graph, in which nodes with an element type that the target lacks are opaque. Regions are unchanged. A reshape
-    stays a reshape: it moves nothing, so it needs no step."""
+    """The graph with every node that has an element type that the target lacks made opaque. Regions are unchanged.
+    Reshapes stay: they move nothing, and need no step."""
 
     def is_hosted(n: Node) -> bool:
         return n.row is not None and not isinstance(n.row, Opaque) and not _is_free(n) and bool(lacking(n, target))
@@ -102,7 +102,7 @@ def _is_free(n: Node) -> bool:
 
 @lru_cache(maxsize=256)
 def _opaque(row: Row) -> Opaque:
-    """An opaque row that computes the same as a row of any kind, and has its name."""
+    """An opaque row with the name and meaning of a row of any kind."""
 
     def shapes(*inputs: Node, **attrs: Any) -> Sequence[Any]:
         return row.results(inputs, attrs)

@@ -1,4 +1,4 @@
-"""What a run finds or makes on its way: sizes, and constants that are no bytes, where they must lie in memory."""
+"""Values that are not known before a run: sizes found in mid-run, and constants of Sizes or strings in memory."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ..shapes import symbols
 
 
 def named(n: Node) -> list[tuple[int, int, str]]:
-    """The dimensions of a node's results that have names of their own: result, axis, name."""
+    """The dimensions of a node's results that are sizes found in mid-run: (result, axis, name)."""
     names = iter(n.attrs.get("found") or ())
     every = [(k, axis) for k, (shape, _) in enumerate(n.results) for axis in range(len(shape))]
     return [(k, axis, name) for (k, axis), name in zip(every, names, strict=False) if name]
 
 
 def late_sizes(graph: Graph) -> set[str]:
-    """The sizes that a run finds on its way."""
+    """The sizes that are found in mid-run."""
     found: set[str] = set(graph.found)
     for n in graph.nodes:
         if n.op == "if":
@@ -35,9 +35,10 @@ def late_sizes(graph: Graph) -> set[str]:
 
 
 def computed(graph: Graph, on_host: bool) -> Graph:
-    """The graph, with constants that are no bytes, of Sizes or of strings, made by steps where they must lie in memory.
+    """The graph, with steps that compute constants of Sizes or strings where a node reads them from memory: they cannot
+    be stored among the weights.
 
-    on_host: whether all of its ops run on the host.
+    on_host: whether all ops run on the host.
     """
 
     def symbolic(n: Node) -> bool:

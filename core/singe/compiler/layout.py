@@ -1,4 +1,4 @@
-"""The buffers of a Program while it is put together, and where each one lies; weights go into one block."""
+"""The buffers of a Program while it is compiled, and their places; weights go into one block."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class Layout:
         return len(self.buffers) - 1
 
     def move(self, buffer: int, place: Place) -> None:
-        """Have a buffer that nothing refers to by its place yet lie elsewhere."""
+        """Change the place of a buffer, as long as nothing refers to the old one."""
         self.buffers[buffer] = replace(self.buffers[buffer], place=place)
 
     def seen(self, buffer: int, shape: Shape) -> int:
-        """The buffer under another shape."""
+        """A view of the buffer with another shape."""
         b = self.buffers[buffer]
         if b.shape == shape:
             return buffer
@@ -49,17 +49,17 @@ class Layout:
         return self._views[key]
 
     def const(self, n: Node, packer: Packer | None = None) -> int:
-        """The buffer of a constant, as it is or packed for a kernel; equal bytes are kept once."""
+        """The buffer of a constant, plain or packed for a kernel; equal bytes are stored once."""
         assert n.value is not None
         if n.value.dtype == object:
             names = symbols(n.value.ravel().tolist())
             raise CompileError(
-                f"the sizes {', '.join(sorted(names))} are elements of a constant: a run must compute them"
+                f"a constant holds the sizes {', '.join(sorted(names))}, which only a run knows, so it cannot be stored"
             )
         return self.array(n.name or "constant", n.value, n.dtype, packer)
 
     def array(self, name: str, value: np.ndarray, kind: DType, packer: Packer | None = None) -> int:
-        """The buffer of an array of the weights."""
+        """The buffer of an array among the weights."""
         stored = to_stored(value, self.size(kind)) if packer is None else packer(value)
         shape = value.shape if packer is None else stored.shape
         raw = np.ascontiguousarray(stored).reshape(-1).view(np.uint8)
@@ -88,7 +88,7 @@ class Slots:
         return len(self._room)
 
     def take(self, bytes_: Dim) -> int:
-        """A slot for so many bytes: the smallest free one that is large enough, else the largest, which then grows."""
+        """A slot for this many bytes: the smallest free one that is large enough; if none is, the largest, which grows."""
         need, late = weight(bytes_), symbols(bytes_) & self.late
         free = [s for s in self._free if self._sizes[s] == late]
         enough = [s for s in free if weight(self._room[s]) >= need]
@@ -114,7 +114,7 @@ def bytes_of(shape: Shape, kind: DType) -> Dim:
 
 
 def weight(dim: Dim) -> int:
-    """A size for comparing: every symbolic dimension counts as 8."""
+    """A dimension as a number to compare by, with 8 for every size in it."""
     value = evaluate(dim, dict.fromkeys(symbols(dim), 8))
     assert isinstance(value, int)
     return value

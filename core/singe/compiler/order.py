@@ -1,13 +1,13 @@
-"""Sorts as loop nests, so that devices order without the host.
+"""Sorts as loop nests, so that devices can sort without the host.
 
-Along a short axis an element's place in order is how many come before it, so two folds order the axis: one counts for each
-element, one finds for each place the element with that count. That is the square of the axis' length.
+A short axis is sorted by counting: the rank of an element is the number of elements that come before it. One fold counts
+for each element, a second one finds for each rank the element that has it. This takes length² comparisons.
 
-Along a long or an open axis it is a sorting network: a loop, in each turn of which every element is compared with one
-other and the two change places if they are in the wrong order. A turn is one kernel; there are about log²(length) / 2.
-Stages order blocks of 2, 4, 8, … elements by merging the two halves of each: first every element is compared with its
-mirror image in the block, then with that at half the distance, and so on down to its neighbour. Pairs are always brought
-into the same order, so that what would lie beyond the end of the axis is never moved, and needs no memory.
+A long or open axis is sorted by a bitonic network: a loop, in each turn of which every element is compared with one other
+element, and the two are swapped if they are in the wrong order. A turn is one kernel; there are about log²(length) / 2.
+Stages sort blocks of 2, 4, 8, … elements by merging the two halves of each block: first every element is compared with
+its mirror image in the block, then with the element at half the distance, and so on down to its neighbour. All pairs are
+sorted in the same direction, so padding beyond the end of the axis would never move, and no memory is needed for it.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from ..shapes import Dim, axis_of, dim_max, dim_min, product
 from .target import Target
 
 STAGES: Final = 31
-"""The stages of a network for the longest axis that there may be."""
+"""The stages of a network for the longest axis possible."""
 
 
 def is_counted(n: Node, target: Target) -> bool:
-    """Whether a node is a sort that is done by counting."""
+    """Whether a node is sorted by counting."""
     if n.op not in ("sort", "top_k") or n.inputs[0].dtype not in target.dtypes:
         return False
     (x,) = n.inputs
@@ -37,14 +37,14 @@ def is_counted(n: Node, target: Target) -> bool:
 
 
 def is_ordered(n: Node, target: Target) -> bool:
-    """Whether a node is ordered on the device."""
+    """Whether a node is a sort that runs on the device."""
     if is_counted(n, target):
         return True
     return target.networks and n.op in ("sort", "top_k") and n.inputs[0].dtype in target.dtypes
 
 
 def on_device(graph: Graph, target: Target) -> Graph:
-    """The graph with loop nests in place of sorts. Regions are left as they are."""
+    """The graph with sorts replaced by loop nests. Regions are unchanged."""
     if not any(is_ordered(n, target) for n in graph.nodes):
         return graph
     made: dict[Node, tuple[Node, Node]] = {}
@@ -61,7 +61,7 @@ def on_device(graph: Graph, target: Target) -> Graph:
 
 
 def _ordered(b: Any, n: Node, counted: bool) -> tuple[Node, Node]:
-    """The elements in order along the axis, and their places there."""
+    """The sorted elements along the axis, and their indices before sorting."""
     (x,) = n.inputs
     rank = len(x.shape)
     axis = axis_of(n.attrs["axis"], rank, n.op)
@@ -83,7 +83,7 @@ def _numbers(b: Any, many: Any, shape: tuple[Any, ...]) -> Node:
 
 
 def _before(b: Any, p: Node, q: Node, at: Node, other: Node, descending: bool) -> Node:
-    """Whether an element p comes before q, their places being `at` and `other`: equal ones stay in their order."""
+    """Whether element p at index `at` comes before q at index `other`; equal elements keep their order."""
 
     def below(p: Node, q: Node) -> Node:
         """Whether p < q, where NaN is the largest."""
@@ -122,7 +122,7 @@ def _network(b: Any, rows: Node, count: Dim, descending: bool) -> tuple[Node, No
     base = b.mul(_numbers(b, outer, (outer, 1)), b.const(length, int32))
 
     def turn(before: Any, captured: Any) -> Any:
-        """The places alone are carried, so that a turn has one result, and is one kernel."""
+        """Only the indices are carried, so that a turn is one kernel with one result."""
         own, number = before
         elements, base = captured
         here = _numbers(b, length, (1, length))

@@ -20,20 +20,20 @@ from ..shapes import Dim, Shape
 
 GROUP: Final = "singe.targets"
 HOST: Final = "host"
-"""The target's name in Programs of host steps, which need no code generator."""
+"""The name of the target in Programs of host steps, which need no code generator."""
 Packer: TypeAlias = Callable[[np.ndarray], np.ndarray]
 """An array of weights (or of their channel numbers) ↦ its elements in the order in which a kernel reads them."""
 
 
 @dataclass(frozen=True)
 class Printed:
-    """What a Target makes of one Kernel or Routine.
+    """The code that a Target prints for one Kernel or Routine.
 
-    code is the target's own (text, a function's body); equal code is kept once. packers gives, for ports whose buffer is
-    a constant, the function that lays its elements out as the code reads them. scratch is the bytes of a workspace that
-    the code takes as one more port, after the others. Code may depend on how large open sizes are: `others` is then code
-    for the same ports, to be dispatched after this; at each of all sizes one of them does the work, where its `when` is
-    1. Where that is 0, code has no workgroups.
+    code: in a form of the target's own (text, the body of a function); equal code is stored once. packers: for ports whose
+    buffer is a constant, the function that lays out its elements as the code reads them. scratch: the bytes of a
+    workspace, which the code takes as one more port, after the others. others: versions of the code for other values of
+    the open sizes, dispatched after this one. At all sizes, exactly one version has `when` 1 and does the work; those
+    with 0 have no workgroups.
     """
 
     code: Any
@@ -50,10 +50,10 @@ class Target(Protocol):
 
     name: str
     max_ports: int  # buffers that one kernel may name (the scratch port included)
-    integers: bool  # whether it has kernels for products and convolutions in 8-bit integers that beat those in float32
-    counted: int  # the longest axis that is sorted by counting (order.py), the square of its length in comparisons
-    networks: bool  # whether sorting networks (order.py) beat reading the elements back and sorting them on the host
-    repeated: int  # up to so many operations on coordinates and open sizes, for each element, beat one more kernel
+    integers: bool  # whether its kernels for products in 8-bit integers are faster than those in float32
+    counted: int  # the longest axis that is sorted by counting (order.py), with length² comparisons
+    networks: bool  # whether sorting networks (order.py) are faster than sorting on the host
+    repeated: int  # the most operations on coordinates and open sizes that, repeated for each element, beat one more kernel
     dtypes: frozenset[DType]  # element types that its kernels read, compute and write
 
     def element_size(self, dtype: DType) -> int:
@@ -61,8 +61,8 @@ class Target(Protocol):
         ...
 
     def print(self, kernel: Kernel | Routine, constants: Collection[int]) -> Printed | None:
-        """The code for a kernel; `constants` are the ports whose contents are known, so that they can be packed. None for
-        a Routine for which it has no template: the compiler then prints the Kernel, and does not fuse a pooling into it."""
+        """The code of a kernel. `constants`: the ports whose contents are known and may be packed. None for a Routine
+        without a template: the compiler then prints its Kernel, and does not fuse a pooling into it."""
         ...
 
     def print_opaque(
@@ -72,13 +72,12 @@ class Target(Protocol):
         inputs: Sequence[tuple[Shape, DType]],
         results: Sequence[tuple[Shape, DType]],
     ) -> Printed | None:
-        """The target's own function for an op that is no loop nest; its ports are the inputs, then the results. None if
-        it has no function: the op is then a step on the host."""
+        """The target's function for an opaque op, with the inputs and then the results as ports. None if there is no
+        function: the op then runs on the host."""
         ...
 
     def link(self, printed: Sequence[Printed]) -> tuple[Mapping[str, str | bytes], Sequence[Sequence[Variant]]]:
-        """The code of a whole Program as named modules, and each kernel's variants, with their entries in the
-        modules."""
+        """The code of a whole Program as named modules, and the variants of each kernel, which name entries in them."""
         ...
 
 
@@ -92,5 +91,5 @@ def find_target(name: str) -> Target:
 
 
 def name_of(target: Target | None) -> str:
-    """The target's name in its Programs; HOST for Programs that need no target."""
+    """The name of the target in its Programs; HOST without a target."""
     return HOST if target is None else target.name

@@ -39,7 +39,7 @@ class Contraction:
     a: Expr
     b: Expr
     store: Store
-    a_deep: bool  # whether elements of a that are neighbours in k are neighbours in memory
+    a_deep: bool  # whether elements of a that are adjacent in k are adjacent in memory
     b_deep: bool
     window: int = 1  # how many neighbouring rows are folded into one; the variable m of the store counts folded rows
 
@@ -91,7 +91,7 @@ def contraction(routine: Routine, images: bool = False) -> Contraction | None:
 
 
 def _walks(e: Expr, inner: tuple[Expr, ...]) -> bool:
-    """Whether the operand reads neighbouring elements in turn along the last inner loop with more than one turn."""
+    """Whether the operand reads contiguous elements along the last inner loop that has more than one turn."""
     last = next((v for v in reversed(inner) if v.word == "var"), None)
     loads = [x for x in scalar.postorder([e]) if x.word == "load"]
     return last is not None and any(affine.linear(x.args[0])[0].get(last) == 1 for x in loads)
@@ -182,7 +182,7 @@ def _shell(kernel: Kernel, batch: Shape, rows: Dim, columns: Dim, operands: tupl
 
 
 def _over(shell: Contraction, swap: Mapping[Expr, Expr], stored: Mapping[Expr, Expr]) -> Contraction | None:
-    """The contraction, its operands rewritten by `swap` and its store by `stored`; None if that is no product."""
+    """The contraction, its operands rewritten by `swap` and its store by `stored`; None if the result is not a product."""
     swap, stored = ({k: v for k, v in x.items() if k.word != "const"} for x in (swap, stored))
     a, b = (_rewritten(e, swap) for e in (shell.a, shell.b))
     index, value = (_rewritten(e, stored) for e in (shell.store.index, shell.store.value))

@@ -197,7 +197,7 @@ def load(buffer: int, index: Expr, stored: DType) -> Expr:
 
 
 def _meet(word: str, given: tuple[ExprLike, ...]) -> tuple[Expr, ...]:
-    """Arguments as expressions of one type: Python numbers take the type of the expressions beside them."""
+    """Arguments as expressions of one type: Python numbers take the type of the other arguments."""
     typed = next((a.dtype for a in given if isinstance(a, Expr)), None)
     if typed is None:
         typed = bool_ if isinstance(given[0], bool) else int32 if all(isinstance(a, int) for a in given) else float32
@@ -412,7 +412,7 @@ def _parsed(array: np.ndarray, to: np.dtype[Any]) -> np.ndarray:
         try:
             out[i] = read(text)
         except (ValueError, OverflowError):
-            raise InputError(f"cast: the string {text!r:.40} is no number of the type {to}") from None
+            raise InputError(f"cast: the string {text!r:.40} is not a number of the type {to}") from None
     return out
 
 

@@ -108,7 +108,7 @@ def bytes_at(block: memoryview, at: Any, what: str) -> memoryview:
     """The bytes at [offset, count] of a block."""
     offset, count = at
     if not (type(offset) is int and type(count) is int and offset >= 0 and count >= 0 and offset + count <= len(block)):
-        raise FormatError(f"{what} is at {at!r:.60}, beyond the {len(block)} bytes of the file")
+        raise FormatError(f"{what} is at {at!r:.60}, but the file holds {len(block)} bytes")
     return block[offset : offset + count]
 
 

@@ -214,7 +214,7 @@ def _target(
         encoding.channels = {**encoding.channels, **output_channels(program, uses)}
     beyond = beyond_scripts(program)
     if beyond:
-        raise InputError(f"target {name}: {beyond}: export for other targets, or run the model in Python")
+        raise InputError(f"target {name}: {beyond}. Export for other targets, or run the model in Python")
     return {
         "program": header(program),
         "modules": _modules(name, program, files),

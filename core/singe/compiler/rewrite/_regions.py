@@ -1,8 +1,8 @@
-"""Rewriting of nodes that own graphs: each region is rewritten as a graph of its own, and known conditions are decided.
+"""Rewrites nodes that own graphs: each region is rewritten as a separate graph, and known conditions are resolved.
 
-Constants that a region captures move into it, and values that it does not read are not captured any more. An `if` with
-a known condition becomes its branch, a loop of no turns its initial values, and a loop of one turn its body. A
-condition that always holds is removed from its loop. Carried values that no result needs are dropped.
+Constants that a region captures move into it, and captured values that it does not read are dropped. An `if` with a
+known condition becomes its branch, a loop of no turns its initial values, and a loop of one turn its body. A condition
+that always holds is removed from its loop. Carried values that no result needs are dropped.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 class Regions:
     """The rewritten form of a node that owns graphs, over its new inputs: `values`, one for each result.
 
-    read: the numbers of the results that other nodes read. bound: sizes that a run finds in the rewritten node. told:
-    sizes of the old node's results that are known now ↦ the dimensions that they are.
+    read: the numbers of the results that other nodes read. bound: sizes that the rewritten node finds in a run. told:
+    sizes of the old node's results ↦ the dimensions that they turned out to be.
     """
 
     def __init__(
@@ -97,13 +97,13 @@ class Regions:
             live = more
 
     def _names(self) -> list[tuple[str, ...]]:
-        """For each dimension of each result the name of its size, if only a run can find it; otherwise ""."""
+        """For each dimension of each result, the name of its size if only a run can find it; otherwise ""."""
         names = iter(self.node.attrs.get("found") or ("",) * sum(len(shape) for shape, _ in self.node.results))
         return [tuple(next(names) for _ in shape) for shape, _ in self.node.results]
 
     def _rewritten(self, graph: Graph, inputs: Sequence[Node], first: int) -> Graph:
-        """A region, rewritten. Inputs from number `first` on are replaced by constants, if they are constant;
-        the region still lists all inputs."""
+        """A region, rewritten. Constants replace its inputs from number `first` on where these are constant; it still
+        lists all inputs."""
         known = {
             x: given
             for k, (x, given) in enumerate(zip(graph.inputs, inputs, strict=True))
@@ -129,7 +129,7 @@ class Regions:
         return values
 
     def _tell(self, shapes: Sequence[Sequence[Dim]]) -> None:
-        """Note that the sizes of the node's results are these dimensions."""
+        """Record that the sizes of the node's results are these dimensions."""
         dims = [d for shape in shapes for d in shape]
         names = self.node.attrs.get("found") or ("",) * len(dims)
         self.told.update((s, d) for s, d in zip(names, dims, strict=True) if s)

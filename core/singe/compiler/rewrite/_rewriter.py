@@ -23,7 +23,7 @@ Rule: TypeAlias = "Callable[[Rewriter, Node], Node | None]"
 GROWTH: Final = 4
 """A node of constants is not folded if the result is this many times larger than its inputs, as with expand."""
 SMALL: Final = 1 << 16
-"""Results of at most this many bytes are folded whatever their growth."""
+"""Results of at most this many bytes are always folded, whatever their growth."""
 CONTRACTIONS: Final = frozenset({"dot", "conv_last"})
 """The rows that sum products of their first input with their second, the weights."""
 
@@ -154,7 +154,7 @@ class Rewriter:
             return None
         values = [x.value for x in source.inputs if x.value is not None]
         if any(v.dtype == object for v in values) and any(d != 1 for shape, _ in source.results for d in shape):
-            return None  # the constant would hold a formula for each element
+            return None  # each element of the constant would be an expression of sizes
         counts = [(product(shape), kind.size) for shape, kind in source.results]
         if sum(count * size for count, size in counts if isinstance(count, int)) > max(
             SMALL, GROWTH * sum(v.nbytes for v in values)
@@ -168,7 +168,7 @@ class Rewriter:
             return None
         if value is None:
             return None
-        # A large view of a weight stays a view: packing copies it later, piece by piece.
+        # A large view of a weight stays a view: packing copies it later, in pieces.
         is_view = isinstance(n.row, View) and value.base is not None and value.nbytes > SMALL
         return self.const(value if is_view else np.asarray(value, order="C"), n)
 

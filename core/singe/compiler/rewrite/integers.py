@@ -1,7 +1,7 @@
 """An optional rewrite: products and convolutions run in 8-bit integers where that is faster. It costs accuracy.
 
-`dot` and `conv_last` of float32 with constant weights become the rows of ops/quantised.py. Others stay as they are:
-convolutions in groups (depthwise ones too), weights that cannot be quantised, and products that are too small to gain.
+`dot` and `conv_last` of float32 with constant weights become the rows of ops/quantised.py. These do not change: grouped
+convolutions (depthwise ones too), weights that cannot be quantised, and products that are too small to gain.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ...ops import ROWS
 from ...ops.quantised import DEEPEST, quantise_weights
 
 LEAST: Final = {"dot": (24, 24), "conv_last": (32, 24)}
-"""An op ↦ the fewest elements of a sum, and the fewest outputs, for which integers save more than quantising costs.
+"""op ↦ the fewest elements of a sum, and the fewest outputs, for which integers save more time than quantising takes.
 
 Measured on wasm (tests/bench/NOTES.md). The rows of a convolution overlap: their elements are quantised several times.
 """

@@ -1,6 +1,6 @@
 """Layout rules: transposes move towards the outputs.
 
-A convolution works on channels-last data between two transposes. The rules move a transpose behind every op that works
+A convolution works on channels-last data between two transposes. The rules move a transpose past every op that can work
 in any order of axes, until it meets its inverse or only moves axes of length 1 and becomes a reshape. So a whole
 network stays channels-last.
 """

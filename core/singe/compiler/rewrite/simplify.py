@@ -1,5 +1,5 @@
 """Simplifying rules: ops that do nothing are removed, consecutive ones are joined, and constants move into contractions
-(batch norm after a convolution into its weights, zero padding before it into its padding)."""
+(batch norm into the weights of the convolution before it, zero padding into the padding of the convolution after it)."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def _meets(shapes: Sequence[Shape], shape: Shape) -> bool:
 
 
 def _channel_factor(c: Node, n: Node) -> np.ndarray | None:
-    """A constant that varies only along the last axis, as a vector (of one element, if it does not vary)."""
+    """A constant that varies only along the last axis, as a vector (of one element if it is the same everywhere)."""
     if not n.shape or c.value is None or c.value.dtype == object or any(d != 1 for d in c.shape[:-1]):
         return None
     last = n.shape[-1]

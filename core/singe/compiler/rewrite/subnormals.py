@@ -1,7 +1,7 @@
 """Subnormal weights (too small for a normal float32) become zeros.
 
-Training leaves such weights where gradients no longer reach them. A GPU treats them as zeros. Many processors need a
-hundred times as long for an operation on them, and WebAssembly has no switch for that. Only the operands of sums of
+Training leaves such weights where gradients do not reach them. A GPU treats them as zeros. On many processors an
+operation on them takes a hundred times as long, and WebAssembly cannot switch them off. Only the operands of sums of
 products, and constants added to such sums, are changed: elsewhere a subnormal number may matter, for example as a
 divisor. Subnormal numbers of float16 are normal in float32.
 """
