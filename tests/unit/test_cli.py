@@ -158,7 +158,7 @@ def test_inspect_shows_open_sizes_bounds_and_what_is_specialised(
     )
     assert code == 0
     assert re.search(r"^N +at most 64$", out, re.M)
-    assert re.search(r"^specialised +N=8: 2 steps, .* of weights beside the shared ones$", out, re.M)
+    assert re.search(r"^specialised +N=8: 2 steps, .* of weights besides the shared ones$", out, re.M)
     code, out, _ = run(capsys, "inspect", model, "--device", "wasm")
     assert re.search(r"^N +none$", out, re.M)
 

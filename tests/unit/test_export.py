@@ -251,7 +251,7 @@ def test_a_new_bundle_replaces_the_old_one_and_leaves_the_rest(tmp_path: Path) -
 @pytest.mark.parametrize("name", ["notes.txt", MANIFEST, ".hidden"])
 def test_a_folder_of_others_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text('{"format": "other"}')
-    with pytest.raises(InputError, match="not empty, and no bundle"):
+    with pytest.raises(InputError, match="not empty, and not a bundle"):
         export(model(two()), tmp_path)
     assert [p.name for p in tmp_path.iterdir()] == [name]
 

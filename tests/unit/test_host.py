@@ -196,7 +196,5 @@ def test_a_bundle_of_what_a_page_cannot_run_is_refused() -> None:
     wide = b.cast(x, to=float64)
     model = Model(Graph((x,), (b.exp(wide), b.top_k(wide, axis=0, k=2, largest=True)[0]), ("y", "z")), "numpy")
     assert make_bundle(model, ["wasm"]).manifest["targets"].keys() == {"wasm"}
-    with pytest.raises(
-        InputError, match=r"webgpu.*cast \(wgsl does not compute float64\).*lacks cast, exp.*Python"
-    ):
+    with pytest.raises(InputError, match=r"webgpu.*cast \(wgsl does not compute float64\).*lacks cast, exp.*Python"):
         make_bundle(model, ["webgpu"])

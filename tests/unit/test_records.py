@@ -414,8 +414,8 @@ def test_every_value_replaced_by_hostile_ones(sound: Callable[[], bytes]) -> Non
 
 REFUSED: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "an input that is not there": (lambda h: h.update(inputs=[99]), "an input is number 99 of"),
-    "an input that is none": (lambda h: h.update(inputs=[0, 1]), "an input is no node of an input"),
-    "an input twice": (lambda h: h.update(inputs=[0, 0]), "or is one twice"),
+    "an input that is none": (lambda h: h.update(inputs=[0, 1]), "an input is not an input node"),
+    "an input twice": (lambda h: h.update(inputs=[0, 0]), "or is listed twice"),
     "an input that is left out": (lambda h: h.update(inputs=[]), "need an input that is not among the inputs"),
     "an output that is not there": (lambda h: h["outputs"][0].update(node=99), "an output is number 99 of"),
     "no outputs": (lambda h: h.update(outputs=[]), "without outputs"),
@@ -482,12 +482,12 @@ FLOWS_REFUSED: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
         lambda h: next(n for n in h["nodes"] if "tells" in n).pop("tells"), "needs the size size.0, which no node before it",
     ),
     "a size that is told twice": (
-        lambda h: op(h, "nonzero")["attrs"].update(found=["", "N"]), "tells the size N, which has a value already",
+        lambda h: op(h, "nonzero")["attrs"].update(found=["", "N"]), "gives the size N, which has a value already",
     ),
-    "a size that is no integer": (lambda h: h["nodes"][0].update(tells=["Q"]), "tells a size, expected one integer"),
+    "a size that is no integer": (lambda h: h["nodes"][0].update(tells=["Q"]), "gives a size, expected one integer"),
     "a state that is none": (lambda h: h["states"][0].update(node=3), "expected one fixed shape"),
     "a state of another shape": (lambda h: h["states"][0].update(updated=2), "expected one fixed shape"),
-    "a state that is an input": (lambda h: h.update(inputs=[0, 1]), "an input is no node of an input, or is one twice"),
+    "a state that is an input": (lambda h: h.update(inputs=[0, 1]), "an input is not an input node, or is listed twice"),
     "a state that begins otherwise": (lambda h: h["states"][1].update(initial=0), "begins as"),
     "two states of one name": (lambda h: h["states"][1].update(name="count"), "two states have one name"),
 }  # fmt: skip

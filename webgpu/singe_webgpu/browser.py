@@ -110,7 +110,7 @@ class BrowserBackend:
             raise DeviceError(f"webgpu: the program was compiled for {program.target!r}; compile it for 'wgsl'")
         beyond = beyond_scripts(program)
         if beyond:
-            raise DeviceError(f"webgpu: {beyond}, and runs Programs on a page's GPU: use the device wasm or numpy")
+            raise DeviceError(f"webgpu: {beyond}: use the device wasm or numpy")
         return BrowserExecutable(self, program)
 
     async def synchronize(self) -> None:

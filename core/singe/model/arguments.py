@@ -1,4 +1,4 @@
-"""What models are called with and give: specs of inputs, outputs and states, and arguments made into arrays."""
+"""Arguments and results of models: specs of inputs, outputs and states, and the conversion of arguments to arrays."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..shapes import Shape, show
 
 @dataclass(frozen=True)
 class TensorSpec:
-    """An input, output or state: its name, element type and shape, in which sizes that a run decides have names."""
+    """An input, output or state: its name, element type, and shape, with names for sizes that a run decides."""
 
     name: str
     dtype: DType
@@ -27,7 +27,7 @@ class TensorSpec:
 
 
 def bind(inputs: Sequence[TensorSpec], args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """Arguments as arrays by input name, of the dtypes that the inputs have."""
+    """Arguments as arrays of the inputs' dtypes, by input name."""
     if len(args) == 1 and isinstance(args[0], Mapping) and not kwargs:
         kwargs, args = args[0], ()
     names = [p.name for p in inputs]
@@ -46,9 +46,9 @@ def bind(inputs: Sequence[TensorSpec], args: Sequence[Any], kwargs: Mapping[str,
 
 
 def as_array(value: Any, port: TensorSpec, what: str = "input") -> np.ndarray:
-    """A value as an array for an input, or what else it is for.
+    """A value as an array of the dtype of `port`; `what` is its kind, for errors.
 
-    Numbers and lists take its dtype; an array must have it, but that float64 is narrowed.
+    Numbers and lists are converted. An array must have this dtype, except that float64 is narrowed to float32.
     """
     if port.dtype is string:
         try:
@@ -74,5 +74,5 @@ def as_array(value: Any, port: TensorSpec, what: str = "input") -> np.ndarray:
 
 
 def unwrap(arrays: Sequence[np.ndarray], names: Sequence[str]) -> Any:
-    """One output as it is, several by name."""
+    """A single output, or a dict of several by name."""
     return arrays[0] if len(arrays) == 1 else dict(zip(names, arrays, strict=True))

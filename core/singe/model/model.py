@@ -1,8 +1,8 @@
 """Models and Programs that run: `load` and `compile` make them, calling them with NumPy arrays runs them.
 
-A Model keeps its source (a Graph or an ONNX file) and compiles it once, all open dimensions open: one Program serves them
-all. Where the Graph cannot be had so, `Model.needed` says which sizes must be numbers and which inputs' values must be known,
-and why: there is one Program for each set of them, the latest PROGRAMS of which are kept. They share their weights.
+A Model keeps its source (a Graph or an ONNX file) and compiles it once, for open sizes: one Program serves all sizes. If
+the Graph cannot be built like that, `Model.needed` says which sizes must be numbers, which inputs' values must be known,
+and why. Then each set of these gets a Program; the latest PROGRAMS of them are kept. They share their weights.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Program:
         return self._ports([s.buffer for s in self.data.states])
 
     def session(self) -> Session:
-        """States of their own for the runs that are called by it; all sessions share the weights."""
+        """A new session: runs called through it keep their own states, and share the weights."""
         return Session(self.states, self._called, lambda: self)
 
     @cached_property
@@ -75,7 +75,7 @@ class Program:
         return self.session()
 
     def copy_into(self, session: Session, arrays: Mapping[int, Any]) -> None:
-        """Copy arrays of the device into states of a session, by their numbers."""
+        """Copy arrays of the device into states of a session; the keys are the states' numbers."""
         on, which = self.device.eager, tuple(arrays)
         with on.lock:
             if which not in self._copies:
@@ -97,7 +97,7 @@ class Program:
         return now(self._called(args, kwargs), "await program.run_async(…)")
 
     async def run_async(self, *args: Any, **kwargs: Any) -> Any:
-        """A call for a page, where the device may have to be waited for."""
+        """A call for a page, where results must be awaited."""
         return await soon(self._called(args, kwargs))
 
     def _called(self, args: Sequence[Any], kwargs: Mapping[str, Any], session: Session | None = None) -> Later[Any]:
@@ -111,7 +111,7 @@ class Program:
         return now(self.start(arrays), "await program.run_async(…)")
 
     def start(self, arrays: Sequence[np.ndarray], session: Session | None = None) -> Later[list[np.ndarray]]:
-        """What `run` waits for, over the states of a session (None: of one that the Program keeps)."""
+        """Start a run over the states of a session (None: the Program's own); `run` waits for its results."""
         on = self.device.eager
         with on.lock:
             states = (session or self._own).held(self) if self.data.states else ()
@@ -124,7 +124,7 @@ class Program:
 
     @staticmethod
     def load(path: str | Path, device: str | Device | None = None) -> Program:
-        """A Program from a file, on a device that runs its target (by default the most preferred that does)."""
+        """A Program from a file, on a device that runs its target (by default the most preferred one)."""
         return _on_device(read_program(path), device)
 
     def dispose(self) -> None:
@@ -154,16 +154,16 @@ class Model:
         bounds: Mapping[str, int] | None = None,
         donate: Sequence[str] = (),
     ) -> None:
-        """activations: what products and convolutions compute in, "float32" or "int8" (see `compile`); fail_on_host: refuse
-        what cannot all run on the device; bounds: the most that open sizes may be; donate: see `of`."""
+        """activations: "float32" or "int8", the type in which products and convolutions compute (see `compile`);
+        fail_on_host: refuse ops that cannot run on the device; bounds: the largest values of open sizes; donate: see `of`."""
         self.name: Final = name
         self.device: Final = open_device(device)
         self.source: Final = GraphSource(source) if isinstance(source, Graph) else source
         self.inputs: Final = tuple(TensorSpec(x.name, x.dtype, x.shape) for x in self.source.inputs)
         self.states: Final = tuple(TensorSpec(x.name, x.dtype, x.shape) for x in self.source.states)
-        self._programs: Recent[Program] = Recent(PROGRAMS)  # whoever holds one that goes may go on running it
+        self._programs: Recent[Program] = Recent(PROGRAMS)  # a Program that is dropped still works for its holders
         self._blocks: Final = SharedBlocks()
-        self._needed: Needed | None = None  # None: nobody has asked yet
+        self._needed: Needed | None = None  # None: not computed yet
         open_sizes = (str(d) for p in self.inputs for d in p.shape or () if isinstance(d, Size))
         self.sizes: Final = OpenSizes(open_sizes, bounds)
         names = [p.name for p in self.inputs]
@@ -179,15 +179,15 @@ class Model:
     ) -> Model:  # fmt: skip
         """A Model of a function of Tensors, such as a Module: `Model.of(net, {"input": ("N", 3, 224, 224)})`.
 
-        The inputs are given in order, by names of the caller's; a name in a shape keeps that dimension open, and "L<=512"
-        says the most that it may be. Inputs are
-        float32 unless `dtypes` says otherwise. The output is called "output", unless the function returns a dict.
+        The inputs are given in order, with names of the caller's choice. A name in a shape keeps that dimension open, and
+        "L<=512" also limits it. Inputs are float32 unless `dtypes` says otherwise. The output is called "output", unless
+        the function returns a dict.
 
-        states: what lives from run to run, by name: an initial array, or a (shape, dtype) that begins with zeros. The
-        function takes states as keyword arguments, and returns a tuple of its outputs and a dict of what they become.
+        states: values kept from run to run, by name: an initial array, or a (shape, dtype) for zeros. The function takes
+        the states as keyword arguments, and returns a tuple of its outputs and a dict of the states' next values.
 
-        donate: inputs that their callers need no more after a run. An output of the same shape and type may be computed in
-        such an input's memory, with no copy; on "numpy" the array that is given may then be the one that is returned.
+        donate: inputs that the caller does not need after a run. An output of the same shape and type may be computed in
+        the memory of such an input, without a copy; on "numpy" the array that is given may then be the one returned.
         """
         from ..frontend.tracing import trace  # noqa: PLC0415
 
@@ -202,7 +202,7 @@ class Model:
 
     @property
     def outputs(self) -> tuple[TensorSpec, ...]:
-        """The outputs; their shapes are known where the graph can be had without a run."""
+        """The outputs; their shapes are known if the Graph can be built without a run."""
         try:
             graph = self.graph()
         except (ShapeError, ImportFailure):
@@ -220,11 +220,11 @@ class Model:
         return now(self._called(args, kwargs), "await model.run_async(…)")
 
     async def run_async(self, *args: Any, **kwargs: Any) -> Any:
-        """A call for a page, where the device may have to be waited for."""
+        """A call for a page, where results must be awaited."""
         return await soon(self._called(args, kwargs))
 
     def session(self) -> Session:
-        """States of their own for the runs that are called by it; all sessions share the weights."""
+        """A new session: runs called through it keep their own states, and share the weights."""
         return Session(self.states, self._called, self.program)
 
     @cached_property
@@ -241,8 +241,8 @@ class Model:
 
     @property
     def needed(self) -> Needed:
-        """The sizes and values for each set of which there is a Program. It is known before any run; only where some are
-        needed, a run at those may show that others are too."""
+        """The sizes and values for each set of which a separate Program is compiled. This is known before any run; but if
+        some are needed, a run with these may find that others are needed too."""
         if self._needed is None:
             found = self.source.graph({}, {})
             self._needed = found if isinstance(found, Needed) else Needed()
@@ -256,7 +256,7 @@ class Model:
         return found
 
     def on(self, device: Device, options: Options) -> Model:
-        """The same model on another device, or otherwise compiled."""
+        """The same model on another device, or with other options."""
         o = options
         made = Model(self.source, device, self.name, o.activations, o.fail_on_host, o.bounds, o.donate)
         for sizes in self.sizes.specialised():
@@ -264,9 +264,9 @@ class Model:
         return made
 
     def specialise(self, **sizes: int) -> None:
-        """Have the Program contain steps for these sizes alone, which runs at them then use; they share the weights.
+        """Add steps to the Program that are compiled for these sizes; runs at these sizes use them.
 
-        Sizes that are not named stay open. It takes as long as another compilation, and may make runs faster.
+        Sizes that are not named stay open. The weights are shared. Compiling takes as long again; runs may be faster.
         """
         with self.device.lock:
             self.sizes.specialise(sizes)
@@ -274,7 +274,7 @@ class Model:
 
     @property
     def specialised(self) -> list[tuple[dict[str, int], Graph]]:
-        """The sets of sizes for which the Program has steps of their own, and the Graph at each."""
+        """The sets of sizes for which the Program has separate steps, and the Graph at each."""
         return [(sizes, self.graph(sizes)) for sizes in self.sizes.specialised()]
 
     def program(
@@ -315,7 +315,7 @@ class Model:
         return Program(data, self.device)
 
     def _met(self, sizes: Mapping[str, int], fixed: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Program:
-        """A Program with steps for sizes at which what the open ones take for granted does not hold; these may be refused."""
+        """A Program with separate steps for sizes that fail a check of the open steps; compiling for them may fail too."""
         self.sizes.meet({k: n for k, n in sizes.items() if k not in fixed})
         try:
             return self._compiled(self.graph(fixed, values), fixed, values)
@@ -324,7 +324,7 @@ class Model:
             raise
 
     def _sizes(self, shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:
-        """What the shapes of the inputs say about symbolic sizes; a shape that does not fit is an error."""
+        """The open sizes, from the shapes of the inputs; a shape that does not fit is an error."""
         found: dict[str, int] = {}
         for p in self.inputs:
             shape = tuple(shapes[p.name])
@@ -351,11 +351,11 @@ def load(
     donate: Sequence[str] = (),
 ) -> Model:
     """A Model from an ONNX file or a record that `save` wrote (or their bytes); input_shapes gives numbers, or names, for
-    dimensions that it leaves open. "L<=512" in place of the name L says the most that it may be: memory for that is taken
-    once, and runs beyond are refused.
+    dimensions that it leaves open. "L<=512" in place of the name L also limits it: memory for 512 is allocated once, and
+    larger runs are refused.
 
-    states: inputs that the next run gets from outputs, as in {"past": "present"}: the Model keeps them, beginning with
-    zeros (see `session`). fail_on_host: it is refused, when it is compiled, if an op would run on the host. donate: inputs
+    states: each input and the output that is its next value, as in {"past": "present"}: the Model keeps them from run to
+    run, starting with zeros (see `session`). fail_on_host: compiling fails if an op would run on the host. donate: inputs
     in whose memory outputs may be computed, as in `Model.of`.
     """
     name = name or (Path(path).stem if isinstance(path, (str, Path)) else "model")
@@ -373,7 +373,7 @@ def load(
 
 
 def _record(path: str | Path | bytes) -> bytes | None:
-    """The bytes of a file of our own; None where it is none, or cannot be read, which whoever reads it next will tell."""
+    """The bytes of a file of Singe; None if it is another file, or cannot be read (the ONNX reader reports that)."""
     if isinstance(path, bytes):
         return path if is_container(path) else None
     try:
@@ -402,7 +402,7 @@ def _closed(graph: Graph, shapes: Mapping[str, Sequence[int | str]]) -> Graph:
 def save(what: Model | Module, path: str | Path, dtype: str | None = None) -> None:
     """Write a record: a Model, which `load` reads, or the weights of a Module, which `load_weights` reads.
 
-    dtype="float16" stores float32s in half the bytes, to be widened when they are read.
+    dtype="float16" stores float32s in half the bytes; reading widens them again.
     """
     if isinstance(what, Model):
         data = model_record(what.graph(), dtype)
@@ -423,7 +423,7 @@ async def load_async(
     fail_on_host: bool = False,
     donate: Sequence[str] = (),
 ) -> Model:
-    """`load` for a page, where the device may have to be waited for; in a page, `path` may be a URL."""
+    """`load` for a page, where a device must be awaited; in a page, `path` may be a URL."""
     on = await device_async(device)
     if isinstance(path, str) and is_url(path):
         path, name = await fetch(path), name or stem_of(path)
@@ -441,10 +441,10 @@ def compile(
 ) -> Program:
     """A Program from a Model, a Graph, or a function of Tensors and examples of its arguments.
 
-    states, donate: those of a function, as in `Model.of`; its inputs are called "x0", "x1", ….
+    states, donate: only for a function, as in `Model.of`. The inputs of a function are called "x0", "x1", ….
 
-    activations="int8" has products and convolutions with constant weights compute in 8-bit integers: faster on `wasm`,
-    and less accurate; other devices compute the same, slowly. fail_on_host refuses what cannot all run on the device.
+    activations="int8" computes products and convolutions with constant weights in 8-bit integers: faster on `wasm`, and
+    less accurate. Other devices give the same results, but slowly. fail_on_host refuses ops that cannot run on the device.
     """
     if isinstance(what, Graph):
         what = Model(what, device, donate=donate)
@@ -453,7 +453,7 @@ def compile(
         if states is not None:
             raise InputError("compile: states are given with a function of Tensors; a model has its own already")
         if donate:
-            raise InputError("compile: donate is given with a function of Tensors; a model is told when it is made")
+            raise InputError("compile: donate is given with a function of Tensors; a model has its own already")
         shapes = None if not examples else {p.name: np.shape(x) for p, x in zip(what.inputs, examples, strict=True)}
         on = what.device if device == "auto" else open_device(device)
         options = replace(what.options, activations=activations, fail_on_host=fail_on_host)

@@ -1,12 +1,12 @@
-"""Sessions: what a model with states keeps from run to run, apart for each session; all share one set of weights.
+"""Sessions: each one keeps its own states of a model from run to run; all share one set of weights.
 
     session = model.session()
     session(x)                             # a run; it leaves its states for the next one
-    branch = session.copy()                # both go on from here
+    branch = session.copy()                # both continue from here
     session.write("count", branch.read("count"))
     session.reset()                        # the initial values again
 
-States lie on the device, where runs change them in place. Calling the model itself uses a session of the model's own.
+States are kept on the device, where runs change them in place. Calling the model itself uses a session of the model's own.
 """
 
 from __future__ import annotations
@@ -52,20 +52,20 @@ class Session:
         return f"<session: {', '.join(map(str, self.states))}>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """A run, called as the model is."""
+        """A run, called like the model."""
         return now(self._call(args, kwargs, self), "await session.run_async(…)")
 
     async def run_async(self, *args: Any, **kwargs: Any) -> Any:
-        """A run in a page, where the device may have to be waited for."""
+        """A run in a page, where results must be awaited."""
         return await soon(self._call(args, kwargs, self))
 
     def reset(self) -> None:
-        """Begin anew with the initial values."""
+        """Set all states to their initial values."""
         self._check()
         self._arrays = None
 
     def copy(self) -> Session:
-        """Another session, which goes on from where this one is."""
+        """A new session that starts with the present states of this one."""
         self._check()
         made = Session(self.states, self._call, self._program)
         if self._arrays is not None:
@@ -73,11 +73,11 @@ class Session:
         return made
 
     def read(self, name: str) -> np.ndarray:
-        """A state's elements, copied."""
+        """A copy of a state's elements."""
         return now(self._read(name), "await session.read_async(name)")
 
     async def read_async(self, name: str) -> np.ndarray:
-        """`read` for a page, where the device may have to be waited for."""
+        """`read` for a page, where results must be awaited."""
         return await soon(self._read(name))
 
     def _read(self, name: str) -> Later[np.ndarray]:
@@ -86,7 +86,7 @@ class Session:
         return program.device.eager.fetch(self.held(program)[k])
 
     def write(self, name: str, array: Any) -> None:
-        """Give a state other elements: an array of its shape and dtype, or numbers in lists."""
+        """Set a state to an array of its shape and dtype, or to numbers in lists."""
         k = self._index(name)
         spec = self.states[k]
         given = as_array(array, spec, "state")
@@ -95,19 +95,19 @@ class Session:
         self._set({k: self._program().device.eager.upload(given)})
 
     def dispose(self) -> None:
-        """Free its memory; it cannot be used any more."""
+        """Free its memory; the session cannot be used afterwards."""
         self._disposed = True
         self._arrays = None
 
     def held(self, program: Program) -> list[Any]:
-        """The arrays of the states, for a run of one of the model's Programs."""
+        """The arrays of the states, to run one of the model's Programs with."""
         self._check()
         if self._arrays is None:
             self._arrays = program.executable.new_states()
         return self._arrays
 
     def _set(self, arrays: Mapping[int, Any]) -> None:
-        """Copy arrays of the device into states, by their numbers."""
+        """Copy arrays of the device into states; the keys are the states' numbers."""
         self._program().copy_into(self, arrays)
 
     def _check(self) -> None:
@@ -122,7 +122,7 @@ class Session:
 
 
 def copies(states: Sequence[TensorSpec]) -> Graph:
-    """The Graph of a run that makes states of its inputs."""
+    """The Graph of a run that copies its inputs to the states."""
     given = tuple(leaf(s.shape or (), s.dtype, f"x{k}") for k, s in enumerate(states))
     kept = (leaf(s.shape or (), s.dtype, s.name) for s in states)
     return Graph(given, (), (), states=tuple(GraphState(k, k.name, None, x) for k, x in zip(kept, given, strict=True)))

@@ -1,4 +1,4 @@
-"""What a Model is told of its open sizes: bounds, and sets of sizes for which its Program has steps of their own.
+"""The open sizes of a Model: their bounds, and sets of sizes for which its Program has separate steps.
 
 A bound is written where a shape names a size: `"L<=512"` in place of `"L"`. `without_bounds` is the one place that reads it.
 """
@@ -13,14 +13,14 @@ from typing import Final
 from ..errors import InputError, ShapeError
 
 MET: Final = 4
-"""How many sets of sizes, of those for which the open steps cannot be used, get steps of their own; the latest ones."""
+"""The most sets of sizes that get separate steps because they fail a check of the open steps; the latest are kept."""
 _BOUNDED: Final = re.compile(r"\s*(.*?)\s*<=\s*([0-9]+)\s*", re.S)
 
 InputShapes = Mapping[str, Sequence["int | str"]]
 
 
 def without_bounds(shapes: InputShapes | None) -> tuple[dict[str, tuple[int | str, ...]], dict[str, int]]:
-    """Shapes by input, with names alone for sizes, and the bounds that stood behind the names."""
+    """Shapes by input with plain names for sizes, and the bounds that followed the names."""
     bounds: dict[str, int] = {}
 
     def name(d: int | str) -> int | str:
@@ -60,7 +60,7 @@ class OpenSizes:
                 raise ShapeError(f"{name} is {n}, and must be at most {self.bounds[name]}, its bound")
 
     def specialise(self, sizes: Mapping[str, int]) -> None:
-        """Have steps for these sizes, which the caller wants."""
+        """Ask for separate steps for these sizes, as the caller wants."""
         if not sizes:
             raise InputError(f"specialise: got no sizes, expected some of {', '.join(self.names) or 'none'}")
         for name in sizes:
@@ -70,14 +70,14 @@ class OpenSizes:
             self._asked.append(dict(sizes))
 
     def meet(self, sizes: Mapping[str, int]) -> None:
-        """Have steps for these sizes, at which the open ones cannot be used."""
+        """Ask for separate steps for these sizes, which fail a check of the open steps."""
         self._met.append(dict(sizes))
 
     def forget(self, sizes: Mapping[str, int]) -> None:
-        """Take back `meet`."""
+        """Undo `meet`."""
         self._met.remove(dict(sizes))
 
     def specialised(self, fixed: Iterable[str] = ()) -> list[dict[str, int]]:
-        """The sets of sizes that get steps of their own, in a Program that has numbers for some sizes."""
+        """The sets of sizes that get separate steps, in a Program in which the sizes `fixed` are numbers."""
         fixed = set(fixed)
         return [s for s in (*self._asked, *self._met) if not fixed & s.keys()]

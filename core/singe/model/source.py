@@ -1,4 +1,4 @@
-"""What a Model is compiled from: a Graph, or a file of which Graphs are made."""
+"""What a Model is compiled from: a Graph, or a file from which Graphs are made."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class Source(Protocol):
     states: tuple[Node, ...]
 
     def graph(self, sizes: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Graph | Needed:
-        """The Graph with numbers for some sizes, and constants for some inputs; or what must be known besides."""
+        """The Graph with numbers for some sizes and constants for some inputs; or what else must be known for it."""
         ...
 
 
 class GraphSource:
-    """A Graph that is there already: nothing is needed."""
+    """A Graph that exists already: nothing is needed."""
 
     def __init__(self, graph: Graph) -> None:
         self.inputs = graph.inputs

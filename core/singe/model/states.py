@@ -1,9 +1,8 @@
-"""States of models that come in files without any: an input that the next run gets from an output.
+"""Adds states to models from files, which have none: pairs of an input and the output that is its next value.
 
     sg.load("voice.onnx", states={"state": "stateN"}, input_shapes={"input": (1, 512), "state": (2, 1, 128)})
 
-The input `state` is no input any more, nor `stateN` an output: the model has a state of the input's name, which begins with
-zeros.
+In place of the input `state` and the output `stateN`, the model has a state of the input's name, which starts with zeros.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ if TYPE_CHECKING:
 
 
 class PairedSource:
-    """A source of which pairs of an input and an output are states; see the module's docstring."""
+    """A source in which pairs of an input and an output are states; see the module's docstring."""
 
     def __init__(self, source: Source, pairs: Mapping[str, str]) -> None:
-        """pairs: an input's name ↦ that of the output which is its next value."""
+        """pairs: the name of an input ↦ the name of the output that is its next value."""
         given, made = {x.name: x for x in source.inputs}, source.output_names
         unknown = [x for x in pairs if x not in given] + [y for y in pairs.values() if y not in made]
         if unknown:

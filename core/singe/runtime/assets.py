@@ -1,4 +1,4 @@
-"""Where the files are that pages need: `singe/_static` in a wheel, the repository's `static/` in an editable install."""
+"""Finds the files that pages need: `singe/_static` in a wheel, the repository's `static/` in an editable install."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..errors import InputError
 _PACKAGE: Final = Path(__file__).parents[1]
 _PLACES: Final = (_PACKAGE / "_static", _PACKAGE.parents[1] / "static")
 _MARK: Final = "bundle.html"
-"""A file of ours: a folder without it is somebody else's `static`."""
+"""A file that tells our `static` folder from others."""
 
 
 def static_folder() -> Path:
@@ -19,5 +19,5 @@ def static_folder() -> Path:
         if (place / _MARK).is_file():
             return place
     raise InputError(
-        f"the files for pages are not here: looked for {_MARK} in {' and '.join(map(str, _PLACES))}; install singe again"
+        f"the files for pages are missing: looked for {_MARK} in {' and '.join(map(str, _PLACES))}; install singe again"
     )

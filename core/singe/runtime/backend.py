@@ -33,8 +33,8 @@ class Executable(Protocol):
     def run(self, inputs: Sequence[Any], states: Sequence[Any] = ()) -> list[Any]:
         """Take arrays of the backend, in the order of the Program's inputs, and return new arrays.
 
-        For an output that lies in a donated input, the array that was given is returned, written over. `states` are the
-        arrays of a session, one for each of the Program's states. The run changes them in place.
+        If an output is computed in a donated input, the array that was given is overwritten and returned. `states` are
+        the arrays of a session, one for each of the Program's states. The run changes them in place.
         """
         ...
 
@@ -43,8 +43,8 @@ class Executable(Protocol):
         ...
 
     def memory(self) -> Mapping[str, int]:
-        """Bytes held: weights, `shared` weights that other Programs of the Model have too, scratch, and states, those of all
-        sessions together."""
+        """Bytes held: weights, `shared` weights (which other Programs of the Model use too), scratch, and the states of
+        all sessions."""
         ...
 
     def dispose(self) -> None:
@@ -79,8 +79,8 @@ class Span:
 
 @dataclass(frozen=True)
 class Timeline:
-    """A timed run: its outputs, the seconds until everything was done, its steps, the clock that timed them, and its
-    sizes, including those found in mid-run."""
+    """A timed run: its outputs, its total seconds, its steps, the clock that timed them, and its sizes, including those
+    found in mid-run."""
 
     outputs: list[Any]
     seconds: float
@@ -115,8 +115,8 @@ class Backend(Protocol):
     def prepare(self, program: ProgramData) -> Executable:
         """Make a Program of this backend's target ready to run.
 
-        Its weights lie in `program.blocks`. Programs of one Model have blocks in common, the same arrays, which a device
-        need hold only once; `singe.extension.alone` gives a Program with a single block.
+        Its weights are in `program.blocks`. Programs of one Model share blocks (the same arrays), which a device needs to
+        hold only once; `singe.extension.alone` gives a Program with a single block.
         """
         ...
 

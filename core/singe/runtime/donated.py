@@ -1,4 +1,4 @@
-"""Inputs that a caller donates: a run writes over them, and gives their memory to an output (`ProgramData.donated`)."""
+"""Donated inputs: a run overwrites them, and uses their memory for an output (`ProgramData.donated`)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..program.program import ProgramData
 
 
 def check_donated(program: ProgramData, arrays: Sequence[Any]) -> None:
-    """Refuse a device's array that is donated and another input too: a run would write over what it reads."""
+    """Refuse a donated device array that is also another input: the run would overwrite what it reads."""
     for j in program.donated.values():
         for k, x in enumerate(arrays):
             if k != j and x is arrays[j]:
@@ -21,9 +21,9 @@ def check_donated(program: ProgramData, arrays: Sequence[Any]) -> None:
 
 
 def writable(program: ProgramData, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """NumPy arrays as a run may use them: those that are donated are copied where it must not write over them.
+    """NumPy arrays that a run may use: donated arrays are copied if it must not overwrite them.
 
-    That is where they are not writeable, or not contiguous, or another input lies in the same memory.
+    That is if they are not writeable or not contiguous, or if another input shares their memory.
     """
     given = list(arrays)
     for j in program.donated.values():

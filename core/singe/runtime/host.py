@@ -1,4 +1,4 @@
-"""The steps that a runner does on the host in mid-run: those at which the planner's words stop.
+"""The steps that a runner executes on the host in mid-run: those at which a Plan stops.
 
 A Host step computes an op over whole arrays with its row; a Bind step reads a size; a Check step refuses sizes that do
 not fit. Runners supply the arrays, and move the results to their device.
@@ -69,7 +69,7 @@ def run_host(step: Host, inputs: Sequence[np.ndarray], sizes: Mapping[str, int])
     try:
         row = find_row(step.op)
     except KeyError:
-        raise DeviceError(f"a step runs the op {step.op!r} on the host, which this version of Singe lacks") from None
+        raise DeviceError(f"a step runs the op {step.op!r} on the host, but this version of Singe lacks it") from None
     with np.errstate(all="ignore"):
         results: Any = row.array(*inputs, **{name: with_sizes(value, sizes) for name, value in step.attrs.items()})
     return tuple(map(np.asarray, results if isinstance(results, tuple) else (results,)))

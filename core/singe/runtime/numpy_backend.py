@@ -199,7 +199,7 @@ class NumpyExecutable:
         return [outward(x) for x in self._run(inputs, states, None)]
 
     def _arrays(self, inputs: Sequence[HostArray], outputs: Sequence[np.ndarray]) -> list[HostArray]:
-        """What a run gives for these outputs: arrays of inputs whose memory they take, and new ones."""
+        """The arrays that a run returns for these outputs: the donated inputs that hold them, otherwise new ones."""
         found = []
         for k, value in enumerate(outputs):
             donated = self.program.donated.get(k)
@@ -229,7 +229,7 @@ class NumpyExecutable:
         try:
             return self._at(sizes)._carry_out(writable(p, inputs), states, sizes, ends)
         except MemoryError as e:
-            raise DeviceError(f"numpy: there is no memory for this run: {e}") from e
+            raise DeviceError(f"numpy: not enough memory for this run: {e}") from e
 
     def _at(self, sizes: Mapping[str, int]) -> NumpyExecutable:
         """The executable for these sizes: itself, or one for the Program's steps that are specialised to them."""
@@ -258,7 +258,7 @@ class NumpyExecutable:
         for s, state in zip(p.states, states, strict=True):
             state.data = run.values[self._places[s.buffer]]
         outputs: list[np.ndarray] = []
-        taken = [*inputs, *(state.data for state in states)]  # what an output must not be, nor another output
+        taken = [*inputs, *(state.data for state in states)]  # arrays that an output must not share
         for k, i in enumerate(p.outputs):
             value = run.values[self._places[i]]
             if k not in p.donated or value is not inputs[p.donated[k]]:
@@ -345,7 +345,7 @@ class NumpyExecutable:
     def _apart(
         self, value: np.ndarray, number: int, sizes: Mapping[str, int], taken: Sequence[np.ndarray]
     ) -> np.ndarray:
-        """The value of a buffer in an array of its own: no view, and none of those that are taken."""
+        """The value of a buffer in a separate array: not a view, and not one of `taken`."""
         shape = _numbers(self.program.buffers[number].shape, sizes)
         own = value.base is None and value.flags.carray and not any(value is x for x in taken)
         value = value if own else np.array(value, order="C")

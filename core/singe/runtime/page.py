@@ -72,7 +72,7 @@ async def _imported() -> Any:
         module = await run_js("(url) => import(url)")(data_url(static_folder(), "singe-python.js", {}))
     except js_errors() as e:
         raise DeviceError(
-            f"this page's Content-Security-Policy lets no script of the package run ({e}): serve singe-python.js, and "
+            f"this page's Content-Security-Policy forbids the scripts of the package ({e}): serve singe-python.js, and "
             f'call pyodide.registerJsModule("{SCRIPTS}", await import("./singe-python.js"))'
         ) from None
     if SCRIPTS not in sys.modules:
@@ -85,8 +85,8 @@ def data_url(folder: Path, name: str, made: dict[str, str], way: tuple[str, ...]
     the chain of scripts that import it."""
     if name in way:
         raise DeviceError(
-            f"the scripts {' → '.join((*way[way.index(name) :], name))} import one another in a circle, and as data: URLs "
-            f"they cannot: serve singe-python.js, and register it as {SCRIPTS!r}"
+            f"the scripts {' → '.join((*way[way.index(name) :], name))} import one another in a circle, which data: URLs "
+            f"cannot: serve singe-python.js, and register it as {SCRIPTS!r}"
         )
     if name not in made:
         text = (folder / name).read_text("utf-8")

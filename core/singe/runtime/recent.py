@@ -31,7 +31,7 @@ class Recent(Generic[V]):
         return self._kept[key]
 
     def get(self, key: Hashable) -> V | None:
-        """The value of that key, None if it is not here."""
+        """The value of that key, or None."""
         if key in self._kept:
             self._kept.move_to_end(key)
         return self._kept.get(key)

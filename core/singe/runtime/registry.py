@@ -1,4 +1,4 @@
-"""The installed backends, what is known of them before a device is opened, and opening a device.
+"""The installed backends, facts about them that need no device, and opening a device.
 
 A package registers a backend by an entry point of the group `singe.backends`. The name of the entry point is the
 backend's name. It loads a factory: the Backend's class, or a BackendFactory if opening a device imports an engine that

@@ -29,7 +29,7 @@ async def soon(value: Later[T]) -> T:
 
 
 def now(value: Later[T], twin: str) -> T:
-    """The value without an await. `twin`: what the caller should write if this engine cannot suspend."""
+    """The value without an await. `twin`: the code to write instead if this engine cannot suspend."""
     if not isawaitable(value):
         return cast(T, value)
     if IN_PAGE:

@@ -1,4 +1,4 @@
-"""How fast a model runs on a device, and how fast the device is: what `singe bench` measures, as data and as text."""
+"""`singe bench`: measures how fast a model runs on a device, and how fast the device is, as data and as text."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ RUNS: Final = (5, 200)
 GEMMS: Final = (512, 4096)
 """The smallest and largest side of the matrix products that measure a device's peak."""
 COPIES: Final = (1 << 26, 1 << 28)
-"""The smallest and largest number of bytes of the copies that measure it."""
+"""The smallest and largest number of bytes of the copies that measure a device's bandwidth."""
 ENOUGH: Final = 0.02
 """Once a run takes this many seconds, no larger problem is tried."""
 SAMPLE: Final = 0.2
@@ -42,7 +42,7 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Timing:
-    """A model on a device, in seconds and bytes. `runs` take NumPy arrays in and give them back."""
+    """A model on a device, in seconds and bytes. A run takes and returns NumPy arrays."""
 
     model: str
     device: str
@@ -136,7 +136,7 @@ def peaks(device: Device, progress: Progress = quiet) -> Peaks:
     while size <= GEMMS[1]:
         progress(f"{device.name}: product of {size}³")
         taken = kernel_seconds(device, gemm(size, size, size))
-        if taken and 2 * size**3 / taken > rate:  # none where a call alone took longer
+        if taken and 2 * size**3 / taken > rate:  # 0: less than the overhead of the call
             rate, product = 2 * size**3 / taken, f"a product of {size}³"
         if taken > ENOUGH:
             break
@@ -147,7 +147,7 @@ def peaks(device: Device, progress: Progress = quiet) -> Peaks:
         progress(f"{device.name}: copy of {bytes_text(wanted)}")
         try:
             taken = kernel_seconds(device, elementwise_copy(wanted))
-        except DeviceError:  # more than a buffer of the device holds: the last size stays
+        except DeviceError:  # too large for a buffer of the device: keep the last size
             if not copied:
                 raise
             break

@@ -85,18 +85,18 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--output", metavar="NAME=FILE", action="append", default=[], type=_pair, help="write an output to an .npy file"
     )
-    run.add_argument("--device", choices=devices, help="where it runs (default: auto)")
+    run.add_argument("--device", choices=devices, help="the device to run on (default: auto)")
     _fail_on_host(run)
     run.add_argument("--repeat", metavar="N", type=_positive, default=0, help="run N more times and report the times")
-    run.add_argument("--top", metavar="K", type=_positive, help="rank the K most probable classes")
+    run.add_argument("--top", metavar="K", type=_positive, help="show the K most probable classes")
     _pictures(run)
 
-    inspect = command("inspect", "Show what a model takes, gives and needs, before anything runs.")
+    inspect = command("inspect", "Show a model's inputs, outputs, ops and memory, without running it.")
     _model(inspect, "an ONNX model, or a record that singe.save wrote")
     _shapes(inspect)
     _specialise(inspect)
     inspect.add_argument(
-        "--device", choices=devices[1:], help="compile for this device only (default: for each; none need be here)"
+        "--device", choices=devices[1:], help="compile for this device only, available or not (default: for each)"
     )
     _fail_on_host(inspect)
     inspect.add_argument("--kernels", action="store_true", help="list every kernel")
@@ -110,7 +110,7 @@ def parser() -> argparse.ArgumentParser:
         "--device",
         choices=devices,
         default="auto",
-        help="what it is compiled for; unless auto, it need not be here (default: auto)",
+        help="the device to compile for, available or not (default: auto, the best one available)",
     )
 
     _fail_on_host(compiled)
@@ -125,13 +125,13 @@ def parser() -> argparse.ArgumentParser:
         "--targets",
         metavar="wasm,webgpu",
         type=_names,
-        help="what pages may run it on (default: all that they can; none need be here)",
+        help="the devices on which pages may run it, available here or not (default: all)",
     )
     exported.add_argument(
         "--dtype",
         choices=DTYPES,
         default="float32",
-        help="what weights are stored in; a page computes in float32, unless --activations says otherwise (default: float32)",
+        help="the type in which weights are stored; computation is in float32 unless --activations is given (default: float32)",
     )
     _activations(exported, "with --dtype int8: ")
     exported.add_argument(
@@ -146,37 +146,35 @@ def parser() -> argparse.ArgumentParser:
     exported.add_argument("--force", action="store_true", help="write into a folder that holds other files too")
     _pictures(exported)
 
-    bench = command("bench", "Time a model, and where its time goes; without MODEL, the devices of this machine.")
+    bench = command("bench", "Time a model and its kernels; without MODEL, measure the devices of this machine.")
     bench.add_argument(
         "model", metavar="MODEL", nargs="?",
         help="an ONNX model, a record that singe.save wrote, or a program that `singe compile` wrote",
     )  # fmt: skip
-    bench.add_argument("--device", choices=devices, help="where it runs (default: auto; without MODEL, all)")
+    bench.add_argument("--device", choices=devices, help="the device to run on (default: auto; without MODEL, all)")
     _shapes(bench)
+    bench.add_argument("--batch", metavar="N", type=_positive, help="the size of an open first dimension (default: 1)")
     bench.add_argument(
-        "--batch", metavar="N", type=_positive, help="what an open first dimension is (default: 1, or --input-shape's)"
-    )
-    bench.add_argument(
-        "--repeat", metavar="N", type=_positive, help="how many runs are timed (default: what two seconds hold)"
+        "--repeat", metavar="N", type=_positive, help="how many runs to time (default: as many as take two seconds)"
     )
     bench.add_argument("--profile", action="store_true", help="show where the time goes, kernel by kernel")
     bench.add_argument(
         "--trace", metavar="FILE.json", help="write a run as a trace for chrome://tracing or ui.perfetto.dev"
     )
-    bench.add_argument("--most", metavar="N", type=_positive, help="show the N dearest kernels only")
+    bench.add_argument("--most", metavar="N", type=_positive, help="show only the N slowest kernels")
     bench.add_argument("--json", action="store_true", help="print JSON, with every run's time in seconds")
 
     served = command("serve", "Serve a folder to a browser, with the headers that threads in WebAssembly need.")
-    served.add_argument("folder", metavar="DIR", nargs="?", default=".", help="the folder (default: this one)")
-    served.add_argument("--port", metavar="N", type=_count, default=8000, help="default: 8000; 0 takes any")
+    served.add_argument("folder", metavar="DIR", nargs="?", default=".", help="the folder (default: the current one)")
+    served.add_argument("--port", metavar="N", type=_count, default=8000, help="default: 8000; 0 takes any free port")
     served.add_argument(
         "--host",
         metavar="ADDRESS",
         default="127.0.0.1",
-        help="the address to listen on (default: 127.0.0.1, this machine alone)",
+        help="the address to listen on (default: 127.0.0.1, for this machine only)",
     )
 
-    command("devices", "Show which devices are here, and why others are not.")
+    command("devices", "Show which devices are available, and why others are not.")
     return root
 
 
@@ -189,28 +187,28 @@ def _activations(command: argparse.ArgumentParser, condition: str) -> None:
         "--activations",
         choices=ACTIVATIONS,
         default="float32",
-        help=f"{condition}what products and convolutions by weights compute in on wasm; int8 is faster and less accurate "
+        help=f"{condition}the type in which wasm computes products and convolutions with weights; int8 is faster and less accurate "
         "(default: float32)",
     )
 
 
 def _fail_on_host(command: argparse.ArgumentParser) -> None:
     command.add_argument(
-        "--fail-on-host", action="store_true", help="refuse a model of which an op would run on the host"
+        "--fail-on-host", action="store_true", help="refuse a model with an op that would run on the host"
     )
 
 
 def _shapes(command: argparse.ArgumentParser) -> None:
     text = (
-        "an input's shape; a name in place of a number (N) keeps it open, N<=64 says the most that it may be; `scalar` is "
-        "a rank of 0"
+        "the shape of an input; a name (N) in place of a number keeps a dimension open, N<=64 also limits it; `scalar` means "
+        "rank 0"
     )
     command.add_argument(
         "--input-shape", metavar="NAME=1x3x224x224", action="append", default=[], type=_shape, help=text
     )
-    text = "an input that the next run gets from an output: the model keeps it, beginning with zeros"
+    text = "an input and the output that is its next value: the model keeps it from run to run, starting with zeros"
     command.add_argument("--state", metavar="PAST=PRESENT", action="append", default=[], type=_pair, help=text)
-    text = "an input that is not needed after a run: an output may be computed in its memory"
+    text = "an input whose memory a run may reuse for an output"
     command.add_argument("--donate", metavar="NAME", action="append", default=[], help=text)
 
 
@@ -221,25 +219,27 @@ def _specialise(command: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         type=_fixed,
-        help="steps for these open sizes alone, which runs at them use: often faster, and the weights are shared",
+        help="add steps compiled for these open sizes: often faster, with the same weights",
     )
 
 
 def _pictures(command: argparse.ArgumentParser) -> None:
     """Options for pictures in the inputs and classes in the outputs; None if not given."""
-    command.add_argument("--labels", metavar="FILE", help="names of the classes: a JSON list or object, or one a line")
+    command.add_argument(
+        "--labels", metavar="FILE", help="names of the classes: a JSON list or object, or one per line"
+    )
     pictures = command.add_argument_group("pictures")
     pictures.add_argument(
         "--size",
         metavar="224",
         type=_sides,
-        help="height and width, as one number or 240x320 (default: what the model's input says)",
+        help="height and width, as one number or 240x320 (default: from the model's input)",
     )
     pictures.add_argument(
         "--crop",
         metavar="0.875",
         type=float,
-        help="the part of the shorter side that is used, from the centre (default: 1)",
+        help="the fraction of the shorter side to keep, around the centre (default: 1)",
     )
     pictures.add_argument(
         "--mean",
@@ -251,10 +251,10 @@ def _pictures(command: argparse.ArgumentParser) -> None:
         "--std",
         metavar="128",
         type=_numbers,
-        help="divides them then (default: 255, or 1 where the input takes integers)",
+        help="then divides them (default: 255, or 1 if the input takes integers)",
     )
     pictures.add_argument(
-        "--layout", choices=LAYOUTS, help="order of the tensor's axes (default: what the model's input suggests)"
+        "--layout", choices=LAYOUTS, help="order of the tensor's axes (default: from the model's input)"
     )
 
 
@@ -269,7 +269,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _shape(text: str) -> tuple[str, tuple[int | str, ...]]:
-    # The last "=" that is no part of "<=".
+    # The last "=" that is not part of "<=".
     name, sign, value = text.replace("<=", "≤").rpartition("=")
     parts = [] if value == "scalar" else value.replace("≤", "<=").split("x")
     if not sign or not all(_DIMENSION.fullmatch(p) for p in parts):

@@ -53,7 +53,7 @@ T = TypeVar("T")
 PATIENCE: Final = 1.0
 """Seconds after which a message says what is being waited for."""
 TOP: Final = 5
-SOFTWARE: Final = "a software adapter: right, but slow"
+SOFTWARE: Final = "a software adapter: correct, but slow"
 
 
 @contextmanager
@@ -316,7 +316,7 @@ def compile(args: Namespace) -> None:
 
 
 def _model(args: Namespace) -> Model:
-    """The model, of which one Program can be made; else the error names the option that helps."""
+    """The model, if it compiles to a single Program; otherwise an error that names the option to use."""
     model = _loaded(args)
     if model.needed.inputs:
         raise model.needed.error()
@@ -342,7 +342,7 @@ def _loaded(args: Namespace) -> Model:
 
 
 def _compiled(model: Model, name: str, **changes: Any) -> ProgramData:
-    """The model's Program for a device; changes: options in place of the model's own."""
+    """The model's Program for a device; changes: options that replace the model's own."""
     found = backend_factory(name).target_name
     target = None if found == HOST else find_target(found)
     with _doing(f"compiling for {name}"):
@@ -351,7 +351,7 @@ def _compiled(model: Model, name: str, **changes: Any) -> ProgramData:
 
 
 def _with_hint(model: Model, error: SingeError) -> InputError:
-    """An error that numbers for open dimensions may mend, with the option that gives them."""
+    """An error that numbers for open dimensions may avoid, with the option that gives them."""
     return InputError(
         f"{error}. Give numbers with --input-shape, as in --input-shape {model.inputs[0].name}=1x3x224x224"
     )

@@ -113,9 +113,7 @@ def make_bundle(
     targets = tuple(known) if targets is None else tuple(dict.fromkeys(targets))
     unknown = [t for t in targets if t not in known]
     if unknown or not targets:
-        raise InputError(
-            f"targets: got {', '.join(unknown) or 'none'}, expected some of {', '.join(known)}, which are what singe.js runs"
-        )
+        raise InputError(f"targets: got {', '.join(unknown) or 'none'}, expected some of {', '.join(known)}")
     if activations not in ACTIVATIONS:
         raise InputError(f"activations: got {activations!r}, expected one of {', '.join(ACTIVATIONS)}")
     chosen = {name: find_target(known[name]) for name in targets}
@@ -223,7 +221,7 @@ def _target(
 
 
 def _modules(name: str, program: ProgramData, files: dict[str, bytes]) -> dict[str, Any]:
-    """Texts go into one file; each binary module is a file of its own, since a page fetches only one of them."""
+    """Texts go into one file; each binary module gets a separate file, since a page fetches only one of them."""
     texts = {k: code for k, code in program.modules.items() if isinstance(code, str)}
     if len(texts) == len(program.modules):
         return _file(f"kernels-{name}.json", _json(texts), files)
@@ -362,7 +360,7 @@ def _refuse_foreign(folder: Path, force: bool) -> bool:
         return True
     if any(folder.iterdir()) and not force:
         raise InputError(
-            f"{folder}: not empty, and no bundle (no {MANIFEST} of Singe's); give another folder, or --force"
+            f"{folder}: not empty, and not a bundle (it has no {MANIFEST} of Singe); give another folder, or --force"
         )
     return False
 
@@ -408,20 +406,20 @@ def _stored_facts(bundle: Bundle) -> list[tuple[str, str]]:
         for part in (p for w in target["weights"] for p in w["parts"]):
             scales = 4 * math.prod(part["scales"]) if "scales" in part else 0
             count = STORED_BYTES[part["encoding"]] * math.prod(part["shape"]) + scales
-            kind = "as they are" if part["encoding"] == "words" else part["encoding"]
+            kind = "unchanged" if part["encoding"] == "words" else part["encoding"]
             counts[kind] = counts.get(kind, 0) + count
         whole = sum(w["decoded"] for w in target["weights"])
         told = ", ".join(f"{kind} {bytes_text(n)}" for kind, n in counts.items()) or "none"
         facts.append((f"{name} weights", f"{told}; in memory {bytes_text(whole)}"))
     for kept in bundle.kept:
-        facts.append(("float32", f"{kept.name} ({bytes_text(kept.bytes)}) stays as it is: it {kept.why}"))
+        facts.append(("float32", f"{kept.name} ({bytes_text(kept.bytes)}) is unchanged: it {kept.why}"))
     deviation = bundle.deviation
     if deviation.why_not:
         return [*facts, ("error", f"not measured: {deviation.why_not}")]
     if bundle.manifest["facts"]["activations"] == "int8":
         integers = {name: find_target(page_targets()[name]).integers for name in bundle.manifest["targets"]}
         places = ", ".join(name for name, there in integers.items() if there)
-        told = f"products and convolutions in int8 on {places}, which the error counts"
+        told = f"products and convolutions in int8 on {places} (included in the error)"
         facts.append(
             ("computing", told + "".join(f"; float32 on {name}" for name, there in integers.items() if not there))
         )

@@ -87,7 +87,7 @@ def picture_for(
 def _number(d: Dim, shape: Shape) -> int:
     if isinstance(d, int):
         return d
-    raise InputError(f"pictures: the input's shape {show(shape)} leaves {d} open: say --size")
+    raise InputError(f"pictures: the input's shape {show(shape)} leaves {d} open: give --size")
 
 
 def read(path: str | Path, spec: PictureSpec) -> np.ndarray:

@@ -15,11 +15,11 @@ from ..shapes import Dim, Size, bytes_text, dim_max, known, show, symbols
 from .report import LEFT, RIGHT, fields, quantity, seconds, table
 
 LONGEST_FORMULA: Final = 100
-"""Longer formulas are not shown; characters."""
+"""The longest formula to show, in characters."""
 
 
 def describe_model(model: Model) -> str:
-    """Inputs, outputs, open sizes, and the ops; or, where that is needed for there to be a Graph, what must be known."""
+    """Inputs, outputs, open sizes, and the ops; or, if a Graph cannot be built yet, what must be known for it."""
     parts = [_ports("input", model.inputs), _ports("output", model.outputs), *_open_sizes(model)]
     if model.needed:
         parts.append(_needed(model.needed))
@@ -29,7 +29,7 @@ def describe_model(model: Model) -> str:
 
 
 def _needed(needed: Needed) -> str:
-    """What a Program is compiled for, beside what stays open."""
+    """The sizes and values for each set of which a separate Program is compiled."""
     rows = [("the size", name, why) for name, why in needed.sizes.items()]
     rows += [("the values of the input", name, why) for name, why in needed.inputs.items()]
     return table([("one program for each set of", LEFT), ("", LEFT), ("because", LEFT)], rows)
@@ -71,7 +71,7 @@ def describe_program(device: str, program: ProgramData, kernels: bool) -> str:
         facts.append(
             (
                 "specialised",
-                f"{_sizes(own.sizes)}: {len(own.steps)} steps, {bytes_text(_own_weights(program, own))} of weights beside the shared ones",
+                f"{_sizes(own.sizes)}: {len(own.steps)} steps, {bytes_text(_own_weights(program, own))} of weights besides the shared ones",
             )
         )
     if "donated" in program.facts:
@@ -134,7 +134,7 @@ def _formula(program: ProgramData) -> str:
     for slot in range(program.slots):
         total = total + _largest([b.bytes for b in program.buffers if b.place == ("slot", slot)])
     text = str(total)
-    return f"; in bytes {text}" if len(text) <= LONGEST_FORMULA else "; what other sizes take, --input-shape tells"
+    return f"; in bytes {text}" if len(text) <= LONGEST_FORMULA else "; for other sizes, give --input-shape"
 
 
 def _largest(dims: Sequence[Dim]) -> Dim:
@@ -152,7 +152,7 @@ def _never_below(a: Dim, b: Dim) -> bool:
 
 
 def _donated(program: ProgramData) -> str:
-    """The outputs that lie in the memory of donated inputs."""
+    """The outputs that use the memory of donated inputs."""
     given: Mapping[str, str | None] = program.facts["donated"]
     used = [f"{y} in the memory of {x}" for x, y in given.items() if y is not None]
     unused = ", ".join(x for x, y in given.items() if y is None)

@@ -28,7 +28,7 @@ from .report import LEFT, RIGHT, quantity, table
 
 REST: Final[Mapping[str, str]] = {
     "upload": "inputs to the device",
-    "calls": "what calling the kernels costs",
+    "calls": "the overhead of calling the kernels",
     "dispatch": "the runner between kernels, and waiting for the device",
     "readback": "outputs from the device",
 }
@@ -93,7 +93,7 @@ class _Sample:
 
 
 def timed_executable(runnable: Program) -> TimedExecutable:
-    """The executable as one that can time its steps; an error if the device cannot."""
+    """The executable, if it can time its steps; otherwise an error."""
     if isinstance(runnable.executable, TimedExecutable):
         return runnable.executable
     raise DeviceError(f"{runnable.device!r} cannot time its steps here; try another device, or run natively")
@@ -235,7 +235,7 @@ class _Workload:
         return None, 0
 
     def _host_flops(self, step: Host) -> int | None:
-        """Operations of the kernels that the op would compile to; None if it is no loop nest."""
+        """Operations of the kernels that the op would compile to; None if it is not a loop nest."""
         b = Builder()
         nodes = []
         for k, i in enumerate(step.inputs):
@@ -289,7 +289,7 @@ def describe_profile(found: Profile, peaks: Peaks, most: int | None = None) -> s
         f"kinds: {by_kind}",
         f"times: {found.clock}; means of the faster half of {found.runs} runs",
         f"peaks: {quantity(peaks.flops, 'FLOP/s')} ({peaks.gemm}), {quantity(peaks.bytes, 'B/s')} "
-        f"(an elementwise copy of {quantity(peaks.copied, 'B')}; what stays in a cache may pass 100%)",
+        f"(an elementwise copy of {quantity(peaks.copied, 'B')}; data in a cache may exceed 100%)",
     ]
     return "\n".join([table(columns, rows), "", *notes])
 

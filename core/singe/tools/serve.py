@@ -129,7 +129,7 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
         return f"http://{f'[{host}]' if ':' in str(host) else host}:{port}/"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that disconnects early is no error."""
+        """A client that disconnects early is not an error."""
         if not isinstance(sys.exception(), (ConnectionError, TimeoutError)):
             super().handle_error(request, client_address)
 

@@ -47,9 +47,9 @@ Channels = Mapping[bytes, np.ndarray | None]
 
 
 def output_channels(program: ProgramData, uses: Sequence[WeightUse]) -> Channels:
-    """The output channels of the float32 constants of a Program, as they are and as they are packed for its kernels.
+    """The output channels of the float32 constants of a Program, both plain and packed for its kernels.
 
-    Equal arrays are one in a Program; if their channels differ, none are recorded.
+    A Program stores equal arrays once; if their channels differ, none are recorded.
     """
     channels: dict[bytes, np.ndarray | None] = {}
 

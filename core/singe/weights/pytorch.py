@@ -77,7 +77,7 @@ class _TensorView:
 
 @dataclass(frozen=True)
 class _Global:
-    """An entry of GLOBALS; `call` implements REDUCE, or is None if the name is no function."""
+    """An entry of GLOBALS; `call` implements REDUCE, or is None if the name is not a function."""
 
     name: str
     call: Callable[[tuple[Any, ...]], Any] | None = None
@@ -159,7 +159,7 @@ GLOBALS: Final[Mapping[str, _Global]] = {
 def _storage(pid: Any) -> _Storage:
     """The storage of a persistent id: ("storage", type, key, location, count), with a view before PyTorch 1.6."""
     if not isinstance(pid, tuple) or len(pid) not in (5, 6) or pid[0] != "storage":
-        raise ValueError("a persistent id is no storage")
+        raise ValueError("a persistent id is not a storage")
     kind, key, view = pid[1], pid[2], pid[5] if len(pid) == 6 else None
     if not isinstance(kind, _Global) or kind.element is None or not isinstance(key, str) or view is not None:
         raise ValueError("a storage is not as PyTorch writes it: a type, a key, a device, a count, no view")
@@ -252,7 +252,7 @@ class _Stream:
         if not isinstance(system, dict) or system.get("little_endian") is not True:
             raise FormatError(f"{name}: written on a big-endian machine, which is not supported")
         if not isinstance(keys, list) or not all(isinstance(k, str) for k in keys) or len(set(keys)) != len(keys):
-            raise FormatError(f"{name}: the keys of its storages are no list of different strings")
+            raise FormatError(f"{name}: the keys of its storages are not a list of different strings")
         self._data, self._keys, self._at = data, keys, at
         self._places: dict[str, int] = {}
 

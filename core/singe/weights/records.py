@@ -262,7 +262,7 @@ class _GraphReader:
                 known |= self._told(n, entry, known)
                 unknown = symbols_of(n) - known - _own_sizes(n)
                 if unknown:
-                    raise FormatError(f"{n.op} needs the size {min(unknown):.40}, which no node before it tells")
+                    raise FormatError(f"{n.op} needs the size {min(unknown):.40}, which no node before it gives")
             except AssertionError as e:  # rows assert what their usual callers guarantee
                 raise FormatError(f"node {k}: its row refuses it ({e})") from None
             except FormatError as e:
@@ -274,15 +274,15 @@ class _GraphReader:
         return Graph(inputs, outputs, names, self.builder.bound), nodes
 
     def _told(self, n: Node, entry: Any, known: frozenset[str]) -> frozenset[str]:
-        """The sizes that a node gives: those of its results' dimensions, and those whose value it is."""
+        """The sizes that a node gives: those in its results' shapes, and those whose value it is."""
         own = [string(name) for name in entry.get("tells", ())]
         if own and (len(n.results) > 1 or not n.dtype.is_int or product(n.shape) != 1):
-            raise FormatError(f"{n.op} tells a size, expected one integer")
+            raise FormatError(f"{n.op} gives a size, expected one integer")
         of_results = [name for name in n.attrs.get(SIZES, ()) if name]
         twice = [name for name in own if name in known or name in self.builder.bound]
         twice += [name for name in of_results if name in known]
         if twice or len({*own, *of_results}) < len(own) + len(of_results):
-            raise FormatError(f"{n.op} tells the size {(twice or own or of_results)[0]:.40}, which has a value already")
+            raise FormatError(f"{n.op} gives the size {(twice or own or of_results)[0]:.40}, which has a value already")
         self.builder.bound.update(dict.fromkeys(own, n))
         made = [name for name, by in self.builder.bound.items() if by in (n, *n.lowered)]
         return frozenset((*own, *of_results, *made))
@@ -444,7 +444,7 @@ def _check(graph: Graph) -> None:
     if not graph.outputs:
         raise FormatError("a model without outputs")
     if len(set(graph.leaves)) != len(graph.leaves) or not all(x.is_input for x in graph.leaves):
-        raise FormatError("an input is no node of an input, or is one twice")
+        raise FormatError("an input is not an input node, or is listed twice")
     if {n for n in graph.nodes if n.is_input} - set(graph.leaves):
         raise FormatError("the outputs need an input that is not among the inputs")
     states = [s.name for s in graph.states]
