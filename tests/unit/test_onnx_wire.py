@@ -331,7 +331,7 @@ def test_sparse_initializers_are_named_by_their_values() -> None:
     sparse = read_model(model.SerializeToString()).graph.sparse_initializers["v"]
     assert (sparse.dims, sparse.indices.tolist()) == ((2, 3), [1, 4])
     model.graph.sparse_initializer[0].indices.CopyFrom(helper.make_tensor("i", TensorProto.INT64, [2], [1, 6]))
-    with pytest.raises(FormatError, match=r"sparse_initializer\[0\].indices: an index lies outside of \[2, 3\]"):
+    with pytest.raises(FormatError, match=r"sparse_initializer\[0\].indices: an index is outside of \[2, 3\]"):
         read_model(model.SerializeToString())
 
 
@@ -512,7 +512,7 @@ def dims(*sizes: int) -> bytes:
         (dims(*[1 << 62] * 20000), "20000 dimensions"),
         (dims(4) + tag_len(9, bytes(15)), "raw_data: 15 bytes of data, where float32.* takes 16"),
         (dims(4) + tag_len(9, bytes(17)), "17 bytes of data"),
-        (dims(4) + tag_len(4, bytes(15)), "float_data.*no whole number of 4-byte values"),
+        (dims(4) + tag_len(4, bytes(15)), "float_data.*not a whole number of 4-byte values"),
         (dims(4) + tag_len(7, bytes(4)), "float_data: 0 bytes of data"),
         (dims() + tag_len(9, b""), "takes 4"),
         (b"\x10\x08\x08" + number_bytes(1 << 40), "string_data: 0 strings"),

@@ -1,16 +1,16 @@
-"""What packages that extend Singe may use: all that a code generator or a device needs, under one name.
+"""The interface for packages that extend Singe: all names that a code generator or a device needs.
 
-Names here change only with the version of Singe and a line in CHANGELOG.md; every other module of `singe` that its
+These names change only with the version of Singe and a line in CHANGELOG.md; every other module of `singe` that its
 `__init__` does not list is private. An extension provides
 
   a Target   (entry-point group `singe.targets`): Kernels and Routines in, text or bytes out. It needs no device.
   a Backend  (entry-point group `singe.backends`): holds arrays and runs Programs; its attribute `target` is the Target
              whose Programs it runs, or None if it runs ops on whole arrays. The entry point names a BackendFactory, which
-             says what is known before a device is opened, or a class with a BackendFactory's attributes.
+             has the facts that need no open device, or a class with a BackendFactory's attributes.
   a Device   that wraps another, as Fusion does: a Decorator. It needs no entry point.
 
-The names come in the order in which they are needed: errors, element types, dimensions; expressions and index arithmetic
-(`scalar`, `affine`), Kernel and Routine; the parts of a Program; the protocols; what pages need.
+The names are in the order in which they are needed: errors, element types, dimensions; expressions and index arithmetic
+(`scalar`, `affine`), Kernel and Routine; the parts of a Program; the protocols; helpers for pages.
 """
 
 from ..compiler.host import beyond_scripts as beyond_scripts

@@ -1,1 +1,1 @@
-"""What users write with: Tensor, creation, indexing, tracing."""
+"""The interface for users' code: Tensor, creation, indexing, tracing."""

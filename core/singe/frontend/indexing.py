@@ -98,13 +98,13 @@ def _check_arrays(key: Sequence[Any]) -> None:
     arrays = [i for i, item in enumerate(key) if isinstance(item, ArrayIndex)]
     if len(arrays) > 1:
         raise InputError(
-            f"index: {len(arrays)} arrays; supported are {SUPPORTED}. Index one axis after the other, or flatten and index once"
+            f"index: got {len(arrays)} arrays; supported are {SUPPORTED}. Index one axis at a time, or flatten and index once"
         )
     if arrays:
         advanced = [i for i, item in enumerate(key) if item is not None and not isinstance(item, slice)]
         if advanced[-1] - advanced[0] + 1 != len(advanced):
             raise InputError(
-                "index: an integer and an array with a slice between them; index twice, as in x[0][:, array]"
+                "index: got an integer and an array with a slice between them; index twice, as in x[0][:, array]"
             )
 
 
@@ -137,7 +137,7 @@ def _slice(item: slice, d: Dim, where: str) -> tuple[Dim, int, Dim]:
         return start, step, len(range(start, stop, step))
     if step < 0:
         if item.start is not None or item.stop is not None:
-            raise InputError(f"{where}: of a symbolic axis backwards, only all of it can be taken: x[::{step}]")
+            raise InputError(f"{where}: an open axis can be reversed only as a whole: x[::{step}]")
         return d - 1, step, ceildiv(d, -step)
     start = _bound(item.start, 0, d)
     stop = _bound(item.stop, d, d)

@@ -57,9 +57,7 @@ def _pads(
     if padding != "same":
         raise InputError(f"padding: got {padding!r}, expected numbers, 'same' or 'valid'")
     if any(s != 1 for s in strides):
-        raise InputError(
-            f"padding 'same' with stride {tuple(strides)}: the size stays the same for stride 1 only; give numbers"
-        )
+        raise InputError(f"padding 'same' with stride {tuple(strides)}: only stride 1 can keep the size; give numbers")
     total = [d * (w - 1) for w, d in zip(window, dilations, strict=True)]
     return tuple(t // 2 for t in total), tuple(t - t // 2 for t in total)
 
@@ -122,7 +120,7 @@ def avg_pool(
     b: Any, x: Any, kernel: Ints, stride: Ints | None, padding: Ints, ceil_mode: bool, count_include_pad: bool
 ) -> Any:
     """Sums over windows, divided by the number of their elements. With count_include_pad, padding counts as elements,
-    but what ceil_mode adds beyond the padding does not."""
+    but elements that ceil_mode adds beyond the padding do not."""
     facts = _window(x, kernel, stride, padding, 1, ceil_mode, "avg_pool")
     total = b.pool_sum(x, **facts)
     pads = facts["before"] if count_include_pad else (0,) * len(x.shape)
@@ -143,7 +141,7 @@ def adaptive_avg_pool(b: Any, x: Any, output_size: Ints) -> Any:
         return b.global_average_pool(x)
     if any(not isinstance(d, int) or d % n for d, n in zip(x.shape[2:], sizes, strict=True)):
         raise ShapeError(
-            f"adaptive_avg_pool: {show(x.shape[2:])} to {show(sizes)}: supported is a size that divides the input's; use interpolate?"
+            f"adaptive_avg_pool: {show(x.shape[2:])} to {show(sizes)}: the output's size must divide the input's; use interpolate?"
         )
     window = tuple(d // n for d, n in zip(x.shape[2:], sizes, strict=True))
     return avg_pool(b, x, window, None, 0, False, True)
@@ -160,7 +158,7 @@ def interpolate(
     attrs = dict(RESAMPLING[mode])
     if align_corners:
         if mode.startswith("nearest"):
-            raise InputError(f"interpolate: align_corners has no meaning for mode {mode!r}")
+            raise InputError(f"interpolate: mode {mode!r} takes no align_corners")
         attrs["coordinates"] = "align_corners"
     if x.dtype not in FLOATS:
         raise DTypeError(f"interpolate: got {x.dtype}, expected a float type; cast it first")

@@ -53,7 +53,7 @@ _SHOWN: Final = 1000
 def apply(build: Callable[..., Any], *operands: TensorLike | None) -> Any:
     """The tensor of `build(builder, *operands)`, or a tuple of tensors if that makes several nodes.
 
-    `build` gets nodes for tensors and arrays, and numbers and None as they are.
+    `build` gets nodes for tensors and arrays; numbers and None are passed unchanged.
     """
     home = _home([x.device for x in operands if isinstance(x, Tensor)])
     placed = {i: x for i, x in enumerate(operands) if isinstance(x, (Tensor, np.ndarray))}
@@ -67,7 +67,7 @@ def apply(build: Callable[..., Any], *operands: TensorLike | None) -> Any:
 
 
 def _home(devices: Sequence[Device]) -> Device:
-    """The device on which an operation runs: that of its tensors. A device that adopts values of others comes first."""
+    """The device on which an operation runs: that of its tensors. A device that adopts other devices' values comes first."""
     if not devices:
         return find_device(DEFAULT)
     return max(dict.fromkeys(devices), key=lambda d: d.adopts)
@@ -225,7 +225,7 @@ class Tensor:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if copy is False:
-            raise ValueError("a tensor's elements cannot be seen as an array without a copy")
+            raise ValueError("a tensor cannot become an array without a copy")
         return self.numpy() if dtype is None else self.numpy().astype(dtype)
 
     def item(self) -> Number:
@@ -261,9 +261,7 @@ class Tensor:
         return self if target is self.device else Tensor(target, target.upload(self.numpy()))
 
     def backward(self) -> Any:
-        raise DeviceError(
-            f"backward: {self.device!r} keeps no track of gradients, and the device that does is not there yet"
-        )
+        raise DeviceError(f"backward: {self.device!r} does not record gradients; no device does yet")
 
     # rows as methods
 
@@ -391,7 +389,7 @@ class Tensor:
         return self.transpose(*range(self.ndim - 2), self.ndim - 1, self.ndim - 2)
 
     def broadcast_to(self, *shape: Any) -> Tensor:
-        """Repeated along axes of length 1 and new leading ones."""
+        """The tensor repeated along axes of length 1, and along new leading axes."""
         return call_row(ROWS["expand"], (self,), shape=_unpacked(shape))
 
     def expand(self, *shape: Any) -> Tensor:
@@ -514,7 +512,7 @@ class Tensor:
         return call_row(ROWS["log_softmax"], (self,), axis=axis)
 
     def clip(self, low: TensorLike | None = None, high: TensorLike | None = None) -> Tensor:
-        """Elements clipped to the range from low to high; None: no limit on this side."""
+        """Elements clipped to the range from low to high (None: no limit)."""
         bounds = ((low, "maximum"), (high, "minimum"))
         if low is not None and high is not None:
             return call_row(ROWS["clip"], (self, low, high))

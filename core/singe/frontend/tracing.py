@@ -57,10 +57,10 @@ class Tracer(Device):
         return self._builder.const(array)
 
     def adopt(self, value: Any, source: Device) -> Node:
-        """The value as a constant; a value that is adopted twice gives the same node."""
+        """The value as a constant; adopting a value again gives the same node."""
         if source.adopts:
             raise DeviceError(
-                "a tensor of a function that was traced earlier is used in another: return it there, and pass it here"
+                "a tensor from the trace of another function is used here: return it from that function, and pass it in"
             )
         if id(value) not in self._adopted:
             self._adopted[id(value)] = value, self.upload(source.download(value))
@@ -88,10 +88,12 @@ class Tracer(Device):
 
     @property
     def target(self) -> Target | None:
-        raise DeviceError("nothing is compiled or run while a function is traced: do that before, and pass its results")
+        raise DeviceError(
+            "nothing can be compiled while a function is traced: compile and run before, and pass the results"
+        )
 
     def prepare(self, program: ProgramData) -> Executable:
-        raise DeviceError("no Program is run while a function is traced: run it before, and pass its results")
+        raise DeviceError("no Program can run while a function is traced: run it before, and pass its results")
 
 
 def trace(function: Callable[..., Any], specs: Sequence[Spec], states: Mapping[str, Any] | None = None) -> Graph:
@@ -104,7 +106,7 @@ def trace(function: Callable[..., Any], specs: Sequence[Spec], states: Mapping[s
     arguments = [tracer.input(spec) for spec in specs]
     first = {name: _initial(name, given) for name, given in (states or {}).items()}
     leaves = {name: tracer.input((name, shape, kind)) for name, (shape, kind, _) in first.items()}
-    with deferring():  # these checks are not used: compiling the graph finds them again
+    with deferring():  # the checks are dropped here: compiling the graph finds them again
         result = function(*arguments, **leaves)
         outputs, updated = _and_states(result, leaves) if leaves else (result, {})
         named = _named(outputs)
@@ -127,7 +129,7 @@ def _initial(name: str, given: Any) -> tuple[tuple[int, ...], DType, np.ndarray 
     if isinstance(given, tuple) and len(given) == 2 and isinstance(given[1], (str, type, DType, np.dtype)):
         shape = tuple(given[0])
         if not all(isinstance(d, int) and d >= 0 for d in shape):
-            raise ShapeError(f"state {name!r}: the shape {show(shape)}, expected numbers: a state keeps its shape")
+            raise ShapeError(f"state {name!r}: got the shape {show(shape)}, expected numbers: a state keeps its shape")
         return shape, dtype(given[1]), None
     array = given.numpy() if isinstance(given, Tensor) else plain_array(given)
     return array.shape, dtype(array.dtype), array
@@ -138,14 +140,14 @@ def _and_states(result: Any, before: Mapping[str, Tensor]) -> tuple[Any, Mapping
     names = ", ".join(before)
     if not isinstance(result, tuple) or len(result) != 2 or not isinstance(result[1], Mapping):
         raise InputError(
-            f"a function with states returned {result!r:.80}, expected a tuple of its outputs and a dict of what the states "
-            f"become: {names}"
+            f"a function with states returned {result!r:.80}, expected a tuple of its outputs and a dict of the states' next "
+            f"values: {names}"
         )
     after: Mapping[str, Any] = result[1]
     if after.keys() != before.keys():
         raise InputError(
             f"a function returned the states {', '.join(map(str, after)) or 'none'}, expected {names}; "
-            "return what stays the same as it is"
+            "return unchanged states too"
         )
     for name, x in before.items():
         y = after[name]

@@ -1,4 +1,4 @@
-"""Layers without weights: a table of classes. Each has a function and the default values of its arguments."""
+"""Layers without weights: a list of classes, each with a function and the default values of its arguments."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Sigmoid(Activation, call=lambda x: x.sigmoid()):
 
 
 class HardSigmoid(Activation, call=lambda x: x.hard_sigmoid(alpha=1 / 6, beta=0.5)):
-    """x / 6 + 1/2, within 0 and 1."""
+    """x / 6 + 1/2, clipped to 0 … 1."""
 
 
 class Tanh(Activation, call=lambda x: x.tanh()):
@@ -80,7 +80,7 @@ class HardSwish(Activation, call=lambda x: x * x.hard_sigmoid(alpha=1 / 6, beta=
 
 
 class GELU(Activation, call=lambda x: x.gelu()):
-    """x · Φ(x), with the normal distribution Φ."""
+    """x · Φ(x), where Φ is the normal distribution."""
 
 
 class Softplus(Activation, call=lambda x: x.softplus()):

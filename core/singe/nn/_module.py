@@ -161,7 +161,7 @@ class Module(metaclass=_Frozen):
         return self.train(False)
 
     def replace(self, **fields: Any) -> Self:
-        """The module with other values for some of its fields."""
+        """The module with new values for some of its fields."""
         unknown = [name for name in fields if name not in self.fields()]
         if unknown:
             raise InputError(

@@ -1,4 +1,4 @@
-"""Batch normalisation: with running statistics for inference, with the batch's own in training.
+"""Batch normalisation, with running statistics for inference and with the batch's own in training.
 
 A layer is frozen, so training cannot update its statistics in place. They are collected, and used to make a new module:
 

@@ -39,7 +39,7 @@ class AvgPool2d(Module):
 
 
 class AdaptiveAvgPool2d(Module):
-    """Means over equal windows that give the requested output size; 1 is the global mean."""
+    """Means over equal windows, chosen to give the requested output size; 1 is the global mean."""
 
     def __init__(self, output_size: Ints) -> None:
         self.output_size = output_size

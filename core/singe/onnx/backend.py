@@ -1,8 +1,8 @@
 """ONNX's own backend interface (onnx.backend.base.Backend): `prepare(model, device)` gives something that runs.
 
 The devices are "CPU" (NumPy) and the installed backends ("WASM", "WEBGPU"). The onnx package is not needed: a
-ModelProto or NodeProto is read from its bytes. `prepare` makes a singe.Model, which is compiled once if its sizes can
-stay open, and otherwise for the shapes of a run, or for values that decide the Graph.
+ModelProto or NodeProto is read from its bytes. `prepare` makes a singe.Model. It is compiled once if its sizes can stay
+open, and otherwise for each set of the shapes, or of the values, that decide the Graph.
 """
 
 from __future__ import annotations
@@ -66,8 +66,7 @@ class BackendRep:
 
 
 def _report(runnable: Program) -> dict[str, str]:
-    """An op ↦ the device's name, or "host: " and the reason,
-    or both names if only some of its nodes run on the host."""
+    """An op ↦ the device's name, or "host: " and the reason, or both if only some of its nodes run on the host."""
     facts, name = runnable.data.facts, runnable.device.name
     found = dict.fromkeys(facts["ops"], name)
     for op, why in facts.get("host", {}).items():

@@ -40,8 +40,7 @@ class OnnxType:
 
 @dataclass(frozen=True, slots=True)
 class OnnxValue:
-    """A named value. dtype and shape are those of its type (None if unknown);
-    a dimension is a number, a name or None."""
+    """A named value. dtype and shape come from its type (None if unknown); a dimension is a number, a name or None."""
 
     name: str
     type: OnnxType | None
@@ -57,7 +56,7 @@ class OnnxValue:
 
 @dataclass(frozen=True, slots=True)
 class OnnxRef:
-    """An attribute's value inside a function: that of the attribute `name` of the function's caller."""
+    """An attribute inside a function whose value is the attribute `name` of the function's caller."""
 
     name: str
 
@@ -202,7 +201,7 @@ def _attribute(m: Fields, position: Position, _: Files) -> tuple[str, Any]:
         raise position.fault(f"{name[:80]!r} has no value; expected one in {key!r}")
     if key in ("floats", "ints"):
         return name, tuple(value.tolist()) if key in m else ()
-    if key in NAMED:  # a tensor's own name means nothing here
+    if key in NAMED:  # the name of a tensor has no meaning here
         value = [tensor for _, tensor in value] if isinstance(value, list) else value and value[1]
     return name, tuple(value) if isinstance(value, list) else value
 

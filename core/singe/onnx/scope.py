@@ -1,8 +1,8 @@
-"""Scopes: the names of a graph of the file and what they stand for, and how graphs within it reach the values outside.
+"""Scopes map the names of a graph in the file to nodes, and give nested graphs access to outer values.
 
-A graph that a node owns is imported in a scope of its own. A region of the Graph has no free variables: where the owner
-becomes one, a value from outside is captured, which is an input of the region inside and an input of the node outside.
-Constants are not captured, nor are shapes that are computed from constants and sizes.
+A graph that a node owns is imported in a separate scope. A region of the Graph has no free variables: if the owned graph
+becomes a region, an outer value is captured, as an input of the region and an input of its node. Constants are not
+captured, nor are shapes that are computed from constants and sizes.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from .model import OnnxGraph, OnnxNode, OnnxRef
 from .tensors import plain
 
 MAX_KNOWN: Final = 64
-"""Elements of an integer tensor up to which its value is asked for, so that it need not be captured."""
+"""The most elements of an integer tensor whose value is computed, so that it need not be captured."""
 
 
 class SubgraphImporter(Protocol):
-    """What imports the nodes of a file's graph into a scope."""
+    """Imports the nodes of a graph in the file into a scope."""
 
     def subgraph(self, graph: OnnxGraph, scope: Scope) -> None: ...
 
 
 @dataclass(eq=False)
 class Scope:
-    """Names and what they stand for, within the main graph, a call of a function or a graph that a node owns.
+    """The nodes by name within the main graph, a call of a function, or a graph that a node owns.
 
-    attributes: those of a function's caller; absent: the function's inputs that its caller leaves out; opsets: the version
-    of each domain; depth: how many scopes this one is within. captures: of a region, what it reads from outside ↦ its input.
+    attributes: those of a function's caller; absent: the function's inputs that its caller omits; opsets: the version of
+    each domain; depth: the number of enclosing scopes. captures: for a region, outer node ↦ the region's input for it.
     """
 
     builder: Builder
@@ -47,7 +47,7 @@ class Scope:
     captures: dict[Node, Node] | None = None
 
     def find(self, name: str) -> Node | None:
-        """What a name stands for; None for an input of a function that its caller leaves out."""
+        """The node of a name; None for an input of a function that its caller omits."""
         if name in self.nodes:
             return self.nodes[name]
         if name in self.absent:
@@ -65,14 +65,14 @@ class Scope:
         return found
 
     def value(self, name: str) -> Node:
-        """What a name stands for, where it must be there."""
+        """The node of a name, which must not be an omitted input."""
         found = self.find(name)
         if found is None:
-            raise ImportFailure(f"the value {name!r} is left out by the function's caller")
+            raise ImportFailure(f"the value {name!r} is omitted by the function's caller")
         return found
 
     def captured(self, outer: Node) -> Node:
-        """A value from outside as the region sees it."""
+        """An outer value as a node of this scope: the input of the region that captures it."""
         assert self.captures is not None
         if outer.is_const:
             return outer
@@ -86,7 +86,7 @@ class Scope:
         return self.captures[outer]
 
     def resolved(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """A node's attributes, those that refer to the function's caller looked up there."""
+        """A node's attributes, with references to the function's caller resolved."""
         caller = self.attributes or {}
         out = {k: caller.get(v.name) if isinstance(v, OnnxRef) else v for k, v in given.items()}
         return {k: v for k, v in out.items() if v is not None}
@@ -94,14 +94,14 @@ class Scope:
     # --- graphs that a node owns ---
 
     def within(self, captures: dict[Node, Node] | None) -> Scope:
-        """A scope in this one: of a region, which captures what it reads from here, or (None) of what is inlined here."""
+        """A scope within this one: for a region, which captures the values that it reads, or (None) for an inlined graph."""
         return Scope(
             self.builder, self.reader, self.opsets, attributes=self.attributes, depth=self.depth + 1, outside=self,
             captures=captures,
         )  # fmt: skip
 
     def outputs(self, graph: OnnxGraph, inputs: Sequence[Node]) -> list[Node]:
-        """The outputs of a graph of the file over these inputs, its nodes imported into this scope."""
+        """Import the nodes of a graph into this scope, over these inputs; returns its outputs."""
         if len(graph.inputs) != len(inputs):
             raise ImportFailure(f"its graph {graph.name!r} takes {len(graph.inputs)} inputs, got {len(inputs)}")
         self.nodes.update((v.name, x) for v, x in zip(graph.inputs, inputs, strict=True))
@@ -113,7 +113,7 @@ class Scope:
             raise self._needed_outside(e) from e
 
     def _needed_outside(self, e: ValueNeeded) -> ImportFailure:
-        """The same error, in terms of the inputs of the model: what is captured hangs on them."""
+        """The same error in terms of the model's inputs, from which captured values are computed."""
         if self.captures is None:
             return e
         outer = {inner.name: x for x, inner in self.captures.items()}
@@ -124,7 +124,7 @@ class Scope:
 
 
 def used(node: OnnxNode) -> set[str]:
-    """The names that a node reads; of the graphs that it owns all names, their own included."""
+    """The names that a node reads, including all names within the graphs that it owns."""
     names = set(node.inputs)
     for graph in owned(node):
         names.update(v.name for v in graph.outputs)
@@ -140,7 +140,7 @@ def owned(node: OnnxNode) -> list[OnnxGraph]:
 
 
 def needed(nodes: Sequence[OnnxNode], outputs: Iterable[str]) -> list[tuple[int, OnnxNode]]:
-    """The nodes that outputs hang on, in their order, with their places in the file."""
+    """The nodes on which outputs depend, in their order, with their positions in the file."""
     wanted = set(outputs)
     kept = []
     for i in reversed(range(len(nodes))):

@@ -1,4 +1,4 @@
-"""What a Model is compiled from when it comes in an ONNX file: the file, imported anew for each set of sizes."""
+"""The source of a Model from an ONNX file: the file is imported again for each set of sizes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class OnnxSource:
         self.inputs = signature(model, input_shapes)
         self.output_names = tuple(v.name for v in model.graph.outputs)
         self.states = ()
-        # A type that is missing or that Singe lacks is told when the graph is imported.
+        # Importing the graph reports a type that is missing or that Singe lacks.
         self.output_dtypes = tuple(DTYPES.get(v.dtype or "", float32) for v in model.graph.outputs)
 
     def graph(self, sizes: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Graph | Needed:

@@ -66,8 +66,8 @@ def plain(name: str, tensor: OnnxTensor | OnnxSparse) -> np.ndarray:
 
 
 def untyped(tensor: OnnxTensor) -> str:
-    """What a tensor is that has none of Singe's element types, for an error."""
-    kind = "of bytes that are no UTF-8" if tensor.dtype == object else tensor.dtype
+    """The type of a tensor that Singe lacks, as text for an error."""
+    kind = "of bytes that are not UTF-8" if tensor.dtype == object else tensor.dtype
     return f"{kind}; Singe has {', '.join(DTYPES)}"
 
 
@@ -227,7 +227,7 @@ def _sparse(m: Fields, position: Position, files: Files) -> tuple[str, OnnxSpars
         raise where.fault(f"indices of shape {list(indices.shape)} for {count[0]} values of a rank-{len(dims)} tensor")
     bounds = np.array([math.prod(dims)] if indices.ndim == 1 else dims, np.int64)
     if np.any(indices < 0) or np.any(indices >= bounds):
-        raise where.fault(f"an index lies outside of {list(dims)}")
+        raise where.fault(f"an index is outside of {list(dims)}")
     return name, OnnxSparse(values, indices, dims)
 
 
@@ -278,7 +278,7 @@ class Files:
         if location in self.by_location:
             return self.by_location[location]
         if self.folder is None:
-            text = f"the data lie in the file {location[:200]!r}; read the model from its path"
+            text = f"the data are in the file {location[:200]!r}; read the model from its path"
             raise position.fault(text, ImportFailure)
         names = PurePosixPath(location), PureWindowsPath(location)
         if not location or any(path.anchor or ".." in path.parts for path in names):

@@ -173,7 +173,7 @@ def _text(payload: memoryview) -> str:
 def _fixed(code: str, wire: int) -> Kind:
     def run(payload: memoryview) -> np.ndarray:
         if len(payload) % dtype.itemsize:
-            raise Fault(f"a packed run of {len(payload)} bytes is no whole number of {dtype.itemsize}-byte values")
+            raise Fault(f"a packed run of {len(payload)} bytes is not a whole number of {dtype.itemsize}-byte values")
         return np.frombuffer(payload, dtype)
 
     dtype, unpack = np.dtype("<" + code), Struct("<" + code).unpack

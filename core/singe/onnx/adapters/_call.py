@@ -1,10 +1,10 @@
-"""What an adapter is given: one ONNX node, its inputs as nodes of a Graph, its attributes checked for their types.
+"""Call, the argument of an adapter: one ONNX node, with its inputs as nodes of a Graph and type-checked attributes.
 
 An adapter is a function from a Call to the node's outputs, entered in ADAPTERS under the name of an ONNX op. Rows take
-shapes, axes and the like as attributes where ONNX passes tensors: `value`, `dims` and `ints` give what such an input
-holds. Symbolic sizes are known (as Sizes). What a run computes becomes sizes that it finds (`dims`, `found`) where it says
-how long axes are; how many axes there are must be known (`unknown`). Nothing large is computed here: folding is bounded by
-MAX_FOLDED.
+shapes, axes and the like as attributes where ONNX passes tensors: `value`, `dims` and `ints` give the contents of such an
+input. Symbolic sizes are known (as Sizes). Numbers that a run computes may be the lengths of axes: they become sizes found
+in mid-run (`dims`, `found`). They may not decide how many axes there are (`unknown`). Nothing large is computed here:
+folding is bounded by MAX_FOLDED.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ T = TypeVar("T", int, float, str)
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """One node: `version` is that of its opset, `outputs` its outputs' names (empty: not wanted), `scope` where it is."""
+    """One node. version: of its opset; outputs: the names of its outputs ("": not wanted); scope: the scope of its names."""
 
     b: Builder
     op: str
@@ -46,22 +46,22 @@ class Call:
     # --- inputs ---
 
     def maybe(self, i: int) -> Node | None:
-        """Input i, or None where it is left out."""
+        """Input i, or None if it is omitted."""
         return self.inputs[i] if i < len(self.inputs) else None
 
     def x(self, i: int = 0) -> Node:
-        """Input i, which must be there."""
+        """Input i, which must not be omitted."""
         found = self.maybe(i)
         if found is None:
             raise self.fail(f"input {i} is missing")
         return found
 
     def all(self) -> list[Node]:
-        """Every input: at least one, and none left out."""
+        """Every input: at least one, none of them omitted."""
         return [self.x(i) for i in range(max(1, len(self.inputs)))]
 
     def known(self, i: int) -> np.ndarray | None:
-        """What input i holds, an object array where Sizes are among it; None where only a run computes it."""
+        """The value of input i (an object array if it contains Sizes); None if only a run computes it."""
         x = self.x(i)
         if x.value is not None:
             return x.value
@@ -80,7 +80,7 @@ class Call:
         return self.b.value_of(x)
 
     def value(self, i: int) -> np.ndarray:
-        """What input i holds, which must be known."""
+        """The value of input i, which must be known."""
         found = self.known(i)
         if found is None:
             inputs = inputs_below(self.b, [self.x(i)])
@@ -92,7 +92,7 @@ class Call:
         return found
 
     def unknown(self, text: str, dim: Dim) -> SizeNeeded | ValueNeeded:
-        """That a dimension must be a number: inputs have it, or their values decide it."""
+        """The error that a dimension must be a number: it names the open sizes, or the inputs whose values decide it."""
         found = [self.b.bound[s] for s in sorted(symbols(dim)) if s in self.b.bound]
         inputs = inputs_below(self.b, found)
         return ValueNeeded(text, inputs) if inputs else SizeNeeded(text, symbols(dim))
@@ -105,19 +105,19 @@ class Call:
             raise self.fail(f"input {i} is {x.dtype} of rank {len(x.shape)}; expected a vector of integers")
         text = f"input {i} has {count} elements that a run computes"
         if not isinstance(count, int):
-            raise self.unknown(f"{text}: how many there are must be known before a run", count)
+            raise self.unknown(f"{text}: their number must be known before a run", count)
         if count > MAX_COMPUTED:
             raise self.fail(f"{text}, at most {MAX_COMPUTED} are supported")
         return self.b.reshape(x, shape=(count,)) if x.shape == () else x
 
     def found(self, row: str, *inputs: Node, **attrs: Any) -> tuple[Dim, ...]:
-        """The sizes that a row of ops/sizes.py finds in mid-run."""
+        """The sizes that a row of ops/sizes.py gives in mid-run."""
         n = self.b.node(find_row(row), *inputs, what=self.op, **attrs)
         return tuple(shape[0] for shape, _ in n.results)
 
     def dims(self, i: int, **limits: Dim) -> tuple[Dim, ...]:
-        """The integers that input i holds. Symbolic ones may be among them, and those that a run computes, which must not
-        be negative; limits: see the row `sizes`."""
+        """The integers in input i. They may be Sizes, and a run may compute them; then they must not be negative. limits:
+        see the row `sizes`."""
         value = self.known(i)
         if value is None:
             x = self.vector(i)
@@ -129,7 +129,7 @@ class Call:
         if value.ndim > 1 or value.dtype.kind not in "iuO":
             raise self.fail(f"input {i} is {value.dtype} of rank {value.ndim}; expected a vector of integers")
         if value.size > MAX_FOLDED:
-            raise self.fail(f"input {i} lists {value.size} numbers; at most {MAX_FOLDED} make sense")
+            raise self.fail(f"input {i} has {value.size} numbers; at most {MAX_FOLDED} are supported")
         return tuple(d if isinstance(d, Size) else int(d) for d in value.ravel())
 
     def elements(self, x: Node) -> list[Dim | None]:
@@ -146,11 +146,11 @@ class Call:
         return [None] * count
 
     def ints(self, i: int) -> tuple[int, ...]:
-        """The integers that input i holds, all of them numbers."""
+        """The integers in input i, all of which must be known numbers."""
         return tuple(self.number(d, f"input {i}") for d in self._integers(i, self.value(i)))
 
     def length(self, i: int, most: Dim | None = None) -> Dim:
-        """The only integer that input i holds, which says how many elements there are: not below zero, nor above `most`."""
+        """The only integer in input i, as a length: from 0 to `most`."""
         found = self.dims(i, **({} if most is None else {"most": most}))
         if len(found) != 1:
             raise self.fail(f"input {i} has {len(found)} elements, expected one number")
@@ -174,7 +174,7 @@ class Call:
         return value
 
     def items(self, name: str, kind: type[T]) -> tuple[T, ...] | None:
-        """An attribute that lists values of one type, or None where it is left out."""
+        """An attribute that is a list of values of one type, or None if it is omitted."""
         value = self.attributes.get(name)
         if value is None:
             return None
@@ -197,7 +197,7 @@ class Call:
         return None if self.maybe(i) is None else self.dims(i)
 
     def numbers(self, name: str, i: int) -> tuple[int, ...] | None:
-        """`listed`, all of them numbers."""
+        """Like `listed`, but all must be known numbers."""
         given = self.items(name, int)
         return given if given is not None or self.maybe(i) is None else self.ints(i)
 
@@ -206,14 +206,14 @@ class Call:
         return any(self.maybe(i) is not None and self.known(i) is None for i in inputs)
 
     def lengths(self, shape: Sequence[Dim]) -> tuple[Dim, ...]:
-        """A shape that a model asks for: no length below zero."""
+        """A shape that the model gives, after a check that no length is negative."""
         if any(isinstance(d, int) and d < 0 for d in shape):
             raise self.fail(f"the shape {tuple(shape)} has a negative length")
         return tuple(shape)
 
 
 def inputs_below(b: Builder, nodes: Sequence[Node]) -> tuple[str, ...]:
-    """The model's inputs whose values decide these, and the sizes that a run finds on the way to them."""
+    """The model's inputs from which these nodes are computed, including the values that decide sizes found in mid-run."""
     reached = postorder(
         nodes, lambda n: (*(n.lowered or n.inputs), *(b.bound[s] for s in symbols_of(n) if s in b.bound))
     )

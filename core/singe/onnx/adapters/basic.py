@@ -58,9 +58,8 @@ def _identity(call: Call) -> Node:
 
 @adapter("Dropout")
 def _dropout(call: Call) -> list[Node]:
-    """Inference drops nothing, and its mask is all true. In training the seed decides what is dropped, the same in
-    every run; without a seed in the file, the output's name gives one. A run may decide
-    whether it is training."""
+    """Inference drops nothing, and its mask is all true. Training drops the same elements in every run, as the seed
+    decides; if the file has no seed, the output's name gives one. An input may decide whether a run is training."""
     x, b = call.x(), call.b
     training = b.const(np.array(False)) if call.maybe(2) is None else b.reshape(call.x(2), shape=())
     known = b.value_of(training)
@@ -70,7 +69,7 @@ def _dropout(call: Call) -> list[Node]:
     ratio = b.const(0.5) if call.maybe(1) is None else cast(call, b.reshape(call.x(1), shape=()), float32)
     value = b.value_of(ratio)
     if value is not None and not 0 <= value < 1:
-        raise call.fail(f"the ratio is {value}; expected a number from 0 on and below 1")
+        raise call.fail(f"the ratio is {value}; expected at least 0 and less than 1")
     one = b.const(1.0)
     seed = call.attr("seed", crc32(call.outputs[0].encode()))
     kept = b.greater_equal(b.random_uniform(b.const(seed), shape=x.shape), ratio)
@@ -91,8 +90,7 @@ def cast(call: Call, x: Node, to: DType) -> Node:
 
 
 def saturating(call: Call, x: Node, to: DType) -> Node:
-    """A cast with the attribute "saturate": unless it is 0,
-    numbers beyond a float8's range become the largest float8."""
+    """A cast with the attribute "saturate": unless it is 0, numbers beyond a float8's range become the largest float8."""
     if x.dtype is to or not (to.is_float and to in STORED) or call.flag("saturate", True):
         return cast(call, x, to)
     return call.b.cast(x, to=to, saturate=False)

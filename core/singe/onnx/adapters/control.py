@@ -1,7 +1,7 @@
 """If, Loop and Scan: the graphs that they own become regions of the rows `if` and `loop`.
 
-An If whose condition is known is its branch: the other is not looked at. What a Loop or Scan collects turn by turn is
-written into a tensor that is there before the first turn, where the number of turns has a bound by then; else it grows.
+An If with a known condition becomes its branch; the other branch is ignored. A Loop or Scan collects elements, one per
+turn, in a tensor that is allocated before the first turn if the number of turns has a bound; otherwise it grows.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..scope import Scope
 from ._call import Call, adapter, inputs_below
 
 MOST_ROOM: Final = 1 << 22
-"""Elements for what a loop collects up to which there is room for all turns that it may make, though it may end early."""
+"""The most elements to allocate for all turns that a loop may make, although it may end early."""
 
 
 def _graph(call: Call, name: str) -> OnnxGraph:
@@ -51,7 +51,7 @@ def _if(call: Call) -> list[Node]:
     except (SizeNeeded, ValueNeeded):
         raise
     except (ImportFailure, ShapeError) as e:
-        # A branch that is never taken may be wrong for these shapes, or of another rank: what decides must be known.
+        # A branch that is never taken may not fit these shapes, or have another rank: then the condition must be known.
         inputs = inputs_below(call.b, [condition])
         text = f"the condition must be known before a run, since a branch does not fit: {e}"
         if inputs:
@@ -73,17 +73,17 @@ def _either(call: Call, condition: Node, branches: Sequence[OnnxGraph]) -> list[
 # --- loops -----------------------------------------------------------------------------------------------------------
 
 Turn: TypeAlias = "Callable[[Scope, Sequence[Node]], tuple[Sequence[Node], Sequence[Node]]]"
-"""What a turn makes, in the scope of the body, of the values it is given: those carried on, and what else is wanted."""
+"""One turn: (scope of the body, carried values) ↦ (their next values, further values that the caller wants)."""
 
 
 class Turns:
-    """The body of a loop while it is put together: `initial`, `before` and `after` a turn, of each carried value.
+    """The body of a loop under construction: each carried value initially, `before` and `after` a turn.
 
-    A dimension that a turn changes is, within the body, a size of its own.
+    A dimension that changes from turn to turn is a separate size within the body.
     """
 
     def __init__(self, scope: Scope, initial: Sequence[Node], turn: Turn) -> None:
-        """turn is asked again where it turns out that a dimension changes."""
+        """turn is called again if a dimension turns out to change."""
         self.b: Final = scope.builder
         self.initial = list(initial)
         changing: set[tuple[int, int]] = set()
@@ -97,7 +97,7 @@ class Turns:
             for k, (x, y) in enumerate(zip(self.before, self.after, strict=True)):
                 if len(x.shape) != len(y.shape):
                     raise ImportFailure(
-                        f"a value of shape {show(x.shape)} is carried, and {show(y.shape)} after a turn"
+                        f"a carried value of shape {show(x.shape)} has the shape {show(y.shape)} after a turn"
                     )
                 found |= {(k, i) for i, (d, e) in enumerate(zip(x.shape, y.shape, strict=True)) if d != e}
             if found <= changing:
@@ -109,7 +109,7 @@ class Turns:
         return self.b.input("carried", shape, initial.dtype)
 
     def carry(self, initial: Node, changing: Sequence[int], after: Callable[[Node], Node]) -> int:
-        """Carry one more value: its number."""
+        """Carry one more value; returns its number."""
         before = self.leaf(initial, changing)
         self.initial.append(initial)
         self.before.append(before)
@@ -117,7 +117,7 @@ class Turns:
         return len(self.initial) - 1
 
     def collect(self, element: Node, turn: Node, room: Dim | None) -> int:
-        """Carry the elements of all turns, one after the other; room: for how many (None: it grows)."""
+        """Carry the collected elements of all turns; room: how many to allocate (None: the tensor grows)."""
         b, shape = self.b, element.shape
         inner = {s for x in self.before for s in symbols(x.shape)} - {s for x in self.initial for s in symbols(x.shape)}
         inner |= b.graph((*self.before, *self.captures.values()), (element,)).found.keys()
@@ -130,7 +130,7 @@ class Turns:
         return self.carry(zeros, [], lambda x: b.update_slice(x, part, turn, *[b.const(0)] * len(shape)))
 
     def made(self, count: Dim | None, condition: Node | None, again: Node) -> tuple[Node, ...]:
-        """The carried values after the last turn."""
+        """The loop: the carried values after the last turn."""
         if not self.initial:
             return ()
         body = self.b.graph((*self.before, *self.captures.values()), (again, *self.after))
@@ -150,7 +150,7 @@ def _always(b: Any, x: Node) -> bool:
 
 
 def _count(call: Call, limit: Node | None) -> Dim | None:
-    """The most turns of a Loop, None where there is no bound."""
+    """The most turns of a Loop; None if there is no bound."""
     if limit is None:
         return None
     b = call.b
@@ -165,7 +165,7 @@ def _loop(call: Call) -> list[Node]:
     collected = len(graph.outputs) - 1 - len(initial)
     if len(graph.inputs) != 2 + len(initial) or collected < 0:
         raise call.fail(
-            f"{len(initial)} values are carried, and the body takes {len(graph.inputs)} inputs and gives "
+            f"{len(initial)} values are carried, but the body takes {len(graph.inputs)} inputs and gives "
             f"{len(graph.outputs)}; expected two more inputs, and one more output at least"
         )
     yes, zero = b.const(np.array(True)), b.const(0)
@@ -175,7 +175,7 @@ def _loop(call: Call) -> list[Node]:
 
     def turn(scope: Scope, values: Sequence[Node]) -> tuple[Sequence[Node], Sequence[Node]]:
         number, *carried = values
-        # A turn is only made while the condition holds.
+        # A turn runs only while the condition holds.
         first = [
             b.reshape(x, shape=v.shape if v.shape == (1,) else ())
             for x, v in zip((number, yes), graph.inputs, strict=False)
@@ -207,7 +207,7 @@ def _loop(call: Call) -> list[Node]:
 
 
 def _as_declared(b: Any, x: Node, declared: OnnxValue) -> Node:
-    """A value with the lengths that the file declares where only a run can tell them, which then checks them."""
+    """A value with the lengths that the file declares in place of those that only a run can find; the run checks them."""
     if declared.shape is None or len(declared.shape) != len(x.shape):
         return x
     pairs = zip(x.shape, declared.shape, strict=True)
@@ -224,7 +224,7 @@ def _first(b: Any, x: Node, count: Dim) -> Node:
 # --- Scan ------------------------------------------------------------------------------------------------------------
 
 ScanBody: TypeAlias = "Callable[[Scope, Sequence[Node], Sequence[Node]], tuple[Sequence[Node], Sequence[Node]]]"
-"""What a turn makes of its states and elements: the new states, and the elements that are collected."""
+"""One turn: (scope of the body, states, elements) ↦ (new states, elements to collect)."""
 
 
 def scan(
@@ -234,13 +234,13 @@ def scan(
     backward: Sequence[bool],
     element: ScanBody,
 ) -> tuple[Sequence[Node], Sequence[Node]]:
-    """The last states and what was collected, along a first axis; xs: tensors, each with its axis, and whether it is read
-    from the end; backward: of each of what is collected, whether it is written from the end."""
+    """The last states, and the collected elements along a first axis. xs: the tensors, each with its axis and whether it
+    is read from the end. backward: for each collected value, whether it is written from the end."""
     b = scope.builder
     lengths = [x.shape[axis] for x, axis, _ in xs]
     length = lengths[0]
     if any(d != length for d in lengths):
-        raise ImportFailure(f"the tensors that are scanned have the lengths {', '.join(map(str, lengths))}")
+        raise ImportFailure(f"the scanned tensors have different lengths: {', '.join(map(str, lengths))}")
 
     def place(number: Node, reverse: bool) -> Node:
         return b.sub(b.const(length - 1), number) if reverse else number
@@ -267,7 +267,7 @@ def _scan(call: Call) -> list[Node]:
     if batched and call.inputs[:1] != (None,):
         raise call.fail("a Scan of opset 8 with lengths of its sequences; convert the model to opset 9 or later")
     if not 1 <= count <= len(given) or any(x is None for x in given):
-        raise call.fail(f"{count} of its {len(given)} inputs are scanned; expected 1 at least, and no input left out")
+        raise call.fail(f"{count} of its {len(given)} inputs are scanned; expected at least 1, and no input omitted")
     values = [x for x in given if x is not None]
     states, xs = values[:-count], values[-count:]
     collected = len(graph.outputs) - len(states)
@@ -292,7 +292,7 @@ def _scan(call: Call) -> list[Node]:
     places = call.items("scan_output_axes", int) or (0,) * collected
     if len(axes) != count or len(places) != collected:
         raise call.fail(
-            f"{len(axes)} and {len(places)} axes for {count} inputs and {collected} outputs that are scanned"
+            f"got {len(axes)} and {len(places)} axes for {count} scanned inputs and {collected} scanned outputs"
         )
     sources = [(x, axis_of(a, len(x.shape), "Scan"), way) for x, a, way in zip(xs, axes, reverse, strict=True)]
     after, made = scan(call.scope, states, sources, backward, element)

@@ -38,7 +38,9 @@ def _batch_norm(call: Call) -> list[Node]:
     training = call.version >= 14 and call.flag("training_mode")
     if not training:
         if any(call.outputs[1:]):
-            raise call.fail("statistics are asked for, and this is no training mode; export the model for inference")
+            raise call.fail(
+                "it has outputs for statistics, but is not in training mode; export the model for inference"
+            )
         per_element = call.version < 9 and not call.flag("spatial", True)
         return [
             _normalised(call, x, parameters, epsilon)

@@ -94,7 +94,7 @@ def _old(call: Call, x: Node, sizes: list[Dim], factors: list[float]) -> Node:
 
 
 def _old_by_tables(call: Call, x: Node) -> Node:
-    """The same by scales that a run computes."""
+    """Like `_old`, for scales that a run computes."""
     b, scales = call.b, cast(call, call.x(1), float32)
     mode = "linear" if call.attr("mode", "nearest") in ("linear", "bilinear") else "nearest"
     one = b.const(1.0)

@@ -79,7 +79,7 @@ def _reshape(call: Call) -> Node:
         for i, d in enumerate(shape):
             if d == 0:
                 if i >= len(x.shape):
-                    raise call.fail(f"the shape {show(shape)} copies axis {i} of {show(x.shape)}, which is not there")
+                    raise call.fail(f"the shape {show(shape)} copies axis {i} of {show(x.shape)}, which does not exist")
                 shape[i] = x.shape[i]
     if shape.count(-1) > 1:
         raise call.fail(f"the shape {show(shape)} leaves more than one length open")
@@ -294,7 +294,7 @@ def _split(call: Call) -> list[Node]:
         pieces.append(slice_axes(call, x, {axis: (total, 1, length)}))
         total = total + length
     if total != d:
-        raise call.fail(f"the parts {lengths} make {total}, and axis {axis} of {show(x.shape)} has {d}")
+        raise call.fail(f"the parts {lengths} add up to {total}, but axis {axis} of {show(x.shape)} has {d}")
     return pieces
 
 

@@ -1,4 +1,4 @@
-"""Strings: joined, cut, normalised, matched. What only moves them, compares them or casts them is as for numbers."""
+"""Strings: joined, split, normalised, matched. Ops that only move, compare or cast them are the same as for numbers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _split(call: Call) -> list[Node]:
 
 @adapter("StringNormalizer")
 def _normalise(call: Call) -> Node:
-    """Case by Unicode's rules, whatever the locale."""
+    """Changes case by Unicode's rules, whatever the locale."""
     return call.b.string_normalize(
         call.x(), case=call.attr("case_change_action", "NONE"), stopwords=call.items("stopwords", str) or (),
         sensitive=call.flag("is_case_sensitive"),
@@ -28,5 +28,5 @@ def _normalise(call: Call) -> Node:
 
 @adapter("RegexFullMatch")
 def _match(call: Call) -> Node:
-    """By Python's regular expressions, which have all but \\pN and \\z of RE2's syntax."""
+    """Matches with Python's regular expressions, which have all of RE2's syntax except \\pN and \\z."""
     return call.b.regex_full_match(call.x(), pattern=call.attr("pattern", ""))

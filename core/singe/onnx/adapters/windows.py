@@ -50,7 +50,7 @@ def _halves(total: Dim, upper: bool) -> tuple[Dim, Dim]:
 
 
 def _same(d: Dim, reach: int, stride: int) -> Dim:
-    """The padding that gives a window ceil(d / stride) places."""
+    """The padding that gives a window ceil(d / stride) positions."""
     return dim_max((ceildiv(d, stride) - 1) * stride + reach - d, 0)
 
 
@@ -71,7 +71,7 @@ def _window(call: Call, x: Node, kernel: tuple[int, ...] | None = None) -> Windo
         raise call.fail("kernel_shape is missing")
     sizes = _each(call, "kernel_shape", count, 1, 1) if "kernel_shape" in call.attributes else kernel or ()
     if kernel is not None and sizes != kernel:
-        raise call.fail(f"kernel_shape is {sizes}, and the weights have {kernel}")
+        raise call.fail(f"kernel_shape is {sizes}, but the weights have {kernel}")
     pads = _each(call, "pads", 2 * count, 0, 0)
     window = Window(
         sizes, _each(call, "strides", count, 1, 1), _each(call, "dilations", count, 1, 1), pads[:count], pads[count:]
@@ -154,7 +154,7 @@ def _transposed(call: Call, x: Node, w: Node, window: Window, before: Shape, siz
 
 
 def _ceiling(call: Call, x: Node, window: Window) -> Window:
-    """The window with the padding for ceil_mode, whose places are all that begin before the end padding."""
+    """The window with the padding for ceil_mode: it may start anywhere before the end padding."""
     if not call.flag("ceil_mode") or _auto_pad(call) != "NOTSET":
         return window
     after = [
