@@ -12,8 +12,8 @@ by its position in `ports`, inputs first, and an element by its flat index, whic
 share memory; a port that is both loaded and written works in place, element by element: at each point, Stores that follow
 each other write only when all of their values are computed.
 
-A Routine is a Kernel that deserves a tuned template. It has the Kernel, which defines it completely, a kind, which
-names the template, and the facts that the template needs. If a target has no such template, it prints the Kernel.
+A Routine is a Kernel for which a target may have a tuned template. It has the Kernel, which defines it completely, a
+kind, which names the template, and the facts that the template needs. Without a template, the target prints the Kernel.
 """
 
 from __future__ import annotations
