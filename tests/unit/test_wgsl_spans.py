@@ -16,7 +16,7 @@ from singe.graph import Builder, Graph, specialise
 from singe.ir.contraction import contraction
 from singe.ir.kernel import Kernel, Routine
 from singe.program.program import Dispatch
-from singe.shapes import known, size
+from singe.shapes import Shape, known, size
 from singe_webgpu.kernels import spans
 from singe_webgpu.kernels.choice import RATES, costs, possible
 from singe_webgpu.kernels.spans import choose
@@ -127,6 +127,25 @@ def test_a_convolution_divides_its_rows_once_for_all_of_the_depth() -> None:
             load = re.search(r"fn load_a.*?\n}", str(one.code[-1]), re.DOTALL)
             if isinstance(kernel, Routine) and load:
                 assert not re.search(r"[/%] sizes", load[0])
+
+
+@pytest.mark.parametrize("shape", [(N, 3, L, size("W")), (N, 8, L, 24), (N, 8, 24, L)], ids=str)
+@pytest.mark.parametrize("pooled", [False, True])
+def test_a_convolution_divides_once_for_four_rows(shape: Shape, pooled: bool) -> None:
+    b = Builder()
+    x = b.input("x", shape, float32)
+    w, none, one = b.const(np.ones((8, shape[1], 3, 3), np.float32)), (0, 0), (1, 1)
+    y = b.conv(x, w, b.const(np.ones(8, np.float32)), strides=one, dilations=one, before=none, after=none, group=1)
+    if pooled:
+        windows = {"window": (1, 1, 2, 2), "strides": (1, 1, 2, 2), "dilations": (1,) * 4}
+        y = b.max_pool(y, **windows, before=(0,) * 4, after=(0,) * 4)
+    found = [p for kernel, p in printed_for(Graph((x,), (y,), ("y",))) if isinstance(kernel, Routine)]
+    for one in (p for printed in found for p in (printed, *printed.others)):
+        row = re.search(r"struct Row {.*}", one.code[-1])
+        rows = re.search(r"fn rows_a.*?\n}", one.code[-1], re.DOTALL)
+        assert row is not None, one.code[-1]
+        assert rows is not None, one.code[-1]
+        assert rows[0].count(" / ") < row[0].count("i32")
 
 
 def test_open_reductions_run_in_the_style_of_known_ones() -> None:

@@ -31,17 +31,21 @@ class Spot:
     batch: str  # the first arguments of the loads
     first: str  # index in the matrix of the tile's first side
     start: str  # where this team's part of the array begins
-    split: bool  # whether the load takes the coordinates of its row too
+    split: bool  # whether the load takes the digits of its row too
 
-    def load(self, deep: str, side: str, at: str = "") -> str:
-        """at: the name of the row's coordinates, if they have one."""
-        arguments = f"{side}, {deep}" if self.name == "a" else f"{deep}, {side}"
-        more = f", {at or self.row(side)}" if self.split else ""
-        return f"load_{self.name}({self.batch}{arguments}{more})"
+    def loads(self, deep: str, vector: str, rows: str) -> list[str]:
+        """The loads of the four sides of a vector of the tile. rows: the name of their digits, if they have any."""
+        out: list[str] = []
+        for i, side in enumerate(self.sides(vector)):
+            arguments = f"{side}, {deep}" if self.name == "a" else f"{deep}, {side}"
+            more = f", {rows}[{i}]" if self.split else ""
+            out.append(f"load_{self.name}({self.batch}{arguments}{more})")
+        return out
 
-    def row(self, side: str) -> str:
-        """The coordinates of a row."""
-        return f"row_a({side})"
+    def put_rows(self, out: Statements, name: str, vector: str) -> None:
+        """Bind a name to the digits of the four sides of a vector of the tile, if they have any."""
+        if self.split:
+            out.put(f"let {name} = rows_a({self.sides(vector)[0]});")
 
     def sides(self, vector: str) -> list[str]:
         """The indices in the matrix of the four sides of a vector of the tile."""
@@ -105,17 +109,17 @@ class Fetched:
             else:
                 out.put(f"let {deep} = {unit} / {s.side // SIDE}i;")
                 out.put(f"let {side} = {unit} % {s.side // SIDE}i;")
-            for register, at in zip(self._registers(turn), s.sides(side), strict=False):
+            for register in self._registers(turn):
                 out.put(f"var {register} = {s.vector}();")
-                if s.split:
-                    out.put(f"let at_{register} = {s.row(at)};")
+            s.put_rows(out, f"rows{turn}", side)
 
     def fetch(self, out: Statements, base: str) -> None:
         # After the last part, elements beyond the depth are fetched but never used.
         for turn in self._turns:
             deep, side = self._at(turn)
-            for register, at in zip(self._registers(turn), self.spot.sides(side), strict=False):
-                out.put(f"{register} = {self.spot.load(f'{base} + {deep}', at, f'at_{register}')};")
+            loads = self.spot.loads(f"{base} + {deep}", side, f"rows{turn}")
+            for register, load in zip(self._registers(turn), loads, strict=False):
+                out.put(f"{register} = {load};")
 
     def put(self, out: Statements, base: str) -> None:
         for turn in self._turns:
@@ -158,5 +162,6 @@ class Filled:
             deep, side = (f"at % {by}i", f"at / {by}i") if s.deep_first else (f"at / {by}i", f"at % {by}i")
             turn.put(f"let deep = {deep};")
             turn.put(f"let side = {side};")
-            loads = ", ".join(s.load(f"{base} + deep", at) for at in s.sides("side"))
+            s.put_rows(turn, "rows", "side")
+            loads = ", ".join(s.loads(f"{base} + deep", "side", "rows"))
             turn.put(f"{s.place('deep', 'side')} = {s.vector}({loads});")

@@ -134,26 +134,47 @@ def quads_of(shader: Shader, c: Contraction) -> frozenset[str]:
     return frozenset(name for name, quad in found.items() if quad)
 
 
-def split_rows(c: Contraction) -> list[Expr]:
-    """The coordinates into which the first operand divides its rows by open sizes, which is slow; none if too many."""
+@dataclass(frozen=True)
+class Digit:
+    """A coordinate of a row: a digit of its number, of `length` values. The last digit may be all that is left: None."""
+
+    value: Expr
+    length: Dim | None
+
+
+def split_rows(c: Contraction) -> list[Digit]:
+    """The digits into which the first operand divides its rows, the fastest first, if by open sizes, which is slow; none
+    if it divides them otherwise."""
     every = scalar.postorder([c.a])
     alone = {c.m}  # what depends on rows and sizes alone
     for e in every:
         if any(a in alone for a in e.args) and all(a in alone or a.word in ("const", "size") for a in e.args):
             alone.add(e)
-    split = [e for e in every if e in alone and e.word in ("div", "rem") and e.args[1].word == "size"]
+    split = [e for e in every if e in alone and e.word in ("div", "rem") and e.args[1].word in ("const", "size")]
     used = {a for e in every if e not in split for a in e.args}
-    found = [e for e in split if e in used]
-    return found if len(found) <= len(PARTS) else []
+    starts: dict[Expr, Dim] = {c.m: 1}  # quotients ↦ what they divide a row by
+    starts.update((e, e.args[1].value) for e in split if e.word == "div" and e.args[0] is c.m)
+    digits: dict[Dim, Digit] = {}
+    for e in split:
+        quotient, length = (e.args[0], e.args[1].value) if e.word == "rem" else (e, None)
+        if e in used and quotient in starts:
+            digits[starts[quotient]] = Digit(e, length)
+    found: list[Digit] = []
+    start: Dim = 1
+    while start in digits:
+        found.append(digits.pop(start))
+        start = 0 if found[-1].length is None else start * found[-1].length
+    open_ = any(not isinstance(d.length, int | None) for d in found)
+    return found if open_ and len(found) == len(used.intersection(split)) else []
 
 
 def put_functions(
     shader: Shader, c: Contraction, rows: int, columns: int, depth: int, quads: frozenset[str] = frozenset(),
-    octets: frozenset[str] = frozenset(), split: Sequence[Expr] = (),
+    octets: frozenset[str] = frozenset(), split: Sequence[Digit] = (),
 ) -> None:  # fmt: skip
     """Write load_a, load_b and store_c; a side that is a multiple of the tile needs no bounds test.
 
-    split: coordinates of rows that `row_a` computes, and that load_a is then given.
+    split: the digits of rows that `rows_a` computes for four neighbours, and that load_a is then given.
     """
     limits = {"m": (c.rows, rows), "n": (c.columns, columns), "k": (c.depth, depth)}
 
@@ -178,14 +199,14 @@ def put_functions(
             text, kind = quad_text, f"vec4<{_element(c)}>"
         elif name in octets:
             text, kind = octet_text, "vec4<u32>"
-        more = ", at: vec4<i32>" if name == "a" and split else ""
+        more = ", at: Row" if name == "a" and split else ""
         out = function(f"load_{name}", variables, more, f" -> {kind}", f" {kind}(0)")
         if more:
-            out.names.update((e, f"at.{part}") for e, part in zip(split, PARTS, strict=False))
+            out.names.update((digit.value, f"at.d{i}") for i, digit in enumerate(split))
         out.put(f"return {text(out, e)};")
         close(out)
     if split:
-        _put_rows(shader, c, split)
+        _put_rows(shader, split)
     limits["m"] = (c.places, rows // c.window)
     kind = f"vec4<{_element(c)}>" if "c" in quads else _element(c)
     totals = {total: total.value[0] for total in c.accumulators}
@@ -200,25 +221,34 @@ def put_functions(
     close(out)
 
 
-def _put_rows(shader: Shader, c: Contraction, split: Sequence[Expr]) -> None:
-    """Write row_a: the coordinates of a row."""
-    out = Statements(shader)
-    out.names[c.m] = "m"
-    values = out.values([_with_quotients(e) for e in split])
-    values += ["0i"] * (len(PARTS) - len(values))
-    out.put(f"return vec4<i32>({', '.join(values)});")
-    shader.functions.append("\n".join(("fn row_a(m: i32) -> vec4<i32> {", *out.lines, "}")))
-
-
-def _with_quotients(e: Expr) -> Expr:
-    """The expression with remainders by open sizes taken from quotients, which are needed anyway."""
-
-    def step(x: Expr, args: tuple[Expr, ...]) -> Expr:
-        if x.word == "rem" and args[1].word == "size":
-            return args[0] - scalar.div(*args) * args[1]
-        return x if args == x.args else scalar.make(x.word, args, x.dtype, x.value)
-
-    return scalar.fold([e], step)[0]
+def _put_rows(shader: Shader, split: Sequence[Digit]) -> None:
+    """Write rows_a: the digits of four neighbouring rows. Those of the first take divisions, those of the others follow."""
+    out, after = Statements(shader), Statements(shader)
+    rest = "m"
+    digits: list[str] = []
+    after.put("var row = at;")
+    with ExitStack() as stack:
+        inner = after
+        for i, digit in enumerate(split):
+            inner.put(f"row.d{i}++;")
+            if digit.length is None:
+                digits.append(rest)
+                continue
+            by = shader.dim(digit.length)
+            quotient = out.let(shader.fresh(), f"{rest} / {by}")
+            digits.append(f"{rest} - {quotient} * {by}")
+            rest = quotient
+            inner = stack.enter_context(inner.scope(f"if (row.d{i} == {by})"))
+            inner.put(f"row.d{i} = 0i;")
+    after.put("return row;")
+    out.put(f"let row0 = Row({', '.join(digits)});")
+    for i in range(1, SIDE):
+        out.put(f"let row{i} = row_after(row{i - 1});")
+    four = f"array<Row, {SIDE}>"
+    out.put(f"return {four}({', '.join(f'row{i}' for i in range(SIDE))});")
+    shader.functions.append(f"struct Row {{ {', '.join(f'd{i}: i32' for i in range(len(split)))} }}")
+    for header, body in (("fn row_after(at: Row) -> Row", after), (f"fn rows_a(m: i32) -> {four}", out)):
+        shader.functions.append("\n".join((f"{header} {{", *body.lines, "}")))
 
 
 def place(out: Statements, c: Contraction, rows: int, columns: int) -> Dim:
@@ -375,8 +405,8 @@ def _thin(shader: Shader, c: Contraction, cut: Thin, quads: frozenset[str], spli
     sums = [f"c{i}" for i in range(cut.rows)]
     for name in sums:
         out.put(f"var {name} = {vector}();")
-    for i in range(cut.rows if split else 0):
-        out.put(f"let at{i} = row_a({_sum('row', i)});")
+    for i in range(0, cut.rows if split else 0, SIDE):
+        out.put(f"let rows{i // SIDE} = rows_a({_sum('row', i)});")
     header = f"for (var deep = slice * {SIDE}i; deep < {shader.dim(c.depth)}; deep += {cut.reach}i)"
     with out.scope(header) as turn:
         left = _fours(turn, c, "a", cut.rows, quads, split)
@@ -444,5 +474,5 @@ def _fours(
 def _load(c: Contraction, name: str, side: int, deep: int, split: bool = False) -> str:
     """A call of load_a or load_b at an offset from the invocation's position."""
     at = (_sum("row" if name == "a" else "side", side), _sum("deep", deep))
-    more = f", at{side}" if split else ""
+    more = f", rows{side // SIDE}[{side % SIDE}]" if split else ""
     return f"load_{name}({arguments(c)}{', '.join(at if name == 'a' else reversed(at))}{more})"
