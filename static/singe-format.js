@@ -5,7 +5,7 @@
  * something, weights lie in their block, sizes are known, files are plain names. All else is a SingeError "format".
  */
 
-export const FORMAT = "singe/2";
+const FORMAT = "singe/2";
 export const VERSION = "0.1.0";
 
 /** An error that a program can tell by its `code`: singe.d.ts has them. */

@@ -9,7 +9,7 @@
 
 import { ARRAYS, SingeError, shownShape } from "./singe-format.js";
 
-export const describeStates = ({ states, buffers }) =>
+const describeStates = ({ states, buffers }) =>
   states.map(({ name, buffer }) => ({ name, dtype: buffers[buffer].dtype, shape: shownShape(buffers[buffer].shape) }));
 
 export class Sessions {

@@ -192,20 +192,6 @@ async def compile_seconds(models: str, name: str, target: str):
     return time.perf_counter() - start
 
 
-async def run_seconds(models: str, name: str, device: str, count: int):
-    """The least and the median seconds of a call with one item."""
-    inputs, _ = await recorded(models, name)
-    one = {k: v[:1] for k, v in inputs.items()}
-    loaded = await sg.load_async(f"{models}/{name}.onnx", device)
-    await loaded.run_async(one)
-    times = []
-    for _ in range(count):
-        start = time.perf_counter()
-        await loaded.run_async(one)
-        times.append(time.perf_counter() - start)
-    return [min(times), sorted(times)[count // 2]]
-
-
 # --- the memory that WebAssembly shares with Pyodide ---
 
 

@@ -21,7 +21,6 @@ from singe.tools import images
 from singe.tools.images import PictureSpec
 
 PHOTOS = ROOT.parent / "shared" / "photos"
-UNIT = 1 / 255
 LITE0 = PictureSpec((224, 224), 3, 0.875, (127.0,), (128.0,), "nchw")
 SPECS = {
     "lite0": LITE0,

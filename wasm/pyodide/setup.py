@@ -103,7 +103,7 @@ def _unpack_scripts(wheel: Path, folder: Path) -> None:
             wanted += [other for other in found if other not in wanted]
 
 
-def build_wheel(folder: Path, say: Say = print) -> Path:
+def build_wheel(folder: Path, say: Say) -> Path:
     """Singe's wheel, built by pip from this checkout."""
     say("building the wheel of singe")
     with tempfile.TemporaryDirectory() as made:

@@ -298,8 +298,8 @@ class Body:
         yield
         self._code += b"\x0b"
 
-    def exit_if(self, depth: int = 0) -> None:
-        self._code += b"\x0d" + unsigned_leb(depth)
+    def exit_if(self) -> None:
+        self._code += b"\x0d\x00"
 
     @contextmanager
     def repeat(self) -> Iterator[None]:

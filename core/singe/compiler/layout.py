@@ -77,7 +77,7 @@ class Slots:
     depend on the same late sizes (usually none), so that a slot never has to grow while it holds a value.
     """
 
-    def __init__(self, late: Iterable[str] = ()) -> None:
+    def __init__(self, late: Iterable[str]) -> None:
         self.late = frozenset(late)
         self._room: list[Dim] = []
         self._sizes: list[frozenset[str]] = []

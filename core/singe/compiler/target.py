@@ -14,7 +14,7 @@ import numpy as np
 
 from ..dtypes import DType
 from ..ir.kernel import Kernel, Routine
-from ..plugins import load, names
+from ..plugins import load
 from ..program.program import Variant
 from ..shapes import Dim, Shape
 
@@ -79,10 +79,6 @@ class Target(Protocol):
     def link(self, printed: Sequence[Printed]) -> tuple[Mapping[str, str | bytes], Sequence[Sequence[Variant]]]:
         """The code of a whole Program as named modules, and the variants of each kernel, which name entries in them."""
         ...
-
-
-def target_names() -> tuple[str, ...]:
-    return names(GROUP)
 
 
 def find_target(name: str) -> Target:

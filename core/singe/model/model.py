@@ -165,7 +165,7 @@ class Model:
         self._blocks: Final = SharedBlocks()
         self._needed: Needed | None = None  # None: not computed yet
         open_sizes = (str(d) for p in self.inputs for d in p.shape or () if isinstance(d, Size))
-        self.sizes: Final = OpenSizes(open_sizes, bounds)
+        self.sizes: Final = OpenSizes(open_sizes, bounds or {})
         names = [p.name for p in self.inputs]
         if isinstance(donate, str) or not set(donate) <= set(names):
             raise InputError(f"donate: got {donate!r}, expected a list of inputs, some of {', '.join(names) or 'none'}")

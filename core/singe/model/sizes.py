@@ -41,9 +41,9 @@ def without_bounds(shapes: InputShapes | None) -> tuple[dict[str, tuple[int | st
 class OpenSizes:
     """See the module's docstring. `names` are the open sizes of a Model's inputs."""
 
-    def __init__(self, names: Iterable[str], bounds: Mapping[str, int] | None = None) -> None:
+    def __init__(self, names: Iterable[str], bounds: Mapping[str, int]) -> None:
         self.names: Final = tuple(dict.fromkeys(names))
-        self.bounds: Final = dict(bounds or {})
+        self.bounds: Final = dict(bounds)
         self._asked: Final[list[dict[str, int]]] = []
         self._met: Final[deque[dict[str, int]]] = deque(maxlen=MET)
         for name in self.bounds:

@@ -124,9 +124,9 @@ def read_model(path_or_bytes: OnnxFile, *, name: str | None = None) -> OnnxModel
     return _read(path_or_bytes, "ModelProto", name)
 
 
-def read_tensor(path_or_bytes: OnnxFile, *, name: str | None = None) -> OnnxTensor:
+def read_tensor(path_or_bytes: OnnxFile) -> OnnxTensor:
     """The tensor in a serialised TensorProto (a `.pb` file), or in bytes."""
-    return _read(path_or_bytes, "TensorProto", name)[1]
+    return _read(path_or_bytes, "TensorProto", None)[1]
 
 
 def _read(source: OnnxFile, message: str, name: str | None) -> Any:
@@ -292,7 +292,7 @@ def _typed(kind: str) -> Constructor:
 TENSOR_TYPE: Final = {1: one("elem_type", INT32, key="dtype"), 2: one("shape", "TensorShapeProto")}
 
 
-def _value(m: Fields, position: Position, _: Files) -> OnnxValue:
+def _value(m: Fields, _: Position, __: Files) -> OnnxValue:
     return OnnxValue(m.get("name", ""), m.get("type"))
 
 

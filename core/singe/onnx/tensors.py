@@ -215,7 +215,7 @@ def _strings(m: Fields, dims: tuple[int, ...], position: Position) -> np.ndarray
     return out.reshape(dims)
 
 
-def _sparse(m: Fields, position: Position, files: Files) -> tuple[str, OnnxSparse]:
+def _sparse(m: Fields, position: Position, _: Files) -> tuple[str, OnnxSparse]:
     if "values" not in m or "indices" not in m:
         raise position.fault("a sparse tensor needs values and indices")
     (name, values), (_, indices), dims = m["values"], m["indices"], _dims(m, position)

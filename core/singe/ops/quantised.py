@@ -142,7 +142,7 @@ def quantise_weights(w: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
 # --- shapes, references, rows ----------------------------------------------------------------------------------------
 
 
-def _check(x: Shaped, w: Shaped, scale: Shaped, depth: Shape) -> None:
+def _check(w: Shaped, scale: Shaped, depth: Shape) -> None:
     if scale.shape != w.shape[-1:] or not all(isinstance(d, int) for d in w.shape):
         raise ShapeError(
             f"int8: got scales {show(scale.shape)} for weights {show(w.shape)}, expected one for each output"
@@ -154,12 +154,12 @@ def _check(x: Shaped, w: Shaped, scale: Shaped, depth: Shape) -> None:
 def _dot_shape(x: Shaped, w: Shaped, scale: Shaped) -> Shape:
     if len(x.shape) < 2 or len(w.shape) != 2 or x.shape[-1] != w.shape[0]:
         raise ShapeError(f"dot_int8: got {show(x.shape)} and {show(w.shape)}, expected (…, m, k) and (k, n)")
-    _check(x, w, scale, w.shape[:1])
+    _check(w, scale, w.shape[:1])
     return (*x.shape[:-1], w.shape[1])
 
 
 def _conv_shape(x: Shaped, w: Shaped, scale: Shaped, **facts: Any) -> Shape:
-    _check(x, w, scale, w.shape[:-1])
+    _check(w, scale, w.shape[:-1])
     return _FLOATS.shape(x, w, **facts, group=1)
 
 

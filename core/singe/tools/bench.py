@@ -306,7 +306,7 @@ def timing_data(t: Timing, found: Profile | None, limit: Peaks | None) -> dict[s
     return data
 
 
-def describe_bench(t: Timing, device: str, found: Profile | None, limit: Peaks | None, most: int | None = None) -> str:
+def describe_bench(t: Timing, device: str, found: Profile | None, limit: Peaks | None, most: int | None) -> str:
     """The timing, followed by the profile if there is one."""
     text = describe_timing(t, device)
     return text if found is None or limit is None else f"{text}\n\n{describe_profile(found, limit, most)}"

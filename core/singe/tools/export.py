@@ -272,7 +272,7 @@ def measure(
     graph: Graph,
     encoding: _Encoding,
     labels: Mapping[int, str] | None,
-    samples: Sequence[Mapping[str, np.ndarray]] = (),
+    samples: Sequence[Mapping[str, np.ndarray]],
 ) -> Deviation:
     """The effect of stored weights and integer activations: the graph is run with and without them, in NumPy."""
     given = [[np.asarray(s[x.name]) for x in graph.inputs] for s in samples] or _random_samples(graph)

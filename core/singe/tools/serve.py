@@ -134,7 +134,7 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
             super().handle_error(request, client_address)
 
 
-def serve_folder(folder: str | Path, host: str = LOOPBACK, port: int = PORT, verbose: bool = False) -> None:
+def serve_folder(folder: str | Path, host: str, port: int, verbose: bool) -> None:
     """Serve until interrupted."""
     with Server(folder, host, port, verbose) as server:
         print(f"{server.folder} is at {server.address} (Ctrl-C ends)", flush=True)

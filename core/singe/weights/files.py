@@ -27,7 +27,7 @@ def load_weights(module: M, path: str | Path | bytes, strict: bool = True, key: 
         raise type(e)(str(e) if str(e).startswith(name) else f"{name}: {e}") from None
 
 
-def read_state(data: bytes, name: str, key: str | None = None) -> dict[str, np.ndarray]:
+def read_state(data: bytes, name: str, key: str | None) -> dict[str, np.ndarray]:
     """The arrays of a file by name."""
     if pytorch.is_pytorch(data):
         return pytorch.read_pytorch(data, name, key)

@@ -169,7 +169,7 @@ def split_rows(c: Contraction) -> list[Digit]:
 
 
 def put_functions(
-    shader: Shader, c: Contraction, rows: int, columns: int, depth: int, quads: frozenset[str] = frozenset(),
+    shader: Shader, c: Contraction, rows: int, columns: int, depth: int, quads: frozenset[str],
     octets: frozenset[str] = frozenset(), split: Sequence[Digit] = (),
 ) -> None:  # fmt: skip
     """Write load_a, load_b and store_c; a side that is a multiple of the tile needs no bounds test.
