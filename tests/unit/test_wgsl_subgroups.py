@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from test_wgsl_kernels import check, norm, reduction, softmax
+from wgsl_checks import check, norm, reduction, softmax
 
 from singe.dtypes import DType, float32, int32, int64
 from singe.errors import DeviceError
