@@ -114,6 +114,20 @@ def until(page: Any, expression: str, seconds: float = 60.0) -> None:
     pytest.fail(f"after {seconds} s still {found}: {expression}")
 
 
+@contextmanager
+def front_page(browser: Any, address: str) -> Iterator[Any]:
+    """The front page, whose console must have no errors at the end."""
+    context = browser.new_context()
+    page = context.new_page()
+    page.set_default_timeout(60_000)
+    console = Console(page)
+    page.goto(address)
+    page.wait_for_selector("#facts[aria-busy=false]")
+    yield page
+    assert console.complaints == []
+    context.close()
+
+
 class Console:
     """The errors of a page: of scripts, on the console, and violations of its policy."""
 

@@ -6,10 +6,8 @@ logits of a grey picture, which are compared with ONNX's reference evaluator.
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,65 +16,17 @@ from typing import Any, Final
 import numpy as np
 import pytest
 from browsers import WEBGPU, chromium
-from bundles import MODELS, ROOT, STATIC
+from bundles import MODELS, ROOT
+from embedded import EMBED, PATIENCE, Digits, answer_of, small_model
 from sites import SCREENSHOTS, Console, served, served_plainly
-
-from singe.tools.cli import main as singe
 
 onnx = pytest.importorskip("onnx")
 reference = pytest.importorskip("onnx.reference")
 
-EMBED: Final = ROOT / "demos" / "embed"
-GREY: Final = np.full((1, 1, 28, 28), 0.5, np.float32)
 CORS: Final = {"Access-Control-Allow-Origin": "*"}
 ISOLATED: Final = {"Cross-Origin-Embedder-Policy": "require-corp", "Cross-Origin-Resource-Policy": "cross-origin"}
-PATIENCE: Final = 90_000
-"""Milliseconds: WebGPU in software compiles slowly on a busy machine."""
 CAMERA: Final = ("--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream")
 """A fake camera that every page may use if its embedder allows it."""
-
-
-def small_model(path: Path) -> Path:
-    """A model with the inputs and outputs of a digit classifier, and meaningless weights."""
-    rng = np.random.default_rng(5)
-
-    def weight(name: str, *shape: int) -> Any:
-        return onnx.numpy_helper.from_array(rng.normal(size=shape).astype(np.float32) / 8, name)
-
-    make, info, kind = onnx.helper.make_node, onnx.helper.make_tensor_value_info, onnx.TensorProto.FLOAT
-    graph = onnx.helper.make_graph(
-        [
-            make("Conv", ["input", "w0", "b0"], ["c"], strides=[2, 2]),
-            make("Relu", ["c"], ["r"]),
-            make("Flatten", ["r"], ["f"]),
-            make("Gemm", ["f", "w1", "b1"], ["logits"]),
-        ],
-        "digits",
-        [info("input", kind, ["N", 1, 28, 28])],
-        [info("logits", kind, ["N", 10])],
-        [weight("w0", 8, 1, 3, 3), weight("b0", 8), weight("w1", 8 * 13 * 13, 10), weight("b1", 10)],
-    )
-    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)], ir_version=9)
-    onnx.save(model, path)
-    return path
-
-
-class Digits:
-    """A bundle, and the expected outputs of its model."""
-
-    def __init__(self, model: Path, folder: Path, *options: str) -> None:
-        assert singe(["export", str(model), "-o", str(folder), *options]) == 0
-        self.folder, self.reference = folder, reference.ReferenceEvaluator(str(model))
-        self.logits = self.answer(GREY)
-
-    def answer(self, pixels: np.ndarray) -> np.ndarray:
-        return np.asarray(self.reference.run(["logits"], {"input": pixels})[0])[0]
-
-    def assert_answer(self, text: str) -> None:
-        """Check ten numbers, each within 1e-4 of the largest."""
-        found = np.array([float(word) for word in text.split()])
-        assert found.shape == (10,), text
-        assert np.abs(found - self.logits).max() <= 1e-4 * max(1, np.abs(self.logits).max())
 
 
 @pytest.fixture(scope="module")
@@ -137,12 +87,6 @@ def shoot(page: Any, name: str) -> None:
 def other_site(address: str) -> str:
     """The same host by another name, which counts as another site in a browser."""
     return address.replace("127.0.0.1", "localhost")
-
-
-def answer_of(page: Any) -> str:
-    """The text that a page of demos/embed writes when its model has run."""
-    page.locator("output").filter(has_text=re.compile(r"\d")).wait_for(timeout=PATIENCE)
-    return page.locator("output").text_content()
 
 
 # --- README.md -------------------------------------------------------------------------------------------------------
@@ -393,124 +337,3 @@ def test_a_policy_without_webassembly(page: Any, digits: Digits, worker: bool, t
         device, text = page.evaluate(LOAD, [url, {"device": "webgpu", "worker": worker}])
         assert device == "webgpu"
         digits.assert_answer(text)
-
-
-# --- the npm package -------------------------------------------------------------------------------------------------
-
-TYPESCRIPT: Final = "typescript@7.0.2"
-OFFLINE: Final = re.compile(
-    r"ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|ENOTCACHED|E40[13]|network"
-)
-
-
-def npm(*arguments: str, cwd: Path) -> str:
-    """The output of npm; the test is skipped if npm or its registry is missing."""
-    if shutil.which("npm") is None:
-        pytest.skip("no npm here")
-    command = ["npm", *arguments, "--no-audit", "--no-fund", "--fetch-retries=1", "--loglevel=error"]
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300, check=False)
-    if done.returncode and OFFLINE.search(done.stderr):
-        pytest.skip(f"npm's registry cannot be reached: {done.stderr.strip().splitlines()[0]}")
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-@pytest.fixture(scope="module")
-def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The package that `npm pack` makes of static/."""
-    folder = tmp_path_factory.mktemp("package")
-    npm("pack", str(STATIC), "--pack-destination", str(folder), cwd=folder)
-    return next(folder.glob("*.tgz"))
-
-
-@pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory, package: Path, digits: Digits) -> Path:
-    """The project of demos/embed/vite, installed; it also exposes `load` to the tests."""
-    folder = tmp_path_factory.mktemp("vite")
-    shutil.copytree(EMBED / "vite", folder, dirs_exist_ok=True)
-    shutil.copy(package, folder)
-    shutil.copytree(digits.folder, folder / "public" / "model")
-    (folder / "public" / "favicon.ico").touch()
-    npm("install", cwd=folder)
-    with (folder / "main.js").open("a") as main:
-        main.write("\nglobalThis.load = load;\n")
-    return folder
-
-
-@contextmanager
-def vite(project: Path) -> Iterator[str]:
-    """Vite's development server."""
-    command = ["node", "node_modules/vite/bin/vite.js", "--host", "127.0.0.1", "--port", "0"]
-    environment = {**os.environ, "NO_COLOR": "1"}
-    with subprocess.Popen(command, cwd=project, env=environment, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            found = (re.search(r"http://127\.0\.0\.1:\d+/", line) for line in process.stdout)
-            yield next(match[0] for match in found if match)
-        finally:
-            process.terminate()
-
-
-RUN: Final = """async (options) => {
-  const model = await load("/model/", options);
-  const { logits } = await model.run({ input: new Float32Array(784).fill(0.5) });
-  const { device, worker } = model;
-  await model.dispose();
-  return [device, worker, logits.data.join(" ")];
-}"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("mode", ["development", "production"])
-def test_vite(page: Any, project: Path, digits: Digits, mode: str) -> None:
-    console = Console(page)
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
-    if mode == "production":
-        subprocess.run(["npx", "vite", "build"], cwd=project, capture_output=True, timeout=120, check=True)
-    with vite(project) if mode == "development" else served_plainly(project / "dist") as address:
-        page.goto(address)
-        digits.assert_answer(answer_of(page))
-        for device in ("wasm", "webgpu"):
-            for worker in (True, False):
-                *found, text = page.evaluate(RUN, {"device": device, "worker": worker})
-                assert found == [device, worker]
-                digits.assert_answer(text)
-    for module in ("remote", "worker", "cache", "wasm", "webgpu"):
-        assert any(re.search(rf"/singe-{module}[-.]", url) for url in asked), f"{module} comes when it is wanted"
-    assert console.complaints == []
-
-
-@pytest.mark.slow
-def test_types(package: Path, tmp_path: Path) -> None:
-    """typed.ts is right for TypeScript, and what is wrong is not."""
-    (tmp_path / "package.json").write_text('{ "private": true, "type": "module" }')
-    npm("install", str(package), TYPESCRIPT, cwd=tmp_path)
-    good = (EMBED / "typed.ts").read_text()
-    wrong = {
-        "a device": ('"auto"', '"tpu"'),
-        "a code": ('"device") return', '"devices") return'),
-        "a progress": ("onProgress })", "onProgress: (n: number) => n })"),
-        "an input": ("data: pixels", "data: [1, 2]"),
-        "a shape": ("[1, 1, 28, 28]", '"28x28"'),
-        "an output": ("logits?.data instanceof", "logits?.values instanceof"),
-    }
-    cases = {"good.ts": good, **{f"{k}.ts": good.replace(*change) for k, change in wrong.items()}}
-    for name, text in cases.items():
-        (tmp_path / name).write_text(text)
-    for resolution in (("--module", "nodenext"), ("--module", "esnext", "--moduleResolution", "bundler")):
-        command = ["npx", "tsc", "--strict", "--noEmit", "--target", "es2022", *resolution, *cases]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
-        found = {line.split("(")[0] for line in done.stdout.splitlines() if ": error TS" in line}
-        assert found == set(cases) - {"good.ts"}, done.stdout
-
-
-def test_a_commonjs_script(package: Path, digits: Digits, tmp_path: Path) -> None:
-    npm("install", "--offline", str(package), cwd=tmp_path)
-    shutil.copy(EMBED / "commonjs.cjs", tmp_path)
-    shutil.copytree(digits.folder, tmp_path / "model")
-    done = subprocess.run(
-        ["node", "commonjs.cjs"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    digits.assert_answer(done.stdout)

@@ -1,23 +1,39 @@
-"""The npm package, from `npm pack` of static/: it installs offline, has types, and runs a bundle in node."""
+"""The npm package, from `npm pack` of static/: it installs offline, has types, and runs a bundle in node and with Vite, as the
+files of demos/embed show."""
 
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
 import subprocess
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, Final
 
 import pytest
 from bundles import ROOT, STATIC, assert_close, packed, small_case
+from embedded import EMBED, Digits, answer_of, small_model
 from pages import node
+from sites import Console, served_plainly
+
+TYPESCRIPT: Final = "typescript@7.0.2"
+OFFLINE: Final = re.compile(
+    r"ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|ENOTCACHED|E40[13]|network"
+)
 
 
 def npm(*arguments: str, cwd: Path) -> str:
+    """The output of npm; the test is skipped if npm is missing, or a registry that it asks."""
     if shutil.which("npm") is None:
         pytest.skip("no npm here")
-    done = subprocess.run(["npm", *arguments], cwd=cwd, capture_output=True, text=True, timeout=120, check=False)
+    command = ["npm", *arguments, "--no-audit", "--no-fund", "--fetch-retries=1", "--loglevel=error"]
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300, check=False)
+    if done.returncode and "--offline" not in arguments and OFFLINE.search(done.stderr):
+        pytest.skip(f"npm's registry cannot be reached: {done.stderr.strip().splitlines()[0]}")
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -41,7 +57,7 @@ def test_the_package_installs_and_runs(bundle: Callable[[str], Path], tmp_path: 
     user = tmp_path / "user"
     user.mkdir()
     (user / "package.json").write_text('{"name": "user", "private": true}')
-    npm("install", "--offline", "--no-audit", "--no-fund", str(tmp_path / listed["filename"]), cwd=user)
+    npm("install", "--offline", str(tmp_path / listed["filename"]), cwd=user)
     inputs, expected = small_case(6)
     body = "return answer(load, given.url, {}, given.cases);"
     done = node(body, runner="singe", cwd=user, url=bundle("small").as_uri(), cases=[packed(inputs)])
@@ -58,3 +74,121 @@ def test_every_module_that_is_imported_is_there() -> None:
             name = part.split('"')[0]
             if name.startswith("singe") and name.endswith(".js"):
                 assert (STATIC / name).exists(), f"{path.name} imports {name}"
+
+
+# --- the files of demos/embed ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory: pytest.TempPathFactory) -> Digits:
+    folder = tmp_path_factory.mktemp("digits")
+    return Digits(small_model(folder / "small.onnx"), folder / "small")
+
+
+@pytest.fixture
+def page(browser: Any) -> Iterator[Any]:
+    """A page with storage of its own."""
+    context = browser.new_context()
+    yield context.new_page()
+    context.close()
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The package that `npm pack` makes of static/."""
+    folder = tmp_path_factory.mktemp("package")
+    npm("pack", str(STATIC), "--pack-destination", str(folder), cwd=folder)
+    return next(folder.glob("*.tgz"))
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory, package: Path, digits: Digits) -> Path:
+    """The project of demos/embed/vite, installed; it also exposes `load` to the tests."""
+    folder = tmp_path_factory.mktemp("vite")
+    shutil.copytree(EMBED / "vite", folder, dirs_exist_ok=True)
+    shutil.copy(package, folder)
+    shutil.copytree(digits.folder, folder / "public" / "model")
+    (folder / "public" / "favicon.ico").touch()
+    npm("install", cwd=folder)
+    with (folder / "main.js").open("a") as main:
+        main.write("\nglobalThis.load = load;\n")
+    return folder
+
+
+@contextmanager
+def vite(project: Path) -> Iterator[str]:
+    """Vite's development server."""
+    command = ["node", "node_modules/vite/bin/vite.js", "--host", "127.0.0.1", "--port", "0"]
+    environment = {**os.environ, "NO_COLOR": "1"}
+    with subprocess.Popen(command, cwd=project, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            found = (re.search(r"http://127\.0\.0\.1:\d+/", line) for line in process.stdout)
+            yield next(match[0] for match in found if match)
+        finally:
+            process.terminate()
+
+
+RUN: Final = """async (options) => {
+  const model = await load("/model/", options);
+  const { logits } = await model.run({ input: new Float32Array(784).fill(0.5) });
+  const { device, worker } = model;
+  await model.dispose();
+  return [device, worker, logits.data.join(" ")];
+}"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["development", "production"])
+def test_vite(page: Any, project: Path, digits: Digits, mode: str) -> None:
+    console = Console(page)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    if mode == "production":
+        subprocess.run(["npx", "vite", "build"], cwd=project, capture_output=True, timeout=120, check=True)
+    with vite(project) if mode == "development" else served_plainly(project / "dist") as address:
+        page.goto(address)
+        digits.assert_answer(answer_of(page))
+        for device in ("wasm", "webgpu"):
+            for worker in (True, False):
+                *found, text = page.evaluate(RUN, {"device": device, "worker": worker})
+                assert found == [device, worker]
+                digits.assert_answer(text)
+    for module in ("remote", "worker", "cache", "wasm", "webgpu"):
+        assert any(re.search(rf"/singe-{module}[-.]", url) for url in asked), f"{module} comes when it is wanted"
+    assert console.complaints == []
+
+
+@pytest.mark.slow
+def test_types(package: Path, tmp_path: Path) -> None:
+    """typed.ts is right for TypeScript, and what is wrong is not."""
+    (tmp_path / "package.json").write_text('{ "private": true, "type": "module" }')
+    npm("install", str(package), TYPESCRIPT, cwd=tmp_path)
+    good = (EMBED / "typed.ts").read_text()
+    wrong = {
+        "a device": ('"auto"', '"tpu"'),
+        "a code": ('"device") return', '"devices") return'),
+        "a progress": ("onProgress })", "onProgress: (n: number) => n })"),
+        "an input": ("data: pixels", "data: [1, 2]"),
+        "a shape": ("[1, 1, 28, 28]", '"28x28"'),
+        "an output": ("logits?.data instanceof", "logits?.values instanceof"),
+    }
+    cases = {"good.ts": good, **{f"{k}.ts": good.replace(*change) for k, change in wrong.items()}}
+    for name, text in cases.items():
+        (tmp_path / name).write_text(text)
+    for resolution in (("--module", "nodenext"), ("--module", "esnext", "--moduleResolution", "bundler")):
+        command = ["npx", "tsc", "--strict", "--noEmit", "--target", "es2022", *resolution, *cases]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+        found = {line.split("(")[0] for line in done.stdout.splitlines() if ": error TS" in line}
+        assert found == set(cases) - {"good.ts"}, done.stdout
+
+
+def test_a_commonjs_script(package: Path, digits: Digits, tmp_path: Path) -> None:
+    npm("install", "--offline", str(package), cwd=tmp_path)
+    shutil.copy(EMBED / "commonjs.cjs", tmp_path)
+    shutil.copytree(digits.folder, tmp_path / "model")
+    done = subprocess.run(
+        ["node", "commonjs.cjs"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    digits.assert_answer(done.stdout)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 import json
 import random
 import re
-import struct
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -16,13 +14,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from containers import joined, split
 
 from singe.compiler.build import compile_graph
 from singe.compiler.target import HOST, find_target
 from singe.dtypes import float32, int64
 from singe.errors import DeviceError, FormatError, InputError
 from singe.graph import Builder, Graph
-from singe.program.container import ALIGN, MAGIC
 from singe.program.format import from_bytes, header, read_program, to_bytes, write_program
 from singe.program.program import (
     Bind,
@@ -99,23 +97,6 @@ def every_step() -> ProgramData:
         (Specialised({"N": 8}, 1, closed, steps[:2], ((size("M") - 1, "M must be at least 1"),)),),
         {"N": 64},
     )  # fmt: skip
-
-
-def split(data: bytes) -> tuple[dict[str, Any], bytes]:
-    """A file's header and its block."""
-    (length,) = struct.unpack_from("<I", data, len(MAGIC))
-    at = len(MAGIC) + 4
-    return json.loads(data[at : at + length]), data[-(-(at + length) // ALIGN) * ALIGN :]
-
-
-def joined(head: Any, block: bytes) -> bytes:
-    """A file with this header and block, and the right hash."""
-    if isinstance(head, dict) and "sha256" in head:
-        head["sha256"] = hashlib.sha256(block).hexdigest()
-    text = json.dumps(head).encode()
-    return (MAGIC + struct.pack("<I", len(text)) + text).ljust(
-        -(-(len(MAGIC) + 4 + len(text)) // ALIGN) * ALIGN, b"\0"
-    ) + block
 
 
 # --- the document -----------------------------------------------------------------------------------------------------

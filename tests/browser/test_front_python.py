@@ -1,0 +1,164 @@
+"""The Python prompt of the front page in Chromium."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from sites import front_page, served, until
+
+STATE: Final = "document.querySelector('#python-status').dataset.state"
+
+
+@pytest.fixture
+def page(browser: Any, address: str) -> Iterator[Any]:
+    with front_page(browser, address) as found:
+        yield found
+
+
+class Prompt:
+    """The Python prompt of a page, started."""
+
+    def __init__(self, page: Any) -> None:
+        self.page = page
+        page.click("#python-start")
+        self.rest(120)
+
+    def rest(self, seconds: float = 60) -> None:
+        until(self.page, f"['ready', 'error', 'unsupported'].includes({STATE})", seconds)
+        assert self.page.get_attribute("#python-status", "data-state") == "ready", self.page.inner_text(
+            "#python-status"
+        )
+
+    def log(self) -> str:
+        return self.page.evaluate("document.querySelector('#python-log').textContent")
+
+    def ask(self, source: str) -> str:
+        """The answer to a complete source."""
+        before = len(self.log())
+        self.page.fill("#python-input", source)
+        self.page.click("#python-run")
+        until(self.page, f"document.querySelector('#python-log').textContent.length > {before}")
+        self.rest()
+        shown = "".join(f"{'...' if k else '>>>'} {line}\n" for k, line in enumerate(source.split("\n")))
+        said = self.log()[before:]
+        assert said.startswith(shown)
+        return said.removeprefix(shown)
+
+
+@pytest.fixture
+def prompt(site: Path, page: Any) -> Prompt:
+    if not (site / "python/start.js").exists():
+        pytest.skip("the site was built without Python: its files cannot be had here")
+    return Prompt(page)
+
+
+@pytest.mark.slow
+def test_python_evaluates(prompt: Prompt) -> None:
+    assert re.match(r"Python 3\.\d+\.\d+, NumPy \d.*, Singe \d", prompt.log())
+    assert prompt.ask("6 * 7") == "42\n"
+    assert prompt.ask("_ + 1") == "43\n"
+    assert prompt.ask("x = 5") == ""
+    assert prompt.ask("print(x)\nx + 1") == "5\n6\n"
+    assert prompt.ask("(sg.tensor([1.0, 2.0], device='numpy') * 2).numpy()") == "array([2., 4.], dtype=float32)\n"
+    assert prompt.ask("import asyncio; await asyncio.sleep(0, 'late')") == "'late'\n"
+    assert prompt.ask("np.ones(3) @ np.ones(3)") == "np.float64(3.0)\n"
+    assert prompt.ask("print('é' * 3, '✓')") == "ééé ✓\n"
+    assert (
+        prompt.ask("model = await sg.load_async('python/mnist.singe', device='wasm')\nmodel.inputs[0].name")
+        == "'input'\n"
+    )
+    assert prompt.ask("(await model.run_async(np.zeros((2, 1, 28, 28), np.float32))).shape") == "(2, 10)\n"
+
+
+@pytest.mark.slow
+def test_python_shows_tracebacks_of_what_was_typed_and_no_more(prompt: Prompt) -> None:
+    prompt.ask("def half(x):\n    return x / 0")
+    said = prompt.ask("half(1)")
+    assert said.startswith("Traceback (most recent call last):\n")
+    assert "return x / 0" in said
+    assert said.endswith("ZeroDivisionError: division by zero\n")
+    assert "_pyodide" not in said
+    assert prompt.page.locator("#python-log .failed").count() == 1
+    assert "SyntaxError" in prompt.ask("x = = 1")
+    assert prompt.ask("raise SystemExit(3)").endswith("SystemExit: 3\n")
+    assert prompt.ask("1 + 1") == "2\n"
+
+
+@pytest.mark.slow
+def test_python_is_typed_as_at_a_prompt(prompt: Prompt) -> None:
+    """Enter goes on with a block and ends it at a blank line; the arrows bring back what was run."""
+    page = prompt.page
+    page.focus("#python-input")
+    for line in ("for k in range(2):", "print(k)"):
+        page.keyboard.type(line)
+        page.keyboard.press("Enter")
+        prompt.rest()
+        until(page, "document.querySelector('#python-input').value.endsWith('    ')", 10)
+    page.keyboard.press("Enter")
+    until(page, "document.querySelector('#python-log').textContent.endsWith('0\\n1\\n')", 10)
+    assert prompt.ask("'second'") == "'second'\n"
+    page.focus("#python-input")
+    page.keyboard.type("unfinished")
+    page.keyboard.press("ArrowUp")
+    assert page.input_value("#python-input") == "'second'"
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("ArrowUp")
+    assert page.input_value("#python-input") == "for k in range(2):\n    print(k)"
+    for _ in range(3):
+        page.keyboard.press("ArrowDown")
+    assert page.input_value("#python-input") == "unfinished"
+    page.fill("#python-input", "")
+    page.keyboard.type("a = 1")
+    page.keyboard.press("Shift+Enter")
+    page.keyboard.type("a + 1")
+    page.keyboard.press("Enter")
+    until(page, "document.querySelector('#python-log').textContent.endsWith('2\\n')", 10)
+
+
+@pytest.mark.slow
+def test_python_that_never_ends_is_stopped_while_the_page_goes_on(prompt: Prompt) -> None:
+    page = prompt.page
+    assert prompt.ask("kept = 1") == ""
+    page.fill("#python-input", "while True: print('spam' * 100)")
+    page.click("#python-run")
+    page.wait_for_selector("#python-status[data-state=running]")
+    page.wait_for_timeout(1500)
+    assert len(prompt.log()) < 150_000, "the log is bounded"
+    page.click("#python-stop")
+    page.wait_for_selector("#python-status[data-state=loading]")
+    prompt.rest(120)
+    assert "NameError" in prompt.ask("kept")
+    assert prompt.ask("1 + 1") == "2\n"
+
+
+@pytest.mark.slow
+def test_python_comes_back_without_a_network(browser: Any, site: Path) -> None:
+    if not (site / "python/start.js").exists():
+        pytest.skip("the site was built without Python: its files cannot be had here")
+    context = browser.new_context()
+    page = context.new_page()
+    with served(site) as address:
+        page.goto(address)
+        until(page, "navigator.serviceWorker.controller !== null")
+        Prompt(page)
+        page.wait_for_timeout(1000)
+    context.set_offline(True)
+    page.reload()
+    assert Prompt(page).ask("np.ones(2).sum()") == "np.float64(2.0)\n"
+    context.close()
+
+
+def test_a_site_without_python_says_so(browser: Any, address: str) -> None:
+    context = browser.new_context(service_workers="block")
+    page = context.new_page()
+    page.route("**/python/start.js", lambda route: route.fulfill(status=404, body="none"))
+    page.goto(address)
+    page.click("#python-start")
+    page.wait_for_selector("#python-status[data-state=unsupported]")
+    assert "built without Python" in page.inner_text("#python-status")
+    assert page.is_visible("#python-start")
+    context.close()
