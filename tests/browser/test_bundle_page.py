@@ -32,12 +32,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     export(Model(small_graph(), "numpy", "small"), root / "small")
     export(Model(dtypes_graph(), "numpy", "dtypes"), root / "dtypes")
     if MODELS.exists() and PHOTOS.exists():
-        from singe.tools.commands import _labels  # noqa: PLC0415
+        from singe.tools.inputs import read_labels  # noqa: PLC0415
 
         model = load(MODELS / "efficientnet_lite0.onnx", device="numpy")
         export(
             model, root / "photos", dtype="int8", picture=LITE0,
-            labels=_labels(str(PHOTOS / "imagenet_labels.json")),
+            labels=read_labels(str(PHOTOS / "imagenet_labels.json")),
         )  # fmt: skip
     with Server(root, port=0) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -8,13 +8,13 @@ import shlex
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from threading import Timer
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import numpy as np
 
@@ -30,7 +30,6 @@ from ..errors import (
     SingeError,
     UnsupportedOp,
 )
-from ..model.arguments import TensorSpec, bind
 from ..model.model import Model, Program, load
 from ..program.container import PROGRAM, format_of
 from ..program.format import write_program
@@ -40,16 +39,15 @@ from ..runtime.devices import device as open_device
 from ..runtime.devices import devices as all_devices
 from ..runtime.registry import backend_factory, backend_names
 from ..shapes import bytes_text, show
-from . import images
 from .bench import describe_bench, describe_peaks, machine, peaks, peaks_data, random_inputs, time_model, timing_data
 from .export import describe_bundle
 from .export import export as export_bundle
+from .inputs import once, picture_of, read_inputs, read_labels, read_samples
 from .inspection import describe_model, describe_program
 from .profiling import profile, trace_data
 from .report import LEFT, RIGHT, fields, seconds, table
 from .serve import serve_folder
 
-T = TypeVar("T")
 PATIENCE: Final = 1.0
 """Seconds after which a message says what is being waited for."""
 TOP: Final = 5
@@ -97,16 +95,6 @@ def notes() -> Iterator[None]:
         log.level, log.propagate = before
 
 
-def _once(pairs: Sequence[tuple[str, T]], option: str) -> dict[str, T]:
-    """The values of an option by name; a name may occur once."""
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise InputError(
-            f"{option} is given twice for {next(n for n in found if sum(n == name for name, _ in pairs) > 1)!r}"
-        )
-    return found
-
-
 # --- run --------------------------------------------------------------------------------------------------------------
 
 
@@ -114,17 +102,17 @@ def run(args: Namespace) -> None:
     """Run a model or a program on files."""
     with _doing("loading") as loading:
         model = _open(args)
-    arrays = _inputs(args, model.inputs)
+    arrays = read_inputs(args, model.inputs)
     with _doing("compiling") as compiling:
         program = (
             model if isinstance(model, Program) else model.program({k: a.shape for k, a in arrays.items()}, arrays)
         )
     names = [p.name for p in program.outputs]
-    targets = _once(args.output, "--output")
+    targets = once(args.output, "--output")
     unknown = targets.keys() - set(names)
     if unknown:
         raise InputError(f"--output {', '.join(sorted(unknown))}: no such output; the outputs are {', '.join(names)}")
-    labels = None if args.labels is None else _labels(args.labels)
+    labels = read_labels(args.labels)
     given = [arrays[p.name] for p in program.inputs]
     with _doing("running") as first:
         results = dict(zip(names, program.run(given), strict=True))
@@ -172,49 +160,6 @@ def _device_line(name: str, facts: Mapping[str, Any]) -> str:
     return f"{name} ({what})"
 
 
-def _inputs(args: Namespace, ports: Sequence[TensorSpec]) -> dict[str, np.ndarray]:
-    """The arrays of all inputs; `bind` reports missing and unknown names."""
-    by_name = {p.name: p for p in ports}
-    only = ports[0].name if len(ports) == 1 else ""
-    found: dict[str, Any] = {}
-    for name, path in _once([(n or only, f) for n, f in args.input], "--input").items():
-        if name not in by_name:
-            problem = "no such input" if name else "expected NAME=FILE"
-            raise InputError(f"--input {name or path}: {problem}; the inputs are {', '.join(map(str, ports))}")
-        found[name] = _read(path, by_name[name], args)
-    return bind(ports, (), found)
-
-
-def _read(path: str, port: TensorSpec, args: Namespace) -> np.ndarray:
-    """The array in an .npy file, or the tensor of a picture."""
-    suffix = Path(path).suffix.lower()
-    if suffix in images.SUFFIXES:
-        values = images.read(path, _picture_spec(args, port))
-        kind = port.dtype.numpy
-        if port.dtype.is_int:
-            limits = np.iinfo(kind)
-            values = np.clip(np.rint(values), limits.min, limits.max)
-        return values.astype(kind)
-    if suffix != ".npy":
-        raise InputError(f"{path}: expected an .npy file or a picture ({', '.join(sorted(images.SUFFIXES))})")
-    try:
-        # Mapped first: a header that claims more data than the file has is refused before memory is allocated.
-        return np.array(np.load(path, mmap_mode="r", allow_pickle=False))
-    except OSError as e:
-        raise InputError(f"{path}: {e.strerror or e}") from e
-    except (ValueError, SyntaxError, EOFError, OverflowError) as e:
-        raise InputError(f"{path}: not an array that can be read: {e}") from e
-
-
-def _picture_spec(args: Namespace, port: TensorSpec) -> images.PictureSpec:
-    """The PictureSpec from the options and, where they say nothing, from the input's shape."""
-    crop = 1.0 if args.crop is None else args.crop
-    std = args.std or ((255.0,) if port.dtype.is_float else (1.0,))
-    return images.picture_for(
-        port.shape or (), size=args.size, crop=crop, mean=args.mean or (0.0,), std=std, layout=args.layout
-    )
-
-
 def _summary(a: np.ndarray) -> tuple[str, str, str, str]:
     """Minimum, mean and maximum of the finite values, and how many are not finite."""
     numbers = a.astype(np.float64).ravel()
@@ -223,21 +168,6 @@ def _summary(a: np.ndarray) -> tuple[str, str, str, str]:
     if not finite.size:
         return "", "", "", note or "empty"
     return f"{finite.min():.5g}", f"{finite.mean():.5g}", f"{finite.max():.5g}", note
-
-
-def _labels(path: str) -> Mapping[int, str]:
-    """The names of classes: a JSON list, a JSON object from numbers to names, or text with one name per line."""
-    try:
-        text = Path(path).read_text("utf-8")
-    except UnicodeDecodeError as e:
-        raise InputError(f"{path}: labels must be UTF-8 text: {e}") from e
-    try:
-        data = json.loads(text) if text.lstrip()[:1] in ("[", "{") else text.splitlines()
-        return {int(k): str(v) for k, v in (data.items() if isinstance(data, dict) else enumerate(data))}
-    except (ValueError, RecursionError) as e:
-        raise InputError(
-            f"{path}: expected a JSON list, a JSON object from numbers to names, or one name a line: {e}"
-        ) from e
 
 
 def _rank(args: Namespace, results: Mapping[str, np.ndarray], labels: Mapping[int, str] | None) -> None:
@@ -327,9 +257,9 @@ def _model(args: Namespace) -> Model:
 
 def _loaded(args: Namespace) -> Model:
     """The model on the device "numpy", which is always available."""
-    shapes = _once(args.input_shape, "--input-shape")
+    shapes = once(args.input_shape, "--input-shape")
     with _doing("loading"):
-        model = load(args.model, DEFAULT, shapes, states=_once(args.state, "--state"), donate=args.donate)
+        model = load(args.model, DEFAULT, shapes, states=once(args.state, "--state"), donate=args.donate)
         try:
             _ = model.needed
         except UnsupportedOp:
@@ -363,38 +293,14 @@ def _with_hint(model: Model, error: SingeError) -> InputError:
 def export(args: Namespace) -> None:
     """Write a model's bundle."""
     model = _model(args)
-    labels = None if args.labels is None else _labels(args.labels)
+    labels = read_labels(args.labels)
     with _doing("exporting"):
         bundle = export_bundle(
             model, args.out, args.targets, dtype=args.dtype, activations=args.activations,
-            picture=_picture(args, model), labels=labels, force=args.force, samples=_samples(args, model),
+            picture=picture_of(args, model), labels=labels, force=args.force, samples=read_samples(args, model),
         )  # fmt: skip
     print(describe_bundle(bundle))
     print(f"\nTo see it run: singe serve {shlex.quote(args.out)}")
-
-
-def _samples(args: Namespace, model: Model) -> list[dict[str, np.ndarray]]:
-    """The samples of --input: each file is one if the model has one input; otherwise all files together are one."""
-    if not args.input:
-        return []
-    graph = model.graph()
-    ports = [TensorSpec(x.name, x.dtype, x.shape) for x in graph.inputs]
-    given = [[pair] for pair in args.input] if len(ports) == 1 else [args.input]
-    return [_inputs(Namespace(**{**vars(args), "input": pairs}), ports) for pairs in given]
-
-
-def _picture(args: Namespace, model: Model) -> images.PictureSpec | None:
-    """The PictureSpec for the first input of four axes, if there are picture options."""
-    if all(getattr(args, option) is None for option in ("size", "crop", "mean", "std", "layout")):
-        return None
-    graph = model.graph()
-    ports = [TensorSpec(x.name, x.dtype, x.shape) for x in graph.inputs]
-    found = next((p for p in ports if len(p.shape or ()) == 4), None)
-    if found is None:
-        raise InputError(
-            f"--size, --crop, --mean, --std and --layout need an input of four axes; there are {', '.join(map(str, ports))}"
-        )
-    return replace(_picture_spec(args, found), input=found.name)
 
 
 def serve(args: Namespace) -> None:
@@ -439,8 +345,8 @@ def _to_bench(args: Namespace) -> Model | Program:
                 option = f"--{option.replace('_', '-')}"
                 raise InputError(f"{option}: a program has its {own} already; give the model that it was compiled from")
         return Program.load(args.model, args.device)
-    shapes = _once(args.input_shape, "--input-shape")
-    return load(args.model, args.device or "auto", shapes, states=_once(args.state, "--state"), donate=args.donate)
+    shapes = once(args.input_shape, "--input-shape")
+    return load(args.model, args.device or "auto", shapes, states=once(args.state, "--state"), donate=args.donate)
 
 
 def _bench_devices(args: Namespace) -> None:

@@ -1,0 +1,117 @@
+"""What options of the command line name: the arrays, pictures and labels in files, and how a picture becomes an input."""
+
+from __future__ import annotations
+
+import json
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ..errors import InputError
+from ..model.arguments import TensorSpec, bind
+from ..model.model import Model
+from . import images
+
+T = TypeVar("T")
+
+
+def once(pairs: Sequence[tuple[str, T]], option: str) -> dict[str, T]:
+    """The values of an option by name; a name may occur once."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise InputError(
+            f"{option} is given twice for {next(n for n in found if sum(n == name for name, _ in pairs) > 1)!r}"
+        )
+    return found
+
+
+def read_inputs(args: Namespace, ports: Sequence[TensorSpec]) -> dict[str, np.ndarray]:
+    """The arrays of all inputs; `bind` reports missing and unknown names."""
+    by_name = {p.name: p for p in ports}
+    only = ports[0].name if len(ports) == 1 else ""
+    found: dict[str, Any] = {}
+    for name, path in once([(n or only, f) for n, f in args.input], "--input").items():
+        if name not in by_name:
+            problem = "no such input" if name else "expected NAME=FILE"
+            raise InputError(f"--input {name or path}: {problem}; the inputs are {', '.join(map(str, ports))}")
+        found[name] = _read(path, by_name[name], args)
+    return bind(ports, (), found)
+
+
+def _read(path: str, port: TensorSpec, args: Namespace) -> np.ndarray:
+    """The array in an .npy file, or the tensor of a picture."""
+    suffix = Path(path).suffix.lower()
+    if suffix in images.SUFFIXES:
+        values = images.read(path, _picture_spec(args, port))
+        kind = port.dtype.numpy
+        if port.dtype.is_int:
+            limits = np.iinfo(kind)
+            values = np.clip(np.rint(values), limits.min, limits.max)
+        return values.astype(kind)
+    if suffix != ".npy":
+        raise InputError(f"{path}: expected an .npy file or a picture ({', '.join(sorted(images.SUFFIXES))})")
+    try:
+        # Mapped first: a header that claims more data than the file has is refused before memory is allocated.
+        return np.array(np.load(path, mmap_mode="r", allow_pickle=False))
+    except OSError as e:
+        raise InputError(f"{path}: {e.strerror or e}") from e
+    except (ValueError, SyntaxError, EOFError, OverflowError) as e:
+        raise InputError(f"{path}: not an array that can be read: {e}") from e
+
+
+def _picture_spec(args: Namespace, port: TensorSpec) -> images.PictureSpec:
+    """The PictureSpec from the options and, where they say nothing, from the input's shape."""
+    crop = 1.0 if args.crop is None else args.crop
+    std = args.std or ((255.0,) if port.dtype.is_float else (1.0,))
+    return images.picture_for(
+        port.shape or (), size=args.size, crop=crop, mean=args.mean or (0.0,), std=std, layout=args.layout
+    )
+
+
+def _ports(model: Model) -> list[TensorSpec]:
+    """The inputs of a model's graph, with the shapes that they have there."""
+    return [TensorSpec(x.name, x.dtype, x.shape) for x in model.graph().inputs]
+
+
+def read_samples(args: Namespace, model: Model) -> list[dict[str, np.ndarray]]:
+    """The samples of --input: each file is one if the model has one input; otherwise all files together are one."""
+    if not args.input:
+        return []
+    ports = _ports(model)
+    given = [[pair] for pair in args.input] if len(ports) == 1 else [args.input]
+    return [read_inputs(Namespace(**{**vars(args), "input": pairs}), ports) for pairs in given]
+
+
+def picture_of(args: Namespace, model: Model) -> images.PictureSpec | None:
+    """The PictureSpec for the first input of four axes, if there are picture options."""
+    if all(getattr(args, option) is None for option in ("size", "crop", "mean", "std", "layout")):
+        return None
+    ports = _ports(model)
+    found = next((p for p in ports if len(p.shape or ()) == 4), None)
+    if found is None:
+        raise InputError(
+            f"--size, --crop, --mean, --std and --layout need an input of four axes; there are {', '.join(map(str, ports))}"
+        )
+    return replace(_picture_spec(args, found), input=found.name)
+
+
+def read_labels(path: str | None) -> Mapping[int, str] | None:
+    """The names of classes, if a file is named: a JSON list, a JSON object from numbers to names, or text with one name
+    per line."""
+    if path is None:
+        return None
+    try:
+        text = Path(path).read_text("utf-8")
+    except UnicodeDecodeError as e:
+        raise InputError(f"{path}: labels must be UTF-8 text: {e}") from e
+    try:
+        data = json.loads(text) if text.lstrip()[:1] in ("[", "{") else text.splitlines()
+        return {int(k): str(v) for k, v in (data.items() if isinstance(data, dict) else enumerate(data))}
+    except (ValueError, RecursionError) as e:
+        raise InputError(
+            f"{path}: expected a JSON list, a JSON object from numbers to names, or one name a line: {e}"
+        ) from e
