@@ -13,9 +13,8 @@ from typing import Any, Final
 import numpy as np
 
 from ..dtypes import DType, bool_, dtype, float32, int64, own, promote
-from ..errors import DTypeError, InputError, ShapeError
+from ..errors import DTypeError, InputError
 from ..ir.scalar import convert
-from ..shapes import Dim, Shape, divides, floordiv, product, show
 
 NATURAL: Final = {bool: bool_, int: int64, float: float32}
 """The dtype of a Python number if no operand has one."""
@@ -63,18 +62,6 @@ def as_type(b: Any, x: Any, kind: DType) -> Any:
         if not least <= x <= most:
             raise DTypeError(f"{x} does not fit {kind}: {least} to {most}; cast the tensor first")
     return b.const(x, kind)
-
-
-def inferred_shape(old: Shape, wanted: Sequence[Dim]) -> Shape:
-    """The requested shape, with -1 replaced by a number or a Size."""
-    if sum(d == -1 for d in wanted) > 1:
-        raise ShapeError(f"reshape: {show(wanted)} has more than one -1")
-    if -1 not in wanted:
-        return tuple(wanted)
-    rest, total = product(d for d in wanted if d != -1), product(old)
-    if rest == 0 or not divides(total, rest):
-        raise ShapeError(f"reshape: the {total} elements of {show(old)} cannot be divided into {show(wanted)}")
-    return tuple(floordiv(total, rest) if d == -1 else d for d in wanted)
 
 
 def matmul_nodes(b: Any, x: Any, y: Any) -> Any:

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias, Union
 
 import numpy as np
 
-from ..dtypes import INTS, DType, bool_, dtype, float16, float32, int32, int64, uint8
+from ..dtypes import DType, bool_, dtype, float16, float32, int32, uint8
 from ..errors import DeviceError, DTypeError, ShapeError
 from ..ir.scalar import Number
 from ..ops import ROWS, Elementwise, Region, Result, Row
@@ -23,19 +23,18 @@ from ..runtime.device import Device, DeviceValue
 from ..runtime.devices import DEFAULT
 from ..runtime.devices import device as find_device
 from ..runtime.waiting import soon
-from ..shapes import axes_of, axis_of, product, show
-from . import indexing, spatial
-from .meet import as_type, common_type, inferred_shape, matmul_nodes, plain_array, power
+from ..shapes import axis_of, product, show
+from . import indexing, shaping, spatial
+from .meet import as_type, common_type, matmul_nodes, plain_array, power
+from .reductions import SUM_TYPES, place_of, reduced
+from .shaping import Axis, unpacked
 from .spatial import Ints, Padding
 
 TensorLike: TypeAlias = Union["Tensor", np.ndarray, Number]
-Axis: TypeAlias = int | Sequence[int] | None
 Dims: TypeAlias = tuple[int, ...]
 _int: TypeAlias = int
 """The type; within the class, `int` is the method."""
 
-_SUM_TYPES: Final = {bool_: int64, **{d: int64 for d in INTS if d.bits < 64}}
-"""The dtype in which `sum` and `prod` fold integers, as in NumPy and PyTorch."""
 _LOGIC: Final = {
     "and": ("logical_and", "bitwise_and"),
     "or": ("logical_or", "bitwise_or"),
@@ -343,27 +342,16 @@ class Tensor:
 
     def reshape(self, *shape: Any) -> Tensor:
         """The same elements in row-major order under another shape, in which one dimension may be -1."""
-        wanted = _unpacked(shape)
-        return apply(lambda b, x: b.reshape(x, shape=inferred_shape(x.shape, wanted)), self)
+        wanted = unpacked(shape)
+        return apply(lambda b, x: b.reshape(x, shape=shaping.inferred_shape(x.shape, wanted)), self)
 
     def flatten(self, start: _int = 0, end: _int = -1) -> Tensor:
         """The axes from start to end (inclusive) merged into one."""
-        if not self.shape:
-            return self.reshape(1)
-        first, last = (axis_of(a, self.ndim, "flatten") for a in (start, end))
-        return self.reshape(*self.shape[:first], product(self.shape[first : last + 1]), *self.shape[last + 1 :])
+        return self.reshape(*shaping.flattened(self.shape, start, end))
 
     def squeeze(self, axis: Axis = None) -> Tensor:
         """The tensor without axes of length 1: without those given, or without all of them."""
-        axes = (
-            _axes(axis, self.ndim, "squeeze") if axis is not None else [i for i, d in enumerate(self.shape) if d == 1]
-        )
-        long = [i for i in axes if self.shape[i] != 1]
-        if long:
-            raise ShapeError(
-                f"squeeze: axis {long[0]} of {show(self.shape)} has length {self.shape[long[0]]}, expected 1"
-            )
-        return self.reshape(*(d for i, d in enumerate(self.shape) if i not in axes))
+        return self.reshape(*shaping.squeezed(self.shape, axis))
 
     def unsqueeze(self, axis: _int) -> Tensor:
         """The tensor with a new axis of length 1 at this position of the result."""
@@ -372,7 +360,7 @@ class Tensor:
 
     def transpose(self, *perm: Any) -> Tensor:
         """The axes in another order; reversed if none is given."""
-        order = _unpacked(perm) or tuple(reversed(range(self.ndim)))
+        order = unpacked(perm) or tuple(reversed(range(self.ndim)))
         return call_row(ROWS["transpose"], (self,), perm=tuple(axis_of(p, self.ndim, "transpose") for p in order))
 
     permute = transpose
@@ -390,23 +378,16 @@ class Tensor:
 
     def broadcast_to(self, *shape: Any) -> Tensor:
         """The tensor repeated along axes of length 1, and along new leading axes."""
-        return call_row(ROWS["expand"], (self,), shape=_unpacked(shape))
+        return call_row(ROWS["expand"], (self,), shape=unpacked(shape))
 
     def expand(self, *shape: Any) -> Tensor:
         """Like broadcast_to; -1 keeps a dimension."""
-        wanted = _unpacked(shape)
-        old = (1,) * (len(wanted) - self.ndim) + self.shape
-        return self.broadcast_to(
-            tuple(o if d == -1 else d for o, d in zip(old, wanted, strict=True)) if len(old) == len(wanted) else wanted
-        )
+        return self.broadcast_to(shaping.expanded(self.shape, unpacked(shape)))
 
     def pad(self, width: _int | Sequence[Any], mode: str = "constant", value: Number = 0) -> Tensor:
         """The tensor with elements added before and after every axis. width: one number, or (before, after) for each
         axis. mode: "constant" (of `value`), "reflect", "edge" or "wrap"."""
-        pairs = [(width, width)] * self.ndim if isinstance(width, int) else [tuple(w) for w in width]
-        if len(pairs) != self.ndim or any(len(p) != 2 for p in pairs):
-            raise ShapeError(f"pad: got {width!r}, expected one number or {self.ndim} pairs (before, after)")
-        before, after = (tuple(p[i] for p in pairs) for i in (0, 1))
+        before, after = shaping.pad_widths(width, self.ndim)
         return call_row(ROWS["pad"], (self, value), before=before, after=after, mode=mode)
 
     def __getitem__(self, key: Any) -> Tensor:
@@ -434,26 +415,16 @@ class Tensor:
     def split(self, sizes: _int | Sequence[_int], axis: _int = 0) -> tuple[Tensor, ...]:
         """Pieces along an axis: of the given sizes, or all of one size, where the last may be smaller."""
         at = axis_of(axis, self.ndim, "split")
-        length = self.shape[at]
-        if isinstance(sizes, int):
-            if sizes < 1:
-                raise ShapeError(f"split: pieces of size {sizes}, expected at least 1")
-            sizes = [min(sizes, length - start) for start in range(0, length, sizes)]
-        if sum(sizes) != length:
-            raise ShapeError(
-                f"split: the sizes {tuple(sizes)} add up to {sum(sizes)}, axis {at} of {show(self.shape)} has {length}"
-            )
-        ends = np.cumsum(sizes).tolist()
-        return tuple(self[(slice(None),) * at + (slice(end - n, end),)] for end, n in zip(ends, sizes, strict=True))
+        return tuple(self[(slice(None),) * at + (part,)] for part in shaping.split_slices(sizes, self.shape, at))
 
     # reductions
 
     def sum(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
         """The sum over axes (all, if none is given); integers are summed as int64."""
-        return self.cast(_SUM_TYPES.get(self.dtype, self.dtype))._reduced("reduce_sum", axis, keepdims)
+        return self.cast(SUM_TYPES.get(self.dtype, self.dtype))._reduced("reduce_sum", axis, keepdims)
 
     def prod(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
-        return self.cast(_SUM_TYPES.get(self.dtype, self.dtype))._reduced("reduce_prod", axis, keepdims)
+        return self.cast(SUM_TYPES.get(self.dtype, self.dtype))._reduced("reduce_prod", axis, keepdims)
 
     def mean(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
         """The mean over axes; integers become float32 first."""
@@ -474,15 +445,8 @@ class Tensor:
         return self._place_of("reduce_min", axis, keepdims)
 
     def _reduced(self, row: str, axis: Axis, keepdims: bool) -> Tensor:
-        axes = _axes(axis, self.ndim, row.removeprefix("reduce_"))
-        if not axes:
-            return self
-
-        def build(b: Any, x: Any) -> Any:
-            y = getattr(b, row)(x, axes=axes)
-            return y if keepdims else b.reshape(y, shape=tuple(d for i, d in enumerate(x.shape) if i not in axes))
-
-        return apply(build, self)
+        axes = shaping.chosen_axes(axis, self.ndim, row.removeprefix("reduce_"))
+        return apply(lambda b, x: reduced(b, x, row, axes, keepdims), self) if axes else self
 
     def _extreme(self, row: str, axis: Axis, keepdims: bool) -> Tensor:
         if self.dtype is bool_:
@@ -494,16 +458,7 @@ class Tensor:
             place = self.flatten()._place_of(row, 0, keepdims=False)
             return place.reshape((1,) * self.ndim) if keepdims else place
         at = axis_of(axis, self.ndim, row)
-        length = self.shape[at]
-
-        def build(b: Any, x: Any) -> Any:
-            numbers = b.const(np.arange(length).reshape((length, *(1,) * (len(x.shape) - at - 1))), int64)
-            hits = b.equal(x, getattr(b, row)(x, axes=(at,)))
-            # NaN equals nothing, so there may be no hit. The result is then the last index, which at least is valid.
-            places = b.reduce_min(b.where(hits, numbers, b.const(length - 1, int64)), axes=(at,))
-            return places if keepdims else b.reshape(places, shape=(*x.shape[:at], *x.shape[at + 1 :]))
-
-        return apply(build, self)
+        return apply(lambda b, x: place_of(b, x, row, at, keepdims), self)
 
     def softmax(self, axis: _int = -1) -> Tensor:
         return call_row(ROWS["softmax"], (self,), axis=axis)
@@ -533,19 +488,12 @@ class Tensor:
         """The transpose of a convolution, with weights (channels, outputs per group, …window)."""
         return apply(
             lambda b, x, w, c: spatial.conv_transpose(b, x, w, c, stride, padding, output_padding, dilation, groups),
-            self,
-            weight,
-            bias,
-        )
+            self, weight, bias,
+        )  # fmt: skip
 
     def max_pool(
-        self,
-        kernel_size: Ints,
-        stride: Ints | None = None,
-        padding: Ints = 0,
-        dilation: Ints = 1,
-        ceil_mode: bool = False,
-    ) -> Tensor:
+        self, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0, dilation: Ints = 1, ceil_mode: bool = False
+    ) -> Tensor:  # fmt: skip
         """The largest element of each window; the default stride is the window's size."""
         return apply(lambda b, x: spatial.max_pool(b, x, kernel_size, stride, padding, dilation, ceil_mode), self)
 
@@ -581,14 +529,3 @@ def _closest(name: str) -> str:
 
     near = difflib.get_close_matches(name, [n for n in {*dir(Tensor), *ROWS} if not n.startswith("_")], 1)
     return f"; did you mean {near[0]!r}?" if near else ""
-
-
-def _unpacked(given: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The arguments, so that f(2, 3) and f((2, 3)) mean the same."""
-    return tuple(given[0]) if len(given) == 1 and isinstance(given[0], (tuple, list)) else given
-
-
-def _axes(axis: Axis, rank: int, what: str) -> tuple[int, ...]:
-    if axis is None:
-        return tuple(range(rank))
-    return axes_of([axis] if isinstance(axis, int) else axis, rank, what)

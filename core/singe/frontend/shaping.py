@@ -1,0 +1,84 @@
+"""The shapes, axes and sizes that arguments of Tensor methods mean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ..errors import ShapeError
+from ..shapes import Dim, Shape, axes_of, axis_of, divides, floordiv, product, show
+
+Axis: TypeAlias = int | Sequence[int] | None
+
+
+def unpacked(given: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments, so that f(2, 3) and f((2, 3)) mean the same."""
+    return tuple(given[0]) if len(given) == 1 and isinstance(given[0], (tuple, list)) else given
+
+
+def chosen_axes(axis: Axis, rank: int, what: str) -> tuple[int, ...]:
+    """The axes that an argument names; all, if it is None."""
+    if axis is None:
+        return tuple(range(rank))
+    return axes_of([axis] if isinstance(axis, int) else axis, rank, what)
+
+
+def inferred_shape(old: Shape, wanted: Sequence[Dim]) -> Shape:
+    """The requested shape, with -1 replaced by a number or a Size."""
+    if sum(d == -1 for d in wanted) > 1:
+        raise ShapeError(f"reshape: {show(wanted)} has more than one -1")
+    if -1 not in wanted:
+        return tuple(wanted)
+    rest, total = product(d for d in wanted if d != -1), product(old)
+    if rest == 0 or not divides(total, rest):
+        raise ShapeError(f"reshape: the {total} elements of {show(old)} cannot be divided into {show(wanted)}")
+    return tuple(floordiv(total, rest) if d == -1 else d for d in wanted)
+
+
+def flattened(shape: Shape, start: int, end: int) -> Shape:
+    """The shape with the axes from start to end (inclusive) merged into one."""
+    if not shape:
+        return (1,)
+    first, last = (axis_of(a, len(shape), "flatten") for a in (start, end))
+    return (*shape[:first], product(shape[first : last + 1]), *shape[last + 1 :])
+
+
+def squeezed(shape: Shape, axis: Axis) -> Shape:
+    """The shape without these axes, which have length 1; if None, without all of length 1."""
+    ones = [i for i, d in enumerate(shape) if d == 1]
+    axes = ones if axis is None else chosen_axes(axis, len(shape), "squeeze")
+    long = [i for i in axes if i not in ones]
+    if long:
+        raise ShapeError(f"squeeze: axis {long[0]} of {show(shape)} has length {shape[long[0]]}, expected 1")
+    return tuple(d for i, d in enumerate(shape) if i not in axes)
+
+
+def expanded(shape: Shape, wanted: Shape) -> Shape:
+    """The requested shape, with -1 replaced by the dimension that is there."""
+    old = (1,) * (len(wanted) - len(shape)) + shape
+    return tuple(o if d == -1 else d for o, d in zip(old, wanted, strict=True)) if len(old) == len(wanted) else wanted
+
+
+def pad_widths(width: int | Sequence[Any], rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """How many elements are added before and after every axis: one number, or (before, after) for each axis."""
+    pairs = [(width, width)] * rank if isinstance(width, int) else [tuple(w) for w in width]
+    if len(pairs) != rank or any(len(p) != 2 for p in pairs):
+        raise ShapeError(f"pad: got {width!r}, expected one number or {rank} pairs (before, after)")
+    return tuple(p[0] for p in pairs), tuple(p[1] for p in pairs)
+
+
+def split_slices(sizes: int | Sequence[int], shape: Sequence[int], axis: int) -> list[slice]:
+    """The pieces of an axis: of the given sizes, or all of one size, where the last may be smaller."""
+    length = shape[axis]
+    if isinstance(sizes, int):
+        if sizes < 1:
+            raise ShapeError(f"split: pieces of size {sizes}, expected at least 1")
+        sizes = [min(sizes, length - start) for start in range(0, length, sizes)]
+    if sum(sizes) != length:
+        raise ShapeError(
+            f"split: the sizes {tuple(sizes)} add up to {sum(sizes)}, axis {axis} of {show(shape)} has {length}"
+        )
+    ends = np.cumsum(sizes).tolist()
+    return [slice(end - n, end) for end, n in zip(ends, sizes, strict=True)]
