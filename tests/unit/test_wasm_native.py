@@ -36,3 +36,29 @@ def test_modules_that_nobody_runs_are_let_go(monkeypatch: pytest.MonkeyPatch) ->
     assert engine._store is not first
     np.testing.assert_array_equal(backend.download(used.run([array])[0]), numbers + 1000)
     assert most < engine.describe()["memory"] + 8 * module
+
+
+def test_memory_that_is_released_while_memory_is_taken_is_given_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The collector may free an array in the middle of anything."""
+    backend = native.WasmBackend()
+    heap = backend.engine._heap
+    kept = [backend.upload(np.zeros(4096, np.uint8))]
+    grow = heap._grow
+
+    def collected(count: int) -> None:
+        kept.clear()
+        grow(count)
+
+    monkeypatch.setattr(heap, "_grow", collected)
+    made = [backend.upload(np.full(8192, k, np.uint8)) for k in range(2)]
+    for k, array in enumerate(made):
+        np.testing.assert_array_equal(backend.download(array), np.full(8192, k, np.uint8))
+
+
+def test_released_memory_is_free_again() -> None:
+    backend = native.WasmBackend()
+    before = backend.describe()["used"]
+    array = backend.upload(np.zeros(4096, np.uint8))
+    assert backend.describe()["used"] == before + 4096
+    del array
+    assert backend.describe()["used"] == before

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias
@@ -89,7 +89,7 @@ class WasmArray:
         self.shape: Final = shape
         self.dtype: Final = kind
         self.bytes: Final = int(np.prod(shape, dtype=np.int64)) * kind.size
-        self.address: Final = backend.engine.take(self.bytes)
+        self.address: Final = backend.take(self.bytes)
         weakref.finalize(self, backend.release, self.address, self.bytes).atexit = False
 
 
@@ -104,22 +104,34 @@ class WasmRuntime:
         self.lock: Final = threading.RLock()
         self._blocks: Final[dict[int, int]] = {}  # the identity of a block of weights ↦ its address
         self._users: Final[Counter[int]] = Counter()  # how many Programs hold the block at an address
+        self._released: Final[deque[tuple[int, int]]] = deque()
         self._alive = True
+
+    def take(self, count: int) -> int:
+        """The address of so many bytes, which `release` gives back."""
+        self.reclaim()
+        return self.engine.take(count)
 
     def hold(self, block: np.ndarray) -> int:
         """The address of a block of weights, which is in memory once for all Programs that hold it."""
+        self.reclaim()
         if id(block) not in self._blocks:
             self._blocks[id(block)] = self.engine.hold(block)
         self._users[self._blocks[id(block)]] += 1
         return self._blocks[id(block)]
 
     def release(self, address: int, count: int) -> None:
-        """Free memory; called by the collector for arrays, maybe from another thread."""
-        with self.lock:
+        """Have memory freed. Finalizers call this, in any thread and in the middle of anything, so it only takes note."""
+        self._released.append((address, count))
+
+    def reclaim(self) -> None:
+        """Free what was released; the caller holds the lock."""
+        while self._released:
+            address, count = self._released.popleft()
             if address in self._users:
                 self._users[address] -= 1
                 if self._users[address]:
-                    return
+                    continue
                 del self._users[address]
                 for block in [block for block, at in self._blocks.items() if at == address]:
                     del self._blocks[block]
@@ -165,7 +177,9 @@ class WasmRuntime:
         """Calls return when they are done."""
 
     def describe(self) -> Mapping[str, Any]:
-        return self.engine.describe()
+        with self.lock:
+            self.reclaim()
+            return self.engine.describe()
 
     def dispose(self) -> None:
         self._alive = False
@@ -258,6 +272,7 @@ class WasmExecutable:
         Strings are given and answered as NumPy's arrays, with no address."""
         if len(states) != len(self.program.states):
             raise InputError(f"the program has {len(self.program.states)} states, got {len(states)}: see new_states()")
+        self.backend.reclaim()
         run = _Run(self, placed, make)
         strings = placed.plan.strings
         strings.clear()
@@ -314,7 +329,7 @@ class WasmExecutable:
             if room >= 0:
                 self.backend.release(*self._held.pop(slot))
             room = align(count + count // 4)  # the next turn of a loop may want a little more
-            address = self.backend.engine.take(room)
+            address = self.backend.take(room)
             self._held[slot] = address, room
         return address
 
@@ -325,7 +340,7 @@ class WasmExecutable:
         self._plans.clear()
         if "scratch" in self._held:
             self.backend.release(*self._held.pop("scratch"))
-        self._held["scratch"] = (self.backend.engine.take(count), count)
+        self._held["scratch"] = (self.backend.take(count), count)
 
     def _check_held(self) -> None:
         if not self._held:
@@ -347,6 +362,7 @@ class WasmExecutable:
     def dispose(self) -> None:
         with self.backend.lock:
             self._finalizer()
+            self.backend.reclaim()
             self._plans.clear()
 
 
