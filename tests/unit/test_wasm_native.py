@@ -7,6 +7,7 @@ import pytest
 
 from singe.compiler.build import compile_graph
 from singe.dtypes import float32
+from singe.extension import align
 from singe.graph import Builder, Graph
 
 native = pytest.importorskip("singe_wasm.native", reason="wasmtime is not installed")
@@ -62,3 +63,16 @@ def test_released_memory_is_free_again() -> None:
     assert backend.describe()["used"] == before + 4096
     del array
     assert backend.describe()["used"] == before
+
+
+def test_a_first_run_frees_nothing() -> None:
+    """No array lies at address 0, and `used` counts all that is taken."""
+    backend = native.WasmBackend()
+    b = Builder()
+    x = b.input("x", (6,), float32)
+    program = backend.prepare(compile_graph(Graph((x,), (b.neg(x),), ("y",)), backend.target))
+    array = backend.upload(np.zeros(6, np.float32))
+    (made,) = program.run([array])
+    taken = (array.bytes, made.bytes, backend.engine._words[1], *(count for _, count in program._held.values()))
+    assert backend.describe()["used"] == sum(align(max(count, 1)) for count in taken)
+    assert backend.upload(np.zeros(6, np.float32)).address

@@ -178,7 +178,8 @@ class WasmtimeEngine:
         if self.calls is not None:
             return self._run_timed(exports, words, at, self.calls)
         if words.nbytes > self._words[1]:
-            self.give(*self._words)
+            if self._words[1]:
+                self.give(*self._words)
             self._words = self.take(words.nbytes), words.nbytes
         start = self._words[0]
         self.write(start, words)
