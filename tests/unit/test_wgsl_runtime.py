@@ -108,6 +108,23 @@ def test_arrays_give_their_buffers_back(gpu: WebGpuBackend) -> None:
     assert gpu.upload(np.zeros(990, np.float32)).buffer is buffer
 
 
+def test_finalizers_leave_everything_as_it_is_until_memory_is_next_taken(gpu: WebGpuBackend) -> None:
+    """The collector may run them in the middle of a change."""
+    array, executable = gpu.upload(np.zeros(1000, np.float32)), gpu.prepare(adding())
+    executable.run([gpu.upload(np.zeros((5, 4), np.float32))])
+    gpu.upload(np.zeros(0, np.float32))
+    freed: list[object] = []
+    gpu.gpu.free = freed.append
+    idle, held = gpu.pool._idle, len(gpu.uploads._held)
+    del array, executable
+    gc.collect()
+    assert (gpu.pool._idle, len(gpu.uploads._held), freed) == (idle, held, [])
+    gpu.upload(np.zeros(0, np.float32))
+    assert gpu.pool._idle > idle
+    assert len(gpu.uploads._held) < held
+    assert freed
+
+
 def test_a_pipeline_goes_a_while_after_the_programs_that_run_it(gpu: WebGpuBackend) -> None:
     first, second = gpu.prepare(adding()), gpu.prepare(adding())
     assert first.kernels.pipelines[0] is second.kernels.pipelines[0]

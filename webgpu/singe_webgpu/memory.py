@@ -7,8 +7,8 @@ may be returned to the pool while submitted work still reads it: the queue runs 
 from __future__ import annotations
 
 import weakref
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections import defaultdict, deque
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -116,17 +116,29 @@ def size_class(count: int) -> int:
 
 
 class Pool:
-    """Reuses buffers that were returned; more than `idle_limit` bytes of idle buffers are destroyed."""
+    """Reuses buffers that were returned; more than `idle_limit` bytes of idle buffers are destroyed.
+
+    Finalizers run in any thread and in the middle of anything, so they only add to `released` what is to be called:
+    functions with their arguments.
+    """
 
     def __init__(self, gpu: Gpu, idle_limit: int = 1 << 28) -> None:
         self._gpu = gpu
         self._idle_limit = idle_limit
         self._free: dict[int, list[Handle]] = defaultdict(list)
         self._idle = 0
+        self.released: deque[tuple[Callable[..., object], *tuple[Any, ...]]] = deque()
         self.bytes = 0
         self.open = True
 
+    def reclaim(self) -> None:
+        """Free what finalizers released."""
+        while self.released:
+            free, *given = self.released.popleft()
+            free(*given)
+
     def take(self, count: int, what: str) -> Handle:
+        self.reclaim()
         size = size_class(count)
         if size > self._gpu.limits.buffer:
             size = max(LEAST, -(-count // 4) * 4)
@@ -203,7 +215,7 @@ class GpuArray:
         self.element_size = element_size
         self.bytes = int(np.prod(shape, dtype=np.int64)) * element_size
         self.buffer = pool.take(self.bytes, f"an array of shape {shape} and type {dtype}")
-        weakref.finalize(self, pool.give, self.buffer, self.bytes).atexit = False
+        weakref.finalize(self, pool.released.append, (pool.give, self.buffer, self.bytes)).atexit = False
 
 
 def to_device(array: np.ndarray, element_size: int) -> np.ndarray:

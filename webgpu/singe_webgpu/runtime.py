@@ -68,12 +68,14 @@ class WebGpuRuntime:
             raise DeviceError(
                 f"the webgpu backend runs programs of the target 'wgsl', this one is for {program.target!r}; compile it again"
             )
+        self.pool.reclaim()
         return GpuExecutable(self, program)
 
     def synchronize(self) -> None:
         self.gpu.wait()
 
     def describe(self) -> Mapping[str, Any]:
+        self.pool.reclaim()
         return {"backend": self.name, **self.gpu.describe(), "pool_bytes": self.pool.bytes}
 
     def dispose(self) -> None:
@@ -95,8 +97,9 @@ class GpuExecutable:
         self._slots = SlotBuffers(backend.pool)
         self._recordings: Recent[Recording] = Recent(RECORDINGS, Recording.close)
         self._states: WeakSet[GpuArray] = WeakSet()
-        self.dispose = weakref.finalize(self, _close, self._recordings, self._slots, self.weights)
-        self.dispose.atexit = False
+        held = (_close, self._recordings, self._slots, self.weights)
+        self._finalizer = weakref.finalize(self, backend.pool.released.append, held)
+        self._finalizer.atexit = False
 
     def run(
         self, inputs: Sequence[GpuArray | HostArray], states: Sequence[GpuArray] = ()
@@ -154,6 +157,10 @@ class GpuExecutable:
             "scratch": self._slots.bytes,
             "states": sum(x.bytes for x in self._states),
         }
+
+    def dispose(self) -> None:
+        self._finalizer()
+        self.backend.pool.reclaim()
 
     def _recording(self, inputs: Sequence[GpuArray | HostArray], states: Sequence[GpuArray]) -> Recording:
         shapes, kinds = tuple(a.shape for a in inputs), tuple(a.dtype for a in inputs)
