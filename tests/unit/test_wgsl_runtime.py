@@ -17,7 +17,7 @@ from singe.runtime.backend import Backend
 from singe.shapes import size
 
 pytest.importorskip("wgpu", reason="wgpu is not installed")
-from singe_webgpu.memory import Binding, Launch, size_class
+from singe_webgpu.memory import Binding, Launch, Pool, Slots, size_class
 from singe_webgpu.native import _LATELY, NativeGpu, WebGpuBackend
 from singe_webgpu.recording import spread
 from singe_webgpu.runtime import RECORDINGS
@@ -106,6 +106,32 @@ def test_arrays_give_their_buffers_back(gpu: WebGpuBackend) -> None:
     del first
     gc.collect()
     assert gpu.upload(np.zeros(990, np.float32)).buffer is buffer
+
+
+def test_a_slot_that_cannot_grow_shares_its_buffer_with_no_array(gpu: WebGpuBackend) -> None:
+    slots = Slots(gpu.pool)
+    slots.grow(0, 4000)
+    gpu.gpu.limits = replace(gpu.gpu.limits, buffer=1 << 20)
+    with pytest.raises(DeviceError, match=r"slot 0 .* holds at most 1048576"):
+        slots.grow(0, 1 << 21)
+    assert gpu.upload(np.zeros(1000, np.float32)).buffer is not slots[0]
+    assert not slots.fit([4000])
+
+
+def test_a_pool_counts_what_it_holds(gpu: WebGpuBackend) -> None:
+    """Also where the device's limit is below the class of a size."""
+    limit = 100_100
+    assert size_class(limit) > limit
+    gpu.gpu.limits = replace(gpu.gpu.limits, buffer=limit)
+    pool = Pool(gpu.gpu)
+    buffer = pool.take(limit, "an array")
+    assert pool.bytes == limit
+    pool.give(buffer, limit)
+    assert pool.bytes == pool._idle == limit
+    assert pool.take(limit, "an array") is buffer
+    full = Pool(gpu.gpu, idle_limit=0)
+    full.give(full.take(limit, "an array"), limit)
+    assert full.bytes == 0
 
 
 def test_finalizers_leave_everything_as_it_is_until_memory_is_next_taken(gpu: WebGpuBackend) -> None:

@@ -139,11 +139,8 @@ class Pool:
 
     def take(self, count: int, what: str) -> Handle:
         self.reclaim()
-        size = size_class(count)
-        if size > self._gpu.limits.buffer:
-            size = max(LEAST, -(-count // 4) * 4)
-        if size > self._gpu.limits.buffer:
-            limit = self._gpu.limits.buffer
+        size, limit = self._size(count), self._gpu.limits.buffer
+        if size > limit:
             raise DeviceError(
                 f"{what} takes {count} bytes ({bytes_text(count)}), a buffer of this device holds at most {limit} ({bytes_text(limit)})"
             )
@@ -158,13 +155,18 @@ class Pool:
         """Return a buffer; `count` is the number of bytes that it was taken for."""
         if not self.open:
             return
-        size = size_class(count)
-        if self._idle + size > self._idle_limit or size > self._gpu.limits.buffer:
+        size = self._size(count)
+        if self._idle + size > self._idle_limit:
             self._gpu.free(buffer)
             self.bytes -= size
             return
         self._free[size].append(buffer)
         self._idle += size
+
+    def _size(self, count: int) -> int:
+        """The size of the buffer for so many bytes: that of their class, or just theirs where no buffer can be as large."""
+        size = size_class(count)
+        return size if size <= self._gpu.limits.buffer else max(LEAST, -(-count // 4) * 4)
 
     def close(self) -> None:
         self.open = False
@@ -197,8 +199,11 @@ class SlotBuffers:
             self._held.append((self._pool.take(0, what), 0))
         buffer, have = self._held[number]
         if count > have:
+            empty = self._pool.take(0, what)
+            self._held[number] = empty, 0  # and so it stays if there is no memory for more
             self._pool.give(buffer, have)
             self._held[number] = self._pool.take(count, what), count
+            self._pool.give(empty, 0)
 
     def close(self) -> None:
         for buffer, count in self._held:
