@@ -53,7 +53,9 @@ class Target(Protocol):
     integers: bool  # whether its kernels for products in 8-bit integers are faster than those in float32
     counted: int  # the longest axis that is sorted by counting (order.py), with length² comparisons
     networks: bool  # whether sorting networks (order.py) are faster than sorting on the host
-    repeated: int  # the most operations on coordinates and open sizes that, repeated for each element, beat one more kernel
+    repeated: (
+        int  # the most operations on coordinates and open sizes that, repeated for each element, beat one more kernel
+    )
     dtypes: frozenset[DType]  # element types that its kernels read, compute and write
 
     def element_size(self, dtype: DType) -> int:
