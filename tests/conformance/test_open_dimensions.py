@@ -123,7 +123,7 @@ def test_what_needs_a_number_says_which(made: OnnxNode, inputs: dict[str, tuple[
 
 def test_what_needs_values_says_whose() -> None:
     """How many elements of `v` are not 0 says how many axes the output has."""
-    with pytest.raises(ValueNeeded, match=r"^open\.onnx: node 2 .*how many") as e:
+    with pytest.raises(ValueNeeded, match=r"^open\.onnx: node 2 .*their number") as e:
         graph(
             node("NonZero", "v", outputs=("places",)),
             node("Reshape", "places", "flat", outputs=("shape",)),

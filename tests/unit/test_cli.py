@@ -181,7 +181,7 @@ def test_inspect_says_what_programs_need_before_anything_runs(
         path = written(tmp_path / "m.onnx", helper.make_graph(nodes, "g", inputs, outputs, [flat]))
         code, out, err = run(capsys, "inspect", path)
         assert (code, err) == (0, "")
-        assert re.search(rf"^{what} +.*ConstantOfShape.*how many there are must be known before a run$", out, re.M)
+        assert re.search(rf"^{what} +.*ConstantOfShape.*their number must be known before a run$", out, re.M)
         assert "compiled in" not in out
         code, out, err = run(capsys, "compile", path, "--device", "wasm", "-o", tmp_path / "p")
         assert code == 2

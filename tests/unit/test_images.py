@@ -141,7 +141,7 @@ def test_a_spec_is_read_off_the_input() -> None:
 @pytest.mark.parametrize(
     ("shape", "options", "message"),
     [
-        ((1, 3, size("H"), 32), {}, "leaves H open: say --size"),
+        ((1, 3, size("H"), 32), {}, "leaves H open: give --size"),
         ((1, 10), {}, "is not nchw"),
         ((1, 4, 8, 8), {}, "channels 4"),
         ((1, 3, 8, 8), {"crop": 0.0}, "crop 0.0"),

@@ -17,7 +17,7 @@ from singe.runtime.backend import Backend
 from singe.shapes import size
 
 pytest.importorskip("wgpu", reason="wgpu is not installed")
-from singe_webgpu.memory import Binding, Launch, Pool, Slots, size_class
+from singe_webgpu.memory import Binding, Launch, Pool, SlotBuffers, size_class
 from singe_webgpu.native import _LATELY, NativeGpu, WebGpuBackend
 from singe_webgpu.recording import spread
 from singe_webgpu.runtime import RECORDINGS
@@ -109,7 +109,7 @@ def test_arrays_give_their_buffers_back(gpu: WebGpuBackend) -> None:
 
 
 def test_a_slot_that_cannot_grow_shares_its_buffer_with_no_array(gpu: WebGpuBackend) -> None:
-    slots = Slots(gpu.pool)
+    slots = SlotBuffers(gpu.pool)
     slots.grow(0, 4000)
     gpu.gpu.limits = replace(gpu.gpu.limits, buffer=1 << 20)
     with pytest.raises(DeviceError, match=r"slot 0 .* holds at most 1048576"):
