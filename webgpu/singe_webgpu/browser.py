@@ -76,9 +76,7 @@ class BrowserBackend:
     def upload(self, array: np.ndarray) -> BrowserArray:
         kind = dtype(array.dtype)
         if kind is string:
-            raise DeviceError(
-                "webgpu: a page's GPU is run by singe.js, which has no strings: use the device wasm or numpy"
-            )
+            raise DeviceError("webgpu: singe.js, which runs a page's GPU, has no strings: use the device wasm or numpy")
         return self._upload(np.asarray(array), kind, self.target.element_size(kind))
 
     def _upload(self, array: np.ndarray, kind: DType, size: int) -> BrowserArray:
@@ -149,7 +147,7 @@ class BrowserExecutable:
         faults = [b.name for x, b in stored if x.element_size != b.size]
         if faults:
             raise InputError(
-                f"input {faults[0]!r} is stored otherwise than this program wants; compile it for this device"
+                f"input {faults[0]!r} is stored in another form than this program expects; compile it for this device"
             )
         buffers = [self.program.buffers[i] for i in self.program.outputs]
         known_shapes = [shape for shape in shapes if shape is not None]

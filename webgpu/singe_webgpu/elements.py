@@ -1,8 +1,8 @@
-"""How element types lie in device memory and become values, in WGSL: one row for each dtype that shaders compute.
+"""How WGSL stores element types in device memory and loads their values: one row for each dtype that shaders compute.
 
-WGSL has no elements of fewer than 32 bits but f16, so bool and integers of 2 to 16 bits take a word each: an i32 with
-their sign, or a u32. bfloat16 and float8 lie as their bits; CONVERSIONS are the functions between these and
-f32, for the library. float64 and complex numbers are not computed here.
+WGSL has no elements of fewer than 32 bits except f16, so bool and integers of 2 to 16 bits take a word each: an i32 with
+their sign, or a u32. bfloat16 and float8 are stored as their bits; CONVERSIONS are the functions between these bits and
+f32, for the library. float64 and complex numbers are not supported.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _power(exponent: int) -> str:
 
 
 def _widen(name: str, c: Coding) -> str:
-    """A float8's bits as an f32; by sums of exponents, since devices may flush what is below the normal numbers."""
+    """The bits of a float8 to f32; by sums of exponents, since devices may flush subnormal numbers to zero."""
     if not c.signed:
         number = f"bitcast<f32>(select(code << 23u, {1 << 22}u, code == 0u))"
         return f"fn f32_of_{name}(code: u32) -> f32 {{ return select({number}, nan(), code == {c.nan}u); }}"
@@ -84,7 +84,7 @@ def _widen(name: str, c: Coding) -> str:
 
 
 def _narrowing(name: str, c: Coding) -> str:
-    """An f32 as a float8's bits, to the nearest, ties to the even one; of powers of two, to the larger."""
+    """An f32 to the bits of the nearest float8, ties to even; among powers of two, ties to the larger."""
     shift = 23 - c.mantissa
     tie = f" + ((size >> {shift}u) & 1u)" if c.mantissa else ""
     least = 127 + c.least_power + (not c.subnormals) << 23

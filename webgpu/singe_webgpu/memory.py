@@ -87,7 +87,7 @@ class Gpu(Protocol):
         ...
 
     def read(self, buffer: Handle, count: int, offset: int = 0) -> np.ndarray:
-        """So many bytes of a buffer, from an offset that is a multiple of 4, once all work submitted before is done."""
+        """`count` bytes of a buffer from an offset, a multiple of 4, once all work submitted before is done."""
         ...
 
     def pipelines(self, codes: Sequence[str]) -> list[Handle]:
@@ -174,7 +174,7 @@ class Pool:
 
 
 class SlotBuffers:
-    """The slots of an executable. All of its runs use the same ones: a device does what it is given in order."""
+    """The slots of an executable. All of its runs share them, since a device executes commands in order."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
@@ -188,12 +188,12 @@ class SlotBuffers:
         return self._held[number][0]
 
     def fit(self, counts: Sequence[int]) -> bool:
-        """Whether the slots have so many bytes."""
+        """Whether the slots have at least these numbers of bytes."""
         held = [count for _, count in self._held]
         return len(held) >= len(counts) and all(n <= have for n, have in zip(counts, held, strict=False))
 
     def grow(self, number: int, count: int) -> None:
-        """Room for so many bytes in a slot, whose contents are lost if it was smaller."""
+        """Make room for `count` bytes in a slot; if it was smaller, its contents are lost."""
         what = f"slot {number} of the scratch memory"
         while number >= len(self._held):
             self._held.append((self._pool.take(0, what), 0))
@@ -230,5 +230,5 @@ def to_device(array: np.ndarray, element_size: int) -> np.ndarray:
 
 
 def from_device(raw: np.ndarray, shape: tuple[int, ...], dtype: DType, element_size: int) -> np.ndarray:
-    """What `to_device` wrote, as an array that owns its memory."""
+    """The inverse of `to_device`, as an array that owns its memory."""
     return np.array(from_stored(raw.view(stored_type(dtype, element_size)), dtype)).reshape(shape)

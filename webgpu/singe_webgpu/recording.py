@@ -1,9 +1,9 @@
-"""A Program at known sizes on a GPU: the commands that the planner's words mean, over the slots of its executable.
+"""A Program at known sizes on a GPU: the commands for the words of its Plan, over the slots of its executable.
 
-A Recording serves all runs whose inputs have the same shapes. Where a run does nothing but dispatch and copy, all of its
-commands are kept by the buffers that they name; since the pool hands the same buffers out again, a program run in a loop
-creates no new bind groups. Otherwise commands are kept one by one, and go to the device in batches: when a condition is read
-back, when the host has something to do, and at the end.
+A Recording serves all runs whose inputs have the same shapes. If a run only dispatches and copies, all of its commands
+are cached together, by the buffers that they name; since the pool returns the same buffers again, a program run in a loop
+creates no new bind groups. Otherwise commands are cached one by one, and go to the device in batches: when a condition is
+read back, when the host has a step to run, and at the end.
 """
 
 from __future__ import annotations
@@ -51,26 +51,26 @@ from .memory import (
 )
 
 BOUND: Final = 8
-"""For how many sets of input, output and state buffers a recording keeps its commands."""
+"""The number of sets of input, output and state buffers for which a recording caches its commands."""
 BATCH: Final = 1024
-"""Commands of a loop that are handed over at once."""
+"""The most commands of a loop that are sent at once."""
 
 PIECE: Final = 1 << 22
-"""Bytes of weights that are on their way to a device at once."""
+"""The most bytes of weights in transfer to a device at once."""
 
 Send: TypeAlias = Callable[[Sequence[Command], Sequence["int | None"]], None]
-"""Hands commands over, with the number of each one's step."""
+"""Sends commands to the device, with the step number of each."""
 
 
 class Uploads:
-    """Parts of blocks of weights in buffers of a device, each there once for all Programs that hold it."""
+    """Parts of blocks of weights in device buffers; each is uploaded once for all Programs that use it."""
 
     def __init__(self, gpu: Gpu) -> None:
         self._gpu = gpu
-        self._held: dict[tuple[int, int, int], tuple[Handle, int]] = {}  # a part ↦ its buffer, and how many hold it
+        self._held: dict[tuple[int, int, int], tuple[Handle, int]] = {}  # a part ↦ its buffer and the number of users
 
     def take(self, block: np.ndarray, start: int, end: int) -> Handle:
-        """A buffer with these bytes of a block, to be given back as often as it is taken."""
+        """A buffer with these bytes of a block; each `take` needs a `give`."""
         key = id(block), start, end
         part, users = self._held.get(key, (None, 0))
         if not users:
@@ -95,7 +95,7 @@ class Uploads:
             if data.size:
                 self._gpu.write(part, at - start, data)
             if end - start > PIECE:
-                self._gpu.wait()  # what a device copies the bytes to on their way is free again then
+                self._gpu.wait()  # afterwards the device's staging memory for these bytes is free again
 
 
 class Weights:
@@ -110,7 +110,7 @@ class Weights:
         self.bytes = self.shared = 0
         buffers = [b for p in program.programs for b in p.buffers]
         placed = {(b.place[1], align(known(b.bytes, {}))): b for b in buffers if b.place[0] == "weights"}
-        spans: list[list[int]] = []  # where a block begins, and a part of it begins and ends within it
+        spans: list[list[int]] = []  # the start of a block, and the start and end of a part within it
         for offset, count in sorted(placed):
             if count > gpu.limits.buffer:
                 b = placed[offset, count]
@@ -147,7 +147,7 @@ class Weights:
 
 @dataclass(frozen=True)
 class Kernels:
-    """What a device has of a Program's kernels: the variant of each, its pipeline, and the kinds of its bindings."""
+    """A Program's kernels on a device: the variant of each, its pipeline, and the kinds of its bindings."""
 
     variants: Sequence[Variant]
     pipelines: Sequence[Handle]
@@ -194,7 +194,7 @@ class Recording:
     def run(
         self, inputs: Sequence[GpuArray | HostArray], states: Sequence[GpuArray], send: Send
     ) -> list[GpuArray | HostArray]:
-        """Hand a run over; where the host has a part in it, most of it is done then. Strings lie in HostArrays."""
+        """Submit a run. If it has steps on the host, the work before them is done on return. Strings are in HostArrays."""
         strings = self.plan.strings
         strings.clear()
         for kind, arrays in (("input", inputs), ("state", states)):
@@ -218,7 +218,7 @@ class Recording:
         return [HostArray(self.plan.texts(i), string) if self.plan.buffers[i].dtype is string else x for i, x in pairs]
 
     def _make_outputs(self, outputs: list[Any], buffers: Sequence[int]) -> None:
-        """Make those of these outputs whose sizes are known, and which have memory of their own."""
+        """Allocate the outputs in these buffers whose sizes are known and that have memory of their own."""
         for i in buffers:
             b = self.plan.buffers[i]
             own = b.place[0] == "output" and b.dtype is not string
@@ -287,7 +287,7 @@ class Recording:
     # --- words as commands ---
 
     def _resolve(self, at: int) -> _SizedDispatch | _Move | None:
-        """The call or copy at a word; None where there is nothing to do."""
+        """The call or copy at a word; None if there is nothing to do."""
         plan, words = self.plan, self.plan.words
         if words[at] == planner.COPY:
             target, source, count = words[at + 2 : at + 5]
@@ -351,14 +351,14 @@ class Recording:
 class _Rows:
     """The sizes of all kernels whose texts use some, in one uniform buffer.
 
-    Kernels with equal sizes share a row; those with sizes that are found in mid-run have rows of their own, which
-    `write` brings up to date, after all work handed over before: as soon as all sizes of a row are known.
+    Kernels with equal sizes share a row. Kernels with sizes found in mid-run have separate rows, which `write` updates as
+    soon as all sizes of a row are known, after all work that was submitted before.
     """
 
     def __init__(self, gpu: Gpu, program: ProgramData, kernels: Kernels, sizes: Mapping[str, int]) -> None:
         self._gpu: Final = gpu
         self._program: Final = program
-        self._late: Final[dict[int, int]] = {}  # a kernel's number ↦ where its row begins
+        self._late: Final[dict[int, int]] = {}  # a kernel's number ↦ the start of its row
         self._written: Final[dict[int, list[Any]]] = {}
         shared: dict[tuple[Any, ...], int] = {}
         starts: dict[int, int] = {}
@@ -404,7 +404,7 @@ def _no_aliases(named: Sequence[Place], access: Sequence[str], code: Code) -> No
     if twice:
         place = " ".join(map(str, twice[0]))
         raise DeviceError(
-            f"kernel {code.label!r} is given {place} to read and to write; WebGPU needs two buffers: plan without in-place steps"
+            f"kernel {code.label!r} reads and writes {place} through two bindings; WebGPU needs two buffers: plan without in-place steps"
         )
 
 

@@ -42,7 +42,7 @@ _WRITTEN_SINGLY: Final = f"atomic<{_PAIR}>"
 
 
 def element_size(dtype: DType) -> int:
-    """Bytes of one element in device memory: WGSL has no bytes, so what has fewer than four takes four."""
+    """Bytes of one element in device memory: WGSL has no bytes, so elements of fewer than four bytes take four."""
     return dtype.wide.itemsize
 
 
@@ -68,7 +68,7 @@ class Shader:
     def __init__(
         self, ports: Sequence[Port], able: frozenset[str] = frozenset(), sizes: list[Dim] | None = None
     ) -> None:
-        """able: the features that the text may use, and then requires. sizes: those that the kernel's other variants read."""
+        """able: the features that the text may use, and then requires. sizes: the sizes that other variants read."""
         self.ports = ports
         self.able = able
         self.gains: set[str] = set()  # features that would make the kernel faster

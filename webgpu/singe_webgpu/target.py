@@ -18,9 +18,9 @@ from .variants import for_all_sizes, variants
 
 
 class WgslTarget:
-    """The code generator for WebGPU; see compiler/target.py. The code of what it prints is one text for each variant.
+    """The code generator for WebGPU; see compiler/target.py. The code of a kernel is one text for each variant.
 
-    choose: what says how products are cut.
+    choose: chooses the cuts of products.
     """
 
     name: str = "wgsl"
@@ -56,7 +56,7 @@ class WgslTarget:
         )
 
     def print_opaque(self, *_: Any) -> None:
-        """No op that is no loop nest has a function here."""
+        """This target has no functions for opaque ops."""
 
     def link(self, printed: Sequence[Printed]) -> tuple[Mapping[str, str | bytes], Sequence[Sequence[Variant]]]:
         names: dict[str, str] = {}

@@ -96,7 +96,7 @@ def _in_turns(gpu: Gpu, launches: Sequence[Launch]) -> list[float]:
 
 
 def _once(gpu: Gpu, launches: Sequence[Launch]) -> list[float]:
-    """The seconds of each launch, by the GPU's own clock where it has one."""
+    """The seconds of each launch, by the GPU's own clock if it has one."""
     if gpu.has_timestamps:
         return [seconds for _, seconds, _ in gpu.timed(launches).commands]
     found = []

@@ -38,7 +38,7 @@ from .variants import variants
 
 VARIABLE: Final = "SINGE_AUTOTUNE"
 HANDFUL: Final = 4
-"""How many cuts are timed at most."""
+"""The most cuts that are timed for a product of fixed sizes."""
 NEAR: Final = 2.0
 """Only cuts whose estimate is within this factor of the best are timed."""
 CLEARLY: Final = 0.95
@@ -48,13 +48,13 @@ BUDGET: Final = 10.0
 TELL: Final = 1.0
 """Seconds of search after which a message is logged."""
 FEW: Final = 2
-"""How many at each of several sizes."""
+"""The most cuts that are timed at each sample of open sizes."""
 SPARSE: Final = 3
-"""Of the samples of open sizes, one of so many is timed."""
+"""One of this many samples of open sizes is timed."""
 LONGEST: Final = 1 << 32
-"""A product of open sizes is timed at those at which it has at most so many multiply-adds."""
+"""A product of open sizes is timed only at samples with at most this many multiply-adds."""
 LARGEST: Final = 1 << 20
-"""A larger file is not read; bytes."""
+"""The largest file of results that is read, in bytes."""
 KEPT: Final = 4096
 """Products remembered per device; the oldest are dropped first."""
 FORMAT: Final = 1
@@ -119,7 +119,7 @@ class Tuner:
 
 
 def _timed(c: Contraction) -> list[Sizes]:
-    """The samples at which cuts are timed: every third of those that are quick enough, the largest among them."""
+    """The samples at which cuts are timed: every third one that is quick enough, including the largest."""
     every = samples(c)
     quick = [sizes for sizes in every if prod(extents(c, sizes)) <= LONGEST] or every[:1]
     return quick[::-1][::SPARSE][::-1]
@@ -136,12 +136,12 @@ def _worth(routine: Routine, c: Contraction, some: list[Sizes]) -> list[Cut]:
 
 
 def _text(cuts: Cuts) -> str:
-    """Cuts as the file has them: one, or each with the number of outputs from which on it is used."""
+    """Cuts as text for the file: one cut, or each with the least number of outputs for which it is used."""
     return str(cuts[0][1]) if len(cuts) == 1 else "; ".join(f"{first}: {cut}" for first, cut in cuts)
 
 
 def _parsed(text: str | None, possible: list[Cut]) -> Cuts:
-    """The cuts that a text means; none where it means none that are possible."""
+    """The cuts in a text; none if it is invalid or names a cut that is not possible."""
     names = {str(cut): cut for cut in possible}
     found: list[tuple[int, Cut]] = []
     for part in (text or "").split("; "):
@@ -224,7 +224,7 @@ class Cache:
                 raise ValueError(f"larger than {LARGEST} bytes")
             return _checked(json.loads(raw))
         except (ValueError, RecursionError) as e:
-            self._warn(f"is not what Singe writes ({e}) and will be written anew")
+            self._warn(f"is not in Singe's format ({e}) and will be replaced")
             return {}
 
     def _write(self, devices: Mapping[str, Mapping[str, str]]) -> None:
@@ -251,7 +251,7 @@ class Cache:
 
 
 def _checked(data: Any) -> dict[str, dict[str, str]]:
-    """The devices in a file's data; ValueError where it is anything else."""
+    """The devices in a file's data; ValueError if the data has another form."""
     if not isinstance(data, dict) or data.get("format") != FORMAT or not isinstance(data.get("cuts"), dict):
         raise ValueError(f"expected an object of format {FORMAT}")
     for cuts in data["cuts"].values():

@@ -22,7 +22,7 @@ Print: TypeAlias = Callable[[Shader], Text]
 
 
 def variants(ports: Sequence[Port], write: Print, when: Dim = 1) -> Printed:
-    """A kernel in all its variants. when: 1 at the sizes at which a run dispatches it, 0 at others."""
+    """A kernel in all its variants. when: a dimension that is 1 at the sizes at which a run uses it, otherwise 0."""
     sizes: list[Dim] = []
     plain = Shader(ports, frozenset(), sizes)
     last = write(plain)
@@ -33,7 +33,7 @@ def variants(ports: Sequence[Port], write: Print, when: Dim = 1) -> Printed:
 
 
 def for_all_sizes(printed: Iterable[Printed]) -> Printed:
-    """Code for some sizes each, as that for all sizes."""
+    """Joins code that serves some sizes each into code for all sizes."""
     first, *others = printed
     return replace(first, others=tuple(others))
 

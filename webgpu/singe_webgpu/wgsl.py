@@ -5,7 +5,7 @@ that it takes; SPELLINGS is complete or this module does not import. Literals ca
 forbids (NaN, infinity) come from bits, and nothing relies on implicit conversion: naga and Tint read the text alike.
 
 Statements writes statements of one scope. Expressions are interned, so a part used twice is found by identity and bound by
-`let`; `hoist` binds, before a loop opens, what does not depend on it.
+`let`; `hoist` binds, before a loop opens, the expressions that do not depend on it.
 """
 
 from __future__ import annotations
@@ -74,14 +74,14 @@ def _divide(e: Expr, args: Sequence[str]) -> str:
 
 
 def _quotient(e: Expr, args: Sequence[str]) -> str:
-    """Of floats: for divisors near the largest numbers WGSL guarantees nothing; devices flush the reciprocal to zero."""
+    """Division of floats. WGSL guarantees nothing for divisors near the largest numbers; devices flush the reciprocal."""
     b = e.args[1]
     plain = b.word == "const" and 2.0**-126 <= abs(b.value) <= 2.0**126
     return f"({args[0]} / {args[1]})" if plain else f"div_f32({args[0]}, {args[1]})"
 
 
 def _remainder(e: Expr, args: Sequence[str]) -> str:
-    """Of indices, the plain operator. Vulkan leaves it undefined for negative numbers, and devices do differ there."""
+    """The plain operator for indices only: Vulkan leaves it undefined for negative numbers, and devices differ there."""
     a, b = e.args
     if _is_zero(b):
         return "0i"
@@ -139,7 +139,7 @@ def _cast(e: Expr, args: Sequence[str]) -> str:
 
 
 def _words(whole: str, long: str, float_: Spelling, long_unsigned: str = "") -> dict[DType, Spelling]:
-    """Of integers of 32 bits, of 64 bits (unsigned ones, where they differ), of floats."""
+    """The spellings for 32-bit integers, for 64-bit integers (and unsigned ones, if they differ), and for floats."""
     return {int32: whole, uint32: whole, int64: long, uint64: long_unsigned or long, float32: float_}
 
 

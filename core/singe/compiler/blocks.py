@@ -1,11 +1,11 @@
-"""A rewritten Graph becomes the steps of a Program, its regions blocks within them, each value with a place in memory.
+"""Turns a rewritten Graph into the steps of a Program, with nested blocks for its regions and a place for each value.
 
-A block is the steps of one graph. It is told where what the graph is given lies (inputs, states, captured and carried
-values) and where its results must lie in the end. A result is computed there at once if what lay there is not read any
-more by then; else it is computed elsewhere and copied last. An output that can be computed where a donated input lies has
-its place there. All other values take a slot when they are written and leave it after their last reader; a kernel that may
-work in place takes over the slot of an input that dies with it. A region runs while all that it captures is held. What
-sizes found in mid-run must fulfil is checked as soon as a block knows them.
+A block is the steps of one graph. Its caller gives the buffers of the graph's leaves (inputs, states, captured and carried
+values) and the target buffers of its results. A result is computed in its target if the value there is not read
+afterwards; otherwise it is computed elsewhere and copied at the end. An output that can be computed in the memory of a
+donated input is placed there. All other values take a slot when they are written and free it after their last reader; a
+kernel that may work in place takes over the slot of an input that it is the last to read. While a region runs, the values
+that it captures are kept. Checks of sizes found in mid-run are done as soon as a block knows these sizes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .target import Packer, Printed, Target
 
 @dataclass(frozen=True, eq=False)
 class _Tell:
-    """An item: a size gets its value from a node."""
+    """An item: set a size to the value of a node."""
 
     size: str
     node: Node
@@ -64,13 +64,13 @@ class WeightUse:
 
 @dataclass
 class _Block:
-    """The facts that are needed while the steps of one graph are assembled."""
+    """The state of assembling the steps of one graph."""
 
     graph: Graph
     items: list[_Item]
-    of: dict[Node, int]  # where each value lies
-    roots: Sequence[Node]  # the nodes whose memory the roots are
-    held: dict[Node, int] = field(default_factory=dict)  # the slots of those that have one
+    of: dict[Node, int]  # the buffer of each value
+    roots: Sequence[Node]  # the nodes whose memory the graph's roots share
+    held: dict[Node, int] = field(default_factory=dict)  # the slot of each value that has one
     last: dict[Node, int] = field(default_factory=dict)  # the item that reads a value last
     steps: list[Step] = field(default_factory=list)
 
@@ -82,7 +82,7 @@ class Blocks:
     def __init__(self, target: Target | None, layout: Layout, late: Iterable[str], checks: Checks) -> None:
         self.target = target
         self._checks = checks
-        self._known: frozenset[str] = frozenset()  # the sizes that steps so far know
+        self._known: frozenset[str] = frozenset()  # the sizes known after the steps so far
         self.layout = layout
         self.slots = Slots(late)
         self.work: list[Work] = []
@@ -99,10 +99,10 @@ class Blocks:
         copied: Sequence[int] = (),
         donated: Sequence[Node] = (),
     ) -> list[Step]:
-        """The steps of a graph. given: the buffers of its leaves; targets: those where its roots must lie in the end.
+        """The steps of a graph. given: the buffers of its leaves; targets: the buffers in which its roots must end up.
 
-        last: steps before the copies at the end; copied: the roots that must be copied after them. donated: inputs whose
-        memory outputs may take: the targets of those that can be computed there are moved there.
+        last: steps before the copies at the end; copied: the numbers of roots that must be copied after them. donated:
+        inputs whose memory outputs may take; the targets of outputs that can be computed there are moved there.
         """
         graph, items = self._items(graph)
         b = _Block(graph, items, dict(given), [self._memory(x) for x in graph.roots])
@@ -136,7 +136,7 @@ class Blocks:
         return b.steps
 
     def _learn(self, b: _Block, names: Iterable[str]) -> None:
-        """These sizes are known from here on: add the checks that depend on them."""
+        """Record that these sizes are known from here on, and add the checks that depend on them."""
         before = self._known
         self._known = known = before.union(names)
         if known == before:
@@ -145,10 +145,10 @@ class Blocks:
             if self.slots.late & symbols(dim) and symbols(dim) <= known and not symbols(dim) <= before:
                 b.steps.append(Check(dim, text))
 
-    # --- what there is to do ---
+    # --- items: what to do, in order ---
 
     def _items(self, graph: Graph) -> tuple[Graph, list[_Item]]:
-        """What is to be done for a graph, in order, and the graph that it refers to."""
+        """The final form of a graph, and its items in order."""
         if self.target is not None:
             graph = on_host(on_device(graph, self.target), self.target)
         graph = computed(graph, self.target is None)
@@ -176,9 +176,10 @@ class Blocks:
         return graph, items
 
     def _updates_last(self, items: list[_Item], pairs: Sequence[tuple[Node, Node]]) -> list[_Item]:
-        """The items, with what updates a leaf after all that reads it, where nothing in between needs the new value.
+        """The items, with the update of each leaf moved after all readers of the leaf, if no item in between needs the new
+        value.
 
-        pairs: leaves, each with what is to lie in its memory.
+        pairs: leaves, each with the node that is to be computed in its memory.
         """
         if not pairs:
             return items
@@ -221,13 +222,13 @@ class Blocks:
         read = {u.attrs["index"]: u for u in b.graph.users[n]}
         return [read.get(k) for k in range(len(n.results))]
 
-    # --- where values lie ---
+    # --- the places of values ---
 
     def _at(self, buffer: int) -> tuple[str, int]:
         return self.layout.buffers[buffer].place
 
     def _buffer(self, b: _Block, n: Node, shape: Shape | None = None) -> int:
-        """Where a value lies, seen under a shape."""
+        """The buffer of a value, viewed with a shape."""
         root = self._memory(n)
         found = self.layout.const(root) if root.is_const else b.of[root]
         return self.layout.seen(found, n.shape if shape is None else shape)
@@ -246,15 +247,15 @@ class Blocks:
         return inputs if self.target is None and not isinstance(item.row, Opaque) else ()
 
     def _grows(self, b: _Block, item: _Item, n: Node) -> bool:
-        """Whether a value may change its shape from turn to turn: an output has one shape, a slot that of each turn."""
+        """Whether the shape of a loop's result may change from turn to turn: a slot can hold it, an output cannot."""
         if not isinstance(item, Node) or item.op != "loop":
             return False
         return any(k == self._values(b, item).index(n) for k, _, _ in named(item))
 
-    # --- where outputs take the memory of inputs ---
+    # --- outputs in the memory of donated inputs ---
 
     def _written_over(self, b: _Block, donated: Sequence[Node]) -> dict[Node, int]:
-        """The inputs of these that an output is, or may be computed over: the output's number."""
+        """The donated inputs that an output equals, or that it can overwrite as it is computed ↦ the output's number."""
         makes = {n: item for item in b.items for n in self._writes(b, item)} if donated else {}
         alike = self._alike(b)
         found: dict[Node, int] = {}
@@ -270,9 +271,9 @@ class Blocks:
     def _taken(
         self, b: _Block, made: Mapping[Node, int], donated: Sequence[Node], over: Mapping[Node, int]
     ) -> dict[Node, int]:
-        """The inputs of these whose memory an output takes, and its number. over: those that it is best computed over."""
+        """The donated inputs whose memory an output takes ↦ the output's number. over: the preferred pairs."""
         found = {x: k for x, k in over.items() if b.roots[k] is x or self._may_lie(b, made, k, x)}
-        alike = self._alike(b) if self.target is not None else {}  # NumPy writes an array over, or makes a new one
+        alike = self._alike(b) if self.target is not None else {}  # NumPy overwrites an input, or makes a new array
         for x in donated:
             for k in alike.get((x.shape, x.dtype), ()):
                 if x not in found and k not in found.values() and b.roots[k] in made and self._may_lie(b, made, k, x):
@@ -280,7 +281,7 @@ class Blocks:
         return found
 
     def _alike(self, b: _Block) -> dict[tuple[Shape, DType], list[int]]:
-        """The outputs by shape and type, what is several of them once; without strings, which lie in no memory of a caller."""
+        """The numbers of the outputs by shape and type; a node that is several outputs counts once, strings not at all."""
         found: dict[tuple[Shape, DType], list[int]] = {}
         numbers = {x: k for k, x in reversed(list(enumerate(b.roots[: len(b.graph.outputs)])))}
         for k in sorted(numbers.values()):
@@ -290,7 +291,7 @@ class Blocks:
         return found
 
     def _spent(self, b: _Block, item: _Item, n: Node) -> Sequence[Node]:
-        """The inputs of an item over which a runner computes its result n, where they lie in one place."""
+        """The inputs of an item that a runner overwrites with its result n if they have the same place."""
         row = item.row if isinstance(item, Node) else None
         if self.target is not None or isinstance(row, Region):
             return self._heirs(b, item, n)
@@ -298,7 +299,7 @@ class Blocks:
         return item.inputs[:1] if isinstance(row, Update) else item.inputs if isinstance(row, Elementwise) else ()
 
     def _may_lie(self, b: _Block, made: Mapping[Node, int], k: int, x: Node) -> bool:
-        """Whether root k may be computed where x lies, as far as x is concerned."""
+        """Whether root k may overwrite x: x is not another root, and is not read after k is computed."""
         n, last = b.roots[k], b.last.get(x, -1)
         if any(r is x for j, r in enumerate(b.roots) if j != k):
             return False
@@ -307,7 +308,7 @@ class Blocks:
     def _direct(
         self, b: _Block, made: Mapping[Node, int], targets: Sequence[int], copied: Sequence[int]
     ) -> dict[Node, int]:
-        """The values that can be computed where a root must lie: the number of the root."""
+        """The values that can be computed in the target of a root ↦ the number of the root."""
         lying: dict[tuple[str, int], list[Node]] = {}
         for x, buffer in b.of.items():
             lying.setdefault(self._at(buffer), []).append(x)
@@ -319,14 +320,13 @@ class Blocks:
                 continue
             late = symbols(self.layout.buffers[target].shape) & self.slots.late
             if not late <= symbols(n.shape):
-                continue  # that memory is there only once another item has found its size
+                continue  # the target is allocated only after another item has found its size
             if all(self._may_lie(b, made, k, x) for x in lying.get(self._at(target), ())):
                 direct[n] = k
         return direct
 
     def _place(self, b: _Block, item: _Item, dying: Sequence[Node], direct: Mapping[Node, int]) -> list[int]:
-        """Give memory to the values of an item. Returns the slots that are free after it: no node reads their
-        values."""
+        """Give places to the values of an item. Returns the slots of values that no node reads, which are free after it."""
         unread: list[int] = []
         for n in self._writes(b, item):
             if n in direct:
@@ -392,7 +392,7 @@ class Blocks:
         self._run(b, printed, [*buffers, *(b.of[n] for n in group.outputs)], group, kernel.name)
 
     def _print(self, kernel: Kernel | Routine, constants: Collection[int]) -> Printed | None:
-        """What the target makes of a kernel; equal ones are printed once."""
+        """The target's code for a kernel; equal kernels are printed once."""
         assert self.target is not None
         key = kernel, frozenset(constants)
         if key not in self._printed:
@@ -406,7 +406,7 @@ class Blocks:
             self.work.append(Work(code, len(own), group, label))
 
     def _workspace(self, p: Printed) -> int:
-        """The buffer of a workspace. All kernels use one slot for theirs, one after the other."""
+        """The buffer of a workspace. All kernels share one slot for it."""
         late = symbols(p.scratch) & self.slots.late
         if late not in self._scratch:
             self._scratch[late] = self.slots.take(p.scratch)
@@ -417,7 +417,7 @@ class Blocks:
         return self.layout.add("scratch", uint8, (p.scratch,), place, 1)
 
     def _opaque(self, b: _Block, n: Node) -> None:
-        """A function of the target, or a step on the host."""
+        """Add a dispatch of the target's function for an opaque op, or a step on the host."""
         assert n.row is not None
         inputs = [self._buffer(b, x) for x in n.inputs]
         outputs, free = self._results(b, n)
@@ -497,7 +497,7 @@ class Blocks:
         self.slots.give(free)
 
     def _copy_all(self, steps: list[Step], moves: Sequence[tuple[int, int]]) -> None:
-        """Append copies that have the effect of all being made at once. A buffer that another copy overwrites is copied
+        """Append copies that together act as one simultaneous copy. A buffer that another copy overwrites is copied
         first; a cycle is broken by a copy to a slot."""
         waiting = [(s, t) for s, t in moves if self._at(s) != self._at(t)]
         free: list[int] = []
@@ -517,13 +517,13 @@ class Blocks:
         self.slots.give(free)
 
     def _copy(self, source: int, target: int) -> Step:
-        """A copy; of strings, which no device holds, on the host."""
+        """A copy step; strings are on the host, so a host step copies them."""
         b = self.layout.buffers[target]
         return Host("reshape", {"shape": b.shape}, (source,), (target,)) if b.dtype is string else Copy(source, target)
 
 
 def _found_by(item: _Item) -> Sequence[str]:
-    """The sizes that a run knows after an item."""
+    """The sizes that a run finds at an item."""
     if isinstance(item, _Tell):
         return (item.size,)
     return () if isinstance(item, Group) else [s for s in item.attrs.get("found", ()) if s]

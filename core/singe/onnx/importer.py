@@ -1,10 +1,10 @@
 """An OnnxModel becomes a Graph. Rows with an ONNX name are found by it; other ops go through the table of adapters.
 
-`import_model` gives the Graph or refuses: UnsupportedOp lists every op that is lacking, once; SizeNeeded names open
-dimensions that it cannot be had without numbers for (give them as `sizes`), ValueNeeded inputs whose values decide
-shapes (give them as `values`); any other ImportFailure names the model, the node and what to do.
-Dimensions that the file leaves open are symbolic: by their own name, or an invented one. Nodes that no output needs
-are not looked at, functions that the model defines are inlined, and no tensor beyond an int32's count is accepted.
+`import_model` returns the Graph or raises an error. UnsupportedOp lists every op that Singe lacks, once. SizeNeeded names
+open dimensions that must be numbers (give them as `sizes`), ValueNeeded the inputs whose values must be known (give them
+as `values`). Any other ImportFailure names the model, the node and what to do.
+Dimensions that the file leaves open are symbolic, with the file's name or an invented one. Nodes that no output needs are
+ignored, functions that the model defines are inlined, and tensors with more elements than an int32 counts are refused.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from .scope import Scope, needed, owned
 from .tensors import MAX_FOLDED, plain
 
 MAX_NODES: Final = 100_000
-"""Nodes of a model, its functions inlined."""
+"""The most nodes of a model, with its functions inlined."""
 MAX_DEPTH: Final = 64
-"""Functions and graphs within one another."""
+"""The greatest nesting depth of functions and graphs."""
 UNNAMED: Final = frozenset((None, "", "?", "*", "-1", "None"))
-"""What files write for a dimension of which nothing is known, not even that it equals its namesakes."""
+"""What files write for an unknown dimension. Two dimensions with such a name need not be equal."""
 
 BY_ONNX: Final[dict[str, Row]] = {}
-"""Rows by the ONNX op that they are; see `row_for`."""
+"""ONNX op ↦ the row with the same meaning; see `row_for`."""
 
 
 def row_for(op: str) -> Row | None:
-    """The row that is this ONNX op, one to one; rows that were registered since the last call are found too."""
+    """The row with the meaning of this ONNX op, if any, including rows registered since the last call."""
     if op not in BY_ONNX:
         BY_ONNX.update({row.onnx: row for row in ROWS.values() if row.onnx})
     return BY_ONNX.get(op)
@@ -58,7 +58,7 @@ def import_model(
         raise UnsupportedOp(f"{model.path}: ops that Singe lacks: {listed}", tuple(lacking))
     importer = _Importer(model)
     try:
-        with deferring():  # noted anew when the Graph is compiled
+        with deferring():  # the checks are dropped here: compiling the graph finds them again
             return importer.graph(sizes or {}, input_shapes or {}, values or {})
     except ValueNeeded as e:
         raise ValueNeeded(f"{model.path}: {e}", e.inputs) from e
@@ -69,7 +69,7 @@ def import_model(
 
 
 def signature(model: OnnxModel, input_shapes: Mapping[str, Sequence[int | str]] | None = None) -> tuple[Node, ...]:
-    """The model's inputs as `import_model` would have them, all dimensions that the file leaves open symbolic."""
+    """The inputs that the Graph of `import_model` would have, with open dimensions symbolic."""
     try:
         return _Importer(model).inputs({}, input_shapes or {}, {})
     except ImportFailure as e:
@@ -77,7 +77,7 @@ def signature(model: OnnxModel, input_shapes: Mapping[str, Sequence[int | str]] 
 
 
 def unsupported_ops(model: OnnxModel) -> dict[str, int]:
-    """The ops that a model needs and Singe lacks, each with how often it is there, the most frequent first."""
+    """The ops that a model needs and Singe lacks ↦ how often each occurs, the most frequent first."""
     functions = _functions(model)
     found: dict[str, int] = {}
     pending = [needed(model.graph.nodes, (v.name for v in model.graph.outputs))]
@@ -102,7 +102,7 @@ def _functions(model: OnnxModel) -> dict[tuple[str, str, str], OnnxFunction]:
 
 
 class _Importer:
-    """One import: the builder, and what the model's nodes have become so far."""
+    """The state of one import: the builder, and the nodes made so far by name."""
 
     def __init__(self, model: OnnxModel) -> None:
         self.model = model
@@ -124,7 +124,7 @@ class _Importer:
     def inputs(
         self, sizes: Mapping[str, int], shapes: Mapping[str, Sequence[int | str]], values: Mapping[str, np.ndarray]
     ) -> tuple[Node, ...]:
-        """The graph's inputs, entered in its scope; initialisers among them are none, nor are those given as values."""
+        """Enter the graph's inputs in its scope; returns them without initialisers and inputs given as values."""
         declared = {v.name: v for v in self.model.graph.inputs if v.name not in self.scope.tensors}
         for what, given in (("shapes", shapes), ("values", values)):
             unknown = given.keys() - declared.keys()
@@ -167,16 +167,16 @@ class _Importer:
     # --- nodes ---
 
     def subgraph(self, graph: OnnxGraph, scope: Scope) -> None:
-        """Enter a graph that a node owns in a scope of its own."""
+        """Import the nodes of a graph that a node owns into its scope."""
         if scope.depth > MAX_DEPTH:
-            raise ImportFailure(f"graphs and functions are more than {MAX_DEPTH} deep within one another")
+            raise ImportFailure(f"graphs and functions are nested more than {MAX_DEPTH} deep")
         self.run(needed(graph.nodes, (v.name for v in graph.outputs)), scope)
 
     def run(self, nodes: Iterable[tuple[int, OnnxNode]], scope: Scope) -> None:
         for index, node in nodes:
             self.count += 1
             if self.count > MAX_NODES:
-                raise ImportFailure(f"more than {MAX_NODES} nodes, functions inlined")
+                raise ImportFailure(f"more than {MAX_NODES} nodes after functions were inlined")
             where = f"node {index}{f' {node.name!r}' if node.name else ''} ({node.op_type})"
             try:
                 inputs = tuple(scope.find(name) if name else None for name in node.inputs)
@@ -201,16 +201,18 @@ class _Importer:
             results = [made] if isinstance(made, Node) else list(made)
         wanted = [name for name in node.outputs[len(results) :] if name]
         if wanted:
-            raise ImportFailure(f"it has {len(results)} outputs, and {', '.join(map(repr, wanted))} more are asked for")
+            raise ImportFailure(
+                f"the op has {len(results)} outputs, but the node also names {', '.join(map(repr, wanted))}"
+            )
         for name, result in zip(node.outputs, results, strict=False):
             _check_count(result)
             if name in scope.nodes or name in scope.tensors:
-                raise ImportFailure(f"the value {name!r} is made twice")
+                raise ImportFailure(f"the value {name!r} is defined twice")
             if name:
                 scope.nodes[name] = self.folded(result)
 
     def folded(self, x: Node) -> Node:
-        """A constant for what has sizes that a run finds, where it hangs on constants alone."""
+        """The node; a constant if its shape has sizes found in mid-run although it depends only on constants."""
         if symbols(x.shape).isdisjoint(self.builder.bound):
             return x
         value = self.builder.value_of(x)
@@ -242,7 +244,7 @@ def _made(call: Call) -> Node | Sequence[Node]:
 
 
 def _from_row(call: Call, row: Row) -> Node:
-    """The row itself: inputs in order, attributes by their names."""
+    """The row applied to the inputs in order, with attributes by name."""
     parameters = _parameters(row)
     places = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD and p.name not in call.attributes]
     required = sum(p.default is p.empty for p in places)
@@ -266,7 +268,7 @@ def _from_row(call: Call, row: Row) -> Node:
 
 
 def _parameters(row: Row) -> list[inspect.Parameter]:
-    """A row's inputs, in order, and its attributes, as the function that defines it names them."""
+    """The parameters of the function that defines a row: its inputs in order, then its attributes."""
     if isinstance(row, Composite):
         return list(inspect.signature(row.lower).parameters.values())[1:]  # without the builder
     assert isinstance(row, (Elementwise, Nest, View))
@@ -274,7 +276,7 @@ def _parameters(row: Row) -> list[inspect.Parameter]:
 
 
 def _aligned(call: Call) -> tuple[Node | None, ...]:
-    """The inputs; before version 7 the second may say at which axis of the first it begins."""
+    """The inputs; before version 7 an attribute may say at which axis of the first one the second one begins."""
     if call.version >= 7 or "axis" not in call.attributes or len(call.inputs) != 2:
         return call.inputs
     x, y = call.x(0), call.x(1)

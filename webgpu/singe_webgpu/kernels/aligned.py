@@ -1,7 +1,7 @@
-"""Matrix products whose rows lie in memory as whole vectors at some sizes only: those where open sizes are multiples of four.
+"""Matrix products whose rows are whole vectors in memory only if the open sizes are multiples of four.
 
-Such a product is printed twice, for these sizes and for all others; a run's sizes select one. What is printed for the
-multiples has quarters of the sizes in the place of the sizes, so that 4·L is seen to be a multiple of four.
+Such a product is printed twice, for multiples of four and for all other sizes; a run's sizes select one. The text for
+multiples of four uses L for a quarter of a size, so that the size is 4·L, provably a multiple of four.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .quads import SIDE
 
 @dataclass(frozen=True)
 class Form:
-    """A product for some of all sizes. when: 1 at these, 0 at others. whole: what its sizes are in terms of a run's."""
+    """A product for some of the sizes. when: 1 at these sizes, otherwise 0. whole: its sizes, as functions of a run's."""
 
     routine: Routine
     contraction: Contraction
@@ -26,7 +26,7 @@ class Form:
     whole: Mapping[str, Dim] = field(default_factory=dict)
 
     def of_sizes(self, printed: Printed) -> Printed:
-        """What was printed, as it depends on the sizes of a run."""
+        """The printed code, with all dimensions in terms of a run's sizes."""
 
         def whole(dim: Dim) -> Dim:
             return evaluate(dim, self.whole)
@@ -38,7 +38,7 @@ class Form:
 
 
 def forms(routine: Routine, c: Contraction) -> list[Form]:
-    """The product for all sizes, or for multiples of four and for others where that gives it more vectors."""
+    """The product in one form for all sizes, or in two if multiples of four allow more vector loads or stores."""
     plain = Form(routine, c)
     names = sorted(symbols([c.rows, c.columns, c.depth]))
     if not names or routine.kind != "matmul":

@@ -74,8 +74,8 @@ WINDOWS: Final = (2, 4)
 
 
 def has_template(routine: Routine) -> bool:
-    """Whether windows of the output, if any are folded, can be folded by one. Subgroup matrices save more time than a
-    separate pooling costs, and cannot fold."""
+    """Whether a template can pool windows of the output, if the Routine does. Subgroup matrices cannot, but save more time
+    than a separate pooling costs."""
     windows = routine.facts.get("windows")
     if windows is None:
         return True
@@ -85,7 +85,7 @@ def has_template(routine: Routine) -> bool:
 
 
 def product_of(routine: Routine) -> Contraction | None:
-    """The Routine as a product, unless it is a convolution with one output to a group: the plain nest reads as little then."""
+    """The Routine as a product, except a convolution with one output per group, where the plain nest reads as little."""
     found = contraction(routine)
     return None if found is not None and routine.kind == "conv" and found.columns == 1 else found
 

@@ -99,7 +99,7 @@ class Thin:
 FEW: Final = 8
 """How many slices' sums one invocation adds."""
 SPREAD: Final = 65535
-"""Every device can dispatch this many workgroups in a dimension. More are spread over two; the surplus does nothing."""
+"""The workgroups that every device can dispatch in one dimension. More are spread over two; the surplus does nothing."""
 Cut: TypeAlias = "Tile | Thin | None"
 """How a product is computed; None: by the plain kernel."""
 
@@ -146,7 +146,7 @@ def split_rows(c: Contraction) -> list[Digit]:
     """The digits into which the first operand divides its rows, the fastest first, if by open sizes, which is slow; none
     if it divides them otherwise."""
     every = scalar.postorder([c.a])
-    alone = {c.m}  # what depends on rows and sizes alone
+    alone = {c.m}  # expressions that depend only on rows and sizes
     for e in every:
         if any(a in alone for a in e.args) and all(a in alone or a.word in ("const", "size") for a in e.args):
             alone.add(e)

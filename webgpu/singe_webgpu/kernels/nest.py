@@ -42,7 +42,7 @@ from ..wgsl import TYPES, Statements, fold_text, literal
 from .quads import SIDE, in_fours, loads, put_four
 
 CROWD: Final = 1 << 17
-"""This many points fill any device: beyond, workgroups are larger and an invocation does several points."""
+"""This many points fill any device: with more, workgroups are larger and an invocation computes several points."""
 SHORT: Final = 32
 """A reduction over at most this many elements stays in one invocation."""
 WORTH: Final = 256
@@ -52,11 +52,11 @@ BUSY: Final = 1024
 CACHED: Final = 1 << 24
 """Up to this many elements, caches make strided reads by workgroups cheap."""
 MANY: Final = 1 << 15
-"""At most so many workgroups share an open number of points: a device starts more of them slower than it runs them."""
+"""The most workgroups for an open number of points: starting more of them takes longer than running them."""
 GUESS: Final = 4
 """The value assumed for an open size among the points of a kernel."""
 LENGTH: Final = 256
-"""The value assumed for one along a reduction."""
+"""The value assumed for an open size among the inner loops."""
 LEAST_SUBGROUP: Final = 4
 """The smallest subgroup in WebGPU."""
 _SUBGROUP: Final = {"add": "subgroupAdd", "mul": "subgroupMul", "max": "subgroupMax", "min": "subgroupMin"}
@@ -84,7 +84,7 @@ class _Pass:
 
 
 def print_kernel(kernel: Kernel, shader: Shader, style: str | None = None) -> Text:
-    """The kernel in the given style, or in the one that suits it at sizes that are guessed."""
+    """The kernel in the given style, or in the style that suits it at guessed sizes."""
     style = style or _style(kernel)
     points = product(kernel.grid)
     if style == "points":
@@ -105,19 +105,19 @@ def print_kernel(kernel: Kernel, shader: Shader, style: str | None = None) -> Te
 
 
 def styles(kernel: Kernel) -> list[tuple[str, Dim]]:
-    """The styles that suit a kernel, each with a dimension that is 1 at the sizes at which it does and 0 at others."""
+    """The styles that suit a kernel, each with a dimension that is 1 at the sizes for which it is chosen, otherwise 0."""
     apart = _apart(kernel)
     return [(style, when) for style, when in (("workgroups", 1 - apart), ("points", apart)) if when != 0]
 
 
 def _style(kernel: Kernel) -> str:
-    """The style for sizes that are guessed."""
+    """The style at guessed sizes."""
     guesses = dict.fromkeys(symbols(kernel.inner), LENGTH) | dict.fromkeys(symbols(kernel.grid), GUESS)
     return "points" if known(_apart(kernel), guesses) else "workgroups"
 
 
 def _apart(kernel: Kernel) -> Dim:
-    """1 where each point is for one invocation, 0 where a workgroup shares it."""
+    """A dimension: 1 if one invocation computes each point, 0 if a workgroup does."""
     points, inner = product(kernel.grid), product(kernel.inner)
     short = isinstance(inner, int) and inner <= SHORT
     if short or not any(isinstance(s, Reduce) for s in kernel.stages):
@@ -133,8 +133,8 @@ def _guess(dim: Dim, each: int = GUESS) -> int:
 
 
 def _fours(kernel: Kernel, shader: Shader, points: Dim) -> bool:
-    """Whether an invocation computes four neighbouring points: in kernels that only store, contiguously, and that are large
-    or may be."""
+    """Whether an invocation computes four neighbouring points: if the kernel has only contiguous stores, and is large or may
+    be at some sizes."""
     if (isinstance(points, int) and points < CROWD) or kernel.inner:
         return False
     stores = [s for s in kernel.stages if isinstance(s, Store)]
@@ -200,7 +200,7 @@ def bind_coordinates(out: Statements, flat: str, names: Sequence[tuple[Expr, Dim
 
 
 def _unflatten_open(out: Statements, flat: str, names: Sequence[tuple[Expr, Dim]]) -> None:
-    """The same with one division for each variable, since divisions by what is no constant are slow."""
+    """The same with one division per variable, since divisions by values that are not constant are slow."""
     (first, _), *others = names
     for v, d in reversed(others):
         by = out.shader.dim(d)
@@ -211,7 +211,7 @@ def _unflatten_open(out: Statements, flat: str, names: Sequence[tuple[Expr, Dim]
 
 
 def _store(out: Statements, stores: Sequence[Store]) -> None:
-    if len(stores) > 1:  # what one of them overwrites is loaded before
+    if len(stores) > 1:  # a store may overwrite an element that another one reads: load it before
         for e in loads(s.value for s in stores):
             if out.shader.ports[e.value].written and e not in out.names:
                 out.let(out.shader.fresh(), out.value(e), e)

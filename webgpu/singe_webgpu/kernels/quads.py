@@ -95,7 +95,7 @@ def in_fours(stores: Sequence[Store], along: Expr, shader: Shader, others: Itera
     """Whether stores can write four neighbours of a variable at once. others: the shader's other expressions."""
     if along.word != "var" or not divides(along.value[1], SIDE):
         return False
-    # A port that is updated in place is read before, by the same four.
+    # A port that is updated in place is read before it is written, at the same four elements.
     singly = _singly(stores, along, shader, others)
     return all(
         _course(s.index, along) == "step" and shader.stores_vectors(s.port) and s.port not in singly for s in stores
@@ -133,7 +133,7 @@ def loads(roots: Iterable[Expr]) -> list[Expr]:
 
 
 def _singly(stores: Sequence[Store], along: Expr, shader: Shader, others: Iterable[Expr]) -> set[int]:
-    """The ports that are read element by element: by other expressions, not contiguously, or having no vectors."""
+    """The ports that are read element by element: by other expressions, or not contiguously, or without vectors."""
     mine = loads(s.value for s in stores)
     strays = [x for x in mine if _course(x.args[0], along) != "step" or not shader.stored_vectors(x.value)]
     return {x.value for x in (*loads(others), *strays)}

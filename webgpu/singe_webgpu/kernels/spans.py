@@ -1,8 +1,9 @@
 """Products of open sizes: a Program has several cuts of them, and the sizes of a run select one.
 
-Cuts are chosen by the number of outputs, since that decides how many workgroups there are: each serves a span of such
-numbers. A product is printed once for each; in a run, all of these but one have no workgroups, and so cost nothing. The
-cuts are the fewest whose times, estimated or measured at samples, are NEAR those of the best cut at each sample.
+Cuts are chosen by the number of outputs, since that decides how many workgroups there are: each cut serves a span of
+these numbers. The product is printed once per cut; in a run, all but one of these kernels have no workgroups and cost
+nothing. The cuts are the fewest whose times, estimated or measured at samples, are NEAR those of the best cut at each
+sample.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ Cuts: TypeAlias = Sequence[tuple[int, Cut]]
 Choose: TypeAlias = Callable[[Routine, Contraction], Cuts]
 """Chooses the cuts of a Routine that is a product."""
 MOST: Final = 3
-"""How many cuts there are at most."""
+"""The most cuts of a product."""
 NEAR: Final = 1.05
-"""The mean of the ratios to the best times that needs no more cuts."""
+"""No more cuts are added once the mean ratio to the best times is at most this."""
 LARGEST: Final = 1024
 """The largest open size among the samples."""
 
@@ -43,7 +44,7 @@ def choose(routine: Routine, c: Contraction) -> Cuts:
 
 
 def samples(c: Contraction) -> list[Sizes]:
-    """Sets of sizes of ever more outputs: all sizes 1, then one after the other twice as large; one if none is open."""
+    """Sets of growing sizes: all sizes 1, then one size at a time is doubled. A single empty set if no size is open."""
     names = sorted(symbols([*c.batch, c.rows, c.columns, c.depth]))
     sizes = dict.fromkeys(names, 1)
     found = {extents(c, sizes): dict(sizes)}
@@ -63,10 +64,10 @@ def _outputs(c: Contraction) -> Dim:
 
 
 def divided(counts: Sequence[int], cuts: Sequence[Cut], times: np.ndarray) -> Cuts:
-    """The best cuts, given the time of each at samples of so many outputs."""
+    """The best cuts, given the number of outputs of each sample, and the time of each cut at it."""
     losses = np.log(times / times.min(1, keepdims=True))
     total = np.vstack([np.zeros(len(cuts)), losses.cumsum(0)])
-    between = total[None] - total[:, None]  # of samples i to j, the loss of each cut
+    between = total[None] - total[:, None]  # [i, j]: the loss of each cut over the samples from i to j
     least = between.min(-1)
     end = len(counts)
 
@@ -106,5 +107,5 @@ def _printed(routine: Routine, c: Contraction, cuts: Cuts) -> Iterator[Printed]:
 
 
 def _reached(c: Contraction, count: int) -> Dim:
-    """1 where there are at least so many outputs, 0 where there are fewer."""
+    """A dimension: 1 if there are at least `count` outputs, otherwise 0."""
     return dim_min(_outputs(c) // count, 1) if count else 1
