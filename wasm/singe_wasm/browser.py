@@ -1,8 +1,8 @@
 """The backend "wasm" under Pyodide: Programs of WasmTarget run by the page's own WebAssembly.
 
-Generated modules work in Pyodide's memory, where NumPy's arrays lie: addresses are passed, and nothing is copied. Where
-that memory cannot be had (it is no public API: singe-python.js looks for it) they get one of their own, and arrays are
-copied there and back. With native.py's, this file has the same contract; static/singe-python.js carries out the calls.
+Generated modules work in Pyodide's memory, which holds NumPy's arrays: addresses are passed, and nothing is copied. If
+that memory is not accessible (it is not a public API; singe-python.js looks for it), modules get a separate memory, and
+arrays are copied there and back. native.py has the same contract for wasmtime; static/singe-python.js makes the calls.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _JS_ERRORS: Final = js_errors()
 
 
 def open_backend(share: bool = True) -> Later[WasmRuntime]:
-    """The backend over the page's engine; share=False gives modules a memory of their own."""
+    """The backend over the page's engine; share=False gives modules a separate memory."""
     return then(scripts(), lambda found: _open(found, share))
 
 
@@ -59,7 +59,7 @@ def _open(found: Any, share: bool) -> WasmRuntime:
 
 
 def address_of(array: np.ndarray) -> int:
-    """Where an array's elements begin in Pyodide's memory."""
+    """The address of an array's elements in Pyodide's memory."""
     return array.__array_interface__["data"][0]
 
 
@@ -68,7 +68,7 @@ def _bytes_of(array: np.ndarray) -> np.ndarray:
 
 
 class _PageEngine:
-    """What both engines have in common; see runtime.Engine."""
+    """The common part of both engines; see runtime.Engine."""
 
     def __init__(self, found: Any, features: frozenset[str], memory: Any) -> None:
         self.features: Final = features
@@ -82,7 +82,7 @@ class _PageEngine:
             raise device_error(e, "wasm: the module does not load") from None
 
     def _run(self, module: Any, start: int, at: int, count: int) -> int:
-        """Carry out so many words at `start`, from number `at` on; the number of the one at which they stopped."""
+        """Execute `count` words at the address `start`, from word `at` on; returns the word at which they stopped."""
         try:
             stopped = module.run(start + 4 * at, start + 4 * count)
         except _JS_ERRORS as e:
@@ -94,7 +94,7 @@ class _PageEngine:
 
 
 class SharedEngine(_PageEngine):
-    """Modules in Pyodide's memory; what they work on are arrays of NumPy's."""
+    """Modules in Pyodide's memory, which work on NumPy's arrays."""
 
     def __init__(self, found: Any, features: frozenset[str], memory: Any) -> None:
         super().__init__(found, features, memory)
@@ -107,7 +107,7 @@ class SharedEngine(_PageEngine):
         return self._kept(placed(block))
 
     def _kept(self, block: np.ndarray) -> int:
-        """The address of a block, which stays where it is until it is given back as often as it was kept."""
+        """The address of a block, which does not move until it has been released as often as it was kept."""
         address = address_of(block)
         _, users = self._blocks.get(address, (block, 0))
         self._blocks[address] = block, users + 1
@@ -133,7 +133,7 @@ class SharedEngine(_PageEngine):
 
 
 class OwnEngine(_PageEngine):
-    """Modules in a memory of their own, to and from which arrays are copied."""
+    """Modules in a separate memory, to and from which arrays are copied."""
 
     def __init__(self, found: Any, features: frozenset[str]) -> None:
         super().__init__(found, features, js.WebAssembly.Memory.new(js.Object.fromEntries(to_js([["initial", 1]]))))
@@ -175,7 +175,7 @@ class OwnEngine(_PageEngine):
         try:
             stopped = self._run(module, start, at, words.size)
             if stopped < words.size:
-                self.read(start, words)  # with the turns that are left of its loops
+                self.read(start, words)  # the run has changed the counts of remaining turns in them
             return stopped
         finally:
             self.give(start, words.nbytes)
@@ -186,7 +186,7 @@ class OwnEngine(_PageEngine):
 
 
 class SharedRuntime(WasmRuntime):
-    """A backend whose executables take NumPy's arrays where they lie."""
+    """A backend whose executables use NumPy's arrays in place."""
 
     def prepare(self, program: ProgramData) -> SharedExecutable:
         with self.lock:
@@ -195,7 +195,7 @@ class SharedRuntime(WasmRuntime):
 
 
 class SharedExecutable(WasmExecutable):
-    """An executable that reads arrays where they lie, and writes new ones for the caller; see DirectExecutable."""
+    """An executable that reads arrays in place, and writes new ones for the caller; see DirectExecutable."""
 
     def call(self, inputs: Sequence[np.ndarray], states: Sequence[Any] = ()) -> list[np.ndarray]:
         with self.backend.lock:
@@ -206,13 +206,13 @@ class SharedExecutable(WasmExecutable):
 
 
 def _new(shape: tuple[int, ...], kind: DType) -> tuple[np.ndarray, int]:
-    """An array where modules can write it, and its address."""
+    """A new array that modules can write, and its address."""
     made = aligned(int(np.prod(shape, dtype=np.int64)) * kind.size)
     return made.view(kind.numpy).reshape(shape), address_of(made)
 
 
 def placed(array: np.ndarray) -> np.ndarray:
-    """The array itself if modules can read it where it is, else a copy that they can."""
+    """The array itself if modules can read it in place, otherwise a copy that they can."""
     if array.flags.c_contiguous and address_of(array) % ALIGN == 0:
         return array
     copy = aligned(array.nbytes)

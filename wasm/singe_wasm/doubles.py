@@ -95,7 +95,7 @@ def _tanh() -> Function:
 
 
 def _fmod() -> Function:
-    """Exact: by doubled until it is more than half of what is left, then taken off on the way back."""
+    """Exact: `by` is doubled until it is more than half of the rest, then subtracted while it is halved again."""
     w, a, b = Writer(Body(["f64", "f64"], ["f64"])), F64(number=0), F64(number=1)
     rest, by = w.f64(abs(a)), w.f64(abs(b))
     with w.when(((by > 0.0) & (rest < math.inf)).zero):  # a infinite, b zero, or either NaN

@@ -1,8 +1,8 @@
-"""The function `run` of every module: a whole run by one call from outside, its conditions and loops included.
+"""The function `run` of every module executes a whole run in one call, including its conditions and loops.
 
-run(at, end) → where it stopped: from `at` to `end` lie int32 words in the memory, as singe.extension.planner writes
-them, with the address of each buffer for its number, and k for the function "kN" that it calls. Functions take ALONE
-after their arguments. A run ends at `end`, or at a STOP, behind which its caller goes on.
+run(at, end) executes the int32 words in memory from `at` to `end`, and returns where it stopped. The words are those of
+singe.extension.planner, with addresses in place of buffers, and N for a call of the function "kN". Functions get ALONE
+after their arguments. A run ends at `end`, or at a STOP, after which its caller continues.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from .encode import Body, Function, get_local, i32, integers, memory, ops, unsig
 
 NAME: Final = "run"
 ALONE: Final = (0, 1)
-"""The part of a step that a caller by itself carries out, and the count of parts."""
+"""`part` and `parts` of a call that computes a whole step."""
 _BLOCK, _END, _LEAVE, _LEAVE_IF, _LEAVE_BY, _MOVE = b"\x02\x40", b"\x0b", b"\x0c", b"\x0d", b"\x0e", b"\xfc\x0a\x00\x00"
 """block, end, br, br_if, br_table and memory.copy."""
 _STOP, _AGAIN, _LOOP, _UNLESS, _JUMP, _COPY, _FUNCTIONS = range(7)
-"""The cases, in the order of the planner's numbers, of which STOP is the least; those of the functions come last."""
+"""The cases of the switch, in the order of the planner's numbers (STOP is the least); the functions' cases come last."""
 
 
 def function_number(entry: str) -> int:
@@ -51,7 +51,7 @@ def driver(functions: Mapping[str, Function]) -> Function:
         with body.repeat():
             body.add(_BLOCK * moved + _BLOCK)  # one ends where each case begins
             body.add(word(0) + i32(-planner.STOP) + ops("i32.add"))
-            # What is no function's number, a STOP alone, comes to the first case.
+            # A number that is not a function's (only STOP is left) goes to the first case.
             body.add(_LEAVE_BY + unsigned_leb(behind) + b"".join(map(unsigned_leb, (*range(behind), 0))) + _END)
             body.add(get_local(at) + ops("return") + _END)
 

@@ -268,7 +268,7 @@ class Body:
         self._patches.append(Patch(start, start + 1, call=name))
 
     def multiply_add(self, into: int, vector: bool = True) -> None:
-        """into += a · b, for a, b on the stack; rounded once where the linked level has relaxed SIMD, scalars too."""
+        """into += a · b, for a, b on the stack; rounded once if the linked level has relaxed SIMD, also for scalars."""
         get, put = get_local(into), b"\x21" + unsigned_leb(into)
         start = len(self._code)
         if vector:
@@ -310,7 +310,7 @@ class Body:
 
     @contextmanager
     def when(self) -> Iterator[None]:
-        """What runs if the i32 on the stack is not 0."""
+        """Code that runs if the i32 on the stack is not 0."""
         self._code += b"\x04\x40"
         yield
         self._code += b"\x0b"
@@ -321,7 +321,7 @@ class Body:
 
     @contextmanager
     def count(self, local: int, limit: Spelling, step: int = 1, sure: bool = False) -> Iterator[None]:
-        """A loop while local < limit (what pushes it), from local's present value; sure: it runs at least once."""
+        """A loop while local < limit (code that pushes it), from the local's value; sure: it runs at least once."""
         if not sure:
             self._code += b"\x02\x40"
             self.get(local)

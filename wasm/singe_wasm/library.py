@@ -95,7 +95,7 @@ def _quantise(size: int) -> Function:
     at = w.i32()
 
     def extremes(load: str) -> None:
-        # As integers, floats of one sign are in order, NaN beyond infinity; those of the other sign do not count here.
+        # Compared as integers, floats of one sign are in order, with NaN beyond infinity; each comparison ignores one sign.
         for into, op in ((most, "i32x4.max_s"), (least, "i32x4.max_u")):
             w.set(into, into.with_(op, at.i32x4(0, load)))
 
@@ -153,7 +153,8 @@ def _quantise(size: int) -> Function:
 def _over_runs(
     w: Writer, row: tuple[I32, I32, I32, I32], at: I32, steps: Sequence[tuple[int, Callable[[], None]]]
 ) -> None:
-    """All floats of a row (source, runs, length, jump): each step takes its count at `at`, as long as so many are left."""
+    """Loops over the floats of a row (source, runs, length, jump): each step takes its count of floats at `at`, as long as
+    that many are left."""
     source, runs, length, jump = row
     with w.scope():
         end, turn = w.i32(), w.i32()

@@ -1,7 +1,7 @@
-"""Functions between float32 and the floats that engines lack, but for float16: bfloat16 and float8.
+"""Conversions between float32 and bfloat16 or float8, which engines lack. (library.py has those of float16.)
 
-A float8 is a number of few bits as dtypes.py codes it. Widening moves its exponent and mantissa to where float32 has
-them and multiplies by what the biases differ by; narrowing rounds to nearest even, and what is too large becomes
+dtypes.py defines the codes of float8. Widening moves exponent and mantissa to their positions in float32, and multiplies
+by a power of two for the difference of the biases; narrowing rounds to nearest even, and values that are too large become
 infinity or NaN.
 """
 
@@ -32,7 +32,7 @@ def _float_to_bfloat16() -> Function:
 def _to_float(c: Coding) -> Function:
     """The code of a float8 (an i32) as a float."""
     w, code = Writer(Body(["i32"], ["f32"])), I32(number=0)
-    if not c.signed:  # a power of two; the least is no normal float
+    if not c.signed:  # a power of two; the least one is a subnormal float
         return w.finish(select(code.equals(c.nan), _NAN, select(code, code << 23, 1 << 22)).as_f32())
     magnitude = code & 0x7F
     bits = ((magnitude << 23 - c.mantissa).as_f32() * 2.0 ** (127 - c.bias)).bits()
@@ -51,7 +51,7 @@ def _from_float(c: Coding) -> Function:
     with w.when(not_coded):
         w.leave(I32.of(c.nan))
     shift = 23 - c.mantissa
-    # Of two equally near the even one; of powers of two the larger.
+    # Ties go to even; between powers of two, to the larger.
     half = size + (size >> shift & 1) + ((1 << shift - 1) - 1) if c.mantissa else size + (1 << shift - 1)
     code = w.i32((half >> shift) - (127 - c.bias << c.mantissa))
     with w.when(size.below(127 + c.least_power + (not c.subnormals) << 23)):

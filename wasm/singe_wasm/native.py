@@ -23,9 +23,9 @@ from .runtime import WasmExecutable, WasmRuntime
 _PAGE: Final = 1 << 16
 _MOST_PAGES: Final = 1 << 16
 _SPARE: Final = 1 << 22
-"""Bytes of modules that may lie in a store unused, whatever the memory's size."""
+"""The bytes of unused modules that a store may hold, whatever the size of the memory."""
 _PROBES: Final = 101
-"""Calls of an empty function by whose median the cost of a call is known."""
+"""Calls of an empty function, whose median time is the overhead of a call."""
 
 
 class WasmBackend(WasmRuntime):
@@ -74,7 +74,7 @@ class NativeExecutable(WasmExecutable):
 
 @dataclass(eq=False)
 class Linked:
-    """A module, and what it exports as long as the engine has this store."""
+    """A module and its exports, valid as long as the engine has this store."""
 
     module: wasmtime.Module
     bytes: int
@@ -85,7 +85,7 @@ class Linked:
 class WasmtimeEngine:
     """A wasmtime engine and one linear memory, shared by all modules; see runtime.Engine.
 
-    A store keeps all that was ever instantiated in it. So when most of that is used no more, the memory and the modules
+    A store keeps every module that was instantiated in it. So when most of them are unused, the memory and the modules
     still in use move to another store.
     """
 
@@ -101,8 +101,8 @@ class WasmtimeEngine:
         self._linked: Final[WeakSet[Linked]] = WeakSet()
         self._heap: Final = Heap(self._grow)
         self.calls: list[tuple[int, int | None, float, float]] | None = None
-        """Where not None, `run` makes the calls one by one and adds each: its first word, how many arguments (None: a
-        copy), when it began and ended."""
+        """If not None, `run` makes the calls one by one and records each: its first word, its number of arguments (None
+        for a copy), its start and its end."""
         self._words = (0, 0)
         self._call_seconds: Final[dict[int, float]] = {}
 
@@ -115,7 +115,7 @@ class WasmtimeEngine:
         pages = -(-count // _PAGE) - size
         if pages <= 0:
             return
-        # Growing in larger steps: each may move the memory.
+        # Grow in large steps: each may move the memory.
         wanted = min(max(pages, size // 4), _MOST_PAGES - size)
         try:
             self._linear.grow(self._store, max(wanted, pages))
@@ -186,7 +186,7 @@ class WasmtimeEngine:
         end = start + words.nbytes
         stopped = exports[NAME](self._store, signed(start + 4 * at), signed(end)) % (1 << 32)
         if stopped != end:
-            self.read(start, words)  # with the turns that are left of its loops
+            self.read(start, words)  # the run has changed the counts of remaining turns in them
         return (stopped - start) // 4
 
     def _run_timed(
@@ -215,7 +215,7 @@ class WasmtimeEngine:
         return words.size
 
     def call_seconds(self, arguments: int | None) -> float:
-        """What a call with so many arguments costs by itself; a copy (None) is no call."""
+        """The overhead of a call with this many arguments; 0 for a copy (None)."""
         if arguments is None:
             return 0.0
         if arguments not in self._call_seconds:

@@ -1,8 +1,8 @@
 """The backend "wasm" without its engine: arrays in one memory, and executables.
 
-An executable keeps the planner's words for the last few sets of input shapes, with addresses for buffers. A run puts in
-those of its inputs, outputs and states, and hands all words to the engine at once. An array gives its bytes back when
-nothing refers to it any more.
+An executable keeps the words of Plans for the last few sets of input shapes, with addresses in place of buffers. A run
+fills in the addresses of its inputs, outputs and states, and passes all words to the engine at once. The bytes of an array
+are freed when nothing refers to it.
 """
 
 from __future__ import annotations
@@ -48,20 +48,20 @@ Shapes: TypeAlias = Sequence[tuple[int, ...]]
 
 
 class Engine(Protocol):
-    """One memory, and what runs modules in it. Addresses count its bytes; failures are DeviceErrors."""
+    """One memory, and an engine that runs modules in it. Addresses are byte offsets; failures raise DeviceError."""
 
     features: frozenset[str]
 
     def take(self, count: int) -> int:
-        """The address, a multiple of 256, of so many bytes."""
+        """Allocate `count` bytes; returns their address, a multiple of 256."""
         ...
 
     def hold(self, block: np.ndarray) -> int:
-        """The address of a block of constant bytes: their own, or that of a copy."""
+        """The address of a block of constant bytes, or of a copy of it."""
         ...
 
     def give(self, address: int, count: int) -> None:
-        """Free what `take`, or `hold` of so many bytes, answered."""
+        """Free an address that `take`, or `hold` of a block of `count` bytes, returned."""
         ...
 
     def write(self, address: int, array: np.ndarray) -> None: ...
@@ -71,11 +71,11 @@ class Engine(Protocol):
         ...
 
     def link(self, binary: bytes) -> Any:
-        """A module, as `run` wants it."""
+        """A module in the form that `run` takes."""
         ...
 
     def run(self, module: Any, words: np.ndarray, at: int) -> int:
-        """Carry out int32 words, as driver.py says, from `at` on, and say at which it stopped. It may change them."""
+        """Execute int32 words from word `at` on (see driver.py); returns the word at which it stopped. It may change them."""
         ...
 
     def describe(self) -> Mapping[str, Any]: ...
@@ -158,7 +158,7 @@ class WasmRuntime:
         return out
 
     def own(self, array: Any, what: str) -> WasmArray | HostArray:
-        """The array, which is of this device; strings lie on the host."""
+        """The array, after a check that it is of this device; strings are on the host."""
         self._check_alive()
         if isinstance(array, HostArray) and array.dtype is string:
             return array
@@ -191,8 +191,8 @@ class WasmRuntime:
 
 @dataclass(frozen=True)
 class Placed:
-    """A plan with its words as the driver takes them: `where` says in which of them the address of a place goes, where
-    that differs from run to run."""
+    """A Plan with its words as the driver takes them. where: a place whose address differs from run to run ↦ the words
+    that hold its address."""
 
     plan: Plan
     words: np.ndarray  # uint32
@@ -214,12 +214,12 @@ class WasmExecutable:
         binary = program.modules.get(name)
         if others or not isinstance(binary, bytes):
             raise DeviceError(
-                f"wasm: the program's kernels are in {[name, *others]}, expected one module; compile it anew"
+                f"wasm: the program's kernels are in {[name, *others]}, expected one module; compile it again"
             )
         self._module: Final = engine.link(binary)
         self._functions: Final = [function_number(entry) for entry in entries]
         self._weights: Final = {start: backend.hold(block) for start, block in program.blocks.items()}
-        # What is held: the finalizer reads it when it runs.
+        # The memory that is held; the finalizer reads this when it runs.
         self._held: Final[dict[Any, tuple[int, int]]] = {
             ("weights", start): (address, program.blocks[start].size) for start, address in self._weights.items()
         }
@@ -268,8 +268,8 @@ class WasmExecutable:
         states: Sequence[Any],
         make: Callable[..., tuple[Any, int]],
     ) -> list[Any]:
-        """Run over inputs, each an array and its address; `make` answers the same for an output's shape and dtype.
-        Strings are given and answered as NumPy's arrays, with no address."""
+        """Run over inputs, each an array and its address; `make` returns the same for an output's shape and dtype. Strings
+        are passed and returned as NumPy arrays without an address."""
         if len(states) != len(self.program.states):
             raise InputError(f"the program has {len(self.program.states)} states, got {len(states)}: see new_states()")
         self.backend.reclaim()
@@ -296,7 +296,7 @@ class WasmExecutable:
         return [plan.texts(i) if plan.buffers[i].dtype is string else made for i, made in outputs]
 
     def _stop(self, run: _Run, at: int) -> None:
-        """Do the step at which the words stopped."""
+        """Run the step at which the words stopped."""
         run_stop(run.plan, run.plan.stops[run.plan.words[at + 2]], run.read, run.write, run.found)
 
     def placed(self, shapes: Shapes, kinds: Sequence[DType]) -> Placed:
@@ -323,7 +323,7 @@ class WasmExecutable:
         return Placed(plan, words, where, starts)
 
     def place_of(self, slot: int, count: int) -> int:
-        """The address of a slot whose bytes are found in mid-run, with room for so many."""
+        """The address of a slot whose bytes are found in mid-run, with room for `count` of them."""
         address, room = self._held.get(slot, (0, -1))
         if room < count:
             if room >= 0:
@@ -334,7 +334,7 @@ class WasmExecutable:
         return address
 
     def _reserve(self, count: int) -> None:
-        """Scratch of at least that many bytes; plans that point into a smaller one are forgotten."""
+        """Make the scratch memory at least `count` bytes long; if it moves, plans that point into it are dropped."""
         if count <= self._held.get("scratch", (0, 0))[1]:
             return
         self._plans.clear()
@@ -367,7 +367,7 @@ class WasmExecutable:
 
 
 class _Run:
-    """One run of placed words: the addresses of what lies elsewhere in each, and what its stops read and write."""
+    """One run of placed words: the addresses that differ from run to run, and access to buffers for its stops."""
 
     def __init__(self, executable: WasmExecutable, placed: Placed, make: Callable[..., tuple[Any, int]]) -> None:
         self.plan: Final = placed.plan
@@ -390,7 +390,7 @@ class _Run:
             self._placed.words[where] = address
 
     def make_outputs(self, buffers: Sequence[int]) -> None:
-        """Make those of these outputs whose sizes are known, and which have memory of their own."""
+        """Allocate the outputs in these buffers whose sizes are known and that have memory of their own."""
         plan = self.plan
         for i in buffers:
             b = plan.buffers[i]
@@ -400,7 +400,7 @@ class _Run:
                 self.put(b.place, address)
 
     def found(self, found: Found) -> None:
-        """Go on with sizes that were found: words, slots and outputs that depend on them."""
+        """Use the sizes that were found: update the words, slots and outputs that depend on them."""
         plan = self.plan
         words = self._placed.words
         for at in found.words:

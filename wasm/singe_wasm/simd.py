@@ -67,7 +67,7 @@ def _absolute(kind: Type, sign: bytes) -> Spelling:
 
 
 def _divide(kind: Type, zero: bytes, one: bytes, two: bytes, minus: bytes) -> Spelling:
-    """Division that never traps: for the divisors 0 and −1 it divides by 1, and negates the result for −1."""
+    """Division that never traps: for the divisors 0 and −1 it divides by 1, and for −1 it negates the result."""
 
     def spell(body: Body) -> None:
         a, b = body.local(kind), body.local(kind)
@@ -128,7 +128,7 @@ def _floats(op: str) -> dict[DType, Spelling]:
 
 
 def _integers(op: str, signs: bool = False) -> dict[DType, Spelling]:
-    """signs: signed and unsigned integers have instructions of their own."""
+    """signs: whether signed and unsigned integers have different instructions."""
     return {
         d: OPS[f"{VALUE[d]}.{op}{('_s' if d.kind == 'int' else '_u') if signs else ''}"]
         for d in (int32, uint32, int64, uint64)

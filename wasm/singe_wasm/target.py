@@ -58,7 +58,7 @@ class WasmTarget:
         return _printed(kernel, lambda sizes, relaxed: print_nests(cut, sizes), alike=True)
 
     def print_opaque(self, *_: Any) -> None:
-        """No op that is no loop nest has a function here."""
+        """This target has no functions for opaque ops."""
 
     def link(self, printed: Sequence[Printed]) -> tuple[Mapping[str, str | bytes], Sequence[Sequence[Variant]]]:
         names: dict[Twins, str] = {}
@@ -117,7 +117,7 @@ def _printed(
     scratch: Dim = 0,
     alike: bool = False,
 ) -> Printed:
-    """A kernel's code, with all sizes that it turns out to need as parameters; alike: written once for both levels."""
+    """A kernel's code, with the sizes that it turns out to need as parameters; alike: written once for both levels."""
     sizes: list[Dim] = list(kernel.sizes)
     while True:
         try:

@@ -1,8 +1,8 @@
 """Winograd's transforms for outputs in tiles of 4×4 and windows of 3×3, as functions that generated code calls.
 
-Each transforms lines of vectors: (source, apart, step, to, gap, on, lines), where a line's vectors are `apart` bytes
-apart and those it becomes `gap`, and the next line lies `step` and its results `on` bytes further. A square is
-transformed along one axis and then along the other. A line's results may lie where it was.
+Each function transforms lines of vectors. Its parameters are (source, apart, step, to, gap, on, lines): the vectors of a
+line are `apart` bytes apart, those of its result `gap` bytes; the next line is `step` bytes further, its result `on` bytes.
+A square is transformed along one axis and then along the other. A result may overwrite its line.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .values import F32
 from .writer import Writer
 
 Steps = tuple[tuple[str, tuple[tuple[str, float], ...]], ...]
-"""Named sums of values times factors, in order; a later one may use what an earlier one made."""
+"""Named sums of values times factors, in order; a sum may use earlier ones."""
 
 WIDE: Final = 4
 """Outputs of a tile along an axis."""

@@ -2,8 +2,8 @@
 
 A Value is the code that pushes one value of its type. Operators combine Values; integers that are known when the code
 is written are folded. A Value that names a local (`Writer.i32` and the like declare them) reads it where the Value is
-used, so an expression over locals means what they hold then. Nothing is written before a statement of the Writer uses
-the Value. Integer division and remainder are unsigned, comparisons signed: sizes, counters and addresses are below 2³¹.
+used, so an expression over locals uses their values at that point. No code is written before a statement of the Writer
+uses the Value. Integer division and remainder are unsigned, comparisons signed: sizes and addresses are below 2³¹.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Int: TypeAlias = "I32 | int"
 
 
 class Value:
-    """Code that pushes one value; `number` is its local's, where it is just that."""
+    """Code that pushes one value; `number` is the local's number if it only reads a local."""
 
     __slots__ = ("number", "parts")
     kind: ClassVar[Type]
@@ -45,7 +45,7 @@ _FOLD: Final[Mapping[str, Callable[[int, int], int]]] = {
     "lt_s": operator.lt, "lt_u": operator.lt, "le_s": operator.le, "gt_s": operator.gt, "ge_s": operator.ge, "eq": operator.eq, "and": operator.and_,
 }  # fmt: skip
 _NEUTRAL: Final = {"add": 0, "sub": 0, "mul": 1, "div_u": 1, "shl": 0}
-"""The second operand with which an operation returns the first one."""
+"""operation ↦ the second operand with which it returns the first one."""
 
 
 class I32(Value):
@@ -64,7 +64,7 @@ class I32(Value):
 
     @property
     def simple(self) -> bool:
-        """Whether it costs no more than a local to use again."""
+        """Whether using it again costs no more than reading a local."""
         return self.number is not None or self.known is not None
 
     def _with(self, op: str, other: Int) -> I32:
@@ -237,7 +237,7 @@ class I64(Value):
 
 
 class FloatLike(Value):
-    """A float of either type, or a vector of them: what their instructions have in common, `prefix` being their names'."""
+    """A float of either type, or a vector of them; `prefix` begins the names of their instructions."""
 
     __slots__ = ()
     prefix: ClassVar[str]
@@ -277,7 +277,7 @@ class FloatLike(Value):
         return self._apply("abs")
 
     def whole(self) -> Self:
-        """The nearest whole number, of two the even one."""
+        """The nearest whole number, ties to even."""
         return self._apply("nearest")
 
     def horner(self, coefficients: Sequence[float]) -> Self:
@@ -330,7 +330,7 @@ class Float(FloatLike):
         return self._apply("sqrt")
 
     def truncated(self) -> Self:
-        """The whole number next to it towards zero."""
+        """The nearest whole number towards zero."""
         return self._apply("trunc")
 
 

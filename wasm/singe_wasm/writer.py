@@ -1,7 +1,7 @@
 """The Writer puts typed Values and instruction trees into a body, statement by statement.
 
-Locals that it declares live to the end of the innermost scope: a loop's body, a branch, or a `scope` of its own. A Tree
-is code whose loop level is known: one that is used several times is computed once, as far out as it can be.
+Locals that it declares live to the end of the innermost scope: a loop's body, a branch, or a `scope`. A Tree is code whose
+loop level is known: a Tree that is used several times is computed once, in the outermost loop possible.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _STORES: Final = {"i32": "i32.store", "i64": "i64.store", "f32": "f32.store", "v
 
 
 class Tree:
-    """Instructions on the results of other trees; `level` is the number of loops that must be open to know it."""
+    """Instructions on the results of other trees; `level` is the number of loops that must be open to compute it."""
 
     __slots__ = ("args", "code", "level", "local", "trivial", "type", "uses")
 
@@ -93,11 +93,11 @@ class Writer:
         return kind(number=number)
 
     def declare(self, kind: Type) -> Value:
-        """A new local of a type that only its user knows."""
+        """A new local of the given type."""
         return self._declare(_VALUES[kind])
 
     def simple(self, value: Int) -> I32:
-        """The value itself if it may be used again at no cost, else a local with it."""
+        """The value itself if using it again is free, otherwise a local with it."""
         value = I32.of(value)
         return value if value.simple else self.i32(value)
 
@@ -158,7 +158,7 @@ class Writer:
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        """Locals declared inside end with it, and trees computed inside are forgotten."""
+        """A scope: locals declared inside end with it, and trees computed inside are dropped."""
         self._open()
         yield
         self._close()
@@ -176,7 +176,7 @@ class Writer:
 
     @contextmanager
     def when(self, condition: I32) -> Iterator[None]:
-        """What runs where the condition is not 0; after `otherwise`, what runs where it is."""
+        """Code that runs if the condition is not 0; after `otherwise`, code that runs if it is 0."""
         condition.push(self.body)
         with self.body.when(), self.scope():
             yield
@@ -192,9 +192,9 @@ class Writer:
         self, variable: I32, limit: Int, step: int = 1, start: Int | None = None, sure: bool = False,
         hoist: Iterable[Tree] = (), level: int = 0,
     ) -> Iterator[None]:  # fmt: skip
-        """A loop while variable < limit, from `start` or from what the variable holds; sure: it runs at least once.
+        """A loop while variable < limit, from `start` or from the variable's value; sure: it runs at least once.
 
-        Inside, `level` loops are open, and what the trees of `hoist` have at that level is computed first.
+        Inside, `level` loops are open, and the parts of the trees `hoist` that need only these are computed first.
         """
         start = None if start is None else I32.of(start)
         if start is not None:
@@ -222,7 +222,7 @@ class Writer:
     # --- trees
 
     def value(self, tree: Tree) -> I32:
-        """A tree, which most often is an address, as a Value."""
+        """A tree, usually an address, as a Value."""
         return _VALUES[tree.type](lambda _: self.push(tree))  # pyright: ignore[reportReturnType]
 
     def push(self, tree: Tree) -> None:
@@ -242,7 +242,7 @@ class Writer:
         return tree.local
 
     def hoist(self, roots: Iterable[Tree], level: int) -> None:
-        """Compute now what the roots use and `level` open loops suffice to know."""
+        """Compute now the parts of the roots for which `level` open loops suffice."""
         stack = list(roots)
         seen: set[Tree] = set()
         while stack:

@@ -1,7 +1,7 @@
 """The Routines "matmul" and "conv" as a Contraction with a schedule: a feed, panels of B and a register tile.
 
-`schedule` says how the template computes a Routine, or None where it does not; that is then printed as its loop nest. B is
-packed when the code is printed if its contents are known, else into scratch before the product.
+`schedule` says how the template computes a Routine, or returns None; the Routine is then printed as its loop nest. If the
+contents of B are known, B is packed at compile time, otherwise into scratch before the product.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ from .product import Product, choose_tile, panels_across, turns
 from .share import begin, choose_loop, first_alone, loop
 
 LONG: Final = 64
-"""Elements of a window from which one output of one channel pays as a product: gathering its rows then costs little."""
+"""The fewest elements of a window for which a convolution of one channel to one output is computed as a product: then
+gathering its rows costs little."""
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """How a Contraction is computed, and where things are in scratch (bytes): a spilled tile, the feed's, B's panels."""
+    """How a Contraction is computed, and its layout of scratch in bytes: a spilled tile, the feed's memory, B's panels."""
 
     c: Contraction
     feed: Feed
@@ -43,7 +44,7 @@ class Schedule:
 
     @cached_property
     def wide(self) -> bool:
-        """Whether the epilogue can be evaluated by vectors."""
+        """Whether the epilogue can be vectorised."""
         return lane_cost(self.c.kernel, [self.c.store], self.c.n) is not None
 
     @cached_property
@@ -61,12 +62,12 @@ class Schedule:
 
     @cached_property
     def panel_bytes(self) -> Dim:
-        """Of one matrix."""
+        """Bytes of the panels of one matrix."""
         return ceildiv(self.c.columns, self.columns) * self.c.depth * (4 * self.columns)
 
     @cached_property
     def _rows(self) -> int:
-        """Those of the higher of both levels' tiles, which share their scratch."""
+        """The rows of the taller tile of the two SIMD levels, which have the same scratch."""
         return max(choose_tile(self.c.rows, self.c.columns, relaxed).rows for relaxed in (False, True))
 
     @cached_property
@@ -100,7 +101,7 @@ class Schedule:
 
 
 def schedule(routine: Routine, constants: Collection[int]) -> Schedule | None:
-    """How the template computes the Routine; None where it does not, or where the loop nest is as good."""
+    """How the template computes the Routine; None if it cannot, or if the loop nest is as fast."""
     first = routine.kernel.stages[0]
     if "windows" in routine.facts or not isinstance(first, Reduce) or first.value.dtype is not float32:
         return None
@@ -141,7 +142,7 @@ def _conv(routine: Routine, c: Contraction, constants: Collection[int]) -> Sched
 
 
 def _split(c: Contraction) -> bool:
-    """Whether the epilogue divides the row: each row's address then takes a division."""
+    """Whether the epilogue divides the row index: then each row's address needs a division."""
     roots = [c.store.index, c.store.value]
     return any(e.word in ("div", "rem") and c.m in scalar.postorder([e]) for e in scalar.postorder(roots))
 
@@ -165,7 +166,7 @@ def print_contraction(s: Schedule, sizes: Sequence[Dim], relaxed: bool) -> Funct
 
 
 class Template:
-    """A Contraction's function while it is written."""
+    """The function of a Contraction under construction."""
 
     def __init__(self, s: Schedule, sizes: Sequence[Dim], relaxed: bool) -> None:
         self.s: Final = s
@@ -182,7 +183,7 @@ class Template:
         self.feed: Final = self.make_feed()
 
     def lowering(self, lane: Expr | None) -> Lowering:
-        """One that knows the batch variables."""
+        """A Lowering that knows the batch variables."""
         made = Lowering(self.c.kernel.ports, self._sizes, self.s.scratch != 0, lane)
         self._lowerings.append(made)
         return made

@@ -1,9 +1,9 @@
 """Depthwise convolution, channels last: one filter a channel, four channels to a vector.
 
-A block of neighbouring outputs along the last space axis is held in registers beside some weights of a line of the window:
-each element of the input is loaded once for all of them. If the axis has a fixed length and padding, blocks at the borders
-are code of their own without the taps outside of the input. If either is open, the outputs whose taps are all inside go by
-whole blocks, and the others one by one, each tap behind a test. The window's other axes are clipped by their loops' limits.
+A block of neighbouring outputs along the last space axis is held in registers, with some weights of a line of the window:
+each element of the input is loaded once for all outputs. If the axis has a fixed length and padding, blocks at the borders
+get separate code without the taps outside of the input. If either is open, outputs whose taps are all inside are computed
+in whole blocks, the others one by one with a test for each tap. The limits of loops clip the window's other axes.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from .product import ACCUMULATOR, REGISTERS
 from .share import begin, choose_loop, divide, first_alone, loop
 
 HELD: Final = 7
-"""Weights of a line that registers hold at once, beside the sums, an element and a product."""
+"""Weights of a line that are held in registers at once, besides the sums, an element and a product."""
 
 
 def takes(routine: Routine) -> bool:
-    """Whether the template does this convolution."""
+    """Whether the template can compute this convolution."""
     facts = routine.facts
     x_shape, w_shape, grid = facts["x_shape"], facts["w_shape"], routine.kernel.grid
     store = routine.epilogue
@@ -48,9 +48,9 @@ def takes(routine: Routine) -> bool:
 
 @dataclass(frozen=True)
 class Stretch:
-    """Outputs start, start + 1, … of the last space axis in turns of `count`; taps: of one turn, as (output, tap).
+    """Outputs start, start + 1, … of the last space axis in turns of `count`; taps: those of one turn, as (output, tap).
 
-    checked: taps may be outside of the input, which is tested at run time.
+    checked: whether taps may be outside of the input, and are tested at run time.
     """
 
     start: Int
@@ -61,7 +61,7 @@ class Stretch:
 
 
 def _size(width: int, window: int) -> int:
-    """Outputs of a block: eight sums hide the latency of an addition, and few outputs should be left for the last one."""
+    """Outputs in a block: eight sums hide the latency of an addition, and the tail should be small."""
     most = REGISTERS - 2 - min(window, HELD)
     return min(width, max(range(4, most + 1), key=lambda b: (width / (math.ceil(width / b) * b) * min(b / 8, 1), b)))
 
@@ -203,15 +203,15 @@ class _Depthwise:
             w.push(self.low.store(self.store.port, self.store.index, self.store.value, shift, vector))
 
     def _nearest(self, s: Stretch) -> int:
-        """The input element of the block's first tap inside, from where the block's window would start without padding."""
+        """The input element of the block's first inside tap, relative to the start of its window without padding."""
         return min((i * self.strides[-1] + k * self.dilations[-1] for i, k in s.taps), default=0)
 
     def _place(self, s: Stretch) -> Expr:
-        """The input element that is the nearest one."""
+        """The index of the nearest input element."""
         return self.variables[-2] * self.strides[-1] + scalar.size(self._nearest(s) - self.pads[-1])
 
     def _addresses(self, s: Stretch) -> list[tuple[Tree, int]]:
-        """Of the nearest input element and of the first weight, for the present taps of the outer axes."""
+        """The addresses of the nearest input element and of the first weight, at the present taps of the outer axes."""
         batch, *space, _, channel = self.variables
         rows = [
             v * stride + t * d - scalar.size(p)
@@ -238,7 +238,7 @@ class _Depthwise:
                     k: w.local(load(weights, w_offset + 4 * self.channels * k))
                     for k in dict.fromkeys(k for _, k in taps)
                 }
-                # Each element once, for all of the outputs that it has a part in; an output's taps keep their order.
+                # Load each element once, for all outputs that use it; the taps of an output keep their order.
                 places: dict[int, list[tuple[int, int]]] = {}
                 for i, k in taps:
                     places.setdefault(i * self.strides[-1] + k * self.dilations[-1] - nearest, []).append((i, k))

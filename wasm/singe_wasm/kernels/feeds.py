@@ -1,10 +1,10 @@
-"""How the operands of a product come to it: A's rows through a Feed, B as panels.
+"""How a product reads its operands: A's rows through a Feed, B as panels.
 
-InPlace    a plain load whose rows are read where they lie.
-Evaluated  any other expression, evaluated into a panel of a few rows, four k at a time where it can be vectorised.
-Lines      a convolution whose window elements along the last axis are neighbours: rows are read from the input's lines,
-           or from copies of these with the padding around them.
-Gathered   any other convolution: the window of each row is copied into a panel, in runs of neighbouring elements.
+InPlace    a plain load: rows are read in place.
+Evaluated  any other expression: it is evaluated into a panel of a few rows, four k at a time if it can be vectorised.
+Lines      a convolution whose window elements along the last axis are contiguous: rows are read from the input's lines,
+           or from copies of the lines with padding.
+Gathered   any other convolution: the window of each row is copied into a panel, in contiguous runs.
 
 A panel of B holds `columns` columns for every k, [panel][k][columns]; the last panel is filled up with zeros. The lengths
 and padding of a convolution's space axes may be open: borders and counts are then computed at run time.
@@ -45,14 +45,14 @@ class Runs:
 
 
 class Feed:
-    """Where A's rows come from. `bytes_of(rows)` is the scratch that it takes; `bound` gives the one for a template."""
+    """The source of A's rows. `bytes_of(rows)` is the scratch that it needs; `bound` gives the feed for a template."""
 
     in_place: ClassVar[bool] = True
-    """Whether rows are read where they are; otherwise `prepare` writes a panel for each block of rows."""
+    """Whether rows are read in place; otherwise `prepare` writes a panel for each block of rows."""
     step: int = 4
     """Bytes from one k to the next."""
     runs: Runs | None = None
-    """Where k is not a single run."""
+    """The runs of k, if there is more than one."""
     job: Template
 
     def __init__(self, c: Contraction, facts: Mapping[str, Any]) -> None:
@@ -77,7 +77,7 @@ class Feed:
         raise NotImplementedError
 
     def start(self, part: tuple[I32, I32] | None) -> None:
-        """Write what all the rows of a part need; part: locals with its range of rows, None: all."""
+        """Write the data that all rows of a part need; part: locals with its range of rows (None: all rows)."""
 
     def prepare(self, rows: int) -> None:
         """Write the panel of the block at the present m."""
@@ -156,7 +156,7 @@ class Evaluated(_PanelFeed):
 
 
 class _WindowFeed(Feed):
-    """What the convolutions' feeds share."""
+    """The common part of the feeds of convolutions."""
 
     def position(self) -> tuple[Expr, tuple[Expr, ...]]:
         """The image and the output coordinates of the row m."""

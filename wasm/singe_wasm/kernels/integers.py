@@ -42,7 +42,7 @@ from .product import ACCUMULATOR, Product, RegisterTile
 
 COLUMNS: Final = 8
 ROWS: Final = {True: 6, False: 2}
-"""Rows of a tile with relaxed SIMD and without; accumulators, what is held and what passes through fit the registers."""
+"""Rows of a tile with relaxed SIMD and without, chosen so that the accumulators and operands fit the registers."""
 ONE_ROW: Final = 16
 """Columns of a tile of one row."""
 RECORD_END: Final = 8
@@ -89,7 +89,7 @@ def words(c: Contraction) -> int:
 
 
 def schedule_integers(routine: Routine, constants: Collection[int]) -> IntegerSchedule | None:
-    """How the template computes the Routine; None where it does not."""
+    """How the template computes the Routine; None if it cannot."""
     kernel = routine.kernel
     *folds, store = kernel.stages
     if len(folds) != 3 or not all(isinstance(s, Reduce) for s in folds) or not isinstance(store, Store) or store.inner:
@@ -120,7 +120,7 @@ def schedule_integers(routine: Routine, constants: Collection[int]) -> IntegerSc
 
 
 def _weights(total: Expr, ports: Sequence[Port]) -> Expr | None:
-    """The load of what is multiplied by the quantised operand."""
+    """The load of the weights, which are multiplied by the quantised operand."""
     if total.word != "mul" or total.args[1].word != "add":
         return None
     load, offset = total.args[1].args
@@ -177,7 +177,7 @@ class _Records(Feed):
 
 
 class _IntegerProduct(Product):
-    """The product of records by panels of integers. A column of a panel is so many words: its integers, and their sum."""
+    """The product of records and panels of integers. A column of a panel is its integers, as words, and their sum."""
 
     def __init__(self, job: Template, columns: int) -> None:
         c = replace(job.c, depth=words(job.c) + 1)

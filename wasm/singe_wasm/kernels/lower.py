@@ -1,9 +1,9 @@
 """Expressions as instruction trees: scalar or four lanes wide, with explicit addresses and the loop level of each tree.
 
-`lane` is the loop variable that runs in steps of four: what depends on it (or on an accumulator declared as a vector)
-becomes a v128, everything else stays scalar and is splat where vectors need it. A shift moves loop variables by
-constants, ((var, amount), …): rows of a tile and unrolled vectors are one expression under different shifts, and a
-shift in a linear index is a constant offset of the memory instruction.
+`lane` is the loop variable that runs in steps of four. Expressions that depend on it (or on an accumulator declared as a
+vector) become a v128; all others stay scalar and are splat where vectors need them. A shift moves loop variables by
+constants, ((var, amount), …): rows of a tile and unrolled vectors are one expression under different shifts, and a shift
+in a linear index is a constant offset of the memory instruction.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class MissingSize(Exception):
 
 
 class Lowering:
-    """Exprs to Trees for one function of the parameters that share.py lists."""
+    """Lowers Exprs to Trees for one function, whose parameters share.py lists."""
 
     def __init__(
         self, ports: Sequence[Port], sizes: Sequence[Dim], scratch: bool = False, lane: Expr | None = None
@@ -165,7 +165,7 @@ class Lowering:
         )
 
     def forget(self) -> None:
-        """Drop what was lowered: variables are about to be declared anew."""
+        """Drop all lowered expressions, before variables are declared again."""
         self._done.clear()
         self._addresses.clear()
 

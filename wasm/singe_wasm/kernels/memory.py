@@ -32,7 +32,7 @@ def _call(name: str) -> Spelling:
 
 
 class Element(NamedTuple):
-    """How an element type lies in memory: instructions, and what makes the value of what is loaded and back.
+    """How an element type is stored: instructions to load and store it, and code that converts to its value and back.
 
     Where the type can be loaded and stored four at a time, four loads four neighbours as bytes or words, and lanes
     widens them to 32 bits each.
@@ -81,7 +81,7 @@ _NARROW: Final = {
     1: (v128(bytes((0, 4, 8, 12, *[255] * 12))) + ops("i8x16.swizzle"), "v128.store32_lane"),
     2: (v128(bytes((0, 1, 4, 5, 8, 9, 12, 13, *[255] * 8))) + ops("i8x16.swizzle"), "v128.store64_lane"),
 }
-"""Bytes of an element → what puts four lanes' low bytes side by side, and stores them."""
+"""Bytes of an element ↦ instructions that pack the low bytes of four lanes, and store them."""
 VECTOR_STORAGE: Final = frozenset(d for d, e in ELEMENTS.items() if e.four)
 """Element types that are loaded and stored four at a time."""
 

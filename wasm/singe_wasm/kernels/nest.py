@@ -114,7 +114,7 @@ class _KernelLoop:
 
 @dataclass
 class _Strip:
-    """A part of the vectorised loop: the vectors of one turn by their shifts, or one scalar."""
+    """A part of the vectorised loop: the vectors of one turn, as shifts, or one scalar."""
 
     shifts: tuple[Shift, ...]
     vector: bool
@@ -167,7 +167,7 @@ class _NestWriter:
                 self._point(((),), False)
 
     def _share(self, outer: Sequence[_KernelLoop], wide: bool) -> None:
-        """Divide one grid loop among the parts; the vectorised one is cut at whole turns of its longest strip."""
+        """Divide one grid loop among the parts; a vectorised loop is cut at whole turns of its longest strip."""
         step = max(s.step for s in self._strips(self.grid[-1])) if wide else 1
         turns = [loop.extent for loop in outer]
         chosen = choose_loop([*turns, ceildiv(self.grid[-1].extent, step)] if wide else turns)
@@ -256,7 +256,7 @@ class _NestWriter:
         self._inner(roots, turn, shifts, vector)
 
     def _stores(self, stages: Sequence[Store], shifts: Sequence[Shift], vector: bool) -> None:
-        """All that a point has. What one store overwrites and another one reads is loaded before."""
+        """All stores of a point. An element that one store overwrites and another one reads is loaded before."""
         written = {s.port for s in stages[:-1]}
         loads = [e for e in scalar.postorder([s.value for s in stages[1:]]) if e.word == "load" and e.value in written]
         lower = self.low.vector if vector else self.low.scalar
@@ -290,7 +290,7 @@ class _NestWriter:
         if isinstance(stage, Store):
             versions = self._lane_versions() if self.lane_is_inner and stage.inner else [(s, vector) for s in shifts]
             return [self.low.store(stage.port, stage.index, stage.value, s, v) for s, v in versions]
-        # What a Scan has found changes within the inner loop, so nothing made of it may be computed before.
+        # The result of a Scan changes within the inner loop, so values that depend on it must not be hoisted out.
         level = self.folded + 1 if isinstance(stage, Scan) else self.folded
         for shift in shifts:
             self.low.accumulator(stage.accumulator, self._accumulator(stage, shift, vector), level, shift)
@@ -309,7 +309,7 @@ class _NestWriter:
     # --- reductions
 
     def _parts(self, stage: Reduce | Scan, shift: Shift, vector: bool) -> tuple[Tree, ...]:
-        """The operands of a multiply-add where it is one, else the value."""
+        """The operands if the stage is a multiply-add, otherwise the value."""
         parts = stage.value.args if _multiplies(stage) else (stage.value,)
         return tuple(self.low.vector(e, shift) if vector else self.low.scalar(e, shift) for e in parts)
 
@@ -319,7 +319,7 @@ class _NestWriter:
         if len(parts) == 2:
             w.multiply_add(into, *map(w.value, parts))
         elif into in self.nans:
-            # The instruction may lose a NaN: the lanes that see one are collected beside, which is cheaper than to keep it.
+            # The instruction may lose a NaN. Collecting the lanes that see one separately is cheaper than keeping it.
             with w.scope():
                 value = w.f32x4()
                 w.set(value, w.value(parts[0]))
@@ -335,7 +335,7 @@ class _NestWriter:
             self.nans[into] = self.w.i32x4(0)
 
     def _end(self, into: Value) -> None:
-        """The accumulator's value is NaN where one was seen: all bits are set there."""
+        """Make the accumulator NaN in lanes that saw one, by setting all bits."""
         seen = self.nans.pop(into, None)
         if seen is not None:
             self.w.set(into, seen | V128(number=into.number))

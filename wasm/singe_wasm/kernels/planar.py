@@ -2,8 +2,8 @@
 
 The input's lines are rewritten plane by plane, [channel][phase][position], where a phase has every stride-th element, so
 every tap of four neighbouring outputs is four neighbouring elements; padding is written as zeros. Scratch holds a ring of
-as many lines as the window spans, and each line is rewritten once for all the outputs that it has a part in. A sum goes
-in the order of k: window, then channel. Lengths and padding may be open; they are then computed at run time.
+as many lines as the window spans, and each line is rewritten once for all outputs that use it. Sums are in the order of
+k: window, then channel. Lengths and padding may be open; they are then computed at run time.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Totals = Sequence[Sequence[F32x4]]
 
 @dataclass(frozen=True)
 class PlanarSchedule:
-    """A convolution over lines: `window` is of (lines, line), one line where there is one axis."""
+    """A convolution over lines. window: its extents across lines and along a line; with one axis, a single line."""
 
     routine: Routine
     facts: Any
@@ -48,11 +48,11 @@ class PlanarSchedule:
 
     @property
     def flat(self) -> bool:
-        """Whether there is one axis only."""
+        """Whether there is only one axis."""
         return len(self.facts["w_shape"]) == 3
 
     def axis(self, fact: str, which: int) -> Any:
-        """Of the axis of lines (0) or along a line (1)."""
+        """A fact for the axis across lines (0) or along a line (1)."""
         values = self.facts[fact]
         return values[which - self.flat] if which or not self.flat else {"pads": 0}.get(fact, 1)
 
@@ -68,17 +68,17 @@ class PlanarSchedule:
 
     @property
     def span(self) -> int:
-        """Lines that a window reaches over, those between its taps included."""
+        """The lines that a window spans, including those between its taps."""
         return (self.window[0] - 1) * self.axis("dilations", 0) + 1
 
     @property
     def extra(self) -> int:
-        """How many elements of a plane beyond the last output's place its last tap is."""
+        """The distance from the last output's position to its last tap, in elements of a plane."""
         return (self.window[1] - 1) * self.axis("dilations", 1) // self.axis("strides", 1)
 
     @property
     def plane(self) -> Dim:
-        """Elements of a plane: what whole vectors of outputs read."""
+        """Elements of a plane: as many as whole vectors of outputs read."""
         return (ceildiv(self.width, 4) + ceildiv(self.extra, 4)) * 4
 
     @property
@@ -101,7 +101,7 @@ class PlanarSchedule:
 
 
 def schedule(routine: Routine) -> PlanarSchedule | None:
-    """How the template does this convolution; None where it does not."""
+    """How the template computes this convolution; None if it cannot."""
     facts = routine.facts
     grid, store = routine.kernel.grid, routine.epilogue
     lengths = (facts["x_shape"][-2], grid[-2])
@@ -166,7 +166,7 @@ class _Planar:
             for number in range(outer):
                 stack.enter_context(loop(w, self.low, self.locals[number], self.grid[number], shared == number))
                 if number == 0:
-                    w.set(self.next_line, _NEVER)  # no line of another image is of use
+                    w.set(self.next_line, _NEVER)  # lines of another image cannot be reused
             self._fill_ring()
             self._positions(block)
         return w.finish()
@@ -222,7 +222,7 @@ class _Planar:
             for start, end in ((I32.of(0), first), (stop, self.plane)):
                 if start.known is None or end.known is None or start.known < end.known:
                     w.call("fill_zero", to + start * 4, (end - start) * 4)
-            # Where element 0 of the plane would be, were it inside.
+            # The address of element 0 of the plane, which may be outside the input.
             origin = w.i32(source + (phase - self.pads[1]) * (4 * s.channels))
             if self.part is not None:
                 low, high = self.part
@@ -240,7 +240,7 @@ class _Planar:
     # --- the sums
 
     def _positions(self, block: int) -> None:
-        """The outputs of a line: by blocks, and the tail."""
+        """The outputs of a line: whole blocks, then the tail."""
         w, s, column = self.w, self.s, self.locals[-2]
         w.set(column, self.part[0] if self.part else 0)
         end = self.part[1] if self.part else self.width
@@ -264,7 +264,8 @@ class _Planar:
                 self._block(-(-rest // 4), rest % 4)
 
     def _block(self, vectors: int, rest: int = 0, end: I32 | None = None) -> None:
-        """Vectors of neighbouring outputs; of the last one only `rest`, if that is not 0, and those before `end`."""
+        """Vectors of neighbouring outputs. If `rest` is not 0, the last vector stores only `rest` of them, or those before
+        `end`."""
         w, s = self.w, self.s
         with w.scope():
             totals = [[w.f32x4(0.0) for _ in range(vectors)] for _ in range(s.outputs)]
@@ -278,7 +279,7 @@ class _Planar:
             self._store(totals, vectors, rest, end)
 
     def _taps(self, totals: Totals, weights: I32, at: I32) -> None:
-        """Along a line: taps that are as many phases apart repeat, one element further."""
+        """The taps along a line. Taps `period` apart have the same phase, so a loop repeats them some elements further."""
         s, w = self.s, self.w
         stride, dilation = s.axis("strides", 1), s.axis("dilations", 1)
         period = stride // math.gcd(stride, dilation)

@@ -25,14 +25,14 @@ from .share import divide
 
 ACCUMULATOR: Final = scalar.var("a0", float32)
 REGISTERS: Final = 15
-"""Vector registers that V8 has to give on x64; what needs more is spilled to memory at each step."""
+"""Vector registers that V8 can allocate on x64; further values are spilled to memory at each step."""
 CACHED: Final = 1 << 20
-"""Bytes of an operand that stay in a core's cache while the other one passes by."""
+"""Bytes of an operand that stay in a core's cache while the other one is streamed through."""
 STEPS: Final = 4
 """Steps of k in a turn of the innermost loop."""
 STEPS_LONG, TALL, LONG = 8, 4, 128
-"""The same for full tiles of at least TALL rows where k is at least LONG: each turn increments a pointer for each row, which
-is up to a twelfth of its time, but steps take bytes."""
+"""STEPS_LONG replaces STEPS for full tiles of at least TALL rows if k is at least LONG: each turn increments a pointer per
+row, which is up to a twelfth of its time. Elsewhere the larger code does not pay."""
 
 
 class RegisterTile(NamedTuple):
@@ -46,10 +46,10 @@ RELAXED: Final = RegisterTile(6, 8)
 SIMD: Final = RegisterTile(4, 8)
 FEW_ROWS: Final = {1: RegisterTile(1, 32), 2: RegisterTile(2, 16), 3: RegisterTile(3, 12)}
 FEW_COLUMNS: Final = RegisterTile(8, 4)
-"""Tiles, as measured: accumulators, the operand held and the one passing through (and, without relaxed SIMD, a product)
-must fit the registers."""
+"""Tiles chosen by measurement: the registers must hold the accumulators, one operand, one value of the other operand, and,
+without relaxed SIMD, a product."""
 ENOUGH: Final = 8
-"""Accumulators that hide the latency of an addition: a step of fewer takes as long."""
+"""The accumulators that hide the latency of an addition: a step with fewer takes as long."""
 
 
 def choose_tile(m: Dim, n: Dim, relaxed: bool) -> RegisterTile:
@@ -62,8 +62,7 @@ def choose_tile(m: Dim, n: Dim, relaxed: bool) -> RegisterTile:
 
 
 def panels_across(c: Contraction, tile: RegisterTile) -> int:
-    """How many panels a tile of one row spans. Where there are more rows than a tile's, such tiles are not worth their code;
-    a number of few rows has panels of its own."""
+    """How many panels a tile of one row spans: more than one only if the number of rows is open, and so may be small."""
     if isinstance(c.rows, int) or not isinstance(c.depth, int) or affine.at_least(c.rows, tile.rows, named=1):
         return 1
     most = 4 * ENOUGH // tile.columns
@@ -80,7 +79,7 @@ class Section(NamedTuple):
 
 
 def _heights(m: int, most: int) -> tuple[int, list[int]]:
-    """Rows in tiles of the largest height, and the heights of the tiles after them: few, of similar heights."""
+    """The rows in tiles of the largest height, and the heights of the last tiles: few tiles of similar heights."""
     rest = m % most
     whole = m - rest
     if not rest:
@@ -91,7 +90,7 @@ def _heights(m: int, most: int) -> tuple[int, list[int]]:
 
 
 def sections(low: Lowering, m: Dim, most: int, stop: I32 | None, few: Sequence[int] = (2, 1)) -> list[Section]:
-    """How the rows are cut into tiles; stop: a local with the end of a part of them, a multiple of `most` or m.
+    """How the rows are cut into tiles; stop: a local with the end of a part, which is a multiple of `most`, or m.
 
     few: heights of the last tiles, if m is open.
     """
@@ -107,7 +106,7 @@ def sections(low: Lowering, m: Dim, most: int, stop: I32 | None, few: Sequence[i
 
 
 def row_turns(m: Dim, most: int) -> Dim:
-    """How many blocks of rows the parts of a run are given: the largest tiles, and what is after them as one."""
+    """The number of row blocks to divide among the parts of a run: the largest tiles, and the remaining tiles as one."""
     if not isinstance(m, int):
         return ceildiv(m, most)
     whole, rest = _heights(m, most)
@@ -115,7 +114,7 @@ def row_turns(m: Dim, most: int) -> Dim:
 
 
 def rows_outside(c: Contraction, in_place: bool) -> bool:
-    """Whether the loop over rows is the outer one; the operand of the inner loop is read again and should stay in cache."""
+    """Whether the loop over rows is the outer one. The operand of the inner loop is reread, and should stay in cache."""
     m, n, k = c.rows, c.columns, c.depth
     if not in_place or not (isinstance(m, int) and isinstance(n, int)):
         return True
@@ -123,9 +122,9 @@ def rows_outside(c: Contraction, in_place: bool) -> bool:
 
 
 def block_columns(c: Contraction, tile: RegisterTile) -> int | None:
-    """Columns whose panels are read for all rows before the next ones are, where rows are the outer loop; None: all.
+    """If rows are the outer loop: the columns whose panels are used for all rows before the next panels; None for all.
 
-    Any number between one and eight times CACHED was as good at 2048³, where without blocks half of the rate is lost.
+    At 2048³, panels of one to eight times CACHED bytes were equally fast; without blocks, the rate was half.
     """
     n, k = c.columns, c.depth
     if not isinstance(n, int) or not isinstance(k, int) or 4 * n * k <= CACHED:
@@ -160,7 +159,7 @@ class Product:
         self.across: Final = across
         self.n: Final = low.size(c.columns)
         self.wide: Final = lane_cost(c.kernel, [c.store], c.n) is not None
-        # Values alone are computed by vectors only where no tile sticks out: they may load what is not there.
+        # Only the values are vectorised, and only if no tile crosses the edge: they may load elements that do not exist.
         self.wide_values: Final = (
             isinstance(c.columns, int)
             and c.columns % tile.columns == 0
@@ -177,7 +176,7 @@ class Product:
         ]
 
     def _spanned(self, rows: int) -> int:
-        """The panels that a tile of so many rows spans."""
+        """The number of panels that a tile with this many rows spans."""
         return self.across if rows == 1 else 1
 
     def write(self, feed: Feed, b: Tree, shared: int | None) -> None:
@@ -255,11 +254,11 @@ class Product:
             self.w.set(start, self.b)
 
     def _panels(self, first: I32, limit: I32, across: int) -> Iterator[tuple[int, bool]]:
-        """The loops over panels: how many a tile spans, and whether it is sure to end before the last column does."""
+        """The loops over panels; yields the panels that a tile spans, and whether it surely does not cross the last column."""
         w, n, width = self.w, self.c.columns, self.tile.columns
         # A block of columns has at least one.
         sure = self.panels is None and isinstance(n, int) and n > 0
-        # Panels of the last tile; of each, where a part or a block may end anywhere.
+        # The panels of the last tile, or of any tile if a part or a block may end anywhere.
         rest = -(-n // width) % across if isinstance(n, int) and limit.known == n else min(across - 1, 1)
         if not rest:
             with w.loop(self.column, limit, across * width, start=first, sure=sure):
@@ -329,7 +328,8 @@ class Product:
         for turn in range(count):
             a = [p.f32x4(turn * step, "v128.load32_splat") for p in pointers]
             b = [self.b.f32x4(i * panel + 16 * (turn * width + j)) for i in range(panels) for j in range(width)]
-            # Registers hold the fewer values of a step, beside the accumulators; the others pass through one register.
+            # Besides the accumulators, registers hold the operand with fewer values in a step; the other one is loaded value
+            # by value.
             held, passing = (b, a) if len(b) <= len(a) else (a, b)
             with w.scope():
                 kept = [w.local(value) for value in held]
@@ -375,7 +375,7 @@ class Product:
             self.w.push(tree)
 
     def _element_by_element(self, rows: int, width: int) -> None:
-        """The tile, of so many columns, goes through scratch; columns beyond n are left out."""
+        """Store a tile of `width` columns through scratch, element by element; columns beyond n are left out."""
         assert self.spill is not None
         w, s = self.w, self.c.store
         with w.scope():

@@ -1,8 +1,8 @@
-"""One function's work divided among the parts of a run: one of its loops is cut into nearly equal ranges.
+"""Divides the work of a function among the parts of a run: one of its loops is cut into nearly equal ranges.
 
-A function's last two parameters are the number of the part that it does and how many parts there are. Ranges are cut at
-whole turns, so results are equal bit for bit however many parts there are; part k of n covers parts 2k and 2k + 1 of 2n.
-A function without a loop to cut is done by part 0.
+A function's last two parameters are the number of the part to compute and the number of parts. Ranges are cut at whole
+turns, so results have the same bits for any number of parts; part k of n covers parts 2k and 2k + 1 of 2n. If there is no
+loop to cut, part 0 does all the work.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from ..writer import Writer
 from .lower import Lowering
 
 LARGEST: Final = 8 << 20
-"""Bytes of scratch beyond which a convolution does not copy lines of its input there."""
+"""The most bytes of scratch to which a convolution copies lines of its input."""
 ENOUGH: Final = 12
 """Turns of a loop that divide well among a few threads."""
 TYPICAL: Final = 256
-"""What an open dimension is taken for where only its magnitude matters."""
+"""The value assumed for an open dimension if only its magnitude matters."""
 
 
 def begin(kernel: Kernel | Routine, scratch: bool, sizes: Sequence[Dim]) -> Writer:
@@ -32,7 +32,7 @@ def begin(kernel: Kernel | Routine, scratch: bool, sizes: Sequence[Dim]) -> Writ
 
 
 def choose_loop(turns: Sequence[Dim]) -> int | None:
-    """Which of some nested loops, the outermost first, is cut: the first with enough turns, else the longest one."""
+    """The loop to cut, of nested loops given outermost first: the first one with enough turns, otherwise the longest."""
     counts = [guess(d, 1) for d in turns]
     for i, count in enumerate(counts):
         if count >= ENOUGH:
@@ -69,7 +69,7 @@ def divide(w: Writer, low: Lowering, end: Int, step: int = 1, turns: Int | None 
 
 @contextmanager
 def first_alone(w: Writer, low: Lowering, alone: bool) -> Iterator[None]:
-    """What only part 0 does, if `alone`."""
+    """Code that only part 0 runs, if `alone`."""
     if not alone:
         yield
         return

@@ -72,7 +72,7 @@ class _Tiles:
         images, turns = s.routine.kernel.grid[0], row_turns(s.tiles, self.tile.rows)
         whole = turns if isinstance(turns, int) else None
         shared = choose_loop([images, turns, ceildiv(s.outputs, COLUMNS)])
-        # Inside the input: neither a tile's first line and element nor its last ones are outside, as unsigned numbers.
+        # A tile is inside the input if neither its first line and element nor its last ones are outside (unsigned compare).
         self.clear = [w.simple(maximum(w.simple(length - (SIZE - 1)), 0)) for length in (self.height, self.width)]
         with ExitStack() as stack:
             stack.enter_context(first_alone(w, low, shared is None))
@@ -100,7 +100,7 @@ class _Tiles:
         return self.w.value(self.low.scratch(0)) + at
 
     def _square(self, kind: str, source: I32, apart: Int, step: Int, lines: int, to: Int, on: int) -> None:
-        """The transform of a square of so many lines: along them, and the results along the other axis.
+        """Transform a square of `lines` lines: along the lines, then the results along the other axis.
 
         Vectors of a line are `apart` bytes apart, lines `step`, results `on`.
         """
@@ -111,7 +111,7 @@ class _Tiles:
     # --- inputs
 
     def _transform_inputs(self, first: I32, stop: I32) -> None:
-        """Those of the tiles first … stop."""
+        """Transform the inputs of the tiles first … stop."""
         w, s, line = self.w, self.s, self.line
         zero = scalar.const(0, int32)
         index = affine.flatten((self.image, zero, zero, zero), s.facts["x_shape"])

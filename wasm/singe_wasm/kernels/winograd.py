@@ -1,10 +1,10 @@
 """Convolution by a window of 3×3 in steps of one with fewer products: Winograd's F(4×4, 3×3), channels last.
 
-Tiles of 4×4 neighbouring outputs come from tiles of 6×6 inputs. Inputs and weights are transformed, which makes each of the
-36 positions a matrix product of its own (rows are tiles, k runs over the channels); its results are transformed back, and
-the epilogue is evaluated there. Weights stay as they are in memory, and a panel of their columns is transformed for each
-band of tiles: that costs little beside the products, and transformed weights would be four times as large.
-This module decides when it is worth it; tiles.py writes the function, transforms.py has the transforms of a line.
+Tiles of 4×4 outputs are computed from tiles of 6×6 inputs. After inputs and weights are transformed, each of the 36
+positions is a separate matrix product (rows are tiles, k runs over the channels). Its results are transformed back, and
+the epilogue is applied. Weights are not transformed in memory, where they would be four times as large; a panel of their
+columns is transformed for each band of tiles, which costs little compared with the products.
+This module decides when the method pays; tiles.py writes the function, transforms.py has the transforms of a line.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from .share import LARGEST, guess
 POSITIONS: Final = SIZE**2
 COLUMNS: Final = RELAXED.columns
 BAND: Final = 48
-"""Tiles, a multiple of all heights of register tiles, that are transformed at once at least."""
+"""The fewest tiles that are transformed at once: a multiple of the heights of all register tiles."""
 GAIN: Final = 1.25
-"""How much less work, by the estimate, is worth the larger code and scratch."""
+"""The estimated saving of work for which the larger code and scratch pay."""
 
 
 @dataclass(frozen=True)
 class WinogradSchedule:
-    """A convolution as the template sees it; its space may be open."""
+    """A convolution in the form that the template takes; its spatial sizes may be open."""
 
     routine: Routine
     facts: Any
@@ -45,42 +45,42 @@ class WinogradSchedule:
 
     @property
     def window(self) -> tuple[int, int]:
-        """Positions of the output that are folded into one as they are stored."""
+        """The extents of the windows of the output that are pooled as they are stored."""
         return self.facts.get("windows", (1, 1, 1, 1))[1:-1]
 
     @property
     def stored(self) -> tuple[Dim, Dim]:
-        """Positions that are stored, down and along."""
+        """The rows and columns of positions that are stored."""
         _, down, along, _ = self.routine.kernel.grid
         return down, along
 
     @property
     def space(self) -> tuple[Dim, Dim]:
-        """Of the output, before windows are folded."""
+        """The spatial shape of the output before pooling."""
         return self.stored[0] * self.window[0], self.stored[1] * self.window[1]
 
     @property
     def along(self) -> Dim:
-        """Tiles in a row of them."""
+        """The number of tiles in a row."""
         return ceildiv(self.space[1], WIDE)
 
     @property
     def tiles(self) -> Dim:
-        """Of an image."""
+        """The number of tiles in an image."""
         return ceildiv(self.space[0], WIDE) * self.along
 
     @property
     def band(self) -> int:
-        """Tiles whose inputs are transformed at once."""
+        """The number of tiles whose inputs are transformed at once."""
         return max(CACHED // (4 * self.channels * POSITIONS) // BAND * BAND, BAND)
 
     @property
     def gain(self) -> float:
-        """The multiply-adds of the products over windows, in proportion to the work here, counted in those."""
+        """The multiply-adds of a direct convolution, divided by the estimated work of this method in the same unit."""
         channels, outputs, tiles = self.channels, self.outputs, guess(self.tiles)
         bands = -(-tiles // self.band)
         products = 1.1 * POSITIONS * tiles * channels * outputs
-        # As measured, for each element that is transformed, or of a tile's channel.
+        # Measured costs, in multiply-adds, per transformed element or per channel of a tile.
         transforms = 120 * bands * channels * outputs + 200 * tiles * channels + 180 * tiles * outputs
         positions = map(guess, self.facts.get("positions", self.space))
         return 9 * math.prod(positions) * channels * outputs / (products + transforms)
@@ -89,19 +89,19 @@ class WinogradSchedule:
 
     @property
     def panel(self) -> int:
-        """From one position's panel of weights to the next's."""
+        """The distance from one position's panel of weights to the next."""
         return _odd_lines(4 * self.channels * COLUMNS)
 
     @property
     def stride(self) -> int:
-        """From one position's inputs to the next's."""
+        """The distance from one position's inputs to the next."""
         most = self.band + 3 * RELAXED.rows // 2 - 1  # the last turn may be half as long again
         most = min(most, self.tiles) if isinstance(self.tiles, int) else most
         return _odd_lines(4 * self.channels * most)
 
     @property
     def areas(self) -> tuple[int, ...]:
-        """Where these end: half a transform, a tile with its padding, inputs, weights, sums."""
+        """The ends of the areas of scratch: half a transform, a tile with its padding, inputs, weights, sums."""
         rows = max(RELAXED.rows, SIMD.rows)
         parts = (16, 4 * self.channels, self.stride, self.panel, 4 * rows * COLUMNS)
         return tuple(POSITIONS * sum(parts[: i + 1]) for i in range(len(parts)))
@@ -116,7 +116,7 @@ def _odd_lines(count: int) -> int:
 
 
 def schedule(routine: Routine) -> WinogradSchedule | None:
-    """How the template does this convolution; None where it does not, or where that is not worth it."""
+    """How the template computes this convolution; None if it cannot, or if that does not pay."""
     facts = routine.facts
     grid, store = routine.kernel.grid, routine.epilogue
     lengths = (*facts["x_shape"][1:-1], *grid[1:-1])
