@@ -59,7 +59,7 @@ function checkParts({ file, bytes, parts, decoded }) {
   return checked;
 }
 
-/** How many elements a shape has; 0 if it is no shape. */
+/** How many elements a shape has; 0 if it is not a shape. */
 function countOf(shape) {
   if (!Array.isArray(shape) || !shape.every((d) => Number.isInteger(d) && d > 0 && d < LARGEST)) return 0;
   const count = shape.reduce((product, d) => product * d, 1);

@@ -166,7 +166,7 @@ export class SingeModelElement extends HTMLElement {
   }
 }
 
-/** [index, probability] of the largest scores, after softmax if they are no probabilities. */
+/** [index, probability] of the largest scores, after softmax if they are not probabilities. */
 function top(scores) {
   const values = Array.from(scores, Number);
   const sum = values.reduce((a, b) => a + b, 0);

@@ -8,7 +8,7 @@
 const FORMAT = "singe/2";
 export const VERSION = "0.1.0";
 
-/** An error that a program can tell by its `code`: singe.d.ts has them. */
+/** An error with a `code` for programs: see singe.d.ts. */
 export class SingeError extends Error {
   constructor(code, message, cause) {
     super(message, { cause });
@@ -112,7 +112,7 @@ export const outputsOf = ({ buffers, outputs }, sizes) =>
     return { ...buffers[index], index, shape, count, bytes: count * buffers[index].size };
   });
 
-/** What `make(...given)` made for the last few such; `free` is called on what is dropped. */
+/** A cache of `make(...given)` for the last few `given`; `free` is called on dropped values. */
 export class Recent {
   #kept = new Map();
 
@@ -144,7 +144,7 @@ export function need(ok, what) {
   if (!ok) throw new SingeError("format", `the bundle is not as ${FORMAT} says: ${what}`);
 }
 
-/** What a value may be; errors read out the names. */
+/** The kinds of values; errors show their names. */
 export const IS = {
   text: (value) => typeof value === "string",
   object: (value) => typeof value === "object" && value !== null && !Array.isArray(value),
@@ -169,16 +169,16 @@ const MANIFEST = {
 const PART = { slots: IS.count, buffers: [{ ...TENSOR, place: [] }], steps: [{}], checks: [] };
 const PROGRAM = { ...PART, inputs: [IS.count], outputs: [IS.count], states: [], bounds: {}, specialised: [{ ...PART, sizes: {} }] };
 
-/** Hold a value to a row: a function of IS, a list of such rows, or an object of them. */
+/** Check a value against a row: a function of IS, a list of such rows, or an object of them. */
 export function check(value, row, what) {
   const shown = typeof value === "object" ? "another" : JSON.stringify(value);
   if (typeof row === "function") return need(row(value), `${what} is ${shown}, expected a ${row.name}`);
   if (Array.isArray(row)) {
-    need(Array.isArray(value), `${what} is no list`);
+    need(Array.isArray(value), `${what} is not a list`);
     if (row.length) value.forEach((item, k) => check(item, row[0], `${what}[${k}]`));
     return;
   }
-  need(IS.object(value), `${what} is no object`);
+  need(IS.object(value), `${what} is not an object`);
   for (const [key, inner] of Object.entries(row)) check(value[key], inner, `${what}.${key}`);
 }
 
@@ -277,7 +277,7 @@ function checkPlace({ dtype, shape, size, place: [kind, at] }, what, ends, weigh
   need(at % ALIGN === 0 && end <= weightBytes, `${what} ends at ${end} of ${weightBytes}`);
 }
 
-/** What steps of plain programs name. */
+/** The buffers that a step of a plain program names. */
 const STEPS = {
   dispatch: (step) => step.buffers,
   copy: (step) => [step.source, step.target],

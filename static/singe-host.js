@@ -1,9 +1,9 @@
 /**
- * Ops over whole arrays that a program leaves to the host: what is no loop nest, and has no function on the device.
+ * Ops over whole arrays that a program leaves to the host: they are not loop nests, and the device has no function for them.
  *
- * Contract: `OPS` has them by the names of core/singe/ops/, whose `whole` functions they are, element for element. An op
- * takes inputs { data, shape, dtype } and attributes, and answers its results, { data, shape }. `runOp(step, inputs, sizes)`
- * carries out a host step.
+ * Contract: `OPS` has them by the names of core/singe/ops/; they give the same elements as the `whole` functions there. An
+ * op takes inputs { data, shape, dtype } and attributes, and returns its results, { data, shape }. `runOp(step, inputs,
+ * sizes)` runs a host step.
  */
 
 import { ARRAYS, SingeError, countOf, evaluate } from "./singe-format.js";
@@ -63,7 +63,7 @@ function toUpper(value) {
 
 const HALVES = { float16: [fromHalf, toHalf], bfloat16: [fromUpper, toUpper] };
 
-/** Elements that can be computed with: those of 16 bits as float32. */
+/** Elements in a form to compute with: 16-bit floats as float32. */
 const wide = ({ data, dtype }) => (HALVES[dtype] ? Float32Array.from(data, HALVES[dtype][0]) : data);
 const narrow = (data, dtype) => (HALVES[dtype] ? Uint16Array.from(data, HALVES[dtype][1]) : data);
 /** A value as an element of that type would hold it. */
@@ -78,7 +78,7 @@ function compare(a, b) {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-/** A shape around one of its axes: what is before it, its length, what is behind. */
+/** A shape around one of its axes: the elements before it, its length, the elements after it. */
 function around(shape, axis) {
   const k = axis < 0 ? axis + shape.length : axis;
   if (!(k >= 0 && k < shape.length)) throw new SingeError("input", `there is no axis ${axis} of (${shape.join(", ")})`);
@@ -102,7 +102,7 @@ function taken({ data, shape, dtype }, axis, places) {
 
 // --- order -----------------------------------------------------------------------------------------------------------
 
-/** The first k along an axis in order, equal ones as they come, and their places. */
+/** The first k elements along an axis in sorted order (stable), and their indices. */
 function ordered(x, axis, k, descending) {
   const { outer, length, inner, resized } = around(x.shape, axis);
   if (!(k >= 0 && k <= length)) throw new SingeError("input", `k is ${k}, and the axis has ${length} elements`);
@@ -124,7 +124,7 @@ function ordered(x, axis, k, descending) {
   return [{ data, shape }, { data: places, shape }];
 }
 
-// --- what the data choose --------------------------------------------------------------------------------------------
+// --- selection by data -----------------------------------------------------------------------------------------------
 
 function nonzero(x) {
   const rank = x.shape.length;
@@ -167,7 +167,7 @@ function unique(x, axis, isOrdered) {
   ];
 }
 
-/** Rows (batch, class, box): in each class the best boxes, none of which overlaps a better one too much; in float32. */
+/** Rows (batch, class, box): in each class the best boxes, without those that overlap a better one too much; in float32. */
 function suppressed([boxes, scores, limit, overlap, least], isCenter) {
   const [most, threshold, floor] = [limit, overlap, least].map(({ data }) => Number(data[0]));
   const [batches, classes, count] = scores.shape;
@@ -201,7 +201,7 @@ function suppressed([boxes, scores, limit, overlap, least], isCenter) {
   return [{ data: longs(found), shape: [found.length / 3, 3] }];
 }
 
-// --- what is written to places ---------------------------------------------------------------------------------------
+// --- scattering ------------------------------------------------------------------------------------------------------
 
 const isNan = (x) => x !== x;
 const REDUCTIONS = {
@@ -212,7 +212,7 @@ const REDUCTIONS = {
   min: (a, b) => (isNan(a) || (!isNan(b) && a < b) ? a : b),
 };
 
-/** Negative indices count from the end, what is out of range is the nearest. */
+/** Negative indices count from the end, others are clipped to the range. */
 const wrapped = (index, length) => Math.min(Math.max(index < 0 ? index + length : index, 0), Math.max(length - 1, 0));
 
 /** x with elements of `part` at `place(k)` for its k-th. */
@@ -307,14 +307,14 @@ function uniform([seed], { shape }) {
   return [{ data: Float32Array.from({ length: countOf(shape) }, draw), shape }];
 }
 
-// --- what shapes hang on ---------------------------------------------------------------------------------------------
+// --- sizes -----------------------------------------------------------------------------------------------------------
 
 /** Sizes are given as empty arrays of these lengths. */
 const empty = (sizes) => sizes.map((n) => ({ data: new Uint8Array(0), shape: [n, 0] }));
 const product = (list) => list.reduce((all, n) => all * n, 1);
 const shown = (list) => `(${list.join(", ")})`;
 
-/** Numbers that a run computed must be so; if not, the text says what they are, and what they should be. */
+/** Check numbers that a run computed; the text says what they are, and what was expected. */
 function must(isSo, what, text) {
   if (!isSo) throw new SingeError("input", `${what}: ${text}`);
 }
@@ -376,7 +376,7 @@ function axesSizes([axes], { what, shape, change }) {
   return empty(shape.map((n, k) => (found.includes(k) ? 1 : n)));
 }
 
-/** Where the elements lie once some axes are the last, and where they lay then. */
+/** Flat indices that move some axes to the end, and those that move them back. */
 function movedLast([axes], { what, shape }) {
   const last = named(axes, shape.length, what);
   const perm = [...range(shape.length).filter((k) => !last.includes(k)), ...last];
@@ -398,7 +398,7 @@ function movedLast([axes], { what, shape }) {
 
 const FAR = 1e9;
 
-/** Along some axes the places that a slice takes. */
+/** The indices along some axes that a slice selects. */
 function slicePlaces([starts, ends, axes, steps], { what, shape, cuts }) {
   const found = named(axes, shape.length, what);
   const [from, to, by] = [starts, ends, steps].map(numbers);

@@ -1,5 +1,5 @@
 /**
- * Which subgroup matrices a GPUDevice offers to kernels; loaded where it has some.
+ * Which subgroup matrices a GPUDevice offers to kernels; loaded if it has some.
  *
  * Contract: `abilities(device)` is the set of words of `requires` that the device supports; see README.md.
  */

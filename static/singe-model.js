@@ -1,7 +1,7 @@
 /**
- * A model that is loaded: its device, the order of its runs, and what a caller may give it.
+ * A loaded model: its device, the order of its runs, and the checks of its inputs.
  *
- * Contract: `loadHere(folder, options)` is `load` of singe.js, its options checked. A device that is lost is opened anew,
+ * Contract: `loadHere(folder, options)` is `load` of singe.js, with checked options. A lost device is opened again,
  * once for each run. With "auto" a device that fails gives way to the other, and singe-auto.js decides after a first run.
  */
 
@@ -45,7 +45,7 @@ export async function loadHere(folder, options) {
   }
 }
 
-/** "auto" is WebAssembly where the bundle has it. */
+/** "auto" is WebAssembly if the bundle has it. */
 function chooseDevice(wanted, targets) {
   const name = wanted === "auto" ? Object.keys(DEVICES).find((d) => targets[d]) : wanted;
   if (targets[name]) return name;
@@ -68,7 +68,7 @@ class Opened {
 class Model {
   worker = false;
   states = [];
-  /** What `loadHere` gave; now: what runs; for singe-auto.js rival: what it holds beside that, and seen: the last inputs. */
+  /** From `loadHere`; now: the open device; for singe-auto.js, rival: the other device, and seen: the last inputs. */
   #state;
   #last = Promise.resolve();
   #disposed;
@@ -165,7 +165,7 @@ class Model {
     }
   }
 
-  /** Free everything, after the runs that were asked for. */
+  /** Free everything, after pending runs. */
   dispose() {
     this.#state.disposed = true;
     this.#disposed ??= this.#inTurn(() => {
@@ -186,7 +186,7 @@ class Model {
 
 const describe = ({ name, dtype, shape }) => ({ name, dtype, shape: shownShape(shape) });
 
-/** What a caller gave, checked: the data in the program's order, and the sizes that its shapes tell. */
+/** The checked inputs: the data in the program's order, and the sizes from its shapes. */
 function bind({ name: device, program }, inputs) {
   const buffers = program.inputs.map((i) => program.buffers[i]);
   const names = buffers.map((b) => b.name);

@@ -5,7 +5,7 @@
  * video, ImageData), and returns the elements of one picture's tensor. It uses the largest centred rectangle with the
  * proportions of `size`, shrunk by `crop`, and resizes it in one step, bicubic and antialiased, in 8 bits. Transparent
  * pixels are blended with white. A Blob's size is read before it is decoded, so a picture that is too large takes no
- * memory. Pixels are read a strip at a time. Anything that is no picture is a SingeError with the code "input".
+ * memory. Pixels are read a strip at a time. Anything that is not a picture is a SingeError with the code "input".
  */
 
 import { SingeError } from "./singe-format.js";
@@ -13,7 +13,7 @@ import { SingeError } from "./singe-format.js";
 /** The most pixels in a picture, as in images.py, and on a side, which is the limit of canvases. */
 export const MOST_PIXELS = 2 ** 26;
 const MOST_SIDE = 32767;
-/** Elements of a tensor at most. */
+/** The most elements of a tensor. */
 const MOST_ELEMENTS = 2 ** 26;
 /** Pixels that are taken out of a picture at once. */
 const STRIP = 2 ** 20;
@@ -140,7 +140,7 @@ function resized(source, { size: [height, width], channels, crop }) {
   return Uint8ClampedArray.from(sums, round);
 }
 
-/** How large what a canvas draws is: a video and an image have sizes of their own. */
+/** The size of a source that a canvas can draw: videos and images have different fields for it. */
 function extentOf(source) {
   const width = source?.videoWidth ?? source?.naturalWidth ?? source?.displayWidth ?? source?.width;
   const height = source?.videoHeight ?? source?.naturalHeight ?? source?.displayHeight ?? source?.height;
@@ -197,7 +197,7 @@ function squeeze(pixels, across, left, channels, row) {
   });
 }
 
-/** Luma as ITU-R BT.601 has it, in 16 bits. */
+/** Luma by ITU-R BT.601, in 16 bits. */
 const grey = (pixels, at) => (19595 * pixels[at] + 38470 * pixels[at + 1] + 7471 * pixels[at + 2] + 0x8000) >> 16;
 
 function canvas(width, height) {

@@ -1,31 +1,30 @@
 /**
  * The planner for programs that are more than a list of calls: a program and its sizes in, a flat list of int words out.
  *
- * Contract: `sizesFound` and `checkSteps` hold steps and states to the format, and see that every size is found before a
- * step needs it. `Plan` writes the words, which are those of core/singe/program/planner.py: what WebAssembly modules read
- * by themselves, `walk(plan, machine)` goes through for all other runners. Programs that are plain lists of calls and
- * copies need none of this.
+ * Contract: `sizesFound` and `checkSteps` check that steps and states follow the format, and that every size is found
+ * before a step needs it. `Plan` writes the words of core/singe/program/planner.py. WebAssembly modules execute them
+ * directly; other runners use `walk(plan, machine)`. Programs that are plain lists of calls and copies need none of this.
  *
  * Words come in groups: what to do, the count of the words that follow, and these. A distance counts from the group's
- * first word. Buffers are indices into the program's.
+ * first word. Buffers are indices into the program's list.
  *
  *     k ≥ 0   buffers…, sizes…       call kernel k
  *     COPY    to, from, bytes
  *     JUMP    distance
  *     UNLESS  distance, buffer       jump unless its first element is true
  *     LOOP    distance, count, left  left = count; jump if that is 0
- *     AGAIN   distance               take 1 from the word before the one it jumps to, a LOOP's left; jump unless that is 0
- *     STOP    number                 a host, bind or check step: the runner does it, and tells the plan what sizes it found
+ *     AGAIN   distance               decrement the word before the jump's target, a LOOP's left; jump unless it is 0
+ *     STOP    number                 a host, bind or check step: the runner runs it, and binds the sizes that it found
  */
 
 import { SingeError, IS, align, areasOf, bytesOf, check, countOf, evaluate, isDim, need, shapeOf, sizeName } from "./singe-format.js";
 
 export const [COPY, JUMP, UNLESS, LOOP, AGAIN, STOP] = [-1, -2, -3, -4, -5, -6];
 const DEEPEST = 32;
-/** The largest size, and the most elements of a buffer, that a kernel takes; a loop of more turns makes so many. */
+/** The largest size, the most elements of a buffer that a kernel takes, and the most turns of a loop. */
 const MOST = 2 ** 31 - 1;
 
-// --- what is checked -------------------------------------------------------------------------------------------------
+// --- checks ----------------------------------------------------------------------------------------------------------
 
 const orNull = (is) => ({ [is.name]: (value) => value === null || is(value) })[is.name];
 
@@ -56,7 +55,7 @@ function namesIn(dim) {
   return dim.flatMap(([, ...atoms]) => atoms.flatMap(inAtom));
 }
 
-/** The sizes that steps find, wherever they are nested; every step is of a kind that there is, and has its fields. */
+/** The sizes that steps find, at any depth. Checks that every step is of a known kind and has its fields. */
 export function sizesFound({ steps, states, buffers, for: fixed }) {
   const found = new Set(Object.keys(fixed));
   check(states, [{ name: IS.text, buffer: IS.count, initial: orNull(IS.count) }], "states");
@@ -83,7 +82,7 @@ export function sizesFound({ steps, states, buffers, for: fixed }) {
   return found;
 }
 
-/** That sizes are found before they are needed, and that values of conditions and sizes can be read. */
+/** Check that sizes are found before they are needed, and that conditions and sizes can be read. */
 export function checkSteps({ steps, states, inputs, outputs, buffers, kernels, for: fixed }) {
   const inAll = (sets) => sets.reduce((common, set) => new Set([...common].filter((name) => set.has(name))));
   const kept = new Map();
@@ -118,7 +117,7 @@ export function checkSteps({ steps, states, inputs, outputs, buffers, kernels, f
       }
       need(kind !== "loop" || step.count !== null || condition !== null, `${at} never ends: it has no count and no condition`);
       if (kind === "loop" && step.count !== null) need(isDim(step.count, before), `${at} counts to a size that is not found yet`);
-      if (typeof condition === "number") need(buffers[condition].dtype === "bool", `${at} has a condition that is no bool`);
+      if (typeof condition === "number") need(buffers[condition].dtype === "bool", `${at} has a condition that is not a bool`);
       const ends = (inner?.(step) ?? []).map((steps) => follow(steps, new Set(before), at));
       return kind === "if" ? inAll(ends) : after;
     }, sizes);
@@ -134,31 +133,31 @@ export function checkSteps({ steps, states, inputs, outputs, buffers, kernels, f
     if (initial === null) return;
     const facts = ({ dtype, shape, size }) => JSON.stringify([dtype, shape, size]);
     const same = buffers[initial]?.place[0] === "weights" && facts(buffers[initial]) === facts(buffers[own]);
-    need(same, `${what} starts as buffer ${initial}, which is no weight of its shape and type`);
+    need(same, `${what} starts as buffer ${initial}, which is not a weight of its shape and type`);
   });
   need(new Set(states.map(({ name }) => name)).size === states.length, "two states have one name");
 }
 
-// --- sizes with steps of their own -----------------------------------------------------------------------------------
+// --- specialised sizes -----------------------------------------------------------------------------------------------
 
-/** What is specialised for some sizes, and the program itself last: a program for each, and the sizes that it is `for`. */
+/** The specialised programs, each with the sizes that it is `for`, and last the program itself. */
 export const partsOf = (program) =>
   [...program.specialised, { ...program, sizes: {} }].map(({ sizes, slots, buffers, steps, checks }) => {
     return { ...program, for: sizes, slots, buffers, steps, checks, specialised: [] };
   });
 
-/** What runs at these sizes. */
+/** The program for these sizes. */
 export const partAt = (program, sizes) =>
   partsOf(program).find((part) => Object.keys(part.for).every((name) => part.for[name] === sizes[name]));
 
 // --- words -----------------------------------------------------------------------------------------------------------
 
-/** The words of a program for the sizes of its inputs; `sizes` gains what a run finds. */
+/** The words of a program for the sizes of its inputs; a run adds the sizes that it finds to `sizes`. */
 export class Plan {
   codes = [];
-  /** Where the words are that are buffers. */
+  /** The positions of words that are buffers. */
   named = [];
-  /** The steps that the runner does, and where groups begin ↦ the steps that they are. */
+  /** The steps that the runner runs; and the position of a group ↦ its step. */
   stops = [];
   groups = new Map();
   /** Words whose sizes are found in mid-run: { at, names, value }. */
@@ -175,12 +174,12 @@ export class Plan {
     this.late = new Set(late.map(({ place }) => place.join()));
   }
 
-  /** Forget what the run before found. */
+  /** Forget the sizes that the last run found. */
   begin() {
     this.sizes = { ...this.#given };
   }
 
-  /** Go on with sizes that were found; the words that have them. */
+  /** Set sizes that were found; returns the words that depend on them. */
   bind(found) {
     for (const [name, value] of Object.entries(found)) {
       if (!(IS.count(value) && value <= MOST)) {
@@ -210,7 +209,7 @@ export class Plan {
     return areas;
   }
 
-  /** The buffers whose sizes are known, but for those of a negative dimension: a check follows that refuses it. */
+  /** The buffers whose sizes are known, without those of a negative dimension, which a later check refuses. */
   #sized() {
     const isThere = (dim) => evaluate(dim, this.sizes) >= 0;
     return this.program.buffers.filter((buffer) => this.#isSized(buffer) && buffer.shape.every(isThere));
@@ -224,14 +223,14 @@ export class Plan {
     return !this.#open.some(({ at }) => inside(at)) && !named.some((at) => inside(at) && isLate(at));
   }
 
-  /** Where the calls and copies end that begin at a word. */
+  /** The end of the calls and copies that begin at a word. */
   straight(at) {
     const { codes } = this;
     while (at < codes.length && codes[at] >= COPY) at += 2 + codes[at + 1];
     return at;
   }
 
-  /** Whether the inputs of a run decide a size; what is no size is not to be found either. */
+  /** Whether the inputs of a run give a size, or no size is named. */
   isGiven(name) {
     return name === undefined || Object.hasOwn(this.#given, name);
   }
@@ -319,9 +318,9 @@ export class Plan {
 // --- running ---------------------------------------------------------------------------------------------------------
 
 /**
- * Go through a plan's words. A machine has `calls(start, end)`, which makes the calls and copies between two words;
- * `read(index)`, a buffer's { data, shape }, and `first(index)`, its first element; `bind(found)`, which tells the plan
- * sizes and takes memory for what has them; `write(index, data)`. Each may answer a promise.
+ * Execute a plan's words. A machine has `calls(start, end)`, which makes the calls and copies between two words;
+ * `read(index)`, a buffer's { data, shape }, and `first(index)`, its first element; `bind(found)`, which binds sizes in the
+ * plan and allocates buffers of these sizes; `write(index, data)`. Each may return a promise.
  */
 export async function walk(plan, machine) {
   const { codes, stops } = plan;
@@ -384,7 +383,7 @@ export async function carryOut(step, plan, machine) {
 /** singe-host.js, once a program needs it. */
 let host;
 
-/** Have what the program's host steps need; an op that is not there is an error. */
+/** Load the ops of the program's host steps; a missing op is an error. */
 export async function prepareHost(program) {
   const ops = new Set();
   const look = (list) =>

@@ -19,11 +19,11 @@ import { SingeError, VERSION, bytesOf, evaluate, isPlain, shapeOf } from "./sing
 const BLOCK_MS = 5;
 const BUSY_MS = 50;
 
-/** By the clock: a step is repeated until it takes so many milliseconds, or MOST_REPEATS times. */
+/** By the clock: a step is repeated until it takes this many milliseconds, or MOST_REPEATS times. */
 const ENOUGH = { timestamps: 1, submits: 5 };
 const MOST_REPEATS = 256;
 const LARGEST_FACTOR = 4;
-/** Once all steps together take so long, none is repeated more often, even if the clock shows nothing. */
+/** Once all steps together take this long, none is repeated more often, even if the clock shows nothing. */
 const LONG_MS = 100;
 const PAIRS = 2048; // of timestamps, that a query set holds
 const PROBES = 3;
@@ -52,7 +52,7 @@ const calledIn = (steps) =>
     return [step.then, step.else, step.body].flatMap((inner) => (inner ? calledIn(inner) : []));
   });
 
-/** A device's name ↦ what times a run: { clock, runs, run, upload, steps, readback }, in seconds, the steps by their number. */
+/** A device's name ↦ a function that times a run: { clock, runs, run, upload, steps, readback }, in seconds; steps by number. */
 const TIMERS = { wasm: timeOnWasm, webgpu: timeOnGpu };
 
 /** The same for programs that singe-plan.js plans; `calls` is how often a run makes each step. */
@@ -60,9 +60,9 @@ const FLOW_TIMERS = { wasm: timeFlowOnWasm, webgpu: timeFlowOnGpu };
 
 const untimed = (work) => ({ clock: "none", runs: 0, run: 0, upload: 0, steps: work.map(() => 0), readback: 0 });
 
-// --- what a step does ------------------------------------------------------------------------------------------------
+// --- the work of a step ----------------------------------------------------------------------------------------------
 
-/** { key, label, kind, output, flops, bytes }: steps of one key do the same. What the bundle gives wrongly is null. */
+/** { key, label, kind, output, flops, bytes }: steps of one key do the same. Facts that are wrong in the bundle are null. */
 function workOf({ buffers, kernels }, step, sizes) {
   if (step.do === "copy") {
     const output = shapeNow(buffers[step.target], sizes);
@@ -91,7 +91,7 @@ function shapeNow(buffer, sizes) {
   }
 }
 
-/** The value of a dimension that the runner neither checks nor needs; null if it is no count. */
+/** The value of a dimension that the runner neither checks nor needs; null if it is not a count. */
 function counted(dim, sizes) {
   try {
     const count = evaluate(dim, sizes);
@@ -103,7 +103,7 @@ function counted(dim, sizes) {
 
 // --- means -----------------------------------------------------------------------------------------------------------
 
-/** Call `once(parts)`, which adds milliseconds to `parts`, for so many seconds; { runs, parts }: the mean of the faster half. */
+/** Call `once(parts)`, which adds milliseconds to `parts`, for some seconds; { runs, parts }: the mean of the faster half. */
 async function fasterHalf(seconds, length, once) {
   const end = performance.now() + 1000 * seconds;
   let rested = performance.now();
@@ -333,12 +333,12 @@ class Timestamps {
     steps.forEach((step, k) => {
       const before = { querySet, beginningOfPassWriteIndex: 2 * k };
       const after = { querySet, endOfPassWriteIndex: 2 * k + 1 };
-      // A copy is in no pass: empty ones around it write the times.
+      // A copy is outside of passes: empty passes around it write the times.
       if (!step.pipeline) commands.beginComputePass({ timestampWrites: before }).end();
       encode(commands, step, repeats[first + k], { timestampWrites: { ...before, ...after } });
       if (!step.pipeline) commands.beginComputePass({ timestampWrites: after }).end();
     });
-    // No more than were written: some drivers wait for the others for ever.
+    // Resolve only queries that were written: some drivers wait for others for ever.
     commands.resolveQuerySet(querySet, 0, 2 * steps.length, this.room, 0);
     commands.copyBufferToBuffer(this.room, 0, this.staging, 0, 16 * steps.length);
     device.queue.submit([commands.finish()]);

@@ -1,10 +1,10 @@
 /**
- * Sessions of a model with states: what a run leaves for the next one, apart for each session; the weights are shared.
+ * Sessions of a model with states: each session keeps its own states from run to run; the weights are shared.
  *
- * Contract: `new Sessions(model, state)` serves a Model of singe-model.js: `state` is what its runs share, `model.run(inputs,
- * options, session)` a run in its turn. Everything that a session does is done in the order in which it was asked for, with all runs
- * of the model. States live on the device. When that is lost so are they: what is asked of a session then fails with the
- * code "lost" until `reset()`; the model's own session, which `model.run` uses, fails once and begins anew.
+ * Contract: `new Sessions(model, state)` serves a Model of singe-model.js: `state` is shared by its runs, and `model.run(
+ * inputs, options, session)` is a run. Everything that a session does is queued in order with all runs of the model.
+ * States are on the device. If the device is lost, calls of a session fail with the code "lost" until `reset()`; the
+ * model's own session, which `model.run` uses, fails once and then starts again.
  */
 
 import { ARRAYS, SingeError, shownShape } from "./singe-format.js";
@@ -69,7 +69,7 @@ class Session {
     return this.#all.model.run(inputs, options, this);
   }
 
-  /** Begin anew with the initial values. */
+  /** Set all states to their initial values. */
   async reset() {
     return this.#turn((device) => {
       this.#lost = false;
@@ -88,7 +88,7 @@ class Session {
     return this.#turn((device) => device.writeState(this[ON](device), k, given));
   }
 
-  /** Another session, which goes on from where this one will be when all that was asked of it is done. */
+  /** A new session with the states that this one will have after all pending calls. */
   copy() {
     this.#check();
     const copy = this.#all.open();
@@ -100,7 +100,7 @@ class Session {
     return copy;
   }
 
-  /** Free its memory, after what was asked of it. */
+  /** Free its memory, after pending calls. */
   dispose() {
     this.#disposed ??= this.#all.state.inTurn(() => {
       if (this.#handle !== undefined) this.#all.state.now.device.freeStates(this.#handle);
@@ -150,7 +150,7 @@ class Session {
   }
 }
 
-/** What is to be a state's elements, copied: a caller may change it before its turn comes. */
+/** A copy of a state's new elements: the caller may change the array before they are written. */
 function fitting({ name, dtype, shape }, given) {
   const count = shape.reduce((product, d) => product * d, 1);
   const isHalf = dtype === "float16" && given?.constructor?.name === "Float16Array";

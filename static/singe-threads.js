@@ -17,9 +17,9 @@ import { enough, pays } from "./singe-timing.js";
 
 const PAGE = 65536;
 const MOST = 8;
-/** A step is shared if it takes one thread about so many microseconds: a few times what a barrier takes. */
+/** A step is shared if it takes one thread about this many microseconds: a few times as long as a barrier. */
 const STEP_US = 2;
-/** And if all such steps of the run take so many: it takes up to a millisecond to wake a worker. */
+/** And if all such steps of the run take this many: waking a worker takes up to a millisecond. */
 const RUN_US = 1500;
 /** The most that the last parts of a step take. With smaller parts, threads mostly read what others wrote. */
 const PART_US = 1000;
@@ -32,7 +32,7 @@ const PATIENCE_MS = 2000;
 const cores = () => globalThis.navigator?.hardwareConcurrency ?? process.getBuiltinModule("os").availableParallelism();
 let broken = false;
 
-/** { team, memory, from }: the team, its memory and what loads files into that; {} if there can be no team. */
+/** { team, memory, from }: the team, its memory, and the function that loads files into it; {} if there can be no team. */
 export function gather(threads, files) {
   const most = threads ? Math.min(threads, 2 * cores()) : Math.min(cores(), MOST);
   const memory = broken || cores() < 2 ? undefined : sharedMemory();
@@ -93,7 +93,7 @@ class Team {
     return this.#workers.length > 0;
   }
 
-  /** Bytes behind a plan's end for the threads' workspaces. */
+  /** Bytes after a plan's end for the threads' workspaces. */
   room(program, steps, sizes) {
     const spaces = steps.map((step) => numberOrZero(() => spaceOf(program, step, sizes)));
     return (Math.max(...this.#counts) - 1) * Math.max(0, ...spaces);

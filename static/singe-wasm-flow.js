@@ -1,22 +1,22 @@
 /**
  * The device "wasm" for programs with conditions, loops, states, and sizes or ops that stop a run midway.
  *
- * Contract: FlowDevice has what Device has, and states: `newStates()` answers a handle, the address where a session's
- * states lie, which `run` takes. A module carries out conditions and loops by itself, and comes back at host, bind and check
- * steps. Where threads share the calls, this thread goes through the words and the others do their parts of calls. What
- * is sized in mid-run lies behind everything else, at the latest sizes of the run.
+ * Contract: FlowDevice has the methods of Device, and states: `newStates()` returns a handle, the address of a session's
+ * states, which `run` takes. A module executes conditions and loops itself, and returns at host, bind and check steps. If
+ * threads share the calls, this thread executes the words and the others their parts of the calls. Buffers that are sized
+ * in mid-run come after all other memory, at the latest sizes of the run.
  */
 
 import { ARRAYS, Recent, align, bytesOf, countOf, outputsOf, shapeOf } from "./singe-format.js";
 import { Plan, carryOut, prepareHost, walk } from "./singe-plan.js";
 
 const WORD = 4;
-/** A host, bind or check step takes so many words. */
+/** The words of a host, bind or check step. */
 const STOP_WORDS = 3;
-/** What is larger than its memory gets so much more than it had, so that what grows turn by turn moves seldom. */
+/** A buffer that outgrows its memory gets this many times as much, so that one that grows in a loop seldom moves. */
 const GROWTH = 1.5;
 
-/** What singe-wasm.js gives: it imports this file, so that nothing is imported from there. */
+/** Given by singe-wasm.js, which imports this file; so this file imports nothing from it. */
 let START, grow;
 
 export async function openFlow(base, parts) {
@@ -26,7 +26,7 @@ export async function openFlow(base, parts) {
 }
 
 const flowDevice = (Device) => class FlowDevice extends Device {
-  /** Where each state lies behind a session's address, and how much they take. */
+  /** The offset of each state from a session's address, and their total bytes. */
   #offsets;
   /** Addresses of sessions that ended. */
   #free = [];
@@ -63,7 +63,7 @@ const flowDevice = (Device) => class FlowDevice extends Device {
     return address;
   }
 
-  /** Memory for one more session. Runs begin behind it, so that their plans are made anew. */
+  /** Allocate memory for one more session. It comes before that of runs, so their plans are made again. */
   #extend() {
     const address = this.parts.base;
     grow(this.parts.memory, address + this.#offsets.at(-1));
@@ -89,7 +89,7 @@ const flowDevice = (Device) => class FlowDevice extends Device {
     return copy;
   }
 
-  /** A state's elements where they lie. */
+  /** A view of a state's elements. */
   #view(address, k) {
     const { program, memory } = this.parts;
     const { dtype, shape } = program.buffers[program.states[k].buffer];
@@ -217,7 +217,7 @@ class WasmPlan extends Plan {
     for (const at of moved.length ? [...this.named, ...changed] : changed) there[at] = this.words[at];
   }
 
-  /** Have memory for a place, whose contents stay; whether it moved. */
+  /** Make room for a place, keeping its contents; returns whether it moved. */
   #grow(place, areas) {
     const [kind, k] = place.split(",");
     const bytes = areas[kind][k];

@@ -10,7 +10,7 @@ import { ARRAYS, Recent, SingeError, align, areasOf, bytesOf, chooseVariant, eva
 const PAGE = 65536;
 const START = 256;
 const PLANS = 8;
-/** Runs that take so long, and so long in a row: other threads may help. */
+/** Runs of this length, for this time in a row: other threads may help. */
 const SLOW_MS = { run: 2, row: 300 };
 
 /** A feature ↦ the smallest module that needs it. */

@@ -1,22 +1,22 @@
 /**
  * The device "webgpu" for programs with conditions, loops, states, and sizes or ops that stop a run midway.
  *
- * Contract: `openFlow` gives what `open` of singe-webgpu.js does, and states: `newStates()` answers a handle, a GPUBuffer for
- * each state, which `run` takes. Commands are collected, loops of a known count turn by turn, and handed over when something
- * is read: a condition or a size that the GPU computed, what a host step takes, the outputs. Buffers of sizes found in
- * mid-run grow and stay as large. GPU buffers of a caller's are copied from and to.
+ * Contract: `openFlow` returns what `open` of singe-webgpu.js does, with states: `newStates()` returns a handle, a GPUBuffer
+ * for each state, which `run` takes. Commands are collected, loops of a known count turn by turn, and submitted when
+ * something is read: a condition or a size that the GPU computed, the inputs of a host step, the outputs. Buffers of sizes
+ * found in mid-run grow and keep their size. A caller's GPU buffers are copied from and to.
  */
 
 import { ARRAYS, Recent, align, bytesOf, countOf, evaluate, outputsOf, shapeOf } from "./singe-format.js";
 import { Plan, prepareHost, walk } from "./singe-plan.js";
 
 const PLANS = 4;
-/** So many commands are handed over at once, while more are collected. */
+/** Commands are submitted in batches of this many, while more are collected. */
 const MOST_PENDING = 2048;
 const GROWTH = 1.5;
 const LEAST = 16;
 
-/** What singe-webgpu.js gives: it imports this file, so that nothing is imported from there. */
+/** Given by singe-webgpu.js, which imports this file; so this file imports nothing from it. */
 let USAGE, encoded, mapped, narrow, spread, widen, words;
 
 export async function openFlow(base, gpu, program, pipelines, weights) {
@@ -118,7 +118,7 @@ const flowDevice = (Device) => class FlowDevice extends Device {
 class GpuPlan extends Plan {
   #device;
   #pending = [];
-  /** Commands by their word, each with what it was made for; those that touch states by the states. */
+  /** Commands by their word, each with the version that it was made for; commands on states by the states. */
   #made = new WeakMap();
   #uniforms = new Map();
   #version = 0;
@@ -203,7 +203,7 @@ class GpuPlan extends Plan {
     this.#pending = [];
   }
 
-  /** What the group at a word does now; nothing where there is nothing to do. */
+  /** The command of the group at a word; undefined if there is nothing to do. */
   #command(at) {
     const step = this.groups.get(at);
     const named = step.do === "copy" ? [step.source, step.target] : step.buffers;
@@ -255,9 +255,9 @@ class GpuPlan extends Plan {
     return this.#uniforms.get(at);
   }
 
-  // --- what stops a run
+  // --- steps that stop a run
 
-  /** A buffer's elements; where an input is given as an array, these. */
+  /** A buffer's elements; for an input that is an array, the array. */
   async #elements(index, count) {
     const buffer = this.program.buffers[index];
     const [kind, k] = buffer.place;

@@ -206,7 +206,7 @@ class Device {
     return { gpu: this.gpu.bytes, wasm: 0, js: 0 };
   }
 
-  /** singe-kept.js runs what is not arrays in, new arrays out. */
+  /** singe-kept.js handles all but arrays in, new arrays out. */
   async run(inputs, sizes, outputs) {
     const kept = outputs !== "data" || !inputs.every(ArrayBuffer.isView) ? await import("./singe-kept.js") : undefined;
     const work = this.gpu.guard(() => {
@@ -250,7 +250,7 @@ class Recording {
     this.#owned.forEach((buffer) => this.gpu.free(buffer));
   }
 
-  /** Of a buffer, in whole words. */
+  /** The bytes of a buffer, in whole words. */
   bytes(index) {
     return align(bytesOf(this.program.buffers[index], this.#sizes), 4);
   }
@@ -360,7 +360,7 @@ export async function mapped(device, buffer) {
   return done;
 }
 
-/** The workgroups of a dispatch, x spread over x and y where the device's limit wants it. */
+/** The workgroups of a dispatch, x spread over x and y if it exceeds the limit. */
 function spread([x, y, z], limit, label) {
   if (x > limit && y === 1) {
     y = Math.ceil(x / limit);

@@ -202,7 +202,7 @@ _FETCH: Final[Mapping[str, Callable[..., bytes]]] = {
 def _member(tar: tarfile.TarFile, name: str) -> bytes:
     found = tar.extractfile(name)
     if found is None:
-        raise LookupError(f"{name} is no file")
+        raise LookupError(f"{name} is not a file")
     return found.read()
 
 

@@ -169,7 +169,7 @@ class Tensor:
         self._device = device
         self._value = value
 
-    # what it is
+    # properties
 
     @property
     def device(self) -> Device:
@@ -212,7 +212,7 @@ class Tensor:
     def __reduce__(self) -> tuple[Any, ...]:
         return _restored, (self.device, self.numpy())
 
-    # what it holds
+    # elements
 
     def numpy(self) -> np.ndarray:
         """The elements as a NumPy array that the caller owns; waits for the device."""

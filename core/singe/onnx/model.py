@@ -23,7 +23,7 @@ from .wire import FLOAT, INT32, INT64, TEXT, Constructor, Fields, Format, Positi
 OnnxFile = str | os.PathLike[str] | bytes | bytearray | memoryview
 
 
-# --- what is read --------------------------------------------------------------------------------------------------
+# --- the data of a model -------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,7 +88,7 @@ def _sort_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, axis: int, descendi
     return _top_k_vjp(b, g, inputs, y, axis, inputs[0].shape[axis], descending)
 
 
-# --- what the data choose --------------------------------------------------------------------------------------------
+# --- selection by data -----------------------------------------------------------------------------------------------
 
 
 def _nonzero_shapes(x: Shaped) -> Results:

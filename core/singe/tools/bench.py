@@ -126,7 +126,7 @@ def _once(runnable: Program, arrays: Sequence[np.ndarray]) -> float:
     return time.perf_counter() - start
 
 
-# --- what a device does at most ---------------------------------------------------------------------------------------
+# --- the peak rates of a device ---------------------------------------------------------------------------------------
 
 
 def peaks(device: Device, progress: Progress = quiet) -> Peaks:

@@ -46,7 +46,7 @@ def read_pytorch(data: bytes, name: str = "weights", key: str | None = None) -> 
     return _TensorReader(file, len(data), name).arrays(state)
 
 
-# --- what a pickle makes ----------------------------------------------------------------------------------------------
+# --- the values of a pickle -------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
