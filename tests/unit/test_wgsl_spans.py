@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from itertools import combinations
+from itertools import product as cartesian
 
 import numpy as np
 import pytest
@@ -13,13 +15,13 @@ from singe.compiler.build import compile_graph
 from singe.compiler.target import Printed
 from singe.dtypes import float32
 from singe.graph import Builder, Graph, specialise
-from singe.ir.contraction import contraction
+from singe.ir.contraction import Contraction, contraction
 from singe.ir.kernel import Kernel, Routine
 from singe.program.program import Dispatch
 from singe.shapes import Shape, known, size
 from singe_webgpu.kernels import spans
 from singe_webgpu.kernels.choice import RATES, costs, possible
-from singe_webgpu.kernels.spans import choose
+from singe_webgpu.kernels.spans import Cuts, choose
 from singe_webgpu.target import WgslTarget
 from singe_webgpu.tune import _parsed, _text
 
@@ -101,6 +103,40 @@ def test_the_cut_that_runs_is_near_the_best_at_small_and_at_large_sizes() -> Non
         cut = next(cut for first, cut in reversed(cuts) if first <= count)
         times = costs(c, RATES, sizes)
         assert times[cut] <= 1.6 * min(times[other] for other in possible(routine, c)), (sizes, cut)
+
+
+@pytest.mark.parametrize(("width", "heads"), [(64, 2), (64, 4), (384, 12)])
+def test_cuts_are_near_the_best_for_one_text_of_any_length(width: int, heads: int) -> None:
+    found: list[tuple[Routine, Contraction, Cuts]] = []
+
+    def noted(routine: Routine, c: Contraction) -> Cuts:
+        found.append((routine, c, choose(routine, c)))
+        return found[-1][2]
+
+    compile_graph(encoder(1, width, heads), WgslTarget(noted))
+    for length in (1, 2, 8, 16, 64, 128, 256, 512):
+        sizes = {"N": 1, "L": length}
+        taken = least = 0.0
+        for routine, c, cuts in found:
+            times = costs(c, RATES, sizes)
+            taken += times[next(cut for first, cut in reversed(cuts) if first <= spans.outputs(c, sizes))]
+            least += min(times[cut] for cut in possible(routine, c))
+        assert taken <= 1.15 * least, length
+
+
+def test_no_other_spans_lose_less() -> None:
+    cuts, counts = list(RATES)[:4], [1 << k for k in range(7)]
+    times = 1 + np.random.default_rng(0).random((7, 4))
+
+    def loss(found: Cuts) -> float:
+        chosen = [next(cuts.index(cut) for first, cut in reversed(found) if first <= n) for n in counts]
+        return sum(np.log(times[k, cut] / times[k].min()) for k, cut in enumerate(chosen))
+
+    found = spans.divided(counts, cuts, times)
+    assert len(found) == spans.MOST
+    starts = ((0, *more) for more in combinations(counts[1:], spans.MOST - 1))
+    others = (list(zip(at, some, strict=True)) for at in starts for some in cartesian(cuts, repeat=spans.MOST))
+    assert loss(found) == pytest.approx(min(map(loss, others)))
 
 
 def test_products_of_known_sizes_are_printed_once() -> None:

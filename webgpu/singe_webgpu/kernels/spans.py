@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import combinations, pairwise
+from itertools import pairwise
 from math import isqrt, log
 from typing import Final, TypeAlias
 
@@ -27,12 +27,14 @@ Cuts: TypeAlias = Sequence[tuple[int, Cut]]
 """The cuts of a product, each with the least number of outputs for which it is used; the first with 0."""
 Choose: TypeAlias = Callable[[Routine, Contraction], Cuts]
 """Chooses the cuts of a Routine that is a product."""
-MOST: Final = 3
+MOST: Final = 4
 """The most cuts of a product."""
-NEAR: Final = 1.05
+NEAR: Final = 1.02
 """No more cuts are added once the mean ratio to the best times is at most this."""
 LARGEST: Final = 1024
 """The largest open size among the samples."""
+BATCH: Final = 3
+"""Where the size of a batch is n among the samples, sizes of the products in it are about n to this power."""
 
 
 def choose(routine: Routine, c: Contraction) -> Cuts:
@@ -44,12 +46,13 @@ def choose(routine: Routine, c: Contraction) -> Cuts:
 
 
 def samples(c: Contraction) -> list[Sizes]:
-    """Sets of growing sizes: all sizes 1, then one size at a time is doubled. A single empty set if no size is open."""
-    names = sorted(symbols([*c.batch, c.rows, c.columns, c.depth]))
-    sizes = dict.fromkeys(names, 1)
+    """Sets of growing sizes: all sizes 1, then one size at a time is doubled. A single set if no size is open."""
+    inner = symbols([c.rows, c.columns, c.depth])
+    powers = {name: 1 if name in inner else BATCH for name in sorted(symbols(c.batch) | inner)}
+    sizes = dict.fromkeys(powers, 1)
     found = {extents(c, sizes): dict(sizes)}
-    while any(n < LARGEST for n in sizes.values()):
-        sizes[min(names, key=sizes.__getitem__)] *= 2
+    while growing := [name for name, n in sizes.items() if n < LARGEST]:
+        sizes[min(growing, key=lambda name: sizes[name] ** powers[name])] *= 2
         found[extents(c, sizes)] = dict(sizes)
     return list(found.values())
 
@@ -70,17 +73,16 @@ def divided(counts: Sequence[int], cuts: Sequence[Cut], times: np.ndarray) -> Cu
     between = total[None] - total[:, None]  # [i, j]: the loss of each cut over the samples from i to j
     least = between.min(-1)
     end = len(counts)
-
-    def loss(starts: tuple[int, ...]) -> float:
-        return sum(least[i, j] for i, j in pairwise((*starts, end)))
-
-    best: tuple[int, ...] = (0,)
-    for more in range(1, min(MOST, end)):
-        if loss(best) <= end * log(NEAR):
+    # For the samples before each: the loss with the best spans so far, and where these begin.
+    best: list[tuple[float, tuple[int, ...]]] = [(loss, (0,)) for loss in least[0]]
+    for _ in range(MOST - 1):
+        if best[end][0] <= end * log(NEAR):
             break
-        best = min(((0, *inner) for inner in combinations(range(1, end), more)), key=loss)
+        best = [
+            min([best[j], *((best[i][0] + least[i, j], (*best[i][1], i)) for i in range(1, j))]) for j in range(end + 1)
+        ]
     found: list[tuple[int, Cut]] = []
-    for i, j in pairwise((*best, end)):
+    for i, j in pairwise((*best[end][1], end)):
         cut = cuts[int(between[i, j].argmin())]
         if not found or found[-1][1] != cut:
             found.append((isqrt(counts[i - 1] * counts[i]) if i else 0, cut))
