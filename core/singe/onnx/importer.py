@@ -10,7 +10,8 @@ ignored, functions that the model defines are inlined, and tensors with more ele
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 import numpy as np
@@ -57,15 +58,21 @@ def import_model(
         listed = ", ".join(f"{op} ({count})" for op, count in lacking.items())
         raise UnsupportedOp(f"{model.path}: ops that Singe lacks: {listed}", tuple(lacking))
     importer = _Importer(model)
+    with _named(model.path, ImportFailure), deferring():  # compiling the graph finds the checks again
+        return importer.graph(sizes or {}, input_shapes or {}, values or {})
+
+
+@contextmanager
+def _named(where: str, kind: type[SingeError]) -> Iterator[None]:
+    """Errors of this kind become ImportFailures that begin with where they arose; what they ask for stays."""
     try:
-        with deferring():  # the checks are dropped here: compiling the graph finds them again
-            return importer.graph(sizes or {}, input_shapes or {}, values or {})
+        yield
     except ValueNeeded as e:
-        raise ValueNeeded(f"{model.path}: {e}", e.inputs) from e
+        raise ValueNeeded(f"{where}: {e}", e.inputs) from e
     except SizeNeeded as e:
-        raise SizeNeeded(f"{model.path}: {e}", e.sizes) from e
-    except ImportFailure as e:
-        raise ImportFailure(f"{model.path}: {e}") from e
+        raise SizeNeeded(f"{where}: {e}", e.sizes) from e
+    except kind as e:
+        raise ImportFailure(f"{where}: {e}") from e
 
 
 def signature(model: OnnxModel, input_shapes: Mapping[str, Sequence[int | str]] | None = None) -> tuple[Node, ...]:
@@ -178,15 +185,9 @@ class _Importer:
             if self.count > MAX_NODES:
                 raise ImportFailure(f"more than {MAX_NODES} nodes after functions were inlined")
             where = f"node {index}{f' {node.name!r}' if node.name else ''} ({node.op_type})"
-            try:
+            with _named(where, SingeError):
                 inputs = tuple(scope.find(name) if name else None for name in node.inputs)
                 self.define(node, inputs, scope)
-            except ValueNeeded as e:
-                raise ValueNeeded(f"{where}: {e}", e.inputs) from e
-            except SizeNeeded as e:
-                raise SizeNeeded(f"{where}: {e}", e.sizes) from e
-            except SingeError as e:
-                raise ImportFailure(f"{where}: {e}") from e
 
     def define(self, node: OnnxNode, inputs: tuple[Node | None, ...], scope: Scope) -> None:
         """Enter a node's outputs in the scope."""

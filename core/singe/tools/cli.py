@@ -11,7 +11,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NoReturn
 
 from ..errors import SingeError
@@ -74,17 +74,9 @@ def parser() -> argparse.ArgumentParser:
 
     run = command("run", "Run a model on arrays (.npy) and pictures.")
     _model(run, "an ONNX model, a record that singe.save wrote, or a program that `singe compile` wrote")
-    run.add_argument(
-        "--input",
-        metavar="NAME=FILE",
-        action="append",
-        default=[],
-        type=_pair,
-        help="an .npy file or a picture for an input; a model of one input needs no NAME=",
-    )
-    run.add_argument(
-        "--output", metavar="NAME=FILE", action="append", default=[], type=_pair, help="write an output to an .npy file"
-    )
+    text = "an .npy file or a picture for an input; a model of one input needs no NAME="
+    _repeated(run, "--input", "NAME=FILE", _pair, text)
+    _repeated(run, "--output", "NAME=FILE", _pair, "write an output to an .npy file")
     run.add_argument("--device", choices=devices, help="the device to run on (default: auto)")
     _fail_on_host(run)
     run.add_argument("--repeat", metavar="N", type=_positive, default=0, help="run N more times and report the times")
@@ -134,15 +126,11 @@ def parser() -> argparse.ArgumentParser:
         help="the type in which weights are stored; computation is in float32 unless --activations is given (default: float32)",
     )
     _activations(exported, "with --dtype int8: ")
-    exported.add_argument(
-        "--input",
-        metavar="NAME=FILE",
-        action="append",
-        default=[],
-        type=_pair,
-        help="a picture or .npy file on which the error of smaller weights is measured (default: random inputs); a model "
-        "of one input needs no NAME= and takes several",
+    text = (
+        "a picture or .npy file on which the error of smaller weights is measured (default: random inputs); a model of one "
+        "input needs no NAME= and takes several"
     )
+    _repeated(exported, "--input", "NAME=FILE", _pair, text)
     exported.add_argument("--force", action="store_true", help="write into a folder that holds other files too")
     _pictures(exported)
 
@@ -182,6 +170,11 @@ def _model(command: argparse.ArgumentParser, text: str) -> None:
     command.add_argument("model", metavar="MODEL", help=text)
 
 
+def _repeated(command: argparse.ArgumentParser, option: str, shown: str, read: Callable[[str], Any], text: str) -> None:
+    """An option that may be given several times."""
+    command.add_argument(option, metavar=shown, action="append", default=[], type=read, help=text)
+
+
 def _activations(command: argparse.ArgumentParser, condition: str) -> None:
     command.add_argument(
         "--activations",
@@ -203,24 +196,16 @@ def _shapes(command: argparse.ArgumentParser) -> None:
         "the shape of an input; a name (N) in place of a number keeps a dimension open, N<=64 also limits it; `scalar` means "
         "rank 0"
     )
-    command.add_argument(
-        "--input-shape", metavar="NAME=1x3x224x224", action="append", default=[], type=_shape, help=text
-    )
+    _repeated(command, "--input-shape", "NAME=1x3x224x224", _shape, text)
     text = "an input and the output that is its next value: the model keeps it from run to run, starting with zeros"
-    command.add_argument("--state", metavar="PAST=PRESENT", action="append", default=[], type=_pair, help=text)
+    _repeated(command, "--state", "PAST=PRESENT", _pair, text)
     text = "an input whose memory a run may reuse for an output"
-    command.add_argument("--donate", metavar="NAME", action="append", default=[], help=text)
+    _repeated(command, "--donate", "NAME", str, text)
 
 
 def _specialise(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--specialise",
-        metavar="N=1,L=128",
-        action="append",
-        default=[],
-        type=_fixed,
-        help="add steps compiled for these open sizes: often faster, with the same weights",
-    )
+    text = "add steps compiled for these open sizes: often faster, with the same weights"
+    _repeated(command, "--specialise", "N=1,L=128", _fixed, text)
 
 
 def _pictures(command: argparse.ArgumentParser) -> None:
