@@ -11,8 +11,8 @@ from singe.extension import CompileError, DType, Kernel, Printed, Routine, Varia
 
 from .elements import ELEMENTS
 from .kernels.choice import has_template, product_of
+from .kernels.cuts import Choose, choose, print_product
 from .kernels.nest import print_kernel, styles
-from .kernels.spans import Choose, choose, print_product
 from .shader import element_size
 from .variants import for_all_sizes, variants
 

@@ -30,8 +30,8 @@ import numpy as np
 from singe.extension import Contraction, DeviceError, Expr, Routine, show
 
 from .kernels.choice import RATES, Sizes, costs, extents, print_cut, ranked
+from .kernels.cuts import Cuts, choose, divided, outputs, samples
 from .kernels.gemm import Cut
-from .kernels.spans import Cuts, choose, divided, outputs, samples
 from .memory import Gpu
 from .timing import text_seconds
 from .variants import variants

@@ -1,6 +1,6 @@
 """Products of open sizes: a Program has several cuts of them, and the sizes of a run select one.
 
-Cuts are chosen by the number of outputs, since that decides how many workgroups there are: each cut serves a span of
+Cuts are chosen by the number of outputs, since that decides how many workgroups there are: each cut serves a range of
 these numbers. The product is printed once per cut; in a run, all but one of these kernels have no workgroups and cost
 nothing. The cuts are the fewest whose times, estimated or measured at samples, are NEAR those of the best cut at each
 sample.

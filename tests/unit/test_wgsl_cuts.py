@@ -19,9 +19,8 @@ from singe.ir.contraction import Contraction, contraction
 from singe.ir.kernel import Kernel, Routine
 from singe.program.program import Dispatch
 from singe.shapes import Shape, known, size
-from singe_webgpu.kernels import spans
 from singe_webgpu.kernels.choice import RATES, costs, possible
-from singe_webgpu.kernels.spans import Cuts, choose
+from singe_webgpu.kernels.cuts import MOST, Cuts, choose, divided, outputs
 from singe_webgpu.target import WgslTarget
 from singe_webgpu.tune import _parsed, _text
 
@@ -97,9 +96,9 @@ def test_the_cut_that_runs_is_near_the_best_at_small_and_at_large_sizes() -> Non
     c = contraction(routine)
     assert c is not None
     cuts = choose(routine, c)
-    assert 1 < len(cuts) <= spans.MOST
+    assert 1 < len(cuts) <= MOST
     for sizes in SIZES:
-        count = spans.outputs(c, sizes)
+        count = outputs(c, sizes)
         cut = next(cut for first, cut in reversed(cuts) if first <= count)
         times = costs(c, RATES, sizes)
         assert times[cut] <= 1.6 * min(times[other] for other in possible(routine, c)), (sizes, cut)
@@ -119,7 +118,7 @@ def test_cuts_are_near_the_best_for_one_text_of_any_length(width: int, heads: in
         taken = least = 0.0
         for routine, c, cuts in found:
             times = costs(c, RATES, sizes)
-            taken += times[next(cut for first, cut in reversed(cuts) if first <= spans.outputs(c, sizes))]
+            taken += times[next(cut for first, cut in reversed(cuts) if first <= outputs(c, sizes))]
             least += min(times[cut] for cut in possible(routine, c))
         assert taken <= 1.15 * least, length
 
@@ -132,10 +131,10 @@ def test_no_other_spans_lose_less() -> None:
         chosen = [next(cuts.index(cut) for first, cut in reversed(found) if first <= n) for n in counts]
         return sum(np.log(times[k, cut] / times[k].min()) for k, cut in enumerate(chosen))
 
-    found = spans.divided(counts, cuts, times)
-    assert len(found) == spans.MOST
-    starts = ((0, *more) for more in combinations(counts[1:], spans.MOST - 1))
-    others = (list(zip(at, some, strict=True)) for at in starts for some in cartesian(cuts, repeat=spans.MOST))
+    found = divided(counts, cuts, times)
+    assert len(found) == MOST
+    starts = ((0, *more) for more in combinations(counts[1:], MOST - 1))
+    others = (list(zip(at, some, strict=True)) for at in starts for some in cartesian(cuts, repeat=MOST))
     assert loss(found) == pytest.approx(min(map(loss, others)))
 
 
