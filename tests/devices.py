@@ -1,6 +1,6 @@
 """Ways to run a Graph in tests: node by node on whole arrays, as Kernels under the slow interpreter, and compiled.
 
-All take the graph as it is built, with its symbolic sizes, and NumPy arrays for its inputs in order.
+All take the graph before rewriting, with its symbolic sizes, and NumPy arrays for its inputs in order.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def kernel_of(n: Node) -> Kernel:
 
 
 def run_interpreted(graph: Graph, arrays: Arrays) -> list[np.ndarray]:
-    """Run each node as a Kernel of its own, in which sizes stay symbolic."""
+    """Run each node as a separate Kernel, in which sizes stay symbolic."""
     sizes = sizes_of(graph, arrays)
 
     def compute(n: Node, given: list[np.ndarray]) -> np.ndarray:

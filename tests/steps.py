@@ -94,7 +94,7 @@ class Assembler:
         self.levels[-1].append(step)
 
     def op(self, row: str, inputs: Sequence[int], output: int, **attrs: Any) -> None:
-        """Append one op as a kernel of its own, in which sizes stay symbolic."""
+        """Append one op as a separate kernel, in which sizes stay symbolic."""
         if self.target is None:
             self.host(row, inputs, [output], **attrs)
             return

@@ -1,4 +1,4 @@
-"""The races that need a GPU: prepared where there is a network, run where there is a GPU.
+"""Comparisons with peers that need a GPU: prepared on a machine with a network, run on one with a GPU.
 
     python tests/bench/gpu.py prepare DIR [--models FOLDER] [--python 3.12] [--platform manylinux_2_28_x86_64]
     python DIR/gpu.py run [--out results.json] [--quick] [--profile]
@@ -6,11 +6,11 @@
     python DIR/gpu.py tune [--out times.json] [--times times.json]
     python DIR/gpu.py matrices [--browser PATH] [--flags "…"] [--out times.json] [--times times.json]
 
-`prepare` fills DIR with this file, what it runs, the models and the wheels that Singe needs there besides NumPy; `run`
-races natively (gpu_race.py) and `page` in a browser (gpu_page.py); `tune` times products in all cuts, and prints the table by
-which Singe chooses one (gpu_tune.py), `matrices` those on subgroup matrices in a browser (gpu_matrices.py). They need
-Python, NumPy, a GPU's driver and its loader (libvulkan.so.1 on Linux), and no network. They print Markdown, and write all
-figures as JSON. Run from a checkout, they take the Singe that is installed. PyTorch and timm join where they are there.
+`prepare` fills DIR with this file, its scripts, the models, and the wheels that Singe needs besides NumPy. `run` compares
+natively (gpu_race.py), `page` in a browser (gpu_page.py). `tune` times products in all cuts, and prints the table by which
+Singe chooses one (gpu_tune.py); `matrices` does that for subgroup matrices in a browser (gpu_matrices.py). They need
+Python, NumPy, a GPU's driver and its loader (libvulkan.so.1 on Linux), but no network. They print Markdown, and write all
+figures as JSON. In a checkout they use the installed Singe. PyTorch and timm are compared if they are installed.
 """
 
 from __future__ import annotations

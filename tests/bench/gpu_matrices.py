@@ -156,6 +156,6 @@ def main(arguments: list[str], folder: Path) -> None:
         best = sorted(row["times"].items(), key=lambda item: item[1])[:3]
         speeds = ", ".join(f"{cut} {seconds * 1e6:.1f} µs ({work / seconds / 1e12:.3g})" for cut, seconds in best)
         print(f"{row['rows']} × {row['depth']} · {row['columns']}: {speeds}")
-    print(f"by MATRIX_RATES as they are: {told(rows, MATRIX_RATES)}")
+    print(f"by the present MATRIX_RATES: {told(rows, MATRIX_RATES)}")
     rates = fit(rows, MATRIX_RATES)
     print(f"as fitted: {told(rows, rates)}\n\n{table(rates)}")

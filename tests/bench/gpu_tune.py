@@ -249,6 +249,6 @@ def main(arguments: list[str], folder: Path) -> None:
             data = {"machine": machine(), "device": backend.describe(), "products": rows}
             args.out.write_text(json.dumps(data, indent=1, default=str), "utf-8")
     print(f"{len(rows)} products")
-    print(f"by RATES as they are: {told(rows, RATES)}")
+    print(f"by the present RATES: {told(rows, RATES)}")
     rates = fit(rows, RATES)
     print(f"by RATES as fitted: {told(rows, rates)}\n\n{table(rates)}")

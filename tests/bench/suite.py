@@ -64,7 +64,7 @@ RACES: Final = (
 
 
 def versions() -> str:
-    """The machine and what runs on it, a line each."""
+    """The machine and the software versions, one per line."""
     facts = machine()
     lines = [
         f"{facts['processor']}, {facts['cores']} cores, {facts['system']} {facts['machine']}; load {os.getloadavg()[0]:.1f} at the start",

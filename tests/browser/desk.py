@@ -80,7 +80,7 @@ def plain(browser: Any, *switches: str) -> Iterator[Any]:
 
 @contextmanager
 def desk(browser: Any, url: str, script: str = "", **options: Any) -> Iterator[Desk]:
-    """A page that is ready, in a context of its own, without the service worker, which tests of the site check."""
+    """A page that is ready, in a separate context, without the service worker (the tests of the site check that)."""
     context = browser.new_context(**{"service_workers": "block", **LOOKS["light"], **options})
     try:
         if script:

@@ -244,7 +244,7 @@ async def growth():
 
 
 async def copying():
-    """The engine in which modules have a memory of their own."""
+    """The engine in which modules have a separate memory."""
     backend = await soon(singe_wasm.browser.open_backend(share=False))
     on = EagerDevice(backend)
     rng = np.random.default_rng(2)
@@ -307,7 +307,7 @@ async def donated(device: str):
     return found
 
 
-# --- what fails ---
+# --- failures ---
 
 
 async def missing(address: str):

@@ -81,7 +81,7 @@ def test_every_byte_is_fetched_once(page: Page, device: str) -> None:
 
 
 def test_a_load_right_after_another_waits_for_what_is_being_kept(page: Page, device: str) -> None:
-    """A disk slower than the load: without the wait, the second load would find nothing and fetch anew."""
+    """The disk is slower than the load: without the wait, the second load would find nothing and fetch again."""
     slow = """
     const put = Cache.prototype.put;
     Cache.prototype.put = async function (...given) {

@@ -242,7 +242,7 @@ def test_pictures_are_turned_upright(classify: Desk) -> None:
     assert size == list(upright.size)
 
 
-# --- what is no picture --------------------------------------------------------------------------------------------------
+# --- files that are not pictures -----------------------------------------------------------------------------------------
 
 
 def png(width: int, height: int) -> bytes:

@@ -22,7 +22,7 @@ ROW: Final = np.array([[1, 2, 3, 4]], np.float32)
 
 
 def straight() -> Graph:
-    """A row of the cache is replaced; the sum of what it was."""
+    """A row of the cache is replaced; the other output is the sum of the old cache."""
     b = Builder()
     cache, row, at = b.input("cache", (8, 4), float32), b.input("row", (1, 4), float32), b.input("at", (), int64)
     outputs = (b.reduce_sum(cache, axes=(0,)), b.update_slice(cache, row, at, b.const(np.int64(0))))
@@ -90,7 +90,7 @@ return found;
 @pytest.mark.parametrize("name", GRAPHS)
 @pytest.mark.parametrize("where", WHERE)
 def test_arrays(request: pytest.FixtureRequest, root: Path, where: str, name: str) -> None:
-    """The result is right in each run, and an array of the caller's stays as it is: it is uploaded."""
+    """The result is right in each run, and the caller's array does not change, since it is uploaded."""
     caches = [np.random.default_rng(k).integers(-9, 9, (8, 4)).astype(np.float32) for k in range(3)]
     cases = [packed({"cache": cache, "row": ROW, "at": np.array(k, np.int64)}) for k, cache in enumerate(caches)]
     *worker, device = where.split()

@@ -59,7 +59,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def page(browser: Any) -> Iterator[Any]:
-    """A page with storage of its own."""
+    """A page with separate storage."""
     context = browser.new_context(viewport={"width": 900, "height": 720})
     yield context.new_page()
     context.close()
@@ -327,7 +327,7 @@ LOAD: Final = """async ([url, options]) => {
 
 @pytest.mark.parametrize("worker", [False, True])
 def test_a_policy_without_webassembly(page: Any, digits: Digits, worker: bool, tmp_path: Path) -> None:
-    """An error says what the policy lacks; WebGPU needs nothing of it, and is what a page gets that leaves the choice."""
+    """An error says what the policy lacks. WebGPU does not need it, and is chosen by "auto"."""
     with strict(page, tmp_path, digits, {**WITH_WORKERS, " 'wasm-unsafe-eval'": ""}):
         digits.assert_answer(answer_of(page))
         url = re.findall(r'load\("([^"]+)/"', (tmp_path / "site/some/where/page.js").read_text())[0]

@@ -254,7 +254,7 @@ def test_a_model_without_states_has_no_sessions(runs: Runs) -> None:
 
 
 def test_profiles_count_the_turns_of_loops(runs: Runs) -> None:
-    """27 takes 111 turns: so often the test of a turn is called. A session's states stay as they are."""
+    """27 takes 111 turns, and each one calls the test of a turn. A session's states do not change."""
     body = """
     const model = await open("collatz");
     const found = await model.profile({ x: Int32Array.of(27) }, { seconds: 0.2 });

@@ -87,7 +87,7 @@ def test_it_says_what_the_browser_can_do_with_reasons(page: Any) -> None:
 
 
 def test_what_it_says_is_what_the_browser_says(page: Any) -> None:
-    """The probes of the page against those of the runner, and a module that is damaged."""
+    """The page's probes agree with the runner's, and reject a damaged module."""
     assert page.evaluate("""async () => {
       const { validates } = await import("./front-facts.js");
       const real = WebAssembly.validate;
@@ -357,7 +357,7 @@ def test_the_page_is_used_by_keyboard_alone(page: Any) -> None:
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_it_can_be_read(browser: Any, address: str, view: str) -> None:
-    """Contrast of every text, names of all controls, their sizes, nothing that sticks out; and a picture to look at."""
+    """Contrast of every text, names and sizes of all controls, no overflow; and a screenshot to look at."""
     scheme, width, height = VIEWS[view]
     context = browser.new_context(
         color_scheme=scheme, viewport={"width": width, "height": height}, reduced_motion="reduce"

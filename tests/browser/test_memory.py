@@ -70,7 +70,7 @@ def way(request: pytest.FixtureRequest) -> str:
 def test_the_peak_while_loading(chromium: Page, way: str, cache: bool) -> None:
     """WebAssembly memory and GPU buffers counted as they are made, array buffers by the engine while it loads.
 
-    The engine's count has no WebAssembly memory in it, but chunks that nobody holds and nobody has collected yet.
+    The engine's count does not include WebAssembly memory, but includes chunks that are not yet garbage-collected.
     """
     chromium.page.reload()
     session = chromium.page.context.new_cdp_session(chromium.page)

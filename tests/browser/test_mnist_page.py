@@ -196,7 +196,7 @@ def test_fingers_and_pens_draw(browser: Any, address: str, kind: str) -> None:
         assert found.page.evaluate("scrollY") == 0, "drawing does not scroll"
 
 
-# --- what may be absent, or break --------------------------------------------------------------------------------------
+# --- missing features and failures -------------------------------------------------------------------------------------
 
 
 def assert_disabled(found: Desk, backend: str, reason: str) -> None:
@@ -345,7 +345,7 @@ def test_runs_never_pile_up(mnist: Desk) -> None:
     assert done["runs"] < 15
 
 
-# --- what it weighs, and how it looks ------------------------------------------------------------------------------------
+# --- size and appearance -------------------------------------------------------------------------------------------------
 
 
 def test_the_page_is_light(browser: Any, address: str, site: Path) -> None:

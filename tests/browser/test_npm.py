@@ -68,7 +68,7 @@ def test_the_package_installs_and_runs(bundle: Callable[[str], Path], tmp_path: 
 
 
 def test_every_module_that_is_imported_is_there() -> None:
-    """Also those that are imported when they are wanted: what a bundler follows."""
+    """Including scripts that are imported on demand, since a bundler follows these imports."""
     for path in STATIC.glob("singe*.js"):
         for part in path.read_text("utf-8").split('"./')[1:]:
             name = part.split('"')[0]

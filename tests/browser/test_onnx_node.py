@@ -46,7 +46,7 @@ def every_case() -> list[Any]:
 
 
 def imported(model: OnnxModel, inputs: dict[str, np.ndarray]) -> Model | None:
-    """The case as a Model, inputs that decide how many axes there are as constants; None where it cannot be had."""
+    """The case as a Model, with inputs that decide the number of axes as constants; None if it cannot be built."""
     try:
         needed = Model(OnnxSource(model), "numpy").needed
         values = {name: inputs[name] for name in needed.inputs}

@@ -1,4 +1,4 @@
-"""Pyodide 314, for which there is no NumPy here: it loads, JavaScript can be called, and modules of Singe work in its memory."""
+"""Pyodide 314, without NumPy: it loads, it can call JavaScript, and Singe's WebAssembly modules work in its memory."""
 
 from __future__ import annotations
 

@@ -235,7 +235,7 @@ NEEDED = ["shader-f16", "subgroups", "chromium-experimental-subgroup-matrix"]
     ],
 )
 def test_variants_on_subgroup_matrices_are_for_devices_that_have_them(change: dict[str, Any], word: str | None) -> None:
-    """A feature does not promise a kind of matrix: what the device says of itself decides."""
+    """A feature does not imply a kind of matrix: the device's adapterInfo decides."""
     told = {"features": NEEDED, "configs": [MATRICES], "sizes": [32, 32], "memory": 32768} | change
     body = f"""
     const {{ abilities }} = await import({json.dumps((STATIC / "singe-matrices.js").as_uri())});
@@ -273,7 +273,7 @@ def test_hashes_where_pages_have_no_crypto(bundle: Callable[[str], Path]) -> Non
 
 
 def test_size_as_shipped() -> None:
-    """What any page loads, and what is loaded when it is wanted; readable text, as shipped."""
+    """The scripts that every page loads, and those loaded on demand; as shipped, not minified."""
     counts = {f.name: len(gzip.compress(f.read_bytes(), 9)) for f in sorted(STATIC.glob("singe*.js"))}
     eager = {name: counts.pop(name) for name in EAGER}
     for name, count in {**eager, "together": sum(eager.values()), **counts}.items():

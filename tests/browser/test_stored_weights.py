@@ -278,7 +278,7 @@ console.log(JSON.stringify(failed));"""
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", SIX)
 def test_models(name: str, dtype: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """What smaller weights change, on a recorded input; printed, as it is the model's and no fault of the runner."""
+    """The effect of smaller weights on a recorded input. It is only printed, since it depends on the model, not the runner."""
     if not (MODELS / f"{name}.onnx").exists():
         pytest.skip(f"no model {name} in {MODELS}")
     given, _ = model_case(name)

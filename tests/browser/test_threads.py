@@ -217,7 +217,7 @@ def test_as_many_as_pay_off(chromium: Page) -> None:
 
 
 def test_a_worker_that_dies(chromium: Page) -> None:
-    """Runs are answered all the same: whoever is left does its parts."""
+    """Runs still succeed: the remaining threads do the dead worker's parts."""
     body = """
     const model = await load("/bundles/weighty", { device: "wasm", threads: 2 });
     const first = pack(await model.run(unpack(given.tensors)));

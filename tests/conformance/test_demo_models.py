@@ -116,7 +116,7 @@ def test_records_of_float32_are_equal(tmp_path: Path) -> None:
     np.testing.assert_array_equal(sg.load(path, "numpy")(x), model(x))
 
 
-# --- what they see ----------------------------------------------------------------------------------------------------
+# --- predictions ------------------------------------------------------------------------------------------------------
 
 
 @cache

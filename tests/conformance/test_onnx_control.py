@@ -87,7 +87,7 @@ def test_branches_capture_values_and_nest(device: str) -> None:
 
 @on_devices
 def test_a_branch_of_another_rank_is_not_looked_at(device: str) -> None:
-    """The condition hangs on a shape; only the branch that is taken fits it."""
+    """The condition depends on a shape; only the branch that is taken fits it."""
     squeezed = graph([constant("axes", np.array([1])), node("Squeeze", "x axes", "s")], [], [value("s", None)])
     whole = graph([node("Identity", "x", "w")], [], [value("w", None)])
     made = model(

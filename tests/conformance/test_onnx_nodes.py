@@ -92,7 +92,7 @@ NEEDY: Final = 114
 
 @pytest.mark.slow
 def test_open_dimensions_need_no_numbers() -> None:
-    """Every case with each length above 1 open, by a name of its own: one Program, that finds in a run what hangs on it."""
+    """Every case, with each length above 1 open under a separate name: one Program, which finds dependent sizes in the run."""
     needy, wrong = [], {}
     for name, (case, model, data_sets) in cases().items():
         try:
@@ -125,5 +125,5 @@ def test_exceptions_are_cases() -> None:
 
 
 def test_no_case_is_left_out_unseen() -> None:
-    """A reader or a list of ops that loses some of what it knows must not make the tests fewer."""
+    """If the reader or the list of ops loses entries, the number of passing cases must not shrink unnoticed."""
     assert {d: len(cases()) - sum(device == d for device, _ in EXCEPTIONS) for d in DEVICES} == PASSING

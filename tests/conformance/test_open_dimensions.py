@@ -37,7 +37,7 @@ def graph(
 
 
 def test_names() -> None:
-    """A file's own names stay; nameless dimensions get one each, for "?" is no name that two could share."""
+    """A file's own names stay; nameless dimensions get a name each, since two dimensions "?" need not be equal."""
     x, y = graph(node("Relu", "x"), inputs={"x": (None, "unk__7", "?", "?", 3), "z": (None,)}).inputs
     assert x.shape == (N, size("unk__7"), size("x.2"), size("x.3"), 3)
     assert y.shape == (size("z.0"),)

@@ -54,7 +54,7 @@ def test_text_is_the_same_in_every_process(name: str) -> None:
 
 @pytest.mark.parametrize("device_name", ["webgpu"], indirect=True)
 def test_wgsl_is_the_same_with_and_without_a_device(device_name: str) -> None:
-    """What a device can do decides among variants, not what they are."""
+    """The features of a device select among the variants, but do not change them."""
     model = load(MODELS / "efficientnet_lite0.onnx", device_name)
     on_device = model.program().data
     assert text_hashes(compile_graph(model.graph(), WgslTarget())) == text_hashes(on_device)

@@ -141,7 +141,7 @@ CONV_LAST = [
 
 
 def int8(*shape: int) -> tuple[Filled, Filled]:
-    """Weights as they are stored, and scales that keep results near 1."""
+    """Weights in their stored form, and scales that keep results near 1."""
     return Filled(shape, uint8, 1, 256), Filled(shape[-1:], make=lambda x: np.abs(x) / 512 + 0.001)
 
 
@@ -363,7 +363,7 @@ SAMPLES: dict[str, list[Sample]] = {
     ],
 }
 NOT_SAMPLED = (Opaque, Region, Result)
-"""Kinds of row with tests of their own, because they have several results, graphs, or shapes found in mid-run."""
+"""Kinds of row that have separate tests, because of several results, graphs, or shapes found in mid-run."""
 RECURRENT = ("lstm", "gru", "rnn")
 """Rows of several results: see test_recurrent.py."""
 SAMPLED: list[Row] = [row for row in ROWS.values() if not isinstance(row, NOT_SAMPLED) and row.name not in RECURRENT]

@@ -144,7 +144,7 @@ def test_devices_are_shared_between_both_forms(name: str) -> None:
 
 
 def test_two_who_wait_for_one_device_get_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the two backends that are opened the one that nobody gets is disposed of."""
+    """If two backends are opened at once, the one that is not used is disposed of."""
     made: list[Any] = []
 
     class Slow(NumpyBackend):

@@ -101,7 +101,7 @@ def test_run_ranks_classes(
 
 
 def test_one_output_of_classes_is_ranked_unasked(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """Probabilities are shown as they are, not through another softmax. The one input needs no name."""
+    """Probabilities are shown unchanged, without another softmax. A single input needs no name."""
     value = helper.make_tensor_value_info
     graph = helper.make_graph(
         [helper.make_node("Softmax", ["x"], ["p"])], "g", [value("x", 1, ["N", 2])], [value("p", 1, ["N", 2])]
@@ -195,7 +195,7 @@ def test_devices(capsys: pytest.CaptureFixture[str]) -> None:
     assert {line.split()[0] for line in out.splitlines() if line[0] != " "} == {"numpy", "wasm", "webgpu", "auto"}
 
 
-# --- what is refused --------------------------------------------------------------------------------------------------
+# --- errors -----------------------------------------------------------------------------------------------------------
 
 REFUSED = {
     "no command": ([], "arguments are required: COMMAND"),

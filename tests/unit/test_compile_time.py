@@ -19,7 +19,7 @@ MOST = 1.6
 
 
 def chain(nodes: int) -> Graph:
-    """Convolutions with biases and residuals, each with weights of its own, and branches that meet again."""
+    """Convolutions with separate weights, biases and residuals, and branches that are joined again."""
     rng = np.random.default_rng(0)
     b = Builder()
     space = {"strides": (1, 1), "dilations": (1, 1), "before": (0, 0), "after": (0, 0), "group": 1}

@@ -30,7 +30,7 @@ LENGTH, WIDTH = 2048, 1024
 
 
 def put(cache: sg.Tensor, row: sg.Tensor, at: sg.Tensor) -> Any:
-    """A row of the cache is replaced; what it was before is summed, too."""
+    """A row of the cache is replaced; the cache as it was before is summed too."""
     first = sg.zeros((), dtype="int64", device=at.device)
     return {"updated": cache.update_slice(row, at, first), "total": cache.sum(0)}
 
@@ -137,7 +137,7 @@ def returned_twice_and_updated(b: Builder, x: Any, y: Any, part: Any) -> list[An
 
 
 def crossed(b: Builder, x: Any, y: Any, part: Any) -> list[Any]:
-    """Each becomes what is computed of both."""
+    """Both outputs are computed from both inputs."""
     return [b.add(x, y), b.sub(x, y)]
 
 
@@ -213,7 +213,7 @@ def test_donated_or_not_the_result_is_the_same(device_name: str, case: Any, dona
 
 @RUNNERS
 def test_updates_and_elementwise_work_in_place(device_name: str) -> None:
-    """What is not read later needs no copy: which outputs lie in which inputs."""
+    """An input that is not read later is overwritten without a copy."""
     expected = {
         swapped: {0: 1, 1: 0}, returned: {0: 1, 1: 0}, each_itself: {0: 0, 1: 1}, in_turns: {0: 0, 1: 1}, in_a_branch: {0: 0, 1: 1},
     }  # fmt: skip
@@ -257,7 +257,7 @@ def test_an_array_of_a_device_that_is_two_inputs_is_not_donated(device_name: str
 
 @RUNNERS
 def test_arrays_that_a_run_must_not_write_over_are_copied(device_name: str) -> None:
-    """Read-only ones, parts of others, and those that another input shares; the result is right, and they stay as they are."""
+    """Read-only arrays, views, and arrays that two inputs share do not change, and the result is right."""
     program = sg.Model(graph_of(each_itself), device_name, donate=["x", "y"]).program()
     assert program.data.donated == {0: 0, 1: 1}
     part, whole = numbers(2, 4), numbers(8, 8)
@@ -279,7 +279,7 @@ def test_arrays_that_a_run_must_not_write_over_are_copied(device_name: str) -> N
 
 @RUNNERS
 def test_open_sizes_and_files_keep_what_is_donated(device_name: str, tmp_path: Path) -> None:
-    """Steps for sizes of their own have their outputs in the same inputs."""
+    """Specialised steps compute their outputs in the same inputs."""
     graph = graph_of(each_itself, size("N"))
     device = open_device(device_name)
     own = [({"N": 4}, specialise(graph, {"N": 4}))]

@@ -175,7 +175,7 @@ def test_arrays_come_back_from_a_device_as_they_went(place: str) -> None:
 
 
 def test_casts_between_all_types(place: str) -> None:
-    """As NumPy casts what it can: floats beyond an integer type saturate here, and a float8 at its largest number."""
+    """Casts agree with NumPy where it has them; floats beyond an integer type or a float8 saturate."""
     numbers = [d for d in ALL if d is not string]
     for source in numbers:
         x = values(source)
@@ -264,7 +264,7 @@ def test_arithmetic_comparison_and_reductions(place: str, kinds: tuple[DType, ..
 
 
 def test_order_selection_and_scattered_sums(place: str) -> None:
-    """Of every type that has an order, by what its elements mean, whatever their bits are."""
+    """Every ordered type is sorted by the values of its elements, not by their bits."""
     at = np.array([0, 3, 3, -1], np.int64)
     for kind in NUMBERS:
         numbers = np.array([3, 0, 1, 3, 2, 5, 1, 4] if kind.kind == "uint" else [3, -0.0, -1, 3, 2, -5, -1, 4])
@@ -298,7 +298,7 @@ def test_functions_of_every_float(place: str) -> None:
 
 
 def test_a_float8_between_casts_is_rounded(place: str) -> None:
-    """Also where one kernel would do both: its values are those that would lie in memory."""
+    """It is rounded even if one kernel could compute both casts: the values are as if stored in memory."""
     x = np.linspace(-500, 500, 101).astype(np.float32)
     for kind in (d for d in STORED if d.is_float):
         (got,) = run(place, [x], lambda b, n, kind=kind: [b.add(b.cast(b.cast(n, to=kind), to=sg.float32), n)])

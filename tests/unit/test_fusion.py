@@ -229,7 +229,7 @@ def test_gradients_that_are_derived_are_those_by_hand(eager: EagerDevice) -> Non
             np.testing.assert_allclose(device.download(value), by_hand[1][f"{name}.moment"].numpy(), atol=1e-5)
 
 
-# --- what is run, and when --------------------------------------------------------------------------------------------
+# --- which ops run, and when ------------------------------------------------------------------------------------------
 
 A = np.arange(6, dtype=np.float32).reshape(2, 3)
 

@@ -53,7 +53,7 @@ def runs(graph: Graph, *counts: int) -> list[list[np.ndarray]]:
     return [arrays[k : k + len(graph.inputs)] for k in range(0, len(arrays), len(graph.inputs))]
 
 
-# --- what is one kernel -----------------------------------------------------------------------------------------------
+# --- kernels that are joined ------------------------------------------------------------------------------------------
 
 
 def momentum(b: Builder, x: Node, y: Node, weight: Node, moment: Node) -> Any:
@@ -76,7 +76,7 @@ def dropout(b: Builder, x: Node, y: Node) -> Any:
 
 
 def chain(b: Builder, x: Node, y: Node) -> Any:
-    """A value that is dear to compute is an output, and read by another one."""
+    """A value that is expensive to compute is an output, and another output reads it."""
     middle = b.tanh(b.mul(x, y))
     return b.add(b.exp(middle), y), middle
 
@@ -88,7 +88,7 @@ def siblings(b: Builder, x: Node, y: Node) -> Any:
 
 
 def swapped(b: Builder, x: Node, y: Node, one: Node, other: Node) -> Any:
-    """Two states of which each becomes what the other one was: neither can be written before both are read."""
+    """Two states that are swapped: neither can be written before both are read."""
     return (), (b.add(other, x), b.mul(one, b.const(3, x.dtype)))
 
 
@@ -180,33 +180,33 @@ def test_a_training_step_updates_each_weight_by_one_kernel(device_name: str) -> 
         assert (len(steps), copies(program)) == (2, 0)
 
 
-# --- what stays apart -------------------------------------------------------------------------------------------------
+# --- kernels that are not joined --------------------------------------------------------------------------------------
 
 
 def elsewhere(b: Builder, x: Node, y: Node) -> Any:
-    """The first value is read at other elements than those where it is stored."""
+    """The elements of the first value are read in another order than they are stored."""
     first = b.exp(b.mul(x, y))
     return b.add(first, b.slice(first, starts=(0, x.shape[1] - 1), steps=(1, -1), sizes=x.shape)), first
 
 
 def between(b: Builder, x: Node, y: Node) -> Any:
-    """What comes between needs all of the first value, and gives what the last one needs."""
+    """A kernel between the two needs all of the first value, and the last one needs its result."""
     first = b.exp(b.mul(x, y))
     return b.add(b.running_sum(first, axis=1), first), first
 
 
 def loops(b: Builder, x: Node, y: Node) -> Any:
-    """One walks the input as it lies, the other by columns."""
+    """One kernel reads the input by rows, the other by columns."""
     return b.exp(x), b.mul(b.transpose(x, perm=(1, 0)), b.const(2.0))
 
 
 def types(b: Builder, x: Node, y: Node) -> Any:
-    """A CPU takes 64-bit integers one by one: they do not join what goes in vectors."""
+    """A CPU computes 64-bit integers one at a time: their kernels do not join vectorised ones."""
     return b.exp(x), b.cast(x, to=int64)
 
 
 def gathered(b: Builder, x: Node, y: Node) -> Any:
-    """Nor does what is gathered."""
+    """Kernels that gather are not vectorised, and do not join others."""
     rows = b.cast(b.abs(b.slice(y, starts=(0, 0), steps=(1, 1), sizes=(4, 1))), to=int32)
     return b.exp(x), b.add(b.gather(x, b.reshape(b.minimum(rows, b.const(3, int32)), shape=(4,)), axis=0), x)
 
@@ -235,7 +235,7 @@ def test_a_kernel_has_as_many_ports_as_a_target_allows(target: Any) -> None:
 
 
 def early(b: Builder, x: Node, y: Node) -> Any:
-    """If the second function of x were computed with the first one, it would lie there during the widest step."""
+    """If the second function of x were computed together with the first, its result would be held during the widest step."""
     first = b.exp(b.mul(x, y))
     wide = b.softmax(b.concat(first, first, first, axis=1), axis=1)
     last = b.tanh(b.mul(b.sin(x), b.const(2.0)))
@@ -245,7 +245,7 @@ def early(b: Builder, x: Node, y: Node) -> Any:
 
 
 def late(b: Builder, x: Node, y: Node) -> Any:
-    """If the first output waited for the second one, what it is computed from would lie there during the widest step."""
+    """If the first output were computed together with the second, its inputs would be held during the widest step."""
     first = b.mul(b.running_sum(x, axis=1), y)
     wide = b.softmax(b.concat(x, y, x, y, axis=1), axis=1)
     part = b.running_sum(b.slice(wide, starts=(0, 0), steps=(1, 1), sizes=x.shape), axis=1)
@@ -255,7 +255,7 @@ def late(b: Builder, x: Node, y: Node) -> Any:
 @TARGETS
 @pytest.mark.parametrize("build", [dropout, chain, siblings, elsewhere, between, early, late])
 def test_memory_does_not_grow(build: Callable[..., Any], target: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither what is held nor what kernels read and write, against each kernel by itself."""
+    """Joining increases neither the memory held nor the bytes that kernels read and write."""
     graph = graph_of(build, (64, 64))
     together = compile_graph(graph, target())
     monkeypatch.setattr("singe.compiler.fuse.joined", lambda graph, groups, max_ports: list(groups))

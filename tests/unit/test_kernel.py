@@ -117,7 +117,7 @@ def test_memory_is_not_replaced_where_it_is_read_again() -> None:
 
 
 def test_stores_that_follow_each_other_write_when_all_is_read() -> None:
-    """Two inputs, each of which the other one's store takes the memory of: what both read is what was there before."""
+    """Each of two stores overwrites the input that the other one reads: both must read the old values."""
     (i,) = loop_vars("g", (6,))
     a, b = scalar.load(0, i, float32), scalar.load(1, i, float32)
     ports = (F32, F32, Port(float32, True), Port(float32, True))

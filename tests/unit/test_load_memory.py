@@ -50,7 +50,7 @@ print(peak - start, float(np.abs(y).sum()))
 
 @pytest.fixture(scope="module", params=["MatMul", "Gemm"])
 def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A chain of products, each with a weight of its own: as it is, or transposed."""
+    """A chain of products, each with its own weight, plain or transposed."""
     how = {"transB": 1} if request.param == "Gemm" else {}
     rng = np.random.default_rng(0)
     weights = [rng.random((SIDE, SIDE), dtype=np.float32) for _ in range(LAYERS)]

@@ -199,7 +199,7 @@ def test_inputs_that_do_not_fit_are_refused(given: tuple, error: type[Exception]
 
 
 def resting(side: int) -> OnnxSource:
-    """A chain of products with large weights, and a Squeeze that must know what lengths are 1."""
+    """A chain of products with large weights, and a Squeeze that must know which lengths are 1."""
     rng = np.random.default_rng(0)
     weights = {f"w{k}": rng.standard_normal((side, side)).astype(np.float32) / side for k in range(3)}
     declared = (OnnxValue("x", OnnxType("tensor", "float32", ("N", "L", side))),)
@@ -228,7 +228,7 @@ def on_the_device(model: Model) -> int:
 def test_programs_of_one_model_share_their_weights(device_name: str) -> None:
     """Each set of needed numbers adds less than a tenth of the weights; a Program that is saved has all that it reads.
 
-    (On wasm, products of so few rows that another tile suits them read panels of their own.)
+    (On wasm, products with few rows use another tile, and so need separate panels.)
     """
     side = 256
     shapes = (1, 24, side), (2, 24, side), (1, 40, side)

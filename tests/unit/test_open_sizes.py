@@ -1,6 +1,6 @@
 """One Program serves all sizes: an encoder of any length and a convolutional net of any height and width.
 
-Results are compared with those of a Program compiled for the size alone.
+Results are compared with those of a Program compiled for just that size.
 """
 
 from __future__ import annotations

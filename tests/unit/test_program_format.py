@@ -242,7 +242,7 @@ HOSTILE = (
 
 
 def test_every_value_replaced_by_hostile_ones() -> None:
-    """With the hash made right again: what is left standing is the checks alone."""
+    """The hash is corrected, so that only the other checks can refuse the file."""
     head, block = split(to_bytes(every_step()))
     for path in list(places(head))[1:]:
         for value in HOSTILE:

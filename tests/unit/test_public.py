@@ -33,7 +33,7 @@ def test_private_modules_are_not_shown() -> None:
 
 
 def test_public_names_are_no_submodules() -> None:
-    """A name stands for one thing: no function or class is called as a module or a room is."""
+    """A name has one meaning: no function or class has the name of a module or a room."""
     assert [name for name in singe.__all__ if isinstance(getattr(singe, name), ModuleType)] == ["nn"]
     rooms = {path.stem for path in Path(singe.__file__).parent.iterdir() if not path.stem.startswith("_")}
     assert rooms & set(singe.__all__) == {"nn"}

@@ -86,7 +86,7 @@ def test_the_document_names_every_field_that_is_written_and_no_other() -> None:
 
 @pytest.mark.parametrize("row", SAMPLED, ids=lambda row: row.name)
 def test_a_graph_of_every_row_survives(row: Row) -> None:
-    """Reading builds every node anew, so that writing again gives the same bytes only if nothing changed."""
+    """Reading builds every node again, so writing gives the same bytes only if nothing changed."""
     for sample in samples_of(row):
         kind = next(k for k in reversed(KINDS) if k in row.dtypes)
         if sample.floats_only and not kind.is_float:

@@ -298,7 +298,7 @@ def test_regions_are_rewritten(name: str) -> None:
 
 
 def test_constants_fold_but_where_they_grow_or_are_not_known() -> None:
-    """What is folded becomes a constant; an expand of a large one stays, and so does what hangs on a size."""
+    """Folded nodes become constants; a large expand stays, and so do nodes that depend on a size."""
     b = Builder()
     x, c = b.input("x", (N,), int64), b.input("c", (), bool_)
     three = b.add(b.const(1), b.const(2))

@@ -287,7 +287,7 @@ def test_reshapes_agree_with_numpy(old: Shape, new: Shape) -> None:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_substitution_keeps_the_meaning(seed: int) -> None:
-    """Divisions that are worked out anew answer as before, those of what may be negative too."""
+    """Divisions that are simplified again give the same results, also for dividends that may be negative."""
     rng = random.Random(seed)
     (outer, inner), env = grid((3, 8))
     whole = var("whole", int32, 24)
@@ -343,7 +343,7 @@ def test_index_division_is_division(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(100))
 def test_bounds_and_clamps_hold(seed: int) -> None:
-    """On sums that may be negative: what is proved holds, and a clamp is a clip."""
+    """Proved bounds hold, also for sums that may be negative, and a clamp is a clip."""
     rng = random.Random(seed)
     variables, env = grid(tuple(rng.choice([2, 4, N, M]) for _ in range(2)))
     e: Expr = const(rng.randint(-4, 4), int32)

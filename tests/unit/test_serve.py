@@ -64,7 +64,7 @@ class Answer:
 
 
 def get(server: Server, path: str, method: str = "GET", body: bytes | None = None, **headers: str) -> Answer:
-    """A response. The path is sent as it is; `_` in names of headers stands for `-`."""
+    """A response. The path is sent unchanged; `_` in names of headers stands for `-`."""
     with closing(http.client.HTTPConnection(*server.server_address[:2], timeout=10)) as connection:  # pyright: ignore[reportArgumentType]
         connection.putrequest(method, path, skip_accept_encoding=True)
         for name, value in headers.items():
@@ -212,7 +212,7 @@ def test_compressed_files_are_kept_within_a_bound_and_made_again_after_a_change(
     assert held.size <= 300
 
 
-# --- what is unchanged ------------------------------------------------------------------------------------------------
+# --- unchanged files --------------------------------------------------------------------------------------------------
 
 
 def test_unchanged_files_are_not_sent_again(server: Server) -> None:

@@ -28,7 +28,7 @@ def outputs_of(model: sg.Model, found: Any) -> dict[str, np.ndarray]:
 @RUNNERS
 @pytest.mark.parametrize("name", REMEMBERING)
 def test_a_thousand_runs_agree_with_numpy_and_copy_no_state(name: str, device_name: str) -> None:
-    """Memory does not grow, no state is copied, and another session and the model itself keep states of their own."""
+    """Memory does not grow, no state is copied, and another session and the model itself keep separate states."""
     this = REMEMBERING[name]
     model = this.model(device_name)
     session, other = model.session(), model.session()
@@ -148,7 +148,7 @@ def test_a_function_that_returns_other_states_is_refused() -> None:
 
 @RUNNERS
 def test_states_of_a_compiled_function(device_name: str, tmp_path: Any) -> None:
-    """They are saved with the Program; a state may stay as it is, and several sessions go on at other batch sizes."""
+    """They are saved with the Program; a state may stay unchanged, and sessions can continue at other batch sizes."""
 
     def step(x: sg.Tensor, *, scale: sg.Tensor, most: sg.Tensor) -> Any:
         return x * scale, {"scale": scale, "most": most.maximum(x.max())}

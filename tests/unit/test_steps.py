@@ -92,7 +92,7 @@ def test_a_counted_loop_whose_count_is_a_size(on: Runner, turns: int) -> None:
 
 
 def test_loops_in_loops_start_again(on: Runner) -> None:
-    """The turns that are left of an inner loop are those of its own, also after it was left early."""
+    """An inner loop starts with its full count of turns each time, also after it was left early."""
     p = on.assembler()
     limit, y = p.input("limit", (1,)), p.output("y", (1,))
     inner, going, turn, spare = p.slot((1,)), p.slot((1,), bool_), p.const(one(1)), p.slot((1,))
@@ -214,7 +214,7 @@ def test_a_size_grows_in_a_loop(on: Runner) -> None:
 
 
 def test_a_host_step_gives_a_size(on: Runner) -> None:
-    """What the host computes is used on the device, in a branch, in each turn of a loop that goes on counting."""
+    """Results of the host are used on the device, in a branch and in each turn of a loop, which keeps counting."""
     p = on.assembler()
     x, yes = p.input("x", (size("N"),)), p.input("yes", (1,), bool_)
     m = size("m")
@@ -345,7 +345,7 @@ def test_a_training_step_learns(on: Runner) -> None:
     assert np.abs(found).max() < 0.1
 
 
-# --- what tools see -----------------------------------------------------------------------------------------------------
+# --- tools --------------------------------------------------------------------------------------------------------------
 
 
 def flow(p: Assembler) -> ProgramData:

@@ -124,7 +124,7 @@ def test_casts(place: str) -> None:
 
 
 def test_parts_of_strings_meet_numbers(place: str) -> None:
-    """How many parts there are only a run tells; lengths of words go on through a kernel."""
+    """The number of parts is found in the run; numbers parsed from the parts go through a kernel."""
     nodes = [
         node("StringSplit", "x", "parts counts", delimiter=","),
         node("Cast", "parts", "numbers", to=TensorProto.FLOAT),
@@ -144,7 +144,7 @@ def test_parts_of_strings_meet_numbers(place: str) -> None:
 
 
 def test_regions_carry_strings(place: str) -> None:
-    """If chooses between strings of both sides; a Loop adds to one and collects what it was."""
+    """An If chooses between two strings; a Loop appends to a string and collects its values."""
 
     def value(name: str, kind: int = TensorProto.STRING) -> Any:
         return helper.make_tensor_value_info(name, kind, [1])

@@ -80,7 +80,7 @@ def test_what_is_added_to_a_sum_of_products() -> None:
 
 
 def test_constants_move_into_the_weights_before() -> None:
-    """What a scale makes subnormal is zero; what a scale lifts to a normal number stays."""
+    """A weight that scaling makes subnormal becomes zero; one that scaling makes normal stays."""
     for factor, left in ((1e-39, 0.0), (1e20, 1e-20)):
         b = Builder()
         x = b.input("x", (size("N"), 7), float32)
@@ -91,7 +91,7 @@ def test_constants_move_into_the_weights_before() -> None:
 
 
 def test_elsewhere_they_stay() -> None:
-    """A divisor, or what keeps a logarithm from zero, may be that small."""
+    """A divisor, or the constant that keeps the argument of a logarithm above zero, may be subnormal."""
     b = Builder()
     x = b.input("x", (size("N"), 6), float32)
     tiny = b.const(weights(6))

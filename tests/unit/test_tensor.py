@@ -192,7 +192,7 @@ def test_interpolate(on: sg.Device) -> None:
     check(row.interpolate(3, mode="linear", align_corners=True), np.array([[[0, 0.5, 1]]], np.float32))
 
 
-# --- what it is ------------------------------------------------------------------------------------------------------
+# --- properties ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

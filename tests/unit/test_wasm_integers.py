@@ -154,7 +154,7 @@ def test_a_prologue_is_quantised_as_it_is_computed() -> None:
 
 
 def test_columns_as_rows() -> None:
-    """The operand transposed: its elements are no neighbours."""
+    """The operand is transposed: its elements are not contiguous."""
     b, rng = Builder(), np.random.default_rng(5)
     x = b.input("x", (20, 9), float32)
     y = b.dot_int8(b.transpose(x, perm=(1, 0)), *(b.const(w) for w in random_weights(rng, (20, 16))))

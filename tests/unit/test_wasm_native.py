@@ -14,7 +14,7 @@ native = pytest.importorskip("singe_wasm.native", reason="wasmtime is not instal
 
 
 def test_modules_that_nobody_runs_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Arrays and programs in use stay what they are while the engine goes on to other stores."""
+    """Arrays and programs in use do not change when the engine moves to another store."""
     monkeypatch.setattr(native, "_SPARE", 0)
     backend = native.WasmBackend()
     engine = backend.engine

@@ -89,7 +89,7 @@ def stream(root: bytes, storages: Mapping[str, tuple[int, bytes]], system: Any =
 
 
 def file_of(arrays: Mapping[str, np.ndarray], layout: str) -> bytes:
-    """A state dict in which each array has a storage of its own; in a stream, storages are in reverse order."""
+    """A state dict in which each array has a separate storage; in a stream, storages are in reverse order."""
     entries, zipped, streamed = {}, {}, {}
     for k, (name, array) in enumerate(arrays.items()):
         held = storage(str(k), KINDS[array.dtype.name], array.size, layout == "stream")
@@ -103,7 +103,7 @@ def file_of(arrays: Mapping[str, np.ndarray], layout: str) -> bytes:
 LAYOUTS = pytest.mark.parametrize("layout", ["archive", "stream"])
 
 
-# --- what is read -----------------------------------------------------------------------------------------------------
+# --- reading ----------------------------------------------------------------------------------------------------------
 
 
 @LAYOUTS

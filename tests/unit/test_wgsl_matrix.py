@@ -180,7 +180,7 @@ def test_batches_epilogues_and_other_outputs(gpu: WebGpuBackend, monkeypatch: py
 
 
 def test_open_sizes(gpu: WebGpuBackend, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All variants are told the same sizes, and each declares those that it needs."""
+    """All variants get the same sizes, and each declares the ones that it needs."""
     rows, depth = size("N"), size("K")
     b = Builder()
     x, w = b.input("x", (rows, depth), float16), b.input("w", (depth, 24), float16)

@@ -62,7 +62,7 @@ def test_what_is_no_number(gpu: WebGpuBackend) -> None:
 
 @pytest.mark.parametrize(("kind", "variants"), [(float32, 2), (int32, 2), (int64, 1)])
 def test_variants(kind: DType, variants: int) -> None:
-    """Subgroups fold no pairs of words; what they fold has a variant that requires them, and one that does not."""
+    """Subgroups cannot fold pairs of words; other folds have a variant that requires subgroups, and one that does not."""
     printed = WgslTarget().print(reduction("max", kind, 3, (1000,)), ())
     assert [v.requires for v in printed.variants] == [("subgroups",), ()][-variants:]
 

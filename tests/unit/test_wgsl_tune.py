@@ -203,7 +203,7 @@ def test_a_spoilt_file_is_told_once_and_written_anew(
 
 
 def test_processes_share_a_file(tmp_path: Path) -> None:
-    """Each keeps what the others have written by then; devices keep apart."""
+    """A write keeps the results of other processes, and the results of each device are separate."""
     path = tmp_path / "deep" / "cuts.json"
     one, two, other = Cache(path, "d"), Cache(path, "d"), Cache(path, "e")
     for cache in (one, two, other):
