@@ -17,16 +17,16 @@ def plugins(group: str) -> Mapping[str, Any]:
     return {e.name: e for e in entry_points(group=group)}
 
 
-def names(group: str) -> tuple[str, ...]:
+def plugin_names(group: str) -> tuple[str, ...]:
     return tuple(sorted(plugins(group)))
 
 
-def load(group: str, name: str, what: str) -> Any:
+def load_plugin(group: str, name: str, what: str) -> Any:
     """The object of an entry point; DeviceError if there is no such entry point, or it cannot be imported."""
     entry = plugins(group).get(name)
     if entry is None:
         raise DeviceError(
-            f"no {what} {name!r}; there are {', '.join(names(group)) or 'none'} (is singe installed, not only on the path?)"
+            f"no {what} {name!r}; there are {', '.join(plugin_names(group)) or 'none'} (is singe installed, not only on the path?)"
         )
     try:
         return entry.load()

@@ -27,6 +27,12 @@ def run(capsys: pytest.CaptureFixture[str], *args: object) -> tuple[int, str, st
     return code, *capsys.readouterr()
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands do not say what they wait for, however busy this machine is."""
+    monkeypatch.setattr("singe.tools.commands.PATIENCE", 600.0)
+
+
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
     """scores = x · w, the classes of a batch of rows; and `twice`,

@@ -104,7 +104,7 @@ def test_what_the_cache_names_is_taken(gpu: WebGpuBackend) -> None:
     routine, c = product(gemm(24, 20, 28))
     order = ranked(routine, c, {})
     assert gpu.tuner is not None
-    key = tune.signature(routine, c, gpu.gpu.features)
+    key = tune.cache_key(routine, c, gpu.gpu.features)
     for cut in order:
         gpu.tuner._cache.put(key, str(cut))
         assert gpu.tuner.choose(routine, c) == [(0, cut)]
@@ -241,7 +241,7 @@ def test_exports_do_not_depend_on_the_cache(gpu: WebGpuBackend) -> None:
     routine, c = product(gemm(24, 20, 28))
     plain = WgslTarget().print(routine, ()).code
     assert gpu.tuner is not None
-    gpu.tuner._cache.put(tune.signature(routine, c, gpu.gpu.features), str(ranked(routine, c, {})[-1]))
+    gpu.tuner._cache.put(tune.cache_key(routine, c, gpu.gpu.features), str(ranked(routine, c, {})[-1]))
     assert gpu.target.print(routine, ()).code != plain
     assert WgslTarget().print(routine, ()).code == plain
 

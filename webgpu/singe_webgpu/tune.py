@@ -83,7 +83,7 @@ class Tuner:
 
     def choose(self, routine: Routine, c: Contraction) -> Cuts:
         """The fastest cuts, measured now or before; the estimated best if the budget is spent or nothing runs."""
-        key = signature(routine, c, self._gpu.features)
+        key = cache_key(routine, c, self._gpu.features)
         found = _parsed(self._cache.get(key), ranked(routine, c, samples(c)[0]))
         if found:
             return found
@@ -153,7 +153,7 @@ def _parsed(text: str | None, possible: list[Cut]) -> Cuts:
     return found if starts[0] == 0 and starts == sorted(set(starts)) else []
 
 
-def signature(routine: Routine, c: Contraction, features: frozenset[str]) -> str:
+def cache_key(routine: Routine, c: Contraction, features: frozenset[str]) -> str:
     """Everything that a product's time depends on, except the device."""
     kinds = " ".join(str(p.dtype) for p in routine.kernel.ports)
     walks = f"{'k' if c.a_deep else 'm'}{'k' if c.b_deep else 'n'}"

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..dtypes import DType
 from ..ir.kernel import Kernel, Routine
-from ..plugins import load
+from ..plugins import load_plugin
 from ..program.program import Variant
 from ..shapes import Dim, Shape
 
@@ -85,7 +85,7 @@ class Target(Protocol):
 
 def find_target(name: str) -> Target:
     """The code generator with this name."""
-    return load(GROUP, name, "target")()
+    return load_plugin(GROUP, name, "target")()
 
 
 def name_of(target: Target | None) -> str:

@@ -49,7 +49,7 @@ class Selection:
         return y if self.axis is None else b.gather(y, index, axis=self.axis)
 
 
-def select(shape: Shape, key: Sequence[Any]) -> Selection:
+def parse_key(shape: Shape, key: Sequence[Any]) -> Selection:
     """Parse a key, in which arrays and tensors are replaced by ArrayIndexes."""
     key = _spread(shape, key)
     _check_arrays(key)

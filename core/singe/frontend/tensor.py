@@ -402,7 +402,7 @@ class Tensor:
                 item = indexing.ArrayIndex(index.dtype, index)
                 index = index.astype(np.int64)
             places.append(item)
-        return apply(indexing.select(self.shape, places).build, self, index)
+        return apply(indexing.parse_key(self.shape, places).build, self, index)
 
     def __iter__(self) -> Iterator[Tensor]:
         return (self[i] for i in range(len(self)))

@@ -45,17 +45,17 @@ def bind(inputs: Sequence[TensorSpec], args: Sequence[Any], kwargs: Mapping[str,
     return {p.name: as_array(given[p.name], p) for p in inputs}
 
 
-def as_array(value: Any, port: TensorSpec, what: str = "input") -> np.ndarray:
-    """A value as an array of the dtype of `port`; `what` is its kind, for errors.
+def as_array(value: Any, spec: TensorSpec, what: str = "input") -> np.ndarray:
+    """A value as an array of the dtype of `spec`; `what` is its kind, for errors.
 
     Numbers and lists are converted. An array must have this dtype, except that float64 is narrowed to float32.
     """
-    if port.dtype is string:
+    if spec.dtype is string:
         try:
             return strings(value)
         except (DTypeError, ValueError) as e:
-            raise InputError(f"{what} {port.name!r}: {e}") from None
-    wanted = port.dtype.numpy
+            raise InputError(f"{what} {spec.name!r}: {e}") from None
+    wanted = spec.dtype.numpy
     array = own(value if isinstance(value, np.ndarray) else np.asarray(value))
     if array.dtype == wanted:
         return np.ascontiguousarray(array).reshape(array.shape)
@@ -66,10 +66,10 @@ def as_array(value: Any, port: TensorSpec, what: str = "input") -> np.ndarray:
         or (plain and array.size == 0)
     ):
         return convert(array, wanted)
-    if plain and array.dtype.kind in "iuf" and (port.dtype.is_float or (array.dtype.kind != "f" and port.dtype.is_int)):
+    if plain and array.dtype.kind in "iuf" and (spec.dtype.is_float or (array.dtype.kind != "f" and spec.dtype.is_int)):
         return convert(array, wanted)
     raise InputError(
-        f"{what} {port.name!r}: got {array.dtype}, expected {port.dtype}; convert it with .astype({port.dtype.name!r})"
+        f"{what} {spec.name!r}: got {array.dtype}, expected {spec.dtype}; convert it with .astype({spec.dtype.name!r})"
     )
 
 

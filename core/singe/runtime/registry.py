@@ -39,12 +39,12 @@ class BackendFactory:
 
 
 def backend_names() -> tuple[str, ...]:
-    return plugins.names(GROUP)
+    return plugins.plugin_names(GROUP)
 
 
 def backend_factory(name: str) -> BackendFactory:
     """The factory of an installed backend; DeviceError if it is missing or broken."""
-    found = plugins.load(GROUP, name, "backend")
+    found = plugins.load_plugin(GROUP, name, "backend")
     target = getattr(found, "target_name", None)
     if not callable(found) or not isinstance(target, str):
         raise DeviceError(

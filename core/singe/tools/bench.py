@@ -71,12 +71,12 @@ def quiet(_: str) -> None:
     """Report no progress."""
 
 
-def random_inputs(ports: Sequence[TensorSpec], batch: int | None) -> dict[str, np.ndarray]:
+def random_inputs(specs: Sequence[TensorSpec], batch: int | None) -> dict[str, np.ndarray]:
     """Random arrays for inputs of which only the first dimension may be open: floats from 0 to 1, small integers, bools."""
     rng = np.random.default_rng(0)
     found = {}
     open_first = False
-    for p in ports:
+    for p in specs:
         if p.shape is None or any(isinstance(d, Size) for d in p.shape[1:]):
             raise InputError(f"input {p}: give its open dimensions with --input-shape {p.name}=1x3x224x224")
         open_first = open_first or any(isinstance(d, Size) for d in p.shape[:1])
@@ -86,7 +86,7 @@ def random_inputs(ports: Sequence[TensorSpec], batch: int | None) -> dict[str, n
         found[p.name] = values.astype(kind)
     if batch and not open_first:
         raise InputError(
-            f"--batch {batch}: no input has an open first dimension; the inputs are {', '.join(map(str, ports))}"
+            f"--batch {batch}: no input has an open first dimension; the inputs are {', '.join(map(str, specs))}"
         )
     return found
 

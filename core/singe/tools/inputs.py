@@ -29,26 +29,26 @@ def once(pairs: Sequence[tuple[str, T]], option: str) -> dict[str, T]:
     return found
 
 
-def read_inputs(args: Namespace, ports: Sequence[TensorSpec]) -> dict[str, np.ndarray]:
+def read_inputs(args: Namespace, specs: Sequence[TensorSpec]) -> dict[str, np.ndarray]:
     """The arrays of all inputs; `bind` reports missing and unknown names."""
-    by_name = {p.name: p for p in ports}
-    only = ports[0].name if len(ports) == 1 else ""
+    by_name = {p.name: p for p in specs}
+    only = specs[0].name if len(specs) == 1 else ""
     found: dict[str, Any] = {}
     for name, path in once([(n or only, f) for n, f in args.input], "--input").items():
         if name not in by_name:
             problem = "no such input" if name else "expected NAME=FILE"
-            raise InputError(f"--input {name or path}: {problem}; the inputs are {', '.join(map(str, ports))}")
+            raise InputError(f"--input {name or path}: {problem}; the inputs are {', '.join(map(str, specs))}")
         found[name] = _read(path, by_name[name], args)
-    return bind(ports, (), found)
+    return bind(specs, (), found)
 
 
-def _read(path: str, port: TensorSpec, args: Namespace) -> np.ndarray:
+def _read(path: str, spec: TensorSpec, args: Namespace) -> np.ndarray:
     """The array in an .npy file, or the tensor of a picture."""
     suffix = Path(path).suffix.lower()
     if suffix in images.SUFFIXES:
-        values = images.read(path, _picture_spec(args, port))
-        kind = port.dtype.numpy
-        if port.dtype.is_int:
+        values = images.read(path, _picture_spec(args, spec))
+        kind = spec.dtype.numpy
+        if spec.dtype.is_int:
             limits = np.iinfo(kind)
             values = np.clip(np.rint(values), limits.min, limits.max)
         return values.astype(kind)
@@ -63,16 +63,16 @@ def _read(path: str, port: TensorSpec, args: Namespace) -> np.ndarray:
         raise InputError(f"{path}: not an array that can be read: {e}") from e
 
 
-def _picture_spec(args: Namespace, port: TensorSpec) -> images.PictureSpec:
+def _picture_spec(args: Namespace, spec: TensorSpec) -> images.PictureSpec:
     """The PictureSpec from the options and, where they say nothing, from the input's shape."""
     crop = 1.0 if args.crop is None else args.crop
-    std = args.std or ((255.0,) if port.dtype.is_float else (1.0,))
+    std = args.std or ((255.0,) if spec.dtype.is_float else (1.0,))
     return images.picture_for(
-        port.shape or (), size=args.size, crop=crop, mean=args.mean or (0.0,), std=std, layout=args.layout
+        spec.shape or (), size=args.size, crop=crop, mean=args.mean or (0.0,), std=std, layout=args.layout
     )
 
 
-def _ports(model: Model) -> list[TensorSpec]:
+def _specs(model: Model) -> list[TensorSpec]:
     """The inputs of a model's graph, with the shapes that they have there."""
     return [TensorSpec(x.name, x.dtype, x.shape) for x in model.graph().inputs]
 
@@ -81,20 +81,20 @@ def read_samples(args: Namespace, model: Model) -> list[dict[str, np.ndarray]]:
     """The samples of --input: each file is one if the model has one input; otherwise all files together are one."""
     if not args.input:
         return []
-    ports = _ports(model)
-    given = [[pair] for pair in args.input] if len(ports) == 1 else [args.input]
-    return [read_inputs(Namespace(**{**vars(args), "input": pairs}), ports) for pairs in given]
+    specs = _specs(model)
+    given = [[pair] for pair in args.input] if len(specs) == 1 else [args.input]
+    return [read_inputs(Namespace(**{**vars(args), "input": pairs}), specs) for pairs in given]
 
 
 def picture_of(args: Namespace, model: Model) -> images.PictureSpec | None:
     """The PictureSpec for the first input of four axes, if there are picture options."""
     if all(getattr(args, option) is None for option in ("size", "crop", "mean", "std", "layout")):
         return None
-    ports = _ports(model)
-    found = next((p for p in ports if len(p.shape or ()) == 4), None)
+    specs = _specs(model)
+    found = next((p for p in specs if len(p.shape or ()) == 4), None)
     if found is None:
         raise InputError(
-            f"--size, --crop, --mean, --std and --layout need an input of four axes; there are {', '.join(map(str, ports))}"
+            f"--size, --crop, --mean, --std and --layout need an input of four axes; there are {', '.join(map(str, specs))}"
         )
     return replace(_picture_spec(args, found), input=found.name)
 

@@ -20,7 +20,7 @@ LONGEST_FORMULA: Final = 100
 
 def describe_model(model: Model) -> str:
     """Inputs, outputs, open sizes, and the ops; or, if a Graph cannot be built yet, what must be known for it."""
-    parts = [_ports("input", model.inputs), _ports("output", model.outputs), *_open_sizes(model)]
+    parts = [_specs("input", model.inputs), _specs("output", model.outputs), *_open_sizes(model)]
     if model.needed:
         parts.append(_needed(model.needed))
     else:
@@ -44,10 +44,10 @@ def _open_sizes(model: Model) -> list[str]:
     return [table([("open size", LEFT), ("bound", LEFT)], [(name, notes.get(name, "none")) for name in sizes.names])]
 
 
-def _ports(heading: str, ports: Sequence[TensorSpec]) -> str:
+def _specs(heading: str, specs: Sequence[TensorSpec]) -> str:
     return table(
         [(heading, LEFT), ("dtype", LEFT), ("shape", LEFT)],
-        [(p.name, p.dtype, "?" if p.shape is None else show(p.shape)) for p in ports],
+        [(p.name, p.dtype, "?" if p.shape is None else show(p.shape)) for p in specs],
     )
 
 

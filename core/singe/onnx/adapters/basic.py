@@ -78,7 +78,7 @@ def _dropout(call: Call) -> list[Node]:
     return [b.where(kept, b.mul(x, cast(call, scale, x.dtype)), b.const(0, x.dtype)), kept]
 
 
-def element_type(call: Call, code: int) -> DType:
+def dtype_of_code(call: Call, code: int) -> DType:
     element = ELEMENTS.get(code)
     if element is None or element.name not in DTYPES:
         raise call.fail(f"a cast to {element.name if element else f'type {code}'}; Singe has {', '.join(DTYPES)}")
@@ -113,7 +113,7 @@ def _converted(call: Call, to: DType) -> Node:
 
 @adapter("Cast")
 def _cast(call: Call) -> Node:
-    return _converted(call, element_type(call, call.attr("to", 0)))
+    return _converted(call, dtype_of_code(call, call.attr("to", 0)))
 
 
 @adapter("CastLike")

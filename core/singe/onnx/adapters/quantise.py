@@ -6,7 +6,7 @@ from ...dtypes import DType, float32, int32, uint8
 from ...graph import Node
 from ...shapes import Dim, ceildiv, same, show
 from ._call import Call, adapter
-from .basic import cast, element_type, saturating
+from .basic import cast, dtype_of_code, saturating
 
 
 def _spread(call: Call, p: Node, x: Node) -> Node:
@@ -52,7 +52,7 @@ def _narrow(call: Call, scaled: Node, zero: Node | None, to: DType) -> Node:
 def _quantise(call: Call) -> Node:
     x, scale, zero = call.x(), call.x(1), call.maybe(2)
     code = call.attr("output_dtype", 0)
-    to = zero.dtype if zero is not None else element_type(call, code) if code else uint8
+    to = zero.dtype if zero is not None else dtype_of_code(call, code) if code else uint8
     scaled = call.b.div(cast(call, x, float32), _spread(call, cast(call, scale, float32), x))
     return _narrow(call, scaled, None if zero is None else _spread(call, zero, x), to)
 
@@ -66,7 +66,7 @@ def _dequantise(call: Call) -> Node:
     if zero is not None:
         whole = b.sub(whole, cast(call, _spread(call, zero, x), wide))
     value = b.mul(cast(call, whole, float32), cast(call, _spread(call, scale, x), float32))
-    return cast(call, value, element_type(call, code) if code else scale.dtype)
+    return cast(call, value, dtype_of_code(call, code) if code else scale.dtype)
 
 
 @adapter("DynamicQuantizeLinear")
