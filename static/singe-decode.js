@@ -39,17 +39,17 @@ function checkParts({ file, bytes, parts, decoded }) {
       if (!ok) throw new SingeError("format", `${file}: part ${k} ${what}`);
     };
     need(Object.hasOwn(STORED, encoding), `is encoded as ${JSON.stringify(encoding)}, this runner knows ${Object.keys(STORED).join(", ")}`);
-    const count = countOf(shape);
+    const count = checkedCount(shape);
     need(count > 0, `is of the shape ${JSON.stringify(shape)}`);
     need(Number.isInteger(at) && at % 4 === 0 && at >= end && at - end < align(1), `lies at ${at}, behind ${end}`);
     end = at + 4 * count;
     need(end <= decoded, `ends at ${end} of ${decoded}`);
     if (scales) {
-      need(encoding !== "words" && countOf(scales) > 0, `has scales of the shape ${JSON.stringify(scales)}`);
+      need(encoding !== "words" && checkedCount(scales) > 0, `has scales of the shape ${JSON.stringify(scales)}`);
       const fits = scales.length === shape.length && scales.every((d, i) => d === 1 || d === shape[i]);
       need(fits, `has scales of the shape ${scales} for ${shape}`);
     }
-    const scaleCount = scales ? countOf(scales) : 0;
+    const scaleCount = scales ? checkedCount(scales) : 0;
     stored += count * STORED[encoding] + 4 * scaleCount;
     return { encoding, at, count, scaleCount, axes: scales && merged(shape, scales) };
   });
@@ -60,7 +60,7 @@ function checkParts({ file, bytes, parts, decoded }) {
 }
 
 /** How many elements a shape has; 0 if it is not a shape. */
-function countOf(shape) {
+function checkedCount(shape) {
   if (!Array.isArray(shape) || !shape.every((d) => Number.isInteger(d) && d > 0 && d < LARGEST)) return 0;
   const count = shape.reduce((product, d) => product * d, 1);
   return count < LARGEST ? count : 0;

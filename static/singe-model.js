@@ -197,7 +197,7 @@ function bind({ name: device, program }, inputs) {
   }
   const sizes = {};
   const tensors = buffers.map((b) => unpack(b, inputs[b.name], device === "webgpu"));
-  tensors.forEach((tensor, k) => tensor.shape && learn(buffers[k], tensor.shape, sizes));
+  tensors.forEach((tensor, k) => tensor.shape && learnSizes(buffers[k], tensor.shape, sizes));
   tensors.forEach((tensor, k) => (tensor.shape ??= infer(buffers[k], tensor, sizes)));
   tensors.forEach((tensor, k) => checkShape(buffers[k], tensor, sizes));
   return { given: tensors.map((tensor) => tensor.data), sizes };
@@ -231,7 +231,7 @@ function unpack(buffer, value, gpu) {
   return { data, shape, count: data.length, exact: true };
 }
 
-function learn(buffer, shape, sizes) {
+function learnSizes(buffer, shape, sizes) {
   if (shape.length !== buffer.shape.length) throw wrong(buffer, `the shape ${show(shape)}`);
   buffer.shape.forEach((dim, k) => {
     const name = sizeName(dim);
@@ -254,7 +254,7 @@ function infer(buffer, { count }, sizes) {
     const rest = countOf(shape.filter((d) => d !== undefined));
     if (rest === 0 || count % rest !== 0) throw wrong(buffer, `${count} elements`);
     shape[open[0]] = count / rest;
-    learn(buffer, shape, sizes);
+    learnSizes(buffer, shape, sizes);
   }
   return shape;
 }

@@ -25,7 +25,7 @@ export async function pictureToTensor(source, spec) {
   checkSpec(spec);
   if (!(source instanceof Blob)) return normalised(resized(source, spec), spec);
   checkSize(...(await sizeOf(source)));
-  const bitmap = await decoded(source);
+  const bitmap = await decodedPicture(source);
   try {
     return normalised(resized(bitmap, spec), spec);
   } finally {
@@ -33,7 +33,7 @@ export async function pictureToTensor(source, spec) {
   }
 }
 
-async function decoded(blob) {
+async function decodedPicture(blob) {
   try {
     const options = { imageOrientation: "from-image", colorSpaceConversion: "none" };
     return await createImageBitmap(blob, options);
@@ -125,7 +125,7 @@ function resized(source, { size: [height, width], channels, crop }) {
   const strip = canvas(right - left, Math.min(rows, bottom - top));
   for (let y = top; y < bottom; y += rows) {
     const count = Math.min(rows, bottom - y);
-    const pixels = cut(strip, source, left, y, right - left, count);
+    const pixels = cutOut(strip, source, left, y, right - left, count);
     for (let k = 0; k < count; k++) {
       squeeze(pixels.subarray(4 * k * (right - left)), across, left, channels, row);
       while (first < height && down[first].end <= y + k) first++;
@@ -211,7 +211,7 @@ function canvas(width, height) {
 }
 
 /** A rectangle of a picture as RGBA, on white. */
-function cut(context, source, x, y, width, height) {
+function cutOut(context, source, x, y, width, height) {
   const drawn = source instanceof ImageData ? bitmapOf(source, x, y, width, height) : [source, x, y];
   context.fillStyle = "white";
   context.fillRect(0, 0, width, height);

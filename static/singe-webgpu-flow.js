@@ -17,10 +17,10 @@ const GROWTH = 1.5;
 const LEAST = 16;
 
 /** Given by singe-webgpu.js, which imports this file; so this file imports nothing from it. */
-let USAGE, encoded, mapped, narrow, spread, widen, words;
+let USAGE, encoded, mapped, elementsOf, spreadGroups, widen, words;
 
 export async function openFlow(base, gpu, program, pipelines, weights) {
-  ({ USAGE, encoded, mapped, narrow, spread, widen, words } = base);
+  ({ USAGE, encoded, mapped, elementsOf, spreadGroups, widen, words } = base);
   await prepareHost(program);
   return new (flowDevice(base.Device))(gpu, program, pipelines, weights);
 }
@@ -107,7 +107,7 @@ const flowDevice = (Device) => class FlowDevice extends Device {
     try {
       this.#copy((commands) => commands.copyBufferToBuffer(buffer, offset, staging, 0, bytes));
       await mapped(gpu.device, staging);
-      return narrow(staging.getMappedRange(), 0, { dtype, size, count });
+      return elementsOf(staging.getMappedRange(), 0, { dtype, size, count });
     } finally {
       gpu.free(staging);
     }
@@ -174,7 +174,7 @@ class GpuPlan extends Plan {
       await mapped(this.gpu.device, staging);
       const range = staging.getMappedRange();
       return this.outputs.map((output, k) => {
-        return { data: narrow(range, starts[k], output, into[k]), shape: [...output.shape], dtype: output.dtype };
+        return { data: elementsOf(range, starts[k], output, into[k]), shape: [...output.shape], dtype: output.dtype };
       });
     } finally {
       this.gpu.free(staging);
@@ -236,7 +236,7 @@ class GpuPlan extends Plan {
     const entries = resources.map((resource, binding) => ({ binding, resource }));
     const bound = this.gpu.device.createBindGroup({ layout, entries });
     const limit = this.gpu.device.limits.maxComputeWorkgroupsPerDimension;
-    return { step, pipeline, bound, groups: spread(groups, limit, kernel.label) };
+    return { step, pipeline, bound, groups: spreadGroups(groups, limit, kernel.label) };
   }
 
   #binding(index) {

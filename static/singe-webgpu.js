@@ -21,14 +21,14 @@ const RESIDENT = USAGE.storage | USAGE.source | USAGE.target;
 export async function open(target, files, given) {
   const gpu = new Gpu(given ?? (await requestDevice()), !given);
   try {
-    return await gpu.guard(() => load(target, files, gpu));
+    return await gpu.guard(() => loadProgram(target, files, gpu));
   } catch (error) {
     gpu.dispose();
     throw error;
   }
 }
 
-async function load({ program, modules, weights }, files, gpu) {
+async function loadProgram({ program, modules, weights }, files, gpu) {
   const { features } = gpu.device;
   const able = features.has(MATRICES) ? (await import("./singe-matrices.js")).abilities(gpu.device) : features;
   const variants = program.kernels.map((kernel) => chooseVariant(kernel, able));
@@ -46,7 +46,7 @@ async function load({ program, modules, weights }, files, gpu) {
   files.phase("compile");
   const pipelines = await buildPipelines(gpu, program, variants, texts);
   if (isPlain(program)) return new Device(gpu, program, pipelines, store);
-  return (await import("./singe-webgpu-flow.js")).openFlow({ Device, USAGE, encoded, mapped, narrow, spread, widen, words }, gpu, program, pipelines, store);
+  return (await import("./singe-webgpu-flow.js")).openFlow({ Device, USAGE, encoded, elementsOf, mapped, spreadGroups, widen, words }, gpu, program, pipelines, store);
 }
 
 export async function requestDevice() {
@@ -274,7 +274,7 @@ class Recording {
     const limit = this.gpu.device.limits.maxComputeWorkgroupsPerDimension;
     const resources = step.buffers.map((i) => this.#binding(i));
     if (hasSizes) resources.push(this.#uniform(kernel.sizes));
-    return [this.bind({ step, pipeline, layout, resources, groups: spread(groups, limit, kernel.label) })];
+    return [this.bind({ step, pipeline, layout, resources, groups: spreadGroups(groups, limit, kernel.label) })];
   }
 
   /** A step with its bind group. */
@@ -325,7 +325,7 @@ class Recording {
     await done;
     const range = buffer.getMappedRange();
     return this.outputs.map((output, k) => {
-      return { data: narrow(range, targets[k].offset, output, into[k]), shape: [...output.shape], dtype: output.dtype };
+      return { data: elementsOf(range, targets[k].offset, output, into[k]), shape: [...output.shape], dtype: output.dtype };
     });
   }
 }
@@ -361,7 +361,7 @@ export async function mapped(device, buffer) {
 }
 
 /** The workgroups of a dispatch, x spread over x and y if it exceeds the limit. */
-function spread([x, y, z], limit, label) {
+function spreadGroups([x, y, z], limit, label) {
   if (x > limit && y === 1) {
     y = Math.ceil(x / limit);
     x = Math.ceil(x / y);
@@ -373,7 +373,7 @@ function spread([x, y, z], limit, label) {
 /** Elements may be wider on the device. */
 const widen = (data, { size }) => (size === data.BYTES_PER_ELEMENT ? data : Uint32Array.from(data));
 
-function narrow(mapped, at, { dtype, size, count }, into) {
+function elementsOf(mapped, at, { dtype, size, count }, into) {
   const own = ARRAYS[dtype];
   const found = new (size === own.BYTES_PER_ELEMENT ? own : Uint32Array)(mapped, at, count);
   into?.set(found);
