@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
+import singe as sg
 from singe.dtypes import float32, int64
 from singe.errors import InputError, ShapeError, ValueNeeded
 from singe.graph import Builder, Graph
@@ -17,6 +18,7 @@ from singe.model.model import Program as RunnableProgram
 from singe.onnx.model import OnnxGraph, OnnxModel, OnnxNode, OnnxType, OnnxValue
 from singe.onnx.source import OnnxSource
 from singe.program.format import from_bytes, to_bytes
+from singe.program.program import Host
 from singe.shapes import deferring, size
 
 RUNNERS = pytest.mark.parametrize("device_name", ["numpy", "wasm", "webgpu"], indirect=True)
@@ -171,6 +173,17 @@ def test_a_program_outlives_its_place_among_the_latest(device_name: str) -> None
         model(np.ones((1, length), np.float32))
     assert model.program({"x": x.shape}) is not held
     np.testing.assert_array_equal(held(x), [1, 1, 1])
+
+
+def test_a_model_is_compiled_with_its_own_options() -> None:
+    """Those that `compile` is given replace them."""
+    b = Builder()
+    x, w = b.input("x", (4, 32), float32), b.const(np.ones((32, 32), np.float32))
+    model = Model(Graph((x,), (b.dot(x, w),), ("y",)), "numpy", activations="int8", fail_on_host=True)
+    assert sg.compile(model) is model.program()
+    steps = sg.compile(model, activations="float32").data.steps
+    assert [s.op for s in steps if isinstance(s, Host)] == ["dot"]
+    assert steps != model.program().data.steps
 
 
 @RUNNERS

@@ -434,8 +434,8 @@ def compile(
     what: Model | Graph | Callable[..., Any],
     *examples: Any,
     device: str | Device = "auto",
-    activations: str = "float32",
-    fail_on_host: bool = False,
+    activations: str | None = None,
+    fail_on_host: bool | None = None,
     states: Mapping[str, Any] | None = None,
     donate: Sequence[str] = (),
 ) -> Program:
@@ -445,7 +445,10 @@ def compile(
 
     activations="int8" computes products and convolutions with constant weights in 8-bit integers: faster on `wasm`, and
     less accurate. Other devices give the same results, but slowly. fail_on_host refuses ops that cannot run on the device.
+    An option that is not given stays as the Model has it.
     """
+    given = {"activations": activations, "fail_on_host": fail_on_host}
+    chosen: dict[str, Any] = {k: v for k, v in given.items() if v is not None}
     if isinstance(what, Graph):
         what = Model(what, device, donate=donate)
         donate = ()
@@ -456,7 +459,7 @@ def compile(
             raise InputError("compile: donate is given with a function of Tensors; a model has its own already")
         shapes = None if not examples else {p.name: np.shape(x) for p, x in zip(what.inputs, examples, strict=True)}
         on = what.device if device == "auto" else open_device(device)
-        options = replace(what.options, activations=activations, fail_on_host=fail_on_host)
+        options = replace(what.options, **chosen)
         if (on, options) != (what.device, what.options):
             what = what.on(on, options)
         return what.program(shapes)
@@ -464,5 +467,5 @@ def compile(
 
     shapes = {f"x{i}": np.shape(x) for i, x in enumerate(examples)}
     graph = trace_call(what, examples, states)
-    model = Model(graph, device, activations=activations, fail_on_host=fail_on_host, donate=donate)
+    model = Model(graph, device, donate=donate, **chosen)
     return model.program(shapes)
