@@ -11,10 +11,12 @@ import pytest
 
 from singe.compiler.build import compile_with_uses
 from singe.compiler.target import find_target
-from singe.dtypes import float32, int64
+from singe.dtypes import bool_, float32, int64
 from singe.errors import FormatError
 from singe.graph import Builder, Graph
 from singe.model.model import Model
+from singe.ops import ROWS
+from singe.program.program import Copy, walk
 from singe.shapes import size
 from singe.tools import export
 from singe.tools.export import Bundle, make_bundle, page_targets
@@ -82,6 +84,24 @@ def test_every_contraction_becomes_int8(target: str) -> None:
     assert counts["int8"] >= 4
     assert counts["words"] == 1, "the int64s"
     assert sum(p.bytes for p in parts if p.encoding != "words") < program.weights.size / 2
+
+
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize("target", page_targets())
+def test_weights_that_are_outputs_too_do_not_become_int8(target: str, nested: bool) -> None:
+    """Those of the model, or of a branch."""
+    b = Builder()
+    x, flag, inner = b.input("x", (64, 64), float32), b.input("flag", (), bool_), b.input("inner", (64, 64), float32)
+    w = b.const(np.random.default_rng(0).normal(size=(64, 64)).astype(np.float32))
+    z = w
+    if nested:
+        z = b.apply(ROWS["if"], flag, x, then=b.graph((inner,), (w,)), otherwise=b.graph((inner,), (inner,)))
+    program, channels = compiled(Graph((x, flag), (b.matmul(x, w), z), ("y", "z")), target)
+    places = [program.buffers[s.source].place for s in walk(program.steps) if isinstance(s, Copy)]
+    copied = [at for kind, at in places if kind == "weights"]
+    assert copied
+    parts = {p.at: p for p in encode(program, "int8", channels)[0]}
+    assert {parts[at].encoding for at in copied} == {"float16"}
 
 
 @pytest.mark.parametrize("target", page_targets())

@@ -28,7 +28,7 @@ from ..dtypes import LEAST_NORMAL, float32
 from ..errors import FormatError, InputError
 from ..ir import scalar
 from ..ir.kernel import Kernel, Reduce, Routine
-from ..program.program import Copy, ProgramData, stored_type
+from ..program.program import Copy, ProgramData, stored_type, walk
 from ..shapes import known
 
 DTYPES: Final = ("float32", "float16", "int8")
@@ -174,7 +174,7 @@ def encode(program: ProgramData, dtype: str, channels: Channels) -> tuple[list[S
     if dtype not in DTYPES:
         raise InputError(f"dtype: got {dtype!r}, expected one of {', '.join(DTYPES)}")
     programs = program.programs
-    copied = {p.buffers[s.source].place for p in programs for s in p.steps if isinstance(s, Copy)}
+    copied = {p.buffers[s.source].place for p in programs for s in walk(p.steps) if isinstance(s, Copy)}
     found: dict[int, StoredPart] = {}
     kept: list[Kept] = []
     for buffer in (b for p in programs for b in p.buffers):
