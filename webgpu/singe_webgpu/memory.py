@@ -118,28 +118,31 @@ def size_class(count: int) -> int:
 class Pool:
     """Reuses buffers that were returned; more than `idle_limit` bytes of idle buffers are destroyed.
 
-    Finalizers run in any thread and in the middle of anything, so they only add to `released` what is to be called:
-    functions with their arguments.
+    Finalizers run in any thread and in the middle of anything, so they only note with `release` what is to be freed.
     """
 
     def __init__(self, gpu: Gpu, idle_limit: int = 1 << 28) -> None:
-        self._gpu = gpu
+        self.gpu = gpu
         self._idle_limit = idle_limit
         self._free: dict[int, list[Handle]] = defaultdict(list)
         self._idle = 0
-        self.released: deque[tuple[Callable[..., object], *tuple[Any, ...]]] = deque()
+        self._released: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
         self.bytes = 0
         self.open = True
 
+    def release(self, free: Callable[..., object], *given: Any) -> None:
+        """Have `free(*given)` called when memory is next taken."""
+        self._released.append((free, given))
+
     def reclaim(self) -> None:
-        """Free what finalizers released."""
-        while self.released:
-            free, *given = self.released.popleft()
+        """Free what was released."""
+        while self._released:
+            free, given = self._released.popleft()
             free(*given)
 
     def take(self, count: int, what: str) -> Handle:
         self.reclaim()
-        size, limit = self._size(count), self._gpu.limits.buffer
+        size, limit = self._size(count), self.gpu.limits.buffer
         if size > limit:
             raise DeviceError(
                 f"{what} takes {count} bytes ({bytes_text(count)}), a buffer of this device holds at most {limit} ({bytes_text(limit)})"
@@ -149,7 +152,7 @@ class Pool:
             self._idle -= size
             return free.pop()
         self.bytes += size
-        return self._gpu.allocate(size)
+        return self.gpu.allocate(size)
 
     def give(self, buffer: Handle, count: int) -> None:
         """Return a buffer; `count` is the number of bytes that it was taken for."""
@@ -157,7 +160,7 @@ class Pool:
             return
         size = self._size(count)
         if self._idle + size > self._idle_limit:
-            self._gpu.free(buffer)
+            self.gpu.free(buffer)
             self.bytes -= size
             return
         self._free[size].append(buffer)
@@ -166,7 +169,7 @@ class Pool:
     def _size(self, count: int) -> int:
         """The size of the buffer for so many bytes: that of their class, or just theirs where no buffer can be as large."""
         size = size_class(count)
-        return size if size <= self._gpu.limits.buffer else max(LEAST, -(-count // 4) * 4)
+        return size if size <= self.gpu.limits.buffer else max(LEAST, -(-count // 4) * 4)
 
     def close(self) -> None:
         self.open = False
@@ -207,7 +210,7 @@ class SlotBuffers:
 
     def close(self) -> None:
         for buffer, count in self._held:
-            self._pool.give(buffer, count)
+            self._pool.release(self._pool.give, buffer, count)
         self._held.clear()
 
 
@@ -220,7 +223,7 @@ class GpuArray:
         self.element_size = element_size
         self.bytes = int(np.prod(shape, dtype=np.int64)) * element_size
         self.buffer = pool.take(self.bytes, f"an array of shape {shape} and type {dtype}")
-        weakref.finalize(self, pool.released.append, (pool.give, self.buffer, self.bytes)).atexit = False
+        weakref.finalize(self, pool.release, pool.give, self.buffer, self.bytes).atexit = False
 
 
 def to_device(array: np.ndarray, element_size: int) -> np.ndarray:

@@ -79,8 +79,8 @@ class Uploads:
         self._held[key] = part, users + 1
         return part
 
-    def give(self, block: np.ndarray, start: int, end: int) -> None:
-        key = id(block), start, end
+    def give(self, key: tuple[int, int, int]) -> None:
+        """Give back what was taken: the identity of a block, and where the part begins and ends."""
         part, users = self._held.pop(key)
         if users > 1:
             self._held[key] = part, users - 1
@@ -102,10 +102,12 @@ class Weights:
     """The weights of a program. Each of its blocks is one buffer, or several if the device's limit requires it; a weight
     is never split. `bytes` counts the program's own block, `shared` the others."""
 
-    def __init__(self, gpu: Gpu, uploads: Uploads, program: ProgramData) -> None:
+    def __init__(self, pool: Pool, uploads: Uploads, program: ProgramData) -> None:
+        gpu = pool.gpu
+        self._pool = pool
         self._uploads = uploads
         self._parts: list[Handle] = []
-        self._taken: list[tuple[np.ndarray, int, int]] = []
+        self._taken: list[tuple[int, int, int]] = []
         self._place: dict[int, tuple[int, int]] = {}
         self.bytes = self.shared = 0
         buffers = [b for p in program.programs for b in p.buffers]
@@ -127,7 +129,7 @@ class Weights:
             self._place[offset] = (len(spans) - 1, at - spans[-1][1])
         for start, begin, end in spans:
             self._parts.append(uploads.take(program.blocks[start], begin, end))
-            self._taken.append((program.blocks[start], begin, end))
+            self._taken.append((id(program.blocks[start]), begin, end))
             size = max(end - begin, LEAST)
             if start:
                 self.shared += size
@@ -140,7 +142,7 @@ class Weights:
 
     def close(self) -> None:
         while self._taken:
-            self._uploads.give(*self._taken.pop())
+            self._pool.release(self._uploads.give, self._taken.pop())
         self._parts = []
         self.bytes = self.shared = 0
 
@@ -173,17 +175,17 @@ class Recording:
     """See the module's docstring."""
 
     def __init__(
-        self, gpu: Gpu, pool: Pool, slots: SlotBuffers, kernels: Kernels, weights: Weights, program: ProgramData,
+        self, pool: Pool, slots: SlotBuffers, kernels: Kernels, weights: Weights, program: ProgramData,
         sizes: Mapping[str, int],
     ) -> None:  # fmt: skip
         self.plan: Final = Plan(program, sizes)
-        self._gpu: Final = gpu
+        self._gpu: Final = pool.gpu
         self._pool: Final = pool
         self._kernels: Final = kernels
         self._weights: Final = weights
         self._slots: Final = slots
         self._memory: Final[dict[Place, Handle]] = {}
-        self._rows: Final = _Rows(gpu, program, kernels, sizes)
+        self._rows: Final = _Rows(pool, program, kernels, sizes)
         self._work: Final[dict[int, _SizedDispatch | _Move | None]] = {}
         self._groups: Final[dict[int, tuple[list[Handle], Handle]]] = {}
         self._whole: Final[Recent[tuple[list[Command], list[Handle]]]] = Recent(BOUND)
@@ -355,8 +357,9 @@ class _Rows:
     soon as all sizes of a row are known, after all work that was submitted before.
     """
 
-    def __init__(self, gpu: Gpu, program: ProgramData, kernels: Kernels, sizes: Mapping[str, int]) -> None:
-        self._gpu: Final = gpu
+    def __init__(self, pool: Pool, program: ProgramData, kernels: Kernels, sizes: Mapping[str, int]) -> None:
+        self._pool: Final = pool
+        self._gpu: Final = pool.gpu
         self._program: Final = program
         self._late: Final[dict[int, int]] = {}  # a kernel's number ↦ the start of its row
         self._written: Final[dict[int, list[Any]]] = {}
@@ -373,7 +376,7 @@ class _Rows:
             starts[number] = start
             if start == end:
                 end += align(16 * -(-len(row) // 4))
-        self._buffer: Handle | None = gpu.allocate(max(end, LEAST)) if starts else None
+        self._buffer: Handle | None = self._gpu.allocate(max(end, LEAST)) if starts else None
         self.binding: Final[dict[int, Binding]] = {
             number: Binding(self._buffer, start, 16 * -(-len(program.kernels[number].sizes) // 4))
             for number, start in starts.items()
@@ -382,7 +385,7 @@ class _Rows:
             data = np.zeros(end // 4, np.int32)
             for row, start in shared.items():
                 data[start // 4 : start // 4 + len(row)] = row
-            gpu.write(self._buffer, 0, data.view(np.uint8))
+            self._gpu.write(self._buffer, 0, data.view(np.uint8))
 
     def write(self, sizes: Mapping[str, int]) -> None:
         for number, start in self._late.items():
@@ -393,7 +396,7 @@ class _Rows:
 
     def close(self) -> None:
         if self._buffer is not None:
-            self._gpu.free(self._buffer)
+            self._pool.release(self._gpu.free, self._buffer)
 
 
 def _no_aliases(named: Sequence[Place], access: Sequence[str], code: Code) -> None:

@@ -93,12 +93,11 @@ class GpuExecutable:
         variants = [choose_variant(code, gpu.features) for code in program.kernels]
         codes = [str(program.modules[v.entry]) for v in variants]
         self.kernels = Kernels(variants, gpu.pipelines(codes), [bindings(code) for code in codes])
-        self.weights = Weights(gpu, backend.uploads, program)
+        self.weights = Weights(backend.pool, backend.uploads, program)
         self._slots = SlotBuffers(backend.pool)
         self._recordings: Recent[Recording] = Recent(RECORDINGS, Recording.close)
         self._states: WeakSet[GpuArray] = WeakSet()
-        held = (_close, self._recordings, self._slots, self.weights)
-        self._finalizer = weakref.finalize(self, backend.pool.released.append, held)
+        self._finalizer = weakref.finalize(self, _close, self._recordings, self._slots, self.weights)
         self._finalizer.atexit = False
 
     def run(
@@ -175,8 +174,7 @@ class GpuExecutable:
                 self._recordings.clear()  # their commands name the slots that are replaced
                 for number, count in enumerate(counts):
                     self._slots.grow(number, count)
-            gpu, pool = self.backend.gpu, self.backend.pool
-            return Recording(gpu, pool, self._slots, self.kernels, self.weights, program, sizes)
+            return Recording(self.backend.pool, self._slots, self.kernels, self.weights, program, sizes)
 
         return self._recordings.at((shapes, kinds), made)
 
