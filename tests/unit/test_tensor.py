@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import singe as sg
+from singe.dtypes import DTYPES
 from singe.frontend.tensor import NO_METHODS
 from singe.ops import ROWS
 
@@ -236,6 +237,19 @@ def test_as_python_values(on: sg.Device) -> None:
     assert "abc"[sg.tensor(1, device=on)] == "b"
     assert np.asarray(x).dtype == np.int64
     assert (x.ndim, x.size, x.shape) == (2, 2, (1, 2))
+
+
+@pytest.mark.parametrize("kind", [d for d in DTYPES.values() if d.held and d.kind != "string"], ids=str)
+def test_elements_that_numpy_lacks_are_read_as_numbers(kind: sg.DType, on: sg.Device) -> None:
+    x = sg.tensor([[1, 0]] if kind.kind != "int" else [[-1, 0]], kind, on)
+    first = -1 if kind.kind == "int" else 1
+    least = x[0, 1].item()  # float8_e8m0fnu has no zero
+    assert x.tolist() == [[first, least]]
+    assert (x[0, 0].item(), float(x[0, 0]), int(x[0, 0]), bool(x[0, 0])) == (first, first, first, True)
+    assert bool(x[0, 1]) is (least != 0)
+    assert np.asarray(x, np.float32).tolist() == [[first, least]]
+    assert repr(x).startswith(f"tensor([[{first}")
+    assert np.asarray(x).dtype == np.asarray(x, kind.numpy).dtype == x.numpy().dtype == kind.numpy
 
 
 def test_arrays_meet_tensors_on_the_tensors_device(on: sg.Device) -> None:

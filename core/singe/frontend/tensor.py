@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias, Union
 
 import numpy as np
 
-from ..dtypes import DType, bool_, dtype, float16, float32, int32, uint8
+from ..dtypes import INTS, DType, bool_, dtype, float16, float32, int32, int64, uint8, widened
 from ..errors import DeviceError, DTypeError, ShapeError
 from ..ir.scalar import Number
 from ..ops import ROWS, Elementwise, Region, Result, Row
@@ -198,7 +198,7 @@ class Tensor:
 
     def __repr__(self) -> str:
         try:
-            elements = np.array2string(self.numpy(), separator=", ", prefix="tensor(", threshold=_SHOWN)
+            elements = np.array2string(self._widened(), separator=", ", prefix="tensor(", threshold=_SHOWN)
         except DeviceError:  # while tracing, or after the device was lost
             elements = "…"
         return f"tensor({elements}, shape={show(self.shape)}, dtype={self.dtype}, device={self.device.label})"
@@ -215,8 +215,15 @@ class Tensor:
     # elements
 
     def numpy(self) -> np.ndarray:
-        """The elements as a NumPy array that the caller owns; waits for the device."""
+        """The elements as a NumPy array that the caller owns; waits for the device.
+
+        Elements of a type that NumPy lacks, such as bfloat16, are their bits, in a field of the type's name."""
         return self.device.download(self._value)
+
+    def _widened(self) -> np.ndarray:
+        """The elements as numbers of NumPy's: those of a type that it lacks in the type that they are computed in."""
+        array = self.numpy()
+        return widened(array) if array.dtype.names else array
 
     async def numpy_async(self) -> np.ndarray:
         """`numpy` for a page, where reading from the device may have to be awaited."""
@@ -225,16 +232,19 @@ class Tensor:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if copy is False:
             raise ValueError("a tensor cannot become an array without a copy")
-        return self.numpy() if dtype is None else self.numpy().astype(dtype)
+        array = self.numpy()
+        if dtype is None or array.dtype == dtype:
+            return array
+        return self._widened().astype(dtype)
 
     def item(self) -> Number:
         """The only element as a Python number."""
         if self.size != 1:
             raise ShapeError(f"item: the tensor has {self.size} elements, expected 1; use numpy() or tolist()")
-        return self.numpy().item()
+        return self._widened().item()
 
     def tolist(self) -> Any:
-        return self.numpy().tolist()
+        return self._widened().tolist()
 
     def __bool__(self) -> bool:
         if self.size != 1:
