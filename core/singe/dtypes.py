@@ -251,6 +251,22 @@ def own(array: np.ndarray) -> np.ndarray:
     return codes.view(kind.numpy) if kind.coding else narrowed(codes, kind)
 
 
+def check_fits(values: Any, kind: DType) -> None:
+    """Refuse numbers beyond the range of an integer type, before they are converted to it."""
+    array = np.asarray(values)
+    if array.dtype.names and array.dtype != string.numpy:
+        array = widened(array)
+    if not kind.is_int or array.dtype.kind not in "iuf" or array.size == 0:
+        return
+    least, most = kind.limits
+    given = dtype(array.dtype)
+    if given.is_int and least <= given.limits[0] and given.limits[1] <= most:
+        return
+    for x in (array.min().item(), array.max().item()):
+        if not least <= x <= most:  # nor is NaN
+            raise DTypeError(f"{x} does not fit {kind}: {least} to {most}")
+
+
 def holds_strings(array: np.ndarray) -> bool:
     """Whether these are strings in one of NumPy's types for strings."""
     if array.dtype.kind != "O":

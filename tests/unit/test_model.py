@@ -211,6 +211,26 @@ def test_inputs_that_do_not_fit_are_refused(given: tuple, error: type[Exception]
         Model(classifier(), "numpy")(*given)
 
 
+@pytest.mark.parametrize(("kind", "most"), [("int32", 2**31 - 1), ("uint8", 255), ("int4", 7)])
+def test_integers_beyond_the_type_of_an_input_are_refused(kind: str, most: int) -> None:
+    model = Model.of(lambda x: x.reshape(2), {"x": (2,)}, "numpy", dtypes={"x": kind})
+    assert sg.tensor(model([0, most])).tolist() == [0, most]
+    for wrong in ([0, most + 1], [-(2**40), 0]):
+        with pytest.raises(InputError, match=f"input 'x': -?[0-9]+ does not fit {kind}"):
+            model(wrong)
+
+
+def test_the_way_to_convert_an_input_works() -> None:
+    for kind in ("bfloat16", "int4", "float8_e5m2", "float16", "int64"):
+        model = Model.of(lambda x: x.reshape(2), {"x": (2,)}, "numpy", dtypes={"x": kind})
+        x = np.ones(2, np.uint32)
+        with pytest.raises(InputError, match="convert it with") as e:
+            model(x)
+        way = str(e.value).split("convert it with ")[1]
+        given = eval(f"x{way}" if way.startswith(".") else way, {"sg": sg, "x": x})
+        assert sg.tensor(model(given)).float().tolist() == [1, 1]
+
+
 def resting(side: int) -> OnnxSource:
     """A chain of products with large weights, and a Squeeze that must know which lengths are 1."""
     rng = np.random.default_rng(0)

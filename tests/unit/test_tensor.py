@@ -252,6 +252,23 @@ def test_elements_that_numpy_lacks_are_read_as_numbers(kind: sg.DType, on: sg.De
     assert np.asarray(x).dtype == np.asarray(x, kind.numpy).dtype == x.numpy().dtype == kind.numpy
 
 
+def test_integers_out_of_range_are_refused() -> None:
+    for make in (
+        lambda: sg.tensor([300, -1], dtype="uint8"),
+        lambda: sg.tensor(np.array([1, -2]), dtype="uint64"),
+        lambda: sg.tensor([2**63], dtype="int64"),
+        lambda: sg.full((2,), -129, "int8"),
+        lambda: sg.full((2,), 8, "int4"),
+        lambda: sg.full((2,), float("nan"), "int32"),
+        lambda: sg.full_like(sg.tensor([1], "uint8"), 256),
+        lambda: sg.arange(300, dtype="uint8"),
+    ):
+        with pytest.raises(sg.DTypeError, match="does not fit"):
+            make()
+    assert sg.tensor(np.array([255, 0]), dtype="uint8").tolist() == [255, 0]
+    assert sg.tensor([-8, 7], dtype="int4").tolist() == [-8, 7]
+
+
 def test_arrays_meet_tensors_on_the_tensors_device(on: sg.Device) -> None:
     x = sg.tensor(A, device=on)
     for got in (B * x, x * B, np.float64(2) * x, x @ M.astype(np.float64), A.T @ x):

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..dtypes import DType, bool_, dtype, float32, int64, own, promote
+from ..dtypes import DType, bool_, check_fits, dtype, float32, int64, own, promote
 from ..errors import DTypeError, InputError
 from ..ir.scalar import convert
 
@@ -27,7 +27,7 @@ def plain_array(data: Any, kind: DType | None = None) -> np.ndarray:
     """Data as an array of a supported dtype, always a copy.
 
     Unless a dtype is given, float64 becomes float32: it is only the default of Python and NumPy, and many devices lack
-    it. Python's integers become int64.
+    it. Python's integers become int64. A number outside an integer type's range is refused.
     """
     try:
         array = own(np.asarray(data))
@@ -39,6 +39,7 @@ def plain_array(data: Any, kind: DType | None = None) -> np.ndarray:
         )
     if kind is None:
         kind = float32 if array.dtype == np.float64 else dtype(array.dtype)
+    check_fits(array, kind)
     return np.array(convert(array, kind.numpy))
 
 
@@ -57,10 +58,10 @@ def as_type(b: Any, x: Any, kind: DType) -> Any:
     """A node or a number as a node of a dtype."""
     if not isinstance(x, (bool, int, float)):
         return x if x.dtype is kind else b.cast(x, to=kind)
-    if kind.is_int:
-        least, most = kind.limits
-        if not least <= x <= most:
-            raise DTypeError(f"{x} does not fit {kind}: {least} to {most}; cast the tensor first")
+    try:
+        check_fits(x, kind)
+    except DTypeError as e:
+        raise DTypeError(f"{e}; cast the tensor first") from None
     return b.const(x, kind)
 
 

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias, Union
 
 import numpy as np
 
-from ..dtypes import INTS, DType, bool_, dtype, float16, float32, int32, int64, uint8, widened
+from ..dtypes import DType, bool_, dtype, float16, float32, int32, uint8, widened
 from ..errors import DeviceError, DTypeError, ShapeError
 from ..ir.scalar import Number
 from ..ops import ROWS, Elementwise, Region, Result, Row

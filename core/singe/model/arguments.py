@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import DType, own, string, strings
+from ..dtypes import DType, check_fits, own, string, strings
 from ..errors import DTypeError, InputError
 from ..ir.scalar import convert
 from ..shapes import Shape, show
@@ -60,17 +60,18 @@ def as_array(value: Any, spec: TensorSpec, what: str = "input") -> np.ndarray:
     if array.dtype == wanted:
         return np.ascontiguousarray(array).reshape(array.shape)
     plain = not isinstance(value, (np.ndarray, np.generic)) and not hasattr(value, "dtype")
-    if (
-        (plain and np.can_cast(array.dtype, wanted, "same_kind"))
-        or (array.dtype == np.float64 and wanted == np.float32)
-        or (plain and array.size == 0)
-    ):
+    numbers = array.dtype.kind in "iuf" and (port.dtype.is_float or (array.dtype.kind != "f" and port.dtype.is_int))
+    if plain and (numbers or array.size == 0 or np.can_cast(array.dtype, wanted, "same_kind")):
+        try:
+            check_fits(array, port.dtype)
+        except DTypeError as e:
+            raise InputError(f"{what} {port.name!r}: {e}") from None
         return convert(array, wanted)
-    if plain and array.dtype.kind in "iuf" and (spec.dtype.is_float or (array.dtype.kind != "f" and spec.dtype.is_int)):
+    if array.dtype == np.float64 and wanted == np.float32:
         return convert(array, wanted)
-    raise InputError(
-        f"{what} {spec.name!r}: got {array.dtype}, expected {spec.dtype}; convert it with .astype({spec.dtype.name!r})"
-    )
+    given = array.dtype.names[0] if array.dtype.names else array.dtype
+    way = f"sg.tensor(x, {spec.dtype.name!r}).numpy()" if spec.dtype.held else f".astype({spec.dtype.name!r})"
+    raise InputError(f"{what} {spec.name!r}: got {given}, expected {spec.dtype}; convert it with {way}")
 
 
 def unwrap(arrays: Sequence[np.ndarray], names: Sequence[str]) -> Any:
