@@ -126,6 +126,8 @@ def test_what_does_not_fit_a_state_is_refused() -> None:
         session.write("count", [1, 2, 3])
     with pytest.raises(sg.InputError, match="state 'count': got float32, expected int32"):
         session.write("count", np.zeros(2, np.float32))
+    with pytest.raises(sg.InputError, match="state 'count': 1099511627776 does not fit int32"):
+        session.write("count", [0, 2**40])
     with pytest.raises(sg.InputError, match="has no states"):
         sg.Model.of(lambda x: x + 1, {"x": (2,)}, "numpy").session()
 
@@ -133,8 +135,13 @@ def test_what_does_not_fit_a_state_is_refused() -> None:
 def test_a_function_that_returns_other_states_is_refused() -> None:
     faults: list[tuple[Any, type[Exception], str]] = [
         (lambda x, *, count: x, sg.InputError, "expected a tuple of its outputs and a dict"),
-        (lambda x, *, count: (x, {}), sg.InputError, "returned the states none, expected count"),
-        (lambda x, *, count: (x, {"count": count, "more": x}), sg.InputError, "count, more, expected count"),
+        (lambda x, *, count: (x, {}), sg.InputError, "returned no states; expected a dict with: count"),
+        (
+            lambda x, *, count: (x, {"count": count, "more": x}),
+            sg.InputError,
+            "the states count, more; expected a dict with: count",
+        ),
+        (lambda x, *, counter: (x, {"count": x}), sg.InputError, "missing a required argument: 'counter'"),
         (lambda x, *, count: (x, {"count": 3}), sg.InputError, "becomes a int"),
         (lambda x, *, count: (x, {"count": x[:1]}), sg.ShapeError, r"has the shape \(2,\) and becomes \(1,\)"),
         (lambda x, *, count: (x, {"count": x > 0}), sg.DTypeError, "is float32 and becomes bool"),
@@ -142,6 +149,11 @@ def test_a_function_that_returns_other_states_is_refused() -> None:
     for function, kind, message in faults:
         with pytest.raises(kind, match=message):
             sg.Model.of(function, {"x": (2,)}, "numpy", states={"count": ((2,), "float32")})
+    for given in ((2, 3), (), ((2, 3),), (2, "float32")):
+        with pytest.raises(sg.InputError, match=r"state 'c': got .*, expected an array, or a shape and a dtype"):
+            sg.Model.of(lambda x, *, c: (x, {"c": c}), {"x": (2,)}, "numpy", states={"c": given})
+    with pytest.raises(sg.InputError, match="expected a dict of initial values by name"):
+        sg.Model.of(lambda x, *, c: (x, {"c": c}), {"x": (2,)}, "numpy", states=["c"])  # pyright: ignore[reportArgumentType]
     with pytest.raises(sg.ShapeError, match="a state keeps its shape"):
         sg.Model.of(lambda x, *, c: (x, {"c": c}), {"x": (2,)}, "numpy", states={"c": (("N", 2), "float32")})
 

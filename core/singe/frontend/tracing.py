@@ -12,6 +12,7 @@ A function with states takes them as keyword arguments. It returns its outputs, 
 
 from __future__ import annotations
 
+import inspect
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
@@ -104,9 +105,12 @@ def trace(function: Callable[..., Any], specs: Sequence[Spec], states: Mapping[s
     """
     tracer = Tracer()
     arguments = [tracer.input(spec) for spec in specs]
+    if states is not None and not isinstance(states, Mapping):
+        raise InputError(f"states: got {states!r:.80}, expected a dict of initial values by name")
     first = {name: _initial(name, given) for name, given in (states or {}).items()}
     leaves = {name: tracer.input((name, shape, kind)) for name, (shape, kind, _) in first.items()}
     with deferring():  # the checks are dropped here: compiling the graph finds them again
+        _check_call(function, arguments, leaves)
         result = function(*arguments, **leaves)
         outputs, updated = _and_states(result, leaves) if leaves else (result, {})
         named = _named(outputs)
@@ -124,13 +128,37 @@ def trace_call(function: Callable[..., Any], examples: Sequence[Any], states: Ma
     return trace(function, [(f"x{i}", a.shape, dtype(a.dtype)) for i, a in enumerate(arrays)], states)
 
 
+def _check_call(function: Callable[..., Any], arguments: Sequence[Tensor], states: Mapping[str, Tensor]) -> None:
+    """Refuse a function that does not take these arguments."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # of a function that is not written in Python
+        return
+    try:
+        signature.bind(*arguments, **states)
+    except TypeError as e:
+        named = f", and the states {', '.join(states)} by name" if states else ""
+        raise InputError(
+            f"the function takes {signature}, and is called with {len(arguments)} inputs in order{named}: {e}"
+        ) from None
+
+
 def _initial(name: str, given: Any) -> tuple[tuple[int, ...], DType, np.ndarray | None]:
     """Shape, dtype and initial value (None: zeros) of a state."""
-    if isinstance(given, tuple) and len(given) == 2 and isinstance(given[1], (str, type, DType, np.dtype)):
+    if (
+        isinstance(given, tuple)
+        and len(given) == 2
+        and isinstance(given[0], Sequence)
+        and isinstance(given[1], (str, type, DType, np.dtype))
+    ):
         shape = tuple(given[0])
         if not all(isinstance(d, int) and d >= 0 for d in shape):
             raise ShapeError(f"state {name!r}: got the shape {show(shape)}, expected numbers: a state keeps its shape")
         return shape, dtype(given[1]), None
+    if isinstance(given, tuple):
+        raise InputError(
+            f"state {name!r}: got {given!r:.80}, expected an array, or a shape and a dtype, as in ((2, 3), 'float32')"
+        )
     array = given.numpy() if isinstance(given, Tensor) else plain_array(given)
     return array.shape, dtype(array.dtype), array
 
@@ -140,14 +168,14 @@ def _and_states(result: Any, before: Mapping[str, Tensor]) -> tuple[Any, Mapping
     names = ", ".join(before)
     if not isinstance(result, tuple) or len(result) != 2 or not isinstance(result[1], Mapping):
         raise InputError(
-            f"a function with states returned {result!r:.80}, expected a tuple of its outputs and a dict of the states' next "
+            f"the function with states returned {result!r:.80}, expected a tuple of its outputs and a dict of the states' next "
             f"values: {names}"
         )
     after: Mapping[str, Any] = result[1]
     if after.keys() != before.keys():
+        returned = f"the states {', '.join(map(str, after))}" if after else "no states"
         raise InputError(
-            f"a function returned the states {', '.join(map(str, after)) or 'none'}, expected {names}; "
-            "return unchanged states too"
+            f"the function returned {returned}; expected a dict with: {names}. Return unchanged states too"
         )
     for name, x in before.items():
         y = after[name]

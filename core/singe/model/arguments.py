@@ -60,12 +60,12 @@ def as_array(value: Any, spec: TensorSpec, what: str = "input") -> np.ndarray:
     if array.dtype == wanted:
         return np.ascontiguousarray(array).reshape(array.shape)
     plain = not isinstance(value, (np.ndarray, np.generic)) and not hasattr(value, "dtype")
-    numbers = array.dtype.kind in "iuf" and (port.dtype.is_float or (array.dtype.kind != "f" and port.dtype.is_int))
+    numbers = array.dtype.kind in "iuf" and (spec.dtype.is_float or (array.dtype.kind != "f" and spec.dtype.is_int))
     if plain and (numbers or array.size == 0 or np.can_cast(array.dtype, wanted, "same_kind")):
         try:
-            check_fits(array, port.dtype)
+            check_fits(array, spec.dtype)
         except DTypeError as e:
-            raise InputError(f"{what} {port.name!r}: {e}") from None
+            raise InputError(f"{what} {spec.name!r}: {e}") from None
         return convert(array, wanted)
     if array.dtype == np.float64 and wanted == np.float32:
         return convert(array, wanted)
