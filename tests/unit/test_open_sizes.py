@@ -191,9 +191,14 @@ def test_a_bound_stands_in_a_shape() -> None:
     shapes, bounds = without_bounds({"x": ("N", "L <= 512", 3), "mask": ("N", "L")})
     assert shapes == {"x": ("N", "L", 3), "mask": ("N", "L")}
     assert bounds == {"L": 512}
-    for wrong in ("L<=", "<=5", "L<=x"):
+    for wrong in ("L<=", "<=5", "L<=x", "L<512", "", "1L", "L*2", -1, None, 1.5, True):
         with pytest.raises(InputError, match="expected a number, a name, or a name with a bound"):
-            without_bounds({"x": (wrong,)})
+            without_bounds({"x": (wrong,)})  # pyright: ignore[reportArgumentType]
+    for shape in ("NC", 3, None):
+        with pytest.raises(InputError, match=r"the shape of .x. is .+, expected a tuple of numbers and names"):
+            without_bounds({"x": shape})  # pyright: ignore[reportArgumentType]
+    kept = ("input.1", "unk__12", "N", 0, 3)
+    assert without_bounds({"x": kept}) == ({"x": kept}, {})
     with pytest.raises(InputError, match="L has the bounds 3 and 4"):
         without_bounds({"x": ("L<=3",), "y": ("L<=4",)})
 
@@ -207,6 +212,14 @@ def test_a_model_refuses_what_is_beyond_its_bounds() -> None:
         model.specialise(N=4)
     with pytest.raises(InputError, match="a bound is given for K: the open sizes are N, L"):
         Model(encoder(1), "numpy", bounds={"K": 3})
+
+
+def test_a_model_is_specialised_for_numbers_only() -> None:
+    model = Model.of(lambda x: x.exp(), {"x": ("N", 2)}, "numpy")
+    for wrong in (-1, 1.5, "a", None):
+        with pytest.raises(InputError, match=r"specialise: N is .+, expected a number, 0 or more"):
+            model.specialise(N=wrong)  # pyright: ignore[reportArgumentType]
+    assert model(np.zeros((3, 2), np.float32)).shape == (3, 2)
 
 
 def test_what_is_beyond_a_bound_cannot_be_specialised() -> None:

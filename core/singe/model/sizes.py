@@ -1,6 +1,7 @@
 """The open sizes of a Model: their bounds, and sets of sizes for which its Program has separate steps.
 
-A bound is written where a shape names a size: `"L<=512"` in place of `"L"`. `without_bounds` is the one place that reads it.
+A bound is written where a shape names a size: `"L<=512"` in place of `"L"`. `without_bounds` is the one place that reads
+what callers write in shapes. Names that come from files need not be such as it takes.
 """
 
 from __future__ import annotations
@@ -8,13 +9,16 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
+
+import numpy as np
 
 from ..errors import InputError, ShapeError
 
 MET: Final = 4
 """The most sets of sizes that get separate steps because they fail a check of the open steps; the latest are kept."""
-_BOUNDED: Final = re.compile(r"\s*(.*?)\s*<=\s*([0-9]+)\s*", re.S)
+_OPEN: Final = re.compile(r"\s*([^\W\d][\w.:]*)\s*(?:<=\s*([0-9]+)\s*)?")
+"""A name, such as those that files give ("unk__12", "input.1"), and perhaps a bound."""
 
 InputShapes = Mapping[str, Sequence["int | str"]]
 
@@ -23,19 +27,29 @@ def without_bounds(shapes: InputShapes | None) -> tuple[dict[str, tuple[int | st
     """Shapes by input with plain names for sizes, and the bounds that followed the names."""
     bounds: dict[str, int] = {}
 
-    def name(d: int | str) -> int | str:
-        if not isinstance(d, str) or "<=" not in d:
-            return d
-        found = _BOUNDED.fullmatch(d)
-        if found is None or not found[1]:
+    def dimension(name: str, d: Any) -> int | str:
+        if isinstance(d, (int, np.integer)) and not isinstance(d, bool) and d >= 0:
+            return int(d)
+        found = _OPEN.fullmatch(d) if isinstance(d, str) else None
+        if found is None:
             raise InputError(
-                f"a dimension is {d!r}, expected a number, a name, or a name with a bound such as 'L<=512'"
+                f"the shape of {name!r} has the dimension {d!r}, expected a number, a name, or a name with a bound such as "
+                "'L<=512'"
             )
+        if found[2] is None:
+            return found[1]
         if bounds.setdefault(found[1], int(found[2])) != int(found[2]):
             raise InputError(f"{found[1]} has the bounds {bounds[found[1]]} and {found[2]}, expected one")
         return found[1]
 
-    return {k: tuple(name(d) for d in shape) for k, shape in (shapes or {}).items()}, bounds
+    named: dict[str, tuple[int | str, ...]] = {}
+    for k, shape in (shapes or {}).items():
+        if isinstance(shape, str) or not isinstance(shape, Sequence):
+            raise InputError(
+                f"the shape of {k!r} is {shape!r}, expected a tuple of numbers and names, such as ('N', 3)"
+            )
+        named[k] = tuple(dimension(k, d) for d in shape)
+    return named, bounds
 
 
 class OpenSizes:
@@ -63,11 +77,14 @@ class OpenSizes:
         """Ask for separate steps for these sizes, as the caller wants."""
         if not sizes:
             raise InputError(f"specialise: got no sizes, expected some of {', '.join(self.names) or 'none'}")
-        for name in sizes:
+        for name, n in sizes.items():
             self._check_name(name, "specialise:")
+            if not isinstance(n, (int, np.integer)) or isinstance(n, bool) or n < 0:
+                raise InputError(f"specialise: {name} is {n!r}, expected a number, 0 or more")
         self.check(sizes)
-        if dict(sizes) not in self._asked:
-            self._asked.append(dict(sizes))
+        asked = {name: int(n) for name, n in sizes.items()}
+        if asked not in self._asked:
+            self._asked.append(asked)
 
     def meet(self, sizes: Mapping[str, int]) -> None:
         """Ask for separate steps for these sizes, which fail a check of the open steps."""
