@@ -273,9 +273,11 @@ class Blocks:
     ) -> dict[Node, int]:
         """The donated inputs whose memory an output takes ↦ the output's number. over: the preferred pairs."""
         found = {x: k for x, k in over.items() if b.roots[k] is x or self._may_lie(b, made, k, x)}
-        alike = self._alike(b) if self.target is not None else {}  # NumPy overwrites an input, or makes a new array
+        alike = self._alike(b)
         for x in donated:
             for k in alike.get((x.shape, x.dtype), ()):
+                if self.target is None and not isinstance(b.roots[k].row, Elementwise):
+                    continue  # NumPy makes a new array for it
                 if x not in found and k not in found.values() and b.roots[k] in made and self._may_lie(b, made, k, x):
                     found[x] = k
         return found

@@ -58,7 +58,7 @@ def as_array(value: Any, spec: TensorSpec, what: str = "input") -> np.ndarray:
     wanted = spec.dtype.numpy
     array = own(value if isinstance(value, np.ndarray) else np.asarray(value))
     if array.dtype == wanted:
-        return np.ascontiguousarray(array).reshape(array.shape)
+        return array if array.flags.c_contiguous else np.ascontiguousarray(array)
     plain = not isinstance(value, (np.ndarray, np.generic)) and not hasattr(value, "dtype")
     numbers = array.dtype.kind in "iuf" and (spec.dtype.is_float or (array.dtype.kind != "f" and spec.dtype.is_int))
     if plain and (numbers or array.size == 0 or np.can_cast(array.dtype, wanted, "same_kind")):

@@ -57,12 +57,14 @@ class NumpyBackend:
 
 @dataclass
 class _Op:
-    """A prepared Host step: its row, the inputs that it may overwrite, and the places that no later step reads."""
+    """A prepared Host step: its row, the inputs that it may overwrite, the place whose array it may overwrite with its
+    result, and the places that no later step reads."""
 
     step: Host
     row: Row
     sizes: tuple[str, ...]  # the sizes that its attributes need
     spent: tuple[int, ...] = ()
+    into: Place | None = None
     drops: tuple[Place, ...] = ()
     latest: tuple[tuple[int, ...], Mapping[str, Any]] | None = None
 
@@ -137,6 +139,9 @@ class NumpyExecutable:
                 over = [k for k, i in enumerate(step.inputs) if self._places[i] == self._places[step.outputs[0]]]
                 if isinstance(row, Elementwise) and len(over) == 1:
                     self._ops[id(step)].spent = tuple(over)
+                    self._own.add(self._places[step.outputs[0]])
+                elif isinstance(row, Elementwise) and self._places[step.outputs[0]][0] == "input":
+                    self._ops[id(step)].into = self._places[step.outputs[0]]
                     self._own.add(self._places[step.outputs[0]])
             elif isinstance(step, If):
                 self._prepare((*step.then, *step.otherwise))
@@ -261,10 +266,13 @@ class NumpyExecutable:
         taken = [*inputs, *(state.data for state in states)]  # arrays that an output must not share
         for k, i in enumerate(p.outputs):
             value = run.values[self._places[i]]
-            if k not in p.donated or value is not inputs[p.donated[k]]:
-                value = self._apart(value, i, run.sizes, taken)
-                taken.append(value)
-            outputs.append(value)
+            if k in p.donated:
+                if value is not inputs[p.donated[k]]:  # of a type, or by an op, that NumPy computes in an array of its own
+                    np.copyto(inputs[p.donated[k]], value)
+                outputs.append(inputs[p.donated[k]])
+                continue
+            outputs.append(self._apart(value, i, run.sizes, taken))
+            taken.append(outputs[-1])
         return outputs
 
     def _walk(self, steps: Sequence[Step], run: _Run, ends: list[float] | None = None) -> None:
@@ -322,8 +330,8 @@ class NumpyExecutable:
         step, row = op.step, op.row
         given = [run.values[self._places[i]] for i in step.inputs]
         attrs = op.attrs(run.sizes)
-        if isinstance(row, Elementwise) and op.spent:
-            out: Any = row.array_over(given, op.spent, attrs)
+        if isinstance(row, Elementwise) and (op.spent or op.into):
+            out: Any = row.array_over(given, op.spent, attrs, None if op.into is None else run.values[op.into])
         elif isinstance(row, Update) and (self._in_place(step) or 0 in op.spent):
             row.into(*given, **attrs)
             out = given[0]

@@ -79,9 +79,11 @@ class Elementwise(Row):
     def array(self, *arrays: np.ndarray, **attrs: Any) -> np.ndarray:
         return self.array_over(arrays, (), attrs)
 
-    def array_over(self, arrays: Sequence[np.ndarray], spent: Sequence[int], attrs: Attrs) -> np.ndarray:
-        """Like `array`, but it may overwrite the inputs at the positions `spent`.
-        The result never shares memory with another input."""
+    def array_over(
+        self, arrays: Sequence[np.ndarray], spent: Sequence[int], attrs: Attrs, into: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Like `array`, but it may overwrite the inputs at the positions `spent`, and `into`, which has the result's shape
+        and type. The result never shares memory with another input."""
         if any(a.dtype == object for a in arrays):
             return _symbolic(self, arrays, attrs)
         dtypes = tuple(dtype_of(a.dtype) for a in arrays)
@@ -90,7 +92,7 @@ class Elementwise(Row):
             widened(a) if a.dtype.names else scalar.convert(a, COMPUTE[d].numpy)
             for a, d in zip(arrays, dtypes, strict=True)
         ]
-        result = calls.run(wide, [i in spent or w is not a for i, (w, a) in enumerate(zip(wide, arrays, strict=True))])
+        result = calls.run(wide, [i in spent or w is not a for i, (w, a) in enumerate(zip(wide, arrays, strict=True))], into)
         shape = np.broadcast_shapes(*(a.shape for a in arrays))
         result = scalar.convert(np.asarray(result), calls.gives)
         borrowed = any(result is a for i, a in enumerate(arrays) if i not in spent)
@@ -107,9 +109,11 @@ class _Calls:
         tuple[Callable[..., Any], tuple[int, ...], tuple[int, ...]]
     ]  # function, its arguments, those of them that are not needed again
     result: int
+    writes_type: bool  # whether the last function gives elements of the type that the op gives
 
-    def run(self, params: Sequence[np.ndarray], owned: list[bool]) -> Any:
-        """The value. Owned arrays, which include temporaries, are overwritten once they are not needed again."""
+    def run(self, params: Sequence[np.ndarray], owned: list[bool], into: np.ndarray | None) -> Any:
+        """The value. Owned arrays, which include temporaries, are overwritten once they are not needed again; the last
+        function writes to `into`, if it gives elements of that type."""
         values: list[Any] = [*params, *self.constants]
         owned = [*owned, *[False] * len(self.constants)]
         for function, places, last in self.steps:
@@ -119,6 +123,8 @@ class _Calls:
                 if isinstance(function, np.ufunc)
                 else None
             )
+            if into is not None and len(values) == self.result and self.writes_type and isinstance(function, np.ufunc):
+                out = into
             value = function(*args) if out is None else function(*args, out=out)
             values.append(value)
             owned.append(isinstance(value, np.ndarray) and value.ndim > 0)
@@ -150,7 +156,8 @@ def _calls(row: Elementwise, dtypes: tuple[DType, ...], attrs: tuple[tuple[str, 
             function = partial(_convert, to=x.dtype.numpy) if x.word == "cast" else scalar.NUMPY[x.word]
             last = {number[a] for a in x.args if final[a] is x and a.dtype is x.dtype}
             steps.append((function, tuple(number[a] for a in x.args), tuple(last)))
-    return _Calls(gives.numpy, [x.dtype.numpy.type(x.value) for x in constants], steps, number[e])
+    values = [x.dtype.numpy.type(x.value) for x in constants]
+    return _Calls(gives.numpy, values, steps, number[e], e.dtype is gives)
 
 
 def _convert(array: Any, to: np.dtype[Any]) -> Any:
