@@ -292,6 +292,24 @@ MAX_PROOF: Final = 8
 Checks: TypeAlias = "dict[Dim, str]"
 """Dimensions that must be at least 0 when a run's sizes are known ↦ the error's text if one is not."""
 _CHECKS: Final[ContextVar[Checks | None]] = ContextVar("checks", default=None)
+_TURNS: Final[ContextVar[tuple[Dim, ...]]] = ContextVar("turns", default=())
+"""How many turns the loops make of which a part is built. If one makes none, nothing of what its body requires must hold."""
+
+
+@contextmanager
+def repeating(count: Dim | None) -> Iterator[None]:
+    """A context in which the body of a loop of so many turns (None: not known) is built: see `_TURNS`."""
+    more = () if count is None or at_least(count, 1) else (count,)
+    token = _TURNS.set((*_TURNS.get(), *more))
+    try:
+        yield
+    finally:
+        _TURNS.reset(token)
+
+
+def repetitions() -> tuple[Dim, ...]:
+    """The numbers of turns on which what is required here depends."""
+    return _TURNS.get()
 
 
 @contextmanager
@@ -323,14 +341,16 @@ def same(a: Dim, b: Dim, what: str) -> bool:
     checks = _CHECKS.get()
     if checks is None or not isinstance(gap, Size) or at_least(gap, 1) or at_least(-gap, 1):
         return equal(a, b, what)
-    checks.setdefault(gap, f"{what}: {a} must be {b}")
-    checks.setdefault(-gap, f"{what}: {a} must be {b}")
+    require(gap, f"{what}: {a} must be {b}")
+    require(-gap, f"{what}: {a} must be {b}")
     return True
 
 
 def require(dim: Dim, text: str) -> None:
     """Require a dimension of at least 0: ShapeError(text) if it never is;
-    if that depends on sizes, the run checks it."""
+    if that depends on sizes, the run checks it. In a loop it is required where that makes a turn."""
+    for count in _TURNS.get():
+        dim = dim_max(dim, -count)
     if at_least(dim, 0):
         return
     if at_least(-dim, 1):

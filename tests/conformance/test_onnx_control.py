@@ -200,6 +200,25 @@ def test_loops_nest(device: str) -> None:
     agree(device, made, {"x": floats(2), "m": np.array(4)}, {"x": floats(1), "m": np.array(1)})
 
 
+@on_devices
+def test_what_a_body_needs_is_needed_in_turns_only(device: str) -> None:
+    """With no turn, nothing is chosen from an empty axis."""
+    body = graph(
+        [node("Gather", "xs i", "row", axis=0), node("Add", "s row", "next"), node("Identity", "keep", "again")],
+        [value("i", [], INT64), value("keep", [], BOOL), value("s", [3])],
+        [value("again", [], BOOL), value("next", [3])],
+    )
+    made = model(
+        [
+            node("Shape", "xs", "shape"), constant("zero", np.array(0)), node("Gather", "shape zero", "count"),
+            node("Loop", "count _ s0", "y", body=body),
+        ],
+        [value("xs", ["T", 3]), value("s0", [3])],
+        [value("y", [3])],
+    )  # fmt: skip
+    agree(device, made, *({"xs": floats(t, 3), "s0": floats(3)} for t in (2, 0, 1)))
+
+
 # --- Scan ------------------------------------------------------------------------------------------------------------
 
 
@@ -225,6 +244,10 @@ def test_scans_along_other_axes_and_from_the_end(device: str) -> None:
         [value("last", [3]), value("ys", [3, "T"]), value("zs", ["T", 3])],
     )  # fmt: skip
     agree(device, made, *({"s0": floats(3), "p": floats(3, t), "q": floats(t, 3)} for t in (4, 1, 7)))
+    none = {"s0": floats(3), "p": floats(3, 0), "q": floats(0, 3)}  # onnxruntime divides by zero here
+    got = load(made.SerializeToString(), device=DEVICES[device])(none)
+    np.testing.assert_array_equal(got["last"], none["s0"])
+    assert (got["ys"].shape, got["zs"].shape) == ((3, 0), (0, 3))
 
 
 # --- recurrent -------------------------------------------------------------------------------------------------------

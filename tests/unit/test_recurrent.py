@@ -69,6 +69,32 @@ def test_recurrent(op: str, given: tuple[str, ...], attrs: dict[str, Any], kind:
         np.testing.assert_allclose(mine, wanted, rtol=bound, atol=bound)
 
 
+@pytest.mark.parametrize("device", ["numpy", "wasm", "webgpu"])
+@pytest.mark.parametrize("length", [size("T"), 0], ids=["open", "known"])
+@pytest.mark.parametrize("op", GATES)
+def test_of_no_steps_the_initial_state_is_left(op: str, length: Any, device: str) -> None:
+    b = Builder()
+    arrays: dict[str, np.ndarray] = {
+        "x": np.zeros((0, BATCH, FEATURES), np.float32),
+        "w": np.ones((2, GATES[op] * HIDDEN, FEATURES), np.float32),
+        "r": np.ones((2, GATES[op] * HIDDEN, HIDDEN), np.float32),
+        "state": np.arange(2 * BATCH * HIDDEN, dtype=np.float32).reshape(2, BATCH, HIDDEN),
+    }
+    nodes = [b.input(k, (length, *a.shape[1:]) if k == "x" else a.shape, float32) for k, a in arrays.items()]
+    activations = PLAIN[op] * 2
+    results = b.apply(ROWS[op], *nodes, given=("state",), activations=activations, direction="bidirectional")
+    try:
+        model = Model(Graph(tuple(nodes), results, tuple(f"y{k}" for k in range(len(results)))), device)
+    except DeviceError as e:
+        pytest.skip(f"no {device} here: {e}")
+    for _ in range(2):
+        got = model(*arrays.values())
+        assert got["y0"].shape == (0, 2, BATCH, HIDDEN)
+        np.testing.assert_array_equal(got["y1"], arrays["state"])
+        if "y2" in got:
+            np.testing.assert_array_equal(got["y2"], np.zeros_like(arrays["state"]))
+
+
 def test_inputs_that_do_not_fit_are_refused() -> None:
     b = Builder()
     x, w, r = (b.input(k, s, float32) for k, s in (("x", (3, 2, 4)), ("w", (1, 20, 4)), ("r", (1, 20, 5))))

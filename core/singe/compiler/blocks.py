@@ -21,7 +21,7 @@ from ..graph import Graph, Node, bare
 from ..ir.kernel import Kernel, Routine
 from ..ops import Elementwise, Opaque, Region, Result, Row, Update
 from ..program.program import Bind, Buffer, Check, Copy, Dispatch, Host, If, Loop, Step
-from ..shapes import Checks, Shape, Size, require, symbols
+from ..shapes import Checks, Shape, Size, repeating, require, symbols
 from .fuse import Group, fuse
 from .host import lacking, on_host
 from .late import computed, named
@@ -494,7 +494,8 @@ class Blocks:
         rest = body.inputs[len(carried) :]
         given |= {x: self._buffer(b, c, x.shape) for x, c in zip(rest, captures, strict=True)}
         targets = [*(() if condition is None else (condition,)), *carried]
-        steps = self.steps(body, given, targets, last, sorted(copied))
+        with repeating(n.attrs.get("count")):
+            steps = self.steps(body, given, targets, last, sorted(copied))
         b.steps.append(Loop(n.attrs.get("count"), condition, (*first, *steps)))
         self.slots.give(free)
 

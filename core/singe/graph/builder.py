@@ -28,7 +28,7 @@ from ..ops import (
     elementwise_vjp,
     narrow,
 )
-from ..shapes import Dim, Size, product, size, symbols
+from ..shapes import Dim, Size, product, repetitions, size, symbols
 from .graph import Graph
 from .node import Node, attribute_symbols, contents, evaluate_node, leaf, postorder
 
@@ -127,7 +127,7 @@ class Builder:
         """The node of a row over inputs, however many results it has; equal nodes are the same object."""
         attrs = {k: _frozen(v) for k, v in attrs.items() if v is not None}
         given = tuple(x for x in inputs if x is not None)
-        key = (row.name, inputs, tuple(sorted(attrs.items())))
+        key = (row.name, inputs, tuple(sorted(attrs.items())), repetitions())
         found = self._nodes.get(key)
         if found is None:
             if isinstance(row, Composite):
@@ -162,7 +162,7 @@ class Builder:
         whole = iter(size(name) if name else d for name, d in zip(names, dims, strict=True))
         n = Node(row, given, attrs, tuple((tuple(next(whole) for _ in shape), kind) for shape, kind in results))  # pyright: ignore[reportArgumentType]
         self.bound.update((name, n) for name in names if name)
-        self._nodes[row.name, given, tuple(sorted(attrs.items()))] = n
+        self._nodes[row.name, given, tuple(sorted(attrs.items())), repetitions()] = n
         return n
 
     def _intern(self, key: Any, make: Callable[[], Node]) -> Node:

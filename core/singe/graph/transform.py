@@ -55,7 +55,10 @@ def specialise(graph: Graph, sizes: Mapping[str, Dim]) -> Graph:
     def rule(b: Builder, n: Node, given: tuple[Node, ...]) -> Node | None:
         if n.row is None:
             return sized(b, n, sizes)
-        made = b.node(n.row, *given, **{k: with_sizes(v, sizes) for k, v in n.attrs.items()})
+        attrs = {k: with_sizes(v, sizes) for k, v in n.attrs.items() if not isinstance(v, Graph)}
+        with shapes.repeating(attrs.get("count") if n.op == "loop" else None):
+            attrs |= {k: specialise(v, sizes) for k, v in regions(n).items()}
+        made = b.node(n.row, *given, **attrs)
         if any(isinstance(d, int) and d < 0 for shape, _ in made.results for d in shape):
             at = ", ".join(f"{name} = {number}" for name, number in sizes.items())
             raise ShapeError(f"{made!r} would have a negative dimension at {at}")

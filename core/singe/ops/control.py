@@ -16,7 +16,7 @@ from typing import Any
 
 from ..dtypes import bool_
 from ..errors import DTypeError, ShapeError
-from ..shapes import Dim, Shape, show, symbols
+from ..shapes import Dim, Shape, repeating, show, symbols
 from ._row import ROWS, Region, Result, Results, Shaped, register
 
 
@@ -94,7 +94,8 @@ def repeated(
     """A loop of `count` turns over `initial`; turn(carried values, captured values) gives the next carried values."""
     before = [b.input("carried", x.shape, x.dtype) for x in initial]
     inner = [b.input("captured", x.shape, x.dtype) for x in captures]
-    body = b.graph((*before, *inner), (b.const(True), *turn(before, inner)))
+    with repeating(count):
+        body = b.graph((*before, *inner), (b.const(True), *turn(before, inner)))
     made = b.node(ROWS["loop"], *initial, *captures, body=body, carried=len(initial), conditional=False, count=count)
     return b.results_of(made)
 

@@ -12,7 +12,7 @@ from ..dtypes import int32, int64
 from ..errors import ShapeError
 from ..ir import scalar
 from ..ir.scalar import Expr, const, select, size
-from ..shapes import Dim, axis_of, product, show
+from ..shapes import Dim, axis_of, product, require, show
 from . import _reference as reference
 from ._row import Read, Shaped, Update, register
 from .opaque import check_elements, check_nd, grid_of, wrapped
@@ -34,8 +34,7 @@ def _slice_check(x: Shaped, part: Shaped, *starts: Shaped) -> None:
             "expected the same number of axes, and a start for each"
         )
     for axis, (d, p) in enumerate(zip(x.shape, part.shape, strict=True)):
-        if isinstance(d, int) and isinstance(p, int) and p > d:
-            raise ShapeError(f"update_slice: axis {axis} of the part has {p} elements, that of {show(x.shape)} has {d}")
+        require(d - p, f"update_slice: axis {axis} of the part has {p} elements, that of {show(x.shape)} has {d}")
     if any(product(s.shape) != 1 for s in starts):
         raise ShapeError("update_slice: a start is not a scalar")
 

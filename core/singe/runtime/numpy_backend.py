@@ -267,7 +267,9 @@ class NumpyExecutable:
         for k, i in enumerate(p.outputs):
             value = run.values[self._places[i]]
             if k in p.donated:
-                if value is not inputs[p.donated[k]]:  # of a type, or by an op, that NumPy computes in an array of its own
+                if (
+                    value is not inputs[p.donated[k]]
+                ):  # of a type, or by an op, that NumPy computes in an array of its own
                     np.copyto(inputs[p.donated[k]], value)
                 outputs.append(inputs[p.donated[k]])
                 continue

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...graph import Graph, Node, postorder, spliced
-from ...shapes import Dim
+from ...shapes import Dim, repeating
 
 if TYPE_CHECKING:
     from ._rewriter import Rewriter
@@ -61,7 +61,8 @@ class Regions:
             and all(x.shape == y.shape for x, y in zip(inputs, raw.inputs, strict=True))
         ):
             return self._inlined(Graph(raw.inputs, raw.outputs[1:], raw.output_names[1:], raw.bound), inputs)
-        body = self._rewritten(raw, inputs, carried)
+        with repeating(count):
+            body = self._rewritten(raw, inputs, carried)
         live = self._live(body, carried, condition is not None)
         if not live:
             return inputs[:carried]

@@ -14,7 +14,7 @@ import numpy as np
 from ...errors import ImportFailure, ShapeError, SizeNeeded, ValueNeeded
 from ...graph import Node, postorder, symbols_of
 from ...ops import ROWS
-from ...shapes import MAX_ELEMENTS, Dim, axis_of, product, show, size, symbols
+from ...shapes import MAX_ELEMENTS, Dim, axis_of, product, repeating, show, size, symbols
 from ..model import OnnxGraph, OnnxValue
 from ..scope import Scope
 from ._call import Call, adapter, inputs_below
@@ -82,16 +82,18 @@ class Turns:
     A dimension that changes from turn to turn is a separate size within the body.
     """
 
-    def __init__(self, scope: Scope, initial: Sequence[Node], turn: Turn) -> None:
-        """turn is called again if a dimension turns out to change."""
+    def __init__(self, scope: Scope, initial: Sequence[Node], turn: Turn, count: Dim | None) -> None:
+        """turn is called again if a dimension turns out to change; count: the most turns."""
         self.b: Final = scope.builder
+        self.count: Final = count
         self.initial = list(initial)
         changing: set[tuple[int, int]] = set()
         while True:
             self.captures: dict[Node, Node] = {}
             self.scope = scope.within(self.captures)
             self.before = [self.leaf(x, [i for j, i in changing if j == k]) for k, x in enumerate(initial)]
-            after, self.rest = turn(self.scope, self.before)
+            with repeating(count):
+                after, self.rest = turn(self.scope, self.before)
             self.after = list(after)
             found = set()
             for k, (x, y) in enumerate(zip(self.before, self.after, strict=True)):
@@ -113,7 +115,8 @@ class Turns:
         before = self.leaf(initial, changing)
         self.initial.append(initial)
         self.before.append(before)
-        self.after.append(after(before))
+        with repeating(self.count):
+            self.after.append(after(before))
         return len(self.initial) - 1
 
     def collect(self, element: Node, turn: Node, room: Dim | None) -> int:
@@ -184,7 +187,7 @@ def _loop(call: Call) -> list[Node]:
         made = [_as_declared(b, x, v) for x, v in zip(made, graph.outputs[1:], strict=True)]
         return [b.add(number, b.const(1)), *made[: len(initial)]], [again, *made[len(initial) :]]
 
-    turns = Turns(call.scope, [zero, *initial], turn)
+    turns = Turns(call.scope, [zero, *initial], turn, count)
     again, *elements = turns.rest
     again = _scalar(call, again, "the condition")
     endless = _always(b, condition) and _always(b, again)
@@ -251,7 +254,7 @@ def scan(
         after, made = element(inner, carried, parts)
         return [b.add(number, b.const(1)), *after], made
 
-    turns = Turns(scope, [b.const(0), *states], turn)
+    turns = Turns(scope, [b.const(0), *states], turn, length)
     number = turns.before[0]
     ways = [*backward, *[False] * (len(turns.rest) - len(backward))]
     places = [turns.collect(x, place(number, way), length) for x, way in zip(turns.rest, ways, strict=True)]

@@ -92,7 +92,9 @@ class Elementwise(Row):
             widened(a) if a.dtype.names else scalar.convert(a, COMPUTE[d].numpy)
             for a, d in zip(arrays, dtypes, strict=True)
         ]
-        result = calls.run(wide, [i in spent or w is not a for i, (w, a) in enumerate(zip(wide, arrays, strict=True))], into)
+        result = calls.run(
+            wide, [i in spent or w is not a for i, (w, a) in enumerate(zip(wide, arrays, strict=True))], into
+        )
         shape = np.broadcast_shapes(*(a.shape for a in arrays))
         result = scalar.convert(np.asarray(result), calls.gives)
         borrowed = any(result is a for i, a in enumerate(arrays) if i not in spent)
