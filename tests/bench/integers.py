@@ -29,7 +29,7 @@ from playwright.sync_api import sync_playwright
 from singe.compiler import build as compiled
 from singe.model.model import load
 from singe.tools.export import MANIFEST, export
-from singe.tools.images import PictureSpec, read
+from singe.tools.images import PictureSpec, read_picture
 from singe.tools.serve import Server
 
 LEVELS: Final = ("relaxed", "simd")
@@ -102,7 +102,7 @@ def photographs(model: Path) -> str:
     spec = PictureSpec((224, 224), 3, 0.875, (127.0,), (128.0,), "nchw")
     given = load(model, "numpy")
     whole, small = (compiled(given, device="numpy", activations=kind) for kind in KINDS)
-    pictures = [read(p, spec) for p in paths]
+    pictures = [read_picture(p, spec) for p in paths]
     same = sum(whole(x).argmax() == small(x).argmax() for x in pictures)
     return f"; first class of {same} of {len(paths)} photographs kept"
 

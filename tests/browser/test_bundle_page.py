@@ -180,7 +180,7 @@ def test_a_chosen_picture_is_classified(site: Server, page: Any, device: str) ->
         choose(page, photo)
         wait(page, "ready", f"Done on {device}", timeout=120_000)
         model = load(MODELS / "efficientnet_lite0.onnx", device="numpy")
-        best = np.argsort(-model(images.read(PHOTOS / photo, LITE0))[0])[:2]
+        best = np.argsort(-model(images.read_picture(PHOTOS / photo, LITE0))[0])[:2]
         assert int(page.get_by_test_id("top-1").get_attribute("data-value")) in best
     assert page.get_by_test_id("classes").locator("li").count() == 5
 

@@ -90,7 +90,7 @@ def photos() -> list[Any]:
 @pytest.mark.parametrize("photo", photos())
 def test_photos_become_what_python_makes_of_them(page: Any, photo: str, spec: PictureSpec) -> None:
     found = in_pixels(tensor(page, (PHOTOS / photo).read_bytes(), spec), spec)
-    expected = in_pixels(images.read(PHOTOS / photo, spec).reshape(-1), spec)
+    expected = in_pixels(images.read_picture(PHOTOS / photo, spec).reshape(-1), spec)
     difference = np.abs(found - expected)
     assert difference.max() <= 3.01, f"{difference.max()} units of 1/255"
     assert difference.mean() <= 0.25, f"{difference.mean()} units of 1/255 in the mean"
@@ -101,7 +101,7 @@ def test_photos_are_classified_alike(page: Any) -> None:
     model = load(MODELS / "efficientnet_lite0.onnx", device="numpy")
     for photo in photos():
         theirs = tensor(page, (PHOTOS / photo).read_bytes(), LITE0).reshape(1, 3, 224, 224)
-        ours = images.read(PHOTOS / photo, LITE0)
+        ours = images.read_picture(PHOTOS / photo, LITE0)
         assert np.argmax(model(theirs)) == np.argmax(model(ours)), photo
 
 
@@ -126,7 +126,7 @@ def file_of(picture: Any, kind: str, **options: Any) -> bytes:
 def expected(tmp_path: Path, data: bytes, spec: PictureSpec) -> np.ndarray:
     path = tmp_path / "picture.png"
     path.write_bytes(data)
-    return images.read(path, spec).reshape(-1)
+    return images.read_picture(path, spec).reshape(-1)
 
 
 SMALL = PictureSpec((20, 24), 3, 0.8, (0.0,), (1.0,), "nhwc")

@@ -125,7 +125,7 @@ def photos() -> dict[str, np.ndarray]:
     pytest.importorskip("PIL")
     facts = module(ROOT / "demos" / "classify" / "model.py")
     spec = images.PictureSpec((facts.SIDE, facts.SIDE), 3, facts.CROP, (facts.MEAN,), (facts.STD,))
-    return {path.stem: images.read(path, spec) for path in sorted(SAMPLES.glob("*.jpg"))}
+    return {path.stem: images.read_picture(path, spec) for path in sorted(SAMPLES.glob("*.jpg"))}
 
 
 @RUNNERS

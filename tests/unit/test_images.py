@@ -10,7 +10,7 @@ import pytest
 
 from singe.errors import InputError
 from singe.shapes import size
-from singe.tools.images import MAX_PIXELS, PictureSpec, layout_of, picture_for, read
+from singe.tools.images import MAX_PIXELS, PictureSpec, layout_of, picture_for, read_picture
 
 Image = pytest.importorskip("PIL.Image", reason="Pillow is not here")
 PLAIN = {"mean": (0.0,), "std": (1.0,)}
@@ -34,19 +34,19 @@ def quarters() -> np.ndarray:
 
 
 def test_pixels_come_as_they_are(tmp_path: Path) -> None:
-    x = read(saved(tmp_path, quarters()), PictureSpec((4, 8), 3, **PLAIN))
+    x = read_picture(saved(tmp_path, quarters()), PictureSpec((4, 8), 3, **PLAIN))
     assert (x.shape, x.dtype, x.flags.c_contiguous) == ((1, 3, 4, 8), np.float32, True)
     np.testing.assert_array_equal(x[0].transpose(1, 2, 0), quarters())
 
 
 def test_layout_nhwc(tmp_path: Path) -> None:
-    x = read(saved(tmp_path, quarters()), PictureSpec((4, 8), 3, layout="nhwc", **PLAIN))
+    x = read_picture(saved(tmp_path, quarters()), PictureSpec((4, 8), 3, layout="nhwc", **PLAIN))
     np.testing.assert_array_equal(x[0], quarters())
 
 
 @pytest.mark.parametrize(("mean", "std"), [((127.0,), (128.0,)), ((1.0, 2.0, 3.0), (4.0, 5.0, 6.0))])
 def test_mean_and_std(tmp_path: Path, mean: tuple[float, ...], std: tuple[float, ...]) -> None:
-    x = read(saved(tmp_path, quarters()), PictureSpec((4, 8), 3, mean=mean, std=std, layout="nhwc"))
+    x = read_picture(saved(tmp_path, quarters()), PictureSpec((4, 8), 3, mean=mean, std=std, layout="nhwc"))
     np.testing.assert_allclose(x[0], (quarters().astype(np.float64) - mean) / std, rtol=1e-6)
 
 
@@ -54,14 +54,14 @@ def test_the_centre_is_used(tmp_path: Path) -> None:
     """Of 12 by 8, crop 0.5 to a square takes the 4 by 4 in the middle."""
     pixels = np.zeros((8, 12), np.uint8)
     pixels[2:6, 4:8] = np.arange(16).reshape(4, 4)
-    x = read(saved(tmp_path, pixels), PictureSpec((4, 4), 1, crop=0.5, **PLAIN))
+    x = read_picture(saved(tmp_path, pixels), PictureSpec((4, 4), 1, crop=0.5, **PLAIN))
     np.testing.assert_array_equal(x[0, 0], np.arange(16).reshape(4, 4))
 
 
 def test_the_shorter_side_decides(tmp_path: Path) -> None:
     """Resizing the shorter side to size / crop and cutting the centre out, to within what rounding the sides does."""
     pixels = np.random.default_rng(0).integers(0, 256, (6, 9, 3), np.uint8).repeat(20, 0).repeat(20, 1)
-    x = read(saved(tmp_path, pixels), PictureSpec((28, 28), 3, crop=0.875, layout="nhwc", **PLAIN))
+    x = read_picture(saved(tmp_path, pixels), PictureSpec((28, 28), 3, crop=0.875, layout="nhwc", **PLAIN))
     whole = np.asarray(Image.fromarray(pixels).resize((48, 32), Image.Resampling.BICUBIC), np.float32)
     assert np.abs(x[0] - whole[2:30, 10:38]).max() <= 1
 
@@ -89,7 +89,7 @@ def test_exif_orientation(tmp_path: Path, turn: int) -> None:
     exif = Image.Exif()
     exif[0x0112] = turn
     held.save(tmp_path / "held.png", exif=exif)
-    x = read(tmp_path / "held.png", PictureSpec((4, 8), 3, layout="nhwc", **PLAIN))
+    x = read_picture(tmp_path / "held.png", PictureSpec((4, 8), 3, layout="nhwc", **PLAIN))
     np.testing.assert_array_equal(x[0], quarters())
 
 
@@ -113,7 +113,7 @@ def test_modes(tmp_path: Path, mode: str, channels: int) -> None:
         picture = grey.convert(mode) if "A" in mode else grey.convert("RGB").convert(mode)
     path = tmp_path / ("p.tiff" if mode in ("CMYK", "YCbCr") else "p.png")
     picture.save(path)
-    x = read(path, PictureSpec((4, 4), channels, **PLAIN))
+    x = read_picture(path, PictureSpec((4, 4), channels, **PLAIN))
     assert x.shape == (1, channels, 4, 4)
     np.testing.assert_allclose(x, MODES[mode], atol=1.5)
 
@@ -123,7 +123,7 @@ def test_a_transparent_palette(tmp_path: Path) -> None:
     picture.putpalette([10, 20, 30])
     picture.save(tmp_path / "p.png", transparency=0)
     np.testing.assert_array_equal(
-        read(tmp_path / "p.png", PictureSpec((4, 4), 3, **PLAIN)), np.full((1, 3, 4, 4), 255, np.float32)
+        read_picture(tmp_path / "p.png", PictureSpec((4, 4), 3, **PLAIN)), np.full((1, 3, 4, 4), 255, np.float32)
     )
 
 
@@ -166,13 +166,13 @@ def test_a_bomb_is_refused_before_it_is_decoded(tmp_path: Path) -> None:
     Image.new("1", (side, side)).save(tmp_path / "bomb.png")
     assert (tmp_path / "bomb.png").stat().st_size < 50_000
     with pytest.raises(InputError, match="more than the"):
-        read(tmp_path / "bomb.png", PictureSpec((8, 8)))
+        read_picture(tmp_path / "bomb.png", PictureSpec((8, 8)))
 
 
 def test_a_long_picture_takes_no_more_than_it_has(tmp_path: Path) -> None:
     Image.new("L", (60_000, 1), 7).save(tmp_path / "long.png")
     np.testing.assert_array_equal(
-        read(tmp_path / "long.png", PictureSpec((64, 64), 1, **PLAIN)), np.full((1, 1, 64, 64), 7, np.float32)
+        read_picture(tmp_path / "long.png", PictureSpec((64, 64), 1, **PLAIN)), np.full((1, 1, 64, 64), 7, np.float32)
     )
 
 
@@ -188,7 +188,7 @@ def test_damaged_files(tmp_path: Path, name: str) -> None:
                 damaged[at] ^= 1 << int(rng.integers(8))
         (tmp_path / name).write_bytes(damaged)
         try:
-            shape = read(tmp_path / name, PictureSpec((8, 8))).shape
+            shape = read_picture(tmp_path / name, PictureSpec((8, 8))).shape
         except InputError:
             continue
         assert shape == (1, 3, 8, 8)
@@ -197,16 +197,16 @@ def test_damaged_files(tmp_path: Path, name: str) -> None:
 def test_what_is_no_picture(tmp_path: Path) -> None:
     (tmp_path / "p.png").write_text("%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n")
     with pytest.raises(InputError, match="cannot be read as a picture"):
-        read(tmp_path / "p.png", PictureSpec((8, 8)))
+        read_picture(tmp_path / "p.png", PictureSpec((8, 8)))
     with pytest.raises(InputError, match="no such file"):
-        read(tmp_path / "none.png", PictureSpec((8, 8)))
+        read_picture(tmp_path / "none.png", PictureSpec((8, 8)))
     Image.fromarray(np.zeros((4, 4), np.float32)).save(tmp_path / "f.tiff")
     with pytest.raises(InputError, match="floats"):
-        read(tmp_path / "f.tiff", PictureSpec((8, 8)))
+        read_picture(tmp_path / "f.tiff", PictureSpec((8, 8)))
 
 
 def test_without_pillow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = saved(tmp_path, quarters())
     monkeypatch.setitem(sys.modules, "PIL.Image", None)
     with pytest.raises(InputError, match=r"pip install 'singe\[images\]'"):
-        read(path, PictureSpec((8, 8)))
+        read_picture(path, PictureSpec((8, 8)))

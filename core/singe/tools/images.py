@@ -90,7 +90,7 @@ def _number(d: Dim, shape: Shape) -> int:
     raise InputError(f"pictures: the input's shape {show(shape)} leaves {d} open: give --size")
 
 
-def read(path: str | Path, spec: PictureSpec) -> np.ndarray:
+def read_picture(path: str | Path, spec: PictureSpec) -> np.ndarray:
     """The picture in a file as a float32 tensor with a batch of one."""
     picture = _open(path).convert(MODES[spec.channels])
     pixels = np.asarray(

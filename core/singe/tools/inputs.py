@@ -46,7 +46,7 @@ def _read(path: str, spec: TensorSpec, args: Namespace) -> np.ndarray:
     """The array in an .npy file, or the tensor of a picture."""
     suffix = Path(path).suffix.lower()
     if suffix in images.SUFFIXES:
-        values = images.read(path, _picture_spec(args, spec))
+        values = images.read_picture(path, _picture_spec(args, spec))
         kind = spec.dtype.numpy
         if spec.dtype.is_int:
             limits = np.iinfo(kind)
