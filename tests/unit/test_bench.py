@@ -15,11 +15,13 @@ from graphs import two_layers
 from onnx import TensorProto, helper
 
 import singe
-from singe.dtypes import float16, float32, int64
+from singe.dtypes import bool_, float16, float32, int64
 from singe.errors import DeviceError, InputError
+from singe.graph import Builder, Graph
 from singe.model.arguments import TensorSpec
 from singe.model.model import Model, Program
-from singe.program.program import Dispatch
+from singe.ops import find_row
+from singe.program.program import Dispatch, If, Loop, walk
 from singe.runtime.backend import Executable, Span, TimedExecutable, Timeline
 from singe.runtime.devices import EagerDevice
 from singe.runtime.devices import device as open_device
@@ -149,6 +151,29 @@ def test_a_profile_adds_up_to_the_run(runnable: Program, given: list[np.ndarray]
     copies = len(runnable.data.outputs)
     steps = len(runnable.data.steps)
     assert steps <= sum(k.calls for k in found.kernels) <= steps + copies
+
+
+@pytest.mark.parametrize("taken", [True, False])
+def test_a_profile_counts_what_runs_in_branches_and_loops(device: EagerDevice, taken: bool) -> None:
+    """A loop of three turns that doubles, then exp or a sine of what is not zero."""
+    b = Builder()
+    flag, x = b.input("flag", (), bool_), b.input("x", (6,), float32)
+    v = b.input("v", (6,), float32)
+    body = b.graph((v,), (b.const(True), b.add(v, v)))
+    many = b.loop(x, body=body, carried=1, conditional=False, count=3)
+    some = b.compress(many, b.less(b.const(0.0), many), axis=0)
+    w = b.input("w", some.shape, float32)
+    y = b.apply(find_row("if"), flag, some, then=b.graph((w,), (b.exp(w),)), otherwise=b.graph((w,), (b.sin(w),)))
+    runnable = Model(Graph((flag, x), (y,), ("y",), b.bound), device).program()
+    given = [np.array(taken), np.array([0, 1, 2, 0, 3, 4], np.float32)]
+    timeline = timed(runnable, given)
+    np.testing.assert_allclose(device.download(timeline.outputs[0]), runnable.run(given)[0])
+    assert 4 in timeline.sizes.values()
+    steps = list(walk(runnable.data.steps))
+    assert {type(steps[s.step]) for s in timeline.spans if s.step is not None}.isdisjoint({If, Loop})
+    kernels = profile(runnable, given, 1).kernels
+    assert [k.calls for k in kernels if k.label == "add"] == [3]
+    assert [k.label for k in kernels if k.label in ("exp", "sin")] == ["exp" if taken else "sin"]
 
 
 def test_equal_steps_are_one_row_with_the_work_of_all(runnable: Program, given: list[np.ndarray]) -> None:

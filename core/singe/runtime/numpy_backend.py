@@ -10,8 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias
 from weakref import WeakSet
 
 import numpy as np
@@ -21,7 +20,7 @@ from ..compiler.target import HOST
 from ..dtypes import dtype, outward
 from ..errors import DeviceError, InputError
 from ..ops import Elementwise, Opaque, Row, Update, View, find_row
-from ..program.program import Bind, Check, Copy, Host, If, Loop, Place, ProgramData, Step, check_found, sized_by
+from ..program.program import Bind, Check, Copy, Host, If, Loop, Place, ProgramData, Step, check_found, sized_by, walk
 from ..shapes import Size
 from .backend import HostArray, Span, Timeline
 from .donated import check_donated, writable
@@ -89,10 +88,12 @@ class _Held:
 
 @dataclass
 class _Run:
-    """One run: the arrays by place, and the sizes known so far."""
+    """One run: the arrays by place, and the sizes known so far. If it is timed, the number of each step that ran, when it
+    began, and when it ended."""
 
     values: dict[Place, np.ndarray]
     sizes: dict[str, int]
+    times: list[tuple[int, float, float]] | None = None
 
 
 class NumpyExecutable:
@@ -122,6 +123,7 @@ class NumpyExecutable:
         self._ops: dict[int, _Op] = {}  # by the identity of the step, which the program holds
         self._drops: dict[int, tuple[Place, ...]] = {}
         self._own: set[Place] = {self._places[s.buffer] for s in program.states}
+        self._numbers = {id(step): k for k, step in enumerate(walk(program.steps))}
         self._specialised: dict[int, NumpyExecutable] = {}
         self._states: WeakSet[HostArray] = WeakSet()
         self._prepare(program.steps)
@@ -198,10 +200,10 @@ class NumpyExecutable:
 
     def run(self, inputs: Sequence[HostArray], states: Sequence[HostArray] = ()) -> list[HostArray]:
         check_donated(self.program, inputs)
-        return self._arrays(inputs, self._run([x.data for x in inputs], states, None))
+        return self._arrays(inputs, self._run([x.data for x in inputs], states)[0])
 
     def call(self, inputs: Sequence[np.ndarray], states: Sequence[HostArray] = ()) -> list[np.ndarray]:
-        return [outward(x) for x in self._run(inputs, states, None)]
+        return [outward(x) for x in self._run(inputs, states)[0]]
 
     def _arrays(self, inputs: Sequence[HostArray], outputs: Sequence[np.ndarray]) -> list[HostArray]:
         """The arrays that a run returns for these outputs: the donated inputs that hold them, otherwise new ones."""
@@ -216,23 +218,27 @@ class NumpyExecutable:
         return found
 
     def profile(self, inputs: Sequence[HostArray], states: Sequence[HostArray] = ()) -> Timeline:
-        ends: list[float] = []
+        times: list[tuple[int, float, float]] = []
         start = time.perf_counter()
-        outputs = self._run([x.data for x in inputs], states, ends)
+        outputs, sizes = self._run([x.data for x in inputs], states, times)
         seconds = time.perf_counter() - start
-        spans = tuple(Span(k, begin - start, end - begin) for k, (begin, end) in enumerate(pairwise(ends)))
-        return Timeline(self._arrays(inputs, outputs), seconds, spans, "wall clock from step to step")
+        spans = tuple(Span(k, begin - start, end - begin) for k, begin, end in times)
+        return Timeline(self._arrays(inputs, outputs), seconds, spans, "wall clock around each step", sizes)
 
     def _run(
-        self, inputs: Sequence[np.ndarray], states: Sequence[HostArray], ends: list[float] | None
-    ) -> list[np.ndarray]:
-        """Run the Program. `ends`, if given, gets the time when the first step starts and when each step ends."""
+        self,
+        inputs: Sequence[np.ndarray],
+        states: Sequence[HostArray],
+        times: list[tuple[int, float, float]] | None = None,
+    ) -> tuple[list[np.ndarray], Mapping[str, int]]:
+        """The outputs of a run, and its sizes. `times`: as in _Run."""
         p = self.program
         if len(states) != len(p.states):
             raise InputError(f"the program has {len(p.states)} states, got {len(states)}: new_states() makes them")
         sizes = p.sizes({p.buffers[i].name: a.shape for i, a in zip(p.inputs, inputs, strict=True)})
         try:
-            return self._at(sizes)._carry_out(writable(p, inputs), states, sizes, ends)
+            run = _Run({}, dict(sizes), times)
+            return self._at(sizes)._carry_out(writable(p, inputs), states, run), run.sizes
         except MemoryError as e:
             raise DeviceError(f"numpy: not enough memory for this run: {e}") from e
 
@@ -249,17 +255,14 @@ class NumpyExecutable:
         self,
         inputs: Sequence[np.ndarray],
         states: Sequence[HostArray],
-        sizes: Mapping[str, int],
-        ends: list[float] | None,
+        run: _Run,
     ) -> list[np.ndarray]:
         p = self.program
-        run = _Run(dict(self._consts), dict(sizes))
+        run.values.update(self._consts)
         run.values.update({self._places[i]: a for i, a in zip(p.inputs, inputs, strict=True)})
         run.values.update({self._places[s.buffer]: a.data for s, a in zip(p.states, states, strict=True)})
         with np.errstate(all="ignore"):
-            if ends is not None:
-                ends.append(time.perf_counter())
-            self._walk(p.steps, run, ends)
+            self._walk(p.steps, run)
         for s, state in zip(p.states, states, strict=True):
             state.data = run.values[self._places[s.buffer]]
         outputs: list[np.ndarray] = []
@@ -277,8 +280,9 @@ class NumpyExecutable:
             taken.append(outputs[-1])
         return outputs
 
-    def _walk(self, steps: Sequence[Step], run: _Run, ends: list[float] | None = None) -> None:
+    def _walk(self, steps: Sequence[Step], run: _Run) -> None:
         for step in steps:
+            begin = time.perf_counter() if run.times is not None else 0.0
             if isinstance(step, Host):
                 self._op(self._ops[id(step)], run)
             elif isinstance(step, Copy):
@@ -297,8 +301,8 @@ class NumpyExecutable:
                 check(step, run.sizes)
             for place in self._drops.get(id(step), ()):
                 run.values.pop(place, None)
-            if ends is not None:
-                ends.append(time.perf_counter())
+            if run.times is not None and not isinstance(step, (If, Loop)):
+                run.times.append((self._numbers[id(step)], begin, time.perf_counter()))
 
     def _first(self, run: _Run, i: int) -> Any:
         return run.values[self._places[i]].reshape(-1)[0]
