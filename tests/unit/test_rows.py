@@ -13,6 +13,7 @@ from row_samples import SAMPLED, SAMPLES, Sample, arrays_of, numbers, samples_of
 from singe.dtypes import DTYPES, DType, dtype, float16, float32, uint8
 from singe.errors import DTypeError, ShapeError
 from singe.graph import Builder, Graph, Node
+from singe.graph.structure import structure
 from singe.ops import ROWS, Composite, Elementwise, Row, find_row
 from singe.shapes import size
 
@@ -214,3 +215,16 @@ def test_float16_means_and_softmaxes_do_not_overflow(run_graph: Any) -> None:
         assert isinstance(row, Composite)
         (got,) = run_graph(graph_of(row, sample, [x]), [x])
         assert_close(got, expected(row, sample, [x], float16), row, name)
+
+
+def test_attributes_that_are_zeros_keep_their_signs(run_graph: Any, device_name: str) -> None:
+    """−1 · 0.0 is −0.0 and −1 · −0.0 is 0.0: in one graph, and in graphs that run one after the other."""
+    b = Builder()
+    x = b.input("x", (4,), float32)
+    both = [b.leaky_relu(x, alpha=alpha) for alpha in (0.0, -0.0)]
+    graphs = [Graph((x,), (y,), ("y",)) for y in both]
+    value = np.full(4, -1, np.float32)
+    got = [*run_graph(Graph((x,), tuple(both), ("a", "b")), [value]), *(run_graph(g, [value])[0] for g in graphs)]
+    if device_name != "webgpu":  # WGSL leaves it open whether zeros have signs
+        assert [np.signbit(y).all() for y in got] == [True, False] * 2
+    assert structure(graphs[0]) != structure(graphs[1])

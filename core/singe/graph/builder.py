@@ -6,14 +6,14 @@ constant folding. The node of a Composite also has the nodes that it is lowered 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from ..dtypes import DType, dtype, holds_strings, int64, own, string, strings
 from ..errors import CompileError, ShapeError, SizeNeeded
-from ..ir.scalar import convert
+from ..ir.scalar import convert, exact
 from ..ops import (
     ROWS,
     Composite,
@@ -127,7 +127,7 @@ class Builder:
         """The node of a row over inputs, however many results it has; equal nodes are the same object."""
         attrs = {k: _frozen(v) for k, v in attrs.items() if v is not None}
         given = tuple(x for x in inputs if x is not None)
-        key = (row.name, inputs, tuple(sorted(attrs.items())), repetitions())
+        key = _key(row, inputs, attrs)
         found = self._nodes.get(key)
         if found is None:
             if isinstance(row, Composite):
@@ -162,7 +162,7 @@ class Builder:
         whole = iter(size(name) if name else d for name, d in zip(names, dims, strict=True))
         n = Node(row, given, attrs, tuple((tuple(next(whole) for _ in shape), kind) for shape, kind in results))  # pyright: ignore[reportArgumentType]
         self.bound.update((name, n) for name in names if name)
-        self._nodes[row.name, given, tuple(sorted(attrs.items())), repetitions()] = n
+        self._nodes[_key(row, given, attrs)] = n
         return n
 
     def _intern(self, key: Any, make: Callable[[], Node]) -> Node:
@@ -218,6 +218,10 @@ class Builder:
 
 
 _RESULT: Final = ROWS["result"]
+
+
+def _key(row: Row, inputs: tuple[Node | None, ...], attrs: Mapping[str, Any]) -> Any:
+    return row.name, inputs, exact(tuple(sorted(attrs.items()))), repetitions()
 
 
 def _frozen(value: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from ..ir.scalar import exact
 from .builder import INTERNED_BYTES
 from .graph import Graph
 from .node import contents
@@ -28,7 +29,9 @@ def structure(graph: Graph) -> Any:
                 parts.append((n.dtype, n.shape, _contents(n.value)))
             else:
                 assert n.row is not None
-                attrs = tuple((k, structure(v) if isinstance(v, Graph) else v) for k, v in sorted(n.attrs.items()))
+                attrs = tuple(
+                    (k, structure(v) if isinstance(v, Graph) else exact(v)) for k, v in sorted(n.attrs.items())
+                )
                 parts.append((n.row.name, attrs, tuple(number[x] for x in n.inputs)))
     states = tuple(
         (s.name, None if s.initial is None else _contents(s.initial), number[s.updated]) for s in graph.states

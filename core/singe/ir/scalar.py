@@ -153,8 +153,15 @@ _interned: Final[weakref.WeakValueDictionary[Any, Expr]] = weakref.WeakValueDict
 _interning: Final = threading.Lock()
 
 
+def exact(value: Any) -> Any:
+    """A key that is equal for values of one type and with the same bits: it tells 0.0 from -0.0, and 1 from True."""
+    if isinstance(value, tuple):
+        return tuple(map(exact, value))
+    return type(value), struct.pack("d", value) if isinstance(value, float) else value
+
+
 def _make(word: str, args: tuple[Expr, ...], dtype: DType, value: Any = None) -> Expr:
-    key = (word, args, dtype, struct.pack("d", value) if isinstance(value, float) else value)
+    key = (word, args, dtype, exact(value))
     found = _interned.get(key)
     if found is None:
         found = Expr()

@@ -87,7 +87,8 @@ class Elementwise(Row):
         if any(a.dtype == object for a in arrays):
             return _symbolic(self, arrays, attrs)
         dtypes = tuple(dtype_of(a.dtype) for a in arrays)
-        calls = _calls(self, dtypes, tuple(attrs.items()))
+        given = tuple(attrs.items())
+        calls = _calls(self, dtypes, given, scalar.exact(given))
         wide = [
             widened(a) if a.dtype.names else scalar.convert(a, COMPUTE[d].numpy)
             for a, d in zip(arrays, dtypes, strict=True)
@@ -142,7 +143,8 @@ def _holds(out: np.ndarray, args: Sequence[Any]) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _calls(row: Elementwise, dtypes: tuple[DType, ...], attrs: tuple[tuple[str, Any], ...]) -> _Calls:
+def _calls(row: Elementwise, dtypes: tuple[DType, ...], attrs: tuple[tuple[str, Any], ...], exact: Any) -> _Calls:
+    """`exact` is a key of the attributes: the cache must not take 0.0 for -0.0."""
     params = tuple(scalar.var(f"x{i}", COMPUTE[d]) for i, d in enumerate(dtypes))
     given = dict(attrs)
     gives = row.result(dtypes, given)
