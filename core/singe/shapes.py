@@ -56,7 +56,7 @@ class Size:
 
     def __add__(self, other: Any) -> Dim:
         if not isinstance(other, (int, Size)):
-            return NotImplemented
+            return self._lacking(other)
         terms = dict(self.terms)
         for key, value in _terms(other):
             terms[key] = terms.get(key, 0) + value
@@ -68,14 +68,14 @@ class Size:
         return Size({k: -v for k, v in self.terms})
 
     def __sub__(self, other: Any) -> Dim:
-        return self + -other if isinstance(other, (int, Size)) else NotImplemented
+        return self + -other if isinstance(other, (int, Size)) else self._lacking(other)
 
     def __rsub__(self, other: Any) -> Dim:
-        return -self + other if isinstance(other, (int, Size)) else NotImplemented
+        return -self + other if isinstance(other, (int, Size)) else self._lacking(other)
 
     def __mul__(self, other: Any) -> Dim:
         if not isinstance(other, (int, Size)):
-            return NotImplemented
+            return self._lacking(other)
         terms: dict[tuple[Atom, ...], int] = {}
         for k1, v1 in self.terms:
             for k2, v2 in _terms(other):
@@ -96,6 +96,20 @@ class Size:
 
     def __rmod__(self, other: Any) -> Dim:
         return _opaque("mod", other, self)
+
+    def _lacking(self, other: Any) -> Any:
+        """The answer to what needs a number: an error, where the other operand is one."""
+        return self._number() if isinstance(other, (int, float, Size)) else NotImplemented
+
+    def _number(self) -> Any:
+        raise SizeNeeded(
+            f"the size {self} has no number until a run. It may stand in shapes, in arange, beside tensors as an operand, and "
+            "in +, -, *, // and % with integers; a shape with numbers decides what else depends on it",
+            symbols(self),
+        )
+
+    __truediv__ = __rtruediv__ = __lt__ = __le__ = __gt__ = __ge__ = _lacking
+    __index__ = __int__ = __float__ = _number
 
 
 def size(name: str) -> Size:

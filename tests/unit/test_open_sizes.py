@@ -8,14 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
 from open_networks import convolutional, encoder
 
+import singe as sg
 from singe.compiler.build import Options, compile_graph
 from singe.dtypes import float32
-from singe.errors import InputError, ShapeError
+from singe.errors import DeviceError, InputError, ShapeError
 from singe.graph import Builder, Graph, specialise
 from singe.model import model as models
 from singe.model.model import Model, Program
@@ -159,6 +161,53 @@ def test_sizes_that_the_open_steps_cannot_serve_get_steps_in_the_same_program(de
     with pytest.raises(ShapeError):
         model(np.ones(2, np.float32), np.ones(3, np.float32))
     assert len(model.program().data.specialised) == 2
+
+
+# --- sizes in functions that are traced -------------------------------------------------------------------------------
+
+OF_SIZES: dict[str, tuple[Any, Any]] = {
+    "argmax": (lambda x: x.argmax(0), lambda x: x.argmax(0)),
+    "argmin of all": (lambda x: x.argmin(), lambda x: x.argmin()),
+    "arange": (lambda x: x.sum(1) + sg.arange(x.shape[0]), lambda x: x.sum(1) + np.arange(len(x))),
+    "arange by steps": (lambda x: sg.arange(x.shape[0], -1, -2) + x[0, :1].cast("int64") * 0, lambda x: np.arange(len(x), -1, -2)),
+    "ones": (lambda x: x + sg.ones(x.shape), lambda x: x + 1),
+    "full": (lambda x: x + sg.full(x.shape, x.shape[0]), lambda x: x + len(x)),
+    "an operand": (lambda x: 2 - x.shape[0] * x / x.size, lambda x: 2 - len(x) * x / x.size),
+    "clip": (lambda x: x.clip(1, x.shape[0]), lambda x: x.clip(1, len(x))),
+    "full_like": (lambda x: sg.full_like(x, x.shape[0] // 2), lambda x: np.full_like(x, len(x) // 2)),
+    "a slice": (lambda x: x[: x.shape[0] // 2], lambda x: x[: len(x) // 2]),
+}  # fmt: skip
+
+
+@RUNNERS
+@pytest.mark.parametrize("name", OF_SIZES)
+def test_a_function_may_use_its_open_sizes(name: str, device_name: str) -> None:
+    function, reference = OF_SIZES[name]
+    model = Model.of(function, {"x": ("N", 3)}, device_name)
+    for rows in (4, 1, 7):
+        x = np.random.default_rng(rows).standard_normal((rows, 3)).astype(np.float32)
+        np.testing.assert_allclose(model(x), reference(x), rtol=1e-5, atol=1e-5)
+
+
+def test_what_needs_a_number_names_the_size_that_has_none() -> None:
+    for function in (
+        lambda x: x * float(x.shape[0]),
+        lambda x: x * (x.shape[0] / 2),
+        lambda x: x * (x.shape[0] * 0.5),
+        lambda x: x * 2 if x.shape[0] < 3 else x,
+        lambda x: x + np.ones(x.shape, np.float32),
+        lambda x: sum(range(x.shape[0])) * x,
+        lambda x: sg.arange(0.5, x.shape[0]) + x[:, 0],
+        lambda x: x @ sg.eye(x.shape[0]),
+        lambda x: x.split(2)[0],
+    ):
+        with pytest.raises(ShapeError, match="the size N has no number until a run"):
+            Model.of(function, {"x": ("N", 3)}, "numpy")
+    for function in (lambda x: x * len(x), lambda x: next(iter(x))):
+        with pytest.raises(ShapeError, match=r"axis 0 of \(N, 3\) has no length until a run"):
+            Model.of(function, {"x": ("N", 3)}, "numpy")
+    with pytest.raises(DeviceError, match="only while the function is traced"):
+        sg.ones((size("N"), 3))
 
 
 # --- bounds -----------------------------------------------------------------------------------------------------------

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..dtypes import DType, dtype, float32
+from ..dtypes import DType, dtype, float32, int64
 from ..errors import InputError
 from ..ir.scalar import Number
 from ..ops import ROWS
 from ..runtime.device import Device
 from ..runtime.devices import DEFAULT
 from ..runtime.devices import device as find_device
-from .meet import as_type, common_type, plain_array
+from ..shapes import Dim, Size, ceildiv, dim_max
+from .meet import NATURAL, as_type, common_type, plain_array
 from .tensor import Tensor, TensorLike, apply, call_row
 
 
@@ -35,20 +36,34 @@ def _kind(given: Any) -> DType | None:
     return None if given is None else dtype(given)
 
 
-def full(shape: Sequence[int] | int, value: Number, dtype: Any = None, device: str | Device | None = None) -> Tensor:
+def full(
+    shape: Sequence[Dim] | Dim, value: Number | Size, dtype: Any = None, device: str | Device | None = None
+) -> Tensor:
     """A tensor filled with one value; the default dtype is that of the value."""
+    dims = (shape,) if isinstance(shape, (int, Size)) else tuple(shape)
+    if any(isinstance(d, Size) for d in (*dims, value)):
+        kind = _kind(dtype) or NATURAL[type(value)]
+        return _traced(lambda b: b.expand(as_type(b, value, kind), shape=dims))
     return tensor(np.full(shape, value), dtype, device)
 
 
-def zeros(shape: Sequence[int] | int, dtype: Any = float32, device: str | Device | None = None) -> Tensor:
+def _traced(build: Callable[[Any], Any]) -> Tensor:
+    """A tensor in whose shape or elements there are sizes: of the function that is being traced."""
+    from .tracing import tracer  # noqa: PLC0415 (it is there where sizes are)
+
+    on = tracer()
+    return Tensor(on, on.apply(build, ())[0])
+
+
+def zeros(shape: Sequence[Dim] | Dim, dtype: Any = float32, device: str | Device | None = None) -> Tensor:
     return full(shape, 0, dtype, device)
 
 
-def ones(shape: Sequence[int] | int, dtype: Any = float32, device: str | Device | None = None) -> Tensor:
+def ones(shape: Sequence[Dim] | Dim, dtype: Any = float32, device: str | Device | None = None) -> Tensor:
     return full(shape, 1, dtype, device)
 
 
-def full_like(x: Tensor, value: Number, dtype: Any = None) -> Tensor:
+def full_like(x: Tensor, value: Number | Size, dtype: Any = None) -> Tensor:
     """A tensor filled with one value, with x's shape, device and (unless given) dtype."""
     kind = _kind(dtype) or x.dtype
     return apply(lambda b, n: b.expand(as_type(b, value, kind), shape=n.shape), x)
@@ -63,17 +78,23 @@ def ones_like(x: Tensor, dtype: Any = None) -> Tensor:
 
 
 def arange(
-    start: Number,
-    stop: Number | None = None,
+    start: Number | Size,
+    stop: Number | Size | None = None,
     step: Number = 1,
     *,
     dtype: Any = None,
     device: str | Device | None = None,
 ) -> Tensor:
-    """start, start + step, … below stop; arange(stop) starts at 0. int64, or float32 if an argument is a float."""
+    """start, start + step, … below stop; arange(stop) starts at 0. int64, or float32 if an argument is a float.
+
+    While a function is traced, start and stop may be sizes."""
     first, end = (0, start) if stop is None else (start, stop)
     if step == 0:
         raise InputError("arange: the step is 0")
+    if isinstance(first, Size) or isinstance(end, Size):
+        count = dim_max(ceildiv(end - first, step) if step > 0 else ceildiv(first - end, -step), 0)
+        numbers = _traced(lambda b: b.arange(b.const(first, int64), b.const(step, int64), count=count))
+        return numbers if dtype is None else numbers.cast(dtype)
     return tensor(np.arange(first, end, step), dtype, device)
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from ..errors import InputError, ShapeError
-from ..shapes import Dim, Shape, ceildiv, dim_min, show
+from ..shapes import Dim, Shape, Size, at_least, ceildiv, dim_min, show
 
 SUPPORTED: Final = "integers, slices, None, ... and one array of integers"
 
@@ -148,5 +148,7 @@ def _bound(given: Any, default: Dim, d: Dim) -> Dim:
     """The start or the end of a slice of a symbolic axis."""
     if given is None:
         return default
+    if isinstance(given, Size) and at_least(given, 0):
+        return dim_min(given, d)
     i = operator.index(given)
     return dim_min(i, d) if i > 0 else i if i == 0 else d + i

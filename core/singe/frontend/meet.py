@@ -1,6 +1,6 @@
-"""Type promotion: numbers, arrays and nodes become nodes of one dtype. This module does not use Tensors.
+"""Type promotion: numbers, sizes, arrays and nodes become nodes of one dtype. This module does not use Tensors.
 
-Nodes of different dtypes are converted to their common dtype (dtypes.promote). A Python number takes the nodes' dtype,
+Nodes of different dtypes are converted to their common dtype (dtypes.promote). A Python number or a size takes the nodes' dtype,
 unless its own kind is higher: a float makes integers float32, an integer makes bools int64. A number outside an integer
 type's range is refused.
 """
@@ -15,9 +15,12 @@ import numpy as np
 from ..dtypes import DType, bool_, check_fits, dtype, float32, int64, own, promote
 from ..errors import DTypeError, InputError
 from ..ir.scalar import convert
+from ..ops.move import amount
+from ..shapes import Size
 
-NATURAL: Final = {bool: bool_, int: int64, float: float32}
-"""The dtype of a Python number if no operand has one."""
+NATURAL: Final = {bool: bool_, int: int64, Size: int64, float: float32}
+"""The dtype of a Python number, or of a size, if no operand has one."""
+PLAIN: Final = tuple(NATURAL)
 _KINDS: Final = {"bool": 0, "uint": 1, "int": 1, "float": 2, "complex": 3, "string": 4}
 _POWERS: Final = 16
 """The largest exponent that `**` takes."""
@@ -45,7 +48,7 @@ def plain_array(data: Any, kind: DType | None = None) -> np.ndarray:
 
 def common_type(operands: Sequence[Any]) -> DType:
     """The common dtype of nodes and numbers."""
-    kinds = [x.dtype for x in operands if not isinstance(x, (bool, int, float))]
+    kinds = [x.dtype for x in operands if not isinstance(x, PLAIN)]
     kind = promote(*kinds) if kinds else bool_
     for x in operands:
         natural = NATURAL.get(type(x))
@@ -56,8 +59,10 @@ def common_type(operands: Sequence[Any]) -> DType:
 
 def as_type(b: Any, x: Any, kind: DType) -> Any:
     """A node or a number as a node of a dtype."""
-    if not isinstance(x, (bool, int, float)):
+    if not isinstance(x, PLAIN):
         return x if x.dtype is kind else b.cast(x, to=kind)
+    if isinstance(x, Size):
+        return amount(b, x, kind)
     try:
         check_fits(x, kind)
     except DTypeError as e:

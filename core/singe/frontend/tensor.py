@@ -16,16 +16,16 @@ from typing import Any, Final, TypeAlias, Union
 import numpy as np
 
 from ..dtypes import DType, bool_, dtype, float16, float32, int32, uint8, widened
-from ..errors import DeviceError, DTypeError, ShapeError
+from ..errors import DeviceError, DTypeError, ShapeError, SizeNeeded
 from ..ir.scalar import Number
 from ..ops import ROWS, Elementwise, Region, Result, Row
 from ..runtime.device import Device, DeviceValue
 from ..runtime.devices import DEFAULT
 from ..runtime.devices import device as find_device
 from ..runtime.waiting import soon
-from ..shapes import axis_of, product, show
+from ..shapes import Size, axis_of, product, show, symbols
 from . import indexing, shaping, spatial
-from .meet import as_type, common_type, matmul_nodes, plain_array, power
+from .meet import PLAIN, as_type, common_type, matmul_nodes, plain_array, power
 from .reductions import SUM_TYPES, place_of, reduced
 from .shaping import Axis, unpacked
 from .spatial import Ints, Padding
@@ -86,8 +86,7 @@ def elementwise(row: Elementwise, operands: Sequence[TensorLike], **attrs: Any) 
         takes = row.takes or ("T",) * len(given)
         kind = common_type([x for x, takes_it in zip(given, takes, strict=False) if takes_it == "T"])
         nodes = [
-            as_type(b, x, kind) if k == "T" or isinstance(x, (bool, int, float)) else x
-            for x, k in zip(given, takes, strict=False)
+            as_type(b, x, kind) if k == "T" or isinstance(x, PLAIN) else x for x, k in zip(given, takes, strict=False)
         ]
         return b.apply(row, *nodes, *given[len(takes) :], **attrs)
 
@@ -105,9 +104,7 @@ def call_row(row: Row, operands: Sequence[TensorLike | None], **attrs: Any) -> A
         return elementwise(row, [x for x in operands if x is not None], **attrs)
 
     def build(b: Any, first: Any, *rest: Any) -> Any:
-        return b.apply(
-            row, first, *(as_type(b, x, first.dtype) if isinstance(x, (bool, int, float)) else x for x in rest), **attrs
-        )
+        return b.apply(row, first, *(as_type(b, x, first.dtype) if isinstance(x, PLAIN) else x for x in rest), **attrs)
 
     return apply(build, *map(_operand, operands))
 
@@ -116,7 +113,7 @@ def _operator(name: str, reflected: bool = False) -> Callable[..., Any]:
     """A binary operator from an elementwise row."""
 
     def method(self: Tensor, other: Any) -> Tensor:
-        if not isinstance(other, (Tensor, np.ndarray, np.generic, bool, int, float)):
+        if not isinstance(other, (Tensor, np.ndarray, np.generic, *PLAIN)):
             return NotImplemented
         row = ROWS[name]
         assert isinstance(row, Elementwise)
@@ -194,6 +191,12 @@ class Tensor:
     def __len__(self) -> _int:
         if not self.shape:
             raise ShapeError("len: this tensor has no axes; use item() for its value")
+        if isinstance(self.shape[0], Size):
+            raise SizeNeeded(
+                f"axis 0 of {show(self.shape)} has no length until a run, so that Python cannot count or iterate over it; "
+                "shape[0] may be used in its place",
+                symbols(self.shape[0]),
+            )
         return self.shape[0]
 
     def __repr__(self) -> str:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import inspect
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -97,29 +98,46 @@ class Tracer(Device):
         raise DeviceError("no Program can run while a function is traced: run it before, and pass its results")
 
 
+_TRACER: Final[ContextVar[Tracer | None]] = ContextVar("tracer", default=None)
+
+
+def tracer() -> Tracer:
+    """The device of the function that is being traced."""
+    found = _TRACER.get()
+    if found is None:
+        raise DeviceError(
+            "a size has no number, and stands for one only while the function is traced that it belongs to"
+        )
+    return found
+
+
 def trace(function: Callable[..., Any], specs: Sequence[Spec], states: Mapping[str, Any] | None = None) -> Graph:
     """The Graph of a function of Tensors that returns a Tensor, several in a tuple or list, or a dict of them by name.
 
     Outputs without names are called "output", or "output0", "output1", … if there are several. states: the initial
     values by name, each an array, or (shape, dtype) for zeros; see the module's docstring.
     """
-    tracer = Tracer()
-    arguments = [tracer.input(spec) for spec in specs]
+    on = Tracer()
+    arguments = [on.input(spec) for spec in specs]
     if states is not None and not isinstance(states, Mapping):
         raise InputError(f"states: got {states!r:.80}, expected a dict of initial values by name")
     first = {name: _initial(name, given) for name, given in (states or {}).items()}
-    leaves = {name: tracer.input((name, shape, kind)) for name, (shape, kind, _) in first.items()}
+    leaves = {name: on.input((name, shape, kind)) for name, (shape, kind, _) in first.items()}
     with deferring():  # the checks are dropped here: compiling the graph finds them again
         _check_call(function, arguments, leaves)
-        result = function(*arguments, **leaves)
+        token = _TRACER.set(on)
+        try:
+            result = function(*arguments, **leaves)
+        finally:
+            _TRACER.reset(token)
         outputs, updated = _and_states(result, leaves) if leaves else (result, {})
         named = _named(outputs)
     kept = tuple(
-        GraphState(value_on(tracer, leaf), name, first[name][2], value_on(tracer, updated[name]))
+        GraphState(value_on(on, leaf), name, first[name][2], value_on(on, updated[name]))
         for name, leaf in leaves.items()
     )
-    nodes = tuple(value_on(tracer, x) for x in named.values())
-    return Graph(tuple(value_on(tracer, x) for x in arguments), nodes, tuple(named), states=kept)
+    nodes = tuple(value_on(on, x) for x in named.values())
+    return Graph(tuple(value_on(on, x) for x in arguments), nodes, tuple(named), states=kept)
 
 
 def trace_call(function: Callable[..., Any], examples: Sequence[Any], states: Mapping[str, Any] | None = None) -> Graph:
