@@ -92,8 +92,6 @@ def arange(
     if step == 0:
         raise InputError("arange: the step is 0")
     if isinstance(first, Size) or isinstance(end, Size):
-        if isinstance(first, float) or isinstance(end, float) or isinstance(step, float):
-            raise InputError(f"arange({first}, {end}, {step}): an open size goes with integers alone")
         count = dim_max(ceildiv(end - first, step) if step > 0 else ceildiv(first - end, -step), 0)
         numbers = _traced(lambda b: b.arange(b.const(first, int64), b.const(step, int64), count=count))
         return numbers if dtype is None else numbers.cast(dtype)
