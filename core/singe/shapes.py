@@ -408,12 +408,13 @@ def evaluate(dim: Dim, sizes: Mapping[str, Dim]) -> Dim:
                 term = term * (sizes[atom] if atom in sizes else size(atom))
             else:
                 a, b = evaluate(atom[1], sizes), evaluate(atom[2], sizes)
-                term = term * _COMBINED[atom[0]](a, b)
+                term = term * COMBINED[atom[0]](a, b)
         total = total + term
     return total
 
 
-_COMBINED: Final = {"div": floordiv, "mod": remainder, "max": dim_max, "min": dim_min}
+COMBINED: Final = {"div": floordiv, "mod": remainder, "max": dim_max, "min": dim_min}
+"""An opaque atom's word ↦ what it computes of two dimensions."""
 
 
 def known(dim: Dim, sizes: Mapping[str, int]) -> int:
@@ -422,35 +423,6 @@ def known(dim: Dim, sizes: Mapping[str, int]) -> int:
     if isinstance(value, int):
         return value
     raise ShapeError(f"the dimension {dim} depends on {', '.join(sorted(symbols(value)))}, which no input gives")
-
-
-def encode(dim: Dim) -> Any:
-    """The dimension as plain data: an int, or [[coefficient, atom…]…] with atom a name or [word, a, b]."""
-    if isinstance(dim, int):
-        return dim
-    return [[v, *(a if isinstance(a, str) else [a[0], encode(a[1]), encode(a[2])] for a in k)] for k, v in dim.terms]
-
-
-def decode(data: Any, depth: int = 0) -> Dim:
-    """The dimension that `encode` wrote; invalid data raises ShapeError."""
-    if isinstance(data, int) and not isinstance(data, bool):
-        return data
-    if not isinstance(data, list) or depth > 32:
-        raise ShapeError(f"a dimension must be a number or a list of terms, got {data!r:.80}")
-    total: Dim = 0
-    for term in data:
-        if not (isinstance(term, list) and term and isinstance(term[0], int)):
-            raise ShapeError(f"a term of a dimension must be [number, atoms…], got {term!r:.80}")
-        part: Dim = term[0]
-        for atom in term[1:]:
-            if isinstance(atom, str):
-                part = part * size(atom)
-            elif isinstance(atom, list) and len(atom) == 3 and isinstance(atom[0], str) and atom[0] in OPAQUE:
-                part = part * _COMBINED[atom[0]](decode(atom[1], depth + 1), decode(atom[2], depth + 1))
-            else:
-                raise ShapeError(f"an atom of a dimension must be a name or [word, a, b], got {atom!r:.80}")
-        total = total + part
-    return total
 
 
 def _text(dim: Size) -> str:

@@ -13,13 +13,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from singe import __version__, shapes
+from singe import __version__
 from singe.compiler.build import compile_graph
 from singe.compiler.target import find_target
 from singe.dtypes import DType, bool_, float32, int32, int64
 from singe.graph import Builder, Graph
 from singe.program.container import PROGRAM as FORMAT
-from singe.program.container import align
+from singe.program.container import align, encode_dim
 from singe.program.format import header
 from singe.program.program import (
     Bind,
@@ -155,7 +155,7 @@ class Flow:
 
     def _ports(self, numbers: list[int]) -> list[dict[str, Any]]:
         ports = [self.buffers[i] for i in numbers]
-        return [{"name": n, "dtype": k.name, "shape": [shapes.encode(d) for d in s]} for n, k, s, _ in ports]
+        return [{"name": n, "dtype": k.name, "shape": [encode_dim(d) for d in s]} for n, k, s, _ in ports]
 
 
 def _calls(steps: Any) -> list[Call]:

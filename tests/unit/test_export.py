@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from singe import __version__, shapes
+from singe import __version__
 from singe.compiler.build import compile_graph
 from singe.compiler.target import find_target
 from singe.dtypes import float32, int64
 from singe.errors import InputError
 from singe.graph import Builder, Graph, specialise
 from singe.model.model import Model, load
-from singe.program.container import ALIGN
+from singe.program.container import ALIGN, encode_dim
 from singe.program.format import header
 from singe.program.program import ProgramData
 from singe.runtime.assets import static_folder
@@ -88,7 +88,7 @@ def check(bundle: Bundle, graph: Graph) -> None:
     manifest = json.loads(bundle.files[MANIFEST])
     assert manifest == bundle.manifest
     assert manifest["inputs"] == [
-        {"name": x.name, "dtype": x.dtype.name, "shape": [shapes.encode(d) for d in x.shape]} for x in graph.inputs
+        {"name": x.name, "dtype": x.dtype.name, "shape": [encode_dim(d) for d in x.shape]} for x in graph.inputs
     ]
     assert [p["name"] for p in manifest["outputs"]] == list(graph.output_names)
     for name, target in manifest["targets"].items():

@@ -10,16 +10,15 @@ import pytest
 
 from singe import shapes
 from singe.errors import ShapeError
+from singe.program.container import decode_dim, encode_dim
 from singe.shapes import (
     Dim,
     Size,
     broadcast,
     ceildiv,
-    decode,
     dim_max,
     dim_min,
     divides,
-    encode,
     evaluate,
     floordiv,
     known,
@@ -66,8 +65,8 @@ def test_arithmetic_means_what_integers_mean(seed: int) -> None:
     half = evaluate(dim, {"N": 4})
     assert symbols(half) <= {"M"}
     assert known(half, {"M": 5}) == exact({"N": 4, "M": 5})
-    assert decode(encode(dim)) == dim
-    assert hash(decode(encode(dim))) == hash(dim)
+    assert decode_dim(encode_dim(dim)) == dim
+    assert hash(decode_dim(encode_dim(dim))) == hash(dim)
 
 
 def test_equal_dimensions_are_equal() -> None:
@@ -147,7 +146,7 @@ def deep(levels: int) -> Any:
 )
 def test_hostile_data_is_refused(data: Any) -> None:
     with pytest.raises(ShapeError):
-        decode(data)
+        decode_dim(data)
 
 
 def test_a_name_that_is_missing_is_named() -> None:

@@ -16,10 +16,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from .. import shapes
 from ..dtypes import DTYPES, DType
-from ..errors import FormatError, SingeError
-from ..shapes import Size
+from ..errors import FormatError, ShapeError, SingeError
+from ..shapes import COMBINED, Dim, Size, size
 
 MAGIC: Final = b"SINGE\x001\n"
 ALIGN: Final = 256
@@ -133,10 +132,41 @@ def dtype_named(name: Any) -> DType:
     return DTYPES[name]
 
 
+def encode_dim(dim: Dim) -> Any:
+    """The dimension as plain data: an int, or [[coefficient, atom…]…] with atom a name or [word, a, b]."""
+    if isinstance(dim, int):
+        return dim
+    return [
+        [v, *(a if isinstance(a, str) else [a[0], encode_dim(a[1]), encode_dim(a[2])] for a in k)] for k, v in dim.terms
+    ]
+
+
+def decode_dim(data: Any, depth: int = 0) -> Dim:
+    """The dimension that `encode_dim` wrote; invalid data raises ShapeError."""
+    if isinstance(data, int) and not isinstance(data, bool):
+        return data
+    if not isinstance(data, list) or depth > 32:
+        raise ShapeError(f"a dimension must be a number or a list of terms, got {data!r:.80}")
+    total: Dim = 0
+    for term in data:
+        if not (isinstance(term, list) and term and isinstance(term[0], int)):
+            raise ShapeError(f"a term of a dimension must be [number, atoms…], got {term!r:.80}")
+        part: Dim = term[0]
+        for atom in term[1:]:
+            if isinstance(atom, str):
+                part = part * size(atom)
+            elif isinstance(atom, list) and len(atom) == 3 and isinstance(atom[0], str) and atom[0] in COMBINED:
+                part = part * COMBINED[atom[0]](decode_dim(atom[1], depth + 1), decode_dim(atom[2], depth + 1))
+            else:
+                raise ShapeError(f"an atom of a dimension must be a name or [word, a, b], got {atom!r:.80}")
+        total = total + part
+    return total
+
+
 def encode_attr(value: Any) -> Any:
     """An attribute as JSON data: Sizes, dtypes and tuples are tagged; infinities and NaN have names."""
     if isinstance(value, Size):
-        return {"size": shapes.encode(value)}
+        return {"size": encode_dim(value)}
     if isinstance(value, DType):
         return {"dtype": value.name}
     if isinstance(value, tuple):
@@ -152,5 +182,5 @@ def decode_attr(data: Any) -> Any:
         return tuple(map(decode_attr, data))
     if isinstance(data, dict):
         ((kind, inner),) = data.items()
-        return shapes.decode(inner) if kind == "size" else dtype_named(inner) if kind == "dtype" else float(inner)
+        return decode_dim(inner) if kind == "size" else dtype_named(inner) if kind == "dtype" else float(inner)
     return data

@@ -17,7 +17,20 @@ from ..dtypes import string
 from ..errors import FormatError, InputError
 from ..shapes import Dim, Size, evaluate, symbols
 from .block import alone
-from .container import ALIGN, align, bytes_at, checking, count, decode_attr, dtype_named, encode_attr, read, write
+from .container import (
+    ALIGN,
+    align,
+    bytes_at,
+    checking,
+    count,
+    decode_attr,
+    decode_dim,
+    dtype_named,
+    encode_attr,
+    encode_dim,
+    read,
+    write,
+)
 from .container import PROGRAM as FORMAT
 from .program import (
     PLACES,
@@ -68,13 +81,13 @@ def header(program: ProgramData) -> dict[str, Any]:
                 "label": k.label,
                 "kind": k.kind,
                 "ports": k.ports,
-                "sizes": [shapes.encode(d) for d in k.sizes],
+                "sizes": [encode_dim(d) for d in k.sizes],
                 "variants": [
-                    {"entry": v.entry, "requires": list(v.requires), "groups": [shapes.encode(d) for d in v.groups]}
+                    {"entry": v.entry, "requires": list(v.requires), "groups": [encode_dim(d) for d in v.groups]}
                     for v in k.variants
                 ],
-                "flops": shapes.encode(k.flops),
-                "bytes": shapes.encode(k.bytes),
+                "flops": encode_dim(k.flops),
+                "bytes": encode_dim(k.bytes),
                 "workspace": k.workspace,
             }
             for k in program.kernels
@@ -102,7 +115,7 @@ def _buffers_data(buffers: Sequence[Buffer]) -> list[dict[str, Any]]:
         {
             "name": b.name,
             "dtype": b.dtype.name,
-            "shape": [shapes.encode(d) for d in b.shape],
+            "shape": [encode_dim(d) for d in b.shape],
             "size": b.size,
             "place": list(b.place),
         }
@@ -111,7 +124,7 @@ def _buffers_data(buffers: Sequence[Buffer]) -> list[dict[str, Any]]:
 
 
 def _checks_data(checks: Sequence[tuple[Dim, str]]) -> list[dict[str, Any]]:
-    return [{"dim": shapes.encode(d), "text": text} for d, text in checks]
+    return [{"dim": encode_dim(d), "text": text} for d, text in checks]
 
 
 def to_bytes(program: ProgramData) -> bytes:
@@ -150,10 +163,10 @@ def _decode(head: Any, block: memoryview, name: str) -> ProgramData:
                 str(k["label"]),
                 str(k["kind"]),
                 count(k["ports"]),
-                tuple(shapes.decode(d) for d in k["sizes"]),
+                tuple(decode_dim(d) for d in k["sizes"]),
                 tuple(map(_variant, k["variants"])),
-                shapes.decode(k["flops"]),
-                shapes.decode(k["bytes"]),
+                decode_dim(k["flops"]),
+                decode_dim(k["bytes"]),
                 bool(k["workspace"]),
             )
             for k in head["kernels"]
@@ -187,7 +200,7 @@ def _buffers(data: Any) -> tuple[Buffer, ...]:
         Buffer(
             str(b["name"]),
             dtype_named(b["dtype"]),
-            tuple(shapes.decode(d) for d in b["shape"]),
+            tuple(decode_dim(d) for d in b["shape"]),
             count(b["size"]),
             (str(b["place"][0]), count(b["place"][1])),
         )
@@ -196,7 +209,7 @@ def _buffers(data: Any) -> tuple[Buffer, ...]:
 
 
 def _checks(data: Any) -> tuple[tuple[Dim, str], ...]:
-    return tuple((shapes.decode(c["dim"]), str(c["text"])) for c in data)
+    return tuple((decode_dim(c["dim"]), str(c["text"])) for c in data)
 
 
 def _sizes(data: Any) -> dict[str, int]:
@@ -219,7 +232,7 @@ def _maybe(read: Callable[[Any], T], data: Any) -> T | None:
 
 
 def _variant(data: Any) -> Variant:
-    x, y, z = (shapes.decode(d) for d in data["groups"])
+    x, y, z = (decode_dim(d) for d in data["groups"])
     return Variant(str(data["entry"]), tuple(map(str, data["requires"])), (x, y, z))
 
 
@@ -354,13 +367,13 @@ def _step_data(s: Step) -> dict[str, Any]:
             "do": "bind",
             "size": s.size,
             "buffer": s.buffer,
-            "dim": None if s.dim is None else shapes.encode(s.dim),
+            "dim": None if s.dim is None else encode_dim(s.dim),
         }
     if isinstance(s, Check):
-        return {"do": "check", "dim": shapes.encode(s.dim), "text": s.text}
+        return {"do": "check", "dim": encode_dim(s.dim), "text": s.text}
     return {
         "do": "loop",
-        "count": None if s.count is None else shapes.encode(s.count),
+        "count": None if s.count is None else encode_dim(s.count),
         "condition": s.condition,
         "body": [_step_data(x) for x in s.body],
     }
@@ -389,14 +402,14 @@ def _step(data: Any, depth: int) -> Step:
         )
     if kind == "loop":
         return Loop(
-            _maybe(shapes.decode, data["count"]),
+            _maybe(decode_dim, data["count"]),
             _maybe(count, data["condition"]),
             tuple(_step(s, depth + 1) for s in data["body"]),
         )
     if kind == "bind":
         if (data["buffer"] is None) == (data["dim"] is None):
             raise ValueError(f"a step binds {data['size']!r:.40}: expected either a buffer or a dimension")
-        return Bind(str(data["size"]), _maybe(count, data["buffer"]), _maybe(shapes.decode, data["dim"]))
+        return Bind(str(data["size"]), _maybe(count, data["buffer"]), _maybe(decode_dim, data["dim"]))
     if kind == "check":
-        return Check(shapes.decode(data["dim"]), str(data["text"]))
+        return Check(decode_dim(data["dim"]), str(data["text"]))
     raise ValueError(f"unknown step {kind!r}, expected dispatch, copy, host, if, loop, bind or check")

@@ -31,7 +31,7 @@ from ..compiler.target import Target, find_target
 from ..errors import InputError, SingeError
 from ..graph import Graph, Node
 from ..model.model import Model, Program
-from ..program.container import ALIGN
+from ..program.container import ALIGN, encode_dim
 from ..program.container import PROGRAM as FORMAT
 from ..program.format import header
 from ..program.program import ProgramData
@@ -153,7 +153,7 @@ def make_bundle(
 
 
 def _port(name: str, node: Node) -> dict[str, Any]:
-    return {"name": name, "dtype": node.dtype.name, "shape": [shapes.encode(d) for d in node.shape]}
+    return {"name": name, "dtype": node.dtype.name, "shape": [encode_dim(d) for d in node.shape]}
 
 
 def _outputs(program: Mapping[str, Any]) -> list[dict[str, Any]]:

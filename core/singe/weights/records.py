@@ -28,8 +28,10 @@ from ..program.container import (
     checking,
     count,
     decode_attr,
+    decode_dim,
     dtype_named,
     encode_attr,
+    encode_dim,
     read,
     string,
     write,
@@ -217,12 +219,12 @@ class _GraphWriter:
             attrs = {k: self._attr(v) for k, v in n.attrs.items()}
             return {"op": n.row.name, "inputs": [number[x] for x in n.inputs], "attrs": attrs}
         if n.value is None:
-            return {"input": n.name, "dtype": n.dtype.name, "shape": [shapes.encode(d) for d in n.shape]}
+            return {"input": n.name, "dtype": n.dtype.name, "shape": [encode_dim(d) for d in n.shape]}
         if n.dtype is string_type:
             attrs = {"values": encode_attr(contents(n.value)), "shape": list(n.value.shape)}
             return {"op": "strings", "inputs": [], "attrs": attrs}
         if n.value.dtype == object:
-            sizes = [shapes.encode(d) for d in n.value.ravel()]
+            sizes = [encode_dim(d) for d in n.value.ravel()]
             return {"sizes": sizes, "dtype": n.dtype.name, "shape": list(n.value.shape)}
         return {"array": self.array(n.value)}
 
@@ -296,8 +298,8 @@ class _GraphReader:
             return b.const(_pick(self.arrays, entry["array"], "its array"))
         kind = dtype_named(entry["dtype"])
         if "input" in entry:
-            return b.input(string(entry["input"]), [shapes.decode(d) for d in entry["shape"]], kind)
-        shape, sizes = _numbers(entry["shape"]), [shapes.decode(d) for d in entry["sizes"]]
+            return b.input(string(entry["input"]), [decode_dim(d) for d in entry["shape"]], kind)
+        shape, sizes = _numbers(entry["shape"]), [decode_dim(d) for d in entry["sizes"]]
         if not kind.is_int or not all(isinstance(d, Size) or -(1 << 63) <= d < 1 << 63 for d in sizes):
             raise FormatError(f"a constant of sizes is {kind} {sizes!r:.60}")
         values = np.empty(len(sizes), object)
