@@ -53,12 +53,7 @@ class Port:
 
 
 @dataclass(frozen=True)
-class Reduce:
-    """Fold `value` over the inner loops with a word of IDENTITY; later stages see the result as `accumulator`.
-
-    The target chooses the order of the fold, and how often intermediate results are rounded.
-    """
-
+class _Fold:
     name: str
     word: str
     value: Expr
@@ -69,17 +64,17 @@ class Reduce:
 
 
 @dataclass(frozen=True)
-class Scan:
+class Reduce(_Fold):
+    """Fold `value` over the inner loops with a word of IDENTITY; later stages see the result as `accumulator`.
+
+    The target chooses the order of the fold, and how often intermediate results are rounded.
+    """
+
+
+@dataclass(frozen=True)
+class Scan(_Fold):
     """Fold `value` with a word of IDENTITY along the inner loop, in order. Inner stores see the fold so far, including
     this turn's value, as `accumulator`. A kernel with a Scan has one inner loop, which runs once, and no Reduce."""
-
-    name: str
-    word: str
-    value: Expr
-
-    @property
-    def accumulator(self) -> Expr:
-        return scalar.var(self.name, self.value.dtype)
 
 
 @dataclass(frozen=True)
