@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import weakref
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from singe.onnx.model import OnnxGraph, OnnxModel, OnnxNode, OnnxType, OnnxValue
 from singe.onnx.source import OnnxSource
 from singe.program.format import from_bytes, to_bytes
 from singe.program.program import Host
+from singe.runtime.devices import EagerDevice
 from singe.shapes import deferring, size
 
 RUNNERS = pytest.mark.parametrize("device_name", ["numpy", "wasm", "webgpu"], indirect=True)
@@ -194,6 +196,39 @@ def test_threads_share_a_model(device_name: str) -> None:
         answers = list(pool.map(model, inputs))
     for x, answer in zip(inputs, answers, strict=True):
         np.testing.assert_allclose(answer, reference(x), rtol=1e-5, atol=1e-6)
+
+
+@RUNNERS
+def test_a_device_does_one_thing_at_a_time(device_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever a backend or an executable is told, it is told under the device's lock."""
+    on = sg.device(device_name)
+    assert isinstance(on, EagerDevice)
+    locked: dict[str, bool] = {}
+
+    def watch(what: Any, *names: str) -> None:
+        for name in names:
+            method = getattr(what, name)
+
+            def called(*given: Any, name: str = name, method: Any = method) -> Any:
+                locked[name] = locked.get(name, True) and on.lock._is_owned()  # pyright: ignore
+                return method(*given)
+
+            monkeypatch.setattr(what, name, called)
+
+    watch(on.backend, "upload", "download", "prepare", "synchronize", "describe")
+    model = Model.of(lambda x, *, s: (x + s, {"s": s + x}), {"x": (4,)}, on, states={"s": ((4,), "float32")})
+    program = RunnableProgram(model.program().data, on)
+    watch(type(program.executable), "run", "new_states", "memory", "dispose")
+    session, x = program.session(), np.ones(4, np.float32)
+    session.read("s")
+    session.write("s", x)
+    np.testing.assert_array_equal(session(x), x + x)
+    assert program.memory["states"]
+    on.synchronize()
+    on.describe()
+    program.dispose()
+    assert set(locked.values()) == {True}
+    assert {"prepare", "synchronize", "describe", "new_states", "memory", "dispose"} <= locked.keys()
 
 
 @pytest.mark.parametrize(

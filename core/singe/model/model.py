@@ -90,7 +90,8 @@ class Program:
     @property
     def memory(self) -> Mapping[str, int]:
         """Bytes held on the device."""
-        return self.executable.memory()
+        with self.device.eager.lock:
+            return self.executable.memory()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run it: arrays in order or by name (or one dict of them) → the output's array, or a dict of several by name."""
@@ -128,7 +129,9 @@ class Program:
         return _on_device(read_program(path), device)
 
     def dispose(self) -> None:
-        self.executable.dispose()
+        """Free its memory; it cannot be used any more."""
+        with self.device.eager.lock:
+            self.executable.dispose()
 
 
 def _on_device(data: ProgramData, given: str | Device | None) -> Program:

@@ -100,11 +100,12 @@ class Session:
         self._arrays = None
 
     def held(self, program: Program) -> list[Any]:
-        """The arrays of the states, to run one of the model's Programs with."""
-        self._check()
-        if self._arrays is None:
-            self._arrays = program.executable.new_states()
-        return self._arrays
+        """The arrays of the states, for a run of one of the model's Programs."""
+        with program.device.eager.lock:
+            self._check()
+            if self._arrays is None:
+                self._arrays = program.executable.new_states()
+            return self._arrays
 
     def _set(self, arrays: Mapping[int, Any]) -> None:
         """Copy arrays of the device into states; the keys are the states' numbers."""

@@ -72,13 +72,16 @@ class EagerDevice(Device):
             return tuple(found.run(values))
 
     def synchronize(self) -> None:
-        now(self.backend.synchronize(), "await tensor.numpy_async(), which waits for what it reads")
+        with self.lock:
+            now(self.backend.synchronize(), "await tensor.numpy_async(), which waits for what it reads")
 
     def describe(self) -> Mapping[str, Any]:
-        return self.backend.describe()
+        with self.lock:
+            return self.backend.describe()
 
     def prepare(self, program: ProgramData) -> Executable:
-        return self.backend.prepare(program)
+        with self.lock:
+            return self.backend.prepare(program)
 
 
 _opening: Final = threading.Lock()
