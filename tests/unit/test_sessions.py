@@ -117,6 +117,20 @@ def test_a_disposed_session_gives_its_memory_back(device_name: str) -> None:
     np.testing.assert_array_equal(branch.read("count"), [6, 60])
 
 
+@RUNNERS
+def test_a_disposed_program_keeps_nothing_for_its_sessions(device_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even what copies into their states."""
+    program = sg.compile(COUNTER.model(device_name))
+    program.session().write("count", [1, 2])
+    kind, disposed = type(program.executable), []
+    dispose = kind.dispose
+    monkeypatch.setattr(kind, "dispose", lambda executable: disposed.append(executable) or dispose(executable))
+    copies = list(program._copies.values())
+    assert copies
+    program.dispose()
+    assert disposed == [program.executable, *copies]
+
+
 def test_what_does_not_fit_a_state_is_refused() -> None:
     model = COUNTER.model("numpy")
     session = model.session()

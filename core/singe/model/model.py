@@ -131,7 +131,9 @@ class Program:
     def dispose(self) -> None:
         """Free its memory; it cannot be used any more."""
         with self.device.eager.lock:
-            self.executable.dispose()
+            for held in (self.executable, *self._copies.values()):
+                held.dispose()
+            self._copies.clear()
 
 
 def _on_device(data: ProgramData, given: str | Device | None) -> Program:
