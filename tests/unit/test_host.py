@@ -12,7 +12,7 @@ from onnx import helper
 
 import singe as sg
 from singe.compiler.build import compile_graph
-from singe.compiler.host import IN_SCRIPTS
+from singe.compiler.host import IN_SCRIPTS, beyond_scripts
 from singe.compiler.target import find_target
 from singe.dtypes import NUMBERS, float32, float64, int64, widened
 from singe.errors import HostNeeded, InputError, SingeError
@@ -21,7 +21,7 @@ from singe.ir.scalar import convert
 from singe.model.model import Model
 from singe.onnx import backend
 from singe.ops import ROWS, Opaque
-from singe.program.program import Copy, Dispatch, Loop
+from singe.program.program import Buffer, Copy, Dispatch, Host, Loop, ProgramData
 from singe.runtime.assets import static_folder
 from singe.shapes import known, size
 from singe.tools import cli
@@ -198,3 +198,11 @@ def test_a_bundle_of_what_a_page_cannot_run_is_refused() -> None:
     assert make_bundle(model, ["wasm"]).manifest["targets"].keys() == {"wasm"}
     with pytest.raises(InputError, match=r"webgpu.*cast \(wgsl does not compute float64\).*lacks cast, exp.*Python"):
         make_bundle(model, ["webgpu"])
+
+
+def test_what_a_page_lacks_is_said_without_the_compilers_facts() -> None:
+    """A file of a Program may have none."""
+    x, y = (Buffer(place, float32, (4,), 4, (place, 0)) for place in ("input", "output"))
+    steps = (Host("levitate", {}, (0,), (1,)),)
+    program = ProgramData("wgsl", (0,), (1,), (x, y), 0, (), steps, {}, np.zeros(0, np.uint8))
+    assert beyond_scripts(program).startswith("what runs on the host: levitate. There it needs levitate, ")
