@@ -42,7 +42,7 @@ def beyond_scripts(program: ProgramData) -> str:
     missing = {s.op for s in walk(program.steps) if isinstance(s, Host)} - IN_SCRIPTS
     if not missing:
         return ""
-    reasons: Mapping[str, Mapping[str, int]] = program.facts.get("host") or dict.fromkeys(sorted(missing), {})
+    reasons: Mapping[str, Collection[str]] = program.facts.get("host") or dict.fromkeys(sorted(missing), ())
     told = "; ".join(f"{op} ({', '.join(why)})" if why else op for op, why in reasons.items())
     return f"these ops run on the host: {told}; for that, singe.js lacks {', '.join(sorted(missing))}"
 
