@@ -217,6 +217,7 @@ class BrowserExecutable:
     def memory(self) -> Mapping[str, int]:
         return {
             "weights": self.program.weights.size,
+            "shared": 0,
             "scratch": max(0, self._runner.bytes - self.program.weights.size),
             "states": sum(x.bytes for x in self._states),
         }
