@@ -151,6 +151,14 @@ def test_finalizers_leave_everything_as_it_is_until_memory_is_next_taken(gpu: We
     assert freed
 
 
+def test_reading_a_large_array_leaves_no_memory_taken(gpu: WebGpuBackend) -> None:
+    assert isinstance(gpu.gpu, NativeGpu)
+    for _ in range(2):
+        x = np.arange(1 << 22, dtype=np.float32)
+        np.testing.assert_array_equal(gpu.download(gpu.upload(x)), x)
+        assert sum(size * len(kept) for size, kept in gpu.gpu._staging.items()) < x.nbytes
+
+
 def test_a_pipeline_goes_a_while_after_the_programs_that_run_it(gpu: WebGpuBackend) -> None:
     first, second = gpu.prepare(adding()), gpu.prepare(adding())
     assert first.kernels.pipelines[0] is second.kernels.pipelines[0]

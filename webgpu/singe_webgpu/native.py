@@ -49,6 +49,8 @@ _QUERIES: Final = 4096
 """The largest number of queries in a set."""
 _AHEAD: Final = 16
 """Commands per submit: the GPU works on them while the next ones are encoded."""
+_STAGED: Final = 1 << 22
+"""The largest buffer through which elements are read that is kept for the next reading."""
 _LATELY: Final = 128
 """How many pipelines are kept after their last use: trying kernels, or loading a model again, needs them."""
 _PROBES: Final = 15
@@ -185,7 +187,10 @@ class NativeGpu:
             )
             self._submit([Transfer(Binding(buffer, offset, whole), Binding(staging, 0, whole))])
             out = self._copied(staging._internal, whole)[:count]
-        self._staging[size].append(staging)
+        if size <= _STAGED:
+            self._staging[size].append(staging)
+        else:
+            staging.destroy()
         return out
 
     def _copied(self, staging: Any, count: int) -> np.ndarray:
