@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import gc
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from singe.compiler.build import compile_graph
 from singe.dtypes import float32
+from singe.errors import DeviceError
 from singe.extension import align
 from singe.graph import Builder, Graph
+from singe.program.block import SHARED
 
 native = pytest.importorskip("singe_wasm.native", reason="wasmtime is not installed")
 
@@ -76,3 +81,24 @@ def test_a_first_run_frees_nothing() -> None:
     taken = (array.bytes, made.bytes, backend.engine._words[1], *(count for _, count in program._held.values()))
     assert backend.describe()["used"] == sum(align(max(count, 1)) for count in taken)
     assert backend.upload(np.zeros(6, np.float32)).address
+
+
+def test_weights_that_do_not_all_fit_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = native.WasmBackend()
+    b = Builder()
+    x = b.input("x", (6,), float32)
+    program = compile_graph(Graph((x,), (b.neg(x),), ("y",)), backend.target)
+    program = replace(program, weights=np.zeros(512, np.uint8), shared={SHARED: np.zeros(1024, np.uint8)})
+    hold, used = backend.engine.hold, backend.describe()["used"]
+
+    def small_only(block: np.ndarray) -> int:
+        if block.size > 512:
+            raise DeviceError("there is no memory")
+        return hold(block)
+
+    monkeypatch.setattr(backend.engine, "hold", small_only)
+    with pytest.raises(DeviceError, match="no memory"):
+        backend.prepare(program)
+    gc.collect()
+    assert backend.describe()["used"] == used
+    assert not backend._users

@@ -187,6 +187,31 @@ def test_weights_are_cut_where_a_buffer_is_too_small(gpu: WebGpuBackend) -> None
     np.testing.assert_array_equal(gpu.download(executable.run([gpu.upload(x)])[0]), answer(x))
 
 
+@pytest.mark.parametrize("method", ["allocate", "write"])
+def test_weights_that_do_not_all_fit_are_let_go(
+    gpu: WebGpuBackend, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gpu.gpu.limits = replace(gpu.gpu.limits, buffer=ALIGN)
+    made: list[object] = []
+    allocate, free = gpu.gpu.allocate, gpu.gpu.free
+    monkeypatch.setattr(gpu.gpu, "allocate", lambda size: made.append(buffer := allocate(size)) or buffer)
+    monkeypatch.setattr(gpu.gpu, "free", lambda buffer: made.remove(buffer) or free(buffer))
+    plain, calls = getattr(gpu.gpu, method), []
+
+    def second_fails(*given: object) -> object:
+        calls.append(given)
+        if len(calls) == 2:
+            raise DeviceError("there is no memory")
+        return plain(*given)
+
+    monkeypatch.setattr(gpu.gpu, method, second_fails)
+    with pytest.raises(DeviceError, match="no memory"):
+        gpu.prepare(adding())
+    gpu.pool.reclaim()
+    assert not made
+    assert not gpu.uploads._held
+
+
 def test_limits_are_errors_with_both_numbers(gpu: WebGpuBackend) -> None:
     executable = gpu.prepare(adding())
     gpu.gpu.limits = replace(gpu.gpu.limits, binding=1024)

@@ -218,15 +218,16 @@ class WasmExecutable:
             )
         self._module: Final = engine.link(binary)
         self._functions: Final = [function_number(entry) for entry in entries]
-        self._weights: Final = {start: backend.hold(block) for start, block in program.blocks.items()}
+        self._weights: Final[dict[int, int]] = {}
         # The memory that is held; the finalizer reads this when it runs.
-        self._held: Final[dict[Any, tuple[int, int]]] = {
-            ("weights", start): (address, program.blocks[start].size) for start, address in self._weights.items()
-        }
-        self._plans: Final[Recent[Placed]] = Recent(PLANS)
-        self._states: Final[WeakSet[WasmArray]] = WeakSet()
+        self._held: Final[dict[Any, tuple[int, int]]] = {}
         self._finalizer = weakref.finalize(self, _release_all, backend, self._held)
         self._finalizer.atexit = False
+        for start, block in program.blocks.items():
+            self._weights[start] = backend.hold(block)
+            self._held["weights", start] = self._weights[start], block.size
+        self._plans: Final[Recent[Placed]] = Recent(PLANS)
+        self._states: Final[WeakSet[WasmArray]] = WeakSet()
 
     def run(self, inputs: Sequence[Any], states: Sequence[Any] = ()) -> list[WasmArray | HostArray]:
         backend = self.backend

@@ -75,7 +75,11 @@ class Uploads:
         part, users = self._held.get(key, (None, 0))
         if not users:
             part = self._gpu.allocate(max(end - start, LEAST))
-            self._write(part, block, start, end)
+            try:
+                self._write(part, block, start, end)
+            except DeviceError:
+                self._gpu.free(part)
+                raise
         self._held[key] = part, users + 1
         return part
 
@@ -128,7 +132,11 @@ class Weights:
             spans[-1][2] = max(spans[-1][2], at + count)
             self._place[offset] = (len(spans) - 1, at - spans[-1][1])
         for start, begin, end in spans:
-            self._parts.append(uploads.take(program.blocks[start], begin, end))
+            try:
+                self._parts.append(uploads.take(program.blocks[start], begin, end))
+            except DeviceError:
+                self.close()
+                raise
             self._taken.append((id(program.blocks[start]), begin, end))
             size = max(end - begin, LEAST)
             if start:
