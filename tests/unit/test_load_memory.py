@@ -15,9 +15,11 @@ from singe.errors import DeviceError
 from singe.program.block import BlockWriter
 from singe.runtime.devices import device as open_device
 
-SIDE, LAYERS = 2048, 7
+SIDE, LAYERS = 1024, 28
 MOST = 1.3
-"""How much anonymous memory may grow, in multiples of the weights; pages of mapped files are not counted."""
+"""How much anonymous memory may grow, in multiples of the weights; pages of mapped files are not counted. Beside the
+weights there is the compiler's copy of one of them at a time, so they are many and small; what a GPU's driver takes for
+pipelines and for writing to buffers does not grow with the model (about 9 MB with llvmpipe)."""
 
 LOAD = """
 import sys, threading
