@@ -24,7 +24,8 @@ Shape = tuple[Dim, ...]
 
 
 def kernels(program: ProgramData) -> int:
-    return sum(isinstance(s, Dispatch) for s in walk(program.steps))
+    """Code for some sizes each is one kernel: it is dispatched over the same buffers."""
+    return len({s.buffers for s in walk(program.steps) if isinstance(s, Dispatch)})
 
 
 def copies(program: ProgramData) -> int:
