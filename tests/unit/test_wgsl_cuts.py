@@ -78,10 +78,12 @@ def test_one_text_runs_at_each_size(name: str) -> None:
             assert running(printed, sizes) in (chosen, []), (kernel.name, sizes)  # none where there are no outputs
 
 
-@pytest.mark.parametrize("sizes", [{"N": 1, "H": h, "W": w} for h, w in ((160, 160), (45, 320))], ids=str)
-def test_resizing_to_open_sizes_takes_no_more_dispatches_than_to_known_ones(sizes: Mapping[str, int]) -> None:
-    graph = convolutional(8)
-
+@pytest.mark.parametrize(
+    ("graph", "sizes"),
+    [(encoder(2, 32, 2), {"N": 1, "L": n}) for n in (7, 16, 512)]
+    + [(convolutional(8), {"N": 1, "H": h, "W": w}) for h, w in ((160, 160), (45, 320))],
+)
+def test_open_sizes_take_no_more_dispatches_than_known_ones(graph: Graph, sizes: Mapping[str, int]) -> None:
     def dispatches(graph: Graph) -> int:
         program = compile_graph(graph, WgslTarget())
         kernels = [program.kernels[s.kernel] for s in program.steps if isinstance(s, Dispatch)]
@@ -188,7 +190,13 @@ def test_open_reductions_run_in_the_style_of_known_ones() -> None:
     x = b.input("x", (N, L, 48), float32)
     graph = Graph((x,), (b.reduce_sum(x, axes=(1,)),), ("y",))
     ((_, opened),) = printed_for(graph)
-    for sizes in ({"N": 1, "L": 4480}, {"N": 64, "L": 4480}, {"N": 3000, "L": 33}, {"N": 30, "L": 33}):
+    for sizes in (
+        {"N": 3, "L": 16},
+        {"N": 1, "L": 4480},
+        {"N": 64, "L": 4480},
+        {"N": 3000, "L": 33},
+        {"N": 30, "L": 33},
+    ):
         ((_, fixed),) = printed_for(specialise(graph, sizes))
         (active,) = running(opened, sizes)
         assert ("var<workgroup>" in active.code[-1]) == ("var<workgroup>" in fixed.code[-1]), sizes

@@ -119,10 +119,10 @@ def _style(kernel: Kernel) -> str:
 def _apart(kernel: Kernel) -> Dim:
     """A dimension: 1 if one invocation computes each point, 0 if a workgroup does."""
     points, inner = product(kernel.grid), product(kernel.inner)
-    short = isinstance(inner, int) and inner <= SHORT
-    if short or not any(isinstance(s, Reduce) for s in kernel.stages):
+    short = 1 - dim_min(inner // (SHORT + 1), 1)
+    if short == 1 or not any(isinstance(s, Reduce) for s in kernel.stages):
         return 1
-    crowded = dim_min(points // (WORTH * inner + 1), 1)
+    crowded = dim_max(dim_min(points // (WORTH * inner + 1), 1), short)
     if _inner_contiguous(kernel):
         return crowded
     return dim_max(crowded, dim_min(points // BUSY, 1) * dim_min(points * inner // (CACHED + 1), 1))

@@ -20,7 +20,7 @@ and regions are not kernels: their inputs and results are in memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
@@ -216,12 +216,18 @@ class _Fuser:
                 parts = [self.cost(x) for x in n.inputs]
                 own, loads = _own_work(n), sum(p.loads for p in parts)
                 work = own + sum(p.work for p in parts)
-                # Where no size is open, such values are constants.
-                free = not loads and work <= self.repeated and not isinstance(product(n.shape), int)
-                again = 0 if free else own + sum(p.again for p in parts)
+                known = n.op == "gather" and self._repeats(n.inputs[1], parts[1])
+                again = sum(p.again for p in parts) + (0 if known else own)
                 found = _Cost(work, loads, 1 + max((p.depth for p in parts), default=0), again)
+                if self._repeats(n, found):
+                    found = replace(found, again=0)
             self.costs[n] = found
         return found
+
+    def _repeats(self, n: Node, cost: _Cost) -> bool:
+        """Whether a value hangs on coordinates and open sizes alone, and the target rather repeats than stores it. (Where
+        no size is open, it is a constant.)"""
+        return not cost.loads and cost.work < self.repeated and not isinstance(product(n.shape), int)
 
     def _keep_dear(self) -> None:
         """Decide for all nodes outside the groups, users first, whether they are kept.
@@ -265,7 +271,7 @@ class _Fuser:
                 return True
             if u.row.name.startswith("reduce_"):
                 return (
-                    cost.work > 2 * CHEAP and sum(v in self.members for v in self.users[n]) > 1
+                    cost.again > 2 * CHEAP and sum(v in self.members for v in self.users[n]) > 1
                 )  # once for each stage
             return cost.work > CHEAP or cost.loads > 2
         if isinstance(u.row, (Opaque, Region)):
