@@ -12,7 +12,7 @@ from onnx import TensorProto, helper
 
 import singe as sg
 from singe.dtypes import own, string, strings
-from singe.errors import DTypeError, FormatError, ImportFailure, InputError, SingeError
+from singe.errors import DTypeError, FormatError, HostNeeded, ImportFailure, InputError, SingeError
 from singe.graph import Builder, Graph, GraphState, leaf
 from singe.model.model import Model
 from singe.onnx import backend
@@ -208,6 +208,19 @@ def test_programs_and_records_with_constants_of_strings(place: str, tmp_path: Pa
     if place != "numpy":
         assert {"string_concat", "equal"} <= program.data.facts["host"].keys()
         assert {s.op for s in walk(program.data.steps) if isinstance(s, Host)} >= {"strings", "string_concat", "equal"}
+
+
+def test_strings_that_go_through_are_reported_and_can_be_refused(place: str) -> None:
+    b = Builder()
+    words = b.input("words", (size("N"),), string)
+    for shape in ((size("N"),), (1, size("N"))):
+        graph = Graph((words,), (b.reshape(words, shape=shape),), ("same",))
+        assert Model(graph, place)(["a"]).ravel().tolist() == ["a"]
+        if place == "numpy":
+            continue
+        assert Model(graph, place).program().data.facts["host"] == {"copy": {"strings lie on the host": 1}}
+        with pytest.raises(HostNeeded, match=r"would run on the host: copy \(strings lie on the host\)"):
+            Model(graph, place, fail_on_host=True).program()
 
 
 def test_runs_leave_nothing_of_the_last_one(place: str) -> None:

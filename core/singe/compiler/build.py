@@ -8,6 +8,7 @@ these numbers is compiled in the same way, and shares kernels and weights with t
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -91,7 +92,7 @@ def compile_with_uses(
     if options.donate:
         names = {j: program.buffers[program.outputs[k]].name for k, j in program.donated.items()}
         facts["donated"] = {x.name: names.get(j) for j, x in enumerate(graph.inputs) if x.name in options.donate}
-    steps = {s.op for s in walk(program.steps) if isinstance(s, Host)}
+    steps = Counter(s.op for s in walk(program.steps) if isinstance(s, Host))
     if target is not None and steps:
         facts["host"] = hosted_ops(graph, target, steps)
         if options.fail_on_host:

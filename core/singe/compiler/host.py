@@ -37,6 +37,10 @@ IN_SCRIPTS: Final = frozenset((
 """The host ops that a page can run without Python (static/singe-host.js)."""
 
 
+_COPY: Final = "reshape"
+"""The op of a host step that copies strings; no other reshape is a step."""
+
+
 def beyond_scripts(program: ProgramData) -> str:
     """Why a page cannot run a Program without Python, or "" if it can."""
     missing = {s.op for s in walk(program.steps) if isinstance(s, Host)} - IN_SCRIPTS
@@ -44,7 +48,8 @@ def beyond_scripts(program: ProgramData) -> str:
         return ""
     reasons: Mapping[str, Collection[str]] = program.facts.get("host") or dict.fromkeys(sorted(missing), ())
     told = "; ".join(f"{op} ({', '.join(why)})" if why else op for op, why in reasons.items())
-    return f"these ops run on the host: {told}; for that, singe.js lacks {', '.join(sorted(missing))}"
+    ops = ", ".join(sorted("copy" if op == _COPY else op for op in missing))
+    return f"these ops run on the host: {told}; for that, singe.js lacks {ops}"
 
 
 def lacking(n: Node, target: Target) -> list[DType]:
@@ -52,10 +57,11 @@ def lacking(n: Node, target: Target) -> list[DType]:
     return [d for d in dict.fromkeys(kind for x in (n, *n.inputs) for _, kind in x.results) if d not in target.dtypes]
 
 
-def hosted_ops(graph: Graph, target: Target, steps: Collection[str]) -> dict[str, dict[str, int]]:
+def hosted_ops(graph: Graph, target: Target, steps: Mapping[str, int]) -> dict[str, dict[str, int]]:
     """The ops of a graph, including composites, that run on the host at least in part ↦ reason ↦ number of nodes.
 
-    steps: the ops of the host steps in its Program.
+    steps: how many host steps of each op are in its Program. Where strings become an output, or a value that a region
+    carries, as they are, the step is a reshape; it is called a copy here.
     """
     found: dict[str, dict[str, int]] = {}
     varying: dict[Node, bool] = {}  # whether a value depends on inputs; other values are folded to constants
@@ -67,6 +73,8 @@ def hosted_ops(graph: Graph, target: Target, steps: Collection[str]) -> dict[str
         for why in {why for m in own if m.row is not None and m not in n.inputs for why in _reasons(m, target, steps)}:
             counts = found.setdefault(n.op, {})
             counts[why] = counts.get(why, 0) + 1
+    if steps.get(_COPY):
+        found["copy"] = {"strings lie on the host": steps[_COPY]}
     return {op: dict(sorted(counts.items())) for op, counts in sorted(found.items())}
 
 
