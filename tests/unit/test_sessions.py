@@ -131,6 +131,37 @@ def test_a_disposed_program_keeps_nothing_for_its_sessions(device_name: str, mon
     assert disposed == [program.executable, *copies]
 
 
+def test_the_examples_of_the_readme_work() -> None:
+    """Those in Python of the section on models that remember, which use numpy here."""
+    section = (
+        (Path(__file__).parents[2] / "README.md").read_text().split("\n## Models that remember\n")[1].split("\n## ")[0]
+    )
+    counter, ring, donated = re.findall(r"```python\n(.*?)```", section, re.S)
+    given: dict[str, Any] = {"sg": sg, "np": np}
+
+    def run(code: str, **more: Any) -> Any:
+        given.update(more)
+        exec(re.sub(r"(sg\.Model\.of\(.*)\)\n", r'\1, device="numpy")\n', code), given)
+        return given["model"]
+
+    model = run(counter, x=np.ones(2, np.float32))
+    assert [model(np.ones(2, np.float32)).tolist() for _ in range(2)] == [[1, 1], [2, 2]]
+
+    session, rows = run(ring).session(), np.random.default_rng(0).standard_normal((130, 64)).astype(np.float32)
+    for row in rows:
+        found = session(row)
+    cache = np.concatenate([rows[128:], rows[2:128]])
+    np.testing.assert_array_equal(session.read("cache"), cache)
+    weights = np.exp(cache @ rows[-1] - (cache @ rows[-1]).max())
+    np.testing.assert_allclose(found, weights @ cache / weights.sum(), rtol=1e-4, atol=1e-5)
+    assert session.read("at") == 2
+
+    mean = np.ones(64, np.float32)
+    run(donated, mean=mean, x=np.zeros(64, np.float32))
+    assert given["mean"] is mean
+    np.testing.assert_allclose(mean, 0.9)
+
+
 def test_what_does_not_fit_a_state_is_refused() -> None:
     model = COUNTER.model("numpy")
     session = model.session()

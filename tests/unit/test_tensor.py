@@ -304,6 +304,18 @@ def test_every_row_is_a_method() -> None:
     assert all(callable(getattr(x, name)) for name in rows)
 
 
+def test_methods_say_what_they_do_and_what_they_take() -> None:
+    assert "slices of the first input" in (sg.Tensor.gather.__doc__ or "")
+    assert all(getattr(sg.Tensor, name).__doc__ for name in ROWS if hasattr(sg.Tensor, name))
+    x = sg.tensor(A)
+    assert x.update_slice(B[:1], 2, 0)[2].tolist() == B[0].tolist()
+    assert x.update_slice(B[:1], (sg.tensor(1), 0))[1].tolist() == B[0].tolist()
+    assert x.gather(-1, axis=1).tolist() == A[:, -1].tolist()
+    np.testing.assert_array_equal(x.top_k(2, axis=0)[0].numpy(), np.sort(A, 0)[:0:-1])
+    with pytest.raises(sg.InputError, match=r"gather\(x, index, axis\): missing a required argument: 'index'"):
+        x.gather(axis=0)
+
+
 def test_copies_and_pickles(on: sg.Device) -> None:
     x = sg.tensor(A, device=on)
     assert copy.deepcopy([x])[0] is x

@@ -10,15 +10,15 @@ Tensors of different devices cannot be combined: that is a DeviceError.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias, Union
 
 import numpy as np
 
 from ..dtypes import DType, bool_, dtype, float16, float32, int32, uint8, widened
-from ..errors import DeviceError, DTypeError, ShapeError, SizeNeeded
+from ..errors import DeviceError, DTypeError, InputError, ShapeError, SingeError, SizeNeeded
 from ..ir.scalar import Number
-from ..ops import ROWS, Elementwise, Region, Result, Row
+from ..ops import ROWS, Composite, Elementwise, Region, Result, Row
 from ..runtime.device import Device, DeviceValue
 from ..runtime.devices import DEFAULT
 from ..runtime.devices import device as find_device
@@ -99,14 +99,40 @@ def _operand(x: Any) -> Any:
 
 
 def call_row(row: Row, operands: Sequence[TensorLike | None], **attrs: Any) -> Any:
-    """Any row over operands; a tuple of tensors if it has several results. Numbers take the first operand's dtype."""
+    """Any row over operands; a tuple of tensors if it has several results. Numbers take the first operand's dtype, but
+    for indices, which are int64."""
     if isinstance(row, Elementwise):
         return elementwise(row, [x for x in operands if x is not None], **attrs)
 
     def build(b: Any, first: Any, *rest: Any) -> Any:
-        return b.apply(row, first, *(as_type(b, x, first.dtype) if isinstance(x, PLAIN) else x for x in rest), **attrs)
+        kinds = [int64 if row.is_index(k) and not isinstance(x, float) else first.dtype for k, x in enumerate(rest, 1)]
+        nodes = [as_type(b, x, kind) if isinstance(x, PLAIN) else x for x, kind in zip(rest, kinds, strict=True)]
+        return b.apply(row, first, *nodes, **attrs)
 
-    return apply(build, *map(_operand, operands))
+    try:
+        return apply(build, *map(_operand, operands))
+    except TypeError as e:
+        if not isinstance(e, SingeError):
+            _check_call(row, operands, attrs)
+        raise
+
+
+def _check_call(row: Row, operands: Sequence[Any], attrs: Mapping[str, Any]) -> None:
+    """Refuse inputs and attributes that the functions of a row do not take."""
+    import inspect  # noqa: PLC0415 (an error may take its time, `import singe` may not)
+
+    words = ("shape", "shapes", "check", "lower")
+    function = next((found for word in words if (found := getattr(row, word, None)) is not None), None)
+    if function is None:
+        return
+    signature = inspect.signature(function)
+    if isinstance(row, Composite):  # without the builder
+        signature = signature.replace(parameters=list(signature.parameters.values())[1:])
+    try:
+        signature.bind(*operands, **attrs)
+    except TypeError as e:
+        names = ", ".join(str(p).split(":")[0] for p in signature.parameters.values())
+        raise InputError(f"{row.name}({names}): {e}; pass what is no tensor by name") from None
 
 
 def _operator(name: str, reflected: bool = False) -> Callable[..., Any]:
@@ -281,10 +307,20 @@ class Tensor:
         row = ROWS.get(name)
         if row is None or isinstance(row, NO_METHODS):
             raise AttributeError(f"a tensor has no method {name!r}{_closest(name)}", name=name, obj=self)
-        return lambda *others, **attrs: call_row(row, (self, *others), **attrs)
+        return _method(row).__get__(self)
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *(name for name, row in ROWS.items() if not isinstance(row, NO_METHODS))})
+
+    def update_slice(self, part: TensorLike, *starts: Any) -> Tensor:
+        """The tensor with a part replaced, which begins at a start along each axis: `cache.update_slice(row, at, 0)`.
+
+        The starts are integers, or tensors of one integer. One is moved so that the part lies within the tensor."""
+        return call_row(ROWS["update_slice"], (self, part, *_unpacked(starts)))
+
+    def top_k(self, k: _int, axis: _int = -1, largest: bool = True) -> tuple[Tensor, Tensor]:
+        """The k largest (or smallest) elements along an axis, in order, and their places."""
+        return call_row(ROWS["top_k"], (self,), axis=axis, k=k, largest=largest)
 
     # operators
 
@@ -474,9 +510,11 @@ class Tensor:
         return apply(lambda b, x: place_of(b, x, row, at, keepdims), self)
 
     def softmax(self, axis: _int = -1) -> Tensor:
+        """exp(x), divided by its sum along an axis."""
         return call_row(ROWS["softmax"], (self,), axis=axis)
 
     def log_softmax(self, axis: _int = -1) -> Tensor:
+        """The logarithm of `softmax`."""
         return call_row(ROWS["log_softmax"], (self,), axis=axis)
 
     def clip(self, low: TensorLike | None = None, high: TensorLike | None = None) -> Tensor:
@@ -528,6 +566,23 @@ class Tensor:
         """Spatial axes resampled to a size or by a scale. mode:
         nearest, nearest-exact, linear, bilinear, trilinear, bicubic."""
         return apply(lambda b, x: spatial.interpolate(b, x, size, scale, mode, align_corners), self)
+
+
+def _method(row: Row) -> Any:
+    """A row as a method."""
+
+    def method(self: Tensor, *others: Any, **attrs: Any) -> Any:
+        return call_row(row, (self, *others), **attrs)
+
+    method.__name__ = row.name
+    method.__qualname__ = f"Tensor.{row.name}"
+    method.__doc__ = row.doc or f"{row.name} of each element"
+    return method
+
+
+for _row in ROWS.values():  # those that are registered later are found by __getattr__
+    if not isinstance(_row, NO_METHODS) and not hasattr(Tensor, _row.name):
+        setattr(Tensor, _row.name, _method(_row))
 
 
 def _restored(device: Device, array: np.ndarray) -> Tensor:

@@ -67,6 +67,10 @@ class Row:
         """Compute the op on whole arrays: one array, or a tuple of them if the row has several results."""
         raise NotImplementedError
 
+    def is_index(self, k: int) -> bool:
+        """Whether input k holds indices, counts or flags, and so has a type of its own."""
+        return False
+
     def check_dtypes(self, inputs: Sequence[Shaped]) -> None:
         for x in inputs:
             if x.dtype not in self.dtypes:

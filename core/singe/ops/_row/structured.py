@@ -31,13 +31,16 @@ class View(Row):
     index_inputs: Sequence[int] = ()  # inputs that hold indices, and so may have another dtype
 
     def infer(self, inputs: Sequence[Shaped], attrs: Attrs) -> tuple[Shape, DType]:
-        data = [x for i, x in enumerate(inputs) if i not in self.index_inputs]
+        data = [x for i, x in enumerate(inputs) if not self.is_index(i)]
         self.check_dtypes(data)
         if len({x.dtype for x in data}) > 1:
             raise DTypeError(
                 f"{self.name}: the dtypes {', '.join(x.dtype.name for x in data)} differ; cast them to one"
             )
         return self.shape(*inputs, **attrs), inputs[0].dtype
+
+    def is_index(self, k: int) -> bool:
+        return k in self.index_inputs
 
     def array(self, *arrays: np.ndarray, **attrs: Any) -> np.ndarray:
         return self.whole(*arrays, **attrs)

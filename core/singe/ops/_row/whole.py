@@ -37,9 +37,12 @@ class Opaque(Row):
     index_inputs: Sequence[int] = ()  # inputs that hold indices, counts or flags, and so may have another dtype
 
     def results(self, inputs: Sequence[Shaped], attrs: Attrs) -> Results:
-        data = [x for i, x in enumerate(inputs) if i not in self.index_inputs]
+        data = [x for i, x in enumerate(inputs) if not self.is_index(i)]
         self.check_dtypes(data)
         return self.shapes(*inputs, **without_sizes(attrs))
+
+    def is_index(self, k: int) -> bool:
+        return k in self.index_inputs
 
     def array(self, *arrays: np.ndarray, **attrs: Any) -> Any:
         return self.whole(*arrays, **without_sizes(attrs))
@@ -68,6 +71,9 @@ class Update(Row):
                 raise DTypeError(f"{self.name}: input {k + 2} is {index.dtype}, expected an integer type")
         self.check(*inputs, **attrs)
         return x.shape, x.dtype
+
+    def is_index(self, k: int) -> bool:
+        return k >= 2
 
     def array(self, *arrays: np.ndarray, **attrs: Any) -> np.ndarray:
         out = np.array(arrays[0])
