@@ -53,6 +53,27 @@ broken = BackendFactory(_broken, target_name="acme-code", preference=1000)
 untargeted = BackendFactory(AcmeBackend, target_name="acme-future")
 mistaken = BackendFactory(AcmeBackend, target_name="wasm", preference=1)
 silent = AcmeBackend.prepare
+
+
+class HalfTarget:
+    name, max_ports, integers, counted, networks, repeated = "acme-half", 8, False, 0, False, 0
+
+
+class HalfBackend:
+    name, target_name, target = "acme-half", "acme-code", AcmeTarget()
+
+    def upload(self, array):
+        return array
+
+    download = synchronize = dispose = upload
+
+
+class Untyped(AcmeBackend):
+    target_name = "acme-half"
+
+    def __init__(self):
+        super().__init__()
+        self.target = HalfTarget()
 """
 
 ENTRIES = """
@@ -60,13 +81,16 @@ ENTRIES = """
 acme = acme:AcmeBackend
 acme-absent = acme:absent
 acme-broken = acme:broken
+acme-half = acme:HalfBackend
 acme-mistaken = acme:mistaken
 acme-nothing = acme:NoSuchName
 acme-silent = acme:silent
 acme-untargeted = acme:untargeted
+acme-untyped = acme:Untyped
 
 [singe.targets]
 acme-code = acme:AcmeTarget
+acme-half = acme:HalfTarget
 acme-rust = acme:NoSuchTarget
 """
 

@@ -25,9 +25,8 @@ def load_plugin(group: str, name: str, what: str) -> Any:
     """The object of an entry point; DeviceError if there is no such entry point, or it cannot be imported."""
     entry = plugins(group).get(name)
     if entry is None:
-        raise DeviceError(
-            f"no {what} {name!r}; there are {', '.join(plugin_names(group)) or 'none'} (is singe installed, not only on the path?)"
-        )
+        there = ", ".join(plugin_names(group)) or "none (is singe installed, not only on the path?)"
+        raise DeviceError(f"no {what} {name!r}; there are {there}")
     try:
         return entry.load()
     except ImportError as e:
@@ -36,6 +35,20 @@ def load_plugin(group: str, name: str, what: str) -> Any:
         raise DeviceError(
             f"the {what} {name!r} of the package {package(entry)} cannot be loaded from {entry.value}: {line(e)}"
         ) from e
+
+
+def check_plugin(made: Any, protocol: type, group: str, name: str, what: str) -> None:
+    """Refuse what an entry point made if it lacks attributes or methods of a protocol."""
+    wanted = [
+        *protocol.__annotations__,
+        *(n for n, v in vars(protocol).items() if callable(v) and not n.startswith("_")),
+    ]
+    lacking = [attribute for attribute in wanted if not hasattr(made, attribute)]
+    if lacking:
+        raise DeviceError(
+            f"the {what} {name!r} of the package {package(plugins(group)[name])} is a {type(made).__name__} without "
+            f"{', '.join(lacking)}; a {protocol.__name__} has them"
+        )
 
 
 def missing(group: str, name: str, what: str, e: ImportError) -> DeviceError:

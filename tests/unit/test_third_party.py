@@ -82,7 +82,14 @@ def test_its_target_is_a_target() -> None:
         match=r"the target 'acme-rust' of the package acme-devices cannot be loaded from acme:NoSuchTarget: Attr",
     ):
         find_target("acme-rust")
-    with pytest.raises(sg.DeviceError, match=r"no target 'acme-future'; there are acme-code, acme-rust, wasm, wgsl"):
+    with pytest.raises(
+        sg.DeviceError,
+        match=r"the target 'acme-half' of the package acme-devices is a HalfTarget without dtypes, element",
+    ):
+        find_target("acme-half")
+    with pytest.raises(
+        sg.DeviceError, match=r"no target 'acme-future'; there are acme-code, acme-half, acme-rust, wasm, wgsl"
+    ):
         find_target("acme-future")
 
 
@@ -92,6 +99,8 @@ FAULTS = {
     "acme-nothing": r"the backend 'acme-nothing' of the package acme-devices cannot be loaded from acme:NoSuchName: AttributeError",
     "acme-silent": r"the backend 'acme-silent' of the package acme-devices is <function .*, expected a class or a BackendFactory whose attribute target_name",
     "acme-mistaken": r"the backend 'acme-mistaken' of the package acme-devices runs programs for 'acme-code', and its factory says 'wasm'",
+    "acme-half": r"the backend 'acme-half' of the package acme-devices is a HalfBackend without prepare, describe; a Backend has them",
+    "acme-untyped": r"the target of the backend 'acme-untyped' of the package acme-devices is a HalfTarget without dtypes, element_size, print, print_opaque, link; a Target",
     "acme": None,
 }
 

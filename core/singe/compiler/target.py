@@ -14,7 +14,7 @@ import numpy as np
 
 from ..dtypes import DType
 from ..ir.kernel import Kernel, Routine
-from ..plugins import load_plugin
+from ..plugins import check_plugin, load_plugin
 from ..program.program import Variant
 from ..shapes import Dim, Shape
 
@@ -85,7 +85,9 @@ class Target(Protocol):
 
 def find_target(name: str) -> Target:
     """The code generator with this name."""
-    return load_plugin(GROUP, name, "target")()
+    made = load_plugin(GROUP, name, "target")()
+    check_plugin(made, Target, GROUP, name, "target")
+    return made
 
 
 def name_of(target: Target | None) -> str:

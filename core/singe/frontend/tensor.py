@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias, Union
 
 import numpy as np
 
-from ..dtypes import DType, bool_, dtype, float16, float32, int32, uint8, widened
+from ..dtypes import DType, bool_, dtype, float16, float32, int32, int64, uint8, widened
 from ..errors import DeviceError, DTypeError, InputError, ShapeError, SingeError, SizeNeeded
 from ..ir.scalar import Number
 from ..ops import ROWS, Composite, Elementwise, Region, Result, Row
@@ -316,7 +316,7 @@ class Tensor:
         """The tensor with a part replaced, which begins at a start along each axis: `cache.update_slice(row, at, 0)`.
 
         The starts are integers, or tensors of one integer. One is moved so that the part lies within the tensor."""
-        return call_row(ROWS["update_slice"], (self, part, *_unpacked(starts)))
+        return call_row(ROWS["update_slice"], (self, part, *unpacked(starts)))
 
     def top_k(self, k: _int, axis: _int = -1, largest: bool = True) -> tuple[Tensor, Tensor]:
         """The k largest (or smallest) elements along an axis, in order, and their places."""

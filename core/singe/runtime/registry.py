@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from .. import plugins
-from ..compiler.target import name_of
+from ..compiler.target import Target, name_of
 from ..errors import DeviceError, SingeError
 from .backend import Backend
 from .waiting import Later, then
@@ -86,6 +86,9 @@ def open_backend(name: str, **options: Any) -> Later[Backend]:
         raise DeviceError(f"the backend {name!r} of {_package(name)} cannot open a device: {plugins.line(e)}") from e
 
     def checked(backend: Backend) -> Backend:
+        plugins.check_plugin(backend, Backend, GROUP, name, "backend")
+        if backend.target is not None:
+            plugins.check_plugin(backend.target, Target, GROUP, name, "target of the backend")
         runs = name_of(backend.target)
         if runs != factory.target_name:
             raise DeviceError(
