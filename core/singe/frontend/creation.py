@@ -92,6 +92,8 @@ def arange(
     if step == 0:
         raise InputError("arange: the step is 0")
     if isinstance(first, Size) or isinstance(end, Size):
+        if not (isinstance(first, (int, Size)) and isinstance(end, (int, Size)) and isinstance(step, int)):
+            raise InputError(f"arange: got {first}, {end} and the step {step}, expected integers beside sizes")
         count = dim_max(ceildiv(end - first, step) if step > 0 else ceildiv(first - end, -step), 0)
         numbers = _traced(lambda b: b.arange(b.const(first, int64), b.const(step, int64), count=count))
         return numbers if dtype is None else numbers.cast(dtype)
