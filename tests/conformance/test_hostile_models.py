@@ -17,6 +17,7 @@ from singe.errors import ImportFailure, InputError, UnsupportedOp
 from singe.onnx import importer
 from singe.onnx.importer import import_model
 from singe.onnx.model import OnnxFunction, OnnxGraph, OnnxModel, OnnxNode, OnnxRef, OnnxType, OnnxValue
+from singe.onnx.source import OnnxSource
 
 SECONDS, BYTES = 5.0, 64 << 20
 HUGE = 10**9
@@ -229,6 +230,8 @@ def test_all_lacking_ops_are_listed_at_once() -> None:
     with pytest.raises(UnsupportedOp, match=r"hostile\.onnx.*Foo \(2\), com\.example\.Bar \(1\)") as caught:
         import_model(model(*nodes))
     assert caught.value.ops == ("Foo", "com.example.Bar")
+    with pytest.raises(UnsupportedOp):
+        OnnxSource(model(*nodes))
 
 
 def test_what_no_output_needs_is_not_looked_at() -> None:

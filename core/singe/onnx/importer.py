@@ -53,10 +53,7 @@ def import_model(
 ) -> Graph:
     """The model as a Graph. `sizes` fixes symbolic dimensions, `input_shapes` replaces the shapes of inputs, and inputs
     among `values` become constants."""
-    lacking = unsupported_ops(model)
-    if lacking:
-        listed = ", ".join(f"{op} ({count})" for op, count in lacking.items())
-        raise UnsupportedOp(f"{model.path}: ops that Singe lacks: {listed}", tuple(lacking))
+    check_ops(model)
     importer = _Importer(model)
     with _named(model.path, ImportFailure), deferring():  # compiling the graph finds the checks again
         return importer.graph(sizes or {}, input_shapes or {}, values or {})
@@ -81,6 +78,14 @@ def signature(model: OnnxModel, input_shapes: Mapping[str, Sequence[int | str]] 
         return _Importer(model).inputs({}, input_shapes or {}, {})
     except ImportFailure as e:
         raise ImportFailure(f"{model.path}: {e}") from e
+
+
+def check_ops(model: OnnxModel) -> None:
+    """Refuse a model that needs ops which Singe lacks: UnsupportedOp lists all of them."""
+    lacking = unsupported_ops(model)
+    if lacking:
+        listed = ", ".join(f"{op} ({count})" for op, count in lacking.items())
+        raise UnsupportedOp(f"{model.path}: ops that Singe lacks: {listed}", tuple(lacking))
 
 
 def unsupported_ops(model: OnnxModel) -> dict[str, int]:

@@ -10,7 +10,7 @@ from ..dtypes import DTYPES, float32
 from ..errors import SizeNeeded, ValueNeeded
 from ..graph import Graph, Needed
 from ..shapes import Size, symbols
-from .importer import import_model, signature
+from .importer import check_ops, import_model, signature
 from .model import OnnxModel
 
 
@@ -18,6 +18,7 @@ class OnnxSource:
     """See the module's docstring."""
 
     def __init__(self, model: OnnxModel, input_shapes: Mapping[str, Sequence[int | str]] | None = None) -> None:
+        check_ops(model)
         self._model = model
         self._shapes = input_shapes
         self.inputs = signature(model, input_shapes)
