@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
+import singe as sg
 from singe.tools import cli
 from singe.tools.report import LEFT, RIGHT, clean, quantity, seconds, table
 
@@ -270,6 +271,18 @@ REFUSED = {
         ["inspect", "{}/m.onnx", "--specialise", "N"],
         "expected sizes such as N=1,L=128",
     ),
+    "an option that there is not": (
+        ["inspect", "{}/m.onnx", "--nope"],
+        "unrecognized arguments: --nope (see singe inspect --help)",
+    ),
+    "a state of nothing": (["inspect", "{}/m.onnx", "--state", "x"], "expected PAST=PRESENT, an input and the output"),
+    "a state of an open size": (["inspect", "{}/m.onnx", "--state", "x=scores"], "or --input-shape x=…"),
+    "a picture as a model": (["inspect", "{}/real.png"], "real.png: at byte"),
+    "a picture as a model, and what it may be": (["inspect", "{}/real.png"], "is this an ONNX model?"),
+    "a program as a model": (
+        ["inspect", "{}/m.wasm.singe"],
+        "m.wasm.singe: a program, expected a record: singe.Program.load and `singe run` read it",
+    ),
     "a shape of no input": (["inspect", "{}/m.onnx", "--input-shape", "y=1x2"], "y"),
     "a shape against the model": (["inspect", "{}/m.onnx", "--input-shape", "x=1x5"], "5"),
 }
@@ -285,6 +298,8 @@ def test_bad_input_is_code_2_and_one_line(
     (tmp_path / "huge.npy").write_bytes(data.replace(b"(1, 2), }" + b" " * 10, b"(1000000000, 2), }" + b" "))
     (tmp_path / "x.singe").write_bytes(data)
     (tmp_path / "p.png").write_bytes(b"")
+    (tmp_path / "real.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR")
+    sg.compile(lambda x: x + 1, np.zeros(2, np.float32), device="numpy").save(tmp_path / "m.wasm.singe")
     (tmp_path / "bad.json").write_text('{"a": 1}')
     np.save(tmp_path / "bad_shape.npy", np.zeros((1, 3), np.float32))
     np.save(tmp_path / "objects.npy", np.array([{}], object), allow_pickle=True)
@@ -294,6 +309,13 @@ def test_bad_input_is_code_2_and_one_line(
     assert message in err
     assert err.startswith("singe")
     assert err.count("\n") == 1
+
+
+def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"singe {sg.__version__}\n"
 
 
 def test_verbose_shows_the_traceback(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

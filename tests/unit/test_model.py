@@ -238,6 +238,9 @@ def test_a_device_does_one_thing_at_a_time(device_name: str, monkeypatch: pytest
         ((np.zeros((1, 24), np.int32),), InputError, r"got int32, expected float32.*astype\('float32'\)"),
         ((np.zeros((1, 23), np.float32),), ShapeError, r"got shape \(1, 23\), expected \(N, 24\)"),
         (({"z": np.zeros(1)},), InputError, "unknown: 'z'"),
+        (([[1, 2], [3]],), InputError, "input 'x': got lists of different lengths"),
+        ((None,), InputError, "input 'x': got None, expected numbers of the type float32"),
+        (("a",), InputError, "input 'x': got 'a', expected numbers of the type float32"),
         ((np.zeros((1, 24), np.float32),) * 2, InputError, "got 2 inputs, expected 1: x"),
     ],
 )

@@ -323,6 +323,17 @@ def test_what_cannot_be_served(tmp_path: Path) -> None:
         Server(tmp_path, "192.0.2.1", 0)
 
 
+def test_pages_in_folders_are_listed_where_there_is_no_other(tmp_path: Path) -> None:
+    for name in ("one", "a b", ".hidden", "none"):
+        (tmp_path / name).mkdir()
+        if name != "none":
+            (tmp_path / name / "index.html").write_text("")
+    with Server(tmp_path, port=0) as server:
+        assert server.pages() == [f"{server.address}a%20b/", f"{server.address}one/"]
+        (tmp_path / "index.html").write_text("")
+        assert server.pages() == []
+
+
 def test_the_command_serves_until_interrupted(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(TEXT)
     command = [sys.executable, "-m", "singe", "serve", str(tmp_path), "--port", "0"]

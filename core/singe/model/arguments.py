@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import DType, check_fits, own, string, strings
+from ..dtypes import TEXT, DType, check_fits, own, string, strings
 from ..errors import DTypeError, InputError
 from ..ir.scalar import convert
 from ..shapes import Shape, show
@@ -56,7 +56,14 @@ def as_array(value: Any, spec: TensorSpec, what: str = "input") -> np.ndarray:
         except (DTypeError, ValueError) as e:
             raise InputError(f"{what} {spec.name!r}: {e}") from None
     wanted = spec.dtype.numpy
-    array = own(value if isinstance(value, np.ndarray) else np.asarray(value))
+    try:
+        array = own(value if isinstance(value, np.ndarray) else np.asarray(value))
+    except ValueError:
+        raise InputError(
+            f"{what} {spec.name!r}: got lists of different lengths, expected equal ones, or an array"
+        ) from None
+    if array.dtype.kind in TEXT or array.dtype == string.numpy:
+        raise InputError(f"{what} {spec.name!r}: got {value!r:.60}, expected numbers of the type {spec.dtype}")
     if array.dtype == wanted:
         return array if array.flags.c_contiguous else np.ascontiguousarray(array)
     plain = not isinstance(value, (np.ndarray, np.generic)) and not hasattr(value, "dtype")

@@ -367,7 +367,9 @@ def load(
     shapes, bounds = without_bounds(input_shapes)
     record = _record(path)
     if record is not None:
-        source: Source = GraphSource(_closed(read_graph(record, name), shapes))
+        source: Source = GraphSource(
+            _closed(read_graph(record, str(path) if isinstance(path, (str, Path)) else name), shapes)
+        )
     else:
         from ..onnx.model import read_model  # noqa: PLC0415 (`import singe` pays for no importer)
         from ..onnx.source import OnnxSource  # noqa: PLC0415

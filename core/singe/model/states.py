@@ -38,7 +38,7 @@ class PairedSource:
             if any(isinstance(d, Size) for d in given[name].shape):
                 raise ShapeError(
                     f"state {name!r} has the shape {show(given[name].shape)}; a state keeps its shape, so give numbers for "
-                    f'it: input_shapes={{"{name}": (…)}}'
+                    f'it: input_shapes={{"{name}": (…)}}, or --input-shape {name}=… on the command line'
                 )
         self._source = source
         self._pairs = dict(pairs)

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from ..errors import ImportFailure, InputError
+from ..errors import FormatError, ImportFailure, InputError
 from .tensors import MAX_RANK, MESSAGES, STRING, Files, OnnxSparse, OnnxTensor, element_type, mapped, reason
-from .wire import FLOAT, INT32, INT64, TEXT, Constructor, Fields, Format, Position, Schema, many, one
+from .wire import FLOAT, INT32, INT64, TEXT, TOP, Constructor, Fields, Format, Position, Schema, many, one
 
 OnnxFile = str | os.PathLike[str] | bytes | bytearray | memoryview
 
@@ -132,13 +132,22 @@ def read_tensor(path_or_bytes: OnnxFile) -> OnnxTensor:
 def _read(source: OnnxFile, message: str, name: str | None) -> Any:
     if isinstance(source, (bytes, bytearray, memoryview)):
         data, files = memoryview(source).toreadonly().cast("B"), Files(None)
-        return FORMAT.decode(data, message, name or "<bytes>", files)
+        return _decoded(data, message, name or "<bytes>", files)
     path = Path(source)
     try:
         data = mapped(path)
     except (OSError, ValueError) as error:
         raise InputError(f"{name or path}: cannot be read: {reason(error)}") from error
-    return FORMAT.decode(data, message, name or str(path), Files(path.parent))
+    return _decoded(data, message, name or str(path), Files(path.parent))
+
+
+def _decoded(data: memoryview, message: str, name: str, files: Files) -> Any:
+    try:
+        return FORMAT.decode(data, message, name, files)
+    except FormatError as e:
+        if f", {TOP}: " not in str(e) or message != "ModelProto":
+            raise
+        raise type(e)(f"{e}; is this an ONNX model?") from None
 
 
 # --- graphs --------------------------------------------------------------------------------------------------------

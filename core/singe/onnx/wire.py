@@ -30,6 +30,8 @@ MAX_MESSAGES: Final = 4_000_000
 VARINT_BYTES: Final = 10
 SHORT_RUN: Final = 32
 CHUNK: Final = 1 << 16
+TOP: Final = "top level"
+"""What errors call the place of the outermost message."""
 WORD: Final = (1 << 64) - 1
 
 Fields = dict[str, Any]
@@ -49,7 +51,7 @@ class Position(NamedTuple):
         while position.up is not None:
             parts.append(f"{position.name}[{position.nth}]" if position.nth >= 0 else position.name)
             position = position.up
-        return ".".join(reversed(parts)) or "top level"
+        return ".".join(reversed(parts)) or TOP
 
     def fault(self, text: str, kind: type[FormatError] = FormatError) -> FormatError:
         """The error for a problem at this position."""

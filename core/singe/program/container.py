@@ -25,8 +25,8 @@ ALIGN: Final = 256
 PROGRAM: Final = "singe/2"
 RECORD: Final = "singe-record/1"
 FORMATS: Final[Mapping[str, tuple[str, str]]] = {
-    PROGRAM: ("program", "singe.Program.load reads it"),
-    RECORD: ("record", "singe.load reads it, or singe.load_weights where it holds weights alone"),
+    PROGRAM: ("program", "singe.Program.load and `singe run` read it"),
+    RECORD: ("record", "singe.load and the commands read it, or singe.load_weights where it holds weights alone"),
 }
 """A header's `format` ↦ what the file is, and what reads it."""
 

@@ -14,6 +14,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NoReturn
 
+from .. import __version__
 from ..errors import SingeError
 from ..runtime.registry import backend_names
 
@@ -28,6 +29,15 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+    def parse_known_args(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, args: Any = None, namespace: Any = None
+    ) -> tuple[Any, list[str]]:
+        """An option that there is not is an error of the command to which it is given."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -65,6 +75,7 @@ def parser() -> argparse.ArgumentParser:
         description="A neural-network runtime: ONNX models on NumPy, WebAssembly and WebGPU.",
         allow_abbrev=False,
     )
+    root.add_argument("--version", action="version", version=f"singe {__version__}")
     commands = root.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
 
     def command(name: str, text: str) -> argparse.ArgumentParser:
@@ -198,7 +209,7 @@ def _shapes(command: argparse.ArgumentParser) -> None:
     )
     _repeated(command, "--input-shape", "NAME=1x3x224x224", _shape, text)
     text = "an input and the output that is its next value: the model keeps it from run to run, starting with zeros"
-    _repeated(command, "--state", "PAST=PRESENT", _pair, text)
+    _repeated(command, "--state", "PAST=PRESENT", _state, text)
     text = "an input whose memory a run may reuse for an output"
     _repeated(command, "--donate", "NAME", str, text)
 
@@ -251,6 +262,15 @@ def _pair(text: str) -> tuple[str, str]:
     if not value:
         raise argparse.ArgumentTypeError(f"expected NAME=FILE, got {text!r}")
     return name, value
+
+
+def _state(text: str) -> tuple[str, str]:
+    past, _, present = text.rpartition("=")
+    if not past or not present:
+        raise argparse.ArgumentTypeError(
+            f"expected PAST=PRESENT, an input and the output that is its next value, got {text!r}"
+        )
+    return past, present
 
 
 def _shape(text: str) -> tuple[str, tuple[int | str, ...]]:

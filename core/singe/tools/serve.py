@@ -72,6 +72,8 @@ LARGEST: Final = 16 << 20
 CACHED: Final = 64 << 20
 """The most bytes of compressed files that are kept."""
 CHUNK: Final = 1 << 18
+LISTED: Final = 20
+"""How many pages are listed when a folder without a page of its own is served."""
 PATIENCE: Final = 30.0
 """Seconds that a connection may be silent."""
 
@@ -128,6 +130,13 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
         host, port = self.server_address[:2]
         return f"http://{f'[{host}]' if ':' in str(host) else host}:{port}/"
 
+    def pages(self) -> list[str]:
+        """The addresses of the pages in folders of this one, where it has no page of its own."""
+        if (self.folder / "index.html").exists():
+            return []
+        found = sorted(p.parent.name for p in self.folder.glob("*/index.html") if not p.parent.name.startswith("."))
+        return [f"{self.address}{quote(name)}/" for name in found[:LISTED]]
+
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that disconnects early is not an error."""
         if not isinstance(sys.exception(), (ConnectionError, TimeoutError)):
@@ -138,6 +147,8 @@ def serve_folder(folder: str | Path, host: str, port: int, verbose: bool) -> Non
     """Serve until interrupted."""
     with Server(folder, host, port, verbose) as server:
         print(f"{server.folder} is at {server.address} (Ctrl-C ends)", flush=True)
+        for address in server.pages():
+            print(f"  {address}", flush=True)
         try:
             server.serve_forever()
         except KeyboardInterrupt:
