@@ -15,6 +15,8 @@
  *     LOOP    distance, count, left  left = count; jump if that is 0
  *     AGAIN   distance               decrement the word before the jump's target, a LOOP's left; jump unless it is 0
  *     STOP    number                 a host, bind or check step: the runner runs it, and binds the sizes that it found
+ *
+ * A check that holds at the sizes of the inputs is a JUMP to the next group.
  */
 
 import { SingeError, IS, align, areasOf, bytesOf, check, countOf, evaluate, isDim, need, shapeOf, sizeName } from "./singe-format.js";
@@ -273,6 +275,8 @@ export class Plan {
         this.codes.push(COPY, 3);
         [step.target, step.source].forEach((i) => this.#buffer(i));
         this.#number(source.shape, () => bytesOf(source, this.sizes));
+      } else if (step.do === "check" && this.#known(namesIn(step.dim)) && evaluate(step.dim, this.sizes) >= 0) {
+        this.codes.push(JUMP, 1, 3);
       } else if (step.do === "if") this.#branch(step);
       else if (step.do === "loop") this.#loop(step);
       else this.codes.push(STOP, 1, this.stops.push(step) - 1);
@@ -357,7 +361,8 @@ export async function carryOut(step, plan, machine) {
   }
   if (step.do === "check") {
     if (evaluate(step.dim, plan.sizes) >= 0) return;
-    throw new SingeError("input", `${step.text} (this run found ${namesIn(step.dim).map((name) => `${name} = ${plan.sizes[name]}`).join(", ")})`);
+    const told = [...new Set(namesIn(step.dim))].map((name) => `${name} = ${plan.sizes[name]}`);
+    throw new SingeError("input", `${step.text}; at ${told.join(", ")} it is not`);
   }
   const { buffers } = plan.program;
   const inputs = [];

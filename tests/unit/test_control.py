@@ -10,13 +10,13 @@ import pytest
 
 from singe.compiler.build import Options, compile_graph
 from singe.dtypes import bool_, float32, int64
-from singe.errors import CompileError, DeviceError
-from singe.graph import Builder, Graph, GraphState, Node, all_nodes, gradient
+from singe.errors import CompileError, DeviceError, ShapeError
+from singe.graph import Builder, Graph, GraphState, Node, all_nodes, gradient, specialise
 from singe.ops import ROWS
 from singe.program.format import from_bytes, to_bytes
 from singe.program.program import Copy, Dispatch, Host, If, Loop
 from singe.runtime.devices import device as open_device
-from singe.shapes import size
+from singe.shapes import deferring, size
 from singe.weights.records import model_record, read_graph
 
 IF, LOOP = ROWS["if"], ROWS["loop"]
@@ -353,3 +353,80 @@ def test_regions_are_rewritten_and_constants_move_into_them() -> None:
     found = rewrite(Graph((c, given), (y,), ("y",)))
     assert {n.op for n in all_nodes(found)} == {"input", "if"}
     assert len(found.outputs[0].inputs) == 2
+
+
+# --- checks -----------------------------------------------------------------------------------------------------------
+
+
+def squeezed_or_summed() -> Graph:
+    """(N, T) → (N,): squeezed where the condition holds, so that T must be 1 there and nowhere else."""
+    b = Builder()
+    p, x = b.input("p", (), bool_), b.input("x", (N, size("T")), float32)
+    inner = b.input("x", x.shape, float32)
+    with deferring():
+        then = b.graph([inner], [b.exp(b.reshape(inner, shape=(N,)))])
+    otherwise = b.graph([inner], [b.reshape(b.reduce_sum(inner, axes=(1,)), shape=(N,))])
+    (y,) = b.results_of(b.node(IF, p, x, then=then, otherwise=otherwise))
+    return Graph((p, x), (b.neg(y),), ("y",))
+
+
+def test_a_branch_checks_sizes_only_where_it_runs(on: Runner) -> None:
+    program = on.prepare(squeezed_or_summed())
+    one, three = floats(4, 1), floats(2, 3)
+    np.testing.assert_allclose(on.run(program, True, one)[0], -np.exp(one[:, 0]), rtol=1e-5)
+    np.testing.assert_allclose(on.run(program, False, three)[0], -three.sum(1), rtol=1e-5)
+    for _ in range(2):
+        with pytest.raises(ShapeError, match=r"reshape: N\*T must be N; at N = 2, T = 3 it is not"):
+            on.run(program, True, three)
+    np.testing.assert_allclose(on.run(program, False, one)[0], -one[:, 0], rtol=1e-5)
+
+
+@pytest.mark.parametrize("turns", [0, 2])
+def test_a_loop_checks_sizes_only_where_it_takes_a_turn(on: Runner, turns: int) -> None:
+    b = Builder()
+    n, x = b.input("n", (), int64), b.input("x", (N, size("T")), float32)
+    carried, inner = b.input("carried", (N,), float32), b.input("x", x.shape, float32)
+    with deferring():
+        after = b.add(carried, b.reshape(inner, shape=(N,)))
+    body = b.graph((carried, inner), (b.const(np.array(True)), after))
+    first = b.expand(b.const(0.0), shape=(N,))
+    made = b.node(LOOP, first, x, body=body, carried=1, conditional=False, count=b.size_of(n))
+    program = on.prepare(Graph((n, x), (made,), ("y",), b.bound))
+    one, three = floats(4, 1), floats(2, 3)
+    np.testing.assert_allclose(on.run(program, np.int64(turns), one)[0], turns * one[:, 0], rtol=1e-5)
+    if turns:
+        with pytest.raises(ShapeError, match=r"N\*T must be N; at N = 2, T = 3 it is not"):
+            on.run(program, np.int64(turns), three)
+    else:
+        np.testing.assert_array_equal(on.run(program, np.int64(0), three)[0], np.zeros(2))
+
+
+def test_a_graph_says_what_sizes_must_fulfil(on: Runner) -> None:
+    """The checks of a Graph and of a region, which no node implies; they are in records too."""
+    b, t = Builder(), size("T")
+    p, x = b.input("p", (), bool_), b.input("x", (N, t), float32)
+    inner = b.input("x", x.shape, float32)
+    then = b.graph([inner], [b.exp(inner)], {3 - t: "T must be at most 3"})
+    otherwise = b.graph([inner], [b.neg(inner)])
+    (y,) = b.results_of(b.node(IF, p, x, then=then, otherwise=otherwise))
+    graph = Graph((p, x), (y,), ("y",), checks={N - 2: "N must be at least 2"})
+    program = on.prepare(graph)
+    assert program.program.checks == ((N - 2, "N must be at least 2"),)
+    np.testing.assert_allclose(on.run(program, True, floats(2, 3))[0], np.exp(floats(2, 3)), rtol=1e-5)
+    np.testing.assert_array_equal(on.run(program, False, floats(2, 4))[0], -floats(2, 4))
+    with pytest.raises(ShapeError, match="T must be at most 3; at T = 4 it is not"):
+        on.run(program, True, floats(2, 4))
+    with pytest.raises(ShapeError, match="N must be at least 2; at N = 1, T = 3 it is not"):
+        on.run(program, True, floats(1, 3))
+    with pytest.raises(ShapeError, match="N must be at least 2"):
+        specialise(graph, {"N": 1})
+
+
+def test_a_size_that_only_a_check_needs_is_found(on: Runner) -> None:
+    b = Builder()
+    n, x = b.input("n", (), int64), b.input("x", (N,), float32)
+    found = b.size_of(n)
+    program = on.prepare(Graph((n, x), (b.neg(x),), ("y",), b.bound, checks={found - 2: "n must be at least 2"}))
+    np.testing.assert_array_equal(on.run(program, np.int64(2), floats(3))[0], -floats(3))
+    with pytest.raises(ShapeError, match=r"n must be at least 2; at size\.0 = 1 it is not"):
+        on.run(program, np.int64(1), floats(3))

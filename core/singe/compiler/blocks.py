@@ -5,13 +5,14 @@ values) and the target buffers of its results. A result is computed in its targe
 afterwards; otherwise it is computed elsewhere and copied at the end. An output that can be computed in the memory of a
 donated input is placed there. All other values take a slot when they are written and free it after their last reader; a
 kernel that may work in place takes over the slot of an input that it is the last to read. While a region runs, the values
-that it captures are kept. Checks of sizes found in mid-run are done as soon as a block knows these sizes.
+that it captures are kept. The checks of a block's sizes are done in that block, as soon as it knows these sizes; checks
+outside of regions that depend on the inputs' sizes alone are done before the run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -21,7 +22,7 @@ from ..graph import Graph, Node, bare
 from ..ir.kernel import Kernel, Routine
 from ..ops import Elementwise, Opaque, Region, Result, Row, Update
 from ..program.program import Bind, Buffer, Check, Copy, Dispatch, Host, If, Loop, Step
-from ..shapes import Checks, Shape, Size, repeating, require, symbols
+from ..shapes import Checks, Shape, Size, deferring, repeating, require, symbols
 from .fuse import Group, fuse
 from .host import lacking, on_host
 from .late import computed, named
@@ -67,6 +68,7 @@ class _Block:
     """The state of assembling the steps of one graph."""
 
     graph: Graph
+    checks: Checks
     items: list[_Item]
     of: dict[Node, int]  # the buffer of each value
     roots: Sequence[Node]  # the nodes whose memory the graph's roots share
@@ -79,9 +81,8 @@ class Blocks:
     """Assembles steps; see the module's docstring. The kernel number of a Dispatch is an index into `work`; `uses`
     lists the constants that kernels read."""
 
-    def __init__(self, target: Target | None, layout: Layout, late: Iterable[str], checks: Checks) -> None:
+    def __init__(self, target: Target | None, layout: Layout, late: Iterable[str]) -> None:
         self.target = target
-        self._checks = checks
         self._known: frozenset[str] = frozenset()  # the sizes known after the steps so far
         self.layout = layout
         self.slots = Slots(late)
@@ -95,17 +96,21 @@ class Blocks:
         graph: Graph,
         given: Mapping[Node, int],
         targets: Sequence[int],
+        checks: Checks,
+        checked: frozenset[str] = frozenset(),
         last: Sequence[Step] = (),
         copied: Sequence[int] = (),
         donated: Sequence[Node] = (),
     ) -> list[Step]:
         """The steps of a graph. given: the buffers of its leaves; targets: the buffers in which its roots must end up.
 
-        last: steps before the copies at the end; copied: the numbers of roots that must be copied after them. donated:
-        inputs whose memory outputs may take; the targets of outputs that can be computed there are moved there.
+        checks: those that `deferring` collects meanwhile; checked: sizes whose checks are done elsewhere. last: steps
+        before the copies at the end; copied: the numbers of roots that must be copied after them. donated: inputs whose
+        memory outputs may take; the targets of outputs that can be computed there are moved there.
         """
+        checks.update(graph.checks)
         graph, items = self._items(graph)
-        b = _Block(graph, items, dict(given), [self._memory(x) for x in graph.roots])
+        b = _Block(graph, checks, items, dict(given), [self._memory(x) for x in graph.roots])
         over = self._written_over(b, donated)
         pairs = [*((s.leaf, s.updated) for s in graph.states), *((x, graph.outputs[k]) for x, k in over.items())]
         b.items = items = self._updates_last(items, pairs)
@@ -121,12 +126,15 @@ class Blocks:
         for n in graph.nodes:
             for d in (d for shape, _ in n.results for d in shape if symbols(d) & self.slots.late):
                 require(d, f"{n.op}: the dimension {d} must be at least 0")
-        self._learn(b, symbols([x.shape for x in graph.leaves]))
+        self._known = outside.union(symbols([x.shape for x in graph.leaves]))
+        self._check(b, checked)
         for i, item in enumerate(items):
             dying = [n for n in dict.fromkeys(self._reads(item)) if b.last[n] == i and n in b.held]
             unread = self._place(b, item, dying, {n: targets[k] for n, k in direct.items()})
             self._emit(b, item)
-            self._learn(b, _found_by(item))
+            before = self._known
+            self._known = before.union(_found_by(item))
+            self._check(b, before)
             self.slots.give(b.held.pop(n) for n in dying if n in b.held)
             self.slots.give(unread)
         b.steps += last
@@ -135,14 +143,22 @@ class Blocks:
         self._known = outside
         return b.steps
 
-    def _learn(self, b: _Block, names: Iterable[str]) -> None:
-        """Record that these sizes are known from here on, and add the checks that depend on them."""
-        before = self._known
-        self._known = known = before.union(names)
-        if known == before:
-            return
-        for dim, text in self._checks.items():
-            if self.slots.late & symbols(dim) and symbols(dim) <= known and not symbols(dim) <= before:
+    def _region(
+        self,
+        graph: Graph,
+        given: Mapping[Node, int],
+        targets: Sequence[int],
+        last: Sequence[Step],
+        copied: Sequence[int],
+    ) -> list[Step]:
+        """The steps of a region, with checks of its own."""
+        with deferring() as checks:
+            return self.steps(graph, given, targets, checks, last=last, copied=copied)
+
+    def _check(self, b: _Block, before: frozenset[str]) -> None:
+        """Add the checks whose sizes are all known, and were not all known before."""
+        for dim, text in b.checks.items():
+            if symbols(dim) <= self._known and not symbols(dim) <= before:
                 b.steps.append(Check(dim, text))
 
     # --- items: what to do, in order ---
@@ -463,7 +479,7 @@ class Blocks:
                     copied.append(k)
                 else:
                     early.append(Bind(name, dim=dim))
-            branches.append((*early, *self.steps(graph, given, targets, late, copied)))
+            branches.append((*early, *self._region(graph, given, targets, late, copied)))
         b.steps.append(If(self._buffer(b, condition), branches[0], branches[1]))
         self.slots.give(free)
 
@@ -477,7 +493,7 @@ class Blocks:
             condition = self.layout.add("condition", bool_, (), ("slot", free[-1]))
             b.steps.append(Copy(self._buffer(b, inputs.pop(0), ()), condition))
         else:
-            body = Graph(body.inputs, body.outputs[1:], body.output_names[1:], body.bound)
+            body = replace(body, outputs=body.outputs[1:], output_names=body.output_names[1:])
         initial, captures = inputs[: len(carried)], inputs[len(carried) :]
         outputs = body.outputs[-len(carried) :] if carried else ()
         first: list[Step] = []
@@ -495,7 +511,7 @@ class Blocks:
         given |= {x: self._buffer(b, c, x.shape) for x, c in zip(rest, captures, strict=True)}
         targets = [*(() if condition is None else (condition,)), *carried]
         with repeating(n.attrs.get("count")):
-            steps = self.steps(body, given, targets, last, sorted(copied))
+            steps = self._region(body, given, targets, last, sorted(copied))
         b.steps.append(Loop(n.attrs.get("count"), condition, (*first, *steps)))
         self.slots.give(free)
 

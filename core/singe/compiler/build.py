@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from ..dtypes import string
 from ..errors import DTypeError, HostNeeded, InputError, ShapeError
-from ..graph import Graph
+from ..graph import Graph, checks_at
 from ..ir import scalar
 from ..ir.kernel import Kernel, Routine, Store
 from ..program.block import BlockWriter, SharedBlocks
@@ -122,6 +122,7 @@ class _Part:
 
 def _part(graph: Graph, target: Target | None, options: Options, weights: BlockWriter, first: _Part | None) -> _Part:
     with deferring() as checks:
+        checks.update(checks_at(graph.checks, {}))
         rewritten = rewrite(graph)
         if options.activations == "int8":
             rewritten = in_integers(rewritten)
@@ -173,9 +174,10 @@ def _planned(
         given[s.leaf] = layout.add(s.name, s.leaf.dtype, s.leaf.shape, ("state", k))
         initial = None if s.initial is None else layout.array(s.name, s.initial, s.leaf.dtype)
         states.append(State(s.name, given[s.leaf], initial))
-    blocks = Blocks(target, layout, late_sizes(graph), checks)
+    blocks = Blocks(target, layout, late_sizes(graph))
     donated = [x for x in graph.inputs if x.name in donate] if first is None else []
-    steps = tuple(blocks.steps(graph, given, [*outputs, *(s.buffer for s in states)], donated=donated))
+    ends = [*outputs, *(s.buffer for s in states)]
+    steps = tuple(blocks.steps(graph, given, ends, checks, graph.symbols, donated=donated))
     return _Part(
         inputs, outputs, tuple(states), tuple(layout.buffers), blocks.slots.count, steps, blocks.work,
         blocks.uses, (),

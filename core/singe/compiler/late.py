@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from ..dtypes import string
@@ -65,7 +66,7 @@ def computed(graph: Graph, on_host: bool) -> Graph:
     builder = Builder()
     found = rebuild(graph, builder, rule, {x: x for x in graph.leaves})
     outputs = tuple(in_memory(builder, x) for x in found.outputs)
-    return Graph(found.inputs, outputs, found.output_names, found.bound, found.states)
+    return replace(found, outputs=outputs)
 
 
 _CAST: Any = find_row("cast")

@@ -17,6 +17,7 @@ from .node import leaf as leaf
 from .node import postorder as postorder
 from .node import symbols_of as symbols_of
 from .transform import all_nodes as all_nodes
+from .transform import checks_at as checks_at
 from .transform import inline as inline
 from .transform import rebuild as rebuild
 from .transform import renamed as renamed

@@ -108,11 +108,11 @@ class Builder:
         self._taken.add(name)
         return name
 
-    def graph(self, inputs: Sequence[Node], outputs: Sequence[Node]) -> Graph:
+    def graph(self, inputs: Sequence[Node], outputs: Sequence[Node], checks: Mapping[Dim, str] | None = None) -> Graph:
         """A region over nodes of this Builder. The sizes that depend only on its inputs are bound within it."""
         own = set(inputs)
         bound = {s: n for s, n in self.bound.items() if all(x in own for x in postorder([n]) if x.is_input)}
-        return Graph(tuple(inputs), tuple(outputs), ("",) * len(outputs), bound)
+        return Graph(tuple(inputs), tuple(outputs), ("",) * len(outputs), bound, checks=checks or {})
 
     def apply(self, row: Row, *inputs: Node | None, **attrs: Any) -> Any:
         """The value of a row over inputs: a node, or a tuple of nodes if the row has several results."""

@@ -1,14 +1,15 @@
-"""Graph: named inputs and outputs over nodes, the sizes found in mid-run, and states that live from run to run."""
+"""Graph: named inputs and outputs over nodes, the sizes found in mid-run, what sizes must fulfil, and states that live from run to run."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
 from .. import shapes
+from ..shapes import Dim
 from .node import Node, postorder, symbols_of
 
 
@@ -28,6 +29,7 @@ class Graph:
 
     bound: each size that no input gives ↦ the node that gives it in a run (see Builder.bound): an integer node of one
     element, or a node with results of that size. Nodes that need the size come after that node.
+    checks: dimensions that must be at least 0 wherever the graph runs ↦ the error's text if one is not.
     """
 
     inputs: tuple[Node, ...]
@@ -35,6 +37,7 @@ class Graph:
     output_names: tuple[str, ...]
     bound: Mapping[str, Node] = field(default_factory=dict)
     states: tuple[GraphState, ...] = ()
+    checks: Mapping[Dim, str] = field(default_factory=dict)
 
     @property
     def roots(self) -> tuple[Node, ...]:
@@ -45,12 +48,14 @@ class Graph:
         """The nodes that must be computed before a node: its inputs, and the nodes that give the sizes it needs."""
         if not self.bound:
             return n.inputs
-        told = (self.bound[s] for s in sorted(symbols_of(n)) if s in self.bound)
-        return (*n.inputs, *(x for x in told if x is not n))
+        return (*n.inputs, *(x for x in self._telling(symbols_of(n)) if x is not n))
+
+    def _telling(self, sizes: Iterable[str]) -> list[Node]:
+        return [self.bound[s] for s in sorted(sizes) if s in self.bound]
 
     @cached_property
     def nodes(self) -> list[Node]:
-        return postorder(self.roots, self.needs)
+        return postorder((*self.roots, *self._telling(shapes.symbols(self.checks))), self.needs)
 
     @cached_property
     def users(self) -> dict[Node, list[Node]]:
@@ -79,7 +84,7 @@ class Graph:
     @cached_property
     def free(self) -> frozenset[str]:
         """The sizes that the graph needs and that no node of it gives."""
-        needed: frozenset[str] = frozenset()
+        needed = shapes.symbols(self.checks)
         for n in self.nodes:
             needed |= symbols_of(n)
         return needed - self.found.keys()

@@ -44,6 +44,7 @@ def renamed(graph: Graph, new: Mapping[Node, Node]) -> Graph:
         graph.output_names,
         {s: new[n] for s, n in graph.found.items()},
         tuple(replace(s, leaf=new.get(s.leaf, s.leaf), updated=new[s.updated]) for s in graph.states),
+        graph.checks,
     )
 
 
@@ -65,7 +66,16 @@ def specialise(graph: Graph, sizes: Mapping[str, Dim]) -> Graph:
         return made
 
     with shapes.deferring():  # the checks are dropped here: compiling the graph finds them again
-        return rebuild(graph, builder, rule, new)
+        checks = checks_at(graph.checks, sizes)
+        return replace(rebuild(graph, builder, rule, new), checks=checks)
+
+
+def checks_at(checks: Mapping[Dim, str], sizes: Mapping[str, Dim]) -> dict[Dim, str]:
+    """A graph's checks with these dimensions for sizes; ShapeError if one never holds."""
+    with shapes.deferring() as found:
+        for dim, text in checks.items():
+            shapes.require(shapes.evaluate(dim, sizes), text)
+    return found
 
 
 def with_sizes(value: Any, sizes: Mapping[str, Dim]) -> Any:

@@ -8,6 +8,7 @@ In place of the input `state` and the output `stateN`, the model has a state of 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -69,4 +70,4 @@ class PairedSource:
             states.append(GraphState(leaf, leaf.name, None, updated))
         inputs = tuple(x for x in graph.inputs if x.name not in self._pairs)
         outputs = tuple(made[name] for name in self.output_names)
-        return Graph(inputs, outputs, self.output_names, graph.bound, tuple(states))
+        return replace(graph, inputs=inputs, outputs=outputs, output_names=self.output_names, states=tuple(states))

@@ -12,6 +12,8 @@ Words come in groups. A group is a code for what to do, the count of the words t
 | AGAIN −5   | distance              | decrements `left` of its LOOP, the word before the jump's target; jumps unless it is 0 |
 | STOP −6    | number                | leaves `stops[number]`, a Host, Bind or Check step, to the runner, which passes the sizes found to `bind` |
 
+A Check that holds at the sizes of the inputs is a JUMP to the next group.
+
 After a group that does not jump comes the next one. A run starts at the first word and ends after the last group.
 `left` is the only word that a run changes.
 
@@ -132,6 +134,8 @@ class Plan:
                     self._number(k, dim)
             elif isinstance(step, Copy):
                 self._copy(step.source, step.target, number)
+            elif isinstance(step, Check) and self._holds(step.dim):
+                self._land(self._group(JUMP, None, 0))
             elif isinstance(step, Host | Bind | Check):
                 self._group(STOP, number, len(self.stops))
                 self.stops.append(step)
@@ -182,6 +186,11 @@ class Plan:
         at = self._group(UNLESS, step, 0, condition)
         self.named.append(at + 3)
         return at
+
+    def _holds(self, dim: Dim) -> bool:
+        """Whether the sizes of the inputs make a dimension at least 0."""
+        value = evaluate(dim, self.sizes)
+        return isinstance(value, int) and value >= 0
 
     def _land(self, at: int) -> None:
         """Make the group at `at` jump to the end of the words so far."""

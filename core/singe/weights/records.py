@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Final
 
@@ -205,12 +206,14 @@ class _GraphWriter:
         for name, n in graph.found.items():
             if name not in n.attrs.get(SIZES, ()):
                 told.setdefault(n, []).append(name)
+        checks = [{"dim": shapes.encode(d), "text": text} for d, text in graph.checks.items()]
         head = {
             "inputs": [number[x] for x in graph.inputs],
             "outputs": [
                 {"name": name, "node": number[x]} for name, x in zip(graph.output_names, graph.outputs, strict=True)
             ],
             "nodes": [self._node(n, number) | ({"tells": told[n]} if n in told else {}) for n in nodes],
+            **({"checks": checks} if checks else {}),
         }
         return head, number
 
@@ -239,7 +242,7 @@ def read_graph(data: bytes, name: str = "record") -> Graph:
         reader = _GraphReader(_ArrayReader(head["arrays"], block).all)
         found, nodes = reader.graph(head, frozenset())
         states = tuple(reader.state(s, nodes) for s in head.get("states", ()))
-        graph = Graph(found.inputs, found.outputs, found.output_names, found.bound, states)
+        graph = replace(found, states=states)
         _check(graph)
         return graph
 
@@ -273,7 +276,11 @@ class _GraphReader:
         inputs = tuple(_pick(nodes, i, "an input") for i in data["inputs"])
         outputs = tuple(_pick(nodes, o["node"], "an output") for o in data["outputs"])
         names = tuple(string(o["name"]) for o in data["outputs"])
-        return Graph(inputs, outputs, names, self.builder.bound), nodes
+        checks = {shapes.decode(c["dim"]): string(c["text"]) for c in data.get("checks", ())}
+        unknown = symbols(checks) - known
+        if unknown:
+            raise FormatError(f"a check needs the size {min(unknown):.40}, which no node tells")
+        return Graph(inputs, outputs, names, self.builder.bound, checks=checks), nodes
 
     def _told(self, n: Node, entry: Any, known: frozenset[str]) -> frozenset[str]:
         """The sizes that a node gives: those in its results' shapes, and those whose value it is."""
@@ -330,7 +337,7 @@ class _GraphReader:
 
     def _region(self, data: Any, known: frozenset[str], depth: int) -> Graph:
         graph, _ = self.graph(data, known, depth + 1)
-        _check(graph)
+        _check_inputs(graph)
         return graph
 
     def state(self, data: Any, nodes: Sequence[Node]) -> GraphState:
@@ -441,14 +448,19 @@ def _pick(things: Sequence[Any], index: Any, what: str) -> Any:
     return things[index]
 
 
-def _check(graph: Graph) -> None:
-    """Check that every input node is listed once as an input, and that names differ."""
+def _check_inputs(graph: Graph) -> None:
+    """Check that there are outputs, and that every input node is listed once as an input."""
     if not graph.outputs:
         raise FormatError("a model without outputs")
     if len(set(graph.leaves)) != len(graph.leaves) or not all(x.is_input for x in graph.leaves):
         raise FormatError("an input is not an input node, or is listed twice")
     if {n for n in graph.nodes if n.is_input} - set(graph.leaves):
         raise FormatError("the outputs need an input that is not among the inputs")
+
+
+def _check(graph: Graph) -> None:
+    """Check a model; its inputs, outputs and states have names that differ."""
+    _check_inputs(graph)
     states = [s.name for s in graph.states]
     for what, names in (
         ("inputs", [x.name for x in graph.inputs]),

@@ -8,10 +8,11 @@ that always holds is removed from its loop. Carried values that no result needs 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ...graph import Graph, Node, postorder, spliced
-from ...shapes import Dim, repeating
+from ...shapes import Dim, deferring, repeating
 
 if TYPE_CHECKING:
     from ._rewriter import Rewriter
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
 class Regions:
     """The rewritten form of a node that owns graphs, over its new inputs: `values`, one for each result.
 
-    read: the numbers of the results that other nodes read. bound: sizes that the rewritten node finds in a run. told:
-    sizes of the old node's results ↦ the dimensions that they turned out to be.
+    read: the numbers of the results that other nodes read. bound: sizes that the rewritten node finds in a run. checks:
+    those of a region that takes the node's place. told: sizes of the old node's results ↦ the dimensions that they turned
+    out to be.
     """
 
     def __init__(
@@ -32,6 +34,7 @@ class Regions:
         self.node = n
         self.attrs = attrs
         self.bound: dict[str, Node] = {}
+        self.checks: dict[Dim, str] = {}
         self.told: dict[str, Dim] = {}
         self.values: tuple[Node, ...] = self._if(*given) if n.op == "if" else self._loop(*given)
 
@@ -60,14 +63,14 @@ class Regions:
             and condition is None
             and all(x.shape == y.shape for x, y in zip(inputs, raw.inputs, strict=True))
         ):
-            return self._inlined(Graph(raw.inputs, raw.outputs[1:], raw.output_names[1:], raw.bound), inputs)
+            return self._inlined(replace(raw, outputs=raw.outputs[1:], output_names=raw.output_names[1:]), inputs)
         with repeating(count):
             body = self._rewritten(raw, inputs, carried)
         live = self._live(body, carried, condition is not None)
         if not live:
             return inputs[:carried]
         outputs = tuple(body.outputs[k] for k in (0, *(k + 1 for k in live)))
-        body = Graph(body.inputs, outputs, ("",) * (len(live) + 1), body.bound)
+        body = replace(body, outputs=outputs, output_names=("",) * (len(live) + 1))
         kept = [k in live if k < carried else body.inputs[k] in body.nodes for k in range(len(inputs))]
         first, inputs = inputs[:carried], tuple(x for x, keep in zip(inputs, kept, strict=True) if keep)
         body = _only(body, kept)
@@ -110,8 +113,9 @@ class Regions:
             for k, (x, given) in enumerate(zip(graph.inputs, inputs, strict=True))
             if k >= first and given.is_const
         }
-        found = self.r.rewritten(graph, known)
-        return Graph(graph.inputs, found.outputs, found.output_names, found.bound)
+        with deferring() as checks:
+            found = self.r.rewritten(graph, known)
+        return replace(found, inputs=graph.inputs, checks={**found.checks, **checks})
 
     def _made(self, results: Iterable[int], *inputs: Node, **attrs: Any) -> tuple[Node, ...]:
         """The results of the node over new inputs; `results` are their numbers in the old node."""
@@ -126,6 +130,7 @@ class Regions:
         rewritten = self.r.rewritten(graph, {})
         values, bound = spliced(rewritten, captures, self.r.make)
         self.bound.update(bound)
+        self.checks.update(rewritten.checks)
         self._tell([x.shape for x in values])
         return values
 
@@ -138,4 +143,4 @@ class Regions:
 
 def _only(graph: Graph, kept: Sequence[bool]) -> Graph:
     inputs = tuple(x for x, keep in zip(graph.inputs, kept, strict=True) if keep)
-    return Graph(inputs, graph.outputs, graph.output_names, graph.bound)
+    return replace(graph, inputs=inputs)

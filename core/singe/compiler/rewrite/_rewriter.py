@@ -13,7 +13,18 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from ...errors import SizeNeeded
-from ...graph import WHOLE, Builder, Graph, Node, attribute_symbols, evaluate_node, renamed, sized, with_sizes
+from ...graph import (
+    WHOLE,
+    Builder,
+    Graph,
+    Node,
+    attribute_symbols,
+    checks_at,
+    evaluate_node,
+    renamed,
+    sized,
+    with_sizes,
+)
 from ...ops import Elementwise, Region, Result, View, find_row
 from ...shapes import Dim, product
 from ._regions import Regions
@@ -62,6 +73,7 @@ class Rewriter:
         self._uses = {n: len(users) for n, users in counted.users.items()}
         final: dict[Node, Node] = dict(zip(counted.leaves, counted.leaves, strict=True))
         bound: dict[str, Node] = {}
+        checks = dict(graph.checks)
         for n in counted.nodes:
             if n in final:
                 continue
@@ -70,6 +82,7 @@ class Rewriter:
             if isinstance(n.row, Region):
                 found = Regions(self, n, given, attrs, _read(n, counted))
                 bound.update(found.bound)
+                checks.update(found.checks)
                 self._told.update(found.told)
                 final.update(zip(_values(n, counted), found.values, strict=True))
                 continue
@@ -81,7 +94,8 @@ class Rewriter:
         outputs = tuple(final[x] for x in counted.outputs)
         states = tuple(replace(s, updated=final[s.updated]) for s in counted.states)
         inputs = tuple(x for x in graph.inputs if x not in self._known)
-        return self._finish(Graph(inputs, outputs, graph.output_names, bound, states))
+        made = Graph(inputs, outputs, graph.output_names, bound, states, checks_at(checks, self._told))
+        return self._finish(made)
 
     def _current(self, n: Node) -> Mapping[str, Any]:
         """A node's attributes, with the sizes in `_told` replaced."""
