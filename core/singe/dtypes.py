@@ -253,10 +253,11 @@ def own(array: np.ndarray) -> np.ndarray:
 
 def check_fits(values: Any, kind: DType) -> None:
     """Refuse numbers beyond the range of an integer type, before they are converted to it."""
+    if not kind.is_int:
+        return
     array = np.asarray(values)
-    if array.dtype.names and array.dtype != string.numpy:
-        array = widened(array)
-    if not kind.is_int or array.dtype.kind not in "iuf" or array.size == 0:
+    array = widened(array) if array.dtype.names else array
+    if array.dtype.kind not in "iuf" or array.size == 0:
         return
     least, most = kind.limits
     given = dtype(array.dtype)
