@@ -383,7 +383,7 @@ def product(dims: Iterable[Dim]) -> Dim:
 
 def symbols(dims: Dim | Iterable[Any]) -> frozenset[str]:
     """The names of all sizes in a dimension, a shape, or a nested sequence of them."""
-    if isinstance(dims, (int, str)):
+    if isinstance(dims, (int, float, str)):
         return frozenset()
     found: set[str] = set()
     if isinstance(dims, Size):

@@ -18,7 +18,7 @@ import numpy as np
 from ..compiler.build import Options, compile_graph
 from ..compiler.target import name_of
 from ..dtypes import dtype
-from ..errors import DeviceError, ImportFailure, InputError, ShapeError, SingeError
+from ..errors import DeviceError, ImportFailure, InputError, ShapeError, SingeError, ValueNeeded
 from ..graph import Graph, Needed, contents, specialise
 from ..nn import Module
 from ..program.block import SharedBlocks
@@ -42,6 +42,10 @@ from .states import PairedSource
 
 PROGRAMS: Final = 8
 """How many Programs a Model keeps."""
+
+
+SERVED: Final = 256
+"""How many sets of sizes a Model remembers that its Program serves as it is."""
 
 
 class Program:
@@ -168,6 +172,7 @@ class Model:
         self.states: Final = tuple(TensorSpec(x.name, x.dtype, x.shape) for x in self.source.states)
         self._programs: Recent[Program] = Recent(PROGRAMS)  # a Program that is dropped still works for its holders
         self._blocks: Final = SharedBlocks()
+        self._served: Final[Recent[bool]] = Recent(SERVED)  # sizes, and checks in branches that some do not meet
         self._needed: Needed | None = None  # None: not computed yet
         open_sizes = (str(d) for p in self.inputs for d in p.shape or () if isinstance(d, Size))
         self.sizes: Final = OpenSizes(open_sizes, bounds or {})
@@ -276,6 +281,7 @@ class Model:
         with self.device.lock:
             self.sizes.specialise(sizes)
             self._programs.clear()
+            self._served.clear()
 
     @property
     def specialised(self) -> list[tuple[dict[str, int], Graph]]:
@@ -310,9 +316,22 @@ class Model:
                     continue
                 else:
                     raise graph.error()
-            if fixed == sizes or found.data.at(sizes).unmet(sizes) is None:
+            at = key, tuple(sizes.items())
+            if fixed == sizes or self._served.get(at):
                 return found
-            return self._programs.at(key, partial(self._met, sizes, fixed, known), anew=True)
+            data = found.data.at(sizes)
+            unmet, doubtful = data.unmet(sizes), data.doubtful(sizes)
+            if unmet is not None or (doubtful and not self._served.get((key, doubtful))):
+                try:
+                    return self._programs.at(key, partial(self._met, sizes, fixed, known), anew=True)
+                except SingeError as e:
+                    if unmet is not None:
+                        told = ", ".join(f"{k} = {n}" for k, n in sizes.items())
+                        raise ShapeError(f"{unmet}; at {told} it is not: {e}") from e
+                    if isinstance(e, ValueNeeded):  # as it would be at other sizes
+                        self._served.at((key, doubtful), lambda: True)
+            self._served.at(at, lambda: True)
+            return found
 
     def _compiled(self, graph: Graph, sizes: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Program:
         own = [(s, self.graph({**sizes, **s}, values)) for s in self.sizes.specialised(sizes)]

@@ -10,9 +10,9 @@ ignored, functions that the model defines are inlined, and tensors with more ele
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -22,14 +22,19 @@ from ..graph import Builder, Graph, Node
 from ..ops import ROWS, Composite, Elementwise, Nest, Row, View
 from ..shapes import MAX_ELEMENTS, Dim, deferring, product, show, size, symbols
 from .adapters import ADAPTERS, Call
+from .choice import Ambiguous, NeitherFits, Undecided
 from .model import OnnxFunction, OnnxGraph, OnnxModel, OnnxNode, OnnxValue
 from .scope import Scope, needed, owned
 from .tensors import MAX_FOLDED, plain
 
 MAX_NODES: Final = 100_000
 """The most nodes of a model, with its functions inlined."""
+MAX_CHOICES: Final = 64
+"""The most choices between branches of Ifs that an import tries."""
 MAX_DEPTH: Final = 64
 """The greatest nesting depth of functions and graphs."""
+Nodes: TypeAlias = Sequence[tuple[int, OnnxNode]]
+"""Nodes of a graph in the file, with their indices there."""
 UNNAMED: Final = frozenset((None, "", "?", "*", "-1", "None"))
 """What files write for an unknown dimension. Two dimensions with such a name need not be equal."""
 
@@ -55,8 +60,11 @@ def import_model(
     among `values` become constants."""
     check_ops(model)
     importer = _Importer(model)
-    with _named(model.path, ImportFailure), deferring():  # compiling the graph finds the checks again
-        return importer.graph(sizes or {}, input_shapes or {}, values or {})
+    try:
+        with _named(model.path, ImportFailure), deferring():  # compiling the graph finds the checks again
+            return importer.graph(sizes or {}, input_shapes or {}, values or {})
+    except NeitherFits as e:  # a branch may fit where sizes are numbers
+        raise SizeNeeded(str(e), e.sizes) from e
 
 
 @contextmanager
@@ -68,6 +76,8 @@ def _named(where: str, kind: type[SingeError]) -> Iterator[None]:
         raise ValueNeeded(f"{where}: {e}", e.inputs) from e
     except SizeNeeded as e:
         raise SizeNeeded(f"{where}: {e}", e.sizes) from e
+    except NeitherFits as e:
+        raise NeitherFits(f"{where}: {e}", e.sizes) from e
     except kind as e:
         raise ImportFailure(f"{where}: {e}") from e
 
@@ -123,13 +133,16 @@ class _Importer:
         tensors = {**model.graph.initializers, **model.graph.sparse_initializers}
         self.scope = Scope(self.builder, self, model.opsets, tensors=tensors)
         self.count = 0
+        self.choices = 0
+        self.path: list[str] = []  # the node that is imported, and those that it is within
 
     def graph(
         self, sizes: Mapping[str, int], shapes: Mapping[str, Sequence[int | str]], values: Mapping[str, np.ndarray]
     ) -> Graph:
         inputs, names = self.inputs(sizes, shapes, values), tuple(v.name for v in self.model.graph.outputs)
         self.run(needed(self.model.graph.nodes, names), self.scope)
-        return Graph(inputs, tuple(map(self.scope.value, names)), names, self.builder.bound)
+        outputs = tuple(map(self.scope.value, names))
+        return Graph(inputs, outputs, names, self.builder.bound, checks=self.scope.checks)
 
     # --- inputs ---
 
@@ -178,33 +191,87 @@ class _Importer:
 
     # --- nodes ---
 
-    def subgraph(self, graph: OnnxGraph, scope: Scope) -> None:
+    def subgraph(self, graph: OnnxGraph, scope: Scope, end: Callable[[], None]) -> None:
         """Import the nodes of a graph that a node owns into its scope."""
         if scope.depth > MAX_DEPTH:
             raise ImportFailure(f"graphs and functions are nested more than {MAX_DEPTH} deep")
-        self.run(needed(graph.nodes, (v.name for v in graph.outputs)), scope)
+        self.run(needed(graph.nodes, (v.name for v in graph.outputs)), scope, end)
 
-    def run(self, nodes: Iterable[tuple[int, OnnxNode]], scope: Scope) -> None:
-        for index, node in nodes:
+    def run(self, nodes: Nodes, scope: Scope, end: Callable[[], None] = lambda: None) -> None:
+        """Enter the nodes of a graph in a scope. end: raises what is wrong with what they gave."""
+        for at, (index, node) in enumerate(nodes):
             self.count += 1
             if self.count > MAX_NODES:
                 raise ImportFailure(f"more than {MAX_NODES} nodes after functions were inlined")
-            where = f"node {index}{f' {node.name!r}' if node.name else ''} ({node.op_type})"
+            try:
+                with self.place(index, node):
+                    self.define(node, tuple(scope.find(name) if name else None for name in node.inputs), scope)
+            except Undecided as e:
+                self.decide(e, nodes[at:], scope, end)
+                return
+        end()
+
+    @contextmanager
+    def place(self, index: int, node: OnnxNode) -> Iterator[None]:
+        """Errors within name the node."""
+        where = _where(index, node)
+        self.path.append(where)
+        try:
             with _named(where, SingeError):
-                inputs = tuple(scope.find(name) if name else None for name in node.inputs)
-                self.define(node, inputs, scope)
+                yield
+        finally:
+            self.path.pop()
+
+    def decide(self, choice: Undecided, nodes: Nodes, scope: Scope, end: Callable[[], None]) -> None:
+        """`run`, where the first node is an If of which a branch must be chosen: the one with which the others can be
+        imported, if the other branch makes that fail. That its condition is so becomes a check."""
+        (index, node), *rest = nodes
+        before, count = (dict(scope.nodes), dict(scope.checks)), self.count
+        self.choices += 1
+        ended: dict[bool, tuple[dict[str, Node], dict[Dim, str]] | SizeNeeded | ValueNeeded] = {}
+        failed: dict[bool, SingeError] = {}
+        for holds, graph in zip((True, False), choice.branches, strict=True):
+            if self.choices > MAX_CHOICES:
+                break
+            scope.reset(*before)
+            self.count = count
+            try:
+                with self.place(index, node):
+                    self.enter(node, scope.within(None).outputs(graph, ()), scope)
+                self.run(rest, scope, end)
+                ended[holds] = dict(scope.nodes), dict(scope.checks)
+            except (SizeNeeded, ValueNeeded) as e:
+                ended[holds] = e
+            except SingeError as e:
+                failed[holds] = e
+        where, sizes = _where(index, node), choice.needed.sizes
+        if len(failed) == 2:
+            raise NeitherFits(f"{where}: neither branch fits: {failed[True]}; {failed[False]}", sizes)
+        if len(ended) != 1:
+            raise Ambiguous(f"{where}: {choice.needed}", sizes)
+        ((holds, found),) = ended.items()
+        if isinstance(found, Exception):
+            raise found
+        scope.reset(*found)
+        path, why = ": ".join((*self.path, where)), failed[not holds]
+        text = f"{path}: the other branch does not fit ({why}), so {choice.requirement(holds)}"
+        scope.checks.setdefault(choice.dim if holds else -choice.dim - 1, text)
 
     def define(self, node: OnnxNode, inputs: tuple[Node | None, ...], scope: Scope) -> None:
-        """Enter a node's outputs in the scope."""
+        """Make a node, and enter its outputs in the scope."""
         attributes = scope.resolved(node.attributes)
         function = self.functions.get((node.domain, node.op_type, node.overload))
         if function is not None:
-            results = self.inline(function, inputs, attributes, scope.depth)
+            results = self.inline(function, inputs, attributes, scope)
         else:
             version = scope.opsets.get("", 1)
             call = Call(self.builder, node.op_type, version, inputs, attributes, node.outputs, scope)
             made = _made(call)
             results = [made] if isinstance(made, Node) else list(made)
+        self.enter(node, results, scope)
+
+    def enter(self, node: OnnxNode, results: Sequence[Node], scope: Scope) -> None:
+        """Enter a node's outputs in the scope."""
         wanted = [name for name in node.outputs[len(results) :] if name]
         if wanted:
             raise ImportFailure(
@@ -225,19 +292,23 @@ class _Importer:
         return x if value is None or value.size > MAX_FOLDED else self.builder.const(value, x.dtype)
 
     def inline(
-        self, function: OnnxFunction, inputs: tuple[Node | None, ...], attributes: Mapping[str, Any], depth: int
+        self, function: OnnxFunction, inputs: tuple[Node | None, ...], attributes: Mapping[str, Any], scope: Scope
     ) -> list[Node]:
-        if depth >= MAX_DEPTH:
+        if scope.depth >= MAX_DEPTH:
             raise ImportFailure(f"functions call each other more than {MAX_DEPTH} deep")
         if len(inputs) > len(function.inputs):
             raise ImportFailure(f"{len(inputs)} inputs; the function takes {len(function.inputs)}")
         given = {name: x for name, x in zip(function.inputs, inputs, strict=False) if x is not None}
         inner = Scope(
             self.builder, self, function.opsets, given, attributes={**function.defaults, **attributes},
-            absent=frozenset(function.inputs) - given.keys(), depth=depth + 1,
+            absent=frozenset(function.inputs) - given.keys(), depth=scope.depth + 1, checks=scope.checks,
         )  # fmt: skip
         self.run(needed(function.nodes, function.outputs), inner)
         return [inner.value(name) for name in function.outputs]
+
+
+def _where(index: int, node: OnnxNode) -> str:
+    return f"node {index}{f' {node.name!r}' if node.name else ''} ({node.op_type})"
 
 
 def _made(call: Call) -> Node | Sequence[Node]:

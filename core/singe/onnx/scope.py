@@ -7,13 +7,13 @@ captured, nor are shapes that are computed from constants and sizes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from ..errors import ImportFailure, ValueNeeded
 from ..graph import Builder, Node, postorder
-from ..shapes import product
+from ..shapes import Dim, product
 from .model import OnnxGraph, OnnxNode, OnnxRef
 from .tensors import plain
 
@@ -24,7 +24,7 @@ MAX_KNOWN: Final = 64
 class SubgraphImporter(Protocol):
     """Imports the nodes of a graph in the file into a scope."""
 
-    def subgraph(self, graph: OnnxGraph, scope: Scope) -> None: ...
+    def subgraph(self, graph: OnnxGraph, scope: Scope, end: Callable[[], None]) -> None: ...
 
 
 @dataclass(eq=False)
@@ -33,6 +33,7 @@ class Scope:
 
     attributes: those of a function's caller; absent: the function's inputs that its caller omits; opsets: the version of
     each domain; depth: the number of enclosing scopes. captures: for a region, outer node ↦ the region's input for it.
+    checks: those of the main graph or region that the nodes belong to; see Graph.
     """
 
     builder: Builder
@@ -45,6 +46,7 @@ class Scope:
     depth: int = 0
     outside: Scope | None = None
     captures: dict[Node, Node] | None = None
+    checks: dict[Dim, str] = field(default_factory=dict)
 
     def find(self, name: str) -> Node | None:
         """The node of a name; None for an input of a function that its caller omits."""
@@ -63,6 +65,12 @@ class Scope:
             raise ImportFailure(f"the value {name!r} is used before any node makes it")
         self.nodes[name] = found
         return found
+
+    def reset(self, nodes: Mapping[str, Node], checks: Mapping[Dim, str]) -> None:
+        """Have the names and checks that were here at some time; captures stay, as other scopes may know them."""
+        for now, then in ((self.nodes, nodes), (self.checks, checks)):
+            now.clear()
+            now.update(then)  # pyright: ignore[reportArgumentType, reportCallIssue]
 
     def value(self, name: str) -> Node:
         """The node of a name, which must not be an omitted input."""
@@ -97,17 +105,20 @@ class Scope:
         """A scope within this one: for a region, which captures the values that it reads, or (None) for an inlined graph."""
         return Scope(
             self.builder, self.reader, self.opsets, attributes=self.attributes, depth=self.depth + 1, outside=self,
-            captures=captures,
+            captures=captures, checks=self.checks if captures is None else {},
         )  # fmt: skip
 
-    def outputs(self, graph: OnnxGraph, inputs: Sequence[Node]) -> list[Node]:
-        """Import the nodes of a graph into this scope, over these inputs; returns its outputs."""
+    def outputs(
+        self, graph: OnnxGraph, inputs: Sequence[Node], fits: Callable[[Sequence[Node]], None] = lambda outputs: None
+    ) -> list[Node]:
+        """Import the nodes of a graph into this scope, over these inputs; returns its outputs. fits: raises an error if the
+        outputs are not as they must be."""
         if len(graph.inputs) != len(inputs):
             raise ImportFailure(f"its graph {graph.name!r} takes {len(graph.inputs)} inputs, got {len(inputs)}")
         self.nodes.update((v.name, x) for v, x in zip(graph.inputs, inputs, strict=True))
         self.tensors = {**graph.initializers, **graph.sparse_initializers}
         try:
-            self.reader.subgraph(graph, self)
+            self.reader.subgraph(graph, self, lambda: fits([self.value(v.name) for v in graph.outputs]))
             return [self.value(v.name) for v in graph.outputs]
         except ValueNeeded as e:
             raise self._needed_outside(e) from e

@@ -213,6 +213,13 @@ def sized_by(buffers: Sequence[Buffer], given: frozenset[str]) -> dict[str, list
     return found
 
 
+def _unmet(checks: Iterable[tuple[Dim, str]], sizes: Mapping[str, int]) -> Iterator[str]:
+    for dim, text in checks:
+        value = evaluate(dim, sizes)
+        if isinstance(value, int) and value < 0:
+            yield text
+
+
 def check_found(new: Mapping[str, int], buffers: Iterable[Buffer], sizes: Mapping[str, int]) -> None:
     """Refuse sizes found in mid-run that are out of range, before memory for `buffers` of these sizes is allocated."""
     for name, value in new.items():
@@ -318,11 +325,18 @@ class ProgramData:
 
     def unmet(self, sizes: Mapping[str, int]) -> str | None:
         """The text of the first check that fails at these sizes, or None. Checks of other sizes are skipped."""
-        for dim, text in self._checks:
-            value = evaluate(dim, sizes)
-            if isinstance(value, int) and value < 0:
-                return text
-        return None
+        return next(_unmet(self._checks, sizes), None)
+
+    def doubtful(self, sizes: Mapping[str, int]) -> tuple[str, ...]:
+        """The checks within branches and loops that fail at these sizes: a run that reaches them is refused."""
+        return tuple(_unmet(self._inner, sizes))
+
+    @cached_property
+    def _inner(self) -> tuple[tuple[Dim, str], ...]:
+        """The checks among the steps that depend on the inputs' sizes alone."""
+        return tuple(
+            (s.dim, s.text) for s in walk(self.steps) if isinstance(s, Check) and symbols(s.dim) <= self.symbols
+        )
 
     @cached_property
     def _checks(self) -> tuple[tuple[Dim, str], ...]:

@@ -30,9 +30,12 @@ def describe_model(model: Model) -> str:
 
 def _needed(needed: Needed) -> str:
     """The sizes and values for each set of which a separate Program is compiled."""
-    rows = [("the size", name, why) for name, why in needed.sizes.items()]
-    rows += [("the values of the input", name, why) for name, why in needed.inputs.items()]
-    return table([("one program for each set of", LEFT), ("", LEFT), ("because", LEFT)], rows)
+    reasons: dict[str, list[str]] = {}
+    for what, found in (("the size", needed.sizes), ("the values of the input", needed.inputs)):
+        for name, why in found.items():
+            reasons.setdefault(why, []).append(f"{what} {name}")
+    pairs = [(("one program for each set of", ", ".join(what)), ("because", why)) for why, what in reasons.items()]
+    return fields([pair for both in pairs for pair in both])
 
 
 def _open_sizes(model: Model) -> list[str]:

@@ -206,7 +206,7 @@ class _GraphWriter:
         for name, n in graph.found.items():
             if name not in n.attrs.get(SIZES, ()):
                 told.setdefault(n, []).append(name)
-        checks = [{"dim": shapes.encode(d), "text": text} for d, text in graph.checks.items()]
+        checks = [{"dim": encode_dim(d), "text": text} for d, text in graph.checks.items()]
         head = {
             "inputs": [number[x] for x in graph.inputs],
             "outputs": [
@@ -276,7 +276,7 @@ class _GraphReader:
         inputs = tuple(_pick(nodes, i, "an input") for i in data["inputs"])
         outputs = tuple(_pick(nodes, o["node"], "an output") for o in data["outputs"])
         names = tuple(string(o["name"]) for o in data["outputs"])
-        checks = {shapes.decode(c["dim"]): string(c["text"]) for c in data.get("checks", ())}
+        checks = {decode_dim(c["dim"]): string(c["text"]) for c in data.get("checks", ())}
         unknown = symbols(checks) - known
         if unknown:
             raise FormatError(f"a check needs the size {min(unknown):.40}, which no node tells")

@@ -46,15 +46,16 @@ def choose(routine: Routine, c: Contraction) -> Cuts:
 
 
 def samples(c: Contraction) -> list[Sizes]:
-    """Sets of growing sizes: all sizes 1, then one size at a time is doubled. A single set if no size is open."""
+    """Sets of growing sizes: all sizes 1, then one size at a time is doubled. A single set if no size is open.
+    Sets without a product are left out, unless all are."""
     inner = symbols([c.rows, c.columns, c.depth])
     powers = {name: 1 if name in inner else BATCH for name in sorted(symbols(c.batch) | inner)}
     sizes = dict.fromkeys(powers, 1)
-    found = {extents(c, sizes): dict(sizes)}
+    found: dict[tuple[int, ...], Sizes] = {extents(c, sizes): dict(sizes)}
     while growing := [name for name, n in sizes.items() if n < LARGEST]:
         sizes[min(growing, key=lambda name: sizes[name] ** powers[name])] *= 2
         found[extents(c, sizes)] = dict(sizes)
-    return list(found.values())
+    return [at for extent, at in found.items() if min(extent) > 0] or list(found.values())[-1:]
 
 
 def outputs(c: Contraction, sizes: Sizes) -> int:

@@ -1,12 +1,15 @@
 """If, Loop and Scan: the graphs that they own become regions of the rows `if` and `loop`.
 
-An If with a known condition becomes its branch; the other branch is ignored. A Loop or Scan collects elements, one per
-turn, in a tensor that is allocated before the first turn if the number of turns has a bound; otherwise it grows.
+An If with a known condition becomes its branch; the other branch is ignored. The same holds if sizes decide, the branches
+have results of different rank, and the rest of the graph fits only one of them (`Undecided`). A Loop or Scan collects
+elements, one per turn, in a tensor that is allocated before the first turn if the number of turns has a bound; otherwise
+it grows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -15,6 +18,7 @@ from ...errors import ImportFailure, ShapeError, SizeNeeded, ValueNeeded
 from ...graph import Node, postorder, symbols_of
 from ...ops import ROWS
 from ...shapes import MAX_ELEMENTS, Dim, axis_of, product, repeating, show, size, symbols
+from ..choice import Ambiguous, Undecided, at_least_zero, requirement
 from ..model import OnnxGraph, OnnxValue
 from ..scope import Scope
 from ._call import Call, adapter, inputs_below
@@ -46,8 +50,12 @@ def _if(call: Call) -> list[Node]:
     known = call.b.value_of(condition)
     if known is not None and known.dtype != object:
         return call.scope.within(None).outputs(then if known.reshape(-1)[0] else otherwise, ())
+    branches = then, otherwise
     try:
-        return _either(call, condition, (then, otherwise))
+        try:
+            return _either(call, condition, branches, 0)
+        except Ambiguous:
+            return _either(call, condition, branches, 1)
     except (SizeNeeded, ValueNeeded):
         raise
     except (ImportFailure, ShapeError) as e:
@@ -56,17 +64,37 @@ def _if(call: Call) -> list[Node]:
         text = f"the condition must be known before a run, since a branch does not fit: {e}"
         if inputs:
             raise ValueNeeded(text, inputs) from e
-        raise SizeNeeded(text, symbols_below([condition])) from e
+        dim = at_least_zero(call.b, condition)
+        if dim is None:
+            raise SizeNeeded(text, symbols_below([condition])) from e
+        needed = SizeNeeded(text, symbols(dim))
+        raise Undecided(branches, dim, partial(requirement, call.b, condition), needed) from e
+
+
+def _kind(x: Node) -> str:
+    return f"{x.dtype} of shape {show(x.shape)}"
 
 
 def symbols_below(nodes: Sequence[Node]) -> frozenset[str]:
     return frozenset().union(*(symbols_of(n) for n in postorder(nodes)))
 
 
-def _either(call: Call, condition: Node, branches: Sequence[OnnxGraph]) -> list[Node]:
+def _either(call: Call, condition: Node, branches: Sequence[OnnxGraph], first: int) -> list[Node]:
+    """The If as a node; the results of branch `first` say of what type and rank those of the other must be."""
     captures: dict[Node, Node] = {}
-    outputs = [call.scope.within(captures).outputs(g, ()) for g in branches]
-    then, otherwise = (call.b.graph(tuple(captures.values()), o) for o in outputs)
+    scopes = [call.scope.within(captures) for _ in branches]
+    outputs: list[list[Node]] = [[], []]
+    outputs[first] = scopes[first].outputs(branches[first], ())
+
+    def fits(made: Sequence[Node]) -> None:
+        for k, (x, y) in enumerate(zip(outputs[first], made, strict=False)):
+            if x.dtype is not y.dtype or len(x.shape) != len(y.shape):
+                raise ShapeError(f"result {k} is {_kind(x)} in one branch, {_kind(y)} in the other")
+
+    outputs[1 - first] = scopes[1 - first].outputs(branches[1 - first], (), fits)
+    then, otherwise = (
+        call.b.graph(tuple(captures.values()), o, s.checks) for s, o in zip(scopes, outputs, strict=True)
+    )
     return list(call.b.results_of(call.b.node(ROWS["if"], condition, *captures, then=then, otherwise=otherwise)))
 
 
@@ -136,7 +164,7 @@ class Turns:
         """The loop: the carried values after the last turn."""
         if not self.initial:
             return ()
-        body = self.b.graph((*self.before, *self.captures.values()), (again, *self.after))
+        body = self.b.graph((*self.before, *self.captures.values()), (again, *self.after), self.scope.checks)
         given = () if condition is None else (condition,)
         return self.b.results_of(
             self.b.node(
@@ -176,6 +204,11 @@ def _loop(call: Call) -> list[Node]:
     condition = yes if given is None else _scalar(call, given, "the condition")
     count = _count(call, call.maybe(0))
 
+    def fits(made: Sequence[Node]) -> None:
+        for x, y in zip(initial, made[1:], strict=False):
+            if x.dtype is not y.dtype or len(x.shape) != len(y.shape):
+                raise ImportFailure(f"a value that is {_kind(x)} is carried, and {_kind(y)} after a turn")
+
     def turn(scope: Scope, values: Sequence[Node]) -> tuple[Sequence[Node], Sequence[Node]]:
         number, *carried = values
         # A turn runs only while the condition holds.
@@ -183,7 +216,7 @@ def _loop(call: Call) -> list[Node]:
             b.reshape(x, shape=v.shape if v.shape == (1,) else ())
             for x, v in zip((number, yes), graph.inputs, strict=False)
         ]
-        again, *made = scope.outputs(graph, [*first, *carried])
+        again, *made = scope.outputs(graph, [*first, *carried], fits)
         made = [_as_declared(b, x, v) for x, v in zip(made, graph.outputs[1:], strict=True)]
         return [b.add(number, b.const(1)), *made[: len(initial)]], [again, *made[len(initial) :]]
 
