@@ -16,12 +16,13 @@ from open_networks import convolutional, encoder
 
 import singe as sg
 from singe.compiler.build import Options, compile_graph
-from singe.dtypes import float32
+from singe.dtypes import bool_, float32
 from singe.errors import DeviceError, InputError, ShapeError
 from singe.graph import Builder, Graph, specialise
 from singe.model import model as models
 from singe.model.model import Model, Program
 from singe.model.sizes import without_bounds
+from singe.ops import ROWS
 from singe.program.format import from_bytes, to_bytes
 from singe.program.program import ProgramData
 from singe.runtime.devices import device as open_device
@@ -276,3 +277,21 @@ def test_what_is_beyond_a_bound_cannot_be_specialised() -> None:
     graph = encoder(1)
     with pytest.raises(InputError, match="specialised for L = 513, expected 0 to 512"):
         compile_graph(graph, None, Options(specialised=[({"L": 513}, graph)], bounds={"L": 512}))
+
+
+def test_sizes_that_a_branch_takes_otherwise_get_steps_of_their_own() -> None:
+    """y is stretched where M is 1, which open steps do not do; at sizes that no steps can do with, the other branch runs."""
+    b = Builder()
+    p, x, y = b.input("p", (), bool_), b.input("x", (size("N"), 4), float32), b.input("y", (size("M"), 4), float32)
+    u, v = b.input("u", x.shape, float32), b.input("v", y.shape, float32)
+    with deferring():
+        branches = {"then": b.graph([u, v], [b.add(u, v)]), "otherwise": b.graph([u, v], [b.neg(u)])}
+    made = b.node(ROWS["if"], p, x, y, **branches)
+    model = Model(Graph((p, x, y), (made,), ("z",)), "numpy")
+    a, one, two = (np.random.default_rng(k).normal(size=(k, 4)).astype(np.float32) for k in (3, 1, 2))
+    for _ in range(2):
+        np.testing.assert_array_equal(model(np.array(True), a, a), a + a)
+        np.testing.assert_array_equal(model(np.array(True), a, one), a + one)
+        np.testing.assert_array_equal(model(np.array(False), a, two), -a)
+        with pytest.raises(ShapeError, match="at M = 2, N = 3 it is not"):
+            model(np.array(True), a, two)
