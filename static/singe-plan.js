@@ -152,6 +152,9 @@ export const partsOf = (program) =>
 export const partAt = (program, sizes) =>
   partsOf(program).find((part) => Object.keys(part.for).every((name) => part.for[name] === sizes[name]));
 
+/** The bytes of a buffer; none if a dimension is negative, as in branches that a check refuses at these sizes. */
+const roomOf = ({ shape, size }, sizes) => shape.reduce((product, dim) => product * Math.max(0, evaluate(dim, sizes)), size);
+
 // --- words -----------------------------------------------------------------------------------------------------------
 
 /** The words of a program for the sizes of its inputs; a run adds the sizes that it finds to `sizes`. */
@@ -204,9 +207,9 @@ export class Plan {
     const buffers = this.#sized().filter(({ place }) => place[0] !== "state");
     const areas = areasOf({ ...program, buffers }, sizes);
     const most = { ...sizes, ...program.bounds };
-    for (const { place: [kind, k], shape, size } of buffers) {
-      const bytes = shape.reduce((product, dim) => product * Math.max(0, evaluate(dim, most)), size);
-      if (areas[kind]) areas[kind][k] = Math.max(areas[kind][k], align(bytes));
+    for (const buffer of buffers) {
+      const [kind, k] = buffer.place;
+      if (areas[kind]) areas[kind][k] = Math.max(areas[kind][k], align(roomOf(buffer, most)));
     }
     return areas;
   }
@@ -274,7 +277,7 @@ export class Plan {
         const source = buffers[step.source];
         this.codes.push(COPY, 3);
         [step.target, step.source].forEach((i) => this.#buffer(i));
-        this.#number(source.shape, () => bytesOf(source, this.sizes));
+        this.#number(source.shape, () => roomOf(source, this.sizes));
       } else if (step.do === "check" && this.#known(namesIn(step.dim)) && evaluate(step.dim, this.sizes) >= 0) {
         this.codes.push(JUMP, 1, 3);
       } else if (step.do === "if") this.#branch(step);

@@ -15,7 +15,7 @@ from singe.dtypes import bool_, float32
 from singe.graph import Builder, Graph
 from singe.model.model import Model, load
 from singe.ops import ROWS
-from singe.shapes import size
+from singe.shapes import deferring, size
 from singe.tools.export import export
 
 VOICE: Final = MODELS / "silero_vad.onnx"
@@ -44,6 +44,21 @@ def limited() -> Graph:
     return Graph((p, x), (b.node(ROWS["if"], p, x, **branches),), ("y",))
 
 
+def shortened() -> Graph:
+    """p ? s · sᵀ : x · xᵀ, where s is eˣ without its last three columns: at fewer it would be of a negative length."""
+    b, n, t = Builder(), size("N"), size("T")
+    p, x = b.input("p", (), bool_), b.input("x", (n, t), float32)
+    inner = b.input("x", x.shape, float32)
+    part = b.slice(b.exp(inner), starts=(0, 0), steps=(1, 1), sizes=(n, t - 3))
+    with deferring():
+        kept = b.concat(part, b.neg(part), axis=1)
+        branches = {
+            "then": b.graph([inner], [b.matmul(kept, b.transpose(kept, perm=(1, 0)))]),
+            "otherwise": b.graph([inner], [b.matmul(inner, b.transpose(inner, perm=(1, 0)))]),
+        }
+    return Graph((p, x), (b.node(ROWS["if"], p, x, **branches),), ("y",))
+
+
 def small(p: bool, *shape: int) -> dict[str, np.ndarray]:
     return {"p": np.array(p), "x": np.random.default_rng(shape).normal(size=shape).astype(np.float32)}
 
@@ -56,6 +71,7 @@ def voice(rate: int, count: int, length: int) -> dict[str, np.ndarray]:
 
 CASES: Final = {
     "limited": [small(True, 2, 1), small(False, 3, 4), small(True, 1, 3), small(False, 2, 2)],
+    "shortened": [small(True, 2, 5), small(False, 3, 1), small(True, 1, 3), small(False, 2, 2)],
     "voice": [voice(r, n, c) for n in (1, 3) for r, c in ((16000, 512), (8000, 256), (16000, 576), (8000, 288))],
 }
 WRONG: Final = {
@@ -63,6 +79,7 @@ WRONG: Final = {
         (small(True, 2, 5), "T must be at most 3; at T = 5 it is not"),
         (small(False, 2, 1), "T must be at least 2; at T = 1 it is not"),
     ],
+    "shortened": [(small(True, 2, 2), "the dimension T - 3 must be at least 0; at T = 2 it is not")],
     "voice": [
         (voice(16000, 1, 1024), "must be 1; at input.1 = 1024 it is not"),
         (voice(8000, 1, 512), "must be 1; at input.1 = 512 it is not"),
@@ -74,6 +91,7 @@ WRONG: Final = {
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("branches")
     export(Model(limited(), "numpy"), folder / "limited")
+    export(Model(shortened(), "numpy"), folder / "shortened")
     if VOICE.exists():
         export(load(VOICE, "numpy"), folder / "voice")
     return folder
@@ -88,6 +106,9 @@ def chromium(root: Path) -> Iterator[Page]:
 def expected(name: str) -> list[dict[str, np.ndarray]]:
     if name == "limited":
         return [{"y": np.exp(c["x"]) if c["p"] else -c["x"]} for c in CASES[name]]
+    if name == "shortened":
+        given = [np.exp(c["x"])[:, :-3].repeat(2, 1) if c["p"] else c["x"] for c in CASES[name]]
+        return [{"y": x @ x.T} for x in given]
     theirs = pytest.importorskip("onnxruntime").InferenceSession(VOICE)
     return [dict(zip(("output", "stateN"), theirs.run(None, c), strict=True)) for c in CASES[name]]
 

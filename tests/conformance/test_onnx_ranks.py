@@ -17,6 +17,7 @@ from singe.graph import Builder
 from singe.onnx.choice import at_least_zero
 from singe.onnx.importer import MAX_CHOICES
 from singe.shapes import known, size
+from singe.tools.inspection import describe_model
 
 SHAPE = ["N", "W", 4]
 NUMBERS = [constant("one", np.array(1)), constant("axes", np.array([1])), constant("weight", floats(4, 5))]
@@ -123,9 +124,19 @@ def test_the_other_branch_of_the_if_around_decides(device: str, first: bool) -> 
 
 
 def test_what_fits_both_branches_is_asked_for() -> None:
-    needed = load(whole([*squeeze("x", "z"), node("Exp", "z", "y")]).SerializeToString(), device="numpy").needed
-    assert needed.sizes.keys() == {"W"}
-    assert not needed.inputs
+    """A reason that several sizes share is told once."""
+    condition = [
+        constant("zero", np.array(0)),
+        node("Gather", "z_shape zero", "z_height"),
+        node("Equal", "z_height z_width", "z_narrow"),
+    ]
+    made = whole([*squeeze("x", "z", condition), node("Exp", "z", "y")])
+    ours = load(made.SerializeToString(), device="numpy")
+    assert ours.needed.sizes.keys() == {"N", "W"}
+    assert not ours.needed.inputs
+    text = describe_model(ours)
+    assert "one program for each set of  the size N, the size W\n" in text
+    assert text.count("the condition must be known before a run") == 1
 
 
 def test_conditions_on_values_are_asked_for() -> None:

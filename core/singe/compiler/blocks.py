@@ -124,7 +124,7 @@ class Blocks:
         b.last.update({n: len(items) for n, _ in ends})
         outside = self._known
         for n in graph.nodes:
-            for d in (d for shape, _ in n.results for d in shape if symbols(d) & self.slots.late):
+            for d in (d for shape, _ in n.results for d in shape if not symbols(d) <= checked):
                 require(d, f"{n.op}: the dimension {d} must be at least 0")
         self._known = outside.union(symbols([x.shape for x in graph.leaves]))
         self._check(b, checked)

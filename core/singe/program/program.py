@@ -204,6 +204,15 @@ def walk(steps: Sequence[Step]) -> Iterator[Step]:
             yield from walk(s.body)
 
 
+def _buffers(step: Step) -> tuple[int, ...]:
+    """The buffers that a step reads or writes by itself, but for conditions and sizes."""
+    if isinstance(step, Dispatch):
+        return step.buffers
+    if isinstance(step, Copy):
+        return step.source, step.target
+    return (*step.inputs, *step.outputs) if isinstance(step, Host) else ()
+
+
 def sized_by(buffers: Sequence[Buffer], given: frozenset[str]) -> dict[str, list[int]]:
     """The sizes that no input gives ↦ the buffers whose bytes depend on them."""
     found: dict[str, list[int]] = {}
@@ -340,10 +349,11 @@ class ProgramData:
 
     @cached_property
     def _checks(self) -> tuple[tuple[Dim, str], ...]:
-        """The checks, and one for each dimension of a buffer that could be negative."""
+        """The checks, and one for each dimension that could be negative of a buffer of the outermost steps."""
+        named = {*self.inputs, *self.outputs, *(i for s in self.steps for i in _buffers(s))}
         own = {
             d: f"{b.name}: the dimension {d} must be at least 0"
-            for b in self.buffers
+            for b in (self.buffers[i] for i in sorted(named))
             for d in b.shape
             if not at_least(d, 0) and symbols(d) <= self.symbols
         }
