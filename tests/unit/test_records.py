@@ -55,7 +55,9 @@ def every_kind() -> Graph:
     flat = b.reshape(x, shape=(size("N") * 2, 3))
     shifted = b.add(b.cast(flat, to=int64), b.shape_of(b.reshape(x, shape=(size("N"), 6, 1))))
     low = b.clip(flat, b.const(-np.inf), b.const(2.0))
-    return Graph((x, unused), (shifted, b.leaky_relu(low, alpha=np.inf), unused), ("shifted", "leaky", "unused"))
+    outputs = shifted, b.leaky_relu(low, alpha=np.inf), unused
+    checks = {size("N") - 1: "N must be at least 1"}
+    return Graph((x, unused), outputs, ("shifted", "leaky", "unused"), checks=checks)
 
 
 # --- round trips ------------------------------------------------------------------------------------------------------

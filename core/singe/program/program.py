@@ -171,7 +171,7 @@ class Bind:
 
 @dataclass(frozen=True)
 class Check:
-    """Fail with the error `text` if a dimension, computed from sizes found in mid-run, is negative."""
+    """Fail with the error `text` if a dimension is negative."""
 
     dim: Dim
     text: str

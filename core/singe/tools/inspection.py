@@ -196,7 +196,7 @@ def _kernels(program: ProgramData, work: Sequence[Dispatch], at: dict[str, int],
     for number, k in enumerate(program.kernels):
         row = rows.setdefault((k.label, k.kind) if each else (k.kind,), [0, 0, 0, 0])
         for column, value in enumerate(
-            (1, uses[number], known(k.flops, at) * uses[number], known(k.bytes, at) * uses[number])
+            (1, uses[number], *(max(0, known(d, at)) * uses[number] for d in (k.flops, k.bytes)))
         ):
             row[column] += value
     ordered = sorted(rows.items(), key=lambda item: (-item[1][2], item[0]))
