@@ -15,7 +15,7 @@ from singe.errors import InputError, ShapeError
 from singe.graph import Builder, Graph, Node
 from singe.ops.quantised import DEEPEST, OFFSET, quantise_weights
 from singe.program.program import Dispatch, ProgramData
-from singe.shapes import size
+from singe.shapes import deferring, size
 
 pytest.importorskip("wasmtime")
 from singe_wasm.native import WasmBackend
@@ -118,7 +118,7 @@ def run_numpy(graph: Graph, x: np.ndarray) -> np.ndarray:
 def test_products_are_those_of_numpy(x_shape: Sequence[Any], outputs: int) -> None:
     rng = np.random.default_rng(1)
     graph = made("dot_int8", x_shape, random_weights(rng, (x_shape[-1], outputs)))
-    for n in (1, 5):
+    for n in (0, 1, 2, 3, 4, 5, 17) if N in x_shape else (1,):
         check(graph, rng.normal(size=fixed(x_shape, n)).astype(np.float32))
 
 
@@ -126,7 +126,7 @@ def test_products_are_those_of_numpy(x_shape: Sequence[Any], outputs: int) -> No
 def test_convolutions_are_those_of_numpy(x_shape: Sequence[Any], w_shape: Sequence[int], facts: dict[str, Any]) -> None:
     rng = np.random.default_rng(2)
     graph = made("conv_int8", x_shape, random_weights(rng, w_shape), **conv_facts(len(w_shape) - 2, facts))
-    for n in (1, 3):
+    for n in (0, 1, 3) if N in x_shape else (1,):
         check(graph, rng.normal(size=fixed(x_shape, n)).astype(np.float32))
 
 
@@ -141,6 +141,22 @@ def test_what_follows_is_fused_and_stays_float32(outputs: int) -> None:
     graph = made("dot_int8", (11, 24), random_weights(rng, (24, outputs)), after)
     assert len(compile_graph(graph, WasmTarget()).steps) == 1
     check(graph, rng.normal(size=(11, 24)).astype(np.float32))
+
+
+def test_the_depth_is_a_number_where_that_of_the_weights_is() -> None:
+    b, rng = Builder(), np.random.default_rng(10)
+    with deferring():
+        x = b.input("x", (N, size("K")), float32)
+        w = (rng.normal(size=(40, 24)) / 8).astype(np.float32)
+        graph = Graph((x,), (b.dot(x, b.const(w)),), ("y",))
+    given = rng.normal(size=(7, 40)).astype(np.float32)
+    for activations, close in (("float32", 1e-5), ("int8", 0.1)):
+        program = compile_graph(graph, WasmTarget(), Options(activations))
+        panels = {b.shape for b in program.buffers if b.place[0] == "weights" and len(b.shape) > 1}
+        assert panels == {(3, 40, 8) if activations == "float32" else (3, 40 * 8 + 4 * 8)}
+        np.testing.assert_allclose(run(program, [given]), given @ w, atol=close)
+        with pytest.raises(ShapeError):
+            run(program, [given[:, :39]])
 
 
 def test_a_prologue_is_quantised_as_it_is_computed() -> None:

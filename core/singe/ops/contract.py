@@ -45,7 +45,8 @@ def _dot_nest(coords: Sequence[Expr], read: Read, a: Shaped, b: Shaped) -> Folds
         (k,) = inner
         return read(0, [*project(batch, a.shape[:-2]), m, k]) * read(1, [*project(batch, b.shape[:-2]), k, n])
 
-    return Folds((a.shape[-1],), [("add", value)])
+    depth = b.shape[-2] if isinstance(b.shape[-2], int) else a.shape[-1]
+    return Folds((depth,), [("add", value)])
 
 
 def _wide(x: np.ndarray) -> np.ndarray:

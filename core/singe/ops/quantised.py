@@ -22,7 +22,7 @@ from ..dtypes import LEAST_NORMAL, float32, int32, uint8
 from ..errors import ShapeError
 from ..ir import scalar
 from ..ir.scalar import Expr, const
-from ..shapes import Shape, show
+from ..shapes import Shape, same, show
 from . import contract  # noqa: F401 (registers conv_last)
 from ._row import ROWS, Folds, Nest, Read, Shaped, register
 from .move import project
@@ -72,7 +72,7 @@ def _folds(inner: Shape, x: Any, weight: Any, scale: Expr) -> Folds:
 def _dot_nest(coords: Sequence[Expr], read: Read, x: Shaped, w: Shaped, scale: Shaped) -> Folds:
     *batch, m, n = coords
     rows = project(batch, x.shape[:-2])
-    return _folds((x.shape[-1],), lambda at: read(0, [*rows, m, *at]), lambda at: read(1, [*at, n]), read(2, [n]))
+    return _folds(w.shape[:1], lambda at: read(0, [*rows, m, *at]), lambda at: read(1, [*at, n]), read(2, [n]))
 
 
 def _conv_nest(coords: Sequence[Expr], read: Read, x: Shaped, w: Shaped, scale: Shaped, **facts: Any) -> Folds:
@@ -152,7 +152,7 @@ def _check(w: Shaped, scale: Shaped, depth: Shape) -> None:
 
 
 def _dot_shape(x: Shaped, w: Shaped, scale: Shaped) -> Shape:
-    if len(x.shape) < 2 or len(w.shape) != 2 or x.shape[-1] != w.shape[0]:
+    if len(x.shape) < 2 or len(w.shape) != 2 or not same(x.shape[-1], w.shape[0], "dot_int8"):
         raise ShapeError(f"dot_int8: got {show(x.shape)} and {show(w.shape)}, expected (…, m, k) and (k, n)")
     _check(w, scale, w.shape[:1])
     return (*x.shape[:-1], w.shape[1])

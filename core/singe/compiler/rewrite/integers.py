@@ -30,7 +30,7 @@ def _rule(b: Builder, n: Node, given: tuple[Node, ...]) -> Node | None:
     if n.op not in LEAST:
         return None
     x, w = given
-    if w.value is None or x.dtype is not float32 or 0 in x.shape:
+    if w.value is None or x.dtype is not float32:
         return None
     *inner, outputs = w.value.shape
     depth, columns = LEAST[n.op]
