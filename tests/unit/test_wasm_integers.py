@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,10 @@ import pytest
 from singe.compiler.build import Options, compile_graph
 from singe.dtypes import float32
 from singe.errors import InputError, ShapeError
-from singe.graph import Builder, Graph, Node
+from singe.graph import Builder, Graph, Node, specialise
 from singe.ops.quantised import DEEPEST, OFFSET, quantise_weights
 from singe.program.program import Dispatch, ProgramData
-from singe.shapes import deferring, size
+from singe.shapes import deferring, known, size
 
 pytest.importorskip("wasmtime")
 from singe_wasm.native import WasmBackend
@@ -199,21 +200,23 @@ def test_hostile_rows(values: Sequence[float]) -> None:
 
 def test_parts_of_a_run_leave_the_same_bits() -> None:
     """However many parts do it, in whatever order; columns are shared where there is one row."""
-    for x_shape, outputs in (((40, 33), 20), ((1, 33), 400)):
+    for rows, outputs in ((40, 20), (1, 400), (1, 23)):
         rng = np.random.default_rng(7)
-        graph = made("dot_int8", x_shape, random_weights(rng, (33, outputs)))
-        x = rng.normal(size=x_shape).astype(np.float32)
-        wanted = run_numpy(graph, x)
-        for level in LEVELS:
-            for parts in (1, 2, 3, 7):
-                np.testing.assert_array_equal(in_parts(graph, level, x, parts).reshape(wanted.shape), wanted)
+        weights = random_weights(rng, (33, outputs))
+        fixed, opened = (made("dot_int8", (m, 33), weights) for m in (rows, N))
+        x = rng.normal(size=(rows, 33)).astype(np.float32)
+        wanted = run_numpy(fixed, x)
+        specialised = Options(specialised=[({"N": rows}, specialise(opened, {"N": rows}))])
+        programs = (compile_graph(fixed, WasmTarget()), *compile_graph(opened, WasmTarget(), specialised).programs)
+        for program, level, parts in product(programs, LEVELS, (1, 2, 3, 7)):
+            np.testing.assert_array_equal(in_parts(program, level, x, parts).reshape(wanted.shape), wanted)
 
 
-def in_parts(graph: Graph, level: str, x: np.ndarray, parts: int) -> np.ndarray:
-    """The one kernel of a graph, called part by part, the last first."""
+def in_parts(program: ProgramData, level: str, x: np.ndarray, parts: int) -> np.ndarray:
+    """The one kernel of a Program, called part by part, the last first."""
     import wasmtime  # noqa: PLC0415
 
-    program = compile_graph(graph, WasmTarget())
+    sizes = {"N": len(x)}
     (step,) = (s for s in program.steps if isinstance(s, Dispatch))
     config = wasmtime.Config()
     config.wasm_relaxed_simd = True
@@ -224,7 +227,7 @@ def in_parts(graph: Graph, level: str, x: np.ndarray, parts: int) -> np.ndarray:
     buffers = [program.buffers[i] for i in step.buffers]
     for buffer in buffers:
         places.append(end)
-        end += int(np.prod(buffer.shape, dtype=int)) * buffer.size // 256 * 256 + 256
+        end += known(buffer.bytes, sizes) // 256 * 256 + 256
     memory = wasmtime.Memory(store, wasmtime.MemoryType(wasmtime.Limits(end // 65536 + 1, None)))
     for buffer, at in zip(buffers, places, strict=True):
         if buffer.place[0] == "weights":
@@ -233,13 +236,14 @@ def in_parts(graph: Graph, level: str, x: np.ndarray, parts: int) -> np.ndarray:
             memory.write(store, x.tobytes(), at)
     module = program.modules[level]
     assert isinstance(module, bytes)
-    entry = next(v.entry for v in program.kernels[0].variants if v.entry.startswith(level)).split(":")[1]
+    code = program.kernels[step.kernel]
+    entry = next(v.entry for v in code.variants if v.entry.startswith(level)).split(":")[1]
     function: Any = wasmtime.Instance(store, wasmtime.Module(engine, module), [memory]).exports(store)[entry]
     for part in reversed(range(parts)):
-        function(store, *places, part, parts)
+        function(store, *places, *(known(d, sizes) for d in code.sizes), part, parts)
     at = places[[b.place[0] for b in buffers].index("output")]
-    count = int(np.prod(program.buffers[program.outputs[0]].shape, dtype=int))
-    return np.frombuffer(bytes(memory.read(store, at, at + 4 * count)), np.float32)
+    count = known(program.buffers[program.outputs[0]].bytes, sizes)
+    return np.frombuffer(bytes(memory.read(store, at, at + count)), np.float32)
 
 
 # --- the rewrite -----------------------------------------------------------------------------------------------------

@@ -121,21 +121,36 @@ def test_few_rows_of_an_open_number_take_several_panels(columns: int) -> None:
 @pytest.mark.parametrize(
     ("extents", "panels"),
     [
-        ((N, 64, 16), 4),
-        ((N, 40, 16), 3),
-        ((N, 9, 16), 2),
-        ((N, 4, 16), 1),
-        ((N, N, 16), 4),
-        ((N, 64, N), 1),
-        ((8 * N, 64, 16), 1),
-        ((7, 64, 16), 1),
+        ((N, 64, 16), {1: 4, 2: 2}),
+        ((N, 40, 16), {1: 3, 2: 2}),
+        ((N, 9, 16), {1: 2, 2: 2}),
+        ((N, 4, 16), {}),
+        ((N, N, 16), {1: 4, 2: 2}),
+        ((N, 64, N), {}),
+        ((8 * N, 64, 16), {}),
+        ((7, 64, 16), {}),
+        ((1, 64, 16), {}),
     ],
 )
-def test_panels_across_hide_the_latency_of_additions(extents: tuple[Dim, Dim, Dim], panels: int) -> None:
+def test_panels_across_hide_the_latency_of_additions(extents: tuple[Dim, Dim, Dim], panels: dict[int, int]) -> None:
     """Only where there may be few rows: a tile of a row and a panel is two accumulators."""
     made = contraction.schedule(matrices(*extents)[0], ())
+    if made is None:
+        made = contraction.schedule(matrices(*extents)[0], {1})
     assert made is not None
-    assert product.panels_across(made.c, product.choose_tile(made.c.rows, made.c.columns, True)) == panels
+    assert product.panels_across(made.c, made.tile(True)) == panels
+
+
+@pytest.mark.parametrize(("rows", "panels"), [(1, {1: 4}), (2, {2: 2}), (3, {3: 2})])
+def test_few_rows_may_share_the_weights_of_an_open_number_of_them(rows: int, panels: dict[int, int]) -> None:
+    opened, few, many = (contraction.schedule(matrices(m, 64, 16)[0], {1}) for m in (N, rows, 4))
+    assert opened is not None
+    assert few is not None
+    assert many is not None
+    assert few.sharing is not None
+    assert few.columns != few.sharing.columns == many.columns == opened.columns
+    assert opened.sharing is many.sharing is few.sharing.sharing is None
+    assert product.panels_across(few.c, few.sharing.tile(True)) == panels
 
 
 @pytest.mark.parametrize("constant", [True, False])

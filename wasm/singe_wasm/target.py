@@ -9,8 +9,8 @@ both are linked from one printed function.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import Any, Final
 
 from singe.extension import Dim, DType, Kernel, Packer, Printed, Routine, Variant, collapse
@@ -77,10 +77,13 @@ def _variants(name: str) -> tuple[Variant, ...]:
 
 def _contraction(routine: Routine, constants: Collection[int]) -> Printed | None:
     made = contraction.schedule(routine, constants)
-    if made is None:
-        return None
+    return None if made is None else _scheduled(routine, made)
+
+
+def _scheduled(routine: Routine, made: contraction.Schedule) -> Printed:
     packers = {made.c.b.value: made.pack} if made.packed else {}
-    return _printed(routine.kernel, partial(contraction.print_contraction, made), packers, made.scratch)
+    printed = _printed(routine.kernel, partial(contraction.print_contraction, made), packers, made.scratch)
+    return replace(printed, sharing=cache(partial(_scheduled, routine, made.sharing)) if made.sharing else None)
 
 
 def _conv(routine: Routine, constants: Collection[int]) -> Printed | None:

@@ -79,10 +79,13 @@ class _Block:
 
 class Blocks:
     """Assembles steps; see the module's docstring. The kernel number of a Dispatch is an index into `work`; `uses`
-    lists the constants that kernels read."""
+    lists the constants that kernels read. specialised: the steps are for particular sizes, beside those for open ones."""
 
-    def __init__(self, target: Target | None, layout: Layout, late: Iterable[str]) -> None:
+    def __init__(
+        self, target: Target | None, layout: Layout, late: Iterable[str], specialised: bool = False
+    ) -> None:
         self.target = target
+        self._specialised = specialised
         self._known: frozenset[str] = frozenset()  # the sizes known after the steps so far
         self.layout = layout
         self.slots = Slots(late)
@@ -399,13 +402,14 @@ class Blocks:
         if printed is None and isinstance(kernel, Routine):
             printed = self._print(kernel.kernel, group.constants)
         assert printed is not None
+        printed, packed = self._sharing(group, printed)
         buffers: list[int] = []
         for k, n in enumerate(group.inputs):
             if n.value is None:
                 buffers.append(b.of[n])
             else:
                 packer = printed.packers.get(k)
-                buffers.append(self.layout.const(n, packer))
+                buffers.append(packed[k] if k in packed else self.layout.const(n, packer))
                 self.uses.append(WeightUse(kernel, k, n.value, packer, self.layout.buffers[buffers[-1]]))
         self._run(b, printed, [*buffers, *(b.of[n] for n in group.outputs)], group, kernel.name)
 
@@ -416,6 +420,15 @@ class Blocks:
         if key not in self._printed:
             self._printed[key] = self.target.print(kernel, constants)
         return self._printed[key]
+
+    def _sharing(self, group: Group, printed: Printed) -> tuple[Printed, Mapping[int, int]]:
+        """A group's code and the buffers of its packed constants: code over weights that are there already, if it has such."""
+        if self._specialised and printed.sharing is not None:
+            other = printed.sharing()
+            found = {k: self.layout.shared(group.inputs[k], packer) for k, packer in other.packers.items()}
+            if None not in found.values():
+                return other, {k: buffer for k, buffer in found.items() if buffer is not None}
+        return printed, {}
 
     def _run(self, b: _Block, printed: Printed, buffers: list[int], group: Group | None, label: str) -> None:
         for code in (printed, *printed.others):

@@ -174,7 +174,7 @@ def _planned(
         given[s.leaf] = layout.add(s.name, s.leaf.dtype, s.leaf.shape, ("state", k))
         initial = None if s.initial is None else layout.array(s.name, s.initial, s.leaf.dtype)
         states.append(State(s.name, given[s.leaf], initial))
-    blocks = Blocks(target, layout, late_sizes(graph))
+    blocks = Blocks(target, layout, late_sizes(graph), first is not None)
     donated = [x for x in graph.inputs if x.name in donate] if first is None else []
     ends = [*outputs, *(s.buffer for s in states)]
     steps = tuple(blocks.steps(graph, given, ends, checks, graph.symbols, donated=donated))

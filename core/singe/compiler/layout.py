@@ -62,11 +62,22 @@ class Layout:
         """The buffer of an array among the weights."""
         stored = to_stored(value, self.size(kind)) if packer is None else packer(value)
         shape = value.shape if packer is None else stored.shape
-        raw = np.ascontiguousarray(stored).reshape(-1).view(np.uint8)
-        place = ("weights", self.weights.add(raw, kind.name))
-        key = kind, shape, place
+        return self._placed(name, kind, shape, stored.dtype.itemsize, self.weights.add(_bytes(stored), kind.name))
+
+    def shared(self, n: Node, packer: Packer) -> int | None:
+        """The buffer of a packed constant whose bytes are among the weights already; None where they are not."""
+        assert n.value is not None
+        stored = packer(n.value)
+        at = self.weights.find(_bytes(stored), n.dtype.name)
+        if at is None:
+            return None
+        return self._placed(n.name or "constant", n.dtype, stored.shape, stored.dtype.itemsize, at)
+
+    def _placed(self, name: str, kind: DType, shape: Shape, size: int, at: int) -> int:
+        """The buffer of what lies at that place of the weights."""
+        key = kind, shape, at
         if key not in self._consts:
-            self._consts[key] = self.add(name, kind, shape, place, stored.dtype.itemsize)
+            self._consts[key] = self.add(name, kind, shape, ("weights", at), size)
         return self._consts[key]
 
 
@@ -107,6 +118,10 @@ class Slots:
 
     def give(self, slots: Iterable[int]) -> None:
         self._free += slots
+
+
+def _bytes(array: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
 def bytes_of(shape: Shape, kind: DType) -> Dim:

@@ -33,7 +33,8 @@ class Printed:
     buffer is a constant, the function that lays out its elements as the code reads them. scratch: the bytes of a
     workspace, which the code takes as one more port, after the others. others: versions of the code for other values of
     the open sizes, dispatched after this one. At all sizes, exactly one version has `when` 1 and does the work; those
-    with 0 have no workgroups.
+    with 0 have no workgroups. sharing: other code for the same ports, over weights packed as for open sizes;
+    steps for particular sizes use it if those weights are there already.
     """
 
     code: Any
@@ -43,6 +44,7 @@ class Printed:
     scratch: Dim = 0
     when: Dim = 1
     others: tuple[Printed, ...] = ()
+    sharing: Callable[[], Printed] | None = field(default=None, compare=False)
 
 
 class Target(Protocol):

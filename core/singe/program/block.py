@@ -30,6 +30,10 @@ _ANY: Final = sys.maxsize
 _HAS_DISK: Final = sys.platform != "emscripten"  # a page's files lie in memory
 
 
+def _key(piece: np.ndarray, kind: str) -> tuple[str, bytes]:
+    return kind, hashlib.blake2b(piece.data, digest_size=16).digest()
+
+
 class SharedBlocks:
     """Finds pieces in the blocks of a Model's Programs. A block is forgotten once no Program holds it."""
 
@@ -67,20 +71,27 @@ class BlockWriter:
 
         Equal pieces of one kind are stored once.
         """
-        key = kind, hashlib.blake2b(piece.data, digest_size=16).digest()
-        if key in self._known:
-            return self._known[key]
-        found = self._shared and self._shared.find(key)
-        if found:
-            block, at = found
-            self._known[key] = self._start(block) + at
-            return self._known[key]
+        key = _key(piece, kind)
+        found = self._found(key)
+        if found is not None:
+            return found
         start = self._known[key] = self.size
         self._pieces.append(piece)
         self.size += align(piece.size)
         if self.size - self._written > self._spill:
             self._write()
         return start
+
+    def find(self, piece: np.ndarray, kind: str = "") -> int | None:
+        """Where such bytes lie already."""
+        return self._found(_key(piece, kind))
+
+    def _found(self, key: tuple[str, bytes]) -> int | None:
+        found = self._shared and self._shared.find(key)
+        if key not in self._known and found:
+            block, at = found
+            self._known[key] = self._start(block) + at
+        return self._known.get(key)
 
     def _start(self, block: np.ndarray) -> int:
         """The start offset given to a block of another Program."""

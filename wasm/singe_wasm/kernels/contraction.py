@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product as combinations
 from typing import Any, Final
@@ -21,7 +21,7 @@ from ..encode import Function
 from .feeds import Evaluated, Feed, Gathered, InPlace, Lines, PanelWriter, panels
 from .lower import Lowering
 from .nest import lane_cost
-from .product import Product, choose_tile, panels_across, turns
+from .product import Product, RegisterTile, choose_tile, panels_across, turns
 from .share import begin, choose_loop, first_alone, loop
 
 LONG: Final = 64
@@ -37,10 +37,14 @@ class Schedule:
     feed: Feed
     packed: bool  # B's port holds packed panels
     spare: int = 0  # bytes at the end of scratch for a template that extends this one
+    as_open: bool = False  # panels are as wide as for an open number of rows
+
+    def tile(self, relaxed: bool) -> RegisterTile:
+        return choose_tile(self.c.rows, self.c.columns, relaxed, self.as_open)
 
     @cached_property
     def columns(self) -> int:
-        return choose_tile(self.c.rows, self.c.columns, True).columns
+        return self.tile(True).columns
 
     @cached_property
     def wide(self) -> bool:
@@ -68,7 +72,7 @@ class Schedule:
     @cached_property
     def _rows(self) -> int:
         """The rows of the taller tile of the two SIMD levels, which have the same scratch."""
-        return max(choose_tile(self.c.rows, self.c.columns, relaxed).rows for relaxed in (False, True))
+        return max(self.tile(relaxed).rows for relaxed in (False, True))
 
     @cached_property
     def b_batch(self) -> tuple[tuple[Expr, int], ...]:
@@ -98,6 +102,12 @@ class Schedule:
         """B's panels."""
         made = [panels(m, self.columns) for m in self.matrices(contents.astype(np.float32, copy=False))]
         return np.stack(made) if self.b_batch else made[0]
+
+    @property
+    def sharing(self) -> Schedule | None:
+        """The schedule over weights that are packed as for an open number of rows; None where these are."""
+        other = replace(self, as_open=True)
+        return other if self.packed and other.columns != self.columns else None
 
 
 def schedule(routine: Routine, constants: Collection[int]) -> Schedule | None:
@@ -190,7 +200,7 @@ class Template:
 
     def make_product(self) -> Product:
         spill = self.low.scratch(0) if self.feed_at else None
-        tile = choose_tile(self.c.rows, self.c.columns, self.relaxed)
+        tile = self.s.tile(self.relaxed)
         across = panels_across(self.c, tile)
         return Product(self.w, self.low, self.edge, self.c, tile, self.depth, spill, across)
 

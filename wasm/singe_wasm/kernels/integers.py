@@ -38,13 +38,14 @@ from ..values import I32, I32x4
 from ..writer import Tree
 from .contraction import Schedule, Template, schedule
 from .feeds import Feed, Runs
-from .product import ACCUMULATOR, Product, RegisterTile
+from .product import ACCUMULATOR, Product, RegisterTile, panels_across
 
 COLUMNS: Final = 8
 ROWS: Final = {True: 6, False: 2}
 """Rows of a tile with relaxed SIMD and without, chosen so that the accumulators and operands fit the registers."""
-ONE_ROW: Final = 16
-"""Columns of a tile of one row."""
+FEW_ROWS: Final = {True: {1: 32, 2: 16}, False: {1: 16}}
+"""The same ↦ a small number of rows ↦ the columns of their tile, which spans several panels. A step with fewer than 8
+accumulators waits for the step before it on processors that add four products in one instruction."""
 RECORD_END: Final = 8
 """Bytes of a row's step and zero."""
 
@@ -62,10 +63,6 @@ class IntegerSchedule:
         return words(self.floats.c)
 
     @property
-    def columns(self) -> int:
-        return ONE_ROW if self.floats.c.rows == 1 else COLUMNS
-
-    @property
     def records(self) -> Dim:
         """Where the records of rows are in scratch."""
         return self.floats.scratch - self.floats.spare
@@ -74,11 +71,11 @@ class IntegerSchedule:
         """B's panels, as bytes."""
         (stored,) = self.floats.matrices(contents)
         k, n = stored.shape
-        count = -(-n // self.columns)
-        padded = np.zeros((4 * self.words, count * self.columns), np.int32)
+        count = -(-n // COLUMNS)
+        padded = np.zeros((4 * self.words, count * COLUMNS), np.int32)
         padded[:k, :n] = stored.astype(np.int32) - OFFSET
-        sums = padded.sum(0, dtype=np.int32).reshape(count, self.columns)
-        packed = padded.astype(np.int8).reshape(self.words, 4, count, self.columns).transpose(2, 0, 3, 1)
+        sums = padded.sum(0, dtype=np.int32).reshape(count, COLUMNS)
+        packed = padded.astype(np.int8).reshape(self.words, 4, count, COLUMNS).transpose(2, 0, 3, 1)
         block = np.ascontiguousarray(packed).reshape(count, -1).view(np.uint8)
         return np.concatenate([block, np.ascontiguousarray(sums).view(np.uint8)], axis=1)
 
@@ -139,7 +136,7 @@ class _Integers(Template):
         super().__init__(s.floats, sizes, relaxed)
 
     def make_product(self) -> Product:
-        return _IntegerProduct(self, self.integers.columns)
+        return _IntegerProduct(self)
 
     def make_feed(self) -> Feed:
         return _Records(self.integers, super().make_feed()).bound(self)
@@ -179,11 +176,13 @@ class _Records(Feed):
 class _IntegerProduct(Product):
     """The product of records and panels of integers. A column of a panel is its integers, as words, and their sum."""
 
-    def __init__(self, job: Template, columns: int) -> None:
+    def __init__(self, job: Template) -> None:
         c = replace(job.c, depth=words(job.c) + 1)
-        tile = RegisterTile(1 if c.rows == 1 else ROWS[job.relaxed], columns)
-        super().__init__(job.w, job.low, job.edge, c, tile, job.depth, job.low.scratch(0))
+        tile = RegisterTile(ROWS[job.relaxed], COLUMNS)
+        across = panels_across(c, tile, FEW_ROWS[job.relaxed])
+        super().__init__(job.w, job.low, job.edge, c, tile, job.depth, job.low.scratch(0), across)
         self.words: Final = words(job.c)
+        self.panel: Final = 4 * COLUMNS * (self.words + 1)  # bytes
         self.relaxed: Final = job.relaxed
         self.sums: Final = [[local.integers() for local in line] for line in self.accumulators]
         # Without relaxed SIMD a vector of sums holds two columns, each as two sums of pairs; the other two are here.
@@ -191,62 +190,73 @@ class _IntegerProduct(Product):
 
     def _tile(self, feed: Feed, rows: int, panels: int = 1, whole: bool = False) -> None:
         w = self.w
-        for local in (x for line in (*self.sums[:rows], *self.others[:rows]) for x in line):
+        vectors = panels * self.tile.columns // 4
+        for local in (x for line in (*self.sums[:rows], *self.others[:rows]) for x in line[:vectors]):
             w.set(local, 0)
         with w.scope():
             pointers = self.pointers(feed, rows)
             unroll = min(4, self.words)
             rest = self.words % unroll
             with self._until(w.i32(self.b + 4 * self.tile.columns * (self.words - rest))):
-                self._turns(pointers, 0, unroll)
-            self._turns(pointers, 0, rest)
-            self._to_floats(pointers)
-        w.add(self.b, 4 * self.tile.columns)
-        self._epilogue(rows)
+                self._turns(pointers, unroll, vectors)
+            self._turns(pointers, rest, vectors)
+            self._to_floats(pointers, vectors)
+        w.add(self.b, 4 * self.tile.columns + (panels - 1) * self.panel)
+        self._epilogue(rows, panels, whole)
 
-    def _turns(self, pointers: Sequence[I32], step: int, count: int) -> None:
+    def _at(self, vector: int, turn: int = 0) -> int:
+        """Bytes from `b` to a vector of the tile's columns, `turn` words on."""
+        width = self.tile.columns // 4
+        return vector // width * self.panel + 16 * (turn * width + vector % width)
+
+    def _turns(self, pointers: Sequence[I32], count: int, vectors: int) -> None:
         """`count` words of every column; the pointers are moved on."""
         if not count:
             return
         for turn in range(count):
             with self.w.scope():
-                (self._four if self.relaxed else self._pairs)(pointers, turn, self.tile.columns // 4)
+                (self._four if self.relaxed else self._pairs)(pointers, turn, vectors)
         for pointer in pointers:
             self.w.add(pointer, count * (4 if self.relaxed else 8))
         self.w.add(self.b, 4 * self.tile.columns * count)
 
-    def _four(self, pointers: Sequence[I32], turn: int, width: int) -> None:
+    def _four(self, pointers: Sequence[I32], turn: int, vectors: int) -> None:
         """A word of B against four of A's bytes in one instruction."""
         w = self.w
-        held = [w.local(self.b.i32x4(16 * (turn * width + j))) for j in range(width)]
+        a = [p.i32x4(4 * turn, "v128.load32_splat") for p in pointers]
+        b = [self.b.i32x4(self._at(j, turn)) for j in range(vectors)]
+        # Registers hold the fewer of both, beside the sums; the others pass through one register.
+        held, passing = (b, a) if len(b) <= len(a) else (a, b)
+        kept = [w.local(value) for value in held]
         one = w.i32x4()
-        for pointer, line in zip(pointers, self.sums, strict=False):
-            w.set(one, pointer.i32x4(4 * turn, "v128.load32_splat"))
-            for b, into in zip(held, line, strict=True):
-                w.set(into, b.dot_add(one, into))
+        for i, value in enumerate(passing):
+            w.set(one, value)
+            for j, local in enumerate(kept):
+                into = self.sums[i][j] if held is b else self.sums[j][i]
+                w.set(into, local.dot_add(one, into) if held is b else one.dot_add(local, into))
 
-    def _pairs(self, pointers: Sequence[I32], turn: int, width: int) -> None:
+    def _pairs(self, pointers: Sequence[I32], turn: int, vectors: int) -> None:
         """Two columns of B, made wider, against four of A's integers: two sums of pairs for each column."""
         w = self.w
         held = [w.local(p.i32x4(8 * turn, "v128.load64_splat")) for p in pointers]
         one = w.i32x4()
-        for j in range(width):
+        for j in range(vectors):
             for half, sums in enumerate((self.sums, self.others)):
-                w.set(one, self.b.i32x4(16 * (turn * width + j) + 8 * half, "v128.load8x8_s"))
+                w.set(one, self.b.i32x4(self._at(j, turn) + 8 * half, "v128.load8x8_s"))
                 for local, line in zip(held, sums, strict=False):
                     w.set(line[j], one.with_("i32x4.dot_i16x8_s", local) + line[j])
 
-    def _to_floats(self, pointers: Sequence[I32]) -> None:
+    def _to_floats(self, pointers: Sequence[I32], vectors: int) -> None:
         """The sums as floats: (sum − zero · sum of the column) · step; the pointers are at the records' ends."""
         w = self.w
         zero, step = w.i32x4(), w.f32x4()
         for i, pointer in enumerate(pointers):
             w.set(step, pointer.f32x4(0, "v128.load32_splat"))
             w.set(zero, pointer.i32x4(4, "v128.load32_splat"))
-            for j, total in enumerate(self.sums[i]):
+            for j, total in enumerate(self.sums[i][:vectors]):
                 whole: I32x4 = total
                 if self.others:
                     other = self.others[i][j]
                     whole = total.shuffled(other, 0, 2, 4, 6) + total.shuffled(other, 1, 3, 5, 7)
-                centred = whole - self.b.i32x4(16 * j) * zero
+                centred = whole - self.b.i32x4(self._at(j)) * zero
                 w.set(self.accumulators[i][j], centred.as_floats() * step)

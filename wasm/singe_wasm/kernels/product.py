@@ -1,16 +1,16 @@
 """The register-tiled product of a Contraction: out[m, n] = epilogue(Σ over k of a[m, k] · b[k, n]).
 
 A tile is `rows` × `columns` accumulators in registers. B comes as panels of `columns` columns, [panel][k][columns], the
-last one filled up with zeros; where the rows are open, and so may be few, a tile of one row spans several panels. A's rows
-come from a Feed. The epilogue is evaluated on the accumulators where they are. The column tail, and any epilogue that
-cannot be vectorised, goes through a scratch buffer element by element; if only its addresses are not contiguous, the
-epilogue's values are computed four at a time and stored one by one. A sum is one accumulator's, in the order of k, so
-tiles and blocks never change a result's bits.
+last one filled up with zeros. A tile of few rows spans several panels where these are those of more rows: where the number
+of rows is open, and where the weights are shared with such a product. A's rows come from a Feed. The epilogue is evaluated
+on the accumulators where they are. The column tail, and any epilogue that cannot be vectorised, goes through a scratch
+buffer element by element; if only its addresses are not contiguous, the epilogue's values are computed four at a time and
+stored one by one. A sum is one accumulator's, in the order of k, so tiles and blocks never change a result's bits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Final, NamedTuple
 
@@ -44,30 +44,41 @@ class RegisterTile(NamedTuple):
 
 RELAXED: Final = RegisterTile(6, 8)
 SIMD: Final = RegisterTile(4, 8)
-FEW_ROWS: Final = {1: RegisterTile(1, 32), 2: RegisterTile(2, 16), 3: RegisterTile(3, 12)}
 FEW_COLUMNS: Final = RegisterTile(8, 4)
 """Tiles chosen by measurement: the registers must hold the accumulators, one operand, one value of the other operand, and,
 without relaxed SIMD, a product."""
-ENOUGH: Final = 8
-"""The accumulators that hide the latency of an addition: a step with fewer takes as long."""
+FEW_ROWS: Final = {1: 32, 2: 16, 3: 12}
+"""A small number of rows ↦ the columns of their tile, as measured: a step with fewer than 8 accumulators waits for the
+additions of the step before it."""
+LAST: Final = (2, 1)
+"""The heights of the last tiles of an open number of rows."""
 
 
-def choose_tile(m: Dim, n: Dim, relaxed: bool) -> RegisterTile:
-    """The tile for a product; its columns are the same at both levels of SIMD, which share packed weights."""
-    if isinstance(m, int) and m in FEW_ROWS:
-        return FEW_ROWS[m]
+def choose_tile(m: Dim, n: Dim, relaxed: bool, as_open: bool = False) -> RegisterTile:
+    """The tile for a product; its columns are the same at both levels of SIMD, which share packed weights. as_open: its
+    columns are those for an open number of rows."""
+    if isinstance(m, int) and m in FEW_ROWS and not as_open:
+        return RegisterTile(m, FEW_ROWS[m])
     if isinstance(n, int) and n <= 4:
         return FEW_COLUMNS
     return RELAXED if relaxed else SIMD
 
 
-def panels_across(c: Contraction, tile: RegisterTile) -> int:
-    """How many panels a tile of one row spans: more than one only if the number of rows is open, and so may be small."""
-    if isinstance(c.rows, int) or not isinstance(c.depth, int) or affine.at_least(c.rows, tile.rows, named=1):
-        return 1
-    most = 4 * ENOUGH // tile.columns
-    count = -(-c.columns // tile.columns) if isinstance(c.columns, int) else most
-    return -(-count // -(-count // most)) if count else 1
+def panels_across(c: Contraction, tile: RegisterTile, few: Mapping[int, int] = FEW_ROWS) -> Mapping[int, int]:
+    """The height of a tile of few rows ↦ the number of panels it spans, if more than one. few: as FEW_ROWS.
+
+    If the open number of rows is always larger than a tile's, such tiles are not worth their code.
+    """
+    many = not isinstance(c.rows, int) and affine.at_least(c.rows, tile.rows, named=1)
+    if many or not isinstance(c.depth, int):
+        return {}
+    count = -(-c.columns // tile.columns) if isinstance(c.columns, int) else None
+    across: dict[int, int] = {}
+    for rows in (c.rows,) if isinstance(c.rows, int) else LAST:
+        most = max(-(-few.get(rows, 0) // tile.columns), 1)
+        # At least that many columns, in tiles as equal in width as possible.
+        across[rows] = most if not count else -(-count // -(-count // most))
+    return {rows: spanned for rows, spanned in across.items() if spanned > 1}
 
 
 class Section(NamedTuple):
@@ -89,13 +100,10 @@ def _heights(m: int, most: int) -> tuple[int, list[int]]:
     return whole, [rest]
 
 
-def sections(low: Lowering, m: Dim, most: int, stop: I32 | None, few: Sequence[int] = (2, 1)) -> list[Section]:
-    """How the rows are cut into tiles; stop: a local with the end of a part, which is a multiple of `most`, or m.
-
-    few: heights of the last tiles, if m is open.
-    """
+def sections(low: Lowering, m: Dim, most: int, stop: I32 | None) -> list[Section]:
+    """How the rows are cut into tiles; stop: a local with the end of a part, which is a multiple of `most`, or m."""
     if not isinstance(m, int):
-        heights = [h for h in (most, *few) if h <= most]
+        heights = [h for h in (most, *LAST) if h <= most]
         end = low.size(m) if stop is None else stop
         return [Section(h, end - (h - 1), False) for h in dict.fromkeys(heights)]
     end, rest = _heights(m, most)
@@ -145,10 +153,10 @@ class Product:
 
     def __init__(
         self, w: Writer, low: Lowering, edge: Lowering, c: Contraction, tile: RegisterTile, level: int, spill: Tree | None,
-        across: int = 1,
+        across: Mapping[int, int] | None = None,
     ) -> None:  # fmt: skip
         """low: lanes along n. edge: the same ports, scalar. level: loops open outside. spill: scratch for a tile. across: as
-        `panels_across` says."""
+        `panels_across` says; None: tiles of any height span one panel."""
         self.w: Final = w
         self.low: Final = low
         self.edge: Final = edge
@@ -156,7 +164,7 @@ class Product:
         self.tile: Final = tile
         self.level: Final = level
         self.spill: Final = spill
-        self.across: Final = across
+        self.across: Final = across or {}
         self.n: Final = low.size(c.columns)
         self.wide: Final = lane_cost(c.kernel, [c.store], c.n) is not None
         # Only the values are vectorised, and only if no tile crosses the edge: they may load elements that do not exist.
@@ -172,12 +180,13 @@ class Product:
         self.panels: tuple[I32, I32] | None = None  # of columns
         self.b = w.i32()
         self.accumulators: Final = [
-            [w.f32x4() for _ in range(self._spanned(i + 1) * tile.columns // 4)] for i in range(tile.rows)
+            [w.f32x4() for _ in range(max(map(self._spanned, range(i + 1, tile.rows + 1))) * tile.columns // 4)]
+            for i in range(tile.rows)
         ]
 
     def _spanned(self, rows: int) -> int:
         """The number of panels that a tile with this many rows spans."""
-        return self.across if rows == 1 else 1
+        return self.across.get(rows, 1)
 
     def write(self, feed: Feed, b: Tree, shared: int | None) -> None:
         """The whole product; `b` is the address of the first panel. shared: which loop the parts share, 0 the outer one."""
@@ -191,8 +200,7 @@ class Product:
             self.panels = divide(w, self.low, self.n, tile.columns)
         self._declare(outside)
         feed.start(self.rows)
-        few = (2, 1) if self.across == 1 else (1,)
-        cuts = sections(self.low, self.c.rows, tile.rows, self.rows and self.rows[1], few)
+        cuts = sections(self.low, self.c.rows, tile.rows, self.rows and self.rows[1])
         w.hoist([b, *(tree for cut in cuts for tree in self._roots(feed, cut.rows))], self.level)
         first, limit = self.panels or (I32.of(0), self.n)
         start = w.i32(w.value(b) + first * self.low.size(self.c.depth) * 4)
@@ -204,10 +212,10 @@ class Product:
                     for panels, whole in self._panels(first, limit, self._spanned(rows)):
                         self._tile(feed, rows, panels, whole)
         else:
-            for _ in self._panels(first, limit, 1):
+            for panels, whole in self._panels(first, limit, min((self._spanned(cut.rows) for cut in cuts), default=1)):
                 for rows in self._cut(cuts, feed, self.level + 2):
                     w.set(self.b, start)
-                    self._tile(feed, rows)
+                    self._tile(feed, rows, panels, whole)
                 w.set(start, self.b)
 
     def _roots(self, feed: Feed, rows: int) -> list[Tree]:
