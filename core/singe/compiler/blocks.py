@@ -81,9 +81,7 @@ class Blocks:
     """Assembles steps; see the module's docstring. The kernel number of a Dispatch is an index into `work`; `uses`
     lists the constants that kernels read. specialised: the steps are for particular sizes, beside those for open ones."""
 
-    def __init__(
-        self, target: Target | None, layout: Layout, late: Iterable[str], specialised: bool = False
-    ) -> None:
+    def __init__(self, target: Target | None, layout: Layout, late: Iterable[str], specialised: bool = False) -> None:
         self.target = target
         self._specialised = specialised
         self._known: frozenset[str] = frozenset()  # the sizes known after the steps so far
