@@ -365,7 +365,7 @@ export async function carryOut(step, plan, machine) {
   if (step.do === "check") {
     if (evaluate(step.dim, plan.sizes) >= 0) return;
     const told = [...new Set(namesIn(step.dim))].map((name) => `${name} = ${plan.sizes[name]}`);
-    throw new SingeError("input", `${step.text}; at ${told.join(", ")} it is not`);
+    throw new SingeError("input", `${step.text} (got ${told.join(", ")})`);
   }
   const { buffers } = plan.program;
   const inputs = [];

@@ -307,12 +307,13 @@ Checks: TypeAlias = "dict[Dim, str]"
 """Dimensions that must be at least 0 when a run's sizes are known ↦ the error's text if one is not."""
 _CHECKS: Final[ContextVar[Checks | None]] = ContextVar("checks", default=None)
 _TURNS: Final[ContextVar[tuple[Dim, ...]]] = ContextVar("turns", default=())
-"""How many turns the loops make of which a part is built. If one makes none, nothing of what its body requires must hold."""
+"""The numbers of turns of the loops whose bodies are built, where they may be 0."""
 
 
 @contextmanager
 def repeating(count: Dim | None) -> Iterator[None]:
-    """A context in which the body of a loop of so many turns (None: not known) is built: see `_TURNS`."""
+    """A context in which the body of a loop of so many turns (None: not known) is built: its conditions must hold only if
+    it makes a turn."""
     more = () if count is None or at_least(count, 1) else (count,)
     token = _TURNS.set((*_TURNS.get(), *more))
     try:
@@ -322,7 +323,7 @@ def repeating(count: Dim | None) -> Iterator[None]:
 
 
 def repetitions() -> tuple[Dim, ...]:
-    """The numbers of turns on which what is required here depends."""
+    """The numbers of turns on which the conditions required here depend."""
     return _TURNS.get()
 
 
@@ -362,11 +363,13 @@ def same(a: Dim, b: Dim, what: str) -> bool:
 
 def require(dim: Dim, text: str) -> None:
     """Require a dimension of at least 0: ShapeError(text) if it never is;
-    if that depends on sizes, the run checks it. In a loop it is required where that makes a turn."""
-    for count in _TURNS.get():
-        dim = dim_max(dim, -count)
+    if that depends on sizes, the run checks it. In a loop's body it is required only if the loop makes a turn."""
     if at_least(dim, 0):
         return
+    for count in _TURNS.get():
+        # Either no turn is made, or that one is made (count ≥ 1) implies the condition.
+        if at_least(-count, 0) or at_least(dim - count + 1, 0):
+            return
     if at_least(-dim, 1):
         raise ShapeError(text)
     checks = _CHECKS.get()

@@ -76,13 +76,13 @@ CASES: Final = {
 }
 WRONG: Final = {
     "limited": [
-        (small(True, 2, 5), "T must be at most 3; at T = 5 it is not"),
-        (small(False, 2, 1), "T must be at least 2; at T = 1 it is not"),
+        (small(True, 2, 5), "T must be at most 3 (got T = 5)"),
+        (small(False, 2, 1), "T must be at least 2 (got T = 1)"),
     ],
-    "shortened": [(small(True, 2, 2), "the dimension T - 3 must be at least 0; at T = 2 it is not")],
+    "shortened": [(small(True, 2, 2), "the dimension T - 3 must be at least 0 (got T = 2)")],
     "voice": [
-        (voice(16000, 1, 1024), "must be 1; at input.1 = 1024 it is not"),
-        (voice(8000, 1, 512), "must be 1; at input.1 = 512 it is not"),
+        (voice(16000, 1, 1024), "must be 1 (got input.1 = 1024)"),
+        (voice(8000, 1, 512), "must be 1 (got input.1 = 512)"),
     ],
 }
 

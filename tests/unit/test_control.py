@@ -376,7 +376,7 @@ def test_a_branch_checks_sizes_only_where_it_runs(on: Runner) -> None:
     np.testing.assert_allclose(on.run(program, True, one)[0], -np.exp(one[:, 0]), rtol=1e-5)
     np.testing.assert_allclose(on.run(program, False, three)[0], -three.sum(1), rtol=1e-5)
     for _ in range(2):
-        with pytest.raises(ShapeError, match=r"reshape: N\*T must be N; at N = 2, T = 3 it is not"):
+        with pytest.raises(ShapeError, match=r"reshape: N\*T must be N \(got N = 2, T = 3\)"):
             on.run(program, True, three)
     np.testing.assert_allclose(on.run(program, False, one)[0], -one[:, 0], rtol=1e-5)
 
@@ -395,7 +395,7 @@ def test_a_loop_checks_sizes_only_where_it_takes_a_turn(on: Runner, turns: int) 
     one, three = floats(4, 1), floats(2, 3)
     np.testing.assert_allclose(on.run(program, np.int64(turns), one)[0], turns * one[:, 0], rtol=1e-5)
     if turns:
-        with pytest.raises(ShapeError, match=r"N\*T must be N; at N = 2, T = 3 it is not"):
+        with pytest.raises(ShapeError, match=r"N\*T must be N \(got N = 2, T = 3\)"):
             on.run(program, np.int64(turns), three)
     else:
         np.testing.assert_array_equal(on.run(program, np.int64(0), three)[0], np.zeros(2))
@@ -414,9 +414,9 @@ def test_a_graph_says_what_sizes_must_fulfil(on: Runner) -> None:
     assert program.program.checks == ((N - 2, "N must be at least 2"),)
     np.testing.assert_allclose(on.run(program, True, floats(2, 3))[0], np.exp(floats(2, 3)), rtol=1e-5)
     np.testing.assert_array_equal(on.run(program, False, floats(2, 4))[0], -floats(2, 4))
-    with pytest.raises(ShapeError, match="T must be at most 3; at T = 4 it is not"):
+    with pytest.raises(ShapeError, match=r"T must be at most 3 \(got T = 4\)"):
         on.run(program, True, floats(2, 4))
-    with pytest.raises(ShapeError, match="N must be at least 2; at N = 1, T = 3 it is not"):
+    with pytest.raises(ShapeError, match=r"N must be at least 2 \(got N = 1, T = 3\)"):
         on.run(program, True, floats(1, 3))
     with pytest.raises(ShapeError, match="N must be at least 2"):
         specialise(graph, {"N": 1})
@@ -428,5 +428,5 @@ def test_a_size_that_only_a_check_needs_is_found(on: Runner) -> None:
     found = b.size_of(n)
     program = on.prepare(Graph((n, x), (b.neg(x),), ("y",), b.bound, checks={found - 2: "n must be at least 2"}))
     np.testing.assert_array_equal(on.run(program, np.int64(2), floats(3))[0], -floats(3))
-    with pytest.raises(ShapeError, match=r"n must be at least 2; at size\.0 = 1 it is not"):
+    with pytest.raises(ShapeError, match=r"n must be at least 2 \(got size\.0 = 1\)"):
         on.run(program, np.int64(1), floats(3))

@@ -327,7 +327,7 @@ class Model:
                 except SingeError as e:
                     if unmet is not None:
                         told = ", ".join(f"{k} = {n}" for k, n in sizes.items())
-                        raise ShapeError(f"{unmet}; at {told} it is not: {e}") from e
+                        raise ShapeError(f"{unmet} (got {told}): {e}") from e
                     if isinstance(e, ValueNeeded):  # as it would be at other sizes
                         self._served.at((key, doubtful), lambda: True)
             self._served.at(at, lambda: True)

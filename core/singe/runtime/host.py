@@ -61,7 +61,7 @@ def check(step: Check, sizes: Mapping[str, int]) -> None:
     """Refuse sizes that do not fit."""
     if known(step.dim, sizes) < 0:
         told = ", ".join(f"{name} = {sizes[name]}" for name in sorted(symbols(step.dim)))
-        raise ShapeError(f"{step.text}; at {told} it is not")
+        raise ShapeError(f"{step.text} (got {told})")
 
 
 def run_host(step: Host, inputs: Sequence[np.ndarray], sizes: Mapping[str, int]) -> tuple[np.ndarray, ...]:

@@ -29,7 +29,7 @@ Choose: TypeAlias = Callable[[Routine, Contraction], Cuts]
 """Chooses the cuts of a Routine that is a product."""
 MOST: Final = 4
 """The most cuts of a product."""
-NEAR: Final = 1.03
+NEAR: Final = 1.02
 """No more cuts are added once the mean ratio to the best times is at most this."""
 LARGEST: Final = 1024
 """The largest open size among the samples."""
