@@ -10,10 +10,10 @@ in the same dispatch) or place all of them in one memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, Final, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 
 import numpy as np
 
@@ -113,43 +113,75 @@ class Code:
     workspace: bool = False
 
 
+class _Step:
+    """The buffers that a step reads and writes itself, and the lists of steps within it.
+
+    A kind of step is a subclass, which names the fields that have them, and a row of the table in format.py. A kernel
+    may write any of its buffers.
+    """
+
+    _reads: ClassVar[tuple[str, ...]] = ()
+    _writes: ClassVar[tuple[str, ...]] = ()
+    _bodies: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def reads(self) -> tuple[int, ...]:
+        return self._buffers(self._reads)
+
+    @property
+    def writes(self) -> tuple[int, ...]:
+        return self._buffers(self._writes)
+
+    @property
+    def bodies(self) -> tuple[tuple[Step, ...], ...]:
+        return tuple(getattr(self, name) for name in self._bodies)
+
+    def _buffers(self, names: Sequence[str]) -> tuple[int, ...]:
+        found = (getattr(self, name) for name in names)
+        return tuple(i for x in found if x is not None for i in (x if isinstance(x, tuple) else (x,)))
+
+
 @dataclass(frozen=True)
-class Dispatch:
+class Dispatch(_Step):
     """Run kernel number `kernel` over buffers, one for each port, in order."""
 
     kernel: int
     buffers: tuple[int, ...]
+    _reads = _writes = ("buffers",)
 
 
 @dataclass(frozen=True)
-class Copy:
+class Copy(_Step):
     """Copy all of one buffer to another."""
 
     source: int
     target: int
+    _reads, _writes = ("source",), ("target",)
 
 
 @dataclass(frozen=True)
-class Host:
+class Host(_Step):
     """Run an op on the host over whole arrays (every step of the numpy backend; ops of data-dependent shape elsewhere)."""
 
     op: str
     attrs: Mapping[str, Any]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
+    _reads, _writes = ("inputs",), ("outputs",)
 
 
 @dataclass(frozen=True)
-class If:
+class If(_Step):
     """Run `then` if the first element of a bool buffer is true, `otherwise` if it is false."""
 
     condition: int
     then: tuple[Step, ...]
     otherwise: tuple[Step, ...]
+    _reads, _bodies = ("condition",), ("then", "otherwise")
 
 
 @dataclass(frozen=True)
-class Loop:
+class Loop(_Step):
     """Run the body at most `count` times (None: no limit), as long as `condition` holds (None: always).
 
     The condition is the first element of a bool buffer, read before each turn.
@@ -158,19 +190,21 @@ class Loop:
     count: Dim | None
     condition: int | None
     body: tuple[Step, ...]
+    _reads, _bodies = ("condition",), ("body",)
 
 
 @dataclass(frozen=True)
-class Bind:
+class Bind(_Step):
     """Set a size that no input gives, to the first element of an integer buffer or to a dimension."""
 
     size: str
     buffer: int | None = None
     dim: Dim | None = None
+    _reads = ("buffer",)
 
 
 @dataclass(frozen=True)
-class Check:
+class Check(_Step):
     """Fail with the error `text` if a dimension is negative."""
 
     dim: Dim
@@ -198,19 +232,13 @@ def walk(steps: Sequence[Step]) -> Iterator[Step]:
     """All steps, each followed by the steps inside it. Steps are numbered in this order."""
     for s in steps:
         yield s
-        if isinstance(s, If):
-            yield from walk((*s.then, *s.otherwise))
-        elif isinstance(s, Loop):
-            yield from walk(s.body)
+        for body in s.bodies:
+            yield from walk(body)
 
 
-def _buffers(step: Step) -> tuple[int, ...]:
-    """The buffers that a step reads or writes by itself, but for conditions and sizes."""
-    if isinstance(step, Dispatch):
-        return step.buffers
-    if isinstance(step, Copy):
-        return step.source, step.target
-    return (*step.inputs, *step.outputs) if isinstance(step, Host) else ()
+def mapped(steps: Sequence[Step], change: Callable[[Step], Step]) -> tuple[Step, ...]:
+    """The steps with each one changed, those inside others too."""
+    return tuple(change(replace(s, **{name: mapped(getattr(s, name), change) for name in s._bodies})) for s in steps)
 
 
 def sized_by(buffers: Sequence[Buffer], given: frozenset[str]) -> dict[str, list[int]]:
@@ -350,7 +378,7 @@ class ProgramData:
     @cached_property
     def _checks(self) -> tuple[tuple[Dim, str], ...]:
         """The checks, and one for each dimension that could be negative of a buffer of the outermost steps."""
-        named = {*self.inputs, *self.outputs, *(i for s in self.steps for i in _buffers(s))}
+        named = {*self.inputs, *self.outputs, *(i for s in self.steps for i in (*s.reads, *s.writes))}
         own = {
             d: f"{b.name}: the dimension {d} must be at least 0"
             for b in (self.buffers[i] for i in sorted(named))

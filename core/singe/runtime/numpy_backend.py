@@ -20,7 +20,21 @@ from ..compiler.target import HOST
 from ..dtypes import dtype, outward
 from ..errors import DeviceError, InputError
 from ..ops import Elementwise, Opaque, Row, Update, View, find_row
-from ..program.program import Bind, Check, Copy, Host, If, Loop, Place, ProgramData, Step, check_found, sized_by, walk
+from ..program.program import (
+    Bind,
+    Check,
+    Copy,
+    Dispatch,
+    Host,
+    If,
+    Loop,
+    Place,
+    ProgramData,
+    Step,
+    check_found,
+    sized_by,
+    walk,
+)
 from ..shapes import Size
 from .backend import HostArray, Span, Timeline
 from .donated import check_donated, writable
@@ -130,7 +144,7 @@ class NumpyExecutable:
         self._drop(program.steps)
 
     def _prepare(self, steps: Sequence[Step]) -> None:
-        for step in steps:
+        for step in walk(steps):
             if isinstance(step, Host):
                 row = find_row(step.op)
                 self._ops[id(step)] = _Op(
@@ -145,12 +159,8 @@ class NumpyExecutable:
                 elif isinstance(row, Elementwise) and self._places[step.outputs[0]][0] == "input":
                     self._ops[id(step)].into = self._places[step.outputs[0]]
                     self._own.add(self._places[step.outputs[0]])
-            elif isinstance(step, If):
-                self._prepare((*step.then, *step.otherwise))
-            elif isinstance(step, Loop):
-                self._prepare(step.body)
-            elif not isinstance(step, (Bind, Check, Copy)):
-                raise DeviceError(f"the numpy backend cannot run a {type(step).__name__} step")
+            elif isinstance(step, Dispatch):
+                raise DeviceError("the numpy backend cannot run a Dispatch step")
 
     def _in_place(self, step: Host) -> bool:
         return self._places[step.inputs[0]] == self._places[step.outputs[0]]
@@ -163,8 +173,9 @@ class NumpyExecutable:
         for number, step in enumerate(steps):
             plain = isinstance(step, Host) and not isinstance(self._ops[id(step)].row, View)
             whole = isinstance(step, (Host, Copy))  # a region may leave a buffer that it can write unchanged
-            writes = _writes(step)
-            for i in _reads(step) | (set() if whole else writes):
+            inner = list(walk((step,)))
+            reads, writes = {i for s in inner for i in s.reads}, {i for s in inner for i in s.writes}
+            for i in reads | (set() if whole else writes):
                 place = self._places[i]
                 if place in held:
                     held[place].last = number
@@ -183,7 +194,7 @@ class NumpyExecutable:
                 op.drops = (*op.drops, place)
                 if not value.shared:
                     op.spent = (*op.spent, *(k for k, i in enumerate(step.inputs) if self._places[i] == place))
-            elif place not in {self._places[i] for i in _writes(step)}:
+            elif place not in {self._places[i] for s in walk((step,)) for i in s.writes}:
                 self._drops[id(step)] = (*self._drops.get(id(step), ()), place)
 
     def new_states(self) -> list[HostArray]:
@@ -373,30 +384,6 @@ class NumpyExecutable:
     def dispose(self) -> None:
         self._consts = {}
         self._specialised = {}
-
-
-def _reads(step: Step) -> set[int]:
-    """The buffers that a step, or a step within it, reads."""
-    if isinstance(step, Host):
-        return set(step.inputs)
-    if isinstance(step, Copy):
-        return {step.source}
-    if isinstance(step, If):
-        return {step.condition}.union(*map(_reads, (*step.then, *step.otherwise)))
-    if isinstance(step, Loop):
-        return set(() if step.condition is None else (step.condition,)).union(*map(_reads, step.body))
-    return {step.buffer} if isinstance(step, Bind) and step.buffer is not None else set()
-
-
-def _writes(step: Step) -> set[int]:
-    """The buffers that a step, or a step within it, writes."""
-    if isinstance(step, Host):
-        return set(step.outputs)
-    if isinstance(step, Copy):
-        return {step.target}
-    if isinstance(step, If):
-        return set[int]().union(*map(_writes, (*step.then, *step.otherwise)))
-    return set[int]().union(*map(_writes, step.body)) if isinstance(step, Loop) else set()
 
 
 def _sizes_in(value: Any) -> list[Size]:
