@@ -84,7 +84,10 @@ export function sizesFound({ steps, states, buffers, for: fixed }) {
   return found;
 }
 
-/** Check that sizes are found before they are needed, and that conditions and sizes can be read. */
+/** The bytes of a buffer; NaN if they depend on sizes. */
+const takenBy = ({ shape, size }) => shape.reduce((product, d) => product * (typeof d === "number" ? d : NaN), size);
+
+/** Check that buffers fit their places, that sizes are found before they are needed, and that conditions and sizes can be read. */
 export function checkSteps({ steps, states, inputs, outputs, buffers, kernels, for: fixed }) {
   const inAll = (sets) => sets.reduce((common, set) => new Set([...common].filter((name) => set.has(name))));
   const kept = new Map();
@@ -92,6 +95,9 @@ export function checkSteps({ steps, states, inputs, outputs, buffers, kernels, f
   const known = (names, sizes, what) => {
     const missing = names.find((name) => !sizes.has(name));
     need(missing === undefined, `${what} needs the size ${missing} before it is found`);
+  };
+  const value = (i, kinds, what) => {
+    need(kinds.includes(buffers[i].dtype) && takenBy(buffers[i]) !== 0, `${what}: buffer ${i} is no ${kinds[0]}, or empty`);
   };
   const buffer = (i, sizes, what) => known(needs(buffers[i], () => buffers[i].shape), sizes, what);
   /** The sizes that are known after these steps. */
@@ -102,11 +108,16 @@ export function checkSteps({ steps, states, inputs, outputs, buffers, kernels, f
       const { do: kind, condition } = step;
       if (kind === "bind") {
         need(step.dim === null || isDim(step.dim, before), `${at} binds ${step.size} to a size that is not found yet`);
-        if (step.buffer !== null) need(["int32", "int64"].includes(buffers[step.buffer].dtype), `${at} binds ${step.size} to no integer`);
+        if (step.buffer !== null) value(step.buffer, ["int32", "int64"], `${at} binds ${step.size}`);
         after.add(step.size);
       }
       if (kind === "check") need(isDim(step.dim, before), `${at} checks a size that is not found yet`);
+      if (kind === "copy") {
+        const [given, room] = [step.source, step.target].map((i) => takenBy(buffers[i]));
+        need(!(given > room), `${at} copies ${given} bytes to a buffer of ${room}`);
+      }
       if (kind === "host") {
+        need(step.outputs.length > 0, `${at} writes nothing`);
         const names = step.outputs.flatMap((i) => buffers[i].shape.map(sizeName));
         names.forEach((name) => name !== undefined && after.add(name));
       }
@@ -119,13 +130,20 @@ export function checkSteps({ steps, states, inputs, outputs, buffers, kernels, f
       }
       need(kind !== "loop" || step.count !== null || condition !== null, `${at} never ends: it has no count and no condition`);
       if (kind === "loop" && step.count !== null) need(isDim(step.count, before), `${at} counts to a size that is not found yet`);
-      if (typeof condition === "number") need(buffers[condition].dtype === "bool", `${at} has a condition that is not a bool`);
+      if (typeof condition === "number") value(condition, ["bool"], `${at} has a condition`);
       const ends = (inner?.(step) ?? []).map((steps) => follow(steps, new Set(before), at));
       return kind === "if" ? inAll(ends) : after;
     }, sizes);
   const given = new Set([...Object.keys(fixed), ...inputs.flatMap((i) => buffers[i].shape.map(sizeName))]);
   const last = follow(steps, given, "steps");
   outputs.forEach((i) => buffer(i, last, `output ${i}`));
+  const owners = { input: inputs, output: outputs };
+  buffers.forEach(({ place: [side, k], ...placed }, i) => {
+    const owner = buffers[owners[side]?.[k]];
+    need(!owner || !(takenBy(placed) > takenBy(owner)), `buffer ${i} is larger than the ${side} ${k} in which it lies`);
+  });
+  const named = inputs.map((i) => buffers[i].name);
+  need(new Set(named).size === named.length, "two inputs have one name");
   states.forEach(({ name, buffer: own, initial }, k) => {
     const what = `state ${JSON.stringify(name)}`;
     need(buffers[own]?.place.join() === `state,${k}`, `${what} is buffer ${own}, which does not lie in state ${k}`);

@@ -15,7 +15,9 @@ from flows import FLOWS, collatz_turns, found_case, nested_case
 from pages import Page, node, open_page
 from remembering import REMEMBERING
 
-from singe.program.format import header
+from singe.errors import FormatError
+from singe.program.container import PROGRAM, read, write
+from singe.program.format import from_bytes, header, to_bytes
 from singe.program.planner import Plan
 from singe.tools.export import export
 
@@ -334,6 +336,12 @@ def deep(program: dict[str, Any], depth: int = 40) -> None:
         program["steps"] = [{"do": "if", "condition": 0, "then": program["steps"], "else": []}]
 
 
+def more(program: dict[str, Any], index: int, **changed: Any) -> int:
+    """Add a buffer like another one; its number."""
+    program["buffers"].append({**program["buffers"][index], **changed})
+    return len(program["buffers"]) - 1
+
+
 def loop(program: dict[str, Any]) -> dict[str, Any]:
     return next(s for s in program["steps"] if s["do"] == "loop")
 
@@ -362,14 +370,19 @@ HOSTILE: Final[dict[str, tuple[str, Edit]]] = {
     "a state too far": ("counter", lambda p: p["buffers"][1].update(place=["state", 2])),
     "a state of open size": ("nested", lambda p: p.update(states=[{"name": "s", "buffer": 3, "initial": None}])
                              or p["buffers"][3].update(place=["state", 0])),
-    "a buffer that is larger than its state": ("counter", lambda p: p["buffers"].append(
-        {**p["buffers"][p["states"][0]["buffer"]], "shape": [2**20]})),
+    "a buffer that is larger than its state": ("counter", lambda p: more(p, p["states"][0]["buffer"], shape=[2**20])),
+    "a buffer that is larger than its input": ("counter", lambda p: more(p, p["inputs"][0], shape=[2**20])),
+    "a buffer that is larger than its output": ("counter", lambda p: more(p, p["outputs"][0], shape=[2**20])),
+    "a copy to a smaller buffer": ("counter", lambda p: p["steps"].append(
+        {"do": "copy", "source": p["inputs"][0], "target": more(p, p["outputs"][0], shape=[1])})),
     "a deep tree": ("collatz", deep),
     "a list that is none": ("collatz", lambda p: loop(p).update(body=None)),
     "a step that is none": ("collatz", lambda p: loop(p)["body"].append(3)),
     "a loop without an end": ("collatz", lambda p: loop(p).update(condition=None)),
     "a condition out of range": ("collatz", lambda p: loop(p).update(condition=99)),
     "a condition of numbers": ("collatz", lambda p: loop(p).update(condition=0)),
+    "an empty condition": ("collatz", lambda p: p["buffers"][loop(p)["condition"]].update(shape=[0])),
+    "two inputs of one name": ("nested", lambda p: p["buffers"][p["inputs"][0]].update(name="flag")),
     "a count of nothing": ("nested", lambda p: loop(p).update(count="N")),
     "a count by an unknown size": ("nested", lambda p: loop(p).update(count=[[1, "M"]])),
     "a kernel in a loop": ("nested", lambda p: loop(p)["body"][0]["body"][0].update(kernel=99)),
@@ -384,6 +397,7 @@ HOSTILE: Final[dict[str, tuple[str, Edit]]] = {
     "a check of an unknown size": ("found", lambda p: check(p).update(dim=[[1, "L"]])),
     "a check of nothing": ("found", lambda p: check(p).update(dim=None)),
     "a host step's buffers": ("found", lambda p: host(p)["outputs"].append(99)),
+    "a host step of no outputs": ("found", lambda p: host(p).update(outputs=[])),
     "a host step's attributes": ("found", lambda p: host(p).update(attrs=[])),
 }  # fmt: skip
 
@@ -403,6 +417,17 @@ def test_hostile_manifests(root: Path, tmp_path: Path) -> None:
     for what, answer in zip(HOSTILE, node(body, urls=[f.as_uri() for f in folders]), strict=True):
         assert answer.get("name") == "SingeError", (what, answer)
         assert answer["code"] == "format", (what, answer)
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_hostile_files(what: str) -> None:
+    """Python refuses the same programs."""
+    name, edit = HOSTILE[what]
+    head, block = read(to_bytes(FLOWS[name]().program("wasm")), name, PROGRAM)
+    from_bytes(write(head, bytes(block)), name)
+    edit(head)
+    with pytest.raises(FormatError, match=name):
+        from_bytes(write(head, bytes(block)), name)
 
 
 def test_a_host_op_that_is_not_there_is_named_before_anything_runs(root: Path, tmp_path: Path) -> None:

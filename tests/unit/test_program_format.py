@@ -16,7 +16,7 @@ from containers import flipped, joined, split, with_hostile_values
 
 from singe.compiler.build import compile_graph
 from singe.compiler.target import HOST, find_target
-from singe.dtypes import float32, int64
+from singe.dtypes import bool_, float32, int64
 from singe.errors import DeviceError, FormatError, InputError
 from singe.graph import Builder, Graph
 from singe.program.format import from_bytes, header, read_program, to_bytes, write_program
@@ -70,6 +70,7 @@ def every_step() -> ProgramData:
         Buffer("y", float32, (n, 4), 4, ("output", 0)),
         Buffer("count", int64, (1,), 8, ("state", 0)),
         Buffer("sum", float32, (2, 2), 4, ("state", 1)),
+        Buffer("flag", bool_, (), 4, ("slot", 0)),
     )
     host = Host(
         "slice", {"axes": (0, n * 2), "to": int64, "least": -np.inf, "eps": 0.5, "name": "a", "flag": True}, (0,), (2,)
@@ -78,9 +79,9 @@ def every_step() -> ProgramData:
         Dispatch(0, (0, 2)),
         Copy(0, 3),
         host,
-        If(0, (Copy(0, 3),), ()),
+        If(6, (Copy(0, 3),), ()),
         Loop(n + 1, None, (Copy(0, 2),)),
-        Loop(None, 0, ()),
+        Loop(None, 6, ()),
         Bind("M", buffer=1),
         Bind("K", dim=n * 2),
         Check(size("K") - 2, "K must be at least 2"),
@@ -244,8 +245,8 @@ REFUSED: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
         lambda h: h["steps"][0].update(buffers=[0]),
         "1 buffers to kernel 0, which takes 2",
     ),
-    "a step of no buffer": (lambda h: h["steps"][1].update(source=44), "buffer 44 of 6"),
-    "a step within a loop": (lambda h: h["steps"][4]["body"][0].update(target=44), "buffer 44 of 6"),
+    "a step of no buffer": (lambda h: h["steps"][1].update(source=44), "buffer 44 of 7"),
+    "a step within a loop": (lambda h: h["steps"][4]["body"][0].update(target=44), "buffer 44 of 7"),
     "a step of no kind": (lambda h: h["steps"][0].update(do="jump"), "'jump'"),
     "a kernel with no variant": (lambda h: h["kernels"][0].update(variants=[]), "no complete variant"),
     "a block beyond the file": (lambda h: h["blocks"].update(weights=[0, 10**9]), "the file holds"),
@@ -253,14 +254,52 @@ REFUSED: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "a state that is not there": (lambda h: h["buffers"][4].update(place=["state", 2]), "state 2 of 2"),
     "a state of an open size": (lambda h: h["buffers"][5].update(shape=[[[1, "N"]]]), "expected one of fixed shape"),
     "a state that starts as what is no weight": (lambda h: h["states"][0].update(initial=0), "expected a weight"),
-    "a size that is bound twice": (lambda h: h["steps"][6].update(dim=3), "expected either a buffer or a dimension"),
+    "a buffer larger than its input": (
+        lambda h: h["buffers"].append({**h["buffers"][0], "shape": [[[4, "N"], [1]]]}),
+        "buffer 7 takes 16*N + 4 bytes in input 0, which has 16*N",
+    ),
+    "a buffer larger than its state": (
+        lambda h: h["buffers"].append({**h["buffers"][5], "shape": [5]}),
+        "buffer 7 takes 20 bytes in state 1, which has 16",
+    ),
+    "a buffer of strings in an input of numbers": (
+        lambda h: h["buffers"].append({**h["buffers"][0], "dtype": "string", "size": 0}),
+        "buffer 7 of string lies in input 0, which is of float32",
+    ),
+    "a buffer in an output without memory": (
+        lambda h: (
+            h["buffers"][3].update(place=["input", 0]),
+            h["buffers"].append({**h["buffers"][3], "place": ["output", 0]}),
+        ),
+        "buffer 7 lies in output 0, which has no memory of its own",
+    ),
+    "more elements than a kernel counts": (lambda h: h["buffers"][2].update(shape=[2**31]), "2147483648 elements"),
+    "a copy to a smaller buffer": (
+        lambda h: h["steps"][1].update(source=5, target=4),
+        "copies buffer 5 of 16 bytes to buffer 4 of 8",
+    ),
+    "a condition of numbers": (lambda h: h["steps"][3].update(condition=0), "buffer 0 for a condition"),
+    "a size from floats": (lambda h: h["steps"][6].update(buffer=0), "'M' to buffer 0, expected one of int32 or int64"),
+    "a loop without an end": (lambda h: h["steps"][4].update(count=None), "it would never end"),
+    "a size that is found too late": (
+        lambda h: h["steps"].insert(0, h["steps"].pop()),
+        "a Check step needs the size K before it is found",
+    ),
+    "an output of a size that is never found": (
+        lambda h: h["buffers"][3].update(shape=[[[1, "M"]], 4]) or h.update(steps=[]),
+        "output 0 needs the size M before it is found",
+    ),
+    "steps that are no list": (lambda h: h.update(steps="x"), "expected a list, got 'x'"),
+    "a name that is none": (lambda h: h["steps"][2].update(op=None), "expected a string, got None"),
+    "two states of one name": (lambda h: h["states"][1].update(name="count"), "two states have one name"),
+    "a size that is bound twice": (lambda h: h["steps"][6].update(dim=3), "to a buffer and to a dimension"),
     "a step of no buffer at some sizes": (
         lambda h: h["specialised"][0]["steps"][1].update(source=44),
-        "specialised for {'N': 8}: a step names buffer 44 of 6",
+        "specialised for {'N': 8}: a step names buffer 44 of 7",
     ),
     "an input of another shape at some sizes": (
         lambda h: h["specialised"][0]["buffers"][0].update(shape=[9, 4]),
-        "specialised for {'N': 8}, buffer 0 is not 'x' at these sizes",
+        "specialised for {'N': 8}: buffer 0 is not 'x' at these sizes",
     ),
     "fewer buffers at some sizes": (lambda h: h["specialised"][0].update(buffers=[], slots=0), "buffer 0 of 0"),
     "a bound below zero": (lambda h: h["bounds"].update(N=-1), "-1"),
@@ -269,7 +308,7 @@ REFUSED: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
 
 
 def nested(depth: int) -> dict[str, Any]:
-    return {"do": "loop", "condition": 0, "count": None, "body": [nested(depth - 1)] if depth else []}
+    return {"do": "loop", "condition": 6, "count": None, "body": [nested(depth - 1)] if depth else []}
 
 
 @pytest.mark.parametrize("name", REFUSED)

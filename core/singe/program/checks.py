@@ -1,52 +1,71 @@
-"""What must hold of a Program that was read from a file, before anything in it is used."""
+"""What must hold of a Program that was read from a file, before anything in it is used.
+
+Every number that points somewhere points to something; every buffer fits the memory in which it lies; sizes are found
+before a step needs them; values of conditions and sizes can be read. static/singe-format.js and static/singe-plan.js
+check the same in pages.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeAlias
 
-from ..dtypes import string
+from ..dtypes import bool_, int32, int64, string
 from ..errors import FormatError
-from ..shapes import Size, evaluate, show, symbols
+from ..shapes import MAX_ELEMENTS, Dim, Shape, Size, at_least, evaluate, product, show, size, symbols
 from .container import ALIGN
-from .program import PLACES, Bind, Dispatch, ProgramData, Step, walk
+from .program import PLACES, Bind, Copy, Dispatch, Host, If, Loop, ProgramData, Step, walk
 
 DEEPEST: Final = 32
 """How deep steps may be nested."""
+
+Need: TypeAlias = Callable[[bool, str], None]
+"""FormatError with this text unless it holds."""
 
 
 def check_program(program: ProgramData, name: str) -> None:
     """FormatError, which begins with the name, unless all of it holds, for what is specialised too."""
     for number, part in enumerate(program.programs):
-        _check(part, name if not number else f"{name}, specialised for {program.specialised[number - 1].sizes}")
-    _check_specialised(program, name)
+        sizes = program.specialised[number - 1].sizes if number else {}
+        what = f"{name}, specialised for {sizes}" if number else name
+
+        def need(ok: bool, text: str, what: str = what) -> None:
+            if not ok:
+                raise FormatError(f"{what}: {text}")
+
+        _check_buffers(part, need)
+        _check_ports(part, need)
+        _check_states(part, need)
+        _check_specialised(program, part, sizes, need)
+        _check_room(part, need)
+        _check_kernels(part, need)
+        _check_steps(part, need)
+        _Sizes(part, need).check(frozenset(sizes).union(*(_named(part.buffers[i].shape) for i in part.inputs)))
 
 
-def _check_specialised(p: ProgramData, name: str) -> None:
-    """What is specialised has the Program's own inputs, outputs and states, the inputs with numbers for sizes."""
+def _check_specialised(p: ProgramData, part: ProgramData, sizes: Mapping[str, int], need: Need) -> None:
+    """A part has the Program's own inputs, outputs and states, the inputs with numbers for these sizes."""
     own = (*p.inputs, *p.outputs, *(i for s in p.states for i in (s.buffer, s.initial) if i is not None))
-    for s in p.specialised:
-        for i in own:
-            b, found = p.buffers[i], s.buffers[i]
-            shape = tuple(evaluate(d, s.sizes) for d in b.shape) if i in p.inputs else found.shape
-            if found != replace(b, shape=shape):
-                raise FormatError(f"{name}: specialised for {s.sizes}, buffer {i} is not {b.name!r} at these sizes")
+    for i in own:
+        b, found = p.buffers[i], part.buffers[i]
+        shape = tuple(evaluate(d, sizes) for d in b.shape) if i in p.inputs else found.shape
+        need(found == replace(b, shape=shape), f"buffer {i} is not {b.name!r} at these sizes")
 
 
-def _check(p: ProgramData, name: str) -> None:
-    """Every number that points somewhere points somewhere."""
-
-    def need(ok: bool, what: str) -> None:
-        if not ok:
-            raise FormatError(f"{name}: {what}")
-
+def _check_buffers(p: ProgramData, need: Need) -> None:
     need(p.slots <= len(p.buffers), f"{p.slots} slots for {len(p.buffers)} buffers")
+    ends = {"slot": p.slots, "input": len(p.inputs), "output": len(p.outputs), "state": len(p.states)}
     for k, b in enumerate(p.buffers):
         kind, at = b.place
+        count, taken = product(b.shape), b.bytes
         need(
             all(isinstance(d, Size) or d >= 0 for d in b.shape),
             f"buffer {k} has a negative dimension: {show(b.shape)}",
+        )
+        need(
+            isinstance(count, Size) or count <= MAX_ELEMENTS,
+            f"buffer {k} has {count} elements, at most {MAX_ELEMENTS} are supported",
         )
         need(
             b.size in (b.dtype.size, b.dtype.wide.itemsize),
@@ -56,23 +75,25 @@ def _check(p: ProgramData, name: str) -> None:
             b.dtype is not string or kind in ("slot", "input", "output"),
             f"buffer {k} holds strings, which cannot be {kind}",
         )
-        need(kind in PLACES, f"buffer {k} has the place {kind!r}, expected one of {PLACES}")
-        need(kind != "slot" or at < p.slots, f"buffer {k} lies in slot {at} of {p.slots}")
-        need(kind != "input" or at < len(p.inputs), f"buffer {k} is input {at} of {len(p.inputs)}")
-        need(kind != "output" or at < len(p.outputs), f"buffer {k} is output {at} of {len(p.outputs)}")
-        need(kind != "state" or at < len(p.states), f"buffer {k} is state {at} of {len(p.states)}")
+        need(kind in PLACES, f"buffer {k} has the place {kind!r:.40}, expected one of {PLACES}")
         if kind == "weights":
-            taken = b.bytes
             need(
                 isinstance(taken, int) and at % ALIGN == 0 and at + taken <= p.weights.size,
                 f"buffer {k} takes {taken} bytes at {at} of {p.weights.size}",
             )
+        else:
+            need(at < ends[kind], f"buffer {k} lies in {kind} {at} of {ends[kind]}")
+
+
+def _check_ports(p: ProgramData, need: Need) -> None:
     for i in (*p.inputs, *p.outputs):
         need(i < len(p.buffers), f"an input or output is buffer {i} of {len(p.buffers)}")
     for number, i in enumerate(p.inputs):
         need(
             p.buffers[i].place == ("input", number), f"input {number} is buffer {i}, which lies in {p.buffers[i].place}"
         )
+    names = [p.buffers[i].name for i in p.inputs]
+    need(len({*names}) == len(names), f"two inputs have one name: {', '.join(names):.200}")
     for number, j in p.donated.items():
         own, given = p.buffers[p.outputs[number]], p.buffers[p.inputs[j]]
         need(
@@ -80,6 +101,9 @@ def _check(p: ProgramData, name: str) -> None:
             f"output {number} lies in input {j}, expected one of the shape and type of that",
         )
     need(len({*p.donated.values()}) == len(p.donated), "two outputs lie in the same input")
+
+
+def _check_states(p: ProgramData, need: Need) -> None:
     for number, state in enumerate(p.states):
         need(state.buffer < len(p.buffers), f"state {state.name!r} is buffer {state.buffer} of {len(p.buffers)}")
         own = p.buffers[state.buffer]
@@ -98,18 +122,46 @@ def _check(p: ProgramData, name: str) -> None:
                 (first.place[0], first.dtype, first.shape, first.size) == ("weights", own.dtype, own.shape, own.size),
                 f"state {state.name!r} starts as buffer {state.initial}, expected a weight of its own shape and type",
             )
+    names = [s.name for s in p.states]
+    need(len({*names}) == len(names), f"two states have one name: {', '.join(names):.200}")
+
+
+def _check_room(p: ProgramData, need: Need) -> None:
+    """No buffer is larger than the input, output or state in which it lies; what depends on sizes, a run checks."""
+    for k, b in enumerate(p.buffers):
+        kind, at = b.place
+        if kind in ("weights", "slot"):
+            continue
+        need(
+            b.place in p.owners, f"buffer {k} lies in output {at}, which has no memory of its own: it lies in an input"
+        )
+        owner = p.buffers[p.owners[b.place]]
+        need(
+            (b.dtype is string) == (owner.dtype is string),
+            f"buffer {k} of {b.dtype} lies in {kind} {at}, which is of {owner.dtype}",
+        )
+        need(_fits(b.bytes, owner.bytes), f"buffer {k} takes {b.bytes} bytes in {kind} {at}, which has {owner.bytes}")
+
+
+def _check_kernels(p: ProgramData, need: Need) -> None:
     for k in p.kernels:
         need(
             bool(k.variants) and all(len(v.groups) == 3 for v in k.variants),
-            f"kernel {k.label!r} has no complete variant",
+            f"kernel {k.label!r:.80} has no complete variant",
         )
         for v in k.variants:
             need(
                 v.entry.partition(":")[0] in p.modules,
-                f"kernel {k.label!r} is in the module {v.entry!r}, which is not there",
+                f"kernel {k.label!r:.80} is in the module {v.entry!r:.80}, which is not there",
             )
 
+
+def _check_steps(p: ProgramData, need: Need) -> None:
+    """What a step says by itself, wherever it is nested."""
+    need(_depth(p.steps) <= DEEPEST, f"steps are nested more than {DEEPEST} deep")
     for s in walk(p.steps):
+        for i in (*s.reads, *s.writes):
+            need(i < len(p.buffers), f"a step names buffer {i} of {len(p.buffers)}")
         if isinstance(s, Dispatch):
             need(s.kernel < len(p.kernels), f"a step runs kernel {s.kernel} of {len(p.kernels)}")
             ports = p.kernels[s.kernel].ports
@@ -117,14 +169,77 @@ def _check(p: ProgramData, name: str) -> None:
                 len(s.buffers) == ports,
                 f"a step gives {len(s.buffers)} buffers to kernel {s.kernel}, which takes {ports}",
             )
-        if isinstance(s, Bind):
+        elif isinstance(s, Copy):
+            source, target = p.buffers[s.source], p.buffers[s.target]
             need(
-                (s.buffer is None) != (s.dim is None),
-                f"a step binds {s.size!r:.40} to a buffer and to a dimension, or to neither",
+                _fits(source.bytes, target.bytes),
+                f"a step copies buffer {s.source} of {source.bytes} bytes to buffer {s.target} of {target.bytes}",
             )
-        for i in (*s.reads, *s.writes):
-            need(i < len(p.buffers), f"a step names buffer {i} of {len(p.buffers)}")
-    need(_depth(p.steps) <= DEEPEST, f"steps are nested more than {DEEPEST} deep")
+        elif isinstance(s, Host):
+            need(bool(s.outputs), f"a step runs {s.op!r:.40} on the host and writes nothing")
+        elif isinstance(s, Bind):
+            what = f"a step binds {s.size!r:.40} to"
+            need((s.buffer is None) != (s.dim is None), f"{what} a buffer and to a dimension, or to neither")
+            need(
+                all(p.buffers[i].dtype in (int32, int64) and p.buffers[i].bytes != 0 for i in s.reads),
+                f"{what} buffer {s.buffer}, expected one of int32 or int64 that is not empty",
+            )
+        elif isinstance(s, If | Loop):
+            need(
+                all(p.buffers[i].dtype is bool_ and p.buffers[i].bytes != 0 for i in s.reads),
+                f"a step has buffer {s.condition} for a condition, expected one of bool that is not empty",
+            )
+            need(bool(s.reads or s.dims), "a loop has neither a count of turns nor a condition: it would never end")
+
+
+class _Sizes:
+    """That every size is known to a step that needs it."""
+
+    def __init__(self, p: ProgramData, need: Need) -> None:
+        self._program: Final = p
+        self._need: Final = need
+        self._of_buffers: Final = [symbols(b.shape) for b in p.buffers]
+        self._of_kernels: Final = [symbols((k.sizes, *(v.groups for v in k.variants))) for k in p.kernels]
+
+    def check(self, sizes: frozenset[str]) -> None:
+        """The same for outputs, which are read after the last step."""
+        last = self.follow(self._program.steps, sizes)
+        for number, i in enumerate(self._program.outputs):
+            self._known(self._of_buffers[i], last, f"output {number}")
+
+    def follow(self, steps: Sequence[Step], sizes: frozenset[str]) -> frozenset[str]:
+        """The sizes that are known after these steps: an If finds what both branches find, a Loop nothing."""
+        for s in steps:
+            what = f"a {type(s).__name__} step"
+            self._known(symbols(s.dims), sizes, what)
+            after = sizes | self._found(s)
+            for i in (*s.reads, *s.writes):
+                self._known(self._of_buffers[i], after, what)
+            if isinstance(s, Dispatch):
+                self._known(self._of_kernels[s.kernel], after, what)
+            ends = [self.follow(body, sizes) for body in s.bodies]
+            sizes = frozenset.intersection(*ends) if isinstance(s, If) else after
+        return sizes
+
+    def _found(self, s: Step) -> frozenset[str]:
+        if isinstance(s, Bind):
+            return frozenset((s.size,))
+        shapes = [self._program.buffers[i].shape for i in s.outputs] if isinstance(s, Host) else []
+        return frozenset[str]().union(*map(_named, shapes))
+
+    def _known(self, needed: frozenset[str], sizes: frozenset[str], what: str) -> None:
+        missing = sorted(needed - sizes)
+        self._need(not missing, f"{what} needs the size {missing[0] if missing else ''} before it is found")
+
+
+def _named(shape: Shape) -> frozenset[str]:
+    """The sizes that are dimensions of a shape by themselves."""
+    return frozenset(str(d) for d in shape if isinstance(d, Size) and d == size(str(d)))
+
+
+def _fits(taken: Dim, given: Dim) -> bool:
+    """Whether one count of bytes may be within the other, as far as no sizes are known."""
+    return not at_least(taken - given, 1)
 
 
 def _depth(steps: Sequence[Step]) -> int:

@@ -115,10 +115,13 @@ def _same(decode: Callable[[Any], Any]) -> Codec:
     return Codec(lambda value: value, decode)
 
 
+_JSON: Final[Mapping[type, str]] = {bool: "true or false", list: "a list", dict: "an object"}
+
+
 def _of(kind: type[T], data: Any) -> T:
     """The data, which must be of this type."""
     if type(data) is not kind:
-        raise ValueError(f"expected a {kind.__name__}, got {data!r:.40}")
+        raise ValueError(f"expected {_JSON[kind]}, got {data!r:.40}")
     return data
 
 
@@ -149,7 +152,7 @@ def _tuple(**row: Codec) -> Codec:
     """A tuple, as an object with these fields."""
     return Codec(
         lambda values: {name: codec.encode(v) for (name, codec), v in zip(row.items(), values, strict=True)},
-        lambda data: tuple(codec.decode(data[name]) for name, codec in row.items()),
+        lambda data: tuple(codec.decode(_of(dict, data)[name]) for name, codec in row.items()),
     )
 
 
@@ -165,7 +168,7 @@ def _encode_step(step: Step) -> dict[str, Any]:
 
 
 def _decode_step(data: Any) -> Step:
-    kind = string(data["do"])
+    kind = string(_of(dict, data)["do"])
     if kind not in STEPS:
         raise ValueError(f"unknown step {kind!r:.40}, expected one of {', '.join(STEPS)}")
     return _CODECS[kind].decode(data)

@@ -114,7 +114,7 @@ class Code:
 
 
 class _Step:
-    """The buffers that a step reads and writes itself, and the lists of steps within it.
+    """The buffers that a step reads and writes itself, the dimensions that it needs, and the lists of steps within it.
 
     A kind of step is a subclass, which names the fields that have them, and a row of the table in format.py. A kernel
     may write any of its buffers.
@@ -122,6 +122,7 @@ class _Step:
 
     _reads: ClassVar[tuple[str, ...]] = ()
     _writes: ClassVar[tuple[str, ...]] = ()
+    _dims: ClassVar[tuple[str, ...]] = ()
     _bodies: ClassVar[tuple[str, ...]] = ()
 
     @property
@@ -131,6 +132,10 @@ class _Step:
     @property
     def writes(self) -> tuple[int, ...]:
         return self._buffers(self._writes)
+
+    @property
+    def dims(self) -> tuple[Dim, ...]:
+        return tuple(d for name in self._dims if (d := getattr(self, name)) is not None)
 
     @property
     def bodies(self) -> tuple[tuple[Step, ...], ...]:
@@ -190,7 +195,7 @@ class Loop(_Step):
     count: Dim | None
     condition: int | None
     body: tuple[Step, ...]
-    _reads, _bodies = ("condition",), ("body",)
+    _reads, _dims, _bodies = ("condition",), ("count",), ("body",)
 
 
 @dataclass(frozen=True)
@@ -200,7 +205,7 @@ class Bind(_Step):
     size: str
     buffer: int | None = None
     dim: Dim | None = None
-    _reads = ("buffer",)
+    _reads, _dims = ("buffer",), ("dim",)
 
 
 @dataclass(frozen=True)
@@ -209,6 +214,7 @@ class Check(_Step):
 
     dim: Dim
     text: str
+    _dims = ("dim",)
 
 
 Step: TypeAlias = "Dispatch | Copy | Host | If | Loop | Bind | Check"
@@ -317,6 +323,15 @@ class ProgramData:
         return {k: number for k, (kind, number) in enumerate(places) if kind == "input"}
 
     @cached_property
+    def owners(self) -> Mapping[tuple[str, int], int]:
+        """The places whose memory is as large as one buffer ↦ that buffer: all others there must fit it."""
+        return {
+            **{("input", k): i for k, i in enumerate(self.inputs)},
+            **{("output", k): i for k, i in enumerate(self.outputs) if k not in self.donated},
+            **{("state", k): s.buffer for k, s in enumerate(self.states)},
+        }
+
+    @cached_property
     def programs(self) -> tuple[ProgramData, ...]:
         """The general Program, then each specialised one, all over the same weights."""
         own = replace(self, specialised=())
@@ -377,7 +392,7 @@ class ProgramData:
 
     @cached_property
     def _checks(self) -> tuple[tuple[Dim, str], ...]:
-        """The checks, and one for each dimension that could be negative of a buffer of the outermost steps."""
+        """The checks, that each buffer fits its place, and that no buffer of the outermost steps has a negative dimension."""
         named = {*self.inputs, *self.outputs, *(i for s in self.steps for i in (*s.reads, *s.writes))}
         own = {
             d: f"{b.name}: the dimension {d} must be at least 0"
@@ -385,6 +400,11 @@ class ProgramData:
             for d in b.shape
             if not at_least(d, 0) and symbols(d) <= self.symbols
         }
+        for b in self.buffers:
+            if b.place in self.owners:
+                gap = self.buffers[self.owners[b.place]].bytes - b.bytes
+                if not at_least(gap, 0) and symbols(gap) <= self.symbols:
+                    own[gap] = f"{b.name}: its {b.bytes} bytes must fit the {b.place[0]} in which it lies"
         return (*self.checks, *own.items())
 
     def bound(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[DType]) -> dict[str, int]:
