@@ -8,6 +8,7 @@ arrays are copied there and back. native.py has the same contract for wasmtime; 
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -80,6 +81,9 @@ class _PageEngine:
             return self._scripts.linkModule(self._memory, to_js(binary))
         except _JS_ERRORS as e:
             raise device_error(e, "wasm: the module does not load") from None
+
+    def arguments(self, module: Any, name: str) -> int | None:
+        return getattr(getattr(module, name, None), "length", None)
 
     def _run(self, module: Any, start: int, at: int, count: int) -> int:
         """Execute `count` words at the address `start`, from word `at` on; returns the word at which they stopped."""
@@ -207,7 +211,7 @@ class SharedExecutable(WasmExecutable):
 
 def _new(shape: tuple[int, ...], kind: DType) -> tuple[np.ndarray, int]:
     """A new array that modules can write, and its address."""
-    made = aligned(int(np.prod(shape, dtype=np.int64)) * kind.size)
+    made = aligned(math.prod(shape) * kind.size)
     return made.view(kind.numpy).reshape(shape), address_of(made)
 
 

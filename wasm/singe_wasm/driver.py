@@ -7,16 +7,18 @@ after their arguments. A run ends at `end`, or at a STOP, after which its caller
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
-from singe.extension import planner
+from singe.extension import FormatError, planner
 
 from .encode import Body, Function, get_local, i32, integers, memory, ops, unsigned_leb
 
 NAME: Final = "run"
 ALONE: Final = (0, 1)
 """`part` and `parts` of a call that computes a whole step."""
+_ENTRY: Final = re.compile(r"[^:]+:k(\d{1,6})", re.ASCII)
 _BLOCK, _END, _LEAVE, _LEAVE_IF, _LEAVE_BY, _MOVE = b"\x02\x40", b"\x0b", b"\x0c", b"\x0d", b"\x0e", b"\xfc\x0a\x00\x00"
 """block, end, br, br_if, br_table and memory.copy."""
 _STOP, _AGAIN, _LOOP, _UNLESS, _JUMP, _COPY, _FUNCTIONS = range(7)
@@ -25,7 +27,10 @@ _STOP, _AGAIN, _LOOP, _UNLESS, _JUMP, _COPY, _FUNCTIONS = range(7)
 
 def function_number(entry: str) -> int:
     """The number of the function of an entry "module:kN"."""
-    return int(entry.rpartition(":k")[2])
+    found = _ENTRY.fullmatch(entry)
+    if found is None:
+        raise FormatError(f'wasm: a kernel has the entry {entry!r:.60}, expected "module:kN"')
+    return int(found[1])
 
 
 def driver(functions: Mapping[str, Function]) -> Function:

@@ -14,7 +14,7 @@ from weakref import WeakSet
 import numpy as np
 import wasmtime
 
-from singe.extension import DeviceError, ProgramData, Span, Timeline, bytes_text, planner
+from singe.extension import DeviceError, FormatError, ProgramData, Span, Timeline, bytes_text, planner
 
 from .driver import ALONE, NAME
 from .heap import Heap
@@ -133,17 +133,19 @@ class WasmtimeEngine:
     def give(self, address: int, count: int) -> None:
         self._heap.give(address, count)
 
-    def _pointer(self, address: int) -> int:
-        """A native pointer into the memory, valid until it grows."""
+    def _pointer(self, address: int, count: int) -> int:
+        """A native pointer to so many bytes of the memory, valid until it grows."""
+        if not 0 <= address <= self._linear.data_len(self._store) - count:
+            raise DeviceError(f"wasm: the program uses {count} bytes at {address}, beyond the memory's end")
         base = ctypes.cast(self._linear.data_ptr(self._store), ctypes.c_void_p).value
         assert base is not None
         return base + address
 
     def write(self, address: int, array: np.ndarray) -> None:
-        ctypes.memmove(self._pointer(address), array.ctypes.data, array.nbytes)
+        ctypes.memmove(self._pointer(address, array.nbytes), array.ctypes.data, array.nbytes)
 
     def read(self, address: int, out: np.ndarray) -> None:
-        ctypes.memmove(out.ctypes.data, self._pointer(address), out.nbytes)
+        ctypes.memmove(out.ctypes.data, self._pointer(address, out.nbytes), out.nbytes)
 
     def link(self, binary: bytes) -> Linked:
         used = sum(linked.bytes for linked in self._linked)
@@ -151,11 +153,18 @@ class WasmtimeEngine:
             if self._held > 2 * used + self._linear.data_len(self._store) + _SPARE:
                 self._move()
             linked = Linked(wasmtime.Module(self._engine, binary), len(binary))
-            self._exports(linked)[NAME]
-        except (wasmtime.WasmtimeError, KeyError) as e:
+            self._exports(linked)
+        except (wasmtime.Trap, wasmtime.WasmtimeError) as e:
             raise DeviceError(f"wasm: the module does not load: {e}") from None
         self._linked.add(linked)
         return linked
+
+    def arguments(self, module: Linked, name: str) -> int | None:
+        function = self._exports(module).get(name)
+        if not isinstance(function, wasmtime.Func):
+            return None
+        params = function.type(self._store).params
+        return len(params) if all(str(p) == "i32" for p in params) else None
 
     def _exports(self, linked: Linked) -> Any:
         if linked.store is not self._store:
@@ -166,11 +175,11 @@ class WasmtimeEngine:
 
     def _move(self) -> None:
         """Open another store, with a copy of the memory; modules follow as they are run."""
-        store, elements = self._store, self._pointer(0)
-        count = self._linear.data_len(store)
+        store, count = self._store, self._linear.data_len(self._store)
+        elements = self._pointer(0, count)
         self._store, self._linear = self._opened(count // _PAGE)
         self._held = 0
-        ctypes.memmove(self._pointer(0), elements, count)
+        ctypes.memmove(self._pointer(0, count), elements, count)
         store.close()
 
     def run(self, module: Linked, words: np.ndarray, at: int) -> int:
@@ -184,10 +193,20 @@ class WasmtimeEngine:
         start = self._words[0]
         self.write(start, words)
         end = start + words.nbytes
-        stopped = exports[NAME](self._store, signed(start + 4 * at), signed(end)) % (1 << 32)
+        stopped = self._call(exports[NAME], signed(start + 4 * at), signed(end))
+        if type(stopped) is not int:
+            raise FormatError(f"wasm: the module's function {NAME} answers {stopped!r:.40}, expected an int32")
+        stopped %= 1 << 32
         if stopped != end:
             self.read(start, words)  # the run has changed the counts of remaining turns in them
         return (stopped - start) // 4
+
+    def _call(self, function: Any, *arguments: int) -> Any:
+        try:
+            return function(self._store, *arguments)
+        except (wasmtime.Trap, wasmtime.WasmtimeError) as e:
+            why = str(e).rpartition("wasm trap: ")[2].strip()
+            raise DeviceError(f"wasm: a kernel failed: {why}") from None
 
     def _run_timed(
         self, exports: Any, words: np.ndarray, at: int, calls: list[tuple[int, int | None, float, float]]
@@ -207,10 +226,10 @@ class WasmtimeEngine:
             begin = time.perf_counter()
             if values[k] == planner.COPY:
                 target, source, count = (value % (1 << 32) for value in given)
-                ctypes.memmove(self._pointer(target), self._pointer(source), count)
+                ctypes.memmove(self._pointer(target, count), self._pointer(source, count), count)
             else:
+                self._call(exports[f"k{values[k]}"], *given, *ALONE)
                 given += ALONE
-                exports[f"k{values[k]}"](self._store, *given)
             calls.append((k, None if values[k] == planner.COPY else len(given), begin, time.perf_counter()))
         return words.size
 

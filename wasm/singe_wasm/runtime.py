@@ -7,6 +7,7 @@ are freed when nothing refers to it.
 
 from __future__ import annotations
 
+import math
 import threading
 import weakref
 from collections import Counter, deque
@@ -20,6 +21,7 @@ import numpy as np
 from singe.extension import (
     DeviceError,
     DType,
+    FormatError,
     Found,
     HostArray,
     InputError,
@@ -38,7 +40,7 @@ from singe.extension import (
     symbols,
 )
 
-from .driver import function_number
+from .driver import NAME, function_number
 from .target import WasmTarget
 
 PLANS: Final = 64
@@ -74,6 +76,10 @@ class Engine(Protocol):
         """A module in the form that `run` takes."""
         ...
 
+    def arguments(self, module: Any, name: str) -> int | None:
+        """How many arguments, all int32, a module's function takes; None if there is no such function."""
+        ...
+
     def run(self, module: Any, words: np.ndarray, at: int) -> int:
         """Execute int32 words from word `at` on (see driver.py); returns the word at which it stopped. It may change them."""
         ...
@@ -88,7 +94,7 @@ class WasmArray:
         self.backend: Final = backend
         self.shape: Final = shape
         self.dtype: Final = kind
-        self.bytes: Final = int(np.prod(shape, dtype=np.int64)) * kind.size
+        self.bytes: Final = math.prod(shape) * kind.size
         self.address: Final = backend.take(self.bytes)
         weakref.finalize(self, backend.release, self.address, self.bytes).atexit = False
 
@@ -210,14 +216,15 @@ class WasmExecutable:
         self.backend: Final = backend
         engine = backend.engine
         entries = [choose_variant(code, engine.features).entry for code in program.kernels]
-        name, *others = {entry.split(":")[0] for entry in entries} or {list(program.modules)[-1]}
-        binary = program.modules.get(name)
-        if others or not isinstance(binary, bytes):
-            raise DeviceError(
-                f"wasm: the program's kernels are in {[name, *others]}, expected one module; compile it again"
+        names = list(dict.fromkeys(entry.split(":")[0] for entry in entries)) or list(program.modules)[-1:]
+        binary = program.modules.get(names[0]) if len(names) == 1 else None
+        if not isinstance(binary, bytes):
+            raise FormatError(
+                f"wasm: the program's kernels are in {names!s:.200}, expected one module; compile it again"
             )
-        self._module: Final = engine.link(binary)
         self._functions: Final = [function_number(entry) for entry in entries]
+        self._module: Final = engine.link(binary)
+        self._check_functions()
         self._weights: Final[dict[int, int]] = {}
         # The memory that is held; the finalizer reads this when it runs.
         self._held: Final[dict[Any, tuple[int, int]]] = {}
@@ -228,6 +235,15 @@ class WasmExecutable:
             self._held["weights", start] = self._weights[start], block.size
         self._plans: Final[Recent[Placed]] = Recent(PLANS)
         self._states: Final[WeakSet[WasmArray]] = WeakSet()
+
+    def _check_functions(self) -> None:
+        """Check that the module has the functions that the Program calls, with as many arguments."""
+        given = {f"k{n}": c.ports + len(c.sizes) for n, c in zip(self._functions, self.program.kernels, strict=True)}
+        for name, count in {NAME: 0, **given}.items():
+            found = self.backend.engine.arguments(self._module, name)
+            if found != count + 2:
+                takes = "is not there" if found is None else f"takes {found} arguments"
+                raise FormatError(f"wasm: the module's function {name} {takes}, expected one of {count + 2}")
 
     def run(self, inputs: Sequence[Any], states: Sequence[Any] = ()) -> list[WasmArray | HostArray]:
         backend = self.backend
@@ -290,7 +306,7 @@ class WasmExecutable:
             run.outputs[k] = given[j][0]
         run.make_outputs(placed.plan.outputs)
         engine, words, at = self.backend.engine, placed.words, 0
-        while (at := engine.run(self._module, words, at)) < words.size:
+        while (at := engine.run(self._module, words, at)) != words.size:
             self._stop(run, at)
             at += 3
         plan, outputs = placed.plan, zip(placed.plan.outputs, run.outputs, strict=True)
@@ -298,6 +314,8 @@ class WasmExecutable:
 
     def _stop(self, run: _Run, at: int) -> None:
         """Run the step at which the words stopped."""
+        if run.plan.step_of.get(at) is None or run.plan.words[at] != planner.STOP:
+            raise FormatError(f"wasm: the module stopped at word {at}, where no step is for its caller")
         run_stop(run.plan, run.plan.stops[run.plan.words[at + 2]], run.read, run.write, run.found)
 
     def placed(self, shapes: Shapes, kinds: Sequence[DType]) -> Placed:

@@ -40,6 +40,7 @@ from ..dtypes import uint64 as uint64
 from ..errors import CompileError as CompileError
 from ..errors import DeviceError as DeviceError
 from ..errors import DeviceLost as DeviceLost
+from ..errors import FormatError as FormatError
 from ..errors import InputError as InputError
 from ..ir import affine as affine
 from ..ir import scalar as scalar
