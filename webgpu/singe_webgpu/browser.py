@@ -7,6 +7,7 @@ between Programs. Only reading an array waits; an error in any step that led to 
 from __future__ import annotations
 
 import json
+import math
 import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -60,7 +61,7 @@ class BrowserArray:
         self.shape: Final = shape
         self.dtype: Final = kind
         self.element_size: Final = size
-        self.bytes: Final = int(np.prod(shape, dtype=np.int64)) * size
+        self.bytes: Final = math.prod(shape) * size
         weakref.finalize(self, backend.gpu.free, held).atexit = False
 
 

@@ -6,6 +6,7 @@ may be returned to the pool while submitted work still reads it: the queue runs 
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
@@ -221,7 +222,7 @@ class GpuArray:
         self.shape = shape
         self.dtype = dtype
         self.element_size = element_size
-        self.bytes = int(np.prod(shape, dtype=np.int64)) * element_size
+        self.bytes = math.prod(shape) * element_size
         self.buffer = pool.take(self.bytes, f"an array of shape {shape} and type {dtype}")
         weakref.finalize(self, pool.release, pool.give, self.buffer, self.bytes).atexit = False
 

@@ -14,7 +14,7 @@ import numpy as np
 from ..dtypes import string
 from ..errors import DeviceError, ShapeError
 from ..graph import with_sizes
-from ..ops import find_row
+from ..ops import Row, find_row
 from ..program.planner import Found, Plan
 from ..program.program import Bind, Check, Host
 from ..shapes import Shape, Size, known, show, size, symbols
@@ -64,12 +64,19 @@ def check(step: Check, sizes: Mapping[str, int]) -> None:
         raise ShapeError(f"{step.text} (got {told})")
 
 
+def row_of(step: Host) -> Row:
+    """The row of a step's op."""
+    try:
+        return find_row(step.op)
+    except KeyError:
+        raise DeviceError(
+            f"a step runs the op {step.op!r:.60} on the host, which this version of Singe lacks"
+        ) from None
+
+
 def run_host(step: Host, inputs: Sequence[np.ndarray], sizes: Mapping[str, int]) -> tuple[np.ndarray, ...]:
     """The results of a step's op over whole arrays."""
-    try:
-        row = find_row(step.op)
-    except KeyError:
-        raise DeviceError(f"a step runs the op {step.op!r} on the host, but this version of Singe lacks it") from None
+    row = row_of(step)
     with np.errstate(all="ignore"):
         results: Any = row.array(*inputs, **{name: with_sizes(value, sizes) for name, value in step.attrs.items()})
     return tuple(map(np.asarray, results if isinstance(results, tuple) else (results,)))

@@ -19,7 +19,7 @@ from .. import shapes
 from ..compiler.target import HOST
 from ..dtypes import dtype, outward
 from ..errors import DeviceError, InputError
-from ..ops import Elementwise, Opaque, Row, Update, View, find_row
+from ..ops import Elementwise, Opaque, Row, Update, View
 from ..program.program import (
     Bind,
     Check,
@@ -38,7 +38,7 @@ from ..program.program import (
 from ..shapes import Size
 from .backend import HostArray, Span, Timeline
 from .donated import check_donated, writable
-from .host import check, found_sizes
+from .host import check, found_sizes, row_of
 
 
 class NumpyBackend:
@@ -146,7 +146,7 @@ class NumpyExecutable:
     def _prepare(self, steps: Sequence[Step]) -> None:
         for step in walk(steps):
             if isinstance(step, Host):
-                row = find_row(step.op)
+                row = row_of(step)
                 self._ops[id(step)] = _Op(
                     step, row, tuple(sorted(shapes.symbols(_sizes_in(tuple(step.attrs.values())))))
                 )
