@@ -58,7 +58,8 @@ def _check_buffers(p: ProgramData, need: Need) -> None:
     ends = {"slot": p.slots, "input": len(p.inputs), "output": len(p.outputs), "state": len(p.states)}
     for k, b in enumerate(p.buffers):
         kind, at = b.place
-        count, taken = product(b.shape), b.bytes
+        count = product(b.shape)
+        taken = count * b.size
         need(
             all(isinstance(d, Size) or d >= 0 for d in b.shape),
             f"buffer {k} has a negative dimension: {show(b.shape)}",
