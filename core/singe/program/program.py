@@ -323,7 +323,7 @@ class ProgramData:
         return {k: number for k, (kind, number) in enumerate(places) if kind == "input"}
 
     @cached_property
-    def owners(self) -> Mapping[tuple[str, int], int]:
+    def owners(self) -> Mapping[Place, int]:
         """The places whose memory is as large as one buffer ↦ that buffer: all others there must fit it."""
         return {
             **{("input", k): i for k, i in enumerate(self.inputs)},
