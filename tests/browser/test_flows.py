@@ -16,7 +16,7 @@ from pages import Page, node, open_page
 from remembering import REMEMBERING
 
 from singe.errors import FormatError
-from singe.program.container import PROGRAM, read, write
+from singe.program.container import PROGRAM, BlockPieces, file_pieces, read
 from singe.program.format import from_bytes, header, to_bytes
 from singe.program.planner import Plan
 from singe.tools.export import export
@@ -423,11 +423,13 @@ def test_hostile_manifests(root: Path, tmp_path: Path) -> None:
 def test_hostile_files(what: str) -> None:
     """Python refuses the same programs."""
     name, edit = HOSTILE[what]
-    head, block = read(to_bytes(FLOWS[name]().program("wasm")), name, PROGRAM)
-    from_bytes(write(head, bytes(block)), name)
+    head, contents = read(to_bytes(FLOWS[name]().program("wasm")), name, PROGRAM)
+    block = BlockPieces()
+    block.add(contents)
+    from_bytes(b"".join(file_pieces(head, block)), name)
     edit(head)
     with pytest.raises(FormatError, match=name):
-        from_bytes(write(head, bytes(block)), name)
+        from_bytes(b"".join(file_pieces(head, block)), name)
 
 
 def test_a_host_op_that_is_not_there_is_named_before_anything_runs(root: Path, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -165,6 +166,18 @@ def test_every_kind_of_step_survives() -> None:
     again = from_bytes(to_bytes(program))
     assert header(again) == header(program)
     assert (again.steps, again.modules) == (program.steps, program.modules)
+
+
+def test_saving_copies_no_weights(tmp_path: Path) -> None:
+    program = replace(every_step(), weights=np.ones(1 << 23, np.uint8))
+    tracemalloc.start()
+    try:
+        write_program(program, tmp_path / "p.singe")
+        (_, peak) = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < program.weights.size / 8
+    assert (tmp_path / "p.singe").read_bytes() == to_bytes(program)
 
 
 def test_a_missing_file_is_an_input_error(tmp_path: Path) -> None:

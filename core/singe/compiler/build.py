@@ -19,7 +19,7 @@ from ..graph import Graph, checks_at
 from ..ir import scalar
 from ..ir.kernel import Kernel, Routine, Store
 from ..program.block import BlockWriter, SharedBlocks
-from ..program.program import Buffer, Code, Dispatch, Host, ProgramData, Specialised, State, Step, mapped, walk
+from ..program.program import Buffer, Code, Dispatch, Host, ProgramData, Specialised, State, Step, replaced, walk
 from ..shapes import Checks, Dim, deferring, product, show, size, symbols
 from .blocks import Blocks, WeightUse, Work
 from .host import hosted_ops
@@ -215,7 +215,7 @@ def _linked(
 
 def _renumbered(steps: Sequence[Step], numbers: Sequence[int]) -> tuple[Step, ...]:
     """The steps with each kernel's number k replaced by numbers[k]."""
-    return mapped(steps, lambda s: replace(s, kernel=numbers[s.kernel]) if isinstance(s, Dispatch) else s)
+    return replaced(steps, lambda s: replace(s, kernel=numbers[s.kernel]) if isinstance(s, Dispatch) else s)
 
 
 def _code(w: Work, choices: Sequence[Any]) -> Code:

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -49,13 +49,32 @@ def format_of(path: str | Path) -> str | None:
         return None
 
 
-def write(head: Mapping[str, Any], block: bytes | bytearray) -> bytes:
-    """The bytes of a file with this header, to which the block's sha256 is added, and this block."""
-    text = json.dumps({**head, "sha256": hashlib.sha256(block).hexdigest()}, separators=(",", ":")).encode()
-    start = align(len(MAGIC) + 4 + len(text))
-    return b"".join(
-        (MAGIC, struct.pack("<I", len(text)), text, bytes(start - len(MAGIC) - 4 - len(text)), bytes(block))
-    )
+Bytes: TypeAlias = "bytes | memoryview"
+
+
+class BlockPieces:
+    """A block as a list of pieces, which are not copied."""
+
+    def __init__(self) -> None:
+        self.pieces: Final[list[Bytes]] = []
+        self.size = 0
+
+    def add(self, piece: Bytes) -> int:
+        """Add a piece, which must not change until the file is written; returns its offset, a multiple of ALIGN."""
+        start = align(self.size)
+        self.pieces.extend((bytes(start - self.size), piece))
+        self.size = start + len(piece)
+        return start
+
+
+def file_pieces(head: Mapping[str, Any], block: BlockPieces) -> list[Bytes]:
+    """The bytes of a file, in consecutive pieces: the header, to which the block's sha256 is added, and the block."""
+    digest = hashlib.sha256()
+    for piece in block.pieces:
+        digest.update(piece)
+    text = json.dumps({**head, "sha256": digest.hexdigest()}, separators=(",", ":")).encode()
+    before = MAGIC + struct.pack("<I", len(text)) + text
+    return [before, bytes(align(len(before)) - len(before)), *block.pieces]
 
 
 def read(data: bytes, name: str, kind: str) -> tuple[dict[str, Any], memoryview]:

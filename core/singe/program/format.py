@@ -18,7 +18,8 @@ from .block import alone
 from .checks import check_program
 from .container import PROGRAM as FORMAT
 from .container import (
-    align,
+    BlockPieces,
+    Bytes,
     bytes_at,
     checking,
     count,
@@ -27,9 +28,9 @@ from .container import (
     dtype_named,
     encode_attr,
     encode_dim,
+    file_pieces,
     read,
     string,
-    write,
 )
 from .program import (
     Bind,
@@ -52,8 +53,9 @@ T = TypeVar("T")
 
 
 def write_program(program: ProgramData, path: str | Path) -> None:
-    """Write a Program to one file."""
-    Path(path).write_bytes(to_bytes(program))
+    """Write a Program to one file. Its weights are not copied."""
+    with Path(path).open("wb") as file:
+        file.writelines(_pieces(program))
 
 
 def read_program(path: str | Path) -> ProgramData:
@@ -72,17 +74,18 @@ def header(program: ProgramData) -> dict[str, Any]:
 
 def to_bytes(program: ProgramData) -> bytes:
     """The bytes of the file."""
+    return b"".join(_pieces(program))
+
+
+def _pieces(program: ProgramData) -> list[Bytes]:
     program = alone(program)
-    head = header(program)
-    block = bytearray(program.weights.tobytes())
-    blocks: dict[str, Any] = {"weights": [0, len(block)]}
+    block = BlockPieces()
+    weights = [block.add(program.weights.data), program.weights.size]
     modules: dict[str, Any] = {}
     for name, code in program.modules.items():
         raw = code.encode() if isinstance(code, str) else code
-        block.extend(bytes(align(len(block)) - len(block)))
-        modules[name] = {"kind": "text" if isinstance(code, str) else "bytes", "at": [len(block), len(raw)]}
-        block.extend(raw)
-    return write(head | {"blocks": blocks, "modules": modules}, block)
+        modules[name] = {"kind": "text" if isinstance(code, str) else "bytes", "at": [block.add(raw), len(raw)]}
+    return file_pieces(header(program) | {"blocks": {"weights": weights}, "modules": modules}, block)
 
 
 def from_bytes(data: bytes, name: str = "program") -> ProgramData:

@@ -242,9 +242,9 @@ def walk(steps: Sequence[Step]) -> Iterator[Step]:
             yield from walk(body)
 
 
-def mapped(steps: Sequence[Step], change: Callable[[Step], Step]) -> tuple[Step, ...]:
+def replaced(steps: Sequence[Step], change: Callable[[Step], Step]) -> tuple[Step, ...]:
     """The steps with each one changed, those inside others too."""
-    return tuple(change(replace(s, **{name: mapped(getattr(s, name), change) for name in s._bodies})) for s in steps)
+    return tuple(change(replace(s, **{name: replaced(getattr(s, name), change) for name in s._bodies})) for s in steps)
 
 
 def sized_by(buffers: Sequence[Buffer], given: frozenset[str]) -> dict[str, list[int]]:

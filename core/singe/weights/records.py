@@ -6,6 +6,7 @@ node, with the names of its rows, and rebuilt when it is read: shapes and dtypes
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -24,7 +25,7 @@ from ..program.container import (
     ALIGN,
     MAGIC,
     RECORD,
-    align,
+    BlockPieces,
     bytes_at,
     checking,
     count,
@@ -33,9 +34,9 @@ from ..program.container import (
     dtype_named,
     encode_attr,
     encode_dim,
+    file_pieces,
     read,
     string,
-    write,
 )
 from ..shapes import MAX_ELEMENTS, Size, deferring, product, size, symbols
 
@@ -66,17 +67,16 @@ class _ArrayWriter:
             raise InputError(f"save: dtype {floats!r}, expected 'float16' (half the bytes) or None")
         self._half = floats == "float16"
         self._places: dict[Any, int] = {}
-        self.bytes = bytearray()
+        self.block = BlockPieces()
 
     def entry(self, array: np.ndarray) -> dict[str, Any]:
         """The header's entry of an array; its elements are added to the block."""
         stored = self._stored(array)
-        raw = np.ascontiguousarray(stored.astype(stored.dtype.newbyteorder("<"), copy=False)).tobytes()
-        key = stored.dtype, raw
+        little = np.ascontiguousarray(stored.astype(stored.dtype.newbyteorder("<"), copy=False))
+        raw = little.reshape(-1).view(np.uint8).data
+        key = stored.dtype, hashlib.sha256(raw).digest()
         if key not in self._places:
-            self.bytes += bytes(align(len(self.bytes)) - len(self.bytes))
-            self._places[key] = len(self.bytes)
-            self.bytes += raw
+            self._places[key] = self.block.add(raw)
         return {
             "dtype": dtype(array.dtype).name, "stored": dtype(stored.dtype).name, "shape": list(array.shape), "at": self._places[key],
         }  # fmt: skip
@@ -136,7 +136,7 @@ def weights_record(state: Mapping[str, np.ndarray], floats: str | None = None) -
     """The record of arrays by name; floats: "float16" to store float32s in half the bytes."""
     arrays = _ArrayWriter(floats)
     entries = [{"name": name, **arrays.entry(array)} for name, array in state.items()]
-    return write({"format": RECORD, "holds": WEIGHTS, "arrays": entries}, arrays.bytes)
+    return b"".join(file_pieces({"format": RECORD, "holds": WEIGHTS, "arrays": entries}, arrays.block))
 
 
 def read_weights(data: bytes, name: str = "record") -> dict[str, np.ndarray]:
@@ -184,7 +184,7 @@ def model_record(graph: Graph, floats: str | None = None) -> bytes:
         "arrays": writer.arrays,
         **({"states": states} if states else {}),
     }
-    return write(whole, arrays.bytes)
+    return b"".join(file_pieces(whole, arrays.block))
 
 
 class _GraphWriter:
