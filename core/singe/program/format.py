@@ -188,7 +188,7 @@ DIMS: Final = _list(DIM)
 BODY: Final = _list(Codec(_encode_step, _decode_step))
 PLACE: Final = Codec(list, lambda data: (string(data[0]), count(data[1])))
 
-STEPS: Final[Mapping[str, tuple[type, Mapping[str, Codec]]]] = {
+STEPS: Final[Mapping[str, tuple[type[Step], Mapping[str, Codec]]]] = {
     "dispatch": (Dispatch, {"kernel": COUNT, "buffers": COUNTS}),
     "copy": (Copy, {"source": COUNT, "target": COUNT}),
     "host": (

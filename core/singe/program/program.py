@@ -117,9 +117,10 @@ class _Step:
     """The buffers that a step reads and writes itself, the dimensions that it needs, and the lists of steps within it.
 
     A kind of step is a subclass, which names the fields that have them, and a row of the table in format.py. A kernel
-    may write any of its buffers.
+    may write any of its buffers. several: what people call a number of these steps.
     """
 
+    several: ClassVar[str]
     _reads: ClassVar[tuple[str, ...]] = ()
     _writes: ClassVar[tuple[str, ...]] = ()
     _dims: ClassVar[tuple[str, ...]] = ()
@@ -153,6 +154,7 @@ class Dispatch(_Step):
     kernel: int
     buffers: tuple[int, ...]
     _reads = _writes = ("buffers",)
+    several = "dispatches"
 
 
 @dataclass(frozen=True)
@@ -162,6 +164,7 @@ class Copy(_Step):
     source: int
     target: int
     _reads, _writes = ("source",), ("target",)
+    several = "copies"
 
 
 @dataclass(frozen=True)
@@ -173,6 +176,7 @@ class Host(_Step):
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     _reads, _writes = ("inputs",), ("outputs",)
+    several = "host"
 
 
 @dataclass(frozen=True)
@@ -183,6 +187,7 @@ class If(_Step):
     then: tuple[Step, ...]
     otherwise: tuple[Step, ...]
     _reads, _bodies = ("condition",), ("then", "otherwise")
+    several = "ifs"
 
 
 @dataclass(frozen=True)
@@ -196,6 +201,7 @@ class Loop(_Step):
     condition: int | None
     body: tuple[Step, ...]
     _reads, _dims, _bodies = ("condition",), ("count",), ("body",)
+    several = "loops"
 
 
 @dataclass(frozen=True)
@@ -206,6 +212,7 @@ class Bind(_Step):
     buffer: int | None = None
     dim: Dim | None = None
     _reads, _dims = ("buffer",), ("dim",)
+    several = "sizes found"
 
 
 @dataclass(frozen=True)
@@ -215,6 +222,7 @@ class Check(_Step):
     dim: Dim
     text: str
     _dims = ("dim",)
+    several = "checks of sizes"
 
 
 Step: TypeAlias = "Dispatch | Copy | Host | If | Loop | Bind | Check"

@@ -10,7 +10,8 @@ from ..compiler.target import HOST
 from ..graph import Needed
 from ..model.arguments import TensorSpec
 from ..model.model import Model
-from ..program.program import Bind, Check, Copy, Dispatch, Host, If, Loop, ProgramData, Specialised, Step, walk
+from ..program.format import STEPS
+from ..program.program import Copy, Dispatch, Host, ProgramData, Specialised, Step, walk
 from ..shapes import Dim, Size, bytes_text, dim_max, known, show, symbols
 from .report import LEFT, RIGHT, fields, quantity, seconds, table
 
@@ -92,11 +93,11 @@ def describe_program(device: str, program: ProgramData, kernels: bool) -> str:
 
 
 def _others(steps: Sequence[Step]) -> str:
-    """How many steps there are besides dispatches, by kind; kinds of control flow only if there are any."""
+    """How many steps there are besides dispatches, by kind; kinds other than host steps and copies only if there are any."""
     count = Counter(type(s) for s in steps)
-    flow = ((If, "ifs"), (Loop, "loops"), (Bind, "sizes found"), (Check, "checks of sizes"))
-    parts = [f"{count[Host]} host", f"{count[Copy]} copies", *(f"{count[k]} {name}" for k, name in flow if count[k])]
-    return ", ".join(parts)
+    first = (Host, Copy)
+    kinds = (*first, *(kind for kind, _ in STEPS.values() if count[kind] and kind not in (Dispatch, *first)))
+    return ", ".join(f"{count[kind]} {kind.several}" for kind in kinds)
 
 
 def _where(program: ProgramData, dispatches: int) -> str:
