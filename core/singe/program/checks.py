@@ -18,14 +18,14 @@ from .container import ALIGN
 from .program import PLACES, Bind, Copy, Dispatch, Host, If, Loop, ProgramData, Step, walk
 
 DEEPEST: Final = 32
-"""How deep steps may be nested."""
+"""The greatest depth of nested steps."""
 
 Need: TypeAlias = Callable[[bool, str], None]
 """FormatError with this text unless it holds."""
 
 
 def check_program(program: ProgramData, name: str) -> None:
-    """FormatError, which begins with the name, unless all of it holds, for what is specialised too."""
+    """Check a Program and its specialised steps; a FormatError begins with the name."""
     for number, part in enumerate(program.programs):
         sizes = program.specialised[number - 1].sizes if number else {}
         what = f"{name}, specialised for {sizes}" if number else name
@@ -99,7 +99,7 @@ def _check_ports(p: ProgramData, need: Need) -> None:
         own, given = p.buffers[p.outputs[number]], p.buffers[p.inputs[j]]
         need(
             (own.dtype, own.shape, own.size) == (given.dtype, given.shape, given.size),
-            f"output {number} lies in input {j}, expected one of the shape and type of that",
+            f"output {number} lies in input {j}, which has another shape or type",
         )
     need(len({*p.donated.values()}) == len(p.donated), "two outputs lie in the same input")
 
@@ -128,7 +128,7 @@ def _check_states(p: ProgramData, need: Need) -> None:
 
 
 def _check_room(p: ProgramData, need: Need) -> None:
-    """No buffer is larger than the input, output or state in which it lies; what depends on sizes, a run checks."""
+    """Check that no buffer is larger than its input, output or state; if that depends on sizes, the run checks it."""
     for k, b in enumerate(p.buffers):
         kind, at = b.place
         if kind in ("weights", "slot"):
@@ -153,12 +153,12 @@ def _check_kernels(p: ProgramData, need: Need) -> None:
         for v in k.variants:
             need(
                 v.entry.partition(":")[0] in p.modules,
-                f"kernel {k.label!r:.80} is in the module {v.entry!r:.80}, which is not there",
+                f"kernel {k.label!r:.80} is in the module {v.entry!r:.80}, which is missing",
             )
 
 
 def _check_steps(p: ProgramData, need: Need) -> None:
-    """What a step says by itself, wherever it is nested."""
+    """Check each step by itself, at any depth."""
     need(_depth(p.steps) <= DEEPEST, f"steps are nested more than {DEEPEST} deep")
     for s in walk(p.steps):
         for i in (*s.reads, *s.writes):
@@ -194,7 +194,7 @@ def _check_steps(p: ProgramData, need: Need) -> None:
 
 
 class _Sizes:
-    """That every size is known to a step that needs it."""
+    """Checks that every size is found before a step needs it."""
 
     def __init__(self, p: ProgramData, need: Need) -> None:
         self._program: Final = p
@@ -203,7 +203,7 @@ class _Sizes:
         self._of_kernels: Final = [symbols((k.sizes, *(v.groups for v in k.variants))) for k in p.kernels]
 
     def check(self, sizes: frozenset[str]) -> None:
-        """The same for outputs, which are read after the last step."""
+        """Check the steps, and then the outputs, which are read after the last step."""
         last = self.follow(self._program.steps, sizes)
         for number, i in enumerate(self._program.outputs):
             self._known(self._of_buffers[i], last, f"output {number}")
@@ -244,5 +244,5 @@ def _fits(taken: Dim, given: Dim) -> bool:
 
 
 def _depth(steps: Sequence[Step]) -> int:
-    """How deep the innermost steps lie in others."""
+    """The depth of nested steps."""
     return max((1 + _depth(body) for s in steps for body in s.bodies), default=0)
