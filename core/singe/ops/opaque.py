@@ -1,4 +1,5 @@
-"""Rows over whole arrays, for ops that are not loop nests: order, selection, and scattered sums in a fixed order."""
+"""Rows over whole arrays, for ops that are not loop nests: order, selection, scattered sums in a fixed
+order, and random numbers."""
 
 from __future__ import annotations
 
@@ -8,10 +9,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..dtypes import NUMBERS, bool_, dtype, float32, int64, narrowed, string, widened
+from ..dtypes import INTS, NUMBERS, bool_, dtype, float32, int64, narrowed, string, widened
 from ..errors import DTypeError, ShapeError
 from ..ir.scalar import convert
-from ..shapes import Dim, at_least, axis_of, dim_min, product, require, same, show
+from ..shapes import Dim, Shape, at_least, axis_of, dim_min, product, require, same, show
 from ._row import Opaque, Results, Shaped, register
 
 REDUCTIONS: Final = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
@@ -260,6 +261,19 @@ def _reduce_nd(x: np.ndarray, part: np.ndarray, indices: np.ndarray, reduction: 
     return out
 
 
+# --- random numbers --------------------------------------------------------------------------------------------------
+# By NumPy's MT19937, which gives the same numbers for the same seed everywhere.
+
+
+def _random_shapes(seed: Shaped, shape: Shape) -> Any:
+    return ((shape, float32),)
+
+
+def _uniform(seed: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    state = np.random.RandomState(int(seed.reshape(-1)[0]) & 0xFFFFFFFF)
+    return state.random_sample(product(shape)).astype(np.float32).reshape(shape)  # pyright: ignore[reportCallIssue, reportArgumentType]
+
+
 register(
     Opaque(name="top_k", doc="the k largest or smallest elements along an axis, sorted, and their indices", dtypes=NUMBERS,
            shapes=_top_k_shapes, whole=_wide(_top_k), vjp=_top_k_vjp),
@@ -279,4 +293,5 @@ register(
            shapes=_reduce_elements_shapes, dtypes=NUMBERS, whole=_wide(_reduce_elements), index_inputs=(2,)),
     Opaque(name="scatter_nd_reduce", doc="slices added to (or multiplied, maximum, minimum with) those at indices", shapes=_reduce_nd_shapes, dtypes=NUMBERS,
            whole=_wide(_reduce_nd), index_inputs=(2,)),
+    Opaque(name="random_uniform", doc="random numbers from 0 to 1 in a given shape, from a seed", dtypes=INTS, shapes=_random_shapes, whole=_uniform),
 )  # fmt: skip

@@ -1,4 +1,5 @@
-"""The rows that reduce axes. All keep them as axes of length 1; a reshape drops these axes (which costs nothing).
+"""The rows that fold axes. Reductions keep the axes with length 1 (a reshape drops them, which costs nothing); running
+folds keep every step.
 
 Elements are folded in their compute type; integers wrap to their own width.
 """
@@ -17,7 +18,7 @@ from ..ir.kernel import IDENTITY
 from ..ir.scalar import COMPUTE, Expr
 from ..shapes import Shape, axes_of, product
 from . import _reference as reference
-from ._row import Composite, Folds, Nest, Read, Shaped, register
+from ._row import Composite, Folds, Nest, Read, Running, Shaped, register
 from .move import amount
 
 
@@ -107,6 +108,22 @@ def _spaces(x: Shaped) -> tuple[int, ...]:
     return tuple(range(2, len(x.shape)))
 
 
+def _accumulated(word: str) -> Callable[..., np.ndarray]:
+    function: Any = scalar.NUMPY[word]
+
+    def whole(x: np.ndarray, axis: int, reverse: bool = False) -> np.ndarray:
+        wide = scalar.convert(x, COMPUTE[dtype(x.dtype)].numpy)
+        wide = np.flip(wide, axis) if reverse else wide
+        out = function.accumulate(wide, axis=axis, dtype=wide.dtype)
+        return np.ascontiguousarray(scalar.convert(np.flip(out, axis) if reverse else out, x.dtype))
+
+    return whole
+
+
+def _running_sum_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, axis: int, reverse: bool = False) -> list[Any]:
+    return [b.running_sum(g, axis=axis, reverse=not reverse)]
+
+
 register(
     Nest(name="reduce_sum", doc="the sum over axes", shape=_shape, nest=_nest("add"), whole=_whole("add"), dtypes=(*NUMBERS, *COMPLEX),
          vjp=lambda b, g, inputs, y, axes: [b.expand(g, shape=inputs[0].shape)],
@@ -127,4 +144,10 @@ register(
               lower=lambda b, x: b.reduce_mean(x, axes=_spaces(x)), reference=lambda x: reference.mean(x, tuple(range(2, x.ndim))), tolerance=64, floor=1e-5),
     Composite(name="global_max_pool", doc="the largest element over all spatial axes", onnx="GlobalMaxPool", dtypes=NUMBERS,
               lower=lambda b, x: b.reduce_max(x, axes=_spaces(x)), reference=lambda x: x.max(tuple(range(2, x.ndim)), keepdims=True)),
+    Running(name="running_sum", doc="the sum of all elements up to each one along an axis", word="add", whole=_accumulated("add"),
+            dtypes=NUMBERS, vjp=_running_sum_vjp, reference=reference.running(np.cumsum), tolerance=64, floor=1e-5),
+    Running(name="running_prod", doc="the product of all elements up to each one along an axis", word="mul", whole=_accumulated("mul"),
+            dtypes=NUMBERS, reference=reference.running(np.cumprod), tolerance=64, floor=1e-5),
+    Running(name="running_max", doc="the largest element up to each one along an axis", word="max", whole=_accumulated("max"),
+            dtypes=NUMBERS, reference=reference.running(np.maximum.accumulate)),
 )  # fmt: skip

@@ -269,13 +269,9 @@ class _Fuser:
         if isinstance(u.row, Nest) and u in self.members:
             if u.row.routine in ("conv", "conv_int8"):
                 return True
-            if u.row.name.startswith("reduce_"):
-                return (
-                    cost.again > 2 * CHEAP and sum(v in self.members for v in self.users[n]) > 1
-                )  # once for each stage
+            if u.row.name.startswith("reduce_"):  # each stage computes the elements that it reads
+                return cost.again > 2 * CHEAP and sum(v in self.members for v in self.users[n]) > 1
             return cost.work > CHEAP or cost.loads > 2
-        if isinstance(u.row, (Opaque, Region)):
-            return False  # its inputs are in memory anyway
         return cost.again > CHEAP and not _is_movement(n) and product(n.shape) != product(u.shape)
 
     # --- building kernels ---
