@@ -13,6 +13,7 @@ from singe.graph import Builder, Graph
 from singe.model.model import Model
 from singe.ops import ROWS
 from singe.shapes import size
+from singe.weights.records import model_record, read_graph
 
 GATES = {"lstm": 4, "gru": 3, "rnn": 1}
 PLAIN = {
@@ -36,10 +37,8 @@ CASES: list[tuple[str, tuple[str, ...], dict[str, Any]]] = [
 LENGTH, BATCH, FEATURES, HIDDEN = 4, 3, 2, 5
 
 
-@pytest.mark.parametrize("device", ["numpy", "wasm", "webgpu"])
-@pytest.mark.parametrize("kind", ["float32", "float16"])
-@pytest.mark.parametrize(("op", "given", "attrs"), CASES, ids=lambda v: v if isinstance(v, str) else None)
-def test_recurrent(op: str, given: tuple[str, ...], attrs: dict[str, Any], kind: str, device: str) -> None:
+def built(op: str, given: tuple[str, ...], attrs: dict[str, Any], kind: str) -> tuple[Graph, list[np.ndarray]]:
+    """A Graph of one row, and arrays for its inputs."""
     rng, b = np.random.default_rng(0), Builder()
     n, rows = 2 if attrs.get("direction") == "bidirectional" else 1, GATES[op] * HIDDEN
     T, N = size("T"), size("N")
@@ -55,8 +54,16 @@ def test_recurrent(op: str, given: tuple[str, ...], attrs: dict[str, Any], kind:
         nodes.append(b.input(name, shapes[name], dtype(array.dtype)))
     results = b.apply(ROWS[op], *nodes, given=given, **attrs)
     names = tuple(f"y{k}" for k in range(len(results)))
+    return Graph(tuple(nodes), results, names), arrays
+
+
+@pytest.mark.parametrize("device", ["numpy", "wasm", "webgpu"])
+@pytest.mark.parametrize("kind", ["float32", "float16"])
+@pytest.mark.parametrize(("op", "given", "attrs"), CASES, ids=lambda v: v if isinstance(v, str) else None)
+def test_recurrent(op: str, given: tuple[str, ...], attrs: dict[str, Any], kind: str, device: str) -> None:
+    graph, arrays = built(op, given, attrs, kind)
     try:
-        model = Model(Graph(tuple(nodes), results, names), device)
+        model = Model(graph, device)
     except DeviceError as e:
         pytest.skip(f"no {device} here: {e}")
     got = model(*arrays)
@@ -64,9 +71,22 @@ def test_recurrent(op: str, given: tuple[str, ...], attrs: dict[str, Any], kind:
     assert reference is not None
     wide = [a.astype(np.float64) if a.dtype.kind == "f" else a for a in arrays]
     bound = 1e-5 if kind == "float32" else 2e-2
-    for mine, wanted in zip((got[name] for name in names), reference(*wide, given=given, **attrs), strict=True):
+    for mine, wanted in zip(
+        (got[name] for name in graph.output_names), reference(*wide, given=given, **attrs), strict=True
+    ):
         assert mine.dtype == DTYPES[kind].numpy
         np.testing.assert_allclose(mine, wanted, rtol=bound, atol=bound)
+
+
+@pytest.mark.parametrize(("op", "given", "attrs"), CASES, ids=lambda v: v if isinstance(v, str) else None)
+def test_records_keep_recurrent_rows(op: str, given: tuple[str, ...], attrs: dict[str, Any]) -> None:
+    graph, arrays = built(op, given, attrs, "float32")
+    record = model_record(graph)
+    again = read_graph(record)
+    assert model_record(again) == record
+    expected, found = Model(graph, "numpy")(*arrays), Model(again, "numpy")(*arrays)
+    for name in graph.output_names:
+        np.testing.assert_array_equal(found[name], expected[name])
 
 
 @pytest.mark.parametrize("device", ["numpy", "wasm", "webgpu"])

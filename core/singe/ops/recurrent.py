@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from ..dtypes import FLOATS, int64
 from ..errors import ShapeError
@@ -138,11 +138,15 @@ GRU: Final = _Recurrence(3, 2, 1, _gru_turn)
 RNN: Final = _Recurrence(1, 1, 1, _rnn_turn)
 
 
+Activations: TypeAlias = Sequence[tuple[str, float, float]]
+"""For each direction and gate: a function's name, alpha and beta."""
+
+
 def _lower(
-    kind: _Recurrence, b: Any, x: Any, w: Any, r: Any, *rest: Any,
-    given: Sequence[str] = (), activations: Sequence[tuple[str, float, float]], direction: str = "forward",
-    clip: float = 0.0, **options: bool,
+    kind: _Recurrence, b: Any, inputs: Sequence[Any], given: Sequence[str], activations: Activations, direction: str,
+    clip: float, **options: bool,
 ) -> tuple[Any, ...]:  # fmt: skip
+    x, w, r, *rest = inputs
     named = dict(zip(given, rest, strict=True))
     ways = DIRECTIONS[direction]
     _check(kind, x, w, r, named, len(ways), len(activations))
@@ -242,18 +246,27 @@ def _direction(
     )
 
 
-def _lstm(b: Any, x: Any, w: Any, r: Any, *rest: Any, input_forget: bool = False, **attrs: Any) -> tuple[Any, ...]:
-    return _lower(LSTM, b, x, w, r, *rest, input_forget=input_forget, **attrs)
+def _lstm(
+    b: Any, x: Any, w: Any, r: Any, *rest: Any, activations: Activations, given: Sequence[str] = (), direction: str = "forward",
+    clip: float = 0.0, input_forget: bool = False,
+) -> tuple[Any, ...]:  # fmt: skip
+    return _lower(LSTM, b, (x, w, r, *rest), given, activations, direction, clip, input_forget=input_forget)
 
 
 def _gru(
-    b: Any, x: Any, w: Any, r: Any, *rest: Any, linear_before_reset: bool = False, **attrs: Any
-) -> tuple[Any, ...]:
-    return _lower(GRU, b, x, w, r, *rest, linear_before_reset=linear_before_reset, **attrs)
+    b: Any, x: Any, w: Any, r: Any, *rest: Any, activations: Activations, given: Sequence[str] = (), direction: str = "forward",
+    clip: float = 0.0, linear_before_reset: bool = False,
+) -> tuple[Any, ...]:  # fmt: skip
+    return _lower(
+        GRU, b, (x, w, r, *rest), given, activations, direction, clip, linear_before_reset=linear_before_reset
+    )
 
 
-def _rnn(b: Any, x: Any, w: Any, r: Any, *rest: Any, **attrs: Any) -> tuple[Any, ...]:
-    return _lower(RNN, b, x, w, r, *rest, **attrs)
+def _rnn(
+    b: Any, x: Any, w: Any, r: Any, *rest: Any, activations: Activations, given: Sequence[str] = (), direction: str = "forward",
+    clip: float = 0.0,
+) -> tuple[Any, ...]:  # fmt: skip
+    return _lower(RNN, b, (x, w, r, *rest), given, activations, direction, clip)
 
 
 register(

@@ -412,6 +412,15 @@ def _float(value: Any) -> bool:
     return isinstance(value, float) or _int(value)
 
 
+def _text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _activation(value: Any) -> bool:
+    """Whether a value is the name and the two parameters of a recurrent layer's activation."""
+    return isinstance(value, tuple) and len(value) == 3 and _text(value[0]) and all(map(_float, value[1:]))
+
+
 def _tuple_of(test: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, tuple) and all(map(test, value))
 
@@ -421,10 +430,10 @@ def _plain(value: Any) -> bool:
 
 
 FORMS: Final[Mapping[str, Callable[[Any], bool]]] = {
-    "int": _int, "Dim": _dim, "float": _float, "bool": lambda v: isinstance(v, bool), "str": lambda v: isinstance(v, str),
+    "int": _int, "Dim": _dim, "float": _float, "bool": lambda v: isinstance(v, bool), "str": _text,
     "DType": lambda v: isinstance(v, DType), "Shape": _tuple_of(_dim), "Sequence[Dim]": _tuple_of(_dim),
     "Sequence[int]": _tuple_of(_int), "tuple[float, ...]": _tuple_of(_float),
-    "tuple[str, ...]": _tuple_of(lambda v: isinstance(v, str)),
+    "tuple[str, ...]": _tuple_of(_text), "Sequence[str]": _tuple_of(_text), "Activations": _tuple_of(_activation),
 }  # fmt: skip
 """The type of an attribute ↦ whether a value has it. For any other type: numbers, sizes and tuples of them."""
 
