@@ -36,9 +36,7 @@ const flowDevice = (Device) => class FlowDevice extends Device {
 
   async run(inputs, sizes, wanted, states = []) {
     const kept = wanted === "data" ? undefined : await import("./singe-kept.js");
-    const work = this.gpu.guard(() => this.recordings.at(sizes).run(inputs, wanted, states, kept));
-    work.catch(() => this.reset());
-    return work;
+    return this.attempt(sizes, (plan) => plan.run(inputs, wanted, states, kept));
   }
 
   /** The commands of a run, in order, each with its step. */

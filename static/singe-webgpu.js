@@ -186,11 +186,15 @@ class Device {
     }
   }
 
-  /** Drop all that runs made: some of it may be what failed. */
-  reset() {
-    this.recordings.clear();
-    Object.values(this.buffers).flat().forEach((buffer) => this.gpu.free(buffer));
-    this.buffers = {};
+  /** Run a recording. A failure drops all that runs made: some of it may be what failed. */
+  attempt(sizes, run) {
+    const work = this.gpu.guard(() => run(this.recordings.at(sizes)));
+    work.catch(() => {
+      this.recordings.clear();
+      Object.values(this.buffers).flat().forEach((buffer) => this.gpu.free(buffer));
+      this.buffers = {};
+    });
+    return work;
   }
 
   get gpuDevice() {
@@ -209,14 +213,11 @@ class Device {
   /** singe-kept.js handles all but arrays in, new arrays out. */
   async run(inputs, sizes, outputs) {
     const kept = outputs !== "data" || !inputs.every(ArrayBuffer.isView) ? await import("./singe-kept.js") : undefined;
-    const work = this.gpu.guard(() => {
-      const recording = this.recordings.at(sizes);
+    return this.attempt(sizes, (recording) => {
       if (kept) return kept.run(recording, inputs, outputs);
       inputs.forEach((data, k) => recording.write(k, data));
       return recording.read();
     });
-    work.catch(() => this.reset());
-    return work;
   }
 
   dispose() {

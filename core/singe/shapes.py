@@ -399,6 +399,20 @@ def symbols(dims: Dim | Iterable[Any]) -> frozenset[str]:
     return frozenset(found)
 
 
+def show_sizes(sizes: Mapping[str, Dim]) -> str:
+    """Sizes as text for an error: "N = 1, L = 129"."""
+    return ", ".join(f"{name} = {number}" for name, number in sizes.items())
+
+
+def size_name(dim: Dim) -> str | None:
+    """The name of the size that a dimension is; None if it is a number or computed."""
+    if isinstance(dim, Size) and len(dim.terms) == 1:
+        atoms, factor = dim.terms[0]
+        if factor == 1 and len(atoms) == 1 and isinstance(atoms[0], str):
+            return atoms[0]
+    return None
+
+
 def evaluate(dim: Dim, sizes: Mapping[str, Dim]) -> Dim:
     """The dimension with these sizes in place of their names; other names stay."""
     if isinstance(dim, int):

@@ -20,7 +20,7 @@ from ..ir import scalar
 from ..ir.kernel import Kernel, Routine, Store
 from ..program.block import BlockWriter, SharedBlocks
 from ..program.program import Buffer, Code, Dispatch, Host, ProgramData, Specialised, State, Step, replaced, walk
-from ..shapes import Checks, Dim, deferring, product, show, size, symbols
+from ..shapes import Checks, Dim, deferring, product, show, size, size_name, symbols
 from .blocks import Blocks, WeightUse, Work
 from .host import hosted_ops
 from .late import late_sizes
@@ -142,8 +142,7 @@ def _check_sizes(graph: Graph, sizes: Mapping[str, int], bounds: Mapping[str, in
 
 def _check_symbols(graph: Graph) -> None:
     """Every size must be a dimension of some input by itself: a run could not compute it otherwise."""
-    told = {str(d) for x in graph.inputs for d in x.shape if not isinstance(d, int) and symbols(d) == {str(d)}}
-    missing = graph.symbols - told
+    missing = graph.symbols - {size_name(d) for x in graph.inputs for d in x.shape}
     if missing:
         raise ShapeError(
             f"cannot compute the sizes {', '.join(sorted(missing))}: each must be a dimension of an input by itself"

@@ -121,11 +121,9 @@ def _check_call(row: Row, operands: Sequence[Any], attrs: Mapping[str, Any]) -> 
     """Refuse inputs and attributes that the functions of a row do not take."""
     import inspect  # noqa: PLC0415 (an error may take its time, `import singe` may not)
 
-    words = ("shape", "shapes", "check", "lower")
-    function = next((found for word in words if (found := getattr(row, word, None)) is not None), None)
-    if function is None:
+    if not row.declared_by:
         return
-    signature = inspect.signature(function)
+    signature = inspect.signature(getattr(row, row.declared_by))
     if isinstance(row, Composite):  # without the builder
         signature = signature.replace(parameters=list(signature.parameters.values())[1:])
     try:

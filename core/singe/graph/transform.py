@@ -61,8 +61,7 @@ def specialise(graph: Graph, sizes: Mapping[str, Dim]) -> Graph:
             attrs |= {k: specialise(v, sizes) for k, v in regions(n).items()}
         made = b.node(n.row, *given, **attrs)
         if any(isinstance(d, int) and d < 0 for shape, _ in made.results for d in shape):
-            at = ", ".join(f"{name} = {number}" for name, number in sizes.items())
-            raise ShapeError(f"{made!r} would have a negative dimension at {at}")
+            raise ShapeError(f"{made!r} would have a negative dimension at {shapes.show_sizes(sizes)}")
         return made
 
     with shapes.deferring():  # the checks are dropped here: compiling the graph finds them again

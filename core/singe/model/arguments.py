@@ -62,10 +62,10 @@ def as_array(value: Any, spec: TensorSpec, what: str = "input") -> np.ndarray:
         raise InputError(
             f"{what} {spec.name!r}: got lists of different lengths, expected equal ones, or an array"
         ) from None
-    if array.dtype.kind in TEXT or array.dtype == string.numpy:
-        raise InputError(f"{what} {spec.name!r}: got {value!r:.60}, expected numbers of the type {spec.dtype}")
     if array.dtype == wanted:
         return array if array.flags.c_contiguous else np.ascontiguousarray(array)
+    if array.dtype.kind in TEXT or array.dtype == string.numpy:
+        raise InputError(f"{what} {spec.name!r}: got {value!r:.60}, expected numbers of the type {spec.dtype}")
     plain = not isinstance(value, (np.ndarray, np.generic)) and not hasattr(value, "dtype")
     numbers = array.dtype.kind in "iuf" and (spec.dtype.is_float or (array.dtype.kind != "f" and spec.dtype.is_int))
     if plain and (numbers or array.size == 0 or np.can_cast(array.dtype, wanted, "same_kind")):

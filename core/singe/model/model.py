@@ -32,7 +32,7 @@ from ..runtime.devices import device_async, device_for
 from ..runtime.page import fetch, is_url, stem_of
 from ..runtime.recent import Recent
 from ..runtime.waiting import Later, now, soon, then, together
-from ..shapes import Size, show, size
+from ..shapes import Size, show, show_sizes, size
 from ..weights.records import is_container, model_record, read_graph, weights_record
 from .arguments import TensorSpec, bind, unwrap
 from .session import Session, copies
@@ -326,8 +326,7 @@ class Model:
                     return self._programs.at(key, partial(self._met, sizes, fixed, known), anew=True)
                 except SingeError as e:
                     if unmet is not None:
-                        told = ", ".join(f"{k} = {n}" for k, n in sizes.items())
-                        raise ShapeError(f"{unmet} (got {told}): {e}") from e
+                        raise ShapeError(f"{unmet} (got {show_sizes(sizes)}): {e}") from e
                     if isinstance(e, ValueNeeded):  # as it would be at other sizes
                         self._served.at((key, doubtful), lambda: True)
             self._served.at(at, lambda: True)

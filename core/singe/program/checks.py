@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 from ..dtypes import bool_, int32, int64, string
 from ..errors import FormatError
-from ..shapes import MAX_ELEMENTS, Dim, Shape, Size, at_least, evaluate, product, show, size, symbols
+from ..shapes import MAX_ELEMENTS, Dim, Shape, Size, at_least, evaluate, product, show, size_name, symbols
 from .container import ALIGN
 from .program import PLACES, Bind, Copy, Dispatch, Host, If, Loop, ProgramData, Step, walk
 
@@ -235,7 +235,7 @@ class _Sizes:
 
 def _named(shape: Shape) -> frozenset[str]:
     """The sizes that are dimensions of a shape by themselves."""
-    return frozenset(str(d) for d in shape if isinstance(d, Size) and d == size(str(d)))
+    return frozenset(name for d in shape if (name := size_name(d)) is not None)
 
 
 def _fits(taken: Dim, given: Dim) -> bool:

@@ -19,7 +19,19 @@ import numpy as np
 
 from ..dtypes import DType, dtype
 from ..errors import DeviceError, InputError, ShapeError
-from ..shapes import MAX_ELEMENTS, Dim, Shape, Size, at_least, evaluate, known, product, show, size, symbols
+from ..shapes import (
+    MAX_ELEMENTS,
+    Dim,
+    Shape,
+    at_least,
+    evaluate,
+    known,
+    product,
+    show,
+    show_sizes,
+    size_name,
+    symbols,
+)
 from .container import ALIGN, align
 
 PLACES: Final = ("weights", "slot", "input", "output", "state")
@@ -371,16 +383,15 @@ class ProgramData:
             if len(shape) != len(b.shape):
                 raise ShapeError(f"input {b.name!r}: got shape {shape}, expected {show(b.shape)}")
             for given, d in zip(shape, b.shape, strict=True):
-                if isinstance(d, Size) and d == size(str(d)) and found.setdefault(str(d), given) != given:
-                    raise ShapeError(
-                        f"input {b.name!r}: got shape {shape}, but {d} is {found[str(d)]} in another input"
-                    )
+                name = size_name(d)
+                if name is not None and found.setdefault(name, given) != given:
+                    raise ShapeError(f"input {b.name!r}: got shape {shape}, but {d} is {found[name]} in another input")
         for b in wanted:
             if tuple(evaluate(d, found) for d in b.shape) != shapes[b.name]:
                 raise ShapeError(f"input {b.name!r}: got shape {shapes[b.name]}, expected {show(b.shape)}")
         unmet = self.at(found).unmet(found)
         if unmet is not None:
-            raise ShapeError(f"{unmet} (got {', '.join(f'{k} = {v}' for k, v in found.items())})")
+            raise ShapeError(f"{unmet} (got {show_sizes(found)})")
         return found
 
     def unmet(self, sizes: Mapping[str, int]) -> str | None:

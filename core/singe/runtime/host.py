@@ -17,7 +17,7 @@ from ..graph import with_sizes
 from ..ops import Row, find_row
 from ..program.planner import Found, Plan
 from ..program.program import Bind, Check, Host
-from ..shapes import Shape, Size, known, show, size, symbols
+from ..shapes import Shape, known, show, show_sizes, size_name, symbols
 
 ReadBuffer: TypeAlias = Callable[[int], np.ndarray]
 """Read a buffer, by its number: its elements in its shape."""
@@ -60,8 +60,8 @@ def run_stop(
 def check(step: Check, sizes: Mapping[str, int]) -> None:
     """Refuse sizes that do not fit."""
     if known(step.dim, sizes) < 0:
-        told = ", ".join(f"{name} = {sizes[name]}" for name in sorted(symbols(step.dim)))
-        raise ShapeError(f"{step.text} (got {told})")
+        own = {name: sizes[name] for name in sorted(symbols(step.dim))}
+        raise ShapeError(f"{step.text} (got {show_sizes(own)})")
 
 
 def row_of(step: Host) -> Row:
@@ -85,4 +85,4 @@ def run_host(step: Host, inputs: Sequence[np.ndarray], sizes: Mapping[str, int])
 def found_sizes(shape: Shape, given: Sequence[int], inputs: frozenset[str]) -> dict[str, int]:
     """The sizes that follow if `shape` is `given` at run time, except those that the run's inputs give."""
     pairs = zip(shape, given, strict=len(shape) == len(given))
-    return {str(d): n for d, n in pairs if isinstance(d, Size) and str(d) not in inputs and d == size(str(d))}
+    return {name: n for d, n in pairs if (name := size_name(d)) is not None and name not in inputs}

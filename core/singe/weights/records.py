@@ -20,7 +20,7 @@ from ..dtypes import DType, dtype, float16, float32
 from ..dtypes import string as string_type
 from ..errors import FormatError, InputError
 from ..graph import Builder, Graph, GraphState, Node, contents, regions, symbols_of
-from ..ops import ROWS, SIZES, Composite, Elementwise, Opaque, Region, Result, Row, Running, Update, find_row
+from ..ops import ROWS, SIZES, Elementwise, Region, Result, Row, Running, find_row
 from ..program.container import (
     ALIGN,
     MAGIC,
@@ -38,7 +38,7 @@ from ..program.container import (
     read,
     string,
 )
-from ..shapes import MAX_ELEMENTS, Size, deferring, product, size, symbols
+from ..shapes import MAX_ELEMENTS, Size, deferring, product, size_name, symbols
 
 WEIGHTS: Final = "weights"
 MODEL: Final = "model"
@@ -373,7 +373,7 @@ def _check_region(name: str, inputs: Sequence[Node], attrs: Mapping[str, Any], k
             fits = len(x.shape) == len(own.shape)
             for d, e in zip(x.shape, own.shape, strict=fits):
                 if d != e:
-                    fits = fits and k < carried and isinstance(e, Size) and e == size(str(e)) and str(e) not in taken
+                    fits = fits and k < carried and size_name(e) not in (None, *taken)
                     taken.add(str(e))
             if not fits:
                 raise FormatError(f"{name}: value {k} is {x!r:.60}, and a region takes it as {own!r:.60}")
@@ -388,11 +388,8 @@ def _kinds(row: Row) -> Mapping[str, str]:
     if isinstance(row, Region):
         kinds = {"then": "Graph", "otherwise": "Graph"} if row.name == "if" else LOOP
         return {**kinds, SIZES: "tuple[str, ...]"}
-    names = {Composite: "lower", Opaque: "shapes", Update: "check"}
-    function = getattr(row, names.get(type(row), "shape"))
-    return {k: str(p.annotation) for k, p in inspect.signature(function).parameters.items()} | {
-        SIZES: "tuple[str, ...]"
-    }
+    parameters = inspect.signature(getattr(row, row.declared_by)).parameters
+    return {k: str(p.annotation) for k, p in parameters.items()} | {SIZES: "tuple[str, ...]"}
 
 
 LOOP: Final = {"body": "Graph", "carried": "int", "conditional": "bool", "count": "Dim"}

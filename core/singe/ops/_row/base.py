@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, ClassVar, Final, Protocol, TypeAlias
 
 import numpy as np
 
@@ -43,8 +43,10 @@ class Row:
     """What all rows have. onnx: the ONNX op with exactly this meaning. reference: an independent oracle for tests.
 
     tolerance: the error that tests allow, in units in the last place of the result. floor: an absolute error that is
-    always allowed.
+    always allowed. declared_by: the field whose function has the row's inputs and attributes as parameters.
     """
+
+    declared_by: ClassVar[str] = ""
 
     name: str
     onnx: str | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -24,6 +24,7 @@ class View(Row):
     exactly one output element and reverse no axis have it (reshape, transpose).
     """
 
+    declared_by: ClassVar = "shape"
     shape: Callable[..., Shape]
     value: Callable[..., Expr]
     whole: Callable[..., np.ndarray]
@@ -63,6 +64,7 @@ class Nest(Row):
     they differ; otherwise all have the same one of `dtypes`. windows: the window's length along each axis, if windows
     do not overlap and lie within the input; otherwise None."""
 
+    declared_by: ClassVar = "shape"
     shape: Callable[..., Shape]
     nest: Callable[..., Folds]
     whole: Callable[..., np.ndarray]
@@ -93,5 +95,6 @@ class Nest(Row):
 class Composite(Row):
     """lower: the op as other rows, built with the builder it is given."""
 
+    declared_by: ClassVar = "lower"
     lower: Callable[..., Any]
     domain: tuple[float, float] = (-4.0, 4.0)

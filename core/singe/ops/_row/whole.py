@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -32,6 +32,7 @@ class Opaque(Row):
     A target may have a function for the row (`Target.print_opaque`); otherwise the op is a step on the host.
     """
 
+    declared_by: ClassVar = "shapes"
     shapes: Callable[..., Results]
     whole: Callable[..., Any]
     index_inputs: Sequence[int] = ()  # inputs that hold indices, counts or flags, and so may have another dtype
@@ -57,6 +58,7 @@ class Update(Row):
     an error if the inputs do not fit. into: writes `part` into a whole array, in place.
     """
 
+    declared_by: ClassVar = "check"
     where: Callable[..., Sequence[Expr]]
     check: Callable[..., None]
     into: Callable[..., None]
