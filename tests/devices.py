@@ -18,7 +18,7 @@ from singe.ir.kernel import Kernel, Port, Reduce, Store, loop_vars
 from singe.ir.scalar import Expr
 from singe.model.model import Model
 from singe.ops import Elementwise, Nest, Running, Update, View
-from singe.ops.move import project
+from singe.ops.movement.move import project
 from singe.shapes import known
 
 Arrays = Sequence[np.ndarray]

@@ -6,7 +6,7 @@ import numpy as np
 
 from singe.dtypes import float32, int64
 from singe.graph import Builder, Graph, Node
-from singe.ops.window import ceiling
+from singe.ops.folds.window import ceiling
 from singe.shapes import ceildiv, dim_max, size
 
 N, L, H, W = (size(name) for name in "NLHW")

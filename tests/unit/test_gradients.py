@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from row_samples import BATCH, SAMPLED, Sample, arrays_of, index, numbers, pool, positive, samples_of, shape_of
-from row_samples import S as sample_of
+from row_samples import SAMPLED, arrays_of, numbers, samples_of, shape_of
+from samples import BATCH, Sample, index, positive
+from samples import S as sample_of
+from samples.folds import pool
 
 from singe.dtypes import dtype, float16, float32
 from singe.errors import CompileError, DTypeError

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from row_samples import SAMPLED, SAMPLES, Sample, arrays_of, numbers, samples_of, shape_of
+from row_samples import SAMPLED, SAMPLES, arrays_of, numbers, samples_of, shape_of
+from samples import Sample
 
 from singe.dtypes import DTYPES, DType, dtype, float16, float32, uint8
 from singe.errors import DTypeError, ShapeError

@@ -14,7 +14,7 @@ from singe.compiler.build import Options, compile_graph
 from singe.dtypes import float32
 from singe.errors import InputError, ShapeError
 from singe.graph import Builder, Graph, Node, specialise
-from singe.ops.quantised import DEEPEST, OFFSET, quantise_weights
+from singe.ops.products.quantised import DEEPEST, OFFSET, quantise_weights
 from singe.program.program import Dispatch, ProgramData
 from singe.shapes import deferring, known, size
 

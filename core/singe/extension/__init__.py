@@ -57,11 +57,11 @@ from ..ir.kernel import collapse as collapse
 from ..ir.kernel import identity as identity
 from ..ir.scalar import DEAR_WORDS as DEAR_WORDS
 from ..ir.scalar import Expr as Expr
-from ..ops.quantised import LARGEST as LARGEST
-from ..ops.quantised import OFFSET as OFFSET
-from ..ops.quantised import PART as PART
-from ..ops.quantised import TOP as TOP
-from ..ops.quantised import step_of as step_of
+from ..ops.products.quantised import LARGEST as LARGEST
+from ..ops.products.quantised import OFFSET as OFFSET
+from ..ops.products.quantised import PART as PART
+from ..ops.products.quantised import TOP as TOP
+from ..ops.products.quantised import step_of as step_of
 from ..program import planner as planner
 from ..program.block import alone as alone
 from ..program.container import ALIGN as ALIGN

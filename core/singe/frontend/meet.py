@@ -15,7 +15,7 @@ import numpy as np
 from ..dtypes import DType, bool_, check_fits, dtype, float32, int64, own, promote
 from ..errors import DTypeError, InputError
 from ..ir.scalar import convert
-from ..ops.move import amount
+from ..ops.movement.move import amount
 from ..shapes import Size
 
 NATURAL: Final = {bool: bool_, int: int64, Size: int64, float: float32}

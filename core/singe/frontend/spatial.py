@@ -11,8 +11,8 @@ from typing import Any, Final, TypeAlias
 
 from ..dtypes import FLOATS
 from ..errors import DTypeError, InputError, ShapeError
-from ..ops.resize import scaled
-from ..ops.window import ceiling
+from ..ops.folds.window import ceiling
+from ..ops.movement.resize import scaled
 from ..shapes import dim_max, product, show
 
 Ints: TypeAlias = int | Sequence[int]

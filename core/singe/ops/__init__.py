@@ -1,20 +1,6 @@
 """The rows: every op, declared once. ROWS is the open table; README.md says how to add to it."""
 
-from . import (  # noqa: F401 (each registers its rows)
-    contract,
-    control,
-    elementwise,
-    move,
-    opaque,
-    quantised,
-    recurrent,
-    reduce,
-    resize,
-    sizes,
-    strings,
-    update,
-    window,
-)
+from . import control, elementwise, folds, movement, products, sizes, whole  # noqa: F401 (each registers its rows)
 from ._row import ROWS as ROWS
 from ._row import SIZES as SIZES
 from ._row import Composite as Composite

@@ -15,7 +15,7 @@ from ...ir import affine, scalar
 from ...ir.kernel import Kernel, Port, Reduce, Routine, Scan, Stage, Store, collapse, loop_vars, matmul_operands
 from ...ir.scalar import COMPUTE, Expr
 from ...ops import Elementwise, Folds, Nest, Running, Update, View
-from ...ops.move import project
+from ...ops.movement.move import project
 from ...shapes import Shape
 from ._growth import Growth
 

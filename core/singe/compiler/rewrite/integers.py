@@ -12,7 +12,7 @@ from typing import Final
 from ...dtypes import float32
 from ...graph import Builder, Graph, Node, rebuild
 from ...ops import ROWS
-from ...ops.quantised import DEEPEST, quantise_weights
+from ...ops.products.quantised import DEEPEST, quantise_weights
 
 LEAST: Final = {"dot": (24, 24), "conv_last": (32, 24)}
 """op ↦ the fewest elements of a sum, and the fewest outputs, for which integers save more time than quantising takes.

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from ...graph import Node
-from ...ops.move import inverse
+from ...ops.movement.move import inverse
 from ...shapes import Dim, Shape, product
 from ._rewriter import Rewriter, Rule, is_row
 

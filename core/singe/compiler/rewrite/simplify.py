@@ -10,7 +10,7 @@ import numpy as np
 
 from ...dtypes import widened
 from ...graph import Node
-from ...ops.move import inverse
+from ...ops.movement.move import inverse
 from ...shapes import Shape, axes_of
 from ._rewriter import CONTRACTIONS, Rewriter, Rule, is_row, number
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from ...graph import Node
 from ...ops import ROWS
-from ...ops.recurrent import DIRECTIONS, OPTIONAL
+from ...ops.products.recurrent import DIRECTIONS, OPTIONAL
 from ._call import Call, adapter
 
 ALPHA: Final = {

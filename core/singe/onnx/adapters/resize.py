@@ -10,7 +10,7 @@ import numpy as np
 from ...dtypes import float32
 from ...graph import Node
 from ...ops import find_row
-from ...ops.resize import CROP, POLICIES, by_tables, scaled
+from ...ops.movement.resize import CROP, POLICIES, by_tables, scaled
 from ...shapes import Dim, axis_of, product, show, symbols
 from ._call import MAX_FOLDED, Call, adapter
 from .basic import cast

@@ -7,7 +7,7 @@ from typing import Final
 
 from ...dtypes import float32
 from ...graph import Node
-from ...ops.window import ceiling
+from ...ops.folds.window import ceiling
 from ...shapes import Dim, Shape, ceildiv, dim_max, dim_min, floordiv, product, show
 from ._call import Call, adapter
 from .basic import cast, power

@@ -9,11 +9,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..dtypes import INTS, NUMBERS, bool_, dtype, float32, int64, narrowed, string, widened
-from ..errors import DTypeError, ShapeError
-from ..ir.scalar import convert
-from ..shapes import Dim, Shape, at_least, axis_of, dim_min, product, require, same, show
-from ._row import Opaque, Results, Shaped, register
+from ...dtypes import INTS, NUMBERS, bool_, dtype, float32, int64, narrowed, string, widened
+from ...errors import DTypeError, ShapeError
+from ...ir.scalar import convert
+from ...shapes import Dim, Shape, at_least, axis_of, dim_min, product, require, same, show
+from .._row import Opaque, Results, Shaped, register
 
 REDUCTIONS: Final = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
 """How elements that are scattered to the same place may be combined."""

@@ -18,14 +18,14 @@ from typing import Any, Final
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from ..dtypes import LEAST_NORMAL, float32, int32, uint8
-from ..errors import ShapeError
-from ..ir import scalar
-from ..ir.scalar import Expr, const
-from ..shapes import Shape, same, show
+from ...dtypes import LEAST_NORMAL, float32, int32, uint8
+from ...errors import ShapeError
+from ...ir import scalar
+from ...ir.scalar import Expr, const
+from ...shapes import Shape, same, show
+from .._row import ROWS, Folds, Nest, Read, Shaped, register
+from ..movement.move import project
 from . import contract  # noqa: F401 (registers conv_last)
-from ._row import ROWS, Folds, Nest, Read, Shaped, register
-from .move import project
 
 TOP: Final = 127
 """The largest q."""

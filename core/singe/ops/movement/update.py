@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import int32, int64
-from ..errors import ShapeError
-from ..ir import scalar
-from ..ir.scalar import Expr, const, select, size
-from ..shapes import Dim, axis_of, product, require, show
-from . import _reference as reference
-from ._row import Read, Shaped, Update, register
-from .opaque import check_elements, check_nd, grid_of, wrapped
+from ...dtypes import int32, int64
+from ...errors import ShapeError
+from ...ir import scalar
+from ...ir.scalar import Expr, const, select, size
+from ...shapes import Dim, axis_of, product, require, show
+from .._reference import movement as reference
+from .._row import Read, Shaped, Update, register
+from ..whole.opaque import check_elements, check_nd, grid_of, wrapped
 
 
 def _index(at: Expr, d: Dim) -> Expr:

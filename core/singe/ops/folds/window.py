@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from ..dtypes import FLOATS, NUMBERS, bool_, dtype, int32, int64
-from ..errors import ShapeError
-from ..ir import affine, scalar
-from ..ir.affine import flatten
-from ..ir.kernel import IDENTITY
-from ..ir.scalar import COMPUTE, Expr, const, select, size
-from ..shapes import Dim, Shape, ceildiv, dim_max, dim_min, show
-from . import _reference as reference
-from ._row import Folds, Nest, Read, Shaped, register
+from ...dtypes import FLOATS, NUMBERS, bool_, dtype, int32, int64
+from ...errors import ShapeError
+from ...ir import affine, scalar
+from ...ir.affine import flatten
+from ...ir.kernel import IDENTITY
+from ...ir.scalar import COMPUTE, Expr, const, select, size
+from ...shapes import Dim, Shape, ceildiv, dim_max, dim_min, show
+from .._reference import folds as reference
+from .._row import Folds, Nest, Read, Shaped, register
 
 
 def window_size(d: Dim, window: int, stride: int, dilation: int, before: Dim, after: Dim) -> Dim:

@@ -11,14 +11,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..dtypes import NUMBERS, DType, dtype, int32, int64
-from ..errors import ShapeError
-from ..ir import affine, scalar
-from ..ir.affine import flatten, unflatten
-from ..ir.scalar import COMPUTE, Expr, const, select, size
-from ..shapes import Dim, Shape, at_least, axis_of, broadcast, ceildiv, dim_max, dim_min, product, require, same, show
-from . import _reference as reference
-from ._row import Read, Shaped, View, register, sum_to
+from ...dtypes import NUMBERS, DType, dtype, int32, int64
+from ...errors import ShapeError
+from ...ir import affine, scalar
+from ...ir.affine import flatten, unflatten
+from ...ir.scalar import COMPUTE, Expr, const, select, size
+from ...shapes import Dim, Shape, at_least, axis_of, broadcast, ceildiv, dim_max, dim_min, product, require, same, show
+from .._reference import movement as reference
+from .._row import Read, Shaped, View, register, sum_to
 
 PAD_MODES: Final = ("constant", "reflect", "edge", "wrap")
 

@@ -14,11 +14,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..dtypes import NUMBERS, bool_, float32, int32, int64
-from ..errors import ShapeError
-from ..shapes import Dim, Shape, dim_max, dim_min, floordiv, known, product, same, show
-from . import _reference as reference
-from ._row import ROWS, Composite, Opaque, Results, Shaped, as_dtype, register
+from ...dtypes import NUMBERS, bool_, float32, int32, int64
+from ...errors import ShapeError
+from ...shapes import Dim, Shape, dim_max, dim_min, floordiv, known, product, same, show
+from .._reference import movement as reference
+from .._row import ROWS, Composite, Opaque, Results, Shaped, as_dtype, register
 
 Transformation = Callable[[Dim, Dim, Dim, Dim], tuple[Dim, Dim, Dim]]
 

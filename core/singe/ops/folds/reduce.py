@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import COMPLEX, FLOATS, NUMBERS, dtype
-from ..ir import scalar
-from ..ir.kernel import IDENTITY
-from ..ir.scalar import COMPUTE, Expr
-from ..shapes import Shape, axes_of, product
-from . import _reference as reference
-from ._row import Composite, Folds, Nest, Read, Running, Shaped, register
-from .move import amount
+from ...dtypes import COMPLEX, FLOATS, NUMBERS, dtype
+from ...ir import scalar
+from ...ir.kernel import IDENTITY
+from ...ir.scalar import COMPUTE, Expr
+from ...shapes import Shape, axes_of, product
+from .._reference import folds as reference
+from .._row import Composite, Folds, Nest, Read, Running, Shaped, register
+from ..movement.move import amount
 
 
 def _shape(x: Shaped, axes: Sequence[int]) -> Shape:

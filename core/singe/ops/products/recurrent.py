@@ -14,12 +14,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from ..dtypes import FLOATS, int64
-from ..errors import ShapeError
-from ..shapes import Dim, same, show
-from . import _reference as reference
-from ._row import Composite, register
-from .control import repeated
+from ...dtypes import FLOATS, int64
+from ...errors import ShapeError
+from ...shapes import Dim, same, show
+from .._reference import products as reference
+from .._row import Composite, register
+from ..control import repeated
 
 OPTIONAL: Final = ("bias", "lengths", "state", "cell", "peepholes")
 """bias (directions, 2 · gates · hidden): that of x, then that of the state. lengths (batch): of the sequences. state

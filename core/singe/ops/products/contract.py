@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from ..dtypes import COMPLEX, FLOATS, NUMBERS, dtype, float32
-from ..errors import ShapeError
-from ..ir import affine, scalar
-from ..ir.scalar import COMPUTE, Expr, const, select, size
-from ..shapes import Dim, Shape, at_least, broadcast, product, same, show
-from . import _reference as reference
-from ._row import Composite, Folds, Nest, Read, Shaped, as_dtype, register, sum_to
-from .move import project
-from .window import window_size
+from ...dtypes import COMPLEX, FLOATS, NUMBERS, dtype, float32
+from ...errors import ShapeError
+from ...ir import affine, scalar
+from ...ir.scalar import COMPUTE, Expr, const, select, size
+from ...shapes import Dim, Shape, at_least, broadcast, product, same, show
+from .._reference import products as reference
+from .._row import Composite, Folds, Nest, Read, Shaped, as_dtype, register, sum_to
+from ..folds.window import window_size
+from ..movement.move import project
 
 # --- dot -------------------------------------------------------------------------------------------------------------
 

@@ -11,11 +11,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..dtypes import ALL, COMPLEX, FLOATS, INTS, NUMBERS, SINGLES, STORED, DType, bool_
-from ..ir import scalar
-from ..ir.scalar import Expr, clip, const, exp, log, maximum, minimum, select, sqrt, tanh
-from . import _reference as reference
-from ._row import Elementwise, register, sum_to
+from ...dtypes import ALL, COMPLEX, FLOATS, INTS, NUMBERS, SINGLES, STORED, DType, bool_
+from ...ir import scalar
+from ...ir.scalar import Expr, clip, const, exp, log, maximum, minimum, select, sqrt, tanh
+from .._reference import elementwise as reference
+from .._row import Elementwise, register, sum_to
 
 LOGIC: Final = (bool_,)
 SQRT_HALF: Final = math.sqrt(0.5)

@@ -11,10 +11,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..dtypes import bool_, int64, string, strings, widened
-from ..errors import InputError, ShapeError
-from ..shapes import Shape, broadcast, product, show
-from ._row import Opaque, Results, Shaped, register
+from ...dtypes import bool_, int64, string, strings, widened
+from ...errors import InputError, ShapeError
+from ...shapes import Shape, broadcast, product, show
+from .._row import Opaque, Results, Shaped, register
 
 CASES: Final = {"NONE": str, "LOWER": str.lower, "UPPER": str.upper}
 """The changes of case."""

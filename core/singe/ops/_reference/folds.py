@@ -1,0 +1,103 @@
+"""Folds over axes and windows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from ._each import Index, each
+from .elementwise import divide
+
+
+def extreme(pick: Callable[[Any, Any], Any], empty: Callable[[np.dtype[Any]], Any]) -> Callable[..., np.ndarray]:
+    """A fold with max or min; `empty` gives the result for no elements."""
+
+    def fold(x: np.ndarray, axes: Sequence[int]) -> np.ndarray:
+        axes = [a % x.ndim for a in axes]
+        out = np.full([1 if i in axes else d for i, d in enumerate(x.shape)], empty(x.dtype), x.dtype)
+        for place in np.ndindex(*x.shape):
+            target = tuple(0 if i in axes else c for i, c in enumerate(place))
+            out[target] = pick(out[target], x[place])
+        return out
+
+    return fold
+
+
+def mean(x: np.ndarray, axes: Sequence[int]) -> np.ndarray:
+    wide = np.int32 if x.dtype.kind in "iu" and x.dtype.itemsize < 4 else x.dtype
+    total = x.sum(tuple(axes), keepdims=True, dtype=wide)
+    return divide(total, np.asarray(math.prod(x.shape[a] for a in axes), wide))
+
+
+def softmax(x: np.ndarray, axis: int = -1) -> np.ndarray:
+    e = np.exp(x - x.max(axis, keepdims=True, initial=-math.inf))
+    return e / e.sum(axis, keepdims=True)
+
+
+def running(accumulate: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
+    """A fold along an axis that keeps every step."""
+
+    def reference(x: np.ndarray, axis: int, reverse: bool = False) -> np.ndarray:
+        turned = x[
+            tuple(slice(None, None, -1) if i == axis % x.ndim and reverse else slice(None) for i in range(x.ndim))
+        ]
+        out = np.asarray(accumulate(turned, axis=axis)).astype(x.dtype)
+        return out[
+            tuple(slice(None, None, -1) if i == axis % x.ndim and reverse else slice(None) for i in range(x.ndim))
+        ]
+
+    return reference
+
+
+def places(d: int, window: int, stride: int, dilation: int, before: int, after: int) -> int:
+    """How many places a window has along an axis, by counting them."""
+    return sum(
+        1 for start in range(0, d + before + after, stride) if start + dilation * (window - 1) < d + before + after
+    )
+
+
+def window(
+    at: Index,
+    shape: Sequence[int],
+    taps: Sequence[int],
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    before: Sequence[int],
+) -> Iterator[tuple[Index, Index]]:
+    """The pairs (tap, place in the input) of a window whose place lies inside the input."""
+    for tap in np.ndindex(*taps):
+        place = tuple(c * s + t * d - lo for c, s, t, d, lo in zip(at, strides, tap, dilations, before, strict=True))
+        if all(0 <= c < d for c, d in zip(place, shape, strict=True)):
+            yield tap, place
+
+
+def _pool(finish: Callable[[np.ndarray, list[Index]], Any], kind: Any = None) -> Callable[..., np.ndarray]:
+    def pool(
+        x: np.ndarray, *, window: Any, strides: Any, dilations: Any, before: Any, after: Any, **more: Any
+    ) -> np.ndarray:
+        shape = [places(*facts) for facts in zip(x.shape, window, strides, dilations, before, after, strict=True)]
+        met = _window_of(x.shape, window, strides, dilations, before)
+        return each(shape, kind or x.dtype, lambda at: finish(x, met(at), **more))
+
+    return pool
+
+
+def _window_of(shape: Any, taps: Any, strides: Any, dilations: Any, before: Any) -> Callable[[Index], list[Index]]:
+    return lambda at: [place for _, place in window(at, shape, taps, strides, dilations, before)]
+
+
+def _first_largest(x: np.ndarray, met: list[Index], column_major: bool = False) -> int:
+    def flat(place: Index) -> int:
+        turn = slice(None, None, -1) if column_major else slice(None)
+        return int(np.ravel_multi_index((*place[:2], *place[2:][turn]), (*x.shape[:2], *x.shape[2:][turn])))
+
+    top = max(x[p] for p in met)
+    return min(flat(p) for p in met if x[p] == top)
+
+
+max_pool: Final = _pool(lambda x, met: np.max([x[p] for p in met]))
+pool_sum: Final = _pool(lambda x, met: sum(x[p] for p in met))
+max_pool_index: Final = _pool(_first_largest, np.int64)

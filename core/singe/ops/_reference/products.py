@@ -1,0 +1,133 @@
+"""Products of matrices, and what is made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from ._each import Index, each
+from .folds import places, window
+
+
+def conv_last(
+    x: np.ndarray, w: np.ndarray, strides: Any, dilations: Any, before: Any, after: Any, group: int
+) -> np.ndarray:
+    *taps, per_group, outputs = w.shape
+    space = x.shape[1:-1]
+    shape = [places(*facts) for facts in zip(space, taps, strides, dilations, before, after, strict=True)]
+
+    def element(at: Index) -> Any:
+        n, *where, o = at
+        first = o // (outputs // group) * per_group
+        met = window(tuple(where), space, taps, strides, dilations, before)
+        return sum(
+            (x[(n, *place, slice(first, first + per_group))] @ w[(*tap, slice(None), o)] for tap, place in met), 0.0
+        )
+
+    return each((x.shape[0], *shape, outputs), x.dtype, element)
+
+
+def conv(x: np.ndarray, w: np.ndarray, bias: Any = None, **facts: Any) -> np.ndarray:
+    y = np.moveaxis(conv_last(np.moveaxis(x, 1, -1), np.moveaxis(w, (0, 1), (-1, -2)), **facts), -1, 1)
+    return y if bias is None else y + bias.reshape(-1, *(1,) * (x.ndim - 2))
+
+
+def conv_transpose(
+    x: np.ndarray, w: np.ndarray, bias: Any = None, *, strides: Any, dilations: Any, before: Any, sizes: Any, group: int
+) -> np.ndarray:
+    """Every input element adds the window, times its value, to the output."""
+    channels, per_group, *taps = w.shape
+    out = np.zeros((x.shape[0], per_group * group, *sizes), x.dtype)
+    for n, c, *where in np.ndindex(*x.shape):
+        first = c // (channels // group) * per_group
+        for tap in np.ndindex(*taps):
+            place = tuple(
+                p * s + t * d - lo for p, s, t, d, lo in zip(where, strides, tap, dilations, before, strict=True)
+            )
+            if all(0 <= p < d for p, d in zip(place, sizes, strict=True)):
+                out[(n, slice(first, first + per_group), *place)] += x[(n, c, *where)] * w[(c, slice(None), *tap)]
+    return out if bias is None else out + bias.reshape(-1, *(1,) * (x.ndim - 2))
+
+
+def gemm(
+    x: np.ndarray,
+    y: np.ndarray,
+    c: Any = None,
+    *,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    trans_a: bool = False,
+    trans_b: bool = False,
+) -> np.ndarray:
+    product = (x.T if trans_a else x) @ (y.T if trans_b else y) * x.dtype.type(alpha)
+    return product if c is None else product + c * x.dtype.type(beta)
+
+
+def batch_norm(x: np.ndarray, scale: Any, shift: Any, mean: Any, variance: Any, epsilon: float = 1e-5) -> np.ndarray:
+    along = (-1, *(1,) * (x.ndim - 2))
+    scale, shift, mean, variance = (p.reshape(along) for p in (scale, shift, mean, variance))
+    return (x - mean) / np.sqrt(variance + epsilon) * scale + shift
+
+
+ACTIVATIONS: Final[Mapping[str, Callable[[Any, float, float], Any]]] = {
+    "affine": lambda x, alpha, beta: alpha * x + beta,
+    "elu": lambda x, alpha, _: np.where(x < 0, alpha * np.expm1(np.minimum(x, 0)), x),
+    "hardsigmoid": lambda x, alpha, beta: np.clip(alpha * x + beta, 0, 1),
+    "leakyrelu": lambda x, alpha, _: np.where(x < 0, alpha * x, x),
+    "relu": lambda x, *_: np.maximum(x, 0),
+    "scaledtanh": lambda x, alpha, beta: alpha * np.tanh(beta * x),
+    "sigmoid": lambda x, *_: 1 / (1 + np.exp(-x)),
+    "softplus": lambda x, *_: np.log1p(np.exp(x)),
+    "softsign": lambda x, *_: x / (1 + np.abs(x)),
+    "tanh": lambda x, *_: np.tanh(x),
+    "thresholdedrelu": lambda x, alpha, _: np.where(x > alpha, x, 0),
+}
+
+
+def recurrent(op: str) -> Callable[..., tuple[np.ndarray, ...]]:
+    """lstm, gru or rnn: one sequence after the other, one step after the other, gate by gate."""
+    functions = {"lstm": 3, "gru": 2, "rnn": 1}[op]
+
+    def reference(
+        x: np.ndarray, w: np.ndarray, r: np.ndarray, *rest: np.ndarray, given: Sequence[str] = (),
+        activations: Sequence[tuple[str, float, float]], direction: str = "forward", clip: float = 0.0, **options: bool,
+    ) -> tuple[np.ndarray, ...]:  # fmt: skip
+        named = dict(zip(given, rest, strict=True))
+        (length, batch, _), (directions, rows, hidden) = x.shape, r.shape
+        gates = rows // hidden
+        steps = np.zeros((length, directions, batch, hidden))
+        last = np.zeros((2, directions, batch, hidden))
+        for d, k in np.ndindex(directions, batch):
+            f = [
+                lambda v, a=a: ACTIVATIONS[a[0]](np.clip(v, -clip, clip) if clip else v, *a[1:])
+                for a in activations[functions * d : functions * (d + 1)]
+            ]
+            bias = named["bias"][d] if "bias" in named else np.zeros(2 * rows)
+            wb, rb = bias[:rows].reshape(gates, hidden), bias[rows:].reshape(gates, hidden)
+            wd, rd = w[d].reshape(gates, hidden, -1), r[d].reshape(gates, hidden, hidden)
+            p = named["peepholes"][d].reshape(3, hidden) if "peepholes" in named else np.zeros((3, hidden))
+            h, c = (named[s][d, k] if s in named else np.zeros(hidden) for s in ("state", "cell"))
+            count = int(named["lengths"][k]) if "lengths" in named else length
+            backward = direction == "reverse" or (direction == "bidirectional" and d == 1)
+            for t in reversed(range(count)) if backward else range(count):
+                of_x, of_h = wd @ x[t, k] + wb, rd @ h + rb
+                if op == "rnn":
+                    h = f[0](of_x[0] + of_h[0])
+                elif op == "gru":
+                    update, reset = f[0](of_x[0] + of_h[0]), f[0](of_x[1] + of_h[1])
+                    seen = reset * of_h[2] if options.get("linear_before_reset") else rd[2] @ (reset * h) + rb[2]
+                    h = (1 - update) * f[1](of_x[2] + seen) + update * h
+                else:
+                    z = of_x + of_h
+                    i = f[0](z[0] + p[0] * c)
+                    forget = 1 - i if options.get("input_forget") else f[0](z[2] + p[2] * c)
+                    c = forget * c + i * f[1](z[3])
+                    cell = activations[functions * d + 2]
+                    h = f[0](z[1] + p[1] * c) * ACTIVATIONS[cell[0]](c, *cell[1:])
+                steps[t, d, k] = h
+            last[0, d, k], last[1, d, k] = h, c
+        return (steps, last[0], last[1]) if op == "lstm" else (steps, last[0])
+
+    return reference

@@ -1,0 +1,72 @@
+"""Samples of rows that fold axes or windows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import N, S, Sample
+
+
+def pool(
+    window: Any, strides: Any = None, dilations: Any = None, before: Any = None, after: Any = None, **more: Any
+) -> dict[str, Any]:
+    ones, zeros = (1,) * len(window), (0,) * len(window)
+    return {
+        "window": window,
+        "strides": strides or ones,
+        "dilations": dilations or ones,
+        "before": before or zeros,
+        "after": after or zeros,
+        **more,
+    }
+
+
+REDUCE = [
+    S((2, 3, 4), axes=(1,)),
+    S((2, 3, 4), axes=(-1, 0)),
+    S((2, 3), axes=()),
+    S((), axes=()),
+    S((N, 4), axes=(1,)),
+    S((N, 4), axes=(0,)),
+    S((0, 3), axes=(1,)),
+    S((2, 1, 5), axes=(0, 1, 2)),
+]
+REDUCE_EMPTY = [S((0, 3), axes=(0,)), S((2, 0), axes=(1,))]
+
+POOL = [
+    S((1, 2, 6, 5), **pool((1, 1, 2, 2), (1, 1, 2, 2))),
+    S((2, 1, 7), **pool((1, 1, 3), (1, 1, 2), before=(0, 0, 1), after=(0, 0, 2))),
+    S((N, 7, 6, 2), **pool((1, 3, 2, 1), (1, 2, 1, 1), (1, 2, 3, 1), (0, 2, 0, 0), (0, 1, 2, 0))),
+    S((1, 3, 4), **pool((1, 1, 4))),
+    S((1, 1, 3, 3, 3), **pool((1, 1, 2, 2, 2), before=(0, 0, 1, 0, 0))),
+    S((0, 2, 4), **pool((1, 1, 2))),
+    S((2, 0, 4), **pool((1, 1, 2))),
+]
+
+RUNNING = [
+    S((5,), axis=0),
+    S((3, 4), axis=1, reverse=True),
+    S((2, 40, 3), axis=1),
+    S((N, 7), axis=0),
+    S((6, N), axis=0, reverse=True),
+    S((0, 3), axis=0),
+    S((3, 1), axis=1),
+]
+
+SAMPLES: dict[str, list[Sample]] = {
+    "reduce_sum": [*REDUCE, *REDUCE_EMPTY, S((3, 40), axes=(1,))],
+    "reduce_prod": [*REDUCE, *REDUCE_EMPTY],
+    "reduce_max": [*REDUCE, *REDUCE_EMPTY],
+    "reduce_min": [*REDUCE, *REDUCE_EMPTY],
+    "reduce_mean": REDUCE,
+    "softmax": [S((3, 5)), S((2, 3, 4), axis=1), S((N, 4)), S((2, 0)), S((N, 4), axis=0), S((6,))],
+    "log_softmax": [S((3, 5)), S((2, 3, 4), axis=1), S((N, 4)), S((6,), axis=0)],
+    "global_average_pool": [S((2, 3, 4, 5)), S((N, 2, 3)), S((1, 2))],
+    "global_max_pool": [S((2, 3, 4, 5)), S((N, 2, 3)), S((1, 2))],
+    "max_pool": POOL,
+    "max_pool_index": [*POOL, *(S(*s.inputs, **s.attrs, column_major=True) for s in POOL[:1] + POOL[4:5])],
+    "pool_sum": POOL,
+    "running_sum": RUNNING,
+    "running_prod": RUNNING,
+    "running_max": RUNNING,
+}

@@ -1,0 +1,133 @@
+"""Samples of rows that are products."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from singe.dtypes import uint8
+
+from . import Filled, N, S, Sample, positive
+
+
+def conv(
+    spaces: int,
+    strides: Any = None,
+    dilations: Any = None,
+    before: Any = None,
+    after: Any = None,
+    group: int = 1,
+    **more: Any,
+) -> dict[str, Any]:
+    ones, zeros = (1,) * spaces, (0,) * spaces
+    return {
+        "strides": strides or ones,
+        "dilations": dilations or ones,
+        "before": before or zeros,
+        "after": after or zeros,
+        "group": group,
+        **more,
+    }
+
+
+DOT = [
+    S((3, 4), (4, 5)),
+    S((2, 3, 4), (2, 4, 5)),
+    S((2, 1, 3, 4), (5, 4, 2)),
+    S((N, 3, 4), (4, 2)),
+    S((N, 4), (4, 2)),
+    S((2, 0), (0, 3)),
+    S((0, 3), (3, 2)),
+    S((2, 0, 3), (3, 2)),
+    S((3, 1), (1, 3)),
+]
+CONV_LAST = [
+    S((2, 6, 5, 3), (3, 2, 3, 4), **conv(2)),
+    S((1, 7, 7, 4), (3, 3, 1, 4), **conv(2, (2, 2), None, (1, 1), (1, 1), 4)),
+    S((N, 8, 6, 4), (5, 3, 1, 4), **conv(2, (2, 1), None, (2, 0), (1, 2), 4)),
+    S((1, 6, 7, 2), (3, 3, 1, 4), **conv(2, None, (2, 2), (2, 1), (2, 3), 2)),
+    S((1, 6, 7, 6), (3, 2, 2, 6), **conv(2, (1, 2), (1, 3), (0, 1), (2, 2), 3)),
+    S((N, 6, 6, 3), (3, 3, 3, 5), **conv(2, (2, 2), None, (0, 0), (1, 1))),
+    S((2, 9, 3), (4, 3, 2), **conv(1, (3,), (2,), (1,), (2,))),
+    S((1, 3, 4, 3, 2), (2, 3, 2, 2, 3), **conv(3, None, None, (1, 0, 1), (0, 1, 0))),
+    S((1, 5, 5, 3), (1, 1, 3, 4), **conv(2, (2, 2))),
+    S((0, 5, 5, 3), (3, 3, 3, 4), **conv(2)),
+    S((0, 5, 5, 4), (3, 3, 1, 4), **conv(2, group=4)),
+    S((1, 0, 4, 2), (3, 3, 2, 4), **conv(2, None, None, (2, 1), (1, 1))),
+    S((1, 2, 2, 1), (3, 3, 1, 1), **conv(2, None, None, (2, 2), (2, 2))),
+    S((1, 4, 4, 2), (5, 5, 1, 2), **conv(2, (3, 3), None, (4, 4), (4, 4), 2)),
+]
+
+
+def int8(*shape: int) -> tuple[Filled, Filled]:
+    """Weights in their stored form, and scales that keep results near 1."""
+    return Filled(shape, uint8, 1, 256), Filled(shape[-1:], make=lambda x: np.abs(x) / 512 + 0.001)
+
+
+def conv_int8(spaces: int, *facts: Any) -> dict[str, Any]:
+    return {k: v for k, v in conv(spaces, *facts).items() if k != "group"}
+
+
+DOT_INT8 = [
+    S((3, 4), *int8(4, 5)),
+    S((2, 3, 7), *int8(7, 9)),
+    S((N, 3, 4), *int8(4, 2)),
+    S((N, 21), *int8(21, 40)),
+    S((1, 33), *int8(33, 35)),
+    S((2, 0), *int8(0, 3)),
+    S((0, 3), *int8(3, 2)),
+]
+CONV_INT8 = [
+    S((2, 6, 5, 3), *int8(3, 2, 3, 4), **conv_int8(2)),
+    S((N, 6, 6, 3), *int8(3, 3, 3, 5), **conv_int8(2, (2, 2), None, (0, 0), (1, 1))),
+    S((1, 7, 7, 8), *int8(3, 3, 8, 12), **conv_int8(2, None, (2, 1), (2, 1), (2, 1))),
+    S((2, 9, 3), *int8(4, 3, 2), **conv_int8(1, (3,), (2,), (1,), (2,))),
+    S((1, 3, 4, 3, 2), *int8(2, 3, 2, 2, 3), **conv_int8(3, None, None, (1, 0, 1), (0, 1, 0))),
+    S((1, 5, 5, 3), *int8(1, 1, 3, 4), **conv_int8(2, (2, 2))),
+    S((0, 5, 5, 3), *int8(3, 3, 3, 4), **conv_int8(2)),
+    S((1, 0, 4, 2), *int8(3, 3, 2, 4), **conv_int8(2, None, None, (2, 1), (1, 1))),
+]
+CONV = [
+    S((2, 3, 6, 5), (4, 3, 3, 2), **conv(2)),
+    S((2, 3, 6, 5), (4, 3, 3, 2), (4,), **conv(2, (2, 1), None, (1, 0), (1, 1))),
+    S((N, 4, 7, 7), (4, 1, 3, 3), (4,), **conv(2, None, None, (1, 1), (1, 1), 4)),
+    S((1, 4, 9), (6, 2, 3), **conv(1, (2,), (2,), (1,), (3,), 2)),
+    S((N, 3, 4, 4), (2, 3, 1, 1), **conv(2)),
+    S((1, 1, 3, 3, 4), (2, 1, 2, 2, 2), **conv(3)),
+]
+
+
+def transposed(spaces: int, sizes: Any, **facts: Any) -> dict[str, Any]:
+    return {k: v for k, v in conv(spaces, **facts).items() if k != "after"} | {"sizes": sizes}
+
+
+CONV_TRANSPOSE = [
+    S((1, 2, 3, 3), (2, 3, 3, 3), **transposed(2, (5, 5))),
+    S((2, 4, 3, 4), (4, 1, 3, 2), (2,), **transposed(2, (6, 11), strides=(2, 3), before=(1, 0), group=2)),
+    S((1, 2, 4), (2, 2, 2), **transposed(1, (12,), strides=(3,), dilations=(2,))),
+    S((1, 2, 4), (2, 2, 3), **transposed(1, (9,), strides=(2,), before=(1,))),
+    S((N, 2, 3), (2, 1, 2), **transposed(1, (10,), strides=(3,))),
+    S((1, 4, 2, 2, 2), (4, 2, 2, 1, 2), (4,), **transposed(3, (2, 3, 3), strides=(1, 2, 1), before=(1, 0, 0), group=2)),
+]
+
+SAMPLES: dict[str, list[Sample]] = {
+    "dot": DOT,
+    "matmul": [*DOT, S((4,), (4, 3)), S((2, 3, 4), (4,)), S((4,), (4,)), S((4,), (2, 4, 3))],
+    "gemm": [
+        S((3, 4), (4, 5)),
+        S((4, 3), (5, 4), (5,), alpha=2.0, beta=3.0, trans_a=True, trans_b=True),
+        S((N, 4), (4, 5), (1, 5)),
+        S((3, 4), (4, 5), (), beta=0.0),
+    ],
+    "conv_last": CONV_LAST,
+    "conv": CONV,
+    "dot_int8": DOT_INT8,
+    "conv_int8": CONV_INT8,
+    "conv_transpose": CONV_TRANSPOSE,
+    "batch_norm": [
+        S((2, 3, 4, 4), (3,), (3,), (3,), positive(3)),
+        S((N, 3), (3,), (3,), (3,), positive(3), epsilon=0.1),
+        S((N, 2, 5), (2,), (2,), (2,), positive(2)),
+    ],
+}
