@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -23,6 +24,10 @@ class Source(Protocol):
         """The Graph with numbers for some sizes and constants for some inputs; or what else must be known for it."""
         ...
 
+    def with_layers(self) -> tuple[Source, Mapping[str, str]]:
+        """The source with the values that its nodes compute as outputs too, and the op that computes each."""
+        ...
+
 
 class GraphSource:
     """A Graph that exists already: nothing is needed."""
@@ -37,3 +42,11 @@ class GraphSource:
     def graph(self, sizes: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Graph:
         assert not values, "a Graph's shapes depend on no values"
         return specialise(self._graph, sizes) if sizes else self._graph
+
+    def with_layers(self) -> tuple[GraphSource, Mapping[str, str]]:
+        graph = self._graph
+        named = dict(zip(graph.output_names, graph.outputs, strict=True))
+        layers = {f"{n.op}.{i}": n for i, n in enumerate(graph.nodes) if n.row is not None and len(n.results) == 1}
+        every = {**{k: n for k, n in layers.items() if n not in named.values()}, **named}
+        ops = {k: n.inputs[0].op if n.op == "result" else n.op for k, n in every.items()}
+        return GraphSource(replace(graph, outputs=tuple(every.values()), output_names=tuple(every))), ops

@@ -49,6 +49,10 @@ class PairedSource:
         self.output_names = tuple(made[k] for k in kept)
         self.output_dtypes = tuple(source.output_dtypes[k] for k in kept)
 
+    def with_layers(self) -> tuple[PairedSource, Mapping[str, str]]:
+        source, ops = self._source.with_layers()
+        return PairedSource(source, self._pairs), ops
+
     def graph(self, sizes: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Graph | Needed:
         graph = self._source.graph(sizes, values)
         if isinstance(graph, Needed):

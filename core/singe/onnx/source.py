@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,7 +12,8 @@ from ..errors import SizeNeeded, ValueNeeded
 from ..graph import Graph, Needed
 from ..shapes import Size, symbols
 from .importer import check_ops, import_model, signature
-from .model import OnnxModel
+from .model import OnnxModel, OnnxValue
+from .scope import needed
 
 
 class OnnxSource:
@@ -37,3 +39,11 @@ class OnnxSource:
             return import_model(self._model, input_shapes=shapes, values=values)
         except (SizeNeeded, ValueNeeded) as e:
             return Needed.by(e)
+
+    def with_layers(self) -> tuple[OnnxSource, Mapping[str, str]]:
+        graph = self._model.graph
+        nodes = [node for _, node in needed(graph.nodes, self.output_names) if node.op_type != "Constant"]
+        ops = {name: node.op_type for node in nodes for name in node.outputs if name}
+        added = tuple(OnnxValue(name, None) for name in ops if name not in self.output_names)
+        opened = replace(self._model, graph=replace(graph, outputs=(*added, *graph.outputs)))
+        return OnnxSource(opened, self._shapes), ops

@@ -1,6 +1,6 @@
-"""The command line: parses `singe run`, `inspect`, `compile`, `export`, `bench`, `serve`, `devices`; commands.py runs them.
+"""The command line: parses `singe run`, `inspect`, `compile`, `export`, `diff`, `bench`, `serve`, `devices`; commands.py runs them.
 
-Options that take NAME=VALUE are given once per name and are split at the last "=". Exit codes: 0; 2 for an error that
+Options that take NAME=VALUE are given once per name and are split at the last "=". Exit codes: 0; 1 if `diff` finds a difference; 2 for an error that
 the caller can fix, with one line on standard error (`--verbose` adds the traceback); 130 when interrupted.
 """
 
@@ -21,6 +21,7 @@ from ..runtime.registry import backend_names
 LAYOUTS: Final = ("nchw", "nhwc")
 DTYPES: Final = ("float32", "float16", "int8")
 ACTIVATIONS: Final = ("float32", "int8")
+REFERENCES: Final = ("numpy", "onnxruntime")
 _DIMENSION: Final = re.compile(r"[0-9]+|[A-Za-z_]\w*(<=[0-9]+)?")
 
 
@@ -47,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         from . import commands  # noqa: PLC0415 (`singe --help` need not wait for what commands import)
 
         with commands.notes():
-            getattr(commands, args.command)(args)
+            code = getattr(commands, args.command)(args)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader of our output has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -59,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             traceback.print_exc()
         print(f"singe {args.command}: {_line(e)}", file=sys.stderr)
         return 2
-    return 0
+    return code or 0
 
 
 def _line(e: SingeError | OSError) -> str:
@@ -85,8 +86,8 @@ def parser() -> argparse.ArgumentParser:
 
     run = command("run", "Run a model on arrays (.npy) and pictures.")
     _model(run, "an ONNX model, a record that singe.save wrote, or a program that `singe compile` wrote")
-    text = "an .npy file or a picture for an input; a model of one input needs no NAME="
-    _repeated(run, "--input", "NAME=FILE", _pair, text)
+    text_of_inputs = "an .npy file or a picture for an input; a model of one input needs no NAME="
+    _repeated(run, "--input", "NAME=FILE", _pair, text_of_inputs)
     _repeated(run, "--output", "NAME=FILE", _pair, "write an output to an .npy file")
     run.add_argument("--device", choices=devices, help="the device to run on (default: auto)")
     _fail_on_host(run)
@@ -144,6 +145,25 @@ def parser() -> argparse.ArgumentParser:
     _repeated(exported, "--input", "NAME=FILE", _pair, text)
     exported.add_argument("--force", action="store_true", help="write into a folder that holds other files too")
     _pictures(exported)
+
+    compared = command(
+        "diff", "Compare a model's values on devices, layer by layer: which differs first, and by how much."
+    )
+    _model(compared, "an ONNX model, or a record that singe.save wrote")
+    _shapes(compared)
+    _specialise(compared)
+    _repeated(compared, "--input", "NAME=FILE", _pair, f"{text_of_inputs} (default: random inputs)")
+    compared.add_argument(
+        "--devices", metavar="wasm,webgpu", type=_names, help="the devices to compare (default: all that are available)"
+    )
+    compared.add_argument(
+        "--against", choices=REFERENCES, default=REFERENCES[0], help=f"what to compare with (default: {REFERENCES[0]})"
+    )
+    compared.add_argument(
+        "--tolerance", metavar="1e-4", type=float, default=1e-4,
+        help="the largest error that is allowed, relative to a layer's largest element (default: 1e-4)",
+    )  # fmt: skip
+    _pictures(compared)
 
     bench = command("bench", "Time a model and its kernels; without MODEL, measure the devices of this machine.")
     bench.add_argument(

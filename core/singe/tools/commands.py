@@ -11,6 +11,7 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from statistics import median
 from threading import Timer
@@ -40,10 +41,13 @@ from ..runtime.devices import devices as all_devices
 from ..runtime.registry import backend_factory, backend_names
 from ..shapes import bytes_text, show
 from .bench import describe_bench, describe_peaks, machine, peaks, peaks_data, random_inputs, time_model, timing_data
+from .diff import compare
+from .diff import describe as describe_comparison
 from .export import describe_bundle
 from .export import export as export_bundle
 from .inputs import once, picture_of, read_inputs, read_labels, read_samples
 from .inspection import describe_model, describe_program
+from .peer import peer_values
 from .profiling import profile, trace_data
 from .report import LEFT, RIGHT, fields, seconds, table
 from .serve import serve_folder
@@ -306,6 +310,22 @@ def export(args: Namespace) -> None:
 def serve(args: Namespace) -> None:
     """Serve a folder until interrupted."""
     serve_folder(args.folder, args.host, args.port, args.verbose)
+
+
+# --- diff -------------------------------------------------------------------------------------------------------------
+
+
+def diff(args: Namespace) -> int:
+    """Compare a model's values on devices; 1 if one differs."""
+    model = _loaded(args)
+    there = {name: open_device(name) for name in args.devices} if args.devices else all_devices()
+    devices = [d for d in there.values() if not isinstance(d, DeviceError) and d.name != args.against]
+    arrays = read_inputs(args, model.inputs) if args.input else random_inputs(model.inputs, None)
+    reference = partial(peer_values, args.model, arrays) if args.against != DEFAULT else None
+    with _progress() as tell:
+        found = compare(model, devices, arrays, args.tolerance, reference, tell)
+    print(describe_comparison(found, args.against))
+    return 1 if any(c.differing for c in found) else 0
 
 
 # --- bench ------------------------------------------------------------------------------------------------------------
