@@ -32,6 +32,10 @@ ATTRIBUTES: dict[str, list[dict[str, Any]]] = {
     "hard_sigmoid": [{}, {"alpha": 1 / 6, "beta": 0.4}],
     "leaky_relu": [{}, {"alpha": 0.3}],
     "elu": [{}, {"alpha": 1.7}],
+    "celu": [{}, {"alpha": 1.7}],
+    "thresholded_relu": [{}, {"alpha": 0.3}],
+    "shrink": [{}, {"lambd": 1.5, "bias": 1.2}],
+    "is_inf": [{}, {"detect_negative": False}, {"detect_positive": False}],
 }
 
 

@@ -34,14 +34,16 @@ from singe.errors import CompileError, DTypeError, SingeError
 from singe.graph import Builder, Graph
 from singe.ir.scalar import convert
 from singe.model.model import Model
-from singe.ops import ROWS
+from singe.ops import ROWS, Elementwise
 from singe.program.program import Dispatch
 from singe.shapes import size
 
 STATIC = Path(__file__).parents[2] / "static"
 ARITHMETIC = ("add", "sub", "mul", "div", "minimum", "maximum")
 COMPARISON = ("less", "less_equal", "equal", "greater")
-FUNCTIONS = ("exp", "log", "sin", "cos", "tanh", "sqrt")
+FUNCTIONS = (
+    "exp", "log", "sin", "cos", "sinh", "cosh", "tanh", "asin", "acos", "atan", "asinh", "acosh", "atanh", "sqrt",
+)  # fmt: skip
 DEVICES = {"numpy": None, "wasm": "wasm", "webgpu": "wgsl"}
 
 
@@ -287,14 +289,18 @@ def test_order_selection_and_scattered_sums(place: str) -> None:
 
 
 def test_functions_of_every_float(place: str) -> None:
+    rows = [row for row in map(ROWS.get, FUNCTIONS) if isinstance(row, Elementwise)]
     for kind in FLOATS:
-        x = convert(np.random.default_rng(3).uniform(0.1, 3, 100), kind.numpy)
-        for row, found in zip(
-            FUNCTIONS, run(place, [x], lambda b, n: [getattr(b, r)(n) for r in FUNCTIONS]), strict=True
-        ):
-            wanted = getattr(np, row)(widen(x).astype(np.float64))
+        rng = np.random.default_rng(3)
+        xs = [
+            convert(rng.uniform(max(0.1, low), min(3, high), 100), kind.numpy)
+            for low, high in (row.domain for row in rows)
+        ]
+        every = run(place, xs, lambda b, *ns: [b.apply(row, n) for row, n in zip(rows, ns, strict=True)])
+        for row, x, found in zip(rows, xs, every, strict=True):
+            wanted = row.reference(widen(x).astype(np.float64))  # pyright: ignore[reportOptionalCall]
             accuracy = {"float16": 1e-3, "bfloat16": 8e-3, "float32": 2e-6, "float64": 1e-14}[kind.name]
-            same(found, convert(wanted, kind.numpy), kind, f"{kind}: {row}", rtol=accuracy)
+            same(found, convert(wanted, kind.numpy), kind, f"{kind}: {row.name}", rtol=accuracy)
 
 
 def test_a_float8_between_casts_is_rounded(place: str) -> None:

@@ -36,6 +36,7 @@ NOT_DIFFERENTIABLE = {
     "greater",
     "greater_equal",
     "is_nan",
+    "is_inf",
     "max_pool_index",
     "cast",
     "dot_int8",

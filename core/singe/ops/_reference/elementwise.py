@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+import operator
+from collections.abc import Callable
+from typing import Any, Final
 
 import numpy as np
 
@@ -38,3 +40,34 @@ def erf(x: Any) -> Any:
 
 def sigmoid(x: Any) -> Any:
     return 1 / (1 + np.exp(-x))
+
+
+def celu(x: Any, alpha: float = 1.0) -> Any:
+    return np.maximum(x, 0) + np.minimum(alpha * np.expm1(np.minimum(x / alpha, 0)), 0)
+
+
+def shrink(x: np.ndarray, lambd: float = 0.5, bias: float = 0.0) -> np.ndarray:
+    if x.dtype.kind in "iu":
+        lambd, bias = int(lambd), int(bias)
+    moved = np.where(x > lambd, x - np.asarray(bias, x.dtype), np.zeros_like(x))
+    return moved if x.dtype.kind == "u" else np.where(x < -lambd, x + np.asarray(bias, x.dtype), moved)
+
+
+def is_inf(x: Any, detect_negative: bool = True, detect_positive: bool = True) -> Any:
+    return (np.isposinf(x) & detect_positive) | (np.isneginf(x) & detect_negative)
+
+
+def _shift(move: Callable[[int, int], int]) -> Callable[..., np.ndarray]:
+    """A shift of Python's integers; an amount that is negative counts as large."""
+
+    def shift(x: np.ndarray, amount: np.ndarray) -> np.ndarray:
+        bits = 8 * x.dtype.itemsize
+        each = np.vectorize(lambda a, n: move(a, n if 0 <= n < bits else bits), otypes=[object])
+        wide = np.asarray(each(x.astype(object), amount.astype(object)) % (1 << bits), object)
+        return wide.astype(f"u{x.dtype.itemsize}").view(x.dtype)
+
+    return shift
+
+
+left_shift: Final = _shift(operator.lshift)
+right_shift: Final = _shift(operator.rshift)

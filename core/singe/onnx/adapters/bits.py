@@ -1,0 +1,15 @@
+"""Shifts of bits."""
+
+from __future__ import annotations
+
+from ...graph import Node
+from ._call import Call, adapter
+
+
+@adapter("BitShift")
+def _bit_shift(call: Call) -> Node:
+    direction = call.attr("direction", "")
+    rows = {"LEFT": call.b.bitwise_left_shift, "RIGHT": call.b.bitwise_right_shift}
+    if direction not in rows:
+        raise call.fail(f"direction is {direction!r}; expected LEFT or RIGHT")
+    return rows[direction](call.x(), call.x(1))

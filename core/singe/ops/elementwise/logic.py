@@ -1,0 +1,37 @@
+"""Comparison, logic and choice."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import numpy as np
+
+from ...dtypes import ALL, FLOATS, NUMBERS, bool_
+from ...ir import scalar
+from ...ir.scalar import Expr, const, select
+from .._reference import elementwise as reference
+from .._row import Elementwise, register
+
+LOGIC: Final = (bool_,)
+
+
+def _is_inf(x: Expr, *, detect_negative: bool = True, detect_positive: bool = True) -> Expr:
+    positive, negative = scalar.eq(x, math.inf), scalar.eq(x, -math.inf)
+    return (positive & const(detect_positive, bool_)) | (negative & const(detect_negative, bool_))
+
+
+register(
+    Elementwise(name="equal", body=scalar.eq, reference=np.equal, onnx="Equal", gives="bool", dtypes=ALL),
+    Elementwise(name="less", body=scalar.lt, reference=np.less, onnx="Less", gives="bool", dtypes=NUMBERS),
+    Elementwise(name="less_equal", body=scalar.le, reference=np.less_equal, onnx="LessOrEqual", gives="bool", dtypes=NUMBERS),
+    Elementwise(name="greater", body=lambda a, b: a > b, reference=np.greater, onnx="Greater", gives="bool", dtypes=NUMBERS),
+    Elementwise(name="greater_equal", body=lambda a, b: a >= b, reference=np.greater_equal, onnx="GreaterOrEqual", gives="bool", dtypes=NUMBERS),
+    Elementwise(name="is_nan", body=scalar.isnan, reference=np.isnan, onnx="IsNaN", gives="bool", dtypes=FLOATS),
+    Elementwise(name="is_inf", body=_is_inf, reference=reference.is_inf, onnx="IsInf", gives="bool", dtypes=FLOATS),
+    Elementwise(name="logical_and", body=scalar.and_, reference=np.logical_and, onnx="And", dtypes=LOGIC),
+    Elementwise(name="logical_or", body=scalar.or_, reference=np.logical_or, onnx="Or", dtypes=LOGIC),
+    Elementwise(name="logical_xor", body=scalar.xor, reference=np.logical_xor, onnx="Xor", dtypes=LOGIC),
+    Elementwise(name="logical_not", body=scalar.not_, reference=np.logical_not, onnx="Not", dtypes=LOGIC),
+    Elementwise(name="where", body=select, takes=("bool", "T", "T"), reference=np.where, onnx="Where", dtypes=ALL),
+)  # fmt: skip
