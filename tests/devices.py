@@ -17,7 +17,7 @@ from singe.ir.interpreter import interpret
 from singe.ir.kernel import Kernel, Port, Reduce, Store, loop_vars
 from singe.ir.scalar import Expr
 from singe.model.model import Model
-from singe.ops import Elementwise, Nest, Running, Update, View
+from singe.ops import Elementwise, Nest, Opaque, Running, Update, View
 from singe.ops.movement.move import project
 from singe.shapes import known
 
@@ -94,6 +94,8 @@ def run_interpreted(graph: Graph, arrays: Arrays) -> list[np.ndarray]:
     def compute(n: Node, given: list[np.ndarray]) -> np.ndarray:
         if n.is_const:
             return constant(n, sizes)
+        if isinstance(n.row, Opaque):  # it has no kernel: it runs on the host
+            return evaluate_node(n, given)
         out = np.zeros([known(d, sizes) for d in n.shape], n.dtype.numpy)
         flat = out.reshape(-1)
         if isinstance(n.row, (Running, Update)):

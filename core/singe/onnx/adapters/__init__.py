@@ -5,6 +5,7 @@ from . import (  # noqa: F401 (each enters its adapters)
     bits,
     control,
     normalise,
+    places,
     quantise,
     recurrent,
     reduce,

@@ -57,6 +57,22 @@ def gather(x: np.ndarray, index: np.ndarray, axis: int) -> np.ndarray:
     return each(shape, x.dtype, lambda at: x[(*at[:axis], int(index[at[axis:end]]), *at[end:])])
 
 
+def gather_elements(x: np.ndarray, index: np.ndarray, axis: int) -> np.ndarray:
+    def element(at: Index) -> Any:
+        place = list(at)
+        place[axis] = int(index[at])
+        return x[tuple(place)]
+
+    return each(index.shape, x.dtype, element)
+
+
+def gather_nd(x: np.ndarray, index: np.ndarray, batch: int) -> np.ndarray:
+    out = np.empty((*index.shape[:-1], *x.shape[batch + index.shape[-1] :]), x.dtype)
+    for at in np.ndindex(*index.shape[:-1]):
+        out[at] = x[(*at[:batch], *map(int, index[at]))]
+    return out
+
+
 def _original(i: int, d: int, out: int, scale: float, coordinates: str, roi: tuple[float, float]) -> float:
     """The place of output index i in an input of length d, as ONNX's Resize defines it."""
     length = scale * d

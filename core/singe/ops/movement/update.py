@@ -18,7 +18,7 @@ from .._row import Read, Shaped, Update, register
 from ..whole.opaque import check_elements, check_nd, grid_of, wrapped
 
 
-def _index(at: Expr, d: Dim) -> Expr:
+def index_at(at: Expr, d: Dim) -> Expr:
     """An index into an axis of length d: negative ones count from the end, others are clipped to the valid range."""
     at = scalar.cast(at, int32)
     return scalar.clip(select(at < 0, at + size(d), at), 0, size(d) - 1)
@@ -77,7 +77,7 @@ def _elements_where(
     coords: Sequence[Expr], read: Read, x: Shaped, part: Shaped, indices: Shaped, axis: int
 ) -> list[Expr]:
     axis = axis_of(axis, len(x.shape), "scatter_elements")
-    at = _index(read(2, coords), x.shape[axis])
+    at = index_at(read(2, coords), x.shape[axis])
     return [at if i == axis else c for i, c in enumerate(coords)]
 
 
@@ -92,7 +92,7 @@ def _nd_check(x: Shaped, part: Shaped, indices: Shaped) -> None:
 def _nd_where(coords: Sequence[Expr], read: Read, x: Shaped, part: Shaped, indices: Shaped) -> list[Expr]:
     outer, rank = len(indices.shape) - 1, indices.shape[-1]
     assert isinstance(rank, int)
-    at = [_index(read(2, [*coords[:outer], const(k, int32)]), x.shape[k]) for k in range(rank)]
+    at = [index_at(read(2, [*coords[:outer], const(k, int32)]), x.shape[k]) for k in range(rank)]
     return [*at, *coords[outer:]]
 
 

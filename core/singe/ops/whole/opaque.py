@@ -192,7 +192,7 @@ def check_elements(what: str, x: Shaped, part: Shaped, indices: Shaped, axis: in
         if not same(p, k, text):
             raise ShapeError(f"{text}: expected an index for each element of the part")
         if i == axis:
-            _check_room(f"{text}: axis {i} is empty", d, product(part.shape))
+            check_room(f"{text}: axis {i} is empty", d, product(part.shape))
         else:
             require(d - p, f"{text}: axis {i} of the part is too long")
 
@@ -207,10 +207,10 @@ def check_nd(what: str, x: Shaped, part: Shaped, indices: Shaped) -> None:
     if len(part.shape) != len(wanted) or not all(same(a, b, text) for a, b in zip(part.shape, wanted, strict=True)):
         raise ShapeError(f"{text}: expected a part {show(wanted)}")
     for d in x.shape[:rank]:
-        _check_room(f"{text}: an axis is empty", d, product(part.shape))
+        check_room(f"{text}: an axis is empty", d, product(part.shape))
 
 
-def _check_room(text: str, d: Dim, count: Dim) -> None:
+def check_room(text: str, d: Dim, count: Dim) -> None:
     """If axis d is empty, `count` elements to write must be 0."""
     if not at_least(d, 1):
         require(dim_min(d, 1) * (1 << 31) - count, text)
