@@ -62,14 +62,18 @@ def test_it_differentiates(hard_swish: Elementwise, run_graph: Any) -> None:
     np.testing.assert_allclose(got, want, atol=1e-5)
 
 
-def test_it_imports_by_its_onnx_name(hard_swish: Elementwise, run_graph: Any) -> None:
+@pytest.mark.parametrize("domain", ["", "com.example"])
+def test_it_imports_by_its_onnx_name(
+    domain: str, hard_swish: Elementwise, run_graph: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if domain:
+        monkeypatch.setitem(BY_ONNX, f"{domain}.HardSwish", hard_swish)
     onnx = pytest.importorskip("onnx")
     helper = onnx.helper
     ports = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ["N", 3]) for name in "xy"]
-    node = helper.make_node("HardSwish", ["x"], ["y"])
-    model = helper.make_model(
-        helper.make_graph([node], "g", ports[:1], ports[1:]), opset_imports=[helper.make_opsetid("", 21)], ir_version=10
-    )
+    node = helper.make_node("HardSwish", ["x"], ["y"], domain=domain)
+    opsets = [helper.make_opsetid(d, 21) for d in dict.fromkeys(("", domain))]
+    model = helper.make_model(helper.make_graph([node], "g", ports[:1], ports[1:]), opset_imports=opsets, ir_version=10)
     graph = import_model(read_model(model.SerializeToString()))
     assert graph.ops() == {hard_swish.name: 1}
     value = np.array([[-4, -1, 0], [1, 2, 4]], np.float32)

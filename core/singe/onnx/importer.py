@@ -109,9 +109,8 @@ def unsupported_ops(model: OnnxModel) -> dict[str, int]:
             key = (node.domain, node.op_type, node.overload)
             function = functions.get(key)
             if function is None:
-                if node.domain or (node.op_type not in ADAPTERS and row_for(node.op_type) is None):
-                    name = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
-                    found[name] = found.get(name, 0) + 1
+                if node.op not in ADAPTERS and row_for(node.op) is None:
+                    found[node.op] = found.get(node.op, 0) + 1
                 pending += (needed(g.nodes, (v.name for v in g.outputs)) for g in owned(node))
             elif key not in opened:
                 opened.add(key)
@@ -264,8 +263,8 @@ class _Importer:
         if function is not None:
             results = self.inline(function, inputs, attributes, scope)
         else:
-            version = scope.opsets.get("", 1)
-            call = Call(self.builder, node.op_type, version, inputs, attributes, node.outputs, scope)
+            version = scope.opsets.get(node.domain, 1)
+            call = Call(self.builder, node.op, version, inputs, attributes, node.outputs, scope)
             made = _made(call)
             results = [made] if isinstance(made, Node) else list(made)
         self.enter(node, results, scope)

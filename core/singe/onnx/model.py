@@ -77,6 +77,11 @@ class OnnxNode:
     attributes: dict[str, Any]
     overload: str = ""
 
+    @property
+    def op(self) -> str:
+        """The op's name; unless its domain is ONNX's default, the domain is before it: "com.microsoft.Attention"."""
+        return f"{self.domain}.{self.op_type}" if self.domain else self.op_type
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class OnnxGraph:

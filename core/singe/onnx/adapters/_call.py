@@ -30,7 +30,8 @@ T = TypeVar("T", int, float, str)
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """One node. version: of its opset; outputs: the names of its outputs ("": not wanted); scope: the scope of its names."""
+    """One node. op: its name, as in ADAPTERS; version: of its domain's opset; outputs: the names of its outputs ("": not
+    wanted); scope: the scope of its names."""
 
     b: Builder
     op: str
@@ -223,7 +224,7 @@ def inputs_below(b: Builder, nodes: Sequence[Node]) -> tuple[str, ...]:
 Adapter: TypeAlias = Callable[[Call], "Node | Sequence[Node]"]
 
 ADAPTERS: Final[dict[str, Adapter]] = {}
-"""ONNX ops (of the default domain) that are not a row one to one, by name."""
+"""ONNX ops that are not a row one to one, by name: "Gemm", "com.microsoft.FusedGemm"."""
 
 
 def adapter(*ops: str) -> Callable[[Adapter], Adapter]:
