@@ -106,7 +106,13 @@ def _compared(found: Arrays, wanted: Arrays, ops: Mapping[str, str]) -> list[Lay
 
 def describe(found: Sequence[Comparison], reference: str) -> str:
     """For each device the largest errors, then the first layers beyond the tolerance."""
-    columns = [("device", LEFT), ("layers", RIGHT), ("worst layer", RIGHT), ("worst output", RIGHT), ("differing", RIGHT)]
+    columns = [
+        ("device", LEFT),
+        ("layers", RIGHT),
+        ("worst layer", RIGHT),
+        ("worst output", RIGHT),
+        ("differing", RIGHT),
+    ]
     rows = [
         (c.device, len(c.layers), _worst(c.layers), _worst(c.outputs), sum(x.error > c.tolerance for x in c.layers))
         for c in found

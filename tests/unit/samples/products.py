@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from singe.dtypes import uint8
+from singe.dtypes import bool_, uint8
 
 from . import Filled, N, S, Sample, positive
 
@@ -111,7 +111,35 @@ CONV_TRANSPOSE = [
     S((1, 4, 2, 2, 2), (4, 2, 2, 1, 2), (4,), **transposed(3, (2, 3, 3), strides=(1, 2, 1), before=(1, 0, 0), group=2)),
 ]
 
+
+def sees(*shape: Any) -> Filled:
+    """A mask of bools."""
+    return Filled(shape, bool_, 0, 2)
+
+
+ATTENTION = [
+    S((2, 3, 4), (2, 5, 4), (2, 5, 3)),
+    S((2, 4, 3, 4), (2, 2, 5, 4), (2, 2, 5, 3), scale=0.3),
+    S((2, 4, 3, 2), (2, 1, 4, 2), (2, 1, 4, 2), (4, 3, 4), softcap=2.0),
+    S((2, 2, 3, 4), (2, 2, 3, 4), (2, 2, 3, 4), causal=True),
+    S((2, 2, 3, 2), (2, 2, 5, 2), (2, 2, 5, 2), sees(2, 1, 3, 5), causal=True, past=2),
+    S((1, 2, 3, 2), (1, 2, 3, 2), (1, 2, 3, 2), sees(3, 3)),
+    S((2, 6, 2), (2, N, 2), (2, N, 2), (6, N)),
+    S((N, 2, 3, 2), (N, 2, 4, 2), (N, 2, 4, 2), causal=True, past=1),
+    S((1, 4, N, 2), (1, 2, N, 2), (1, 2, N, 2), causal=True),
+    S((2, 3, 4), (2, 0, 4), (2, 0, 3)),
+    S((3, 4), (5, 4), (5, 2)),
+]
+
 SAMPLES: dict[str, list[Sample]] = {
+    "attention": ATTENTION,
+    "rotary_embedding": [
+        S((2, 3, 6), (3, 3), (3, 3)),
+        S((2, 3, 6), (2, 1, 2), (2, 1, 2)),
+        S((N, 2, 3, 4), (3, 2), (3, 2), interleaved=True),
+        S((2, N, 5), (N, 2), (N, 2), interleaved=True),
+    ],
+    "swiglu": [S((3, 5), (3, 5)), S((N, 4), (N, 4), alpha=1.702)],
     "dot": DOT,
     "matmul": [*DOT, S((4,), (4, 3)), S((2, 3, 4), (4,)), S((4,), (4,)), S((4,), (2, 4, 3))],
     "gemm": [

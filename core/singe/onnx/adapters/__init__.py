@@ -13,6 +13,7 @@ from . import (  # noqa: F401 (each enters its adapters)
     select,
     shapes,
     strings,
+    transformer,
     windows,
 )
 from ._call import ADAPTERS as ADAPTERS

@@ -71,3 +71,11 @@ def _shift(move: Callable[[int, int], int]) -> Callable[..., np.ndarray]:
 
 left_shift: Final = _shift(operator.lshift)
 right_shift: Final = _shift(operator.rshift)
+
+
+def gelu_tanh(x: np.ndarray) -> np.ndarray:
+    return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+
+
+def swiglu(gate: np.ndarray, x: np.ndarray, alpha: float = 1.0) -> np.ndarray:
+    return gate / (1 + np.exp(-alpha * gate)) * x

@@ -101,3 +101,13 @@ def _first_largest(x: np.ndarray, met: list[Index], column_major: bool = False) 
 max_pool: Final = _pool(lambda x, met: np.max([x[p] for p in met]))
 pool_sum: Final = _pool(lambda x, met: sum(x[p] for p in met))
 max_pool_index: Final = _pool(_first_largest, np.int64)
+
+
+def layer_norm(x: np.ndarray, scale: Any = 1.0, shift: Any = 0.0, axis: int = -1, epsilon: float = 1e-5) -> np.ndarray:
+    axes = tuple(range(axis % x.ndim, x.ndim))
+    return (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + epsilon) * scale + shift
+
+
+def rms_norm(x: np.ndarray, scale: Any = 1.0, axis: int = -1, epsilon: float = 1e-5) -> np.ndarray:
+    axes = tuple(range(axis % x.ndim, x.ndim))
+    return x / np.sqrt(np.square(x).mean(axes, keepdims=True) + epsilon) * scale

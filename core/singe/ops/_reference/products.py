@@ -131,3 +131,37 @@ def recurrent(op: str) -> Callable[..., tuple[np.ndarray, ...]]:
         return (steps, last[0], last[1]) if op == "lstm" else (steps, last[0])
 
     return reference
+
+
+def attention(
+    q: np.ndarray, k: np.ndarray, v: np.ndarray, mask: Any = None, *,
+    scale: float = 0.0, causal: bool = False, past: int = 0, softcap: float = 0.0,
+) -> np.ndarray:  # fmt: skip
+    """One query after the other, over the keys that it sees."""
+    *outer, queries, size = q.shape
+    keys, group = k.shape[-2], (q.shape[-3] // k.shape[-3] if q.ndim > 2 and k.shape[-3] else 1)
+    allowed = np.ones((*outer, queries, keys), bool)
+    bias = np.zeros(allowed.shape)
+    if mask is not None:
+        allowed, bias = (allowed & mask, bias) if mask.dtype == bool else (allowed, bias + mask)
+    k, v = (np.broadcast_to(x, (*outer[:-1], *x.shape[-3:])) if outer else x for x in (k, v))
+
+    def element(at: Index) -> Any:
+        *where, i, column = at
+        head = (*where[:-1], where[-1] // group) if where else ()
+        seen = [j for j in range(keys) if allowed[(*where, i, j)] and not (causal and j > i + past)]
+        scores = np.array([q[(*where, i)] @ k[(*head, j)] * (scale or 1 / np.sqrt(size)) for j in seen])
+        scores = (np.tanh(scores / softcap) * softcap if softcap else scores) + bias[(*where, i)][seen]
+        e = np.exp(scores - scores.max(initial=-np.inf))
+        return e @ v[(*head, seen, column)] / e.sum() if seen else 0.0
+
+    return each((*outer, queries, v.shape[-1]), q.dtype, element)
+
+
+def rotary_embedding(x: np.ndarray, cos: np.ndarray, sin: np.ndarray, interleaved: bool = False) -> np.ndarray:
+    pairs, out = cos.shape[-1], x.copy()
+    for i in range(pairs):
+        left, right = (2 * i, 2 * i + 1) if interleaved else (i, i + pairs)
+        turned = (x[..., left] + 1j * x[..., right]) * (cos[..., i] + 1j * sin[..., i])
+        out[..., left], out[..., right] = turned.real, turned.imag
+    return out
