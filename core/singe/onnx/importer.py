@@ -43,7 +43,7 @@ BY_ONNX: Final[dict[str, Row]] = {}
 
 
 def row_for(op: str) -> Row | None:
-    """The row with the meaning of this ONNX op, if any, including rows registered since the last call."""
+    """The row with the meaning of this ONNX op (see `OnnxNode.op`), if any, including rows registered since the last call."""
     if op not in BY_ONNX:
         BY_ONNX.update({row.onnx: row for row in ROWS.values() if row.onnx})
     return BY_ONNX.get(op)
@@ -331,7 +331,7 @@ def _from_row(call: Call, row: Row) -> Node:
     attributes = {
         k: v
         for k, v in call.attributes.items()
-        if k not in ("broadcast", "axis", "consumed_inputs") or call.version >= 7
+        if k not in ("broadcast", "axis", "consumed_inputs") or not _is_old(call)
     }
     defaults = {p.name: p.default for p in parameters if p not in places}
     for name, value in attributes.items():
@@ -351,9 +351,14 @@ def _parameters(row: Row) -> list[inspect.Parameter]:
     return list(inspect.signature(row.body if isinstance(row, Elementwise) else row.shape).parameters.values())
 
 
+def _is_old(call: Call) -> bool:
+    """Whether the op is of ONNX's own domain before version 7, where an attribute says how inputs are broadcast."""
+    return call.version < 7 and "." not in call.op
+
+
 def _aligned(call: Call) -> tuple[Node | None, ...]:
-    """The inputs; before version 7 an attribute may say at which axis of the first one the second one begins."""
-    if call.version >= 7 or "axis" not in call.attributes or len(call.inputs) != 2:
+    """The inputs; in old versions an attribute may say at which axis of the first one the second one begins."""
+    if not _is_old(call) or "axis" not in call.attributes or len(call.inputs) != 2:
         return call.inputs
     x, y = call.x(0), call.x(1)
     behind = len(x.shape) - len(y.shape) - call.axis(0, len(x.shape))

@@ -14,6 +14,7 @@ from . import (  # noqa: F401 (each enters its adapters)
     shapes,
     strings,
     transformer,
+    training,
     windows,
 )
 from ._call import ADAPTERS as ADAPTERS

@@ -40,7 +40,7 @@ Vjp: TypeAlias = Callable[..., "Sequence[Any]"]
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """What all rows have. onnx: the ONNX op with exactly this meaning. reference: an independent oracle for tests.
+    """What all rows have. onnx: the ONNX op with exactly this meaning ("domain.Op" outside ONNX's own domain). reference: an independent oracle for tests.
 
     tolerance: the error that tests allow, in units in the last place of the result. floor: an absolute error that is
     always allowed. declared_by: the field whose function has the row's inputs and attributes as parameters.
