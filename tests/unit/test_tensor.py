@@ -13,7 +13,7 @@ import pytest
 
 import singe as sg
 from singe.dtypes import DTYPES
-from singe.frontend.tensor import NO_METHODS
+from singe.frontend.methods.rows import NO_METHODS
 from singe.ops import ROWS
 
 RNG = np.random.default_rng(5)

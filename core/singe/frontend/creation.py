@@ -16,7 +16,8 @@ from ..runtime.devices import DEFAULT
 from ..runtime.devices import device as find_device
 from ..shapes import Dim, Size, ceildiv, dim_max
 from .meet import NATURAL, as_type, common_type, plain_array
-from .tensor import Tensor, TensorLike, apply, call_row
+from .methods.rows import call_row
+from .tensor import Tensor, TensorLike, apply
 
 
 def tensor(data: Any, dtype: Any = None, device: str | Device | None = None) -> Tensor:

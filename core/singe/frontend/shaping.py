@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
@@ -69,9 +70,9 @@ def pad_widths(width: int | Sequence[Any], rank: int) -> tuple[tuple[int, ...], 
     return tuple(p[0] for p in pairs), tuple(p[1] for p in pairs)
 
 
-def split_slices(sizes: int | Sequence[int], shape: Sequence[int], axis: int) -> list[slice]:
+def split_slices(sizes: int | Sequence[int], shape: Shape, axis: int) -> list[slice]:
     """The pieces of an axis: of the given sizes, or all of one size, where the last may be smaller."""
-    length = shape[axis]
+    length = operator.index(shape[axis])
     if isinstance(sizes, int):
         if sizes < 1:
             raise ShapeError(f"split: pieces of size {sizes}, expected at least 1")
