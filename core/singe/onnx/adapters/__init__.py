@@ -13,8 +13,8 @@ from . import (  # noqa: F401 (each enters its adapters)
     select,
     shapes,
     strings,
-    transformer,
     training,
+    transformer,
     windows,
 )
 from ._call import ADAPTERS as ADAPTERS
