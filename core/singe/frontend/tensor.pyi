@@ -72,6 +72,10 @@ class Tensor:
     def __xor__(self, other: Any) -> Tensor: ...
     def abs(self) -> Tensor:
         """abs of each element"""
+    def acos(self) -> Tensor:
+        """acos of each element"""
+    def acosh(self) -> Tensor:
+        """acosh of each element"""
     def adaptive_avg_pool(self, output_size: Ints) -> Tensor:
         """Means over equal windows that give the requested output size."""
     def add(self, b: TensorLike) -> Tensor:
@@ -82,8 +86,18 @@ class Tensor:
         """The index of the largest element along an axis (the first, if several are equal), as int64;
         without an axis, the index in the flat tensor."""
     def argmin(self, axis: _int | None = None, keepdims: _bool = False) -> Tensor: ...
+    def asin(self) -> Tensor:
+        """asin of each element"""
+    def asinh(self) -> Tensor:
+        """asinh of each element"""
     def astype(self, to: Any) -> Tensor:
         """The elements as another dtype. Floats are rounded toward zero to integers, and saturate; to bool: x ≠ 0."""
+    def atan(self) -> Tensor:
+        """atan of each element"""
+    def atanh(self) -> Tensor:
+        """atanh of each element"""
+    def attention(self, k: TensorLike, v: TensorLike, mask: TensorLike | None = None, *, scale: Any = 0.0, causal: Any = False, past: Any = 0, softcap: Any = 0.0) -> Any:
+        """softmax(scale · q · kᵀ + mask) · v for each head (…, heads, length, size); scale 0: 1 / √size. causal: a query sees no later keys; past: how many keys precede the first query. softcap: scores are kept within ±softcap"""
     def avg_pool(self, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0, ceil_mode: _bool = False, count_include_pad: _bool = True) -> Tensor:
         """The mean of each window."""
     def axes_sizes(self, *, what: Any, shape: Any, change: Any) -> Any:
@@ -93,10 +107,14 @@ class Tensor:
         """normalisation along axis 1 with given mean and variance"""
     def bitwise_and(self, b: TensorLike) -> Tensor:
         """bitwise_and of each element"""
+    def bitwise_left_shift(self, amount: TensorLike) -> Tensor:
+        """bitwise_left_shift of each element"""
     def bitwise_not(self) -> Tensor:
         """bitwise_not of each element"""
     def bitwise_or(self, b: TensorLike) -> Tensor:
         """bitwise_or of each element"""
+    def bitwise_right_shift(self, amount: TensorLike) -> Tensor:
+        """bitwise_right_shift of each element"""
     def bitwise_xor(self, b: TensorLike) -> Tensor:
         """bitwise_xor of each element"""
     def broadcast_to(self, *shape: Any) -> Tensor:
@@ -105,6 +123,8 @@ class Tensor:
         """The elements as another dtype. Floats are rounded toward zero to integers, and saturate; to bool: x ≠ 0."""
     def ceil(self) -> Tensor:
         """ceil of each element"""
+    def celu(self, *, alpha: Any = 1.0) -> Tensor:
+        """celu of each element"""
     def clip(self, low: TensorLike | None = None, high: TensorLike | None = None) -> Tensor:
         """Elements clipped to the range from low to high (None: no limit)."""
     def compress(self, condition: TensorLike, *, axis: Any) -> Any:
@@ -121,6 +141,8 @@ class Tensor:
         """The transpose of a convolution, with weights (channels, outputs per group, …window)."""
     def cos(self) -> Tensor:
         """cos of each element"""
+    def cosh(self) -> Tensor:
+        """cosh of each element"""
     @property
     def device(self) -> Device: ...
     def dimensions(self, kind: TensorLike) -> Any:
@@ -153,8 +175,14 @@ class Tensor:
         """floor of each element"""
     def gather(self, index: TensorLike, *, axis: Any) -> Any:
         """slices of the first input along an axis, chosen by the second; negative indices count from the end"""
+    def gather_elements(self, index: TensorLike, *, axis: Any) -> Any:
+        """for each index the element at it along an axis; its other coordinates are those of the index"""
+    def gather_nd(self, index: TensorLike, *, batch: Any) -> Any:
+        """slices at the coordinates in the last axis of the second input; the first `batch` axes of both are one"""
     def gelu(self) -> Tensor:
         """gelu of each element"""
+    def gelu_tanh(self) -> Tensor:
+        """the approximation of gelu by tanh"""
     def gemm(self, y: TensorLike, c: TensorLike | None = None, *, alpha: Any = 1.0, beta: Any = 1.0, trans_a: Any = False, trans_b: Any = False) -> Any:
         """alpha · a @ b + beta · c, where a and b may be transposed"""
     def global_average_pool(self) -> Any:
@@ -171,15 +199,21 @@ class Tensor:
         """The elements as float16."""
     def hard_sigmoid(self, *, alpha: Any = 0.2, beta: Any = 0.5) -> Tensor:
         """hard_sigmoid of each element"""
+    def hard_swish(self) -> Tensor:
+        """hard_swish of each element"""
     def int(self) -> Tensor:
         """The elements as int32."""
     def interpolate(self, size: Ints | None = None, scale: Any = None, mode: str = 'nearest', align_corners: _bool = False) -> Tensor:
         """Spatial axes resampled to a size or by a scale. mode:
         nearest, nearest-exact, linear, bilinear, trilinear, bicubic."""
+    def is_inf(self, *, detect_negative: Any = True, detect_positive: Any = True) -> Tensor:
+        """is_inf of each element"""
     def is_nan(self) -> Tensor:
         """is_nan of each element"""
     def item(self) -> Number:
         """The only element as a Python number."""
+    def layer_norm(self, scale: TensorLike | None = None, shift: TensorLike | None = None, *, axis: Any = -1, epsilon: Any = 1e-05) -> Any:
+        """(x − mean) / √(variance + epsilon) · scale + shift over the axes from `axis` on"""
     def leaky_relu(self, *, alpha: Any = 0.01) -> Tensor:
         """leaky_relu of each element"""
     def less(self, b: TensorLike) -> Tensor:
@@ -217,6 +251,8 @@ class Tensor:
     def min(self, axis: Axis = None, keepdims: _bool = False) -> Tensor: ...
     def minimum(self, b: TensorLike) -> Tensor:
         """minimum of each element"""
+    def mish(self) -> Tensor:
+        """mish of each element"""
     def moved_last(self, *, what: Any, shape: Any) -> Any:
         """flat indices that move computed axes of a tensor to the end, and those that move them back"""
     def mul(self, b: TensorLike) -> Tensor:
@@ -273,8 +309,12 @@ class Tensor:
         """resampled along every axis whose size changes; attributes as ONNX's Resize"""
     def resize_tables(self, roi: TensorLike, *, shape: Any, axes: Any, policy: Any, **options: Any) -> Any:
         """for each output index along each axis: the input indices that it reads, and their weights"""
+    def rms_norm(self, scale: TensorLike | None = None, *, axis: Any = -1, epsilon: Any = 1e-05) -> Any:
+        """x / √(mean of x² + epsilon) · scale over the axes from `axis` on"""
     def rnn(self, w: TensorLike, r: TensorLike, *rest: TensorLike, activations: Any, given: Any = ..., direction: Any = 'forward', clip: Any = 0.0) -> Any:
         """a recurrent layer without gates"""
+    def rotary_embedding(self, cos: TensorLike, sin: TensorLike, *, interleaved: Any = False) -> Any:
+        """pairs of elements of the last axis turned by angles with these cosines and sines: an element of the first half and one of the second, or interleaved: neighbours"""
     def round(self) -> Tensor:
         """round of each element"""
     def running_max(self, *, axis: Any, reverse: Any = False) -> Any:
@@ -293,6 +333,8 @@ class Tensor:
         """slices added to (or multiplied, maximum, minimum with) those at indices"""
     @property
     def shape(self) -> tuple[Dim, ...]: ...
+    def shrink(self, *, lambd: Any = 0.5, bias: Any = 0.0) -> Tensor:
+        """shrink of each element"""
     def sigmoid(self) -> Tensor:
         """sigmoid of each element"""
     def sign(self) -> Tensor:
@@ -303,6 +345,8 @@ class Tensor:
         """silu of each element"""
     def sin(self) -> Tensor:
         """sin of each element"""
+    def sinh(self) -> Tensor:
+        """sinh of each element"""
     @property
     def size(self) -> _int: ...
     def sizes(self, *, what: Any, total: Any = None, most: Any = None) -> Any:
@@ -333,12 +377,16 @@ class Tensor:
         """sub of each element"""
     def sum(self, axis: Axis = None, keepdims: _bool = False) -> Tensor:
         """The sum over axes (all, if none is given); integers are summed as int64."""
+    def swiglu(self, x: TensorLike, *, alpha: Any = 1.0) -> Any:
+        """x · sigmoid(alpha · x), times a second tensor"""
     def take(self, index: Tensor | np.ndarray | Sequence[_int], axis: _int = 0) -> Tensor:
         """The slices along an axis at the given indices; negative ones count from the end."""
     def tan(self) -> Tensor:
         """tan of each element"""
     def tanh(self) -> Tensor:
         """tanh of each element"""
+    def thresholded_relu(self, *, alpha: Any = 1.0) -> Tensor:
+        """thresholded_relu of each element"""
     def to(self, device: str | Device) -> Tensor:
         """The tensor on another device; itself if it is on that device already."""
     def tolist(self) -> Any: ...
