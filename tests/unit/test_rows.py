@@ -81,6 +81,8 @@ def sampled(row: Row, sample: Sample, rng: np.random.Generator, kind: DType) -> 
     arrays = arrays_of(sample, rng, kind, row, row.takes if isinstance(row, Elementwise) else ())
     if row.name == "div" and kind.is_int:  # a quotient by zero, or beyond the type, is promised nothing
         arrays[1][(arrays[1] == 0) | (arrays[1] == -1)] = 2
+    if row.name in ("fmod", "remainder") and kind.is_int:
+        arrays[1][arrays[1] == 0] = 2
     return arrays
 
 
@@ -135,6 +137,14 @@ def test_special_values_pass_through(name: str, run_graph: Any, device_name: str
         assert_close(got, expected(row, sample, arrays, float32), row, f"{name} {sample}")
 
 
+def test_the_place_of_an_extreme_is_that_of_nan_if_there_is_one(run_graph: Any) -> None:
+    x = np.array([[1, np.nan, 3, np.nan], [-np.inf, 2, np.inf, np.inf], [-np.inf] * 4, [np.nan] * 4], np.float32)
+    for name, first, last in (("argmax", [1, 2, 0, 0], [3, 3, 3, 3]), ("argmin", [1, 0, 0, 0], [3, 0, 3, 3])):
+        for attrs, want in (({}, first), ({"last": True}, last)):
+            (got,) = run_graph(graph_of(ROWS[name], Sample((x.shape,), {"axis": 1, **attrs}), [x]), [x])
+            assert got[:, 0].tolist() == want, (name, attrs)
+
+
 @pytest.mark.parametrize("row", [pytest.param(r, id=r.name) for r in SAMPLED])
 def test_row_is_complete(row: Row) -> None:
     """Every row has an oracle, samples, and either a meaning as a loop nest or a lowering."""
@@ -173,6 +183,7 @@ def test_dtypes_and_shapes_that_do_not_fit_are_refused() -> None:
         ("concat", [f, n], {"axis": 1}),
         ("gather", [b.input("e", (0, 2), float32), b.const(np.array([0]))], {"axis": 0}),
         ("reduce_sum", [f], {"axes": (2,)}),
+        ("argmax", [b.input("none", (2, 0), float32)], {"axis": 1}),
         ("reduce_sum", [f], {"axes": (0, -2)}),
         ("dot", [f, f], {}),
         ("matmul", [f, b.const(1.0)], {}),

@@ -18,11 +18,6 @@ def reduced(b: Any, x: Any, row: str, axes: Sequence[int], keepdims: bool) -> An
 
 
 def place_of(b: Any, x: Any, row: str, axis: int, keepdims: bool) -> Any:
-    """The index of the first element along an axis that equals the fold of all, as int64."""
-    length = x.shape[axis]
-    numbers = b.arange(b.const(0), b.const(1), count=length)
-    numbers = b.reshape(numbers, shape=(length, *(1,) * (len(x.shape) - axis - 1)))
-    hits = b.equal(x, getattr(b, row)(x, axes=(axis,)))
-    # NaN equals nothing, so there may be no hit. The result is then the last index, which at least is valid.
-    places = b.reduce_min(b.where(hits, numbers, b.const(length - 1, int64)), axes=(axis,))
-    return places if keepdims else b.reshape(places, shape=(*x.shape[:axis], *x.shape[axis + 1 :]))
+    """The index of an extreme element along an axis, as int64."""
+    y = getattr(b, row)(x, axis=axis)
+    return y if keepdims else b.reshape(y, shape=(*x.shape[:axis], *x.shape[axis + 1 :]))

@@ -53,6 +53,16 @@ RUNNING = [
     S((3, 1), axis=1),
 ]
 
+PLACE = [
+    S((2, 3, 4), axis=1),
+    S((2, 3, 4), axis=-1, last=True),
+    S((5,), axis=0),
+    S((N, 4), axis=1),
+    S((4, N), axis=1, last=True),
+    S((0, 3), axis=1),
+    S((3, 40), axis=1),
+]
+
 SAMPLES: dict[str, list[Sample]] = {
     "reduce_sum": [*REDUCE, *REDUCE_EMPTY, S((3, 40), axes=(1,))],
     "reduce_prod": [*REDUCE, *REDUCE_EMPTY],
@@ -77,6 +87,9 @@ SAMPLES: dict[str, list[Sample]] = {
         S((0, 3)),
     ],
     "log_softmax": [S((3, 5)), S((2, 3, 4), axis=1), S((N, 4)), S((6,), axis=0)],
+    "argmax": PLACE,
+    "argmin": PLACE,
+    "hardmax": [S((3, 5)), S((2, 3, 4), axis=1), S((N, 4)), S((4, N), axis=-1)],
     "global_average_pool": [S((2, 3, 4, 5)), S((N, 2, 3)), S((1, 2))],
     "global_max_pool": [S((2, 3, 4, 5)), S((N, 2, 3)), S((1, 2))],
     "max_pool": POOL,

@@ -44,12 +44,13 @@ def min(x: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
 def argmax(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """The index of the largest element along an axis (the first, if several are equal), as int64;
     without an axis, the index in the flat tensor."""
-    return _place_of(x, "reduce_max", axis, keepdims)
+    return _place_of(x, "argmax", axis, keepdims)
 
 
 @method
 def argmin(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    return _place_of(x, "reduce_min", axis, keepdims)
+    """The index of the least element, as `argmax` gives that of the largest."""
+    return _place_of(x, "argmin", axis, keepdims)
 
 
 def _reduced(x: Tensor, row: str, axis: Axis, keepdims: bool) -> Tensor:

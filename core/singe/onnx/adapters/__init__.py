@@ -1,9 +1,10 @@
 """Adapters translate ONNX ops that do not match one row exactly. Each family has a file; ADAPTERS is the open table."""
 
 from . import (  # noqa: F401 (each enters its adapters)
+    arithmetic,
     basic,
-    bits,
     control,
+    extremes,
     normalise,
     places,
     quantise,

@@ -9,7 +9,7 @@ from ._call import MAX_FOLDED, Call, adapter
 from .basic import cast, power
 
 
-def _along_axis(call: Call, row: str) -> Node:
+def along_axis(call: Call, row: str) -> Node:
     """Softmax along an axis; before version 13, over that axis and all later ones together."""
     x, b = call.x(), call.b
     rank = len(x.shape)
@@ -23,12 +23,12 @@ def _along_axis(call: Call, row: str) -> Node:
 
 @adapter("Softmax")
 def _softmax(call: Call) -> Node:
-    return _along_axis(call, "softmax")
+    return along_axis(call, "softmax")
 
 
 @adapter("LogSoftmax")
 def _log_softmax(call: Call) -> Node:
-    return _along_axis(call, "log_softmax")
+    return along_axis(call, "log_softmax")
 
 
 @adapter("BatchNormalization")

@@ -18,6 +18,24 @@ def divide(a: Any, b: Any) -> Any:
     return exact(a.astype(object), b.astype(object)).astype(a.dtype)
 
 
+def fmod(a: Any, b: Any) -> Any:
+    """What is left of a after division by b, with the sign of a; integers by Python's integers."""
+    if a.dtype.kind == "f":
+        return np.vectorize(_float_rest, otypes=[np.float64])(a, b)
+    exact = np.vectorize(lambda x, y: abs(x) % abs(y) * (-1 if x < 0 else 1), otypes=[object])
+    return np.asarray(exact(a.astype(object), b.astype(object)), object).astype(a.dtype)
+
+
+def _float_rest(x: float, y: float) -> float:
+    return math.nan if math.isinf(x) or y == 0 else math.fmod(x, y)
+
+
+def remainder(a: Any, b: Any) -> Any:
+    """What is left of a after division by b, with the sign of b."""
+    rest = fmod(a, b)
+    return np.where((rest != 0) & ((rest < 0) != (b < 0)), rest + b, rest)
+
+
 def cast(x: np.ndarray, to: Any) -> np.ndarray:
     """Floats go to integers toward zero, saturating at 32 or 64 bits, NaN to 0; integers wrap."""
     if x.dtype.kind != "f" or not to.is_int:

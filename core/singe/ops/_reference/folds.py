@@ -111,3 +111,23 @@ def layer_norm(x: np.ndarray, scale: Any = 1.0, shift: Any = 0.0, axis: int = -1
 def rms_norm(x: np.ndarray, scale: Any = 1.0, axis: int = -1, epsilon: float = 1e-5) -> np.ndarray:
     axes = tuple(range(axis % x.ndim, x.ndim))
     return x / np.sqrt(np.square(x).mean(axes, keepdims=True) + epsilon) * scale
+
+
+def place(extreme: Callable[..., Any]) -> Callable[..., np.ndarray]:
+    """The index of the extreme element along an axis, found one line at a time."""
+
+    def reference(x: np.ndarray, axis: int, last: bool = False) -> np.ndarray:
+        axis %= x.ndim
+
+        def one(at: Index) -> int:
+            line = x[(*at[:axis], slice(None), *at[axis + 1 :])]
+            hits = np.flatnonzero((line == extreme(line)) | (line != line))
+            return int(hits[-1 if last else 0])
+
+        return each([1 if i == axis else d for i, d in enumerate(x.shape)], np.int64, one)
+
+    return reference
+
+
+def hardmax(x: np.ndarray, axis: int = -1) -> np.ndarray:
+    return (np.indices(x.shape)[axis % x.ndim] == place(np.max)(x, axis)).astype(x.dtype)

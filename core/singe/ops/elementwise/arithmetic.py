@@ -41,6 +41,24 @@ def _sign(x: Expr) -> Expr:
     return select(x > 0, const(1, x.dtype), select(x < 0, const(-1, x.dtype), x))
 
 
+def _remainder(a: Expr, b: Expr) -> Expr:
+    """The remainder with the sign of the divisor, as in Python."""
+    left = scalar.rem(a, b)
+    if a.dtype.kind == "uint":
+        return left
+    none = scalar.eq(left, 0)
+    moved = select(scalar.or_(none, scalar.eq(left < 0, b < 0)), left, left + b)
+    zero = select(b < 0, const(-0.0, b.dtype), const(0, b.dtype))
+    return select(none, zero, moved)
+
+
+def _remainder_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any) -> list[Any]:
+    """y is a − q · c for a whole q, which is constant between jumps."""
+    a, c = inputs
+    quotient = b.round(b.div(b.sub(y, a), c))
+    return [sum_to(b, g, a.shape), sum_to(b, b.mul(g, quotient), c.shape)]
+
+
 def _pow_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any) -> list[Any]:
     x, exponent = inputs
     slope = b.mul(exponent, b.pow(x, b.sub(exponent, b.const(1.0, x.dtype))))
@@ -52,6 +70,8 @@ register(
     Elementwise(name="sub", body=lambda a, b: a - b, reference=np.subtract, onnx="Sub", dtypes=(*NUMBERS, *COMPLEX)),
     Elementwise(name="mul", body=lambda a, b: a * b, reference=np.multiply, onnx="Mul", dtypes=(*NUMBERS, *COMPLEX)),
     Elementwise(name="div", body=lambda a, b: a / b, reference=reference.divide, onnx="Div", dtypes=(*NUMBERS, *COMPLEX)),
+    Elementwise(name="fmod", body=scalar.rem, reference=reference.fmod, vjp=_remainder_vjp, dtypes=NUMBERS),
+    Elementwise(name="remainder", body=_remainder, reference=reference.remainder, vjp=_remainder_vjp, dtypes=NUMBERS),
     Elementwise(name="minimum", body=minimum, reference=np.minimum, dtypes=NUMBERS),
     Elementwise(name="maximum", body=maximum, reference=np.maximum, dtypes=NUMBERS),
     Elementwise(name="neg", body=lambda x: -x, reference=np.negative, onnx="Neg", dtypes=(*NUMBERS, *COMPLEX)),

@@ -1,4 +1,4 @@
-"""Shifts of bits."""
+"""Shifts of bits, and remainders."""
 
 from __future__ import annotations
 
@@ -13,3 +13,8 @@ def _bit_shift(call: Call) -> Node:
     if direction not in rows:
         raise call.fail(f"direction is {direction!r}; expected LEFT or RIGHT")
     return rows[direction](call.x(), call.x(1))
+
+
+@adapter("Mod")
+def _mod(call: Call) -> Node:
+    return (call.b.fmod if call.flag("fmod") else call.b.remainder)(call.x(), call.x(1))

@@ -1,0 +1,72 @@
+"""The rows that find where the largest or the least element along an axis is. The axis is kept with length 1."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...dtypes import NUMBERS, dtype, int32, int64
+from ...errors import ShapeError
+from ...ir import scalar
+from ...ir.kernel import IDENTITY
+from ...ir.scalar import COMPUTE, Expr, const, select
+from ...shapes import Shape, axis_of, show
+from .._reference import folds as reference
+from .._row import Composite, Folds, Nest, Read, Shaped, register
+
+
+def _shape(x: Shaped, axis: int, last: bool = False) -> Shape:
+    axis = axis_of(axis, len(x.shape), "argmax")
+    if x.shape[axis] == 0:
+        raise ShapeError(f"argmax: axis {axis} of {show(x.shape)} is empty, so that no element is the largest")
+    return tuple(1 if i == axis else d for i, d in enumerate(x.shape))
+
+
+def _nest(word: str) -> Callable[..., Folds]:
+    """The extreme value, then the first (or last) index at which it occurs. NaN is the extreme value if there is one."""
+
+    def nest(coords: Sequence[Expr], read: Read, x: Shaped, axis: int, last: bool = False) -> Folds:
+        axis = axis_of(axis, len(x.shape), "argmax")
+        choose = "max" if last else "min"
+
+        def element(inner: Sequence[Expr], _: Sequence[Expr]) -> Expr:
+            return read(0, [inner[0] if i == axis else c for i, c in enumerate(coords)])
+
+        def place(inner: Sequence[Expr], found: Sequence[Expr]) -> Expr:
+            v = element(inner, ())
+            hit = scalar.eq(v, found[0])
+            hit = hit | scalar.isnan(v) if v.dtype.is_float else hit
+            return select(hit, inner[0], const(IDENTITY[choose](int32), int32))
+
+        return Folds((x.shape[axis],), [(word, element), (choose, place)], lambda a: scalar.cast(a[1], int64))
+
+    return nest
+
+
+def _whole(function: Callable[..., Any]) -> Callable[..., np.ndarray]:
+    def whole(x: np.ndarray, axis: int, last: bool = False) -> np.ndarray:
+        wide = scalar.convert(x, COMPUTE[dtype(x.dtype)].numpy)
+        if not last:
+            return np.asarray(function(wide, axis=axis, keepdims=True), np.int64)
+        return x.shape[axis] - 1 - np.asarray(function(np.flip(wide, axis), axis=axis, keepdims=True), np.int64)
+
+    return whole
+
+
+def _hardmax(b: Any, x: Any, *, axis: int = -1) -> Any:
+    axis = axis_of(axis, len(x.shape), "hardmax")
+    numbers = b.arange(b.const(0, int64), b.const(1, int64), count=x.shape[axis])
+    numbers = b.reshape(numbers, shape=tuple(d if i == axis else 1 for i, d in enumerate(x.shape)))
+    return b.cast(b.equal(numbers, b.argmax(x, axis=axis)), to=x.dtype)
+
+
+register(
+    Nest(name="argmax", doc="the index of the largest element along an axis: the first, or the last, if several are equal",
+         shape=_shape, nest=_nest("max"), whole=_whole(np.argmax), reference=reference.place(np.max), gives=int64, dtypes=NUMBERS),
+    Nest(name="argmin", doc="the index of the least element along an axis: the first, or the last, if several are equal",
+         shape=_shape, nest=_nest("min"), whole=_whole(np.argmin), reference=reference.place(np.min), gives=int64, dtypes=NUMBERS),
+    Composite(name="hardmax", doc="1 at the first largest element along an axis, 0 elsewhere", lower=_hardmax,
+              reference=reference.hardmax, dtypes=NUMBERS),
+)  # fmt: skip
