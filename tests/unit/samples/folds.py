@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import N, S, Sample
+from . import N, S, Sample, index, positive
 
 
 def pool(
@@ -63,6 +63,16 @@ PLACE = [
     S((3, 40), axis=1),
 ]
 
+CLASSES = [
+    S((4, 5), index((4,), 0, 5)),
+    S((2, 3, 4), index((2, 4), 0, 3), reduction="none"),
+    S((2, 3, 2, 3), index((2, 2, 3), 0, 3), (3,), reduction="sum", ignore_index=1),
+    S((4, 3), index((4,), 0, 3), positive(3), ignore_index=2),
+    S((N, 3), index((N,), 0, 3), reduction="none", ignore_index=0),
+    S((N, 3), index((N,), 0, 3)),
+    S((0, 3), index((0,), 0, 1), reduction="none"),
+]
+
 SAMPLES: dict[str, list[Sample]] = {
     "reduce_sum": [*REDUCE, *REDUCE_EMPTY, S((3, 40), axes=(1,))],
     "reduce_prod": [*REDUCE, *REDUCE_EMPTY],
@@ -90,6 +100,8 @@ SAMPLES: dict[str, list[Sample]] = {
     "argmax": PLACE,
     "argmin": PLACE,
     "hardmax": [S((3, 5)), S((2, 3, 4), axis=1), S((N, 4)), S((4, N), axis=-1)],
+    "nll_loss": CLASSES,
+    "cross_entropy": CLASSES,
     "global_average_pool": [S((2, 3, 4, 5)), S((N, 2, 3)), S((1, 2))],
     "global_max_pool": [S((2, 3, 4, 5)), S((N, 2, 3)), S((1, 2))],
     "max_pool": POOL,

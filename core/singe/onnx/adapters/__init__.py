@@ -5,6 +5,7 @@ from . import (  # noqa: F401 (each enters its adapters)
     basic,
     control,
     extremes,
+    losses,
     normalise,
     places,
     quantise,

@@ -131,3 +131,26 @@ def place(extreme: Callable[..., Any]) -> Callable[..., np.ndarray]:
 
 def hardmax(x: np.ndarray, axis: int = -1) -> np.ndarray:
     return (np.indices(x.shape)[axis % x.ndim] == place(np.max)(x, axis)).astype(x.dtype)
+
+
+def nll_loss(
+    x: np.ndarray,
+    target: np.ndarray,
+    weight: np.ndarray | None = None,
+    reduction: str = "mean",
+    ignore_index: int = -100,
+) -> Any:
+    """Minus x at the targets, one place at a time."""
+    losses, weights = np.zeros(target.shape), np.zeros(target.shape)
+    for place in np.ndindex(*target.shape):
+        kind = int(target[place])
+        if kind != ignore_index:
+            weights[place] = 1 if weight is None else weight[kind]
+            losses[place] = -x[(place[0], kind, *place[1:])] * weights[place]
+    if reduction == "none":
+        return losses
+    return losses.sum() / (weights.sum() if reduction == "mean" else 1)
+
+
+def cross_entropy(x: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None, **attrs: Any) -> Any:
+    return nll_loss(np.log(softmax(x, 1)), target, weight, **attrs)
