@@ -9,6 +9,8 @@ from . import (  # noqa: F401 (each enters its adapters)
     normalise,
     places,
     quantise,
+    quantised,
+    quantised_microsoft,
     recurrent,
     reduce,
     resize,

@@ -22,9 +22,8 @@ def conv_last(
         n, *where, o = at
         first = o // (outputs // group) * per_group
         met = window(tuple(where), space, taps, strides, dilations, before)
-        return sum(
-            (x[(n, *place, slice(first, first + per_group))] @ w[(*tap, slice(None), o)] for tap, place in met), 0.0
-        )
+        terms = [x[(n, *place, slice(first, first + per_group))] @ w[(*tap, slice(None), o)] for tap, place in met]
+        return np.sum(terms, dtype=x.dtype)
 
     return each((x.shape[0], *shape, outputs), x.dtype, element)
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from ...dtypes import COMPLEX, FLOATS, NUMBERS, dtype, float32
+from ...dtypes import COMPLEX, FLOATS, NUMBERS, dtype, float32, int32
 from ...errors import ShapeError
 from ...ir import affine, scalar
 from ...ir.scalar import COMPUTE, Expr, const, select, size
@@ -183,7 +183,7 @@ def _conv_nest(
 def _conv_facts(
     x: Shaped, w: Shaped, strides: Any, dilations: Any, before: Any, after: Any, group: int
 ) -> Mapping[str, Any] | None:
-    if 0 in x.shape:
+    if 0 in x.shape or COMPUTE[x.dtype] is not float32:
         return None
     return {
         "x_shape": x.shape,
@@ -426,13 +426,13 @@ register(
          shape=_dot_shape, nest=_dot_nest, whole=_dot_whole, vjp=_dot_vjp, tolerance=64, floor=1e-5,
          reference=lambda a, b: np.einsum("...mk,...kn->...mn", a, b),
          facts=lambda a, b: {} if COMPUTE[a.dtype] is float32 else None),
-    Nest(name="conv_last", doc="convolution, channels last", routine="conv", dtypes=FLOATS, shape=_conv_shape, nest=_conv_nest,
+    Nest(name="conv_last", doc="convolution, channels last", routine="conv", dtypes=(*FLOATS, int32), shape=_conv_shape, nest=_conv_nest,
          whole=_conv_whole, vjp=_conv_vjp, facts=_conv_facts, reference=reference.conv_last, tolerance=64, floor=1e-5),
     Composite(name="matmul", doc="product of matrices, stacks of them, or vectors, as in NumPy", onnx="MatMul", dtypes=(*NUMBERS, *COMPLEX), lower=_matmul,
               reference=np.matmul, tolerance=64, floor=1e-5),
     Composite(name="gemm", doc="alpha · a @ b + beta · c, where a and b may be transposed", dtypes=NUMBERS, lower=_gemm,
               reference=reference.gemm, tolerance=64, floor=1e-5),
-    Composite(name="conv", doc="convolution, channels first, weights (outputs, channels per group, …window)", dtypes=FLOATS, lower=_conv,
+    Composite(name="conv", doc="convolution, channels first, weights (outputs, channels per group, …window)", dtypes=(*FLOATS, int32), lower=_conv,
               reference=reference.conv, tolerance=64, floor=1e-5),
     Composite(name="conv_transpose", doc="transposed convolution, weights (channels, outputs per group, …window); sizes: of the output",
               dtypes=FLOATS, lower=_conv_transpose, reference=reference.conv_transpose, tolerance=64, floor=1e-5),
