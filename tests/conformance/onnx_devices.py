@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -46,10 +47,22 @@ def data_sets(folder: Path) -> list[tuple[list[np.ndarray], list[np.ndarray]]]:
     return [(tensors(place, "input"), tensors(place, "output")) for place in sorted(folder.glob("test_data_set_*"))]
 
 
-def check(got: Sequence[np.ndarray], wanted: Sequence[np.ndarray], rtol: float, atol: float) -> None:
-    """Check that outputs are equal in number, dtype and shape, and close in value."""
-    assert len(got) == len(wanted)
-    for mine, theirs in zip(got, wanted, strict=True):
+def tensors(values: Any) -> list[Any]:
+    """The tensors in lists of them, in which an optional that holds nothing is None."""
+    if isinstance(values, (list, tuple)):
+        return [x for value in values for x in tensors(value)]
+    return [] if values is None else [values]
+
+
+def _form(value: Any) -> Any:
+    """The lists and Nones of a value."""
+    return [_form(x) for x in value] if isinstance(value, (list, tuple)) else value is None
+
+
+def check(got: Sequence[Any], wanted: Sequence[Any], rtol: float, atol: float) -> None:
+    """Check that outputs are equal in number, dtype and shape, and close in value; also within lists."""
+    assert _form(got) == _form(wanted)
+    for mine, theirs in zip(tensors(got), tensors(wanted), strict=True):
         mine, theirs = own(mine), own(theirs)
         assert mine.dtype == theirs.dtype
         assert mine.shape == theirs.shape

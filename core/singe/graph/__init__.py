@@ -16,6 +16,11 @@ from .node import evaluate_node as evaluate_node
 from .node import leaf as leaf
 from .node import postorder as postorder
 from .node import symbols_of as symbols_of
+from .objects import Kind as Kind
+from .objects import Pairs as Pairs
+from .objects import Part as Part
+from .objects import Table as Table
+from .objects import Value as Value
 from .transform import all_nodes as all_nodes
 from .transform import checks_at as checks_at
 from .transform import inline as inline

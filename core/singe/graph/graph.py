@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -30,6 +31,8 @@ class Graph:
     bound: each size that no input gives ↦ the node that gives it in a run (see Builder.bound): an integer node of one
     element, or a node with results of that size. Nodes that need the size come after that node.
     checks: dimensions that must be at least 0 wherever the graph runs ↦ the error's text if one is not.
+    results: of a model whose results are not all tensors, each result's name ↦ the tree of its outputs' names (see
+    objects.py); otherwise empty.
     """
 
     inputs: tuple[Node, ...]
@@ -38,6 +41,7 @@ class Graph:
     bound: Mapping[str, Node] = field(default_factory=dict)
     states: tuple[GraphState, ...] = ()
     checks: Mapping[Dim, str] = field(default_factory=dict)
+    results: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def roots(self) -> tuple[Node, ...]:

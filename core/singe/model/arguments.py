@@ -28,9 +28,16 @@ class TensorSpec:
 
 def bind(inputs: Sequence[TensorSpec], args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """Arguments as arrays of the inputs' dtypes, by input name."""
+    given = by_name([p.name for p in inputs], args, kwargs, list(map(str, inputs)))
+    return {p.name: as_array(given[p.name], p) for p in inputs}
+
+
+def by_name(
+    names: Sequence[str], args: Sequence[Any], kwargs: Mapping[str, Any], described: Sequence[str]
+) -> dict[str, Any]:
+    """Arguments by input name: one for each input. described: the inputs, for people."""
     if len(args) == 1 and isinstance(args[0], Mapping) and not kwargs:
         kwargs, args = args[0], ()
-    names = [p.name for p in inputs]
     if len(args) > len(names):
         raise InputError(f"got {len(args)} inputs, expected {len(names)}: {', '.join(names)}")
     given = dict(zip(names, args, strict=False))
@@ -41,8 +48,8 @@ def bind(inputs: Sequence[TensorSpec], args: Sequence[Any], kwargs: Mapping[str,
     if twice or missing or unknown:
         faults = (("given twice:", sorted(twice)), ("missing:", missing), ("unknown:", unknown))
         parts = [f"{fault} {', '.join(map(repr, which))}" for fault, which in faults if which]
-        raise InputError(f"inputs {'; '.join(parts)}. The inputs are {', '.join(map(str, inputs)) or 'none'}")
-    return {p.name: as_array(given[p.name], p) for p in inputs}
+        raise InputError(f"inputs {'; '.join(parts)}. The inputs are {', '.join(described) or 'none'}")
+    return given
 
 
 def as_array(value: Any, spec: TensorSpec, what: str = "input") -> np.ndarray:

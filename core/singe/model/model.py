@@ -34,7 +34,8 @@ from ..runtime.recent import Recent
 from ..runtime.waiting import Later, now, soon, then, together
 from ..shapes import Size, show, show_sizes, size
 from ..weights.records import is_container, model_record, read_graph, weights_record
-from .arguments import TensorSpec, bind, unwrap
+from .arguments import TensorSpec, bind, by_name, unwrap
+from .objects import parted, whole
 from .session import Session, copies
 from .sizes import OpenSizes, without_bounds
 from .source import GraphSource, Source
@@ -51,9 +52,11 @@ SERVED: Final = 256
 class Program:
     """Compiled code on a device, called with NumPy arrays; `save` writes it, `Program.load` reads it."""
 
-    def __init__(self, data: ProgramData, on: Device) -> None:
+    def __init__(self, data: ProgramData, on: Device, results: Mapping[str, Any] | None = None) -> None:
+        """results: see Graph. Only the Model makes lists and dicts of the outputs."""
         self.data: Final = data
         self.device: Final = on
+        self.results: Final = results or {}
         self.executable: Final[Executable] = on.eager.prepare(data)
         self._direct: Final = self.executable if isinstance(self.executable, DirectExecutable) else None
         self._copies: Final[dict[tuple[int, ...], Executable]] = {}  # by the numbers of states
@@ -171,6 +174,7 @@ class Model:
         self.inputs: Final = tuple(TensorSpec(x.name, x.dtype, x.shape) for x in self.source.inputs)
         self.states: Final = tuple(TensorSpec(x.name, x.dtype, x.shape) for x in self.source.states)
         self._programs: Recent[Program] = Recent(PROGRAMS)  # a Program that is dropped still works for its holders
+        self._holding: Final[Recent[Model]] = Recent(PROGRAMS)  # by what the inputs hold that are no tensors
         self._blocks: Final = SharedBlocks()
         self._served: Final[Recent[bool]] = Recent(SERVED)  # sizes, and checks in branches that some do not meet
         self._needed: Needed | None = None  # None: not computed yet
@@ -223,10 +227,17 @@ class Model:
         )
 
     def __repr__(self) -> str:
-        return f"<model {self.name} on {self.device.name}: {', '.join(map(str, self.inputs))} → {', '.join(self.source.output_names)}>"
+        return f"<model {self.name} on {self.device.name}: {', '.join(self._described())} → {', '.join(self.source.output_names)}>"
+
+    def _described(self) -> list[str]:
+        """Its inputs, for people."""
+        kinds = self.source.objects
+        return [f"{name}: {kind}" for name, kind in kinds.items()] if kinds else [str(p) for p in self.inputs]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run it: arrays in order or by name (or one dict of them) → the output's array, or a dict of several by name."""
+        """Run it: arrays in order or by name (or one dict of them) → the output's array, or a dict of several by name.
+
+        A list is a sequence, None an optional that holds nothing, a dict a map; results are such, too."""
         return now(self._called(args, kwargs), "await model.run_async(…)")
 
     async def run_async(self, *args: Any, **kwargs: Any) -> Any:
@@ -242,12 +253,37 @@ class Model:
         return self.session()
 
     def _called(self, args: Sequence[Any], kwargs: Mapping[str, Any], session: Session | None = None) -> Later[Any]:
-        arrays = bind(self.inputs, args, kwargs)
         if self.states:
             session = session or self._own
-        runnable = self.program({k: a.shape for k, a in arrays.items()}, arrays)
+        model, arrays = self.bound(args, kwargs)
+        runnable = model.program({k: a.shape for k, a in arrays.items()}, arrays)
         outputs = runnable.start([arrays[p.name] for p in runnable.inputs], session)
-        return then(outputs, lambda found: unwrap(found, self.source.output_names))
+        return then(outputs, lambda found: unwrap(self.results(runnable, found), self.source.output_names))
+
+    def bound(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Model, dict[str, np.ndarray]]:
+        """Arguments as arrays by input name, and the model whose inputs these are: if arguments are lists, dicts or None,
+        another one, for inputs that hold as much."""
+        if not self.source.objects:
+            return self, bind(self.inputs, args, kwargs)
+        kinds = self.source.objects
+        given, trees = by_name(tuple(kinds), args, kwargs, self._described()), {}
+        arrays: dict[str, Any] = {}
+        for name, kind in kinds.items():
+            if kind.name == "tensor":
+                arrays[name] = given[name]
+            else:
+                trees[name], parts = parted(name, given[name], kind)
+                arrays |= parts
+        with self.device.lock:
+            model = self._holding.at(tuple(trees.items()), lambda: self._over(self.source.holding(trees), self.device))
+        return model, bind(model.inputs, (), arrays)
+
+    def results(self, runnable: Program, outputs: Sequence[np.ndarray]) -> list[Any]:
+        """The results, in order: the outputs of a Program of this model, or lists and dicts made of them."""
+        if not runnable.results:
+            return list(outputs)
+        arrays = {p.name: a for p, a in zip(runnable.outputs, outputs, strict=True)}
+        return [whole(runnable.results[name], arrays) for name in self.source.output_names]
 
     @property
     def needed(self) -> Needed:
@@ -267,11 +303,15 @@ class Model:
 
     def on(self, device: Device, options: Options) -> Model:
         """The same model on another device, or with other options."""
-        o = options
-        made = Model(self.source, device, self.name, o.activations, o.fail_on_host, o.bounds, o.donate)
+        made = self._over(self.source, device, options)
         for sizes in self.sizes.specialised():
             made.sizes.specialise(sizes)
         return made
+
+    def _over(self, source: Source, device: Device, options: Options | None = None) -> Model:
+        """A model of the same name and options over another source, or on another device."""
+        o = options or self.options
+        return Model(source, device, self.name, o.activations, o.fail_on_host, o.bounds, o.donate)
 
     def specialise(self, **sizes: int) -> None:
         """Add steps to the Program that are compiled for these sizes; runs at these sizes use them.
@@ -335,7 +375,7 @@ class Model:
     def _compiled(self, graph: Graph, sizes: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Program:
         own = [(s, self.graph({**sizes, **s}, values)) for s in self.sizes.specialised(sizes)]
         data = compile_graph(graph, self.device.target, replace(self.options, specialised=own, shared=self._blocks))
-        return Program(data, self.device)
+        return Program(data, self.device, graph.results)
 
     def _met(self, sizes: Mapping[str, int], fixed: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Program:
         """A Program with separate steps for sizes that fail a check of the open steps; compiling for them may fail too."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from ..dtypes import DType
-from ..graph import Graph, Needed, Node, specialise
+from ..graph import Graph, Kind, Needed, Node, specialise
 
 
 class Source(Protocol):
@@ -19,6 +19,12 @@ class Source(Protocol):
     output_names: tuple[str, ...]
     output_dtypes: tuple[DType, ...]
     states: tuple[Node, ...]
+    objects: Mapping[str, Kind]
+    """What each input may be, if some are no tensors and what they hold is not known; otherwise empty."""
+
+    def holding(self, objects: Mapping[str, Any]) -> Source:
+        """The same source for inputs that hold these trees of Parts."""
+        ...
 
     def graph(self, sizes: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Graph | Needed:
         """The Graph with numbers for some sizes and constants for some inputs; or what else must be known for it."""
@@ -37,7 +43,12 @@ class GraphSource:
         self.output_names = graph.output_names
         self.output_dtypes = tuple(x.dtype for x in graph.outputs)
         self.states = tuple(s.leaf for s in graph.states)
+        self.objects: Mapping[str, Kind] = {}
         self._graph = graph
+
+    def holding(self, objects: Mapping[str, Any]) -> GraphSource:
+        assert not objects, "the inputs of a Graph are tensors"
+        return self
 
     def graph(self, sizes: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Graph:
         assert not values, "a Graph's shapes depend on no values"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -43,6 +43,7 @@ class PairedSource:
                 )
         self._source = source
         self._pairs = dict(pairs)
+        self.objects = source.objects
         self.inputs = tuple(x for name, x in given.items() if name not in pairs)
         self.states = (*source.states, *(given[name] for name in pairs))
         kept = [k for k, name in enumerate(made) if name not in pairs.values()]
@@ -52,6 +53,9 @@ class PairedSource:
     def with_layers(self) -> tuple[PairedSource, Mapping[str, str]]:
         source, ops = self._source.with_layers()
         return PairedSource(source, self._pairs), ops
+
+    def holding(self, objects: Mapping[str, Any]) -> PairedSource:
+        return PairedSource(self._source.holding(objects), self._pairs)
 
     def graph(self, sizes: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Graph | Needed:
         graph = self._source.graph(sizes, values)
@@ -73,5 +77,9 @@ class PairedSource:
                 )
             states.append(GraphState(leaf, leaf.name, None, updated))
         inputs = tuple(x for x in graph.inputs if x.name not in self._pairs)
-        outputs = tuple(made[name] for name in self.output_names)
-        return replace(graph, inputs=inputs, outputs=outputs, output_names=self.output_names, states=tuple(states))
+        updates = self._pairs.values()
+        kept = {name: x for name, x in made.items() if name not in updates}
+        results = {name: tree for name, tree in graph.results.items() if name not in updates}
+        return replace(
+            graph, inputs=inputs, outputs=tuple(kept.values()), output_names=tuple(kept), states=tuple(states), results=results
+        )  # fmt: skip

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from ..errors import CompileError, DeviceError, HostNeeded, ImportFailure, InputError, ShapeError, UnsupportedOp
-from ..model.model import Model, Program, bind
+from ..model.model import Model, Program
 from ..runtime.device import Device
 from ..runtime.devices import DEFAULT
 from ..runtime.devices import device as open_device
@@ -53,16 +53,16 @@ class BackendRep:
         try:
             self.report = _report(model.program())
         except (CompileError, ImportFailure, ShapeError) as e:
-            if isinstance(e, (UnsupportedOp, HostNeeded)) or not model.inputs:
+            if isinstance(e, (UnsupportedOp, HostNeeded)) or not (model.inputs or model.source.objects):
                 raise  # a run would fail in the same way
 
-    def run(self, inputs: Any, **_: Any) -> tuple[np.ndarray, ...]:
-        """The outputs for inputs in the model's order, by name, or for the only one."""
+    def run(self, inputs: Any, **_: Any) -> tuple[Any, ...]:
+        """The results for inputs in the model's order, by name, or for the only one. Sequences are lists, maps dicts."""
         given = (inputs,) if isinstance(inputs, (np.ndarray, Mapping)) else tuple(inputs)
-        arrays = bind(self.model.inputs, given, {})
-        runnable = self.model.program({k: a.shape for k, a in arrays.items()}, arrays)
+        model, arrays = self.model.bound(given, {})
+        runnable = model.program({k: a.shape for k, a in arrays.items()}, arrays)
         self.report = _report(runnable)
-        return tuple(runnable.run([arrays[p.name] for p in runnable.inputs]))
+        return tuple(model.results(runnable, runnable.run([arrays[p.name] for p in runnable.inputs])))
 
 
 def _report(runnable: Program) -> dict[str, str]:

@@ -18,12 +18,13 @@ import numpy as np
 
 from ..dtypes import DTYPES, dtype
 from ..errors import ImportFailure, InputError, SingeError, SizeNeeded, UnsupportedOp, ValueNeeded
-from ..graph import Builder, Graph, Node
+from ..graph import Builder, Graph, Kind, Node, Part, Value
+from ..graph.objects import described, leaves, mapped, named
 from ..ops import ROWS, Composite, Elementwise, Nest, Row, View
 from ..shapes import MAX_ELEMENTS, Dim, deferring, product, show, size, symbols
-from .adapters import ADAPTERS, Call
+from .adapters import ADAPTERS, OBJECTS, Call
 from .choice import Ambiguous, NeitherFits, Undecided
-from .model import OnnxFunction, OnnxGraph, OnnxModel, OnnxNode, OnnxValue
+from .model import OnnxFunction, OnnxGraph, OnnxModel, OnnxNode, OnnxType, OnnxValue
 from .scope import Scope, needed, owned
 from .tensors import MAX_FOLDED, plain
 
@@ -55,11 +56,12 @@ def import_model(
     sizes: Mapping[str, int] | None = None,
     input_shapes: Mapping[str, Sequence[int | str]] | None = None,
     values: Mapping[str, np.ndarray] | None = None,
+    objects: Mapping[str, Any] | None = None,
 ) -> Graph:
-    """The model as a Graph. `sizes` fixes symbolic dimensions, `input_shapes` replaces the shapes of inputs, and inputs
-    among `values` become constants."""
+    """The model as a Graph. `sizes` fixes symbolic dimensions, `input_shapes` replaces the shapes of inputs, inputs among
+    `values` become constants, and `objects` has the tree of Parts of each input that is no tensor."""
     check_ops(model)
-    importer = _Importer(model)
+    importer = _Importer(model, objects or {})
     try:
         with _named(model.path, ImportFailure), deferring():  # compiling the graph finds the checks again
             return importer.graph(sizes or {}, input_shapes or {}, values or {})
@@ -82,10 +84,15 @@ def _named(where: str, kind: type[SingeError]) -> Iterator[None]:
         raise ImportFailure(f"{where}: {e}") from e
 
 
-def signature(model: OnnxModel, input_shapes: Mapping[str, Sequence[int | str]] | None = None) -> tuple[Node, ...]:
-    """The inputs that the Graph of `import_model` would have, with open dimensions symbolic."""
+def signature(
+    model: OnnxModel,
+    input_shapes: Mapping[str, Sequence[int | str]] | None = None,
+    objects: Mapping[str, Any] | None = None,
+) -> tuple[Node, ...]:
+    """The inputs that the Graph of `import_model` would have, with open dimensions symbolic, without those that are no
+    tensors and not among `objects`."""
     try:
-        return _Importer(model).inputs({}, input_shapes or {}, {})
+        return _Importer(model, objects or {}).inputs({}, input_shapes or {}, {})
     except ImportFailure as e:
         raise ImportFailure(f"{model.path}: {e}") from e
 
@@ -125,8 +132,9 @@ def _functions(model: OnnxModel) -> dict[tuple[str, str, str], OnnxFunction]:
 class _Importer:
     """The state of one import: the builder, and the nodes made so far by name."""
 
-    def __init__(self, model: OnnxModel) -> None:
+    def __init__(self, model: OnnxModel, objects: Mapping[str, Any]) -> None:
         self.model = model
+        self.objects = objects
         self.functions = _functions(model)
         self.builder = Builder()
         tensors = {**model.graph.initializers, **model.graph.sparse_initializers}
@@ -139,9 +147,19 @@ class _Importer:
         self, sizes: Mapping[str, int], shapes: Mapping[str, Sequence[int | str]], values: Mapping[str, np.ndarray]
     ) -> Graph:
         inputs, names = self.inputs(sizes, shapes, values), tuple(v.name for v in self.model.graph.outputs)
+        for name, kind in object_inputs(self.model).items():
+            if kind.name != "tensor" and name not in self.objects:
+                raise ValueNeeded(f"the input {name!r} is a {kind}: what it holds must be known before a run", (name,))
         self.run(needed(self.model.graph.nodes, names), self.scope)
-        outputs = tuple(map(self.scope.value, names))
-        return Graph(inputs, outputs, names, self.builder.bound, checks=self.scope.checks)
+        made = tuple(map(self.scope.find, names))
+        tensors = [x for x in made if isinstance(x, Node)]
+        if len(tensors) == len(made):
+            return Graph(inputs, tuple(tensors), names, self.builder.bound, checks=self.scope.checks)
+        results = {name: named(name, value) for name, value in zip(names, made, strict=True)}
+        parts = tuple(leaves(tuple(results.values())))
+        if len(set(parts)) < len(parts) or len(results) < len(names):
+            raise ImportFailure(f"two outputs have one name: {', '.join(parts)}")
+        return Graph(inputs, tuple(leaves(made)), parts, self.builder.bound, checks=self.scope.checks, results=results)
 
     # --- inputs ---
 
@@ -149,9 +167,10 @@ class _Importer:
         self, sizes: Mapping[str, int], shapes: Mapping[str, Sequence[int | str]], values: Mapping[str, np.ndarray]
     ) -> tuple[Node, ...]:
         """Enter the graph's inputs in its scope; returns them without initialisers and inputs given as values."""
-        declared = {v.name: v for v in self.model.graph.inputs if v.name not in self.scope.tensors}
+        declared = declared_inputs(self.model)
+        parts = {part.name for tree in self.objects.values() for part in leaves(tree)}
         for what, given in (("shapes", shapes), ("values", values)):
-            unknown = given.keys() - declared.keys()
+            unknown = given.keys() - declared.keys() - parts
             if unknown:
                 raise InputError(
                     f"{self.model.path}: {what} are given for {', '.join(sorted(unknown))}; the inputs are {', '.join(declared) or 'none'}"
@@ -159,15 +178,22 @@ class _Importer:
         taken = {d for v in declared.values() for d in (shapes.get(v.name) or v.shape or ()) if isinstance(d, str)}
         out = []
         for name, value in declared.items():
-            kind = _input_dtype(value)
+            if name in self.objects:
+                tree = mapped(lambda part: self.part(part, values), self.objects[name])
+                self.scope.nodes[name] = tree
+                out += [x for x in leaves(tree) if x.is_input]
+                continue
+            kind = _kind(value)
+            if kind.name != "tensor" or kind.dtype is None:
+                continue
             if name in values:
-                self.scope.nodes[name] = self.builder.const(plain(name, np.asarray(values[name])), dtype(kind))
+                self.scope.nodes[name] = self.builder.const(plain(name, np.asarray(values[name])), kind.dtype)
                 continue
             shape = [
                 self.dimension(d, name, axis, taken, sizes)
                 for axis, d in enumerate(_input_shape(value, shapes.get(name)))
             ]
-            node = self.scope.nodes[name] = self.builder.input(name, shape, dtype(kind))
+            node = self.scope.nodes[name] = self.builder.input(name, shape, kind.dtype)
             _check_count(node)
             out.append(node)
         unknown = sizes.keys() - taken
@@ -176,6 +202,14 @@ class _Importer:
                 f"{self.model.path}: no dimension is named {', '.join(sorted(unknown))}; the names are {', '.join(sorted(taken)) or 'none'}"
             )
         return tuple(out)
+
+    def part(self, part: Part, values: Mapping[str, np.ndarray]) -> Node:
+        """A tensor within an input: a constant if its value is given."""
+        if part.name in values:
+            return self.builder.const(plain(part.name, np.asarray(values[part.name])), part.dtype)
+        node = self.builder.input(part.name, part.shape, part.dtype)
+        _check_count(node)
+        return node
 
     def dimension(
         self, given: int | str | None, name: str, axis: int, taken: set[str], sizes: Mapping[str, int]
@@ -227,7 +261,7 @@ class _Importer:
         (index, node), *rest = nodes
         before, count = (dict(scope.nodes), dict(scope.checks)), self.count
         self.choices += 1
-        ended: dict[bool, tuple[dict[str, Node], dict[Dim, str]] | SizeNeeded | ValueNeeded] = {}
+        ended: dict[bool, tuple[dict[str, Value], dict[Dim, str]] | SizeNeeded | ValueNeeded] = {}
         failed: dict[bool, SingeError] = {}
         for holds, graph in zip((True, False), choice.branches, strict=True):
             if self.choices > MAX_CHOICES:
@@ -256,7 +290,7 @@ class _Importer:
         text = f"{path}: the other branch does not fit ({why}), so {choice.requirement(holds)}"
         scope.checks.setdefault(choice.dim if holds else -choice.dim - 1, text)
 
-    def define(self, node: OnnxNode, inputs: tuple[Node | None, ...], scope: Scope) -> None:
+    def define(self, node: OnnxNode, inputs: tuple[Value, ...], scope: Scope) -> None:
         """Make a node, and enter its outputs in the scope."""
         attributes = scope.resolved(node.attributes)
         function = self.functions.get((node.domain, node.op_type, node.overload))
@@ -264,12 +298,12 @@ class _Importer:
             results = self.inline(function, inputs, attributes, scope)
         else:
             version = scope.opsets.get(node.domain, 1)
-            call = Call(self.builder, node.op, version, inputs, attributes, node.outputs, scope)
+            call = Call(self.builder, node.op, version, _tensors(node, inputs), attributes, node.outputs, scope, inputs)
             made = _made(call)
             results = [made] if isinstance(made, Node) else list(made)
         self.enter(node, results, scope)
 
-    def enter(self, node: OnnxNode, results: Sequence[Node], scope: Scope) -> None:
+    def enter(self, node: OnnxNode, results: Sequence[Value], scope: Scope) -> None:
         """Enter a node's outputs in the scope."""
         wanted = [name for name in node.outputs[len(results) :] if name]
         if wanted:
@@ -277,11 +311,12 @@ class _Importer:
                 f"the op has {len(results)} outputs, but the node also names {', '.join(map(repr, wanted))}"
             )
         for name, result in zip(node.outputs, results, strict=False):
-            _check_count(result)
+            for x in leaves(result):
+                _check_count(x)
             if name in scope.nodes or name in scope.tensors:
                 raise ImportFailure(f"the value {name!r} is defined twice")
             if name:
-                scope.nodes[name] = self.folded(result)
+                scope.nodes[name] = mapped(self.folded, result)
 
     def folded(self, x: Node) -> Node:
         """The node; a constant if its shape has sizes found in mid-run although it depends only on constants."""
@@ -291,26 +326,34 @@ class _Importer:
         return x if value is None or value.size > MAX_FOLDED else self.builder.const(value, x.dtype)
 
     def inline(
-        self, function: OnnxFunction, inputs: tuple[Node | None, ...], attributes: Mapping[str, Any], scope: Scope
-    ) -> list[Node]:
+        self, function: OnnxFunction, inputs: tuple[Value, ...], attributes: Mapping[str, Any], scope: Scope
+    ) -> list[Value]:
         if scope.depth >= MAX_DEPTH:
             raise ImportFailure(f"functions call each other more than {MAX_DEPTH} deep")
         if len(inputs) > len(function.inputs):
             raise ImportFailure(f"{len(inputs)} inputs; the function takes {len(function.inputs)}")
-        given = {name: x for name, x in zip(function.inputs, inputs, strict=False) if x is not None}
+        given: dict[str, Value] = {name: x for name, x in zip(function.inputs, inputs, strict=False) if x is not None}
         inner = Scope(
             self.builder, self, function.opsets, given, attributes={**function.defaults, **attributes},
             absent=frozenset(function.inputs) - given.keys(), depth=scope.depth + 1, checks=scope.checks,
         )  # fmt: skip
         self.run(needed(function.nodes, function.outputs), inner)
-        return [inner.value(name) for name in function.outputs]
+        return [inner.find(name) for name in function.outputs]
 
 
 def _where(index: int, node: OnnxNode) -> str:
     return f"node {index}{f' {node.name!r}' if node.name else ''} ({node.op_type})"
 
 
-def _made(call: Call) -> Node | Sequence[Node]:
+def _tensors(node: OnnxNode, inputs: tuple[Value, ...]) -> tuple[Node | None, ...]:
+    """The inputs that are tensors; None in place of others, which few ops take."""
+    for k, x in enumerate(inputs):
+        if x is not None and not isinstance(x, Node) and node.op not in OBJECTS:
+            raise ImportFailure(f"input {k} is {described(x)}; expected a tensor")
+    return tuple(x if isinstance(x, Node) else None for x in inputs)
+
+
+def _made(call: Call) -> Node | Sequence[Value]:
     adapt = ADAPTERS.get(call.op)
     if adapt is not None:
         return adapt(call)
@@ -367,15 +410,33 @@ def _aligned(call: Call) -> tuple[Node | None, ...]:
     return x, call.b.reshape(y, shape=(*y.shape, *(1,) * behind))
 
 
-def _input_dtype(value: OnnxValue) -> str:
-    kind = value.type.kind if value.type else "value of no known type"
-    if kind != "tensor":
-        raise ImportFailure(f"the input {value.name!r} is a {kind}; expected a tensor")
-    if value.dtype not in DTYPES:
-        raise ImportFailure(
-            f"the input {value.name!r} is {value.dtype}; Singe has {', '.join(DTYPES)}: convert the model"
-        )
-    return value.dtype
+def declared_inputs(model: OnnxModel) -> dict[str, OnnxValue]:
+    """The graph's inputs by name, without those that initialisers give."""
+    graph = model.graph
+    return {
+        v.name: v for v in graph.inputs if v.name not in graph.initializers and v.name not in graph.sparse_initializers
+    }
+
+
+def object_inputs(model: OnnxModel) -> dict[str, Kind]:
+    """What each input may be, if some are no tensors; empty if all are tensors."""
+    kinds = {name: _kind(value) for name, value in declared_inputs(model).items()}
+    return {} if all(kind.name == "tensor" for kind in kinds.values()) else kinds
+
+
+def _kind(value: OnnxValue) -> Kind:
+    """What an input may be, from its type."""
+
+    def of(given: OnnxType | None, what: str) -> Kind:
+        name = given.kind if given else "value of no known type"
+        if given is None or name not in ("tensor", "sequence", "optional", "map"):
+            raise ImportFailure(f"{what} a {name}; expected a tensor, or a sequence, an optional or a map of tensors")
+        if name in ("tensor", "map") and given.dtype not in DTYPES:
+            raise ImportFailure(f"{what} {given.dtype}; Singe has {', '.join(DTYPES)}: convert the model")
+        kind = None if given.dtype is None else dtype(given.dtype)
+        return Kind(name, kind, None if name == "tensor" else of(given.of, f"{what} a {name} of"))
+
+    return of(value.type, f"the input {value.name!r} is")
 
 
 def _input_shape(value: OnnxValue, given: Sequence[int | str] | None) -> Sequence[int | str | None]:

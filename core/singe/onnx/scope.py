@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from ..errors import ImportFailure, ValueNeeded
-from ..graph import Builder, Node, postorder
+from ..graph import Builder, Node, Value, postorder
+from ..graph.objects import mapped
 from ..shapes import Dim, product
 from .model import OnnxGraph, OnnxNode, OnnxRef
 from .tensors import plain
@@ -39,7 +40,7 @@ class Scope:
     builder: Builder
     reader: SubgraphImporter
     opsets: Mapping[str, int]
-    nodes: dict[str, Node] = field(default_factory=dict)
+    nodes: dict[str, Value] = field(default_factory=dict)
     tensors: Mapping[str, Any] = field(default_factory=dict)
     attributes: Mapping[str, Any] | None = None
     absent: frozenset[str] = frozenset()
@@ -48,8 +49,8 @@ class Scope:
     captures: dict[Node, Node] | None = None
     checks: dict[Dim, str] = field(default_factory=dict)
 
-    def find(self, name: str) -> Node | None:
-        """The node of a name; None for an input of a function that its caller omits."""
+    def find(self, name: str) -> Value:
+        """The value of a name; None for an input of a function that its caller omits, as for an optional that holds nothing."""
         if name in self.nodes:
             return self.nodes[name]
         if name in self.absent:
@@ -58,26 +59,17 @@ class Scope:
             found = self.builder.const(plain(name, self.tensors[name]))
         elif self.outside is not None:
             outer = self.outside.find(name)
-            if outer is None:
-                return None
-            found = outer if self.captures is None else self.captured(outer)
+            found = outer if self.captures is None else mapped(self.captured, outer)
         else:
             raise ImportFailure(f"the value {name!r} is used before any node makes it")
         self.nodes[name] = found
         return found
 
-    def reset(self, nodes: Mapping[str, Node], checks: Mapping[Dim, str]) -> None:
+    def reset(self, nodes: Mapping[str, Value], checks: Mapping[Dim, str]) -> None:
         """Have the names and checks that were here at some time; captures stay, as other scopes may know them."""
         for now, then in ((self.nodes, nodes), (self.checks, checks)):
             now.clear()
             now.update(then)  # pyright: ignore[reportArgumentType, reportCallIssue]
-
-    def value(self, name: str) -> Node:
-        """The node of a name, which must not be an omitted input."""
-        found = self.find(name)
-        if found is None:
-            raise ImportFailure(f"the value {name!r} is omitted by the function's caller")
-        return found
 
     def captured(self, outer: Node) -> Node:
         """An outer value as a node of this scope: the input of the region that captures it."""
@@ -109,8 +101,8 @@ class Scope:
         )  # fmt: skip
 
     def outputs(
-        self, graph: OnnxGraph, inputs: Sequence[Node], fits: Callable[[Sequence[Node]], None] = lambda outputs: None
-    ) -> list[Node]:
+        self, graph: OnnxGraph, inputs: Sequence[Value], fits: Callable[[Sequence[Value]], None] = lambda outputs: None
+    ) -> list[Value]:
         """Import the nodes of a graph into this scope, over these inputs; returns its outputs. fits: raises an error if the
         outputs are not as they must be."""
         if len(graph.inputs) != len(inputs):
@@ -118,8 +110,8 @@ class Scope:
         self.nodes.update((v.name, x) for v, x in zip(graph.inputs, inputs, strict=True))
         self.tensors = {**graph.initializers, **graph.sparse_initializers}
         try:
-            self.reader.subgraph(graph, self, lambda: fits([self.value(v.name) for v in graph.outputs]))
-            return [self.value(v.name) for v in graph.outputs]
+            self.reader.subgraph(graph, self, lambda: fits([self.find(v.name) for v in graph.outputs]))
+            return [self.find(v.name) for v in graph.outputs]
         except ValueNeeded as e:
             raise self._needed_outside(e) from e
 

@@ -15,6 +15,7 @@ from . import (  # noqa: F401 (each enters its adapters)
     reduce,
     resize,
     select,
+    sequences,
     shapes,
     strings,
     training,
@@ -23,5 +24,6 @@ from . import (  # noqa: F401 (each enters its adapters)
 )
 from ._call import ADAPTERS as ADAPTERS
 from ._call import MAX_FOLDED as MAX_FOLDED
+from ._call import OBJECTS as OBJECTS
 from ._call import Call as Call
 from ._call import adapter as adapter

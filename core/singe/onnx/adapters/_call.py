@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 import numpy as np
 
 from ...errors import ImportFailure, SizeNeeded, ValueNeeded
-from ...graph import Builder, Node, postorder, symbols_of
+from ...graph import Builder, Node, Value, postorder, symbols_of
 from ...ops import find_row
 from ...shapes import Dim, Size, axis_of, product, symbols
 from ..scope import Scope
@@ -31,7 +31,8 @@ T = TypeVar("T", int, float, str)
 @dataclass(frozen=True, eq=False)
 class Call:
     """One node. op: its name, as in ADAPTERS; version: of its domain's opset; outputs: the names of its outputs ("": not
-    wanted); scope: the scope of its names."""
+    wanted); scope: the scope of its names; values: the inputs of an op that also takes values that are no tensors (see
+    graph/objects.py)."""
 
     b: Builder
     op: str
@@ -40,6 +41,7 @@ class Call:
     attributes: Mapping[str, Any]
     outputs: tuple[str, ...]
     scope: Scope
+    values: tuple[Value, ...] = ()
 
     def fail(self, text: str) -> ImportFailure:
         return ImportFailure(text)
@@ -221,20 +223,24 @@ def inputs_below(b: Builder, nodes: Sequence[Node]) -> tuple[str, ...]:
     return tuple(n.name for n in reached if n.is_input)
 
 
-Adapter: TypeAlias = Callable[[Call], "Node | Sequence[Node]"]
+Adapter: TypeAlias = Callable[[Call], "Node | Sequence[Value]"]
 
 ADAPTERS: Final[dict[str, Adapter]] = {}
 """ONNX ops that are not a row one to one, by name: "Gemm", "com.microsoft.FusedGemm"."""
+OBJECTS: Final[set[str]] = set()
+"""Those that take values that are no tensors, too: as `Call.values`."""
 
 
-def adapter(*ops: str) -> Callable[[Adapter], Adapter]:
-    """Enters a function in ADAPTERS."""
+def adapter(*ops: str, objects: bool = False) -> Callable[[Adapter], Adapter]:
+    """Enters a function in ADAPTERS, and its ops in OBJECTS if they take objects."""
 
     def enter(function: Adapter) -> Adapter:
         for op in ops:
             if op in ADAPTERS:
                 raise ValueError(f"{op} has an adapter already")
             ADAPTERS[op] = function
+            if objects:
+                OBJECTS.add(op)
         return function
 
     return enter

@@ -11,7 +11,7 @@ from zlib import crc32
 import numpy as np
 
 from ...dtypes import DTYPES, STORED, DType, bool_, dtype, float8_e8m0fnu, float32, strings, widened
-from ...graph import Node
+from ...graph import Node, Value
 from ...ir.scalar import convert
 from ...shapes import broadcast, ceildiv, dim_max, product
 from ..tensors import ELEMENTS, OnnxSparse, RawTensor, dense, is_typed, untyped
@@ -51,9 +51,11 @@ def _constant(call: Call) -> Node:
     return tensor_node(call, CONSTANTS[given[0]](call.attributes[given[0]]))
 
 
-@adapter("Identity")
-def _identity(call: Call) -> Node:
-    return call.x()
+@adapter("Identity", objects=True)
+def _identity(call: Call) -> list[Value]:
+    if not call.values:
+        raise call.fail("the input is missing")
+    return [call.values[0]]
 
 
 @adapter("Dropout")

@@ -3,7 +3,7 @@
 An If with a known condition becomes its branch; the other branch is ignored. The same holds if sizes decide, the branches
 have results of different rank, and the rest of the graph fits only one of them (`Undecided`). A Loop or Scan collects
 elements, one per turn, in a tensor that is allocated before the first turn if the number of turns has a bound; otherwise
-it grows.
+it grows. A Loop that carries sequences or optionals is unrolled, so its number of turns must be known.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
+from ...dtypes import dtype
 from ...errors import ImportFailure, ShapeError, SizeNeeded, ValueNeeded
-from ...graph import Node, postorder, symbols_of
+from ...graph import Node, Value, postorder, symbols_of
+from ...graph.objects import described, leaves, mapped
 from ...ops import ROWS
 from ...shapes import MAX_ELEMENTS, Dim, axis_of, product, repeating, show, size, symbols
 from ..choice import Ambiguous, Undecided, at_least_zero, requirement
@@ -25,9 +27,12 @@ from ._call import Call, adapter, inputs_below
 
 MOST_ROOM: Final = 1 << 22
 """The most elements to allocate for all turns that a loop may make, although it may end early."""
+MAX_UNROLLED: Final = 4096
+"""The most turns of a loop that is unrolled."""
 
 
-def _graph(call: Call, name: str) -> OnnxGraph:
+def subgraph(call: Call, name: str) -> OnnxGraph:
+    """The graph that is an attribute of a node."""
     graph = call.attributes.get(name)
     if not isinstance(graph, OnnxGraph):
         raise call.fail(f"the graph {name!r} is missing")
@@ -44,8 +49,8 @@ def _scalar(call: Call, x: Node, what: str) -> Node:
 
 
 @adapter("If")
-def _if(call: Call) -> list[Node]:
-    then, otherwise = _graph(call, "then_branch"), _graph(call, "else_branch")
+def _if(call: Call) -> list[Value]:
+    then, otherwise = subgraph(call, "then_branch"), subgraph(call, "else_branch")
     condition = _scalar(call, call.x(), "the condition")
     known = call.b.value_of(condition)
     if known is not None and known.dtype != object:
@@ -79,23 +84,33 @@ def symbols_below(nodes: Sequence[Node]) -> frozenset[str]:
     return frozenset().union(*(symbols_of(n) for n in postorder(nodes)))
 
 
-def _either(call: Call, condition: Node, branches: Sequence[OnnxGraph], first: int) -> list[Node]:
+def _either(call: Call, condition: Node, branches: Sequence[OnnxGraph], first: int) -> list[Value]:
     """The If as a node; the results of branch `first` say of what type and rank those of the other must be."""
     captures: dict[Node, Node] = {}
     scopes = [call.scope.within(captures) for _ in branches]
     outputs: list[list[Node]] = [[], []]
-    outputs[first] = scopes[first].outputs(branches[first], ())
+    results = tuple(scopes[first].outputs(branches[first], ()))
+    outputs[first] = list(leaves(results))
 
-    def fits(made: Sequence[Node]) -> None:
-        for k, (x, y) in enumerate(zip(outputs[first], made, strict=False)):
+    def fits(made: Sequence[Value]) -> None:
+        for k, (x, y) in enumerate(zip(results, made, strict=False)):
+            if mapped(bool, x) != mapped(bool, y):
+                raise ShapeError(f"result {k} is {described(x)} in one branch, {described(y)} in the other")
+        for k, (x, y) in enumerate(zip(outputs[first], leaves(tuple(made)), strict=False)):
             if x.dtype is not y.dtype or len(x.shape) != len(y.shape):
                 raise ShapeError(f"result {k} is {_kind(x)} in one branch, {_kind(y)} in the other")
 
-    outputs[1 - first] = scopes[1 - first].outputs(branches[1 - first], (), fits)
+    outputs[1 - first] = list(leaves(tuple(scopes[1 - first].outputs(branches[1 - first], (), fits))))
     then, otherwise = (
         call.b.graph(tuple(captures.values()), o, s.checks) for s, o in zip(scopes, outputs, strict=True)
     )
-    return list(call.b.results_of(call.b.node(ROWS["if"], condition, *captures, then=then, otherwise=otherwise)))
+    made = (
+        ()
+        if not then.outputs
+        else call.b.results_of(call.b.node(ROWS["if"], condition, *captures, then=then, otherwise=otherwise))
+    )
+    chosen = iter(made)
+    return list(mapped(lambda _: next(chosen), results))
 
 
 # --- loops -----------------------------------------------------------------------------------------------------------
@@ -190,9 +205,12 @@ def _count(call: Call, limit: Node | None) -> Dim | None:
     return None if isinstance(count, int) and count > MAX_ELEMENTS else count
 
 
-@adapter("Loop")
-def _loop(call: Call) -> list[Node]:
-    b, graph, initial = call.b, _graph(call, "body"), [call.x(i) for i in range(2, len(call.inputs))]
+@adapter("Loop", objects=True)
+def _loop(call: Call) -> list[Value]:
+    b, graph = call.b, subgraph(call, "body")
+    initial = [x for x in call.values[2:] if isinstance(x, Node)]
+    if len(initial) < len(call.values[2:]):
+        return _unrolled(call, graph)
     collected = len(graph.outputs) - 1 - len(initial)
     if len(graph.inputs) != 2 + len(initial) or collected < 0:
         raise call.fail(
@@ -204,8 +222,11 @@ def _loop(call: Call) -> list[Node]:
     condition = yes if given is None else _scalar(call, given, "the condition")
     count = _count(call, call.maybe(0))
 
-    def fits(made: Sequence[Node]) -> None:
-        for x, y in zip(initial, made[1:], strict=False):
+    def fits(made: Sequence[Value]) -> None:
+        for k, x in enumerate(made):
+            if not isinstance(x, Node):
+                raise ImportFailure(f"output {k} of the body is {described(x)}; expected a tensor")
+        for x, y in zip(initial, _nodes(made[1:]), strict=False):
             if x.dtype is not y.dtype or len(x.shape) != len(y.shape):
                 raise ImportFailure(f"a value that is {_kind(x)} is carried, and {_kind(y)} after a turn")
 
@@ -216,7 +237,7 @@ def _loop(call: Call) -> list[Node]:
             b.reshape(x, shape=v.shape if v.shape == (1,) else ())
             for x, v in zip((number, yes), graph.inputs, strict=False)
         ]
-        again, *made = scope.outputs(graph, [*first, *carried], fits)
+        again, *made = _nodes(scope.outputs(graph, [*first, *carried], fits))
         made = [_as_declared(b, x, v) for x, v in zip(made, graph.outputs[1:], strict=True)]
         return [b.add(number, b.const(1)), *made[: len(initial)]], [again, *made[len(initial) :]]
 
@@ -240,6 +261,54 @@ def _loop(call: Call) -> list[Node]:
             *(_first(b, last[k], made) if room is not None else last[k] for k, room in places),
         ]
     return [*last[1 : 1 + len(initial)], *(last[k] for k, _ in places)]
+
+
+def _nodes(values: Sequence[Value]) -> list[Node]:
+    return [x for x in values if isinstance(x, Node)]
+
+
+def _flag(call: Call, x: Value) -> bool:
+    """A condition that must be known."""
+    if not isinstance(x, Node):
+        raise call.fail(f"the condition is {described(x)}")
+    value = call.b.value_of(x)
+    if value is not None and value.dtype != object and value.size == 1:
+        return bool(value.reshape(-1)[0])
+    text = "a loop that carries sequences or optionals: its condition must be known before a run"
+    inputs = inputs_below(call.b, [x])
+    raise ValueNeeded(text, inputs) if inputs else SizeNeeded(text, symbols_below([x]))
+
+
+def _unrolled(call: Call, graph: OnnxGraph) -> list[Value]:
+    """A Loop of which each turn is imported."""
+    b, carried = call.b, list(call.values[2:])
+    count, given = None if call.maybe(0) is None else call.ints(0)[0], call.maybe(1)
+    again: Value = b.const(np.array(True)) if given is None else given
+    collected: list[list[Value]] = []
+    turn = 0
+    while (count is None or turn < count) and _flag(call, again):
+        if turn == MAX_UNROLLED:
+            raise call.fail(f"a loop that carries sequences or optionals makes more than {MAX_UNROLLED} turns")
+        first = [b.const(np.full((1,) if v.shape == (1,) else (), turn, np.int64)) for v in graph.inputs[:1]]
+        again, *made = call.scope.within(None).outputs(graph, [*first, again, *carried])
+        carried = made[: len(carried)]
+        collected.append(made[len(carried) :])
+        turn += 1
+    return [
+        *carried,
+        *(_rows(b, [x[k] for x in collected], v) for k, v in enumerate(graph.outputs[1 + len(carried) :])),
+    ]
+
+
+def _rows(b: Any, elements: Sequence[Value], declared: OnnxValue) -> Node:
+    """What a loop collects, along a new first axis."""
+    parts = [b.reshape(x, shape=(1, *x.shape)) for x in _nodes(elements)]
+    if parts:
+        return parts[0] if len(parts) == 1 else b.concat(*parts, axis=0)
+    shape = declared.shape
+    if shape is None or declared.dtype is None or not all(isinstance(d, int) for d in shape):
+        raise ImportFailure(f"a loop of no turns collects {declared.name!r}, the shape of which is not in the file")
+    return b.expand(b.const(0, dtype(declared.dtype)), shape=(0, *shape))
 
 
 def _as_declared(b: Any, x: Node, declared: OnnxValue) -> Node:
@@ -297,7 +366,7 @@ def scan(
 
 @adapter("Scan")
 def _scan(call: Call) -> list[Node]:
-    graph, count = _graph(call, "body"), call.attr("num_scan_inputs", 0)
+    graph, count = subgraph(call, "body"), call.attr("num_scan_inputs", 0)
     batched = call.version < 9
     given = call.inputs[batched:]
     if batched and call.inputs[:1] != (None,):
@@ -313,7 +382,7 @@ def _scan(call: Call) -> list[Node]:
     backward = _ways(call, "scan_output_directions", collected)
 
     def element(scope: Scope, before: Sequence[Node], parts: Sequence[Node]) -> tuple[Sequence[Node], Sequence[Node]]:
-        made = scope.outputs(graph, [*before, *parts])
+        made = _nodes(scope.outputs(graph, [*before, *parts]))
         return made[: len(states)], made[len(states) :]
 
     if batched:  # the same for each element of the batch
