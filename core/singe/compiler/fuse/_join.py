@@ -111,7 +111,7 @@ class _Joining:
         del self.groups[first], self.groups[second]
         self.groups[place] = both
         self.steps.remove(self.number[first if place is second else second])
-        self.maker.update(dict.fromkeys(both.outputs, place))
+        self.maker.update(dict.fromkeys((*x.outputs, *y.outputs), place))
         for n in (*x.inputs, *y.inputs):
             self.readers[n] -= {first, second}
         for n in both.inputs:
