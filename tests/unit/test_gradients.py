@@ -47,7 +47,7 @@ NOT_DIFFERENTIABLE = {
 }
 """Rows over floats that have no gradient, whose results are not floats, or whose reference rounds."""
 
-DEAR = {"conv", "conv_last", "conv_transpose", "resize"}
+DEAR = {"conv", "conv_last", "conv_transpose", "deform_conv", "grid_sample", "resize", "roi_align"}
 """Rows with a slow reference: differences call it for each element of each input."""
 
 ZEROS_AND_NEGATIVES = [sample_of((3, 4), axes=(1,)), sample_of((2, 3, 2), axes=(0, -1))]

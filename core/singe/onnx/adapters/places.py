@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from ...dtypes import int64
 from ...graph import Node
+from ...shapes import same, show
 from ._call import Call, adapter
+from .basic import cast
+from .shapes import slice_axes
+from .windows import weights_of, window_of
 
 
 @adapter("GatherElements")
@@ -15,3 +20,58 @@ def _gather_elements(call: Call) -> Node:
 @adapter("GatherND")
 def _gather_nd(call: Call) -> Node:
     return call.b.gather_nd(call.x(), call.x(1), batch=call.attr("batch_dims", 0))
+
+
+SAMPLING = {"bilinear": "linear", "bicubic": "cubic"}
+"""The modes of GridSample before version 20, and of the op of com.microsoft ↦ those of now."""
+
+
+@adapter("GridSample", "com.microsoft.GridSample")
+def _grid_sample(call: Call) -> Node:
+    mode = call.attr("mode", "linear")
+    return call.b.grid_sample(
+        call.x(), call.x(1), mode=SAMPLING.get(mode, mode), padding=call.attr("padding_mode", "zeros"),
+        align_corners=call.flag("align_corners"),
+    )  # fmt: skip
+
+
+@adapter("AffineGrid")
+def _affine_grid(call: Call) -> Node:
+    theta, sizes = call.x(), call.dims(1)
+    if len(sizes) < 3:
+        raise call.fail(f"the size {show(sizes)} has no spatial axes")
+    return call.b.affine_grid(theta, space=call.lengths(sizes[2:]), align_corners=call.flag("align_corners"))
+
+
+@adapter("DeformConv")
+def _deform_conv(call: Call) -> Node:
+    x, w, kernel, group = weights_of(call)
+    window = window_of(call, x, kernel)
+    return call.b.deform_conv(
+        x, w, call.x(2), call.maybe(3), call.maybe(4), strides=window.strides, dilations=window.dilations,
+        before=window.before, after=window.after, group=group, offset_group=call.attr("offset_group", 1),
+    )  # fmt: skip
+
+
+@adapter("RoiAlign")
+def _roi_align(call: Call) -> Node:
+    size = call.attr("output_height", 1), call.attr("output_width", 1)
+    shifted = call.attr("coordinate_transformation_mode", "half_pixel" if call.version >= 16 else "output_half_pixel")
+    if shifted not in ("half_pixel", "output_half_pixel"):
+        raise call.fail(f"coordinate_transformation_mode is {shifted!r}; expected half_pixel or output_half_pixel")
+    return call.b.roi_align(
+        call.x(), call.x(1), call.x(2), size=size, mode=call.attr("mode", "avg"), samples=call.attr("sampling_ratio", 0),
+        scale=call.attr("spatial_scale", 1.0), half_pixel=shifted == "half_pixel",
+    )  # fmt: skip
+
+
+@adapter("MaxRoiPool")
+def _max_roi_pool(call: Call) -> Node:
+    """Each region is a row (picture, x, y, x, y)."""
+    x, rois, b = call.x(), call.x(1), call.b
+    if len(rois.shape) != 2 or not same(rois.shape[1], 5, "MaxRoiPool"):
+        raise call.fail(f"the regions are {show(rois.shape)}; expected (regions, 5)")
+    picture, corners = (slice_axes(call, rois, {1: (at, 1, count)}) for at, count in ((0, 1), (1, 4)))
+    picture = cast(call, b.reshape(picture, shape=(rois.shape[0],)), int64)
+    size = call.items("pooled_shape", int) or ()
+    return b.max_roi_pool(x, corners, picture, size=size, scale=call.attr("spatial_scale", 1.0))

@@ -61,7 +61,7 @@ def _auto_pad(call: Call) -> str:
     return mode
 
 
-def _window(call: Call, x: Node, kernel: tuple[int, ...] | None = None) -> Window:
+def window_of(call: Call, x: Node, kernel: tuple[int, ...] | None = None) -> Window:
     """The node's window; `kernel` is the window of the weights, if there are weights."""
     space = x.shape[2:]
     count = len(space)
@@ -92,7 +92,7 @@ def _window(call: Call, x: Node, kernel: tuple[int, ...] | None = None) -> Windo
 # --- convolutions ----------------------------------------------------------------------------------------------------
 
 
-def _weights(call: Call) -> tuple[Node, Node, tuple[int, ...], int]:
+def weights_of(call: Call) -> tuple[Node, Node, tuple[int, ...], int]:
     x, w, group = call.x(), call.x(1), call.attr("group", 1)
     if len(x.shape) < 3 or len(w.shape) != len(x.shape):
         raise call.fail(
@@ -106,8 +106,8 @@ def _weights(call: Call) -> tuple[Node, Node, tuple[int, ...], int]:
 
 @adapter("Conv")
 def _conv(call: Call) -> Node:
-    x, w, kernel, group = _weights(call)
-    window = _window(call, x, kernel)
+    x, w, kernel, group = weights_of(call)
+    window = window_of(call, x, kernel)
     return call.b.conv(
         x, w, call.maybe(2), strides=window.strides, dilations=window.dilations, before=window.before, after=window.after, group=group
     )  # fmt: skip
@@ -117,10 +117,12 @@ def _conv(call: Call) -> Node:
 def _conv_transpose(call: Call) -> Node:
     """The output's length is (d − 1)·stride + reach + output_padding − pads.
     If output_shape is given, the pads follow from it."""
-    x, w, kernel, group = _weights(call)
+    x, w, kernel, group = weights_of(call)
     space = x.shape[2:]
     mode = _auto_pad(call)
-    window = _window(replace(call, attributes={k: v for k, v in call.attributes.items() if k != "auto_pad"}), x, kernel)
+    window = window_of(
+        replace(call, attributes={k: v for k, v in call.attributes.items() if k != "auto_pad"}), x, kernel
+    )
     extra = _each(call, "output_padding", len(space), 0, 0)
     full = [(d - 1) * s + r + e for d, s, r, e in zip(space, window.strides, window.reach, extra, strict=True)]
     if "output_shape" in call.attributes:
@@ -178,7 +180,7 @@ def _facts(window: Window) -> dict[str, Shape]:
 @adapter("MaxPool")
 def _max_pool(call: Call) -> list[Node]:
     x = call.x()
-    facts = _facts(_ceiling(call, x, _window(call, x)))
+    facts = _facts(_ceiling(call, x, window_of(call, x)))
     values = call.b.max_pool(x, **facts)
     if not any(call.outputs[1:]):
         return [values]
@@ -191,7 +193,7 @@ def _average_pool(call: Call) -> Node:
     what ceil_mode adds never counts."""
     b, kind = call.b, call.x().dtype
     x = cast(call, call.x(), float32)  # a sum of float16 may overflow where the mean does not
-    asked = _window(call, x)
+    asked = window_of(call, x)
     window = _ceiling(call, x, asked)
     total = b.pool_sum(x, **_facts(window))
     none = (0,) * len(asked.sizes)
@@ -225,7 +227,7 @@ def _norm_power(call: Call, x: Node) -> tuple[Node, int]:
 def _lp_pool(call: Call) -> Node:
     x = call.x()
     powers, p = _norm_power(call, x)
-    return power(call, call.b.pool_sum(powers, **_facts(_ceiling(call, x, _window(call, x)))), 1 / p)
+    return power(call, call.b.pool_sum(powers, **_facts(_ceiling(call, x, window_of(call, x)))), 1 / p)
 
 
 @adapter("GlobalLpPool")

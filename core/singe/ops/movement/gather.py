@@ -16,7 +16,7 @@ from ...ir.scalar import Expr, const
 from ...shapes import Shape, axis_of, product, require, same, show
 from .._reference import movement as reference
 from .._row import Read, Shaped, View, register
-from ..whole.opaque import check_room, grid_of, wrapped
+from ..whole.opaque import check_room, wrapped
 from .update import index_at
 
 # --- gather_elements -------------------------------------------------------------------------------------------------
@@ -42,7 +42,16 @@ def _elements_value(coords: Sequence[Expr], read: Read, x: Shaped, index: Shaped
 
 
 def _elements_whole(x: np.ndarray, index: np.ndarray, axis: int) -> np.ndarray:
-    return x[grid_of(wrapped(index.astype(np.int64), x.shape[axis]), axis)]
+    axis %= x.ndim
+    repeated = [i for i, step in enumerate(index.strides) if step == 0 and i != axis and index.size]
+    few = index[tuple(slice(0, 1) if i in repeated else slice(None) for i in range(x.ndim))]
+    few = wrapped(few.astype(np.int64), x.shape[axis])
+    if few.size == index.shape[axis]:
+        cut = x[tuple(slice(None) if i == axis else slice(0, d) for i, d in enumerate(index.shape))]
+        return np.take(cut, few.reshape(-1), axis=axis)
+    places: list[np.ndarray] = list(np.indices(index.shape, sparse=True))
+    places[axis] = few
+    return x[tuple(places)]
 
 
 def _elements_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, axis: int) -> list[Any]:
