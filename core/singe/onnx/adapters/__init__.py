@@ -2,6 +2,7 @@
 
 from . import (  # noqa: F401 (each enters its adapters)
     arithmetic,
+    attention,
     basic,
     control,
     extremes,

@@ -40,9 +40,7 @@ def attend(
         if len(x.shape) < 2:
             raise ShapeError(f"attention: got {what} {show(x.shape)}; expected (…, heads, length, size)")
     wide = precision or q.dtype.compute
-    group = _group(q, k)
-    scores = b.dot(_grouped(b, _scaled(b, q, scale), group), _turned(b, k))
-    scores = as_dtype(b, _ungrouped(b, scores, group), wide)
+    scores = as_dtype(b, grouped_dot(b, _scaled(b, q, scale), _turned(b, k)), wide)
     capped = scores
     if softcap:
         cap = b.const(softcap, wide)
@@ -56,22 +54,22 @@ def attend(
     if allowed is not None:
         masked = b.where(allowed, masked, b.const(-math.inf, wide))
     weights = b.softmax(masked) if mask is None and not causal else _softmax(b, masked)
-    y = b.dot(_grouped(b, as_dtype(b, weights, v.dtype), group), v)
-    return Attended(scores, capped, masked, weights, _ungrouped(b, y, group))
+    return Attended(scores, capped, masked, weights, grouped_dot(b, as_dtype(b, weights, v.dtype), v))
 
 
-def seen_keys(b: Any, queries: Dim, keys: Dim, past: Any) -> Any:
-    """Whether a query sees a key: not those after it. past: how many keys precede the first query, a number, or integers
-    that broadcast to (…, queries, keys)."""
-    return b.less_equal(_numbered(b, keys), positions(b, queries, past))
+def seen_keys(b: Any, queries: Dim, keys: Dim, past: Any, before: int | None = None, after: int | None = 0) -> Any:
+    """Whether a query sees a key: at most `before` keys before its place and `after` keys after it (None: all).
 
-
-def positions(b: Any, queries: Dim, past: Any) -> Any:
-    """The place of each query among the keys, as a column."""
+    past: how many keys precede the first query, a dimension, or integers that broadcast to (…, queries, keys).
+    """
     at = b.reshape(_numbered(b, queries), shape=(queries, 1))
-    if isinstance(past, int) and past == 0:
-        return at
-    return b.add(at, as_dtype(b, past, int32) if hasattr(past, "dtype") else amount(b, past, int32))
+    past = past if hasattr(past, "dtype") else amount(b, past, int32)
+    at, key = b.add(at, as_dtype(b, past, int32)), _numbered(b, keys)
+    seen = b.less_equal(key, b.add(at, b.const(after, int32))) if after is not None else None
+    if before is None:
+        return seen
+    near = b.less_equal(b.sub(at, b.const(before, int32)), key)
+    return near if seen is None else b.logical_and(near, seen)
 
 
 def _numbered(b: Any, count: Dim) -> Any:
@@ -93,31 +91,19 @@ def _softmax(b: Any, x: Any) -> Any:
     return b.div(e, b.maximum(total, b.const(1, x.dtype)))
 
 
-def _group(q: Any, k: Any) -> int:
-    """How many heads of q a head of keys serves."""
-    if len(q.shape) < 3 or len(k.shape) < 3 or q.shape[-3] == k.shape[-3]:
-        return 1
-    heads, of_keys = q.shape[-3], k.shape[-3]
+def grouped_dot(b: Any, x: Any, y: Any) -> Any:
+    """x (…, heads, m, k) · y (…, heads of keys, k, n), with one product for all heads that a head of keys serves."""
+    if len(x.shape) < 3 or len(y.shape) < 3 or x.shape[-3] == y.shape[-3]:
+        return b.dot(x, y)
+    *outer, heads, length, size = x.shape
+    of_keys = y.shape[-3]
     if not isinstance(heads, int) or not isinstance(of_keys, int) or of_keys == 0 or heads % of_keys:
         raise ShapeError(
             f"attention: {heads} heads of queries for {of_keys} heads of keys; expected a multiple, of known numbers"
         )
-    return heads // of_keys
-
-
-def _grouped(b: Any, x: Any, group: int) -> Any:
-    """(…, heads, length, size) as (…, heads of keys, group · length, size): one product for all heads of a group."""
-    if group == 1:
-        return x
-    *outer, heads, length, size = x.shape
-    return b.reshape(x, shape=(*outer, heads // group, group * length, size))
-
-
-def _ungrouped(b: Any, x: Any, group: int) -> Any:
-    if group == 1:
-        return x
-    *outer, heads, length, size = x.shape
-    return b.reshape(x, shape=(*outer, heads * group, length // group, size))
+    rows = heads // of_keys * length
+    product = b.dot(b.reshape(x, shape=(*outer, of_keys, rows, size)), y)
+    return b.reshape(product, shape=(*product.shape[:-3], heads, length, product.shape[-1]))
 
 
 def _turned(b: Any, x: Any) -> Any:
