@@ -7,6 +7,7 @@ from . import (  # noqa: F401 (each enters its adapters)
     control,
     extremes,
     losses,
+    linear_attention,
     normalise,
     places,
     quantise,
