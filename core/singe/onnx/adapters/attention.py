@@ -24,7 +24,7 @@ def _attention(call: Call) -> list[Node]:
     past: Dim = 0
     if call.maybe(4) is not None:
         past = call.x(4).shape[2]
-        k, v = b.concat(call.x(4), k, axis=2), b.concat(call.x(5), v, axis=2)
+        k, v = (appended(call, cache, x) for cache, x in ((call.x(4), k), (call.x(5), v)))
     causal, mask, counts = call.flag("is_causal"), call.maybe(3), call.maybe(6)
     queries, keys = q.shape[2], k.shape[2]
     if mask is not None:
@@ -48,6 +48,14 @@ def _attention(call: Call) -> list[Node]:
         raise call.fail(f"qk_matmul_output_mode is {mode}; expected 0 to 3")
     y = merged_heads(call, steps.y) if packed else steps.y
     return [y, k, v, cast(call, steps[mode], q.dtype)]
+
+
+def appended(call: Call, cache: Node, x: Node) -> Node:
+    """The keys or values of a cache (batch, heads, length, size) and then those of x."""
+    if len(cache.shape) != 4:
+        raise call.fail(f"the cache is {show(cache.shape)}; expected (batch, heads, length, size)")
+    batch, heads, _, size = x.shape
+    return call.b.concat(call.b.reshape(cache, shape=(batch, heads, cache.shape[2], size)), x, axis=2)
 
 
 def _window(call: Call, name: str) -> int | None:

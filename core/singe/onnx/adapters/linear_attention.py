@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 from ...graph import Node
 from ...ops.control import repeated
-from ...ops.products.attention import grouped_dot
-from ...shapes import same, show
+from ...ops.products.attention import grouped_dot, scaled
+from ...shapes import Dim, same, show
 from ._call import Call, adapter
 from .basic import cast
 
@@ -26,21 +25,24 @@ def _linear_attention(call: Call) -> list[Node]:
     query, past = call.x(), call.maybe(3)
     kind, wide = query.dtype, query.dtype.compute
     heads, of_keys = call.attr("q_num_heads", 0), call.attr("kv_num_heads", 0)
-    if of_keys < 1 or heads % of_keys:
+    if of_keys < 1 or heads < 1 or heads % of_keys:
         raise call.fail(f"q_num_heads is {heads}, kv_num_heads {of_keys}; expected a multiple of at least one")
-    steps = {name: _steps(call, call.x(i), of_keys if i else heads) for i, name in enumerate(("query", "key", "value"))}
+    batch, length, size, of_values = *query.shape[:2], query.shape[-1] // heads, call.x(2).shape[-1] // of_keys
+    steps = {
+        "query": _steps(call, query, query, heads, size),
+        "key": _steps(call, call.x(1), query, of_keys, size),
+        "value": _steps(call, call.x(2), query, of_keys, of_values),
+    }
     for name, i, has in (("decay", 4, "gated" in rule), ("beta", 5, "delta" in rule)):
         x = call.maybe(i)
         if (x is not None) != has:
             raise call.fail(f"the rule {rule!r} {'needs' if has else 'has no'} {name}")
         if x is not None:
-            steps[name] = _steps(call, x, 1 if x.shape[-1] == 1 else of_keys)
-    length, batch, _, _, size = steps["query"].shape
-    of_values = steps["value"].shape[-1]
-    if past is None:
-        state = b.expand(b.const(0, wide), shape=(batch, of_keys, size, of_values))
-    else:
-        state = cast(call, past, wide)
+            own = 1 if x.shape[-1] == 1 else of_keys  # or all heads share it
+            of_head = name == "beta" or x.shape[-1] == own
+            steps[name] = _steps(call, x, query, own, 1 if of_head else size)
+    shape = (batch, of_keys, size, of_values)
+    state = b.expand(b.const(0, wide), shape=shape) if past is None else b.reshape(cast(call, past, wide), shape=shape)
 
     def turn(before: Sequence[Any], captured: Sequence[Any]) -> list[Any]:
         number, out, s = before
@@ -59,18 +61,18 @@ def _linear_attention(call: Call) -> list[Node]:
     first = [b.const(0), room, state]
     captures = list(steps.values())
     _, out, last = turn(first, captures) if length == 1 else repeated(b, length, first, captures, turn)
-    scale = call.attr("scale", 0.0) or 1 / math.sqrt(max(call.number(size, "the size of a head"), 1))
-    out = b.mul(b.reshape(out, shape=(length, batch, heads * of_values)), b.const(scale, wide))
+    out = scaled(b, b.reshape(out, shape=(length, batch, heads * of_values)), call.attr("scale", 0.0), size)
     return [cast(call, b.transpose(out, perm=(1, 0, 2)), kind), cast(call, last, kind if past is None else past.dtype)]
 
 
-def _steps(call: Call, x: Node, heads: int) -> Node:
+def _steps(call: Call, x: Node, query: Node, heads: int, size: Dim) -> Node:
     """(batch, length, heads · size) as (length, batch, heads, 1, size), in the compute type."""
-    if len(x.shape) != 3 or not same(x.shape[2], x.shape[2] // heads * heads, call.op):
-        raise call.fail(f"got {show(x.shape)}; expected (batch, length, {heads} heads · size)")
-    batch, length, width = x.shape
-    y = call.b.transpose(cast(call, x, x.dtype.compute), perm=(1, 0, 2))
-    return call.b.reshape(y, shape=(length, batch, heads, 1, width // heads))
+    wanted = (*query.shape[:2], heads * size)
+    if len(x.shape) != 3 or not all(same(d, e, call.op) for d, e in zip(x.shape, wanted, strict=True)):
+        raise call.fail(f"got {show(x.shape)}; expected {show(wanted)}")
+    batch, length, _ = wanted
+    y = call.b.reshape(cast(call, x, x.dtype.compute), shape=(batch, length, heads, 1, size))
+    return call.b.transpose(y, perm=(1, 0, 2, 3, 4))
 
 
 def _column(b: Any, x: Any) -> Any:

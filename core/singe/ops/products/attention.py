@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...dtypes import FLOATS, DType, bool_, int32
-from ...errors import ShapeError
-from ...shapes import Dim, at_least, show
+from ...errors import ShapeError, SizeNeeded
+from ...shapes import Dim, require, show, symbols
 from .._reference import products as reference
 from .._row import Composite, as_dtype, register
 from ..movement.move import amount
@@ -40,7 +40,7 @@ def attend(
         if len(x.shape) < 2:
             raise ShapeError(f"attention: got {what} {show(x.shape)}; expected (…, heads, length, size)")
     wide = precision or q.dtype.compute
-    scores = as_dtype(b, grouped_dot(b, _scaled(b, q, scale), _turned(b, k)), wide)
+    scores = as_dtype(b, grouped_dot(b, scaled(b, q, scale, q.shape[-1]), _turned(b, k)), wide)
     capped = scores
     if softcap:
         cap = b.const(softcap, wide)
@@ -76,11 +76,11 @@ def _numbered(b: Any, count: Dim) -> Any:
     return b.arange(b.const(0, int32), b.const(1, int32), count=count)
 
 
-def _scaled(b: Any, q: Any, scale: float) -> Any:
-    size = q.shape[-1]
+def scaled(b: Any, x: Any, scale: float, size: Dim) -> Any:
+    """x · scale, or x / √size if the scale is 0."""
     if scale or isinstance(size, int):
-        return b.mul(q, b.const(scale or 1 / math.sqrt(max(size, 1)), q.dtype))
-    return b.div(q, b.sqrt(amount(b, size, q.dtype)))
+        return b.mul(x, b.const(scale or 1 / math.sqrt(max(size, 1)), x.dtype))
+    return b.div(x, b.sqrt(amount(b, size, x.dtype)))
 
 
 def _softmax(b: Any, x: Any) -> Any:
@@ -97,10 +97,11 @@ def grouped_dot(b: Any, x: Any, y: Any) -> Any:
         return b.dot(x, y)
     *outer, heads, length, size = x.shape
     of_keys = y.shape[-3]
-    if not isinstance(heads, int) or not isinstance(of_keys, int) or of_keys == 0 or heads % of_keys:
-        raise ShapeError(
-            f"attention: {heads} heads of queries for {of_keys} heads of keys; expected a multiple, of known numbers"
-        )
+    text = f"attention: {heads} heads of queries and {of_keys} of keys"
+    if not isinstance(heads, int) or not isinstance(of_keys, int):
+        raise SizeNeeded(f"{text}: their number must be known", symbols([heads, of_keys]))
+    if of_keys == 0 or heads % of_keys:
+        raise ShapeError(f"{text}; expected a multiple")
     rows = heads // of_keys * length
     product = b.dot(b.reshape(x, shape=(*outer, of_keys, rows, size)), y)
     return b.reshape(product, shape=(*product.shape[:-3], heads, length, product.shape[-1]))
@@ -124,8 +125,7 @@ def _rotary_embedding(b: Any, x: Any, cos: Any, sin: Any, *, interleaved: bool =
     kind, wide = x.dtype, x.dtype.compute
     *outer, size = x.shape
     pairs = cos.shape[-1]
-    if not at_least(size - 2 * pairs, 0):
-        raise ShapeError(f"rotary_embedding: {show(cos.shape)} turns {pairs} pairs, the input has {size} elements")
+    require(size - 2 * pairs, f"rotary_embedding: {show(cos.shape)} turns {pairs} pairs, the input has {size} elements")
     x, cos, sin = (as_dtype(b, y, wide) for y in (x, cos, sin))
 
     def part(first: Dim, step: int, count: Dim) -> Any:
