@@ -80,12 +80,15 @@ class Tensor:
         """Means over equal windows that give the requested output size."""
     def add(self, b: TensorLike) -> Tensor:
         """add of each element"""
+    def affine_grid(self, *, space: Any, align_corners: Any = False) -> Any:
+        """the grid with which grid_sample computes an affine map; theta (batch, axes, axes + 1)"""
     def arange(self, step: TensorLike, *, count: Any) -> Any:
         """count numbers: start, start + step, start + 2 · step, …"""
     def argmax(self, axis: _int | None = None, keepdims: _bool = False) -> Tensor:
         """The index of the largest element along an axis (the first, if several are equal), as int64;
         without an axis, the index in the flat tensor."""
-    def argmin(self, axis: _int | None = None, keepdims: _bool = False) -> Tensor: ...
+    def argmin(self, axis: _int | None = None, keepdims: _bool = False) -> Tensor:
+        """The index of the least element, as `argmax` gives that of the largest."""
     def asin(self) -> Tensor:
         """asin of each element"""
     def asinh(self) -> Tensor:
@@ -143,6 +146,10 @@ class Tensor:
         """cos of each element"""
     def cosh(self) -> Tensor:
         """cosh of each element"""
+    def cross_entropy(self, target: TensorLike, weight: TensorLike | None = None, *, reduction: Any = 'mean', ignore_index: Any = -100) -> Any:
+        """minus the logarithm of the softmax at each place's class, times the weight of the class"""
+    def deform_conv(self, w: TensorLike, offset: TensorLike, bias: TensorLike | None = None, mask: TensorLike | None = None, *, strides: Any, dilations: Any, before: Any, after: Any, group: Any, offset_group: Any) -> Any:
+        """convolution of which every element read is moved by an offset, and weighted by a mask"""
     @property
     def device(self) -> Device: ...
     def dimensions(self, kind: TensorLike) -> Any:
@@ -173,6 +180,8 @@ class Tensor:
         """The elements as float32."""
     def floor(self) -> Tensor:
         """floor of each element"""
+    def fmod(self, b: TensorLike) -> Tensor:
+        """fmod of each element"""
     def gather(self, index: TensorLike, *, axis: Any) -> Any:
         """slices of the first input along an axis, chosen by the second; negative indices count from the end"""
     def gather_elements(self, index: TensorLike, *, axis: Any) -> Any:
@@ -193,6 +202,8 @@ class Tensor:
         """greater of each element"""
     def greater_equal(self, b: TensorLike) -> Tensor:
         """greater_equal of each element"""
+    def grid_sample(self, grid: TensorLike, *, mode: Any = 'linear', padding: Any = 'zeros', align_corners: Any = False) -> Any:
+        """x (batch, channels, …space) at the places (x, y, …) of a grid, from −1 to 1 along each axis"""
     def gru(self, w: TensorLike, r: TensorLike, *rest: TensorLike, activations: Any, given: Any = ..., direction: Any = 'forward', clip: Any = 0.0, linear_before_reset: Any = False) -> Any:
         """a recurrent layer: gates update, reset, new"""
     def half(self) -> Tensor:
@@ -201,6 +212,8 @@ class Tensor:
         """hard_sigmoid of each element"""
     def hard_swish(self) -> Tensor:
         """hard_swish of each element"""
+    def hardmax(self, *, axis: Any = -1) -> Any:
+        """1 at the first largest element along an axis, 0 elsewhere"""
     def int(self) -> Tensor:
         """The elements as int32."""
     def interpolate(self, size: Ints | None = None, scale: Any = None, mode: str = 'nearest', align_corners: _bool = False) -> Tensor:
@@ -244,6 +257,8 @@ class Tensor:
         """The largest element of each window; the default stride is the window's size."""
     def max_pool_index(self, *, column_major: Any = False, **facts: Any) -> Any:
         """the flat index of the largest element of each window, the first if several are equal"""
+    def max_roi_pool(self, rois: TensorLike, batches: TensorLike, *, size: Any, scale: Any = 1.0) -> Any:
+        """the largest elements of the parts into which regions of pictures are divided"""
     def maximum(self, b: TensorLike) -> Tensor:
         """maximum of each element"""
     def mean(self, axis: Axis = None, keepdims: _bool = False) -> Tensor:
@@ -261,6 +276,8 @@ class Tensor:
     def ndim(self) -> _int: ...
     def neg(self) -> Tensor:
         """neg of each element"""
+    def nll_loss(self, target: TensorLike, weight: TensorLike | None = None, *, reduction: Any = 'mean', ignore_index: Any = -100) -> Any:
+        """minus the log-probability of each place's class, times the weight of the class"""
     def non_max_suppression(self, scores: TensorLike, limit: TensorLike, overlap: TensorLike, least: TensorLike, *, center: Any = False) -> Any:
         """the best boxes of each class, without those that overlap a better box too much"""
     def nonzero(self) -> Any:
@@ -301,6 +318,8 @@ class Tensor:
         """whether each string matches a regular expression"""
     def relu(self) -> Tensor:
         """relu of each element"""
+    def remainder(self, b: TensorLike) -> Tensor:
+        """remainder of each element"""
     def reshape(self, *shape: Any) -> Tensor:
         """The same elements in row-major order under another shape, in which one dimension may be -1."""
     def reshaped_sizes(self, *, what: Any, shape: Any, allow_zero: Any) -> Any:
@@ -313,6 +332,8 @@ class Tensor:
         """x / √(mean of x² + epsilon) · scale over the axes from `axis` on"""
     def rnn(self, w: TensorLike, r: TensorLike, *rest: TensorLike, activations: Any, given: Any = ..., direction: Any = 'forward', clip: Any = 0.0) -> Any:
         """a recurrent layer without gates"""
+    def roi_align(self, rois: TensorLike, batches: TensorLike, *, size: Any, mode: Any = 'avg', samples: Any = 0, scale: Any = 1.0, half_pixel: Any = True) -> Any:
+        """regions of pictures, each resampled to the same size; batches: the picture of each region"""
     def rotary_embedding(self, cos: TensorLike, sin: TensorLike, *, interleaved: Any = False) -> Any:
         """pairs of elements of the last axis turned by angles with these cosines and sines: an element of the first half and one of the second, or interleaved: neighbours"""
     def round(self) -> Tensor:

@@ -66,7 +66,7 @@ class OnnxSource:
         ops = {name: node.op_type for node in nodes for name in node.outputs if name}
         added = tuple(OnnxValue(name, None) for name in ops if name not in self.output_names)
         opened = replace(self._model, graph=replace(graph, outputs=(*added, *graph.outputs)))
-        return OnnxSource(opened, self._shapes), ops
+        return OnnxSource(opened, self._shapes, self._objects), ops
 
 
 def _sized(sizes: Mapping[str, int], part: Part) -> Part:
