@@ -231,6 +231,15 @@ OBJECTS: Final[set[str]] = set()
 """Those that take values that are no tensors, too: as `Call.values`."""
 
 
+def tensors_of(made: Node | Sequence[Value]) -> list[Node]:
+    """The results of an adapter, or of a graph, that are all tensors."""
+    found = [made] if isinstance(made, Node) else list(made)
+    nodes = [x for x in found if isinstance(x, Node)]
+    if len(nodes) < len(found):
+        raise ImportFailure("expected tensors, got a value that is none")
+    return nodes
+
+
 def adapter(*ops: str, objects: bool = False) -> Callable[[Adapter], Adapter]:
     """Enters a function in ADAPTERS, and its ops in OBJECTS if they take objects."""
 

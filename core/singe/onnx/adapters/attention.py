@@ -9,7 +9,7 @@ from ...graph import Node
 from ...ops.products.attention import attend, grouped_dot, seen_keys
 from ...shapes import Dim, require, show
 from ..model import OnnxGraph
-from ._call import Call, adapter
+from ._call import Call, adapter, tensors_of
 from .basic import cast, dtype_of_code
 from .transformer import merged_heads, split_heads
 
@@ -115,7 +115,7 @@ def _changed(call: Call, name: str, x: Node) -> Node:
         return x
     if not isinstance(graph, OnnxGraph):
         raise call.fail(f"attribute {name!r} is {graph!r:.60}; expected a graph")
-    (y,) = call.scope.within(None).outputs(graph, [x])
+    (y,) = tensors_of(call.scope.within(None).outputs(graph, [x]))
     if (y.shape, y.dtype) != (x.shape, x.dtype):
         raise call.fail(f"{name} gives {y!r}; expected {x!r}")
     return y

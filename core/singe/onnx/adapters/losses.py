@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...graph import Node
 from ._call import Call, adapter
 
@@ -10,7 +12,7 @@ from ._call import Call, adapter
 def _softmax_cross_entropy(call: Call) -> list[Node]:
     """The loss, and the logarithm of the softmax."""
     x, b = call.x(), call.b
-    attrs = {"reduction": call.attr("reduction", "mean")}
+    attrs: dict[str, Any] = {"reduction": call.attr("reduction", "mean")}
     if "ignore_index" in call.attributes:
         attrs["ignore_index"] = call.attr("ignore_index", 0)
     return [b.cross_entropy(x, call.x(1), call.maybe(2), **attrs), b.log_softmax(x, axis=1)]

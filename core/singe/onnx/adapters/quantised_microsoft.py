@@ -14,7 +14,7 @@ from typing import Any
 from ...dtypes import float32, uint8
 from ...graph import Node
 from ...shapes import axis_of, ceildiv, show
-from ._call import ADAPTERS, Call, adapter
+from ._call import ADAPTERS, Call, adapter, tensors_of
 from .basic import cast
 from .quantise import centred, dequantised, each_of_block, narrowed, quantised_dynamically
 from .quantised import of_rows, product
@@ -37,8 +37,7 @@ def _real(call: Call, i: int) -> Node:
 
 def _through(call: Call, op: str, *inputs: Node | None, **changes: Any) -> Node:
     """The one output of an op of ONNX's default domain; the attributes are the node's own unless they are given."""
-    made = ADAPTERS[op](replace(call, op=op, inputs=inputs, outputs=call.outputs[:1], **changes))
-    return made if isinstance(made, Node) else made[0]
+    return tensors_of(ADAPTERS[op](replace(call, op=op, inputs=inputs, outputs=call.outputs[:1], **changes)))[0]
 
 
 def _last(call: Call, x: Node) -> Node:
@@ -179,8 +178,7 @@ def _lstm(call: Call) -> Sequence[Node]:
         return b.transpose(dequantised(call, call.x(i), scale, zero), perm=(0, 2, 1))
 
     given = (call.x(), weights(1, 8), weights(2, 10), *(call.maybe(i) for i in range(3, 8)))
-    made = ADAPTERS["LSTM"](replace(call, op="LSTM", inputs=given))
-    return [made] if isinstance(made, Node) else made
+    return tensors_of(ADAPTERS["LSTM"](replace(call, op="LSTM", inputs=given)))
 
 
 # --- weights of a few bits -------------------------------------------------------------------------------------------
