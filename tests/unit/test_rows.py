@@ -183,6 +183,7 @@ def test_dtypes_and_shapes_that_do_not_fit_are_refused() -> None:
         ("concat", [f, n], {"axis": 1}),
         ("gather", [b.input("e", (0, 2), float32), b.const(np.array([0]))], {"axis": 0}),
         ("reduce_sum", [f], {"axes": (2,)}),
+        ("tril", [b.input("vector", (3,), float32)], {}),
         ("nll_loss", [f, b.input("classes", (3,), DTYPES["int64"])], {}),
         ("nll_loss", [f, b.input("t", (2,), DTYPES["int64"]), b.input("w", (2,), float32)], {}),
         ("cross_entropy", [f, b.input("t", (2,), DTYPES["int64"])], {"reduction": "median"}),

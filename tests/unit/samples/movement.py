@@ -48,7 +48,21 @@ RESIZE = [
     S((N, 2), sizes=(N * 2, 2), scales=(2.0, 1.0), coordinates="asymmetric", nearest="floor"),
 ]
 
+TRIANGLE = [
+    S((3, 4)),
+    S((2, 4, 3), diagonal=1),
+    S((4, 4), diagonal=-2),
+    S((2, 3), diagonal=2_000_000_000),
+    S((2, 3), diagonal=-2_000_000_000),
+    S((N, 4), diagonal=-1),
+    S((2, 3, N)),
+    S((0, 3)),
+    S((2, 3, 0)),
+]
+
 SAMPLES: dict[str, list[Sample]] = {
+    "tril": TRIANGLE,
+    "triu": TRIANGLE,
     "reshape": [
         S((2, 3, 4), shape=(4, 6)),
         S((), shape=(1, 1)),
