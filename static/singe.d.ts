@@ -4,6 +4,7 @@ export const VERSION: string;
 
 export type DType =
   | "bool" | "int2" | "uint2" | "int4" | "uint4" | "int8" | "uint8" | "int16" | "uint16" | "int32" | "uint32" | "int64" | "uint64"
+  | "float4_e2m1fn" | "float6_e2m3fn" | "float6_e3m2fn"
   | "float8_e4m3fn" | "float8_e4m3fnuz" | "float8_e5m2" | "float8_e5m2fnuz" | "float8_e8m0fnu"
   | "float16" | "bfloat16" | "float32" | "float64";
 

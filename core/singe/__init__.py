@@ -9,6 +9,9 @@ from .dtypes import bool_ as bool_
 from .dtypes import complex64 as complex64
 from .dtypes import complex128 as complex128
 from .dtypes import dtype as dtype
+from .dtypes import float4_e2m1fn as float4_e2m1fn
+from .dtypes import float6_e2m3fn as float6_e2m3fn
+from .dtypes import float6_e3m2fn as float6_e3m2fn
 from .dtypes import float8_e4m3fn as float8_e4m3fn
 from .dtypes import float8_e4m3fnuz as float8_e4m3fnuz
 from .dtypes import float8_e5m2 as float8_e5m2
@@ -78,7 +81,8 @@ __all__ = [
     "Bundle", "CompileError", "DType", "DTypeError", "Device", "DeviceError", "DeviceLost", "FormatError", "Fusion", "ImportFailure", "InputError",
     "Model", "Numpy", "PictureSpec", "Program", "Session", "ShapeError", "SingeError", "Tensor", "UnsupportedOp", "ValueNeeded", "Wasm", "WebGpu",
     "__version__", "arange", "bfloat16", "bool_", "compile", "complex64", "complex128", "concat", "device", "device_async", "devices", "dtype",
-    "export", "eye", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float16", "float32", "float64", "full",
+    "export", "eye", "float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn", "float8_e4m3fn", "float8_e4m3fnuz",
+    "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float16", "float32", "float64", "full",
     "full_like", "int2", "int4", "int8", "int16", "int32", "int64", "load", "load_async", "load_weights", "nn", "ones", "ones_like", "save", "stack", "string",
     "tensor", "uint2", "uint4", "uint8", "uint16", "uint32", "uint64", "where", "zeros", "zeros_like",
 ]  # fmt: skip

@@ -1,7 +1,7 @@
 """Element types: one table with a row for each, and the promotions between them.
 
 A DType is compared by identity; `dtype("float32")` finds one by name, NumPy dtype or DType. Types that NumPy lacks
-(bfloat16, float8, int4, int2) are structured arrays of one field, named after the dtype: NumPy moves the bits, and
+(bfloat16, float8, float4, int4, int2) are structured arrays of one field, named after the dtype: NumPy moves the bits, and
 `widened` and `narrowed` convert from and to the compute type. Strings are in such a field too, as Python strings,
 because plain object arrays hold Sizes. Callers give and get strings in object arrays (`own`, `outward`).
 """
@@ -23,7 +23,8 @@ class Coding:
     """The bits of a float that NumPy lacks, from the top: a sign (if signed), the exponent, the mantissa.
 
     most is the code of the largest number, infinity that of infinity (None: there is none), nan one of those of NaN. With
-    subnormals the least exponent encodes subnormal numbers, as in IEEE 754; otherwise it is one more power of two.
+    subnormals the least exponent encodes subnormal numbers, as in IEEE 754; otherwise it is one more power of two. If all
+    codes are `finite` numbers, nan is the code that NaN becomes, and too large numbers become the largest.
     """
 
     mantissa: int
@@ -31,6 +32,8 @@ class Coding:
     most: int
     nan: int
     infinity: int | None = None
+    bits: int = 8
+    finite: bool = False
     signed: bool = True
     signed_zero: bool = True
     subnormals: bool = True
@@ -43,7 +46,14 @@ class Coding:
     @property
     def overflow(self) -> int:
         """The code for values above the largest number."""
+        if self.finite:
+            return self.most
         return self.nan if self.infinity is None else self.infinity
+
+    @property
+    def sign(self) -> int:
+        """The bit of the sign, if there is one."""
+        return 1 << self.bits - 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,12 +121,15 @@ class DType:
         return dtype, (self.name,)
 
 
+_E2M1FN: Final = Coding(1, 1, most=0x7, nan=0x8, bits=4, finite=True)
+_E2M3FN: Final = Coding(3, 1, most=0x1F, nan=0x20, bits=6, finite=True)
+_E3M2FN: Final = Coding(2, 3, most=0x1F, nan=0x20, bits=6, finite=True)
 _E4M3FN: Final = Coding(3, 7, most=0x7E, nan=0x7F)
 _E4M3FNUZ: Final = Coding(3, 8, most=0x7F, nan=0x80, signed_zero=False)
 _E5M2: Final = Coding(2, 15, most=0x7B, nan=0x7E, infinity=0x7C)
 _E5M2FNUZ: Final = Coding(2, 16, most=0x7F, nan=0x80, signed_zero=False)
 _E8M0: Final = Coding(0, 127, most=0xFE, nan=0xFF, signed=False, subnormals=False)
-_BFLOAT16: Final = Coding(7, 127, most=0x7F7F, nan=0x7FC0, infinity=0x7F80)
+_BFLOAT16: Final = Coding(7, 127, most=0x7F7F, nan=0x7FC0, infinity=0x7F80, bits=16)
 
 DTYPES: Final = {d.name: d for d in (
     DType("bool", "bool", 8, "bool"),
@@ -132,6 +145,9 @@ DTYPES: Final = {d.name: d for d in (
     DType("uint32", "uint", 32, "uint32"),
     DType("int64", "int", 64, "int64"),
     DType("uint64", "uint", 64, "uint64"),
+    DType("float4_e2m1fn", "float", 4, "float32", held="uint8", coding=_E2M1FN),
+    DType("float6_e2m3fn", "float", 6, "float32", held="uint8", coding=_E2M3FN),
+    DType("float6_e3m2fn", "float", 6, "float32", held="uint8", coding=_E3M2FN),
     DType("float8_e4m3fn", "float", 8, "float32", held="uint8", coding=_E4M3FN),
     DType("float8_e4m3fnuz", "float", 8, "float32", held="uint8", coding=_E4M3FNUZ),
     DType("float8_e5m2", "float", 8, "float32", held="uint8", coding=_E5M2),
@@ -160,6 +176,9 @@ int32: Final = DTYPES["int32"]
 uint32: Final = DTYPES["uint32"]
 int64: Final = DTYPES["int64"]
 uint64: Final = DTYPES["uint64"]
+float4_e2m1fn: Final = DTYPES["float4_e2m1fn"]
+float6_e2m3fn: Final = DTYPES["float6_e2m3fn"]
+float6_e3m2fn: Final = DTYPES["float6_e3m2fn"]
 float8_e4m3fn: Final = DTYPES["float8_e4m3fn"]
 float8_e4m3fnuz: Final = DTYPES["float8_e4m3fnuz"]
 float8_e5m2: Final = DTYPES["float8_e5m2"]
@@ -321,10 +340,10 @@ def narrowed(array: np.ndarray, kind: DType) -> np.ndarray:
 
 @lru_cache(maxsize=16)
 def _numbers(kind: DType) -> np.ndarray:
-    """The number that each code stands for."""
+    """The number that each code stands for; bits above the code's do not count."""
     c = kind.coding
     assert c is not None
-    codes = np.arange(1 << kind.bits)
+    codes = np.arange(1 << 8 * kind.size) & (1 << kind.bits) - 1
     size = codes & (1 << kind.bits - c.signed) - 1
     exponent, mantissa = size >> c.mantissa, size & (1 << c.mantissa) - 1
     normal = (exponent > 0) | (not c.subnormals)
@@ -333,7 +352,8 @@ def _numbers(kind: DType) -> np.ndarray:
     numbers = np.where(size > c.most, np.inf if c.infinity is not None else np.nan, numbers)
     numbers = np.where(size > c.overflow, np.nan, numbers)
     numbers = np.where(size != codes, -numbers, numbers)
-    numbers[codes == c.nan] = np.nan
+    if not c.finite:
+        numbers[codes == c.nan] = np.nan
     return numbers.astype(np.float32)
 
 
@@ -347,7 +367,7 @@ def _codes(array: np.ndarray, c: Coding) -> np.ndarray:
     codes = np.maximum(((power - c.least_power).astype(np.int64) << c.mantissa) + steps - hidden, 0)
     codes = np.where((codes > c.most) | np.isinf(x), c.overflow, codes)
     if c.signed:
-        codes = np.where(np.signbit(x) & (c.signed_zero | (codes != 0)), codes | 0x80, codes)
+        codes = np.where(np.signbit(x) & (c.signed_zero | (codes != 0)), codes | c.sign, codes)
     wrong = np.isnan(x) if c.signed else np.isnan(x) | (x < 0)
     return np.where(wrong, c.nan, codes).astype(np.uint8)
 

@@ -1,8 +1,8 @@
-"""Conversions between float32 and bfloat16 or float8, which engines lack. (library.py has those of float16.)
+"""Conversions between float32 and bfloat16 or narrower floats, which engines lack. (library.py has those of float16.)
 
-dtypes.py defines the codes of float8. Widening moves exponent and mantissa to their positions in float32, and multiplies
+dtypes.py defines their codes. Widening moves exponent and mantissa to their positions in float32, and multiplies
 by a power of two for the difference of the biases; narrowing rounds to nearest even, and values that are too large become
-infinity or NaN.
+infinity, NaN or the largest number.
 """
 
 from __future__ import annotations
@@ -30,21 +30,24 @@ def _float_to_bfloat16() -> Function:
 
 
 def _to_float(c: Coding) -> Function:
-    """The code of a float8 (an i32) as a float."""
+    """The code of a narrow float (an i32) as a float."""
     w, code = Writer(Body(["i32"], ["f32"])), I32(number=0)
     if not c.signed:  # a power of two; the least one is a subnormal float
         return w.finish(select(code.equals(c.nan), _NAN, select(code, code << 23, 1 << 22)).as_f32())
-    magnitude = code & 0x7F
+    magnitude = code & c.sign - 1
     bits = ((magnitude << 23 - c.mantissa).as_f32() * 2.0 ** (127 - c.bias)).bits()
     if c.infinity is not None:
         bits = select(magnitude.differs(c.infinity), bits, _INFINITY)
+    sign = (code & c.sign) << 32 - c.bits
+    if c.finite:
+        return w.finish((bits | sign).as_f32())
     most = c.most if c.infinity is None else c.infinity
     is_number = magnitude.below(most + 1) if c.signed_zero else code.differs(c.nan)
-    return w.finish((select(is_number, bits, _NAN) | (code & 0x80) << 24).as_f32())
+    return w.finish((select(is_number, bits, _NAN) | sign).as_f32())
 
 
 def _from_float(c: Coding) -> Function:
-    """A float as the code of a float8."""
+    """A float as the code of a narrow float."""
     w, x = Writer(Body(["f32"], ["i32"])), F32(number=0)
     size = w.i32(x.bits() & 0x7FFFFFFF)
     not_coded = size.above(_INFINITY) if c.signed else size.above(_INFINITY) | (x < 0.0)
@@ -63,7 +66,7 @@ def _from_float(c: Coding) -> Function:
     w.set(code, select(code > c.most, c.overflow, code))
     if not c.signed:
         return w.finish(code)
-    sign = x.bits() >> 24 & 0x80
+    sign = x.bits() >> 32 - c.bits & c.sign
     return w.finish(code | (sign if c.signed_zero else select(code, sign, 0)))
 
 

@@ -1,7 +1,7 @@
 """How WGSL stores element types in device memory and loads their values: one row for each dtype that shaders compute.
 
 WGSL has no elements of fewer than 32 bits except f16, so bool and integers of 2 to 16 bits take a word each: an i32 with
-their sign, or a u32. bfloat16 and float8 are stored as their bits; CONVERSIONS are the functions between these bits and
+their sign, or a u32. bfloat16 and narrower floats are stored as their bits; CONVERSIONS are the functions between these bits and
 f32, for the library. float64 and complex numbers are not supported.
 """
 
@@ -64,27 +64,29 @@ def _power(exponent: int) -> str:
 
 
 def _widen(name: str, c: Coding) -> str:
-    """The bits of a float8 to f32; by sums of exponents, since devices may flush subnormal numbers to zero."""
+    """The bits of a narrow float to f32; by sums of exponents, since devices may flush subnormal numbers to zero."""
     if not c.signed:
         number = f"bitcast<f32>(select(code << 23u, {1 << 22}u, code == 0u))"
         return f"fn f32_of_{name}(code: u32) -> f32 {{ return select({number}, nan(), code == {c.nan}u); }}"
-    if c.signed_zero:
+    if c.finite:
+        wrong, infinite = "false", None
+    elif c.signed_zero:
         wrong, infinite = f"size > {c.most if c.infinity is None else c.infinity}u", c.infinity
     else:
         wrong, infinite = f"code == {c.nan}u", None
     finite = "number" if infinite is None else f"select(number, inf(), size == {infinite}u)"
     return f"""fn f32_of_{name}(code: u32) -> f32 {{
-  let size = code & 127u;
+  let size = code & {c.sign - 1}u;
   let normal = bitcast<f32>((size << {23 - c.mantissa}u) + {127 - c.bias << 23}u);
   let small = f32(size) * {_power(c.least_power - c.mantissa)};
   let number = select(normal, small, size < {1 << c.mantissa}u);
   let whole = select({finite}, nan(), {wrong});
-  return select(whole, -whole, code > 127u);
+  return select(whole, -whole, (code & {c.sign}u) != 0u);
 }}"""
 
 
 def _narrowing(name: str, c: Coding) -> str:
-    """An f32 to the bits of the nearest float8, ties to even; among powers of two, ties to the larger."""
+    """An f32 to the bits of the nearest narrow float, ties to even; among powers of two, ties to the larger."""
     shift = 23 - c.mantissa
     tie = f" + ((size >> {shift}u) & 1u)" if c.mantissa else ""
     least = 127 + c.least_power + (not c.subnormals) << 23
@@ -92,7 +94,7 @@ def _narrowing(name: str, c: Coding) -> str:
         small = f"u32(round(bitcast<f32>(min(size, {least}u)) * {_power(c.mantissa - c.least_power)}))"
     else:
         small = f"select(0u, 1u, size >= {3 << 21}u)"
-    signed = "code | ((bitcast<u32>(x) >> 24u) & 128u)" if c.signed else "code"
+    signed = f"code | ((bitcast<u32>(x) >> {32 - c.bits}u) & {c.sign}u)" if c.signed else "code"
     if c.signed and not c.signed_zero:
         signed = f"select({signed}, 0u, code == 0u)"
     wrong = f"size > {0x7F800000}u" + ("" if c.signed else " || x < 0.0f")

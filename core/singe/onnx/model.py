@@ -2,7 +2,7 @@
 
 Nothing is interpreted here: the importer knows which ops there are and what they mean. Weights are read-only
 views of the mapped file, not copies (so they may be unaligned, and the file must not change while they exist).
-Element types that NumPy lacks stay RawTensors. The domain "ai.onnx" is spelled "", as in ONNX.
+The domain "ai.onnx" is spelled "", as in ONNX.
 
 Files are untrusted (see wire.py): shapes are compared with the bytes present, and external data with its file, which
 must be a regular file inside the model's folder. A file that violates the format is a FormatError; a well-formed file

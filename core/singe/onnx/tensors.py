@@ -13,7 +13,7 @@ import stat
 import sys
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import Final, NamedTuple, TypeGuard
+from typing import Final, NamedTuple, TypeAlias, TypeGuard
 
 import numpy as np
 
@@ -26,17 +26,8 @@ MAX_FOLDED: Final = 1 << 20
 MAX_RANK: Final = 32
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class RawTensor:
-    """A tensor of an element type that Singe lacks: its bytes, as ONNX's `raw_data` has them (narrow elements are packed
-    from the low bits up), in a read-only uint8 array."""
-
-    dtype: str
-    dims: tuple[int, ...]
-    data: np.ndarray
-
-
-OnnxTensor = np.ndarray | RawTensor
+OnnxTensor: TypeAlias = np.ndarray
+"""A read-only array of the tensor's type; of bytes objects, if it has strings that are not UTF-8."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -60,23 +51,21 @@ def plain(name: str, tensor: OnnxTensor | OnnxSparse) -> np.ndarray:
     """A tensor of the file as an array of one of Singe's types."""
     if is_typed(tensor):
         return tensor
-    if isinstance(tensor, (np.ndarray, RawTensor)):
-        raise ImportFailure(f"the tensor {name!r} is {untyped(tensor)}: convert the model")
-    return dense(tensor)
+    if isinstance(tensor, OnnxSparse):
+        return dense(tensor)
+    raise ImportFailure(f"the tensor {name!r} is {UNTYPED}: convert the model")
 
 
-def untyped(tensor: OnnxTensor) -> str:
-    """The type of a tensor that Singe lacks, as text for an error."""
-    kind = "of bytes that are not UTF-8" if tensor.dtype == object else tensor.dtype
-    return f"{kind}; Singe has {', '.join(DTYPES)}"
+UNTYPED: Final = "of bytes that are not UTF-8"
+"""What a tensor is that has none of Singe's types, as text for an error."""
 
 
 def dense(sparse: OnnxSparse) -> np.ndarray:
     """A sparse tensor as a dense array, with its zeros."""
     count = math.prod(sparse.dims)
     values = sparse.values
-    if count > MAX_FOLDED or isinstance(values, RawTensor):
-        raise ImportFailure(f"a sparse tensor of {count} elements; at most {MAX_FOLDED} of a plain type are supported")
+    if count > MAX_FOLDED:
+        raise ImportFailure(f"a sparse tensor of {count} elements; at most {MAX_FOLDED} are supported")
     out = np.zeros(count, values.dtype)
     places = sparse.indices if sparse.indices.ndim == 1 else np.ravel_multi_index(tuple(sparse.indices.T), sparse.dims)
     out[places] = values
@@ -87,7 +76,7 @@ def dense(sparse: OnnxSparse) -> np.ndarray:
 
 
 class ElementType(NamedTuple):
-    """An element type: its name (that of Singe, if Singe has it), its bits, the field with its typed data, and the type
+    """An element type: its name, its bits, the field with its typed data, and the type
     to which these are narrowed (complex numbers are stored as two parts)."""
 
     name: str
@@ -119,12 +108,12 @@ ELEMENTS: Final = {
     20: ElementType("float8_e5m2fnuz", 8, "int32_data", "|u1"),
     21: ElementType("uint4", 4, "int32_data", "|u1"),
     22: ElementType("int4", 4, "int32_data", "|u1"),
-    23: ElementType("float4e2m1", 4, "int32_data", "|u1"),
+    23: ElementType("float4_e2m1fn", 4, "int32_data", "|u1"),
     24: ElementType("float8_e8m0fnu", 8, "int32_data", "|u1"),
     25: ElementType("uint2", 2, "int32_data", "|u1"),
     26: ElementType("int2", 2, "int32_data", "|u1"),
-    27: ElementType("float6e2m3", 6, "int32_data", "|u1"),
-    28: ElementType("float6e3m2", 6, "int32_data", "|u1"),
+    27: ElementType("float6_e2m3fn", 6, "int32_data", "|u1"),
+    28: ElementType("float6_e3m2fn", 6, "int32_data", "|u1"),
 }
 
 
@@ -159,8 +148,7 @@ def _tensor(m: Fields, position: Position, files: Files) -> tuple[str, OnnxTenso
         value: OnnxTensor = _strings(m, dims, position)
     else:
         data = _bytes(m, element, dims, position, files)
-        kind = DTYPES.get(element.name)
-        value = RawTensor(element.name, dims, data) if kind is None else _shaped(data, kind, dims)
+        value = _shaped(data, DTYPES[element.name], dims)
     return m.get("name", ""), value
 
 
@@ -196,8 +184,13 @@ def _shaped(data: np.ndarray, kind: DType, dims: tuple[int, ...]) -> np.ndarray:
 
 def _unpacked(data: np.ndarray, kind: DType, count: int) -> np.ndarray:
     """Elements of less than a byte, which are packed into bytes from the low bits up."""
-    parts = data[:, None] >> np.arange(0, 8, kind.bits, dtype=np.uint8)
-    found = narrowed(parts.reshape(-1)[:count] & (1 << kind.bits) - 1, kind)
+    if 8 % kind.bits:  # elements cross bytes
+        bits = np.unpackbits(data, bitorder="little")[: count * kind.bits].reshape(count, kind.bits)
+        codes = np.packbits(bits, axis=1, bitorder="little").reshape(-1)
+    else:
+        parts = data[:, None] >> np.arange(0, 8, kind.bits, dtype=np.uint8)
+        codes = parts.reshape(-1)[:count] & (1 << kind.bits) - 1
+    found = codes.view(kind.numpy) if kind.coding else narrowed(codes, kind)
     found.flags.writeable = False
     return found
 
@@ -219,7 +212,7 @@ def _sparse(m: Fields, position: Position, _: Files) -> tuple[str, OnnxSparse]:
     if "values" not in m or "indices" not in m:
         raise position.fault("a sparse tensor needs values and indices")
     (name, values), (_, indices), dims = m["values"], m["indices"], _dims(m, position)
-    count = values.dims if isinstance(values, RawTensor) else values.shape
+    count = values.shape
     where = position.field("indices")
     if not isinstance(indices, np.ndarray) or indices.dtype != np.int64 or len(count) != 1:
         raise where.fault("indices are int64, and both they and the values are lists")

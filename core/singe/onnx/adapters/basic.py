@@ -14,7 +14,7 @@ from ...dtypes import DTYPES, STORED, DType, bool_, dtype, float8_e8m0fnu, float
 from ...graph import Node, Value
 from ...ir.scalar import convert
 from ...shapes import broadcast, ceildiv, dim_max, product
-from ..tensors import ELEMENTS, OnnxSparse, RawTensor, dense, is_typed, untyped
+from ..tensors import ELEMENTS, UNTYPED, OnnxSparse, dense, is_typed
 from ._call import MAX_FOLDED, Call, adapter
 
 
@@ -24,7 +24,7 @@ def tensor_node(call: Call, tensor: Any) -> Node:
         return call.b.const(dense(tensor))
     if is_typed(tensor):
         return call.b.const(tensor)
-    kind = untyped(tensor) if isinstance(tensor, (np.ndarray, RawTensor)) else f"a {type(tensor).__name__}"
+    kind = UNTYPED if isinstance(tensor, np.ndarray) else f"a {type(tensor).__name__}"
     raise call.fail(f"the constant is {kind}")
 
 
@@ -82,8 +82,8 @@ def _dropout(call: Call) -> list[Node]:
 
 def dtype_of_code(call: Call, code: int) -> DType:
     element = ELEMENTS.get(code)
-    if element is None or element.name not in DTYPES:
-        raise call.fail(f"a cast to {element.name if element else f'type {code}'}; Singe has {', '.join(DTYPES)}")
+    if element is None:
+        raise call.fail(f"a cast to type {code}; Singe has {', '.join(DTYPES)}")
     return dtype(element.name)
 
 

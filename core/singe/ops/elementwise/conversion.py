@@ -13,7 +13,7 @@ from .._row import Elementwise, register
 
 
 def _cast(x: Expr, *, to: DType, saturate: bool = True) -> Expr:
-    """saturate: a number beyond the range of a float8 becomes the largest float8, not infinity or NaN."""
+    """saturate: a number beyond the range of a float of 8 bits or less becomes the largest, not infinity or NaN."""
     value = scalar.cast(x, scalar.COMPUTE[to])
     return clip(value, -to.most, to.most) if saturate and to.is_float and to in STORED else value
 
