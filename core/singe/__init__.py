@@ -56,6 +56,7 @@ from .frontend.creation import tensor as tensor
 from .frontend.creation import where as where
 from .frontend.creation import zeros as zeros
 from .frontend.creation import zeros_like as zeros_like
+from .frontend.products import einsum as einsum
 from .frontend.tensor import Tensor as Tensor
 from .model.model import Model as Model
 from .model.model import Program
@@ -83,6 +84,7 @@ __all__ = [
     "__version__", "arange", "bfloat16", "bool_", "compile", "complex64", "complex128", "concat", "device", "device_async", "devices", "dtype",
     "export", "eye", "float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn", "float8_e4m3fn", "float8_e4m3fnuz",
     "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float16", "float32", "float64", "full",
+    "einsum", "export", "eye", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float16", "float32", "float64", "full",
     "full_like", "int2", "int4", "int8", "int16", "int32", "int64", "load", "load_async", "load_weights", "nn", "ones", "ones_like", "save", "stack", "string",
     "tensor", "uint2", "uint4", "uint8", "uint16", "uint32", "uint64", "where", "zeros", "zeros_like",
 ]  # fmt: skip

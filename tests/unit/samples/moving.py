@@ -43,6 +43,30 @@ SAMPLES: dict[str, list[Sample]] = {
         S((N, 3, 2), index((N, 2), 0, 2), batch=1),
         S((4, N), index((2, 1), -4, 4), batch=0),
     ],
+    "diagonal": [
+        S((3, 4)),
+        S((2, 3, 4, 3), axis1=1, axis2=3),
+        S((2, 4, 3), axis1=-1, axis2=-2, offset=-1),
+        S((3, 4), offset=2),
+        S((3, 3), offset=5),
+        S((N, N, 2)),
+        S((2, N, 4), axis1=1, axis2=2, offset=1),
+    ],
+    "unfold": [
+        S((7,), axis=0, length=3),
+        S((2, 9, 3), axis=1, length=2, step=3),
+        S((2, 9), axis=-1, length=3, step=2, dilation=2),
+        S((N, 4), axis=1, length=4),
+        S((2, N), axis=1, length=2, step=2),
+    ],
+    "overlap_add": [
+        S((5, 3), axis=0, length=7),
+        S((2, 3, 3, 2), axis=1, length=9, step=3),
+        S((2, 3, 3), axis=1, length=9, step=2, dilation=2),
+        S((2, 3, 2), axis=-1, length=8, step=1, dilation=3),
+        S((3, N, 2), axis=0, length=4),
+        S((2, N, 3), axis=1, length=N * 2 + 3, step=2),
+    ],
     "grid_sample": [
         *(
             floats((1, 2, 4, 3), (1, 3, 2, 2), mode=mode, padding=padding, align_corners=corners)

@@ -73,6 +73,29 @@ def gather_nd(x: np.ndarray, index: np.ndarray, batch: int) -> np.ndarray:
     return out
 
 
+def diagonal(x: np.ndarray, axis1: int = 0, axis2: int = 1, offset: int = 0) -> np.ndarray:
+    moved = np.moveaxis(x, (axis1, axis2), (-2, -1))
+    pairs = [(i, i + offset) for i in range(moved.shape[-2]) if 0 <= i + offset < moved.shape[-1]]
+    return each((*moved.shape[:-2], len(pairs)), x.dtype, lambda at: moved[(*at[:-1], *pairs[at[-1]])])
+
+
+def unfold(x: np.ndarray, axis: int, length: int, step: int = 1, dilation: int = 1) -> np.ndarray:
+    moved = np.moveaxis(x, axis, -1)
+    starts = range(0, moved.shape[-1] - (length - 1) * dilation, step)
+    rows = [moved[..., start : start + (length - 1) * dilation + 1 : dilation] for start in starts]
+    return np.stack(rows, axis % x.ndim)
+
+
+def overlap_add(x: np.ndarray, axis: int, length: int, step: int = 1, dilation: int = 1) -> np.ndarray:
+    axis %= x.ndim - 1
+    out = np.zeros((*x.shape[:axis], length, *x.shape[axis + 1 : -1]), x.dtype)
+    for at in np.ndindex(*x.shape):
+        *place, k = at
+        place[axis] = place[axis] * step + k * dilation
+        out[tuple(place)] += x[at]
+    return out
+
+
 def _original(i: int, d: int, out: int, scale: float, coordinates: str, roi: tuple[float, float]) -> float:
     """The place of output index i in an input of length d, as ONNX's Resize defines it."""
     length = scale * d
