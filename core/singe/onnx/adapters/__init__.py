@@ -9,6 +9,7 @@ from . import (  # noqa: F401 (each enters its adapters)
     linear_attention,
     losses,
     matrices,
+    microsoft,
     normalise,
     products,
     quantise,

@@ -19,18 +19,20 @@ def stash_type(call: Call, x: Node) -> tuple[DType, DType]:
     return given, max(given.compute, x.dtype.compute, key=lambda kind: kind.bits)
 
 
-def layer_norm(call: Call, x: Node, scale: Node | None, shift: Node | None) -> list[Node]:
-    """The normalised x, and the means and inverse deviations if an output is for them."""
+def layer_norm(
+    call: Call, x: Node, scale: Node | None, shift: Node | None, default_epsilon: float = 1e-5
+) -> list[Node]:
+    """The normalised x, the means, and the inverse deviations."""
     b, (stash, wide) = call.b, stash_type(call, x)
-    axis, epsilon = call.axis(-1, len(x.shape)), call.attr("epsilon", 1e-5)
+    axis, epsilon = call.axis(-1, len(x.shape)), call.attr("epsilon", default_epsilon)
     normal, *statistics = standardised(b, cast(call, x, wide), axis, epsilon)
     return [cast(call, scaled(b, normal, scale, shift), x.dtype), *(cast(call, s, stash) for s in statistics)]
 
 
-def rms_norm(call: Call, x: Node, scale: Node) -> list[Node]:
+def rms_norm(call: Call, x: Node, scale: Node, default_epsilon: float = 1e-5) -> list[Node]:
     """The normalised x, and the inverse root mean squares."""
     b, (stash, wide) = call.b, stash_type(call, x)
-    inverse = inverse_rms(b, cast(call, x, wide), call.axis(-1, len(x.shape)), call.attr("epsilon", 1e-5))
+    inverse = inverse_rms(b, cast(call, x, wide), call.axis(-1, len(x.shape)), call.attr("epsilon", default_epsilon))
     return [
         cast(call, scaled(b, b.mul(cast(call, x, wide), inverse), scale, None), scale.dtype),
         cast(call, inverse, stash),

@@ -33,9 +33,11 @@ class Attended(NamedTuple):
 
 def attend(
     b: Any, q: Any, k: Any, v: Any, mask: Any = None, *,
-    scale: float = 0.0, causal: bool = False, past: Dim = 0, softcap: float = 0.0, precision: DType | None = None,
+    scale: float = 0.0, causal: bool = False, past: Dim = 0, softcap: float = 0.0, sink: Any = None,
+    precision: DType | None = None,
 ) -> Attended:  # fmt: skip
-    """Attention with its steps. The softmax is computed in `precision`, a compute type; by default in that of q."""
+    """Attention with its steps. sink: scores (…, heads, 1, 1) of one more key, which has no value. The softmax is computed
+    in `precision`, a compute type; by default in that of q."""
     for what, x in (("queries", q), ("keys", k), ("values", v)):
         if len(x.shape) < 2:
             raise ShapeError(f"attention: got {what} {show(x.shape)}; expected (…, heads, length, size)")
@@ -53,7 +55,8 @@ def attend(
         allowed = seen if allowed is None else b.logical_and(allowed, seen)
     if allowed is not None:
         masked = b.where(allowed, masked, b.const(-math.inf, wide))
-    weights = b.softmax(masked) if mask is None and not causal else _softmax(b, masked)
+    plain = mask is None and not causal and sink is None
+    weights = b.softmax(masked) if plain else _softmax(b, masked, None if sink is None else as_dtype(b, sink, wide))
     return Attended(scores, capped, masked, weights, grouped_dot(b, as_dtype(b, weights, v.dtype), v))
 
 
@@ -83,12 +86,15 @@ def scaled(b: Any, x: Any, scale: float, size: Dim) -> Any:
     return b.div(x, b.sqrt(amount(b, size, x.dtype)))
 
 
-def _softmax(b: Any, x: Any) -> Any:
-    """The softmax along the last axis; zeros where all elements are −∞."""
-    lowest = b.const(np.finfo(x.dtype.numpy).min, x.dtype)
-    e = b.exp(b.sub(x, b.maximum(b.reduce_max(x, axes=(-1,)), lowest)))
-    total = b.reduce_sum(e, axes=(-1,))  # at least 1 if any element is finite
-    return b.div(e, b.maximum(total, b.const(1, x.dtype)))
+def _softmax(b: Any, x: Any, sink: Any) -> Any:
+    """The softmax along the last axis and over the sink, if there is one; zeros where all elements are −∞."""
+    least = b.const(np.finfo(x.dtype.numpy).min, x.dtype) if sink is None else sink
+    most = b.maximum(b.reduce_max(x, axes=(-1,)), least)
+    e = b.exp(b.sub(x, most))
+    total = b.reduce_sum(e, axes=(-1,))
+    if sink is not None:
+        return b.div(e, b.add(total, b.exp(b.sub(sink, most))))
+    return b.div(e, b.maximum(total, b.const(1, x.dtype)))  # the sum is at least 1 if any element is finite
 
 
 def grouped_dot(b: Any, x: Any, y: Any) -> Any:

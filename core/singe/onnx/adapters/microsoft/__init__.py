@@ -1,0 +1,7 @@
+"""com.microsoft: the ops that onnxruntime's optimisers and exporters put in place of several of ONNX's.
+
+fused.py: products and convolutions with what follows, activations, norms of sums. attention.py: attention without a cache,
+or with one that grows. cached.py: attention that finds its keys in a cache by the lengths of sequences.
+"""
+
+from . import attention, cached, fused  # noqa: F401 (each enters its adapters)

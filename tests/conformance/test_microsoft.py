@@ -1,0 +1,224 @@
+"""The ops of com.microsoft beside onnxruntime, on every device: a model of one node for each case."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+from onnx_devices import DEVICES, check, need
+
+from singe.onnx.backend import prepare
+from singe.onnx.model import read_model
+
+onnxruntime = pytest.importorskip("onnxruntime")
+
+RNG = np.random.default_rng(7)
+TOLERANCE = 2e-5
+
+
+def f(*shape: int) -> np.ndarray:
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def ints(low: int, high: int, *shape: int, kind: Any = np.int32) -> np.ndarray:
+    return RNG.integers(low, high, shape).astype(kind)
+
+
+def i32(*values: Any) -> np.ndarray:
+    return np.array(values, np.int32)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A node: its op, inputs (None: omitted), attributes, which outputs it has, the domain, and the types of outputs that
+    are no float32."""
+
+    op: str
+    inputs: tuple[np.ndarray | None, ...]
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    outputs: tuple[int, ...] = (0,)
+    domain: str = "com.microsoft"
+    kinds: Mapping[int, int] = field(default_factory=dict)
+
+    def model(self) -> onnx.ModelProto:
+        given = {f"x{i}": x for i, x in enumerate(self.inputs) if x is not None}
+        names = [f"x{i}" if x is not None else "" for i, x in enumerate(self.inputs)]
+        outputs = [f"y{k}" if k in self.outputs else "" for k in range(max(self.outputs) + 1)]
+        node = helper.make_node(self.op, names, outputs, domain=self.domain, **self.attributes)
+        kinds = {n: helper.np_dtype_to_tensor_dtype(x.dtype) for n, x in given.items()}
+        graph = helper.make_graph(
+            [node],
+            self.op,
+            [helper.make_tensor_value_info(n, kinds[n], x.shape) for n, x in given.items()],
+            [
+                helper.make_tensor_value_info(n, self.kinds.get(int(n[1:]), onnx.TensorProto.FLOAT), None)
+                for n in outputs
+                if n
+            ],
+        )
+        opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+        return helper.make_model(graph, opset_imports=opsets, ir_version=9)
+
+    def given(self) -> dict[str, np.ndarray]:
+        return {f"x{i}": x for i, x in enumerate(self.inputs) if x is not None}
+
+
+SKIP = (f(2, 3, 8), f(2, 3, 8), f(8), f(8), f(8))
+INT = {1: onnx.TensorProto.INT32}
+EMBED = (
+    ints(0, 9, 2, 4), ints(0, 2, 2, 4), f(9, 8), f(6, 8), f(2, 8), f(8), f(8), i32([1, 1, 1, 0], [1, 1, 0, 0]),
+)  # fmt: skip
+CASES: dict[str, Case] = {
+    "gelu": Case("Gelu", (f(3, 40),)),
+    "bias_gelu": Case("BiasGelu", (f(2, 3, 8), f(8))),
+    "fast_gelu": Case("FastGelu", (f(3, 40),)),
+    "fast_gelu_bias": Case("FastGelu", (f(2, 3, 8), f(8))),
+    "quick_gelu": Case("QuickGelu", (f(3, 40),)),
+    "quick_gelu_alpha": Case("QuickGelu", (f(3, 40),), {"alpha": 0.7}),
+    "fused_matmul": Case("FusedMatMul", (f(2, 3, 4), f(4, 5)), {"alpha": 0.5}),
+    "fused_matmul_turned": Case("FusedMatMul", (f(2, 4, 3), f(2, 5, 4)), {"transA": 1, "transB": 1}),
+    "fused_matmul_batches": Case("FusedMatMul", (f(3, 2, 4), f(4, 2, 5)), {"transBatchA": 1, "transBatchB": 1}),
+    "fused_matmul_both": Case("FusedMatMul", (f(4, 2, 3), f(2, 5, 4)), {"transBatchA": 1, "transA": 1, "transB": 1}),
+    "fused_gemm": Case("FusedGemm", (f(3, 4), f(4, 5), f(5)), {"activation": "Relu"}),
+    "fused_gemm_leaky": Case(
+        "FusedGemm",
+        (f(4, 3), f(5, 4)),
+        {"activation": "LeakyRelu", "activation_alpha": 0.2, "transA": 1, "transB": 1, "alpha": 2.0},
+    ),
+    "fused_conv": Case("FusedConv", (f(1, 3, 7, 7), f(4, 3, 3, 3), f(4)), {"activation": "Relu", "pads": [1, 1, 1, 1]}),
+    "fused_conv_sum": Case(
+        "FusedConv",
+        (f(1, 3, 6, 6), f(4, 3, 3, 3), f(4), f(1, 4, 4, 4)),
+        {"activation": "HardSigmoid", "activation_params": [0.3, 0.4]},
+    ),
+    "fused_conv_clip": Case(
+        "FusedConv", (f(1, 3, 6, 6), f(4, 3, 3, 3)), {"activation": "Clip", "activation_params": [-1.0, 0.5]}
+    ),
+    "skip_layer_norm": Case("SkipLayerNormalization", SKIP[:3]),
+    "skip_layer_norm_bias": Case("SkipLayerNormalization", SKIP, {"epsilon": 1e-3}, (0, 3)),
+    "skip_layer_norm_broadcast": Case("SkipLayerNormalization", (f(2, 3, 8), f(1, 3, 8), f(8), f(8)), {}, (0, 3)),
+    "skip_rms_norm": Case("SkipSimplifiedLayerNormalization", SKIP[:3], {"epsilon": 1e-5}, (0, 3)),
+    "skip_rms_norm_bias": Case("SkipSimplifiedLayerNormalization", SKIP[:4]),
+    "rms_norm": Case("SimplifiedLayerNormalization", (f(2, 3, 8), f(8)), {"epsilon": 1e-3}, (0, 1), domain=""),
+    "rms_norm_axis": Case("SimplifiedLayerNormalization", (f(2, 3, 8), f(3, 8)), {"axis": 1}, domain=""),
+    "embed": Case("EmbedLayerNormalization", EMBED, {}, (0, 1), kinds=INT),
+    "embed_sum": Case("EmbedLayerNormalization", EMBED[:7], {}, (0, 1, 2), kinds=INT),
+    "embed_words": Case(
+        "EmbedLayerNormalization",
+        (EMBED[0], None, EMBED[2], EMBED[3], None, *EMBED[5:7], None, ints(0, 6, 2, 4)),
+        {},
+        (0, 1),
+        kinds=INT,
+    ),
+    "rotary": Case("RotaryEmbedding", (f(2, 3, 16), ints(0, 9, 2, 3, kind=np.int64), f(9, 4), f(9, 4))),
+    "rotary_offset": Case(
+        "RotaryEmbedding", (f(2, 2, 3, 8), np.array([2], np.int64), f(9, 4), f(9, 4)), {"interleaved": 1}
+    ),
+    "rotary_part": Case(
+        "RotaryEmbedding",
+        (f(2, 3, 16), ints(0, 9, 2, 3, kind=np.int64), f(9, 2), f(9, 2)),
+        {"num_heads": 2, "rotary_embedding_dim": 4},
+    ),
+}
+QKV = (f(2, 5, 12), f(12, 24), f(24))
+RAW = np.array([[1, 1, 1, 1, 0], [1, 1, 0, 0, 0]], np.int32)
+CASES |= {
+    "attention": Case("Attention", QKV, {"num_heads": 2}),
+    "attention_causal": Case("Attention", QKV, {"num_heads": 2, "unidirectional": 1}),
+    "attention_mask": Case("Attention", (*QKV, RAW), {"num_heads": 2}),
+    "attention_lengths": Case("Attention", (*QKV, i32(4, 2)), {"num_heads": 2}),
+    "attention_ends": Case("Attention", (*QKV, i32(5, 3, 1, 0)), {"num_heads": 2, "mask_filter_value": -100.0}),
+    "attention_mask_3d": Case("Attention", (*QKV, ints(0, 2, 2, 5, 5)), {"num_heads": 2, "unidirectional": 1}),
+    "attention_sizes": Case(
+        "Attention", (f(2, 5, 12), f(12, 20), f(20)), {"num_heads": 2, "qkv_hidden_sizes": [8, 8, 4], "scale": 0.2}
+    ),
+    "attention_past": Case("Attention", (*QKV, None, f(2, 2, 2, 3, 4)), {"num_heads": 2, "unidirectional": 1}, (0, 1)),
+    "attention_past_mask": Case("Attention", (*QKV, ints(0, 2, 2, 8), f(2, 2, 2, 3, 4)), {"num_heads": 2}, (0, 1)),
+    "attention_bias": Case("Attention", (*QKV, None, None, f(1, 2, 5, 5)), {"num_heads": 2}),
+}
+Q, K, V = f(2, 3, 8), f(2, 5, 8), f(2, 5, 12)
+CASES |= {
+    "mha": Case("MultiHeadAttention", (Q, K, V), {"num_heads": 2}),
+    "mha_bias": Case("MultiHeadAttention", (Q, K, V, f(28)), {"num_heads": 2, "scale": 0.3}),
+    "mha_padding": Case("MultiHeadAttention", (Q, K, V, None, RAW), {"num_heads": 2}),
+    "mha_mask": Case("MultiHeadAttention", (Q, K, V, None, ints(0, 2, 2, 3, 5)), {"num_heads": 2}),
+    "mha_attention_bias": Case("MultiHeadAttention", (Q, K, V, None, RAW, f(2, 1, 3, 5)), {"num_heads": 2}),
+    "mha_cross": Case("MultiHeadAttention", (Q, f(2, 2, 5, 4), f(2, 2, 5, 4)), {"num_heads": 2}),
+    "mha_past": Case(
+        "MultiHeadAttention", (Q, f(2, 3, 8), f(2, 3, 8), None, None, None, f(2, 2, 4, 4), f(2, 2, 4, 4)),
+        {"num_heads": 2, "unidirectional": 1}, (0, 1, 2),
+    ),
+    "mha_qk": Case("MultiHeadAttention", (Q, K, V, None, RAW), {"num_heads": 2}, (0, 3)),
+}  # fmt: skip
+COS, SIN = f(12, 8), f(12, 8)
+
+
+def filled(room: int, counts: list[int]) -> np.ndarray:
+    """A cache of which each sequence has so many keys: the others are zeros, as onnxruntime returns them."""
+    return f(len(counts), 2, room, 16) * (np.arange(room)[:, None] < np.reshape(counts, (-1, 1, 1, 1)))
+
+
+def gqa(length: int, past: int, room: int, *seen: int, **more: Any) -> Case:
+    """A call with `length` queries after `past` keys, in a cache with room for more. seen: seqlens_k."""
+    rotary = (COS, SIN) if more.get("do_rotary") else (None, None)
+    cache = tuple(filled(room, [last + 1 - length for last in seen]) if room else None for _ in range(2))
+    inputs = (
+        f(len(seen), length, 64), f(len(seen), length, 32), f(len(seen), length, 32), *cache,
+        np.array(seen, np.int32), np.array(past + length, np.int32), *rotary, *more.pop("inputs", ()),
+    )  # fmt: skip
+    outputs = more.pop("outputs", (0, 1, 2))
+    return Case("GroupQueryAttention", inputs, {"num_heads": 4, "kv_num_heads": 2, **more}, outputs)
+
+
+CASES |= {
+    "gqa_prompt": gqa(5, 0, 0, 4, 4),
+    "gqa_prompt_room": gqa(5, 0, 9, 4, 4, do_rotary=1),
+    "gqa_step": gqa(1, 6, 6, 6, 6, do_rotary=1),
+    "gqa_step_room": gqa(1, 6, 9, 6, 6, do_rotary=1, rotary_interleaved=1),
+    "gqa_step_ragged": gqa(1, 6, 9, 6, 3, do_rotary=1),
+    "gqa_chunk": gqa(3, 4, 4, 6, do_rotary=1),
+    "gqa_window": gqa(6, 0, 0, 5, 5, local_window_size=3),
+    "gqa_step_window": gqa(1, 6, 9, 6, 6, local_window_size=3),
+    "gqa_softcap": gqa(5, 0, 0, 4, 4, softcap=1.5, scale=0.4),
+    "gqa_smooth": gqa(5, 0, 0, 4, 4, smooth_softmax=1),
+    "gqa_bias": gqa(3, 4, 4, 6, inputs=(None, f(1, 4, 3, 7))),
+    "gqa_sink": gqa(3, 4, 4, 6, inputs=(None, None, f(4))),
+    "gqa_places": gqa(3, 4, 4, 6, do_rotary=1, inputs=(np.array([[4, 5, 6]]),)),
+}
+DEC = (f(2, 1, 8), f(2, 1, 8), f(2, 1, 8))
+CASES |= {
+    "decoder_step": Case(
+        "DecoderMaskedMultiHeadAttention", (*DEC, None, None, f(2, 2, 9, 4), f(2, 2, 9, 4), i32(4)),
+        {"num_heads": 2, "past_present_share_buffer": 1}, (0, 1, 2),
+    ),
+    "decoder_step_mask": Case(
+        "DecoderMaskedMultiHeadAttention", (*DEC, ints(0, 2, 2, 5), None, f(2, 2, 9, 4), f(2, 2, 9, 4), i32(4), None, None, f(24)),
+        {"num_heads": 2, "past_present_share_buffer": 1}, (0, 1, 2),
+    ),
+    "decoder_cross": Case(
+        "DecoderMaskedMultiHeadAttention", (DEC[0], f(2, 2, 5, 4), f(2, 2, 5, 4), RAW), {"num_heads": 2}
+    ),
+}  # fmt: skip
+
+
+@cache
+def expected(name: str) -> list[np.ndarray]:
+    case = CASES[name]
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    return onnxruntime.InferenceSession(case.model().SerializeToString(), options).run(None, case.given())
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("device", DEVICES)
+def test_it_agrees_with_onnxruntime(device: str, name: str) -> None:
+    need(device)
+    case = CASES[name]
+    got = prepare(read_model(case.model().SerializeToString(), name=name), device).run(list(case.given().values()))
+    check(got, expected(name), TOLERANCE, TOLERANCE)
