@@ -44,6 +44,8 @@ NOT_DIFFERENTIABLE = {
     "cast",
     "dot_int8",
     "conv_int8",
+    "dot_integers",
+    "conv_integers",
 }
 """Rows over floats that have no gradient, whose results are not floats, or whose reference rounds."""
 

@@ -96,7 +96,7 @@ def conv_facts(spaces: int, facts: Mapping[str, Any]) -> dict[str, Any]:
 def check(graph: Graph, x: np.ndarray) -> None:
     wanted = run_numpy(graph, x)
     program = compile_graph(graph, WasmTarget())
-    taken = [k for k in program.kernels if k.label.startswith(("dot_int8", "conv_int8"))]
+    taken = [k for k in program.kernels if k.label.startswith(("dot_int", "conv_int"))]
     assert all(k.workspace for k in taken), "printed as the plain nest"
     assert taken
     for level, found in levels(graph, [x]).items():
@@ -142,6 +142,40 @@ def test_what_follows_is_fused_and_stays_float32(outputs: int) -> None:
     graph = made("dot_int8", (11, 24), random_weights(rng, (24, outputs)), after)
     assert len(compile_graph(graph, WasmTarget()).steps) == 1
     check(graph, rng.normal(size=(11, 24)).astype(np.float32))
+
+
+def whole_numbers(rng: np.random.Generator, shape: Sequence[int]) -> np.ndarray:
+    return rng.integers(-255, 256, shape).astype(np.float32)
+
+
+def eight_bits(rng: np.random.Generator, shape: Sequence[int]) -> np.ndarray:
+    return rng.integers(-128, 128, shape, np.int8)
+
+
+@pytest.mark.parametrize(("x_shape", "outputs"), DOTS)
+def test_products_of_whole_numbers_are_exact(x_shape: Sequence[Any], outputs: int) -> None:
+    rng = np.random.default_rng(11)
+    weights = [eight_bits(rng, (x_shape[-1], outputs))]
+    scaled = made("dot_integers", x_shape, weights, lambda b, y: b.mul(b.cast(y, to=float32), b.const(0.01)))
+    for graph in (made("dot_integers", x_shape, weights), scaled):
+        for n in (0, 1, 2, 3, 4, 5, 17) if N in x_shape else (1,):
+            check(graph, whole_numbers(rng, fixed(x_shape, n)))
+
+
+@pytest.mark.parametrize(("x_shape", "w_shape", "facts"), CONVS)
+def test_convolutions_of_whole_numbers_are_exact(
+    x_shape: Sequence[Any], w_shape: Sequence[int], facts: dict[str, Any]
+) -> None:
+    rng = np.random.default_rng(12)
+    spaces = len(w_shape) - 2
+    graph = made("conv_integers", x_shape, [eight_bits(rng, w_shape)], **conv_facts(spaces, facts))
+    for n in (0, 1, 3) if N in x_shape else (1,):
+        check(graph, whole_numbers(rng, fixed(x_shape, n)))
+
+
+def test_sums_of_whole_numbers_may_be_larger_than_float32_holds() -> None:
+    graph = made("dot_integers", (3, 2000), [np.full((2000, 17), -128, np.int8)])
+    check(graph, np.full((3, 2000), 255, np.float32))
 
 
 def test_the_depth_is_a_number_where_that_of_the_weights_is() -> None:

@@ -150,6 +150,30 @@ def _quantise(size: int) -> Function:
     return w.finish()
 
 
+def _words_of() -> Function:
+    """(to, source, runs, length, jump): a row of whole numbers in float32 as integers of two bytes, then zeros up to a
+    multiple of four of them. The row is as in `_quantise`."""
+    w = Writer(Body(integers(5)))
+    to, source, runs, length, jump = w.parameters()
+    at, write = w.i32(), w.i32(to)
+
+    def numbers(offset: int, load: str = "v128.load") -> I32x4:
+        return (at.f32x4(offset, load) + WHOLE).integers() - WHOLE_BITS
+
+    def eight() -> None:
+        w.store(write, numbers(0).with_("i16x8.narrow_i32x4_s", numbers(16)))
+        w.add(write, 16)
+
+    def few(count: int) -> None:
+        four = w.local(numbers(0, "v128.load" if count == 4 else "v128.load32_zero"))
+        w.store_lane(write, four.with_("i16x8.narrow_i32x4_s", four), 16 * count)
+        w.add(write, 2 * count)
+
+    _over_runs(w, (source, runs, length, jump), at, ((8, eight), (4, lambda: few(4)), (1, lambda: few(1))))
+    w.store(write, I64(i64(0)))
+    return w.finish()
+
+
 def _over_runs(
     w: Writer, row: tuple[I32, I32, I32, I32], at: I32, steps: Sequence[tuple[int, Callable[[], None]]]
 ) -> None:
@@ -179,5 +203,6 @@ LIBRARY: Final[Mapping[str, Function]] = {
     "copy_padded": _copy_padded(),
     "quantise_bytes": _quantise(1),
     "quantise_words": _quantise(2),
+    "words_of": _words_of(),
     **TRANSFORMS,
 }

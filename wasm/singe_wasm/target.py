@@ -109,7 +109,11 @@ def _integers(routine: Routine, constants: Collection[int]) -> Printed | None:
     return _printed(routine.kernel, write, {made.weights: made.pack}, made.floats.scratch)
 
 
-_ROUTINES: Final = {"matmul": _contraction, "conv": _conv, "matmul_int8": _integers, "conv_int8": _integers}
+_ROUTINES: Final = {
+    "matmul": _contraction,
+    "conv": _conv,
+    **dict.fromkeys(("matmul_int8", "conv_int8", "matmul_integers", "conv_integers"), _integers),
+}
 """Kind of Routine → the function that prints it, or returns None."""
 
 

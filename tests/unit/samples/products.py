@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from singe.dtypes import bool_, uint8
+from singe.dtypes import bool_, int8, uint8
 
 from . import Filled, N, S, Sample, positive
 
@@ -60,7 +60,7 @@ CONV_LAST = [
 ]
 
 
-def int8(*shape: int) -> tuple[Filled, Filled]:
+def stored(*shape: int) -> tuple[Filled, Filled]:
     """Weights in their stored form, and scales that keep results near 1."""
     return Filled(shape, uint8, 1, 256), Filled(shape[-1:], make=lambda x: np.abs(x) / 512 + 0.001)
 
@@ -70,24 +70,41 @@ def conv_int8(spaces: int, *facts: Any) -> dict[str, Any]:
 
 
 DOT_INT8 = [
-    S((3, 4), *int8(4, 5)),
-    S((2, 3, 7), *int8(7, 9)),
-    S((N, 3, 4), *int8(4, 2)),
-    S((N, 21), *int8(21, 40)),
-    S((1, 33), *int8(33, 35)),
-    S((2, 0), *int8(0, 3)),
-    S((0, 3), *int8(3, 2)),
+    S((3, 4), *stored(4, 5)),
+    S((2, 3, 7), *stored(7, 9)),
+    S((N, 3, 4), *stored(4, 2)),
+    S((N, 21), *stored(21, 40)),
+    S((1, 33), *stored(33, 35)),
+    S((2, 0), *stored(0, 3)),
+    S((0, 3), *stored(3, 2)),
 ]
 CONV_INT8 = [
-    S((2, 6, 5, 3), *int8(3, 2, 3, 4), **conv_int8(2)),
-    S((N, 6, 6, 3), *int8(3, 3, 3, 5), **conv_int8(2, (2, 2), None, (0, 0), (1, 1))),
-    S((1, 7, 7, 8), *int8(3, 3, 8, 12), **conv_int8(2, None, (2, 1), (2, 1), (2, 1))),
-    S((2, 9, 3), *int8(4, 3, 2), **conv_int8(1, (3,), (2,), (1,), (2,))),
-    S((1, 3, 4, 3, 2), *int8(2, 3, 2, 2, 3), **conv_int8(3, None, None, (1, 0, 1), (0, 1, 0))),
-    S((1, 5, 5, 3), *int8(1, 1, 3, 4), **conv_int8(2, (2, 2))),
-    S((0, 5, 5, 3), *int8(3, 3, 3, 4), **conv_int8(2)),
-    S((1, 0, 4, 2), *int8(3, 3, 2, 4), **conv_int8(2, None, None, (2, 1), (1, 1))),
+    S((2, 6, 5, 3), *stored(3, 2, 3, 4), **conv_int8(2)),
+    S((N, 6, 6, 3), *stored(3, 3, 3, 5), **conv_int8(2, (2, 2), None, (0, 0), (1, 1))),
+    S((1, 7, 7, 8), *stored(3, 3, 8, 12), **conv_int8(2, None, (2, 1), (2, 1), (2, 1))),
+    S((2, 9, 3), *stored(4, 3, 2), **conv_int8(1, (3,), (2,), (1,), (2,))),
+    S((1, 3, 4, 3, 2), *stored(2, 3, 2, 2, 3), **conv_int8(3, None, None, (1, 0, 1), (0, 1, 0))),
+    S((1, 5, 5, 3), *stored(1, 1, 3, 4), **conv_int8(2, (2, 2))),
+    S((0, 5, 5, 3), *stored(3, 3, 3, 4), **conv_int8(2)),
+    S((1, 0, 4, 2), *stored(3, 3, 2, 4), **conv_int8(2, None, None, (2, 1), (1, 1))),
 ]
+
+
+def whole(*shape: Any) -> Filled:
+    """Whole numbers in float32."""
+    return Filled(shape, make=lambda x: np.clip(np.rint(x * 90), -255, 255))
+
+
+DOT_INTEGERS = [
+    S(whole(3, 4), Filled((4, 5), int8, -128, 128)),
+    S(whole(2, 3, 7), Filled((7, 9), int8, -128, 128)),
+    S(whole(N, 3, 4), Filled((4, 2), int8, -128, 128)),
+    S(whole(N, 21), Filled((21, 40), int8, -128, 128)),
+    S(whole(1, 600), Filled((600, 35), int8, -128, 128)),
+    S(whole(2, 0), Filled((0, 3), int8, -128, 128)),
+    S(whole(0, 3), Filled((3, 2), int8, -128, 128)),
+]
+CONV_INTEGERS = [S(whole(*s.inputs[0]), Filled(s.inputs[1].shape, int8, -128, 128), **s.attrs) for s in CONV_INT8]
 CONV = [
     S((2, 3, 6, 5), (4, 3, 3, 2), **conv(2)),
     S((2, 3, 6, 5), (4, 3, 3, 2), (4,), **conv(2, (2, 1), None, (1, 0), (1, 1))),
@@ -152,6 +169,8 @@ SAMPLES: dict[str, list[Sample]] = {
     "conv": CONV,
     "dot_int8": DOT_INT8,
     "conv_int8": CONV_INT8,
+    "dot_integers": DOT_INTEGERS,
+    "conv_integers": CONV_INTEGERS,
     "conv_transpose": CONV_TRANSPOSE,
     "batch_norm": [
         S((2, 3, 4, 4), (3,), (3,), (3,), positive(3)),

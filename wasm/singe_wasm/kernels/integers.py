@@ -1,12 +1,15 @@
-"""The Routines "matmul_int8" and "conv_int8": the templates of contraction.py with products of 8-bit integers.
+"""The Routines in 8-bit integers: the templates of contraction.py with products of integers.
 
-The schedule is that of "matmul" or "conv" for the kernel with one sum of floats in place of the integers' stages. A's rows
+"matmul_int8" and "conv_int8": the schedule is that of "matmul" or "conv" for the kernel with one sum of floats in place of the integers' stages. A's rows
 come from its feed, and each block of them is quantised into records, [k][step, zero], before it is multiplied. A panel of
 B holds four k of a column side by side, [k / 4][column][4], and then the sums of its columns. The integer sums of a tile
 are converted to floats in the accumulators, so the epilogue is written as for any product.
 
 With relaxed SIMD one instruction adds four products, whose one side has 7 bits; otherwise A's integers take two bytes
 each, and a sum is kept as two sums of pairs. Both levels give the same bits.
+
+"matmul_integers" and "conv_integers" are the same without quantising: A's rows hold whole numbers, which take two bytes
+each at both levels, and the sums are the accumulators.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ from singe.extension import (
     Routine,
     Store,
     float32,
+    int8,
     scalar,
     step_of,
     uint8,
@@ -42,25 +46,35 @@ from .product import ACCUMULATOR, Product, RegisterTile, panels_across
 
 COLUMNS: Final = 8
 ROWS: Final = {True: 6, False: 2}
-"""Rows of a tile with relaxed SIMD and without, chosen so that the accumulators and operands fit the registers."""
+"""Rows of a tile where one instruction adds four products and elsewhere, chosen so that the accumulators and operands fit the registers."""
 FEW_ROWS: Final = {True: {1: 32, 2: 16}, False: {1: 16}}
 """The same ↦ a small number of rows ↦ the columns of their tile, which spans several panels. A step with fewer than 8
 accumulators waits for the step before it on processors that add four products in one instruction."""
 RECORD_END: Final = 8
-"""Bytes of a row's step and zero."""
+"""Bytes of a row's step and zero; with whole numbers, of zeros."""
 
 
 @dataclass(frozen=True)
 class IntegerSchedule:
-    """The schedule of floats that the rows come from, and the port of the weights."""
+    """The schedule of floats that the rows come from, the port of the weights, and the accumulator of whole numbers (None:
+    rows are quantised)."""
 
     floats: Schedule
     weights: int
+    whole: Expr | None = None
 
     @property
     def words(self) -> int:
         """Words of a column of B: four integers each."""
         return words(self.floats.c)
+
+    def fours(self, relaxed: bool) -> bool:
+        """Whether one instruction adds four products."""
+        return relaxed and self.whole is None
+
+    def record(self, relaxed: bool) -> int:
+        """Bytes of a row's record."""
+        return (4 if self.fours(relaxed) else 8) * self.words + RECORD_END
 
     @property
     def records(self) -> Dim:
@@ -68,15 +82,17 @@ class IntegerSchedule:
         return self.floats.scratch - self.floats.spare
 
     def pack(self, contents: np.ndarray) -> np.ndarray:
-        """B's panels, as bytes."""
+        """B's panels, as bytes; without the sums if A's numbers are whole."""
         (stored,) = self.floats.matrices(contents)
         k, n = stored.shape
         count = -(-n // COLUMNS)
         padded = np.zeros((4 * self.words, count * COLUMNS), np.int32)
-        padded[:k, :n] = stored.astype(np.int32) - OFFSET
-        sums = padded.sum(0, dtype=np.int32).reshape(count, COLUMNS)
+        padded[:k, :n] = stored if self.whole is not None else stored.astype(np.int32) - OFFSET
         packed = padded.astype(np.int8).reshape(self.words, 4, count, COLUMNS).transpose(2, 0, 3, 1)
         block = np.ascontiguousarray(packed).reshape(count, -1).view(np.uint8)
+        if self.whole is not None:
+            return block
+        sums = padded.sum(0, dtype=np.int32).reshape(count, COLUMNS)
         return np.concatenate([block, np.ascontiguousarray(sums).view(np.uint8)], axis=1)
 
 
@@ -87,23 +103,15 @@ def words(c: Contraction) -> int:
 
 def schedule_integers(routine: Routine, constants: Collection[int]) -> IntegerSchedule | None:
     """How the template computes the Routine; None if it cannot."""
-    kernel = routine.kernel
-    *folds, store = kernel.stages
-    if len(folds) != 3 or not all(isinstance(s, Reduce) for s in folds) or not isinstance(store, Store) or store.inner:
+    parts = (_whole_parts if routine.kind.endswith("_integers") else _quantised_parts)(routine.kernel)
+    if parts is None or parts.weights.value not in constants:
         return None
-    most, _, total = (s for s in folds if isinstance(s, Reduce))
-    weights = _weights(total.value, kernel.ports)
-    if weights is None or weights.value not in constants:
-        return None
-    found = [s.accumulator for s in folds if isinstance(s, Reduce)]
-    restored = scalar.cast(found[2], float32) * step_of(found[0], found[1])
-    value = scalar.substitute(store.value, {restored: ACCUMULATOR})
-    if any(v in scalar.postorder([value]) for v in found[1:]):
-        return None
+    kernel, weights = routine.kernel, parts.weights
     ports = tuple(Port(float32) if i == weights.value else p for i, p in enumerate(kernel.ports))
-    product = Reduce("a0", "add", most.value * scalar.load(weights.value, weights.args[0], float32))
-    twin = Kernel(ports, kernel.grid, kernel.inner, (product, replace(store, value=value)), kernel.name)
-    floats = schedule(Routine(routine.kind.removesuffix("_int8"), twin, routine.facts), constants)
+    product = Reduce("a0", "add", parts.x * scalar.load(weights.value, weights.args[0], float32))
+    twin = Kernel(ports, kernel.grid, kernel.inner, (product, parts.store), kernel.name)
+    kind = routine.kind.removesuffix("_integers").removesuffix("_int8")
+    floats = schedule(Routine(kind, twin, routine.facts), constants)
     if (
         floats is None
         or not floats.packed
@@ -112,8 +120,46 @@ def schedule_integers(routine: Routine, constants: Collection[int]) -> IntegerSc
         or floats.c.depth < 1
     ):
         return None
-    record = 8 * words(floats.c) + RECORD_END
-    return IntegerSchedule(replace(floats, spare=max(ROWS.values()) * record), weights.value)
+    made = IntegerSchedule(floats, weights.value, parts.whole)
+    spare = max(ROWS.values()) * made.record(False)
+    return replace(made, floats=replace(floats, spare=spare))
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """A: an element of the rows, in floats; the load of the weights; the store over the accumulator of a product of
+    floats, or over `whole`."""
+
+    x: Expr
+    weights: Expr
+    store: Store
+    whole: Expr | None = None
+
+
+def _whole_parts(kernel: Kernel) -> _Parts | None:
+    if len(kernel.stages) != 2:
+        return None
+    total, store = kernel.stages
+    if not isinstance(total, Reduce) or not isinstance(store, Store) or store.inner or total.value.word != "mul":
+        return None
+    x, weights = total.value.args
+    if x.word != "cast" or x.args[0].dtype is not float32 or weights.word != "load":
+        return None
+    return _Parts(x.args[0], weights, store, total.accumulator) if kernel.ports[weights.value].dtype is int8 else None
+
+
+def _quantised_parts(kernel: Kernel) -> _Parts | None:
+    *folds, store = kernel.stages
+    if len(folds) != 3 or not all(isinstance(s, Reduce) for s in folds) or not isinstance(store, Store) or store.inner:
+        return None
+    most, _, total = (s for s in folds if isinstance(s, Reduce))
+    weights = _weights(total.value, kernel.ports)
+    found = [s.accumulator for s in folds if isinstance(s, Reduce)]
+    restored = scalar.cast(found[2], float32) * step_of(found[0], found[1])
+    value = scalar.substitute(store.value, {restored: ACCUMULATOR})
+    if weights is None or any(v in scalar.postorder([value]) for v in found[1:]):
+        return None
+    return _Parts(most.value, weights, replace(store, value=value))
 
 
 def _weights(total: Expr, ports: Sequence[Port]) -> Expr | None:
@@ -143,14 +189,14 @@ class _Integers(Template):
 
 
 class _Records(Feed):
-    """The rows of a block, quantised."""
+    """The rows of a block as integers."""
 
     in_place = False
     step = 1
 
     def __init__(self, s: IntegerSchedule, floats: Feed) -> None:
         super().__init__(floats.c, floats.facts)
-        self._words, self._floats, self._first = s.words, floats, s.records
+        self._schedule, self._floats = s, floats
         depth = floats.c.depth
         assert isinstance(depth, int)
         if floats.step != 4:  # k and k + 1 are not neighbours
@@ -159,8 +205,8 @@ class _Records(Feed):
             self._shape = floats.runs or Runs(1, depth, 0)
 
     def addresses(self, rows: int) -> list[tuple[Tree, int]]:
-        record = (4 if self.job.relaxed else 8) * self._words + RECORD_END
-        return [(self.job.low.scratch(self._first), record * i) for i in range(rows)]
+        record = self._schedule.record(self.job.relaxed)
+        return [(self.job.low.scratch(self._schedule.records), record * i) for i in range(rows)]
 
     def start(self, part: tuple[I32, I32] | None) -> None:
         self._floats.start(part)
@@ -168,25 +214,31 @@ class _Records(Feed):
     def prepare(self, rows: int) -> None:
         self._floats.prepare(rows)
         w, runs = self.job.w, self._shape
+        name = "quantise_bytes" if self.job.relaxed else "quantise_words"
+        name = name if self._schedule.whole is None else "words_of"
         for (to, place), (source, offset) in zip(self.addresses(rows), self._floats.addresses(rows), strict=True):
-            name = "quantise_bytes" if self.job.relaxed else "quantise_words"
             w.call(name, w.value(to) + place, w.value(source) + offset, runs.count, runs.length, runs.jump)
 
 
 class _IntegerProduct(Product):
     """The product of records and panels of integers. A column of a panel is its integers, as words, and their sum."""
 
-    def __init__(self, job: Template) -> None:
-        c = replace(job.c, depth=words(job.c) + 1)
-        tile = RegisterTile(ROWS[job.relaxed], COLUMNS)
-        across = panels_across(c, tile, FEW_ROWS[job.relaxed])
-        super().__init__(job.w, job.low, job.edge, c, tile, job.depth, job.low.scratch(0), across)
-        self.words: Final = words(job.c)
-        self.panel: Final = 4 * COLUMNS * (self.words + 1)  # bytes
-        self.relaxed: Final = job.relaxed
-        self.sums: Final = [[local.integers() for local in line] for line in self.accumulators]
-        # Without relaxed SIMD a vector of sums holds two columns, each as two sums of pairs; the other two are here.
-        self.others: Final = [] if job.relaxed else [[job.w.i32x4() for _ in line] for line in self.sums]
+    def __init__(self, job: _Integers) -> None:
+        s = job.integers
+        self.whole: Final = s.whole is not None
+        depth = s.words + (not self.whole)
+        c = replace(job.c, depth=depth)
+        tile = RegisterTile(ROWS[s.fours(job.relaxed)], COLUMNS)
+        across = panels_across(c, tile, FEW_ROWS[s.fours(job.relaxed)])
+        accumulator = ACCUMULATOR if s.whole is None else s.whole
+        super().__init__(job.w, job.low, job.edge, c, tile, job.depth, job.low.scratch(0), across, accumulator)
+        self.words: Final = s.words
+        self.panel: Final = 4 * tile.columns * depth  # bytes
+        self.fours: Final = s.fours(job.relaxed)
+        self.sums: Final = [[job.w.i32x4() for _ in line] for line in self.accumulators]
+        # Where one instruction does not add four products, a vector of sums holds two columns, each as two sums of pairs; the
+        # other two are here.
+        self.others: Final = [] if self.fours else [[job.w.i32x4() for _ in line] for line in self.sums]
 
     def _tile(self, feed: Feed, rows: int, panels: int = 1, whole: bool = False) -> None:
         w = self.w
@@ -200,8 +252,14 @@ class _IntegerProduct(Product):
             with self._until(w.i32(self.b + 4 * self.tile.columns * (self.words - rest))):
                 self._turns(pointers, unroll, vectors)
             self._turns(pointers, rest, vectors)
-            self._to_floats(pointers, vectors)
-        w.add(self.b, 4 * self.tile.columns + (panels - 1) * self.panel)
+            if self.whole:
+                for i, line in enumerate(self.accumulators[:rows]):
+                    for j, local in enumerate(line[:vectors]):
+                        w.set(local, self._sum(i, j))
+            else:
+                self._to_floats(pointers, vectors)
+        sums = 0 if self.whole else 4 * self.tile.columns  # bytes of the columns' sums
+        w.add(self.b, sums + (panels - 1) * self.panel)
         self._epilogue(rows, panels, whole)
 
     def _at(self, vector: int, turn: int = 0) -> int:
@@ -215,9 +273,9 @@ class _IntegerProduct(Product):
             return
         for turn in range(count):
             with self.w.scope():
-                (self._four if self.relaxed else self._pairs)(pointers, turn, vectors)
+                (self._four if self.fours else self._pairs)(pointers, turn, vectors)
         for pointer in pointers:
-            self.w.add(pointer, count * (4 if self.relaxed else 8))
+            self.w.add(pointer, count * (4 if self.fours else 8))
         self.w.add(self.b, 4 * self.tile.columns * count)
 
     def _four(self, pointers: Sequence[I32], turn: int, vectors: int) -> None:
@@ -246,6 +304,14 @@ class _IntegerProduct(Product):
                 for local, line in zip(held, sums, strict=False):
                     w.set(line[j], one.with_("i32x4.dot_i16x8_s", local) + line[j])
 
+    def _sum(self, row: int, vector: int) -> I32x4:
+        """The sums of four columns."""
+        total = self.sums[row][vector]
+        if not self.others:
+            return total
+        other = self.others[row][vector]
+        return total.shuffled(other, 0, 2, 4, 6) + total.shuffled(other, 1, 3, 5, 7)
+
     def _to_floats(self, pointers: Sequence[I32], vectors: int) -> None:
         """The sums as floats: (sum − zero · sum of the column) · step; the pointers are at the records' ends."""
         w = self.w
@@ -253,10 +319,6 @@ class _IntegerProduct(Product):
         for i, pointer in enumerate(pointers):
             w.set(step, pointer.f32x4(0, "v128.load32_splat"))
             w.set(zero, pointer.i32x4(4, "v128.load32_splat"))
-            for j, total in enumerate(self.sums[i][:vectors]):
-                whole: I32x4 = total
-                if self.others:
-                    other = self.others[i][j]
-                    whole = total.shuffled(other, 0, 2, 4, 6) + total.shuffled(other, 1, 3, 5, 7)
-                centred = whole - self.b.i32x4(self._at(j)) * zero
+            for j in range(vectors):
+                centred = self._sum(i, j) - self.b.i32x4(self._at(j)) * zero
                 w.set(self.accumulators[i][j], centred.as_floats() * step)

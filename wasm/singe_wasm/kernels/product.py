@@ -14,9 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Final, NamedTuple
 
-from singe.extension import Contraction, Dim, Reduce, affine, ceildiv, float32, scalar
+from singe.extension import Contraction, Dim, Expr, Reduce, affine, ceildiv, float32, scalar
 
-from ..values import I32, Int, minimum
+from ..values import I32, F32x4, I32x4, Int, minimum
 from ..writer import Tree, Writer
 from .feeds import Feed, Runs
 from .lower import Lowering, Shift
@@ -153,10 +153,10 @@ class Product:
 
     def __init__(
         self, w: Writer, low: Lowering, edge: Lowering, c: Contraction, tile: RegisterTile, level: int, spill: Tree | None,
-        across: Mapping[int, int] | None = None,
+        across: Mapping[int, int] | None = None, accumulator: Expr = ACCUMULATOR,
     ) -> None:  # fmt: skip
         """low: lanes along n. edge: the same ports, scalar. level: loops open outside. spill: scratch for a tile. across: as
-        `panels_across` says; None: tiles of any height span one panel."""
+        `panels_across` says; None: tiles of any height span one panel. accumulator: what the store reads."""
         self.w: Final = w
         self.low: Final = low
         self.edge: Final = edge
@@ -175,12 +175,19 @@ class Product:
             and lane_cost(c.kernel, [Reduce("value", "add", c.store.value)], c.n) is not None
         )
         self.row, self.column = w.i32(), w.i32()
-        self.edge_row, self.edge_column, self.edge_value = w.i32(), w.i32(), w.f32()
+        self.accumulator: Final = accumulator
+        # What is spilled: an accumulator, or the value to store.
+        self.spilled: Final = ACCUMULATOR if self.wide_values else accumulator
+        floats = self.spilled.dtype is float32
+        self.edge_row, self.edge_column, self.edge_value = w.i32(), w.i32(), w.f32() if floats else w.i32()
         self.rows: tuple[I32, I32] | None = None  # the part's range of rows, or
         self.panels: tuple[I32, I32] | None = None  # of columns
         self.b = w.i32()
-        self.accumulators: Final = [
-            [w.f32x4() for _ in range(max(map(self._spanned, range(i + 1, tile.rows + 1))) * tile.columns // 4)]
+        self.accumulators: Final[list[list[F32x4 | I32x4]]] = [
+            [
+                w.f32x4() if accumulator.dtype is float32 else w.i32x4()
+                for _ in range(max(map(self._spanned, range(i + 1, tile.rows + 1))) * tile.columns // 4)
+            ]
             for i in range(tile.rows)
         ]
 
@@ -230,10 +237,10 @@ class Product:
         self.low.variable(self.c.n, self.column, second if rows_outside else first)
         for i, line in enumerate(self.accumulators):
             for j, local in enumerate(line):
-                self.low.accumulator(ACCUMULATOR, local, self.level + 3, self._shift(i, j))
+                self.low.accumulator(self.accumulator, local, self.level + 3, self._shift(i, j))
         self.edge.variable(self.c.m, self.edge_row, self.level + 3)
         self.edge.variable(self.c.n, self.edge_column, self.level + 4)
-        self.edge.accumulator(ACCUMULATOR, self.edge_value, self.level + 4)
+        self.edge.accumulator(self.spilled, self.edge_value, self.level + 4)
 
     def _shift(self, row: int, vector: int) -> Shift:
         return tuple((v, by) for v, by in ((self.c.m, row), (self.c.n, 4 * vector)) if by)
@@ -391,14 +398,15 @@ class Product:
             with w.scope():
                 for i in range(rows):
                     for j in range(width // 4):
-                        value = self.low.vector(s.value if self.wide_values else ACCUMULATOR, self._shift(i, j))
+                        value = self.low.vector(s.value if self.wide_values else self.accumulator, self._shift(i, j))
                         w.put(spill, value, 4 * (i * width + 4 * j))
             end = w.i32(self.column + width)
             w.set(end, minimum(end, w.simple(self.n)))
             at = w.i32(spill)
-            store = self.edge.store(s.port, s.index, ACCUMULATOR if self.wide_values else s.value)
+            store = self.edge.store(s.port, s.index, self.spilled if self.wide_values else s.value)
             with w.loop(self.edge_row, self.row + rows, start=self.row, sure=True):
                 with w.loop(self.edge_column, end, start=self.column, sure=True):
-                    w.set(self.edge_value, (at + ((self.edge_column - self.column) << 2)).f32())
+                    place = at + ((self.edge_column - self.column) << 2)
+                    w.set(self.edge_value, place.f32() if self.spilled.dtype is float32 else place.load())
                     w.push(store)
                 w.add(at, 4 * width)

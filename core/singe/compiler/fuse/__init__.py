@@ -267,7 +267,7 @@ class _Fuser:
             return False  # its inputs are in memory anyway
         cost = self.cost(n)
         if isinstance(u.row, Nest) and u in self.members:
-            if u.row.routine in ("conv", "conv_int8"):
+            if (u.row.routine or "").startswith("conv"):
                 return True
             if u.row.name.startswith("reduce_"):  # each stage computes the elements that it reads
                 return cost.again > 2 * CHEAP and sum(v in self.members for v in self.users[n]) > 1

@@ -248,7 +248,7 @@ class Maker:
         """The kernel in the form that its template expects, or None if the template cannot take it."""
         assert isinstance(anchor.row, Nest)
         kind = anchor.row.routine or ""
-        if kind in ("matmul", "matmul_int8"):
+        if kind.startswith("matmul"):
             if kind == "matmul" and matmul_operands(kernel) is None:
                 return None
             return Routine(kind, collapse(kernel, keep=1, least=2), facts)

@@ -1,0 +1,81 @@
+"""The rows that multiply integers and sum exactly: `dot_integers` and `conv_integers`, as `dot` and `conv_last` in int32.
+
+x holds whole numbers from −255 to 255 as float32: 8-bit integers less a zero point. (Their sums with a fraction, or
+beyond the range, are not defined.) Weights are int8. Sums are int32, and wrap.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from ...dtypes import float32, int8, int32
+from ...ir import scalar
+from ...ir.scalar import Expr, const
+from ...shapes import Shape
+from .._reference import products as reference
+from .._row import ROWS, Folds, Nest, Read, Shaped, register
+from ..movement.move import project
+from . import contract  # noqa: F401 (registers dot and conv_last)
+
+MOST: Final = 255
+"""The largest magnitude of an element of x."""
+_FLOATS: Final = {name: row for name in ("dot", "conv_last") if isinstance(row := ROWS[name], Nest)}
+_DOT, _CONV = _FLOATS["dot"], _FLOATS["conv_last"]
+
+
+def _exactly(floats: Folds, weight: Callable[[Sequence[Expr]], Expr]) -> Folds:
+    """The folds of float products with 1 as those of whole numbers with weights, given for the inner variables."""
+    ((word, value),) = floats.folds
+    return Folds(floats.inner, [(word, lambda at, found: scalar.cast(value(at, found), int32) * weight(at))])
+
+
+def _ones(read: Read) -> Read:
+    return lambda k, at: read(0, at) if k == 0 else const(1.0, float32)
+
+
+def _dot_nest(coords: Sequence[Expr], read: Read, x: Shaped, w: Shaped) -> Folds:
+    *batch, _, n = coords
+    places = project(batch, w.shape[:-2])
+    return _exactly(_DOT.nest(coords, _ones(read), x, w), lambda at: read(1, [*places, *at, n]))
+
+
+def _conv_nest(coords: Sequence[Expr], read: Read, x: Shaped, w: Shaped, **facts: Any) -> Folds:
+    o = coords[-1]
+    return _exactly(_CONV.nest(coords, _ones(read), x, w, **facts, group=1), lambda at: read(1, [*at, o]))
+
+
+def _conv_shape(x: Shaped, w: Shaped, **facts: Any) -> Shape:
+    return _CONV.shape(x, w, **facts, group=1)
+
+
+def _conv_facts(x: Shaped, w: Shaped, **facts: Any) -> Mapping[str, Any] | None:
+    return _CONV.facts(x, w, **facts, group=1)
+
+
+def _summed(row: Nest, x: np.ndarray, w: np.ndarray, depth: int, **facts: Any) -> np.ndarray:
+    """The sums by a product of floats in which none is rounded."""
+    exact = np.float32 if depth * MOST * 128 < 2**24 else np.float64
+    total = row.whole(x.astype(exact, copy=False), w.astype(exact), **facts)
+    return total.astype(np.int32 if exact is np.float32 else np.int64).astype(np.int32)
+
+
+def _dot_whole(x: np.ndarray, w: np.ndarray) -> np.ndarray:
+    return _summed(_DOT, x, w, w.shape[-2])
+
+
+def _conv_whole(x: np.ndarray, w: np.ndarray, **facts: Any) -> np.ndarray:
+    return _summed(_CONV, x, w, math.prod(w.shape[:-1]), **facts, group=1)
+
+
+register(
+    Nest(name="dot_integers", doc="product of whole numbers in float32 and 8-bit integers, summed in int32", routine="matmul_integers",
+         dtypes=(float32,), takes=(float32, int8), gives=int32, shape=_DOT.shape, nest=_dot_nest, whole=_dot_whole,
+         reference=lambda x, w: np.einsum("...mk,...kn->...mn", x, w)),
+    Nest(name="conv_integers", doc="convolution, channels last, of whole numbers in float32 with 8-bit integers, summed in int32",
+         routine="conv_integers", dtypes=(float32,), takes=(float32, int8), gives=int32, shape=_conv_shape, nest=_conv_nest,
+         whole=_conv_whole, facts=_conv_facts, reference=lambda x, w, **facts: reference.conv_last(x, w, **facts, group=1)),
+)  # fmt: skip
