@@ -46,7 +46,7 @@ def flipped(data: bytes, count: int, start: int = 0) -> Iterator[bytes]:
 def with_hostile_values(data: bytes) -> Iterator[bytes]:
     """Copies of a file, each with one value of the header replaced, and the right hash: only checks notice."""
     head, block = split(data)
-    for path in list(_places(head))[1:]:
+    for path in list(places(head))[1:]:
         for value in HOSTILE:
             changed = copy.deepcopy(head)
             inner = changed
@@ -56,8 +56,8 @@ def with_hostile_values(data: bytes) -> Iterator[bytes]:
             yield joined(changed, block)
 
 
-def _places(data: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+def places(data: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """The path of every value in JSON data."""
     yield path
     for key, value in data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ():
-        yield from _places(value, (*path, key))
+        yield from places(value, (*path, key))

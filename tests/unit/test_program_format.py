@@ -62,7 +62,7 @@ def documented_program() -> ProgramData:
 
 
 def every_step() -> ProgramData:
-    """A Program with each kind of step and each kind of attribute; it is never run."""
+    """A Program with each kind of step and each kind of attribute, of an op that Singe lacks; it is never run."""
     n = size("N")
     buffers = (
         Buffer("x", float32, (n, 4), 4, ("input", 0)),
@@ -74,7 +74,10 @@ def every_step() -> ProgramData:
         Buffer("flag", bool_, (), 4, ("slot", 0)),
     )
     host = Host(
-        "slice", {"axes": (0, n * 2), "to": int64, "least": -np.inf, "eps": 0.5, "name": "a", "flag": True}, (0,), (2,)
+        "of_another_package",
+        {"axes": (0, n * 2), "to": int64, "least": -np.inf, "eps": 0.5, "name": "a", "flag": True},
+        (0,),
+        (2,),
     )
     steps = (
         Dispatch(0, (0, 2)),

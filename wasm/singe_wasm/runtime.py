@@ -451,6 +451,9 @@ _WORD: Final = (1 << 32) - 1
 
 def as_words(numbers: Sequence[int]) -> np.ndarray:
     """Numbers as words of 32 bits."""
+    far = max(numbers, key=abs, default=0)
+    if abs(far) > _WORD:
+        raise DeviceError(f"wasm: the run needs the number {far}, which has more than 32 bits")
     return np.array(numbers, np.int64).astype(np.uint32)
 
 

@@ -15,6 +15,7 @@ from ..dtypes import bool_, int32, int64, string
 from ..errors import FormatError
 from ..shapes import MAX_ELEMENTS, Dim, Shape, Size, at_least, evaluate, product, show, size_name, symbols
 from .container import ALIGN
+from .hosted import check_hosted
 from .program import PLACES, Bind, Copy, Dispatch, Host, If, Loop, ProgramData, Step, walk
 
 DEEPEST: Final = 32
@@ -41,6 +42,7 @@ def check_program(program: ProgramData, name: str) -> None:
         _check_room(part, need)
         _check_kernels(part, need)
         _check_steps(part, need)
+        check_hosted(part, need)
         _Sizes(part, need).check(frozenset(sizes).union(*(_named(part.buffers[i].shape) for i in part.inputs)))
 
 
@@ -93,6 +95,9 @@ def _check_ports(p: ProgramData, need: Need) -> None:
         need(
             p.buffers[i].place == ("input", number), f"input {number} is buffer {i}, which lies in {p.buffers[i].place}"
         )
+    for number, i in enumerate(p.outputs):
+        place = p.buffers[i].place
+        need(place[0] in ("output", "input"), f"output {number} is buffer {i}, which lies in {place}")
     names = [p.buffers[i].name for i in p.inputs]
     need(len({*names}) == len(names), f"two inputs have one name: {', '.join(names):.200}")
     for number, j in p.donated.items():

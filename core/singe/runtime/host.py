@@ -7,12 +7,12 @@ not fit. Runners supply the arrays, and move the results to their device.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
 from ..dtypes import string
-from ..errors import DeviceError, ShapeError
+from ..errors import DeviceError, ShapeError, SingeError
 from ..graph import with_sizes
 from ..ops import Row, find_row
 from ..program.planner import Found, Plan
@@ -74,11 +74,27 @@ def row_of(step: Host) -> Row:
         ) from None
 
 
+UNFIT: Final = (ValueError, IndexError, TypeError)
+"""What NumPy raises for values, such as indices, that do not fit; see `unfit`."""
+
+
+def unfit(step: Host, inputs: Sequence[np.ndarray], e: Exception) -> DeviceError:
+    """The error for one that a row raised over arrays."""
+    over = ", ".join(f"{x.dtype}{show(x.shape)}" for x in inputs)
+    return DeviceError(f"{step.op} over {over} is not possible: {e}")
+
+
 def run_host(step: Host, inputs: Sequence[np.ndarray], sizes: Mapping[str, int]) -> tuple[np.ndarray, ...]:
     """The results of a step's op over whole arrays."""
     row = row_of(step)
-    with np.errstate(all="ignore"):
-        results: Any = row.array(*inputs, **{name: with_sizes(value, sizes) for name, value in step.attrs.items()})
+    attrs = {name: with_sizes(value, sizes) for name, value in step.attrs.items()}
+    try:
+        with np.errstate(all="ignore"):
+            results: Any = row.array(*inputs, **attrs)
+    except SingeError:
+        raise
+    except UNFIT as e:
+        raise unfit(step, inputs, e) from e
     return tuple(map(np.asarray, results if isinstance(results, tuple) else (results,)))
 
 

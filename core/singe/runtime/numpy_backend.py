@@ -18,7 +18,7 @@ import numpy as np
 from .. import shapes
 from ..compiler.target import HOST
 from ..dtypes import dtype, outward
-from ..errors import DeviceError, InputError
+from ..errors import DeviceError, InputError, SingeError
 from ..ops import Elementwise, Opaque, Row, Update, View
 from ..program.program import (
     Bind,
@@ -38,7 +38,7 @@ from ..program.program import (
 from ..shapes import Size
 from .backend import HostArray, Span, Timeline
 from .donated import check_donated, writable
-from .host import check, found_sizes, row_of
+from .host import UNFIT, check, found_sizes, row_of, unfit
 
 
 class NumpyBackend:
@@ -347,13 +347,18 @@ class NumpyExecutable:
         step, row = op.step, op.row
         given = [run.values[self._places[i]] for i in step.inputs]
         attrs = op.attrs(run.sizes)
-        if isinstance(row, Elementwise) and (op.spent or op.into):
-            out: Any = row.array_over(given, op.spent, attrs, None if op.into is None else run.values[op.into])
-        elif isinstance(row, Update) and (self._in_place(step) or 0 in op.spent):
-            row.into(*given, **attrs)
-            out = given[0]
-        else:
-            out = row.array(*given, **attrs)
+        try:
+            if isinstance(row, Elementwise) and (op.spent or op.into):
+                out: Any = row.array_over(given, op.spent, attrs, None if op.into is None else run.values[op.into])
+            elif isinstance(row, Update) and (self._in_place(step) or 0 in op.spent):
+                row.into(*given, **attrs)
+                out = given[0]
+            else:
+                out = row.array(*given, **attrs)
+        except SingeError:
+            raise
+        except UNFIT as e:
+            raise unfit(step, given, e) from e
         for place in op.drops:
             del run.values[place]
         if isinstance(row, Opaque):
@@ -374,6 +379,10 @@ class NumpyExecutable:
         shape = _numbers(self.program.buffers[number].shape, sizes)
         own = value.base is None and value.flags.carray and not any(value is x for x in taken)
         value = value if own else np.array(value, order="C")
+        if value.size != shapes.product(shape):
+            raise DeviceError(
+                f"numpy: output {self.program.buffers[number].name!r} has the shape {value.shape}, expected {shape}"
+            )
         return value if value.shape == shape else value.reshape(shape)
 
     def memory(self) -> Mapping[str, int]:

@@ -164,7 +164,7 @@ class Rewriter:
         source = n.inputs[0] if isinstance(n.row, Result) else n
         if isinstance(source.row, Region) or len(n.results) > 1 or not all(x.is_const for x in source.inputs):
             return None
-        if any(not isinstance(d, int) for shape, _ in source.results for d in shape):
+        if any(not isinstance(d, int) or d < 0 for shape, _ in source.results for d in shape):
             return None
         values = [x.value for x in source.inputs if x.value is not None]
         if any(v.dtype == object for v in values) and any(d != 1 for shape, _ in source.results for d in shape):

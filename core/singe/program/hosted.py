@@ -1,0 +1,135 @@
+"""What must hold of the ops that a Program from a file leaves to the host, and of the values that they read.
+
+An op's row accepts the step's inputs and attributes, and gives results as its outputs are declared. In a Program that is
+all host steps, each place holds a value of the declared shape and type wherever a step reads it: its runner keeps arrays,
+not bytes.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any, Final, TypeAlias
+
+from ..ops import SIZES, Region, Result, Row, find_row
+from ..shapes import Dim, Shape, Size, at_least, deferring, product, show
+from .program import Buffer, Copy, Host, If, Loop, Place, ProgramData, Step, walk
+
+Need: TypeAlias = Callable[[bool, str], None]
+"""FormatError with this text unless it holds."""
+HOST: Final = "host"
+
+
+def check_hosted(p: ProgramData, need: Need) -> None:
+    for s in walk(p.steps):
+        if isinstance(s, Host):
+            _check_op(p, s, need)
+    if p.target == HOST:
+        _Values(p, need).check()
+
+
+def _check_op(p: ProgramData, s: Host, need: Need) -> None:
+    try:
+        row = find_row(s.op)
+    except KeyError:
+        return  # a Program may be read without the package that has the row; a backend refuses to run it
+    need(not isinstance(row, Region | Result), f"a step runs {s.op!r} on the host, which only a graph has")
+    inputs, outputs = [p.buffers[i] for i in s.inputs], [p.buffers[i] for i in s.outputs]
+    what = f"a step runs {s.op!r} over {', '.join(map(_show, inputs))}"
+    try:
+        _parameters(row).bind(*inputs, **{k: v for k, v in s.attrs.items() if k != SIZES})
+        with deferring():
+            results = list(row.results(inputs, s.attrs))
+        fits = len(results) == len(outputs) and all(map(_agree, results, outputs))
+    except Exception as e:  # rows expect attributes of the right type, and these come from a file
+        need(False, f"{what}, which is wrong: {e}")
+        return
+    need(fits, f"{what}, which does not give {', '.join(map(_show, outputs))}")
+
+
+def _show(b: Buffer) -> str:
+    return f"{b.dtype}{show(b.shape)}"
+
+
+@cache
+def _parameters(row: Row) -> inspect.Signature:
+    """The inputs and attributes that a row takes."""
+    declared = row.declared_by and getattr(row, row.declared_by)
+    return inspect.signature(declared if declared else lambda *inputs, **attrs: None)
+
+
+def _agree(result: tuple[Sequence[Dim | None], Any], b: Buffer) -> bool:
+    shape, kind = result
+    return kind is b.dtype and _same_shape(shape, b.shape)
+
+
+def _same_shape(a: Sequence[Dim | None], b: Shape) -> bool:
+    """Whether two shapes may be equal, as far as no sizes are known."""
+    return len(a) == len(b) and all(d is None or not _differ(d, e) for d, e in zip(a, b, strict=True))
+
+
+def _differ(a: Dim, b: Dim) -> bool:
+    """Whether two dimensions differ at all sizes, as far as that can be proved."""
+    gap = a - b
+    return gap != 0 and (not isinstance(gap, Size) or at_least(gap, 1) or at_least(-gap, 1))
+
+
+Held: TypeAlias = Mapping[Place, frozenset[int | None]]
+"""A place ↦ the buffers of which one was written there last; None among them: perhaps nothing was."""
+
+
+class _Values:
+    """Which buffers each place may hold as the steps run."""
+
+    def __init__(self, p: ProgramData, need: Need) -> None:
+        self._p: Final = p
+        self._need: Final = need
+
+    def check(self) -> None:
+        p = self._p
+        first = (*p.inputs, *(s.buffer for s in p.states))
+        held = self._follow(p.steps, {p.buffers[i].place: frozenset((i,)) for i in first})
+        for number, i in enumerate(p.outputs):
+            self._read(i, held, f"output {number}")
+
+    def _read(self, i: int, held: Held, what: str) -> None:
+        b = self._p.buffers[i]
+        if b.place[0] == "weights":
+            return
+        for k in held.get(b.place, (None,)):
+            self._need(k is not None, f"{what} is buffer {i}, which no step wrote before")
+            if k is not None:
+                own = self._p.buffers[k]
+                self._need(
+                    own.dtype is b.dtype
+                    and (_same_shape(own.shape, b.shape) or product(own.shape) == product(b.shape) == 1),
+                    f"{what} is buffer {i}, {_show(b)}, where buffer {k}, {_show(own)}, was written",
+                )
+
+    def _follow(self, steps: Sequence[Step], held: Held) -> Held:
+        for s in steps:
+            what = f"what {s.op!r} reads" if isinstance(s, Host) else f"what a {type(s).__name__} step reads"
+            for i in s.reads:
+                self._read(i, held, what)
+            if isinstance(s, If):
+                held = _either(*(self._follow(body, held) for body in s.bodies))
+            elif isinstance(s, Loop):
+                for _ in range(2):  # the second turn reads what the first one wrote
+                    held = _either(held, self._follow(s.body, held))
+                for i in s.reads:
+                    self._read(i, held, what)
+            elif isinstance(s, Copy):
+                source = self._p.buffers[s.source]
+                self._need(
+                    source.dtype is self._p.buffers[s.target].dtype,
+                    f"a step copies buffer {s.source} of {source.dtype} to buffer {s.target} of another type",
+                )
+            if not s.bodies:
+                held = {**held, **{self._p.buffers[i].place: frozenset((i,)) for i in s.writes}}
+        return held
+
+
+def _either(a: Held, b: Held) -> Held:
+    none = frozenset((None,))
+    return {place: a.get(place, none) | b.get(place, none) for place in {*a, *b}}

@@ -1,0 +1,154 @@
+"""Programs of random graphs with one to three changes of their headers: each is refused, or runs, but never ends in an
+error of another kind than Singe's, nor takes much memory.
+
+python tests/hostile_programs.py numpy 0 3000      # these seeds; prints each failure and how many there are
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import os
+import random
+import signal
+import sys
+import traceback
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parent))
+
+import numpy as np
+from containers import HOSTILE, joined, places, split
+from draw_flow import Drawn, draw
+from drawn import kinds_on
+
+from singe.compiler.build import compile_graph
+from singe.errors import SingeError
+from singe.program.format import from_bytes, to_bytes
+from singe.runtime.devices import device as open_device
+
+SECONDS: Final = 10
+"""After so long a case ends: a changed loop may go on forever."""
+MOST_BYTES: Final = 1 << 30
+"""The most memory that a case may take."""
+BASES: Final = 60
+"""How many random graphs there are: one for the seeds with an equal remainder."""
+
+
+@cache
+def base(device_name: str, number: int) -> tuple[Drawn, dict[str, Any], bytes]:
+    """A random graph, and the header and the block of its Program."""
+    drawn = draw(number, kinds_on(device_name))
+    backend: Any = open_device(device_name).backend  # pyright: ignore[reportAttributeAccessIssue]
+    return drawn, *split(to_bytes(compile_graph(drawn.graph, backend.target)))
+
+
+def at(data: Any, path: tuple[Any, ...]) -> Any:
+    """The value in JSON data at this path."""
+    for key in path:
+        data = data[key]
+    return data
+
+
+def change(head: dict[str, Any], rng: random.Random) -> None:
+    """Change one value of a header: to a hostile one, to another value of the same name, or in its order or number."""
+    paths = [p for p in places(head) if p and p[0] not in ("sha256", "format", "blocks", "modules", "facts")]
+    steps = [p for p in paths if p[0] == "steps"]
+    path = rng.choice(steps if steps and rng.random() < 0.6 else paths)
+    inner, key = at(head, path[:-1]), path[-1]
+    value = inner[key]
+    match rng.randrange(6):
+        case 0:
+            inner[key] = copy.deepcopy(rng.choice(HOSTILE))
+        case 1 if type(value) is int:
+            inner[key] = rng.choice((value + 1, value - 1, 2 * value, -value, 10**9))
+        case 2:
+            del inner[key]
+        case 3 if isinstance(inner, list):
+            inner.insert(rng.randrange(len(inner) + 1), copy.deepcopy(value))
+        case 4 if isinstance(inner, list):
+            other = rng.randrange(len(inner))
+            inner[key], inner[other] = inner[other], value
+        case _:
+            names = [k for k in path if isinstance(k, str)]
+            alike = [p for p in paths if [k for k in p if isinstance(k, str)] == names and len(p) == len(path)]
+            inner[key] = copy.deepcopy(at(head, rng.choice(alike)))
+
+
+def case(device_name: str, seed: int) -> tuple[Drawn, bytes]:
+    """A graph, and a file of its Program with changes."""
+    drawn, head, block = base(device_name, seed % BASES)
+    rng, head = random.Random(seed), copy.deepcopy(head)
+    for _ in range(rng.choice((1, 1, 2, 3))):
+        change(head, rng)
+    return drawn, joined(head, block)
+
+
+def attempt(device_name: str, seed: int) -> bool:
+    """Read, prepare and run a case; whether it was run. Errors that are not Singe's are raised."""
+    drawn, data = case(device_name, seed)
+    try:
+        backend: Any = open_device(device_name).backend  # pyright: ignore[reportAttributeAccessIssue]
+        program = backend.prepare(from_bytes(data))
+        states = program.new_states()
+        for n, m in ((3, 2), (1, 1), (0, 5)):
+            arrays = drawn.arrays({"N": n, "M": m}, 0)
+            if len(arrays) != len(program.program.inputs):
+                return False
+            run = program.run([backend.upload(np.array(a)) for a in arrays], states)
+            for y in run:
+                backend.download(y)
+    except SingeError:
+        return False
+    return True
+
+
+def failures(device_name: str, seeds: range) -> Iterator[str]:
+    """What went wrong, case by case. Each case has a process of its own."""
+    for number in range(BASES):
+        base(device_name, number)
+    for seed in seeds:
+        sys.stdout.flush()
+        here, there = os.pipe()
+        child = os.fork()
+        if child == 0:
+            signal.alarm(SECONDS)
+            text = ""
+            try:
+                attempt(device_name, seed)
+            except BaseException:
+                text = traceback.format_exc(limit=-3)
+            os.write(there, text.encode()[-3000:])
+            os._exit(0)
+        os.close(there)
+        with os.fdopen(here, "rb") as pipe:
+            text = pipe.read().decode()
+        _, status, use = os.wait4(child, 0)
+        if os.WIFSIGNALED(status) and os.WTERMSIG(status) != signal.SIGALRM:
+            text = f"ended by signal {os.WTERMSIG(status)}"
+        if use.ru_maxrss * 1024 > MOST_BYTES:
+            text += f"took {use.ru_maxrss / 1e6:.1f} GB"
+        if text:
+            yield f"seed {seed} on {device_name}: {text}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Read and run changed Programs.")
+    parser.add_argument("device")
+    parser.add_argument("first", type=int)
+    parser.add_argument("end", type=int)
+    options = parser.parse_args()
+    count = 0
+    for text in failures(options.device, range(options.first, options.end)):
+        print(text)
+        count += 1
+    print(f"{count} of {options.end - options.first} fail")
+    return 1 if count else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

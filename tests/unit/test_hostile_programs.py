@@ -1,0 +1,79 @@
+"""Programs that were changed after they were compiled: refused when they are read, or stopped with an error of Singe's.
+
+`python tests/hostile_programs.py numpy 0 3000` tries more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from containers import joined, split
+from hostile_programs import failures
+
+from singe.compiler.build import compile_graph
+from singe.dtypes import float32
+from singe.errors import DeviceError, FormatError
+from singe.graph import Builder, Graph
+from singe.program.format import from_bytes, to_bytes
+from singe.program.program import Host
+from singe.runtime.host import run_host
+from singe.shapes import size
+
+
+@pytest.mark.parametrize("device_name", ["numpy", "wasm"], indirect=True)
+def test_changed_programs_are_refused_or_run(device_name: str) -> None:
+    assert not list(failures(device_name, range(200)))
+
+
+def program() -> tuple[dict[str, Any], bytes]:
+    """relu(transposed x + 1) for numpy, as a header and a block."""
+    b = Builder()
+    x = b.input("x", (size("N"), 3), float32)
+    y = b.relu(b.add(b.transpose(x, perm=(1, 0)), b.const(1, float32)))
+    return split(to_bytes(compile_graph(Graph((x,), (y,), ("y",)), None)))
+
+
+REFUSED: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
+    "an attribute that is missing": (lambda h: h["steps"][2]["attrs"].clear(), "missing a required argument: 'perm'"),
+    "an attribute that the row lacks": (lambda h: h["steps"][0]["attrs"].update(to=1), "add has no attribute to"),
+    "an axis that is not there": (lambda h: h["steps"][2]["attrs"].update(perm=[0, 2]), "which is wrong: transpose"),
+    "too few inputs": (lambda h: h["steps"][0]["inputs"].pop(), "add takes 2 inputs, got 1"),
+    "results of another shape": (lambda h: h["buffers"][1].update(shape=[3, 3, 1]), "does not give float32(3, 3, 1)"),
+    "an op of regions": (lambda h: h["steps"][1].update(op="loop"), "which only a graph has"),
+    "a value that nothing wrote": (lambda h: h["steps"].pop(0), "which no step wrote before"),
+    "a value of another shape": (
+        lambda h: (
+            h["steps"].pop(1),
+            h["buffers"][4].update(shape=[[[1, "N"]], 4], place=["slot", 0]),
+            h["buffers"][1].update(shape=[4, [[1, "N"]]]),
+        ),
+        "buffer 4, float32(N, 4), where buffer 2, float32(N, 3), was written",
+    ),
+    "a copy to another type": (
+        lambda h: (
+            h["steps"].insert(0, {"do": "copy", "source": 3, "target": 5}),
+            h["buffers"].append({**h["buffers"][3], "dtype": "int32", "place": ["slot", 0]}),
+        ),
+        "copies buffer 3 of float32 to buffer 5 of another type",
+    ),
+    "an output that is none": (lambda h: h.update(outputs=[2]), "output 0 is buffer 2, which lies in"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_steps_that_do_not_fit_are_refused(name: str) -> None:
+    change, message = REFUSED[name]
+    head, block = program()
+    change(head)
+    with pytest.raises(FormatError) as caught:
+        from_bytes(joined(head, block))
+    assert message in str(caught.value)
+
+
+def test_arrays_that_do_not_fit_an_op_are_an_error_that_names_it() -> None:
+    step = Host("reshape", {"shape": (size("N"), 2)}, (0,), (1,))
+    with pytest.raises(DeviceError, match=r"reshape over float32\(5,\) is not possible"):
+        run_host(step, [np.zeros(5, np.float32)], {"N": 3})
