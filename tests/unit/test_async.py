@@ -189,11 +189,11 @@ def test_addresses() -> None:
     assert stem_of("https://example.org/") == "model"
 
 
-def test_addresses_are_fetched_in_pages_alone() -> None:
-    with pytest.raises(sg.InputError, match="download the file and give its path"):
+def test_browsers_fetch_in_pages_alone() -> None:
+    with pytest.raises(sg.InputError, match=r"here, `singe\.load\(url\)` keeps the file"):
         asyncio.run(fetch("https://example.org/model.onnx"))
-    with pytest.raises(sg.InputError, match="download the file and give its path"):
-        asyncio.run(sg.load_async("https://example.org/model.onnx", device="numpy"))
+    with pytest.raises(sg.InputError, match=r"got a URL of ftp, expected https://, http:// or hf://"):
+        asyncio.run(sg.load_async("ftp://example.org/model.onnx", device="numpy"))
 
 
 def test_a_missing_file_is_the_same_error_in_both_forms(tmp_path: Path) -> None:

@@ -118,14 +118,16 @@ def test_every_dtype_and_shape(layout: str) -> None:
         np.testing.assert_array_equal(found[name], array)
 
 
-def test_bfloat16_is_widened() -> None:
+def test_bfloat16_is_read_as_it_is() -> None:
     values = np.array([1.0, -2.5, 3.140625, np.inf, 1e-30], np.float32)
     halves = (values.view(np.uint32) >> 16).astype(np.uint16)
     root = state({"w": tensor(storage("0", "BFloat16", 5), 0, (5,), (1,))})
     found = read_pytorch(archive(root, {"0": halves.tobytes()}))["w"]
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(found, values, rtol=2**-8)
-    np.testing.assert_array_equal(found[:3], values[:3])
+    assert sg.dtype(found.dtype) is sg.bfloat16
+    layer = nn.Linear(5, 1, bias=False).with_state({"weight": found[None]})
+    assert layer.weight.dtype is sg.float32
+    np.testing.assert_allclose(layer.weight.numpy()[0], values, rtol=2**-8)
+    np.testing.assert_array_equal(sg.tensor(found).cast("float32").numpy()[:3], values[:3])
 
 
 def test_views_of_one_storage() -> None:
@@ -236,6 +238,82 @@ def test_a_module_takes_them_by_name(layout: str, tmp_path: Path) -> None:
         assert words in str(caught.value)
 
 
+def test_storages_of_bytes_and_dtypes_without_a_storage_type() -> None:
+    """As PyTorch writes uint16 and float8: the tensor says what the bytes are."""
+    raw = np.arange(8, dtype=np.uint8)
+    held = b"(" + plain("storage") + b"ctorch.storage\nUntypedStorage\n" + plain("0") + plain("cpu") + plain(8) + b"tQ"
+    entries = {
+        kind: call(
+            "torch._utils._rebuild_tensor_v3",
+            held, plain(1), plain((2,)), plain((1,)), b"\x89", call("collections.OrderedDict"), f"ctorch\n{kind}\n".encode(), b"N",
+        )
+        for kind in ("uint16", "float8_e4m3fn")
+    }  # fmt: skip
+    found = read_pytorch(archive(state(entries), {"0": raw.tobytes()}))
+    np.testing.assert_array_equal(found["uint16"], raw.view(np.uint16)[1:3])
+    assert found["float8_e4m3fn"].tobytes() == raw[1:3].tobytes()
+    assert sg.dtype(found["float8_e4m3fn"].dtype) is sg.float8_e4m3fn
+    beyond = {"w": entries["uint16"].replace(plain(1), plain(3), 1)}
+    with pytest.raises(sg.FormatError, match="reaches to element 4 of a storage of 4"):
+        read_pytorch(archive(state(beyond), {"0": raw.tobytes()}))
+
+
+def test_what_checkpoints_hold_beside_weights() -> None:
+    """Arguments of a script and NumPy's numbers are passed over; they do not run either."""
+    one = state({"w": tensor(storage("0", "Float", 2), 0, (2,), (1,))})
+    arguments = b"cargparse\nNamespace\n)\x81}(" + plain("lr") + plain(0.1) + b"ub"
+    numpy = (
+        b"cnumpy.core.multiarray\nscalar\n(" + call("numpy.dtype", plain("f8"), b"\x89\x88") + b"(" + plain(3) + b"tb"
+    )
+    numpy += call("_codecs.encode", plain("x"), plain("latin1")) + b"tR"
+    assert list(read_pytorch(checkpoint({"model": one, "args": arguments, "best": numpy}))) == ["w"]
+
+
+def script(attributes: Mapping[str, bytes]) -> bytes:
+    """A TorchScript module: an object of a class of its own, with attributes."""
+    items = b"".join(plain(k) + v for k, v in attributes.items())
+    return b"c__torch__.___torch_mangle_0\nNet\n)\x81}(" + items + b"ub"
+
+
+def test_the_weights_of_torchscript() -> None:
+    held = tensor(storage("0", "Float", 2), 0, (2,), (1,))
+    listed = call("torch.jit._pickle.build_intlist", plain([1, 2]))
+    tagged = call("torch.jit._pickle.restore_type_tag", plain([1.0]), plain("List[float]"))
+    root = script(
+        {
+            "training": b"\x89",
+            "sizes": listed,
+            "more": tagged,
+            "conv": script({"weight": held, "bias": b"N"}),
+            "scale": held,
+        }
+    )
+    data = archive(
+        root, {"0": np.ones(2, np.float32).tobytes()}, {"m/constants.pkl": b"\x80\x02).", "m/code/x.py": b""}
+    )
+    found = read_pytorch(data)
+    assert list(found) == ["conv.weight", "scale"]
+    np.testing.assert_array_equal(found["conv.weight"], [1, 1])
+    with pytest.raises(sg.FormatError, match=r"uses '__torch__\.___torch_mangle_0\.Net'"):
+        read_pytorch(archive(root, DATA))
+    classes = b"c__torch__.torch.classes.quantized\nConv2dPackedParamsBase\n)\x81"
+    with pytest.raises(sg.FormatError, match="Conv2dPackedParamsBase"):
+        read_pytorch(archive(script({"w": classes}), {}, {"m/constants.pkl": b""}))
+
+
+def test_modules_within_modules_end() -> None:
+    """Each holds the next twice, and the last one the first."""
+    number = lambda k: bytes([100 + k % 60])
+    parts = b"".join(b"c__torch__\nA\n)\x81q" + number(k) for k in range(60))
+    links = b""
+    for k in range(60):
+        links += b"h" + number(k) + b"}(" + b"".join(plain(n) + b"h" + number(k + 1) for n in "ab") + b"ub0"
+    start = time.process_time()
+    with pytest.raises(sg.FormatError, match="more than 1,000,000 parts"):
+        read_pytorch(archive(parts + links + b"h" + number(0), {}, {"m/constants.pkl": b""}))
+    assert time.process_time() - start < 20
+
+
 # --- nothing runs -----------------------------------------------------------------------------------------------------
 
 
@@ -260,7 +338,7 @@ def test_nothing_in_a_file_runs(protocol: int, tmp_path: Path) -> None:
 
 def test_names_that_are_allowed_call_nothing_of_torch_or_of_python() -> None:
     for name, known in GLOBALS.items():
-        assert name.partition(".")[0] in ("torch", "collections")
+        assert name.partition(".")[0] in ("torch", "collections", "argparse", "numpy", "_codecs")
         assert known.call is None or known.call.__module__ == "singe.weights.pytorch"
 
 
@@ -355,7 +433,7 @@ REFUSED: dict[str, tuple[Callable[[], bytes], str]] = {
     "two pickles": (lambda: archive(state({"w": W}), DATA, {"n/data.pkl": b"N."}), "2 entries data.pkl"),
     "entries that overlap": (overlapping, "larger than the file"),
     "no pickle": (lambda: b"PK\x05\x06" + bytes(18), "starts with"),
-    "a TorchScript model": (lambda: archive(state({"w": W}), DATA, {"m/constants.pkl": b""}), "a TorchScript model"),
+    "a TorchScript model without a module": (lambda: archive(state({"w": W}), DATA, {"m/constants.pkl": b""}), "a TorchScript model that holds a dict"),
     "the other byte order": (
         lambda: archive(state({"w": W}), DATA).replace(b"little", b"biggie"), "damaged"
     ),

@@ -29,11 +29,14 @@ from ..runtime.backend import DirectExecutable, Executable
 from ..runtime.device import Device
 from ..runtime.devices import device as open_device
 from ..runtime.devices import device_async, device_for
+from ..runtime.download import address_of, local_file
+from ..runtime.files import write
 from ..runtime.page import fetch, is_url, stem_of
 from ..runtime.recent import Recent
-from ..runtime.waiting import Later, now, soon, then, together
+from ..runtime.waiting import IN_PAGE, Later, now, soon, then, together
 from ..shapes import Size, show, show_sizes, size
-from ..weights.records import is_container, model_record, read_graph, weights_record
+from ..weights.records import is_container, model_record, read_graph, stored_as, weights_record
+from ..weights.safetensors import SAFETENSORS, write_safetensors
 from .arguments import TensorSpec, bind, by_name, unwrap
 from .objects import parted, whole
 from .session import Session, copies
@@ -413,14 +416,18 @@ def load(
     fail_on_host: bool = False,
     donate: Sequence[str] = (),
 ) -> Model:
-    """A Model from an ONNX file or a record that `save` wrote (or their bytes); input_shapes gives numbers, or names, for
-    dimensions that it leaves open. "L<=512" in place of the name L also limits it: memory for 512 is allocated once, and
-    larger runs are refused.
+    """A Model from an ONNX file or a record that `save` wrote: a path, bytes, or a URL, such as hf://owner/repo/file, which
+    is kept in a cache folder (singe/runtime/download.py). input_shapes gives numbers, or names, for dimensions that it
+    leaves open. "L<=512" in place of the name L also limits it: memory for 512 is allocated once, and larger runs are
+    refused.
 
     states: each input and the output that is its next value, as in {"past": "present"}: the Model keeps them from run to
     run, starting with zeros (see `session`). fail_on_host: compiling fails if an op would run on the host. donate: inputs
     in whose memory outputs may be computed, as in `Model.of`.
     """
+    url = path if isinstance(path, str) and is_url(path) else None
+    if url is not None:
+        path, name = local_file(url), name or stem_of(url)
     name = name or (Path(path).stem if isinstance(path, (str, Path)) else "model")
     shapes, bounds = without_bounds(input_shapes)
     record = _record(path)
@@ -432,7 +439,8 @@ def load(
         from ..onnx.model import read_model  # noqa: PLC0415 (`import singe` pays for no importer)
         from ..onnx.source import OnnxSource  # noqa: PLC0415
 
-        source = OnnxSource(read_model(path), shapes)
+        fetch = None if url is None else partial(local_file, url)
+        source = OnnxSource(read_model(path, name=url, fetch=fetch), shapes)
     source = PairedSource(source, states) if states else source
     return Model(source, device, name, fail_on_host=fail_on_host, bounds=bounds, donate=donate)
 
@@ -464,18 +472,22 @@ def _closed(graph: Graph, shapes: Mapping[str, Sequence[int | str]]) -> Graph:
     return specialise(graph, sizes) if sizes else graph
 
 
-def save(what: Model | Module, path: str | Path, dtype: str | None = None) -> None:
-    """Write a record: a Model, which `load` reads, or the weights of a Module, which `load_weights` reads.
+def save(what: Model | Module, path: str | Path, dtype: str | None = None, shard_bytes: int | None = None) -> None:
+    """Write a record: a Model, which `load` reads, or the weights of a Module, which `load_weights` reads. Weights are written
+    as safetensors if the path ends so; shard_bytes then splits them into files of about that size, with an index.
 
     dtype="float16" stores float32s in half the bytes; reading widens them again.
     """
     if isinstance(what, Model):
-        data = model_record(what.graph(), dtype)
-    elif isinstance(what, Module):
-        data = weights_record({name: t.numpy() for name, t in what.state_dict().items()}, dtype)
-    else:
+        return write(Path(path), [model_record(what.graph(), dtype)])
+    if not isinstance(what, Module):
         raise InputError(f"save: got a {type(what).__name__}, expected a Model or a Module; a Program has save(path)")
-    Path(path).write_bytes(data)
+    state = {name: t.numpy() for name, t in what.state_dict().items()}
+    if Path(path).suffix == SAFETENSORS:
+        return write_safetensors(Path(path), {k: stored_as(a, dtype) for k, a in state.items()}, shard_bytes)
+    if shard_bytes is not None:
+        raise InputError(f"save: {path} is one file; only {SAFETENSORS} files are split by shard_bytes")
+    return write(Path(path), [weights_record(state, dtype)])
 
 
 async def load_async(
@@ -488,10 +500,11 @@ async def load_async(
     fail_on_host: bool = False,
     donate: Sequence[str] = (),
 ) -> Model:
-    """`load` for a page, where a device must be awaited; in a page, `path` may be a URL."""
+    """`load` for a page, where a device must be awaited; there, a URL is fetched by the browser, which keeps it in its own cache."""
     on = await device_async(device)
     if isinstance(path, str) and is_url(path):
-        path, name = await fetch(path), name or stem_of(path)
+        name = name or stem_of(path)
+        path = await fetch(address_of(path)[0]) if IN_PAGE else path
     return load(path, on, input_shapes, name, states, fail_on_host=fail_on_host, donate=donate)
 
 

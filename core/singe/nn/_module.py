@@ -8,17 +8,27 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar, Final, Self, TypeAlias
+from typing import Any, ClassVar, Final, Protocol, Self, TypeAlias
 
 import numpy as np
 
-from ..dtypes import dtype
+from ..dtypes import dtype, own
 from ..errors import InputError, ShapeError
 from ..frontend.tensor import Tensor
+from ..ir.scalar import convert
 from ..runtime.device import Device
 from ..shapes import show
 
-StateDict: TypeAlias = Mapping[str, "Tensor | np.ndarray"]
+
+class HeldArray(Protocol):
+    """An array that is held elsewhere, such as in a file, and read when it is needed."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray: ...
+
+
+StateDict: TypeAlias = Mapping[str, "Tensor | np.ndarray | HeldArray"]
 
 SHOWN: Final = 8
 """The most names that an error lists."""
@@ -233,11 +243,13 @@ def _remade(value: Any, parts: dict[Any, Any]) -> Any:
     return parts if isinstance(value, dict) else type(value)(parts.values())
 
 
-def _like(value: Tensor | np.ndarray, old: Tensor) -> Tensor:
+def _like(value: Tensor | np.ndarray | HeldArray, old: Tensor) -> Tensor:
     """A value in the dtype and on the device of the tensor that it replaces."""
     if isinstance(value, Tensor):
         return value.to(old.device).cast(old.dtype)
-    return Tensor(old.device, old.device.upload(np.array(value, old.dtype.numpy)))
+    # An array that the caller may change is copied; what a file holds is not.
+    array = np.array(value) if isinstance(value, np.ndarray) else np.asarray(value)
+    return Tensor(old.device, old.device.upload(convert(own(array), old.dtype.numpy)))
 
 
 def _listed(names: list[str]) -> str:

@@ -12,12 +12,14 @@ with impossible contents is an ImportFailure. Both name the file and the positio
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from ..errors import FormatError, ImportFailure, InputError
-from .tensors import MAX_RANK, MESSAGES, STRING, Files, OnnxSparse, OnnxTensor, element_type, mapped, reason
+from ..runtime.files import mapped, reason
+from .tensors import MAX_RANK, MESSAGES, STRING, Files, OnnxSparse, OnnxTensor, element_type
 from .wire import FLOAT, INT32, INT64, TEXT, TOP, Constructor, Fields, Format, Position, Schema, many, one
 
 OnnxFile = str | os.PathLike[str] | bytes | bytearray | memoryview
@@ -123,10 +125,12 @@ class OnnxModel:
     metadata: dict[str, str]
 
 
-def read_model(path_or_bytes: OnnxFile, *, name: str | None = None) -> OnnxModel:
+def read_model(
+    path_or_bytes: OnnxFile, *, name: str | None = None, fetch: Callable[[str], object] | None = None
+) -> OnnxModel:
     """The model in an ONNX file, or in bytes (which cannot refer to external data). `name` replaces the path, or
-    "<bytes>", in errors."""
-    return _read(path_or_bytes, "ModelProto", name)
+    "<bytes>", in errors. `fetch` brings a file of external data, by its name, into the model's folder."""
+    return _read(path_or_bytes, "ModelProto", name, fetch)
 
 
 def read_tensor(path_or_bytes: OnnxFile) -> OnnxTensor:
@@ -134,7 +138,7 @@ def read_tensor(path_or_bytes: OnnxFile) -> OnnxTensor:
     return _read(path_or_bytes, "TensorProto", None)[1]
 
 
-def _read(source: OnnxFile, message: str, name: str | None) -> Any:
+def _read(source: OnnxFile, message: str, name: str | None, fetch: Callable[[str], object] | None = None) -> Any:
     if isinstance(source, (bytes, bytearray, memoryview)):
         data, files = memoryview(source).toreadonly().cast("B"), Files(None)
         return _decoded(data, message, name or "<bytes>", files)
@@ -143,7 +147,7 @@ def _read(source: OnnxFile, message: str, name: str | None) -> Any:
         data = mapped(path)
     except (OSError, ValueError) as error:
         raise InputError(f"{name or path}: cannot be read: {reason(error)}") from error
-    return _decoded(data, message, name or str(path), Files(path.parent))
+    return _decoded(data, message, name or str(path), Files(path.parent, fetch))
 
 
 def _decoded(data: memoryview, message: str, name: str, files: Files) -> Any:

@@ -8,9 +8,8 @@ absolute path, no `..`, no link to the outside.
 from __future__ import annotations
 
 import math
-import mmap
-import stat
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Final, NamedTuple, TypeAlias, TypeGuard
@@ -19,6 +18,7 @@ import numpy as np
 
 from ..dtypes import DTYPES, DType, bool_, narrowed, strings
 from ..errors import FormatError, ImportFailure
+from ..runtime.files import mapped, reason
 from .wire import BYTES, DOUBLE, FLOAT, INT32, INT64, LEN, TEXT, UINT64, Fields, Kind, Position, Schema, many, one
 
 MAX_FOLDED: Final = 1 << 20
@@ -227,25 +227,11 @@ def _sparse(m: Fields, position: Position, _: Files) -> tuple[str, OnnxSparse]:
 # --- files ---------------------------------------------------------------------------------------------------------
 
 
-def reason(error: Exception) -> str:
-    return (error.strerror if isinstance(error, OSError) else None) or str(error)
-
-
-def mapped(path: Path) -> memoryview:
-    if not stat.S_ISREG(path.stat().st_mode):
-        raise ValueError("it is not a regular file")
-    with path.open("rb") as file:
-        try:
-            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-        except (OSError, ValueError):  # an empty file, or a file system that cannot map
-            return memoryview(file.read())
-
-
 class Files:
-    """The files that a model refers to, each mapped once. All are inside `folder`."""
+    """The files that a model refers to, each mapped once. All are inside `folder`; `fetch` brings one there."""
 
-    def __init__(self, folder: Path | None) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path | None, fetch: Callable[[str], object] | None = None) -> None:
+        self.folder, self.fetch = folder, fetch
         self.by_location: dict[str, memoryview] = {}
         self.by_path: dict[Path, memoryview] = {}
 
@@ -276,6 +262,8 @@ class Files:
         names = PurePosixPath(location), PureWindowsPath(location)
         if not location or any(path.anchor or ".." in path.parts for path in names):
             raise position.fault(f"location {location[:200]!r} is not a path inside the model's folder")
+        if self.fetch is not None:
+            self.fetch(location)
         try:
             path = (self.folder / location).resolve(strict=True)
             if not path.is_relative_to(self.folder.resolve()):

@@ -77,11 +77,11 @@ def file_pieces(head: Mapping[str, Any], block: BlockPieces) -> list[Bytes]:
     return [before, bytes(align(len(before)) - len(before)), *block.pieces]
 
 
-def read(data: bytes, name: str, kind: str) -> tuple[dict[str, Any], memoryview]:
+def read(data: Bytes, name: str, kind: str) -> tuple[dict[str, Any], memoryview]:
     """The header and the block of a file of the format `kind`. Of their contents, only the hash is checked."""
     what = FORMATS[kind][0]
     if data[: len(MAGIC)] != MAGIC:
-        raise FormatError(f"{name}: not a Singe {what} (it starts with {data[:8]!r}, expected {MAGIC!r})")
+        raise FormatError(f"{name}: not a Singe {what} (it starts with {bytes(data[:8])!r}, expected {MAGIC!r})")
     if len(data) < len(MAGIC) + 4:
         raise FormatError(f"{name}: ends within the first {len(MAGIC) + 4} bytes")
     (length,) = struct.unpack_from("<I", data, len(MAGIC))
@@ -89,7 +89,7 @@ def read(data: bytes, name: str, kind: str) -> tuple[dict[str, Any], memoryview]
     if start > len(data):
         raise FormatError(f"{name}: the header says {length} bytes, the file has {len(data)}")
     try:
-        head = json.loads(data[len(MAGIC) + 4 : len(MAGIC) + 4 + length])
+        head = json.loads(bytes(data[len(MAGIC) + 4 : len(MAGIC) + 4 + length]))
     except (ValueError, RecursionError) as e:
         raise FormatError(f"{name}: the header is not JSON: {e}") from None
     with checking(name):

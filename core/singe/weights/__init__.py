@@ -1,5 +1,8 @@
-"""Weights and models in files: records of our own, and PyTorch's files, read without executing them."""
+"""Weights and models in files: records of our own, and the formats of others, read without executing anything."""
 
+from .files import WeightsReport as WeightsReport
 from .files import load_weights as load_weights
+from .files import read_weights as read_weights
+from .stored import Weights as Weights
 
-__all__ = ["load_weights"]
+__all__ = ["Weights", "WeightsReport", "load_weights", "read_weights"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ..errors import FormatError
@@ -18,24 +19,32 @@ STEPS: Final = 4_000_000
 _MARK: Final = object()
 
 
+@dataclass(frozen=True, eq=False)
+class Instance:
+    """An object of a class that only its name is known of: its attributes."""
+
+    attributes: dict[str, Any] = field(default_factory=dict)
+
+
 class Machine:
     """Runs one pickle that begins at `at`. Afterwards `value` is its result and `at` the position after it.
 
-    known: each allowed name ↦ the value pushed for it. call(value, arguments) implements REDUCE for such a value,
-    persistent(id) resolves a persistent id. Keys of dicts are strings and ints. BUILD, which would set attributes, is
-    accepted for dicts only, and ignored.
+    known(name) is the value pushed for a name, or None if it is not allowed. call(value, arguments) implements REDUCE for such a value,
+    persistent(id) resolves a persistent id, new(value) makes an Instance for NEWOBJ. Keys of dicts are strings and ints.
+    BUILD, which would set attributes, sets those of Instances, is ignored for dicts, and refused for all else.
     """
 
     def __init__(
         self,
-        data: bytes,
+        data: memoryview,
         at: int,
         name: str,
-        known: Mapping[str, Any],
+        known: Callable[[str], Any],
         call: Callable[[Any, tuple[Any, ...]], Any],
         persistent: Callable[[Any], Any],
+        new: Callable[[Any], Any] | None = None,
     ) -> None:
-        self._known, self._call, self._persistent = known, call, persistent
+        self._known, self._call, self._persistent, self._new = known, call, persistent, new
         self._data, self.at, self._name = data, at, name
         self._stack: list[Any] = []
         self._memo: dict[int, Any] = {}
@@ -61,7 +70,7 @@ class Machine:
         if count > len(self._data) - self.at:
             raise FormatError(f"{self._name}, byte {self.at}: ends within a pickle, {count} bytes more expected")
         self.at += count
-        return self._data[self.at - count : self.at]
+        return bytes(self._data[self.at - count : self.at])
 
     def number(self, layout: str) -> Any:
         return struct.unpack("<" + layout, self.take(struct.calcsize("<" + layout)))[0]
@@ -73,10 +82,10 @@ class Machine:
             raise ValueError("a string is not UTF-8") from None
 
     def line(self) -> str:
-        end = self._data.find(b"\n", self.at, self.at + 256)
-        if end < 0:
+        length = bytes(self._data[self.at : self.at + 256]).find(b"\n")
+        if length < 0:
             raise ValueError("a name without an end")
-        return self.take(end + 1 - self.at)[:-1].decode("latin-1")
+        return self.take(length + 1)[:-1].decode("latin-1")
 
     def long(self, layout: str) -> int:
         return int.from_bytes(self.take(self.number(layout)), "little", signed=True)
@@ -147,12 +156,13 @@ class Machine:
 
     def find(self, module: Any, name: Any) -> None:
         full = f"{module}.{name}"
-        if full not in self._known:
+        value = self._known(full)
+        if value is None:
             raise ValueError(
                 f"the file uses {full!r:.120}, which state dicts do not need and Singe does not run; "
                 "save model.state_dict() alone, with torch.save"
             )
-        self.push(self._known[full])
+        self.push(value)
 
     def find_named(self) -> None:
         module = self.line()
@@ -168,10 +178,20 @@ class Machine:
             raise ValueError(f"calls with {shown(args)}, expected a tuple")
         self.push(self._call(function, args))
 
+    def new(self) -> None:
+        args, kind = self.pop(), self.pop()
+        if self._new is None or args != ():
+            raise ValueError(f"makes an object of {shown(kind)}, which state dicts do not need")
+        self.push(self._new(kind))
+
     def build(self) -> None:
-        self.pop()
-        if not isinstance(self._stack[-1], dict):
-            raise ValueError(f"sets attributes of {shown(self._stack[-1])}, expected an OrderedDict")
+        attributes, target = self.pop(), self._stack[-1]
+        if isinstance(target, Instance):
+            if not isinstance(attributes, dict) or target.attributes:
+                raise ValueError("sets attributes of an object twice, or to something other than a dict")
+            target.attributes.update(attributes)
+        elif not isinstance(target, dict):
+            raise ValueError(f"sets attributes of {shown(target)}, expected an OrderedDict")
 
     def persistent(self) -> None:
         self.push(self._persistent(self.pop()))
@@ -194,6 +214,8 @@ OPCODES: Final[Mapping[int, Callable[[Machine], None]]] = {
         "G": lambda m: m.push(struct.unpack(">d", m.take(8))[0]),
         "\x8c": lambda m: m.push(m.text("B")),
         "X": lambda m: m.push(m.text("I")),
+        "C": lambda m: m.push(m.take(m.number("B"))),
+        "B": lambda m: m.push(m.take(m.number("I"))),
         "U": lambda m: m.push(m.text("B")),  # Python 2's strings
         "T": lambda m: m.push(m.text("I")),
         "}": lambda m: m.push({}),
@@ -215,6 +237,7 @@ OPCODES: Final[Mapping[int, Callable[[Machine], None]]] = {
         "c": Machine.find_named,
         "\x93": Machine.find_stacked,
         "R": Machine.reduce,
+        "\x81": Machine.new,
         "b": Machine.build,
         "Q": Machine.persistent,
     }.items()

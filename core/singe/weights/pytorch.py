@@ -1,27 +1,28 @@
-"""PyTorch's `.pth` and `.pt` files → arrays by name, without executing what is in them.
+"""PyTorch's `.pth`, `.pt` and `.bin` files → arrays by name, without executing what is in them.
 
 A pickle is a program for a stack machine. Here the machine of pickles.py reads it, with an allowlist of names (GLOBALS),
 none of which runs code of the file. A tensor is first read as a description of its place in a storage, and becomes an
-array after the whole file is read. Two layouts are supported: the ZIP archive of PyTorch 1.6 and later, and the older
-stream of pickles. Anything else is a FormatError that gives the position.
+array after the whole file is read. Three layouts are supported: the ZIP archive of PyTorch 1.6 and later, the archive of
+TorchScript, whose modules are read for their tensors alone, and the older stream of pickles. Anything else is a
+FormatError that gives the position.
 """
 
 from __future__ import annotations
 
-import io
 import struct
-import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 import numpy as np
 
+from ..dtypes import DTYPES, DType
 from ..errors import FormatError, InputError
 from ..shapes import bytes_text
-from .pickles import Machine, shown
+from .archive import Archive
+from .pickles import Instance, Machine, shown
+from .stored import elements
 
-ZIP: Final = b"PK\x03\x04"
 LEGACY: Final = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."
 """The first bytes of the stream of pickles: a pickle of PyTorch's magic number."""
 LEGACY_VERSION: Final = 1001
@@ -29,47 +30,47 @@ SHARING: Final = 8
 """Tensors may share storages; all arrays together take at most this many times the file's bytes."""
 SHOWN: Final = 8
 _RANK: Final = 32
+MOST_PARTS: Final = 1_000_000
+MAX_DEPTH: Final = 100
+"""How many parts a TorchScript module may have, and how deep one may be in others."""
 
 
-def is_pytorch(data: bytes) -> bool:
-    """Whether these bytes begin like a file of PyTorch."""
-    return data.startswith((ZIP, LEGACY))
+def is_stream(data: memoryview) -> bool:
+    """Whether these bytes begin like the older layout of PyTorch's files."""
+    return data[: len(LEGACY)] == LEGACY
 
 
-def read_pytorch(data: bytes, name: str = "weights", key: str | None = None) -> dict[str, np.ndarray]:
-    """The tensors of a state dict by name, in its order; bfloat16 becomes float32, strided views become contiguous.
+def read_pytorch(data: memoryview | bytes, name: str = "weights", key: str | None = None) -> dict[str, np.ndarray]:
+    """The tensors of a state dict by name, in its order. Contiguous ones are views of the data.
 
     key: the key of the state dict in the file's dict; needed only if several entries are state dicts.
     """
-    file = _Archive(data, name) if data.startswith(ZIP) else _Stream(data, name)
+    view = memoryview(data)
+    file = _Stream(view, name) if is_stream(view) else _Zip(view, name)
     state = _state(file.root, name, key)
-    return _TensorReader(file, len(data), name).arrays(state)
+    return _TensorReader(file, len(view), name).arrays(state)
 
 
 # --- the values of a pickle -------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class _StorageType:
-    """The element type of a storage. bfloat16 is kept as its upper halves of float32s."""
-
-    name: str
-    numpy: np.dtype[Any]
-
-    def array(self, raw: np.ndarray) -> np.ndarray:
-        return (raw.astype(np.uint32) << 16).view(np.float32) if self.name == "bfloat16" else raw
-
-
-@dataclass(frozen=True)
 class _Storage:
+    """element: None for a storage of bytes, in which a tensor says what they are."""
+
     key: str
-    element: _StorageType
+    element: DType | None
     count: int
+
+    @property
+    def size(self) -> int:
+        return self.count * (1 if self.element is None else self.element.size)
 
 
 @dataclass(frozen=True)
 class _TensorView:
     storage: _Storage
+    element: DType
     offset: int
     shape: tuple[int, ...]
     strides: tuple[int, ...]
@@ -77,11 +78,13 @@ class _TensorView:
 
 @dataclass(frozen=True)
 class _Global:
-    """An entry of GLOBALS; `call` implements REDUCE, or is None if the name is not a function."""
+    """A name that a file may use; `call` implements REDUCE, or is None if the name is not a function."""
 
     name: str
     call: Callable[[tuple[Any, ...]], Any] | None = None
-    element: _StorageType | None = None
+    element: DType | None = None  # of a dtype, or of a storage type
+    storage: bool = False
+    instances: bool = False  # whether it is a class whose objects may be in the file, as Instances
 
 
 def _count(value: Any, what: str) -> int:
@@ -96,17 +99,35 @@ def _counts(value: Any, what: str) -> tuple[int, ...]:
     return tuple(_count(v, what) for v in value)
 
 
-def _tensor(args: tuple[Any, ...]) -> _TensorView:
-    if not 4 <= len(args) <= 7 or not isinstance(args[0], _Storage):
+def _tensor(given: tuple[Any, ...]) -> _TensorView:
+    """Of a storage, an offset, sizes and strides; then what gradients need, and in a storage of bytes the dtype."""
+    args = list(given)
+    if not 4 <= len(args) <= 8 or not isinstance(args[0], _Storage):
         raise ValueError("a tensor is not made of a storage, an offset, sizes and strides")
+    storage, element = args[0], args[0].element
+    if element is None:
+        element = args[6].element if len(args) > 6 and isinstance(args[6], _Global) else None
+        if element is None:
+            raise ValueError("a tensor in a storage of bytes has no dtype")
     shape, strides = _counts(args[2], "a tensor's size"), _counts(args[3], "a tensor's stride")
     if len(shape) != len(strides):
         raise ValueError(f"a tensor has {len(shape)} sizes and {len(strides)} strides")
-    tensor = _TensorView(args[0], _count(args[1], "a tensor's offset"), shape, strides)
+    tensor = _TensorView(storage, element, _count(args[1], "a tensor's offset"), shape, strides)
     last = tensor.offset + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
-    if 0 not in shape and last >= tensor.storage.count:
-        raise ValueError(f"a tensor reaches to element {last} of a storage of {tensor.storage.count}")
+    if 0 not in shape and last >= storage.size // element.size:
+        raise ValueError(f"a tensor reaches to element {last} of a storage of {storage.size // element.size}")
     return tensor
+
+
+def _of_type(args: tuple[Any, ...]) -> Any:
+    """What a function made, in a subclass of tensors: (function, class, arguments, attributes)."""
+    if len(args) != 4 or not isinstance(args[2], tuple):
+        raise ValueError("a tensor of a subclass is not made of a function, a class and arguments")
+    return _call(args[0], args[2])
+
+
+def _first(args: tuple[Any, ...]) -> Any:
+    return args[0] if args else None
 
 
 def _parameter(args: tuple[Any, ...]) -> _TensorView:
@@ -134,11 +155,13 @@ def _ordered(args: tuple[Any, ...]) -> dict[Any, Any]:
 
 
 _STORAGE_TYPES: Final = {
-    "Float": ("float32", "<f4"), "Double": ("float64", "<f8"), "Half": ("float16", "<f2"), "BFloat16": ("bfloat16", "<u2"),
-    "Long": ("int64", "<i8"), "Int": ("int32", "<i4"), "Short": ("int16", "<i2"), "Char": ("int8", "i1"),
-    "Byte": ("uint8", "u1"), "Bool": ("bool", "?"),
+    "Float": "float32", "Double": "float64", "Half": "float16", "BFloat16": "bfloat16", "Long": "int64", "Int": "int32",
+    "Short": "int16", "Char": "int8", "Byte": "uint8", "Bool": "bool", "ComplexFloat": "complex64", "ComplexDouble": "complex128",
 }  # fmt: skip
-_KINDS: Final = {kind: _StorageType(name, np.dtype(spelled)) for kind, (name, spelled) in _STORAGE_TYPES.items()}
+_DTYPES: Final = (
+    *_STORAGE_TYPES.values(), "uint16", "uint32", "uint64", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz",
+    "float8_e8m0fnu",
+)  # fmt: skip
 
 GLOBALS: Final[Mapping[str, _Global]] = {
     g.name: g
@@ -146,14 +169,40 @@ GLOBALS: Final[Mapping[str, _Global]] = {
         _Global("collections.OrderedDict", _ordered),
         _Global("torch._utils._rebuild_tensor", _tensor),
         _Global("torch._utils._rebuild_tensor_v2", _tensor),
+        _Global("torch._utils._rebuild_tensor_v3", _tensor),
         _Global("torch._utils._rebuild_parameter", _parameter),
+        _Global("torch._utils._rebuild_parameter_with_state", _parameter),
+        _Global("torch._tensor._rebuild_from_type_v2", _of_type),
         _Global("torch.Size", _size),
         _Global("torch.device", lambda args: None),
-        *(_Global(f"torch.{kind}Storage", element=element) for kind, element in _KINDS.items()),
-        *(_Global(f"torch.{element.name}") for element in _KINDS.values()),
+        _Global("torch.Tensor"),
+        _Global("torch.nn.parameter.Parameter"),
+        *(_Global(f"torch.{kind}Storage", element=DTYPES[name], storage=True) for kind, name in _STORAGE_TYPES.items()),
+        _Global("torch.storage.UntypedStorage", storage=True),
+        *(_Global(f"torch.{name}", element=DTYPES[name]) for name in _DTYPES),
+        # What checkpoints have beside weights; their values are not kept.
+        _Global("argparse.Namespace", instances=True),
+        _Global("numpy.dtype", lambda args: {}),
+        _Global("numpy.core.multiarray.scalar", lambda args: None),
+        _Global("numpy._core.multiarray.scalar", lambda args: None),
+        _Global("_codecs.encode", lambda args: None),
     )
 }
-"""Every name that a file may use."""
+"""Every name that a file of `torch.save` may use."""
+
+SCRIPT_GLOBALS: Final[Mapping[str, _Global]] = {
+    f"torch.jit._pickle.{name}": _Global(name, _first)
+    for name in ("build_intlist", "build_doublelist", "build_boollist", "build_tensorlist", "restore_type_tag")
+}
+"""What TorchScript's files may use as well."""
+_SCRIPT_CLASS: Final = "__torch__."
+
+
+def _script_global(name: str) -> _Global | None:
+    """A name in a file of TorchScript's: its classes have names of the file's own."""
+    if name.startswith(_SCRIPT_CLASS) and not name.startswith("__torch__.torch.classes."):
+        return _Global(name, instances=True)
+    return GLOBALS.get(name) or SCRIPT_GLOBALS.get(name)
 
 
 def _storage(pid: Any) -> _Storage:
@@ -161,7 +210,7 @@ def _storage(pid: Any) -> _Storage:
     if not isinstance(pid, tuple) or len(pid) not in (5, 6) or pid[0] != "storage":
         raise ValueError("a persistent id is not a storage")
     kind, key, view = pid[1], pid[2], pid[5] if len(pid) == 6 else None
-    if not isinstance(kind, _Global) or kind.element is None or not isinstance(key, str) or view is not None:
+    if not isinstance(kind, _Global) or not kind.storage or not isinstance(key, str) or view is not None:
         raise ValueError("a storage is not as PyTorch writes it: a type, a key, a device, a count, no view")
     return _Storage(key, kind.element, _count(pid[4], "a storage's count"))
 
@@ -172,76 +221,52 @@ def _call(function: Any, args: tuple[Any, ...]) -> Any:
     return function.call(args)
 
 
-def _machine(data: bytes, at: int, name: str) -> Machine:
-    return Machine(data, at, name, GLOBALS, _call, _storage)
+def _new(kind: Any) -> Instance:
+    if not isinstance(kind, _Global) or not kind.instances:
+        raise ValueError(f"makes an object of {kind.name if isinstance(kind, _Global) else shown(kind)}")
+    return Instance()
 
 
-# --- the two layouts of files -----------------------------------------------------------------------------------------
+def _machine(data: memoryview, at: int, name: str, known: Callable[[str], Any] = GLOBALS.get) -> Machine:
+    return Machine(data, at, name, known, _call, _storage, _new)
 
 
-class _Archive:
+# --- the layouts of files ---------------------------------------------------------------------------------------------
+
+
+class _Zip:
     """A ZIP archive: X/data.pkl, and storages by key in X/data/. PyTorch never compresses; compressed files are refused."""
 
-    def __init__(self, data: bytes, name: str) -> None:
+    def __init__(self, data: memoryview, name: str) -> None:
         self._name = name
-        try:
-            self._zip = zipfile.ZipFile(io.BytesIO(data))
-        except Exception as e:  # zipfile raises many kinds of errors for damaged archives
-            self._refuse("the archive", e)
-        entries = self._zip.infolist()
-        self._entries = {i.filename: i for i in entries}
-        if len(self._entries) != len(entries):
-            raise FormatError(f"{name}: two entries of the archive have one name")
-        for i in entries:
-            parts = i.filename.split("/")
-            if ".." in parts or parts[0] == "" or "\\" in i.filename:
-                raise FormatError(f"{name}: the archive's entry {i.filename!r:.80} leads out of it")
-            if i.compress_type != zipfile.ZIP_STORED or i.compress_size != i.file_size or i.flag_bits & 1:
-                raise FormatError(
-                    f"{name}: the archive's entry {i.filename!r:.80} is compressed or encrypted; PyTorch stores"
-                )
-        # Overlapping entries are how a small archive expands to a huge one.
-        if sum(i.file_size for i in entries) > len(data):
-            raise FormatError(f"{name}: the archive's entries are larger than the file")
-        roots = [n[: -len("data.pkl")] for n in self._entries if n == "data.pkl" or n.endswith("/data.pkl")]
+        self._archive = archive = Archive(data, name, compressed=False)
+        roots = [n[: -len("data.pkl")] for n in archive.entries if n == "data.pkl" or n.endswith("/data.pkl")]
         if len(roots) != 1:
             raise FormatError(
                 f"{name}: an archive with {len(roots)} entries data.pkl, expected one: no file of PyTorch's"
             )
         (self._root,) = roots
-        if self._root + "constants.pkl" in self._entries:
-            raise FormatError(
-                f"{name}: a TorchScript model, expected a state dict: torch.save(model.state_dict(), path)"
-            )
         order = self._root + "byteorder"
-        if order in self._entries and self._read(order) != b"little":
+        if order in archive.entries and archive.read(order) != b"little":
             raise FormatError(f"{name}: written on a big-endian machine, which is not supported")
-        self.root = _machine(self._read(self._root + "data.pkl"), 0, f"{name}: data.pkl").value
+        script = self._root + "constants.pkl" in archive.entries
+        pickled, where = archive.read(self._root + "data.pkl"), f"{name}: data.pkl"
+        made = _machine(pickled, 0, where, _script_global if script else GLOBALS.get).value
+        self.root = _script_state(made, name) if script else made
 
     def bytes_of(self, storage: _Storage) -> memoryview:
         entry = f"{self._root}data/{storage.key}"
-        if entry not in self._entries:
+        if entry not in self._archive.entries:
             raise FormatError(f"{self._name}: the storage {storage.key!r:.60} is not in the archive")
-        return memoryview(self._read(entry))
-
-    def _read(self, entry: str) -> bytes:
-        try:
-            return self._zip.read(self._entries[entry])
-        except Exception as e:
-            self._refuse(f"the archive's entry {entry!r:.80}", e)
-
-    def _refuse(self, what: str, e: Exception) -> NoReturn:
-        raise FormatError(f"{self._name}: {what} is damaged: {e or type(e).__name__}") from None
+        return self._archive.read(entry)
 
 
 class _Stream:
     """A sequence of pickles: magic, version, facts about the system, the object, the keys of its storages. Then comes
     each storage, as a count (int64) and its elements."""
 
-    def __init__(self, data: bytes, name: str) -> None:
+    def __init__(self, data: memoryview, name: str) -> None:
         self._name, at, made = name, len(LEGACY), []
-        if not data.startswith(LEGACY):
-            raise FormatError(f"{name}: starts with {data[:8]!r}, expected a file of PyTorch's")
         for _ in range(4):
             machine = _machine(data, at, name)
             made.append(machine.value)
@@ -262,7 +287,7 @@ class _Stream:
         if storage.key not in self._places:
             raise FormatError(f"{self._name}: the storage {storage.key!r:.60} is not in the file")
         at = self._places[storage.key]
-        return memoryview(self._data)[at : at + storage.count * storage.element.numpy.itemsize]
+        return self._data[at : at + storage.size]
 
     def _find(self, storages: Mapping[str, _Storage]) -> None:
         """Find where each storage's elements begin. The file has only counts; element types come from the object."""
@@ -272,7 +297,7 @@ class _Stream:
             if storage is None or at + 8 > len(self._data):
                 raise FormatError(f"{self._name}, byte {at}: no storage {key!r:.60}, or none that a tensor uses")
             (count,) = struct.unpack_from("<q", self._data, at)
-            size = storage.count * storage.element.numpy.itemsize
+            size = storage.size
             if count != storage.count or at + 8 + size > len(self._data):
                 raise FormatError(
                     f"{self._name}, byte {at}: storage {key!r:.60} has {count} elements, expected {storage.count}, "
@@ -298,6 +323,24 @@ def _storages(root: Any) -> dict[str, _Storage]:
 
 
 # --- from the object to arrays ----------------------------------------------------------------------------------------
+
+
+def _script_state(root: Any, name: str) -> dict[str, _TensorView]:
+    """The tensors of a TorchScript module by their paths."""
+    if not isinstance(root, Instance):
+        raise FormatError(f"{name}: a TorchScript model that holds {shown(root)}, expected a module")
+    found: dict[str, _TensorView] = {}
+    stack: list[tuple[str, Any, int]] = [("", root, 0)]
+    for _ in range(MOST_PARTS):
+        if not stack:
+            return found
+        path, value, depth = stack.pop()
+        if isinstance(value, _TensorView):
+            found[path] = value
+        elif isinstance(value, Instance) and depth < MAX_DEPTH:
+            parts = [(f"{path}.{k}" if path else str(k), v, depth + 1) for k, v in value.attributes.items()]
+            stack.extend(reversed(parts))
+    raise FormatError(f"{name}: a TorchScript module of more than {MOST_PARTS:,} parts")
 
 
 def _state(root: Any, name: str, key: str | None) -> dict[str, _TensorView]:
@@ -335,10 +378,10 @@ def _listed(names: list[str]) -> str:
 class _TensorReader:
     """Turns tensors into arrays; equal tensors share one array."""
 
-    def __init__(self, file: _Archive | _Stream, size: int, name: str) -> None:
+    def __init__(self, file: _Zip | _Stream, size: int, name: str) -> None:
         self._file, self._name, self._room = file, name, SHARING * size
         self._limit = self._room
-        self._storages: dict[str, np.ndarray] = {}
+        self._storages: dict[str, memoryview] = {}
         self._known: dict[str, _Storage] = {}
         self._made: dict[_TensorView, np.ndarray] = {}
 
@@ -350,31 +393,32 @@ class _TensorReader:
             count = 1
             for n in tensor.shape:
                 count *= n
-            self._room -= count * max(4, tensor.storage.element.numpy.itemsize)
+            element = tensor.element
+            self._room -= count * max(4, element.size)
             if self._room < 0:
                 raise FormatError(
                     f"{self._name}: {key!r:.60} and those before it take more than {bytes_text(self._limit)}, "
                     f"{SHARING} times the file"
                 )
-            element = tensor.storage.element
-            storage = self._storage(tensor.storage)
+            raw = self._storage(tensor.storage)
+            storage = elements(raw[: len(raw) // element.size * element.size], element, (-1,))
             strides = tuple(s * storage.itemsize for s in tensor.strides)
             if count == 0:
                 view = np.empty(tensor.shape, storage.dtype)
             else:  # within the storage, as _tensor and _storage have checked
                 view = np.lib.stride_tricks.as_strided(storage[tensor.offset :], tensor.shape, strides, writeable=False)
-            self._made[tensor] = element.array(np.ascontiguousarray(view).reshape(tensor.shape))
+            self._made[tensor] = np.ascontiguousarray(view).reshape(tensor.shape)
         return self._made[tensor]
 
-    def _storage(self, storage: _Storage) -> np.ndarray:
+    def _storage(self, storage: _Storage) -> memoryview:
         if self._known.setdefault(storage.key, storage) != storage:
             raise FormatError(f"{self._name}: the storage {storage.key!r:.60} is described in two ways")
         if storage.key not in self._storages:
             raw = self._file.bytes_of(storage)
-            if len(raw) != storage.count * storage.element.numpy.itemsize:
+            if len(raw) != storage.size:
+                kind = "bytes" if storage.element is None else f"elements of {storage.element.name}"
                 raise FormatError(
-                    f"{self._name}: the storage {storage.key!r:.60} has {len(raw)} bytes, "
-                    f"expected {storage.count} elements of {storage.element.name}"
+                    f"{self._name}: the storage {storage.key!r:.60} has {len(raw)} bytes, expected {storage.count} {kind}"
                 )
-            self._storages[storage.key] = np.frombuffer(raw, storage.element.numpy)
+            self._storages[storage.key] = raw
         return self._storages[storage.key]

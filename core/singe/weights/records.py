@@ -26,6 +26,7 @@ from ..program.container import (
     MAGIC,
     RECORD,
     BlockPieces,
+    Bytes,
     bytes_at,
     checking,
     count,
@@ -51,27 +52,37 @@ MAX_DERIVATIVES: Final = 2
 """The most derivatives in the name of a row: each makes the expression a few times longer."""
 
 
-def is_container(data: bytes) -> bool:
+def is_container(data: Bytes) -> bool:
     """Whether these bytes begin like a file of Singe: a record or a Program."""
-    return data.startswith(MAGIC)
+    return data[: len(MAGIC)] == MAGIC
 
 
 # --- arrays -----------------------------------------------------------------------------------------------------------
+
+
+def stored_as(array: np.ndarray, floats: str | None) -> np.ndarray:
+    """The array as it is written: with floats "float16" a float32 in half the bytes, unless a finite number of it would
+    become infinite."""
+    if floats not in (None, "float16", "float32"):
+        raise InputError(f"save: dtype {floats!r}, expected 'float16' (half the bytes) or None")
+    if floats != "float16" or array.dtype != np.float32:
+        return array
+    with np.errstate(over="ignore"):
+        half = array.astype(np.float16)
+    return array if bool(np.any(np.isinf(half) & np.isfinite(array))) else half
 
 
 class _ArrayWriter:
     """The arrays of a record that is being written; equal arrays are stored once."""
 
     def __init__(self, floats: str | None) -> None:
-        if floats not in (None, "float16", "float32"):
-            raise InputError(f"save: dtype {floats!r}, expected 'float16' (half the bytes) or None")
-        self._half = floats == "float16"
+        self._floats = floats
         self._places: dict[Any, int] = {}
         self.block = BlockPieces()
 
     def entry(self, array: np.ndarray) -> dict[str, Any]:
         """The header's entry of an array; its elements are added to the block."""
-        stored = self._stored(array)
+        stored = stored_as(array, self._floats)
         little = np.ascontiguousarray(stored.astype(stored.dtype.newbyteorder("<"), copy=False))
         raw = little.reshape(-1).view(np.uint8).data
         key = stored.dtype, hashlib.sha256(raw).digest()
@@ -80,14 +91,6 @@ class _ArrayWriter:
         return {
             "dtype": dtype(array.dtype).name, "stored": dtype(stored.dtype).name, "shape": list(array.shape), "at": self._places[key],
         }  # fmt: skip
-
-    def _stored(self, array: np.ndarray) -> np.ndarray:
-        """The array as it is written: in float16, unless a finite number would become infinite."""
-        if not self._half or array.dtype != np.float32:
-            return array
-        with np.errstate(over="ignore"):
-            half = array.astype(np.float16)
-        return array if bool(np.any(np.isinf(half) & np.isfinite(array))) else half
 
 
 class _ArrayReader:
@@ -139,7 +142,7 @@ def weights_record(state: Mapping[str, np.ndarray], floats: str | None = None) -
     return b"".join(file_pieces({"format": RECORD, "holds": WEIGHTS, "arrays": entries}, arrays.block))
 
 
-def read_weights(data: bytes, name: str = "record") -> dict[str, np.ndarray]:
+def read_weights(data: Bytes, name: str = "record") -> dict[str, np.ndarray]:
     """The arrays of a record of weights by name, in its order; they may share memory with `data`."""
     head, block = _open(data, name, WEIGHTS)
     with checking(name):
@@ -150,7 +153,7 @@ def read_weights(data: bytes, name: str = "record") -> dict[str, np.ndarray]:
         return found
 
 
-def _open(data: bytes, name: str, holds: str) -> tuple[dict[str, Any], memoryview]:
+def _open(data: Bytes, name: str, holds: str) -> tuple[dict[str, Any], memoryview]:
     head, block = read(data, name, RECORD)
     with checking(name):
         given = head["holds"]

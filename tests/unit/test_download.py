@@ -1,0 +1,310 @@
+"""Files at URLs: fetched once, resumed, compared with their hash; from a server on this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import threading
+import urllib.error
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, external_data_helper, helper, numpy_helper
+
+import singe as sg
+from singe import nn
+from singe.runtime import download
+from singe.runtime.download import address_of, local_file
+
+DATA = np.random.default_rng(0).bytes(600_000)
+
+
+@dataclass
+class Site:
+    """What the server has, how it behaves, and what it was asked."""
+
+    files: dict[str, bytes] = field(default_factory=dict)
+    asked: list[tuple[str, dict[str, str]]] = field(default_factory=list)
+    redirects: dict[str, str] = field(default_factory=dict)
+    linked: dict[str, str] = field(default_factory=dict)
+    breaks: int = 0
+    """How many answers end in their middle."""
+    fails: list[int] = field(default_factory=list)
+    """Status codes of the next answers."""
+    ranges: bool = True
+    etags: bool = True
+    url: str = ""
+
+    def ranges_asked(self) -> list[str | None]:
+        return [headers.get("Range") for _, headers in self.asked]
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    site = Site()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            site.asked.append((self.path, dict(self.headers)))
+            path = self.path.partition("?")[0]
+            if site.fails:
+                return self.answer(site.fails.pop(0))
+            if path in site.redirects:
+                linked = {k: v for k, v in site.linked.items() if v}
+                return self.answer(302, Location=site.redirects[path], **linked)
+            if path not in site.files:
+                return self.answer(404)
+            data = site.files[path]
+            etag = f'"{hashlib.md5(data).hexdigest()}"' if site.etags else None
+            headers = {"ETag": etag} if etag else {}
+            if etag and self.headers.get("If-None-Match") == etag:
+                return self.answer(304, **headers)
+            start = self.headers.get("Range", "")
+            if start and site.ranges and self.headers.get("If-Range") == etag:
+                at = int(start.removeprefix("bytes=").removesuffix("-"))
+                if at >= len(data):
+                    return self.answer(416)
+                headers["Content-Range"] = f"bytes {at}-{len(data) - 1}/{len(data)}"
+                return self.answer(206, data[at:], **headers)
+            return self.answer(200, data, **headers)
+
+        def answer(self, code: int, data: bytes = b"", **headers: str) -> None:
+            self.send_response(code)
+            for name, value in headers.items():
+                self.send_header(name.replace("_", "-"), value)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            with contextlib.suppress(ConnectionError):
+                if data and site.breaks:
+                    site.breaks -= 1
+                    self.wfile.write(data[: 2 * len(data) // 3])
+                    self.close_connection = True
+                else:
+                    self.wfile.write(data)
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    site.url = f"http://127.0.0.1:{server.server_port}"
+    monkeypatch.setenv("SINGE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("HF_ENDPOINT", site.url)
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    monkeypatch.setattr(download, "PAUSE", 0.001)
+    yield site
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_a_file_is_fetched_once(site: Site) -> None:
+    site.files["/a/model.onnx"] = DATA
+    first = local_file(f"{site.url}/a/model.onnx")
+    assert (first.name, first.read_bytes()) == ("model.onnx", DATA)
+    assert local_file(f"{site.url}/a/model.onnx") == first
+    assert "If-None-Match" in site.asked[1][1]
+    site.files["/a/model.onnx"] = DATA[::-1]
+    assert local_file(f"{site.url}/a/model.onnx").read_bytes() == DATA[::-1]
+    assert {p.name for p in first.parent.iterdir()} == {"model.onnx", "model.onnx.etag", "model.onnx.lock"}
+
+
+def test_files_of_one_name_are_kept_apart(site: Site) -> None:
+    site.files |= {"/a/x": b"1", "/b/x": b"2"}
+    assert [local_file(f"{site.url}/{k}/x").read_bytes() for k in "ab"] == [b"1", b"2"]
+    assert [local_file(f"{site.url}/{k}/x").read_bytes() for k in "ab"] == [b"1", b"2"]
+
+
+def test_a_broken_transfer_is_resumed(site: Site) -> None:
+    site.files["/x"] = DATA
+    site.breaks = 2
+    assert local_file(f"{site.url}/x").read_bytes() == DATA
+    assert site.ranges_asked() == [None, "bytes=400000-", "bytes=533333-"]
+
+
+def test_a_later_run_resumes(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    site.files["/x"] = DATA
+    site.breaks = 1
+    monkeypatch.setattr(download, "ATTEMPTS", 1)
+    with pytest.raises(sg.InputError, match=r"the connection ended after 400000 of 600000 bytes; 1 attempts"):
+        local_file(f"{site.url}/x")
+    assert local_file(f"{site.url}/x").read_bytes() == DATA
+    assert site.ranges_asked()[1] == "bytes=400000-"
+
+
+@pytest.mark.parametrize("how", ["another file", "no ranges", "no etag"])
+def test_what_cannot_be_resumed_begins_anew(how: str, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    site.files["/x"] = DATA
+    site.breaks, site.etags = 1, how != "no etag"
+    monkeypatch.setattr(download, "ATTEMPTS", 1)
+    with pytest.raises(sg.InputError):
+        local_file(f"{site.url}/x")
+    site.ranges = how != "no ranges"
+    if how == "another file":
+        site.files["/x"] = DATA[::-1]
+    assert local_file(f"{site.url}/x").read_bytes() == site.files["/x"]
+
+
+def test_a_hash_in_the_url_is_checked(site: Site) -> None:
+    site.files["/x"] = DATA
+    digest = hashlib.sha256(DATA).hexdigest()
+    assert local_file(f"{site.url}/x#sha256={digest}").read_bytes() == DATA
+    local_file(f"{site.url}/x#sha256={digest}")
+    assert len(site.asked) == 1, "a file of the right hash needs no request"
+    site.files["/y"] = DATA[::-1]
+    with pytest.raises(sg.InputError, match=rf"its sha256 is \w+, expected {digest}"):
+        local_file(f"{site.url}/y#sha256={digest}")
+    assert not list(download.cache_folder().rglob("y*.part"))
+    with pytest.raises(sg.InputError, match="64 hexadecimal digits"):
+        local_file(f"{site.url}/x#sha256=12")
+
+
+def test_the_hub_s_files_and_their_hashes(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = "/owner/repo/resolve/main/onnx/model.bin"
+    site.redirects[path] = "/blobs/1"
+    site.files["/blobs/1"] = DATA
+    site.linked = {"X_Linked_Etag": f'"{hashlib.sha256(DATA).hexdigest()}"'}
+    monkeypatch.setenv("HF_TOKEN", "secret")
+    assert local_file("hf://owner/repo/onnx/model.bin").read_bytes() == DATA
+    assert [asked for asked, _ in site.asked] == [path, "/blobs/1"]
+    assert site.asked[0][1]["Authorization"] == "Bearer secret"
+    site.files["/blobs/1"] = DATA[:-1] + b"x"
+    with pytest.raises(sg.InputError, match=r"hf://owner/repo/onnx/model.bin: its sha256 is"):
+        local_file("hf://owner/repo/onnx/model.bin")
+    assert address_of("hf://o/r@v1.0/a b.bin")[0] == f"{site.url}/o/r/resolve/v1.0/a%20b.bin"
+
+
+def test_a_token_goes_to_the_hub_alone(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_TOKEN", "secret")
+    monkeypatch.setenv("HF_ENDPOINT", f"{site.url}/hub")
+    site.redirects["/hub/o/r/resolve/main/x"] = f"{site.url}/elsewhere"
+    site.files["/elsewhere"] = b"1"
+    assert local_file("hf://o/r/x").read_bytes() == b"1"
+    assert [headers.get("Authorization") for _, headers in site.asked] == ["Bearer secret", None]
+
+
+def test_what_was_fetched_serves_without_a_server(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    site.files["/o/r/resolve/main/x"] = b"1"
+    local_file("hf://o/r/x")
+    monkeypatch.setattr(download, "TIMEOUT", 0.2)
+    monkeypatch.setattr(download, "_open", lambda *_: (_ for _ in ()).throw(urllib.error.URLError("no route")))
+    assert local_file("hf://o/r/x").read_bytes() == b"1"
+    with pytest.raises(sg.InputError, match="no route; 5 attempts"):
+        local_file("hf://o/r/y")
+
+
+@pytest.mark.parametrize("code", [500, 503, 429])
+def test_a_server_in_trouble_is_asked_again(code: int, site: Site) -> None:
+    site.files["/x"] = b"1"
+    site.fails = [code, code]
+    assert local_file(f"{site.url}/x").read_bytes() == b"1"
+    site.fails = [code] * download.ATTEMPTS
+    assert local_file(f"{site.url}/x").read_bytes() == b"1", "what is there serves while the server does not answer"
+    site.fails = [code] * download.ATTEMPTS
+    with pytest.raises(sg.InputError, match=rf"the server answers {code} .*; 5 attempts"):
+        local_file(f"{site.url}/y")
+
+
+def test_errors_say_what_is_wrong(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    site.redirects["/file"] = "ftp://127.0.0.1/x"
+    site.redirects["/loop"] = "/loop"
+    refused = {
+        f"{site.url}/none": "cannot fetch .*/none: the server answers 404",
+        f"{site.url}/file": "the server redirects to ftp://",
+        f"{site.url}/loop": "the server answers 302",
+        "hf://owner/model.onnx": "expected hf://owner/repo/file",
+        "hf://owner/repo/../x": "expected hf://owner/repo/file",
+        "file:///etc/passwd": "got a URL of file",
+        "https://": "expected https://",
+    }
+    for url, words in refused.items():
+        with pytest.raises(sg.InputError, match=words):
+            local_file(url)
+    site.fails = [401]
+    with pytest.raises(sg.InputError, match="is HF_TOKEN set"):
+        local_file("hf://owner/repo/x")
+    blocked = download.cache_folder().parent / "blocked"
+    blocked.write_bytes(b"")
+    monkeypatch.setenv("SINGE_CACHE", str(blocked))
+    with pytest.raises(sg.InputError, match="SINGE_CACHE names another folder"):
+        local_file(f"{site.url}/x")
+
+
+def test_names_in_urls_do_not_leave_the_folder(site: Site) -> None:
+    for name in ("%2e%2e%2fx", "%2fetc%2fx", "a%00b", "..", "%5c..%5cx"):
+        site.files[f"/a/{name}"] = b"1"
+        with contextlib.suppress(sg.InputError):
+            found = local_file(f"{site.url}/a/{name}")
+            assert found.parent.parent == download.cache_folder()
+
+
+def test_progress_is_shown_on_a_terminal(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    site.files["/model.bin"] = DATA
+    screen = Terminal()
+    monkeypatch.setattr("sys.stderr", screen)
+    local_file(f"{site.url}/model.bin")
+    assert screen.getvalue().endswith("\rmodel.bin: 600.0 kB of 600.0 kB, 100%\x1b[K\n")
+
+
+def test_threads_that_want_one_file_fetch_it_once(site: Site) -> None:
+    site.files["/x"] = DATA
+    found: list[bytes] = []
+    threads = [
+        threading.Thread(target=lambda: found.append(local_file(f"{site.url}/x").read_bytes())) for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [DATA] * 4
+    assert sum("If-None-Match" not in headers for _, headers in site.asked) == 1
+
+
+# --- what is loaded ---------------------------------------------------------------------------------------------------
+
+
+def test_a_model_is_loaded_with_the_files_it_refers_to(site: Site, tmp_path: Path) -> None:
+    w = np.arange(6, dtype=np.float32).reshape(2, 3)
+    tensor = numpy_helper.from_array(w, "w")
+    external_data_helper.set_external_data(tensor, "data/weights.bin", 0, w.nbytes)
+    tensor.ClearField("raw_data")
+    tensor.data_location = TensorProto.EXTERNAL
+    value = lambda name, shape: helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+    graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"])], "g", [value("x", [1, 2])], [value("y", [1, 3])], [tensor])  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    site.files["/o/r/resolve/main/net.onnx"] = model.SerializeToString()
+    site.files["/o/r/resolve/main/data/weights.bin"] = w.tobytes()
+    found = sg.load("hf://o/r/net.onnx", device="numpy")
+    assert found.name == "net"
+    np.testing.assert_array_equal(found(np.ones((1, 2), np.float32)), w.sum(0, keepdims=True))
+    assert onnx.ModelProto.FromString(site.files["/o/r/resolve/main/net.onnx"]).graph.name == "g"
+
+
+def test_weights_and_records_are_loaded_from_urls(site: Site, tmp_path: Path) -> None:
+    net = nn.Sequential(nn.Linear(4, 4, rng=0), nn.Linear(4, 4, rng=1))
+    sg.save(net, tmp_path / "w.safetensors", shard_bytes=100)
+    for path in tmp_path.glob("w*"):
+        site.files[f"/a/{path.name}"] = path.read_bytes()
+    loaded = sg.load_weights(nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4)), f"{site.url}/a/w.safetensors.index.json")
+    np.testing.assert_array_equal(loaded[1].state_dict()["weight"].numpy(), net[1].state_dict()["weight"].numpy())
+    sg.save(sg.Model.of(net, {"x": (1, 4)}, device="numpy"), tmp_path / "m.singe")
+    site.files["/a/m.singe"] = (tmp_path / "m.singe").read_bytes()
+    x = np.ones((1, 4), np.float32)
+    np.testing.assert_allclose(
+        sg.load(f"{site.url}/a/m.singe", device="numpy")(x), net(sg.tensor(x)).numpy(), rtol=1e-6
+    )
