@@ -138,6 +138,8 @@ class Tensor:
         """Convolution with weights (outputs, channels per group, …window). padding: numbers, "same" or "valid"."""
     def conv_int8(self, w: TensorLike, scale: TensorLike, **facts: Any) -> Any:
         """convolution, channels last, with 8-bit weights, summed in integers"""
+    def conv_integers(self, w: TensorLike, **facts: Any) -> Any:
+        """convolution, channels last, of whole numbers in float32 with 8-bit integers, summed in int32"""
     def conv_last(self, w: TensorLike, *, strides: Any, dilations: Any, before: Any, after: Any, group: Any) -> Any:
         """convolution, channels last"""
     def conv_transpose(self, weight: TensorLike, bias: TensorLike | None = None, *, stride: Ints = 1, padding: Ints = 0, output_padding: Ints = 0, dilation: Ints = 1, groups: _int = 1) -> Tensor:
@@ -152,6 +154,8 @@ class Tensor:
         """convolution of which every element read is moved by an offset, and weighted by a mask"""
     @property
     def device(self) -> Device: ...
+    def diagonal(self, *, axis1: Any = 0, axis2: Any = 1, offset: Any = 0) -> Any:
+        """the elements with equal coordinates along two axes (axis2 − axis1 = offset), along a new last axis"""
     def dimensions(self, kind: TensorLike) -> Any:
         """dimensions as elements of a vector"""
     def div(self, b: TensorLike) -> Tensor:
@@ -160,8 +164,12 @@ class Tensor:
         """matrix product over the last two axes; the axes before them broadcast"""
     def dot_int8(self, w: TensorLike, scale: TensorLike) -> Any:
         """product of float rows and a matrix of 8-bit weights, summed in integers"""
+    def dot_integers(self, b: TensorLike) -> Any:
+        """product of whole numbers in float32 and 8-bit integers, summed in int32"""
     @property
     def dtype(self) -> DType: ...
+    def einsum(self, *xs: TensorLike, equation: Any) -> Any:
+        """sums of products of elements, in the notation of NumPy: equation="ij,jk->ik" is a product of matrices"""
     def elu(self, *, alpha: Any = 1.0) -> Tensor:
         """elu of each element"""
     def equal(self, b: TensorLike) -> Tensor:
@@ -288,6 +296,8 @@ class Tensor:
         Elements of a type that NumPy lacks, such as bfloat16, are their bits, in a field of the type's name."""
     async def numpy_async(self) -> np.ndarray:
         """`numpy` for a page, where reading from the device may have to be awaited."""
+    def overlap_add(self, *, axis: Any, length: Any, step: Any = 1, dilation: Any = 1) -> Any:
+        """windows along an axis, whose elements are along the last axis, added at their places: what undoes unfold"""
     def pad(self, width: _int | Sequence[Any], mode: str = 'constant', value: Number = 0) -> Tensor:
         """The tensor with elements added before and after every axis. width: one number, or (before, after) for each
         axis. mode: "constant" (of `value`), "reflect", "edge" or "wrap"."""
@@ -415,6 +425,12 @@ class Tensor:
         """The k largest (or smallest) elements along an axis, in order, and their places."""
     def transpose(self, *perm: Any) -> Tensor:
         """The axes in another order; reversed if none is given."""
+    def tril(self, *, diagonal: Any = 0) -> Any:
+        """each matrix with zeros above a diagonal (1: the one above the main diagonal)"""
+    def triu(self, *, diagonal: Any = 0) -> Any:
+        """each matrix with zeros below a diagonal (1: the one above the main diagonal)"""
+    def unfold(self, *, axis: Any, length: Any, step: Any = 1, dilation: Any = 1) -> Any:
+        """windows along an axis, which begin every `step` elements; their elements are along a new last axis"""
     def unique(self, *, axis: Any = None, ordered: Any = True) -> Any:
         """the distinct elements or slices, the first index of each, the index of every element's value, and counts"""
     def unsqueeze(self, axis: _int) -> Tensor:
