@@ -10,6 +10,7 @@ from . import (  # noqa: F401 (each enters its adapters)
     losses,
     matrices,
     microsoft,
+    frames,
     normalise,
     products,
     quantise,

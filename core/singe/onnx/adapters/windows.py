@@ -33,7 +33,7 @@ class Window:
         return tuple(d * (k - 1) + 1 for k, d in zip(self.sizes, self.dilations, strict=True))
 
 
-def _each(call: Call, name: str, count: int, default: int, least: int) -> tuple[int, ...]:
+def each_of(call: Call, name: str, count: int, default: int, least: int) -> tuple[int, ...]:
     """An attribute with `count` numbers."""
     given = call.items(name, int)
     values = (default,) * count if given is None else given
@@ -69,12 +69,16 @@ def window_of(call: Call, x: Node, kernel: tuple[int, ...] | None = None) -> Win
         raise call.fail(f"the input {show(x.shape)} has no spatial axes")
     if kernel is None and "kernel_shape" not in call.attributes:
         raise call.fail("kernel_shape is missing")
-    sizes = _each(call, "kernel_shape", count, 1, 1) if "kernel_shape" in call.attributes else kernel or ()
+    sizes = each_of(call, "kernel_shape", count, 1, 1) if "kernel_shape" in call.attributes else kernel or ()
     if kernel is not None and sizes != kernel:
         raise call.fail(f"kernel_shape is {sizes}, but the weights have {kernel}")
-    pads = _each(call, "pads", 2 * count, 0, 0)
+    pads = each_of(call, "pads", 2 * count, 0, 0)
     window = Window(
-        sizes, _each(call, "strides", count, 1, 1), _each(call, "dilations", count, 1, 1), pads[:count], pads[count:]
+        sizes,
+        each_of(call, "strides", count, 1, 1),
+        each_of(call, "dilations", count, 1, 1),
+        pads[:count],
+        pads[count:],
     )
     mode = _auto_pad(call)
     if mode == "VALID":
@@ -123,7 +127,7 @@ def _conv_transpose(call: Call) -> Node:
     window = window_of(
         replace(call, attributes={k: v for k, v in call.attributes.items() if k != "auto_pad"}), x, kernel
     )
-    extra = _each(call, "output_padding", len(space), 0, 0)
+    extra = each_of(call, "output_padding", len(space), 0, 0)
     full = [(d - 1) * s + r + e for d, s, r, e in zip(space, window.strides, window.reach, extra, strict=True)]
     if "output_shape" in call.attributes:
         asked = call.items("output_shape", int) or ()
