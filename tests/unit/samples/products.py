@@ -31,6 +31,15 @@ def conv(
     }
 
 
+def matrices(*shape: Any) -> Filled:
+    """Matrices with pivots off the diagonal that are far from singular."""
+
+    def make(x: np.ndarray) -> np.ndarray:
+        return x / 4 + 3 * np.eye(x.shape[-1])[::-1]
+
+    return Filled((*shape, shape[-1]), make=make)
+
+
 DOT = [
     S((3, 4), (4, 5)),
     S((2, 3, 4), (2, 4, 5)),
@@ -197,5 +206,23 @@ SAMPLES: dict[str, list[Sample]] = {
         S((N, 3), (3, 2), equation="ij,jk->ki"),
         S((N, 3, 4), (N, 4), equation="bij,bj"),
         S((2, N), (N, N), equation="ij,jj->i"),
+    ],
+    "det": [
+        S(matrices(3)),
+        S(matrices(2, 2, 4)),
+        S(matrices(1)),
+        S(matrices(N, 2)),
+    ],
+    "inverse": [
+        S(matrices(3)),
+        S(matrices(2, 2, 4)),
+        S(matrices(N, 2)),
+    ],
+    "cdist": [
+        S((4, 3), (5, 3)),
+        S((2, 1, 3), (2, 4, 3), squared=True),
+        S((4, 1), (0, 1)),
+        S((N, 3), (5, 3)),
+        S((3, N), (N, N)),
     ],
 }

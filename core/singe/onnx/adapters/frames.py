@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...graph import Node
-from ...shapes import axis_of, dim_max, dim_min, floordiv, product, show
+from ...shapes import Dim, axis_of, dim_max, dim_min, floordiv, product, show
 from ._call import Call, adapter
 from .shapes import slice_axes
 from .windows import each_of
@@ -18,7 +18,9 @@ def _center_crop_pad(call: Call) -> Node:
     axes = tuple(range(rank)) if named is None else tuple(axis_of(a, rank, "CenterCropPad") for a in named)
     if len(axes) != len(wanted) or len(set(axes)) != len(axes):
         raise call.fail(f"the lengths {show(wanted)} for the axes {axes} of {show(x.shape)}")
-    cuts, before, after = {}, [0] * rank, [0] * rank
+    cuts: dict[int, tuple[Dim, int, Dim]] = {}
+    before: list[Dim] = [0] * rank
+    after: list[Dim] = [0] * rank
     for axis, length in zip(axes, wanted, strict=True):
         d = x.shape[axis]
         cuts[axis] = (floordiv(dim_max(d - length, 0), 2), 1, dim_min(d, length))

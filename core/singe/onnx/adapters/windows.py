@@ -150,6 +150,26 @@ def _conv_transpose(call: Call) -> Node:
     return _transposed(call, x, w, window, before, sizes, group)
 
 
+@adapter("com.microsoft.ConvTransposeWithDynamicPads")
+def _conv_transpose_padded(call: Call) -> Node:
+    """ConvTranspose whose pads are the third input, which a run may compute."""
+    x, w, kernel, group = weights_of(call)
+    count = len(kernel)
+    pads = (0,) * (2 * count) if call.maybe(2) is None else call.dims(2)
+    if len(pads) != 2 * count:
+        raise call.fail(f"{len(pads)} pads for {count} spatial axes")
+    window = replace(window_of(call, x, kernel), before=pads[:count], after=pads[count:])
+    extra = each_of(call, "output_padding", count, 0, 0)
+    sizes = [
+        (d - 1) * s + r + e - lo - hi
+        for d, s, r, e, lo, hi in zip(
+            x.shape[2:], window.strides, window.reach, extra, window.before, window.after, strict=True
+        )
+    ]
+    shifted = replace(call, inputs=(x, w, call.maybe(3)))
+    return _transposed(shifted, x, w, window, window.before, call.lengths(sizes), group)
+
+
 def _transposed(call: Call, x: Node, w: Node, window: Window, before: Shape, sizes: Shape, group: int) -> Node:
     return call.b.conv_transpose(
         x, w, call.maybe(2), strides=window.strides, dilations=window.dilations, before=before, sizes=sizes, group=group
