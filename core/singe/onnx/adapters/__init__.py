@@ -24,6 +24,7 @@ from . import (  # noqa: F401 (each enters its adapters)
     sequences,
     shapes,
     statistics,
+    signal,
     strings,
     training,
     transformer,
