@@ -134,18 +134,24 @@ def _rotary_embedding(b: Any, x: Any, cos: Any, sin: Any, *, interleaved: bool =
     require(size - 2 * pairs, f"rotary_embedding: {show(cos.shape)} turns {pairs} pairs, the input has {size} elements")
     x, cos, sin = (as_dtype(b, y, wide) for y in (x, cos, sin))
 
-    def part(first: Dim, step: int, count: Dim) -> Any:
+    def part(first: Dim, step: int) -> Any:
         starts, steps = (*(0,) * len(outer), first), (*(1,) * len(outer), step)
-        return b.slice(x, starts=starts, steps=steps, sizes=(*outer, count))
+        return b.slice(x, starts=starts, steps=steps, sizes=(*outer, pairs))
 
-    left, right = (part(i, 2, pairs) for i in (0, 1)) if interleaved else (part(i * pairs, 1, pairs) for i in (0, 1))
-    turned = [b.sub(b.mul(left, cos), b.mul(right, sin)), b.add(b.mul(left, sin), b.mul(right, cos))]
-    if interleaved:
-        columns = [b.reshape(y, shape=(*y.shape, 1)) for y in turned]
-        turned = [b.reshape(b.concat(*columns, axis=-1), shape=(*outer, 2 * pairs))]
-    rest = size - 2 * pairs
-    out = [*turned, part(2 * pairs, 1, rest)] if rest != 0 else turned
-    return as_dtype(b, b.concat(*out, axis=-1) if len(out) > 1 else out[0], kind)
+    def pair(left: Any, right: Any, rest: float) -> Any:
+        """Elements of the last axis, from those of all pairs: two for each, and `rest` for what is not turned."""
+        if interleaved:
+            left, right = (b.reshape(y, shape=(*y.shape, 1)) for y in (left, right))
+        y = b.concat(left, right, axis=-1)
+        y = b.reshape(y, shape=(*y.shape[:-2], 2 * pairs)) if interleaved else y
+        zeros = (0,) * (len(y.shape) - 1)
+        if size - 2 * pairs == 0:
+            return y
+        return b.pad(y, b.const(rest, wide), before=(*zeros, 0), after=(*zeros, size - 2 * pairs), mode="constant")
+
+    left, right = (part(i, 2) for i in (0, 1)) if interleaved else (part(i * pairs, 1) for i in (0, 1))
+    turned = b.add(b.mul(x, pair(cos, cos, 1)), b.mul(pair(b.neg(right), left, 0), pair(sin, sin, 0)))
+    return as_dtype(b, turned, kind)
 
 
 register(
