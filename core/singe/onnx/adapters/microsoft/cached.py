@@ -51,8 +51,9 @@ def _group_query_attention(call: Call) -> list[Node]:
     steps = attend(
         b, q, own_k, own_v, mask, scale=call.attr("scale", 0.0), softcap=call.attr("softcap", 0.0), sink=sink
     )  # fmt: skip
-    shown = cast(call, steps.weights if call.attr("qk_output", 0) == 2 else steps.masked, q.dtype)
-    return [merged_heads(call, steps.y), k, v, shown]
+    scores = b.where(seen, steps.masked, b.const(0, steps.masked.dtype))
+    shown = steps.weights if call.attr("qk_output", 0) == 2 else scores
+    return [merged_heads(call, steps.y), k, v, cast(call, shown, q.dtype)]
 
 
 def _heads(call: Call) -> tuple[Node, Node, Node]:
