@@ -59,6 +59,13 @@ class Call:
             raise self.fail(f"input {i} is missing")
         return found
 
+    def ranked(self, i: int, *ranks: int) -> Node:
+        """Input i, which must have one of these numbers of axes."""
+        x = self.x(i)
+        if len(x.shape) not in ranks:
+            raise self.fail(f"input {i} is {x!r}; expected {' or '.join(map(str, ranks))} axes")
+        return x
+
     def all(self) -> list[Node]:
         """Every input: at least one, none of them omitted."""
         return [self.x(i) for i in range(max(1, len(self.inputs)))]

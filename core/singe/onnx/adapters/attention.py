@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from ...dtypes import DType, bool_, int32
 from ...graph import Node
-from ...ops.products.attention import attend, grouped_dot, seen_keys
+from ...ops.products.attention import Attended, attend, grouped_dot, seen_keys
 from ...shapes import Dim, require, show
 from ..model import OnnxGraph
 from ._call import Call, adapter, tensors_of
@@ -16,15 +17,16 @@ from .transformer import merged_heads, split_heads
 
 @adapter("Attention")
 def _attention(call: Call) -> list[Node]:
-    b, (q, k, v) = call.b, (call.x(i) for i in range(3))
-    packed = len(q.shape) == 3
+    b, rank = call.b, len(call.ranked(0, 3, 4).shape)
+    q, k, v = (call.ranked(i, rank) for i in range(3))
+    packed = rank == 3
     if packed:
         heads, of_keys = call.attr("q_num_heads", 0), call.attr("kv_num_heads", 0)
         q, k, v = (split_heads(call, x, h) for x, h in ((q, heads), (k, of_keys), (v, of_keys)))
     past: Dim = 0
     if call.maybe(4) is not None:
-        past = call.x(4).shape[2]
-        k, v = (appended(call, cache, x) for cache, x in ((call.x(4), k), (call.x(5), v)))
+        past = call.ranked(4, 4).shape[2]
+        k, v = (appended(call, i, x) for i, x in ((4, k), (5, v)))
     causal, mask, counts = call.flag("is_causal"), call.maybe(3), call.maybe(6)
     queries, keys = q.shape[2], k.shape[2]
     if mask is not None:
@@ -39,8 +41,8 @@ def _attention(call: Call) -> list[Node]:
     after = 0 if causal and counts is not None else after
     if before is not None or after is not None:
         mask = both(call, mask, seen_keys(b, queries, keys, first, before, after))
-    steps = attend(
-        b, q, k, cast(call, v, q.dtype), mask, scale=call.attr("scale", 0.0), causal=causal and counts is None,
+    steps = attended(
+        call, q, k, cast(call, v, q.dtype), mask, scale=call.attr("scale", 0.0), causal=causal and counts is None,
         past=past, softcap=call.attr("softcap", 0.0), precision=_precision(call, q),
     )  # fmt: skip
     mode = call.attr("qk_matmul_output_mode", 0)
@@ -50,10 +52,20 @@ def _attention(call: Call) -> list[Node]:
     return [y, k, v, cast(call, steps[mode], q.dtype)]
 
 
-def appended(call: Call, cache: Node, x: Node) -> Node:
-    """The keys or values of a cache (batch, heads, length, size) and then those of x."""
-    if len(cache.shape) != 4:
-        raise call.fail(f"the cache is {show(cache.shape)}; expected (batch, heads, length, size)")
+def attended(
+    call: Call, q: Node, k: Node, v: Node, mask: Node | None, *,
+    sink: Node | None = None, precision: DType | None = None, **options: Any,
+) -> Attended:  # fmt: skip
+    """The steps of an attention; its result is a node of the row `attention` if that has all options."""
+    steps = attend(call.b, q, k, v, mask, sink=sink, precision=precision, **options)
+    if sink is not None or precision not in (None, q.dtype.compute):
+        return steps
+    return steps._replace(y=call.b.attention(q, k, v, mask, **options))
+
+
+def appended(call: Call, i: int, x: Node) -> Node:
+    """The keys or values of the cache that is input i, (batch, heads, length, size), and then those of x."""
+    cache = call.ranked(i, 4)
     batch, heads, _, size = x.shape
     return call.b.concat(call.b.reshape(cache, shape=(batch, heads, cache.shape[2], size)), x, axis=2)
 
@@ -100,7 +112,7 @@ def both(call: Call, mask: Node | None, seen: Node) -> Node:
 @adapter("ai.onnx.preview.FlexAttention")
 def _flex_attention(call: Call) -> Node:
     """Attention whose scores and weights graphs of the model change."""
-    b, (q, k, v) = call.b, (call.x(i) for i in range(3))
+    b, (q, k, v) = call.b, (call.ranked(i, 4) for i in range(3))
     wide = _precision(call, q)
     steps = attend(b, q, k, v, scale=call.attr("scale", 0.0), precision=wide)
     scores = _changed(call, "score_mod", steps.scores)

@@ -27,17 +27,18 @@ def _linear_attention(call: Call) -> list[Node]:
     heads, of_keys = call.attr("q_num_heads", 0), call.attr("kv_num_heads", 0)
     if of_keys < 1 or heads < 1 or heads % of_keys:
         raise call.fail(f"q_num_heads is {heads}, kv_num_heads {of_keys}; expected a multiple of at least one")
-    batch, length, size, of_values = *query.shape[:2], query.shape[-1] // heads, call.x(2).shape[-1] // of_keys
+    batch, length, width = call.ranked(0, 3).shape
+    size, of_values = width // heads, call.ranked(2, 3).shape[2] // of_keys
     steps = {
         "query": _steps(call, query, query, heads, size),
         "key": _steps(call, call.x(1), query, of_keys, size),
         "value": _steps(call, call.x(2), query, of_keys, of_values),
     }
     for name, i, has in (("decay", 4, "gated" in rule), ("beta", 5, "delta" in rule)):
-        x = call.maybe(i)
-        if (x is not None) != has:
+        if (call.maybe(i) is not None) != has:
             raise call.fail(f"the rule {rule!r} {'needs' if has else 'has no'} {name}")
-        if x is not None:
+        if has:
+            x = call.ranked(i, 3)
             own = 1 if x.shape[-1] == 1 else of_keys  # or all heads share it
             of_head = name == "beta" or x.shape[-1] == own
             steps[name] = _steps(call, x, query, own, 1 if of_head else size)

@@ -39,8 +39,10 @@ def attend(
     """Attention with its steps. sink: scores (…, heads, 1, 1) of one more key, which has no value. The softmax is computed
     in `precision`, a compute type; by default in that of q."""
     for what, x in (("queries", q), ("keys", k), ("values", v)):
-        if len(x.shape) < 2:
-            raise ShapeError(f"attention: got {what} {show(x.shape)}; expected (…, heads, length, size)")
+        if len(x.shape) < 2 or x.dtype not in FLOATS:
+            raise ShapeError(
+                f"attention: got {what} {x.dtype}{show(x.shape)}; expected floats (…, heads, length, size)"
+            )
     wide = precision or q.dtype.compute
     scores = as_dtype(b, grouped_dot(b, scaled(b, q, scale, q.shape[-1]), _turned(b, k)), wide)
     capped = scores

@@ -7,10 +7,9 @@ from typing import Any, Final
 
 from ....dtypes import bool_, int32
 from ....graph import Node
-from ....ops.products.attention import attend
 from ....shapes import Dim, show
 from .._call import Call, adapter
-from ..attention import appended
+from ..attention import appended, attended
 from ..basic import cast
 from ..transformer import merged_heads, split_heads
 from .fused import total
@@ -92,7 +91,7 @@ def refuse(call: Call, reason: str, *inputs: int, flags: Sequence[str] = ()) -> 
 
 @adapter("com.microsoft.Attention")
 def _attention(call: Call) -> list[Node]:
-    b, x, w, past = call.b, call.x(), call.x(1), call.maybe(4)
+    b, x, w, past = call.b, call.ranked(0, 3), call.ranked(1, 2), call.maybe(4)
     refuse(
         call,
         "shared buffers and rotary positions within Attention are",
@@ -106,12 +105,13 @@ def _attention(call: Call) -> list[Node]:
     q, k, v = (split_heads(call, y, heads) for y in parts(call, total(call, b.matmul(x, w), call.maybe(2)), sizes))
     before: Dim = 0
     if past is not None:
-        before = past.shape[3]
-        k, v = (appended(call, picked(call, past, 0, i), y) for i, y in enumerate((k, v)))
+        before = call.ranked(4, 5).shape[3]
+        caches = (picked(call, past, 0, i) for i in range(2))
+        k, v = (b.concat(c, y, axis=2) for c, y in zip(caches, (k, v), strict=True))
     queries, keys = q.shape[2], k.shape[2]
     bias = attention_bias(call, call.maybe(3), call.maybe(5), queries, keys, q.dtype)
-    y = attend(
-        b, q, k, v, bias, scale=call.attr("scale", 0.0), causal=call.flag("unidirectional"), past=before
+    y = attended(
+        call, q, k, v, bias, scale=call.attr("scale", 0.0), causal=call.flag("unidirectional"), past=before
     ).y  # fmt: skip
     if not any(call.outputs[1:]):
         return [merged_heads(call, y)]
@@ -122,28 +122,28 @@ def _attention(call: Call) -> list[Node]:
 @adapter("com.microsoft.MultiHeadAttention")
 def _multi_head_attention(call: Call) -> list[Node]:
     refuse(call, "shared buffers and beams are", 8, 9)
-    b, heads, past = call.b, call.attr("num_heads", 0), call.maybe(6)
+    heads, past = call.attr("num_heads", 0), call.maybe(6)
     q, k, v = (
         x if len(x.shape) == 4 else split_heads(call, x, heads) for x in with_bias(call, 3, *unpacked(call, heads))
     )
     before: Dim = 0
     if past is not None:
-        before = past.shape[2]
-        k, v = appended(call, past, k), appended(call, call.x(7), v)
+        before = call.ranked(6, 4).shape[2]
+        k, v = appended(call, 6, k), appended(call, 7, v)
     queries, keys = q.shape[2], k.shape[2]
     bias = attention_bias(call, call.maybe(4), call.maybe(5), queries, keys, q.dtype)
-    steps = attend(
-        b, q, k, v, bias, scale=call.attr("scale", 0.0), causal=call.flag("unidirectional"), past=before
+    steps = attended(
+        call, q, k, v, bias, scale=call.attr("scale", 0.0), causal=call.flag("unidirectional"), past=before
     )  # fmt: skip
     return [merged_heads(call, steps.y), k, v, cast(call, steps.masked, q.dtype)]
 
 
 def unpacked(call: Call, heads: int) -> list[Node]:
     """Queries, keys and values, which may be packed in one input (batch, length, heads, 3 or 2, size)."""
-    q, k, v, b = call.x(), call.maybe(1), call.maybe(2), call.b
+    q, k, v, b = call.ranked(0, 3, 5), call.maybe(1), call.maybe(2), call.b
     packed = [x for x in (q, k) if x is not None and len(x.shape) == 5]
     if packed:
-        (x,) = packed
+        x = packed[0]
         batch, length, _, count, size = x.shape
         number = call.number(count, "the number of packed tensors")
         own = [b.reshape(picked(call, x, 3, i), shape=(batch, length, heads * size)) for i in range(number)]
@@ -158,9 +158,12 @@ def unpacked(call: Call, heads: int) -> list[Node]:
 def with_bias(call: Call, i: int, *xs: Node) -> list[Node]:
     """Each of the tensors (batch, length, width) with its part of the bias that is input i; caches have theirs already."""
     bias = call.maybe(i)
-    if bias is None:
-        return list(xs)
     q, k, v = xs
+    if any(len(x.shape) not in (3, 4) for x in xs):
+        raise call.fail(f"got {', '.join(map(repr, xs))}; expected three or four axes each")
+    if bias is None:
+        return [q, k, v]
+    call.ranked(i, 1)
     width = q.shape[-1]
     own = parts(call, bias, (width, width, bias.shape[0] - 2 * width))
     return [x if len(x.shape) == 4 else call.b.add(x, c) for x, c in zip((q, k, v), own, strict=True)]

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from ....dtypes import int32
 from ....graph import Node
-from ....ops.products.attention import attend, seen_keys
+from ....ops.products.attention import seen_keys
 from ....shapes import Dim, dim_max
 from .._call import Call, adapter
-from ..attention import appended, both
+from ..attention import appended, attended, both
 from ..basic import cast
 from ..transformer import merged_heads, rotated, split_heads
 from .attention import attention_bias, part, parts, refuse, with_bias
@@ -48,8 +48,8 @@ def _group_query_attention(call: Call) -> list[Node]:
         sink = b.reshape(sink, shape=(sink.shape[0], 1, 1))
     elif call.attr("smooth_softmax", 0) == 1:
         sink = b.const(0, q.dtype)
-    steps = attend(
-        b, q, own_k, own_v, mask, scale=call.attr("scale", 0.0), softcap=call.attr("softcap", 0.0), sink=sink
+    steps = attended(
+        call, q, own_k, own_v, mask, scale=call.attr("scale", 0.0), softcap=call.attr("softcap", 0.0), sink=sink
     )  # fmt: skip
     scores = b.where(seen, steps.masked, b.const(0, steps.masked.dtype))
     shown = steps.weights if call.attr("qk_output", 0) == 2 else scores
@@ -61,7 +61,7 @@ def _heads(call: Call) -> tuple[Node, Node, Node]:
     b, heads, of_keys = call.b, call.attr("num_heads", 0), call.attr("kv_num_heads", 0)
     if heads < 1 or of_keys < 1:
         raise call.fail(f"got {heads} heads of queries and {of_keys} of keys; expected at least one of each")
-    q, k, v = call.x(), call.maybe(1), call.maybe(2)
+    q, k, v = call.ranked(0, 3), call.maybe(1), call.maybe(2)
     if k is None or v is None:
         size = q.shape[-1] // (heads + 2 * of_keys)
         q, k, v = parts(call, q, (heads * size, of_keys * size, of_keys * size))
@@ -73,10 +73,8 @@ def _heads(call: Call) -> tuple[Node, Node, Node]:
 
 
 def _cache(call: Call, i: int) -> Node | None:
-    cache = call.maybe(i)
-    if cache is not None and len(cache.shape) != 4:
-        raise call.fail(f"input {i} is {cache!r}; expected a cache (batch, heads, length, size)")
-    return cache
+    """A cache (batch, heads, length, size), which may be omitted."""
+    return None if call.maybe(i) is None else call.ranked(i, 4)
 
 
 def _placed(call: Call, cache: Node | None, x: Node, first: Node, keys: Dim) -> Node:
@@ -107,7 +105,7 @@ def _decoder_masked(call: Call) -> list[Node]:
     """One query for each sequence: over its own keys, in a cache that grows or has room, or over those of an encoder."""
     refuse(call, "beams are", 9)
     b, heads = call.b, call.attr("num_heads", 0)
-    q, k, v = call.x(), call.maybe(1), call.maybe(2)
+    q, k, v = call.ranked(0, 3), call.maybe(1), call.maybe(2)
     if k is None or v is None:
         q, k, v = parts(call, q, (q.shape[-1] // 3,) * 3)
     q, k, v = (x if len(x.shape) == 4 else split_heads(call, x, heads) for x in with_bias(call, 10, q, k, v))
@@ -115,15 +113,15 @@ def _decoder_masked(call: Call) -> list[Node]:
     if past is not None and call.flag("past_present_share_buffer"):
         at = b.reshape(call.x(7), shape=())
         zero = b.const(0, at.dtype)
-        k, v = (b.update_slice(c, x, zero, zero, at, zero) for c, x in ((past, k), (call.x(6), v)))
+        k, v = (b.update_slice(c, x, zero, zero, at, zero) for c, x in ((past, k), (call.ranked(6, 4), v)))
         seen = at
     elif past is not None:
-        k, v = appended(call, past, k), appended(call, call.x(6), v)
+        k, v = appended(call, 5, k), appended(call, 6, v)
     keys = next((x.shape[-1] for x in (mask, bias) if x is not None), k.shape[2])  # a shared cache may have more
     bias = attention_bias(call, mask, bias, q.shape[2], keys, q.dtype)
     if seen is not None:
         seen = seen_keys(b, 1, keys, seen)
         bias = seen if bias is None else both(call, bias, seen)
     own_k, own_v = (x if x.shape[2] == keys else part(call, x, 2, 0, keys) for x in (k, v))
-    steps = attend(b, q, own_k, own_v, bias, scale=call.attr("scale", 0.0))
+    steps = attended(call, q, own_k, own_v, bias, scale=call.attr("scale", 0.0))
     return [merged_heads(call, steps.y), k, v, cast(call, steps.masked, q.dtype)]

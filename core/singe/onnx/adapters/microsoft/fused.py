@@ -127,7 +127,7 @@ def _skip_rms_norm(call: Call) -> list[Node]:
 @adapter("com.microsoft.EmbedLayerNormalization")
 def _embed_layer_norm(call: Call) -> list[Node]:
     """Embeddings of words, positions and segments, their sum and its layer norm; and how many words the mask leaves."""
-    b, ids, segments, mask = call.b, call.x(), call.maybe(1), call.maybe(7)
+    b, ids, segments, mask = call.b, call.ranked(0, 2), call.maybe(1), call.maybe(7)
     batch, length = ids.shape
     places = call.maybe(8)
     if places is None:
@@ -150,7 +150,7 @@ def _embed_layer_norm(call: Call) -> list[Node]:
 @adapter("com.microsoft.RotaryEmbedding")
 def _rotary_embedding(call: Call) -> Node:
     """Like ONNX's, with positions as second input: for each element, or that of the first one of all sequences."""
-    b, x, places = call.b, call.x(), call.x(1)
+    b, x, places = call.b, call.ranked(0, 3, 4), call.ranked(1, 1, 2)
     if call.flag("is_packed_batching") or call.attr("scale", 1.0) != 1:
         raise call.fail("packed batches and scales are not supported; export the model without them")
     packed, size = len(x.shape) == 3, call.attr("rotary_embedding_dim", 0)
@@ -160,7 +160,8 @@ def _rotary_embedding(call: Call) -> Node:
         places = b.reshape(b.add(numbers, places), shape=(1, length))
     heads = call.attr("num_heads", 0)
     if packed and not heads:
-        heads = call.number(x.shape[2] // (call.x(2).shape[1] * 2), "the number of heads")
+        pairs = call.number(call.ranked(2, 2).shape[1], "the number of pairs")
+        heads = call.number(x.shape[2] // max(2 * pairs, 1), "the number of heads")
     y = split_heads(call, x, heads) if packed else x
     cos, sin = (b.gather(call.x(i), places, axis=0) for i in (2, 3))
     y = rotated(call, y, cos, sin, size, call.flag("interleaved"))
