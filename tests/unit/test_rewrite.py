@@ -16,7 +16,7 @@ from direct import evaluate
 
 from singe.compiler.rewrite import ELEMENTWISE, RULES, rewrite
 from singe.compiler.rewrite._rewriter import Rewriter, Rule
-from singe.dtypes import bool_, float32, int32, int64
+from singe.dtypes import bool_, float32, int32, int64, uint8
 from singe.graph import Builder, Graph, Node
 from singe.ops import ROWS
 from singe.shapes import Size, size
@@ -32,7 +32,9 @@ Build = Callable[..., Node]
 
 def keys() -> dict[str, tuple[str, Rule]]:
     """All rules, by the names of the row and of the rule: "reshape: _sink_reshape"."""
-    listed = [(row, rule) for row, rules in RULES.items() for rule in rules] + [(ALL, rule) for rule in ELEMENTWISE]
+    listed = [(row, rule) for row, rules in RULES[True].items() for rule in rules] + [
+        (ALL, rule) for rule in ELEMENTWISE
+    ]
     return {f"{row}: {rule.__qualname__.split('.')[0]}": (row, rule) for row, rule in listed}
 
 
@@ -100,6 +102,20 @@ def conv(b: Builder, x: Node, *, before: int = 0) -> Node:
     return b.conv_last(x, weights(b, 2, 3, 5), **window)
 
 
+def eight_bits(b: Builder, x: Node) -> Node:
+    """x as 8-bit integers, less 3, in int32."""
+    return b.sub(b.cast(b.cast(x, to=uint8), to=int32), b.const(3, int32))
+
+
+def integers(b: Builder, *shape: int, times: int = 1) -> Node:
+    return b.const(whole(*shape).astype(np.int32) * times)
+
+
+def conv_of_integers(b: Builder, x: Node, times: int) -> Node:
+    window = {"strides": (1,), "dilations": (1,), "before": (0,), "after": (0,), "group": 1}
+    return b.conv_last(eight_bits(b, x), integers(b, 2, 3, 5, times=times), **window)
+
+
 def pads(b: Builder, x: Node, before: tuple[int, ...], fill: float = 0.0, mode: str = "constant") -> Node:
     return b.pad(x, b.const(fill), before=before, after=(0,) * len(before), mode=mode)
 
@@ -121,7 +137,20 @@ def turned(b: Builder, x: Node) -> Node:
 
 CUBE = ((N, 4, 3),)
 REDUCTIONS = ("reduce_sum", "reduce_max", "reduce_min", "reduce_prod")
+EIGHT = "sub(cast(cast(x, to uint8), to int32), 3)"
 CASES: dict[str, Case] = {
+    "cast: _in_floats": Case(
+        lambda b, x: b.cast(b.dot(eight_bits(b, x), integers(b, 4, 5)), to=float32),
+        f"cast(dot({EIGHT}, const[4, 5]), to float32)", f"dot(cast({EIGHT}, to float32), const[4, 5])",
+        lambda b, x: b.cast(b.dot(b.cast(x, to=int32), integers(b, 4, 5)), to=float32)),
+    "dot: _exact": Case(
+        lambda b, x: b.dot(eight_bits(b, x), integers(b, 4, 5)),
+        f"dot({EIGHT}, const[4, 5])", f"dot_integers(cast({EIGHT}, to float32), const[4, 5])",
+        lambda b, x: b.dot(eight_bits(b, x), integers(b, 4, 5, times=100))),
+    "conv_last: _exact": Case(
+        lambda b, x: conv_of_integers(b, x, 1), f"conv_last({EIGHT}, const[2, 3, 5], before 0)",
+        f"conv_integers(cast({EIGHT}, to float32), const[2, 3, 5], before 0)",
+        lambda b, x: conv_of_integers(b, x, 100), CUBE),
     "add: _neutral": Case(lambda b, x: b.add(b.const(0.0), x), "add(0, x)", "x", lambda b, x: b.add(x, weights(b, 3, 1, 1)), ((1, 4),)),
     "sub: _neutral": Case(lambda b, x: b.sub(x, b.const(0.0)), "sub(x, 0)", "x", lambda b, x: b.sub(b.const(0.0), x)),
     "mul: _neutral": Case(lambda b, x: b.mul(x, b.const(1.0)), "mul(x, 1)", "x", lambda b, x: b.mul(x, b.const(np.ones((2, 1, 1), np.float32))), ((1, 4),)),

@@ -2,22 +2,33 @@
 
 `Rewriter.make` makes every node again and applies the rules of its row until none fits. Nodes that a rule builds are
 simplified the same way, so one pass over the graph is enough. The Builder interns equal nodes, and nodes that no output
-needs are dropped. The rules are tables: those of simplify.py simplify, those of layout.py move transposes.
+needs are dropped. The rules are tables: those of simplify.py simplify, those of layout.py move transposes,
+those of quantised.py choose how quantised numbers are multiplied.
 subnormals.py comes last, because rules could make subnormal weights again. Each region is rewritten as its own graph.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from ...graph import Graph
-from ._rewriter import Rewriter
+from ._rewriter import Rewriter, Rule
 from .layout import LAYOUT, LAYOUT_ELEMENTWISE
+from .quantised import FLOAT_SUMS, INTEGER_SUMS, scaled_sums
 from .simplify import SIMPLIFY, SIMPLIFY_ELEMENTWISE
 from .subnormals import without_subnormals
 
-RULES = {name: (*SIMPLIFY.get(name, ()), *LAYOUT.get(name, ())) for name in {**SIMPLIFY, **LAYOUT}}
+
+def _joined(*tables: Mapping[str, Sequence[Rule]]) -> Mapping[str, Sequence[Rule]]:
+    return {name: tuple(r for t in tables for r in t.get(name, ())) for name in {k for t in tables for k in t}}
+
+
+RULES = {False: _joined(SIMPLIFY, LAYOUT, FLOAT_SUMS), True: _joined(SIMPLIFY, LAYOUT, INTEGER_SUMS)}
+"""Whether integers are faster ↦ row ↦ its rules."""
 ELEMENTWISE = (*SIMPLIFY_ELEMENTWISE, *LAYOUT_ELEMENTWISE)
 
 
-def rewrite(graph: Graph) -> Graph:
-    """See the module's docstring."""
-    return Rewriter(graph, RULES, ELEMENTWISE, without_subnormals).run()
+def rewrite(graph: Graph, integers: bool = False) -> Graph:
+    """See the module's docstring. integers: whether products in 8-bit integers are faster than those in float32."""
+    begin = scaled_sums if integers else None
+    return Rewriter(graph, RULES[integers], ELEMENTWISE, without_subnormals, begin).run()

@@ -43,7 +43,8 @@ class Rewriter:
     """One pass over a graph, with a Builder for the simplified nodes.
 
     rules: by the name of a row, tried in order. elementwise: tried after them on every elementwise node. finish:
-    applied to every graph at the end. known: constants that replace some of the graph's inputs.
+    applied to every graph at the end. begin: applied to every graph of primitive rows before it is simplified. known:
+    constants that replace some of the graph's inputs.
     """
 
     def __init__(
@@ -52,12 +53,14 @@ class Rewriter:
         rules: Mapping[str, Sequence[Rule]],
         elementwise: Sequence[Rule],
         finish: Callable[[Graph], Graph],
+        begin: Callable[[Graph, Builder], Graph] | None = None,
         known: Mapping[Node, Node] | None = None,
     ) -> None:
         self.builder = Builder()
         self._rules = rules
         self._elementwise = elementwise
         self._finish = finish
+        self._begin = begin
         self._graph = graph
         self._known = dict(known or {})
         self._made: dict[Node, Node] = {}
@@ -70,6 +73,8 @@ class Rewriter:
         for x in (*graph.roots, *graph.found.values()):
             self._lowered(x, done)
         counted = renamed(graph, {**dict(zip(graph.leaves, graph.leaves, strict=True)), **done})
+        if self._begin is not None:
+            counted = self._begin(counted, self.builder)
         self._uses = {n: len(users) for n, users in counted.users.items()}
         final: dict[Node, Node] = dict(zip(counted.leaves, counted.leaves, strict=True))
         bound: dict[str, Node] = {}
@@ -105,7 +110,7 @@ class Rewriter:
 
     def rewritten(self, graph: Graph, known: Mapping[Node, Node]) -> Graph:
         """A region, rewritten by the same rules."""
-        return Rewriter(graph, self._rules, self._elementwise, self._finish, known).run()
+        return Rewriter(graph, self._rules, self._elementwise, self._finish, self._begin, known).run()
 
     def _lowered(self, root: Node, done: dict[Node, Node]) -> None:
         """Add the node, lowered to primitive rows, to `done`, with all nodes that it needs."""

@@ -30,11 +30,10 @@ def of_outputs(call: Call, p: Node, w: Node) -> Node:
     return call.b.reshape(p, shape=(*p.shape, *(1,) * (len(w.shape) - 1)))
 
 
-def convolution(call: Call, x: Node, zero: Node | None, w: Node, w_zero: Node | None, bias: Node | None = None) -> Node:
+def convolution(call: Call, x: Node, zero: Node | None, w: Node, w_zero: Node | None) -> Node:
     """The convolution of x − zero with w − w_zero, by the attributes of Conv; the padding is 0."""
     weights = centred(call, w, None if w_zero is None else of_outputs(call, w_zero, w))
-    given = (centred(call, x, zero), weights, bias)
-    made = ADAPTERS["Conv"](replace(call, op="Conv", inputs=given))
+    made = ADAPTERS["Conv"](replace(call, op="Conv", inputs=(centred(call, x, zero), weights)))
     assert isinstance(made, Node)
     return made
 
@@ -65,11 +64,10 @@ def _qlinear_matmul(call: Call) -> Node:
 def _qlinear_conv(call: Call) -> Node:
     b = call.b
     x, scale, zero, w, w_scale, w_zero, to_scale, to_zero = (call.x(i) for i in range(8))
-    sums = convolution(call, x, zero, w, w_zero, call.maybe(8))
-    into = of_outputs(call, w_scale, w)
-    if into.shape:
-        into = b.reshape(into, shape=into.shape[:-1])  # of the outputs, whose axis is followed by those of space
-    scaled = b.mul(
-        cast(call, sums, float32), b.div(b.mul(b.reshape(scale, shape=()), into), b.reshape(to_scale, shape=()))
-    )
+    sums = cast(call, convolution(call, x, zero, w, w_zero), float32)
+    outputs = (*w.shape[:1], *(1,) * (len(w.shape) - 2))
+    if call.maybe(8) is not None:
+        sums = b.add(sums, b.reshape(cast(call, call.x(8), float32), shape=outputs))
+    into = b.reshape(w_scale, shape=() if w_scale.shape in ((), (1,)) else outputs)
+    scaled = b.mul(sums, b.div(b.mul(b.reshape(scale, shape=()), into), b.reshape(to_scale, shape=())))
     return narrowed(call, scaled, b.reshape(to_zero, shape=()), to_zero.dtype)

@@ -147,14 +147,11 @@ def _gemm(call: Call) -> Node:
     """The bias is quantised by the scale of the sums."""
     b = call.b
     x, scale, zero, w, w_scale, w_zero = (call.x(i) for i in range(6))
-    along = 0 if call.flag("transB") else 1
-    w_zero = _along(call, w_zero, along)
-    sums = b.gemm(
-        centred(call, x, _scalar(call, zero)), centred(call, w, w_zero), call.maybe(6),
-        trans_a=call.flag("transA"), trans_b=call.flag("transB"),
-    )  # fmt: skip
+    w_zero = _along(call, w_zero, 0 if call.flag("transB") else 1)
+    whole = centred(call, x, _scalar(call, zero)), centred(call, w, w_zero)
+    sums = cast(call, b.gemm(*whole, trans_a=call.flag("transA"), trans_b=call.flag("transB")), float32)
     factor = b.mul(b.mul(_scalar(call, scale), w_scale), b.const(call.attr("alpha", 1.0), float32))
-    y = b.mul(cast(call, sums, float32), factor)
+    y = b.mul(_with_bias(call, sums, 6), factor)
     return y if call.maybe(7) is None else _quantised(call, y, call.x(7), call.maybe(8), x)
 
 

@@ -1,0 +1,166 @@
+"""Products of quantised numbers: as products of integers where these are faster, otherwise as products of floats.
+
+A model that computes with quantised numbers multiplies their values, (x − zero) · scale, in floats (DequantizeLinear,
+MatMul, QuantizeLinear), or multiplies the integers x − zero and scales the sums (MatMulInteger). `scaled_sums` turns the
+first form into the second before a graph is simplified, because then the weights are still integers. The rules work on
+the second: integers of 8 bits less a zero point, and weights of 8 bits, are summed by the rows of ops/products/integers.py;
+other sums that are cast to floats are summed in floats, which is exact up to 2²⁴.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from ...dtypes import float32, int8, int32
+from ...graph import Builder, Graph, Node, rebuild
+from ...ops.products.integers import MOST
+from ...shapes import product
+from ._rewriter import CONTRACTIONS, Rewriter, Rule, is_row, number
+
+LEAST: Final = {"dot": (16, 16), "conv_last": (32, 16)}
+"""op ↦ the fewest elements of a sum, and the fewest outputs, for which integers save more time than their conversion takes.
+
+Measured on wasm. The rows of a convolution overlap: their elements are converted several times.
+"""
+_MOVED: Final = frozenset({"reshape", "transpose", "expand", "slice", "pad"})
+"""Rows whose elements are those of their first input, or a constant."""
+_INT8: Final = int8.limits
+
+
+# --- products of floats that stand for integers ----------------------------------------------------------------------
+
+
+class _Quantity(NamedTuple):
+    """Floats as whole · scale; the scale has one element, or broadcasts with the integers."""
+
+    whole: Node
+    scale: Node
+
+
+def scaled_sums(graph: Graph, builder: Builder) -> Graph:
+    """See the module's docstring."""
+    return rebuild(graph, builder, _scaled_sums, {x: x for x in graph.leaves})
+
+
+def _scaled_sums(b: Builder, n: Node, given: tuple[Node, ...]) -> Node | None:
+    if n.op not in LEAST or n.dtype is not float32 or not _pays(n, given[1]):
+        return None
+    x, w = (_quantity(b, v) for v in given)
+    if x is None or w is None or product(x.scale.shape) != 1:
+        return None
+    weights, scales = b.value_of(w.whole), b.value_of(b.expand(w.scale, shape=w.whole.shape))
+    if weights is None or scales is None or not _INT8[0] <= weights.min() <= weights.max() <= _INT8[1]:
+        return None
+    rows = scales.reshape(-1, scales.shape[-1])
+    if (rows != rows[:1]).any():  # the scales differ along what is summed
+        return None
+    assert n.row is not None
+    sums = b.apply(n.row, x.whole, b.const(weights), **n.attrs)
+    scale = b.mul(b.reshape(x.scale, shape=()), b.const(np.ascontiguousarray(rows[0])))
+    return b.mul(b.cast(sums, to=float32), scale)
+
+
+def _pays(n: Node, w: Node) -> bool:
+    depth, columns = LEAST[n.op]
+    known = [d for d in w.shape if isinstance(d, int)]
+    if len(known) < len(w.shape) or n.attrs.get("group", 1) != 1 or (n.op == "dot" and len(known) != 2):
+        return False
+    return math.prod(known[:-1]) >= depth and known[-1] >= columns
+
+
+def _quantity(b: Builder, n: Node) -> _Quantity | None:
+    if is_row(n, "mul"):
+        for value, scale in (n.inputs, n.inputs[::-1]):
+            if is_row(value, "cast") and value.shape == n.shape and _within(value.inputs[0]):
+                return _Quantity(_as(b, value.inputs[0]), scale)
+        return None
+    if n.op not in _MOVED or any(number(x) != 0 for x in n.inputs[1:]):
+        return None
+    found = _quantity(b, n.inputs[0])
+    if found is None:
+        return None
+    assert n.row is not None
+    fill = [b.const(0, int32) for _ in n.inputs[1:]]
+    whole = b.apply(n.row, found.whole, *fill, **n.attrs)
+    if product(found.scale.shape) == 1:
+        return _Quantity(whole, found.scale)
+    if fill:
+        return None
+    return _Quantity(whole, b.apply(n.row, b.expand(found.scale, shape=found.whole.shape), **n.attrs))
+
+
+def _as(b: Builder, n: Node) -> Node:
+    return n if n.dtype is int32 else b.cast(n, to=int32)
+
+
+# --- bounds ----------------------------------------------------------------------------------------------------------
+
+
+def _within(n: Node) -> bool:
+    """Whether a node's elements are surely integers from −MOST to MOST."""
+    found = _bounds(n)
+    return found is not None and -MOST <= found[0] <= found[1] <= MOST
+
+
+def _bounds(n: Node) -> tuple[int, int] | None:
+    """The least and the largest value that integers of a node may have; None if nothing is known."""
+    if not n.dtype.is_int:
+        return None
+    if n.value is not None:
+        v = n.value
+        return (int(v.min()), int(v.max())) if v.size and v.dtype.kind in "iu" else None
+    if n.dtype.bits <= 8:
+        return n.dtype.limits
+    if n.op in ("cast", *_MOVED):
+        found = [_bounds(x) for x in n.inputs]
+        known = [x for x in found if x is not None]
+        return (min(x[0] for x in known), max(x[1] for x in known)) if len(known) == len(found) else None
+    if n.op in ("sub", "add"):
+        a, c = (_bounds(x) for x in n.inputs)
+        if a is None or c is None:
+            return None
+        return (a[0] - c[1], a[1] - c[0]) if n.op == "sub" else (a[0] + c[0], a[1] + c[1])
+    return None
+
+
+# --- products of integers --------------------------------------------------------------------------------------------
+
+
+def _exact(r: Rewriter, n: Node) -> Node | None:
+    """int32 products with constant weights by the rows that take 8 bits. Weights that do not fit are shifted:
+    x @ w = x @ (w − shift) + shift · (the sum of each row of x)."""
+    x, w = n.inputs
+    if n.dtype is not int32 or w.value is None or not w.value.size or not _within(x):
+        return None
+    if n.attrs.get("group", 1) != 1 or (n.op == "dot" and len(w.shape) != 2):
+        return None
+    least, most = int(w.value.min()), int(w.value.max())
+    shift = 0 if _INT8[0] <= least <= most <= _INT8[1] else most - _INT8[1]
+    if least - shift < _INT8[0] or (shift and n.op != "dot"):
+        return None
+    facts = {k: v for k, v in n.attrs.items() if k != "group"}
+    weights = r.builder.const((w.value - shift).astype(np.int8))
+    row = f"{n.op.removesuffix('_last')}_integers"
+    sums = r.make(row, r.make("cast", x, to=float32), weights, **facts)
+    if not shift:
+        return sums
+    rows = r.make("reduce_sum", x, axes=(len(x.shape) - 1,))
+    return r.make("add", sums, r.make("mul", rows, r.builder.const(shift, int32)))
+
+
+def _in_floats(r: Rewriter, n: Node) -> Node | None:
+    """Sums of integers that are cast to floats, summed in floats."""
+    (x,) = n.inputs
+    if n.dtype is not float32 or x.op not in CONTRACTIONS or x.dtype is not int32 or not all(map(_within, x.inputs)):
+        return None
+    assert x.row is not None
+    return r.make(x.row, *(r.make("cast", v, to=float32) for v in x.inputs), **x.attrs)
+
+
+FLOAT_SUMS: Final[Mapping[str, Sequence[Rule]]] = {"cast": (_in_floats,)}
+INTEGER_SUMS: Final[Mapping[str, Sequence[Rule]]] = {**FLOAT_SUMS, **dict.fromkeys(CONTRACTIONS, (_exact,))}
+"""row ↦ the rules where products of integers are faster."""
