@@ -131,25 +131,26 @@ def _bounds(n: Node) -> tuple[int, int] | None:
 
 
 def _exact(r: Rewriter, n: Node) -> Node | None:
-    """int32 products with constant weights by the rows that take 8 bits. Weights that do not fit are shifted:
-    x @ w = x @ (w − shift) + shift · (the sum of each row of x)."""
+    """int32 products with constant weights by the rows that take 8 bits. Columns of weights that do
+    not fit are shifted: x @ w = x @ (w − shift) + shift · (the sum of each row of x)."""
     x, w = n.inputs
     if n.dtype is not int32 or w.value is None or not w.value.size or not _within(x):
         return None
     if n.attrs.get("group", 1) != 1 or (n.op == "dot" and len(w.shape) != 2):
         return None
-    least, most = int(w.value.min()), int(w.value.max())
-    shift = 0 if _INT8[0] <= least <= most <= _INT8[1] else most - _INT8[1]
-    if least - shift < _INT8[0] or (shift and n.op != "dot"):
+    columns = w.value.reshape(-1, w.shape[-1])
+    least, most = columns.min(0), columns.max(0)
+    shift = np.where((least >= _INT8[0]) & (most <= _INT8[1]), 0, most - _INT8[1])
+    if (least - shift < _INT8[0]).any() or (shift.any() and n.op != "dot"):
         return None
     facts = {k: v for k, v in n.attrs.items() if k != "group"}
     weights = r.builder.const((w.value - shift).astype(np.int8))
     row = f"{n.op.removesuffix('_last')}_integers"
     sums = r.make(row, r.make("cast", x, to=float32), weights, **facts)
-    if not shift:
+    if not shift.any():
         return sums
     rows = r.make("reduce_sum", x, axes=(len(x.shape) - 1,))
-    return r.make("add", sums, r.make("mul", rows, r.builder.const(shift, int32)))
+    return r.make("add", sums, r.make("mul", rows, r.builder.const(shift.astype(np.int32))))
 
 
 def _in_floats(r: Rewriter, n: Node) -> Node | None:

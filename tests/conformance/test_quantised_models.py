@@ -1,0 +1,59 @@
+"""Small networks as onnxruntime quantises them, beside onnxruntime on every device, for several batch sizes.
+
+onnxruntime computes them node by node: the quantised forms of ops that it would otherwise choose give other roundings.
+A rounding that falls the other way moves a quantised value by a step, and what is computed from it by a few.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx_devices import DEVICES, need
+
+from singe import load
+
+pytest.importorskip("onnxruntime.quantization")
+import onnx
+import onnxruntime
+from quantised_models import FORMS, cnn, inputs_of, quantised, transformer
+
+NETWORKS = {"cnn": cnn, "transformer": transformer}
+MOST, MEAN = 2e-2, 1e-3
+
+
+@pytest.fixture(scope="module", params=[(n, f) for n in NETWORKS for f in FORMS], ids=" ".join)
+def made(request: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[onnx.ModelProto, bytes]:
+    network, form = request.param
+    model = NETWORKS[network]()
+    folder: Path = tmp_path_factory.mktemp("quantised")
+    return model, quantised(model, form, folder)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_model(made: tuple[onnx.ModelProto, bytes], device: str) -> None:
+    need(device)
+    plain, model = made
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    ours = load(model, DEVICES[device])
+    for count in (1, 3):
+        x = inputs_of(plain, count)
+        (wanted,) = session.run(None, {"x": x})
+        found = np.asarray(ours(x))
+        away = np.abs(found - wanted) / np.abs(wanted).max()
+        assert found.shape == wanted.shape
+        assert away.max() <= MOST
+        assert away.mean() <= MEAN
+
+
+def test_products_are_of_integers_on_wasm(made: tuple[onnx.ModelProto, bytes]) -> None:
+    """Those with weights that are large enough."""
+    need("WASM")
+    plain, model = made
+    kernels = load(model, "wasm").program({"x": inputs_of(plain, 1).shape}).data.kernels
+    assert sum("_integers" in k.label for k in kernels) >= 2
