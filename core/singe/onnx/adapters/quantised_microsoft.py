@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, Final
 
 from ...dtypes import float32, uint8
 from ...graph import Node
@@ -18,6 +18,9 @@ from ._call import ADAPTERS, Call, adapter, tensors_of
 from .basic import cast
 from .quantise import centred, dequantised, each_of_block, narrowed, quantised_dynamically
 from .quantised import of_rows, product
+
+VERSION: Final = 17
+"""The version of ONNX's ops as which the ops here behave: reductions have their axes in an attribute."""
 
 
 def _quantised(call: Call, y: Node, scale: Node, zero: Node | None, like: Node) -> Node:
@@ -35,9 +38,10 @@ def _real(call: Call, i: int) -> Node:
     return dequantised(call, call.x(i), _scalar(call, call.x(i + 1)), zero and _scalar(call, zero))
 
 
-def _through(call: Call, op: str, *inputs: Node | None, **changes: Any) -> Node:
-    """The one output of an op of ONNX's default domain; the attributes are the node's own unless they are given."""
-    return tensors_of(ADAPTERS[op](replace(call, op=op, inputs=inputs, outputs=call.outputs[:1], **changes)))[0]
+def _through(call: Call, op: str, *inputs: Node | None, version: int = VERSION) -> Node:
+    """The one output of an op of ONNX's default domain with the node's attributes."""
+    made = ADAPTERS[op](replace(call, op=op, version=version, inputs=inputs, outputs=call.outputs[:1]))
+    return tensors_of(made)[0]
 
 
 def _last(call: Call, x: Node) -> Node:
@@ -74,7 +78,7 @@ def _leaky_relu(call: Call) -> Node:
 
 @adapter("com.microsoft.QLinearSoftmax")
 def _softmax(call: Call) -> Node:
-    y = _through(call, "Softmax", _real(call, 0), version=call.attr("opset", 13))
+    y = _through(call, "Softmax", _real(call, 0), version=call.attr("opset", VERSION))
     return _quantised(call, y, call.x(3), call.maybe(4), call.x())
 
 
@@ -96,7 +100,7 @@ def _global_average_pool(call: Call) -> Node:
 
 @adapter("com.microsoft.QLinearReduceMean")
 def _reduce_mean(call: Call) -> Node:
-    y = _through(call, "ReduceMean", _real(call, 0), version=13)
+    y = _through(call, "ReduceMean", _real(call, 0))
     return _quantised(call, y, call.x(3), call.maybe(4), call.x())
 
 
@@ -175,7 +179,7 @@ def _lstm(call: Call) -> Sequence[Node]:
         return b.transpose(dequantised(call, call.x(i), scale, zero), perm=(0, 2, 1))
 
     given = (call.x(), weights(1, 8), weights(2, 10), *(call.maybe(i) for i in range(3, 8)))
-    return tensors_of(ADAPTERS["LSTM"](replace(call, op="LSTM", inputs=given)))
+    return tensors_of(ADAPTERS["LSTM"](replace(call, op="LSTM", version=VERSION, inputs=given)))
 
 
 # --- weights of a few bits -------------------------------------------------------------------------------------------
