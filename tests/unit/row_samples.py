@@ -9,13 +9,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from samples import BATCH, Filled, N, Sample, folds, movement, moving, products
+from samples import BATCH, Filled, N, Sample, folds, movement, moving, products, whole
 
 from singe.dtypes import DTYPES, DType
 from singe.ops import ROWS, Elementwise, Opaque, Region, Result, Row
 from singe.shapes import Size, known
 
-SAMPLES: dict[str, list[Sample]] = {**folds.SAMPLES, **movement.SAMPLES, **moving.SAMPLES, **products.SAMPLES}
+SAMPLES: dict[str, list[Sample]] = {
+    **folds.SAMPLES, **movement.SAMPLES, **moving.SAMPLES, **products.SAMPLES, **whole.SAMPLES
+}  # fmt: skip
 NOT_SAMPLED = (Opaque, Region, Result)
 """Kinds of row that have separate tests, because of several results, graphs, or shapes found in mid-run."""
 RECURRENT = ("lstm", "gru", "rnn")

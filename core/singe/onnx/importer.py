@@ -23,6 +23,7 @@ from ..graph.objects import described, leaves, mapped, named
 from ..ops import ROWS, Composite, Elementwise, Nest, Row, View
 from ..shapes import MAX_ELEMENTS, Dim, deferring, product, show, size, symbols
 from .adapters import ADAPTERS, OBJECTS, Call
+from .adapters.random import counting_runs, is_random
 from .choice import Ambiguous, NeitherFits, Undecided
 from .model import OnnxFunction, OnnxGraph, OnnxModel, OnnxNode, OnnxType, OnnxValue
 from .scope import Scope, needed, owned
@@ -64,7 +65,8 @@ def import_model(
     importer = _Importer(model, objects or {})
     try:
         with _named(model.path, ImportFailure), deferring():  # compiling the graph finds the checks again
-            return importer.graph(sizes or {}, input_shapes or {}, values or {})
+            graph = importer.graph(sizes or {}, input_shapes or {}, values or {})
+            return counting_runs(graph, importer.scope) if is_random(model) else graph
     except NeitherFits as e:  # a branch may fit where sizes are numbers
         raise SizeNeeded(str(e), e.sizes) from e
 
@@ -335,7 +337,7 @@ class _Importer:
         given: dict[str, Value] = {name: x for name, x in zip(function.inputs, inputs, strict=False) if x is not None}
         inner = Scope(
             self.builder, self, function.opsets, given, attributes={**function.defaults, **attributes},
-            absent=frozenset(function.inputs) - given.keys(), depth=scope.depth + 1, checks=scope.checks,
+            absent=frozenset(function.inputs) - given.keys(), depth=scope.depth + 1, checks=scope.checks, caller=scope,
         )  # fmt: skip
         self.run(needed(function.nodes, function.outputs), inner)
         return [inner.find(name) for name in function.outputs]

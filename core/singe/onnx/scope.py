@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final, Protocol
 
+from ..dtypes import uint32
 from ..errors import ImportFailure, ValueNeeded
 from ..graph import Builder, Node, Value, postorder
 from ..graph.objects import mapped
@@ -34,7 +36,8 @@ class Scope:
 
     attributes: those of a function's caller; absent: the function's inputs that its caller omits; opsets: the version of
     each domain; depth: the number of enclosing scopes. captures: for a region, outer node ↦ the region's input for it.
-    checks: those of the main graph or region that the nodes belong to; see Graph.
+    checks: those of the main graph or region that the nodes belong to; see Graph. caller: for a function, the scope in
+    which it is called.
     """
 
     builder: Builder
@@ -48,6 +51,7 @@ class Scope:
     outside: Scope | None = None
     captures: dict[Node, Node] | None = None
     checks: dict[Dim, str] = field(default_factory=dict)
+    caller: Scope | None = None
 
     def find(self, name: str) -> Value:
         """The value of a name; None for an input of a function that its caller omits, as for an optional that holds nothing."""
@@ -84,6 +88,18 @@ class Scope:
         if outer not in self.captures:
             self.captures[outer] = self.builder.input(outer.name or outer.op, outer.shape, outer.dtype)
         return self.captures[outer]
+
+    def runs(self) -> Node:
+        """The number of runs of the model before this one, as a uint32 scalar: a state of the main graph."""
+        if self.caller is not None:
+            return self.caller.runs()
+        if self.outside is None:
+            return self._runs
+        return self.outside.runs() if self.captures is None else self.captured(self.outside.runs())
+
+    @cached_property
+    def _runs(self) -> Node:
+        return self.builder.input("runs", (), uint32)
 
     def resolved(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """A node's attributes, with references to the function's caller resolved."""

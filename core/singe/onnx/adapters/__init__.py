@@ -16,6 +16,7 @@ from . import (  # noqa: F401 (each enters its adapters)
     quantise,
     quantised,
     quantised_microsoft,
+    random,
     recurrent,
     reduce,
     resize,

@@ -1,0 +1,177 @@
+"""Random numbers: the same on every device for the same key, well distributed, and drawn anew in every run of a model."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import singe as sg
+from singe.errors import ImportFailure, ShapeError, SingeError
+from singe.graph import Builder, Graph
+from singe.ops._reference import random as reference
+from singe.shapes import size
+
+onnx = pytest.importorskip("onnx")
+helper, TensorProto = onnx.helper, onnx.TensorProto
+KEY = np.array([7, 0xFFFFFFFF], np.uint32)
+ROWS = ("random_bits", "random_unit", "random_normal")
+
+
+@pytest.fixture(params=["numpy", "wasm", "webgpu"])
+def place(request: pytest.FixtureRequest) -> str:
+    try:
+        sg.device(request.param)
+    except SingeError as e:
+        pytest.skip(f"no {request.param} here: {e}")
+    return request.param
+
+
+def test_the_reference_gives_the_published_numbers() -> None:
+    """Those of Random123's file of known answers."""
+    assert reference.threefry((0, 0), (0, 0)) == (0x6B200159, 0x99BA4EFE)
+    assert reference.threefry((0xFFFFFFFF,) * 2, (0xFFFFFFFF,) * 2) == (0x1CB996FC, 0xBB002BE7)
+    assert reference.threefry((0x13198A2E, 0x03707344), (0x243F6A88, 0x85A308D3)) == (0xC4923A9C, 0x483DF7A0)
+
+
+def drawn(run_graph: Any, key: np.ndarray, shape: Any) -> list[np.ndarray]:
+    b = Builder()
+    k = b.input("key", (2,), sg.uint32)
+    return run_graph(Graph((k,), tuple(getattr(b, row)(k, shape=shape) for row in ROWS), ROWS), [key])
+
+
+def test_devices_draw_what_the_reference_draws(run_graph: Any) -> None:
+    for shape in ((), (5,), (2, 3, 4), (0, 3)):
+        bits, unit, normal = drawn(run_graph, KEY, shape)
+        np.testing.assert_array_equal(bits, reference.bits(KEY, shape))
+        np.testing.assert_array_equal(unit, reference.unit(KEY, shape).astype(np.float32))
+        np.testing.assert_allclose(normal, reference.normal(KEY, shape), atol=1e-5)
+
+
+def test_numbers_are_well_distributed(run_graph: Any) -> None:
+    bits, unit, normal = (y.ravel() for y in drawn(run_graph, KEY, (100, 1000)))
+    assert len(np.unique(bits)) > 99_990
+    each = np.unpackbits(bits.view(np.uint8)).reshape(-1, 32).mean(0)
+    assert abs(each - 0.5).max() < 0.01
+    assert 0 <= unit.min() < unit.max() < 1
+    assert abs(np.histogram(unit, 20, (0, 1))[0] - 5000).max() < 350
+    assert abs(np.corrcoef(unit[1:], unit[:-1])[0, 1]) < 0.015
+    assert abs(normal.mean()) < 0.015
+    assert abs(normal.std() - 1) < 0.01
+    assert abs((np.abs(normal) < 1).mean() - math.erf(math.sqrt(0.5))) < 0.006
+    other = drawn(run_graph, KEY + np.uint32(1), (100, 1000))[1].ravel()
+    assert abs(np.corrcoef(unit, other)[0, 1]) < 0.015
+
+
+def test_a_key_has_two_numbers() -> None:
+    b = Builder()
+    with pytest.raises(ShapeError, match=r"the key has the shape .*3.*, expected two numbers"):
+        b.random_bits(b.input("k", (3,), sg.uint32), shape=(2,))
+    assert b.random_normal(b.input("k", (2,), sg.uint32), shape=(size("N"), 2)).shape == (size("N"), 2)
+
+
+def model(nodes: list[Any], inputs: list[Any] | None = None, outputs: str = "y", functions: Any = ()) -> bytes:
+    made = [helper.make_empty_tensor_value_info(name) for name in outputs.split()]
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("local", 1)]
+    graph = helper.make_graph(nodes, "g", inputs or [], made)
+    return helper.make_model(graph, opset_imports=opsets, functions=functions, ir_version=10).SerializeToString()
+
+
+def node(op: str, inputs: str = "", outputs: str = "y", **attrs: Any) -> Any:
+    return helper.make_node(op, inputs.split(), outputs.split(), **attrs)
+
+
+X = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 3])
+
+
+def test_a_seed_draws_the_same_numbers_in_every_run_and_on_every_device(place: str) -> None:
+    nodes = [
+        node("RandomNormalLike", "x", "a", seed=4.0, mean=5.0, scale=2.0, dtype=TensorProto.FLOAT16),
+        node("RandomUniform", "", "b", seed=4.0, low=-3.0, high=-1.0, shape=[40]),
+        node("RandomUniform", "", "c", seed=5.0, shape=[40]),
+    ]
+    loaded, other = (sg.load(model(nodes, [X], "a b c"), device=d) for d in (place, "numpy"))
+    assert not loaded.states
+    x = np.zeros((50, 3), np.float32)
+    first, second, theirs = loaded(x), loaded(x), other(x)
+    for name in "abc":
+        np.testing.assert_array_equal(first[name], second[name])
+        np.testing.assert_allclose(first[name], theirs[name], atol=1e-2 if name == "a" else 1e-6)
+    assert first["a"].dtype == np.float16
+    assert abs(first["a"].astype(np.float64).mean() - 5) < 0.5
+    assert -3 <= first["b"].min() < first["b"].max() < -1
+    assert abs((first["b"] + 3) / 2 - first["c"]).max() > 0.1
+
+
+def test_without_a_seed_every_run_and_every_node_draws_anew_and_a_session_repeats(place: str) -> None:
+    nodes = [node("RandomNormalLike", "x", "a"), node("RandomNormalLike", "x", "b")]
+    loaded = sg.load(model(nodes, [X], "a b"), device=place)
+    x = np.zeros((2, 3), np.float32)
+    first, second = loaded(x), loaded(x)
+    every = [v for found in (first, second) for v in found.values()]
+    assert len({v.tobytes() for v in every}) == 4
+    session = loaded.session()
+    for wanted in (first, second):
+        got = session(x)
+        for name in "ab":
+            np.testing.assert_array_equal(got[name], wanted[name])
+
+
+def test_branches_and_functions_draw_anew(place: str) -> None:
+    inner = helper.make_graph(
+        [node("RandomUniform", "", "in", shape=[3])], "then", [], [helper.make_empty_tensor_value_info("in")]
+    )
+    other = helper.make_graph([node("Neg", "x", "out")], "else", [], [helper.make_empty_tensor_value_info("out")])
+    call = helper.make_function(
+        "local",
+        "Noise",
+        ["c", "x"],
+        ["y"],
+        [
+            helper.make_node(
+                "If",
+                ["c"],
+                ["y"],
+                then_branch=inner,
+                else_branch=helper.make_graph(
+                    [node("RandomUniform", "", "out", shape=[3])],
+                    "else",
+                    [],
+                    [helper.make_empty_tensor_value_info("out")],
+                ),
+            )
+        ],
+        [helper.make_opsetid("", 21)],
+    )
+    condition, x = (
+        helper.make_tensor_value_info("c", TensorProto.BOOL, []),
+        helper.make_tensor_value_info("x", TensorProto.FLOAT, [3]),
+    )
+    branched = [helper.make_node("If", ["c"], ["y"], then_branch=inner, else_branch=other)]
+    called = [helper.make_node("Noise", ["c", "x"], ["y"], domain="local")]
+    for nodes, functions in ((branched, ()), (called, (call,))):
+        loaded = sg.load(model(nodes, [condition, x], functions=functions), device=place)
+        drawn = [loaded(c=np.array(True), x=np.ones(3, np.float32)) for _ in range(3)]
+        assert len({v.tobytes() for v in drawn}) == 3
+        assert all(((v >= 0) & (v < 1)).all() for v in drawn)
+
+
+def test_bernoulli_and_multinomial_draw_with_these_probabilities(place: str) -> None:
+    nodes = [
+        node("Bernoulli", "x", "coins", dtype=TensorProto.INT32),
+        node("Multinomial", "logits", "classes", sample_size=4000, dtype=TensorProto.INT64),
+    ]
+    logits = helper.make_tensor_value_info("logits", TensorProto.FLOAT, [2, 4])
+    chances = np.array([[0.1, 0.2, 0.3, 0.4], [1, 0, 0, 0]])
+    with np.errstate(divide="ignore"):
+        given = np.log(chances).astype(np.float32) + np.float32(3)
+    loaded = sg.load(model(nodes, [X, logits], "coins classes"), device=place)
+    found = loaded(x=np.tile(np.array([0, 0.25, 1], np.float32), (4000, 1)), logits=given)
+    assert found["coins"].dtype == np.int32
+    np.testing.assert_allclose(found["coins"].mean(0), [0, 0.25, 1], atol=0.03)
+    counts = [np.bincount(row, minlength=4) / 4000 for row in found["classes"]]
+    np.testing.assert_allclose(counts, chances, atol=0.03)
+    with pytest.raises(ImportFailure, match="expected int32 or int64"):
+        sg.load(model([node("Multinomial", "logits", "y", dtype=TensorProto.FLOAT)], [logits])).graph()
