@@ -14,7 +14,7 @@ def dft(x: np.ndarray, axis: int = -2, length: Any = None, inverse: bool = False
         return np.fft.irfft(z, length, axis)[..., None]
     y = np.fft.ifft(z, length, axis) if inverse else np.fft.fft(z, length, axis)
     y = np.take(y, np.arange(y.shape[axis] // 2 + 1), axis) if onesided else y
-    return np.stack([y.real, y.imag], -1)
+    return np.stack([np.real(y), np.imag(y)], -1)
 
 
 def stft(x: np.ndarray, window: Any = None, *, length: int, step: int, onesided: bool = True) -> np.ndarray:

@@ -30,7 +30,7 @@ MAX_MEL: Final = 1 << 26
 
 
 def _pairs(z: np.ndarray) -> np.ndarray:
-    return np.stack([z.real, z.imag], -1)
+    return np.stack([np.real(z), np.imag(z)], -1)
 
 
 def _matrix(length: int, parts: int, sign: int) -> np.ndarray:
@@ -48,7 +48,7 @@ def _times(b: Any, x: Any, z: np.ndarray) -> Any:
         return b.mul(x, b.const(_pairs(z), x.dtype))
     rank = len(x.shape)
     swapped = b.slice(x, starts=(*(0,) * (rank - 1), 1), steps=(*(1,) * (rank - 1), -1), sizes=x.shape)
-    same, crossed = np.stack([z.real, z.real], -1), np.stack([-z.imag, z.imag], -1)
+    same, crossed = np.stack([np.real(z), np.real(z)], -1), np.stack([-np.imag(z), np.imag(z)], -1)
     return b.add(b.mul(x, b.const(same, x.dtype)), b.mul(swapped, b.const(crossed, x.dtype)))
 
 
@@ -143,23 +143,23 @@ def _dft(
         raise ShapeError(
             f"dft: axis {axis} of {show(x.shape)}; expected an axis before the last, which has 1 or 2 parts"
         )
-    if length is None:
-        length = 2 * (x.shape[axis] - 1) if inverse and onesided else x.shape[axis]
-    if isinstance(length, int) and length < 1:
-        raise ShapeError(f"dft: the length is {length}, expected at least 1")
+    whole = 2 * (x.shape[axis] - 1) if inverse and onesided else x.shape[axis]
+    count = whole if length is None else length
+    if isinstance(count, int) and count < 1:
+        raise ShapeError(f"dft: the length is {count}, expected at least 1")
     kind = x.dtype
     x = as_dtype(b, x, kind.compute)
-    half = floordiv(length, 2) + 1
+    half = floordiv(count, 2) + 1
     perm = (*(i for i in range(rank) if i != axis and i != rank - 1), axis, rank - 1)
     x = b.transpose(x, perm=perm)
     others = x.shape[:-2]
     x = b.reshape(x, shape=(product(others), *x.shape[-2:]))
-    x = _first(b, x, 1, half if inverse and onesided else length)
+    x = _first(b, x, 1, half if inverse and onesided else count)
     if inverse and onesided:
-        x = _mirrored(b, x if parts == 2 else _first(b, x, 2, 2), length)
+        x = _mirrored(b, x if parts == 2 else _first(b, x, 2, 2), count)
     x = _transform(b, x, 1 if inverse else -1)
     if inverse:
-        x = b.div(x, amount(b, length, x.dtype))
+        x = b.div(x, amount(b, count, x.dtype))
         x = _first(b, x, 2, 1) if onesided else x
     elif onesided:
         x = _first(b, x, 1, half)
