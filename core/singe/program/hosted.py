@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 
 from ..ops import SIZES, Region, Result, Row, find_row
 from ..shapes import Dim, Shape, Size, at_least, deferring, product, show
-from .program import Buffer, Copy, Host, If, Loop, Place, ProgramData, Step, walk
+from .program import Buffer, Copy, Host, Loop, Place, ProgramData, Step, walk
 
 Need: TypeAlias = Callable[[bool, str], None]
 """FormatError with this text unless it holds."""
@@ -75,8 +75,10 @@ def _differ(a: Dim, b: Dim) -> bool:
     return gap != 0 and (not isinstance(gap, Size) or at_least(gap, 1) or at_least(-gap, 1))
 
 
+KEPT: Final = -1
 Held: TypeAlias = Mapping[Place, frozenset[int | None]]
-"""A place ↦ the buffers of which one was written there last; None among them: perhaps nothing was."""
+"""A place ↦ the buffers of which one was written there last; None among them: perhaps nothing was. As the effect of some
+steps, KEPT among them: perhaps what was there before."""
 
 
 class _Values:
@@ -85,51 +87,76 @@ class _Values:
     def __init__(self, p: ProgramData, need: Need) -> None:
         self._p: Final = p
         self._need: Final = need
+        self._effects: Final[dict[int, Held]] = {}  # by the identity of a body, which the program holds
 
     def check(self) -> None:
         p = self._p
         first = (*p.inputs, *(s.buffer for s in p.states))
-        held = self._follow(p.steps, {p.buffers[i].place: frozenset((i,)) for i in first})
+        held = {p.buffers[i].place: frozenset[int | None]((i,)) for i in first}
+        self._read(p.steps, held)
+        held = _after(held, self._effect(p.steps))
         for number, i in enumerate(p.outputs):
-            self._read(i, held, f"output {number}")
+            self._fits(i, held, f"output {number}")
 
-    def _read(self, i: int, held: Held, what: str) -> None:
+    def _fits(self, i: int, held: Held, what: str) -> None:
         b = self._p.buffers[i]
         if b.place[0] == "weights":
             return
         for k in held.get(b.place, (None,)):
-            self._need(k is not None, f"{what} is buffer {i}, which no step wrote before")
-            if k is not None:
-                own = self._p.buffers[k]
-                self._need(
-                    own.dtype is b.dtype
-                    and (_same_shape(own.shape, b.shape) or product(own.shape) == product(b.shape) == 1),
-                    f"{what} is buffer {i}, {_show(b)}, where buffer {k}, {_show(own)}, was written",
-                )
+            if k is None:
+                self._need(False, f"{what} is buffer {i}, which no step wrote before")
+                return
+            own = self._p.buffers[k]
+            self._need(
+                own.dtype is b.dtype
+                and (_same_shape(own.shape, b.shape) or product(own.shape) == product(b.shape) == 1),
+                f"{what} is buffer {i}, {_show(b)}, where buffer {k}, {_show(own)}, was written",
+            )
 
-    def _follow(self, steps: Sequence[Step], held: Held) -> Held:
+    def _read(self, steps: Sequence[Step], held: Held) -> None:
+        """Check what steps read that begin with these values."""
         for s in steps:
+            if isinstance(s, Loop):  # a later turn begins with what an earlier one wrote
+                held = _either(held, _after(held, self._effect(s.body)))
             what = f"what {s.op!r} reads" if isinstance(s, Host) else f"what a {type(s).__name__} step reads"
             for i in s.reads:
-                self._read(i, held, what)
-            if isinstance(s, If):
-                held = _either(*(self._follow(body, held) for body in s.bodies))
-            elif isinstance(s, Loop):
-                for _ in range(2):  # the second turn reads what the first one wrote
-                    held = _either(held, self._follow(s.body, held))
-                for i in s.reads:
-                    self._read(i, held, what)
-            elif isinstance(s, Copy):
+                self._fits(i, held, what)
+            if isinstance(s, Copy):
                 source = self._p.buffers[s.source]
                 self._need(
                     source.dtype is self._p.buffers[s.target].dtype,
                     f"a step copies buffer {s.source} of {source.dtype} to buffer {s.target} of another type",
                 )
-            if not s.bodies:
-                held = {**held, **{self._p.buffers[i].place: frozenset((i,)) for i in s.writes}}
+            for body in s.bodies:
+                self._read(body, held)
+            held = _after(held, self._effect((s,)))
+
+    def _effect(self, steps: Sequence[Step]) -> Held:
+        if id(steps) in self._effects:
+            return self._effects[id(steps)]
+        held: Held = {}
+        for s in steps:
+            if s.bodies:
+                ends = [self._effect(body) for body in s.bodies]
+                made = _either(*ends, *([{}] if isinstance(s, Loop) else []), absent=KEPT)
+            else:
+                made = {self._p.buffers[i].place: frozenset[int | None]((i,)) for i in s.writes}
+            held = _after(held, made, absent=KEPT)
+        if len(steps) != 1:
+            self._effects[id(steps)] = held
         return held
 
 
-def _either(a: Held, b: Held) -> Held:
-    none = frozenset((None,))
-    return {place: a.get(place, none) | b.get(place, none) for place in {*a, *b}}
+def _either(*held: Held, absent: int | None = None) -> Held:
+    """What places hold that hold what one of these says."""
+    places = {place for h in held for place in h}
+    return {place: frozenset(k for h in held for k in h.get(place, (absent,))) for place in places}
+
+
+def _after(held: Held, effect: Held, absent: int | None = None) -> Held:
+    """What places hold after steps of this effect."""
+    changed = {
+        place: (made - {KEPT}) | held.get(place, frozenset((absent,))) if KEPT in made else made
+        for place, made in effect.items()
+    }
+    return {**held, **changed}
