@@ -24,6 +24,8 @@ Atom: TypeAlias = "str | tuple[str, Dim, Dim]"
 """A named size, or (word, a, b) with one of OPAQUE's words over two dimensions."""
 MAX_ELEMENTS: Final = 2**31 - 1
 """The most elements that a tensor may have, and so the largest size: kernels count in int32."""
+MAX_ATOMS: Final = 4000
+"""The most parts of a Size: its terms, and its atoms at any depth."""
 
 OPAQUE: Final = {
     "div": lambda a, b: a // b,
@@ -36,9 +38,15 @@ OPAQUE: Final = {
 class Size:
     """A symbolic dimension: a canonical sum of integer multiples of products of atoms."""
 
-    __slots__ = ("_hash", "_text", "terms")
+    __slots__ = ("_hash", "_text", "atoms", "terms")
 
     def __init__(self, terms: Mapping[tuple[Atom, ...], int]) -> None:
+        self.atoms: Final = sum(1 + sum(map(_atoms, key)) for key in terms)
+        if self.atoms > MAX_ATOMS:
+            sizes = frozenset(name for key in terms for atom in key for name in _names(atom))
+            raise SizeNeeded(
+                f"a dimension is an expression of {', '.join(sorted(sizes))} with more than {MAX_ATOMS} parts", sizes
+            )
         self.terms: Final = tuple(sorted(((k, v) for k, v in terms.items() if v), key=repr))
         self._hash: Final = hash(self.terms)
         self._text: str | None = None
@@ -115,6 +123,15 @@ class Size:
 def size(name: str) -> Size:
     """The named symbolic dimension."""
     return Size({(name,): 1})
+
+
+def _atoms(atom: Atom) -> int:
+    """How many parts an atom has."""
+    return 1 if isinstance(atom, str) else 1 + sum(side.atoms if isinstance(side, Size) else 1 for side in atom[1:])
+
+
+def _names(atom: Atom) -> frozenset[str]:
+    return frozenset((atom,)) if isinstance(atom, str) else symbols(atom[1:])
 
 
 def _terms(dim: Dim) -> Iterable[tuple[tuple[Atom, ...], int]]:
@@ -392,7 +409,7 @@ def symbols(dims: Dim | Iterable[Any]) -> frozenset[str]:
     if isinstance(dims, Size):
         for key, _ in dims.terms:
             for atom in key:
-                found |= {atom} if isinstance(atom, str) else symbols(atom[1:])
+                found |= _names(atom)
         return frozenset(found)
     for d in dims:
         found |= symbols(d)

@@ -213,6 +213,34 @@ def test_giant_constants_are_not_made() -> None:
         import_model(model(of_shape, node("Relu", "big"), constants={"n": ints(HUGE, HUGE)}))
 
 
+def test_sizes_of_doubling_length_are_left_to_the_run() -> None:
+    """As an expression, each is more than twice as long as the one before."""
+    nodes = [node("Shape", "x", outputs=("s",)), node("Split", "s", outputs=("a", "b", "p0"), num_outputs=3)]
+    for k in range(30):
+        nodes += [
+            node("Max", f"p{k}", "a", outputs=(f"q{k}",)),
+            node("Min", f"q{k}", "b", outputs=(f"r{k}",)),
+            node("Add", f"r{k}", f"p{k}", outputs=(f"p{k + 1}",)),
+        ]
+    made = import_model(
+        model(
+            *nodes, node("Expand", "zero", "p30"), shape=("A", "B", "C"), constants={"zero": np.zeros((), np.float32)}
+        )
+    )
+    assert made.found
+
+
+def test_only_parts_with_names_are_made() -> None:
+    split = node("Split", "x", outputs=("y", "z"), num_outputs=10**6)
+    assert import_model(model(split, shape=(10**6,))).outputs[0].shape == (1,)
+
+
+def test_large_results_are_not_computed_to_find_their_shape() -> None:
+    ones = node("ConstantOfShape", "n", outputs=("c",), value=np.ones(1, np.int64))
+    nodes = ones, node("NonZero", "c", outputs=("places",)), node("Cast", "places", to=1)
+    assert import_model(model(*nodes, constants={"n": ints(1 << 27)})).found
+
+
 @pytest.mark.parametrize(
     ("start", "limit", "delta"), [(0, 2**62, 1), (0, 1, 0), (0.0, np.inf, 1.0), (np.nan, 1.0, 1.0), (0.0, 1.0, 1e-30)]
 )

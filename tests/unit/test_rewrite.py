@@ -15,9 +15,9 @@ import pytest
 from direct import evaluate
 
 from singe.compiler.rewrite import ELEMENTWISE, RULES, rewrite
-from singe.compiler.rewrite._rewriter import Rewriter, Rule
+from singe.compiler.rewrite._rewriter import GROWTH, SMALL, Rewriter, Rule
 from singe.dtypes import bool_, float32, int32, int64, uint8
-from singe.graph import Builder, Graph, Node
+from singe.graph import Builder, Graph, Node, all_nodes
 from singe.ops import ROWS
 from singe.shapes import Size, size
 
@@ -337,3 +337,13 @@ def test_constants_fold_but_where_they_grow_or_are_not_known() -> None:
         (x, c), (b.mul(x, three), large, b.add(size_too, x), b.logical_and(c, b.less(three, three))), tuple("abcd")
     )
     assert shown(rewrite(graph)) == "mul(x, 3); expand(1, shape 100 1000); add(1, x); logical_and(c, False)"
+
+
+def test_constants_that_double_fold_until_they_are_large() -> None:
+    """Each node at most doubles its input, and all of them make what is large out of one number."""
+    b = Builder()
+    x = b.const(np.ones(1, np.float32))
+    for _ in range(26):
+        x = b.concat(x, x, axis=0)
+    rewritten = rewrite(Graph((), (b.neg(x),), ("y",)))
+    assert max(n.value.nbytes for n in all_nodes(rewritten) if n.value is not None) <= GROWTH * SMALL

@@ -124,6 +124,8 @@ class Tensor:
         """The tensor repeated along axes of length 1, and along new leading axes."""
     def cast(self, to: Any) -> Tensor:
         """The elements as another dtype. Floats are rounded toward zero to integers, and saturate; to bool: x ≠ 0."""
+    def cdist(self, y: TensorLike, *, squared: Any = False) -> Any:
+        """the distance of each row of the first matrix to each of the second, or its square"""
     def ceil(self) -> Tensor:
         """ceil of each element"""
     def celu(self, *, alpha: Any = 1.0) -> Tensor:
@@ -152,8 +154,12 @@ class Tensor:
         """minus the logarithm of the softmax at each place's class, times the weight of the class"""
     def deform_conv(self, w: TensorLike, offset: TensorLike, bias: TensorLike | None = None, mask: TensorLike | None = None, *, strides: Any, dilations: Any, before: Any, after: Any, group: Any, offset_group: Any) -> Any:
         """convolution of which every element read is moved by an offset, and weighted by a mask"""
+    def det(self) -> Any:
+        """the determinant of each matrix in the last two axes"""
     @property
     def device(self) -> Device: ...
+    def dft(self, *, axis: Any = -2, length: Any = None, inverse: Any = False, onesided: Any = False) -> Any:
+        """discrete Fourier transforms along an axis; the last axis has the real and the imaginary part"""
     def diagonal(self, *, axis1: Any = 0, axis2: Any = 1, offset: Any = 0) -> Any:
         """the elements with equal coordinates along two axes (axis2 − axis1 = offset), along a new last axis"""
     def dimensions(self, kind: TensorLike) -> Any:
@@ -227,6 +233,8 @@ class Tensor:
     def interpolate(self, size: Ints | None = None, scale: Any = None, mode: str = 'nearest', align_corners: _bool = False) -> Tensor:
         """Spatial axes resampled to a size or by a scale. mode:
         nearest, nearest-exact, linear, bilinear, trilinear, bicubic."""
+    def inverse(self) -> Any:
+        """the inverse of each matrix in the last two axes; that of a singular one is not finite"""
     def is_inf(self, *, detect_negative: Any = True, detect_positive: Any = True) -> Tensor:
         """is_inf of each element"""
     def is_nan(self) -> Tensor:
@@ -271,6 +279,8 @@ class Tensor:
         """maximum of each element"""
     def mean(self, axis: Axis = None, keepdims: _bool = False) -> Tensor:
         """The mean over axes; integers become float32 first."""
+    def mel_weight_matrix(self, length: TensorLike, rate: TensorLike, low: TensorLike, high: TensorLike) -> Any:
+        """weights that make bins on the mel scale of the frequencies of a transform"""
     def min(self, axis: Axis = None, keepdims: _bool = False) -> Tensor: ...
     def minimum(self, b: TensorLike) -> Tensor:
         """minimum of each element"""
@@ -308,8 +318,14 @@ class Tensor:
     def pow(self, y: TensorLike) -> Tensor:
         """pow of each element"""
     def prod(self, axis: Axis = None, keepdims: _bool = False) -> Tensor: ...
+    def random_bits(self, *, shape: Any, stream: Any = 0) -> Any:
+        """random uint32 numbers in a given shape, from a key of two"""
+    def random_normal(self, *, shape: Any) -> Any:
+        """normally distributed float32 numbers in a given shape, from a key of two uint32 numbers"""
     def random_uniform(self, *, shape: Any) -> Any:
         """random numbers from 0 to 1 in a given shape, from a seed"""
+    def random_unit(self, *, shape: Any) -> Any:
+        """random float32 numbers from 0 (included) to 1 in a given shape, from a key of two uint32 numbers"""
     def range_size(self, limit: TensorLike, step: TensorLike, *, what: Any) -> Any:
         """how many numbers a range from a start to a limit by a step has"""
     def reciprocal(self) -> Tensor:
@@ -398,6 +414,8 @@ class Tensor:
         """sqrt of each element"""
     def squeeze(self, axis: Axis = None) -> Tensor:
         """The tensor without axes of length 1: without those given, or without all of them."""
+    def stft(self, window: TensorLike | None = None, *, length: Any, step: Any, onesided: Any = True) -> Any:
+        """the transforms of overlapping parts of signals, each part weighted by a window"""
     def string_concat(self, y: TensorLike) -> Any:
         """each string followed by another"""
     def string_normalize(self, *, case: Any, stopwords: Any, sensitive: Any) -> Any:

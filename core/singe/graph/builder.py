@@ -178,7 +178,8 @@ class Builder:
         return lambda *inputs, **attrs: self.apply(row, *inputs, **attrs)
 
     def value_of(self, x: Node) -> np.ndarray | None:
-        """The value of a node that depends only on constants (which may hold Sizes); None if only a run can find it."""
+        """The value of a node that depends only on constants (which may hold Sizes); None if only a run can find it, or if it
+        takes results of more than MAX_VALUE elements."""
         return x.value if x.value is not None else self._value_of(x)
 
     def _value_of(self, x: Node) -> Any:
@@ -194,6 +195,9 @@ class Builder:
             found = tuple(self._values[x] for x in n.lowered)
             return None if any(v is None for v in found) else found[0] if len(n.results) == 1 else found
         values = [self._values[x] for x in n.inputs]
+        counts = [product(shape) for shape, _ in n.results]
+        if any(isinstance(count, int) and count > MAX_VALUE for count in counts):
+            return None
         if isinstance(n.row, Region) or any(v is None for v in values) or attribute_symbols(n):
             return None
         if isinstance(n.row, WHOLE) and any(v.dtype == object for v in values):
@@ -217,6 +221,8 @@ class Builder:
         return row.vjp(self, g, y.inputs, y, **{k: v for k, v in y.attrs.items() if k != "found"})
 
 
+MAX_VALUE: Final = 1 << 20
+"""The most elements of a result that is computed to find a value."""
 _RESULT: Final = ROWS["result"]
 
 

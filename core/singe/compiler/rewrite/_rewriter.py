@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
+from ...dtypes import string
 from ...errors import SizeNeeded
 from ...graph import (
     WHOLE,
@@ -32,7 +33,8 @@ from ._regions import Regions
 Rule: TypeAlias = "Callable[[Rewriter, Node], Node | None]"
 
 GROWTH: Final = 4
-"""A node of constants is not folded if the result is this many times larger than its inputs, as with expand."""
+"""A node of constants is not folded if the result is more than this many times larger than the graph's own constants of
+which it is computed, as with expand."""
 SMALL: Final = 1 << 16
 """Results of at most this many bytes are always folded, whatever their growth."""
 CONTRACTIONS: Final = frozenset({"dot", "conv_last"})
@@ -65,6 +67,9 @@ class Rewriter:
         self._known = dict(known or {})
         self._made: dict[Node, Node] = {}
         self._uses: dict[Node, int] = {}
+        self._origins: dict[
+            Node, frozenset[Node]
+        ] = {}  # of folded constants: the graph's own of which they are computed
         self._told: dict[str, Dim] = {}  # sizes of rewritten regions ↦ the dimensions that they turned out to be
 
     def run(self) -> Graph:
@@ -169,15 +174,19 @@ class Rewriter:
         source = n.inputs[0] if isinstance(n.row, Result) else n
         if isinstance(source.row, Region) or len(n.results) > 1 or not all(x.is_const for x in source.inputs):
             return None
+        if any(kind is string for _, kind in source.results):
+            return None  # how long they become is not known
         if any(not isinstance(d, int) or d < 0 for shape, _ in source.results for d in shape):
             return None
         values = [x.value for x in source.inputs if x.value is not None]
         if any(v.dtype == object for v in values) and any(d != 1 for shape, _ in source.results for d in shape):
             return None  # each element of the constant would be an expression of sizes
         counts = [(product(shape), kind.size) for shape, kind in source.results]
-        if sum(count * size for count, size in counts if isinstance(count, int)) > max(
-            SMALL, GROWTH * sum(v.nbytes for v in values)
-        ):
+        count = sum(count * size for count, size in counts if isinstance(count, int))
+        own = (
+            frozenset(x for given in source.inputs for x in self._origins.get(given, (given,))) if count > SMALL else ()
+        )
+        if count > max(SMALL, GROWTH * sum(x.value.nbytes for x in own if x.value is not None)):
             return None
         try:
             value = (
@@ -189,7 +198,10 @@ class Rewriter:
             return None
         # A large view of a weight stays a view: packing copies it later, in pieces.
         is_view = isinstance(n.row, View) and value.base is not None and value.nbytes > SMALL
-        return self.const(value if is_view else np.asarray(value, order="C"), n)
+        made = self.const(value if is_view else np.asarray(value, order="C"), n)
+        if own:
+            self._origins[made] = frozenset(own)
+        return made
 
     def const(self, value: Any, like: Node) -> Node:
         return self.builder.const(value, like.dtype)

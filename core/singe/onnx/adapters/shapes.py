@@ -283,19 +283,18 @@ def _split(call: Call) -> list[Node]:
     lengths = call.listed("split", 1)
     if lengths is None:
         parts = call.attr("num_outputs", len(call.outputs))
-        if not 1 <= parts <= MAX_FOLDED:
-            raise call.fail(f"a split into {parts} parts")
+        if not len(call.outputs) <= parts <= MAX_FOLDED:
+            raise call.fail(f"a split into {parts} parts, of which {len(call.outputs)} have names")
         each = ceildiv(d, parts)
-        lengths = (*(each,) * (parts - 1), d - each * (parts - 1))
+        (last,) = call.lengths((d - each * (parts - 1),))
+        named = ((each * k, each if k < parts - 1 else last) for k in range(len(call.outputs)))
+        return [slice_axes(call, x, {axis: (at, 1, n)}) for at, n in named]
     lengths = call.lengths(lengths)
-    total: Dim = 0
-    pieces = []
-    for length in lengths:
-        pieces.append(slice_axes(call, x, {axis: (total, 1, length)}))
-        total = total + length
-    if total != d:
-        raise call.fail(f"the parts {lengths} add up to {total}, but axis {axis} of {show(x.shape)} has {d}")
-    return pieces
+    ends: list[Dim] = [0, *accumulate(lengths)]
+    if ends[-1] != d:
+        raise call.fail(f"the parts {lengths} add up to {ends[-1]}, but axis {axis} of {show(x.shape)} has {d}")
+    named = zip(ends, lengths[: len(call.outputs)], strict=False)
+    return [slice_axes(call, x, {axis: (at, 1, n)}) for at, n in named]
 
 
 @adapter("Pad")
