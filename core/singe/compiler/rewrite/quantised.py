@@ -21,11 +21,14 @@ from ...ops.products.integers import MOST
 from ...shapes import product
 from ._rewriter import CONTRACTIONS, Rewriter, Rule, is_row, number
 
-LEAST: Final = {"dot": (16, 16), "conv_last": (32, 16)}
+LEAST: Final = {"dot": (8, 8), "conv_last": (24, 16)}
 """op ↦ the fewest elements of a sum, and the fewest outputs, for which integers save more time than their conversion takes.
 
-Measured on wasm. The rows of a convolution overlap: their elements are converted several times.
+Measured on wasm (tests/bench/NOTES.md). The rows of a convolution overlap: their elements are converted several times.
 """
+FEWER: Final = {"strides": (1, 1), "dilations": (1, 1)}
+"""Convolutions with windows of 3 × 3 and these attributes take fewer multiplications in floats (Winograd's), which are
+faster."""
 _MOVED: Final = frozenset({"reshape", "transpose", "expand", "slice", "pad"})
 """Rows whose elements are those of their first input, or a constant."""
 _INT8: Final = int8.limits
@@ -69,7 +72,13 @@ def _pays(n: Node, w: Node) -> bool:
     known = [d for d in w.shape if isinstance(d, int)]
     if len(known) < len(w.shape) or n.attrs.get("group", 1) != 1 or (n.op == "dot" and len(known) != 2):
         return False
+    if _takes_fewer(n, w):
+        return False
     return math.prod(known[:-1]) >= depth and known[-1] >= columns
+
+
+def _takes_fewer(n: Node, w: Node) -> bool:
+    return n.op.startswith("conv") and w.shape[:-2] == (3, 3) and all(n.attrs[k] == v for k, v in FEWER.items())
 
 
 def _quantity(b: Builder, n: Node) -> _Quantity | None:
@@ -154,9 +163,13 @@ def _exact(r: Rewriter, n: Node) -> Node | None:
 
 
 def _in_floats(r: Rewriter, n: Node) -> Node | None:
-    """Sums of integers that are cast to floats, summed in floats."""
+    """Sums of integers that are cast to floats, summed in floats, unless integers are faster."""
     (x,) = n.inputs
-    if n.dtype is not float32 or x.op not in CONTRACTIONS or x.dtype is not int32 or not all(map(_within, x.inputs)):
+    if n.dtype is not float32:
+        return None
+    if is_row(x, "conv_integers") and _takes_fewer(x, x.inputs[1]):
+        return r.make("conv_last", x.inputs[0], r.make("cast", x.inputs[1], to=float32), **x.attrs, group=1)
+    if x.op not in CONTRACTIONS or x.dtype is not int32 or not all(map(_within, x.inputs)):
         return None
     assert x.row is not None
     return r.make(x.row, *(r.make("cast", v, to=float32) for v in x.inputs), **x.attrs)
