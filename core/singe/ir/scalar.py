@@ -28,6 +28,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any, Final, TypeAlias, TypeVar, Union
 
 import numpy as np
@@ -474,10 +475,18 @@ complete("numpy", {**NUMPY, "cast": convert})
 # --- text and data ---------------------------------------------------------------------------------------------------
 
 
+LONG: Final = 1000
+"""The most characters of an expression's part in a text; written out, shared parts may be very many."""
+
+
 def text(e: Expr) -> str:
-    """The expression as text for people: max(add(x, 1.0), 0.0)."""
+    """The expression as text for people: max(add(x, 1.0), 0.0). Of longer parts than LONG it has a digest."""
 
     def step(x: Expr, args: tuple[str, ...]) -> str:
+        found = spelled(x, args)
+        return found if len(found) <= LONG else f"#{sha256(found.encode()).hexdigest()[:16]}"
+
+    def spelled(x: Expr, args: tuple[str, ...]) -> str:
         if x.word == "const":
             return repr(x.value)
         if x.word == "var":

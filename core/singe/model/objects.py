@@ -23,7 +23,7 @@ def parted(name: str, value: Any, kind: Kind) -> tuple[Any, dict[str, np.ndarray
 
     def part(name: str, value: Any, dtype: DType | None) -> Part:
         assert dtype is not None
-        arrays[name] = array = as_array(value, TensorSpec(name, dtype, None))
+        arrays[name] = array = outward(as_array(value, TensorSpec(name, dtype, None)))
         return Part(name, dtype, tuple(size(f"{name}.{axis}") for axis in range(array.ndim)))
 
     def tree(name: str, value: Any, kind: Kind) -> Any:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from singe.dtypes import int32, uint8
+from singe.dtypes import bool_, float32, int32, uint8
 
-from . import BATCH, N, S, Sample, index
+from . import BATCH, Filled, N, S, Sample, index
 
 
 def resized(
@@ -63,6 +63,22 @@ TRIANGLE = [
 SAMPLES: dict[str, list[Sample]] = {
     "tril": TRIANGLE,
     "triu": TRIANGLE,
+
+def trees(at: tuple[Any, ...], x: tuple[Any, ...], nodes: int, steps: int, *, missing: bool = False) -> Sample:
+    """Steps through nodes that name each other at random."""
+    features = Filled(x, float32, -3, 4)
+    ids, next_ids = index((nodes,), 0, x[1], int32), index((nodes,), 0, nodes, int32)
+    table = (ids, Filled((nodes,), float32, -3, 4), next_ids, next_ids)
+    return S(index(at, 0, nodes, int32), features, *table, *[Filled((nodes,), bool_, 0, 2)] * missing, steps=steps)
+
+
+SAMPLES: dict[str, list[Sample]] = {
+    "tree_steps": [
+        trees((1, 4), (5, 3), 11, 6),
+        trees((5, 2), (5, 1), 30, 1, missing=True),
+        trees((1, 3), (N, 4), 40, 15),
+        trees((1, 3), (0, 4), 7, 2),
+    ],
     "reshape": [
         S((2, 3, 4), shape=(4, 6)),
         S((), shape=(1, 1)),

@@ -82,6 +82,8 @@ def _own_work(n: Node) -> int:
     """The scalar operations of a node, without its inputs."""
     if isinstance(n.row, Elementwise):
         return _elementwise_cost(n.row, tuple(x.dtype for x in n.inputs), tuple(n.attrs.items()))
+    if n.op == "tree_steps":
+        return 8 * n.attrs["steps"]
     return {"pad": 3, "concat": 2 * len(n.inputs), "gather": 4}.get(n.op, 0)
 
 

@@ -11,6 +11,7 @@ from . import (  # noqa: F401 (each enters its adapters)
     matrices,
     microsoft,
     frames,
+    ml,
     normalise,
     products,
     quantise,

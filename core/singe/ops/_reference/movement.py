@@ -221,3 +221,15 @@ def scatter_nd(x: np.ndarray, part: np.ndarray, indices: np.ndarray) -> np.ndarr
 
 def _limits(kind: np.dtype[Any]) -> tuple[int, int]:
     return int(np.iinfo(kind).min), int(np.iinfo(kind).max)
+
+
+def tree_steps(at: np.ndarray, x: np.ndarray, *table: np.ndarray, steps: int) -> np.ndarray:
+    def walk(place: Index) -> int:
+        here = at[min(place[0], len(at) - 1), place[1]]
+        for _ in range(steps):
+            feature, split, below, other, *missing = (t[here] for t in table)
+            value = x[place[0], feature]
+            here = below if value <= split or (missing and missing[0] and math.isnan(value)) else other
+        return int(here)
+
+    return each((x.shape[0], at.shape[1]), np.int32, walk)

@@ -87,6 +87,11 @@ def _match(x: np.ndarray, pattern: str) -> np.ndarray:
     return np.array([matches(text) is not None for text in widened(x).flat], bool).reshape(x.shape)
 
 
+def _places(x: np.ndarray, keys: tuple[str, ...]) -> np.ndarray:
+    places = {key: k for k, key in reversed(list(enumerate(keys)))}
+    return np.array([places.get(text, len(keys)) for text in widened(x).flat], np.int64).reshape(x.shape)
+
+
 def _row(name: str, doc: str, **functions: Any) -> Opaque:
     return Opaque(name=name, doc=doc, dtypes=(string,), **functions)
 
@@ -97,5 +102,7 @@ register(
          shapes=lambda x, y: ((broadcast([x.shape, y.shape], "string_concat"), string),), whole=_concat),
     _row("string_split", "the parts of each string, and their number", shapes=_split_shapes, whole=_split),
     _row("string_normalize", "strings in upper or lower case, without stopwords", shapes=_normalise_shapes, whole=_normalise),
+    _row("string_places", "the place of each string among the keys; their number if it is none of them",
+         shapes=lambda x, keys: ((x.shape, int64),), whole=_places),
     _row("regex_full_match", "whether each string matches a regular expression", shapes=_match_shapes, whole=_match),
 )  # fmt: skip
