@@ -2,8 +2,7 @@
  * The files of a bundle: each is fetched once, written to its place and checked against its sha256.
  *
  * Contract: `Files` reports progress as bytes arrive. A missing file is a "network" error, a file of another length or
- * hash than the manifest says a "format" error. `stop()` ends all requests. Files are cached by their hash
- * (singe-cache.js). In node, file: URLs are read from disk.
+ * hash than the manifest says a "format" error. `stop()` ends all requests.
  */
 
 import { SingeError, spanOf } from "./singe-format.js";
@@ -20,7 +19,7 @@ export class Files {
   #loaded = 0;
   #total = 0;
 
-  constructor(base, cache, signal, report = () => {}) {
+  constructor(base, cache, signal, report) {
     this.#base = base;
     this.#signal = signal;
     this.#report = report;
@@ -50,7 +49,7 @@ export class Files {
 
   phase(phase) {
     this.checkSignal();
-    this.#report({ loaded: this.#loaded, total: this.#total, phase });
+    this.#report?.({ loaded: this.#loaded, total: this.#total, phase });
   }
 
   /** A JSON file of unknown hash: from the network or, if offline, as it was last time. */

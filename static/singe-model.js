@@ -223,6 +223,12 @@ function unpack(buffer, value, gpu) {
   shape = shape && [...shape];
   if (gpu && isGpuBuffer(data)) return { data, shape, count: Math.floor(data.size / buffer.size), exact: false };
   const wanted = ARRAYS[buffer.dtype];
+  try {
+    const memory = data?.buffer; // devices take only what stays as it is
+    if (memory && (memory.constructor !== ArrayBuffer || memory.resizable || !memory.byteLength)) data = data.slice();
+  } catch {
+    throw wrong(buffer, "a detached array");
+  }
   if (buffer.dtype === "float16" && data?.constructor?.name === "Float16Array") {
     data = new Uint16Array(data.buffer, data.byteOffset, data.length);
   }

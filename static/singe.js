@@ -1,13 +1,9 @@
 /**
- * Singe's runner: a bundle that `singe export` wrote, run in a page, a worker or node, with no Python.
- *
- *     const model = await load("./model/");
- *     const { logits } = await model.run({ input: new Float32Array(784) });
- *     await model.dispose();
+ * Singe's runner: a bundle, run in a page, a worker or node.
  *
  * Contract: `load` returns a model that is ready to run, or fails with a SingeError and holds nothing. A model's runs
- * happen in the order of the calls, and each reads its inputs when its turn comes. See singe.d.ts for the types and
- * static/README.md for the format.
+ * happen in the order of the calls, and each reads its inputs when its turn comes. See singe.d.ts and
+ * README.md.
  */
 
 import { SingeError, VERSION } from "./singe-format.js";
@@ -16,25 +12,31 @@ import { loadHere } from "./singe-model.js";
 export { SingeError, VERSION };
 
 /** Load the bundle in the folder `url`. */
-export async function load(url, { worker = false, ...options } = {}) {
-  const { device = "auto", threads = 0 } = options;
-  if (!["auto", "wasm", "webgpu"].includes(device)) {
-    throw new SingeError("input", `device: got ${JSON.stringify(device)}, expected "wasm", "webgpu" or "auto"`);
-  }
-  if (!Number.isInteger(threads) || threads < 0) throw new SingeError("input", `threads: got ${threads}`);
+export async function load(url, given) {
+  const { worker, ...options } = given ?? {};
+  const { device = "auto", threads = 0, onProgress, onDevice, signal, gpuDevice } = options;
   const folder = folderOf(url);
+  const fits = [
+    folder,
+    ["auto", "wasm", "webgpu"].includes(device),
+    Number.isInteger(threads) && threads >= 0,
+    onProgress?.call ?? !onProgress,
+    onDevice?.call ?? !onDevice,
+    signal?.addEventListener ?? !signal,
+    gpuDevice?.createBuffer ?? !gpuDevice,
+  ];
+  if (!fits.every(Boolean)) throw (await import("./singe-refused.js")).refused(folder, url, options);
   if (!worker) return loadHere(folder, options);
   const { loadInWorker } = await import("./singe-remote.js");
   return (await loadInWorker(folder, options)) ?? loadHere(folder, options);
 }
 
+/** Its address; none if no file can be in it. */
 function folderOf(url) {
   const base = globalThis.document?.baseURI ?? globalThis.location?.href ?? `file://${process.cwd()}/`;
   try {
     const folder = new URL(url, base);
     if (!folder.pathname.endsWith("/")) folder.pathname += "/";
-    return folder;
-  } catch (cause) {
-    throw new SingeError("input", `url: got ${url}, expected the address of a folder`, cause);
-  }
+    return new URL(".", folder);
+  } catch {}
 }

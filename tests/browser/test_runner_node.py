@@ -123,9 +123,60 @@ def test_aborted(bundle: Callable[[str], Path]) -> None:
     assert failed(bundle("small"), "await load(given.url, { signal: AbortSignal.abort() })")["code"] == "aborted"
 
 
-def test_options_are_checked(bundle: Callable[[str], Path]) -> None:
-    assert failed(bundle("small"), "await load(given.url, { device: 'tpu' })")["code"] == "input"
+WRONG_ARGUMENTS = {
+    "a device that is none": ("given.url, { device: 'tpu' }", 'device: got "tpu", expected "wasm", "webgpu" or "auto"'),
+    "half a thread": ("given.url, { threads: 0.5 }", "threads: got 0.5, expected how many threads"),
+    "a signal of text": ("given.url, { signal: 'stop' }", 'signal: got "stop", expected an AbortSignal'),
+    "a signal that is a controller": (
+        "given.url, { signal: new AbortController() }",
+        "signal: got [object AbortController], expected an AbortSignal",
+    ),
+    "progress to an object": ("given.url, { onProgress: {} }", "onProgress: got [object Object], expected a function"),
+    "progress to what has no text": ("given.url, { onProgress: Object.create(null) }", "onProgress: got object"),
+    "a device to a number": ("given.url, { onDevice: 1 }", "onDevice: got 1, expected a function"),
+    "an adapter": (
+        "given.url, { gpuDevice: { requestDevice() {} } }",
+        "gpuDevice: got [object Object], expected a GPU",
+    ),
+    "a script": ("'javascript:alert(1)'", 'url: got "javascript:alert(1)", expected the address of a folder'),
+    "data": ("'data:application/json,{}'", 'url: got "data:application/json,{}"'),
+    "a symbol": ("Symbol('model')", "url: got Symbol(model), expected the address of a folder"),
+    "a symbol and no options": ("Symbol('model'), null", "url: got Symbol(model)"),
+}
+
+
+def test_wrong_arguments_say_what_was_expected(bundle: Callable[[str], Path]) -> None:
+    cases = ", ".join(f"() => load({given})" for given, _ in WRONG_ARGUMENTS.values())
+    found = node(f"return Promise.all([{cases}].map(failure));", url=bundle("small").as_uri())
+    for answer, (_, message) in zip(found, WRONG_ARGUMENTS.values(), strict=True):
+        assert answer["code"] == "input", answer
+        assert message in answer["message"]
     assert failed(bundle("small"), "await load(given.url, { device: 'webgpu' })")["code"] == "device"
+
+
+def test_memory_that_may_change(bundle: Callable[[str], Path]) -> None:
+    """Inputs in memory that is shared or may grow are copied; what was given away is an error."""
+    body = """
+    const model = await load(given.url, { onProgress: null, signal: undefined });
+    const rest = { k: Int32Array.of(1), keep: Uint8Array.of(1) };
+    const filled = (memory) => new Float32Array(memory).fill(1);
+    const given_away = new Float32Array(3);
+    structuredClone(given_away.buffer, { transfer: [given_away.buffer] });
+    const growing = new ArrayBuffer(12, { maxByteLength: 24 });
+    const shrunk = new ArrayBuffer(12, { maxByteLength: 24 });
+    const beyond = new Float32Array(shrunk, 0, 3);
+    shrunk.resize(4);
+    const answers = [];
+    for (const x of [filled(12), filled(new SharedArrayBuffer(12)), filled(growing)].map((a) => new Float32Array(a.buffer, 0, 3))) {
+      answers.push([...(await model.run({ x, ...rest })).scores.data]);
+    }
+    return [answers, await failure(() => model.run({ x: given_away, ...rest })), await failure(() => model.run({ x: beyond, ...rest }))];
+    """
+    answers, *errors = node(body, url=bundle("small").as_uri())
+    assert answers[1] == answers[2] == answers[0]
+    for error in errors:
+        assert error["code"] == "input", error
+        assert "got a detached array, expected Float32Array" in error["message"]
 
 
 def test_files_that_are_not_as_the_manifest_says(bundle: Callable[[str], Path], tmp_path: Path) -> None:
