@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from singe.frontend import tensor as module
-from singe.frontend.methods.rows import declared
+from singe.frontend.calls import declared
 from singe.frontend.tensor import Tensor
 from singe.ops import Elementwise, Row
 
@@ -31,6 +31,8 @@ from ..dtypes import DType
 from ..ir.scalar import Number
 from ..runtime.device import Device, DeviceValue
 from ..shapes import Dim
+from .methods.order import Ordered
+from .methods.selection import Places
 from .shaping import Axis
 from .spatial import Ints, Padding
 
@@ -55,7 +57,7 @@ def stub() -> str:
     shown = [text for text in shown if text]
     doc = f'"""{inspect.cleandoc(Tensor.__doc__ or "")}"""'
     body = "\n".join([doc, "", "__array_ufunc__: None", "_device: Device", "_value: Any", "", *shown])
-    functions = [_function(name, getattr(module, name)) for name in ("apply", "value_on")]
+    functions = [_function(name, getattr(module, name)) for name in ("apply", "home_of", "value_on")]
     return "\n".join([HEAD, "class Tensor:", textwrap.indent(body, "    "), *functions])
 
 

@@ -164,6 +164,15 @@ __all__ = [
 ]  # fmt: skip
 
 
+def __getattr__(name: str) -> object:
+    """`singe.array_api`, which is imported when it is first used."""
+    if name == "array_api":
+        from importlib import import_module  # noqa: PLC0415
+
+        return import_module("singe.array_api")
+    raise AttributeError(f"module 'singe' has no attribute {name!r}", name=name)
+
+
 def __dir__() -> list[str]:
     """The public names only: Python also puts every submodule that was imported here."""
     return list(__all__)

@@ -15,8 +15,8 @@ from ..runtime.device import Device
 from ..runtime.devices import DEFAULT
 from ..runtime.devices import device as find_device
 from ..shapes import Dim, Size, ceildiv, dim_max
+from .calls import call_row
 from .meet import NATURAL, as_type, common_type, plain_array
-from .methods.rows import call_row
 from .tensor import Tensor, TensorLike, apply
 
 
@@ -38,7 +38,7 @@ def _kind(given: Any) -> DType | None:
 
 
 def full(
-    shape: Sequence[Dim] | Dim, value: Number | Size, dtype: Any = None, device: str | Device | None = None
+    shape: Sequence[Dim] | Dim, value: Number | complex | Size, dtype: Any = None, device: str | Device | None = None
 ) -> Tensor:
     """A tensor filled with one value; the default dtype is that of the value."""
     dims = (shape,) if isinstance(shape, (int, Size)) else tuple(shape)
@@ -64,7 +64,7 @@ def ones(shape: Sequence[Dim] | Dim, dtype: Any = float32, device: str | Device 
     return full(shape, 1, dtype, device)
 
 
-def full_like(x: Tensor, value: Number | Size, dtype: Any = None) -> Tensor:
+def full_like(x: Tensor, value: Number | complex | Size, dtype: Any = None) -> Tensor:
     """A tensor filled with one value, with x's shape, device and (unless given) dtype."""
     kind = _kind(dtype) or x.dtype
     return apply(lambda b, n: b.expand(as_type(b, value, kind), shape=n.shape), x)
@@ -121,6 +121,29 @@ def concat(tensors: Sequence[TensorLike], axis: int = 0) -> Tensor:
 def stack(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
     """Tensors joined along a new axis."""
     return concat([x.unsqueeze(axis) for x in tensors], axis)
+
+
+def meshgrid(*tensors: Tensor, indexing: str = "ij") -> tuple[Tensor, ...]:
+    """For vectors of coordinates, the coordinates of every point of the grid that they span. indexing: "ij", or "xy" to
+    have the first two axes exchanged, as in pictures."""
+    if indexing not in ("ij", "xy"):
+        raise InputError(f"meshgrid: the indexing is {indexing!r}, expected 'ij' or 'xy'")
+    vectors = [x.reshape(-1) for x in tensors]
+    order = list(range(len(vectors)))
+    if indexing == "xy" and len(order) > 1:
+        order[0], order[1] = 1, 0
+    shape = tuple(vectors[order.index(i)].shape[0] for i in range(len(order)))
+    return tuple(
+        x.reshape((1,) * at + (x.shape[0],) + (1,) * (len(order) - at - 1)).broadcast_to(shape)
+        for x, at in zip(vectors, order, strict=True)
+    )
+
+
+def linspace(
+    start: Number, stop: Number, num: int, *, dtype: Any = float32, device: str | Device | None = None
+) -> Tensor:
+    """`num` numbers at equal distances from start to stop."""
+    return tensor(np.linspace(start, stop, num), dtype, device)
 
 
 def where(condition: TensorLike, x: TensorLike, y: TensorLike) -> Tensor:

@@ -12,18 +12,18 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..dtypes import DType, bool_, check_fits, dtype, float32, int64, own, promote
+from ..dtypes import DType, bool_, check_fits, complex64, dtype, float32, int64, own, promote
 from ..errors import DTypeError, InputError
 from ..ir.scalar import convert
 from ..ops.movement.move import amount
 from ..shapes import Size
 
-NATURAL: Final = {bool: bool_, int: int64, Size: int64, float: float32}
+NATURAL: Final = {bool: bool_, int: int64, Size: int64, float: float32, complex: complex64}
 """The dtype of a Python number, or of a size, if no operand has one."""
 PLAIN: Final = tuple(NATURAL)
 _KINDS: Final = {"bool": 0, "uint": 1, "int": 1, "float": 2, "complex": 3, "string": 4}
 _POWERS: Final = 16
-"""The largest exponent that `**` takes."""
+"""The largest exponent for which multiplications are preferred to the row `pow`."""
 
 
 def plain_array(data: Any, kind: DType | None = None) -> np.ndarray:
@@ -53,7 +53,7 @@ def common_type(operands: Sequence[Any]) -> DType:
     for x in operands:
         natural = NATURAL.get(type(x))
         if natural is not None and _KINDS[natural.kind] > _KINDS[kind.kind]:
-            kind = natural
+            kind = promote(kind, natural) if natural is complex64 and kind.is_float else natural
     return kind
 
 
@@ -76,16 +76,13 @@ def matmul_nodes(b: Any, x: Any, y: Any) -> Any:
     return b.matmul(as_type(b, x, kind), as_type(b, y, kind))
 
 
+def is_small_power(exponent: Any) -> bool:
+    """Whether `power` takes this exponent."""
+    return type(exponent) in (int, float) and 2 * exponent % 1 == 0 and abs(exponent) <= _POWERS
+
+
 def power(b: Any, x: Any, exponent: Any) -> Any:
     """x to a small power: whole exponents by multiplications, halves with a square root."""
-    if isinstance(exponent, bool) or not isinstance(exponent, (int, float)) or 2 * exponent % 1:
-        raise InputError(
-            f"**: the exponent is {exponent!r:.40}; supported are whole numbers and halves. For positive x, use (x.log() * y).exp()"
-        )
-    if abs(exponent) > _POWERS:
-        raise InputError(
-            f"**: the exponent {exponent} is larger than {_POWERS}; for positive x, use (x.log() * y).exp()"
-        )
     if not x.dtype.is_float and (exponent < 0 or exponent != int(exponent)):
         x = b.cast(x, to=float32)
     whole, half = divmod(abs(exponent), 1)

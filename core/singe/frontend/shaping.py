@@ -63,10 +63,19 @@ def expanded(shape: Shape, wanted: Shape) -> Shape:
 
 
 def pad_widths(width: int | Sequence[Any], rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """How many elements are added before and after every axis: one number, or (before, after) for each axis."""
-    pairs = [(width, width)] * rank if isinstance(width, int) else [tuple(w) for w in width]
-    if len(pairs) != rank or any(len(p) != 2 for p in pairs):
-        raise ShapeError(f"pad: got {width!r}, expected one number or {rank} pairs (before, after)")
+    """How many elements are added before and after every axis: one number, (before, after) for each axis, or pairs of
+    numbers in a flat sequence, which begins with the last axis."""
+    if isinstance(width, int):
+        pairs = [(width, width)] * rank
+    elif len(width) and all(isinstance(w, int) for w in width) and len(width) % 2 == 0:
+        last = [(width[i], width[i + 1]) for i in range(0, len(width), 2)]
+        pairs = [(0, 0)] * (rank - len(last)) + last[::-1]
+    else:
+        pairs = list(width)
+    if len(pairs) != rank or any(not isinstance(p, Sequence) or len(p) != 2 for p in pairs):
+        raise ShapeError(
+            f"pad: got {width!r}, expected one number, {rank} pairs (before, after), or up to {2 * rank} numbers from the last axis on"
+        )
     return tuple(p[0] for p in pairs), tuple(p[1] for p in pairs)
 
 

@@ -23,7 +23,7 @@ from ..runtime.device import Device, DeviceValue
 from ..runtime.devices import DEFAULT
 from ..runtime.devices import device as find_device
 from ..runtime.waiting import soon
-from ..shapes import Dim, Size, product, show, symbols
+from ..shapes import Size, product, show, symbols
 from .meet import plain_array
 
 TensorLike: TypeAlias = Union["Tensor", np.ndarray, Number]
@@ -50,7 +50,8 @@ class Tensor:
         return self._device
 
     @property
-    def shape(self) -> tuple[Dim, ...]:
+    def shape(self) -> tuple[int, ...]:
+        """The lengths of the axes. While a function is traced, an open one is a Size, which counts as an int in types."""
         return self._value.shape
 
     @property
@@ -117,6 +118,27 @@ class Tensor:
             return array
         return self._widened().astype(dtype)
 
+    def __array_namespace__(self, /, *, api_version: str | None = None) -> Any:
+        """The namespace of the Python array API standard: singe.array_api."""
+        from .. import array_api  # noqa: PLC0415 (few users need it, and `import singe` shall be quick)
+
+        if api_version not in (None, "2021.12", "2022.12", "2023.12", array_api.__array_api_version__):
+            raise ValueError(
+                f"__array_namespace__: got the version {api_version!r}, expected 2024.12 or an earlier one"
+            )
+        return array_api
+
+    def __dlpack__(
+        self, /, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
+    ) -> Any:  # fmt: skip
+        """A DLPack capsule with a copy of the elements on the CPU."""
+        if copy is False:
+            raise BufferError("a tensor's elements are exported as a copy; leave copy out")
+        return self.numpy().__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0  # the CPU: what is exported is a copy there
+
     def item(self) -> Number:
         """The only element as a Python number."""
         if self.size != 1:
@@ -136,6 +158,9 @@ class Tensor:
     def __float__(self) -> float:
         return float(self.item())
 
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
     def __int__(self) -> int:
         return int(self.item())
 
@@ -148,6 +173,10 @@ class Tensor:
         """The tensor on another device; itself if it is on that device already."""
         target = find_device(device)
         return self if target is self.device else Tensor(target, target.upload(self.numpy()))
+
+    def to_device(self, device: str | Device, /, *, stream: Any = None) -> Tensor:
+        """`to`, under the name of the array API standard."""
+        return self.to(device)
 
     def backward(self) -> Any:
         raise DeviceError(f"backward: {self.device!r} does not record gradients; no device does yet")
@@ -163,7 +192,7 @@ def apply(build: Callable[..., Any], *operands: TensorLike | None) -> Any:
 
     `build` gets nodes for tensors and arrays; numbers and None are passed unchanged.
     """
-    home = _home([x.device for x in operands if isinstance(x, Tensor)])
+    home = home_of(operands)
     placed = {i: x for i, x in enumerate(operands) if isinstance(x, (Tensor, np.ndarray))}
 
     def built(b: Any, *nodes: Any) -> Any:
@@ -174,8 +203,9 @@ def apply(build: Callable[..., Any], *operands: TensorLike | None) -> Any:
     return found[0] if len(found) == 1 else found
 
 
-def _home(devices: Sequence[Device]) -> Device:
+def home_of(operands: Sequence[Any]) -> Device:
     """The device on which an operation runs: that of its tensors. A device that adopts other devices' values comes first."""
+    devices = [x.device for x in operands if isinstance(x, Tensor)]
     if not devices:
         return find_device(DEFAULT)
     return max(dict.fromkeys(devices), key=lambda d: d.adopts)

@@ -1,12 +1,20 @@
-"""The decorator that makes a function a method of Tensor."""
+"""The decorator that makes a function a method of Tensor.
+
+A method with a parameter `axis` or `keepdims`, as NumPy has them, takes PyTorch's `dim` and `keepdim` for it, too.
+"""
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Final, TypeVar
 
+from ...errors import InputError
 from ..tensor import Tensor
 
 F = TypeVar("F")
+SPELLINGS: Final = {"dim": "axis", "keepdim": "keepdims"}
+"""PyTorch's names of parameters ↦ NumPy's."""
 
 
 def method(function: F) -> F:
@@ -19,4 +27,24 @@ def method(function: F) -> F:
 
 def alias(name: str, function: Any) -> None:
     """Make a function, or property, the member of Tensor of this name, too."""
-    setattr(Tensor, name, function)
+    setattr(Tensor, name, function if isinstance(function, property) else both_spellings(function))
+
+
+def both_spellings(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, with the names of SPELLINGS for its parameters."""
+    code = function.__code__
+    taken = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    names = {other: own for other, own in SPELLINGS.items() if own in taken and other not in taken}
+    if not names:
+        return function
+
+    @wraps(function)
+    def spelled(*args: Any, **named: Any) -> Any:
+        for other, own in names.items():
+            if other in named:
+                if own in named:
+                    raise InputError(f"{function.__name__}: got {other} and {own}, which mean the same; pass one")
+                named[own] = named.pop(other)
+        return function(*args, **named)
+
+    return spelled

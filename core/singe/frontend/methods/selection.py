@@ -1,40 +1,60 @@
-"""Methods that select or replace elements."""
+"""Methods that select or replace elements by indices and masks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
+from ...dtypes import bool_
+from ...errors import InputError, ShapeError
 from ...ops import ROWS
-from ...shapes import axis_of
+from ...shapes import axis_of, show
 from .. import indexing, shaping
+from ..calls import call_row
 from ..shaping import unpacked
 from ..tensor import Tensor, TensorLike, apply
 from .attach import method
-from .rows import call_row
+
+REDUCTIONS: Final = {
+    "add": "add", "sum": "add", "multiply": "mul", "prod": "mul", "amax": "max", "amin": "min",
+}  # fmt: skip
+"""PyTorch's names of what combines elements that go to one place ↦ the row's."""
 
 
 @method
 def __getitem__(x: Tensor, key: Any) -> Tensor:
-    """Elements by integers, slices, None, ... and one array of integers; see indexing.py."""
-    places: list[Any] = []
-    index: Any = None
-    for item in key if isinstance(key, tuple) else (key,):
-        if isinstance(item, Tensor):
-            index, item = item, indexing.ArrayIndex(item.dtype.numpy)
-        elif isinstance(item, (np.ndarray, list)):
-            index = np.asarray(item, np.int64 if isinstance(item, list) and not item else None)
-            item = indexing.ArrayIndex(index.dtype, index)
-            index = index.astype(np.int64)
-        places.append(item)
-    return apply(indexing.parse_key(x.shape, places).build, x, index)
+    """Elements by integers, slices, None, ..., integer arrays and masks; see indexing.py."""
+    places, arrays = _parsed(key)
+    return apply(lambda b, n, *given: indexing.select(b, n, places, given), x, *arrays)
+
+
+def _parsed(key: Any) -> tuple[list[Any], list[Any]]:
+    """A key without its arrays, and those. Beside other arrays, a mask is replaced by its coordinates."""
+    items = list(key) if isinstance(key, tuple) else [key]
+    several = sum(not isinstance(i, slice) and i is not None and i is not Ellipsis for i in items) > 1
+    for at, item in reversed(list(enumerate(items))) if several else ():
+        if isinstance(item, (bool, np.bool_)):
+            continue
+        if isinstance(item, Tensor) and item.dtype is bool_ and not item.device.adopts:
+            items[at : at + 1] = np.nonzero(item.numpy())
+        elif isinstance(item, (np.ndarray, list)) and np.asarray(item).dtype == np.bool_:
+            items[at : at + 1] = np.nonzero(item)
+    return indexing.without_arrays(tuple(items), Tensor)
+
+
+@method
+def __setitem__(x: Tensor, key: Any, value: Any) -> None:
+    raise InputError("a tensor does not change; make one that differs: x = x.at[key].set(value)")
 
 
 @method
 def __iter__(x: Tensor) -> Iterator[Tensor]:
     return (x[i] for i in range(len(x)))
+
+
+# along an axis
 
 
 @method
@@ -45,10 +65,86 @@ def take(x: Tensor, index: Tensor | np.ndarray | Sequence[int], axis: int = 0) -
 
 
 @method
+def index_select(x: Tensor, axis: int, index: Tensor | np.ndarray | Sequence[int]) -> Tensor:
+    """The slices along an axis at the given indices."""
+    return x.take(index, axis)
+
+
+@method
+def gather(x: Tensor, axis: int, index: TensorLike) -> Tensor:
+    """For each index the element at it along an axis; its other coordinates are those of the index."""
+    at = axis_of(axis, x.ndim, "gather")
+    return apply(lambda b, n, i: indexing.gather_elements(b, n, i, at), x, index)
+
+
+@method
+def take_along_dim(x: Tensor, index: TensorLike, axis: int = -1) -> Tensor:
+    """Like gather; the other axes broadcast."""
+    at = axis_of(axis, x.ndim, "take_along_dim")
+    places = index if isinstance(index, Tensor) else Tensor(x.device, x.device.upload(np.asarray(index)))
+    if places.ndim != x.ndim:
+        raise ShapeError(f"take_along_dim: indices {show(places.shape)} into {show(x.shape)}: expected as many axes")
+
+    def wide(shape: Any, other: Any) -> list[Any]:
+        return [d if i == at else o if d == 1 else d for i, (d, o) in enumerate(zip(shape, other, strict=True))]
+
+    index_shape, shape = wide(places.shape, x.shape), wide(x.shape, places.shape)
+    return x.broadcast_to(shape).gather(at, places.broadcast_to(index_shape))
+
+
+@method
 def split(x: Tensor, sizes: int | Sequence[int], axis: int = 0) -> tuple[Tensor, ...]:
     """Pieces along an axis: of the given sizes, or all of one size, where the last may be smaller."""
     at = axis_of(axis, x.ndim, "split")
     return tuple(x[(slice(None),) * at + (part,)] for part in shaping.split_slices(sizes, x.shape, at))
+
+
+# replaced elements
+
+
+@method
+def masked_fill(x: Tensor, mask: TensorLike, value: TensorLike) -> Tensor:
+    """The tensor with a value where a mask holds."""
+    return apply(indexing.filled, x, mask, value)
+
+
+@method
+def scatter(x: Tensor, axis: int, index: TensorLike, src: TensorLike, reduce: str | None = None) -> Tensor:
+    """The tensor with the elements of `src` (or one value) at indices along an axis; where an index has an element,
+    its other coordinates are those of the index. reduce: "add" or "multiply", to combine them with what is there."""
+    at = axis_of(axis, x.ndim, "scatter")
+    combined = None if reduce is None else _reduction(reduce)
+    return apply(lambda b, n, i, s: indexing.scatter(b, n, i, s, at, combined), x, index, src)
+
+
+@method
+def scatter_add(x: Tensor, axis: int, index: TensorLike, src: TensorLike) -> Tensor:
+    """The tensor with the elements of `src` added to those at indices along an axis."""
+    return x.scatter(axis, index, src, "add")
+
+
+@method
+def scatter_reduce(x: Tensor, axis: int, index: TensorLike, src: TensorLike, reduce: str) -> Tensor:
+    """The tensor with the elements of `src` combined with those at indices along an axis: sum, prod, amax or amin."""
+    return x.scatter(axis, index, src, reduce)
+
+
+@method
+def index_add(x: Tensor, axis: int, index: TensorLike, source: TensorLike) -> Tensor:
+    """The tensor with slices added to those at indices along an axis."""
+    return x.at[(slice(None),) * axis_of(axis, x.ndim, "index_add") + (index,)].add(source)
+
+
+@method
+def index_copy(x: Tensor, axis: int, index: TensorLike, source: TensorLike) -> Tensor:
+    """The tensor with the slices at indices along an axis replaced."""
+    return x.at[(slice(None),) * axis_of(axis, x.ndim, "index_copy") + (index,)].set(source)
+
+
+@method
+def index_fill(x: Tensor, axis: int, index: TensorLike, value: TensorLike) -> Tensor:
+    """The tensor with one value in the slices at indices along an axis."""
+    return x.at[(slice(None),) * axis_of(axis, x.ndim, "index_fill") + (index,)].set(value)
 
 
 @method
@@ -59,7 +155,70 @@ def update_slice(x: Tensor, part: TensorLike, *starts: Any) -> Tensor:
     return call_row(ROWS["update_slice"], (x, part, *unpacked(starts)))
 
 
+def _reduction(name: str) -> str:
+    if name not in REDUCTIONS:
+        raise InputError(f"scatter: the reduction is {name!r}, expected one of {', '.join(REDUCTIONS)}")
+    return REDUCTIONS[name]
+
+
+class At:
+    """The places of a tensor that a key names, as in `x.at[1:, mask].set(0)`: each method gives a tensor that differs
+    from x there."""
+
+    __slots__ = ("_key", "_tensor")
+
+    def __init__(self, x: Tensor, key: Any) -> None:
+        self._tensor = x
+        self._key = key
+
+    def get(self) -> Tensor:
+        return self._tensor[self._key]
+
+    def set(self, value: TensorLike) -> Tensor:
+        """x with these elements replaced. Where a key names a place twice, one of the values is there."""
+        return self._updated(value, None)
+
+    def add(self, value: TensorLike) -> Tensor:
+        """x with a value added; where a key names a place twice, both."""
+        return self._updated(value, "add")
+
+    def multiply(self, value: TensorLike) -> Tensor:
+        return self._updated(value, "mul")
+
+    def min(self, value: TensorLike) -> Tensor:
+        return self._updated(value, "min")
+
+    def max(self, value: TensorLike) -> Tensor:
+        return self._updated(value, "max")
+
+    def _updated(self, value: TensorLike, combined: str | None) -> Tensor:
+        x, key = self._tensor, self._key
+        if (
+            combined is None
+            and isinstance(key, Tensor)
+            and key.dtype is bool_
+            and key.shape == x.shape
+            and np.ndim(value) == 0
+        ):
+            return x.masked_fill(key, value)
+        places, arrays = _parsed(key)
+        return apply(lambda b, n, v, *given: indexing.replaced(b, n, places, given, v, combined), x, value, *arrays)
+
+
+class Places:
+    """What `x.at` is: indexed by a key, it gives At."""
+
+    __slots__ = ("_tensor",)
+
+    def __init__(self, x: Tensor) -> None:
+        self._tensor = x
+
+    def __getitem__(self, key: Any) -> At:
+        return At(self._tensor, key)
+
+
 @method
-def top_k(x: Tensor, k: int, axis: int = -1, largest: bool = True) -> tuple[Tensor, Tensor]:
-    """The k largest (or smallest) elements along an axis, in order, and their places."""
-    return call_row(ROWS["top_k"], (x,), axis=axis, k=k, largest=largest)
+@property
+def at(x: Tensor) -> Places:
+    """Elements replaced by keys, as in `x.at[0, ::2].set(1)` or `x.at[index].add(y)`; x itself does not change."""
+    return Places(x)

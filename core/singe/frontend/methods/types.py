@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from ...dtypes import DType, dtype, float16, float32, int32
+from ...dtypes import DType, bfloat16, bool_, dtype, float16, float32, float64, int16, int32, int64, uint8
 from ...ops import ROWS
+from ..calls import call_row
 from ..tensor import Tensor
 from .attach import alias, method
-from .rows import call_row
 
 
 @method
@@ -21,7 +21,9 @@ def cast(x: Tensor, to: Any) -> Tensor:
 
 alias("astype", cast)
 
-SHORT: Final = {"float": float32, "half": float16, "int": int32}
+SHORT: Final = {
+    "bool": bool_, "byte": uint8, "short": int16, "int": int32, "long": int64, "half": float16, "bfloat16": bfloat16, "float": float32, "double": float64,
+}  # fmt: skip
 """PyTorch's method ↦ the dtype that it casts to."""
 
 
@@ -35,3 +37,9 @@ def _conversion(kind: DType) -> Callable[[Tensor], Tensor]:
 
 for _name, _kind in SHORT.items():
     alias(_name, _conversion(_kind))
+
+
+@method
+def type_as(x: Tensor, other: Tensor) -> Tensor:
+    """The elements in the dtype of another tensor."""
+    return x.cast(other.dtype)

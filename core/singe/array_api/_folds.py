@@ -1,0 +1,205 @@
+"""Functions that fold axes: statistics, searching, sorting, sets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from ..dtypes import DType, bool_, dtype, int64, uint64
+from ..errors import InputError
+from ..frontend import creation
+from ..frontend.host import hosted, on_device
+from ..frontend.tensor import Tensor
+from ._types import result_type
+
+Axes: TypeAlias = int | Sequence[int] | None
+
+
+class UniqueAll(NamedTuple):
+    values: Tensor
+    indices: Tensor
+    inverse_indices: Tensor
+    counts: Tensor
+
+
+class UniqueCounts(NamedTuple):
+    values: Tensor
+    counts: Tensor
+
+
+class UniqueInverse(NamedTuple):
+    values: Tensor
+    inverse_indices: Tensor
+
+
+# statistics
+
+
+def _sum_type(x: Tensor, given: Any) -> DType:
+    """The dtype in which elements are added: integers become wide, with their sign."""
+    if given is not None:
+        return dtype(given)
+    if x.dtype.kind == "uint":
+        return uint64
+    return int64 if x.dtype.kind in ("int", "bool") else x.dtype
+
+
+def sum(x: Tensor, /, *, axis: Axes = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+    kind = _sum_type(x, dtype)
+    return x.cast(kind).sum(axis, keepdims).cast(kind)
+
+
+def prod(x: Tensor, /, *, axis: Axes = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+    kind = _sum_type(x, dtype)
+    return x.cast(kind).prod(axis, keepdims).cast(kind)
+
+
+def mean(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    if x.dtype.kind == "complex":
+        return hosted("mean", np.mean, x, axis=_tuple(axis), keepdims=keepdims)
+    return x.mean(axis, keepdims)
+
+
+def var(x: Tensor, /, *, axis: Axes = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+    return x.var(axis, correction, keepdims)
+
+
+def std(x: Tensor, /, *, axis: Axes = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+    return x.std(axis, correction, keepdims)
+
+
+def max(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    return x.max(axis, keepdims)
+
+
+def min(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    return x.min(axis, keepdims)
+
+
+def cumulative_sum(
+    x: Tensor, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> Tensor:  # fmt: skip
+    return _cumulative(x, "cumsum", 0, axis, dtype, include_initial)
+
+
+def cumulative_prod(
+    x: Tensor, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> Tensor:  # fmt: skip
+    return _cumulative(x, "cumprod", 1, axis, dtype, include_initial)
+
+
+def _cumulative(x: Tensor, method: str, first: int, axis: int | None, given: Any, include_initial: bool) -> Tensor:
+    if axis is None:
+        if x.ndim != 1:
+            raise InputError(f"{method}: the array has {x.ndim} axes; name one")
+        axis = 0
+    kind = _sum_type(x, given)
+    y = getattr(x.cast(kind), method)(axis).cast(kind)
+    if not include_initial:
+        return y
+    shape = [1 if i == axis % x.ndim else d for i, d in enumerate(x.shape)]
+    start = on_device(np.full(shape, first), x.device, kind)
+    return creation.concat([start, y], axis)
+
+
+def _tuple(axis: Axes) -> Any:
+    return tuple(axis) if isinstance(axis, Sequence) else axis
+
+
+# truth
+
+
+def all(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    return x.all(axis, keepdims)
+
+
+def any(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    return x.any(axis, keepdims)
+
+
+def diff(
+    x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Tensor | None = None, append: Tensor | None = None
+) -> Tensor:  # fmt: skip
+    """The differences between neighbours along an axis, taken n times."""
+    parts = [part for part in (prepend, x, append) if part is not None]
+    y = creation.concat(parts, axis) if len(parts) > 1 else x
+    whole = (slice(None),) * (axis % x.ndim)
+    for _ in range(n):
+        high, low = y[(*whole, slice(1, None))], y[(*whole, slice(None, -1))]
+        y = high ^ low if y.dtype is bool_ else high - low
+    return y
+
+
+# searching
+
+
+def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    return x.argmax(axis, keepdims)
+
+
+def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    return x.argmin(axis, keepdims)
+
+
+def count_nonzero(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    return x.count_nonzero(axis, keepdims)
+
+
+def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
+    """For each axis, the coordinates of the elements that are not zero."""
+    if not x.ndim:
+        raise InputError("nonzero: the array has no axes")
+    return x.nonzero().unbind(1)
+
+
+def searchsorted(x1: Tensor, x2: Any, /, *, side: str = "left", sorter: Tensor | None = None) -> Tensor:
+    """The indices in a vector in order at which the elements of x2 would be inserted to keep the order."""
+    if side not in ("left", "right"):
+        raise InputError(f"searchsorted: the side is {side!r}, expected 'left' or 'right'")
+    ordered = x1 if sorter is None else x1.take(sorter, 0)
+    return hosted("searchsorted", np.searchsorted, ordered, x2, side=side)
+
+
+def where(condition: Tensor, x1: Any, x2: Any, /) -> Tensor:
+    """x1 where the condition holds, x2 elsewhere."""
+    kind = result_type(x1, x2)
+    first, second = (x.cast(kind) if isinstance(x, Tensor) else on_device(x, condition.device, kind) for x in (x1, x2))
+    return creation.where(condition, first, second)
+
+
+# sorting and sets
+
+
+def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    return x.sort(axis, descending).values
+
+
+def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    return x.sort(axis, descending).indices
+
+
+def unique_all(x: Tensor, /) -> UniqueAll:
+    """The distinct elements, the index where each is first, the index of every element's value among them, and counts.
+    Every NaN is distinct."""
+
+    def found(array: np.ndarray) -> tuple[np.ndarray, ...]:
+        values, first, back, counts = np.unique(array, True, True, True, equal_nan=False)
+        return values, first, back.reshape(array.shape), counts
+
+    return UniqueAll(*hosted("unique_all", found, x))
+
+
+def unique_counts(x: Tensor, /) -> UniqueCounts:
+    found = unique_all(x)
+    return UniqueCounts(found.values, found.counts)
+
+
+def unique_inverse(x: Tensor, /) -> UniqueInverse:
+    found = unique_all(x)
+    return UniqueInverse(found.values, found.inverse_indices)
+
+
+def unique_values(x: Tensor, /) -> Tensor:
+    return unique_all(x).values

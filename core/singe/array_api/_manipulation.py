@@ -1,0 +1,99 @@
+"""Functions that move elements, change shapes, or select by indices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..errors import InputError, ShapeError
+from ..frontend import creation
+from ..frontend.shaping import squeezed
+from ..frontend.tensor import Tensor
+from ..shapes import axis_of, broadcast, show
+from ._types import result_type
+
+
+def broadcast_arrays(*arrays: Tensor) -> list[Tensor]:
+    """The arrays, repeated to their common shape."""
+    shape = broadcast([x.shape for x in arrays])
+    return [x.broadcast_to(shape) for x in arrays]
+
+
+def broadcast_shapes(*shapes: Sequence[Any]) -> tuple[Any, ...]:
+    """The shape to which these broadcast."""
+    return broadcast([tuple(s) for s in shapes])
+
+
+def broadcast_to(x: Tensor, /, shape: Sequence[Any]) -> Tensor:
+    if broadcast([x.shape, tuple(shape)]) != tuple(shape):
+        raise ShapeError(f"broadcast_to: {show(x.shape)} does not broadcast to {show(tuple(shape))}")
+    return x.broadcast_to(tuple(shape))
+
+
+def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
+    """The arrays one after another along an axis; flat, if it is None."""
+    kind = result_type(*arrays)
+    return creation.concat([(x.flatten() if axis is None else x).cast(kind) for x in arrays], axis or 0)
+
+
+def expand_dims(x: Tensor, /, axis: int = 0) -> Tensor:
+    try:
+        return x.unsqueeze(axis)
+    except ShapeError as e:
+        raise IndexError(str(e)) from None
+
+
+def flip(x: Tensor, /, *, axis: int | tuple[int, ...] | None = None) -> Tensor:
+    return x.flip(*([axis] if isinstance(axis, int) else axis if axis is not None else range(x.ndim)))
+
+
+def moveaxis(x: Tensor, source: Any, destination: Any, /) -> Tensor:
+    return x.movedim(source, destination)
+
+
+def permute_dims(x: Tensor, /, axes: tuple[int, ...]) -> Tensor:
+    return x.permute(tuple(axes))
+
+
+def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> Tensor:
+    return x.repeat_interleave(repeats, axis)
+
+
+def reshape(x: Tensor, /, shape: Sequence[Any], *, copy: bool | None = None) -> Tensor:
+    """`copy` has no meaning: an array does not change."""
+    return x.reshape(tuple(shape))
+
+
+def roll(x: Tensor, /, shift: Any, *, axis: Any = None) -> Tensor:
+    return x.roll(shift, axis)
+
+
+def squeeze(x: Tensor, /, axis: int | tuple[int, ...]) -> Tensor:
+    return x.reshape(squeezed(x.shape, axis))
+
+
+def stack(arrays: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
+    kind = result_type(*arrays)
+    return creation.stack([x.cast(kind) for x in arrays], axis_of(axis, arrays[0].ndim + 1, "stack"))
+
+
+def tile(x: Tensor, repetitions: tuple[int, ...], /) -> Tensor:
+    return x.tile(tuple(repetitions))
+
+
+def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
+    return x.unbind(axis)
+
+
+def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
+    """The slices along an axis at the given indices."""
+    if axis is None:
+        if x.ndim != 1:
+            raise InputError(f"take: the array has {x.ndim} axes; name one")
+        axis = 0
+    return x.take(indices, axis)
+
+
+def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
+    """For each index the element at it along an axis; the other axes broadcast."""
+    return x.take_along_dim(indices, axis)

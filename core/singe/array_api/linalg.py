@@ -1,0 +1,224 @@
+"""The standard's extension for linear algebra. Products run on the device; decompositions and what needs one run in
+NumPy on the host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..dtypes import bool_
+from ..dtypes import dtype as dtype_of
+from ..errors import DTypeError, ShapeError
+from ..frontend.host import hosted
+from ..frontend.tensor import Tensor
+from ..shapes import show
+from ._folds import _sum_type
+from ._types import result_type
+
+
+class EighResult(NamedTuple):
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
+
+class QRResult(NamedTuple):
+    Q: Tensor
+    R: Tensor
+
+
+class SlogdetResult(NamedTuple):
+    sign: Tensor
+    logabsdet: Tensor
+
+
+class SVDResult(NamedTuple):
+    U: Tensor
+    S: Tensor
+    Vh: Tensor
+
+
+# products
+
+
+def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
+    """The product of matrices, stacks of matrices, or vectors."""
+    _check_numbers("matmul", x1, x2)
+    kind = result_type(x1, x2)
+    if kind.kind == "complex":
+        return hosted("matmul", np.matmul, x1.cast(kind), x2.cast(kind))
+    return x1.cast(kind).matmul(x2.cast(kind))
+
+
+def matrix_transpose(x: Tensor, /) -> Tensor:
+    return x.mT
+
+
+def tensordot(x1: Tensor, x2: Tensor, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Tensor:
+    """The products of elements, summed over the last axes of x1 and the first of x2, or over the axes named for each."""
+    _check_numbers("tensordot", x1, x2)
+    if isinstance(axes, int):
+        first, second = list(range(x1.ndim - axes, x1.ndim)), list(range(axes))
+    else:
+        first, second = ([a % x.ndim for a in given] for a_, (x, given) in enumerate(zip((x1, x2), axes, strict=True)))
+    rest1, rest2 = ([i for i in range(x.ndim) if i not in used] for x, used in ((x1, first), (x2, second)))
+    if [x1.shape[i] for i in first] != [x2.shape[i] for i in second]:
+        raise ShapeError(
+            f"tensordot: the axes {first} of {show(x1.shape)} and {second} of {show(x2.shape)} differ in length"
+        )
+    left, right = x1.permute((*rest1, *first)), x2.permute((*second, *rest2))
+    depth = 1
+    for i in first:
+        depth = depth * x1.shape[i]
+    rows, columns = [x1.shape[i] for i in rest1], [x2.shape[i] for i in rest2]
+    return matmul(left.reshape(_product(rows), depth), right.reshape(depth, _product(columns))).reshape(
+        (*rows, *columns)
+    )
+
+
+def _product(dims: Sequence[Any]) -> Any:
+    total: Any = 1
+    for d in dims:
+        total = total * d
+    return total
+
+
+def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
+    """The sum of the products of elements along an axis; those of x1 are conjugated."""
+    _check_numbers("vecdot", x1, x2)
+    kind = result_type(x1, x2)
+    return (x1.cast(kind).conj() * x2.cast(kind)).sum(axis).cast(kind)
+
+
+def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
+    return x1.unsqueeze(-1) * x2
+
+
+def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
+    """The cross products of vectors of three elements along an axis."""
+    if x1.shape[axis] != 3 or x2.shape[axis] != 3:
+        raise ShapeError(f"cross: axis {axis} of {show(x1.shape)} and {show(x2.shape)}, expected three elements")
+    kind = result_type(x1, x2)
+    a, b = (x.cast(kind).movedim(axis, -1) for x in (x1, x2))
+    return (a.roll(-1, -1) * b.roll(1, -1) - a.roll(1, -1) * b.roll(-1, -1)).movedim(-1, axis)
+
+
+def matrix_power(x: Tensor, n: int, /) -> Tensor:
+    return hosted("matrix_power", np.linalg.matrix_power, x, n)
+
+
+def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
+    return x.diagonal(offset)
+
+
+def trace(x: Tensor, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
+    kind = _sum_type(x, dtype)
+    return x.diagonal(offset).cast(kind).sum(-1).cast(kind)
+
+
+def _check_numbers(what: str, *given: Tensor) -> None:
+    for x in given:
+        if x.dtype is bool_:
+            raise DTypeError(f"{what}: got bools, expected numbers; cast them first")
+
+
+# norms
+
+
+def vector_norm(x: Tensor, /, *, axis: Any = None, keepdims: bool = False, ord: float = 2) -> Tensor:
+    return x.norm(ord, axis, keepdims)
+
+
+def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: Any = "fro") -> Tensor:
+    if ord == "fro":
+        return x.norm(2, (-2, -1), keepdims)
+    return hosted("matrix_norm", np.linalg.norm, x, ord=ord, axis=(-2, -1), keepdims=keepdims)
+
+
+# decompositions
+
+
+def _decomposition(name: str, function: Callable[..., Any], kind: Any = None) -> Callable[..., Any]:
+    def found(x: Tensor, *more: Any, **options: Any) -> Any:
+        _check_floating(name, x)
+        result = hosted(name, lambda *arrays: _plain(function(*arrays, **options)), x, *more)
+        return kind(*result) if kind else result
+
+    return found
+
+
+def _plain(result: Any) -> Any:
+    return tuple(result) if isinstance(result, tuple) else result
+
+
+def _check_floating(what: str, x: Tensor) -> None:
+    if x.dtype.kind not in ("float", "complex"):
+        raise DTypeError(f"{what}: got {x.dtype}, expected a floating-point dtype; cast it first")
+
+
+def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
+    """The triangular matrix whose product with its conjugate transpose is x."""
+    return _decomposition("cholesky", np.linalg.cholesky)(x, upper=upper)
+
+
+def det(x: Tensor, /) -> Tensor:
+    return _decomposition("det", np.linalg.det)(x)
+
+
+def eigh(x: Tensor, /) -> EighResult:
+    return _decomposition("eigh", np.linalg.eigh, EighResult)(x)
+
+
+def eigvalsh(x: Tensor, /) -> Tensor:
+    return _decomposition("eigvalsh", np.linalg.eigvalsh)(x)
+
+
+def inv(x: Tensor, /) -> Tensor:
+    return _decomposition("inv", np.linalg.inv)(x)
+
+
+def matrix_rank(x: Tensor, /, *, rtol: Any = None) -> Tensor:
+    def found(array: np.ndarray) -> Any:
+        size = np.linalg.svd(array, compute_uv=False)
+        least = max(array.shape[-2:]) * np.finfo(array.dtype).eps if rtol is None else np.asarray(_elements(rtol))
+        limit = size.max(-1, keepdims=True, initial=0) * np.asarray(least)[..., None]
+        return np.asarray((size > limit).sum(-1), np.int64)
+
+    _check_floating("matrix_rank", x)
+    return hosted("matrix_rank", found, x)
+
+
+def pinv(x: Tensor, /, *, rtol: Any = None) -> Tensor:
+    least = max(x.shape[-2:]) * np.finfo(dtype_of(x.dtype).numpy).eps if rtol is None else _elements(rtol)
+    return _decomposition("pinv", lambda array: np.linalg.pinv(array, rcond=least))(x)
+
+
+def qr(x: Tensor, /, *, mode: str = "reduced") -> QRResult:
+    return _decomposition("qr", np.linalg.qr, QRResult)(x, mode=mode)
+
+
+def slogdet(x: Tensor, /) -> SlogdetResult:
+    return _decomposition("slogdet", np.linalg.slogdet, SlogdetResult)(x)
+
+
+def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
+    """The solution y of x1 @ y = x2."""
+
+    def found(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return np.linalg.solve(a, b[..., None])[..., 0] if b.ndim == 1 else np.linalg.solve(a, b)
+
+    _check_floating("solve", x1)
+    return hosted("solve", found, x1, x2)
+
+
+def svd(x: Tensor, /, *, full_matrices: bool = True) -> SVDResult:
+    return _decomposition("svd", np.linalg.svd, SVDResult)(x, full_matrices=full_matrices)
+
+
+def svdvals(x: Tensor, /) -> Tensor:
+    return _decomposition("svdvals", np.linalg.svdvals)(x)
+
+
+def _elements(x: Any) -> Any:
+    return x.numpy() if isinstance(x, Tensor) else x

@@ -1,0 +1,156 @@
+"""Elementwise functions as a table: the row that computes each, and NumPy's function for dtypes that the row lacks.
+
+`compute` converts the operands to their common dtype, and runs the row on the device; without one, NumPy runs on the
+host. Results follow NumPy and the Python array API standard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from ..dtypes import DType, bool_, float32
+from ..errors import DTypeError
+from ..ops import ROWS, Elementwise
+from .calls import elementwise, operand
+from .host import hosted
+from .meet import PLAIN, common_type
+from .tensor import Tensor, home_of, value_on
+
+REAL: Final = ("float",)
+FLOATING: Final = ("float", "complex")
+REALS: Final = ("int", "uint", "float")
+NUMERIC: Final = ("int", "uint", "float", "complex")
+WHOLE: Final = ("bool", "int", "uint")
+ANY: Final = ("bool", "int", "uint", "float", "complex")
+
+
+@dataclass(frozen=True)
+class Function:
+    """numpy: the function over arrays. row: the name of the row, where there is one. kinds: those of the operands that
+    it takes; with `widens`, integers become float32 first. same: kinds of which each element is its own result.
+    bools: the row for bools, if that is another one."""
+
+    numpy: Callable[..., Any]
+    row: str = ""
+    kinds: tuple[str, ...] = NUMERIC
+    widens: bool = False
+    same: tuple[str, ...] = ()
+    bools: str = ""
+
+
+def _floating(numpy: Callable[..., Any], row: str = "", kinds: tuple[str, ...] = FLOATING) -> Function:
+    return Function(numpy, row, kinds, widens=True)
+
+
+def _rounding(numpy: Callable[..., Any], row: str = "", kinds: tuple[str, ...] = REALS) -> Function:
+    return Function(numpy, row, kinds, same=("int", "uint"))
+
+
+def _sign(x: Any) -> Any:
+    return np.where(x == 0, 0, x / np.abs(x)).astype(x.dtype) if x.dtype.kind == "c" else np.sign(x)
+
+
+FUNCTIONS: Final = {
+    "abs": Function(np.abs, "abs"),
+    "acos": _floating(np.arccos, "acos"),
+    "acosh": _floating(np.arccosh, "acosh"),
+    "add": Function(np.add, "add"),
+    "asin": _floating(np.arcsin, "asin"),
+    "asinh": _floating(np.arcsinh, "asinh"),
+    "atan": _floating(np.arctan, "atan"),
+    "atan2": _floating(np.arctan2, "atan2", REAL),
+    "atanh": _floating(np.arctanh, "atanh"),
+    "bitwise_and": Function(np.bitwise_and, "bitwise_and", WHOLE, bools="logical_and"),
+    "bitwise_left_shift": Function(np.left_shift, "", WHOLE),
+    "bitwise_not": Function(np.invert, "bitwise_not", WHOLE, bools="logical_not"),
+    "bitwise_or": Function(np.bitwise_or, "bitwise_or", WHOLE, bools="logical_or"),
+    "bitwise_right_shift": Function(np.right_shift, "", WHOLE),
+    "bitwise_xor": Function(np.bitwise_xor, "bitwise_xor", WHOLE, bools="logical_xor"),
+    "ceil": _rounding(np.ceil, "ceil"),
+    "conj": Function(np.conj, same=("bool", "int", "uint", "float")),
+    "copysign": _floating(np.copysign, "copysign", REAL),
+    "cos": _floating(np.cos, "cos"),
+    "cosh": _floating(np.cosh, "cosh"),
+    "div": _floating(np.divide, "div"),
+    "equal": Function(np.equal, "equal", ANY),
+    "exp": _floating(np.exp, "exp"),
+    "expm1": _floating(np.expm1, "expm1"),
+    "floor": _rounding(np.floor, "floor"),
+    "floor_divide": Function(np.floor_divide, "floor_divide", REALS),
+    "fmod": Function(np.fmod, "fmod", REALS),
+    "greater": Function(np.greater, "greater", REALS),
+    "greater_equal": Function(np.greater_equal, "greater_equal", REALS),
+    "hypot": _floating(np.hypot, "hypot", REAL),
+    "imag": Function(np.imag, "", ("complex",)),
+    "isfinite": Function(np.isfinite, "is_finite"),
+    "isinf": Function(np.isinf, "is_inf"),
+    "isnan": Function(np.isnan, "is_nan"),
+    "less": Function(np.less, "less", REALS),
+    "less_equal": Function(np.less_equal, "less_equal", REALS),
+    "log": _floating(np.log, "log"),
+    "log10": _floating(np.log10, "log10"),
+    "log1p": _floating(np.log1p, "log1p"),
+    "log2": _floating(np.log2, "log2"),
+    "logaddexp": _floating(np.logaddexp, "logaddexp", REAL),
+    "logical_and": Function(np.logical_and, "logical_and", ANY),
+    "logical_not": Function(np.logical_not, "logical_not", ANY),
+    "logical_or": Function(np.logical_or, "logical_or", ANY),
+    "logical_xor": Function(np.logical_xor, "logical_xor", ANY),
+    "maximum": Function(np.maximum, "maximum", REALS),
+    "minimum": Function(np.minimum, "minimum", REALS),
+    "mul": Function(np.multiply, "mul"),
+    "neg": Function(np.negative, "neg"),
+    "nextafter": _floating(np.nextafter, "", REAL),
+    "pow": Function(np.power, "pow"),
+    "real": Function(np.real, same=("bool", "int", "uint", "float")),
+    "reciprocal": _floating(np.reciprocal, "reciprocal"),
+    "remainder": Function(np.remainder, "remainder", REALS),
+    "round": _rounding(np.round, "round", NUMERIC),
+    "sign": Function(_sign, "sign"),
+    "signbit": Function(np.signbit, "", REALS),
+    "sin": _floating(np.sin, "sin"),
+    "sinh": _floating(np.sinh, "sinh"),
+    "sqrt": _floating(np.sqrt, "sqrt"),
+    "square": Function(np.square),
+    "sub": Function(np.subtract, "sub"),
+    "tan": _floating(np.tan, "tan"),
+    "tanh": _floating(np.tanh, "tanh"),
+    "trunc": _rounding(np.trunc, "trunc"),
+}
+"""The table, by the names of Tensor's methods."""
+
+
+def compute(name: str, *operands: Any) -> Tensor:
+    """The function of this name over tensors, arrays and numbers, of which one is a tensor or an array."""
+    function = FUNCTIONS[name]
+    given = placed(*operands)
+    kind = common_type(given)
+    if function.widens and kind.kind in WHOLE:
+        kind = float32
+    if kind.kind not in function.kinds and kind.kind not in function.same:
+        raise DTypeError(f"{name} takes elements of the kinds {', '.join(function.kinds)}, got {kind}; cast them first")
+    if kind.kind in function.same:
+        return given[0]
+    if name == "floor_divide" and kind.is_float:
+        return compute("floor", compute("div", *given))
+    row = ROWS.get(function.bools if kind is bool_ and function.bools else function.row)
+    if isinstance(row, Elementwise) and kind in row.dtypes:
+        return elementwise(row, [_cast(x, kind) for x in given])
+    return hosted(name, function.numpy, *(_cast(x, kind, always=True) for x in given))
+
+
+def placed(*operands: Any) -> list[Any]:
+    """The operands, with arrays as tensors on the device of the others, and NumPy's scalars as numbers."""
+    home = home_of(operands)
+    return [Tensor(home, value_on(home, x)) if isinstance(x, np.ndarray) else operand(x) for x in operands]
+
+
+def _cast(x: Any, kind: DType, always: bool = False) -> Any:
+    """A tensor in a dtype; a number as an array of it if it must be one."""
+    if isinstance(x, PLAIN):
+        return np.asarray(x, kind.numpy) if always else x
+    return x.cast(kind)

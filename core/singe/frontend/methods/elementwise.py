@@ -1,0 +1,174 @@
+"""Elementwise functions and operators as methods: those of the table in arithmetic.py, under PyTorch's names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from ...ops import ROWS
+from ..arithmetic import FUNCTIONS, compute
+from ..calls import call_row, operand
+from ..meet import PLAIN, is_small_power, matmul_nodes, power
+from ..tensor import Tensor, TensorLike, apply
+from .attach import alias, method
+
+ALSO: Final = {
+    "absolute": "abs", "arccos": "acos", "arcsin": "asin", "arctan": "atan", "arctan2": "atan2", "divide": "div", "eq": "equal", "ge": "greater_equal",
+    "gt": "greater", "le": "less_equal", "lt": "less", "multiply": "mul", "negative": "neg", "subtract": "sub", "true_divide": "div",
+}  # fmt: skip
+"""Other names of the functions ↦ their names in the table."""
+OPERATORS: Final = {
+    "add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "floordiv": "floor_divide", "mod": "remainder", "and": "bitwise_and",
+    "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift",
+}  # fmt: skip
+"""Python's operators, which are reflected, too ↦ the functions."""
+COMPARISONS: Final = {"eq": "equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"}
+
+
+def _function(name: str) -> Callable[..., Tensor]:
+    """The method of a function of one or two operands."""
+
+    def one(x: Tensor) -> Tensor:
+        return compute(name, x)
+
+    def two(x: Tensor, other: TensorLike) -> Tensor:
+        return compute(name, x, other)
+
+    function = two if getattr(FUNCTIONS[name].numpy, "nin", 1) == 2 else one
+    row = ROWS.get(FUNCTIONS[name].row)
+    function.__doc__ = (row.doc if row else "") or f"{name} of each element"
+    return function
+
+
+def _operator(name: str, reflected: bool = False) -> Callable[..., Any]:
+    """A binary operator from a function."""
+
+    def method(x: Tensor, other: Any) -> Tensor:
+        if not isinstance(other, (Tensor, np.ndarray, np.generic, *PLAIN)):
+            return NotImplemented
+        return compute(name, other, x) if reflected else compute(name, x, other)
+
+    return method
+
+
+for _name in FUNCTIONS:
+    alias(_name, _function(_name))
+for _name, _long in ALSO.items():
+    alias(_name, _function(_long))
+for _name, _long in OPERATORS.items():
+    alias(f"__{_name}__", _operator(_long))
+    alias(f"__r{_name}__", _operator(_long, reflected=True))
+for _name, _long in COMPARISONS.items():
+    alias(f"__{_name}__", _operator(_long))
+
+
+@method
+def __ne__(x: Tensor, other: object) -> Any:
+    same = x.__eq__(other)
+    return same if same is NotImplemented else ~same
+
+
+@method
+def ne(x: Tensor, other: TensorLike) -> Tensor:
+    """Whether elements differ."""
+    return compute("equal", x, other).logical_not()
+
+
+alias("not_equal", ne)
+
+
+@method
+def __neg__(x: Tensor) -> Tensor:
+    return compute("neg", x)
+
+
+@method
+def __pos__(x: Tensor) -> Tensor:
+    return x
+
+
+@method
+def __abs__(x: Tensor) -> Tensor:
+    return compute("abs", x)
+
+
+@method
+def __invert__(x: Tensor) -> Tensor:
+    return compute("bitwise_not", x)
+
+
+@method
+def square(x: Tensor) -> Tensor:
+    """x · x."""
+    return compute("mul", x, x)
+
+
+@method
+def rsqrt(x: Tensor) -> Tensor:
+    """1 / √x."""
+    return x.sqrt().reciprocal()
+
+
+@method
+def pow(x: Tensor, exponent: TensorLike) -> Tensor:
+    """Elements to a power. Whole exponents and halves up to 16 are products and roots; integers to a negative power
+    become float32."""
+    number = operand(exponent)
+    if is_small_power(number) and (x.dtype.is_float or x.dtype.is_int):
+        return apply(lambda b, n: power(b, n, number), x)
+    return compute("pow", x, exponent)
+
+
+@method
+def __pow__(x: Tensor, exponent: Any) -> Tensor:
+    return x.pow(exponent) if isinstance(exponent, (Tensor, np.ndarray, np.generic, *PLAIN)) else NotImplemented
+
+
+@method
+def __rpow__(x: Tensor, base: Any) -> Tensor:
+    return compute("pow", base, x) if isinstance(base, (np.ndarray, np.generic, *PLAIN)) else NotImplemented
+
+
+@method
+def __matmul__(x: Tensor, other: Any) -> Tensor:
+    return x.matmul(other) if isinstance(other, (Tensor, np.ndarray)) else NotImplemented
+
+
+@method
+def __rmatmul__(x: Tensor, other: Any) -> Tensor:
+    return apply(matmul_nodes, other, x) if isinstance(other, np.ndarray) else NotImplemented
+
+
+@method
+def matmul(x: Tensor, other: TensorLike) -> Tensor:
+    """The product of matrices, stacks of matrices, or vectors, with NumPy's meaning."""
+    return apply(matmul_nodes, x, other)
+
+
+@method
+def clip(x: Tensor, low: TensorLike | None = None, high: TensorLike | None = None) -> Tensor:
+    """Elements clipped to the range from low to high (None: no limit)."""
+    bounds = ((low, "maximum"), (high, "minimum"))
+    if low is not None and high is not None:
+        return call_row(ROWS["clip"], (x, low, high))
+    return next((call_row(ROWS[row], (x, bound)) for bound, row in bounds if bound is not None), x)
+
+
+@method
+def clamp(x: Tensor, min: TensorLike | None = None, max: TensorLike | None = None) -> Tensor:
+    """Elements clipped to the range from min to max (None: no limit)."""
+    return x.clip(min, max)
+
+
+@method
+def lerp(x: Tensor, end: TensorLike, weight: TensorLike) -> Tensor:
+    """x + weight · (end − x)."""
+    return x + weight * (end - x)
+
+
+@method
+def where(x: Tensor, condition: TensorLike, other: TensorLike) -> Tensor:
+    """The elements where a condition holds, and those of `other` elsewhere."""
+    return call_row(ROWS["where"], (condition, x, other))

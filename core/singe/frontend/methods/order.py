@@ -1,0 +1,94 @@
+"""Methods that sort, find and count elements."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...dtypes import bool_, int64, uint8
+from ...errors import InputError
+from ...ops import ROWS
+from ...shapes import Dim, axis_of
+from ..calls import call_row
+from ..host import hosted
+from ..tensor import Tensor, apply
+from .attach import alias, method
+
+
+class Ordered(NamedTuple):
+    """Elements in order, and the index of each along the axis."""
+
+    values: Tensor
+    indices: Tensor
+
+
+@method
+def sort(x: Tensor, axis: int = -1, descending: bool = False) -> Ordered:
+    """The elements in order along an axis, and their indices. Equal elements keep their order; NaN is the largest."""
+    at = axis_of(axis, x.ndim, "sort")
+    if x.dtype is bool_:
+        values, indices = x.cast(uint8).sort(at, descending)
+        return Ordered(values.cast(bool_), indices)
+    return Ordered(*call_row(ROWS["sort"], (x,), axis=at, descending=descending))
+
+
+@method
+def argsort(x: Tensor, axis: int = -1, descending: bool = False) -> Tensor:
+    """The indices that put the elements in order along an axis."""
+    return x.sort(axis, descending).indices
+
+
+@method
+def topk(x: Tensor, k: Dim, axis: int = -1, largest: bool = True) -> Ordered:
+    """The k largest (or smallest) elements along an axis, in order, and their indices."""
+    return Ordered(*call_row(ROWS["top_k"], (x,), axis=axis_of(axis, x.ndim, "topk"), k=k, largest=largest))
+
+
+alias("top_k", topk)
+
+
+@method
+def nonzero(x: Tensor) -> Tensor:
+    """The coordinates of all elements that are not zero, one row each."""
+    return call_row(ROWS["nonzero"], (x,)).T
+
+
+@method
+def unique(x: Tensor, axis: int | None = None, ordered: bool = True) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The distinct elements (or slices along an axis) in order, the first index of each, the index of every element's
+    value among them, and counts."""
+    return call_row(ROWS["unique"], (x,), axis=axis, ordered=ordered)
+
+
+@method
+def masked_select(x: Tensor, mask: Any) -> Tensor:
+    """The elements where a mask holds, as a vector."""
+    return x[mask.broadcast_to(x.shape) if isinstance(mask, Tensor) else np.broadcast_to(mask, x.shape)]
+
+
+@method
+def one_hot(x: Tensor, num_classes: int = -1) -> Tensor:
+    """1 at the index that each element is along a new last axis, 0 elsewhere. num_classes: the length of the axis; by
+    default the largest element and one."""
+    if not x.dtype.is_int:
+        raise InputError(f"one_hot: got {x.dtype}, expected integers")
+    count = num_classes if num_classes >= 0 else int(x.max()) + 1
+
+    def build(b: Any, n: Any) -> Any:
+        classes = b.arange(b.const(0), b.const(1), count=count)
+        return b.cast(b.equal(b.cast(n, to=int64), classes), to=int64)
+
+    return apply(build, x.unsqueeze(-1))
+
+
+@method
+def bincount(x: Tensor, minlength: int = 0) -> Tensor:
+    """How often each integer from 0 on is an element."""
+    return hosted("bincount", np.bincount, x, minlength=minlength)
+
+
+@method
+def searchsorted(x: Tensor, values: Any, right: bool = False) -> Tensor:
+    """The indices in a vector in order at which values would be inserted to keep the order."""
+    return hosted("searchsorted", np.searchsorted, x, values, side="right" if right else "left")
