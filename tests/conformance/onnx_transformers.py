@@ -11,7 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 WIDTH, HEADS, WORDS, LAYERS = 64, 4, 50, 2
 SIZE = WIDTH // HEADS
-LONGEST = 64
+LONGEST = 160
 
 
 class Net:
@@ -79,10 +79,10 @@ class Net:
         y = self.op("Transpose", x, perm=[0, 2, 1, 3])
         return self.reshaped(y, self.dim(y, 0), self.dim(y, 1), WIDTH)
 
-    def attended(self, q: str, k: str, v: str, mask: str | None = None) -> str:
+    def attended(self, q: str, k: str, v: str, mask: str | None = None, scale: float = SIZE**-0.5) -> str:
         """Attention of (batch, heads, length, size) in plain ops."""
         scores = self.op("MatMul", q, self.op("Transpose", k, perm=[0, 1, 3, 2]))
-        scores = self.op("Div", scores, self.number(SIZE**0.5))
+        scores = scores if scale == 1 else self.op("Div", scores, self.number(1 / scale))
         scores = scores if mask is None else self.op("Add", scores, mask)
         return self.joined(self.op("MatMul", self.op("Softmax", scores, axis=-1), v))
 
@@ -127,6 +127,93 @@ Tokens = (WORD, ("N", "L"))
 
 def _named(net: Net, x: str, name: str) -> None:
     net.node("Identity", x, outputs=[name])
+
+
+def _halved(net: Net, x: str) -> tuple[str, str]:
+    """The two halves of the last axis."""
+    left, right = net.node("Split", x, outputs=[None, None], axis=-1)
+    return left, right
+
+
+def modern_bert() -> onnx.ModelProto:
+    """An encoder with rotary positions, norms without shifts, gated units, and layers that see near words only."""
+    net = Net(7)
+    x = net.norm(net.op("Gather", net.weights(WORDS, WIDTH), "input_ids", axis=0))
+    zero, one = net.const(0, np.int64), net.const(1, np.int64)
+    places = net.op("Range", zero, net.op("Squeeze", net.dim("input_ids", 1)), one)
+    gap = net.op("Abs", net.op("Sub", places, net.op("Unsqueeze", places, net.ints(1))))
+    far = net.op("Where", net.op("LessOrEqual", gap, net.ints(2)), net.number(0), net.number(-1e30))
+    angles = net.op(
+        "Mul", net.op("Cast", net.op("Unsqueeze", places, net.ints(1)), to=FLOAT), net.const(_angles(), np.float32)
+    )
+    angles = net.op("Concat", angles, angles, axis=-1)
+    cos, sin = net.op("Cos", angles), net.op("Sin", angles)
+    whole = net.padding("attention_mask")
+    for i in range(LAYERS):
+        mask = whole if i % 2 else net.op("Add", whole, far)
+        qkv = net.reshaped(net.linear(net.norm(x), 3 * WIDTH, bias=False), net.dim(x, 0), net.dim(x, 1), 3, HEADS, SIZE)
+        parts = net.node("Split", net.op("Transpose", qkv, perm=[2, 0, 3, 1, 4]), outputs=[None] * 3, axis=0)
+        q, k, v = (net.op("Squeeze", y, net.ints(0)) for y in parts)
+        y = net.attended(_turned(net, q, cos, sin), _turned(net, k, cos, sin), v, mask)
+        x = net.op("Add", x, net.linear(y, WIDTH, bias=False))
+        gate, up = _halved(net, net.linear(net.norm(x), 4 * WIDTH, bias=False))
+        x = net.op("Add", x, net.linear(net.op("Mul", net.gelu(gate), up), WIDTH, 2 * WIDTH, bias=False))
+    _named(net, net.norm(x), "last_hidden_state")
+    return net.model(dict.fromkeys(("input_ids", "attention_mask"), Tokens), ["last_hidden_state"])
+
+
+def _distance_bias(net: Net, queries: str, keys: str, both_ways: bool) -> str:
+    """A bias (1, heads, queries, keys) that depends on the distance: exact for near keys, in buckets for far ones."""
+    zero, one = net.const(0, np.int64), net.const(1, np.int64)
+    count = 8 if both_ways else 16
+    at, key = (net.op("Range", zero, net.op("Squeeze", d), one) for d in (queries, keys))
+    gap = net.op("Sub", key, net.op("Unsqueeze", at, net.ints(1)))
+    if both_ways:
+        base = net.op("Mul", net.op("Cast", net.op("Greater", gap, zero), to=WORD), net.const(count, np.int64))
+        gap = net.op("Abs", gap)
+    else:
+        base, gap = zero, net.op("Neg", net.op("Min", gap, zero))
+    exact = count // 2
+    ratio = net.op("Log", net.op("Div", net.op("Cast", gap, to=FLOAT), net.number(exact)))
+    wide = net.op("Mul", net.op("Div", ratio, net.number(np.log(32 / exact))), net.number(count - exact))
+    far = net.op("Add", net.op("Cast", wide, to=WORD), net.const(exact, np.int64))
+    far = net.op("Min", far, net.const(count - 1, np.int64))
+    near = net.op("Less", gap, net.const(exact, np.int64))
+    bucket = net.op("Add", net.op("Where", near, gap, far), base)
+    bias = net.op("Gather", net.weights(16, HEADS), bucket, axis=0)
+    return net.op("Unsqueeze", net.op("Transpose", bias, perm=[2, 0, 1]), net.ints(0))
+
+
+def t5() -> onnx.ModelProto:
+    """An encoder and a decoder with biases by distance, RMS norms, and no scale: two texts ↦ logits."""
+    net = Net(8)
+    embedding = net.weights(WORDS, WIDTH)
+
+    def layer(x: str, mask: str, states: str | None = None, of_states: str | None = None) -> str:
+        def attention(y: str, seen: str, bias: str | None) -> str:
+            parts = (net.heads(net.linear(z, WIDTH, bias=False)) for z in (y, seen, seen))
+            return net.linear(net.attended(*parts, bias, scale=1), WIDTH, bias=False)
+
+        y = _rms(net, x, "plain")
+        x = net.op("Add", x, attention(y, y, mask))
+        if states:
+            x = net.op("Add", x, attention(_rms(net, x, "plain"), states, of_states))
+        inner = net.op("Relu", net.linear(_rms(net, x, "plain"), 4 * WIDTH, bias=False))
+        return net.op("Add", x, net.linear(inner, WIDTH, 4 * WIDTH, bias=False))
+
+    lengths = [net.dim(name, 1) for name in ("input_ids", "decoder_input_ids")]
+    padding = net.padding("attention_mask")
+    x = net.op("Gather", embedding, "input_ids", axis=0)
+    mask = net.op("Add", _distance_bias(net, lengths[0], lengths[0], True), padding)
+    for _ in range(LAYERS):
+        x = layer(x, mask)
+    states, y = _rms(net, x, "plain"), net.op("Gather", embedding, "decoder_input_ids", axis=0)
+    mask = net.op("Add", _distance_bias(net, lengths[1], lengths[1], False), net.causal(lengths[1], lengths[1]))
+    for _ in range(LAYERS):
+        y = layer(y, mask, states, padding)
+    net.node("MatMul", _rms(net, y, "plain"), net.op("Transpose", embedding, perm=[1, 0]), outputs=["logits"])
+    inputs = {"input_ids": Tokens, "attention_mask": Tokens, "decoder_input_ids": (WORD, ("N", "M"))}
+    return net.model(inputs, ["logits"])
 
 
 def _self_attention(net: Net, x: str, mask: str | None) -> str:
