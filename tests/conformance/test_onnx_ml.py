@@ -253,6 +253,26 @@ def test_support_vectors_that_give_classes(device: str) -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
+def test_counts_of_n_grams(device: str) -> None:
+    """The columns of the last list are in another order than its n-grams, and some have none."""
+    words = np.array([["a", "b", "a", "b", "c"], ["c", "?", "a", "b", "b"]], object)
+    numbers = RNG.integers(0, 4, (3, 8))
+    for x, pool, counts, columns in (
+        (words, {"pool_strings": ["a", "c", "a", "b", "b", "b"]}, [0, 2], [0, 1, 2, 3]),
+        (numbers, {"pool_int64s": [0, 1, 2, 3, 1, 2, 3, 0, 0, 1, 1]}, [0, 2, 8], [4, 2, 0, 1, 3, 6]),
+        (numbers[0], {"pool_int64s": [2, 1, 1, 0, 1, 1]}, [0, 0], [0, 2, 1]),
+    ):
+        for mode, least, most, skips in (("TF", 1, 3, 2), ("IDF", 1, 2, 0), ("TFIDF", 2, 2, 5)):
+            weights = [0.5 + k for k in range(max(columns) + 1)]
+            attributes = {
+                "ngram_counts": counts, "ngram_indexes": columns, "mode": mode, "min_gram_length": least,
+                "max_gram_length": min(most, len(counts)), "max_skip_count": skips,
+                "weights": weights if len(weights) == len(columns) else None,
+            }  # fmt: skip
+            compare(model("TfIdfVectorizer", [x], domain="", **attributes, **pool), [x], device)
+
+
+@pytest.mark.parametrize("device", DEVICES)
 def test_maps(device: str) -> None:
     """Rows of scores become dicts, and dicts become vectors."""
     need(device)

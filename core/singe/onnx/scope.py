@@ -153,9 +153,9 @@ def used(node: OnnxNode) -> set[str]:
 
 
 def owned(node: OnnxNode) -> list[OnnxGraph]:
-    """The graphs that a node owns."""
-    values = (v for value in node.attributes.values() for v in (value if isinstance(value, tuple) else (value,)))
-    return [v for v in values if isinstance(v, OnnxGraph)]
+    """The graphs that a node owns. (All elements of a list among the attributes have one type; lists may be long.)"""
+    lists = (value if isinstance(value, tuple) else (value,) for value in node.attributes.values())
+    return [v for values in lists if values and isinstance(values[0], OnnxGraph) for v in values]
 
 
 def needed(nodes: Sequence[OnnxNode], outputs: Iterable[str]) -> list[tuple[int, OnnxNode]]:

@@ -12,6 +12,7 @@ from . import (  # noqa: F401 (each enters its adapters)
     microsoft,
     frames,
     ml,
+    ngrams,
     normalise,
     products,
     quantise,
