@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
+import numpy as np
+
 from ..dtypes import FLOATS
 from ..errors import DTypeError, InputError, ShapeError
 from ..ops.folds.window import ceiling
@@ -92,7 +94,7 @@ def conv_transpose(
     )
 
 
-def _window(
+def window_of(
     x: Any, kernel: Ints, stride: Ints | None, padding: Ints, dilation: Ints, ceil_mode: bool, what: str
 ) -> dict[str, tuple[Any, ...]]:
     """The attributes of a pooling row, for every axis."""
@@ -113,7 +115,7 @@ def _window(
 
 
 def max_pool(b: Any, x: Any, kernel: Ints, stride: Ints | None, padding: Ints, dilation: Ints, ceil_mode: bool) -> Any:
-    return b.max_pool(x, **_window(x, kernel, stride, padding, dilation, ceil_mode, "max_pool"))
+    return b.max_pool(x, **window_of(x, kernel, stride, padding, dilation, ceil_mode, "max_pool"))
 
 
 def avg_pool(
@@ -121,7 +123,7 @@ def avg_pool(
 ) -> Any:
     """Sums over windows, divided by the number of their elements. With count_include_pad, padding counts as elements,
     but elements that ceil_mode adds beyond the padding do not."""
-    facts = _window(x, kernel, stride, padding, 1, ceil_mode, "avg_pool")
+    facts = window_of(x, kernel, stride, padding, 1, ceil_mode, "avg_pool")
     total = b.pool_sum(x, **facts)
     pads = facts["before"] if count_include_pad else (0,) * len(x.shape)
     outside = tuple(lo - p for lo, p in zip(facts["before"], pads, strict=True))
@@ -134,17 +136,57 @@ def avg_pool(
     return b.div(total, b.pool_sum(counted, **{**facts, "before": outside, "after": beyond}))
 
 
+def _adaptive_sizes(x: Any, output_size: Ints, what: str) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
+    """The requested size, and the size of each window if all are equal, which needs no known input size but 1."""
+    sizes = per_axis(output_size, _spaces(x, what), "output_size")
+    for d, n in zip(x.shape[2:], sizes, strict=True):
+        if n < 1 or (not isinstance(d, int) and n != 1):
+            raise ShapeError(f"{what}: {show(x.shape[2:])} to {show(sizes)}: from an open size only 1 can be made")
+    equal = all(n == 1 or d % n == 0 for d, n in zip(x.shape[2:], sizes, strict=True))
+    return sizes, tuple(d // n if n > 1 else d for d, n in zip(x.shape[2:], sizes, strict=True)) if equal else None
+
+
+def _adaptive_windows(length: int, count: int) -> list[range]:
+    """The elements of each of `count` windows, which cover an axis and may overlap."""
+    return [range(k * length // count, -(-(k + 1) * length // count)) for k in range(count)]
+
+
 def adaptive_avg_pool(b: Any, x: Any, output_size: Ints) -> Any:
-    """Means over equal windows: the input's size must be a multiple of the output's."""
-    sizes = per_axis(output_size, _spaces(x, "adaptive_avg_pool"), "output_size")
+    """Means over windows of about equal sizes."""
+    sizes, window = _adaptive_sizes(x, output_size, "adaptive_avg_pool")
     if all(n == 1 for n in sizes):
         return b.global_average_pool(x)
-    if any(not isinstance(d, int) or d % n for d, n in zip(x.shape[2:], sizes, strict=True)):
-        raise ShapeError(
-            f"adaptive_avg_pool: {show(x.shape[2:])} to {show(sizes)}: the output's size must divide the input's; use interpolate?"
-        )
-    window = tuple(d // n for d, n in zip(x.shape[2:], sizes, strict=True))
-    return avg_pool(b, x, window, None, 0, False, True)
+    if window is not None and all(isinstance(w, int) for w in window):
+        return avg_pool(b, x, window, None, 0, False, True)
+    for axis, (d, n) in enumerate(zip(x.shape[2:], sizes, strict=True), 2):
+        if n == 1:
+            x = b.reduce_mean(x, axes=(axis,))
+        elif d != n:
+            shares = np.zeros((d, n), np.float64)
+            for k, part in enumerate(_adaptive_windows(d, n)):
+                shares[list(part), k] = 1 / len(part)
+            perm = (*(a for a in range(len(x.shape)) if a != axis), axis)
+            moved = b.matmul(b.transpose(x, perm=perm), b.cast(b.const(shares.astype(np.float32)), to=x.dtype))
+            x = b.transpose(moved, perm=tuple(int(a) for a in np.argsort(perm)))
+    return x
+
+
+def adaptive_max_pool(b: Any, x: Any, output_size: Ints) -> Any:
+    """Maxima over windows of about equal sizes."""
+    sizes, window = _adaptive_sizes(x, output_size, "adaptive_max_pool")
+    if window is not None and all(isinstance(w, int) for w in window):
+        return max_pool(b, x, window, None, 0, 1, False)
+    for axis, (d, n) in enumerate(zip(x.shape[2:], sizes, strict=True), 2):
+        if n == 1:
+            x = b.reduce_max(x, axes=(axis,))
+        elif d != n:
+            windows = _adaptive_windows(d, n)
+            longest = max(map(len, windows))  # the last element of a shorter one is taken repeatedly
+            places = np.array([[part[min(k, len(part) - 1)] for k in range(longest)] for part in windows])
+            taken = b.gather(x, b.const(places), axis=axis)
+            largest = b.reduce_max(taken, axes=(axis + 1,))
+            x = b.reshape(largest, shape=(*x.shape[:axis], n, *x.shape[axis + 1 :]))
+    return x
 
 
 def interpolate(

@@ -1,32 +1,137 @@
 """Layers, and Module for writing your own; see README.md in this folder."""
 
+from ._activation import CELU as CELU
 from ._activation import ELU as ELU
 from ._activation import GELU as GELU
+from ._activation import GLU as GLU
+from ._activation import SELU as SELU
 from ._activation import Flatten as Flatten
-from ._activation import HardSigmoid as HardSigmoid
-from ._activation import HardSwish as HardSwish
+from ._activation import Hardshrink as Hardshrink
+from ._activation import Hardsigmoid as Hardsigmoid
+from ._activation import Hardswish as Hardswish
+from ._activation import Hardtanh as Hardtanh
 from ._activation import Identity as Identity
 from ._activation import LeakyReLU as LeakyReLU
+from ._activation import LogSigmoid as LogSigmoid
 from ._activation import LogSoftmax as LogSoftmax
+from ._activation import Mish as Mish
+from ._activation import PReLU as PReLU
 from ._activation import ReLU as ReLU
 from ._activation import ReLU6 as ReLU6
 from ._activation import Sigmoid as Sigmoid
 from ._activation import SiLU as SiLU
 from ._activation import Softmax as Softmax
+from ._activation import Softmax2d as Softmax2d
+from ._activation import Softmin as Softmin
 from ._activation import Softplus as Softplus
+from ._activation import Softshrink as Softshrink
+from ._activation import Softsign as Softsign
 from ._activation import Tanh as Tanh
+from ._activation import Tanhshrink as Tanhshrink
+from ._activation import Threshold as Threshold
+from ._attention import MultiheadAttention as MultiheadAttention
+from ._container import ModuleDict as ModuleDict
+from ._container import ModuleList as ModuleList
 from ._container import Sequential as Sequential
+from ._conv import Conv1d as Conv1d
 from ._conv import Conv2d as Conv2d
+from ._conv import Conv3d as Conv3d
+from ._conv import ConvTranspose1d as ConvTranspose1d
+from ._conv import ConvTranspose2d as ConvTranspose2d
+from ._conv import ConvTranspose3d as ConvTranspose3d
+from ._distance import CosineSimilarity as CosineSimilarity
+from ._distance import PairwiseDistance as PairwiseDistance
+from ._dropout import AlphaDropout as AlphaDropout
+from ._dropout import Dropout as Dropout
+from ._dropout import Dropout1d as Dropout1d
+from ._dropout import Dropout2d as Dropout2d
+from ._dropout import Dropout3d as Dropout3d
+from ._dropout import FeatureAlphaDropout as FeatureAlphaDropout
+from ._dropout import RReLU as RReLU
+from ._embedding import Embedding as Embedding
+from ._embedding import EmbeddingBag as EmbeddingBag
+from ._linear import Bilinear as Bilinear
 from ._linear import Linear as Linear
 from ._module import Module as Module
+from ._norm import BatchNorm1d as BatchNorm1d
 from ._norm import BatchNorm2d as BatchNorm2d
+from ._norm import BatchNorm3d as BatchNorm3d
+from ._norm import GroupNorm as GroupNorm
+from ._norm import InstanceNorm1d as InstanceNorm1d
+from ._norm import InstanceNorm2d as InstanceNorm2d
+from ._norm import InstanceNorm3d as InstanceNorm3d
+from ._norm import LayerNorm as LayerNorm
+from ._norm import LocalResponseNorm as LocalResponseNorm
+from ._norm import RMSNorm as RMSNorm
 from ._norm import observing as observing
+from ._padding import CircularPad1d as CircularPad1d
+from ._padding import CircularPad2d as CircularPad2d
+from ._padding import CircularPad3d as CircularPad3d
+from ._padding import ConstantPad1d as ConstantPad1d
+from ._padding import ConstantPad2d as ConstantPad2d
+from ._padding import ConstantPad3d as ConstantPad3d
+from ._padding import ReflectionPad1d as ReflectionPad1d
+from ._padding import ReflectionPad2d as ReflectionPad2d
+from ._padding import ReflectionPad3d as ReflectionPad3d
+from ._padding import ReplicationPad1d as ReplicationPad1d
+from ._padding import ReplicationPad2d as ReplicationPad2d
+from ._padding import ReplicationPad3d as ReplicationPad3d
+from ._padding import ZeroPad1d as ZeroPad1d
+from ._padding import ZeroPad2d as ZeroPad2d
+from ._padding import ZeroPad3d as ZeroPad3d
+from ._pool import AdaptiveAvgPool1d as AdaptiveAvgPool1d
 from ._pool import AdaptiveAvgPool2d as AdaptiveAvgPool2d
+from ._pool import AdaptiveAvgPool3d as AdaptiveAvgPool3d
+from ._pool import AdaptiveMaxPool1d as AdaptiveMaxPool1d
+from ._pool import AdaptiveMaxPool2d as AdaptiveMaxPool2d
+from ._pool import AdaptiveMaxPool3d as AdaptiveMaxPool3d
+from ._pool import AvgPool1d as AvgPool1d
 from ._pool import AvgPool2d as AvgPool2d
+from ._pool import AvgPool3d as AvgPool3d
+from ._pool import LPPool1d as LPPool1d
+from ._pool import LPPool2d as LPPool2d
+from ._pool import LPPool3d as LPPool3d
+from ._pool import MaxPool1d as MaxPool1d
 from ._pool import MaxPool2d as MaxPool2d
+from ._pool import MaxPool3d as MaxPool3d
+from ._pool import MaxUnpool1d as MaxUnpool1d
+from ._pool import MaxUnpool2d as MaxUnpool2d
+from ._pool import MaxUnpool3d as MaxUnpool3d
+from ._position import RotaryEmbedding as RotaryEmbedding
+from ._position import SinusoidalPositions as SinusoidalPositions
+from ._recurrent import GRU as GRU
+from ._recurrent import LSTM as LSTM
+from ._recurrent import RNN as RNN
+from ._recurrent import GRUCell as GRUCell
+from ._recurrent import LSTMCell as LSTMCell
+from ._recurrent import RNNCell as RNNCell
+from ._shape import ChannelShuffle as ChannelShuffle
+from ._shape import Fold as Fold
+from ._shape import PixelShuffle as PixelShuffle
+from ._shape import PixelUnshuffle as PixelUnshuffle
+from ._shape import Unflatten as Unflatten
+from ._shape import Unfold as Unfold
+from ._shape import Upsample as Upsample
+from ._shape import UpsamplingBilinear2d as UpsamplingBilinear2d
+from ._shape import UpsamplingNearest2d as UpsamplingNearest2d
+from ._transformer import Transformer as Transformer
+from ._transformer import TransformerDecoder as TransformerDecoder
+from ._transformer import TransformerDecoderLayer as TransformerDecoderLayer
+from ._transformer import TransformerEncoder as TransformerEncoder
+from ._transformer import TransformerEncoderLayer as TransformerEncoderLayer
 
 __all__ = [
-    "ELU", "GELU", "AdaptiveAvgPool2d", "AvgPool2d", "BatchNorm2d", "Conv2d", "Flatten", "HardSigmoid", "HardSwish", "Identity",
-    "LeakyReLU", "Linear", "LogSoftmax", "MaxPool2d", "Module", "ReLU", "ReLU6", "Sequential", "SiLU", "Sigmoid", "Softmax", "Softplus",
-    "Tanh", "observing",
+    "CELU", "ELU", "GELU", "GLU", "GRU", "LSTM", "RNN", "SELU", "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d",
+    "AdaptiveMaxPool2d", "AdaptiveMaxPool3d", "AlphaDropout", "AvgPool1d", "AvgPool2d", "AvgPool3d", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d",
+    "Bilinear", "ChannelShuffle", "CircularPad1d", "CircularPad2d", "CircularPad3d", "ConstantPad1d", "ConstantPad2d", "ConstantPad3d", "Conv1d",
+    "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "CosineSimilarity", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d",
+    "Embedding", "EmbeddingBag", "FeatureAlphaDropout", "Flatten", "Fold", "GRUCell", "GroupNorm", "Hardshrink", "Hardsigmoid", "Hardswish",
+    "Hardtanh", "Identity", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "LPPool1d", "LPPool2d", "LPPool3d", "LSTMCell", "LayerNorm",
+    "LeakyReLU", "Linear", "LocalResponseNorm", "LogSigmoid", "LogSoftmax", "MaxPool1d", "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d",
+    "MaxUnpool3d", "Mish", "Module", "ModuleDict", "ModuleList", "MultiheadAttention", "PReLU", "PairwiseDistance", "PixelShuffle", "PixelUnshuffle",
+    "RMSNorm", "RNNCell", "RReLU", "ReLU", "ReLU6", "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad2d",
+    "ReplicationPad3d", "RotaryEmbedding", "Sequential", "SiLU", "Sigmoid", "SinusoidalPositions", "Softmax", "Softmax2d", "Softmin", "Softplus",
+    "Softshrink", "Softsign", "Tanh", "Tanhshrink", "Threshold", "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder",
+    "TransformerEncoderLayer", "Unflatten", "Unfold", "Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d", "ZeroPad1d", "ZeroPad2d",
+    "ZeroPad3d", "observing",
 ]  # fmt: skip

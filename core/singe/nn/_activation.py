@@ -1,12 +1,19 @@
-"""Layers without weights: a list of classes, each with a function and the default values of its arguments."""
+"""Activations and other layers without weights: a list of classes, each with a function and the default values of its
+arguments. PReLU has a weight; RReLU draws numbers in training (see _dropout.py).
+
+PyTorch's argument `inplace` is accepted and has no effect: tensors are immutable.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
-from ..errors import InputError
+from ..errors import InputError, ShapeError
+from ..frontend.creation import full, where
 from ..frontend.tensor import Tensor
+from ..shapes import show
 from ._module import Module
 
 
@@ -22,7 +29,7 @@ class Activation(Module):
         cls._call = staticmethod(call)
         cls._defaults = defaults
 
-    def __init__(self, *values: Any, **named: Any) -> None:
+    def __init__(self, *values: Any, inplace: bool = False, **named: Any) -> None:
         given = dict(zip(self._defaults, values, strict=False)) | named
         if len(values) > len(self._defaults) or given.keys() - self._defaults.keys():
             raise InputError(
@@ -33,6 +40,31 @@ class Activation(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self._call(x, **self.fields())
+
+
+SELU_ALPHA: Final = 1.6732632423543772
+SELU_SCALE: Final = 1.0507009873554805
+
+
+def _gelu(x: Tensor, approximate: str) -> Tensor:
+    if approximate not in ("none", "tanh"):
+        raise InputError(f"GELU: approximate is {approximate!r}, expected 'none' or 'tanh'")
+    if approximate == "none":
+        return x.gelu()
+    return 0.5 * x * (1 + (math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)).tanh())
+
+
+def _softplus(x: Tensor, beta: float, threshold: float) -> Tensor:
+    scaled = x * beta
+    return where(scaled > threshold, x, scaled.softplus() / beta)
+
+
+def _glu(x: Tensor, dim: int) -> Tensor:
+    if x.shape[dim] % 2:
+        raise ShapeError(f"GLU: axis {dim} of {show(x.shape)} is odd, expected two halves")
+    half = x.shape[dim] // 2
+    value, gate = x.split([half, half], dim)
+    return value * gate.sigmoid()
 
 
 class Identity(Activation, call=lambda x: x):
@@ -59,11 +91,23 @@ class ELU(Activation, call=lambda x, alpha: x.elu(alpha=alpha), alpha=1.0):
     """x if x ≥ 0, otherwise alpha · (eˣ − 1)."""
 
 
+class CELU(Activation, call=lambda x, alpha: (x / alpha).elu() * alpha, alpha=1.0):
+    """x if x ≥ 0, otherwise alpha · (exp(x / alpha) − 1)."""
+
+
+class SELU(Activation, call=lambda x: x.elu(alpha=SELU_ALPHA) * SELU_SCALE):
+    """A scaled ELU whose outputs keep mean 0 and variance 1."""
+
+
 class Sigmoid(Activation, call=lambda x: x.sigmoid()):
     """1 / (1 + e⁻ˣ)."""
 
 
-class HardSigmoid(Activation, call=lambda x: x.hard_sigmoid(alpha=1 / 6, beta=0.5)):
+class LogSigmoid(Activation, call=lambda x: -(-x).softplus()):
+    """The logarithm of sigmoid."""
+
+
+class Hardsigmoid(Activation, call=lambda x: x.hard_sigmoid(alpha=1 / 6, beta=0.5)):
     """x / 6 + 1/2, clipped to 0 … 1."""
 
 
@@ -71,25 +115,80 @@ class Tanh(Activation, call=lambda x: x.tanh()):
     """The hyperbolic tangent."""
 
 
+class Hardtanh(Activation, call=lambda x, min_val, max_val: x.clip(min_val, max_val), min_val=-1.0, max_val=1.0):
+    """x, clipped to min_val … max_val."""
+
+
+class Tanhshrink(Activation, call=lambda x: x - x.tanh()):
+    """x − tanh(x)."""
+
+
 class SiLU(Activation, call=lambda x: x.silu()):
     """x · sigmoid(x)."""
 
 
-class HardSwish(Activation, call=lambda x: x * x.hard_sigmoid(alpha=1 / 6, beta=0.5)):
-    """x · hard_sigmoid(x)."""
+class Hardswish(Activation, call=lambda x: x * x.hard_sigmoid(alpha=1 / 6, beta=0.5)):
+    """x · Hardsigmoid(x)."""
 
 
-class GELU(Activation, call=lambda x: x.gelu()):
-    """x · Φ(x), where Φ is the normal distribution."""
+class Mish(Activation, call=lambda x: x * x.softplus().tanh()):
+    """x · tanh(softplus(x))."""
 
 
-class Softplus(Activation, call=lambda x: x.softplus()):
-    """log(1 + eˣ)."""
+class GELU(Activation, call=_gelu, approximate="none"):
+    """x · Φ(x), where Φ is the normal distribution; approximate="tanh" computes it by tanh."""
+
+
+class Softplus(Activation, call=_softplus, beta=1.0, threshold=20.0):
+    """log(1 + exp(beta · x)) / beta; x where beta · x is above the threshold."""
+
+
+class Softsign(Activation, call=lambda x: x / (1 + abs(x))):
+    """x / (1 + |x|)."""
+
+
+class Hardshrink(Activation, call=lambda x, lambd: where(abs(x) > lambd, x, 0.0), lambd=0.5):
+    """x, but 0 in −lambd … lambd."""
+
+
+class Softshrink(Activation, call=lambda x, lambd: x - x.clip(-lambd, lambd), lambd=0.5):
+    """x moved towards 0 by lambd, and 0 in −lambd … lambd."""
+
+
+class Threshold(Activation, call=lambda x, threshold, value: where(x > threshold, x, value), threshold=0.0, value=0.0):
+    """x above the threshold, otherwise value."""
+
+
+class GLU(Activation, call=_glu, dim=-1):
+    """The first half of an axis, times the sigmoid of the second half."""
 
 
 class Softmax(Activation, call=lambda x, dim: x.softmax(dim), dim=-1):
     """Exponentials that sum to 1 along an axis."""
 
 
+class Softmax2d(Activation, call=lambda x: x.softmax(-3)):
+    """Softmax over the channels of (…, channels, height, width)."""
+
+
+class Softmin(Activation, call=lambda x, dim: (-x).softmax(dim), dim=-1):
+    """The softmax of −x."""
+
+
 class LogSoftmax(Activation, call=lambda x, dim: x.log_softmax(dim), dim=-1):
     """The logarithm of softmax."""
+
+
+class PReLU(Module):
+    """x if x ≥ 0, otherwise weight · x: with one weight, or one for each channel (axis 1)."""
+
+    weight: Tensor
+
+    def __init__(self, num_parameters: int = 1, init: float = 0.25) -> None:
+        self.weight = full((num_parameters,), float(init))
+
+    def forward(self, x: Tensor) -> Tensor:
+        weight = self.weight
+        if weight.shape != (1,):
+            weight = weight.reshape(-1, *(1,) * (x.ndim - 2))
+        return where(x >= 0, x, weight * x)

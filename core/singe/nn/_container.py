@@ -1,4 +1,4 @@
-"""Modules in sequence. There is no ModuleList: use a list in a field."""
+"""Modules in sequence, in lists and in dicts."""
 
 from __future__ import annotations
 
@@ -30,3 +30,11 @@ class Sequential(Module, inline="layers"):
 
     def __getitem__(self, index: int) -> Module:
         return list(self)[index]
+
+
+class ModuleList(list[Module]):
+    """A list, under PyTorch's name: any list in a field is one."""
+
+
+class ModuleDict(dict[str, Module]):
+    """A dict, under PyTorch's name: any dict in a field is one."""

@@ -240,7 +240,7 @@ def _remade(value: Any, parts: dict[Any, Any]) -> Any:
     """A container of the same kind with other parts."""
     if isinstance(value, Module):
         return value.replace(**parts)
-    return parts if isinstance(value, dict) else type(value)(parts.values())
+    return type(value)(parts if isinstance(value, dict) else parts.values())
 
 
 def _like(value: Tensor | np.ndarray | HeldArray, old: Tensor) -> Tensor:

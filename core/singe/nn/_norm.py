@@ -1,6 +1,7 @@
-"""Batch normalisation, with running statistics for inference and with the batch's own in training.
+"""Normalisation over batches, groups, layers and instances.
 
-A layer is frozen, so training cannot update its statistics in place. They are collected, and used to make a new module:
+A layer is frozen, so training cannot update running statistics in place. They are collected, and used to make a new
+module:
 
     with nn.observing() as seen:
         y = model(x)                  # the model is in training mode
@@ -10,14 +11,17 @@ A layer is frozen, so training cannot update its statistics in place. They are c
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Final
+from typing import Any, ClassVar, Final
 
-from ..errors import ShapeError
+import numpy as np
+
+from ..errors import InputError, ShapeError
 from ..frontend.creation import ones, ones_like, tensor, zeros, zeros_like
-from ..frontend.tensor import Tensor
+from ..frontend.tensor import Tensor, call_row
+from ..ops import ROWS
 from ..shapes import show
 from ._module import Module
 
@@ -26,7 +30,7 @@ _seen: Final[ContextVar[dict[Module, Module] | None]] = ContextVar("seen", defau
 
 @contextmanager
 def observing() -> Iterator[dict[Module, Module]]:
-    """Collects, for each batch norm that runs in this block, a new layer with updated statistics."""
+    """Collects, for each norm with running statistics that runs in this block, a new layer with updated ones."""
     seen: dict[Module, Module] = {}
     token = _seen.set(seen)
     try:
@@ -35,50 +39,227 @@ def observing() -> Iterator[dict[Module, Module]]:
         _seen.reset(token)
 
 
-class BatchNorm2d(Module, buffers=("running_mean", "running_var", "num_batches_tracked")):
-    """(x − mean) / √(variance + eps) · weight + bias for each channel of (batch, channels, height, width)."""
+def _affine(y: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
+    y = y if weight is None else y * weight
+    return y if bias is None else y + bias
+
+
+def _normalised(x: Tensor, axes: Sequence[int], eps: float) -> Tensor:
+    """(x − mean) / √(variance + eps) over these axes."""
+    centred = x - x.mean(axes, keepdims=True)
+    return centred / ((centred * centred).mean(axes, keepdims=True) + eps).sqrt()
+
+
+class _Running(Module, buffers=("running_mean", "running_var", "num_batches_tracked")):
+    """A norm of channels (axis 1) with `spaces` axes behind them, that may keep running statistics."""
 
     weight: Tensor | None
     bias: Tensor | None
-    running_mean: Tensor
-    running_var: Tensor
-    num_batches_tracked: Tensor
+    running_mean: Tensor | None
+    running_var: Tensor | None
+    num_batches_tracked: Tensor | None
     eps: float
-    momentum: float
+    momentum: float | None
     training: bool
+    _ranks: ClassVar[tuple[int, ...]] = ()
 
-    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, affine: bool = True) -> None:
-        self.weight = ones(num_features) if affine else None
-        self.bias = zeros(num_features) if affine else None
-        self.running_mean = zeros(num_features)
-        self.running_var = ones(num_features)
-        self.num_batches_tracked = tensor(0)
+    def __init_subclass__(cls, ranks: tuple[int, ...] = (), **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls._ranks = ranks or cls._ranks
+
+    def _set(self, channels: int, eps: float, momentum: float | None, affine: bool, tracked: bool) -> None:
+        self.weight = ones(channels) if affine else None
+        self.bias = zeros(channels) if affine else None
+        self.running_mean = zeros(channels) if tracked else None
+        self.running_var = ones(channels) if tracked else None
+        self.num_batches_tracked = tensor(0) if tracked else None
         self.eps, self.momentum = eps, momentum
         self.training = False
 
-    def forward(self, x: Tensor) -> Tensor:
-        if x.ndim != 4:
-            raise ShapeError(f"BatchNorm2d: got {show(x.shape)}, expected (batch, channels, height, width)")
-        mean, variance = self._observe(x) if self.training else (self.running_mean, self.running_var)
+    def _check(self, x: Tensor) -> None:
+        if x.ndim not in self._ranks:
+            raise ShapeError(
+                f"{type(self).__name__}: got {show(x.shape)}, expected {' or '.join(map(str, self._ranks))} axes"
+            )
+
+    def _by(self, x: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
         weight = ones_like(mean) if self.weight is None else self.weight
         bias = zeros_like(mean) if self.bias is None else self.bias
         return x.batch_norm(weight, bias, mean, variance, epsilon=self.eps)
 
-    def _observe(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """The batch's mean and variance, reported to `observing`."""
-        axes = (0, 2, 3)
+    def _observe(self, mean: Tensor, variance: Tensor, count: int) -> None:
+        """Report the statistics of `count` elements of each channel to `observing`."""
+        seen = _seen.get()
+        if seen is None or self.running_mean is None:
+            return
+        unbiased = variance * (count / max(count - 1, 1))
+        before = seen.get(self, self)
+        assert isinstance(before, _Running)
+        number, old_mean, old_variance = before.num_batches_tracked, before.running_mean, before.running_var
+        assert number is not None
+        assert old_mean is not None
+        assert old_variance is not None
+        share = 1 / (number.item() + 1) if self.momentum is None else self.momentum
+        seen[self] = before.replace(
+            running_mean=old_mean + (mean - old_mean) * share,
+            running_var=old_variance + (unbiased - old_variance) * share,
+            num_batches_tracked=number + 1,
+        )
+
+
+class _BatchNorm(_Running):
+    """(x − mean) / √(variance + eps) · weight + bias for each channel: by running statistics, or in training (and without
+    track_running_stats) by the batch's own. momentum: the share of a batch in them; None: all batches count the same."""
+
+    def __init__(
+        self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
+        track_running_stats: bool = True,
+    ) -> None:  # fmt: skip
+        self._set(num_features, eps, momentum, affine, track_running_stats)
+
+    def forward(self, x: Tensor) -> Tensor:
+        self._check(x)
+        if not self.training and self.running_mean is not None and self.running_var is not None:
+            return self._by(x, self.running_mean, self.running_var)
+        axes = tuple(a for a in range(x.ndim) if a != 1)
         mean = x.mean(axes, keepdims=True)
         variance = ((x - mean) ** 2).mean(axes)
-        mean = mean.flatten()
-        seen = _seen.get()
-        if seen is not None:
-            count = math.prod(x.shape[a] for a in axes)
-            unbiased = variance * (count / max(count - 1, 1))
-            before = seen.get(self, self)
-            assert isinstance(before, BatchNorm2d)
-            seen[self] = before.replace(
-                running_mean=before.running_mean + (mean - before.running_mean) * self.momentum,
-                running_var=before.running_var + (unbiased - before.running_var) * self.momentum,
-                num_batches_tracked=before.num_batches_tracked + 1,
+        self._observe(mean.flatten(), variance, math.prod(x.shape[a] for a in axes))
+        return self._by(x, mean.flatten(), variance)
+
+
+class BatchNorm1d(_BatchNorm, ranks=(2, 3)):
+    """Batch normalisation of (batch, channels) or (batch, channels, length)."""
+
+
+class BatchNorm2d(_BatchNorm, ranks=(4,)):
+    """Batch normalisation of (batch, channels, height, width)."""
+
+
+class BatchNorm3d(_BatchNorm, ranks=(5,)):
+    """Batch normalisation of (batch, channels, depth, height, width)."""
+
+
+class _InstanceNorm(_Running):
+    """(x − mean) / √(variance + eps) for each channel of each instance; with track_running_stats, by running statistics
+    out of training. The batch may be left out."""
+
+    def __init__(
+        self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = False,
+        track_running_stats: bool = False,
+    ) -> None:  # fmt: skip
+        self._set(num_features, eps, momentum, affine, track_running_stats)
+
+    def forward(self, x: Tensor) -> Tensor:
+        self._check(x)
+        if x.ndim == min(self._ranks):
+            return self._instances(x.unsqueeze(0)).squeeze(0)
+        return self._instances(x)
+
+    def _instances(self, x: Tensor) -> Tensor:
+        if not self.training and self.running_mean is not None and self.running_var is not None:
+            return self._by(x, self.running_mean, self.running_var)
+        axes = tuple(range(2, x.ndim))
+        if self.running_mean is not None:
+            mean = x.mean(axes, keepdims=True)
+            variance = ((x - mean) ** 2).mean(axes)
+            self._observe(mean.mean(0).flatten(), variance.mean(0), math.prod(x.shape[2:]))
+        ones_after = (1,) * len(axes)
+        weight, bias = (None if t is None else t.reshape(-1, *ones_after) for t in (self.weight, self.bias))
+        return _affine(_normalised(x, axes, self.eps), weight, bias)
+
+
+class InstanceNorm1d(_InstanceNorm, ranks=(2, 3)):
+    """Instance normalisation of (batch, channels, length)."""
+
+
+class InstanceNorm2d(_InstanceNorm, ranks=(3, 4)):
+    """Instance normalisation of (batch, channels, height, width)."""
+
+
+class InstanceNorm3d(_InstanceNorm, ranks=(4, 5)):
+    """Instance normalisation of (batch, channels, depth, height, width)."""
+
+
+class _LastAxes(Module):
+    """A norm over the last axes, which have the shape `normalized_shape`."""
+
+    weight: Tensor | None
+    normalized_shape: tuple[int, ...]
+
+    def _axes(self, x: Tensor) -> tuple[int, ...]:
+        count = len(self.normalized_shape)
+        if x.shape[x.ndim - count :] != self.normalized_shape:
+            raise ShapeError(
+                f"{type(self).__name__}: got {show(x.shape)}, expected the last axes to be {self.normalized_shape}"
             )
-        return mean, variance
+        return tuple(range(x.ndim - count, x.ndim))
+
+
+class LayerNorm(_LastAxes):
+    """(x − mean) / √(variance + eps) · weight + bias over the last axes."""
+
+    bias: Tensor | None
+
+    def __init__(
+        self, normalized_shape: int | Sequence[int], eps: float = 1e-5, elementwise_affine: bool = True, bias: bool = True
+    ) -> None:  # fmt: skip
+        shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        self.normalized_shape, self.eps = shape, eps
+        self.weight = ones(shape) if elementwise_affine else None
+        self.bias = zeros(shape) if elementwise_affine and bias else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        return _affine(_normalised(x, self._axes(x), self.eps), self.weight, self.bias)
+
+
+class RMSNorm(_LastAxes):
+    """x / √(mean of x² + eps) · weight over the last axes; eps: by default the dtype's."""
+
+    def __init__(
+        self, normalized_shape: int | Sequence[int], eps: float | None = None, elementwise_affine: bool = True
+    ) -> None:
+        shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        self.normalized_shape, self.eps = shape, eps
+        self.weight = ones(shape) if elementwise_affine else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        eps = float(np.finfo(x.dtype.compute.numpy).eps) if self.eps is None else self.eps
+        return _affine(x / ((x * x).mean(self._axes(x), keepdims=True) + eps).sqrt(), self.weight, None)
+
+
+class GroupNorm(Module):
+    """(x − mean) / √(variance + eps) for each group of channels (axis 1), then · weight + bias for each channel."""
+
+    weight: Tensor | None
+    bias: Tensor | None
+
+    def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True) -> None:
+        if num_channels % num_groups:
+            raise InputError(f"GroupNorm: {num_channels} channels cannot be divided into {num_groups} groups")
+        self.num_groups, self.num_channels, self.eps = num_groups, num_channels, eps
+        self.weight = ones(num_channels) if affine else None
+        self.bias = zeros(num_channels) if affine else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.ndim < 2 or x.shape[1] != self.num_channels:
+            raise ShapeError(f"GroupNorm: got {show(x.shape)}, expected {self.num_channels} channels on axis 1")
+        grouped = x.reshape(x.shape[0], self.num_groups, -1)
+        y = _normalised(grouped, (2,), self.eps).reshape(*x.shape)
+        after = (1,) * (x.ndim - 2)
+        return _affine(y, *(None if t is None else t.reshape(-1, *after) for t in (self.weight, self.bias)))
+
+
+class LocalResponseNorm(Module):
+    """x / (k + alpha · the mean of x² over `size` neighbouring channels) ^ beta; outside there are zeros."""
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
+        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.ndim < 3:
+            raise ShapeError(f"LocalResponseNorm: got {show(x.shape)}, expected (batch, channels, …space)")
+        squares = (x * x).reshape(x.shape[0], 1, x.shape[1], -1)
+        squares = squares.pad([(0, 0), (0, 0), (self.size // 2, (self.size - 1) // 2), (0, 0)])
+        mean = squares.avg_pool((self.size, 1), 1).reshape(*x.shape)
+        return x / call_row(ROWS["pow"], (self.k + self.alpha * mean, self.beta))

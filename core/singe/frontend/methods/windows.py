@@ -48,7 +48,7 @@ def avg_pool(
 
 @method
 def adaptive_avg_pool(x: Tensor, output_size: Ints) -> Tensor:
-    """Means over equal windows that give the requested output size."""
+    """Means over windows, of about equal sizes, that give the requested output size."""
     return apply(lambda b, x: spatial.adaptive_avg_pool(b, x, output_size), x)
 
 

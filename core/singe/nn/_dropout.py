@@ -1,0 +1,115 @@
+"""Layers that draw random numbers in training, and do nothing else.
+
+The numbers come from a generator in the layer (`rng`: a generator, or a seed). They are drawn when `forward` is called,
+so a function in which they are drawn cannot be compiled: every run would get the same ones.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..errors import InputError
+from ..frontend.tensor import Tensor
+from ..frontend.tracing import Tracer
+from ._activation import SELU_ALPHA, SELU_SCALE
+from ._init import Rng
+from ._module import Module
+
+
+class _Random(Module):
+    """A layer with a generator; `training` is set by train() and eval()."""
+
+    rng: np.random.Generator
+    training: bool
+
+    def _seed(self, rng: Rng) -> None:
+        self.rng = np.random.default_rng(rng)
+        self.training = False
+
+    def _drawn(self, x: Tensor, shape: tuple[int, ...]) -> np.ndarray:
+        """Numbers from 0 to 1."""
+        if isinstance(x.device, Tracer):
+            raise InputError(
+                f"{type(self).__name__}: in training it draws random numbers, of which a compiled function would have the same "
+                "in every run; compile module.eval()"
+            )
+        return self.rng.random(shape, np.float32)
+
+
+class _Dropout(_Random):
+    """Drops elements, or whole channels of an input with `spaces` axes behind them, with the probability p."""
+
+    p: float
+    _spaces: ClassVar[int | None] = None
+
+    def __init_subclass__(cls, spaces: int | None = None, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls._spaces = cls._spaces if spaces is None else spaces
+
+    def __init__(self, p: float = 0.5, inplace: bool = False, *, rng: Rng = None) -> None:
+        if not 0 <= p <= 1:
+            raise InputError(f"{type(self).__name__}: p is {p}, expected a probability")
+        self.p = p
+        self._seed(rng)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self._dropped(x, self._kept(x)) if self.training and self.p > 0 else x
+
+    def _kept(self, x: Tensor) -> np.ndarray:
+        """True for what stays."""
+        shape = x.shape if self._spaces is None else x.shape[: -self._spaces] + (1,) * self._spaces
+        return self._drawn(x, shape) >= self.p
+
+    def _dropped(self, x: Tensor, kept: np.ndarray) -> Tensor:
+        return x * (kept / max(1 - self.p, 1e-30)).astype(x.dtype.numpy)
+
+
+class Dropout(_Dropout):
+    """Zeroes elements with the probability p, and scales the others by 1 / (1 − p)."""
+
+
+class Dropout1d(_Dropout, spaces=1):
+    """Zeroes whole channels of (batch, channels, length)."""
+
+
+class Dropout2d(_Dropout, spaces=2):
+    """Zeroes whole channels of (batch, channels, height, width)."""
+
+
+class Dropout3d(_Dropout, spaces=3):
+    """Zeroes whole channels of (batch, channels, depth, height, width)."""
+
+
+class AlphaDropout(_Dropout):
+    """Sets elements to SELU's least value, and moves all so that mean and variance stay."""
+
+    def _dropped(self, x: Tensor, kept: np.ndarray) -> Tensor:
+        least = -SELU_ALPHA * SELU_SCALE
+        scale = 1 / math.sqrt((1 - self.p) * (1 + self.p * least**2)) if self.p < 1 else 0.0
+        shift = -scale * least * self.p
+        kind = x.dtype.numpy
+        return x * (kept * scale).astype(kind) + (~kept * (least * scale) + shift).astype(kind)
+
+
+class FeatureAlphaDropout(AlphaDropout, spaces=3):
+    """AlphaDropout of whole channels of (batch, channels, depth, height, width)."""
+
+
+class RReLU(_Random):
+    """x if x ≥ 0, otherwise x times a number from lower to upper: drawn in training, the middle otherwise."""
+
+    lower: float
+    upper: float
+
+    def __init__(self, lower: float = 1 / 8, upper: float = 1 / 3, inplace: bool = False, *, rng: Rng = None) -> None:
+        self.lower, self.upper = lower, upper
+        self._seed(rng)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.training:
+            return x.leaky_relu(alpha=(self.lower + self.upper) / 2)
+        slope = self.lower + (self.upper - self.lower) * self._drawn(x, x.shape)
+        return x.relu() - (-x).relu() * slope.astype(x.dtype.numpy)
