@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...dtypes import float32
 from ...graph import Builder, Node
-from ...shapes import axes_of, show
+from ...shapes import axes_of, same, show
 from ._call import Call, adapter
 from .basic import cast
 
@@ -42,8 +42,8 @@ def _groups(call: Call) -> Node:
     """Scale and shift are those of each channel; before version 21, of each group."""
     x, b = call.x(), call.b
     groups, rank = call.attr("num_groups", 0), len(x.shape)
-    channels = call.number(x.shape[1], "the number of channels") if rank > 2 else 0
-    if groups < 1 or channels % groups or rank < 3:
+    channels = x.shape[1] if rank > 2 else 0
+    if groups < 1 or rank < 3 or not same(channels // groups * groups, channels, "GroupNormalization: equal groups"):
         raise call.fail(f"{groups} groups of the channels of {show(x.shape)}; expected equal groups, and spatial axes")
     kind = float32 if call.attr("stash_type", 1) == 1 else x.dtype
     split = b.reshape(cast(call, x, kind), shape=(x.shape[0], groups, channels // groups, *x.shape[2:]))
