@@ -43,6 +43,7 @@ SPELLINGS = scalar.complete(
         "neg": lambda e, a: f"(-{a})", "abs": lambda e, a: f"({a} < 0 ? -{a} : {a})",
         "sqrt": call("sqrtf"), "exp": call("expf"), "log": call("logf"), "sin": call("sinf"), "cos": call("cosf"), "tanh": call("tanhf"),
         "floor": call("floorf"), "ceil": call("ceilf"), "round": call("rintf"), "isnan": lambda e, a: f"({a} != {a})",
+        "bits": call("f2i"), "of_bits": call("u2f"),
         "eq": between("=="), "lt": between("<"), "le": between("<="),
         "and": between("&"), "or": between("|"), "xor": between("^"), "not": lambda e, a: f"(!{a})" if e.dtype is bool_ else f"(~{a})",
         "shl": between("<<"), "shr": between(">>"),
@@ -72,6 +73,7 @@ HEAD = """#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 static float u2f(uint32_t bits) { union { uint32_t u; float f; } both = { bits }; return both.f; }
+static int32_t f2i(float number) { union { float f; int32_t i; } both = { number }; return both.i; }
 """
 PRINTED = {
     **{

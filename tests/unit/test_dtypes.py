@@ -25,6 +25,7 @@ from singe.dtypes import (
     STORED,
     DType,
     dtype,
+    narrowed,
     own,
     promote,
     string,
@@ -301,6 +302,23 @@ def test_functions_of_every_float(place: str) -> None:
             wanted = row.reference(widen(x).astype(np.float64))  # pyright: ignore[reportOptionalCall]
             accuracy = {"float16": 1e-3, "bfloat16": 8e-3, "float32": 2e-6, "float64": 1e-14}[kind.name]
             same(found, convert(wanted, kind.numpy), kind, f"{kind}: {row.name}", rtol=accuracy)
+
+
+def test_a_bit_cast_keeps_all_bits(place: str) -> None:
+    row = ROWS["bit_cast"]
+    for kind in row.dtypes:
+        x = values(kind)
+        others = [d for d in row.dtypes if d.bits == kind.bits and (d is not sg.bool_ or kind is sg.bool_)]
+        every = run(place, [x], lambda b, n, others=others: [b.bit_cast(n, to=d) for d in others])
+        for to, got in zip(others, every, strict=True):
+            assert got.dtype == to.numpy
+            want = narrowed(x[kind.name], to) if kind.held else x.view(to.numpy)
+            assert got.tobytes() == want.tobytes(), f"{kind} to {to}"
+    b = Builder()
+    with pytest.raises(DTypeError, match="from float32 to int64; expected one of int32, uint32, float32"):
+        b.bit_cast(b.input("x", (2,), sg.float32), to=sg.int64)
+    with pytest.raises(DTypeError, match="bit_cast: got float16"):
+        b.bit_cast(b.input("x", (2,), sg.float16), to=sg.int16)
 
 
 def test_a_float8_between_casts_is_rounded(place: str) -> None:

@@ -129,7 +129,8 @@ def random_pair(rng: random.Random, kind: DType, leaves: Mapping[DType, list[Exp
     words = [
         w
         for w, row in WORDS.items()
-        if w not in ("cast", "select") and (kind is bool_ if row.result == "bool" else scalar._KINDS[row.kinds](kind))
+        if w not in ("cast", "select", "bits", "of_bits")
+        and (kind is bool_ if row.result == "bool" else scalar._KINDS[row.kinds](kind))
     ]
     word = rng.choice([*words, "select", "cast"])
     if word == "select":

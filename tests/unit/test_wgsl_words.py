@@ -88,11 +88,11 @@ ZERO_FREE = ("div", "rem")
 
 
 def _takes(word: str, d: DType) -> bool:
-    return S._KINDS[S.WORDS[word].kinds](d)
+    return S._KINDS[S.WORDS[word].kinds](d) and S.result_of(word, d) in SAMPLES
 
 
 def _result(word: str, d: DType) -> DType:
-    return bool_ if S.WORDS[word].result == "bool" else d
+    return S.result_of(word, d)
 
 
 def _pairs(word: str, d: DType) -> tuple[np.ndarray, np.ndarray]:

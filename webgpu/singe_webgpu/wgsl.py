@@ -171,6 +171,8 @@ SPELLINGS: Final[Mapping[str, Mapping[DType, Spelling]]] = scalar.complete("wgsl
     "ceil": _float("ceil({0})"),
     "round": _float("round({0})"),
     "isnan": _float("is_nan({0})"),
+    "bits": _float("bitcast<i32>({0})"),
+    "of_bits": {int32: "bitcast<f32>({0})"},
     "eq": {bool_: "({0} == {1})", **_words("({0} == {1})", "eq_i64({0}, {1})", "eq_f32({0}, {1})")},
     "lt": _words("({0} < {1})", "lt_i64({0}, {1})", "lt_f32({0}, {1})", "lt_u64({0}, {1})"),
     "le": _words("({0} <= {1})", "le_i64({0}, {1})", "le_f32({0}, {1})", "(!lt_u64({1}, {0}))"),

@@ -7,7 +7,24 @@ from typing import Final
 
 from .scalar import Expr, add, const, cos, div, le, lt, mul, neg, postorder, select, sin, sub
 
-_ZERO: Final = ("floor", "ceil", "round", "isnan", "eq", "lt", "le", "and", "or", "xor", "not", "shl", "shr", "rem")
+_ZERO: Final = (
+    "floor",
+    "ceil",
+    "round",
+    "isnan",
+    "eq",
+    "lt",
+    "le",
+    "and",
+    "or",
+    "xor",
+    "not",
+    "shl",
+    "shr",
+    "rem",
+    "bits",
+    "of_bits",
+)
 # For each word a function (arguments, result) ↦ the partial derivative by each argument; None if it is zero.
 _PARTIALS: Mapping[str, Callable[..., tuple[Expr | None, ...]]] = {
     "add": lambda a, b, y: (const(1, y.dtype), const(1, y.dtype)),

@@ -13,6 +13,7 @@ Meaning of the words, binding for every target:
   shl shr            in integers; shr keeps the sign of a signed type; the amount is taken modulo the width.
   round              half to even.
   and or xor not     of bools, or bitwise of integers.
+  bits of_bits       the bits of a float as a signed integer of its width, and back.
   cast               to bool: is not zero (NaN is true); float to integer: toward zero, saturating, NaN gives 0;
                      integer to integer: wraps.
   select             (condition, if true, if false).
@@ -50,10 +51,11 @@ So a float16 or bfloat16 value is not rounded between the ops of one kernel, onl
 
 @dataclass(frozen=True)
 class Word:
-    """One word: how many arguments it takes, of which kinds, and the kind of its result ("same": the arguments' type)."""
+    """One word: how many arguments it takes, of which kinds, and the kind of its result ("same": the arguments' type;
+    "int", "float": of the same width)."""
 
     arity: int
-    kinds: str  # the kind of the arguments that must agree: "num", "float", "logic" (bool or integer), "int"
+    kinds: str  # the kind of the arguments that must agree: "num", "float", "logic" (bool or integer), "int", "signed"
     result: str = "same"
     commutes: bool = False
 
@@ -68,6 +70,7 @@ WORDS: Final[Mapping[str, Word]] = {
     "eq": Word(2, "any", "bool", commutes=True), "lt": Word(2, "num", "bool"), "le": Word(2, "num", "bool"),
     "and": Word(2, "logic", commutes=True), "or": Word(2, "logic", commutes=True), "xor": Word(2, "logic", commutes=True),
     "not": Word(1, "logic"), "shl": Word(2, "int"), "shr": Word(2, "int"),
+    "bits": Word(1, "float", "int"), "of_bits": Word(1, "signed", "float"),
     "select": Word(3, "any"), "cast": Word(1, "any", "given"),
 }  # fmt: skip
 DEAR_WORDS: Final = {"exp": 8, "log": 8, "sin": 8, "cos": 8, "tanh": 8, "sqrt": 4, "div": 2, "rem": 4}
@@ -82,6 +85,7 @@ _KINDS: Final = {
     "float": lambda d: d.is_float,
     "logic": lambda d: d is bool_ or d.is_int,
     "int": lambda d: d.is_int,
+    "signed": lambda d: d.kind == "int",
     "any": lambda d: True,
 }
 
@@ -222,14 +226,20 @@ def _apply(word: str, *given: ExprLike) -> Expr:
     args = _meet(word, given)
     row = WORDS[word]
     if all(a.word == "const" for a in args):
-        return _folded(word, args, bool_ if row.result == "bool" else args[0].dtype)
+        return _folded(word, args, result_of(word, args[0].dtype))
     if row.commutes and args[0].word == "const":
         args = (args[1], args[0])
     for rule in _RULES.get(word, ()):
         found = rule(*args)
         if found is not None:
             return found
-    return _make(word, args, bool_ if row.result == "bool" else args[0].dtype)
+    return _make(word, args, result_of(word, args[0].dtype))
+
+
+def result_of(word: str, given: DType) -> DType:
+    """The type of a word's result, but for cast, from that of its (first) argument."""
+    kind = WORDS[word].result
+    return bool_ if kind == "bool" else given if kind == "same" else DTYPES[f"{kind}{given.bits}"]
 
 
 def _folded(word: str, args: tuple[Expr, ...], dtype: DType) -> Expr:
@@ -298,6 +308,8 @@ floor = _unary("floor")
 ceil = _unary("ceil")
 round_ = _unary("round")
 isnan = _unary("isnan")
+bits = _unary("bits")
+of_bits = _unary("of_bits")
 eq = _binary("eq")
 lt = _binary("lt")
 le = _binary("le")
@@ -445,11 +457,17 @@ def _remainder(a: Any, b: Any) -> Any:
     return np.fmod(a, b)
 
 
+def _viewed(kind: str) -> Callable[..., Any]:
+    """The same bits as numbers of another kind, in an array of its own."""
+    return lambda a: np.array(a).view(f"{kind}{8 * np.asarray(a).dtype.itemsize}")
+
+
 NUMPY: Final[Mapping[str, Callable[..., Any]]] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": _divide, "rem": _remainder,
     "min": np.minimum, "max": np.maximum, "neg": np.negative, "abs": np.abs,
     "sqrt": np.sqrt, "exp": np.exp, "log": np.log, "sin": np.sin, "cos": np.cos, "tanh": np.tanh,
     "floor": np.floor, "ceil": np.ceil, "round": np.rint, "isnan": np.isnan,
+    "bits": _viewed("int"), "of_bits": _viewed("float"),
     "eq": np.equal, "lt": np.less, "le": np.less_equal,
     "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "not": np.invert,
     "shl": lambda a, b: np.left_shift(a, b & (8 * a.dtype.itemsize - 1)),

@@ -1,9 +1,10 @@
-"""Shifts of bits, and remainders."""
+"""Remainders, and operations on bits."""
 
 from __future__ import annotations
 
 from ...graph import Node
 from ._call import Call, adapter
+from .basic import dtype_of_code
 
 
 @adapter("BitShift")
@@ -18,3 +19,8 @@ def _bit_shift(call: Call) -> Node:
 @adapter("Mod")
 def _mod(call: Call) -> Node:
     return (call.b.fmod if call.flag("fmod") else call.b.remainder)(call.x(), call.x(1))
+
+
+@adapter("BitCast")
+def _bit_cast(call: Call) -> Node:
+    return call.b.bit_cast(call.x(), to=dtype_of_code(call, call.attr("to", 0)))

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
-from ...dtypes import ALL, FLOATS, STORED, DType
+from ...dtypes import ALL, DTYPES, FLOATS, INTS, STORED, DType, bool_, float32, float64, names
+from ...errors import DTypeError
 from ...ir import scalar
 from ...ir.scalar import Expr, clip
 from .._reference import elementwise as reference
-from .._row import Elementwise, register
+from .._row import Attrs, Elementwise, register
+
+WHOLE: Final = (bool_, *INTS, *(d for d in STORED if d.is_int), float32, float64)
+"""The types that are computed with all of their bits: not the floats that are widened."""
 
 
 def _cast(x: Expr, *, to: DType, saturate: bool = True) -> Expr:
@@ -23,6 +28,26 @@ def _cast_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, to: DType, saturate
     return [b.cast(g, to=x.dtype) if x.dtype in FLOATS else None]
 
 
+@dataclass(frozen=True, kw_only=True)
+class _BitCast(Elementwise):
+    """A row that gives the attribute `to`, which must be as wide as the input."""
+
+    def result(self, dtypes: Sequence[DType], attrs: Attrs) -> DType:
+        (given,), to = dtypes, attrs["to"]
+        if to not in self.dtypes or to.bits != given.bits:
+            wide = [d for d in self.dtypes if d.bits == given.bits]
+            raise DTypeError(f"bit_cast: from {given} to {to}; expected one of {names(wide)}")
+        return to
+
+
+def _bit_cast(x: Expr, *, to: DType) -> Expr:
+    whole = scalar.bits(x) if x.dtype.is_float else x
+    return (
+        scalar.of_bits(scalar.cast(whole, DTYPES[f"int{to.bits}"])) if to.is_float else scalar.cast(whole, to.compute)
+    )
+
+
 register(
     Elementwise(name="cast", body=_cast, gives="to", reference=reference.cast, vjp=_cast_vjp, dtypes=ALL),
+    _BitCast(name="bit_cast", body=_bit_cast, gives="to", reference=lambda x, to: x.view(to.numpy), dtypes=WHOLE),
 )  # fmt: skip
