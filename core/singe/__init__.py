@@ -45,10 +45,13 @@ from .errors import SingeError as SingeError
 from .errors import UnsupportedOp as UnsupportedOp
 from .errors import ValueNeeded as ValueNeeded
 from .frontend.creation import arange as arange
+from .frontend.creation import cat as cat
 from .frontend.creation import concat as concat
 from .frontend.creation import eye as eye
 from .frontend.creation import full as full
 from .frontend.creation import full_like as full_like
+from .frontend.creation import linspace as linspace
+from .frontend.creation import meshgrid as meshgrid
 from .frontend.creation import ones as ones
 from .frontend.creation import ones_like as ones_like
 from .frontend.creation import stack as stack
@@ -57,6 +60,7 @@ from .frontend.creation import where as where
 from .frontend.creation import zeros as zeros
 from .frontend.creation import zeros_like as zeros_like
 from .frontend.products import einsum as einsum
+from .frontend.einsum import einsum as einsum
 from .frontend.tensor import Tensor as Tensor
 from .model.model import Model as Model
 from .model.model import Program
@@ -84,21 +88,27 @@ from .weights import read_weights as read_weights
 __all__ = [
     "Bundle", "CompileError", "DType", "DTypeError", "Device", "DeviceError", "DeviceLost", "FormatError", "Fusion", "ImportFailure", "InputError",
     "Model", "Numpy", "PictureSpec", "Program", "Session", "ShapeError", "SingeError", "Tensor", "UnsupportedOp", "ValueNeeded", "Wasm", "WebGpu",
-    "Weights", "WeightsReport", "__version__", "arange", "bfloat16", "bool_", "compile", "complex128", "complex64", "concat", "device",
+    "Weights", "WeightsReport", "__version__", "arange", "bfloat16", "bool_", "cat", "compile", "complex128", "complex64", "concat", "device",
     "device_async", "devices", "dtype", "einsum", "export", "eye", "float16", "float32", "float4_e2m1fn", "float64", "float6_e2m3fn", "float6_e3m2fn",
     "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "full", "full_like", "int16", "int2", "int32", "int4",
-    "int64", "int8", "load", "load_async", "load_weights", "nn", "ones", "ones_like", "read_weights", "save", "stack", "string", "tensor", "uint16",
-    "uint2", "uint32", "uint4", "uint64", "uint8", "where", "zeros", "zeros_like",
+    "int64", "int8", "linspace", "load", "load_async", "load_weights", "meshgrid", "nn", "ones", "ones_like", "read_weights", "save", "stack",
+    "string", "tensor", "uint16", "uint2", "uint32", "uint4", "uint64", "uint8", "where", "zeros", "zeros_like",
 ]  # fmt: skip
 
 
+_LAZY = ("array_api", "random")
+"""Submodules that are imported when they are first used."""
+
+
 def __getattr__(name: str) -> object:
-    """`singe.array_api`, which is imported when it is first used."""
-    if name == "array_api":
+    """A submodule of _LAZY, or a method of Tensor as a function: `singe.topk(x, 3)`."""
+    if name in _LAZY:
         from importlib import import_module  # noqa: PLC0415
 
-        return import_module("singe.array_api")
-    raise AttributeError(f"module 'singe' has no attribute {name!r}", name=name)
+        return import_module(f"singe.{name}")
+    if name.startswith("_") or not callable(getattr(Tensor, name, None)):
+        raise AttributeError(f"module 'singe' has no attribute {name!r}", name=name)
+    return getattr(Tensor, name)
 
 
 def __dir__() -> list[str]:

@@ -10,6 +10,7 @@ then a run checks it, or SizeNeeded says which sizes must be numbers.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -55,7 +56,13 @@ class Size:
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Size) and self.terms == other.terms
+        """Whether the canonical forms are equal. In a function of the user's that is traced, it is an error to ask for
+        what depends on the run: `x.shape[0] == 3` must not be silently False."""
+        if isinstance(other, Size) and self.terms == other.terms:
+            return True
+        if _CHECKS.get() is None or not isinstance(other, (int, Size)) or _asked_by_singe():
+            return False
+        return equal(self, other, "comparison of sizes")
 
     def __repr__(self) -> str:
         if self._text is None:  # cached because terms are sorted by their text
@@ -118,6 +125,11 @@ class Size:
 
     __truediv__ = __rtruediv__ = __lt__ = __le__ = __gt__ = __ge__ = _lacking
     __index__ = __int__ = __float__ = _number
+
+
+def _asked_by_singe() -> bool:
+    """Whether the code that compares sizes is ours, which wants to know whether the forms are equal."""
+    return sys._getframe(2).f_globals.get("__name__", "").startswith("singe")
 
 
 def size(name: str) -> Size:

@@ -76,7 +76,7 @@ FUNCTIONS: Final = {
     "cos": _floating(np.cos, "cos"),
     "cosh": _floating(np.cosh, "cosh"),
     "div": _floating(np.divide, "div"),
-    "equal": Function(np.equal, "equal", ANY),
+    "equal": Function(np.equal, "equal", (*ANY, "string")),
     "exp": _floating(np.exp, "exp"),
     "expm1": _floating(np.expm1, "expm1"),
     "floor": _rounding(np.floor, "floor"),
@@ -132,7 +132,9 @@ def compute(name: str, *operands: Any) -> Tensor:
     if function.widens and kind.kind in WHOLE:
         kind = float32
     if kind.kind not in function.kinds and kind.kind not in function.same:
-        raise DTypeError(f"{name} takes elements of the kinds {', '.join(function.kinds)}, got {kind}; cast them first")
+        raise DTypeError(
+            f"{name}: got {kind}, expected elements of the kinds {', '.join(function.kinds)}; cast them first"
+        )
     if kind.kind in function.same:
         return given[0]
     if name == "floor_divide" and kind.is_float:

@@ -17,6 +17,7 @@ from ..runtime.devices import device as find_device
 from ..shapes import Dim, Size, ceildiv, dim_max
 from .calls import call_row
 from .meet import NATURAL, as_type, common_type, plain_array
+from .methods.attach import both_spellings
 from .tensor import Tensor, TensorLike, apply
 
 
@@ -106,6 +107,7 @@ def eye(rows: int, columns: int | None = None, dtype: Any = float32, device: str
     return tensor(np.eye(rows, columns), dtype, device)
 
 
+@both_spellings
 def concat(tensors: Sequence[TensorLike], axis: int = 0) -> Tensor:
     """Tensors joined along an existing axis, in their common dtype."""
     if not tensors:
@@ -118,6 +120,11 @@ def concat(tensors: Sequence[TensorLike], axis: int = 0) -> Tensor:
     return apply(build, *tensors)
 
 
+cat = concat
+"""PyTorch's name of concat."""
+
+
+@both_spellings
 def stack(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
     """Tensors joined along a new axis."""
     return concat([x.unsqueeze(axis) for x in tensors], axis)

@@ -12,7 +12,7 @@ Tensors of different devices cannot be combined: that is a DeviceError.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeAlias, Union
+from typing import Any, TypeAlias, Union
 
 import numpy as np
 
@@ -24,12 +24,10 @@ from ..runtime.devices import DEFAULT
 from ..runtime.devices import device as find_device
 from ..runtime.waiting import soon
 from ..shapes import Size, product, show, symbols
+from . import printing
 from .meet import plain_array
 
 TensorLike: TypeAlias = Union["Tensor", np.ndarray, Number]
-
-_SHOWN: Final = 1000
-"""From this number of elements, repr omits those in the middle."""
 
 
 class Tensor:
@@ -78,11 +76,21 @@ class Tensor:
         return self.shape[0]
 
     def __repr__(self) -> str:
+        return printing.text(self._known(), self.shape, self.dtype, self.device.label)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return printing.html(self._known(), self.shape, self.dtype, self.device.label)
+
+    def _known(self) -> np.ndarray | None:
+        """The elements; None while tracing, or after the device was lost."""
         try:
-            elements = np.array2string(self._widened(), separator=", ", prefix="tensor(", threshold=_SHOWN)
-        except DeviceError:  # while tracing, or after the device was lost
-            elements = "…"
-        return f"tensor({elements}, shape={show(self.shape)}, dtype={self.dtype}, device={self.device.label})"
+            return self._widened()
+        except DeviceError:
+            return None
+
+    def __format__(self, how: str) -> str:
+        return format(self.item(), how) if how else str(self)
 
     def __copy__(self) -> Tensor:
         return self

@@ -13,6 +13,7 @@ from ...errors import InputError
 from ..tensor import Tensor
 
 F = TypeVar("F")
+C = TypeVar("C", bound=Callable[..., Any])
 SPELLINGS: Final = {"dim": "axis", "keepdim": "keepdims"}
 """PyTorch's names of parameters ↦ NumPy's."""
 
@@ -30,7 +31,7 @@ def alias(name: str, function: Any) -> None:
     setattr(Tensor, name, function if isinstance(function, property) else both_spellings(function))
 
 
-def both_spellings(function: Callable[..., Any]) -> Callable[..., Any]:
+def both_spellings(function: C) -> C:
     """The function, with the names of SPELLINGS for its parameters."""
     code = function.__code__
     taken = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
@@ -47,4 +48,4 @@ def both_spellings(function: Callable[..., Any]) -> Callable[..., Any]:
                 named[own] = named.pop(other)
         return function(*args, **named)
 
-    return spelled
+    return spelled  # pyright: ignore[reportReturnType]

@@ -1,0 +1,70 @@
+"""`singe.array_api` passes the consortium's own tests, array-api-tests, on every device; the exceptions are listed here.
+
+No package index has these tests. Clone https://github.com/data-apis/array-api-tests at COMMIT, with its submodule, and name
+the folder in the variable ARRAY_API_TESTS. They need the package hypothesis.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+import singe
+
+COMMIT: Final = "55fcc60179efa2680ddd6cd926ddf17b83530e2b"
+EXAMPLES: Final = 3
+"""How many examples hypothesis draws for each test; more find more, and take longer."""
+PASSING: Final = {"numpy": 0.95, "wasm": 0.90, "webgpu": 0.90}
+"""The share of tests that must pass."""
+IMMUTABLE: Final = "assigns to an element; a Tensor does not change, and says to use x.at[key].set(value)"
+COMPLEX: Final = "NumPy's result for an infinite, NaN or zero part of a complex number, which the host computes"
+ZERO: Final = "the sine of −0 on the device is 0"
+EXCEPTIONS: Final = {
+    r"test_setitem": IMMUTABLE,
+    r"test_setitem_masking": IMMUTABLE,
+    r"test_asarray_arrays": IMMUTABLE,
+    r"test_unary\[expm1\(.*real\(x_i\).*": COMPLEX,
+    r"test_unary\[tanh\(.*real\(x_i\).*": COMPLEX,
+    r"test_unary\[(sin|tan)\(x_i is -0\) -> -0\]": ZERO,
+}
+"""Tests that fail ↦ why."""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1500)
+@pytest.mark.parametrize("device", PASSING)
+def test_the_suite_passes(device: str) -> None:
+    folder = os.environ.get("ARRAY_API_TESTS")
+    if not folder:
+        pytest.skip("array-api-tests is not here; see the docstring of this file")
+    pytest.importorskip("hypothesis")
+    if isinstance(singe.devices()[device], singe.DeviceError):
+        pytest.skip(f"no device {device}")
+    at = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, text=True, check=True
+    ).stdout.strip()
+    assert at == COMMIT, f"array-api-tests is at {at}, expected {COMMIT}"
+    paths = [str(Path(__file__).parents[1]), *sys.path]
+    environment = os.environ | {
+        "ARRAY_API_TESTS_MODULE": "array_api_device",
+        "ARRAY_API_TESTS_VERSION": "2024.12",
+        "PYTHONPATH": os.pathsep.join(p for p in paths if p),
+        "SINGE_DEVICE": device,
+    }
+    options = ["-q", "-rf", "--tb=no", "-p", "no:cacheprovider", "--disable-deadline", "--hypothesis-seed=0"]
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, f"--max-examples={EXAMPLES}", "array_api_tests"],
+        cwd=folder, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    counts = {word: int(n) for n, word in re.findall(r"(\d+) (passed|failed)", run.stdout.rpartition("\n\n")[2][-300:])}
+    failed = re.findall(r"^FAILED \S+?::(.*?)(?: - .*)?$", run.stdout, re.MULTILINE)
+    unknown = [name for name in failed if not any(re.fullmatch(pattern, name) for pattern in EXCEPTIONS)]
+    assert counts.get("passed"), run.stdout[-2000:] + run.stderr[-2000:]
+    assert not unknown, "\n".join(unknown)
+    assert counts["passed"] / (counts["passed"] + counts.get("failed", 0)) >= PASSING[device]
