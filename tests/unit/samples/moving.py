@@ -105,11 +105,13 @@ SAMPLES: dict[str, list[Sample]] = {
         deformed((N, 1, 3, 3), (1, 1, 2, 2), (N, 8, 2, 2)),
     ],
     "roi_align": [
-        S((2, 3, 6, 5), (4, 4), index((4,), 0, 2), size=(2, 3), samples=2),
-        S((2, 1, 6, 5), (3, 4), index((3,), 0, 2), size=(2, 2), samples=1, mode="max", scale=0.7),
-        S((1, 2, 4, 4), (2, 4), index((2,), 0, 1), size=(3, 1), samples=3, half_pixel=False, scale=1.5),
-        S((1, 1, 4, 4), (0, 4), index((0,), 0, 1), size=(2, 2), samples=2),
-        S((2, 1, 4, N), (N, 4), index((N,), 0, 2), size=(2, 2), samples=2),
+        S((2, 3, 6, 5), (4, 4), index((4,), 0, 2), size=(2, 3), samples=(2, 2)),
+        S((2, 1, 6, 5), (3, 4), index((3,), 0, 2), size=(2, 2), samples=(1, 1), mode="max", scale=0.7),
+        S((1, 2, 4, 4), (2, 4), index((2,), 0, 1), size=(3, 1), samples=(3, 3), half_pixel=False, scale=1.5),
+        S((1, 1, 4, 4), (0, 4), index((0,), 0, 1), size=(2, 2), samples=(2, 2)),
+        S((2, 1, 4, N), (N, 4), index((N,), 0, 2), size=(2, 2), samples=(2, 2)),
+        S((2, 1, 6, 5), (5, 4), index((5,), 0, 2), size=(2, 1), samples=(3, 9), adaptive=True),
+        S((2, 1, 6, 5), (5, 4), index((5,), 0, 2), size=(2, 1), samples=(3, 2), adaptive=True, mode="max"),
     ],
     "max_roi_pool": [
         S((2, 3, 6, 5), (4, 4), index((4,), 0, 2), size=(2, 3)),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ...dtypes import int64
 from ...graph import Node
-from ...shapes import same, show
+from ...ops.movement.sampling import MAX_SAMPLES, samples_of
+from ...shapes import Dim, same, show
 from ._call import Call, adapter
 from .basic import cast
 from .shapes import slice_axes
@@ -59,9 +60,14 @@ def _roi_align(call: Call) -> Node:
     shifted = call.attr("coordinate_transformation_mode", "half_pixel" if call.version >= 16 else "output_half_pixel")
     if shifted not in ("half_pixel", "output_half_pixel"):
         raise call.fail(f"coordinate_transformation_mode is {shifted!r}; expected half_pixel or output_half_pixel")
-    return call.b.roi_align(
-        call.x(), call.x(1), call.x(2), size=size, mode=call.attr("mode", "avg"), samples=call.attr("sampling_ratio", 0),
-        scale=call.attr("spatial_scale", 1.0), half_pixel=shifted == "half_pixel",
+    half, scale, count = shifted == "half_pixel", call.attr("spatial_scale", 1.0), call.attr("sampling_ratio", 0)
+    x, rois, b = call.x(), call.x(1), call.b
+    if count:
+        samples: tuple[Dim, ...] = (count, count)
+    else:  # as many as the largest region needs, which a run finds
+        samples = call.found("sizes", samples_of(b, rois, size=size, scale=scale, half_pixel=half), most=MAX_SAMPLES)
+    return b.roi_align(
+        x, rois, call.x(2), size=size, samples=samples, adaptive=not count, mode=call.attr("mode", "avg"), scale=scale, half_pixel=half
     )  # fmt: skip
 
 

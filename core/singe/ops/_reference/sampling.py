@@ -112,8 +112,8 @@ def deform_conv(
 
 
 def roi_align(
-    x: np.ndarray, rois: np.ndarray, batches: np.ndarray, *, size: Sequence[int], mode: str = "avg", samples: int = 0,
-    scale: float = 1.0, half_pixel: bool = True,
+    x: np.ndarray, rois: np.ndarray, batches: np.ndarray, *, size: Sequence[int], samples: Sequence[int],
+    adaptive: bool = False, mode: str = "avg", scale: float = 1.0, half_pixel: bool = True,
 ) -> np.ndarray:  # fmt: skip
     def element(at: Index) -> Any:
         r, c, *part = at
@@ -122,7 +122,7 @@ def roi_align(
         for axis in range(2):
             start, end = (rois[r, k - axis] * scale - (0.5 if half_pixel else 0) for k in (1, 3))
             extent = (end - start if half_pixel else max(end - start, 1.0)) / size[axis]
-            count = samples or max(1, math.ceil(extent))
+            count = min(max(0, math.ceil(extent)), samples[axis]) if adaptive else samples[axis]
             axes.append([start + part[axis] * extent + (k + 0.5) * extent / count for k in range(count)])
         values = []
         for place in product(*axes):
@@ -134,9 +134,16 @@ def roi_align(
                 for p, d in zip(place, picture.shape, strict=True)
             )
             values.append([picture[i, j] * u * v for (i, u), (j, v) in product(*map(list, taps))])
+        if not values:
+            return 0.0
         return max(map(max, values)) if mode == "max" else sum(map(sum, values)) / len(values)
 
     return each((rois.shape[0], x.shape[1], *size), x.dtype, element)
+
+
+def _rounded(x: float) -> int:
+    """The nearest integer; halves are rounded away from 0."""
+    return int(math.copysign(math.floor(abs(x) + 0.5), x))
 
 
 def max_roi_pool(
@@ -146,7 +153,7 @@ def max_roi_pool(
         r, c, *part = at
         cuts = []
         for axis in range(2):
-            start, end = (math.floor(rois[r, k - axis] * scale + 0.5) for k in (1, 3))
+            start, end = (_rounded(rois[r, k - axis] * scale) for k in (1, 3))
             extent = max(end - start + 1, 1) / size[axis]
             low, high = start + math.floor(part[axis] * extent), start + math.ceil((part[axis] + 1) * extent)
             cuts.append(slice(max(low, 0), max(high, 0)))

@@ -16,7 +16,7 @@ from ...dtypes import FLOATS, NUMBERS, DType, bool_, float32, int32
 from ...errors import DTypeError, ShapeError
 from ...shapes import Dim, Shape, product, same, show, strides
 from .._reference import sampling as reference
-from .._row import ROWS, Composite, as_dtype, register
+from .._row import Composite, as_dtype, register
 from .move import amount
 
 CUBIC: Final = -0.75
@@ -301,44 +301,60 @@ def _numbered(b: Any, count: Dim, kind: DType) -> Any:
     return b.cast(b.arange(b.const(0, int32), b.const(1, int32), count=count), to=kind)
 
 
-def _samples(b: Any, extent: Any, parts: int, samples: int) -> tuple[Dim, Any]:
-    """How many places along an axis are read in each part of a region: the most, and the number for each region.
-    If `samples` is 0, as many as the parts have elements."""
-    kind = extent.dtype
-    if samples:
-        return samples, b.expand(b.const(samples, kind), shape=extent.shape)
-    least, limit = b.const(1, kind), b.const(MAX_SAMPLES, kind)
-    each = b.clip(b.ceil(b.div(extent, b.const(parts, kind))), least, limit)
-    most = b.reduce_max(b.concat(each, b.reshape(least, shape=(1,)), axis=0), axes=(0,))
-    n = b.node(ROWS["sizes"], b.cast(most, to=int32), what="roi_align", most=MAX_SAMPLES)
-    return n.results[0][0][0], each
+def _spans(b: Any, rois: Any, scale: float, half_pixel: bool) -> list[tuple[Any, Any]]:
+    """The start and the length of each region along the axes."""
+    half, one = _numbers(b, rois, 0.5, 1.0)
+    ends = b.mul(rois, b.const(scale, rois.dtype))
+    ends = b.sub(ends, half) if half_pixel else ends
+    found = []
+    for axis in range(2):
+        start, end = _last(b, ends, 1 - axis), _last(b, ends, 3 - axis)
+        found.append((start, b.sub(end, start) if half_pixel else b.maximum(b.sub(end, start), one)))
+    return found
+
+
+def _count(b: Any, length: Any, parts: int) -> Any:
+    """How many elements each part of a region has, begun ones included."""
+    least, most = _numbers(b, length, 0, MAX_SAMPLES)
+    return b.clip(b.ceil(b.div(length, b.const(parts, length.dtype))), least, most)
+
+
+def samples_of(b: Any, rois: Any, *, size: tuple[int, int], scale: float, half_pixel: bool) -> Any:
+    """For both axes the number of elements in a part of the longest region, at least 1: a vector of int32."""
+    rois = as_dtype(b, rois, rois.dtype.compute)
+    (one,) = _numbers(b, rois, 1.0)
+    most = []
+    for (_, length), parts in zip(_spans(b, rois, scale, half_pixel), size, strict=True):
+        every = b.concat(_count(b, length, parts), b.reshape(one, shape=(1,)), axis=0)
+        most.append(b.reduce_max(every, axes=(0,)))
+    return b.cast(b.concat(*most, axis=0), to=int32)
 
 
 def _roi_align(
-    b: Any, x: Any, rois: Any, batches: Any, *, size: tuple[int, int], mode: str = "avg", samples: int = 0,
-    scale: float = 1.0, half_pixel: bool = True,
+    b: Any, x: Any, rois: Any, batches: Any, *, size: tuple[int, int], samples: tuple[Dim, Dim], adaptive: bool = False,
+    mode: str = "avg", scale: float = 1.0, half_pixel: bool = True,
 ) -> Any:  # fmt: skip
     """Each region (x, y, x, y) is divided into `size` parts; the values at evenly spaced places of a part are pooled.
+    samples: the number of places along each axis of a part; if adaptive, as many as it has elements, at most these.
     (The mode "max" pools the products of elements and weights, as ONNX defines it.)"""
     _check_regions(x, rois, batches, 4, size, "roi_align")
-    if mode not in ("avg", "max") or samples < 0:
-        raise ShapeError(f"roi_align: mode {mode!r} of {samples} samples; expected avg or max, and at least 0")
+    if mode not in ("avg", "max") or any(isinstance(n, int) and n < 1 for n in samples):
+        raise ShapeError(f"roi_align: mode {mode!r} of {samples} samples; expected avg or max, and at least 1")
     kind = x.dtype
     x, rois = (as_dtype(b, v, v.dtype.compute) for v in (x, rois))
     regions, (batch, channels, *space) = rois.shape[0], x.shape
     half, one = _numbers(b, rois, 0.5, 1.0)
-    ends = b.mul(rois, b.const(scale, rois.dtype))
-    ends = b.sub(ends, half) if half_pixel else ends
     spread: list[tuple[Any, ...]] = []
-    for axis, (d, parts) in enumerate(zip(space, size, strict=True)):
-        start, end = _last(b, ends, 1 - axis), _last(b, ends, 3 - axis)
-        extent = b.sub(end, start) if half_pixel else b.maximum(b.sub(end, start), one)
-        most, each = _samples(b, extent, parts, samples)
-        start, extent, each = (b.reshape(v, shape=(regions, 1, 1)) for v in (start, extent, each))
-        part = b.div(extent, b.const(parts, rois.dtype))
+    spans = _spans(b, rois, scale, half_pixel)
+    for (start, length), d, parts, most in zip(spans, space, size, samples, strict=True):
+        limit = amount(b, most, rois.dtype)
+        each = b.minimum(_count(b, length, parts), limit) if adaptive else b.expand(limit, shape=(regions,))
+        start, length, each = (b.reshape(v, shape=(regions, 1, 1)) for v in (start, length, each))
+        part = b.div(length, b.const(parts, rois.dtype))
         number = b.reshape(_numbered(b, most, rois.dtype), shape=(1, 1, most))
         turn = b.reshape(_numbered(b, parts, rois.dtype), shape=(1, parts, 1))
-        place = b.add(start, b.add(b.mul(turn, part), b.div(b.mul(b.add(number, half), part), each)))
+        within = b.div(b.mul(b.add(number, half), part), b.maximum(each, one))
+        place = b.add(start, b.add(b.mul(turn, part), within))
         inside = b.logical_and(b.greater_equal(place, b.neg(one)), b.less_equal(place, amount(b, d, rois.dtype)))
         used = b.expand(b.less(number, each), shape=place.shape)
         spread.append((place, inside, used, each))
@@ -363,23 +379,25 @@ def _roi_align(
     value = reduce(b.add if mode == "avg" else b.maximum, _weighted(b, row, tuple(space), around, origin))
     value = b.where(used, value, b.const(0 if mode == "avg" else -float("inf"), x.dtype))
     value = b.reshape(value, shape=(channels, *full))
+    places = as_dtype(b, b.reshape(b.mul(*(marks[3] for marks in spread)), shape=(1, regions, 1, 1, 1, 1)), x.dtype)
     if mode == "avg":
-        places = b.reshape(b.mul(*(marks[3] for marks in spread)), shape=(1, regions, 1, 1, 1, 1))
-        pooled = b.div(b.reduce_sum(value, axes=(3, 5)), as_dtype(b, places, x.dtype))
-    else:
-        pooled = b.reduce_max(value, axes=(3, 5))
+        pooled = b.div(b.reduce_sum(value, axes=(3, 5)), b.maximum(places, b.const(1, x.dtype)))
+    else:  # the largest of nothing is 0
+        nothing = b.equal(places, b.const(0, x.dtype))
+        pooled = b.where(nothing, b.const(0, x.dtype), b.reduce_max(value, axes=(3, 5)))
     pooled = b.reshape(pooled, shape=(channels, regions, *size))
     return as_dtype(b, b.transpose(pooled, perm=(1, 0, 2, 3)), kind)
 
 
 def _max_roi_pool(b: Any, x: Any, rois: Any, batches: Any, *, size: tuple[int, int], scale: float = 1.0) -> Any:
-    """Each region (x, y, x, y), rounded to whole elements, is divided into `size` parts, which overlap if they do not fit;
+    """Each region (x, y, x, y), rounded to whole elements (halves away from 0), is divided into `size` parts, which overlap if they do not fit;
     the largest element of each part, 0 for one that is empty."""
     _check_regions(x, rois, batches, 4, size, "max_roi_pool")
     kind = rois.dtype.compute
     rois = as_dtype(b, rois, kind)
     half, one = _numbers(b, rois, 0.5, 1.0)
-    ends = b.floor(b.add(b.mul(rois, b.const(scale, kind)), half))
+    ends = b.mul(rois, b.const(scale, kind))
+    ends = b.where(b.less(ends, b.const(0, kind)), b.ceil(b.sub(ends, half)), b.floor(b.add(ends, half)))
     (batch, channels, height, width), regions = x.shape, rois.shape[0]
     masks = []
     for axis, (d, parts) in enumerate(zip((height, width), size, strict=True)):
