@@ -9,7 +9,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from singe.extension import Contraction, Dim, Printed, Routine, contraction, dim_min, evaluate, product, size, symbols
+from singe.extension import (
+    Contraction,
+    Dim,
+    Printed,
+    Routine,
+    ceildiv,
+    contraction,
+    dim_min,
+    evaluate,
+    product,
+    size,
+    symbols,
+)
 
 from ..shader import Shader
 from .gemm import quads_of
@@ -48,7 +60,9 @@ def forms(routine: Routine, c: Contraction) -> list[Form]:
     if found is None or len(_quads(found)) <= len(_quads(c)):
         return [plain]
     when = product(1 - dim_min(size(name) % SIDE, 1) for name in names)
-    return [Form(fours, found, when, {name: size(name) // SIDE for name in names}), replace(plain, when=1 - when)]
+    # Rounded up: a run of other sizes evaluates the dimensions of both forms, which may divide by a size.
+    quarters = {name: ceildiv(size(name), SIDE) for name in names}
+    return [Form(fours, found, when, quarters), replace(plain, when=1 - when)]
 
 
 def _quads(c: Contraction) -> frozenset[str]:
