@@ -131,3 +131,28 @@ def test_model(name: str, device: str) -> None:
             check_relative(found, wanted, FLOAT64_BOUND if ill else BOUND)
     finally:
         executable.dispose()
+
+
+@cache
+def _encoder() -> Any:
+    return runtime.InferenceSession(_path("minilm_l6_v2_int8"), providers=["CPUExecutionProvider"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("device", DEVICES)
+def test_sentence_encoder(device: str) -> None:
+    """Its weights are 8-bit integers; the batch and the number of words stay open, and some words are masked."""
+    need(device)
+    path = _path("minilm_l6_v2_int8")
+    with np.load(path.with_suffix(".npz")) as data:
+        recordings = [({k[3:]: data[k] for k in data.files if k.startswith("in:")}, data["out:last_hidden_state"])]
+    rng = np.random.default_rng(5)
+    for shape in ((1, 1), (2, 7), (3, 40)):
+        words = rng.integers(1000, 20000, shape)
+        given = {"input_ids": words, "token_type_ids": words % 2, "attention_mask": np.ones_like(words)}
+        given["attention_mask"][1:, shape[1] // 2 :] = 0
+        recordings.append((given, _encoder().run(None, given)[0]))
+    model = load(path, DEVICES[device])
+    for given, wanted in recordings:
+        check_relative({"last_hidden_state": model(given)}, {"last_hidden_state": wanted}, BOUND)
+    assert not model.needed
