@@ -172,6 +172,31 @@ CASES: Final[Mapping[str, Case]] = {
     "gemm to float": Case(
         "com.microsoft.QGemm", (u8(3, 40), *X, u8(40, 7), *Y), {"alpha": 0.5}, constant=(1, 2, 3, 4, 5)
     ),
+    "attention": Case(
+        "com.microsoft.QAttention",
+        (u8(2, 5, 16), s8(16, 48), f32(48), scale(0.01), scale(0.01), None, zero(128), zero(0, np.int8)),
+        {"num_heads": 2},
+        constant=(1, 2, 4, 7),
+        bound=1e-4,
+    ),
+    "attention, columns, past": Case(
+        "com.microsoft.QAttention",
+        (
+            u8(2, 5, 16),
+            s8(16, 48),
+            f32(48),
+            scale(0.01),
+            RNG.uniform(0.01, 0.02, 48).astype(np.float32),
+            RNG.integers(0, 2, (2, 8), np.int32),
+            zero(120),
+            np.zeros(48, np.int8),
+            f32(2, 2, 2, 3, 8),
+        ),
+        {"num_heads": 2, "unidirectional": 1},
+        2,
+        (1, 2, 3, 4, 6, 7),
+        1e-4,
+    ),
     "lstm": LSTM,
     "lstm both ways": LSTM._replace(
         inputs=(

@@ -166,6 +166,17 @@ def _along(call: Call, p: Node, axis: int) -> Node:
     return call.b.reshape(p, shape=(*p.shape, 1) if axis == 0 else (1, *p.shape))
 
 
+@adapter("com.microsoft.QAttention")
+def _attention(call: Call) -> Sequence[Node]:
+    """com.microsoft's Attention over the numbers that the input and the weights represent."""
+    x = dequantised(call, call.x(), _scalar(call, call.x(3)), call.maybe(6) and _scalar(call, call.x(6)))
+    weights = dequantised(call, call.x(1), call.x(4), call.maybe(7))
+    given = (x, weights, call.x(2), call.maybe(5), call.maybe(8))
+    op = "com.microsoft.Attention"
+    made = ADAPTERS[op](replace(call, op=op, inputs=given))
+    return [made] if isinstance(made, Node) else made
+
+
 @adapter("com.microsoft.DynamicQuantizeLSTM")
 def _lstm(call: Call) -> Sequence[Node]:
     """An LSTM in float32 with the weights that the integers represent; they lie transposed, compared with LSTM's."""
