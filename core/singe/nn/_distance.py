@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ..frontend.creation import where
-from ..frontend.tensor import Tensor, call_row
+from ..frontend.calls import call_row
+from ..frontend.tensor import Tensor
 from ..ops import ROWS
 from ._module import Module
 

@@ -20,7 +20,8 @@ import numpy as np
 
 from ..errors import InputError, ShapeError
 from ..frontend.creation import ones, ones_like, tensor, zeros, zeros_like
-from ..frontend.tensor import Tensor, call_row
+from ..frontend.calls import call_row
+from ..frontend.tensor import Tensor
 from ..ops import ROWS
 from ..shapes import show
 from ._module import Module

@@ -10,7 +10,8 @@ from ..errors import InputError
 from ..frontend import spatial
 from ..frontend.creation import zeros_like
 from ..frontend.spatial import Ints, per_axis
-from ..frontend.tensor import Tensor, apply, call_row
+from ..frontend.calls import call_row
+from ..frontend.tensor import Tensor, apply
 from ..ops import ROWS
 from ._conv import in_batches
 from ._module import Module

@@ -8,7 +8,8 @@ import numpy as np
 
 from ..errors import InputError, ShapeError
 from ..frontend.creation import concat, stack, zeros
-from ..frontend.tensor import Tensor, call_row
+from ..frontend.calls import call_row
+from ..frontend.tensor import Tensor
 from ..ops import ROWS
 from ..shapes import show
 from ._dropout import Dropout

@@ -23,6 +23,8 @@ from .wire import BYTES, DOUBLE, FLOAT, INT32, INT64, LEN, TEXT, UINT64, Fields,
 
 MAX_FOLDED: Final = 1 << 20
 """The most elements of a tensor that is computed while a model is imported."""
+MAX_SPARSE: Final = 256
+"""The most elements of a large sparse tensor for each value in the file."""
 MAX_RANK: Final = 32
 
 
@@ -64,8 +66,11 @@ def dense(sparse: OnnxSparse) -> np.ndarray:
     """A sparse tensor as a dense array, with its zeros."""
     count = math.prod(sparse.dims)
     values = sparse.values
-    if count > MAX_FOLDED:
-        raise ImportFailure(f"a sparse tensor of {count} elements; at most {MAX_FOLDED} are supported")
+    most = max(MAX_FOLDED, MAX_SPARSE * values.size)
+    if count > most:
+        raise ImportFailure(
+            f"a sparse tensor has {values.size} values for {count} elements; at most {most} are supported for so many values"
+        )
     out = np.zeros(count, values.dtype)
     places = sparse.indices if sparse.indices.ndim == 1 else np.ravel_multi_index(tuple(sparse.indices.T), sparse.dims)
     out[places] = values

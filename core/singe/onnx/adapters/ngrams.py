@@ -59,10 +59,11 @@ def _tf_idf(call: Call) -> Node:
     width = int(columns.max()) + 1
     if columns.min() < 0 or width > len(columns) * 64 + 1024:
         raise call.fail(f"ngram_indexes go from {columns.min()} to {width - 1}, for {len(columns)} n-grams")
-    found, owners, number, weights = [], [], 0, call.items("weights", float) or ()
+    weights: tuple[float, ...] = call.items("weights", float) or ()
+    found, owners, number = [], [], 0
     for size, (at, end) in enumerate(zip(starts, ends, strict=True), 1):
         grams = pool[at:end].reshape(-1, size)
-        own, scales = (listed[number : number + len(grams)] for listed in (columns, weights))
+        own, scales = columns[number : number + len(grams)], weights[number : number + len(grams)]
         number += len(grams)
         if not least <= size <= most or not len(grams):
             continue
