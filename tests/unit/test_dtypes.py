@@ -304,6 +304,12 @@ def test_functions_of_every_float(place: str) -> None:
             same(found, convert(wanted, kind.numpy), kind, f"{kind}: {row.name}", rtol=accuracy)
 
 
+def test_integers_do_not_shrink_by_what_is_no_number(place: str) -> None:
+    x = np.arange(3, dtype=np.int32)
+    with pytest.raises(DTypeError, match=r"shrink: lambd nan and bias 0\.0 for integers; expected finite numbers"):
+        run(place, [x], lambda b, n: [b.shrink(n, lambd=float("nan"))])
+
+
 def test_a_bit_cast_keeps_all_bits(place: str) -> None:
     row = ROWS["bit_cast"]
     for kind in row.dtypes:

@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from ...dtypes import FLOATS, NUMBERS, SINGLES
+from ...errors import DTypeError
 from ...ir import scalar
 from ...ir.scalar import Expr, clip, const, exp, log, maximum, minimum, select
 from .._reference import elementwise as reference
@@ -58,6 +59,8 @@ def _celu(x: Expr, *, alpha: float = 1.0) -> Expr:
 
 def _shrink(x: Expr, *, lambd: float = 0.5, bias: float = 0.0) -> Expr:
     """Among integers, the attributes are rounded toward zero."""
+    if x.dtype.is_int and not (math.isfinite(lambd) and math.isfinite(bias)):
+        raise DTypeError(f"shrink: lambd {lambd} and bias {bias} for integers; expected finite numbers")
     above = select(x > lambd, x - bias, const(0, x.dtype))
     return above if x.dtype.kind == "uint" else select(x < -lambd, x + bias, above)
 

@@ -48,9 +48,10 @@ def _nest(word: str) -> Callable[..., Folds]:
 def _whole(function: Callable[..., Any]) -> Callable[..., np.ndarray]:
     def whole(x: np.ndarray, axis: int, last: bool = False) -> np.ndarray:
         wide = scalar.convert(x, COMPUTE[dtype(x.dtype)].numpy)
-        if not last:
-            return np.asarray(function(wide, axis=axis, keepdims=True), np.int64)
-        return x.shape[axis] - 1 - np.asarray(function(np.flip(wide, axis), axis=axis, keepdims=True), np.int64)
+        lines = np.moveaxis(np.flip(wide, axis) if last else wide, axis, -1)
+        # NumPy is slow along an axis whose elements are not next to each other.
+        found = np.asarray(function(np.ascontiguousarray(lines), axis=-1), np.int64)
+        return np.expand_dims(x.shape[axis] - 1 - found if last else found, axis)
 
     return whole
 
