@@ -488,6 +488,35 @@ def test_truncation_and_flipped_bytes(layout: str) -> None:
     assert read
 
 
+@pytest.mark.parametrize("count", [300, pytest.param(5000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("layout", ["archive", "TorchScript"])
+def test_mutated_pickles_are_read_or_refused(layout: str, count: int) -> None:
+    """Bytes of the pickle changed, taken out and repeated, in an archive with right checksums."""
+    held = tensor(storage("0", "Float", 2), 0, (2,), (1,))
+    root = script({"conv": script({"weight": held}), "scale": held}) if layout == "TorchScript" else state({"w": held})
+    more = {"m/constants.pkl": b""} if layout == "TorchScript" else {}
+    rng = random.Random(count)
+    read = 0
+    for _ in range(count):
+        changed = bytearray(root)
+        for _ in range(rng.randrange(1, 4)):
+            at = rng.randrange(len(changed))
+            match rng.randrange(3):
+                case 0:
+                    changed[at] = rng.randrange(256)
+                case 1:
+                    del changed[at : at + rng.randrange(1, 9)]
+                case _:
+                    changed[at:at] = changed[at : at + rng.randrange(1, 20)]
+        try:
+            found = read_pytorch(archive(bytes(changed), {"0": np.ones(2, np.float32).tobytes()}, more))
+        except (sg.FormatError, sg.InputError):
+            continue
+        read += 1
+        assert all(a.nbytes < 10_000 for a in found.values())
+    assert read
+
+
 def test_a_pickle_that_is_only_steps_ends() -> None:
     start = time.process_time()
     with pytest.raises(sg.FormatError, match="more than 4,000,000 steps"):

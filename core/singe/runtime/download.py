@@ -228,6 +228,10 @@ class _Download:
                     file.write(part)
                     at += len(part)
                     show(at)
+                    if total is None and shutil.disk_usage(self.local.parent).free < SPARE:
+                        raise _Refused(
+                            f"it has more than {bytes_text(at)}, and the disk of {self.local.parent} is full"
+                        )
         if total is not None and at != total:
             raise _Broken(f"the connection ended after {at} of {total} bytes")
         self._compare(linked)

@@ -85,6 +85,7 @@ def element_count(shape: tuple[int, ...], what: str) -> int:
     """How many elements a shape of a file has; FormatError if its rank or that number is beyond what Singe takes."""
     if len(shape) > MAX_RANK:
         raise FormatError(f"{what} has {len(shape)} axes, at most {MAX_RANK} are possible")
-    if any(n < 0 for n in shape) or math.prod(shape) > MAX_ELEMENTS:
+    # Beside a dimension of 0, others may not be of any size either: NumPy counts without it.
+    if any(n < 0 for n in shape) or math.prod(max(n, 1) for n in shape) > MAX_ELEMENTS:
         raise FormatError(f"{what} has the shape {shape}, expected counts, of at most {MAX_ELEMENTS} elements")
     return math.prod(shape)
