@@ -9,6 +9,8 @@ from ..dtypes import DType
 from ..ir.scalar import Number
 from ..runtime.device import Device, DeviceValue
 from ..shapes import Dim
+from .methods.order import Ordered
+from .methods.selection import Places
 from .shaping import Axis
 from .spatial import Ints, Padding
 
@@ -32,15 +34,23 @@ class Tensor:
     def __add__(self, other: Any) -> Tensor: ...
     def __and__(self, other: Any) -> Tensor: ...
     def __array__(self, dtype: Any = None, copy: _bool | None = None) -> np.ndarray: ...
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        """The namespace of the Python array API standard: singe.array_api."""
     def __bool__(self) -> _bool: ...
+    def __complex__(self) -> _complex: ...
     def __copy__(self) -> Tensor: ...
     def __deepcopy__(self, memo: Any) -> Tensor: ...
     def __dir__(self) -> list[str]: ...  # pyright: ignore[reportIncompatibleMethodOverride]
+    def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: _bool | None = None) -> Any:
+        """A DLPack capsule with a copy of the elements on the CPU."""
+    def __dlpack_device__(self) -> tuple[_int, _int]: ...
     def __eq__(self, other: Any) -> Tensor: ...  # pyright: ignore[reportIncompatibleMethodOverride]
     def __float__(self) -> _float: ...
+    def __floordiv__(self, other: Any) -> Tensor: ...
+    def __format__(self, how: str) -> str: ...
     def __ge__(self, other: Any) -> Tensor: ...
     def __getitem__(self, key: Any) -> Tensor:
-        """Elements by integers, slices, None, ... and one array of integers; see indexing.py."""
+        """Elements by integers, slices, None, ..., integer arrays and masks; see indexing.py."""
     def __gt__(self, other: Any) -> Tensor: ...
     def __index__(self) -> _int: ...
     def __init__(self, device: Device, value: DeviceValue) -> None: ...
@@ -49,8 +59,10 @@ class Tensor:
     def __iter__(self) -> Iterator[Tensor]: ...
     def __le__(self, other: Any) -> Tensor: ...
     def __len__(self) -> _int: ...
+    def __lshift__(self, other: Any) -> Tensor: ...
     def __lt__(self, other: Any) -> Tensor: ...
     def __matmul__(self, other: Any) -> Tensor: ...
+    def __mod__(self, other: Any) -> Tensor: ...
     def __mul__(self, other: Any) -> Tensor: ...
     def __ne__(self, other: object) -> Any: ...  # pyright: ignore[reportIncompatibleMethodOverride]
     def __neg__(self) -> Tensor: ...
@@ -61,42 +73,74 @@ class Tensor:
     def __rand__(self, other: Any) -> Tensor: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
     def __repr__(self) -> str: ...
+    def __rfloordiv__(self, other: Any) -> Tensor: ...
+    def __rlshift__(self, other: Any) -> Tensor: ...
     def __rmatmul__(self, other: Any) -> Tensor: ...
+    def __rmod__(self, other: Any) -> Tensor: ...
     def __rmul__(self, other: Any) -> Tensor: ...
     def __ror__(self, other: Any) -> Tensor: ...
+    def __rpow__(self, base: Any) -> Tensor: ...
+    def __rrshift__(self, other: Any) -> Tensor: ...
+    def __rshift__(self, other: Any) -> Tensor: ...
     def __rsub__(self, other: Any) -> Tensor: ...
     def __rtruediv__(self, other: Any) -> Tensor: ...
     def __rxor__(self, other: Any) -> Tensor: ...
+    def __setitem__(self, key: Any, value: Any) -> None: ...
     def __sub__(self, other: Any) -> Tensor: ...
     def __truediv__(self, other: Any) -> Tensor: ...
     def __xor__(self, other: Any) -> Tensor: ...
     def abs(self) -> Tensor:
+        """abs of each element"""
+    def absolute(self) -> Tensor:
         """abs of each element"""
     def acos(self) -> Tensor:
         """acos of each element"""
     def acosh(self) -> Tensor:
         """acosh of each element"""
     def adaptive_avg_pool(self, output_size: Ints) -> Tensor:
-        """Means over equal windows that give the requested output size."""
-    def add(self, b: TensorLike) -> Tensor:
+        """Means over windows, of about equal sizes, that give the requested output size."""
+    def add(self, other: TensorLike) -> Tensor:
         """add of each element"""
     def affine_grid(self, *, space: Any, align_corners: Any = False) -> Any:
         """the grid with which grid_sample computes an affine map; theta (batch, axes, axes + 1)"""
+    def all(self, axis: Axis = None, keepdims: _bool = False) -> Tensor:
+        """Whether no element over axes is zero."""
+    def amax(self, axis: Axis = None, keepdims: _bool = False) -> Tensor:
+        """The largest element over axes."""
+    def amin(self, axis: Axis = None, keepdims: _bool = False) -> Tensor:
+        """The least element over axes."""
+    def any(self, axis: Axis = None, keepdims: _bool = False) -> Tensor:
+        """Whether an element over axes is not zero."""
     def arange(self, step: TensorLike, *, count: Any) -> Any:
         """count numbers: start, start + step, start + 2 · step, …"""
+    def arccos(self) -> Tensor:
+        """acos of each element"""
+    def arcsin(self) -> Tensor:
+        """asin of each element"""
+    def arctan(self) -> Tensor:
+        """atan of each element"""
+    def arctan2(self, other: TensorLike) -> Tensor:
+        """atan2 of each element"""
     def argmax(self, axis: _int | None = None, keepdims: _bool = False) -> Tensor:
         """The index of the largest element along an axis (the first, if several are equal), as int64;
         without an axis, the index in the flat tensor."""
     def argmin(self, axis: _int | None = None, keepdims: _bool = False) -> Tensor:
         """The index of the least element, as `argmax` gives that of the largest."""
+    def argsort(self, axis: _int = -1, descending: _bool = False) -> Tensor:
+        """The indices that put the elements in order along an axis."""
     def asin(self) -> Tensor:
         """asin of each element"""
     def asinh(self) -> Tensor:
         """asinh of each element"""
     def astype(self, to: Any) -> Tensor:
         """The elements as another dtype. Floats are rounded toward zero to integers, and saturate; to bool: x ≠ 0."""
+    @property
+    def at(self) -> Places:
+        """Elements replaced by keys, as in `x.at[0, ::2].set(1)` or `x.at[index].add(y)`; x itself does not change."""
     def atan(self) -> Tensor:
         """atan of each element"""
+    def atan2(self, other: TensorLike) -> Tensor:
+        """atan2 of each element"""
     def atanh(self) -> Tensor:
         """atanh of each element"""
     def attention(self, k: TensorLike, v: TensorLike, mask: TensorLike | None = None, *, scale: Any = 0.0, causal: Any = False, past: Any = 0, softcap: Any = 0.0) -> Any:
@@ -108,20 +152,32 @@ class Tensor:
     def backward(self) -> Any: ...
     def batch_norm(self, scale: TensorLike, shift: TensorLike, mean: TensorLike, variance: TensorLike, *, epsilon: Any = 1e-05) -> Any:
         """normalisation along axis 1 with given mean and variance"""
-    def bitwise_and(self, b: TensorLike) -> Tensor:
+    def bfloat16(self) -> Tensor:
+        """The elements as bfloat16."""
+    def bincount(self, minlength: _int = 0) -> Tensor:
+        """How often each integer from 0 on is an element."""
+    def bit_cast(self, *, to: Any) -> Tensor:
+        """bit_cast of each element"""
+    def bitwise_and(self, other: TensorLike) -> Tensor:
         """bitwise_and of each element"""
-    def bitwise_left_shift(self, amount: TensorLike) -> Tensor:
+    def bitwise_left_shift(self, other: TensorLike) -> Tensor:
         """bitwise_left_shift of each element"""
     def bitwise_not(self) -> Tensor:
         """bitwise_not of each element"""
-    def bitwise_or(self, b: TensorLike) -> Tensor:
+    def bitwise_or(self, other: TensorLike) -> Tensor:
         """bitwise_or of each element"""
-    def bitwise_right_shift(self, amount: TensorLike) -> Tensor:
+    def bitwise_right_shift(self, other: TensorLike) -> Tensor:
         """bitwise_right_shift of each element"""
-    def bitwise_xor(self, b: TensorLike) -> Tensor:
+    def bitwise_xor(self, other: TensorLike) -> Tensor:
         """bitwise_xor of each element"""
+    def bmm(self, other: TensorLike) -> Tensor:
+        """The product of two vectors; of matrices, as matmul."""
+    def bool(self) -> Tensor:
+        """The elements as bool."""
     def broadcast_to(self, *shape: Any) -> Tensor:
         """The tensor repeated along axes of length 1, and along new leading axes."""
+    def byte(self) -> Tensor:
+        """The elements as uint8."""
     def cast(self, to: Any) -> Tensor:
         """The elements as another dtype. Floats are rounded toward zero to integers, and saturate; to bool: x ≠ 0."""
     def cdist(self, y: TensorLike, *, squared: Any = False) -> Any:
@@ -130,12 +186,18 @@ class Tensor:
         """ceil of each element"""
     def celu(self, *, alpha: Any = 1.0) -> Tensor:
         """celu of each element"""
+    def chunk(self, chunks: _int, axis: _int = 0) -> tuple[Tensor, ...]:
+        """Up to `chunks` pieces of equal size along an axis; the last may be smaller."""
+    def clamp(self, min: TensorLike | None = None, max: TensorLike | None = None) -> Tensor:
+        """Elements clipped to the range from min to max (None: no limit)."""
     def clip(self, low: TensorLike | None = None, high: TensorLike | None = None) -> Tensor:
         """Elements clipped to the range from low to high (None: no limit)."""
     def compress(self, condition: TensorLike, *, axis: Any) -> Any:
         """the slices along an axis where a condition holds"""
     def concat(self, *xs: TensorLike, axis: Any) -> Any:
         """inputs one after another along an axis"""
+    def conj(self) -> Tensor:
+        """conj of each element"""
     def conv(self, weight: TensorLike, bias: TensorLike | None = None, *, stride: Ints = 1, padding: Padding = 0, dilation: Ints = 1, groups: _int = 1) -> Tensor:
         """Convolution with weights (outputs, channels per group, …window). padding: numbers, "same" or "valid"."""
     def conv_int8(self, w: TensorLike, scale: TensorLike, **facts: Any) -> Any:
@@ -146,12 +208,20 @@ class Tensor:
         """convolution, channels last"""
     def conv_transpose(self, weight: TensorLike, bias: TensorLike | None = None, *, stride: Ints = 1, padding: Ints = 0, output_padding: Ints = 0, dilation: Ints = 1, groups: _int = 1) -> Tensor:
         """The transpose of a convolution, with weights (channels, outputs per group, …window)."""
+    def copysign(self, other: TensorLike) -> Tensor:
+        """copysign of each element"""
     def cos(self) -> Tensor:
         """cos of each element"""
     def cosh(self) -> Tensor:
         """cosh of each element"""
+    def count_nonzero(self, axis: Axis = None, keepdims: _bool = False) -> Tensor:
+        """How many elements over axes are not zero."""
     def cross_entropy(self, target: TensorLike, weight: TensorLike | None = None, *, reduction: Any = 'mean', ignore_index: Any = -100) -> Any:
         """minus the logarithm of the softmax at each place's class, times the weight of the class"""
+    def cumprod(self, axis: _int) -> Tensor:
+        """The product of all elements up to each one along an axis; integers are multiplied as int64."""
+    def cumsum(self, axis: _int) -> Tensor:
+        """The sum of all elements up to each one along an axis; integers are summed as int64."""
     def deform_conv(self, w: TensorLike, offset: TensorLike, bias: TensorLike | None = None, mask: TensorLike | None = None, *, strides: Any, dilations: Any, before: Any, after: Any, group: Any, offset_group: Any) -> Any:
         """convolution of which every element read is moved by an offset, and weighted by a mask"""
     def det(self) -> Any:
@@ -160,25 +230,33 @@ class Tensor:
     def device(self) -> Device: ...
     def dft(self, *, axis: Any = -2, length: Any = None, inverse: Any = False, onesided: Any = False) -> Any:
         """discrete Fourier transforms along an axis; the last axis has the real and the imaginary part"""
-    def diagonal(self, *, axis1: Any = 0, axis2: Any = 1, offset: Any = 0) -> Any:
-        """the elements with equal coordinates along two axes (axis2 − axis1 = offset), along a new last axis"""
+    def diag(self, diagonal: _int = 0) -> Tensor:
+        """The diagonal of a matrix, or the matrix with a vector on its diagonal."""
+    def diagonal(self, offset: _int = 0, axis1: _int = -2, axis2: _int = -1) -> Tensor:
+        """The elements of a diagonal of each matrix, as a new last axis."""
     def dimensions(self, kind: TensorLike) -> Any:
         """dimensions as elements of a vector"""
-    def div(self, b: TensorLike) -> Tensor:
+    def div(self, other: TensorLike) -> Tensor:
         """div of each element"""
-    def dot(self, b: TensorLike) -> Any:
-        """matrix product over the last two axes; the axes before them broadcast"""
+    def divide(self, other: TensorLike) -> Tensor:
+        """div of each element"""
+    def dot(self, other: TensorLike) -> Tensor:
+        """The product of two vectors; of matrices, as matmul."""
     def dot_int8(self, w: TensorLike, scale: TensorLike) -> Any:
         """product of float rows and a matrix of 8-bit weights, summed in integers"""
     def dot_integers(self, b: TensorLike) -> Any:
         """product of whole numbers in float32 and 8-bit integers, summed in int32"""
+    def double(self) -> Tensor:
+        """The elements as float64."""
     @property
     def dtype(self) -> DType: ...
     def einsum(self, *xs: TensorLike, equation: Any) -> Any:
         """sums of products of elements, in the notation of NumPy: equation="ij,jk->ik" is a product of matrices"""
     def elu(self, *, alpha: Any = 1.0) -> Tensor:
         """elu of each element"""
-    def equal(self, b: TensorLike) -> Tensor:
+    def eq(self, other: TensorLike) -> Tensor:
+        """equal of each element"""
+    def equal(self, other: TensorLike) -> Tensor:
         """equal of each element"""
     def erf(self) -> Tensor:
         """erf of each element"""
@@ -186,22 +264,32 @@ class Tensor:
         """exp of each element"""
     def expand(self, *shape: Any) -> Tensor:
         """Like broadcast_to; -1 keeps a dimension."""
+    def expand_as(self, other: Tensor) -> Tensor:
+        """The tensor repeated to the shape of another."""
     def expanded_sizes(self, *, what: Any, shape: Any) -> Any:
         """the shape to which a tensor and a given shape broadcast"""
+    def expm1(self) -> Tensor:
+        """expm1 of each element"""
     def flatten(self, start: _int = 0, end: _int = -1) -> Tensor:
         """The axes from start to end (inclusive) merged into one."""
+    def flip(self, *axis: Any) -> Tensor:
+        """The elements in reverse order along axes (all, if none is given)."""
     def float(self) -> Tensor:
         """The elements as float32."""
     def floor(self) -> Tensor:
         """floor of each element"""
-    def fmod(self, b: TensorLike) -> Tensor:
+    def floor_divide(self, other: TensorLike) -> Tensor:
+        """floor_divide of each element"""
+    def fmod(self, other: TensorLike) -> Tensor:
         """fmod of each element"""
-    def gather(self, index: TensorLike, *, axis: Any) -> Any:
-        """slices of the first input along an axis, chosen by the second; negative indices count from the end"""
+    def gather(self, axis: _int, index: TensorLike) -> Tensor:
+        """For each index the element at it along an axis; its other coordinates are those of the index."""
     def gather_elements(self, index: TensorLike, *, axis: Any) -> Any:
         """for each index the element at it along an axis; its other coordinates are those of the index"""
     def gather_nd(self, index: TensorLike, *, batch: Any) -> Any:
         """slices at the coordinates in the last axis of the second input; the first `batch` axes of both are one"""
+    def ge(self, other: TensorLike) -> Tensor:
+        """greater_equal of each element"""
     def gelu(self) -> Tensor:
         """gelu of each element"""
     def gelu_tanh(self) -> Tensor:
@@ -212,14 +300,16 @@ class Tensor:
         """the mean over all spatial axes"""
     def global_max_pool(self) -> Any:
         """the largest element over all spatial axes"""
-    def greater(self, b: TensorLike) -> Tensor:
+    def greater(self, other: TensorLike) -> Tensor:
         """greater of each element"""
-    def greater_equal(self, b: TensorLike) -> Tensor:
+    def greater_equal(self, other: TensorLike) -> Tensor:
         """greater_equal of each element"""
     def grid_sample(self, grid: TensorLike, *, mode: Any = 'linear', padding: Any = 'zeros', align_corners: Any = False) -> Any:
         """x (batch, channels, …space) at the places (x, y, …) of a grid, from −1 to 1 along each axis"""
     def gru(self, w: TensorLike, r: TensorLike, *rest: TensorLike, activations: Any, given: Any = ..., direction: Any = 'forward', clip: Any = 0.0, linear_before_reset: Any = False) -> Any:
         """a recurrent layer: gates update, reset, new"""
+    def gt(self, other: TensorLike) -> Tensor:
+        """greater of each element"""
     def half(self) -> Tensor:
         """The elements as float16."""
     def hard_sigmoid(self, *, alpha: Any = 0.2, beta: Any = 0.5) -> Tensor:
@@ -228,6 +318,18 @@ class Tensor:
         """hard_swish of each element"""
     def hardmax(self, *, axis: Any = -1) -> Any:
         """1 at the first largest element along an axis, 0 elsewhere"""
+    def hypot(self, other: TensorLike) -> Tensor:
+        """hypot of each element"""
+    def imag(self) -> Tensor:
+        """imag of each element"""
+    def index_add(self, axis: _int, index: TensorLike, source: TensorLike) -> Tensor:
+        """The tensor with slices added to those at indices along an axis."""
+    def index_copy(self, axis: _int, index: TensorLike, source: TensorLike) -> Tensor:
+        """The tensor with the slices at indices along an axis replaced."""
+    def index_fill(self, axis: _int, index: TensorLike, value: TensorLike) -> Tensor:
+        """The tensor with one value in the slices at indices along an axis."""
+    def index_select(self, axis: _int, index: Tensor | np.ndarray | Sequence[_int]) -> Tensor:
+        """The slices along an axis at the given indices."""
     def int(self) -> Tensor:
         """The elements as int32."""
     def interpolate(self, size: Ints | None = None, scale: Any = None, mode: str = 'nearest', align_corners: _bool = False) -> Tensor:
@@ -239,33 +341,61 @@ class Tensor:
         """is_inf of each element"""
     def is_nan(self) -> Tensor:
         """is_nan of each element"""
+    def isfinite(self) -> Tensor:
+        """isfinite of each element"""
+    def isinf(self) -> Tensor:
+        """isinf of each element"""
+    def isnan(self) -> Tensor:
+        """isnan of each element"""
     def item(self) -> Number:
         """The only element as a Python number."""
     def layer_norm(self, scale: TensorLike | None = None, shift: TensorLike | None = None, *, axis: Any = -1, epsilon: Any = 1e-05) -> Any:
         """(x − mean) / √(variance + epsilon) · scale + shift over the axes from `axis` on"""
+    def le(self, other: TensorLike) -> Tensor:
+        """less_equal of each element"""
     def leaky_relu(self, *, alpha: Any = 0.01) -> Tensor:
         """leaky_relu of each element"""
-    def less(self, b: TensorLike) -> Tensor:
+    def lerp(self, end: TensorLike, weight: TensorLike) -> Tensor:
+        """x + weight · (end − x)."""
+    def less(self, other: TensorLike) -> Tensor:
         """less of each element"""
-    def less_equal(self, b: TensorLike) -> Tensor:
+    def less_equal(self, other: TensorLike) -> Tensor:
         """less_equal of each element"""
     def log(self) -> Tensor:
         """log of each element"""
+    def log10(self) -> Tensor:
+        """log10 of each element"""
+    def log1p(self) -> Tensor:
+        """log1p of each element"""
+    def log2(self) -> Tensor:
+        """log2 of each element"""
     def log_softmax(self, axis: _int = -1) -> Tensor:
         """The logarithm of `softmax`."""
-    def logical_and(self, b: TensorLike) -> Tensor:
+    def logaddexp(self, other: TensorLike) -> Tensor:
+        """logaddexp of each element"""
+    def logical_and(self, other: TensorLike) -> Tensor:
         """logical_and of each element"""
     def logical_not(self) -> Tensor:
         """logical_not of each element"""
-    def logical_or(self, b: TensorLike) -> Tensor:
+    def logical_or(self, other: TensorLike) -> Tensor:
         """logical_or of each element"""
-    def logical_xor(self, b: TensorLike) -> Tensor:
+    def logical_xor(self, other: TensorLike) -> Tensor:
         """logical_xor of each element"""
+    def logsumexp(self, axis: Axis = None, keepdims: _bool = False) -> Tensor:
+        """The logarithm of the sum of exponentials over axes."""
+    def long(self) -> Tensor:
+        """The elements as int64."""
     def lstm(self, w: TensorLike, r: TensorLike, *rest: TensorLike, activations: Any, given: Any = ..., direction: Any = 'forward', clip: Any = 0.0, input_forget: Any = False) -> Any:
         """a recurrent layer with a cell: gates input, output, forget, cell"""
+    def lt(self, other: TensorLike) -> Tensor:
+        """less of each element"""
     @property
     def mT(self) -> Tensor:
         """Every matrix of a stack transposed: the last two axes are swapped."""
+    def masked_fill(self, mask: TensorLike, value: TensorLike) -> Tensor:
+        """The tensor with a value where a mask holds."""
+    def masked_select(self, mask: Any) -> Tensor:
+        """The elements where a mask holds, as a vector."""
     def matmul(self, other: TensorLike) -> Tensor:
         """The product of matrices, stacks of matrices, or vectors, with NumPy's meaning."""
     def max(self, axis: Axis = None, keepdims: _bool = False) -> Tensor: ...
@@ -275,48 +405,77 @@ class Tensor:
         """the flat index of the largest element of each window, the first if several are equal"""
     def max_roi_pool(self, rois: TensorLike, batches: TensorLike, *, size: Any, scale: Any = 1.0) -> Any:
         """the largest elements of the parts into which regions of pictures are divided"""
-    def maximum(self, b: TensorLike) -> Tensor:
+    def maximum(self, other: TensorLike) -> Tensor:
         """maximum of each element"""
     def mean(self, axis: Axis = None, keepdims: _bool = False) -> Tensor:
         """The mean over axes; integers become float32 first."""
     def mel_weight_matrix(self, length: TensorLike, rate: TensorLike, low: TensorLike, high: TensorLike) -> Any:
         """weights that make bins on the mel scale of the frequencies of a transform"""
     def min(self, axis: Axis = None, keepdims: _bool = False) -> Tensor: ...
-    def minimum(self, b: TensorLike) -> Tensor:
+    def minimum(self, other: TensorLike) -> Tensor:
         """minimum of each element"""
     def mish(self) -> Tensor:
         """mish of each element"""
+    def mm(self, other: TensorLike) -> Tensor:
+        """The product of two vectors; of matrices, as matmul."""
+    def moveaxis(self, source: Axis, destination: Axis) -> Tensor:
+        """Axes moved to other positions; the others keep their order."""
     def moved_last(self, *, what: Any, shape: Any) -> Any:
         """flat indices that move computed axes of a tensor to the end, and those that move them back"""
-    def mul(self, b: TensorLike) -> Tensor:
+    def movedim(self, source: Axis, destination: Axis) -> Tensor:
+        """Axes moved to other positions; the others keep their order."""
+    def mul(self, other: TensorLike) -> Tensor:
         """mul of each element"""
+    def multiply(self, other: TensorLike) -> Tensor:
+        """mul of each element"""
+    def mv(self, other: TensorLike) -> Tensor:
+        """The product of two vectors; of matrices, as matmul."""
+    def narrow(self, axis: _int, start: _int, length: _int) -> Tensor:
+        """The elements from `start` to `start + length` along an axis."""
     @property
     def ndim(self) -> _int: ...
+    def ne(self, other: TensorLike) -> Tensor:
+        """Whether elements differ."""
     def neg(self) -> Tensor:
         """neg of each element"""
+    def negative(self) -> Tensor:
+        """neg of each element"""
+    def nextafter(self, other: TensorLike) -> Tensor:
+        """nextafter of each element"""
     def nll_loss(self, target: TensorLike, weight: TensorLike | None = None, *, reduction: Any = 'mean', ignore_index: Any = -100) -> Any:
         """minus the log-probability of each place's class, times the weight of the class"""
     def non_max_suppression(self, scores: TensorLike, limit: TensorLike, overlap: TensorLike, least: TensorLike, *, center: Any = False) -> Any:
         """the best boxes of each class, without those that overlap a better box too much"""
-    def nonzero(self) -> Any:
-        """the coordinates of all nonzero elements, one column each"""
+    def nonzero(self) -> Tensor:
+        """The coordinates of all elements that are not zero, one row each."""
+    def norm(self, p: _float | str = 2, axis: Axis = None, keepdims: _bool = False) -> Tensor:
+        """The p-norm over axes (all, if none is given). p: a number, ±inf, 0 (how many are not zero), or "fro" (2)."""
+    def not_equal(self, other: TensorLike) -> Tensor:
+        """Whether elements differ."""
     def numpy(self) -> np.ndarray:
         """The elements as a NumPy array that the caller owns; waits for the device.
 
         Elements of a type that NumPy lacks, such as bfloat16, are their bits, in a field of the type's name."""
     async def numpy_async(self) -> np.ndarray:
         """`numpy` for a page, where reading from the device may have to be awaited."""
+    def one_hot(self, num_classes: _int = -1) -> Tensor:
+        """1 at the index that each element is along a new last axis, 0 elsewhere. num_classes: the length of the axis; by
+        default the largest element and one."""
+    def outer(self, other: TensorLike) -> Tensor:
+        """The products of each element of a vector with each of another."""
     def overlap_add(self, *, axis: Any, length: Any, step: Any = 1, dilation: Any = 1) -> Any:
         """windows along an axis, whose elements are along the last axis, added at their places: what undoes unfold"""
     def pad(self, width: _int | Sequence[Any], mode: str = 'constant', value: Number = 0) -> Tensor:
-        """The tensor with elements added before and after every axis. width: one number, or (before, after) for each
-        axis. mode: "constant" (of `value`), "reflect", "edge" or "wrap"."""
-    def permute(self, *perm: Any) -> Tensor:
-        """The axes in another order; reversed if none is given."""
+        """The tensor with elements added before and after its axes. width: one number for all axes, (before, after) for each
+        axis, or PyTorch's flat sequence of numbers, which begins with the last axis. mode: "constant" (of `value`),
+        "reflect", "edge" (or "replicate") or "wrap" (or "circular")."""
+    def permute(self, *order: Any) -> Tensor:
+        """The axes in another order."""
     def pool_sum(self, *, window: Any, strides: Any, dilations: Any, before: Any, after: Any) -> Any:
         """the sum of each window"""
-    def pow(self, y: TensorLike) -> Tensor:
-        """pow of each element"""
+    def pow(self, exponent: TensorLike) -> Tensor:
+        """Elements to a power. Whole exponents and halves up to 16 are products and roots; integers to a negative power
+        become float32."""
     def prod(self, axis: Axis = None, keepdims: _bool = False) -> Tensor: ...
     def random_bits(self, *, shape: Any, stream: Any = 0) -> Any:
         """random uint32 numbers in a given shape, from a key of two"""
@@ -328,6 +487,10 @@ class Tensor:
         """random float32 numbers from 0 (included) to 1 in a given shape, from a key of two uint32 numbers"""
     def range_size(self, limit: TensorLike, step: TensorLike, *, what: Any) -> Any:
         """how many numbers a range from a start to a limit by a step has"""
+    def ravel(self) -> Tensor:
+        """The elements as a vector."""
+    def real(self) -> Tensor:
+        """real of each element"""
     def reciprocal(self) -> Tensor:
         """reciprocal of each element"""
     def reduce_max(self, *, axes: Any) -> Any:
@@ -344,10 +507,16 @@ class Tensor:
         """whether each string matches a regular expression"""
     def relu(self) -> Tensor:
         """relu of each element"""
-    def remainder(self, b: TensorLike) -> Tensor:
+    def remainder(self, other: TensorLike) -> Tensor:
         """remainder of each element"""
+    def repeat(self, *times: Any) -> Tensor:
+        """The tensor repeated as a whole along each axis; more numbers than axes add leading axes."""
+    def repeat_interleave(self, repeats: _int | Sequence[_int] | Tensor, axis: _int | None = None) -> Tensor:
+        """Every element, or every slice along an axis, repeated by itself. repeats: a number, or one for each."""
     def reshape(self, *shape: Any) -> Tensor:
         """The same elements in row-major order under another shape, in which one dimension may be -1."""
+    def reshape_as(self, other: Tensor) -> Tensor:
+        """The elements under the shape of another tensor."""
     def reshaped_sizes(self, *, what: Any, shape: Any, allow_zero: Any) -> Any:
         """the shape to which a tensor is reshaped, by the rules of ONNX's Reshape"""
     def resize(self, *, sizes: Any, scales: Any = ..., mode: Any = 'nearest', coordinates: Any = 'half_pixel', nearest: Any = 'round_prefer_floor', cubic: Any = -0.75, exclude_outside: Any = False, extrapolation: Any = 0.0, roi: Any = ..., antialias: Any = False) -> Any:
@@ -358,18 +527,27 @@ class Tensor:
         """x / √(mean of x² + epsilon) · scale over the axes from `axis` on"""
     def rnn(self, w: TensorLike, r: TensorLike, *rest: TensorLike, activations: Any, given: Any = ..., direction: Any = 'forward', clip: Any = 0.0) -> Any:
         """a recurrent layer without gates"""
-    def roi_align(self, rois: TensorLike, batches: TensorLike, *, size: Any, mode: Any = 'avg', samples: Any = 0, scale: Any = 1.0, half_pixel: Any = True) -> Any:
+    def roi_align(self, rois: TensorLike, batches: TensorLike, *, size: Any, samples: Any, adaptive: Any = False, mode: Any = 'avg', scale: Any = 1.0, half_pixel: Any = True) -> Any:
         """regions of pictures, each resampled to the same size; batches: the picture of each region"""
+    def roll(self, shifts: _int | Sequence[_int], axis: Axis = None) -> Tensor:
+        """Elements moved along axes; those that leave at one end come back at the other. Without axes, in the flat tensor."""
     def rotary_embedding(self, cos: TensorLike, sin: TensorLike, *, interleaved: Any = False) -> Any:
         """pairs of elements of the last axis turned by angles with these cosines and sines: an element of the first half and one of the second, or interleaved: neighbours"""
     def round(self) -> Tensor:
         """round of each element"""
+    def rsqrt(self) -> Tensor:
+        """1 / √x."""
     def running_max(self, *, axis: Any, reverse: Any = False) -> Any:
         """the largest element up to each one along an axis"""
     def running_prod(self, *, axis: Any, reverse: Any = False) -> Any:
         """the product of all elements up to each one along an axis"""
     def running_sum(self, *, axis: Any, reverse: Any = False) -> Any:
         """the sum of all elements up to each one along an axis"""
+    def scatter(self, axis: _int, index: TensorLike, src: TensorLike, reduce: str | None = None) -> Tensor:
+        """The tensor with the elements of `src` (or one value) at indices along an axis; where an index has an element,
+        its other coordinates are those of the index. reduce: "add" or "multiply", to combine them with what is there."""
+    def scatter_add(self, axis: _int, index: TensorLike, src: TensorLike) -> Tensor:
+        """The tensor with the elements of `src` added to those at indices along an axis."""
     def scatter_elements(self, part: TensorLike, indices: TensorLike, *, axis: Any) -> Any:
         """a tensor with elements at indices along an axis replaced"""
     def scatter_elements_reduce(self, part: TensorLike, indices: TensorLike, *, axis: Any, reduction: Any) -> Any:
@@ -378,14 +556,25 @@ class Tensor:
         """a tensor with slices at indices replaced"""
     def scatter_nd_reduce(self, part: TensorLike, indices: TensorLike, *, reduction: Any) -> Any:
         """slices added to (or multiplied, maximum, minimum with) those at indices"""
+    def scatter_reduce(self, axis: _int, index: TensorLike, src: TensorLike, reduce: str) -> Tensor:
+        """The tensor with the elements of `src` combined with those at indices along an axis: sum, prod, amax or amin."""
+    def searchsorted(self, values: Any, right: _bool = False) -> Tensor:
+        """The indices in a vector in order at which values would be inserted to keep the order."""
+    def select(self, axis: _int, index: _int) -> Tensor:
+        """The slice at an index along an axis, without the axis."""
     @property
-    def shape(self) -> tuple[Dim, ...]: ...
+    def shape(self) -> tuple[_int, ...]:
+        """The lengths of the axes. While a function is traced, an open one is a Size, which counts as an int in types."""
+    def short(self) -> Tensor:
+        """The elements as int16."""
     def shrink(self, *, lambd: Any = 0.5, bias: Any = 0.0) -> Tensor:
         """shrink of each element"""
     def sigmoid(self) -> Tensor:
         """sigmoid of each element"""
     def sign(self) -> Tensor:
         """sign of each element"""
+    def signbit(self) -> Tensor:
+        """signbit of each element"""
     def signed_sizes(self, *, what: Any) -> Any:
         """each integer n as two sizes: max(n, 0) and max(−n, 0)"""
     def silu(self) -> Tensor:
@@ -406,62 +595,105 @@ class Tensor:
         """exp(x), divided by its sum along an axis."""
     def softplus(self) -> Tensor:
         """softplus of each element"""
-    def sort(self, *, axis: Any, descending: Any = False) -> Any:
-        """the elements sorted along an axis, and their indices"""
+    def sort(self, axis: _int = -1, descending: _bool = False) -> Ordered:
+        """The elements in order along an axis, and their indices. Equal elements keep their order; NaN is the largest."""
     def split(self, sizes: _int | Sequence[_int], axis: _int = 0) -> tuple[Tensor, ...]:
         """Pieces along an axis: of the given sizes, or all of one size, where the last may be smaller."""
     def sqrt(self) -> Tensor:
         """sqrt of each element"""
+    def square(self) -> Tensor:
+        """x · x."""
     def squeeze(self, axis: Axis = None) -> Tensor:
         """The tensor without axes of length 1: without those given, or without all of them."""
+    def std(self, axis: Axis = None, correction: _float = 1, keepdims: _bool = False) -> Tensor:
+        """The square root of `var`."""
     def stft(self, window: TensorLike | None = None, *, length: Any, step: Any, onesided: Any = True) -> Any:
         """the transforms of overlapping parts of signals, each part weighted by a window"""
     def string_concat(self, y: TensorLike) -> Any:
         """each string followed by another"""
     def string_normalize(self, *, case: Any, stopwords: Any, sensitive: Any) -> Any:
         """strings in upper or lower case, without stopwords"""
+    def string_places(self, keys: TensorLike) -> Any:
+        """the place of each string among the keys; their number if it is none of them"""
     def string_split(self, *, delimiter: Any = '', limit: Any = None) -> Any:
         """the parts of each string, and their number"""
-    def sub(self, b: TensorLike) -> Tensor:
+    def sub(self, other: TensorLike) -> Tensor:
+        """sub of each element"""
+    def subtract(self, other: TensorLike) -> Tensor:
         """sub of each element"""
     def sum(self, axis: Axis = None, keepdims: _bool = False) -> Tensor:
         """The sum over axes (all, if none is given); integers are summed as int64."""
+    def swapaxes(self, axis0: _int, axis1: _int) -> Tensor:
+        """The tensor with two axes exchanged."""
+    def swapdims(self, axis0: _int, axis1: _int) -> Tensor:
+        """The tensor with two axes exchanged."""
     def swiglu(self, x: TensorLike, *, alpha: Any = 1.0) -> Any:
         """x · sigmoid(alpha · x), times a second tensor"""
+    def t(self) -> Tensor:
+        """A matrix transposed; a vector as it is."""
     def take(self, index: Tensor | np.ndarray | Sequence[_int], axis: _int = 0) -> Tensor:
         """The slices along an axis at the given indices; negative ones count from the end."""
+    def take_along_dim(self, index: TensorLike, axis: _int = -1) -> Tensor:
+        """Like gather; the other axes broadcast."""
     def tan(self) -> Tensor:
         """tan of each element"""
     def tanh(self) -> Tensor:
         """tanh of each element"""
     def thresholded_relu(self, *, alpha: Any = 1.0) -> Tensor:
         """thresholded_relu of each element"""
+    def tile(self, *times: Any) -> Tensor:
+        """The tensor repeated as a whole along its last axes."""
     def to(self, device: str | Device) -> Tensor:
         """The tensor on another device; itself if it is on that device already."""
+    def to_device(self, device: str | Device, *, stream: Any = None) -> Tensor:
+        """`to`, under the name of the array API standard."""
     def tolist(self) -> Any: ...
-    def top_k(self, k: _int, axis: _int = -1, largest: _bool = True) -> tuple[Tensor, Tensor]:
-        """The k largest (or smallest) elements along an axis, in order, and their places."""
-    def transpose(self, *perm: Any) -> Tensor:
-        """The axes in another order; reversed if none is given."""
-    def tril(self, *, diagonal: Any = 0) -> Any:
-        """each matrix with zeros above a diagonal (1: the one above the main diagonal)"""
-    def triu(self, *, diagonal: Any = 0) -> Any:
-        """each matrix with zeros below a diagonal (1: the one above the main diagonal)"""
-    def unfold(self, *, axis: Any, length: Any, step: Any = 1, dilation: Any = 1) -> Any:
-        """windows along an axis, which begin every `step` elements; their elements are along a new last axis"""
-    def unique(self, *, axis: Any = None, ordered: Any = True) -> Any:
-        """the distinct elements or slices, the first index of each, the index of every element's value, and counts"""
+    def top_k(self, k: Dim, axis: _int = -1, largest: _bool = True) -> Ordered:
+        """The k largest (or smallest) elements along an axis, in order, and their indices."""
+    def topk(self, k: Dim, axis: _int = -1, largest: _bool = True) -> Ordered:
+        """The k largest (or smallest) elements along an axis, in order, and their indices."""
+    def trace(self) -> Tensor:
+        """The sum of the diagonal of a matrix."""
+    def transpose(self, *axes: Any) -> Tensor:
+        """Two axes exchanged, as in transpose(1, 2); the axes in the order of a tuple; reversed if none is given."""
+    def tree_steps(self, x: TensorLike, *table: TensorLike, steps: Any) -> Any:
+        """steps downwards in decision trees. Inputs: where each example is in each tree; the features; the feature of each tree node, its threshold, the next node if the feature is at most that, the next node otherwise, and (if given) whether NaN goes where smaller features go"""
+    def tril(self, diagonal: _int = 0) -> Tensor:
+        """The elements on and below a diagonal of each matrix; zeros elsewhere."""
+    def triu(self, diagonal: _int = 0) -> Tensor:
+        """The elements on and above a diagonal of each matrix; zeros elsewhere."""
+    def true_divide(self, other: TensorLike) -> Tensor:
+        """div of each element"""
+    def trunc(self) -> Tensor:
+        """trunc of each element"""
+    def type_as(self, other: Tensor) -> Tensor:
+        """The elements in the dtype of another tensor."""
+    def unbind(self, axis: _int = 0) -> tuple[Tensor, ...]:
+        """The slices along an axis, without it."""
+    def unfold(self, axis: _int, size: _int, step: _int = 1) -> Tensor:
+        """All windows of `size` elements along an axis, `step` apart; their elements are a new last axis."""
+    def unique(self, axis: _int | None = None, ordered: _bool = True) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """The distinct elements (or slices along an axis) in order, the first index of each, the index of every element's
+        value among them, and counts."""
     def unsqueeze(self, axis: _int) -> Tensor:
         """The tensor with a new axis of length 1 at this position of the result."""
     def update_slice(self, part: TensorLike, *starts: Any) -> Tensor:
         """The tensor with a part replaced, which begins at a start along each axis: `cache.update_slice(row, at, 0)`.
 
         The starts are integers, or tensors of one integer. One is moved so that the part lies within the tensor."""
-    def where(self, a: TensorLike, b: TensorLike) -> Tensor:
-        """where of each element"""
+    def var(self, axis: Axis = None, correction: _float = 1, keepdims: _bool = False) -> Tensor:
+        """The mean square of the distances from the mean over axes; the sum is divided by the count less `correction`."""
+    def view(self, *shape: Any) -> Tensor:
+        """Like reshape: a tensor does not change, so views and copies are the same."""
+    def view_as(self, other: Tensor) -> Tensor:
+        """The elements under the shape of another tensor."""
+    def where(self, condition: TensorLike, other: TensorLike) -> Tensor:
+        """The elements where a condition holds, and those of `other` elsewhere."""
 def apply(build: Callable[..., Any], *operands: TensorLike | None) -> Any:
     """The tensor of `build(builder, *operands)`, or a tuple of tensors if that makes several nodes.
 
     `build` gets nodes for tensors and arrays; numbers and None are passed unchanged."""
+def home_of(operands: Sequence[Any]) -> Device:
+    """The device on which an operation runs: that of its tensors. A device that adopts other devices' values comes first."""
 def value_on(home: Device, x: Tensor | np.ndarray) -> Any:
     """The elements of a tensor or an array as a value of the device `home`."""

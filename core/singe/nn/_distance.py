@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..frontend.creation import where
 from ..frontend.calls import call_row
+from ..frontend.creation import where
 from ..frontend.tensor import Tensor
 from ..ops import ROWS
 from ._module import Module

@@ -19,8 +19,8 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from ..errors import InputError, ShapeError
-from ..frontend.creation import ones, ones_like, tensor, zeros, zeros_like
 from ..frontend.calls import call_row
+from ..frontend.creation import ones, ones_like, tensor, zeros, zeros_like
 from ..frontend.tensor import Tensor
 from ..ops import ROWS
 from ..shapes import show

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 from ..errors import InputError
 from ..frontend import spatial
+from ..frontend.calls import call_row
 from ..frontend.creation import zeros_like
 from ..frontend.spatial import Ints, per_axis
-from ..frontend.calls import call_row
 from ..frontend.tensor import Tensor, apply
 from ..ops import ROWS
 from ._conv import in_batches

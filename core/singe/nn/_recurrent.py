@@ -7,8 +7,8 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from ..errors import InputError, ShapeError
-from ..frontend.creation import concat, stack, zeros
 from ..frontend.calls import call_row
+from ..frontend.creation import concat, stack, zeros
 from ..frontend.tensor import Tensor
 from ..ops import ROWS
 from ..shapes import show

@@ -60,9 +60,6 @@ TRIANGLE = [
     S((2, 3, 0)),
 ]
 
-SAMPLES: dict[str, list[Sample]] = {
-    "tril": TRIANGLE,
-    "triu": TRIANGLE,
 
 def trees(at: tuple[Any, ...], x: tuple[Any, ...], nodes: int, steps: int, *, missing: bool = False) -> Sample:
     """Steps through nodes that name each other at random."""
@@ -73,6 +70,8 @@ def trees(at: tuple[Any, ...], x: tuple[Any, ...], nodes: int, steps: int, *, mi
 
 
 SAMPLES: dict[str, list[Sample]] = {
+    "tril": TRIANGLE,
+    "triu": TRIANGLE,
     "tree_steps": [
         trees((1, 4), (5, 3), 11, 6),
         trees((5, 2), (5, 1), 30, 1, missing=True),

@@ -173,8 +173,7 @@ def _attention(call: Call) -> Sequence[Node]:
     weights = dequantised(call, call.x(1), call.x(4), call.maybe(7))
     given = (x, weights, call.x(2), call.maybe(5), call.maybe(8))
     op = "com.microsoft.Attention"
-    made = ADAPTERS[op](replace(call, op=op, inputs=given))
-    return [made] if isinstance(made, Node) else made
+    return tensors_of(ADAPTERS[op](replace(call, op=op, inputs=given)))
 
 
 @adapter("com.microsoft.DynamicQuantizeLSTM")
