@@ -103,7 +103,8 @@ def test_node(device: str, name: str) -> None:
 
 
 OPEN: Final = re.compile(
-    r"their number must be known|the weights' shape is|scatter_nd_reduce: .* must name|\(RNN\): loop: axis 1 of carried value"
+    r"their number must be known|the weights' shape is|(scatter_nd_reduce|gather_nd): .* must name"
+    r"|\(DFT\): input 2 must be known|\(RNN\): loop: axis 1 of carried value"
 )
 """Where all lengths above 1 are open: why some must be numbers. They are numbers of axes, or lengths of weights."""
 NEEDY: Final = 114

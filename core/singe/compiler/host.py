@@ -20,7 +20,10 @@ from .order import is_ordered
 from .target import Target
 
 BY_DESIGN: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("nonzero", "unique", "compress", "non_max_suppression", "string_split", "string_normalize"), "the shape of its result depends on data"),
+    **dict.fromkeys(
+        ("nonzero", "unique", "compress", "non_max_suppression", "mel_weight_matrix", "string_split", "string_normalize"),
+        "the shape of its result depends on data",
+    ),
     **dict.fromkeys(
         ("sizes", "signed_sizes", "reshaped_sizes", "expanded_sizes", "range_size", "axes_sizes", "moved_last",
          "slice_places", "resize_tables"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...graph import Node
-from ...shapes import Dim, axis_of, dim_max, dim_min, floordiv, product, show
+from ...shapes import Dim, axis_of, dim_max, dim_min, floordiv, product, same, show
 from ._call import Call, adapter
 from .shapes import slice_axes
 from .windows import each_of
@@ -59,7 +59,10 @@ def _max_unpool(call: Call) -> Node:
     """Elements put where a pool took them from; the indices count in a result of the default shape, which zeros extend."""
     x, index, b = call.x(), call.x(1), call.b
     spaces = len(x.shape) - 2
-    if spaces < 1 or x.shape != index.shape:
+    fits = len(index.shape) == len(x.shape) and all(
+        same(a, c, "MaxUnpool") for a, c in zip(x.shape, index.shape, strict=True)
+    )
+    if spaces < 1 or not fits:
         raise call.fail(
             f"{show(x.shape)} with the indices {show(index.shape)}; expected equal shapes with spatial axes"
         )

@@ -28,13 +28,10 @@ def _number(call: Call, i: int) -> int:
 @adapter("STFT")
 def _stft(call: Call) -> Node:
     x, window = call.x(), call.maybe(2)
-    if call.maybe(3) is not None:
-        length = _number(call, 3)
-    else:
-        length = call.number((x.shape[1:2] if window is None else window.shape)[0], "the length of a frame")
-    if len(x.shape) != 3:
-        raise call.fail(f"the signal is {show(x.shape)}; expected (batch, numbers, parts)")
-    return call.b.stft(x, window, length=length, step=_number(call, 1), onesided=call.flag("onesided", True))
+    if len(x.shape) != 3 or (window is not None and len(window.shape) != 1):
+        raise call.fail(f"the signal is {show(x.shape)}; expected (batch, numbers, parts), and a vector as its window")
+    length = call.length(3) if call.maybe(3) is not None else x.shape[1] if window is None else window.shape[0]
+    return call.b.stft(x, window, length=length, step=call.length(1), onesided=call.flag("onesided", True))
 
 
 @adapter("MelWeightMatrix")

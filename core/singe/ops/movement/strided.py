@@ -65,16 +65,16 @@ def _diagonal_vjp(
 # --- windows along an axis -------------------------------------------------------------------------------------------
 
 
-def _reach(length: int, dilation: int) -> int:
+def _reach(length: Dim, dilation: int) -> Dim:
     return (length - 1) * dilation + 1
 
 
-def _check_steps(what: str, *values: int) -> None:
-    if any(v < 1 for v in values):
-        raise ShapeError(f"{what}: size, step and dilation are {values}, expected at least 1")
+def _check_steps(what: str, *values: Dim) -> None:
+    for v in values:
+        require(v - 1, f"{what}: length, step and dilation are {show(values)}, expected at least 1")
 
 
-def _unfold_shape(x: Shaped, *, axis: int, length: int, step: int = 1, dilation: int = 1) -> Shape:
+def _unfold_shape(x: Shaped, *, axis: int, length: Dim, step: Dim = 1, dilation: int = 1) -> Shape:
     axis = axis_of(axis, len(x.shape), "unfold")
     _check_steps("unfold", length, step, dilation)
     room = x.shape[axis] - _reach(length, dilation)
@@ -83,32 +83,30 @@ def _unfold_shape(x: Shaped, *, axis: int, length: int, step: int = 1, dilation:
 
 
 def _unfold_value(
-    coords: Sequence[Expr], read: Read, x: Shaped, *, axis: int, length: int, step: int = 1, dilation: int = 1
+    coords: Sequence[Expr], read: Read, x: Shaped, *, axis: int, length: Dim, step: Dim = 1, dilation: int = 1
 ) -> Expr:
     axis = axis_of(axis, len(x.shape), "unfold")
     *places, within = coords
-    return read(0, [c * step + within * dilation if i == axis else c for i, c in enumerate(places)])
+    return read(0, [c * size(step) + within * dilation if i == axis else c for i, c in enumerate(places)])
 
 
 def _unfold_whole(x: np.ndarray, *, axis: int, length: int, step: int = 1, dilation: int = 1) -> np.ndarray:
     axis %= x.ndim
-    every = sliding_window_view(x, _reach(length, dilation), axis=axis)
+    every = sliding_window_view(x, (length - 1) * dilation + 1, axis=axis)
     return every[(*(slice(None, None, step) if i == axis else slice(None) for i in range(x.ndim)), slice(None, None, dilation))]  # fmt: skip
 
 
 def _unfold_vjp(
-    b: Any, g: Any, inputs: Sequence[Any], y: Any, *, axis: int, length: int, step: int = 1, dilation: int = 1
+    b: Any, g: Any, inputs: Sequence[Any], y: Any, *, axis: int, length: Dim, step: Dim = 1, dilation: int = 1
 ) -> list[Any]:
     (x,) = inputs
     axis = axis_of(axis, len(x.shape), "unfold")
     return [b.overlap_add(g, axis=axis, length=x.shape[axis], step=step, dilation=dilation)]
 
 
-def _overlap_shape(x: Shaped, *, axis: int, length: Dim, step: int = 1, dilation: int = 1) -> Shape:
+def _overlap_shape(x: Shaped, *, axis: int, length: Dim, step: Dim = 1, dilation: int = 1) -> Shape:
     axis = axis_of(axis, len(x.shape) - 1, "overlap_add")
     window = x.shape[-1]
-    if not isinstance(window, int):
-        raise ShapeError(f"overlap_add: the windows of {show(x.shape)} have no known length")
     _check_steps("overlap_add", window, step, dilation)
     text = f"overlap_add: {show(x.shape)}: the windows along axis {axis} do not fit {length} elements"
     require(length - (x.shape[axis] - 1) * step - _reach(window, dilation), text)
@@ -116,23 +114,22 @@ def _overlap_shape(x: Shaped, *, axis: int, length: Dim, step: int = 1, dilation
 
 
 def _overlap_nest(
-    coords: Sequence[Expr], read: Read, x: Shaped, *, axis: int, length: Dim, step: int = 1, dilation: int = 1
+    coords: Sequence[Expr], read: Read, x: Shaped, *, axis: int, length: Dim, step: Dim = 1, dilation: int = 1
 ) -> Folds:
     """Over the windows that may have an element, from the last that begins at or before it backwards."""
     axis = axis_of(axis, len(x.shape) - 1, "overlap_add")
     windows, window = x.shape[axis], x.shape[-1]
-    assert isinstance(window, int)
 
     def value(inner: Sequence[Expr], _: Sequence[Expr]) -> Expr:
         if 0 in x.shape:  # there is no element to read
             return const(0, COMPUTE[x.dtype])
         at = affine.index_div(coords[axis], step) - inner[0]
-        within = coords[axis] - at * step
+        within = coords[axis] - at * size(step)
         inside = (at >= 0) & (at < size(windows))
         if dilation > 1:
             inside = inside & scalar.eq(scalar.rem(within, const(dilation, int32)), 0)
             within = scalar.div(within, const(dilation, int32))
-        inside = inside & (within < window)
+        inside = inside & (within < size(window))
         place = [affine.clamp(at, windows) if i == axis else c for i, c in enumerate(coords)]
         v = read(0, [*place, affine.clamp(within, window)])
         return select(inside, v, const(0, v.dtype))
@@ -152,7 +149,7 @@ def _overlap_whole(x: np.ndarray, *, axis: int, length: int, step: int = 1, dila
 
 
 def _overlap_vjp(
-    b: Any, g: Any, inputs: Sequence[Any], y: Any, *, axis: int, length: Dim, step: int = 1, dilation: int = 1
+    b: Any, g: Any, inputs: Sequence[Any], y: Any, *, axis: int, length: Dim, step: Dim = 1, dilation: int = 1
 ) -> list[Any]:
     (x,) = inputs
     axis = axis_of(axis, len(x.shape) - 1, "overlap_add")

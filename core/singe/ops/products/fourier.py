@@ -15,7 +15,7 @@ import numpy as np
 
 from ...dtypes import FLOATS, float32, int32
 from ...errors import ShapeError
-from ...shapes import Dim, Shape, axis_of, dim_min, floordiv, product, show
+from ...shapes import Dim, Shape, axis_of, dim_min, floordiv, product, require, show
 from .._reference import fourier as reference
 from .._row import Composite, Opaque, Results, Shaped, as_dtype, register
 from ..movement.move import amount
@@ -116,8 +116,16 @@ def _open(b: Any, x: Any, sign: int) -> Any:
     numbers = b.arange(b.const(0, int32), b.const(1, int32), count=length)
     turns = b.mul(b.reshape(numbers, shape=(length, 1)), numbers)
     turns = b.sub(turns, b.mul(b.div(turns, b.const(length, int32)), b.const(length, int32)))
-    angle = b.div(b.mul(b.cast(turns, to=x.dtype), b.const(sign * 2 * math.pi, x.dtype)), amount(b, length, x.dtype))
-    real, imaginary = (b.reshape(v, shape=(length, 1, length, 1)) for v in (b.cos(angle), b.sin(angle)))
+    # As sines of angles up to a right one, so that zeros are exact: turns / length is a part of a whole turn.
+    whole = b.const(length, int32)
+    back = b.sub(whole, turns)
+    twice = b.mul(b.minimum(turns, back), b.const(2, int32))
+    half_sine, cosine = b.minimum(twice, b.sub(whole, twice)), b.sub(whole, b.mul(twice, b.const(2, int32)))
+    side = b.where(b.less(back, turns), b.const(-sign, x.dtype), b.const(sign, x.dtype))
+    unit = b.div(b.const(math.pi / 2, x.dtype), amount(b, length, x.dtype))
+    imaginary = b.mul(side, b.sin(b.mul(b.cast(b.mul(half_sine, b.const(2, int32)), to=x.dtype), unit)))
+    real = b.sin(b.mul(b.cast(cosine, to=x.dtype), unit))
+    real, imaginary = (b.reshape(v, shape=(length, 1, length, 1)) for v in (real, imaginary))
     matrix = b.concat(real, imaginary, axis=3)
     if parts == 2:
         matrix = b.concat(matrix, b.concat(b.neg(imaginary), real, axis=3), axis=1)
@@ -139,10 +147,13 @@ def _dft(
     rank = len(x.shape)
     axis = axis_of(axis, rank, "dft")
     parts = x.shape[-1]
-    if axis == rank - 1 or parts not in (1, 2):
-        raise ShapeError(
-            f"dft: axis {axis} of {show(x.shape)}; expected an axis before the last, which has 1 or 2 parts"
-        )
+    text = f"dft: axis {axis} of {show(x.shape)}; expected an axis before the last, which has 1 or 2 parts"
+    if axis == rank - 1:
+        raise ShapeError(text)
+    for room in (parts - 1, 2 - parts):
+        require(room, text)
+    if not isinstance(parts, int):
+        x, parts = _first(b, x, rank - 1, 2), 2
     whole = 2 * (x.shape[axis] - 1) if inverse and onesided else x.shape[axis]
     count = whole if length is None else length
     if isinstance(count, int) and count < 1:
@@ -167,7 +178,7 @@ def _dft(
     return as_dtype(b, b.transpose(x, perm=undone(perm)), kind)
 
 
-def _stft(b: Any, x: Any, window: Any = None, *, length: int, step: int, onesided: bool = True) -> Any:
+def _stft(b: Any, x: Any, window: Any = None, *, length: Dim, step: Dim, onesided: bool = True) -> Any:
     """x (batch, numbers, parts) in windows of `length` numbers that begin every `step` numbers, each transformed:
     (batch, windows, frequencies, 2)."""
     if len(x.shape) != 3:
