@@ -24,6 +24,7 @@ BY_DESIGN: Final[Mapping[str, str]] = {
         ("nonzero", "unique", "compress", "non_max_suppression", "mel_weight_matrix", "string_split", "string_normalize"),
         "the shape of its result depends on data",
     ),
+    "decode_image": "pictures are decoded by a library",
     **dict.fromkeys(
         ("sizes", "signed_sizes", "reshaped_sizes", "expanded_sizes", "range_size", "axes_sizes", "moved_last",
          "slice_places", "resize_tables"),

@@ -8,6 +8,7 @@ Pillow (`pip install 'singe[images]'`).
 
 from __future__ import annotations
 
+import io
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +16,14 @@ from typing import Any, Final
 
 import numpy as np
 
+from ..dtypes import uint8
 from ..errors import InputError
+from ..ops import Opaque, register
 from ..shapes import Dim, Shape, show
 
 MAX_PIXELS: Final = 1 << 26
 """The most pixels in a file; a larger picture is refused before it is decoded."""
-FORMATS: Final = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
+FORMATS: Final = ("BMP", "GIF", "JPEG", "JPEG2000", "PNG", "PPM", "TIFF", "WEBP")
 """The formats that are read. Pillow has more, some of which start other programs."""
 SUFFIXES: Final = frozenset((".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"))
 MODES: Final = {1: "L", 3: "RGB"}
@@ -92,7 +95,7 @@ def _number(d: Dim, shape: Shape) -> int:
 
 def read_picture(path: str | Path, spec: PictureSpec) -> np.ndarray:
     """The picture in a file as a float32 tensor with a batch of one."""
-    picture = _open(path).convert(MODES[spec.channels])
+    picture = _open(path, path).convert(MODES[spec.channels])
     pixels = np.asarray(
         picture.resize(spec.size[::-1], _pillow().Image.Resampling.BICUBIC, box=_box(picture.size, spec)),
         np.float32,
@@ -101,6 +104,31 @@ def read_picture(path: str | Path, spec: PictureSpec) -> np.ndarray:
         spec.std, np.float32
     )
     return np.ascontiguousarray(values.transpose(LAYOUTS[spec.layout]))[None]
+
+
+ORDERS: Final = {"RGB": ("RGB", slice(None)), "BGR": ("RGB", slice(None, None, -1)), "Grayscale": ("L", slice(None))}
+"""ONNX's pixel_format ↦ Pillow's mode, and the order of its channels."""
+
+
+def decoded(data: np.ndarray, order: str = "RGB") -> np.ndarray:
+    """The pixels (height, width, channels) of a picture whose file's bytes are given."""
+    mode, channels = ORDERS[order]
+    pixels = np.asarray(_open(io.BytesIO(data.tobytes()), "decode_image").convert(mode))
+    return np.ascontiguousarray(pixels.reshape(*pixels.shape[:2], -1)[:, :, channels])
+
+
+def _decoded_shapes(data: Any, order: str = "RGB") -> Any:
+    if order not in ORDERS or len(data.shape) != 1:
+        raise InputError(
+            f"decode_image: {order!r} of {show(data.shape)}; expected {', '.join(ORDERS)}, and a vector of bytes"
+        )
+    return (((None, None, 1 if order == "Grayscale" else 3), uint8),)
+
+
+register(
+    Opaque(name="decode_image", doc="the pixels of a picture, from the bytes of its file", dtypes=(uint8,),
+           shapes=_decoded_shapes, whole=decoded),
+)  # fmt: skip
 
 
 def _box(size: tuple[int, int], spec: PictureSpec) -> tuple[float, float, float, float]:
@@ -120,13 +148,13 @@ def _pillow() -> Any:
     return PIL
 
 
-def _open(path: str | Path) -> Any:
-    """The picture upright, in 8 bits a channel, without transparency."""
+def _open(file: str | Path | io.BytesIO, path: str | Path) -> Any:
+    """The picture upright, in 8 bits a channel, without transparency. path: how errors name the file."""
     pil = _pillow()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about large pictures: the limit here is lower
-            with pil.Image.open(path, formats=FORMATS) as picture:
+            with pil.Image.open(file, formats=FORMATS) as picture:
                 if picture.width * picture.height > MAX_PIXELS:
                     raise InputError(
                         f"{path}: {picture.width} × {picture.height} pixels, more than the {MAX_PIXELS} that are read"

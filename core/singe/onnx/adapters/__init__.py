@@ -14,6 +14,7 @@ from . import (  # noqa: F401 (each enters its adapters)
     ml,
     ngrams,
     normalise,
+    pictures,
     products,
     quantise,
     quantised,
