@@ -29,6 +29,8 @@ from singe.tools.export import make_bundle
 
 NOT_IN_SCRIPTS = {
     "resize_tables": "scales, or a region to crop, that a run computes: pages have Resize of computed sizes alone",
+    "mel_weight_matrix": "models have its numbers as constants, so that it is folded",
+    "decode_image": "a page decodes pictures by itself, and without waiting it cannot",
     **dict.fromkeys(
         ("strings", "string_concat", "string_split", "string_normalize", "regex_full_match"), "pages have no strings"
     ),
