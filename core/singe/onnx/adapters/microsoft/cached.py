@@ -117,7 +117,8 @@ def _decoder_masked(call: Call) -> list[Node]:
         seen = at
     elif past is not None:
         k, v = appended(call, 5, k), appended(call, 6, v)
-    keys = next((x.shape[-1] for x in (mask, bias) if x is not None), k.shape[2])  # a shared cache may have more
+    named = (x.shape[-1] for x in (mask, bias) if x is not None and len(x.shape) > 1)
+    keys = next(named, k.shape[2])  # a shared cache may have room for more
     bias = attention_bias(call, mask, bias, q.shape[2], keys, q.dtype)
     if seen is not None:
         seen = seen_keys(b, 1, keys, seen)
