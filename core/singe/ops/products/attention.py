@@ -67,9 +67,9 @@ def seen_keys(b: Any, queries: Dim, keys: Dim, past: Any, before: int | None = N
 
     past: how many keys precede the first query, a dimension, or integers that broadcast to (…, queries, keys).
     """
-    at = b.reshape(_numbered(b, queries), shape=(queries, 1))
+    at = b.reshape(numbered(b, queries), shape=(queries, 1))
     past = past if hasattr(past, "dtype") else amount(b, past, int32)
-    at, key = b.add(at, as_dtype(b, past, int32)), _numbered(b, keys)
+    at, key = b.add(at, as_dtype(b, past, int32)), numbered(b, keys)
     seen = b.less_equal(key, b.add(at, b.const(after, int32))) if after is not None else None
     if before is None:
         return seen
@@ -77,7 +77,8 @@ def seen_keys(b: Any, queries: Dim, keys: Dim, past: Any, before: int | None = N
     return near if seen is None else b.logical_and(near, seen)
 
 
-def _numbered(b: Any, count: Dim) -> Any:
+def numbered(b: Any, count: Dim) -> Any:
+    """0, 1, … count − 1."""
     return b.arange(b.const(0, int32), b.const(1, int32), count=count)
 
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from ....dtypes import bool_, int32
 from ....graph import Node
+from ....ops.products.attention import numbered
 from ....shapes import Dim, show
 from .._call import Call, adapter
 from ..attention import appended, attended
@@ -68,7 +69,7 @@ def attention_bias(call: Call, mask: Node | None, bias: Node | None, queries: Di
 
 def _within(call: Call, mask: Node, keys: Dim) -> Node:
     b, batch, count = call.b, call.x().shape[0], mask.shape[0]
-    key = b.arange(b.const(0, int32), b.const(1, int32), count=keys)
+    key = numbered(b, keys)
     bounds = [b.reshape(x, shape=(batch, 1, 1, 1)) for x in _halves(call, cast(call, mask, int32), count, batch)]
     seen = b.less(key, bounds[0])
     return seen if len(bounds) == 1 else b.logical_and(seen, b.less_equal(bounds[1], key))

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from ....dtypes import int32
 from ....graph import Node
-from ....ops.products.attention import seen_keys
+from ....ops.products.attention import numbered, seen_keys
 from ....shapes import Dim, dim_max
 from .._call import Call, adapter
 from ..attention import appended, attended, both
@@ -29,7 +29,7 @@ def _group_query_attention(call: Call) -> list[Node]:
     if call.flag("do_rotary"):
         places = call.maybe(9)
         if places is None:
-            places = b.add(b.arange(b.const(0, int32), b.const(1, int32), count=queries), first)
+            places = b.add(numbered(b, queries), first)
         cos, sin = (b.gather(call.x(i), places, axis=0) for i in (7, 8))
         q, k = (rotated(call, x, cos, sin, cos.shape[-1] * 2, call.flag("rotary_interleaved")) for x in (q, k))
     keys = call.length(6)
@@ -84,11 +84,11 @@ def _placed(call: Call, cache: Node | None, x: Node, first: Node, keys: Dim) -> 
     if cache is None and length == keys:
         return x
     room = keys if cache is None else dim_max(keys, cache.shape[2])
-    place = b.sub(b.arange(b.const(0, int32), b.const(1, int32), count=room), first)  # (batch, room)
+    place = b.sub(numbered(b, room), first)  # (batch, room)
     count = b.cast(b.const(length), to=int32)
     is_new = b.logical_and(b.less_equal(b.const(0, int32), place), b.less(place, count))
     rows = b.reshape(b.transpose(x, perm=(0, 2, 1, 3)), shape=(batch * length, heads, size))
-    row = b.reshape(b.arange(b.const(0, int32), b.const(1, int32), count=batch), shape=(batch, 1))
+    row = b.reshape(numbered(b, batch), shape=(batch, 1))
     inside = b.clip(place, b.const(0, int32), b.sub(count, b.const(1, int32)))
     new = b.transpose(b.gather(rows, b.add(b.mul(row, count), inside), axis=0), perm=(0, 2, 1, 3))
     zero = b.const(0, x.dtype)

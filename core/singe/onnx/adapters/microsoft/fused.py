@@ -9,6 +9,7 @@ from typing import Any, Final
 from ....dtypes import int32
 from ....graph import Node
 from ....ops.elementwise.gated import swish
+from ....ops.products.attention import numbered
 from ....ops.products.recurrent import ACTIVATIONS
 from .._call import ADAPTERS, Call, adapter
 from ..basic import cast
@@ -131,7 +132,7 @@ def _embed_layer_norm(call: Call) -> list[Node]:
     batch, length = ids.shape
     places = call.maybe(8)
     if places is None:
-        places = b.reshape(b.arange(b.const(0, int32), b.const(1, int32), count=length), shape=(1, length))
+        places = b.reshape(numbered(b, length), shape=(1, length))
     parts = [b.gather(call.x(2), ids, axis=0), b.gather(call.x(3), places, axis=0)]
     if segments is not None:
         parts.append(b.gather(call.x(4), segments, axis=0))
@@ -156,8 +157,7 @@ def _rotary_embedding(call: Call) -> Node:
     packed, size = len(x.shape) == 3, call.attr("rotary_embedding_dim", 0)
     length = x.shape[1 if packed else 2]
     if len(places.shape) == 1:
-        numbers = b.arange(b.const(0, places.dtype), b.const(1, places.dtype), count=length)
-        places = b.reshape(b.add(numbers, places), shape=(1, length))
+        places = b.reshape(b.add(numbered(b, length), cast(call, places, int32)), shape=(1, length))
     heads = call.attr("num_heads", 0)
     if packed and not heads:
         pairs = call.number(call.ranked(2, 2).shape[1], "the number of pairs")
