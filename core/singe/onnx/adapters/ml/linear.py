@@ -161,8 +161,6 @@ def _probabilities(call: Call, decisions: Node, classes: int) -> Node:
     wins = b.sub(number(1.0), b.sigmoid(b.add(b.mul(decisions, a), c)))
     wins = b.minimum(b.maximum(wins, number(1e-7)), number(1 - 1e-7))
     rows = decisions.shape[0]
-    if classes == 2:
-        return b.concat(wins, b.sub(number(1.0), wins), axis=1)
     # r[i, j] is the probability of class i among i and j; q has −r[j, i] · r[i, j], and sums of squares on its diagonal.
     order = np.zeros((classes, classes), np.int64)
     for k, (i, j) in enumerate(pairs):
