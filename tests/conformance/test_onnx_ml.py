@@ -36,7 +36,11 @@ def model(op: str, xs: list[np.ndarray], outputs: int = 1, domain: str = "ai.onn
     ]
     node = helper.make_node(op, [v.name for v in inputs], names, domain=domain, **attributes)
     graph = helper.make_graph([node], "g", inputs, [helper.make_empty_tensor_value_info(name) for name in names])
-    opsets = [helper.make_opsetid("", 18), helper.make_opsetid("ai.onnx.ml", 3)]
+    opsets = [
+        helper.make_opsetid("", 18),
+        helper.make_opsetid("ai.onnx.ml", 3),
+        helper.make_opsetid("com.microsoft", 1),
+    ]
     return helper.make_model(graph, opset_imports=opsets, ir_version=9).SerializeToString()
 
 
@@ -270,6 +274,21 @@ def test_counts_of_n_grams(device: str) -> None:
                 "weights": weights if len(weights) == len(columns) else None,
             }  # fmt: skip
             compare(model("TfIdfVectorizer", [x], domain="", **attributes, **pool), [x], device)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_tokens(device: str) -> None:
+    x = np.array([["the cat, the dog", "a-b c"], ["", "öl 12 ß!"]], object)
+    for attributes in (
+        {"tokenexp": "[a-zA-Z0-9_]+", "mark": 0, "mincharnum": 1, "pad_value": "#"},
+        {"separators": [" ", ","], "mark": 1, "mincharnum": 2, "pad_value": "#"},
+        {"separators": [""], "mark": 0, "mincharnum": 1, "pad_value": ""},
+    ):
+        compare(model("Tokenizer", [x], domain="com.microsoft", **attributes), [x], device)
+    need(device)
+    found = sg.load(model("Tokenizer", [x], domain="com.microsoft", tokenexp="[", mark=0), DEVICES[device])
+    with pytest.raises(ImportFailure, match="not a regular expression"):
+        found(x)
 
 
 @pytest.mark.parametrize("device", DEVICES)

@@ -30,3 +30,17 @@ def _normalise(call: Call) -> Node:
 def _match(call: Call) -> Node:
     """Matches with Python's regular expressions, which have all of RE2's syntax except \\pN and \\z."""
     return call.b.regex_full_match(call.x(), pattern=call.attr("pattern", ""))
+
+
+@adapter("com.microsoft.Tokenizer")
+def _tokenizer(call: Call) -> Node:
+    """Tokens that match `tokenexp`, or those between any of the `separators`."""
+    separators, pattern = call.items("separators", str), call.attr("tokenexp", "")
+    if (separators is None) == (not pattern):
+        raise call.fail("expected separators, or a tokenexp")
+    if separators is not None:
+        pattern = "|".join(f"(?:{part})" for part in separators if part)
+    return call.b.string_tokens(
+        call.x(), pattern=pattern, between=separators is not None, least=call.attr("mincharnum", 1),
+        marked=call.flag("mark"), fill=call.attr("pad_value", ""),
+    )  # fmt: skip

@@ -74,7 +74,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     try:
         return re.compile(pattern)
     except (re.error, OverflowError) as e:
-        raise InputError(f"regex_full_match: the pattern {pattern!r:.60} is not a regular expression: {e}") from None
+        raise InputError(f"the pattern {pattern!r:.60} is not a regular expression: {e}") from None
 
 
 def _match_shapes(x: Shaped, pattern: str) -> Results:
@@ -92,6 +92,34 @@ def _places(x: np.ndarray, keys: tuple[str, ...]) -> np.ndarray:
     return np.array([places.get(text, len(keys)) for text in widened(x).flat], np.int64).reshape(x.shape)
 
 
+def _tokens_shapes(x: Shaped, pattern: str, between: bool, least: int, marked: bool, fill: str) -> Results:
+    _compiled(pattern)
+    return (((*x.shape, None), string),)
+
+
+def _tokens(x: np.ndarray, pattern: str, between: bool, least: int, marked: bool, fill: str) -> np.ndarray:
+    """The tokens along a new last axis, filled up with `fill`: what the pattern matches, or (`between`) what is between its
+    matches, of at least so many characters; marked with a first and a last token. An empty pattern: each character."""
+    find = _compiled(pattern)
+
+    def tokens(text: str) -> list[str]:
+        if not pattern:
+            found = list(text)
+        elif between:
+            ends = [m.span() for m in find.finditer(text)]
+            found = [text[a:b] for (_, a), (b, _) in zip([(0, 0), *ends], [*ends, (len(text), 0)], strict=True)]
+        else:
+            found = [m[0] for m in find.finditer(text)]
+        kept = [token for token in found if token and len(token) >= least]
+        return ["\x02", *kept, "\x03"] if marked else kept
+
+    parts = [tokens(text) for text in widened(x).flat]
+    found = np.full((len(parts), max(map(len, parts), default=0)), fill, object)
+    for row, p in zip(found, parts, strict=True):
+        row[: len(p)] = p
+    return strings(found.reshape(*x.shape, found.shape[1]))
+
+
 def _row(name: str, doc: str, **functions: Any) -> Opaque:
     return Opaque(name=name, doc=doc, dtypes=(string,), **functions)
 
@@ -104,5 +132,6 @@ register(
     _row("string_normalize", "strings in upper or lower case, without stopwords", shapes=_normalise_shapes, whole=_normalise),
     _row("string_places", "the place of each string among the keys; their number if it is none of them",
          shapes=lambda x, keys: ((x.shape, int64),), whole=_places),
+    _row("string_tokens", "the parts of each string that a regular expression matches, or those between", shapes=_tokens_shapes, whole=_tokens),
     _row("regex_full_match", "whether each string matches a regular expression", shapes=_match_shapes, whole=_match),
 )  # fmt: skip
