@@ -92,9 +92,9 @@ def sparse(dims: list[int], places: np.ndarray, values: np.ndarray) -> Any:
 @pytest.mark.parametrize("device", DEVICES)
 def test_sparse_initialisers_are_dense_to_the_nodes(device: str) -> None:
     for places in (np.array([1, 5]), np.array([[0, 1], [2, 1]])):
-        weights = sparse([3, 2], places, np.float32([2, 3]))
+        weights = sparse([3, 2], places, np.array([2, 3], np.float32))
         made = model([helper.make_node("MatMul", ["x", "w"], ["y"])], opsets(**{"": 18}), sparse_initializer=[weights])
-        check([run(made, device)], [X @ np.float32([[0, 2], [0, 0], [0, 3]])], 1e-6, 0)
+        check([run(made, device)], [X @ np.array([[0, 2], [0, 0], [0, 3]], np.float32)], 1e-6, 0)
 
 
 def test_a_large_sparse_tensor_needs_values_to_match() -> None:
@@ -121,7 +121,7 @@ def external(name: str, offset: int, shape: tuple[int, ...]) -> Any:
 def test_weights_beyond_2_gb_of_a_file(device: str, tmp_path: Path) -> None:
     """The file has a hole of 5 GiB, which takes no room on the disk."""
     far = 5 << 30
-    first, last = np.float32([1, 2, 3]), np.float32([10, 20, 30])
+    first, last = np.array([1, 2, 3], np.float32), np.array([10, 20, 30], np.float32)
     with open(tmp_path / "weights.bin", "wb") as f:
         f.write(first.tobytes())
         f.seek(far)

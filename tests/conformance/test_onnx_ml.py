@@ -114,7 +114,7 @@ def test_deep_trees_take_several_turns(device: str) -> None:
     """A chain of 40 nodes, each of which ends for other examples."""
     x = np.linspace(-2, 45, 60, dtype=np.float32).reshape(-1, 1)
     ids = list(range(81))
-    attributes = {
+    attributes: dict[str, Any] = {
         "nodes_treeids": [0] * 81, "nodes_nodeids": ids, "nodes_featureids": [0] * 81,
         "nodes_modes": ["BRANCH_LEQ" if k < 40 else "LEAF" for k in ids], "nodes_values": [float(k) for k in ids],
         "nodes_truenodeids": [40 + k if k < 40 else 0 for k in ids],
@@ -151,7 +151,7 @@ def test_a_forest_is_one_kernel() -> None:
 
 def test_trees_that_cannot_be() -> None:
     rng = np.random.default_rng(4)
-    given = forest(rng, 2, 2, "target") | {"n_targets": 1}
+    given: dict[str, Any] = forest(rng, 2, 2, "target") | {"n_targets": 1}
     for name, value, text in (
         ("nodes_truenodeids", [99] * len(given["nodes_nodeids"]), "not there"),
         ("nodes_truenodeids", [0] * len(given["nodes_nodeids"]), "no first node|deeper"),
@@ -202,14 +202,15 @@ def test_one_node(k: int, device: str) -> None:
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_linear_classifiers(device: str) -> None:
-    for rows, names, post in (
+    cases: tuple[tuple[int, dict[str, Any], str], ...] = (
         (3, {"classlabels_strings": ["a", "b", "c"]}, "SOFTMAX"),
         (3, {"classlabels_ints": [4, 2, 9]}, "LOGISTIC"),
         (2, {"classlabels_ints": [4, 2]}, "NONE"),
         (1, {"classlabels_ints": [4, 2]}, "LOGISTIC"),
         (1, {"classlabels_strings": ["a", "b"]}, "NONE"),
-    ):
-        attributes = {
+    )
+    for rows, names, post in cases:
+        attributes: dict[str, Any] = {
             "coefficients": COEFFICIENTS[: 4 * rows],
             "intercepts": COEFFICIENTS[:rows],
             "post_transform": post,
@@ -230,7 +231,7 @@ KERNELS = {"LINEAR": (0.5, 0.0, 3.0), "RBF": (0.25, 0.0, 3.0), "POLY": (0.5, 4.0
 @pytest.mark.parametrize("device", DEVICES)
 def test_support_vectors_that_give_numbers(device: str) -> None:
     for kernel, parameters in KERNELS.items():
-        attributes = {
+        attributes: dict[str, Any] = {
             "kernel_type": kernel,
             "kernel_params": parameters,
             "n_supports": 5,
@@ -238,7 +239,8 @@ def test_support_vectors_that_give_numbers(device: str) -> None:
             **vectors(5, 1),
         }
         compare(model("SVMRegressor", [X], **attributes), [X], device, 1e-4, 1e-4)
-    compare(model("SVMRegressor", [X], **attributes, one_class=1), [X], device)
+    one_class = {"kernel_type": "RBF", "kernel_params": KERNELS["RBF"], "n_supports": 5, "rho": [0.1], **vectors(5, 1)}
+    compare(model("SVMRegressor", [X], **one_class, one_class=1), [X], device)
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -246,7 +248,7 @@ def test_support_vectors_that_give_classes(device: str) -> None:
     for (kernel, parameters), classes in zip(KERNELS.items(), (3, 4, 3, 4), strict=True):
         pairs = classes * (classes - 1) // 2
         for probabilities in (False, True):
-            attributes = {
+            attributes: dict[str, Any] = {
                 "kernel_type": kernel, "kernel_params": parameters, "classlabels_ints": list(range(10, 10 + classes)),
                 "vectors_per_class": [2] * classes, "rho": [float(v) for v in RNG.normal(size=pairs)],
                 **vectors(2 * classes, classes - 1),
@@ -268,7 +270,7 @@ def test_counts_of_n_grams(device: str) -> None:
     ):
         for mode, least, most, skips in (("TF", 1, 3, 2), ("IDF", 1, 2, 0), ("TFIDF", 2, 2, 5)):
             weights = [0.5 + k for k in range(max(columns) + 1)]
-            attributes = {
+            attributes: dict[str, Any] = {
                 "ngram_counts": counts, "ngram_indexes": columns, "mode": mode, "min_gram_length": least,
                 "max_gram_length": min(most, len(counts)), "max_skip_count": skips,
                 "weights": weights if len(weights) == len(columns) else None,
@@ -305,8 +307,8 @@ def test_maps(device: str) -> None:
     )
     whole = helper.make_model(graph, opset_imports=[helper.make_opsetid("ai.onnx.ml", 3)])
     loaded = sg.load(whole.SerializeToString(), DEVICES[device])
-    np.testing.assert_array_equal(loaded(x={"a": 1.5, "b": 2.0}), np.float32([[1.5, 0, 2]]))
-    np.testing.assert_array_equal(loaded(x={"c": 1.0, "other": 2.0}), np.float32([[0, 1, 0]]))
+    np.testing.assert_array_equal(loaded(x={"a": 1.5, "b": 2.0}), np.array([[1.5, 0, 2]], np.float32))
+    np.testing.assert_array_equal(loaded(x={"c": 1.0, "other": 2.0}), np.array([[0, 1, 0]], np.float32))
     numbered = helper.make_map_type_proto(TensorProto.INT64, helper.make_tensor_type_proto(TensorProto.FLOAT, ()))
     for attributes, wanted in (({}, [[2, 1.5]]), ({"map_form": "SPARSE", "max_map": 5}, [[0, 2, 0, 1.5, 0]])):
         node = helper.make_node("CastMap", ["x"], ["y"], domain="ai.onnx.ml", **attributes)
@@ -315,4 +317,4 @@ def test_maps(device: str) -> None:
         )
         whole = helper.make_model(graph, opset_imports=[helper.make_opsetid("ai.onnx.ml", 3)])
         loaded = sg.load(whole.SerializeToString(), DEVICES[device])
-        np.testing.assert_array_equal(loaded(x={3: 1.5, 1: 2.0}), np.float32(wanted))
+        np.testing.assert_array_equal(loaded(x={3: 1.5, 1: 2.0}), np.array(wanted, np.float32))

@@ -105,8 +105,9 @@ def test_node(device: str, name: str) -> None:
 OPEN: Final = re.compile(
     r"their number must be known|the weights' shape is|(scatter_nd_reduce|gather_nd): .* must name"
     r"|\(DFT\): input 2 must be known|\(RNN\): loop: axis 1 of carried value"
+    r"|the number of features is|\((Loop|SequenceInsert|SplitToSequence)\): .*must be|one branch, a sequence of 1 in the other"
 )
-"""Where all lengths above 1 are open: why some must be numbers. They are numbers of axes, or lengths of weights."""
+"""Where all lengths above 1 are open: why some must be numbers. They are numbers of axes, lengths of weights or lists."""
 NEEDY: Final = 114
 """How many cases need such a number."""
 

@@ -10,6 +10,7 @@ from onnx_devices import DEVICES, check, need
 
 import singe as sg
 from singe.errors import ImportFailure, InputError, SingeError
+from singe.tools.inspection import describe_model
 
 onnx = pytest.importorskip("onnx")
 from onnx import TensorProto, helper  # noqa: E402
@@ -53,7 +54,7 @@ def test_a_list_of_any_length_is_a_list_again(device: str) -> None:
     for lengths in ((2, 3), (2, 3), (4,), ()):
         given = floats(*lengths)
         check([squares(given)], [[a * a for a in given]], 0, 0)
-    check([squares([[1.0, 2.0], [3.0]])], [[np.float32([1, 4]), np.float32([9])]], 0, 0)
+    check([squares([[1.0, 2.0], [3.0]])], [[np.array([1, 4], np.float32), np.array([9], np.float32)]], 0, 0)
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -183,3 +184,8 @@ def test_ops_that_take_no_lists_say_so() -> None:
         model = loaded([three, *nodes], {"x": LIST, "a": vector("n"), "n": NUMBER}, {"y": FLOATS}, "CPU")
         with pytest.raises(ImportFailure, match=text):
             model(floats(1), floats(1)[0], np.int64(0))
+
+
+def test_inspect_shows_inputs_that_are_lists() -> None:
+    model = loaded([node("Identity", "x", "y")], {"x": LIST}, {"y": LIST}, "CPU")
+    assert "x      sequence(tensor(float32))  ?" in describe_model(model)

@@ -286,6 +286,8 @@ def _compiled(model: Model, name: str, **changes: Any) -> ProgramData:
 
 def _with_hint(model: Model, error: SingeError) -> InputError:
     """An error that numbers for open dimensions may avoid, with the option that gives them."""
+    if not model.inputs:
+        return InputError(str(error))
     return InputError(
         f"{error}. Give numbers with --input-shape, as in --input-shape {model.inputs[0].name}=1x3x224x224"
     )

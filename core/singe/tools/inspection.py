@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ..compiler.target import HOST
-from ..graph import Needed
+from ..graph import Kind, Needed
 from ..model.arguments import TensorSpec
 from ..model.model import Model
 from ..program.format import STEPS
@@ -21,7 +21,8 @@ LONGEST_FORMULA: Final = 100
 
 def describe_model(model: Model) -> str:
     """Inputs, outputs, open sizes, and the ops; or, if a Graph cannot be built yet, what must be known for it."""
-    parts = [_specs("input", model.inputs), _specs("output", model.outputs), *_open_sizes(model)]
+    objects = [(name, kind, "?") for name, kind in model.source.objects.items() if kind.name != "tensor"]
+    parts = [_specs("input", model.inputs, objects), _specs("output", model.outputs), *_open_sizes(model)]
     if model.needed:
         parts.append(_needed(model.needed))
     else:
@@ -48,10 +49,10 @@ def _open_sizes(model: Model) -> list[str]:
     return [table([("open size", LEFT), ("bound", LEFT)], [(name, notes.get(name, "none")) for name in sizes.names])]
 
 
-def _specs(heading: str, specs: Sequence[TensorSpec]) -> str:
+def _specs(heading: str, specs: Sequence[TensorSpec], objects: Sequence[tuple[str, Kind, str]] = ()) -> str:
     return table(
         [(heading, LEFT), ("dtype", LEFT), ("shape", LEFT)],
-        [(p.name, p.dtype, "?" if p.shape is None else show(p.shape)) for p in specs],
+        [*((p.name, p.dtype, "?" if p.shape is None else show(p.shape)) for p in specs), *objects],
     )
 
 
