@@ -70,14 +70,14 @@ def _all_moved(attrs: Mapping[str, Any], perm: Sequence[int]) -> dict[str, Any]:
 
 
 def _sink_concat(r: Rewriter, n: Node) -> Node | None:
-    perms = {x.attrs["perm"] for x in n.inputs if is_row(x, "transpose")}
-    if len(perms) != 1:
+    perms = [x.attrs["perm"] for x in n.inputs if is_row(x, "transpose")]
+    if len({*perms}) != 1:
         return None
-    (perm,) = perms
+    perm = perms[0]
     back = inverse(perm)
     given = [x.inputs[0] if is_row(x, "transpose") else r.make("transpose", x, perm=back) for x in n.inputs]
     lost = sum(is_row(g, "transpose") for x, g in zip(n.inputs, given, strict=True) if not is_row(x, "transpose"))
-    if lost * 2 >= len(n.inputs):
+    if lost >= len(perms):
         return None
     return r.make("transpose", r.make("concat", *given, axis=perm[n.attrs["axis"] % len(perm)]), perm=perm)
 

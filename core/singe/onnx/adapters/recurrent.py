@@ -48,6 +48,7 @@ def _swapped(call: Call, x: Node) -> Node:
 def _recurrent(call: Call) -> list[Node]:
     b = call.b
     x, w, r = (call.x(i) for i in range(3))
+    call.known_shape(r, "the shape of the recurrent weights")
     direction = call.attr("direction", "forward")
     if direction not in DIRECTIONS:
         raise call.fail(f"the direction is {direction!r}; expected one of {', '.join(DIRECTIONS)}")

@@ -9,10 +9,11 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from ...dtypes import bool_, uint8
+from ...dtypes import bool_, float32, uint8
 from ...graph import Builder, Node
 from ...shapes import Shape, axes_of
 from ._call import ADAPTERS, Call
+from .basic import cast
 from .shapes import last
 
 
@@ -62,7 +63,9 @@ def _reduce(recipe: Recipe, call: Call) -> Node:
     y = b.cast(x, to=uint8) if x.dtype is bool_ else x
     y = recipe.before(b, y) if recipe.before else y
     y = getattr(b, recipe.row)(y, axes=axes) if axes else y
-    y = recipe.after(b, y) if recipe.after else y
+    if recipe.after:
+        kind = y.dtype
+        y = cast(call, recipe.after(b, cast(call, y, float32) if kind.is_int else y), kind)
     y = b.cast(y, to=bool_) if x.dtype is bool_ else y
     return y if y.shape == shape else b.reshape(y, shape=shape)
 

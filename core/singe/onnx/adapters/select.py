@@ -110,6 +110,8 @@ def _scatter_elements(call: Call) -> Node:
 def _scatter_nd(call: Call) -> Node:
     x, index, part, b = call.x(), call.x(1), call.x(2), call.b
     reduction = call.attr("reduction", "none")
+    for d in index.shape[-1:]:
+        call.number(d, "how many axes the indices name")
     return (
         b.scatter_nd(x, part, index)
         if reduction == "none"

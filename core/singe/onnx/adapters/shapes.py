@@ -291,8 +291,12 @@ def _split(call: Call) -> list[Node]:
         return [slice_axes(call, x, {axis: (at, 1, n)}) for at, n in named]
     lengths = call.lengths(lengths)
     ends: list[Dim] = [0, *accumulate(lengths)]
-    if ends[-1] != d:
-        raise call.fail(f"the parts {lengths} add up to {ends[-1]}, but axis {axis} of {show(x.shape)} has {d}")
+    text = f"the parts {show(lengths)} add up to {ends[-1]}, but axis {axis} of {show(x.shape)} has {d}"
+    if not same(ends[-1], d, "split"):
+        raise call.fail(text)
+    for gap in (ends[-1] - d, d - ends[-1]):  # slices alone do not say that nothing is left
+        if not isinstance(gap, int):
+            call.scope.checks.setdefault(gap, f"{call.op}: {text}")
     named = zip(ends, lengths[: len(call.outputs)], strict=False)
     return [slice_axes(call, x, {axis: (at, 1, n)}) for at, n in named]
 

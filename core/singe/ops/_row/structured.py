@@ -44,7 +44,7 @@ class View(Row):
         return k in self.index_inputs
 
     def array(self, *arrays: np.ndarray, **attrs: Any) -> np.ndarray:
-        return self.whole(*arrays, **attrs)
+        return np.asarray(self.whole(*arrays, **attrs))  # NumPy gives a number for one element
 
 
 @dataclass(frozen=True)

@@ -140,7 +140,8 @@ def _table(
     if options["exclude_outside"]:
         weights = np.where((indices < 0) | (indices >= d), 0.0, weights)
     if options["antialias"] or options["exclude_outside"]:
-        weights = weights / weights.sum(0)
+        total = weights.sum(0)
+        weights = weights / np.where(total == 0, 1, total)  # 0 for an output that lies outside
     used = np.any(weights != 0, axis=1)
     return np.clip(indices, 0, d - 1)[used].astype(np.int64), weights[used], outside
 
