@@ -321,8 +321,7 @@ def conv(n: Node) -> None:
         n.attributes.pop("auto_pad", None)
         strides = n.attributes.get("strides", [1] * spaces)
         n.maybe("output_padding", [n.whole(0, s - 1) for s in strides], 0.3)
-    kind = n.one_of("float32", "float32", "float64") if n.op == "MaxPool" else "float32"
-    n.give((n.whole(1, 2), n.whole(1, 3), *(n.whole(5, 9) for _ in range(spaces))), kind)
+        n.const(n.array((inside, outside // group, *kernel), "float32"), "float32")
     if n.chance(0.5):
         n.const(n.array((outside,), "float32"), "float32")
 
