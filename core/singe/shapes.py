@@ -26,7 +26,7 @@ Atom: TypeAlias = "str | tuple[str, Dim, Dim]"
 MAX_ELEMENTS: Final = 2**31 - 1
 """The most elements that a tensor may have, and so the largest size: kernels count in int32."""
 MAX_ATOMS: Final = 4000
-"""The most parts of a Size: its terms, and its atoms at any depth."""
+"""The most parts of a Size: its terms, and those of its different opaque atoms, at any depth."""
 
 OPAQUE: Final = {
     "div": lambda a, b: a // b,
@@ -42,7 +42,8 @@ class Size:
     __slots__ = ("_hash", "_text", "atoms", "terms")
 
     def __init__(self, terms: Mapping[tuple[Atom, ...], int]) -> None:
-        self.atoms: Final = sum(1 + sum(map(_atoms, key)) for key in terms)
+        inner = {atom for key in terms for atom in key if not isinstance(atom, str)}
+        self.atoms: Final = len(terms) + sum(map(_atoms, inner))
         if self.atoms > MAX_ATOMS:
             sizes = frozenset(name for key in terms for atom in key for name in _names(atom))
             raise SizeNeeded(

@@ -65,6 +65,10 @@ CASES = {
         [node("Resize", "x", "", "scales")],
         {"x": (("N", 1, "L"), np.ones((1, 1, 1), np.float32))}, np.zeros((1, 1, 0), np.float32),
         {"scales": np.array([1, 1, 0.6], np.float32)}),
+    "pads of four axes that a run computes": Case(
+        [node("Pad", "x", "pads")],
+        {"x": (("N", 1, "H", "W"), np.ones((1, 1, 1, 1), np.float32)), "pads": ((8,), np.array([0, 0, 1, 0, 0, 0, 0, 1]))},
+        np.array([[[[0, 0], [1, 0]]]], np.float32)),
     "the mean of nothing": Case(
         [node("ReduceMean", "x", "axes", keepdims=1)],
         {"x": ((2, "N"), np.zeros((2, 0), np.float32))}, np.full((2, 1), np.nan, np.float32), {"axes": np.array([1])}),
