@@ -1,5 +1,7 @@
 """Singe: a neural-network runtime for the places where nothing is installed. The public names, and nothing else."""
 
+import typing as _typing
+
 __version__ = "0.1.0"
 
 from . import nn as nn
@@ -174,7 +176,7 @@ _LAZY = ("array_api", "random")
 """Submodules that are imported when they are first used."""
 
 
-def __getattr__(name: str) -> object:
+def __getattr__(name: str) -> _typing.Any:
     """A submodule of _LAZY, or a method of Tensor as a function: `singe.topk(x, 3)`."""
     if name in _LAZY:
         from importlib import import_module  # noqa: PLC0415

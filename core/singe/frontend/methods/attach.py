@@ -1,6 +1,6 @@
 """The decorator that makes a function a method of Tensor.
 
-A method with a parameter `axis` or `keepdims`, as NumPy has them, takes PyTorch's `dim` and `keepdim` for it, too.
+Some parameters, such as NumPy's `axis` and `keepdims`, may be given by PyTorch's names, too: `dim` and `keepdim`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,14 @@ from ..tensor import Tensor
 
 F = TypeVar("F")
 C = TypeVar("C", bound=Callable[..., Any])
-SPELLINGS: Final = {"dim": "axis", "keepdim": "keepdims"}
-"""PyTorch's names of parameters ↦ NumPy's."""
+SPELLINGS: Final = {
+    "dim": "axis",
+    "keepdim": "keepdims",
+    "scale_factor": "scale",
+    "start_dim": "start",
+    "end_dim": "end",
+}
+"""PyTorch's names of parameters ↦ ours."""
 
 
 def method(function: F) -> F:

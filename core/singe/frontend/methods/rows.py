@@ -8,7 +8,7 @@ from typing import Any, Final
 from ...ops import ROWS, Region, Result, Row
 from ..calls import call_row
 from ..tensor import Tensor
-from .attach import alias
+from .attach import SPELLINGS, alias
 
 NO_METHODS: Final = (Region, Result)
 """Kinds of row for which a Tensor has no method: their inputs are graphs, or nodes of several results."""
@@ -18,7 +18,7 @@ def row_method(row: Row) -> Any:
     """A row as a method."""
 
     def method(x: Tensor, *others: Any, **attrs: Any) -> Any:
-        return call_row(row, (x, *others), **attrs)
+        return call_row(row, (x, *others), **{SPELLINGS.get(name, name): value for name, value in attrs.items()})
 
     method.__name__ = row.name
     method.__qualname__ = f"Tensor.{row.name}"

@@ -43,3 +43,31 @@ for _name, _kind in SHORT.items():
 def type_as(x: Tensor, other: Tensor) -> Tensor:
     """The elements in the dtype of another tensor."""
     return x.cast(other.dtype)
+
+
+@method
+def is_floating_point(x: Tensor) -> bool:
+    """Whether the dtype is a float."""
+    return x.dtype.is_float
+
+
+@method
+def numel(x: Tensor) -> int:
+    """The number of elements."""
+    return x.size
+
+
+@method
+def dim(x: Tensor) -> int:
+    """The number of axes."""
+    return x.ndim
+
+
+@method
+def clone(x: Tensor) -> Tensor:
+    """The tensor itself, which does not change."""
+    return x
+
+
+for _name in ("contiguous", "detach"):
+    alias(_name, clone)
