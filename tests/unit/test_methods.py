@@ -126,6 +126,7 @@ METHODS: dict[str, Case] = {
         lambda a, p, b: scattered(a, p, b[:2], np.maximum),
         (A, PLACES, B),
     ),
+    "lists": (lambda a: a.gather(0, [[2, 0, 1, 1]]).masked_fill([True, False, True, False], 0), lambda a: a[[[2, 0, 1, 1]], range(4)] * [0, 1, 0, 1], (A,)),
     "index_add": (lambda a, b: a.index_add(0, [2, 2, 0], b), lambda a, b: replaced(a, [2, 2, 0], b, np.add), (A, B)),
     "at a slice": (lambda c: c.at[1:, ::2, -1].set(9), lambda c: replaced(c, np.s_[1:, ::2, -1], 9), (CUBE,)),
     "at a mask": (lambda a: a.at[a > 0].set(0), lambda a: np.minimum(a, 0), (A,)),
@@ -190,6 +191,7 @@ def test_methods_take_open_sizes(name: str, device: str) -> None:
 
 FAULTS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "two spellings": (lambda: sg.tensor(A).sum(dim=0, axis=0), sg.InputError, "pass one"),
+    "too many operands": (lambda: sg.tensor(A).exp(1), TypeError, r"Tensor.exp\(\) takes 1"),
     "an axis out of range": (lambda: sg.tensor(A).sort(2), sg.ShapeError, "axis 2 is out of range"),
     "too many to choose": (lambda: sg.tensor(A).topk(9), sg.ShapeError, "k is 9"),
     "indices of another rank": (lambda: sg.tensor(A).gather(0, sg.tensor([1])), sg.ShapeError, "as many axes"),

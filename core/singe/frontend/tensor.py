@@ -198,8 +198,9 @@ def _restored(device: Device, array: np.ndarray) -> Tensor:
 def apply(build: Callable[..., Any], *operands: TensorLike | None) -> Any:
     """The tensor of `build(builder, *operands)`, or a tuple of tensors if that makes several nodes.
 
-    `build` gets nodes for tensors and arrays; numbers and None are passed unchanged.
+    `build` gets nodes for tensors, arrays and lists; numbers and None are passed unchanged.
     """
+    operands = tuple(plain_array(x) if isinstance(x, (list, tuple)) else x for x in operands)
     home = home_of(operands)
     placed = {i: x for i, x in enumerate(operands) if isinstance(x, (Tensor, np.ndarray))}
 

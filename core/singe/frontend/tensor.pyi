@@ -692,7 +692,7 @@ class Tensor:
 def apply(build: Callable[..., Any], *operands: TensorLike | None) -> Any:
     """The tensor of `build(builder, *operands)`, or a tuple of tensors if that makes several nodes.
 
-    `build` gets nodes for tensors and arrays; numbers and None are passed unchanged."""
+    `build` gets nodes for tensors, arrays and lists; numbers and None are passed unchanged."""
 def home_of(operands: Sequence[Any]) -> Device:
     """The device on which an operation runs: that of its tensors. A device that adopts other devices' values comes first."""
 def value_on(home: Device, x: Tensor | np.ndarray) -> Any:
