@@ -135,6 +135,7 @@ KEYS: dict[str, Any] = {
     "two arrays": (slice(None), [0, 3, -1], np.array([[1], [4]])),
     "arrays apart": ([0, 2], slice(None), [1, -5]),
     "an integer and an array apart": (0, slice(None), [1, 3]),
+    "arrays apart by dots of no axes": (slice(None), [0, 2], ..., [1, -5]),
     "three arrays and a new axis": (None, [2, 0], [1, 1], [[0], [4]]),
     "mask": CUBE % 3 == 0,
     "mask of some axes": (slice(1, None), CUBE[0] % 2 == 0),

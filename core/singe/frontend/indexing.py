@@ -61,8 +61,9 @@ def without_arrays(key: Any, tensor: type) -> tuple[list[Any], list[Any]]:
 
 def select(b: Any, x: Any, items: Sequence[Any], given: Sequence[Any]) -> Any:
     """The elements of a node that a key names; `given` are the nodes of its arrays."""
+    apart = _apart(items)
     items, arrays = _spread(x.shape, items), list(given)
-    lone = sum(isinstance(i, ArrayIndex) for i in items) == 1 and not _ints_apart(items)
+    lone = sum(isinstance(i, ArrayIndex) for i in items) == 1 and not apart
     if not lone:
         items, arrays = _integers_as_arrays(b, items, arrays)
     y, at = _sliced(b, x, items)
@@ -73,12 +74,12 @@ def select(b: Any, x: Any, items: Sequence[Any], given: Sequence[Any]) -> Any:
     if len(at) == 1:
         axis, item = at[0]
         return b.gather(y, arrays[item.number], axis=axis)
-    return _gathered(b, y, [axis for axis, _ in at], [arrays[item.number] for _, item in at])
+    return _gathered(b, y, [axis for axis, _ in at], [arrays[item.number] for _, item in at], apart)
 
 
-def _ints_apart(items: Sequence[Any]) -> bool:
-    """Whether something lies between an array and an integer, so that NumPy moves their axes to the front."""
-    known = [i for i, item in enumerate(items) if item is not None and not isinstance(item, slice)]
+def _apart(items: Sequence[Any]) -> bool:
+    """Whether something lies between arrays and integers, so that NumPy moves their axes to the front."""
+    known = [i for i, item in enumerate(items) if not (item is None or item is Ellipsis or isinstance(item, slice))]
     return bool(known) and known[-1] - known[0] + 1 != len(known)
 
 
@@ -172,8 +173,8 @@ def _compressed(b: Any, x: Any, axis: int, mask: Any, rank: int) -> Any:
     return b.compress(flat, b.reshape(mask, shape=(count,)), axis=axis)
 
 
-def _gathered(b: Any, x: Any, axes: Sequence[int], indices: Sequence[Any]) -> Any:
-    """Elements of x by several arrays of indices, which broadcast, along several axes."""
+def _gathered(b: Any, x: Any, axes: Sequence[int], indices: Sequence[Any], to_front: bool) -> Any:
+    """Elements of x by several arrays of indices, which broadcast, along several axes; theirs come first, or stay."""
     places = broadcast([i.shape for i in indices], "index")
     rest = [a for a in range(len(x.shape)) if a not in axes]
     front = b.transpose(x, perm=(*axes, *rest)) if list(axes) != list(range(len(axes))) else x
@@ -183,7 +184,7 @@ def _gathered(b: Any, x: Any, axes: Sequence[int], indices: Sequence[Any]) -> An
         one = _from_start(b, index, d)
         flat = one if flat is None else b.add(b.mul(flat, amount(b, d, int64)), one)
     y = b.gather(b.reshape(front, shape=(product(dims), *others)), flat, axis=0)
-    if list(axes) != list(range(axes[0], axes[0] + len(axes))) or axes[0] == 0:
+    if to_front or axes[0] == 0:
         return y
     n, first = len(places), axes[0]  # the new axes come where the indexed ones were
     return b.transpose(y, perm=(*range(n, n + first), *range(n), *range(n + first, n + len(others))))

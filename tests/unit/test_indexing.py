@@ -1,0 +1,62 @@
+"""Random keys of integers, slices, None, `...`, integer arrays and masks select and replace what they do in NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import singe as sg
+
+KEYS = 400
+
+
+def drawn_key(rng: np.random.Generator, shape: tuple[int, ...]) -> tuple[Any, ...]:
+    """A key for arrays of this shape; NumPy may refuse it."""
+    key: list[Any] = []
+    common = [(), (2,), (3, 2)][rng.integers(3)]
+    axis = 0
+    while axis < len(shape) and rng.random() < 0.9:
+        d = shape[axis]
+        kinds: list[Callable[[], Any]] = [
+            lambda: None,
+            lambda: ...,
+            lambda: int(rng.integers(-d, d)),  # noqa: B023 (called at once)
+            lambda: slice([None, 0, 1, -2][rng.integers(4)], [None, 3, -1][rng.integers(3)], [None, 2, -1][rng.integers(3)]),
+            lambda: rng.integers(-d, d, common if rng.random() < 0.7 else ()),  # noqa: B023
+            lambda: rng.random(d) < 0.5,  # noqa: B023
+        ]  # fmt: skip
+        item = kinds[rng.choice(6, p=[0.1, 0.1, 0.2, 0.2, 0.25, 0.15])]()
+        if item is Ellipsis:
+            if any(i is Ellipsis for i in key):
+                continue
+            axis += int(rng.integers(len(shape) - axis + 1))
+        elif item is not None:
+            axis += 1
+        key.append(item)
+    return tuple(key)
+
+
+@pytest.mark.parametrize("wrapped", [False, True], ids=["arrays", "tensors"])
+def test_random_keys(wrapped: bool) -> None:
+    rng = np.random.default_rng(29)
+    tried = 0
+    for _ in range(KEYS):
+        shape = tuple(int(d) for d in rng.integers(1, 5, rng.integers(1, 5)))
+        array = np.arange(np.prod(shape)).reshape(shape)
+        key = drawn_key(rng, shape)
+        try:
+            want = array[key]
+        except IndexError:
+            continue
+        tried += 1
+        given = tuple(sg.tensor(i) if wrapped and isinstance(i, np.ndarray) else i for i in key)
+        got = sg.tensor(array)[given]
+        assert got.shape == want.shape, (shape, key)
+        np.testing.assert_array_equal(got.numpy(), want, err_msg=f"{shape} {key}")
+        replaced = array.copy()
+        replaced[key] = -1
+        np.testing.assert_array_equal(sg.tensor(array).at[given].set(-1).numpy(), replaced, err_msg=f"{shape} {key}")
+    assert tried > KEYS * 0.8
