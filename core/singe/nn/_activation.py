@@ -60,9 +60,10 @@ def _softplus(x: Tensor, beta: float, threshold: float) -> Tensor:
 
 
 def _glu(x: Tensor, dim: int) -> Tensor:
-    if x.shape[dim] % 2:
-        raise ShapeError(f"GLU: axis {dim} of {show(x.shape)} is odd, expected two halves")
-    half = x.shape[dim] // 2
+    length = x.shape[dim]
+    if not isinstance(length, int) or length % 2:
+        raise ShapeError(f"GLU: axis {dim} of {show(x.shape)} is {length}, expected an even number")
+    half = length // 2
     value, gate = x.split([half, half], dim)
     return value * gate.sigmoid()
 

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, ShapeError
+from ..frontend.calls import call_row
 from ..frontend.creation import concat, where, zeros, zeros_like
 from ..frontend.tensor import Tensor
+from ..ops import ROWS
 from ..shapes import show
 from ._dropout import Dropout
 from ._init import Rng, normal, xavier_uniform
@@ -18,13 +20,16 @@ from ._module import Module
 from ._numbers import numbers
 
 
-def attention(
-    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, dropout: Dropout | None = None
-) -> tuple[Tensor, Tensor]:
-    """(outputs, weights) of softmax(query · keyᵀ / √size + mask) · value over (…, length, size); mask: see `additive`."""
+def attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None) -> Tensor:
+    """softmax(query · keyᵀ / √size + mask) · value over (…, length, size); mask: see `additive`."""
+    given = () if mask is None else (mask,)
+    return call_row(ROWS["attention"], (query, key, value, *given))
+
+
+def attention_weights(query: Tensor, key: Tensor, mask: Tensor | None = None) -> Tensor:
+    """softmax(query · keyᵀ / √size + mask)."""
     scores = (query * (1 / math.sqrt(query.shape[-1]))) @ key.mT
-    weights = (scores if mask is None else scores + mask).softmax(-1)
-    return (weights if dropout is None else dropout(weights)) @ value, weights
+    return (scores if mask is None else scores + mask).softmax(-1)
 
 
 def additive(mask: Tensor, like: Tensor) -> Tensor:
@@ -111,10 +116,11 @@ class MultiheadAttention(Module):
         k, v, added = self._extended(k, v)
         if mask is not None and added:
             mask = mask.pad([(0, 0)] * (mask.ndim - 1) + [(0, added)])
-        y, weights = attention(q, k, v, mask, self.dropout)
-        if not need_weights:
-            return self._joined(y), None
-        return self._joined(y), weights.mean(1) if average_attn_weights else weights
+        if not need_weights and not (self.dropout.training and self.dropout.p):
+            return self._joined(attention(q, k, v, mask)), None
+        weights = self.dropout(attention_weights(q, k, mask))
+        y = self._joined(weights @ v)
+        return y, None if not need_weights else weights.mean(1) if average_attn_weights else weights
 
     # --- with a cache ---
 
@@ -134,14 +140,13 @@ class MultiheadAttention(Module):
         q, k, v = (self._heads(batched, part) for part in range(3))
         keys, values = (held.update_slice(new, 0, 0, position, 0) for held, new in ((keys, k), (values, v)))
         mask = additive(causal_mask(q.shape[2], keys.shape[2], position, q), q)
-        y, _ = attention(q, keys, values, mask)
-        return self._joined(y), keys, values
+        return self._joined(attention(q, keys, values, mask)), keys, values
 
     def attend(self, query: Tensor, keys: Tensor, values: Tensor, key_padding_mask: Tensor | None = None) -> Tensor:
         """Attention to keys and values that `keys_values` made."""
         q = self._heads(self._batched(query), 0)
         mask = None if key_padding_mask is None else additive(key_padding_mask, q).unsqueeze(1).unsqueeze(1)
-        return self._joined(attention(q, keys, values, mask)[0])
+        return self._joined(attention(q, keys, values, mask))
 
     # --- parts ---
 

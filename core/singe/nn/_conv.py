@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import InputError, ShapeError
 from ..frontend.spatial import Ints, Padding, per_axis
 from ..frontend.tensor import Tensor
-from ..shapes import show
+from ..shapes import Dim, show
 from ._init import Rng, kaiming_uniform
 from ._module import Module
 
@@ -91,7 +91,7 @@ class _Conv(_Windowed):
             self.weight, self.bias, stride=self.stride, padding=padding, dilation=self.dilation, groups=self.groups
         )
 
-    def _widths(self) -> list[tuple[int, int]]:
+    def _widths(self) -> list[tuple[Dim, Dim]]:
         """How much is added before and after each axis of space."""
         if self.padding != "same":
             return [(n, n) for n in per_axis(self.padding, self._spaces, "padding")]  # pyright: ignore[reportArgumentType]

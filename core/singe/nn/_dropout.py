@@ -14,6 +14,7 @@ import numpy as np
 from ..errors import InputError
 from ..frontend.tensor import Tensor
 from ..frontend.tracing import Tracer
+from ..shapes import Shape
 from ._activation import SELU_ALPHA, SELU_SCALE
 from ._init import Rng
 from ._module import Module
@@ -29,14 +30,14 @@ class _Random(Module):
         self.rng = np.random.default_rng(rng)
         self.training = False
 
-    def _drawn(self, x: Tensor, shape: tuple[int, ...]) -> np.ndarray:
+    def _drawn(self, x: Tensor, shape: Shape) -> np.ndarray:
         """Numbers from 0 to 1."""
         if isinstance(x.device, Tracer):
             raise InputError(
                 f"{type(self).__name__}: in training it draws random numbers, of which a compiled function would have the same "
                 "in every run; compile module.eval()"
             )
-        return self.rng.random(shape, np.float32)
+        return self.rng.random(shape, np.float32)  # pyright: ignore[reportCallIssue, reportArgumentType]
 
 
 class _Dropout(_Random):

@@ -23,7 +23,7 @@ from ..frontend.calls import call_row
 from ..frontend.creation import ones, ones_like, tensor, zeros, zeros_like
 from ..frontend.tensor import Tensor
 from ..ops import ROWS
-from ..shapes import show
+from ..shapes import Dim, show
 from ._module import Module
 
 _seen: Final[ContextVar[dict[Module, Module] | None]] = ContextVar("seen", default=None)
@@ -88,10 +88,10 @@ class _Running(Module, buffers=("running_mean", "running_var", "num_batches_trac
         bias = zeros_like(mean) if self.bias is None else self.bias
         return x.batch_norm(weight, bias, mean, variance, epsilon=self.eps)
 
-    def _observe(self, mean: Tensor, variance: Tensor, count: int) -> None:
-        """Report the statistics of `count` elements of each channel to `observing`."""
+    def _observe(self, mean: Tensor, variance: Tensor, count: Dim) -> None:
+        """Report the statistics of `count` elements of each channel to `observing`; none are seen while the batch is open."""
         seen = _seen.get()
-        if seen is None or self.running_mean is None:
+        if seen is None or self.running_mean is None or not isinstance(count, int):
             return
         unbiased = variance * (count / max(count - 1, 1))
         before = seen.get(self, self)
@@ -211,7 +211,8 @@ class LayerNorm(_LastAxes):
         self.bias = zeros(shape) if elementwise_affine and bias else None
 
     def forward(self, x: Tensor) -> Tensor:
-        return _affine(_normalised(x, self._axes(x), self.eps), self.weight, self.bias)
+        given = [t for t in (self.weight, self.bias) if t is not None]
+        return call_row(ROWS["layer_norm"], (x, *given), axis=self._axes(x)[0], epsilon=self.eps)
 
 
 class RMSNorm(_LastAxes):
@@ -226,7 +227,8 @@ class RMSNorm(_LastAxes):
 
     def forward(self, x: Tensor) -> Tensor:
         eps = float(np.finfo(x.dtype.compute.numpy).eps) if self.eps is None else self.eps
-        return _affine(x / ((x * x).mean(self._axes(x), keepdims=True) + eps).sqrt(), self.weight, None)
+        given = () if self.weight is None else (self.weight,)
+        return call_row(ROWS["rms_norm"], (x, *given), axis=self._axes(x)[0], epsilon=eps)
 
 
 class GroupNorm(Module):

@@ -6,13 +6,14 @@ import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from ..errors import InputError
+from ..errors import InputError, ShapeError
 from ..frontend import spatial
 from ..frontend.calls import call_row
 from ..frontend.creation import zeros_like
 from ..frontend.spatial import Ints, per_axis
 from ..frontend.tensor import Tensor, apply
 from ..ops import ROWS
+from ..shapes import show
 from ._conv import in_batches
 from ._module import Module
 from ._numbers import numbers
@@ -185,7 +186,11 @@ class _AdaptivePool(_Pool):
         wanted = (given,) * self._spaces if given is None or isinstance(given, int) else tuple(given)
         if len(wanted) != self._spaces:
             raise InputError(f"{type(self).__name__}: output_size {given}, expected one number or {self._spaces}")
-        return tuple(d if n is None else n for n, d in zip(wanted, x.shape[2:], strict=True))
+        sizes = [d if n is None else n for n, d in zip(wanted, x.shape[2:], strict=True)]
+        known = tuple(n for n in sizes if isinstance(n, int))
+        if len(known) < len(sizes):
+            raise ShapeError(f"{type(self).__name__}: {show(x.shape)} to {given}: None keeps a size that must be known")
+        return known
 
 
 class _AdaptiveAvgPool(_AdaptivePool):

@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import InputError, ShapeError
 from ..frontend.spatial import Ints, per_axis
 from ..frontend.tensor import Tensor
-from ..shapes import axis_of, show
+from ..shapes import Dim, axis_of, show
 from ._module import Module
 
 
@@ -24,7 +24,7 @@ class Unflatten(Module):
         at = axis_of(self.dim, x.ndim, "Unflatten")
         return x.reshape(*x.shape[:at], *self._sizes(x.shape[at]), *x.shape[at + 1 :])
 
-    def _sizes(self, length: int) -> tuple[int, ...]:
+    def _sizes(self, length: Dim) -> tuple[Dim, ...]:
         known = int(np.prod([n for n in self.unflattened_size if n != -1]))
         return tuple(length // known if n == -1 else n for n in self.unflattened_size)
 
