@@ -113,6 +113,7 @@ __all__ = [
     "Weights",
     "WeightsReport",
     "__version__",
+    "_typing",
     "arange",
     "bfloat16",
     "bool_",

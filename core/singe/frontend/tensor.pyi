@@ -192,12 +192,16 @@ class Tensor:
         """Elements clipped to the range from min to max (None: no limit)."""
     def clip(self, low: TensorLike | None = None, high: TensorLike | None = None) -> Tensor:
         """Elements clipped to the range from low to high (None: no limit)."""
+    def clone(self) -> Tensor:
+        """The tensor itself, which does not change."""
     def compress(self, condition: TensorLike, *, axis: Any) -> Any:
         """the slices along an axis where a condition holds"""
     def concat(self, *xs: TensorLike, axis: Any) -> Any:
         """inputs one after another along an axis"""
     def conj(self) -> Tensor:
         """conj of each element"""
+    def contiguous(self) -> Tensor:
+        """The tensor itself, which does not change."""
     def conv(self, weight: TensorLike, bias: TensorLike | None = None, *, stride: Ints = 1, padding: Padding = 0, dilation: Ints = 1, groups: _int = 1) -> Tensor:
         """Convolution with weights (outputs, channels per group, …window). padding: numbers, "same" or "valid"."""
     def conv_int8(self, w: TensorLike, scale: TensorLike, **facts: Any) -> Any:
@@ -226,6 +230,8 @@ class Tensor:
         """convolution of which every element read is moved by an offset, and weighted by a mask"""
     def det(self) -> Any:
         """the determinant of each matrix in the last two axes"""
+    def detach(self) -> Tensor:
+        """The tensor itself, which does not change."""
     @property
     def device(self) -> Device: ...
     def dft(self, *, axis: Any = -2, length: Any = None, inverse: Any = False, onesided: Any = False) -> Any:
@@ -234,6 +240,8 @@ class Tensor:
         """The diagonal of a matrix, or the matrix with a vector on its diagonal."""
     def diagonal(self, offset: _int = 0, axis1: _int = -2, axis2: _int = -1) -> Tensor:
         """The elements of a diagonal of each matrix, as a new last axis."""
+    def dim(self) -> _int:
+        """The number of axes."""
     def dimensions(self, kind: TensorLike) -> Any:
         """dimensions as elements of a vector"""
     def div(self, other: TensorLike) -> Tensor:
@@ -337,6 +345,8 @@ class Tensor:
         nearest, nearest-exact, linear, bilinear, trilinear, bicubic."""
     def inverse(self) -> Any:
         """the inverse of each matrix in the last two axes; that of a singular one is not finite"""
+    def is_floating_point(self) -> _bool:
+        """Whether the dtype is a float."""
     def is_inf(self, *, detect_negative: Any = True, detect_positive: Any = True) -> Tensor:
         """is_inf of each element"""
     def is_nan(self) -> Tensor:
@@ -452,6 +462,8 @@ class Tensor:
         """The p-norm over axes (all, if none is given). p: a number, ±inf, 0 (how many are not zero), or "fro" (2)."""
     def not_equal(self, other: TensorLike) -> Tensor:
         """Whether elements differ."""
+    def numel(self) -> _int:
+        """The number of elements."""
     def numpy(self) -> np.ndarray:
         """The elements as a NumPy array that the caller owns; waits for the device.
 
@@ -617,6 +629,8 @@ class Tensor:
         """the place of each string among the keys; their number if it is none of them"""
     def string_split(self, *, delimiter: Any = '', limit: Any = None) -> Any:
         """the parts of each string, and their number"""
+    def string_tokens(self, *, pattern: Any, between: Any, least: Any, marked: Any, fill: Any) -> Any:
+        """the parts of each string that a regular expression matches, or those between"""
     def sub(self, other: TensorLike) -> Tensor:
         """sub of each element"""
     def subtract(self, other: TensorLike) -> Tensor:
