@@ -347,3 +347,19 @@ def test_constants_that_double_fold_until_they_are_large() -> None:
         x = b.concat(x, x, axis=0)
     rewritten = rewrite(Graph((), (b.neg(x),), ("y",)))
     assert max(n.value.nbytes for n in all_nodes(rewritten) if n.value is not None) <= GROWTH * SMALL
+
+
+def test_tables_of_integers_are_gathered_before_they_are_converted() -> None:
+    def table(b: Builder, x: Node) -> Node:
+        numbers = b.const(np.arange(5000, dtype=np.int8).reshape(1000, 5))
+        each = b.const(np.arange(1000, dtype=np.float32).reshape(1000, 1))
+        values = b.mul(b.cast(b.sub(b.cast(numbers, to=int32), b.const(3, int32)), to=float32), each)
+        values = b.add(values, b.const(np.arange(5, dtype=np.float32)))
+        return b.gather(values, b.cast(x, to=int64), axis=0)
+
+    graph = graph_of(table, ((N, 4),))
+    made = rewrite(graph, integers=True)
+    same_values(graph, made)
+    index = "cast(x, to int64), axis 0)"
+    row = f"cast(sub(cast(gather(const[1000, 5], {index}, to int32), 3), to float32)"
+    assert shown(made) == f"add(mul({row}, gather(const[1000, 1], {index}), const[1, 1, 5])"

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from ...graph import Graph
 from ._rewriter import Rewriter, Rule
 from .layout import LAYOUT, LAYOUT_ELEMENTWISE
-from .quantised import FLOAT_SUMS, INTEGER_SUMS, scaled_sums
+from .quantised import FLOAT_SUMS, INTEGER_SUMS, kept_narrow
 from .simplify import SIMPLIFY, SIMPLIFY_ELEMENTWISE
 from .subnormals import without_subnormals
 
@@ -30,5 +30,5 @@ ELEMENTWISE = (*SIMPLIFY_ELEMENTWISE, *LAYOUT_ELEMENTWISE)
 
 def rewrite(graph: Graph, integers: bool = False) -> Graph:
     """See the module's docstring. integers: whether products in 8-bit integers are faster than those in float32."""
-    begin = scaled_sums if integers else None
+    begin = kept_narrow if integers else None
     return Rewriter(graph, RULES[integers], ELEMENTWISE, without_subnormals, begin).run()

@@ -1,8 +1,9 @@
 """Products of quantised numbers: as products of integers where these are faster, otherwise as products of floats.
 
 A model that computes with quantised numbers multiplies their values, (x − zero) · scale, in floats (DequantizeLinear,
-MatMul, QuantizeLinear), or multiplies the integers x − zero and scales the sums (MatMulInteger). `scaled_sums` turns the
-first form into the second before a graph is simplified, because then the weights are still integers. The rules work on
+MatMul, QuantizeLinear), or multiplies the integers x − zero and scales the sums (MatMulInteger). `kept_narrow` turns the
+first form into the second before a graph is simplified, because then the weights are still integers; for the same reason
+it moves conversions behind the gathering of rows from a table, which so stays as small as it is. The rules work on
 the second: integers of 8 bits less a zero point, and weights of 8 bits, are summed by the rows of ops/products/integers.py;
 other sums that are cast to floats are summed in floats, which is exact up to 2²⁴.
 """
@@ -17,6 +18,7 @@ import numpy as np
 
 from ...dtypes import float32, int8, int32
 from ...graph import Builder, Graph, Node, rebuild
+from ...ops import Elementwise
 from ...ops.products.integers import MOST
 from ...shapes import product
 from ._rewriter import CONTRACTIONS, Rewriter, Rule, is_row, number
@@ -29,6 +31,8 @@ Measured on wasm (tests/bench/NOTES.md). The rows of a convolution overlap: thei
 FEWER: Final = {"strides": (1, 1), "dilations": (1, 1)}
 """Convolutions with windows of 3 × 3 and these attributes take fewer multiplications in floats (Winograd's), which are
 faster."""
+LARGE: Final = 1 << 12
+"""The fewest elements of a table whose integers are gathered before they are converted."""
 _MOVED: Final = frozenset({"reshape", "transpose", "expand", "slice", "pad"})
 """Rows whose elements are those of their first input, or a constant."""
 _INT8: Final = int8.limits
@@ -44,9 +48,15 @@ class _Quantity(NamedTuple):
     scale: Node
 
 
-def scaled_sums(graph: Graph, builder: Builder) -> Graph:
+def kept_narrow(graph: Graph, builder: Builder) -> Graph:
     """See the module's docstring."""
-    return rebuild(graph, builder, _scaled_sums, {x: x for x in graph.leaves})
+    return rebuild(graph, builder, _rule, {x: x for x in graph.leaves})
+
+
+def _rule(b: Builder, n: Node, given: tuple[Node, ...]) -> Node | None:
+    if n.op == "gather":
+        return _gathered(b, given[0], given[1], n.attrs["axis"] % len(given[0].shape)) if _table(given[0]) else None
+    return _scaled_sums(b, n, given)
 
 
 def _scaled_sums(b: Builder, n: Node, given: tuple[Node, ...]) -> Node | None:
@@ -104,6 +114,36 @@ def _quantity(b: Builder, n: Node) -> _Quantity | None:
 
 def _as(b: Builder, n: Node) -> Node:
     return n if n.dtype is int32 else b.cast(n, to=int32)
+
+
+# --- tables of integers ----------------------------------------------------------------------------------------------
+
+
+def _table(n: Node) -> bool:
+    """Whether a node is computed, element by element, from one large constant of 8-bit integers and from smaller values."""
+    if not isinstance(n.row, Elementwise):
+        return n.value is not None and n.dtype.is_int and n.dtype.bits <= 8 and n.value.size >= LARGE
+    large = [x for x in n.inputs if x.shape == n.shape]
+    return len(large) == 1 and _table(large[0])
+
+
+def _gathered(b: Builder, n: Node, index: Node, axis: int) -> Node:
+    """What `_table` accepts, computed from the gathered integers."""
+    if not isinstance(n.row, Elementwise):
+        return b.gather(n, index, axis=axis)
+    rank = len(n.shape)
+    given: list[Node] = []
+    for x in n.inputs:
+        if x.shape == n.shape:
+            given.append(_gathered(b, x, index, axis))
+            continue
+        shape = (*(1,) * (rank - len(x.shape)), *x.shape)
+        if shape[axis] == 1:  # one serves for all
+            shape = (*shape[:axis], *(1,) * len(index.shape), *shape[axis + 1 :])
+            given.append(b.reshape(x, shape=shape))
+        else:
+            given.append(b.gather(b.reshape(x, shape=shape), index, axis=axis))
+    return b.apply(n.row, *given, **n.attrs)
 
 
 # --- bounds ----------------------------------------------------------------------------------------------------------
