@@ -239,6 +239,14 @@ def test_equal_keys_give_equal_numbers_on_every_device(on: sg.Device) -> None:
     np.testing.assert_allclose(x.numpy(), sg.random.normal(7, (3, 5)).numpy(), rtol=1e-4, atol=1e-5)
     assert x.device is on
     assert not np.array_equal(x.numpy(), sg.random.normal(8, (3, 5)).numpy())
+    for draw in (
+        lambda **on: sg.random.split(7, 9, **on),
+        lambda **on: sg.random.uniform(7, (50,), -2, 1, **on),
+        lambda **on: sg.random.integers(7, (50,), -(1 << 30), 3_000_000_000, **on),
+        lambda **on: sg.random.bernoulli(7, (50,), 0.3, **on),
+        lambda **on: sg.random.permutation(7, 50, **on),
+    ):
+        np.testing.assert_array_equal(draw(device=on).numpy(), draw().numpy())
 
 
 def test_distributions_have_their_moments() -> None:
@@ -257,7 +265,9 @@ def test_distributions_have_their_moments() -> None:
 
 def test_split_keys_differ_and_the_shared_sequence_begins_again() -> None:
     keys = sg.random.split(5, 100)
-    assert len(set(keys.tolist())) == 100
+    assert len({tuple(k) for k in keys.tolist()}) == 100
+    assert sg.random.key(5).tolist() not in keys.tolist()
+    assert sg.random.uniform(5, (2,)).tolist() != sg.random.uniform(5 + (1 << 32), (2,)).tolist()
     assert sg.random.uniform(keys[0], (3,)).tolist() != sg.random.uniform(keys[1], (3,)).tolist()
     sg.random.manual_seed(3)
     first = [sg.random.rand(2).tolist(), sg.random.randn(2).tolist()]
@@ -267,9 +277,10 @@ def test_split_keys_differ_and_the_shared_sequence_begins_again() -> None:
 
 
 def test_a_traced_function_draws_with_the_key_that_it_gets() -> None:
-    program = sg.Model.of(lambda key: sg.random.uniform(key, (4,)), {"key": ()}, "numpy", dtypes={"key": "int64"})
-    np.testing.assert_array_equal(np.asarray(program(np.int64(9))), sg.random.uniform(9, (4,)).numpy())
-    assert not np.array_equal(np.asarray(program(np.int64(9))), np.asarray(program(np.int64(10))))
+    program = sg.Model.of(lambda key: sg.random.uniform(key, (4,)), {"key": (2,)}, "numpy", dtypes={"key": "uint32"})
+    first, second = (sg.random.key(seed).numpy() for seed in (9, 10))
+    np.testing.assert_array_equal(np.asarray(program(first)), sg.random.uniform(9, (4,)).numpy())
+    assert not np.array_equal(np.asarray(program(first)), np.asarray(program(second)))
 
 
 def test_text_for_people() -> None:

@@ -1,7 +1,7 @@
 """Layers that draw random numbers in training, and do nothing else.
 
-The numbers come from a generator in the layer (`rng`: a generator, or a seed). They are drawn when `forward` is called,
-so a function in which they are drawn cannot be compiled: every run would get the same ones.
+The device makes the numbers of a key, which comes from a generator in the layer (`rng`: a generator, or a seed). The key is
+drawn when `forward` is called, so a function in which it is drawn cannot be compiled: every run would get the same one.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..errors import InputError
+from ..frontend.creation import tensor
 from ..frontend.tensor import Tensor
 from ..frontend.tracing import Tracer
 from ..shapes import Shape
@@ -30,14 +31,15 @@ class _Random(Module):
         self.rng = np.random.default_rng(rng)
         self.training = False
 
-    def _drawn(self, x: Tensor, shape: Shape) -> np.ndarray:
-        """Numbers from 0 to 1."""
+    def _drawn(self, x: Tensor, shape: Shape) -> Tensor:
+        """Numbers from 0 to 1, on the device of x."""
         if isinstance(x.device, Tracer):
             raise InputError(
                 f"{type(self).__name__}: in training it draws random numbers, of which a compiled function would have the same "
                 "in every run; compile module.eval()"
             )
-        return self.rng.random(shape, np.float32)  # pyright: ignore[reportCallIssue, reportArgumentType]
+        key = tensor(self.rng.integers(1 << 32, size=2, dtype=np.uint32), device=x.device)
+        return key.random_unit(shape=shape)
 
 
 class _Dropout(_Random):
@@ -59,13 +61,13 @@ class _Dropout(_Random):
     def forward(self, x: Tensor) -> Tensor:
         return self._dropped(x, self._kept(x)) if self.training and self.p > 0 else x
 
-    def _kept(self, x: Tensor) -> np.ndarray:
+    def _kept(self, x: Tensor) -> Tensor:
         """True for what stays."""
         shape = x.shape if self._spaces is None else x.shape[: -self._spaces] + (1,) * self._spaces
         return self._drawn(x, shape) >= self.p
 
-    def _dropped(self, x: Tensor, kept: np.ndarray) -> Tensor:
-        return x * (kept / max(1 - self.p, 1e-30)).astype(x.dtype.numpy)
+    def _dropped(self, x: Tensor, kept: Tensor) -> Tensor:
+        return x * kept.cast(x.dtype) * (1 / (1 - self.p) if self.p < 1 else 0.0)
 
 
 class Dropout(_Dropout):
@@ -87,12 +89,12 @@ class Dropout3d(_Dropout, spaces=3):
 class AlphaDropout(_Dropout):
     """Sets elements to SELU's least value, and moves all so that mean and variance stay."""
 
-    def _dropped(self, x: Tensor, kept: np.ndarray) -> Tensor:
+    def _dropped(self, x: Tensor, kept: Tensor) -> Tensor:
         least = -SELU_ALPHA * SELU_SCALE
         scale = 1 / math.sqrt((1 - self.p) * (1 + self.p * least**2)) if self.p < 1 else 0.0
         shift = -scale * least * self.p
-        kind = x.dtype.numpy
-        return x * (kept * scale).astype(kind) + (~kept * (least * scale) + shift).astype(kind)
+        stays = kept.cast(x.dtype)
+        return x * stays * scale + (1 - stays) * (least * scale) + shift
 
 
 class FeatureAlphaDropout(AlphaDropout, spaces=3):
@@ -113,4 +115,4 @@ class RReLU(_Random):
         if not self.training:
             return x.leaky_relu(alpha=(self.lower + self.upper) / 2)
         slope = self.lower + (self.upper - self.lower) * self._drawn(x, x.shape)
-        return x.relu() - (-x).relu() * slope.astype(x.dtype.numpy)
+        return x.relu() - (-x).relu() * slope.cast(x.dtype)
