@@ -19,7 +19,7 @@ from onnx_devices import DEVICES, check, need, tensors
 from singe.dtypes import DTYPES
 from singe.errors import SingeError
 from singe.model.model import Model
-from singe.onnx.adapters.random import RANDOM
+from singe.onnx.adapters.elementwise.random import RANDOM
 from singe.onnx.backend import prepare
 from singe.onnx.importer import unsupported_ops
 from singe.onnx.model import OnnxModel, read_model, read_tensor

@@ -23,7 +23,7 @@ from ..graph.objects import described, leaves, mapped, named
 from ..ops import ROWS, Composite, Elementwise, Nest, Row, View
 from ..shapes import MAX_ELEMENTS, Dim, deferring, product, show, size, symbols
 from .adapters import ADAPTERS, OBJECTS, Call
-from .adapters.random import counting_runs, is_random
+from .adapters.elementwise.random import counting_runs, is_random
 from .choice import Ambiguous, NeitherFits, Undecided
 from .model import OnnxFunction, OnnxGraph, OnnxModel, OnnxNode, OnnxType, OnnxValue
 from .scope import Scope, needed, owned

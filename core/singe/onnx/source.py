@@ -14,7 +14,7 @@ from ..errors import SizeNeeded, ValueNeeded
 from ..graph import Graph, Kind, Needed, Part, leaf
 from ..graph.objects import leaves, mapped
 from ..shapes import Size, symbols
-from .adapters.random import is_random
+from .adapters.elementwise.random import is_random
 from .importer import check_ops, import_model, object_inputs, signature
 from .model import OnnxModel, OnnxValue
 from .scope import needed

@@ -10,9 +10,9 @@ from ....graph import Node
 from ....ops.products.attention import numbered
 from ....shapes import Dim, show
 from .._call import Call, adapter
-from ..attention import appended, attended
-from ..basic import cast
-from ..transformer import merged_heads, split_heads
+from ..elementwise.basic import cast
+from ..products.attention import appended, attended
+from ..products.transformer import merged_heads, split_heads
 from .fused import total
 
 FILTER: Final = -10000.0

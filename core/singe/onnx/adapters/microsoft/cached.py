@@ -9,9 +9,9 @@ from ....graph import Node
 from ....ops.products.attention import numbered, seen_keys
 from ....shapes import Dim, dim_max
 from .._call import Call, adapter
-from ..attention import appended, attended, both
-from ..basic import cast
-from ..transformer import merged_heads, rotated, split_heads
+from ..elementwise.basic import cast
+from ..products.attention import appended, attended, both
+from ..products.transformer import merged_heads, rotated, split_heads
 from .attention import attention_bias, part, parts, refuse, with_bias
 
 

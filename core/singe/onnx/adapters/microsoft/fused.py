@@ -12,8 +12,8 @@ from ....ops.elementwise.gated import swish
 from ....ops.products.attention import numbered
 from ....ops.products.recurrent import ACTIVATIONS
 from .._call import ADAPTERS, Call, adapter
-from ..basic import cast
-from ..transformer import layer_norm, merged_heads, rms_norm, rotated, split_heads
+from ..elementwise.basic import cast
+from ..products.transformer import layer_norm, merged_heads, rms_norm, rotated, split_heads
 
 # --- activations -----------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,278 @@
+"""The quantised ops of the domain com.microsoft, as onnxruntime defines them.
+
+The QLinear ops dequantise, compute in float32, and quantise again. Products multiply integers (quantised.py). Weights of
+a few bits are packed in bytes, the first in the lowest bits, with a scale for each block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any, Final
+
+from ....dtypes import float32, uint8
+from ....graph import Node
+from ....shapes import axis_of, ceildiv, show
+from .._call import ADAPTERS, Call, adapter, tensors_of
+from ..elementwise.basic import cast
+from ..products.quantise import centred, dequantised, each_of_block, narrowed, quantised_dynamically
+from ..products.quantised import of_rows, product
+
+VERSION: Final = 17
+"""The version of ONNX's ops as which the ops here behave: reductions have their axes in an attribute."""
+
+
+def _quantised(call: Call, y: Node, scale: Node, zero: Node | None, like: Node) -> Node:
+    """y / scale + zero as the zero point's type, otherwise that of `like`."""
+    return narrowed(call, call.b.div(y, _scalar(call, scale)), zero and _scalar(call, zero), (zero or like).dtype)
+
+
+def _scalar(call: Call, p: Node) -> Node:
+    return call.b.reshape(p, shape=())
+
+
+def _real(call: Call, i: int) -> Node:
+    """The number that inputs i, i + 1 and i + 2 represent: integers, their scale and zero point."""
+    zero = call.maybe(i + 2)
+    return dequantised(call, call.x(i), _scalar(call, call.x(i + 1)), zero and _scalar(call, zero))
+
+
+def _through(call: Call, op: str, *inputs: Node | None, version: int = VERSION) -> Node:
+    """The one output of an op of ONNX's default domain with the node's attributes."""
+    made = ADAPTERS[op](replace(call, op=op, version=version, inputs=inputs, outputs=call.outputs[:1]))
+    return tensors_of(made)[0]
+
+
+def _last(call: Call, x: Node) -> Node:
+    return call.b.transpose(x, perm=(0, *range(2, len(x.shape)), 1))
+
+
+def _first(call: Call, x: Node) -> Node:
+    return call.b.transpose(x, perm=(0, len(x.shape) - 1, *range(1, len(x.shape) - 1)))
+
+
+# --- elementwise ops, pools, softmax ---------------------------------------------------------------------------------
+
+
+@adapter("com.microsoft.QLinearAdd")
+def _add(call: Call) -> Node:
+    return _quantised(call, call.b.add(_real(call, 0), _real(call, 3)), call.x(6), call.maybe(7), call.x())
+
+
+@adapter("com.microsoft.QLinearMul")
+def _mul(call: Call) -> Node:
+    return _quantised(call, call.b.mul(_real(call, 0), _real(call, 3)), call.x(6), call.maybe(7), call.x())
+
+
+@adapter("com.microsoft.QLinearSigmoid")
+def _sigmoid(call: Call) -> Node:
+    return _quantised(call, call.b.sigmoid(_real(call, 0)), call.x(3), call.maybe(4), call.x())
+
+
+@adapter("com.microsoft.QLinearLeakyRelu")
+def _leaky_relu(call: Call) -> Node:
+    y = call.b.leaky_relu(_real(call, 0), alpha=call.attr("alpha", 0.01))
+    return _quantised(call, y, call.x(3), call.maybe(4), call.x())
+
+
+@adapter("com.microsoft.QLinearSoftmax")
+def _softmax(call: Call) -> Node:
+    y = _through(call, "Softmax", _real(call, 0), version=call.attr("opset", VERSION))
+    return _quantised(call, y, call.x(3), call.maybe(4), call.x())
+
+
+@adapter("com.microsoft.QLinearAveragePool")
+def _average_pool(call: Call) -> Node:
+    last = call.flag("channels_last")
+    x = _real(call, 0)
+    y = _through(call, "AveragePool", _first(call, x) if last else x)
+    return _quantised(call, _last(call, y) if last else y, call.x(3), call.maybe(4), call.x())
+
+
+@adapter("com.microsoft.QLinearGlobalAveragePool")
+def _global_average_pool(call: Call) -> Node:
+    last = call.flag("channels_last")
+    x = _real(call, 0)
+    y = call.b.global_average_pool(_first(call, x) if last else x)
+    return _quantised(call, _last(call, y) if last else y, call.x(3), call.maybe(4), call.x())
+
+
+@adapter("com.microsoft.QLinearReduceMean")
+def _reduce_mean(call: Call) -> Node:
+    y = _through(call, "ReduceMean", _real(call, 0))
+    return _quantised(call, y, call.x(3), call.maybe(4), call.x())
+
+
+@adapter("com.microsoft.QLinearWhere")
+def _where(call: Call) -> Node:
+    y = call.b.where(call.x(), _real(call, 1), _real(call, 4))
+    return _quantised(call, y, call.x(7), call.maybe(8), call.x(1))
+
+
+@adapter("com.microsoft.QLinearConcat")
+def _concat(call: Call) -> Node:
+    if len(call.inputs) < 5 or len(call.inputs) % 3 != 2:
+        raise call.fail(f"{len(call.inputs)} inputs; expected a scale, a zero point, and three for each tensor")
+    scale, zero = call.x(), call.x(1)
+    y = _through(call, "Concat", *(_real(call, i) for i in range(2, len(call.inputs), 3)))
+    return _quantised(call, y, scale, zero, zero)
+
+
+@adapter("com.microsoft.NhwcMaxPool")
+def _max_pool(call: Call) -> Node:
+    return _last(call, _through(call, "MaxPool", _first(call, call.x())))
+
+
+# --- products --------------------------------------------------------------------------------------------------------
+
+
+def _with_bias(call: Call, y: Node, i: int) -> Node:
+    bias = call.maybe(i)
+    return y if bias is None else call.b.add(y, cast(call, bias, y.dtype))
+
+
+@adapter("com.microsoft.MatMulIntegerToFloat")
+def _integer_to_float(call: Call) -> Node:
+    x, w, scale, w_scale = (call.x(i) for i in range(4))
+    sums = cast(call, product(call, x, call.maybe(4), w, call.maybe(5)), scale.dtype)
+    return _with_bias(call, call.b.mul(sums, call.b.mul(of_rows(call, scale) or scale, w_scale)), 6)
+
+
+@adapter("com.microsoft.DynamicQuantizeMatMul")
+def _dynamic(call: Call) -> Node:
+    x, scale, zero = quantised_dynamically(call, call.x())
+    sums = cast(call, product(call, x, zero, call.x(1), call.maybe(3)), float32)
+    return _with_bias(call, call.b.mul(sums, call.b.mul(scale, call.x(2))), 4)
+
+
+@adapter("com.microsoft.QGemm")
+def _gemm(call: Call) -> Node:
+    """The bias is quantised by the scale of the sums."""
+    b = call.b
+    x, scale, zero, w, w_scale, w_zero = (call.x(i) for i in range(6))
+    w_zero = _along(call, w_zero, 0 if call.flag("transB") else 1)
+    whole = centred(call, x, _scalar(call, zero)), centred(call, w, w_zero)
+    sums = cast(call, b.gemm(*whole, trans_a=call.flag("transA"), trans_b=call.flag("transB")), float32)
+    factor = b.mul(b.mul(_scalar(call, scale), w_scale), b.const(call.attr("alpha", 1.0), float32))
+    y = b.mul(_with_bias(call, sums, 6), factor)
+    return y if call.maybe(7) is None else _quantised(call, y, call.x(7), call.maybe(8), x)
+
+
+def _along(call: Call, p: Node, axis: int) -> Node:
+    """A number, or one for each index of an axis of a matrix, in a shape that broadcasts with the matrix."""
+    if p.shape in ((), (1,)):
+        return _scalar(call, p)
+    return call.b.reshape(p, shape=(*p.shape, 1) if axis == 0 else (1, *p.shape))
+
+
+@adapter("com.microsoft.QAttention")
+def _attention(call: Call) -> Sequence[Node]:
+    """com.microsoft's Attention over the numbers that the input and the weights represent."""
+    x = dequantised(call, call.x(), _scalar(call, call.x(3)), call.maybe(6) and _scalar(call, call.x(6)))
+    weights = dequantised(call, call.x(1), call.x(4), call.maybe(7))
+    given = (x, weights, call.x(2), call.maybe(5), call.maybe(8))
+    op = "com.microsoft.Attention"
+    return tensors_of(ADAPTERS[op](replace(call, op=op, inputs=given)))
+
+
+@adapter("com.microsoft.DynamicQuantizeLSTM")
+def _lstm(call: Call) -> Sequence[Node]:
+    """An LSTM in float32 with the weights that the integers represent; they lie transposed, compared with LSTM's."""
+    b = call.b
+
+    def weights(i: int, k: int) -> Node:
+        scale, zero = (
+            b.reshape(p, shape=(p.shape[0], 1, p.shape[1] if len(p.shape) == 2 else 1))
+            for p in (call.x(k), call.x(k + 1))
+        )
+        return b.transpose(dequantised(call, call.x(i), scale, zero), perm=(0, 2, 1))
+
+    given = (call.x(), weights(1, 8), weights(2, 10), *(call.maybe(i) for i in range(3, 8)))
+    return tensors_of(ADAPTERS["LSTM"](replace(call, op="LSTM", version=VERSION, inputs=given)))
+
+
+# --- weights of a few bits -------------------------------------------------------------------------------------------
+
+
+def _unpacked(call: Call, x: Node, bits: int) -> Node:
+    """The numbers of `bits` bits in bytes, along the last axis."""
+    if x.dtype is not uint8 or bits not in (1, 2, 4, 8):
+        raise call.fail(f"numbers of {bits} bits in {x.dtype}; expected 2, 4 or 8 bits in uint8")
+    if bits == 8:
+        return x
+    b, each = call.b, call.b.const(1 << bits, uint8)
+    left = [x]
+    for _ in range(8 // bits - 1):
+        left.append(b.div(left[-1], each))
+    numbers = [*(b.sub(v, b.mul(above, each)) for v, above in pairwise(left)), left[-1]]
+    beside = b.concat(*(b.reshape(v, shape=(*v.shape, 1)) for v in numbers), axis=-1)
+    return b.reshape(beside, shape=(*x.shape[:-1], x.shape[-1] * len(numbers)))
+
+
+def _first_of(call: Call, x: Node, count: Any) -> Node:
+    """The first `count` elements along the last axis."""
+    rank = len(x.shape)
+    if x.shape[-1] == count:
+        return x
+    return call.b.slice(x, starts=(0,) * rank, steps=(1,) * rank, sizes=(*x.shape[:-1], count))
+
+
+@adapter("com.microsoft.MatMulNBits")
+def _matmul_n_bits(call: Call) -> Node:
+    b, x = call.b, call.x()
+    bits, block = call.attr("bits", 4), call.attr("block_size", 0)
+    columns, depth = call.attr("N", 0), call.attr("K", 0)
+    if block < 1 or columns < 1 or depth < 1:
+        raise call.fail(f"N is {columns}, K {depth} and block_size {block}; expected at least 1")
+    if call.maybe(4) is not None or call.attr("weight_prepacked", 0):
+        raise call.fail("weights whose groups have an order (g_idx), or that are prepacked; export the model without")
+    blocks = ceildiv(depth, block)
+    packed = call.x(1)
+    if packed.shape != (columns, blocks, block * bits // 8):
+        raise call.fail(f"weights {show(packed.shape)}; expected {(columns, blocks, block * bits // 8)}")
+    zeros = call.maybe(3)
+    if zeros is None:
+        middle = b.const(1 << bits - 1, uint8)
+    elif zeros.dtype is uint8:
+        rows = b.reshape(zeros, shape=(columns, ceildiv(blocks * bits, 8)))
+        middle = b.reshape(_first_of(call, _unpacked(call, rows, bits), blocks), shape=(columns, blocks, 1))
+    else:
+        middle = b.reshape(zeros, shape=(columns, blocks, 1))
+    numbers = _unpacked(call, packed, bits)
+    numbers = numbers if middle.dtype is uint8 else cast(call, numbers, float32)
+    scales = b.reshape(call.x(2), shape=(columns, blocks, 1))
+    weights = b.reshape(dequantised(call, numbers, scales, middle), shape=(columns, blocks * block))
+    weights = cast(call, b.transpose(_first_of(call, weights, depth), perm=(1, 0)), x.dtype)
+    return _with_bias(call, b.matmul(x, weights), 5)
+
+
+@adapter("com.microsoft.GatherBlockQuantized")
+def _gather_blocks(call: Call) -> Node:
+    """Slices of a tensor that is quantised in blocks along another axis: only they are dequantised."""
+    b = call.b
+    data, indices, scales, zeros = call.x(), call.x(1), call.x(2), call.maybe(3)
+    rank, bits = len(data.shape), call.attr("bits", 4)
+    axis = axis_of(call.attr("gather_axis", 0), rank, "gather_axis")
+    blocks = axis_of(call.attr("quantize_axis", 1), rank, "quantize_axis")
+    packed = data.dtype is uint8 and bits < 8
+    if axis == blocks or (packed and axis == rank - 1):
+        raise call.fail(f"gather_axis and quantize_axis are {axis} and {blocks}, of which the second is packed")
+
+    def gathered(x: Node) -> Node:
+        """Its slices, unless one serves for all."""
+        return b.gather(x, indices, axis=axis)
+
+    numbers = gathered(data)
+    scale = gathered(scales)
+    middle = None if zeros is None else gathered(zeros)
+    if data.dtype is uint8:
+        numbers = _unpacked(call, numbers, bits)
+        middle = b.const(1 << bits - 1, uint8) if middle is None else _unpacked(call, middle, bits)
+        if middle.shape:
+            middle = _first_of(call, middle, scale.shape[-1])
+    along = blocks + (len(indices.shape) - 1 if blocks > axis else 0)
+    block = call.attr("block_size", 128)
+    each = each_of_block(call, scale, numbers.shape, along, block)
+    zero = middle if middle is None or not middle.shape else each_of_block(call, middle, numbers.shape, along, block)
+    return cast(call, dequantised(call, numbers, each, zero), scales.dtype)
