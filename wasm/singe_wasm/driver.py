@@ -19,8 +19,8 @@ NAME: Final = "run"
 ALONE: Final = (0, 1)
 """`part` and `parts` of a call that computes a whole step."""
 _ENTRY: Final = re.compile(r"[^:]+:k(\d{1,6})", re.ASCII)
-_BLOCK, _END, _LEAVE, _LEAVE_IF, _LEAVE_BY, _MOVE = b"\x02\x40", b"\x0b", b"\x0c", b"\x0d", b"\x0e", b"\xfc\x0a\x00\x00"
-"""block, end, br, br_if, br_table and memory.copy."""
+_BLOCK, _END, _LEAVE, _LEAVE_IF, _LEAVE_BY = b"\x02\x40", b"\x0b", b"\x0c", b"\x0d", b"\x0e"
+"""block, end, br, br_if and br_table."""
 _STOP, _AGAIN, _LOOP, _UNLESS, _JUMP, _COPY, _FUNCTIONS = range(7)
 """The cases of the switch, in the order of the planner's numbers (STOP is the least); the functions' cases come last."""
 
@@ -75,7 +75,7 @@ def driver(functions: Mapping[str, Function]) -> Function:
             body.set(at)
             body.add(_LEAVE + to(_JUMP, moved) + _END)
 
-            body.add(word(2) + word(3) + word(4) + _MOVE + _LEAVE + to(_COPY, behind) + _END)
+            body.add(word(2) + word(3) + word(4) + ops("memory.copy") + _LEAVE + to(_COPY, behind) + _END)
             for k, (name, function) in enumerate(functions.items(), _FUNCTIONS):
                 body.add(b"".join(map(word, range(2, 2 + len(function.signature.params) - len(ALONE)))))
                 body.add(b"".join(map(i32, ALONE)))

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any, Final
 
-from singe.extension import Dim, DType, Kernel, Packer, Printed, Routine, Variant, collapse
+from singe.extension import Dim, DType, Kernel, Packer, Printed, Routine, Shape, Variant, collapse
 
 from .driver import NAME, driver
 from .encode import Function, module
-from .kernels import contraction, depthwise, integers, planar, tiles, winograd
+from .kernels import contraction, depthwise, integers, order, planar, scatter, tiles, winograd
 from .kernels.kept import keep
 from .kernels.lower import MissingSize
 from .kernels.memory import ELEMENTS
@@ -55,10 +55,21 @@ class WasmTarget:
         if isinstance(kernel, Routine):
             return _ROUTINES[kernel.kind](kernel, constants)
         cut = kernel_pieces(collapse(keep(kernel)))
-        return _printed(kernel, lambda sizes, relaxed: print_nests(cut, sizes), alike=True)
+        return _printed(kernel.sizes, lambda sizes, relaxed: print_nests(cut, sizes), alike=True)
 
-    def print_opaque(self, *_: Any) -> None:
-        """This target has no functions for opaque ops."""
+    def print_opaque(
+        self,
+        op: str,
+        attrs: Mapping[str, Any],
+        inputs: Sequence[tuple[Shape, DType]],
+        results: Sequence[tuple[Shape, DType]],
+    ) -> Printed | None:
+        if op in order.OPS:
+            sort = order.schedule_sort(attrs, inputs, results)
+            return _printed((), lambda sizes, _: order.print_sort(sort, sizes), scratch=sort.scratch, alike=True)
+        if op in scatter.OPS:
+            return _printed((), lambda sizes, _: scatter.print_scatter(op, attrs, inputs, sizes), alike=True)
+        return None
 
     def link(self, printed: Sequence[Printed]) -> tuple[Mapping[str, str | bytes], Sequence[Sequence[Variant]]]:
         names: dict[Twins, str] = {}
@@ -82,7 +93,7 @@ def _contraction(routine: Routine, constants: Collection[int]) -> Printed | None
 
 def _scheduled(routine: Routine, made: contraction.Schedule) -> Printed:
     packers = {made.c.b.value: made.pack} if made.packed else {}
-    printed = _printed(routine.kernel, partial(contraction.print_contraction, made), packers, made.scratch)
+    printed = _printed(routine.kernel.sizes, partial(contraction.print_contraction, made), packers, made.scratch)
     return replace(printed, sharing=cache(partial(_scheduled, routine, made.sharing)) if made.sharing else None)
 
 
@@ -90,14 +101,14 @@ def _conv(routine: Routine, constants: Collection[int]) -> Printed | None:
     plain, folds = routine.kernel, "windows" in routine.facts
     if depthwise.takes(routine):
         write = partial(depthwise.print_depthwise, routine)
-        return None if folds else _printed(plain, lambda sizes, _: write(sizes), alike=True)
+        return None if folds else _printed(plain.sizes, lambda sizes, _: write(sizes), alike=True)
     few = planar.schedule(routine)
     if few is not None:
         write = partial(planar.print_planar, few)
-        return None if folds else _printed(plain, lambda sizes, _: write(sizes), scratch=few.scratch, alike=True)
+        return None if folds else _printed(plain.sizes, lambda sizes, _: write(sizes), scratch=few.scratch, alike=True)
     fewer = winograd.schedule(routine)
     if fewer is not None:
-        return _printed(plain, partial(tiles.print_tiles, fewer), scratch=fewer.scratch)
+        return _printed(plain.sizes, partial(tiles.print_tiles, fewer), scratch=fewer.scratch)
     return _contraction(routine, constants)
 
 
@@ -106,7 +117,7 @@ def _integers(routine: Routine, constants: Collection[int]) -> Printed | None:
     if made is None:
         return None
     write = partial(integers.print_integers, made)
-    return _printed(routine.kernel, write, {made.weights: made.pack}, made.floats.scratch)
+    return _printed(routine.kernel.sizes, write, {made.weights: made.pack}, made.floats.scratch)
 
 
 _ROUTINES: Final = {
@@ -118,14 +129,15 @@ _ROUTINES: Final = {
 
 
 def _printed(
-    kernel: Kernel,
+    given: Sequence[Dim],
     write: Callable[[Sequence[Dim], bool], Function],
     packers: Mapping[int, Packer] | None = None,
     scratch: Dim = 0,
     alike: bool = False,
 ) -> Printed:
-    """A kernel's code, with the sizes that it turns out to need as parameters; alike: written once for both levels."""
-    sizes: list[Dim] = list(kernel.sizes)
+    """The code of a function of the given sizes, and of those that it turns out to need; alike: written once for both
+    levels."""
+    sizes = list(given)
     while True:
         try:
             simd = write(sizes, False)

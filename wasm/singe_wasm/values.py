@@ -152,6 +152,9 @@ class I32(Value):
     def load(self, offset: int = 0) -> I32:
         return I32(*_joined(encode.memory("i32.load", offset), self))
 
+    def i64(self, offset: int = 0) -> I64:
+        return I64(*_joined(encode.memory("i64.load", offset), self))
+
     def f32(self, offset: int = 0) -> F32:
         return F32(*_joined(encode.memory("f32.load", offset), self))
 
@@ -162,6 +165,9 @@ class I32(Value):
         return I32x4(*_joined(encode.memory(load, offset), self))
 
     # --- other types
+
+    def as_i64(self, signed: bool = True) -> I64:
+        return I64(*_joined(f"i64.extend_i32_{'s' if signed else 'u'}", self))
 
     def as_f32(self) -> F32:
         """The same bits."""
@@ -210,11 +216,21 @@ class I64(Value):
     def __sub__(self, other: I64 | int) -> I64:
         return self._with("sub", other)
 
-    def __and__(self, other: int) -> I64:
+    def __and__(self, other: I64 | int) -> I64:
         return self._with("and", other)
 
-    def __or__(self, other: int) -> I64:
+    def __or__(self, other: I64 | int) -> I64:
         return self._with("or", other)
+
+    def __xor__(self, other: I64 | int) -> I64:
+        return self._with("xor", other)
+
+    def __lt__(self, other: I64 | int) -> I32:
+        return I32(*_joined("i64.lt_s", self, I64.of(other)))
+
+    def where(self, condition: I32, other: I64 | int) -> I64:
+        """This where the condition is not 0, else the other; both are evaluated."""
+        return I64(*_joined("select", self, I64.of(other), condition))
 
     def __lshift__(self, by: int) -> I64:
         return self._with("shl", by)

@@ -148,6 +148,12 @@ class Writer:
         self.push(tree)
         self.body.add(memory(_STORES[tree.type], offset))
 
+    def move(self, to: Int, source: Int, size: Int) -> None:
+        """Copy bytes."""
+        for a in (to, source, size):
+            I32.of(a).push(self.body)
+        self.body.op("memory.copy")
+
     def call(self, name: str, *arguments: Int) -> None:
         """A call for its effect."""
         for a in arguments:

@@ -7,9 +7,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from singe.extension import CompileError, DType, Kernel, Printed, Routine, Variant, collapse
+from singe.extension import CompileError, DType, Kernel, Printed, Routine, Shape, Variant, collapse
 
 from .elements import ELEMENTS
+from .kernels import scatter
 from .kernels.choice import has_template, product_of
 from .kernels.cuts import Choose, choose, print_product
 from .kernels.nest import print_kernel, styles
@@ -55,8 +56,14 @@ class WgslTarget:
             for style, when in ([("points", 1)] if is_conv else styles(nest))
         )
 
-    def print_opaque(self, *_: Any) -> None:
-        """This target has no functions for opaque ops."""
+    def print_opaque(
+        self,
+        op: str,
+        attrs: Mapping[str, Any],
+        inputs: Sequence[tuple[Shape, DType]],
+        results: Sequence[tuple[Shape, DType]],
+    ) -> Printed | None:
+        return scatter.print_scatter(op, attrs, inputs) if op in scatter.OPS else None
 
     def link(self, printed: Sequence[Printed]) -> tuple[Mapping[str, str | bytes], Sequence[Sequence[Variant]]]:
         names: dict[str, str] = {}

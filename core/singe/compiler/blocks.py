@@ -28,6 +28,7 @@ from .host import lacking, on_host
 from .late import computed, named
 from .layout import Layout, Slots, bytes_of
 from .order import on_device
+from .sums import rounded_once
 from .target import Packer, Printed, Target
 
 
@@ -167,7 +168,7 @@ class Blocks:
     def _items(self, graph: Graph) -> tuple[Graph, list[_Item]]:
         """The final form of a graph, and its items in order."""
         if self.target is not None:
-            graph = on_host(on_device(graph, self.target), self.target)
+            graph = on_host(rounded_once(on_device(graph, self.target)), self.target)
         graph = computed(graph, self.target is None)
         groups: dict[Node, Group] = {}
         if self.target is not None:

@@ -98,6 +98,7 @@ from ..runtime.waiting import Later as Later
 from ..runtime.waiting import soon as soon
 from ..runtime.waiting import then as then
 from ..shapes import Dim as Dim
+from ..shapes import Shape as Shape
 from ..shapes import Size as Size
 from ..shapes import bytes_text as bytes_text
 from ..shapes import ceildiv as ceildiv
