@@ -25,6 +25,7 @@ BY_DESIGN: Final[Mapping[str, str]] = {
         "the shape of its result depends on data",
     ),
     "decode_image": "pictures are decoded by a library",
+    "random_uniform": "its generator draws one number after the other, from a seed on the host",
     **dict.fromkeys(
         ("sizes", "signed_sizes", "reshaped_sizes", "expanded_sizes", "range_size", "axes_sizes", "moved_last",
          "slice_places", "resize_tables"),

@@ -3,11 +3,12 @@
 A short axis is sorted by counting: the rank of an element is the number of elements that come before it. One fold counts
 for each element, a second one finds for each rank the element that has it. This takes length² comparisons.
 
-A long or open axis is sorted by a bitonic network: a loop, in each turn of which every element is compared with one other
-element, and the two are swapped if they are in the wrong order. A turn is one kernel; there are about log²(length) / 2.
-Stages sort blocks of 2, 4, 8, … elements by merging the two halves of each block: first every element is compared with
-its mirror image in the block, then with the element at half the distance, and so on down to its neighbour. All pairs are
-sorted in the same direction, so padding beyond the end of the axis would never move, and no memory is needed for it.
+A long or open axis is sorted by the target's function for the op or, where the target has none, by a bitonic network: a
+loop, in each turn of which every element is compared with one other element, and the two are swapped if they are in the
+wrong order. A turn is one kernel; there are about log²(length) / 2. Stages sort blocks of 2, 4, 8, … elements by merging
+the two halves of each block: first every element is compared with its mirror image in the block, then with the element at
+half the distance, and so on down to its neighbour. All pairs are sorted in the same direction, so padding beyond the end
+of the axis would never move, and no memory is needed for it.
 """
 
 from __future__ import annotations
