@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from typing import Any
 
-from singe.extension import Backend, BackendFactory, Later
+from singe.extension import Backend, BackendFactory, Later, ProgramData
 
 
 def _open(**options: Any) -> Later[Backend]:
@@ -16,4 +17,10 @@ def _open(**options: Any) -> Later[Backend]:
     return make(**options)
 
 
-open_backend = BackendFactory(_open, target_name="wasm", preference=20, pages=True)
+def _freestanding(program: ProgramData, facts: Mapping[str, Any], separate: bool) -> tuple[bytes, bytes]:
+    from .freestanding import freestanding as make  # noqa: PLC0415
+
+    return make(program, facts, separate)
+
+
+open_backend = BackendFactory(_open, target_name="wasm", preference=20, pages=True, freestanding=_freestanding)

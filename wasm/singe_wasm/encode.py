@@ -344,12 +344,12 @@ def with_length(content: bytes) -> bytes:
     return unsigned_leb(len(content)) + content
 
 
-def _vector(items: Sequence[bytes]) -> bytes:
+def vector(items: Sequence[bytes]) -> bytes:
     return unsigned_leb(len(items)) + b"".join(items)
 
 
-def _text(text: str) -> bytes:
-    return with_length(text.encode())
+def text(name: str) -> bytes:
+    return with_length(name.encode())
 
 
 def _local_runs(kinds: tuple[Type, ...]) -> bytes:
@@ -359,11 +359,11 @@ def _local_runs(kinds: tuple[Type, ...]) -> bytes:
             runs[-1] = (runs[-1][0] + 1, kind)
         else:
             runs.append((1, kind))
-    return _vector([unsigned_leb(count) + TYPES[kind] for count, kind in runs])
+    return vector([unsigned_leb(count) + TYPES[kind] for count, kind in runs])
 
 
-def _signature(s: Signature) -> bytes:
-    return b"\x60" + _vector([TYPES[t] for t in s.params]) + _vector([TYPES[t] for t in s.results])
+def signature(s: Signature) -> bytes:
+    return b"\x60" + vector([TYPES[t] for t in s.params]) + vector([TYPES[t] for t in s.results])
 
 
 def module(exports: Mapping[str, Function], library: Mapping[str, Function], relaxed: bool) -> bytes:
@@ -378,12 +378,17 @@ def module(exports: Mapping[str, Function], library: Mapping[str, Function], rel
     functions = [*called.values(), *exports.values()]
     numbers = {name: i for i, name in enumerate((*called, *exports))}
     signatures = list(dict.fromkeys(f.signature for f in functions))
-    exported = [_text(name) + b"\x00" + unsigned_leb(numbers[name]) for name in exports]
+    exported = [text(name) + b"\x00" + unsigned_leb(numbers[name]) for name in exports]
     sections = {
-        1: _vector([_signature(s) for s in signatures]),
-        2: _vector([_text("env") + _text("memory") + b"\x02\x00\x00"]),
-        3: _vector([unsigned_leb(signatures.index(f.signature)) for f in functions]),
-        7: _vector(exported),
-        10: _vector([f.linked(numbers, relaxed) for f in functions]),
+        1: vector([signature(s) for s in signatures]),
+        2: vector([text("env") + text("memory") + b"\x02\x00\x00"]),
+        3: vector([unsigned_leb(signatures.index(f.signature)) for f in functions]),
+        7: vector(exported),
+        10: vector([f.linked(numbers, relaxed) for f in functions]),
     }
+    return joined(sections)
+
+
+def joined(sections: Mapping[int, bytes]) -> bytes:
+    """A module of sections by number, which are in the order of the format."""
     return b"\0asm\x01\0\0\0" + b"".join(bytes([number]) + with_length(content) for number, content in sections.items())

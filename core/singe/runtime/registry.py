@@ -7,17 +7,20 @@ may be missing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from .. import plugins
 from ..compiler.target import Target, name_of
 from ..errors import DeviceError, SingeError
+from ..program.program import ProgramData
 from .backend import Backend
 from .waiting import Later, then
 
 GROUP: Final = "singe.backends"
+Freestanding: TypeAlias = Callable[[ProgramData, Mapping[str, Any], bool], tuple[bytes, bytes]]
+"""A Program, facts for its description, and whether the weights go into a file of their own ↦ a module, and that file."""
 
 
 @dataclass(frozen=True)
@@ -26,13 +29,15 @@ class BackendFactory:
 
     target_name: the target whose Programs the backend runs ("host": Programs of host steps, which need no target).
     preference: "auto" takes the backend of the highest preference that opens and is not emulated in software; 0: never.
-    pages: whether singe.js runs Programs of the target too, under the backend's name.
+    pages: whether singe.js runs Programs of the target too, under the backend's name. freestanding: makes a module that any
+    engine runs of a Program (tools/freestanding.py says of which); None: the target has no such form.
     """
 
     open: Callable[..., Later[Backend]]
     target_name: str
     preference: int = 0
     pages: bool = False
+    freestanding: Freestanding | None = None
 
     def __call__(self, **options: Any) -> Later[Backend]:
         return self.open(**options)
@@ -54,7 +59,8 @@ def backend_factory(name: str) -> BackendFactory:
     if isinstance(found, BackendFactory):
         return found
     make: Callable[..., Any] = found
-    return BackendFactory(make, target, getattr(found, "preference", 0), getattr(found, "pages", False))
+    facts = {name: getattr(found, name) for name in ("preference", "pages", "freestanding") if hasattr(found, name)}
+    return BackendFactory(make, target, **facts)
 
 
 def factories() -> dict[str, BackendFactory]:

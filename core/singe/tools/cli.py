@@ -21,6 +21,7 @@ from ..runtime.registry import backend_names
 LAYOUTS: Final = ("nchw", "nhwc")
 DTYPES: Final = ("float32", "float16", "int8")
 ACTIVATIONS: Final = ("float32", "int8")
+WEIGHTS: Final = ("inside", "separate")
 REFERENCES: Final = ("numpy", "onnxruntime")
 _DIMENSION: Final = re.compile(r"[0-9]+|[A-Za-z_]\w*(<=[0-9]+)?")
 
@@ -120,11 +121,16 @@ def parser() -> argparse.ArgumentParser:
     _fail_on_host(compiled)
     _activations(compiled, "")
 
-    exported = command("export", "Write a folder of static files with which a web page runs a model.")
+    exported = command(
+        "export",
+        "Write a folder of static files with which a web page runs a model, or one WebAssembly module that any engine runs.",
+    )
     _model(exported, "an ONNX model, or a record that singe.save wrote")
     _shapes(exported)
     _specialise(exported)
-    exported.add_argument("-o", "--out", metavar="DIR", required=True, help="the folder to write")
+    exported.add_argument(
+        "-o", "--out", metavar="DIR", required=True, help="the folder to write; with --freestanding, a file FILE.wasm"
+    )
     exported.add_argument(
         "--targets",
         metavar="wasm,webgpu",
@@ -137,13 +143,23 @@ def parser() -> argparse.ArgumentParser:
         default="float32",
         help="the type in which weights are stored; computation is in float32 unless --activations is given (default: float32)",
     )
-    _activations(exported, "with --dtype int8: ")
+    _activations(exported, "with --dtype int8 or --freestanding: ")
     text = (
         "a picture or .npy file on which the error of smaller weights is measured (default: random inputs); a model of one "
         "input needs no NAME= and takes several"
     )
     _repeated(exported, "--input", "NAME=FILE", _pair, text)
     exported.add_argument("--force", action="store_true", help="write into a folder that holds other files too")
+    exported.add_argument(
+        "--freestanding",
+        action="store_true",
+        help="write one WebAssembly module without imports, for inputs of fixed shapes, instead of a folder for pages",
+    )
+    exported.add_argument(
+        "--weights",
+        choices=WEIGHTS,
+        help="with --freestanding: whether the weights are in the module (the default) or in a second file, FILE.weights",
+    )
     _pictures(exported)
 
     compared = command(

@@ -45,6 +45,7 @@ from .diff import compare
 from .diff import describe as describe_comparison
 from .export import describe_bundle
 from .export import export as export_bundle
+from .freestanding import WEIGHTS, describe_freestanding, export_freestanding
 from .inputs import once, picture_of, read_inputs, read_labels, read_samples
 from .inspection import describe_model, describe_program
 from .peer import peer_values
@@ -297,7 +298,12 @@ def _with_hint(model: Model, error: SingeError) -> InputError:
 
 
 def export(args: Namespace) -> None:
-    """Write a model's bundle."""
+    """Write a model's bundle, or a freestanding module."""
+    if args.freestanding:
+        _export_freestanding(args)
+        return
+    if args.weights is not None:
+        raise InputError("--weights needs --freestanding")
     model = _model(args)
     labels = read_labels(args.labels)
     with _doing("exporting"):
@@ -307,6 +313,17 @@ def export(args: Namespace) -> None:
         )  # fmt: skip
     print(describe_bundle(bundle))
     print(f"\nTo see it run: singe serve {shlex.quote(args.out)}")
+
+
+def _export_freestanding(args: Namespace) -> None:
+    pages = ("targets", "input", "force", "labels", "size", "crop", "mean", "std", "layout")
+    given = ["dtype"] if args.dtype != "float32" else [option for option in pages if getattr(args, option)]
+    if given:
+        raise InputError(f"--{given[0]} is for the folder of a page: it cannot be given with --freestanding")
+    model = _model(args)
+    with _doing("exporting"):
+        files = export_freestanding(model, args.out, weights=args.weights or WEIGHTS[0], activations=args.activations)
+    print(describe_freestanding(files, model))
 
 
 def serve(args: Namespace) -> None:

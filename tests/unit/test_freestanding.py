@@ -1,0 +1,318 @@
+"""Freestanding modules: other engines run them with nothing given, and answer as the device "wasm" does."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pytest
+import wasmtime
+from remembering import REMEMBERING
+from test_control import IF, counted
+
+import singe as sg
+from singe.dtypes import bool_, float32, int64
+from singe.errors import InputError
+from singe.graph import Builder, Graph
+from singe.shapes import size
+from singe.tools import cli
+from singe.tools.freestanding import export_freestanding
+
+ROOT = Path(__file__).parents[2]
+MODELS = ROOT.parent / "shared" / "models"
+EXPORTS: Final = {"memory", "metadata", "input", "output", "run", "reset", "weights"}
+Runs = Sequence[Sequence[np.ndarray]]
+
+
+class Instance:
+    """A module in wasmtime, which gives it nothing."""
+
+    def __init__(self, path: Path, weights: Path | None = None) -> None:
+        self.store = wasmtime.Store()
+        module = wasmtime.Module.from_file(self.store.engine, str(path))
+        self.exports = wasmtime.Instance(self.store, module, []).exports(self.store)
+        self.memory: Any = self.exports["memory"]
+        self.metadata = json.loads(self.read("metadata").partition(b"\0")[0])
+        if weights is not None:
+            self.memory.write(self.store, weights.read_bytes(), self("weights"))
+
+    def __call__(self, name: str, *arguments: int) -> int:
+        function: Any = self.exports[name]
+        return function(self.store, *arguments)
+
+    def read(self, name: str, *arguments: int, count: int | None = None) -> bytes:
+        at = self(name, *arguments)
+        return bytes(self.memory.read(self.store, at, None if count is None else at + count))
+
+    def run(self, *arrays: np.ndarray) -> list[np.ndarray]:
+        for k, (array, x) in enumerate(zip(arrays, self.metadata["inputs"], strict=True)):
+            assert (array.dtype.name, list(array.shape), array.nbytes) == (x["dtype"], x["shape"], x["bytes"])
+            self.memory.write(self.store, array.tobytes(), self("input", k))
+        number = self("run")
+        if number:
+            raise RuntimeError(self.metadata["errors"][number])
+        return [
+            np.frombuffer(self.read("output", k, count=y["bytes"]), y["dtype"]).reshape(y["shape"])
+            for k, y in enumerate(self.metadata["outputs"])
+        ]
+
+
+NODE: Final = """
+import { readFileSync, writeFileSync } from "node:fs";
+const [path, weights, given, made] = process.argv.slice(1);
+const { instance } = await WebAssembly.instantiate(readFileSync(path));
+const { memory, metadata, input, output, run, weights: at } = instance.exports;
+const bytes = new Uint8Array(memory.buffer);
+const text = bytes.subarray(metadata(), bytes.indexOf(0, metadata()));
+const { inputs, outputs } = JSON.parse(new TextDecoder().decode(text));
+if (weights) bytes.set(readFileSync(weights), at());
+const all = readFileSync(given), parts = [];
+for (let from = 0; from < all.length; ) {
+  for (const [k, x] of inputs.entries()) bytes.set(all.subarray(from, (from += x.bytes)), input(k));
+  if (run() !== 0) process.exit(1);
+  for (const [k, y] of outputs.entries()) parts.push(bytes.slice(output(k), output(k) + y.bytes));
+}
+writeFileSync(made, Buffer.concat(parts));
+"""
+
+
+def in_wasmtime(path: Path, weights: Path | None, runs: Runs) -> list[list[np.ndarray]]:
+    instance = Instance(path, weights)
+    return [instance.run(*arrays) for arrays in runs]
+
+
+def in_node(path: Path, weights: Path | None, runs: Runs) -> list[list[np.ndarray]]:
+    if shutil.which("node") is None:
+        pytest.skip("no node here")
+    given, made = path.with_suffix(".given"), path.with_suffix(".made")
+    given.write_bytes(b"".join(a.tobytes() for arrays in runs for a in arrays))
+    files = [str(path), str(weights or ""), str(given), str(made)]
+    subprocess.run(["node", "--input-type=module", "-e", NODE, *files], check=True, timeout=60)
+    return split(Instance(path).metadata, made.read_bytes(), len(runs))
+
+
+def split(metadata: Mapping[str, Any], data: bytes, runs: int) -> list[list[np.ndarray]]:
+    """The outputs of runs, whose bytes follow each other."""
+    found: list[list[np.ndarray]] = []
+    for _ in range(runs):
+        found.append([])
+        for y in metadata["outputs"]:
+            found[-1].append(np.frombuffer(data[: y["bytes"]], y["dtype"]).reshape(y["shape"]))
+            data = data[y["bytes"] :]
+    return found
+
+
+ENGINES: Final = {"wasmtime": in_wasmtime, "node": in_node}
+
+
+# --- models -----------------------------------------------------------------------------------------------------------
+
+
+def mnist(device: Any) -> sg.Model:
+    if not (MODELS / "mnist_cnn.onnx").exists():
+        pytest.skip("needs ../shared/models")
+    return sg.load(MODELS / "mnist_cnn.onnx", device, {"input": (2, 1, 28, 28)})
+
+
+def transformer(device: Any) -> sg.Model:
+    layer = sg.nn.TransformerEncoderLayer(16, 2, 32, batch_first=True, rng=0)
+    return sg.Model.of(sg.nn.TransformerEncoder(layer, 2).eval().to(device), {"x": (2, 5, 16)}, device)
+
+
+def recurrent(device: Any) -> sg.Model:
+    net = sg.nn.LSTM(6, 7, num_layers=2, bidirectional=True, rng=0).to(device)
+    return sg.Model.of(lambda x: net(x)[0], {"x": (5, 3, 6)}, device)
+
+
+def loops(device: Any) -> sg.Model:
+    """In every third of eight turns, an inner loop adds the turn's number three times."""
+    b = Builder()
+    x, v, t, w, k = (b.input(name, (), int64) for name in ("x", "v", "t", "w", "k"))
+    cv, ct = b.input("cv", (), int64), b.input("ct", (), int64)
+    inner = Graph((w, k), (b.const(True), b.add(w, k)), ("c", "w"))
+    (added,) = counted(b, inner, 3, cv, captures=[ct])
+    then, otherwise = Graph((cv, ct), (added,), ("y",)), Graph((cv, ct), (cv,), ("y",))
+    third = b.equal(b.sub(t, b.mul(b.div(t, b.const(3)), b.const(3))), b.const(0))
+    chosen = b.apply(IF, third, v, t, then=then, otherwise=otherwise)
+    body = Graph((v, t), (b.const(True), chosen, b.add(t, b.const(1))), ("c", "v", "t"))
+    return sg.Model(Graph((x,), counted(b, body, 8, x, b.const(0)), ("v", "t")), device)
+
+
+def constant(device: Any) -> sg.Model:
+    """Outputs that no kernel computes: a constant, an input, and one value twice."""
+    b = Builder()
+    x = b.input("x", (3,), float32)
+    y = b.exp(x)
+    return sg.Model(Graph((x,), (b.const(np.arange(4.0)), x, y, y), ("c", "x", "y", "z")), device)
+
+
+def donating(device: Any) -> sg.Model:
+    def put(cache: sg.Tensor, row: sg.Tensor) -> Any:
+        return {"updated": cache.update_slice(row, 1, 0), "total": cache.sum(0)}
+
+    return sg.Model.of(put, {"cache": (4, 3), "row": (1, 3)}, device, donate=["cache"])
+
+
+CASES: Final[Mapping[str, Callable[[Any], sg.Model]]] = {
+    "mnist_cnn": mnist, "transformer": transformer, "recurrent": recurrent, "loops": loops, "constant": constant,
+    "donating": donating, **{name: case.model for name, case in REMEMBERING.items()},
+}  # fmt: skip
+"""Models whose shapes are numbers."""
+
+
+def drawn(model: sg.Model, runs: int = 3) -> list[list[np.ndarray]]:
+    rng = np.random.default_rng(0)
+    shapes = [(tuple(map(int, x.shape or ())), x.dtype) for x in model.inputs]
+    return [
+        [np.asarray(rng.normal(size=s) if d.is_float else rng.integers(0, 2, s), d.numpy) for s, d in shapes]
+        for _ in range(runs)
+    ]
+
+
+@pytest.fixture(scope="module")
+def plain() -> sg.Wasm:
+    """A device "wasm" without relaxed SIMD, whose sums are those of a freestanding module."""
+    device: Any = sg.Wasm()
+    device.backend.engine.features = frozenset()
+    return device
+
+
+# --- tests ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("weights", ["inside", "separate"])
+@pytest.mark.parametrize("name", CASES)
+def test_every_engine_answers_as_the_device_does(
+    name: str, weights: str, engine: str, plain: sg.Wasm, tmp_path: Path
+) -> None:
+    """Three runs, bit for bit, states included."""
+    model = CASES[name](plain)
+    written = export_freestanding(model, tmp_path / "m.wasm", weights=weights)
+    assert sorted(written) == sorted(path.name for path in tmp_path.iterdir())
+    runs = drawn(model)
+    beside = tmp_path / "m.weights" if weights == "separate" else None
+    got = ENGINES[engine](tmp_path / "m.wasm", beside, runs)
+    program = model.program()
+    for arrays, outputs in zip(runs, got, strict=True):
+        for mine, wanted in zip(outputs, program.run(arrays), strict=True):
+            assert (mine.dtype, mine.shape) == (wanted.dtype, wanted.shape)
+            np.testing.assert_array_equal(mine, wanted)
+
+
+@pytest.mark.parametrize("weights", ["inside", "separate"])
+@pytest.mark.parametrize("name", REMEMBERING)
+def test_a_reset_gives_states_their_first_values(name: str, weights: str, tmp_path: Path) -> None:
+    model = REMEMBERING[name].model("numpy")
+    export_freestanding(model, tmp_path / "m.wasm", weights=weights)
+    instance = Instance(tmp_path / "m.wasm", tmp_path / "m.weights" if weights == "separate" else None)
+    assert instance.metadata["states"] == [s.name for s in model.program().states]
+    runs = drawn(model)
+    first = [instance.run(*arrays) for arrays in runs]
+    instance("reset")
+    for arrays, outputs in zip(runs, first, strict=True):
+        for a, b in zip(instance.run(*arrays), outputs, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_a_module_exports_what_is_documented_and_imports_nothing(tmp_path: Path) -> None:
+    export_freestanding(transformer("numpy"), tmp_path / "a.wasm")
+    export_freestanding(transformer("numpy"), tmp_path / "b.wasm")
+    assert (tmp_path / "a.wasm").read_bytes() == (tmp_path / "b.wasm").read_bytes()
+    module = wasmtime.Module.from_file(wasmtime.Engine(), str(tmp_path / "a.wasm"))
+    assert not module.imports
+    assert {e.name for e in module.exports} == EXPORTS
+    section = (
+        (ROOT / "static" / "README.md").read_text().partition("## The freestanding module")[2].partition("\n## ")[0]
+    )
+    assert set(re.findall(r"^\| `(\w+)", section, re.M)) == EXPORTS
+    instance = Instance(tmp_path / "a.wasm")
+    assert set(instance.metadata) == set(re.findall(r"^- `(\w+)`", section, re.M))
+    assert instance("weights") == 0
+    for name in ("input", "output"):
+        assert instance(name, 0) % 256 == 0 < instance(name, 0)
+        assert instance(name, 1) == instance(name, -1) == 0
+
+
+def test_weights_are_required_where_they_are_separate(tmp_path: Path) -> None:
+    for name, seed in (("a", 0), ("b", 1)):
+        net = sg.nn.Linear(3, 2, rng=seed)
+        export_freestanding(sg.Model.of(net, {"x": (1, 3)}, "numpy"), tmp_path / f"{name}.wasm", weights="separate")
+    (x,) = drawn(sg.Model.of(net, {"x": (1, 3)}, "numpy"))[0]
+    for beside in (None, tmp_path / "b.weights"):
+        instance = Instance(tmp_path / "a.wasm", beside)
+        assert instance("run") == 1
+        assert "weights are missing" in instance.metadata["errors"][1]
+    instance = Instance(tmp_path / "a.wasm", tmp_path / "a.weights")
+    assert instance.metadata["weights"] == (tmp_path / "a.weights").stat().st_size
+    assert instance.run(x)[0].shape == (1, 2)
+
+
+def found() -> Graph:
+    b = Builder()
+    x = b.input("x", (5,), bool_)
+    return Graph((x,), (b.nonzero(x),), ("y",), b.bound)
+
+
+def texts() -> Graph:
+    b = Builder()
+    x = b.input("x", (2,), sg.string)
+    return Graph((x,), (x,), ("y",))
+
+
+def turned() -> Graph:
+    """A size that an input gives in mid-run."""
+    b = Builder()
+    n, x = b.input("n", (), int64), b.input("x", (), float32)
+    v = b.input("v", (), float32)
+    made = counted(b, Graph((v,), (b.const(True), b.add(v, v)), ("c", "v")), b.size_of(n), x)
+    return Graph((n, x), made, ("y",), b.bound)
+
+
+def open_shape() -> Graph:
+    b = Builder()
+    x = b.input("x", (size("N"), 3), float32)
+    return Graph((x,), (b.exp(x),), ("y",))
+
+
+@pytest.mark.parametrize(
+    ("graph", "why"),
+    [
+        (found, r"no host, and these ops of the model run there: nonzero \(the shape of its result depends on data\)"),
+        (texts, "has no strings|no host"),
+        (turned, "fixed layout, and the model finds sizes in mid-run: "),
+        (open_shape, r"open dimensions: x \(N, 3\)\. Give numbers .* --input-shape x=1x3"),
+    ],
+)
+def test_what_a_module_cannot_hold_is_refused(graph: Callable[[], Graph], why: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=why):
+        export_freestanding(sg.Model(graph(), "numpy"), tmp_path / "m.wasm")
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_command_line_writes_a_module(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sg.save(sg.Model.of(sg.nn.Linear(3, 2, rng=0), {"x": ("N", 3)}, "numpy"), tmp_path / "m.singe")
+    command = ["export", str(tmp_path / "m.singe"), "-o", str(tmp_path / "m.wasm"), "--freestanding"]
+    numbers = ["--input-shape", "x=4x3"]
+    assert cli.main([*command, *numbers, "--weights", "separate", "--activations", "int8"]) == 0
+    told = capsys.readouterr().out
+    for part in ("m.wasm", "m.weights", "input(0)", "x: float32(4, 3)", "output(0)", "float32(4, 2)"):
+        assert part in told
+    assert Instance(tmp_path / "m.wasm", tmp_path / "m.weights").run(np.ones((4, 3), np.float32))[0].shape == (4, 2)
+    refused = {
+        (): r"open dimensions: x \(N, 3\)",
+        (*numbers, "--dtype", "int8"): "--dtype is for the folder of a page",
+        (*numbers, "--mean", "1"): "--mean is for the folder of a page",
+        (*numbers, "-o", str(tmp_path / "folder")): "expected the name of a file that ends with .wasm",
+    }
+    for options, why in refused.items():
+        assert cli.main([*command, *options]) == 2
+        assert re.search(why, capsys.readouterr().err)
+    assert cli.main([*command[:-1], *numbers, "--weights", "separate"]) == 2
+    assert "--weights needs --freestanding" in capsys.readouterr().err
