@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -316,3 +318,77 @@ def test_the_command_line_writes_a_module(tmp_path: Path, capsys: pytest.Capture
         assert re.search(why, capsys.readouterr().err)
     assert cli.main([*command[:-1], *numbers, "--weights", "separate"]) == 2
     assert "--weights needs --freestanding" in capsys.readouterr().err
+
+
+# --- the programs of demos/freestanding -------------------------------------------------------------------------------
+
+DEMOS: Final = ROOT / "demos" / "freestanding"
+
+
+HEADER: Final = """
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#define WASMTIME_I32 0
+typedef struct wasm_engine wasm_engine_t;
+typedef struct wasm_trap wasm_trap_t;
+typedef struct wasmtime_context wasmtime_context_t;
+typedef struct wasmtime_error wasmtime_error_t;
+typedef struct wasmtime_module wasmtime_module_t;
+typedef struct wasmtime_store wasmtime_store_t;
+typedef struct { uint64_t all[sizeof_func / 8]; } wasmtime_func_t;
+typedef struct { uint64_t all[sizeof_memory / 8]; } wasmtime_memory_t;
+typedef struct { uint64_t all[sizeof_instance / 8]; } wasmtime_instance_t;
+typedef struct {
+  uint8_t kind;
+  union { wasmtime_func_t func; wasmtime_memory_t memory; uint64_t all[sizeof_extern / 8 - 1]; } of;
+} wasmtime_extern_t;
+typedef struct { uint8_t kind; union { int32_t i32; uint64_t all[sizeof_val / 8 - 1]; } of; } wasmtime_val_t;
+wasm_engine_t *wasm_engine_new(void);
+wasmtime_store_t *wasmtime_store_new(wasm_engine_t *, void *, void (*)(void *));
+wasmtime_context_t *wasmtime_store_context(wasmtime_store_t *);
+wasmtime_error_t *wasmtime_module_new(wasm_engine_t *, const uint8_t *, size_t, wasmtime_module_t **);
+wasmtime_error_t *wasmtime_instance_new(
+  wasmtime_context_t *, const wasmtime_module_t *, const wasmtime_extern_t *, size_t, wasmtime_instance_t *, wasm_trap_t **);
+bool wasmtime_instance_export_get(
+  wasmtime_context_t *, const wasmtime_instance_t *, const char *, size_t, wasmtime_extern_t *);
+wasmtime_error_t *wasmtime_func_call(
+  wasmtime_context_t *, const wasmtime_func_t *, const wasmtime_val_t *, size_t, wasmtime_val_t *, size_t, wasm_trap_t **);
+uint8_t *wasmtime_memory_data(const wasmtime_context_t *, const wasmtime_memory_t *);
+"""
+"""What run.c uses of wasmtime.h. wasmtime's Python package has the library and no headers; the sizes of structures are
+those of its bindings."""
+
+
+def compiled(folder: Path) -> list[str]:
+    """run.c, compiled against the library in wasmtime's Python package."""
+    library = next(iter(Path(wasmtime.__file__).parent.glob("*/_libwasmtime.so")), None)
+    if shutil.which("cc") is None or library is None:
+        pytest.skip("no C compiler, or no libwasmtime, here")
+    (folder / "wasmtime.h").write_text(HEADER)
+    made = str(folder / "run")
+    kinds = ("func", "memory", "instance", "extern", "val")
+    sizes = [f"-Dsizeof_{kind}={ctypes.sizeof(getattr(wasmtime._bindings, f'wasmtime_{kind}_t'))}" for kind in kinds]
+    command = ["cc", "-Wall", "-Werror", *sizes, f"-I{folder}", str(DEMOS / "run.c"), str(library), "-o", made]
+    subprocess.run([*command, f"-Wl,-rpath,{library.parent}"], check=True, timeout=60)
+    return [made]
+
+
+@pytest.mark.parametrize("language", ["python", "node", "c"])
+def test_the_demos_run_a_model(language: str, plain: sg.Wasm, tmp_path: Path) -> None:
+    def digits(x: sg.Tensor) -> Any:
+        return {"logits": net(x.reshape(1, 28 * 28))}
+
+    net = sg.nn.Linear(28 * 28, 10, rng=0).to(plain)
+    model = sg.Model.of(digits, {"input": (1, 1, 28, 28)}, plain)
+    export_freestanding(model, tmp_path / "m.wasm")
+    if language == "node" and shutil.which("node") is None:
+        pytest.skip("no node here")
+    commands = {"python": [sys.executable, str(DEMOS / "run.py")], "node": ["node", str(DEMOS / "run.mjs")]}
+    command = compiled(tmp_path) if language == "c" else commands[language]
+    told = subprocess.run(
+        [*command, str(tmp_path / "m.wasm")], check=True, timeout=60, capture_output=True, text=True
+    ).stdout.split()
+    (wanted,) = model.program().run([np.full((1, 1, 28, 28), 0.5, np.float32)])
+    assert told[0] == "logits"
+    np.testing.assert_array_equal(np.array(told[1:], np.float32), wanted[0])
