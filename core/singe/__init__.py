@@ -91,10 +91,10 @@ __all__ = [
     "Bundle", "CompileError", "DType", "DTypeError", "Device", "DeviceError", "DeviceLost", "FormatError", "Fusion", "ImportFailure", "InputError",
     "Model", "Numpy", "PictureSpec", "Program", "Session", "ShapeError", "SingeError", "Tensor", "UnsupportedOp", "ValueNeeded", "Wasm", "WebGpu",
     "Weights", "WeightsReport", "__version__", "arange", "bfloat16", "bool_", "cat", "compile", "complex64", "complex128", "concat", "device",
-    "device_async", "devices", "dtype", "einsum", "export", "export_freestanding", "eye", "float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn", "float8_e4m3fn",
-    "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float16", "float32", "float64", "full", "full_like", "int2", "int4",
-    "int8", "int16", "int32", "int64", "linspace", "load", "load_async", "load_weights", "meshgrid", "nn", "ones", "ones_like", "read_weights",
-    "save", "stack", "string", "tensor", "uint2", "uint4", "uint8", "uint16", "uint32", "uint64", "where", "zeros", "zeros_like",
+    "device_async", "devices", "dtype", "einsum", "export", "export_freestanding", "eye", "float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn",
+    "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float16", "float32", "float64", "full", "full_like",
+    "int2", "int4", "int8", "int16", "int32", "int64", "linspace", "load", "load_async", "load_weights", "meshgrid", "nn", "ones", "ones_like",
+    "read_weights", "save", "stack", "string", "tensor", "uint2", "uint4", "uint8", "uint16", "uint32", "uint64", "where", "zeros", "zeros_like",
 ]  # fmt: skip
 
 
