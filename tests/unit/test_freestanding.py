@@ -392,3 +392,16 @@ def test_the_demos_run_a_model(language: str, plain: sg.Wasm, tmp_path: Path) ->
     (wanted,) = model.program().run([np.full((1, 1, 28, 28), 0.5, np.float32)])
     assert told[0] == "logits"
     np.testing.assert_array_equal(np.array(told[1:], np.float32), wanted[0])
+
+
+def test_the_example_of_the_readme_runs(plain: sg.Wasm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    section = (ROOT / "README.md").read_text().partition("## In any WebAssembly engine")[2]
+    code = re.findall(r"```python\n(.*?)```", section, re.S)[0]
+    net = sg.nn.Linear(28 * 28, 10, rng=0).to(plain)
+    model = sg.Model.of(lambda x: net(x.reshape(1, 28 * 28)), {"input": (1, 1, 28, 28)}, plain)
+    monkeypatch.chdir(tmp_path)
+    sg.export_freestanding(model, "model.wasm")
+    made: dict[str, Any] = {}
+    exec(code, made)
+    (wanted,) = model.program().run([np.full((1, 1, 28, 28), 0.5, np.float32)])
+    np.testing.assert_array_equal(made["logits"], wanted[0])
