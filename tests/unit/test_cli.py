@@ -228,7 +228,10 @@ REFUSED = {
     "an array that is none": (["run", "{}/m.onnx", "--input", "x={}/bad.npy"], "bad.npy: not an array"),
     "an array that promises too much": (["run", "{}/m.onnx", "--input", "x={}/huge.npy"], "huge.npy: not an array"),
     "an array of objects": (["run", "{}/m.onnx", "--input", "x={}/objects.npy"], "objects.npy: not an array"),
-    "a file of an unknown kind": (["run", "{}/m.onnx", "--input", "x={}/m.onnx"], "expected an .npy file or a picture"),
+    "a file of an unknown kind": (
+        ["run", "{}/m.onnx", "--input", "x={}/m.onnx"],
+        "expected an .npy file, an .npz file, a .wav file or a picture",
+    ),
     "a picture for a matrix": (["run", "{}/m.onnx", "--input", "x={}/p.png"], "give it as an .npy file"),
     "a shape that does not fit": (
         ["run", "{}/m.onnx", "--input", "x={}/bad_shape.npy", "--input", "b=2={}/b.npy"],

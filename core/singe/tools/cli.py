@@ -1,4 +1,5 @@
-"""The command line: parses `singe run`, `inspect`, `compile`, `export`, `diff`, `bench`, `serve`, `devices`; commands.py runs them.
+"""The command line: parses `singe run`, `inspect`, `compile`, `export`, `diff`, `bench`, `serve`, `devices`, `completion`;
+commands.py runs them.
 
 Options that take NAME=VALUE are given once per name and are split at the last "=". Exit codes: 0; 1 if `diff` finds a difference; 2 for an error that
 the caller can fix, with one line on standard error (`--verbose` adds the traceback); 130 when interrupted.
@@ -17,6 +18,7 @@ from typing import Any, Final, NoReturn
 from .. import __version__
 from ..errors import SingeError
 from ..runtime.registry import backend_names
+from .completion import SHELLS
 
 LAYOUTS: Final = ("nchw", "nhwc")
 DTYPES: Final = ("float32", "float16", "int8")
@@ -85,16 +87,20 @@ def parser() -> argparse.ArgumentParser:
         made.add_argument("--verbose", action="store_true", help="show the traceback of an error")
         return made
 
-    run = command("run", "Run a model on arrays (.npy) and pictures.")
+    run = command("run", "Run a model on arrays (.npy, .npz), pictures, sounds (.wav) and texts.")
     _model(run, "an ONNX model, a record that singe.save wrote, or a program that `singe compile` wrote")
-    text_of_inputs = "an .npy file or a picture for an input; a model of one input needs no NAME="
+    text_of_inputs = (
+        "an .npy file, a picture or a .wav file for an input; a model of one input needs no NAME=; an .npz file without "
+        "NAME= gives all inputs that it has arrays for"
+    )
     _repeated(run, "--input", "NAME=FILE", _pair, text_of_inputs)
     _repeated(run, "--output", "NAME=FILE", _pair, "write an output to an .npy file")
     run.add_argument("--device", choices=devices, help="the device to run on (default: auto)")
     _fail_on_host(run)
     run.add_argument("--repeat", metavar="N", type=_positive, default=0, help="run N more times and report the times")
     run.add_argument("--top", metavar="K", type=_positive, help="show the K most probable classes")
-    _pictures(run)
+    _media(run)
+    _texts(run)
 
     inspect = command("inspect", "Show a model's inputs, outputs, ops and memory, without running it.")
     _model(inspect, "an ONNX model, or a record that singe.save wrote")
@@ -105,6 +111,7 @@ def parser() -> argparse.ArgumentParser:
     )
     _fail_on_host(inspect)
     inspect.add_argument("--kernels", action="store_true", help="list every kernel")
+    inspect.add_argument("--shapes", action="store_true", help="list every layer with its op, dtype and shape")
 
     compiled = command("compile", "Compile a model to a program: one file that `singe run` runs without compiling.")
     _model(compiled, "an ONNX model, or a record that singe.save wrote")
@@ -145,7 +152,7 @@ def parser() -> argparse.ArgumentParser:
     )
     _activations(exported, "with --dtype int8 or --freestanding: ")
     text = (
-        "a picture or .npy file on which the error of smaller weights is measured (default: random inputs); a model of one "
+        "an .npy file, a picture or a .wav file on which the error of smaller weights is measured (default: random inputs); a model of one "
         "input needs no NAME= and takes several"
     )
     _repeated(exported, "--input", "NAME=FILE", _pair, text)
@@ -160,7 +167,7 @@ def parser() -> argparse.ArgumentParser:
         choices=WEIGHTS,
         help="with --freestanding: whether the weights are in the module (the default) or in a second file, FILE.weights",
     )
-    _pictures(exported)
+    _media(exported)
 
     compared = command(
         "diff", "Compare a model's values on devices, layer by layer: which differs first, and by how much."
@@ -179,7 +186,8 @@ def parser() -> argparse.ArgumentParser:
         "--tolerance", metavar="1e-4", type=float, default=1e-4,
         help="the largest error that is allowed, relative to a layer's largest element (default: 1e-4)",
     )  # fmt: skip
-    _pictures(compared)
+    _media(compared)
+    _texts(compared)
 
     bench = command("bench", "Time a model and its kernels; without MODEL, measure the devices of this machine.")
     bench.add_argument(
@@ -210,6 +218,9 @@ def parser() -> argparse.ArgumentParser:
     )
 
     command("devices", "Show which devices are available, and why others are not.")
+
+    completion = command("completion", 'Print what makes a shell complete commands: eval "$(singe completion bash)".')
+    completion.add_argument("shell", metavar="SHELL", choices=tuple(SHELLS), help=f"the shell: {' or '.join(SHELLS)}")
     return root
 
 
@@ -255,8 +266,17 @@ def _specialise(command: argparse.ArgumentParser) -> None:
     _repeated(command, "--specialise", "N=1,L=128", _fixed, text)
 
 
-def _pictures(command: argparse.ArgumentParser) -> None:
-    """Options for pictures in the inputs and classes in the outputs; None if not given."""
+def _texts(command: argparse.ArgumentParser) -> None:
+    text = "a text for the model's input of strings; given several times, a batch"
+    command.add_argument("--text", metavar="TEXT", action="append", default=[], help=text)
+    text = (
+        "the vocabulary of word pieces, one a line, by which texts become input_ids, attention_mask and token_type_ids"
+    )
+    command.add_argument("--vocab", metavar="FILE", help=text)
+
+
+def _media(command: argparse.ArgumentParser) -> None:
+    """Options for pictures and sounds in the inputs and classes in the outputs; None if not given."""
     command.add_argument(
         "--labels", metavar="FILE", help="names of the classes: a JSON list or object, or one per line"
     )
@@ -287,6 +307,12 @@ def _pictures(command: argparse.ArgumentParser) -> None:
     )
     pictures.add_argument(
         "--layout", choices=LAYOUTS, help="order of the tensor's axes (default: from the model's input)"
+    )
+    command.add_argument(
+        "--rate",
+        metavar="16000",
+        type=_positive,
+        help="the samples a second that the model takes (default: the file's)",
     )
 
 

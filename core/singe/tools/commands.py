@@ -21,6 +21,7 @@ import numpy as np
 
 from ..compiler.build import compile_graph
 from ..compiler.target import HOST, find_target
+from ..dtypes import widened
 from ..errors import (
     CompileError,
     DeviceError,
@@ -41,13 +42,15 @@ from ..runtime.devices import devices as all_devices
 from ..runtime.registry import backend_factory, backend_names
 from ..shapes import bytes_text, show
 from .bench import describe_bench, describe_peaks, machine, peaks, peaks_data, random_inputs, time_model, timing_data
+from .cli import parser
+from .completion import script
 from .diff import compare
 from .diff import describe as describe_comparison
 from .export import describe_bundle
 from .export import export as export_bundle
 from .freestanding import WEIGHTS, describe_freestanding, export_freestanding
 from .inputs import once, picture_of, read_inputs, read_labels, read_samples
-from .inspection import describe_model, describe_program
+from .inspection import describe_layers, describe_model, describe_program
 from .peer import peer_values
 from .profiling import profile, trace_data
 from .report import LEFT, RIGHT, fields, seconds, table
@@ -148,7 +151,12 @@ def run(args: Namespace) -> None:
     _rank(args, results, labels)
     for name, path in targets.items():
         with Path(path).open("wb") as file:  # np.save would add a suffix to a path without one
-            np.save(file, results[name])
+            np.save(file, _without_objects(results[name]))
+
+
+def _without_objects(a: np.ndarray) -> np.ndarray:
+    """Strings as text of fixed width, which an .npy file can have without pickles."""
+    return a.astype(str) if a.dtype.kind == "O" else a
 
 
 def _open(args: Namespace) -> Model | Program:
@@ -166,7 +174,11 @@ def _device_line(name: str, facts: Mapping[str, Any]) -> str:
 
 
 def _summary(a: np.ndarray) -> tuple[str, str, str, str]:
-    """Minimum, mean and maximum of the finite values, and how many are not finite."""
+    """Minimum, mean and maximum of the finite values, and how many are not finite; of other values than numbers, the first."""
+    if a.dtype.names:  # a type that NumPy lacks
+        a = widened(a)
+    if a.dtype.kind not in "biuf":
+        return "", "", "", ", ".join(f"{v!r:.40}" for v in a.ravel()[:TOP].tolist())
     numbers = a.astype(np.float64).ravel()
     finite = numbers[np.isfinite(numbers)]
     note = "" if finite.size == numbers.size else f"{numbers.size - finite.size} not finite"
@@ -220,6 +232,8 @@ def inspect(args: Namespace) -> None:
     print(describe_model(model))
     if model.needed:
         return
+    if args.shapes:
+        print(f"\n{describe_layers(model)}")
     for name in [args.device] if args.device else backend_names():
         print()
         try:
@@ -339,7 +353,7 @@ def diff(args: Namespace) -> int:
     model = _loaded(args)
     there = {name: open_device(name) for name in args.devices} if args.devices else all_devices()
     devices = [d for d in there.values() if not isinstance(d, DeviceError) and d.name != args.against]
-    arrays = read_inputs(args, model.inputs) if args.input else random_inputs(model.inputs, None)
+    arrays = read_inputs(args, model.inputs) if args.input or args.text else random_inputs(model.inputs, None)
     reference = partial(peer_values, args.model, arrays) if args.against != DEFAULT else None
     with _progress() as tell:
         found = compare(model, devices, arrays, args.tolerance, reference, tell)
@@ -445,3 +459,11 @@ def _plain(value: Any) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{k} {v}" for k, v in value.items())
     return ", ".join(map(str, value)) or "none" if isinstance(value, (list, tuple)) else str(value)
+
+
+# --- completion -------------------------------------------------------------------------------------------------------
+
+
+def completion(args: Namespace) -> None:
+    """Print a shell's function."""
+    print(script(parser(), args.shell), end="")

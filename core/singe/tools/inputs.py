@@ -1,22 +1,25 @@
-"""What options of the command line name: the arrays, pictures and labels in files, and how a picture becomes an input."""
+"""What options of the command line name: the arrays, pictures, sounds and labels in files, and how they become inputs."""
 
 from __future__ import annotations
 
 import json
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
 from ..errors import InputError
 from ..model.arguments import TensorSpec, bind
 from ..model.model import Model
-from . import images
+from ..weights.files import read_weights
+from . import images, sounds
+from .texts import read_texts
 
 T = TypeVar("T")
+ARCHIVE: Final = ".npz"
 
 
 def once(pairs: Sequence[tuple[str, T]], option: str) -> dict[str, T]:
@@ -30,21 +33,43 @@ def once(pairs: Sequence[tuple[str, T]], option: str) -> dict[str, T]:
 
 
 def read_inputs(args: Namespace, specs: Sequence[TensorSpec]) -> dict[str, np.ndarray]:
-    """The arrays of all inputs; `bind` reports missing and unknown names."""
+    """The arrays of all inputs, from files and texts; `bind` reports missing and unknown names."""
+    files, texts = _of_files(args, specs), read_texts(args.text, args.vocab, specs)
+    twice = files.keys() & texts.keys()
+    if twice:
+        raise InputError(f"--input {min(twice)}: --text gives this input too")
+    return bind(specs, (), files | texts)
+
+
+def _of_files(args: Namespace, specs: Sequence[TensorSpec]) -> dict[str, np.ndarray]:
+    """The arrays of the inputs for which there are files."""
     by_name = {p.name: p for p in specs}
     only = specs[0].name if len(specs) == 1 else ""
     found: dict[str, Any] = {}
-    for name, path in once([(n or only, f) for n, f in args.input], "--input").items():
+    every = [pair for n, f in args.input for pair in ([(n, f)] if n else _unnamed(f, by_name, only))]
+    for name, path in once(every, "--input").items():
         if name not in by_name:
             problem = "no such input" if name else "expected NAME=FILE"
             raise InputError(f"--input {name or path}: {problem}; the inputs are {', '.join(map(str, specs))}")
         found[name] = _read(path, by_name[name], args)
-    return bind(specs, (), found)
+    return found
+
+
+def _unnamed(path: str, names: Container[str], only: str) -> list[tuple[str, str]]:
+    """The inputs that a file gives if none is named: an archive's all that it has, another file the only one."""
+    if Path(path).suffix.lower() != ARCHIVE:
+        return [(only, path)]
+    given = [name for name in read_weights(path) if name in names]
+    return [(name, path) for name in given] or [(only, path)]
 
 
 def _read(path: str, spec: TensorSpec, args: Namespace) -> np.ndarray:
-    """The array in an .npy file, or the tensor of a picture."""
+    """The array in an .npy or .npz file, or the tensor of a picture or a sound."""
     suffix = Path(path).suffix.lower()
+    if suffix == ARCHIVE:
+        return _member(path, spec.name)
+    if suffix == sounds.SUFFIX:
+        return _sound(path, spec, args.rate)
     if suffix in images.SUFFIXES:
         values = images.read_picture(path, _picture_spec(args, spec))
         kind = spec.dtype.numpy
@@ -53,7 +78,8 @@ def _read(path: str, spec: TensorSpec, args: Namespace) -> np.ndarray:
             values = np.clip(np.rint(values), limits.min, limits.max)
         return values.astype(kind)
     if suffix != ".npy":
-        raise InputError(f"{path}: expected an .npy file or a picture ({', '.join(sorted(images.SUFFIXES))})")
+        known = ", ".join(sorted(images.SUFFIXES))
+        raise InputError(f"{path}: expected an .npy file, an .npz file, a .wav file or a picture ({known})")
     try:
         # Mapped first: a header that claims more data than the file has is refused before memory is allocated.
         return np.array(np.load(path, mmap_mode="r", allow_pickle=False))
@@ -61,6 +87,24 @@ def _read(path: str, spec: TensorSpec, args: Namespace) -> np.ndarray:
         raise InputError(f"{path}: {e.strerror or e}") from e
     except (ValueError, SyntaxError, EOFError, OverflowError) as e:
         raise InputError(f"{path}: not an array that can be read: {e}") from e
+
+
+def _member(path: str, name: str) -> np.ndarray:
+    """The array of this name in an archive, or its only one."""
+    found = read_weights(path)
+    if name not in found and len(found) != 1:
+        raise InputError(f"{path}: no array {name!r}; it has {', '.join(found)}")
+    return np.array(found[name if name in found else next(iter(found))])
+
+
+def _sound(path: str, spec: TensorSpec, rate: int | None) -> np.ndarray:
+    """The samples of a .wav file along the last axis of the input that is not 1 long."""
+    if not spec.dtype.is_float or spec.shape == ():
+        raise InputError(f"{path}: the input {spec} takes no samples; expected floats of one axis or more")
+    samples = sounds.read_sound(path, rate).astype(spec.dtype.numpy)
+    shape: list[int] = [1] * len(spec.shape or (0,))
+    shape[max((k for k, d in enumerate(spec.shape or ()) if not isinstance(d, int) or d != 1), default=-1)] = -1
+    return samples.reshape(shape)
 
 
 def _picture_spec(args: Namespace, spec: TensorSpec) -> images.PictureSpec:
@@ -83,7 +127,7 @@ def read_samples(args: Namespace, model: Model) -> list[dict[str, np.ndarray]]:
         return []
     specs = _specs(model)
     given = [[pair] for pair in args.input] if len(specs) == 1 else [args.input]
-    return [read_inputs(Namespace(**{**vars(args), "input": pairs}), specs) for pairs in given]
+    return [bind(specs, (), _of_files(Namespace(**{**vars(args), "input": pairs}), specs)) for pairs in given]
 
 
 def picture_of(args: Namespace, model: Model) -> images.PictureSpec | None:

@@ -30,6 +30,18 @@ def describe_model(model: Model) -> str:
     return "\n\n".join(parts)
 
 
+def describe_layers(model: Model) -> str:
+    """Each value that a node of the file (or of a record's graph) computes, in this order."""
+    source, ops = model.source.with_layers()
+    graph = Model(source, model.device, model.name).graph()
+    found = dict(zip(graph.output_names, graph.outputs, strict=True))
+    order = [*(name for name in ops if name in found), *(name for name in found if name not in ops)]
+    return table(
+        [("layer", LEFT), ("op", LEFT), ("dtype", LEFT), ("shape", LEFT)],
+        [(name, ops.get(name, ""), found[name].dtype, show(found[name].shape)) for name in order],
+    )
+
+
 def _needed(needed: Needed) -> str:
     """The sizes and values for each set of which a separate Program is compiled."""
     reasons: dict[str, list[str]] = {}
