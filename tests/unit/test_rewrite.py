@@ -16,7 +16,7 @@ from direct import evaluate
 
 from singe.compiler.rewrite import ELEMENTWISE, RULES, rewrite
 from singe.compiler.rewrite._rewriter import GROWTH, SMALL, Rewriter, Rule
-from singe.dtypes import bool_, float32, int32, int64, uint8
+from singe.dtypes import bool_, float32, int8, int32, int64, uint8
 from singe.graph import Builder, Graph, Node, all_nodes
 from singe.ops import ROWS
 from singe.shapes import Size, size
@@ -363,3 +363,20 @@ def test_tables_of_integers_are_gathered_before_they_are_converted() -> None:
     index = "cast(x, to int64), axis 0)"
     row = f"cast(sub(cast(gather(const[1000, 5], {index}, to int32), 3), to float32)"
     assert shown(made) == f"add(mul({row}, gather(const[1000, 1], {index}), const[1, 1, 5])"
+
+
+def test_products_take_8_bits_where_each_row_has_one_zero_point() -> None:
+    """Otherwise numbers of a row may lie further from each other than a byte holds."""
+
+    def products(zeros: tuple[int, ...], turn: bool = False, dtype: Any = uint8) -> int:
+        b = Builder()
+        x, zero = b.input("x", (4, 4), uint8), b.input("zero", zeros, dtype)
+        y = b.sub(b.cast(x, to=int32), b.cast(zero, to=int32))
+        y = b.transpose(y, perm=(1, 0)) if turn else y
+        made = only(Graph((x, zero), (b.dot(y, integers(b, 4, 5)),), ("y",)), keys()["dot: _exact"])
+        return sum(n.op == "dot_integers" for n in all_nodes(made))
+
+    assert [products(zeros) for zeros in ((), (1,), (4, 1))] == [1, 1, 1]
+    assert [products(zeros) for zeros in ((4,), (1, 4), (4, 4))] == [0, 0, 0]
+    assert [products((1,), turn=True), products((4, 1), turn=True)] == [1, 0]
+    assert products((), dtype=int8) == 0  # a zero point outside the range: 0 may be far from the numbers

@@ -174,6 +174,45 @@ def _words_of() -> Function:
     return w.finish()
 
 
+def _bytes_of() -> Function:
+    """(to, source, runs, length, jump): a row of whole numbers in float32 as bytes above the least of them and 0, then
+    zeros up to a multiple of four, then 0 and minus the least one. The row is as in `_quantise`."""
+    w = Writer(Body(integers(5)))
+    to, source, runs, length, jump = w.parameters()
+    at, write, least = w.i32(), w.i32(to), w.i32x4(WHOLE_BITS)
+
+    def numbers(offset: int, load: str = "v128.load") -> I32x4:
+        return (at.f32x4(offset, load) + WHOLE).integers()
+
+    def smaller(load: str) -> None:
+        w.set(least, least.with_("i32x4.min_s", numbers(0, load)))
+
+    row = (source, runs, length, jump)
+    _over_runs(w, row, at, ((4, lambda: smaller("v128.load")), (1, lambda: smaller("v128.load32_zero"))))
+    for lanes in ((2, 3, 0, 1), (1, 0, 3, 2)):
+        w.set(least, least.with_("i32x4.min_s", least.shuffled(least, *lanes)))
+
+    def eight(offset: int) -> I32x4:
+        return (numbers(offset) - least).with_("i16x8.narrow_i32x4_s", numbers(offset + 16) - least)
+
+    def many() -> None:
+        w.store(write, eight(0).with_("i8x16.narrow_i16x8_u", eight(32)))
+        w.add(write, 16)
+
+    def few(count: int) -> None:
+        four = w.local(numbers(0, "v128.load" if count == 4 else "v128.load32_zero") - least)
+        w.set(four, four.with_("i16x8.narrow_i32x4_s", four))
+        w.store_lane(write, four.with_("i8x16.narrow_i16x8_u", four), 8 * count)
+        w.add(write, count)
+
+    _over_runs(w, row, at, ((16, many), (4, lambda: few(4)), (1, lambda: few(1))))
+    w.store(write, I64(i64(0)))
+    w.set(write, to + (runs * length + 3 & -4))
+    w.store(write, I32.of(0))
+    w.store(write, WHOLE_BITS - least.lane(0), 4)
+    return w.finish()
+
+
 def _over_runs(
     w: Writer, row: tuple[I32, I32, I32, I32], at: I32, steps: Sequence[tuple[int, Callable[[], None]]]
 ) -> None:
@@ -204,5 +243,6 @@ LIBRARY: Final[Mapping[str, Function]] = {
     "quantise_bytes": _quantise(1),
     "quantise_words": _quantise(2),
     "words_of": _words_of(),
+    "bytes_of": _bytes_of(),
     **TRANSFORMS,
 }

@@ -100,8 +100,8 @@ CONV_INT8 = [
 
 
 def whole(*shape: Any) -> Filled:
-    """Whole numbers in float32."""
-    return Filled(shape, make=lambda x: np.clip(np.rint(x * 90), -255, 255))
+    """Whole numbers in float32: bytes less 100."""
+    return Filled(shape, make=lambda x: np.clip(np.rint(x * 90), -100, 155))
 
 
 DOT_INTEGERS = [

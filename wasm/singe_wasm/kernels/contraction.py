@@ -18,6 +18,7 @@ import numpy as np
 from singe.extension import Contraction, Dim, Expr, Reduce, Routine, affine, ceildiv, contraction, float32, scalar
 
 from ..encode import Function
+from ..writer import Writer
 from .feeds import Evaluated, Feed, Gathered, InPlace, Lines, PanelWriter, panels
 from .lower import Lowering
 from .nest import lane_cost
@@ -103,6 +104,10 @@ class Schedule:
         made = [panels(m, self.columns) for m in self.matrices(contents.astype(np.float32, copy=False))]
         return np.stack(made) if self.b_batch else made[0]
 
+    def begin(self, sizes: Sequence[Dim]) -> Writer:
+        """The function of the Contraction, empty."""
+        return begin(self.c.kernel, self.scratch != 0, sizes)
+
     @property
     def sharing(self) -> Schedule | None:
         """The schedule over weights that are packed as for an open number of rows; None where these are."""
@@ -178,13 +183,13 @@ def print_contraction(s: Schedule, sizes: Sequence[Dim], relaxed: bool) -> Funct
 class Template:
     """The function of a Contraction under construction."""
 
-    def __init__(self, s: Schedule, sizes: Sequence[Dim], relaxed: bool) -> None:
+    def __init__(self, s: Schedule, sizes: Sequence[Dim], relaxed: bool, w: Writer | None = None) -> None:
         self.s: Final = s
         self.c: Final = s.c
         self.feed_at: Final = s.feed_at
         self.relaxed: Final = relaxed
         self.depth: Final = len(s.c.batch)
-        self.w: Final = begin(s.c.kernel, s.scratch != 0, sizes)
+        self.w: Final = s.begin(sizes) if w is None else w
         self._sizes: Final = sizes
         self._lowerings: Final[list[Lowering]] = []
         self.low: Final = self.lowering(s.c.n)
@@ -208,6 +213,11 @@ class Template:
         return self.s.feed.bound(self)
 
     def function(self) -> Function:
+        self.write()
+        return self.w.finish()
+
+    def write(self) -> None:
+        """The function's code."""
         s, c, w = self.s, self.c, self.w
         batch = list(zip(c.batch_vars, c.batch, strict=True))
         shared = choose_loop([*c.batch, *turns(self.product.c, self.product.tile, self.feed.in_place)])
@@ -229,7 +239,6 @@ class Template:
                 index = affine.flatten(b_vars, tuple(d for _, d in s.b_batch)) * self.matrix_elements()
                 b = self.low.address(c.b.value, index)[0]
             self.product.write(self.feed, b, None if shared is None or shared < self.depth else shared - self.depth)
-        return w.finish()
 
     def matrix_elements(self) -> int:
         """Elements of one packed matrix."""

@@ -8,8 +8,10 @@ are converted to floats in the accumulators, so the epilogue is written as for a
 With relaxed SIMD one instruction adds four products, whose one side has 7 bits; otherwise A's integers take two bytes
 each, and a sum is kept as two sums of pairs. Both levels give the same bits.
 
-"matmul_integers" and "conv_integers" are the same without quantising: A's rows hold whole numbers, which take two bytes
-each at both levels, and the sums are the accumulators.
+"matmul_integers" and "conv_integers" are the same without quantising: A's rows hold whole numbers, and the sums are the
+accumulators. The numbers of a row lie within 255 of each other, so they are bytes above the row's least one, which is its
+zero. The instruction that adds four products takes a byte in place of 7 bits on some processors, and there it is used;
+elsewhere the numbers take two bytes each. A function has code for both, and asks the processor.
 """
 
 from __future__ import annotations
@@ -37,9 +39,9 @@ from singe.extension import (
     uint8,
 )
 
-from ..encode import Function
+from ..encode import Function, v128
 from ..values import I32, I32x4
-from ..writer import Tree
+from ..writer import Tree, Writer
 from .contraction import Schedule, Template, schedule
 from .feeds import Feed, Runs
 from .product import ACCUMULATOR, Product, RegisterTile, panels_across
@@ -50,8 +52,15 @@ ROWS: Final = {True: 6, False: 2}
 FEW_ROWS: Final = {True: {1: 32, 2: 16}, False: {1: 16}}
 """The same ↦ a small number of rows ↦ the columns of their tile, which spans several panels. A step with fewer than 8
 accumulators waits for the step before it on processors that add four products in one instruction."""
+NAMES: Final = {
+    (False, True): "quantise_bytes",
+    (False, False): "quantise_words",
+    (True, True): "bytes_of",
+    (True, False): "words_of",
+}
+"""Whether A's numbers are whole, and whether one instruction adds four products ↦ the function that writes a record."""
 RECORD_END: Final = 8
-"""Bytes of a row's step and zero; with whole numbers, of zeros."""
+"""Bytes of a row's step and zero; with whole numbers of two bytes, of zeros."""
 
 
 @dataclass(frozen=True)
@@ -68,13 +77,9 @@ class IntegerSchedule:
         """Words of a column of B: four integers each."""
         return words(self.floats.c)
 
-    def fours(self, relaxed: bool) -> bool:
-        """Whether one instruction adds four products."""
-        return relaxed and self.whole is None
-
-    def record(self, relaxed: bool) -> int:
-        """Bytes of a row's record."""
-        return (4 if self.fours(relaxed) else 8) * self.words + RECORD_END
+    def record(self, fours: bool) -> int:
+        """Bytes of a row's record. fours: whether one instruction adds four products."""
+        return (4 if fours else 8) * self.words + RECORD_END
 
     @property
     def records(self) -> Dim:
@@ -82,7 +87,7 @@ class IntegerSchedule:
         return self.floats.scratch - self.floats.spare
 
     def pack(self, contents: np.ndarray) -> np.ndarray:
-        """B's panels, as bytes; without the sums if A's numbers are whole."""
+        """B's panels, as bytes."""
         (stored,) = self.floats.matrices(contents)
         k, n = stored.shape
         count = -(-n // COLUMNS)
@@ -90,8 +95,6 @@ class IntegerSchedule:
         padded[:k, :n] = stored if self.whole is not None else stored.astype(np.int32) - OFFSET
         packed = padded.astype(np.int8).reshape(self.words, 4, count, COLUMNS).transpose(2, 0, 3, 1)
         block = np.ascontiguousarray(packed).reshape(count, -1).view(np.uint8)
-        if self.whole is not None:
-            return block
         sums = padded.sum(0, dtype=np.int32).reshape(count, COLUMNS)
         return np.concatenate([block, np.ascontiguousarray(sums).view(np.uint8)], axis=1)
 
@@ -173,13 +176,28 @@ def _weights(total: Expr, ports: Sequence[Port]) -> Expr | None:
 
 def print_integers(s: IntegerSchedule, sizes: Sequence[Dim], relaxed: bool) -> Function:
     """The function of a scheduled Routine."""
-    return _Integers(s, sizes, relaxed).function()
+    if s.whole is None or not relaxed:
+        return _Integers(s, sizes, relaxed).function()
+    w = s.floats.begin(sizes)
+    with w.when(takes_bytes()):
+        _Integers(s, sizes, True, w).write()
+        w.otherwise()
+        _Integers(s, sizes, False, w).write()
+    return w.finish()
+
+
+def takes_bytes() -> I32:
+    """Whether the instruction that adds four products takes bytes without a sign, and adds all four exactly."""
+    most = [I32x4(v128(bytes([b] * 16))) for b in (127, 255)]
+    return most[0].dot_add(most[1], I32x4.of(0)).lane(0).equals(4 * 127 * 255)
 
 
 class _Integers(Template):
-    def __init__(self, s: IntegerSchedule, sizes: Sequence[Dim], relaxed: bool) -> None:
+    """relaxed: whether one instruction adds four products."""
+
+    def __init__(self, s: IntegerSchedule, sizes: Sequence[Dim], relaxed: bool, w: Writer | None = None) -> None:
         self.integers: Final = s
-        super().__init__(s.floats, sizes, relaxed)
+        super().__init__(s.floats, sizes, relaxed, w)
 
     def make_product(self) -> Product:
         return _IntegerProduct(self)
@@ -214,8 +232,7 @@ class _Records(Feed):
     def prepare(self, rows: int) -> None:
         self._floats.prepare(rows)
         w, runs = self.job.w, self._shape
-        name = "quantise_bytes" if self.job.relaxed else "quantise_words"
-        name = name if self._schedule.whole is None else "words_of"
+        name = NAMES[self._schedule.whole is not None, self.job.relaxed]
         for (to, place), (source, offset) in zip(self.addresses(rows), self._floats.addresses(rows), strict=True):
             w.call(name, w.value(to) + place, w.value(source) + offset, runs.count, runs.length, runs.jump)
 
@@ -226,15 +243,15 @@ class _IntegerProduct(Product):
     def __init__(self, job: _Integers) -> None:
         s = job.integers
         self.whole: Final = s.whole is not None
-        depth = s.words + (not self.whole)
+        depth = s.words + 1
         c = replace(job.c, depth=depth)
-        tile = RegisterTile(ROWS[s.fours(job.relaxed)], COLUMNS)
-        across = panels_across(c, tile, FEW_ROWS[s.fours(job.relaxed)])
+        tile = RegisterTile(ROWS[job.relaxed], COLUMNS)
+        across = panels_across(c, tile, FEW_ROWS[job.relaxed])
         accumulator = ACCUMULATOR if s.whole is None else s.whole
         super().__init__(job.w, job.low, job.edge, c, tile, job.depth, job.low.scratch(0), across, accumulator)
         self.words: Final = s.words
         self.panel: Final = 4 * tile.columns * depth  # bytes
-        self.fours: Final = s.fours(job.relaxed)
+        self.fours: Final = job.relaxed
         self.sums: Final = [[job.w.i32x4() for _ in line] for line in self.accumulators]
         # Where one instruction does not add four products, a vector of sums holds two columns, each as two sums of pairs; the
         # other two are here.
@@ -252,14 +269,8 @@ class _IntegerProduct(Product):
             with self._until(w.i32(self.b + 4 * self.tile.columns * (self.words - rest))):
                 self._turns(pointers, unroll, vectors)
             self._turns(pointers, rest, vectors)
-            if self.whole:
-                for i, line in enumerate(self.accumulators[:rows]):
-                    for j, local in enumerate(line[:vectors]):
-                        w.set(local, self._sum(i, j))
-            else:
-                self._to_floats(pointers, vectors)
-        sums = 0 if self.whole else 4 * self.tile.columns  # bytes of the columns' sums
-        w.add(self.b, sums + (panels - 1) * self.panel)
+            (self._to_whole if self.whole else self._to_floats)(pointers, vectors)
+        w.add(self.b, 4 * self.tile.columns + (panels - 1) * self.panel)  # past the columns' sums
         self._epilogue(rows, panels, whole)
 
     def _at(self, vector: int, turn: int = 0) -> int:
@@ -311,6 +322,15 @@ class _IntegerProduct(Product):
             return total
         other = self.others[row][vector]
         return total.shuffled(other, 0, 2, 4, 6) + total.shuffled(other, 1, 3, 5, 7)
+
+    def _to_whole(self, pointers: Sequence[I32], vectors: int) -> None:
+        """The sums of whole numbers: sum − zero · sum of the column."""
+        for i, pointer in enumerate(pointers):
+            zero = self.w.local(pointer.i32x4(4, "v128.load32_splat")) if self.fours else None
+            for j in range(vectors):
+                total = self._sum(i, j)
+                centred = total if zero is None else total - self.b.i32x4(self._at(j)) * zero
+                self.w.set(self.accumulators[i][j], centred)
 
     def _to_floats(self, pointers: Sequence[I32], vectors: int) -> None:
         """The sums as floats: (sum − zero · sum of the column) · step; the pointers are at the records' ends."""

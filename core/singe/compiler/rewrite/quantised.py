@@ -176,6 +176,26 @@ def _bounds(n: Node) -> tuple[int, int] | None:
     return None
 
 
+def _near(n: Node, rows: bool) -> bool:
+    """Whether integers surely lie within MOST of each other and of 0: 8-bit integers less one zero point, or one for each
+    row, the last axis, where `rows` lie so each by itself."""
+    found = _bounds(n)
+    if found is None:
+        return False
+    if max(found[1], 0) - min(found[0], 0) <= MOST:
+        return True
+    if n.op in ("cast", *_MOVED):
+        rest = n.inputs[1:] if n.op in _MOVED else ()
+        return all(number(x) == 0 for x in rest) and _near(n.inputs[0], rows and n.op == "cast")
+    if n.op != "sub" or n.inputs[0].shape != n.shape:
+        return False
+    zero = n.inputs[1]
+    least, most = _bounds(n.inputs[0]) or (0, MOST + 1)
+    low, high = _bounds(zero) or (-MOST, MOST)
+    one = product(zero.shape) == 1 or (rows and zero.shape[-1] == 1)
+    return one and most - least <= MOST and least <= low <= high <= most
+
+
 # --- products of integers --------------------------------------------------------------------------------------------
 
 
@@ -184,6 +204,8 @@ def _exact(r: Rewriter, n: Node) -> Node | None:
     not fit are shifted: x @ w = x @ (w − shift) + shift · (the sum of each row of x)."""
     x, w = n.inputs
     if n.dtype is not int32 or w.value is None or not w.value.size or not _within(x):
+        return None
+    if not _near(x, rows=n.op == "dot"):
         return None
     if n.attrs.get("group", 1) != 1 or (n.op == "dot" and len(w.shape) != 2):
         return None

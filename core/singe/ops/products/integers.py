@@ -1,7 +1,7 @@
 """The rows that multiply integers and sum exactly: `dot_integers` and `conv_integers`, as `dot` and `conv_last` in int32.
 
-x holds whole numbers from −255 to 255 as float32: 8-bit integers less a zero point. (Their sums with a fraction, or
-beyond the range, are not defined.) Weights are int8. Sums are int32, and wrap.
+x holds whole numbers as float32, those of a sum within 255 of each other and of 0: 8-bit integers less a zero point. (Sums
+of others are not defined.) Weights are int8. Sums are int32, and wrap.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..movement.move import project
 from . import contract  # noqa: F401 (registers dot and conv_last)
 
 MOST: Final = 255
-"""The largest magnitude of an element of x."""
+"""The largest distance of an element of x from 0 and from the others of its row; a convolution's window is a row."""
 _FLOATS: Final = {name: row for name in ("dot", "conv_last") if isinstance(row := ROWS[name], Nest)}
 _DOT, _CONV = _FLOATS["dot"], _FLOATS["conv_last"]
 
