@@ -20,7 +20,7 @@ from test_control import IF, counted
 
 import singe as sg
 from singe.dtypes import bool_, float32, int64
-from singe.errors import InputError
+from singe.errors import DeviceError, InputError
 from singe.graph import Builder, Graph
 from singe.shapes import size
 from singe.tools import cli
@@ -40,17 +40,18 @@ class Instance:
         module = wasmtime.Module.from_file(self.store.engine, str(path))
         self.exports = wasmtime.Instance(self.store, module, []).exports(self.store)
         self.memory: Any = self.exports["memory"]
-        self.metadata = json.loads(self.read("metadata").partition(b"\0")[0])
+        self.metadata = json.loads(self.read(1 << 15, "metadata").partition(b"\0")[0])
         if weights is not None:
             self.memory.write(self.store, weights.read_bytes(), self("weights"))
 
     def __call__(self, name: str, *arguments: int) -> int:
         function: Any = self.exports[name]
-        return function(self.store, *arguments)
+        return (function(self.store, *arguments) or 0) % (1 << 32)
 
-    def read(self, name: str, *arguments: int, count: int | None = None) -> bytes:
+    def read(self, count: int, name: str, *arguments: int) -> bytes:
+        """The bytes at an address that a function gives, `count` of them or as many as there are."""
         at = self(name, *arguments)
-        return bytes(self.memory.read(self.store, at, None if count is None else at + count))
+        return bytes(self.memory.read(self.store, at, min(at + count, self.memory.data_len(self.store))))
 
     def run(self, *arrays: np.ndarray) -> list[np.ndarray]:
         for k, (array, x) in enumerate(zip(arrays, self.metadata["inputs"], strict=True)):
@@ -60,7 +61,7 @@ class Instance:
         if number:
             raise RuntimeError(self.metadata["errors"][number])
         return [
-            np.frombuffer(self.read("output", k, count=y["bytes"]), y["dtype"]).reshape(y["shape"])
+            np.frombuffer(self.read(y["bytes"], "output", k), y["dtype"]).reshape(y["shape"])
             for k, y in enumerate(self.metadata["outputs"])
         ]
 
@@ -254,6 +255,26 @@ def test_weights_are_required_where_they_are_separate(tmp_path: Path) -> None:
     instance = Instance(tmp_path / "a.wasm", tmp_path / "a.weights")
     assert instance.metadata["weights"] == (tmp_path / "a.weights").stat().st_size
     assert instance.run(x)[0].shape == (1, 2)
+
+
+@pytest.mark.parametrize("gigabytes", [2.5, 5])
+def test_a_memory_may_end_at_four_gigabytes(gigabytes: float, tmp_path: Path) -> None:
+    """Kernels take addresses above 2 GiB, which engines show as negative numbers."""
+    b = Builder()
+    large, x = b.input("large", (int(gigabytes * 1e9 / 4),), float32), b.input("x", (33, 40), float32)
+    model = sg.Model(Graph((large, x), (b.matmul(x, b.transpose(x, perm=(1, 0))),), ("y",)), "numpy")
+    if gigabytes > 4:
+        with pytest.raises(DeviceError, match=r"the module needs 5\.0 GB of memory or more, at most 4 GiB are possible"):
+            export_freestanding(model, tmp_path / "m.wasm")
+        return
+    export_freestanding(model, tmp_path / "m.wasm")
+    instance = Instance(tmp_path / "m.wasm")
+    array = np.random.default_rng(0).integers(-5, 5, (33, 40)).astype(np.float32)
+    assert instance("input", 1) > 1 << 31
+    instance.memory.write(instance.store, array.tobytes(), instance("input", 1))
+    assert instance("run") == 0
+    got = np.frombuffer(instance.read(33 * 33 * 4, "output", 0), np.float32)
+    np.testing.assert_array_equal(got.reshape(33, 33), array @ array.T)
 
 
 def found() -> Graph:

@@ -55,14 +55,16 @@ _FILL: Final = b"\xfc\x0b\x00"
 def freestanding(program: ProgramData, facts: Mapping[str, Any], separate: bool) -> tuple[bytes, bytes]:
     """The module of a Program without open sizes, sizes found in mid-run and host steps, and its file of weights, which is
     empty if they are inside. facts: what the description says besides what is known here."""
-    layout = _Layout()
-    starts, weights = _joined_blocks(program)
-    mark = hashlib.sha256(weights).digest()[:MARK] if separate else b""
-    first = layout.take(len(weights + mark))
-    if not separate:
-        layout.put(first, weights)
     functions = [function_number(choose_variant(code, frozenset()).entry) for code in program.kernels]
     plan = Plan(program, {}, functions)
+    starts, weights = _joined_blocks(program)
+    mark = hashlib.sha256(weights).digest()[:MARK] if separate else b""
+    file = weights + mark if separate else b""
+    layout = _Layout()
+    described = layout.add(_description(plan, facts, len(file)))
+    first = layout.take(len(weights) + len(mark))
+    if not separate:
+        layout.put(first, weights)
     at: dict[Place, int] = {place: layout.take(plan.bytes(i)) for place, i in program.owners.items()}
     at |= {("slot", k): layout.take(count) for k, count in enumerate(program.slot_bytes({}))}
 
@@ -85,9 +87,8 @@ def freestanding(program: ProgramData, facts: Mapping[str, Any], separate: bool)
     for word in plan.named:
         words[word] = address(plan.words[word])
     begin = layout.add(_stored(words))
-    file = weights + mark if separate else b""
     added = {
-        "metadata": _constant(layout.add(_description(plan, facts, len(file)))),
+        "metadata": _constant(described),
         "weights": _constant(first if separate else 0),
         "input": _chosen(layout, [address(i) for i in program.inputs]),
         "output": _chosen(layout, [address(i) for i in plan.outputs]),
