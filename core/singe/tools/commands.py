@@ -330,7 +330,7 @@ def export(args: Namespace) -> None:
 
 
 def _export_freestanding(args: Namespace) -> None:
-    pages = ("targets", "input", "force", "labels", "size", "crop", "mean", "std", "layout")
+    pages = ("targets", "input", "force", "labels", "size", "crop", "mean", "std", "layout", "rate")
     given = ["dtype"] if args.dtype != "float32" else [option for option in pages if getattr(args, option)]
     if given:
         raise InputError(f"--{given[0]} is for the folder of a page: it cannot be given with --freestanding")
