@@ -19,6 +19,8 @@ from remembering import REMEMBERING
 from test_control import IF, counted
 
 import singe as sg
+from singe.compiler.build import Options, compile_graph
+from singe.compiler.target import find_target
 from singe.dtypes import bool_, float32, int64
 from singe.errors import DeviceError, InputError
 from singe.graph import Builder, Graph
@@ -264,7 +266,9 @@ def test_a_memory_may_end_at_four_gigabytes(gigabytes: float, tmp_path: Path) ->
     large, x = b.input("large", (int(gigabytes * 1e9 / 4),), float32), b.input("x", (33, 40), float32)
     model = sg.Model(Graph((large, x), (b.matmul(x, b.transpose(x, perm=(1, 0))),), ("y",)), "numpy")
     if gigabytes > 4:
-        with pytest.raises(DeviceError, match=r"the module needs 5\.0 GB of memory or more, at most 4 GiB are possible"):
+        with pytest.raises(
+            DeviceError, match=r"the module needs 5\.0 GB of memory or more, at most 4 GiB are possible"
+        ):
             export_freestanding(model, tmp_path / "m.wasm")
         return
     export_freestanding(model, tmp_path / "m.wasm")
@@ -317,6 +321,18 @@ def test_what_a_module_cannot_hold_is_refused(graph: Callable[[], Graph], why: s
     with pytest.raises(InputError, match=why):
         export_freestanding(sg.Model(graph(), "numpy"), tmp_path / "m.wasm")
     assert not list(tmp_path.iterdir())
+
+
+def test_integers_answer_as_on_the_device(plain: sg.Wasm, tmp_path: Path) -> None:
+    model = mnist(plain)
+    sizes = [
+        sum(export_freestanding(model, tmp_path / "m.wasm", activations=kind).values()) for kind in ("float32", "int8")
+    ]
+    assert sizes[1] < 0.4 * sizes[0]
+    (arrays,) = drawn(model, 1)
+    data = compile_graph(model.graph(), find_target("wasm"), Options("int8"))
+    wanted = sg.Program(data, plain).run(arrays)
+    np.testing.assert_array_equal(Instance(tmp_path / "m.wasm").run(*arrays)[0], wanted[0])
 
 
 def test_the_command_line_writes_a_module(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
