@@ -32,7 +32,16 @@ NOT_IN_SCRIPTS = {
     "mel_weight_matrix": "models have its numbers as constants, so that it is folded",
     "decode_image": "a page decodes pictures by itself, and without waiting it cannot",
     **dict.fromkeys(
-        ("strings", "string_concat", "string_split", "string_normalize", "regex_full_match"), "pages have no strings"
+        (
+            "strings",
+            "string_concat",
+            "string_split",
+            "string_normalize",
+            "string_places",
+            "string_tokens",
+            "regex_full_match",
+        ),
+        "pages have no strings",
     ),
 }
 """Opaque rows that a page cannot run without Python ↦ why."""
