@@ -61,6 +61,7 @@ from .frontend.creation import tensor as tensor
 from .frontend.creation import where as where
 from .frontend.creation import zeros as zeros
 from .frontend.creation import zeros_like as zeros_like
+from .frontend.own import op as op
 from .frontend.products import einsum as einsum
 from .frontend.tensor import Tensor as Tensor
 from .model.model import Model as Model
@@ -70,6 +71,7 @@ from .model.model import load as load
 from .model.model import load_async as load_async
 from .model.model import save as save
 from .model.session import Session as Session
+from .ops import Wgsl as Wgsl
 from .runtime.decorators import Fusion as Fusion
 from .runtime.device import Device as Device
 from .runtime.devices import Numpy as Numpy
@@ -90,10 +92,10 @@ from .weights import read_weights as read_weights
 __all__ = [
     "Bundle", "CompileError", "DType", "DTypeError", "Device", "DeviceError", "DeviceLost", "FormatError", "Fusion", "ImportFailure", "InputError",
     "Model", "Numpy", "PictureSpec", "Program", "Session", "ShapeError", "SingeError", "Tensor", "UnsupportedOp", "ValueNeeded", "Wasm", "WebGpu",
-    "Weights", "WeightsReport", "__version__", "arange", "bfloat16", "bool_", "cat", "compile", "complex64", "complex128", "concat", "device",
+    "Weights", "WeightsReport", "Wgsl", "__version__", "arange", "bfloat16", "bool_", "cat", "compile", "complex64", "complex128", "concat", "device",
     "device_async", "devices", "dtype", "einsum", "export", "export_freestanding", "eye", "float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn",
     "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float16", "float32", "float64", "full", "full_like",
-    "int2", "int4", "int8", "int16", "int32", "int64", "linspace", "load", "load_async", "load_weights", "meshgrid", "nn", "ones", "ones_like",
+    "int2", "int4", "int8", "int16", "int32", "int64", "linspace", "load", "load_async", "load_weights", "meshgrid", "nn", "ones", "ones_like", "op",
     "read_weights", "save", "stack", "string", "tensor", "uint2", "uint4", "uint8", "uint16", "uint32", "uint64", "where", "zeros", "zeros_like",
 ]  # fmt: skip
 

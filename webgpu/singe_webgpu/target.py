@@ -14,6 +14,7 @@ from .kernels import scatter
 from .kernels.choice import has_template, product_of
 from .kernels.cuts import Choose, choose, print_product
 from .kernels.nest import print_kernel, styles
+from .kernels.own import print_own
 from .shader import element_size
 from .variants import for_all_sizes, variants
 
@@ -63,7 +64,9 @@ class WgslTarget:
         inputs: Sequence[tuple[Shape, DType]],
         results: Sequence[tuple[Shape, DType]],
     ) -> Printed | None:
-        return scatter.print_scatter(op, attrs, inputs) if op in scatter.OPS else None
+        if op in scatter.OPS:
+            return scatter.print_scatter(op, attrs, inputs)
+        return print_own(op, attrs, inputs, results, self.max_ports)
 
     def link(self, printed: Sequence[Printed]) -> tuple[Mapping[str, str | bytes], Sequence[Sequence[Variant]]]:
         names: dict[str, str] = {}

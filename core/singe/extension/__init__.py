@@ -57,6 +57,9 @@ from ..ir.kernel import collapse as collapse
 from ..ir.kernel import identity as identity
 from ..ir.scalar import DEAR_WORDS as DEAR_WORDS
 from ..ir.scalar import Expr as Expr
+from ..ops import Row as Row
+from ..ops import Wgsl as Wgsl
+from ..ops import find_row as find_row
 from ..ops.products.quantised import LARGEST as LARGEST
 from ..ops.products.quantised import OFFSET as OFFSET
 from ..ops.products.quantised import PART as PART

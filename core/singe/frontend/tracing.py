@@ -40,9 +40,9 @@ class Tracer(Device):
 
     adopts = True
 
-    def __init__(self) -> None:
+    def __init__(self, builder: Builder | None = None) -> None:
         self.lock = threading.RLock()
-        self._builder: Final = Builder()
+        self._builder: Final = builder or Builder()
         self._adopted: Final[dict[int, tuple[Any, Node]]] = {}  # id ↦ the value (keeps the id in use) and its node
 
     @property
@@ -138,6 +138,22 @@ def trace(function: Callable[..., Any], specs: Sequence[Spec], states: Mapping[s
     )
     nodes = tuple(value_on(on, x) for x in named.values())
     return Graph(tuple(value_on(on, x) for x in arguments), nodes, tuple(named), states=kept)
+
+
+def within(builder: Builder, function: Callable[..., Any], nodes: Sequence[Node | None]) -> tuple[Node | None, ...]:
+    """The nodes that a function of Tensors makes of nodes of a Builder. The function returns a Tensor, or several in a
+    tuple or list; a value may be None."""
+    on = Tracer(builder)
+    token = _TRACER.set(on)
+    try:
+        result = function(*(None if x is None else Tensor(on, x) for x in nodes))
+    finally:
+        _TRACER.reset(token)
+    several = result if isinstance(result, (tuple, list)) else (result,)
+    for x in several:
+        if x is not None and not isinstance(x, Tensor):
+            raise InputError(f"a function of Tensors returned a {type(x).__name__}, expected a Tensor")
+    return tuple(None if x is None else value_on(on, x) for x in several)
 
 
 def trace_call(function: Callable[..., Any], examples: Sequence[Any], states: Mapping[str, Any] | None = None) -> Graph:

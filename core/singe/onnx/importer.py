@@ -20,7 +20,7 @@ from ..dtypes import DTYPES, dtype
 from ..errors import ImportFailure, InputError, SingeError, SizeNeeded, UnsupportedOp, ValueNeeded
 from ..graph import Builder, Graph, Kind, Node, Part, Value
 from ..graph.objects import described, leaves, mapped, named
-from ..ops import ROWS, Composite, Elementwise, Nest, Row, View
+from ..ops import ROWS, Composite, Elementwise, Nest, Opaque, Row, View
 from ..shapes import MAX_ELEMENTS, Dim, deferring, product, show, size, symbols
 from .adapters import ADAPTERS, OBJECTS, Call
 from .adapters.elementwise.random import counting_runs, is_random
@@ -392,8 +392,9 @@ def _parameters(row: Row) -> list[inspect.Parameter]:
     """The parameters of the function that defines a row: its inputs in order, then its attributes."""
     if isinstance(row, Composite):
         return list(inspect.signature(row.lower).parameters.values())[1:]  # without the builder
-    assert isinstance(row, (Elementwise, Nest, View))
-    return list(inspect.signature(row.body if isinstance(row, Elementwise) else row.shape).parameters.values())
+    assert isinstance(row, (Elementwise, Nest, Opaque, View))
+    function = row.body if isinstance(row, Elementwise) else row.shapes if isinstance(row, Opaque) else row.shape
+    return list(inspect.signature(function).parameters.values())
 
 
 def _is_old(call: Call) -> bool:

@@ -392,7 +392,8 @@ def _kinds(row: Row) -> Mapping[str, str]:
         kinds = {"then": "Graph", "otherwise": "Graph"} if row.name == "if" else LOOP
         return {**kinds, SIZES: "tuple[str, ...]"}
     parameters = inspect.signature(getattr(row, row.declared_by)).parameters
-    return {k: str(p.annotation) for k, p in parameters.items()} | {SIZES: "tuple[str, ...]"}
+    kinds = {k: p.annotation for k, p in parameters.items()}
+    return {k: v.__name__ if isinstance(v, type) else str(v) for k, v in kinds.items()} | {SIZES: "tuple[str, ...]"}
 
 
 LOOP: Final = {"body": "Graph", "carried": "int", "conditional": "bool", "count": "Dim"}

@@ -9,9 +9,10 @@ subnormals.py comes last, because rules could make subnormal weights again. Each
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from ...graph import Graph
+from ...graph import Graph, Node
+from ...ops import Row
 from ._rewriter import Rewriter, Rule
 from .layout import LAYOUT, LAYOUT_ELEMENTWISE
 from .quantised import FLOAT_SUMS, INTEGER_SUMS, kept_narrow
@@ -28,7 +29,8 @@ RULES = {False: _joined(SIMPLIFY, LAYOUT, FLOAT_SUMS), True: _joined(SIMPLIFY, L
 ELEMENTWISE = (*SIMPLIFY_ELEMENTWISE, *LAYOUT_ELEMENTWISE)
 
 
-def rewrite(graph: Graph, integers: bool = False) -> Graph:
-    """See the module's docstring. integers: whether products in 8-bit integers are faster than those in float32."""
+def rewrite(graph: Graph, integers: bool = False, whole: Callable[[Node], Row | None] = lambda _: None) -> Graph:
+    """See the module's docstring. integers: whether products in 8-bit integers are faster than those in float32. whole:
+    the row with which a composite stays one node; None: it is lowered."""
     begin = kept_narrow if integers else None
-    return Rewriter(graph, RULES[integers], ELEMENTWISE, without_subnormals, begin).run()
+    return Rewriter(graph, RULES[integers], ELEMENTWISE, without_subnormals, begin, whole=whole).run()

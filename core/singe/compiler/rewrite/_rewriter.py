@@ -26,7 +26,7 @@ from ...graph import (
     sized,
     with_sizes,
 )
-from ...ops import Elementwise, Region, Result, View, find_row
+from ...ops import Elementwise, Region, Result, Row, View, find_row
 from ...shapes import Dim, product
 from ._regions import Regions
 
@@ -46,7 +46,7 @@ class Rewriter:
 
     rules: by the name of a row, tried in order. elementwise: tried after them on every elementwise node. finish:
     applied to every graph at the end. begin: applied to every graph of primitive rows before it is simplified. known:
-    constants that replace some of the graph's inputs.
+    constants that replace some of the graph's inputs. whole: the row with which a composite of the graph stays one node.
     """
 
     def __init__(
@@ -57,6 +57,7 @@ class Rewriter:
         finish: Callable[[Graph], Graph],
         begin: Callable[[Graph, Builder], Graph] | None = None,
         known: Mapping[Node, Node] | None = None,
+        whole: Callable[[Node], Row | None] = lambda _: None,
     ) -> None:
         self.builder = Builder()
         self._rules = rules
@@ -65,6 +66,7 @@ class Rewriter:
         self._begin = begin
         self._graph = graph
         self._known = dict(known or {})
+        self._whole = whole
         self._made: dict[Node, Node] = {}
         self._uses: dict[Node, int] = {}
         self._origins: dict[
@@ -115,7 +117,7 @@ class Rewriter:
 
     def rewritten(self, graph: Graph, known: Mapping[Node, Node]) -> Graph:
         """A region, rewritten by the same rules."""
-        return Rewriter(graph, self._rules, self._elementwise, self._finish, self._begin, known).run()
+        return Rewriter(graph, self._rules, self._elementwise, self._finish, self._begin, known, self._whole).run()
 
     def _lowered(self, root: Node, done: dict[Node, Node]) -> None:
         """Add the node, lowered to primitive rows, to `done`, with all nodes that it needs."""
@@ -125,18 +127,27 @@ class Rewriter:
             if n in done:
                 stack.pop()
                 continue
-            below = n.lowered or self._graph.needs(n)
+            row = self._row_of(n)
+            below = n.lowered if n.lowered and row is None else self._graph.needs(n)
             waiting = [x for x in below if x not in done]
             if waiting:
                 stack += waiting
                 continue
-            if n.lowered:
+            if row is not None:
+                done[n] = self.builder.node(row, *(done[x] for x in n.inputs), **n.attrs)
+            elif n.lowered:
                 done[n] = done[n.lowered[0]]
-            elif n.row is None:
-                done[n] = self.builder.const(n.value, n.dtype) if n.value is not None else n
             else:
-                done[n] = self.builder.node(n.row, *(done[x] for x in n.inputs), **n.attrs)
+                done[n] = self.builder.const(n.value, n.dtype) if n.value is not None else n
             stack.pop()
+
+    def _row_of(self, n: Node) -> Row | None:
+        """The row with which a node is made again; None if it has none, or is lowered."""
+        if not n.lowered:
+            return n.row
+        if isinstance(n.row, Result):
+            return None if self._whole(n.inputs[0]) is None else n.row
+        return self._whole(n)
 
     def make(self, row: Any, *inputs: Node, **attrs: Any) -> Node:
         """A node of a row (or its name), simplified."""

@@ -21,6 +21,7 @@ from .base import Results as Results
 from .base import Row as Row
 from .base import RowBuilder as RowBuilder
 from .base import Shaped as Shaped
+from .base import Wgsl as Wgsl
 from .base import as_dtype as as_dtype
 from .base import register as register
 from .base import sum_to as sum_to

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Protocol, TypeAlias
 
 import numpy as np
@@ -38,12 +38,27 @@ Vjp: TypeAlias = Callable[..., "Sequence[Any]"]
 """vjp(builder, gradient of the output, inputs, output, **attrs): the gradient of each input, None if it has none."""
 
 
+@dataclass(frozen=True)
+class Wgsl:
+    """A compute shader that a user wrote for an op; it becomes one dispatch.
+
+    code: WGSL with an entry point `main`, without bindings: these are declared before it. Inputs are read-only arrays
+    with the names of the parameters of the function that gives this shader. The result is the array `out`; several are
+    `out0`, `out1`, …. groups: the workgroups in x, y, z. sizes: what the code reads as `sizes.NAME`, an i32 each.
+    """
+
+    code: str
+    groups: Sequence[Dim]
+    sizes: Mapping[str, Dim] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Row:
     """What all rows have. onnx: the ONNX op with exactly this meaning ("domain.Op" outside ONNX's own domain). reference: an independent oracle for tests.
 
     tolerance: the error that tests allow, in units in the last place of the result. floor: an absolute error that is
-    always allowed. declared_by: the field whose function has the row's inputs and attributes as parameters.
+    always allowed. declared_by: the field whose function has the row's inputs and attributes as parameters. wgsl: the
+    shader for inputs of these shapes and dtypes, and attributes; None if there is none for them.
     """
 
     declared_by: ClassVar[str] = ""
@@ -56,6 +71,7 @@ class Row:
     tolerance: float = 4.0
     floor: float = 1e-6
     doc: str = ""
+    wgsl: Callable[..., Wgsl | None] | None = None
 
     def infer(self, inputs: Sequence[Shaped], attrs: Attrs) -> tuple[Shape, DType]:
         """The shape and dtype of the only result; ShapeError or DTypeError if the inputs do not fit."""
