@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from singe.compiler.build import Options, compile_graph
-from singe.dtypes import float32
+from singe.dtypes import DType, float32, int32, uint8, uint16, uint32
 from singe.errors import InputError, ShapeError
 from singe.graph import Builder, Graph, Node, specialise
 from singe.ops.products.quantised import DEEPEST, OFFSET, quantise_weights
@@ -328,3 +328,21 @@ def test_refusals() -> None:
     deep = b.input("deep", (1, DEEPEST + 1), float32)
     with pytest.raises(ShapeError, match="at most"):
         b.dot_int8(deep, b.const(np.zeros((DEEPEST + 1, 1), np.uint8)), b.const(np.zeros(1, np.float32)))
+
+
+def scaled_product(depth: int, kind: DType, zero: int) -> Graph:
+    """(x − zero) · scale, of bytes that are subtracted as another type, times weights of 8 bits and their scale."""
+    b = Builder()
+    x = b.input("x", (1, depth), uint8)
+    value = b.cast(b.sub(b.cast(x, to=kind), b.const(zero, kind)), to=float32)
+    w = b.cast(b.const(np.full((depth, 8), 127, np.int8)), to=float32)
+    y = b.dot(b.mul(value, b.const(0.5, float32)), b.mul(w, b.const(0.25, float32)))
+    return Graph((x,), (y,), ("y",))
+
+
+@pytest.mark.parametrize(("depth", "kind"), [(16, uint16), (16, uint32), (16, int32), (70_000, int32)])
+def test_integers_that_would_wrap_stay_floats(depth: int, kind: DType) -> None:
+    graph = scaled_product(depth, kind, 5 if depth == 16 else 0)
+    x = np.full((1, depth), 3 if depth == 16 else 255, np.uint8)
+    program = compile_graph(graph, WasmTarget(), Options())
+    np.testing.assert_allclose(run(program, [x]), run_numpy(graph, x), rtol=1e-3)

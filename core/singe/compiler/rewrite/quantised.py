@@ -69,6 +69,8 @@ def _scaled_sums(b: Builder, n: Node, given: tuple[Node, ...]) -> Node | None:
     if weights is None or scales is None or not _INT8[0] <= weights.min() <= weights.max() <= _INT8[1]:
         return None
     rows = scales.reshape(-1, scales.shape[-1])
+    if len(rows) * MOST * -_INT8[0] > int32.limits[1]:  # the sums may not fit
+        return None
     if (rows != rows[:1]).any():  # the scales differ along what is summed
         return None
     assert n.row is not None
@@ -167,13 +169,21 @@ def _bounds(n: Node) -> tuple[int, int] | None:
     if n.op in ("cast", *_MOVED):
         found = [_bounds(x) for x in n.inputs]
         known = [x for x in found if x is not None]
-        return (min(x[0] for x in known), max(x[1] for x in known)) if len(known) == len(found) else None
+        if len(known) < len(found):
+            return None
+        return _unwrapped(n, min(x[0] for x in known), max(x[1] for x in known))
     if n.op in ("sub", "add"):
         a, c = (_bounds(x) for x in n.inputs)
         if a is None or c is None:
             return None
-        return (a[0] - c[1], a[1] - c[0]) if n.op == "sub" else (a[0] + c[0], a[1] + c[1])
+        return _unwrapped(n, *((a[0] - c[1], a[1] - c[0]) if n.op == "sub" else (a[0] + c[0], a[1] + c[1])))
     return None
+
+
+def _unwrapped(n: Node, least: int, most: int) -> tuple[int, int] | None:
+    """The bounds, if a node's dtype holds all numbers between them; otherwise results may wrap around."""
+    low, high = n.dtype.limits
+    return (least, most) if low <= least and most <= high else None
 
 
 def _near(n: Node, rows: bool) -> bool:
