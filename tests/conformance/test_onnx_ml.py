@@ -17,6 +17,7 @@ from onnx import TensorProto, helper  # noqa: E402
 TYPES = {
     "float32": TensorProto.FLOAT,
     "float64": TensorProto.DOUBLE,
+    "int32": TensorProto.INT32,
     "int64": TensorProto.INT64,
     "object": TensorProto.STRING,
 }
@@ -160,9 +161,39 @@ def test_trees_that_cannot_be() -> None:
         ("target_ids", [5] * len(given["target_ids"]), "targets up to 5"),
         ("target_nodeids", [77] * len(given["target_ids"]), "no leaf"),
         ("aggregate_function", "MODE", "aggregate_function"),
+        ("target_weights", given["target_weights"][1:], "'target_weights' has"),
+        ("target_treeids", given["target_treeids"][1:], "'target_nodeids' has"),
+        ("nodes_nodeids", given["nodes_nodeids"][1:], "'nodes_nodeids' has"),
+        ("nodes_truenodeids", None, "'nodes_truenodeids' has 0"),
+        ("nodes_falsenodeids", None, "'nodes_falsenodeids' has 0"),
     ):
         with pytest.raises(ImportFailure, match=text):
             sg.load(model("TreeEnsembleRegressor", [X], **{**given, name: value}), "numpy")(X)
+
+
+def test_nan_goes_where_the_comparison_fails_unless_the_file_says_otherwise() -> None:
+    given = forest(np.random.default_rng(4), 2, 2, "target") | {"n_targets": 1}
+    x = np.full((1, 4), np.nan, np.float32)
+    without = {k: v for k, v in given.items() if k != "nodes_missing_value_tracks_true"}
+    drawn = [sg.load(model("TreeEnsembleRegressor", [x], **kept), "numpy")(x) for kept in (given, without)]
+    np.testing.assert_array_equal(*drawn)
+
+
+@pytest.mark.parametrize(("labels", "rows"), [(2, 3), (4, 3), (3, 1)])
+def test_as_many_labels_as_classes(labels: int, rows: int) -> None:
+    given = {"coefficients": COEFFICIENTS[: 4 * rows], "classlabels_ints": list(range(labels))}
+    for op, more in (("LinearClassifier", {"intercepts": [0.0] * rows}), ("SVMClassifier", {"rho": [0.0]})):
+        with pytest.raises(ImportFailure, match=f"{labels} labels"):
+            sg.load(model(op, [X], 2, **given, **more), "numpy")(X)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_keys_that_the_type_of_the_input_does_not_hold_are_never_found(device: str) -> None:
+    need(device)
+    x = np.array([1, 2, 3], np.int32)
+    for keys, wanted in (([2**32 + 1, 3], [-1, -1, 20]), ([2**32 + 1, 2**33 + 2], [-1, -1, -1])):
+        data = model("LabelEncoder", [x], keys_int64s=keys, values_int64s=[10, 20])
+        np.testing.assert_array_equal(sg.load(data, {"CPU": "numpy"}.get(device, device.lower()))(x), wanted)
 
 
 COEFFICIENTS = [float(v) for v in RNG.normal(size=12)]

@@ -37,12 +37,17 @@ def places(call: Call, x: Node, keys: np.ndarray) -> Node:
         return b.string_places(x, keys=tuple(keys[string.name].tolist()))
     if keys.dtype == string.numpy:
         raise call.fail(f"the input is {x.dtype}, and the keys are strings")
-    known = b.const(keys.astype(x.dtype.numpy))
+    with np.errstate(all="ignore"):
+        cast = keys.astype(x.dtype.numpy)
+        kept = np.flatnonzero((cast.astype(keys.dtype) == keys) | (keys != keys))  # the others equal no element
+    if not len(kept):
+        return b.expand(b.const(count, int64), shape=x.shape)
+    keys, known = keys[kept], b.const(cast[kept])
     one = b.reshape(x, shape=(*x.shape, 1))
     same = b.equal(one, known)
     if call.version >= 4 and keys.dtype.kind == "f" and np.isnan(keys).any():
         same = b.logical_or(same, b.logical_and(b.is_nan(one), b.const(np.isnan(keys))))
-    found = b.where(same, b.const(np.arange(count)), b.const(count, int64))
+    found = b.where(same, b.const(kept.astype(np.int64)), b.const(count, int64))
     return b.reshape(b.reduce_min(found, axes=(len(x.shape),)), shape=x.shape)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from ....dtypes import float32, int32, int64
 from ....graph import Node
 from ....ops.control import repeated
+from ....shapes import Dim
 from .._call import Call, adapter
 from ._scores import chosen, labels, largest, matrix, table, transformed
 
@@ -49,6 +50,11 @@ def _regressor(call: Call) -> Node:
     return transformed(call, y, "NONE" if y.shape[1] == 1 and post != "PROBIT" else post)
 
 
+def _check_labels(call: Call, names: Node, allowed: tuple[Dim, ...]) -> None:
+    if names.shape[0] not in allowed:
+        raise call.fail(f"{names.shape[0]} labels, expected {' or '.join(map(str, allowed))}")
+
+
 @adapter("ai.onnx.ml.LinearClassifier")
 def _classifier(call: Call) -> list[Node]:
     b, scores = call.b, _linear(call)
@@ -56,8 +62,10 @@ def _classifier(call: Call) -> list[Node]:
     post = call.attr("post_transform", "NONE")
     if scores.shape[1] != 1:
         names = names or b.const(np.arange(call.number(scores.shape[1], "the number of classes")))
+        _check_labels(call, names, (scores.shape[1],))
         return [chosen(call, names, largest(call, scores)), transformed(call, scores, post)]
     names = names or b.const(np.arange(2))
+    _check_labels(call, names, (1, 2))
     holds = b.reshape(b.greater(scores, b.const(0.0, float32)), shape=(scores.shape[0],))
     scores = transformed(call, scores, post if post in ("LOGISTIC", "PROBIT") else "NONE")
     if names.shape[0] == 2:
@@ -219,6 +227,7 @@ def _svm_classifier(call: Call) -> list[Node]:
         place = largest(call, _votes(call, decisions, len(sizes)))
         scores = _probabilities(call, decisions, len(sizes)) if call.items("prob_a", float) else decisions
     names = names or b.const(np.arange(max(2, len(sizes))))
+    _check_labels(call, names, (max(2, len(sizes) or call.number(scores.shape[1], "the number of classes")),))
     if scores.shape[1] == 1:
         single = b.reshape(scores, shape=(x.shape[0],))
         positive = b.greater(single, b.const(0.0, float32))

@@ -54,11 +54,15 @@ class Forest:
 
 def _integers(call: Call, name: str, count: int | None = None) -> np.ndarray:
     found = np.array(call.items(name, int) or (), np.int64)
-    if count is not None and len(found) == 0 and count:
-        return np.zeros(count, np.int64)
     if count is not None and len(found) != count:
         raise call.fail(f"attribute {name!r} has {len(found)} elements, expected {count}")
     return found
+
+
+def _tracks(call: Call, count: int) -> np.ndarray:
+    """For each node whether NaN goes where the comparison holds; if the attribute is missing, nowhere."""
+    name = "nodes_missing_value_tracks_true"
+    return _integers(call, name, count) != 0 if call.items(name, int) else np.zeros(count, bool)
 
 
 def _tensor(call: Call, name: str) -> np.ndarray:
@@ -80,8 +84,9 @@ def _by_numbers(call: Call, weights: str, kind: DType) -> Forest:
             _tensor(call, exact) if exact in call.attributes else call.items(name, float) or (), kind.numpy
         )
 
-    trees, ids = _integers(call, "nodes_treeids"), _integers(call, "nodes_nodeids")
+    trees = _integers(call, "nodes_treeids")
     count = len(trees)
+    ids = _integers(call, "nodes_nodeids", count)
     names = call.items("nodes_modes", str) or ()
     splits = floats("nodes_values")
     unknown = {*names} - {*MODES, "LEAF"}
@@ -115,15 +120,19 @@ def _by_numbers(call: Call, weights: str, kind: DType) -> Forest:
     roots = np.flatnonzero(~named)[first]
     if len(roots) < len(np.unique(trees)):
         raise call.fail("a tree has no first node: each of its nodes is below another")
-    where = list(zip(*(_integers(call, f"{weights}_{name}").tolist() for name in ("treeids", "nodeids")), strict=True))
+    of = _integers(call, f"{weights}_treeids").tolist()
+    where = list(zip(of, _integers(call, f"{weights}_nodeids", len(of)).tolist(), strict=True))
     if any(key not in place or not leaf[place[key]] for key in where):
         raise call.fail(f"the attributes {weights}_… name a node that is no leaf")
+    weight = floats(f"{weights}_weights")
+    if len(weight) != len(where):
+        raise call.fail(f"attribute '{weights}_weights' has {len(weight)} elements, expected {len(where)}")
     at = np.array([-1 - own[place[key]] for key in where], np.int64)
     return Forest(
         np.array([MODES[name] for name in names if name != "LEAF"], np.int64),
         _integers(call, "nodes_featureids", count)[~leaf], splits[~leaf], yes, no,
-        _integers(call, "nodes_missing_value_tracks_true", count)[~leaf] != 0,
-        own[roots], int(leaf.sum()), at, _integers(call, f"{weights}_ids", len(at)), floats(f"{weights}_weights"),
+        _tracks(call, count)[~leaf],
+        own[roots], int(leaf.sum()), at, _integers(call, f"{weights}_ids", len(at)), weight,
     )  # fmt: skip
 
 
@@ -159,7 +168,7 @@ def _by_place(call: Call, kind: DType) -> Forest:
     return Forest(
         mode, _integers(call, "nodes_featureids", count), splits, below("nodes_truenodeids", "nodes_trueleafs"),
         below("nodes_falsenodeids", "nodes_falseleafs"),
-        _integers(call, "nodes_missing_value_tracks_true", count) != 0, roots, len(weight), np.arange(len(weight)), target,
+        _tracks(call, count), roots, len(weight), np.arange(len(weight)), target,
         weight, members,
     )  # fmt: skip
 
