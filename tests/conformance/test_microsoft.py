@@ -321,3 +321,22 @@ def test_what_is_not_supported_is_refused(device: str) -> None:
     ):
         with pytest.raises(ImportFailure, match="export the model without"):
             run(case, device)
+
+
+@pytest.mark.parametrize(
+    ("op", "attributes", "text"),
+    [
+        ("GroupQueryAttention", {"num_heads": 4, "kv_num_heads": 2}, "a multiple of 8"),
+        ("DecoderMaskedMultiHeadAttention", {"num_heads": 1}, "a multiple of 3"),
+    ],
+)
+def test_packed_inputs_of_another_width_are_refused(op: str, attributes: dict[str, int], text: str) -> None:
+    packed = f(1, 1, 67)
+    given = (packed, None, None, None, None, i32(0), i32(1)) if op.startswith("Group") else (packed,)
+    with pytest.raises(ImportFailure, match=text):
+        run(Case(op, given, attributes), "CPU")
+
+
+def test_keys_without_values_are_refused() -> None:
+    with pytest.raises(ImportFailure, match="keys or values are missing"):
+        run(Case("MultiHeadAttention", (f(1, 3, 8), f(1, 3, 8)), {"num_heads": 2}), "CPU")

@@ -150,6 +150,8 @@ def unpacked(call: Call, heads: int) -> list[Node]:
         own = [b.reshape(picked(call, x, 3, i), shape=(batch, length, heads * size)) for i in range(number)]
         whole = own if x is q else [q, *own]
     else:
+        if (k is None) != (v is None):
+            raise call.fail("keys or values are missing; expected both, or one packed input")
         whole = [q, k or q, v or q]
     if len(whole) != 3:
         raise call.fail(f"{len(whole)} of queries, keys and values are given; expected all three")

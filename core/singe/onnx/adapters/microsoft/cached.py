@@ -63,13 +63,21 @@ def _heads(call: Call) -> tuple[Node, Node, Node]:
         raise call.fail(f"got {heads} heads of queries and {of_keys} of keys; expected at least one of each")
     q, k, v = call.ranked(0, 3), call.maybe(1), call.maybe(2)
     if k is None or v is None:
-        size = q.shape[-1] // (heads + 2 * of_keys)
+        size = _share(call, q, heads + 2 * of_keys)
         q, k, v = parts(call, q, (heads * size, of_keys * size, of_keys * size))
     q, k, v = (split_heads(call, x, h) for x, h in ((q, heads), (k, of_keys), (v, of_keys)))
     if call.maybe(14) is not None:
         epsilon = call.attr("qk_norm_epsilon", 1e-6)
         q, k = (b.rms_norm(x, call.x(i), epsilon=epsilon) for x, i in ((q, 14), (k, 15)))
     return q, k, v
+
+
+def _share(call: Call, x: Node, count: int) -> Dim:
+    """The width of each of the equal parts that a packed input has."""
+    width = x.shape[-1]
+    if isinstance(width, int) and width % count:
+        raise call.fail(f"the packed input has the width {width}; expected a multiple of {count}")
+    return width // count
 
 
 def _cache(call: Call, i: int) -> Node | None:
@@ -107,7 +115,7 @@ def _decoder_masked(call: Call) -> list[Node]:
     b, heads = call.b, call.attr("num_heads", 0)
     q, k, v = call.ranked(0, 3), call.maybe(1), call.maybe(2)
     if k is None or v is None:
-        q, k, v = parts(call, q, (q.shape[-1] // 3,) * 3)
+        q, k, v = parts(call, q, (_share(call, q, 3),) * 3)
     q, k, v = (x if len(x.shape) == 4 else split_heads(call, x, heads) for x in with_bias(call, 10, q, k, v))
     past, mask, bias, seen = _cache(call, 5), call.maybe(3), call.maybe(4), None
     if past is not None and call.flag("past_present_share_buffer"):
