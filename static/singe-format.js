@@ -1,8 +1,8 @@
 /**
  * The format `singe/2` as a runner sees it: errors, dimensions, and a manifest that has been checked.
  *
- * Contract: what `checkManifest` and `checkTarget` let through is safe to use: counts are counts, indices point at
- * something, weights lie in their block, sizes are known, files are plain names. All else is a SingeError "format".
+ * What `checkManifest` and `checkTarget` let through is safe to use: its counts, indices, places, sizes and names of
+ * files are checked. All else is a SingeError "format".
  */
 
 const FORMAT = "singe/2";

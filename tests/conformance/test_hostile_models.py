@@ -167,7 +167,7 @@ ABSURD = [
     Absurd("Resize"),
     Absurd("Upsample", {"scales": (1.0, 1.0, 1e30, 1.0)}, {}, 7),
     Absurd("Cast", {"to": 99}),
-    Absurd("Cast", {"to": 23}),
+    Absurd("Cast", {"to": 0}),
     Absurd("Cast", {"to": "float"}),
     Absurd("Cast", {"to": 24, "round_mode": "sideways"}, {}, 25),
     Absurd("QuantizeLinear", {"block_size": -2}, {"scale": np.ones((1, 2, 8, 8), np.float32)}, 21),
