@@ -297,7 +297,7 @@ class _Importer:
         attributes = scope.resolved(node.attributes)
         function = self.functions.get((node.domain, node.op_type, node.overload))
         if function is not None:
-            results = self.inline(function, inputs, attributes, scope)
+            results = self.inline(function, inputs, attributes, scope, next(filter(None, node.outputs), ""))
         else:
             version = scope.opsets.get(node.domain, 1)
             call = Call(self.builder, node.op, version, _tensors(node, inputs), attributes, node.outputs, scope, inputs)
@@ -328,7 +328,7 @@ class _Importer:
         return x if value is None or value.size > MAX_FOLDED else self.builder.const(value, x.dtype)
 
     def inline(
-        self, function: OnnxFunction, inputs: tuple[Value, ...], attributes: Mapping[str, Any], scope: Scope
+        self, function: OnnxFunction, inputs: tuple[Value, ...], attributes: Mapping[str, Any], scope: Scope, name: str
     ) -> list[Value]:
         if scope.depth >= MAX_DEPTH:
             raise ImportFailure(f"functions call each other more than {MAX_DEPTH} deep")
@@ -338,6 +338,7 @@ class _Importer:
         inner = Scope(
             self.builder, self, function.opsets, given, attributes={**function.defaults, **attributes},
             absent=frozenset(function.inputs) - given.keys(), depth=scope.depth + 1, checks=scope.checks, caller=scope,
+            call=name,
         )  # fmt: skip
         self.run(needed(function.nodes, function.outputs), inner)
         return [inner.find(name) for name in function.outputs]

@@ -37,7 +37,7 @@ class Scope:
     attributes: those of a function's caller; absent: the function's inputs that its caller omits; opsets: the version of
     each domain; depth: the number of enclosing scopes. captures: for a region, outer node ↦ the region's input for it.
     checks: those of the main graph or region that the nodes belong to; see Graph. caller: for a function, the scope in
-    which it is called.
+    which it is called; call: the name of the call's first output.
     """
 
     builder: Builder
@@ -52,6 +52,13 @@ class Scope:
     captures: dict[Node, Node] | None = None
     checks: dict[Dim, str] = field(default_factory=dict)
     caller: Scope | None = None
+    call: str = ""
+
+    def path(self, name: str) -> str:
+        """A name, after those of the calls that it is in: different for each call of a function."""
+        if self.caller is not None:
+            return self.caller.path(f"{self.call}/{name}")
+        return name if self.outside is None else self.outside.path(name)
 
     def find(self, name: str) -> Value:
         """The value of a name; None for an input of a function that its caller omits, as for an optional that holds nothing."""

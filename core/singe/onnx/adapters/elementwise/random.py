@@ -1,6 +1,7 @@
 """Random numbers. A node with a seed in the file draws the same numbers in every run; equal seeds, equal numbers. Without
-one, its numbers depend on the name of its output and on how many runs there were before, which is a state of the model: a
-new session draws the same numbers again. In a loop, every turn draws the same numbers.
+one, its numbers depend on the name of its output, with those of the calls of functions that it is in, and on how many
+runs there were before, which is a state of the model: a new session draws the same numbers again. In a loop, every turn
+draws the same numbers.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def _key(call: Call) -> Node:
     if "seed" in call.attributes:
         (seed,) = struct.unpack("<I", struct.pack("<f", call.attr("seed", 0.0)))
         return call.b.const(np.array([seed, 0], np.uint32))
-    named = call.b.const(np.array([crc32(call.outputs[0].encode()), 0], np.uint32))
+    named = call.b.const(np.array([crc32(call.scope.path(call.outputs[0]).encode()), 0], np.uint32))
     return call.b.add(named, call.b.mul(call.scope.runs(), call.b.const(np.array([0, 1], np.uint32))))
 
 
