@@ -8,9 +8,11 @@ of a sequence that `manual_seed` begins, as in PyTorch.
 
 from __future__ import annotations
 
+import math
+import operator
 import threading
 from collections.abc import Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, SupportsIndex, TypeAlias
 
 import numpy as np
 
@@ -22,7 +24,7 @@ from .frontend.tensor import Tensor
 from .ir.scalar import Number
 from .runtime.device import Device
 
-Key: TypeAlias = int | Tensor
+Key: TypeAlias = SupportsIndex | Tensor
 Shape: TypeAlias = Sequence[int]
 
 _SALT: Final = 0x9E3779B9
@@ -38,7 +40,11 @@ _drawing: Final = threading.Lock()
 
 def key(seed: int, device: str | Device | None = None) -> Tensor:
     """The key of a seed, of which 64 bits count, as a tensor on a device."""
-    return tensor([seed >> 32 & _WORD, seed & _WORD], uint32, device)
+    return tensor(_words(seed), uint32, device)
+
+
+def _words(seed: int) -> list[int]:
+    return [seed >> 32 & _WORD, seed & _WORD]
 
 
 def split(given: Key, count: int = 2, *, device: str | Device | None = None) -> Tensor:
@@ -49,9 +55,9 @@ def split(given: Key, count: int = 2, *, device: str | Device | None = None) -> 
 def _tensor(given: Key, device: str | Device | None) -> Tensor:
     if isinstance(given, Tensor):
         return given if device is None else given.to(device)
-    if isinstance(given, bool) or not isinstance(given, int):
+    if isinstance(given, bool) or not isinstance(given, SupportsIndex):
         raise InputError(f"random: got the key {given!r:.40}, expected an integer, or a tensor of two uint32 numbers")
-    return key(given, device)
+    return key(operator.index(given), device)
 
 
 # --- distributions ---------------------------------------------------------------------------------------------------
@@ -61,8 +67,26 @@ def uniform(
     key: Key, shape: Shape, low: Number = 0.0, high: Number = 1.0, *, dtype: Any = float32, device: str | Device | None = None
 ) -> Tensor:  # fmt: skip
     """Numbers from low (inclusive) to high (exclusive), all equally likely."""
+    kind = _floating(dtype)
     y = _tensor(key, device).random_unit(shape=tuple(shape))
-    return (y if (low, high) == (0.0, 1.0) else y * (high - low) + low).cast(_floating(dtype))
+    if (low, high) == (0.0, 1.0) and kind.bits >= 32:
+        return y.cast(kind)
+    drawn = (y * (high - low) + low).cast(kind)
+    return drawn.minimum(_below(high, kind)) if low < high else drawn  # rounding may have reached high
+
+
+def _below(high: Number, kind: DType) -> float:
+    """The largest number of a floating-point dtype that is less than another number."""
+    if kind.coding:
+        mantissa, least = kind.coding.mantissa, kind.coding.least_power
+    else:
+        facts = np.finfo(kind.numpy)
+        mantissa, least = int(facts.nmant), int(facts.minexp)
+    if high == 0:
+        return -math.ldexp(1, least)
+    part, power = math.frexp(high)
+    step = math.ldexp(1, max(power - (2 if part == 0.5 else 1), least) - mantissa)  # closer below a power of two
+    return (math.ceil(high / step) - 1) * step
 
 
 def normal(
@@ -106,25 +130,30 @@ def _floating(given: Any) -> DType:
 def manual_seed(seed: int) -> None:
     """Begin the sequence of keys that rand, randn, randint and randperm share."""
     with _drawing:
-        _state.update(seed=seed, drawn=0)
+        _state.update(seed=operator.index(seed), drawn=0)
 
 
 def next_key() -> int:
     """The next key of the shared sequence."""
     with _drawing:
         _state["drawn"] += 1
-        entropy = [_state["seed"] & _WORD, _state["drawn"], _SALT]
+        entropy = [*_words(_state["seed"])[::-1], _state["drawn"], _SALT]
     return int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0])
 
 
-def rand(*shape: int, dtype: Any = float32, device: str | Device | None = None) -> Tensor:
+def _shape(given: tuple[Any, ...]) -> Shape:
+    """A shape given as numbers or as one sequence."""
+    return given[0] if len(given) == 1 and isinstance(given[0], Sequence) else given
+
+
+def rand(*shape: int | Shape, dtype: Any = float32, device: str | Device | None = None) -> Tensor:
     """Numbers from 0 to 1, with the next key."""
-    return uniform(next_key(), shape, dtype=dtype, device=device)
+    return uniform(next_key(), _shape(shape), dtype=dtype, device=device)
 
 
-def randn(*shape: int, dtype: Any = float32, device: str | Device | None = None) -> Tensor:
+def randn(*shape: int | Shape, dtype: Any = float32, device: str | Device | None = None) -> Tensor:
     """Numbers of the normal distribution, with the next key."""
-    return normal(next_key(), shape, dtype=dtype, device=device)
+    return normal(next_key(), _shape(shape), dtype=dtype, device=device)
 
 
 def randint(low: int, high: int, shape: Shape, *, dtype: Any = int64, device: str | Device | None = None) -> Tensor:

@@ -175,3 +175,41 @@ def test_bernoulli_and_multinomial_draw_with_these_probabilities(place: str) -> 
     np.testing.assert_allclose(counts, chances, atol=0.03)
     with pytest.raises(ImportFailure, match="expected int32 or int64"):
         sg.load(model([node("Multinomial", "logits", "y", dtype=TensorProto.FLOAT)], [logits])).graph()
+
+
+def test_calls_of_a_function_draw_different_numbers() -> None:
+    noise = helper.make_function(
+        "local", "Noise", ["x"], ["y"], [helper.make_node("RandomUniform", [], ["y"], shape=[3])],
+        [helper.make_opsetid("", 21)],
+    )  # fmt: skip
+    twice = helper.make_function(
+        "local", "Twice", ["x"], ["y", "z"], [helper.make_node("Noise", ["x"], [k], domain="local") for k in "yz"],
+        [helper.make_opsetid("", 21), helper.make_opsetid("local", 1)],
+    )  # fmt: skip
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [3])
+    calls = [helper.make_node("Twice", ["x"], list(names), domain="local") for names in ("ab", "cd")]
+    calls.append(helper.make_node("Concat", list("abcd"), ["y"], axis=0))
+    drawn = sg.load(model(calls, [x], functions=(noise, twice)), device="numpy")(x=np.ones(3, np.float32))
+    assert len(set(np.asarray(drawn).tolist())) == 12
+
+
+@pytest.mark.parametrize("kind", [sg.float16, sg.bfloat16, sg.float32, sg.float64])
+@pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (1, 2), (-2, -1), (-1, 0), (0.0, 0.3), (1000, 1001)])
+def test_uniform_numbers_stay_below_high(kind: Any, low: float, high: float, place: str) -> None:
+    y = sg.random.uniform(5, (100_000,), low, high, dtype=kind, device=place).cast(sg.float64).numpy()
+    assert y.dtype == np.float64
+    assert (y < high).all()
+    assert len(np.unique(y)) > 0
+    assert y.mean() < high
+
+
+def test_seeds_keys_and_shapes() -> None:
+    firsts = []
+    for seed in (1, 1 + 2**32, np.int64(1)):
+        sg.random.manual_seed(seed)
+        firsts.append(sg.random.randn((2, 3)).numpy())
+    np.testing.assert_array_equal(firsts[0], firsts[2])
+    assert (firsts[0] != firsts[1]).all()
+    assert firsts[0].shape == (2, 3)
+    np.testing.assert_array_equal(sg.random.normal(np.int64(7), (4,)).numpy(), sg.random.normal(7, (4,)).numpy())
+    assert sg.random.rand([2, 3]).shape == sg.random.rand(2, 3).shape == (2, 3)
