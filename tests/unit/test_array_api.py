@@ -102,3 +102,21 @@ def test_the_namespace_says_what_it_can_do() -> None:
     assert xp.iinfo(xp.uint8).max == 255
     assert xp.isdtype(xp.float32, ("integral", "real floating"))
     assert not xp.can_cast(xp.int64, xp.int32)
+
+
+@pytest.mark.parametrize("axes", [3, -1])
+def test_tensordot_over_more_axes_than_there_are_is_refused(axes: int) -> None:
+    x = xp.ones((3, 3))
+    with pytest.raises(sg.ShapeError, match="tensordot"):
+        xp.tensordot(x, x, axes=axes)
+
+
+def test_decompositions_need_no_functions_of_numpy_2(monkeypatch: pytest.MonkeyPatch) -> None:
+    lower = np.linalg.cholesky
+    monkeypatch.setattr(np.linalg, "cholesky", lower)
+    monkeypatch.delattr(np.linalg, "svdvals", raising=False)
+    x = np.array([[4, 1 + 1j], [1 - 1j, 3]], np.complex64)
+    upper = xp.linalg.cholesky(xp.asarray(x), upper=True).numpy()
+    np.testing.assert_allclose(upper.conj().T @ upper, x, rtol=1e-5)
+    assert upper[1, 0] == 0
+    np.testing.assert_allclose(xp.linalg.svdvals(xp.asarray(x)).numpy(), np.linalg.svd(x)[1], rtol=1e-5)

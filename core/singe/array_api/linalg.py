@@ -13,7 +13,7 @@ from ..dtypes import dtype as dtype_of
 from ..errors import DTypeError, ShapeError
 from ..frontend.host import hosted
 from ..frontend.tensor import Tensor
-from ..shapes import show
+from ..shapes import product, show
 from ._folds import _sum_type
 from ._types import result_type
 
@@ -59,29 +59,20 @@ def tensordot(x1: Tensor, x2: Tensor, /, *, axes: int | tuple[Sequence[int], Seq
     """The products of elements, summed over the last axes of x1 and the first of x2, or over the axes named for each."""
     _check_numbers("tensordot", x1, x2)
     if isinstance(axes, int):
+        if not 0 <= axes <= min(x1.ndim, x2.ndim):
+            raise ShapeError(f"tensordot: {axes} axes of {show(x1.shape)} and {show(x2.shape)}, which have fewer")
         first, second = list(range(x1.ndim - axes, x1.ndim)), list(range(axes))
     else:
-        first, second = ([a % x.ndim for a in given] for a_, (x, given) in enumerate(zip((x1, x2), axes, strict=True)))
+        first, second = ([a % x.ndim for a in given] for x, given in zip((x1, x2), axes, strict=True))
     rest1, rest2 = ([i for i in range(x.ndim) if i not in used] for x, used in ((x1, first), (x2, second)))
     if [x1.shape[i] for i in first] != [x2.shape[i] for i in second]:
         raise ShapeError(
             f"tensordot: the axes {first} of {show(x1.shape)} and {second} of {show(x2.shape)} differ in length"
         )
     left, right = x1.permute((*rest1, *first)), x2.permute((*second, *rest2))
-    depth = 1
-    for i in first:
-        depth = depth * x1.shape[i]
+    depth = product([x1.shape[i] for i in first])
     rows, columns = [x1.shape[i] for i in rest1], [x2.shape[i] for i in rest2]
-    return matmul(left.reshape(_product(rows), depth), right.reshape(depth, _product(columns))).reshape(
-        (*rows, *columns)
-    )
-
-
-def _product(dims: Sequence[Any]) -> Any:
-    total: Any = 1
-    for d in dims:
-        total = total * d
-    return total
+    return matmul(left.reshape(product(rows), depth), right.reshape(depth, product(columns))).reshape((*rows, *columns))
 
 
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
@@ -159,7 +150,8 @@ def _check_floating(what: str, x: Tensor) -> None:
 
 def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
     """The triangular matrix whose product with its conjugate transpose is x."""
-    return _decomposition("cholesky", np.linalg.cholesky)(x, upper=upper)
+    lower = _decomposition("cholesky", np.linalg.cholesky)(x)
+    return lower.mT.conj() if upper else lower
 
 
 def det(x: Tensor, /) -> Tensor:
@@ -217,7 +209,7 @@ def svd(x: Tensor, /, *, full_matrices: bool = True) -> SVDResult:
 
 
 def svdvals(x: Tensor, /) -> Tensor:
-    return _decomposition("svdvals", np.linalg.svdvals)(x)
+    return _decomposition("svdvals", np.linalg.svd)(x, compute_uv=False)
 
 
 def _elements(x: Any) -> Any:
