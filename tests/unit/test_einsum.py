@@ -16,7 +16,7 @@ REFUSED = {
     "i": "the term 'i' for 2 axes",
     "i1": "expected letters",
     "i......": "expected letters",
-    "ij->ijk": "the result names 'k' twice, or it is in no operand",
+    "ij->ijk": "the result names 'k' twice, or it is a letter that no term has",
     "ij->ii": "the result names 'i' twice",
     "ii": "different lengths|has the lengths",
 }

@@ -200,8 +200,8 @@ FAULTS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         sg.InputError,
         "expected one of add",
     ),
-    "an equation": (lambda: sg.einsum("ij->k", sg.tensor(A)), sg.InputError, "that no term has"),
-    "an equation of fewer tensors": (lambda: sg.einsum("ij,jk", sg.tensor(A)), sg.InputError, "2 terms, got 1"),
+    "an equation": (lambda: sg.einsum("ij->k", sg.tensor(A)), sg.ShapeError, "that no term has"),
+    "an equation of fewer tensors": (lambda: sg.einsum("ij,jk", sg.tensor(A)), sg.ShapeError, "2 terms, got 1"),
 }
 
 

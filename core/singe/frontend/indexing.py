@@ -15,7 +15,6 @@ import numpy as np
 
 from ..dtypes import DType, bool_, dtype, int64
 from ..errors import InputError, ShapeError
-from ..ops import ROWS
 from ..ops.movement.move import amount
 from ..shapes import Dim, Shape, Size, at_least, broadcast, ceildiv, dim_min, product, same, show
 from .meet import PLAIN, as_type
@@ -208,16 +207,7 @@ def gather_elements(b: Any, x: Any, index: Any, axis: int) -> Any:
     """For each index the element at it along an axis; its other coordinates are those of the index."""
     if len(index.shape) != len(x.shape):
         raise ShapeError(f"gather: indices {show(index.shape)} into {show(x.shape)}: expected as many axes")
-    if "gather_elements" in ROWS:
-        return b.gather_elements(x, index, axis=axis)
-    flat = None
-    for a, (d, n) in enumerate(zip(x.shape, index.shape, strict=True)):
-        line = (*(1,) * a, n, *(1,) * (len(x.shape) - a - 1))
-        one = (
-            _from_start(b, index, d) if a == axis else b.reshape(b.arange(b.const(0), b.const(1), count=n), shape=line)
-        )
-        flat = one if flat is None else b.add(b.mul(flat, amount(b, d, int64)), one)
-    return b.gather(b.reshape(x, shape=(product(x.shape),)), flat, axis=0)
+    return b.gather_elements(x, index, axis=axis)
 
 
 def filled(b: Any, x: Any, mask: Any, value: Any) -> Any:

@@ -60,7 +60,9 @@ def parse(equation: str, shapes: Sequence[Sequence[Dim]]) -> tuple[list[tuple[La
     wanted = _labels(result, len(result.replace("...", "")) + (len(dots) if "..." in result else 0), equation)
     unknown = [k for k in wanted if k not in every or wanted.count(k) > 1]
     if unknown:
-        raise ShapeError(f"einsum: {equation!r}: the result names {unknown[0]!r} twice, or it is in no operand")
+        raise ShapeError(
+            f"einsum: {equation!r}: the result names {unknown[0]!r} twice, or it is a letter that no term has"
+        )
     return labels, wanted
 
 
