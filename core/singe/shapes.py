@@ -63,7 +63,9 @@ class Size:
             return True
         if _CHECKS.get() is None or not isinstance(other, (int, Size)) or _asked_by_singe():
             return False
-        if self._hash == hash(other):  # a dict compares its keys where their hashes are equal, as those of -1 and -2 are
+        if self._hash == hash(
+            other
+        ):  # a dict compares its keys where their hashes are equal, as those of -1 and -2 are
             return False
         return equal(self, other, "comparison of sizes")
 
