@@ -78,6 +78,11 @@ def test_the_command(capsys: pytest.CaptureFixture[str], model: Path, tmp_path: 
     assert ("numpy   " in out) == (against == "onnxruntime")
 
 
+def test_a_device_is_not_compared_with_itself(capsys: pytest.CaptureFixture[str], model: Path) -> None:
+    assert cli.main(["diff", str(model), "--devices", "numpy"]) == 2
+    assert "no device to compare with numpy" in capsys.readouterr().err
+
+
 def test_a_difference_is_exit_code_1(capsys: pytest.CaptureFixture[str], model: Path) -> None:
     assert cli.main(["diff", str(model), "--devices", "wasm", "--tolerance", "-1"]) == 1
     assert "first to differ on wasm" in capsys.readouterr().out

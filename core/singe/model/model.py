@@ -29,9 +29,9 @@ from ..runtime.backend import DirectExecutable, Executable
 from ..runtime.device import Device
 from ..runtime.devices import device as open_device
 from ..runtime.devices import device_async, device_for
-from ..runtime.download import address_of, local_file
+from ..runtime.download import fetched, local_file
 from ..runtime.files import write
-from ..runtime.page import fetch, is_url, stem_of
+from ..runtime.page import is_url, stem_of
 from ..runtime.recent import Recent
 from ..runtime.waiting import IN_PAGE, Later, now, soon, then, together
 from ..shapes import Size, show, show_sizes, size
@@ -504,7 +504,7 @@ async def load_async(
     on = await device_async(device)
     if isinstance(path, str) and is_url(path):
         name = name or stem_of(path)
-        path = await fetch(address_of(path)[0]) if IN_PAGE else path
+        path = await fetched(path) if IN_PAGE else path
     return load(path, on, input_shapes, name, states, fail_on_host=fail_on_host, donate=donate)
 
 

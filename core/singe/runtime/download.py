@@ -27,7 +27,7 @@ from urllib.parse import quote, unquote, urldefrag, urlsplit
 from ..errors import InputError
 from ..shapes import bytes_text
 from .files import reason
-from .page import is_url
+from .page import fetch, is_url
 from .waiting import IN_PAGE
 
 HUB: Final = "https://huggingface.co"
@@ -58,11 +58,22 @@ def local_file(path: str | Path, beside: str | None = None) -> Path:
     place = cache_folder() / hashlib.sha256(key.encode()).hexdigest()[:32]
     if beside is None:
         name = unquote(name)
-        local = place / (name if _PLAIN_NAME.fullmatch(name) else "file")
+        local = place / (name if _PLAIN_NAME.fullmatch(name) else hashlib.sha256(name.encode()).hexdigest())
     else:
         address, digest = parts._replace(path=f"{folder}/{quote(beside)}", query="").geturl(), None
         local = place / beside
     return _Download(str(path) if beside is None else f"{path}: {beside}", address, local, digest).run()
+
+
+async def fetched(url: str) -> bytes:
+    """The bytes at a URL, fetched by the page (a relative one is of the page's site), and compared with the hash that its
+    fragment tells."""
+    address, digest = address_of(url) if re.match("(hf|https?)://", url, re.IGNORECASE) else (url, None)
+    data = await fetch(address)
+    found = hashlib.sha256(data).hexdigest() if digest else None
+    if found != digest:
+        raise InputError(f"{url}: the sha256 of the file is {found}: it was changed, or damaged on its way")
+    return data
 
 
 def cache_folder() -> Path:
@@ -78,7 +89,7 @@ def cache_folder() -> Path:
 
 
 def hub() -> str:
-    return os.environ.get("HF_ENDPOINT", HUB).rstrip("/")
+    return (os.environ.get("HF_ENDPOINT") or HUB).rstrip("/")
 
 
 def address_of(path: str) -> tuple[str, str | None]:
@@ -95,7 +106,10 @@ def address_of(path: str) -> tuple[str, str | None]:
             raise InputError(f"{path}: expected hf://owner/repo/file, or hf://owner/repo@revision/file")
         repo, revision, file = found.groups()
         return f"{hub()}/{repo}/resolve/{quote(revision or 'main', safe='')}/{quote(file)}", digest
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError as e:
+        raise InputError(f"{path}: not a URL: {e}") from None
     if parts.scheme.lower() not in ("http", "https") or not parts.netloc:
         raise InputError(f"{path}: got a URL of {parts.scheme or 'no scheme'}, expected https://, http:// or hf://")
     return url, digest
@@ -172,7 +186,7 @@ class _Download:
 
     def _once(self) -> Path:
         """One request, and its answer."""
-        from http.client import HTTPException  # noqa: PLC0415 (`import singe` pays for no network)
+        from http.client import HTTPException, InvalidURL  # noqa: PLC0415 (`import singe` pays for no network)
         from urllib.error import HTTPError, URLError  # noqa: PLC0415
 
         whole, part = self.told.get("whole"), self.told.get("part")
@@ -180,7 +194,7 @@ class _Download:
         headers = {"Accept-Encoding": "identity", "User-Agent": "singe"}
         if start:
             headers |= {"Range": f"bytes={start}-", "If-Range": str(part)}
-        elif whole and self.local.exists():
+        elif whole and self.local.exists() and not self.digest:  # with a hash, what is there has another one
             headers["If-None-Match"] = whole
         try:
             answer, linked = _open(self.address, headers)
@@ -203,6 +217,8 @@ class _Download:
             raise _Refused(f"the server answers {e.code} {e.reason}{hint}") from None
         except URLError as e:
             raise _Unreachable(str(e.reason)) from None
+        except (InvalidURL, UnicodeError) as e:
+            raise _Refused(f"{self.address} is not a URL that can be asked for ({e}): quote its characters") from None
         except (HTTPException, TimeoutError, ConnectionError) as e:
             raise _Broken(str(e) or type(e).__name__) from None
 
@@ -217,6 +233,7 @@ class _Download:
         else:
             start, length = 0, answer.headers.get("Content-Length", "")
             total = int(length) if length.isdecimal() else None
+            self._part.unlink(missing_ok=True)  # of another version, perhaps
             self._note("part", answer.headers.get("ETag"))
         free = shutil.disk_usage(self.local.parent).free
         if total is not None and total - start + SPARE > free:

@@ -353,6 +353,8 @@ def diff(args: Namespace) -> int:
     model = _loaded(args)
     there = {name: open_device(name) for name in args.devices} if args.devices else all_devices()
     devices = [d for d in there.values() if not isinstance(d, DeviceError) and d.name != args.against]
+    if not devices:
+        raise InputError(f"there is no device to compare with {args.against}; name others with --devices")
     arrays = read_inputs(args, model.inputs) if args.input or args.text else random_inputs(model.inputs, None)
     reference = partial(peer_values, args.model, arrays) if args.against != DEFAULT else None
     with _progress() as tell:
