@@ -81,6 +81,12 @@ EMBED = (
     ints(0, 9, 2, 4), ints(0, 2, 2, 4), f(9, 8), f(6, 8), f(2, 8), f(8), f(8), i32([1, 1, 1, 0], [1, 1, 0, 0]),
 )  # fmt: skip
 CASES: dict[str, Case] = {
+    "unique": Case(
+        "Unique",
+        (np.array([2, 1, 1, 3, 4, 3], np.float32),),
+        outputs=(0, 1, 2),
+        kinds={1: onnx.TensorProto.INT64, 2: onnx.TensorProto.INT64},
+    ),
     "gelu": Case("Gelu", (f(3, 40),)),
     "bias_gelu": Case("BiasGelu", (f(2, 3, 8), f(8))),
     "fast_gelu": Case("FastGelu", (f(3, 40),)),

@@ -44,6 +44,13 @@ def _unique(call: Call) -> list[Node]:
     return list(call.b.unique(x, axis=axis, ordered=call.flag("sorted", True)))
 
 
+@adapter("com.microsoft.Unique")
+def _unique_unordered(call: Call) -> list[Node]:
+    """The distinct elements in the order in which they occur, the place of each element among them, and counts."""
+    values, _, places, counts = call.b.unique(call.x(), axis=None, ordered=False)
+    return [values, places, counts]
+
+
 @adapter("NonMaxSuppression")
 def _non_max_suppression(call: Call) -> Node:
     b = call.b
