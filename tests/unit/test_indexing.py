@@ -60,3 +60,22 @@ def test_random_keys(wrapped: bool) -> None:
         replaced[key] = -1
         np.testing.assert_array_equal(sg.tensor(array).at[given].set(-1).numpy(), replaced, err_msg=f"{shape} {key}")
     assert tried > KEYS * 0.8
+
+
+@pytest.mark.parametrize("wrapped", [False, True], ids=["arrays", "tensors"])
+@pytest.mark.parametrize(
+    "place",
+    [lambda m: (m, 0), lambda m: (0, m), lambda m: (..., m, 0), lambda m: (None, m, slice(None), [0])],
+)
+def test_a_mask_beside_other_items_has_the_shape_of_its_axes(place: Callable[[Any], Any], wrapped: bool) -> None:
+    array = np.arange(64).reshape(4, 4, 4)
+    x = sg.tensor(array)
+    short, fitting = np.array([True, False]), np.array([True, False, True, False])
+    np.testing.assert_array_equal(x[place(sg.tensor(fitting) if wrapped else fitting)].numpy(), array[place(fitting)])
+    with pytest.raises(IndexError):
+        array[place(short)]
+    key = place(sg.tensor(short) if wrapped else short.tolist())
+    with pytest.raises(sg.ShapeError, match="mask of shape"):
+        x[key]
+    with pytest.raises(sg.ShapeError, match="mask of shape"):
+        x.at[key].set(0)

@@ -10,7 +10,7 @@ import numpy as np
 from ...dtypes import bool_
 from ...errors import InputError, ShapeError
 from ...ops import ROWS
-from ...shapes import axis_of, show
+from ...shapes import Shape, axis_of, show
 from .. import indexing, shaping
 from ..calls import call_row
 from ..shaping import unpacked
@@ -26,14 +26,16 @@ REDUCTIONS: Final = {
 @method
 def __getitem__(x: Tensor, key: Any) -> Tensor:
     """Elements by integers, slices, None, ..., integer arrays and masks; see indexing.py."""
-    places, arrays = _parsed(key)
+    places, arrays = _parsed(key, x.shape)
     return apply(lambda b, n, *given: indexing.select(b, n, places, given), x, *arrays)
 
 
-def _parsed(key: Any) -> tuple[list[Any], list[Any]]:
+def _parsed(key: Any, shape: Shape) -> tuple[list[Any], list[Any]]:
     """A key without its arrays, and those. Beside other arrays, a mask is replaced by its coordinates."""
     items = list(key) if isinstance(key, tuple) else [key]
     several = sum(not isinstance(i, slice) and i is not None and i is not Ellipsis for i in items) > 1
+    if several:
+        _check_masks(items, shape)
     for at, item in reversed(list(enumerate(items))) if several else ():
         if isinstance(item, (bool, np.bool_)):
             continue
@@ -42,6 +44,34 @@ def _parsed(key: Any) -> tuple[list[Any], list[Any]]:
         elif isinstance(item, (np.ndarray, list)) and np.asarray(item).dtype == np.bool_:
             items[at : at + 1] = np.nonzero(item)
     return indexing.without_arrays(tuple(items), Tensor)
+
+
+def _check_masks(items: Sequence[Any], shape: Shape) -> None:
+    """Raise a ShapeError if a mask has another shape than the axes that it indexes; open sizes are not compared."""
+    masks = [_mask_shape(item) for item in items]
+    ranks = [
+        len(mask) if mask is not None else int(item is not None and item is not Ellipsis)
+        for item, mask in zip(items, masks, strict=True)
+    ]
+    axis = 0
+    for item, mask, rank in zip(items, masks, ranks, strict=True):
+        along = shape[axis : axis + rank]
+        known = zip(mask or (), along, strict=False)
+        if mask is not None and any(isinstance(m, int) and isinstance(d, int) and m != d for m, d in known):
+            raise ShapeError(f"index: a mask of shape {show(mask)} for axes of shape {show(along)} of {show(shape)}")
+        axis += len(shape) - sum(ranks) if item is Ellipsis else rank
+
+
+def _mask_shape(item: Any) -> Shape | None:
+    """The shape of a mask in a key; None for other items."""
+    if isinstance(item, Tensor):
+        return item.shape if item.dtype is bool_ else None
+    if isinstance(item, (bool, np.bool_)):
+        return ()
+    if isinstance(item, (np.ndarray, list)):
+        array = np.asarray(item)
+        return array.shape if array.dtype == np.bool_ else None
+    return None
 
 
 @method
@@ -201,7 +231,7 @@ class At:
             and np.ndim(value) == 0
         ):
             return x.masked_fill(key, value)
-        places, arrays = _parsed(key)
+        places, arrays = _parsed(key, x.shape)
         return apply(lambda b, n, v, *given: indexing.replaced(b, n, places, given, v, combined), x, value, *arrays)
 
 
