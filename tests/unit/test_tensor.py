@@ -409,3 +409,15 @@ def test_threads_share_a_tensor(on: sg.Device) -> None:
     whole = np.exp(A * 2 + 1)
     for k, y in enumerate(got):
         np.testing.assert_allclose(y, np.maximum(whole - k % 4, 0) @ A.T + whole[:, :1], rtol=1e-4, atol=1e-4)
+
+
+def test_shapes_that_make_no_sense_are_refused() -> None:
+    with pytest.raises(sg.InputError, match=r"write zeros\(\(2, 3\)\)"):
+        sg.zeros(2, 3)
+    with pytest.raises(sg.InputError, match=r"write ones\(\(2, 3, 4\)\)"):
+        sg.ones(2, 3, 4)
+    for shape in (-1, (2, -3)):
+        with pytest.raises(sg.ShapeError, match="negative"):
+            sg.zeros(shape)
+    with pytest.raises(sg.ShapeError, match="from axis 1 to axis 0"):
+        sg.zeros((2, 3)).flatten(1, 0)

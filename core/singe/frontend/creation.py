@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from ..dtypes import DType, dtype, float32, int64
-from ..errors import InputError
+from ..errors import InputError, ShapeError
 from ..ir.scalar import Number
 from ..ops import ROWS
 from ..runtime.device import Device
 from ..runtime.devices import DEFAULT
 from ..runtime.devices import device as find_device
-from ..shapes import Dim, Size, ceildiv, dim_max
+from ..shapes import Dim, Size, ceildiv, dim_max, show
 from .calls import call_row
 from .meet import NATURAL, as_type, common_type, plain_array
 from .methods.attach import both_spellings
@@ -43,6 +43,8 @@ def full(
 ) -> Tensor:
     """A tensor filled with one value; the default dtype is that of the value."""
     dims = (shape,) if isinstance(shape, (int, Size)) else tuple(shape)
+    if any(isinstance(d, int) and d < 0 for d in dims):
+        raise ShapeError(f"full: the shape is {show(dims)}, expected no negative dimensions")
     if any(isinstance(d, Size) for d in (*dims, value)):
         kind = _kind(dtype) or NATURAL[type(value)]
         return _traced(lambda b: b.expand(as_type(b, value, kind), shape=dims))
@@ -57,11 +59,20 @@ def _traced(build: Callable[[Any], Any]) -> Tensor:
     return Tensor(on, on.apply(build, ())[0])
 
 
+def _one_shape(name: str, shape: Any, *others: Any) -> None:
+    """Refuse dimensions as separate arguments, as in zeros(2, 3)."""
+    if dims := [d for d in others if isinstance(d, (int, Size))]:
+        wanted = ", ".join(map(str, (shape, *dims)))
+        raise InputError(f"{name}: the shape is one argument; write {name}(({wanted}))")
+
+
 def zeros(shape: Sequence[Dim] | Dim, dtype: Any = float32, device: str | Device | None = None) -> Tensor:
+    _one_shape("zeros", shape, dtype, device)
     return full(shape, 0, dtype, device)
 
 
 def ones(shape: Sequence[Dim] | Dim, dtype: Any = float32, device: str | Device | None = None) -> Tensor:
+    _one_shape("ones", shape, dtype, device)
     return full(shape, 1, dtype, device)
 
 

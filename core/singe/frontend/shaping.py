@@ -43,6 +43,10 @@ def flattened(shape: Shape, start: int, end: int) -> Shape:
     if not shape:
         return (1,)
     first, last = (axis_of(a, len(shape), "flatten") for a in (start, end))
+    if first > last:
+        raise ShapeError(
+            f"flatten: from axis {first} to axis {last} of {show(shape)}: expected an end at or after the start"
+        )
     return (*shape[:first], product(shape[first : last + 1]), *shape[last + 1 :])
 
 
