@@ -9,10 +9,10 @@ import { SingeError } from "./singe-format.js";
 const OPTIONS = {
   device: ['"wasm", "webgpu" or "auto"', (value) => ["auto", "wasm", "webgpu"].includes(value)],
   threads: ["how many threads, or 0", (value) => Number.isInteger(value) && value >= 0],
-  signal: ["an AbortSignal", (value) => value?.addEventListener],
-  onProgress: ["a function", (value) => value?.call],
-  onDevice: ["a function", (value) => value?.call],
-  gpuDevice: ["a GPUDevice", (value) => value?.createBuffer],
+  signal: ["an AbortSignal", (value) => value?.addEventListener ?? !value],
+  onProgress: ["a function", (value) => value?.call ?? !value],
+  onDevice: ["a function", (value) => value?.call ?? !value],
+  gpuDevice: ["a GPUDevice", (value) => value?.createBuffer ?? !value],
 };
 
 /** The error for arguments of `load`; folder: the folder's address, if the url has one. */

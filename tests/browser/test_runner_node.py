@@ -133,6 +133,14 @@ WRONG_ARGUMENTS = {
     ),
     "progress to an object": ("given.url, { onProgress: {} }", "onProgress: got [object Object], expected a function"),
     "progress to what has no text": ("given.url, { onProgress: Object.create(null) }", "onProgress: got object"),
+    "a GPU beside a signal that is null": (
+        "given.url, { signal: null, gpuDevice: 5 }",
+        "gpuDevice: got 5, expected a GPU",
+    ),
+    "a listener beside one that is null": (
+        "given.url, { onProgress: null, onDevice: 3 }",
+        "onDevice: got 3, expected a function",
+    ),
     "a device to a number": ("given.url, { onDevice: 1 }", "onDevice: got 1, expected a function"),
     "an adapter": (
         "given.url, { gpuDevice: { requestDevice() {} } }",
