@@ -78,7 +78,8 @@ def random_inputs(specs: Sequence[TensorSpec], batch: int | None) -> dict[str, n
     open_first = False
     for p in specs:
         if p.shape is None or any(isinstance(d, Size) for d in p.shape[1:]):
-            raise InputError(f"input {p}: give its open dimensions with --input-shape {p.name}=1x3x224x224")
+            example = "x".join("1" if isinstance(d, Size) else str(d) for d in p.shape or (1, 3, 224, 224))
+            raise InputError(f"input {p}: give its open dimensions with --input-shape {p.name}={example}")
         open_first = open_first or any(isinstance(d, Size) for d in p.shape[:1])
         shape = tuple((batch or 1) if isinstance(d, Size) else d for d in p.shape)
         kind = p.dtype.numpy
