@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import helper
 
 import singe as sg
 from singe import device as device_function
@@ -187,6 +189,37 @@ def test_addresses() -> None:
     assert not is_url(Path("model.onnx"))
     assert stem_of("https://example.org/a/my%20model.onnx?v=2") == "my model"
     assert stem_of("https://example.org/") == "model"
+
+
+@pytest.mark.parametrize("url", ["models/net.onnx", "blob:https://example.org/12", "data:application/octet-stream;base64,AA==",
+                                 "https://example.org/net.onnx?v=1", "hf://o/r/net.onnx"])  # fmt: skip
+def test_a_page_loads_from_every_url_that_it_can_fetch(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page resolves them, but for those of the hub. A hash in the fragment is compared with what comes."""
+    data = helper.make_model(
+        helper.make_graph([helper.make_node("Neg", ["x"], ["y"])], "g",
+                          [helper.make_tensor_value_info("x", 1, [2])], [helper.make_tensor_value_info("y", 1, [2])]),
+        opset_imports=[helper.make_opsetid("", 17)], ir_version=8,
+    ).SerializeToString()  # fmt: skip
+    asked: list[str] = []
+
+    async def buffer() -> Any:
+        return SimpleNamespace(to_bytes=lambda: data)
+
+    async def answer(url: str) -> Any:
+        asked.append(url)
+        return SimpleNamespace(ok=True, arrayBuffer=buffer)
+
+    monkeypatch.setitem(sys.modules, "js", SimpleNamespace(fetch=answer))
+    monkeypatch.delenv("HF_ENDPOINT", raising=False)
+    for module in ("runtime.page", "runtime.download", "model.model"):
+        monkeypatch.setattr(sys.modules[f"singe.{module}"], "IN_PAGE", True)
+    model = asyncio.run(sg.load_async(url, device="numpy"))
+    assert asked == ["https://huggingface.co/o/r/resolve/main/net.onnx" if url.startswith("hf:") else url]
+    assert model.name == ("net" if "net" in url else "12" if "12" in url else "model")
+    pinned = f"{url}#sha256={hashlib.sha256(data).hexdigest()}"
+    np.testing.assert_array_equal(asyncio.run(sg.load_async(pinned, device="numpy"))(np.ones(2, np.float32)), [-1, -1])
+    with pytest.raises(sg.InputError, match=rf"its sha256 is \w+, expected {'0' * 64}"):
+        asyncio.run(sg.load_async(f"{url}#sha256={'0' * 64}", device="numpy"))
 
 
 def test_browsers_fetch_in_pages_alone() -> None:

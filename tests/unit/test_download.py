@@ -10,7 +10,8 @@ import urllib.error
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from urllib.parse import quote, urlsplit
 
 import numpy as np
 import onnx
@@ -117,13 +118,43 @@ def test_a_file_is_fetched_once(site: Site) -> None:
     assert "If-None-Match" in site.asked[1][1]
     site.files["/a/model.onnx"] = DATA[::-1]
     assert local_file(f"{site.url}/a/model.onnx").read_bytes() == DATA[::-1]
-    assert {p.name for p in first.parent.iterdir()} == {"model.onnx", "model.onnx.etag", "model.onnx.lock"}
+    assert [p.name for p in first.parent.iterdir()] == ["model.onnx"]
+    assert {p.suffix for p in (download.cache_folder() / "notes").iterdir()} == {".etag", ".lock"}
 
 
 def test_files_of_one_name_are_kept_apart(site: Site) -> None:
     site.files |= {"/a/x": b"1", "/b/x": b"2"}
     assert [local_file(f"{site.url}/{k}/x").read_bytes() for k in "ab"] == [b"1", b"2"]
     assert [local_file(f"{site.url}/{k}/x").read_bytes() for k in "ab"] == [b"1", b"2"]
+
+
+@pytest.mark.parametrize(
+    "names", [("a;b", "a;c"), ("x?v=1", "x?v=2"), ("?a", "?b"), ("%00", "%01"), ("é" * 150, "é" * 151)]
+)
+def test_urls_whose_names_are_no_file_names_are_kept_apart(names: tuple[str, str], site: Site) -> None:
+    """Each has its own file, also when the server cannot be reached."""
+    urls = [f"{site.url}/a/{name}" for name in names]
+    for url, data in zip(urls, (b"1", b"2"), strict=True):
+        site.files = {urlsplit(address_of(url)[0]).path: data}
+        assert local_file(url).read_bytes() == data
+    site.fails = [503] * 2 * download.ATTEMPTS
+    assert [local_file(url).read_bytes() for url in urls] == [b"1", b"2"]
+
+
+def test_files_beside_a_file_may_have_any_names(site: Site) -> None:
+    """Also those of notes, and of the file itself."""
+    own = f"{site.url}/a/x%3B"
+    names = ("x;", "x;.etag", "x;.lock", "x;.part", "file", "d/y", "./z")
+    site.files = {f"/a/{quote(str(PurePosixPath(name)))}": name.encode() for name in names}
+    for _ in range(2):
+        assert local_file(own).read_bytes() == b"x;"
+        for name in names:
+            assert local_file(own, beside=name).read_bytes() == name.encode()
+    asked = len(site.asked)
+    for name in ("../x", "..\\x", "/x", "C:x", "", ".", "./", "a\0", "\ud800", "\udc80"):
+        with pytest.raises(sg.FormatError, match="not a path inside the folder"):
+            local_file(own, beside=name)
+    assert len(site.asked) == asked
 
 
 def test_a_broken_transfer_is_resumed(site: Site) -> None:
@@ -165,7 +196,7 @@ def test_a_hash_in_the_url_is_checked(site: Site) -> None:
     site.files["/y"] = DATA[::-1]
     with pytest.raises(sg.InputError, match=rf"its sha256 is \w+, expected {digest}"):
         local_file(f"{site.url}/y#sha256={digest}")
-    assert not list(download.cache_folder().rglob("y*.part"))
+    assert not list(download.cache_folder().rglob("*.part"))
     with pytest.raises(sg.InputError, match="64 hexadecimal digits"):
         local_file(f"{site.url}/x#sha256=12")
 
@@ -277,6 +308,46 @@ def test_errors_say_what_is_wrong(site: Site, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("SINGE_CACHE", str(blocked))
     with pytest.raises(sg.InputError, match="SINGE_CACHE names another folder"):
         local_file(f"{site.url}/x")
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://[x", "http://[x]/m", "https://h:port/m", "https://h:99999/m", "http://a b/m", "http://a%20b/m", "http://user@h/m",
+     "http://:80/m", "http://\udc80/m", "http://h/\ud800", "hf://o/r/\udc80", "http://h/m#sha256=12", "http://" + "ü" * 99 + "/m"],
+)  # fmt: skip
+def test_what_is_no_url_is_refused_before_any_request(url: str, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(download, "_open", lambda *_: pytest.fail("a request"))
+    with pytest.raises(sg.InputError):
+        local_file(url)
+
+
+def test_other_letters_and_spaces_in_urls_are_quoted(site: Site) -> None:
+    site.files["/%C3%BC/a%20b%20c"] = b"1"
+    assert local_file(f"{site.url}/ü/a b%20c?q=ü").read_bytes() == b"1"
+    assert site.asked[0][0] == "/%C3%BC/a%20b%20c?q=%C3%BC"
+    assert address_of("https://bücher.example:81/x")[0] == "https://xn--bcher-kva.example:81/x"
+    assert address_of("http://[::1]:8000/x")[0] == "http://[::1]:8000/x"
+
+
+def test_the_hub_s_address_may_be_empty_and_must_be_a_url(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", "")
+    assert address_of("hf://o/r/x")[0] == f"{download.HUB}/o/r/resolve/main/x"
+    for hub in ("hub", "file:///etc", "http://[x"):
+        monkeypatch.setenv("HF_ENDPOINT", hub)
+        with pytest.raises(sg.InputError, match="HF_ENDPOINT is"):
+            local_file("hf://o/r/x")
+
+
+def test_redirects_to_no_url_and_tokens_that_are_none_are_errors(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    site.redirects = {"/a": "http://[x", "/b": "http://127.0.0.1:port/"}
+    for path in site.redirects:
+        with pytest.raises(sg.InputError, match="cannot fetch"):
+            local_file(site.url + path)
+    assert len(site.asked) == 2, "such an answer does not change"
+    monkeypatch.setenv("HF_TOKEN", "secret\nsecret")
+    with pytest.raises(sg.InputError, match="HF_TOKEN is set to what is no token") as caught:
+        local_file("hf://o/r/x")
+    assert "secret" not in str(caught.value)
 
 
 def test_names_in_urls_do_not_leave_the_folder(site: Site) -> None:

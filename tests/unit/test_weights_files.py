@@ -119,7 +119,8 @@ def test_shards_are_written_and_read(tmp_path: Path) -> None:
     with pytest.raises(sg.InputError, match="give its path"):
         sg.read_weights(index.read_bytes())
     places = json.loads(index.read_text())
-    for hostile, words in (("../m.safetensors", "not inside its folder"), ("/etc/passwd", "not inside"), ("", "not inside"),
+    for hostile, words in (("../m.safetensors", "not a path inside"), ("/etc/passwd", "not a path inside"), ("", "not a path"),
+                           (".", "not a path inside"), ("a\0b", "not a path inside"), ("\udc80", "not a path inside"),
                            ("other", "cannot read"), ("m.safetensors.index.json", "an index of weights in other files")):  # fmt: skip
         index.write_text(json.dumps({"weight_map": places["weight_map"] | {"x": hostile}}))
         with pytest.raises(sg.SingeError, match=words):
@@ -131,7 +132,11 @@ def test_shards_are_written_and_read(tmp_path: Path) -> None:
     link.parent.mkdir()
     (link.parent / "out.safetensors").symlink_to(tmp_path / "m-00001-of-00003.safetensors")
     link.write_text(json.dumps({"weight_map": {"x": "out.safetensors"}}))
-    with pytest.raises(sg.FormatError, match="leads out of its folder"):
+    with pytest.raises(sg.FormatError, match="leads out of the folder"):
+        sg.read_weights(link)
+    (link.parent / "loop.safetensors").symlink_to("loop.safetensors")
+    link.write_text(json.dumps({"weight_map": {"x": "loop.safetensors"}}))
+    with pytest.raises(sg.FormatError, match=r"'loop\.safetensors' cannot be read"):
         sg.read_weights(link)
 
 

@@ -502,9 +502,9 @@ async def load_async(
 ) -> Model:
     """`load` for a page, where a device must be awaited; there, a URL is fetched by the browser, which keeps it in its own cache."""
     on = await device_async(device)
-    if isinstance(path, str) and is_url(path):
-        name = name or stem_of(path)
-        path = await fetched(path) if IN_PAGE else path
+    if IN_PAGE and isinstance(path, str) and is_url(path):
+        url, path = path, await fetched(path)
+        name = name or stem_of(url)
     return load(path, on, input_shapes, name, states, fail_on_host=fail_on_host, donate=donate)
 
 

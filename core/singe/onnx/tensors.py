@@ -11,14 +11,14 @@ import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias, TypeGuard
 
 import numpy as np
 
 from ..dtypes import DTYPES, DType, bool_, narrowed, strings
 from ..errors import FormatError, ImportFailure
-from ..runtime.files import mapped, reason
+from ..runtime.files import inside, mapped, reason
 from .wire import BYTES, DOUBLE, FLOAT, INT32, INT64, LEN, TEXT, UINT64, Fields, Kind, Position, Schema, many, one
 
 MAX_FOLDED: Final = 1 << 20
@@ -264,19 +264,15 @@ class Files:
         if self.folder is None:
             text = f"the data are in the file {location[:200]!r}; read the model from its path"
             raise position.fault(text, ImportFailure)
-        names = PurePosixPath(location), PureWindowsPath(location)
-        if not location or any(path.anchor or ".." in path.parts for path in names):
-            raise position.fault(f"location {location[:200]!r} is not a path inside the model's folder")
+        try:
+            path = inside(self.folder, location)
+        except FormatError as error:
+            raise position.fault(f"location {error}") from None
         if self.fetch is not None:
             self.fetch(location)
         try:
-            path = (self.folder / location).resolve(strict=True)
-            if not path.is_relative_to(self.folder.resolve()):
-                raise position.fault(f"location {location[:200]!r} leads out of the model's folder")
             data = self.by_path[path] if path in self.by_path else mapped(path)
-        except FormatError:
-            raise
-        except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: a cycle of links, before Python 3.13
+        except (OSError, ValueError) as error:
             raise position.fault(f"location {location[:200]!r} cannot be read: {reason(error)}") from None
         self.by_location[location] = self.by_path[path] = data
         return data

@@ -4,6 +4,9 @@ A URL is http://…, https://…, or hf://owner/repo/path (hf://owner/repo@revis
 hash is that which the hub tells, or that of a fragment: https://…/model.onnx#sha256=….  A file that was fetched before is
 used as it is if the server says that it is unchanged, or cannot be reached.
 
+The cache has a folder for each URL, in which its file and those beside it lie as they do on the server, and a folder
+`notes` for what is known of each file, and for those that are only partly there.
+
 Environment: SINGE_CACHE is the folder (by default `singe` in the user's cache folder), HF_ENDPOINT the hub's address,
 HF_TOKEN a token for its private files, which is sent to the hub alone.
 """
@@ -16,17 +19,18 @@ import json
 import os
 import re
 import shutil
+import string
 import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import IO, Any, Final
 from urllib.parse import quote, unquote, urldefrag, urlsplit
 
 from ..errors import InputError
 from ..shapes import bytes_text
-from .files import reason
+from .files import inside, reason
 from .page import fetch, is_url
 from .waiting import IN_PAGE
 
@@ -41,28 +45,49 @@ PIECE: Final = 1 << 18
 SPARE: Final = 1 << 26
 """Bytes that stay free on the disk."""
 _HUB_FILE: Final = re.compile(r"hf://([\w.-]+/[\w.-]+)(?:@([^/@]+))?/(.+)")
+_HOST: Final = re.compile(r"([\w.-]+|\[[0-9A-Fa-f:.]+\])(:\d*)?", re.ASCII)
 _PLAIN_NAME: Final = re.compile(r"[\w.@+=,~()-][\w.@+=,~() -]{0,199}")
 
 
 def local_file(path: str | Path, beside: str | None = None) -> Path:
     """The file itself, or where the file at a URL is in the cache, fetched if need be. beside: of the file with this
-    relative path in the folder of the first, which must not lead out of it."""
+    relative path in the folder of the first; see `inside`."""
     if not is_url(path):
-        return Path(path) if beside is None else Path(path).parent / beside
+        return Path(path) if beside is None else inside(Path(path).parent, beside)
     if IN_PAGE:
         raise InputError(f"{path}: in a page, URLs are fetched by `await singe.load_async(url)`")
     address, digest = address_of(str(path))
     parts = urlsplit(address)
     folder, _, name = parts.path.rpartition("/")
-    key = parts._replace(path=folder).geturl()
-    place = cache_folder() / hashlib.sha256(key.encode()).hexdigest()[:32]
+    name, key = unquote(name), _key(address)
+    place = cache_folder() / key[:32]
     if beside is None:
-        name = unquote(name)
-        local = place / (name if _PLAIN_NAME.fullmatch(name) else hashlib.sha256(name.encode()).hexdigest())
+        local, shown = place / (name if _is_plain(name) else key), str(path)
     else:
-        address, digest = parts._replace(path=f"{folder}/{quote(beside)}", query="").geturl(), None
-        local = place / beside
-    return _Download(str(path) if beside is None else f"{path}: {beside}", address, local, digest).run()
+        local, other = inside(place, beside), PurePosixPath(beside).as_posix()
+        if other == name:
+            return local_file(path)
+        address, digest = parts._replace(path=f"{folder}/{quote(other)}", query="").geturl(), None
+        key, shown = _key(f"{key}/{other}"), f"{path}: {beside}"
+    return _Download(shown, address, local, cache_folder() / "notes" / key, digest).run()
+
+
+async def fetched(path: str) -> bytes:
+    """For a page: the bytes at a URL, also one of the hub or a relative one, compared with the hash of its fragment."""
+    url, digest = _parted(path)
+    data = await fetch(address_of(path)[0] if _is_of_hub(url) else url)
+    if digest and hashlib.sha256(data).hexdigest() != digest:
+        raise InputError(f"cannot fetch {path}: {_changed(hashlib.sha256(data).hexdigest(), digest)}")
+    return data
+
+
+def _key(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _is_plain(name: str) -> bool:
+    """Whether a file of any system can have this name."""
+    return bool(_PLAIN_NAME.fullmatch(name)) and name not in (".", "..") and len(name.encode()) <= 200
 
 
 async def fetched(url: str) -> bytes:
@@ -93,26 +118,53 @@ def hub() -> str:
 
 
 def address_of(path: str) -> tuple[str, str | None]:
-    """Where the file of a URL is fetched, and the sha256 that its fragment tells."""
-    url, fragment = urldefrag(path)
+    """Where the file of a URL is fetched, in the ASCII of a request, and the sha256 that its fragment tells."""
+    url, digest = _parted(path)
+    if not _is_of_hub(url):
+        return _requested(url, path), digest
+    found = _HUB_FILE.fullmatch(url)
+    if not found or ".." in found[3].split("/"):
+        raise InputError(f"{path}: expected hf://owner/repo/file, or hf://owner/repo@revision/file")
+    repo, revision, file = found.groups()
+    address = f"{hub()}/{repo}/resolve/{quote(revision or 'main', safe='')}/{quote(file)}"
+    return _requested(address, f"HF_ENDPOINT is {hub()!r}"), digest
+
+
+def _is_of_hub(url: str) -> bool:
+    return url.lower().startswith("hf://")
+
+
+def _parted(path: str) -> tuple[str, str | None]:
+    """A URL without its fragment, and the sha256 that this tells."""
     digest = None
+    try:
+        path.encode()
+        url, fragment = urldefrag(path)
+    except ValueError as e:  # also of lone surrogates
+        raise InputError(f"{path!r}: not a URL: {e}") from None
     if fragment.startswith("sha256="):
         digest = fragment.removeprefix("sha256=").lower()
         if not re.fullmatch("[0-9a-f]{64}", digest):
             raise InputError(f"{path}: a sha256 has 64 hexadecimal digits")
-    if url.lower().startswith("hf://"):
-        found = _HUB_FILE.fullmatch(url)
-        if not found or ".." in found[3].split("/"):
-            raise InputError(f"{path}: expected hf://owner/repo/file, or hf://owner/repo@revision/file")
-        repo, revision, file = found.groups()
-        return f"{hub()}/{repo}/resolve/{quote(revision or 'main', safe='')}/{quote(file)}", digest
+    return url, digest
+
+
+def _requested(url: str, name: str) -> str:
+    """A URL of http or https with its host in ASCII, and what else is not ASCII quoted. name: of the URL, for errors."""
     try:
         parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+        netloc = parts.netloc
+        if not netloc.isascii():
+            netloc = host.encode("idna").decode() + ("" if port is None else f":{port}")
+        path, query = (quote(x, safe=string.punctuation) for x in (parts.path, parts.query))
     except ValueError as e:
-        raise InputError(f"{path}: not a URL: {e}") from None
-    if parts.scheme.lower() not in ("http", "https") or not parts.netloc:
-        raise InputError(f"{path}: got a URL of {parts.scheme or 'no scheme'}, expected https://, http:// or hf://")
-    return url, digest
+        raise InputError(f"{name}: not a URL: {e}") from None
+    if parts.scheme not in ("http", "https") or not netloc:
+        raise InputError(f"{name}: got a URL of {parts.scheme or 'no scheme'}, expected https://, http:// or hf://")
+    if not _HOST.fullmatch(netloc):
+        raise InputError(f"{name}: {netloc!r:.200} is not the name of a host, or a name and a port")
+    return parts._replace(netloc=netloc, path=path, query=query).geturl()
 
 
 class _Broken(Exception):
@@ -130,26 +182,28 @@ class _Refused(Exception):
 @dataclass
 class _Download:
     """One file: `run` returns its place in the cache. `told` is what earlier runs wrote down: the ETags of the whole file
-    and of the part that is there."""
+    and of the part that is there. notes: the path, but for a suffix, of what belongs to the download."""
 
     name: str
     address: str
     local: Path
+    notes: Path
     digest: str | None
     told: dict[str, str] = field(default_factory=dict)
 
     @property
     def _part(self) -> Path:
-        return self.local.with_name(self.local.name + ".part")
+        return self.notes.with_suffix(".part")
 
     @property
-    def _notes(self) -> Path:
-        return self.local.with_name(self.local.name + ".etag")
+    def _etags(self) -> Path:
+        return self.notes.with_suffix(".etag")
 
     def run(self) -> Path:
         try:
-            self.local.parent.mkdir(parents=True, exist_ok=True)
-            with _alone(self.local.with_name(self.local.name + ".lock")):
+            for folder in (self.local.parent, self.notes.parent):
+                folder.mkdir(parents=True, exist_ok=True)
+            with _alone(self.notes.with_suffix(".lock")):
                 self._recall()
                 return self._tried()
         except OSError as e:
@@ -159,12 +213,12 @@ class _Download:
 
     def _recall(self) -> None:
         with contextlib.suppress(OSError, ValueError):
-            told = json.loads(self._notes.read_text("utf-8"))
+            told = json.loads(self._etags.read_text("utf-8"))
             self.told = {k: v for k, v in told.items() if isinstance(v, str)} if isinstance(told, dict) else {}
 
     def _note(self, what: str, etag: str | None) -> None:
         self.told = {k: v for k, v in self.told.items() if k != what} | ({what: etag} if etag else {})
-        self._notes.write_text(json.dumps(self.told), "utf-8")
+        self._etags.write_text(json.dumps(self.told), "utf-8")
 
     def _tried(self) -> Path:
         if self.digest and self.local.exists() and _sha256(self.local) == self.digest:
@@ -217,8 +271,8 @@ class _Download:
             raise _Refused(f"the server answers {e.code} {e.reason}{hint}") from None
         except URLError as e:
             raise _Unreachable(str(e.reason)) from None
-        except (InvalidURL, UnicodeError) as e:
-            raise _Refused(f"{self.address} is not a URL that can be asked for ({e}): quote its characters") from None
+        except (InvalidURL, ValueError) as e:  # where the server leads is no URL
+            raise _Refused(f"the server's answer is malformed: {e}") from None
         except (HTTPException, TimeoutError, ConnectionError) as e:
             raise _Broken(str(e) or type(e).__name__) from None
 
@@ -267,7 +321,11 @@ class _Download:
         found = _sha256(self._part)
         if found != wanted:
             self._part.unlink()
-            raise _Refused(f"its sha256 is {found}, expected {wanted}: it was changed, or damaged on its way")
+            raise _Refused(_changed(found, wanted))
+
+
+def _changed(found: str, wanted: str) -> str:
+    return f"its sha256 is {found}, expected {wanted}: it was changed, or damaged on its way"
 
 
 def _is_hub(address: str) -> bool:
@@ -284,7 +342,9 @@ def _open(address: str, headers: dict[str, str]) -> tuple[Any, dict[str, str]]:
     from urllib.request import HTTPRedirectHandler, Request, build_opener  # noqa: PLC0415
 
     linked: dict[str, str] = {}
-    token = os.environ.get("HF_TOKEN")
+    token = os.environ.get("HF_TOKEN", "").strip()
+    if not (token.isascii() and token.isprintable()):  # the error of a header would show it
+        raise _Refused("HF_TOKEN is set to what is no token")
 
     def with_token(request: Request) -> Request:
         if token and _is_hub(request.full_url):

@@ -1,4 +1,4 @@
-"""Files as read-only memory, and files that replace others which may be mapped."""
+"""Files as read-only memory, files that replace others which may be mapped, and files that another file names."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import mmap
 import os
 import stat
 from collections.abc import Iterable
-from pathlib import Path
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
+
+from ..errors import FormatError
 
 
 def mapped(path: Path) -> memoryview:
@@ -19,6 +21,26 @@ def mapped(path: Path) -> memoryview:
             return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
         except (OSError, ValueError):  # an empty file, or a file system that cannot map
             return memoryview(file.read())
+
+
+def inside(folder: Path, name: str) -> Path:
+    """Where the file of this relative name is, or would be, in a folder. The name was read from a file, and is not trusted:
+    a FormatError if it is no relative name of a file on every system, or if it or a link leads out of the folder."""
+    forms = PurePosixPath(name), PureWindowsPath(name)
+    text = "\0" not in name and not any("\ud800" <= c <= "\udfff" for c in name)
+    if not text or any(not p.parts or p.anchor or ".." in p.parts for p in forms):
+        raise FormatError(f"{name!r:.200} is not a path inside the folder of the file that names it")
+    try:
+        try:
+            found = (folder / name).resolve(strict=True)
+        except FileNotFoundError:
+            found = (folder / name).resolve()
+        within = found.is_relative_to(folder.resolve())
+    except (OSError, ValueError, RuntimeError) as e:  # RuntimeError: a cycle of links, before Python 3.13
+        raise FormatError(f"{name!r:.200} cannot be read: {reason(e)}") from None
+    if not within:
+        raise FormatError(f"{name!r:.200} leads out of the folder of the file that names it")
+    return found
 
 
 def reason(error: Exception) -> str:

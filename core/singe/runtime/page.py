@@ -34,8 +34,9 @@ def is_url(path: str | Path) -> bool:
 
 
 def stem_of(url: str) -> str:
-    """The name of the file at a URL, without its suffix."""
-    return Path(unquote(urlsplit(url).path)).stem or "model"
+    """The name of the file at a URL, without its suffix; "model" where it has none, as in data: URLs."""
+    parts = urlsplit(url)
+    return ("" if parts.scheme == "data" else Path(unquote(parts.path)).stem) or "model"
 
 
 async def fetch(url: str) -> bytes:

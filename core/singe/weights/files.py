@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from ..errors import FormatError, InputError, ShapeError
@@ -119,24 +119,16 @@ def read_weights(path: str | Path | bytes, key: str | None = None) -> Weights:
     if isinstance(path, bytes):
         return _read(memoryview(path), "weights", None, key)
     local = local_file(path)
-    return _read(_mapped(local, str(path)), str(path), _Beside(str(path), local), key)
+    return _read(_mapped(local, str(path)), str(path), path, key)
 
 
-@dataclass(frozen=True)
-class _Beside:
-    """The files beside a file, some of which may have to be fetched."""
-
-    path: str
-    local: Path
-
-    def open(self, name: str) -> memoryview:
-        given = PurePosixPath(name), PureWindowsPath(name)
-        if not name or any(p.anchor or ".." in p.parts for p in given):
-            raise FormatError(f"{self.path}: the file {name!r:.200} is not inside its folder")
-        local = local_file(self.path, beside=name)
-        if not local.resolve().is_relative_to(self.local.parent.resolve()):
-            raise FormatError(f"{self.path}: the file {name!r:.200} leads out of its folder")
-        return _mapped(local, f"{self.path}: {name}")
+def _beside(path: str | Path, name: str) -> memoryview:
+    """The file of this relative name in the folder of another; it may have to be fetched."""
+    try:
+        local = local_file(path, beside=name)
+    except FormatError as e:
+        raise FormatError(f"{path}: the file {e}") from None
+    return _mapped(local, f"{path}: {name}")
 
 
 def _mapped(path: Path, name: str) -> memoryview:
@@ -146,7 +138,8 @@ def _mapped(path: Path, name: str) -> memoryview:
         raise InputError(f"cannot read the weights {name}: {reason(e)}") from e
 
 
-def _read(data: memoryview, name: str, beside: _Beside | None, key: str | None) -> Weights:
+def _read(data: memoryview, name: str, path: str | Path | None, key: str | None) -> Weights:
+    """path: of a file, beside which others may be."""
     if data[: len(ZIP)] == ZIP:
         archive = Archive(data, name, compressed=True)
         if npz.is_npz(archive):
@@ -157,7 +150,7 @@ def _read(data: memoryview, name: str, beside: _Beside | None, key: str | None) 
         if fits(data):
             return _without_key(reader(data, name), name, key)
     if data[:1] == b"{":
-        return _without_key(_read_shards(data, name, beside), name, key)
+        return _without_key(_read_shards(data, name, path), name, key)
     raise FormatError(
         f"{name}: not a file of weights that Singe reads (safetensors, GGUF, .npz, PyTorch's, or a record of its own); "
         f"it starts with {bytes(data[:8])!r}"
@@ -182,7 +175,7 @@ def _without_key(weights: Weights, name: str, key: str | None) -> Weights:
     return weights
 
 
-def _read_shards(data: memoryview, name: str, beside: _Beside | None) -> Weights:
+def _read_shards(data: memoryview, name: str, path: str | Path | None) -> Weights:
     """The arrays of several files, which an index lists: {"weight_map": {name: file}}."""
     if len(data) > MAX_INDEX:
         raise FormatError(f"{name}: an index of {len(data)} bytes, at most {MAX_INDEX} are read")
@@ -194,10 +187,11 @@ def _read_shards(data: memoryview, name: str, beside: _Beside | None) -> Weights
     sound = isinstance(places, dict) and isinstance(metadata, dict) and all(isinstance(v, str) for v in places.values())
     if not sound or not places:
         raise FormatError(f"{name}: JSON without a weight_map of names and files: no index of weights")
-    if beside is None:
+    if path is None:
         raise InputError(f"{name}: an index of weights in other files; give its path")
     shards = {
-        file: _read(beside.open(file), f"{name}: {file}", None, None).stored for file in dict.fromkeys(places.values())
+        file: _read(_beside(path, file), f"{name}: {file}", None, None).stored
+        for file in dict.fromkeys(places.values())
     }
     for k, file in places.items():
         if k not in shards[file]:
