@@ -27,6 +27,7 @@ from singe.program.container import format_of
 from singe.shapes import size
 from singe.tools.cli import main
 from singe.tools.export import make_bundle
+from singe.weights.pytorch import LEGACY
 from singe.weights.records import model_record, read_graph, read_weights, weights_record
 
 DOCUMENT = Path(sg.__file__).parent / "weights" / "README.md"
@@ -265,6 +266,42 @@ def test_each_file_of_ours_says_what_reads_it(tmp_path: Path) -> None:
 def test_only_models_and_modules_are_saved(tmp_path: Path) -> None:
     with pytest.raises(sg.InputError, match=r"got a dict, expected a Model or a Module"):
         sg.save({"a": 1}, tmp_path / "x")  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("suffix", [".safetensors", ".npz", ".gguf", ".pt"])
+def test_weights_are_no_model_and_say_so(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"w{suffix}"
+    if suffix == ".safetensors":
+        sg.save(Net(), path)
+    elif suffix == ".npz":
+        np.savez(path, a=np.ones(3))
+    else:
+        path.write_bytes(b"GGUF" + bytes(40) if suffix == ".gguf" else LEGACY + b".")
+    for given in (path, path.read_bytes()):
+        with pytest.raises(
+            sg.FormatError, match=r"these are weights .*: singe\.load_weights\(module, path\) reads them"
+        ):
+            sg.load(given, "numpy")
+    path.write_bytes(b"junk")
+    with pytest.raises(sg.FormatError, match="is this an ONNX model"):
+        sg.load(path, "numpy")
+
+
+def test_a_file_has_no_suffix_of_another_format(tmp_path: Path) -> None:
+    net, model = Net(), sg.Model.of(Net(), {"input": (1, 2, 5, 5)}, "numpy")
+    for name in ("w.npz", "w.pt", "w.PTH", "w.gguf", "w.onnx"):
+        with pytest.raises(sg.InputError, match=r"w\.safetensors, or as a record, w\.singe, not as"):
+            sg.save(net, tmp_path / name)
+    for name in ("w.onnx", "w.safetensors", "w.npz"):
+        with pytest.raises(sg.InputError, match=r"a Model is written as a record, w\.singe, not as"):
+            sg.save(model, tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
+def test_only_models_are_exported(tmp_path: Path) -> None:
+    with pytest.raises(sg.InputError, match=r"got a Net, expected a Model; .*sg\.Model\.of\("):
+        sg.export(Net(), tmp_path / "page")  # pyright: ignore[reportArgumentType]
+    assert not list(tmp_path.iterdir())
 
 
 # --- weights that do not fit ------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ import pytest
 
 import singe as sg
 from singe import nn
-from singe.weights.pytorch import GLOBALS, LEGACY, read_pytorch
+from singe.weights.pytorch import GLOBALS, LEGACY, MAX_DEPTH, read_pytorch
 
 KINDS = {
     "float32": "Float", "float64": "Double", "float16": "Half", "int64": "Long", "int32": "Int", "int16": "Short",
@@ -301,17 +301,34 @@ def test_the_weights_of_torchscript() -> None:
         read_pytorch(archive(script({"w": classes}), {}, {"m/constants.pkl": b""}))
 
 
-def test_modules_within_modules_end() -> None:
-    """Each holds the next twice, and the last one the first."""
+@pytest.mark.parametrize("last", ["a number", "the first"])
+def test_modules_within_modules_end(last: str) -> None:
+    """Each holds the next twice, and the last one a number or the first."""
     number = lambda k: bytes([100 + k % 60])
     parts = b"".join(b"c__torch__\nA\n)\x81q" + number(k) for k in range(60))
     links = b""
     for k in range(60):
-        links += b"h" + number(k) + b"}(" + b"".join(plain(n) + b"h" + number(k + 1) for n in "ab") + b"ub0"
+        held = plain(1) if (k, last) == (59, "a number") else b"h" + number(k + 1)
+        links += b"h" + number(k) + b"}(" + b"".join(plain(n) + held for n in "ab") + b"ub0"
     start = time.process_time()
-    with pytest.raises(sg.FormatError, match="more than 1,000,000 parts"):
+    with pytest.raises(
+        sg.FormatError, match="more than 1,000,000 parts" if last == "a number" else "more than 100 deep"
+    ):
         read_pytorch(archive(parts + links + b"h" + number(0), {}, {"m/constants.pkl": b""}))
     assert time.process_time() - start < 20
+
+
+def test_no_part_of_torchscript_is_left_out() -> None:
+    """A tensor is found at the deepest place, and one step deeper the file is refused."""
+    held = tensor(storage("0", "Float", 2), 0, (2,), (1,))
+    root = script({"w": held})
+    for _ in range(MAX_DEPTH - 1):
+        root = script({"a": root})
+    data, more = {"0": np.ones(2, np.float32).tobytes()}, {"m/constants.pkl": b""}
+    assert list(read_pytorch(archive(root, data, more))) == ["a." * (MAX_DEPTH - 1) + "w"]
+    for deeper in (script({"a": root}), script({"a": script({"a": root})})):
+        with pytest.raises(sg.FormatError, match="nested more than 100 deep"):
+            read_pytorch(archive(deeper, data, more))
 
 
 # --- nothing runs -----------------------------------------------------------------------------------------------------

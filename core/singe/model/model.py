@@ -18,7 +18,7 @@ import numpy as np
 from ..compiler.build import Options, compile_graph
 from ..compiler.target import name_of
 from ..dtypes import dtype
-from ..errors import DeviceError, ImportFailure, InputError, ShapeError, SingeError, ValueNeeded
+from ..errors import DeviceError, FormatError, ImportFailure, InputError, ShapeError, SingeError, ValueNeeded
 from ..graph import Graph, Needed, contents, specialise
 from ..nn import Module
 from ..program.block import SharedBlocks
@@ -30,11 +30,12 @@ from ..runtime.device import Device
 from ..runtime.devices import device as open_device
 from ..runtime.devices import device_async, device_for
 from ..runtime.download import fetched, local_file
-from ..runtime.files import write
+from ..runtime.files import mapped, write
 from ..runtime.page import is_url, stem_of
 from ..runtime.recent import Recent
 from ..runtime.waiting import IN_PAGE, Later, now, soon, then, together
 from ..shapes import Size, show, show_sizes, size
+from ..weights.files import kind_of
 from ..weights.records import is_container, model_record, read_graph, stored_as, weights_record
 from ..weights.safetensors import SAFETENSORS, write_safetensors
 from .arguments import TensorSpec, bind, by_name, unwrap
@@ -50,6 +51,11 @@ PROGRAMS: Final = 8
 
 SERVED: Final = 256
 """How many sets of sizes a Model remembers that its Program serves as it is."""
+
+OTHERS: Final = frozenset(
+    {".bin", ".ckpt", ".gguf", ".h5", ".npy", ".npz", ".onnx", ".pb", ".pickle", ".pkl", ".pt", ".pth"}
+)
+"""Suffixes of formats that `save` does not write."""
 
 
 class Program:
@@ -440,7 +446,17 @@ def load(
         from ..onnx.source import OnnxSource  # noqa: PLC0415
 
         fetch = None if url is None else partial(local_file, url)
-        source = OnnxSource(read_model(path, name=url, fetch=fetch), shapes)
+        try:
+            read = read_model(path, name=url, fetch=fetch)
+        except FormatError as e:
+            kind = kind_of(memoryview(path) if isinstance(path, bytes) else mapped(Path(path)))
+            if kind is None:
+                raise
+            raise FormatError(
+                f"{url or (name if isinstance(path, bytes) else path)}: these are weights without a model ({kind}): "
+                "singe.load_weights(module, path) reads them"
+            ) from e
+        source = OnnxSource(read, shapes)
     source = PairedSource(source, states) if states else source
     return Model(source, device, name, fail_on_host=fail_on_host, bounds=bounds, donate=donate)
 
@@ -474,16 +490,24 @@ def _closed(graph: Graph, shapes: Mapping[str, Sequence[int | str]]) -> Graph:
 
 def save(what: Model | Module, path: str | Path, dtype: str | None = None, shard_bytes: int | None = None) -> None:
     """Write a record: a Model, which `load` reads, or the weights of a Module, which `load_weights` reads. Weights are written
-    as safetensors if the path ends so; shard_bytes then splits them into files of about that size, with an index.
+    as safetensors if the path ends so; shard_bytes then splits them into files of about that size, with an index. A record's
+    path ends in .singe, or as the caller likes, but not in the suffix of another format.
 
     dtype="float16" stores float32s in half the bytes; reading widens them again.
     """
-    if isinstance(what, Model):
-        return write(Path(path), [model_record(what.graph(), dtype)])
-    if not isinstance(what, Module):
+    if not isinstance(what, (Model, Module)):
         raise InputError(f"save: got a {type(what).__name__}, expected a Model or a Module; a Program has save(path)")
+    suffix, stem = Path(path).suffix.lower(), Path(path).stem
+    if isinstance(what, Model):
+        if suffix in OTHERS or suffix == SAFETENSORS:
+            raise InputError(f"save: {path}: a Model is written as a record, {stem}.singe, not as {suffix}")
+        return write(Path(path), [model_record(what.graph(), dtype)])
+    if suffix in OTHERS:
+        raise InputError(
+            f"save: {path}: the weights of a Module are written as {stem}{SAFETENSORS}, or as a record, {stem}.singe, not as {suffix}"
+        )
     state = {name: t.numpy() for name, t in what.state_dict().items()}
-    if Path(path).suffix == SAFETENSORS:
+    if suffix == SAFETENSORS:
         return write_safetensors(Path(path), {k: stored_as(a, dtype) for k, a in state.items()}, shard_bytes)
     if shard_bytes is not None:
         raise InputError(f"save: {path} is one file; only {SAFETENSORS} files are split by shard_bytes")

@@ -88,6 +88,11 @@ def export(
     picture: how a picture becomes the model's input. labels: the names of the classes. force: write into a folder that
     holds other files too. The same model gives the same bytes.
     """
+    if not isinstance(model, Model):
+        shapes_of = 'sg.Model.of(function, {"input": ("N", 3, 224, 224)})'
+        raise InputError(
+            f"export: got a {type(model).__name__}, expected a Model; of a Module or a function: {shapes_of}"
+        )
     folder = Path(folder)
     known = _refuse_foreign(folder, force)
     bundle = make_bundle(model, targets, picture, labels, dtype, samples, activations)

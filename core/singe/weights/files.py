@@ -62,9 +62,9 @@ def load_weights(
 ) -> M:
     """The module with the weights of a file, converted to its dtypes and devices; see `read_weights`.
 
-    strict: the names must be the same on both sides; otherwise only common names are used. rename: regular expressions,
-    each of which is replaced in the file's names wherever it is found, in this order: {r"^model\\\\.": ""}. report: is called
-    with a WeightsReport (`report=print` shows it); without strict, tensors of another shape are then left out, not refused.
+    strict: names and shapes must be the same on both sides; otherwise what is the same is used, and the rest left out.
+    rename: regular expressions, each of which is replaced in the file's names wherever it is found, in this order:
+    {r"^model\\.": ""}. report: is called with a WeightsReport of what is the same and what is not; `report=print` shows it.
     """
     name = "weights" if isinstance(path, bytes) else str(path)
     weights = read_weights(path, key)
@@ -74,9 +74,7 @@ def load_weights(
         told = compared(found, own)
         if report is not None:
             report(told)
-            if not strict:
-                found = {k: found[k] for k in told.loaded}
-        return module.with_state(found, strict)
+        return module.with_state(found if strict else {k: found[k] for k in told.loaded}, strict)
     except (InputError, ShapeError) as e:
         raise type(e)(f"{name}: {e}") from None
 
@@ -167,6 +165,20 @@ READERS: Final = (
     (safetensors.is_safetensors, safetensors.read_safetensors),
 )
 """Whether a file is of a format, and what reads it; archives and streams of PyTorch's come before these."""
+
+
+KINDS: Final = (
+    ("safetensors", safetensors.is_safetensors),
+    ("GGUF", gguf.is_gguf),
+    ("an archive as of NumPy's .npz or PyTorch", lambda data: data[: len(ZIP)] == ZIP),
+    ("PyTorch's older layout", pytorch.is_stream),
+)
+"""Formats that have weights alone, and whether bytes begin like one."""
+
+
+def kind_of(data: memoryview) -> str | None:
+    """The format of KINDS that these bytes begin like, for errors of who expects something else."""
+    return next((kind for kind, fits in KINDS if fits(data)), None)
 
 
 def _without_key(weights: Weights, name: str, key: str | None) -> Weights:

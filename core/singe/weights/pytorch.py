@@ -337,7 +337,9 @@ def _script_state(root: Any, name: str) -> dict[str, _TensorView]:
         path, value, depth = stack.pop()
         if isinstance(value, _TensorView):
             found[path] = value
-        elif isinstance(value, Instance) and depth < MAX_DEPTH:
+        elif isinstance(value, Instance):
+            if depth == MAX_DEPTH:
+                raise FormatError(f"{name}: a TorchScript module with parts nested more than {MAX_DEPTH} deep")
             parts = [(f"{path}.{k}" if path else str(k), v, depth + 1) for k, v in value.attributes.items()]
             stack.extend(reversed(parts))
     raise FormatError(f"{name}: a TorchScript module of more than {MOST_PARTS:,} parts")
