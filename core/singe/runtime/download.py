@@ -90,17 +90,6 @@ def _is_plain(name: str) -> bool:
     return bool(_PLAIN_NAME.fullmatch(name)) and name not in (".", "..") and len(name.encode()) <= 200
 
 
-async def fetched(url: str) -> bytes:
-    """The bytes at a URL, fetched by the page (a relative one is of the page's site), and compared with the hash that its
-    fragment tells."""
-    address, digest = address_of(url) if re.match("(hf|https?)://", url, re.IGNORECASE) else (url, None)
-    data = await fetch(address)
-    found = hashlib.sha256(data).hexdigest() if digest else None
-    if found != digest:
-        raise InputError(f"{url}: the sha256 of the file is {found}: it was changed, or damaged on its way")
-    return data
-
-
 def cache_folder() -> Path:
     """Where files are kept."""
     given = os.environ.get("SINGE_CACHE")
@@ -248,7 +237,7 @@ class _Download:
         headers = {"Accept-Encoding": "identity", "User-Agent": "singe"}
         if start:
             headers |= {"Range": f"bytes={start}-", "If-Range": str(part)}
-        elif whole and self.local.exists() and not self.digest:  # with a hash, what is there has another one
+        elif whole and not self.digest and self.local.exists():  # a file that differs from its hash is fetched anew
             headers["If-None-Match"] = whole
         try:
             answer, linked = _open(self.address, headers)
@@ -287,7 +276,7 @@ class _Download:
         else:
             start, length = 0, answer.headers.get("Content-Length", "")
             total = int(length) if length.isdecimal() else None
-            self._part.unlink(missing_ok=True)  # of another version, perhaps
+            self._part.unlink(missing_ok=True)  # first: what is there is of another version than the one that is noted
             self._note("part", answer.headers.get("ETag"))
         free = shutil.disk_usage(self.local.parent).free
         if total is not None and total - start + SPARE > free:

@@ -42,9 +42,7 @@ def stem_of(url: str) -> str:
 async def fetch(url: str) -> bytes:
     """The bytes at a URL; a relative URL is resolved against that of the page."""
     if not IN_PAGE:
-        raise InputError(
-            f"{url}: URLs are fetched like this in pages only; here, `singe.load(url)` keeps the file in a cache folder"
-        )
+        raise InputError(f"{url}: only pages fetch with it; here, `singe.load(url)` keeps the file in a cache folder")
     import js  # noqa: PLC0415  # pyright: ignore[reportMissingImports]
 
     try:
