@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from inspect import Parameter, Signature
 from typing import Any
 
 import numpy as np
@@ -53,14 +54,11 @@ def call_row(row: Row, operands: Sequence[TensorLike | None], **attrs: Any) -> A
 
 
 def declared(row: Row) -> list[Any]:
-    """The parameters of a row: those of the function that declares it, without the builder. Attributes are keyword-only."""
-    import inspect  # noqa: PLC0415 (errors and stubs may take their time, `import singe` may not)
-
-    function = getattr(row, row.declared_by or next(f for f in ("body", "whole") if hasattr(row, f)))
-    found = list(inspect.signature(function).parameters.values())[isinstance(row, Composite) :]
+    """The parameters of a row; attributes are keyword-only."""
+    found = list(row.parameters)
     if isinstance(row, (Elementwise, Composite)):
         return found
-    inputs = ("Shaped", "Shaped | None", "np.ndarray", inspect.Parameter.empty)
+    inputs = ("Shaped", "Shaped | None", "np.ndarray", Parameter.empty)
     first = next((i for i, p in enumerate(found) if p.annotation not in inputs), len(found))
     return [
         p.replace(kind=p.KEYWORD_ONLY) if p.kind is p.POSITIONAL_OR_KEYWORD and i >= first else p
@@ -70,8 +68,6 @@ def declared(row: Row) -> list[Any]:
 
 def _check_call(row: Row, operands: Sequence[Any], attrs: Mapping[str, Any]) -> None:
     """Refuse inputs and attributes that the functions of a row do not take."""
-    from inspect import Signature  # noqa: PLC0415
-
     parameters = declared(row)
     try:
         Signature(parameters).bind(*operands, **attrs)

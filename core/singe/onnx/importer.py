@@ -9,9 +9,9 @@ ignored, functions that the model defines are inlined, and tensors with more ele
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from inspect import Parameter
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -20,7 +20,7 @@ from ..dtypes import DTYPES, dtype
 from ..errors import ImportFailure, InputError, SingeError, SizeNeeded, UnsupportedOp, ValueNeeded
 from ..graph import Builder, Graph, Kind, Node, Part, Value
 from ..graph.objects import described, leaves, mapped, named
-from ..ops import ROWS, Composite, Elementwise, Nest, Opaque, Row, View
+from ..ops import ROWS, Row
 from ..shapes import MAX_ELEMENTS, Dim, deferring, product, show, size, symbols
 from .adapters import ADAPTERS, OBJECTS, Call
 from .adapters.elementwise.random import counting_runs, is_random
@@ -367,7 +367,7 @@ def _made(call: Call) -> Node | Sequence[Value]:
 
 def _from_row(call: Call, row: Row) -> Node:
     """The row applied to the inputs in order, with attributes by name."""
-    parameters = _parameters(row)
+    parameters = row.parameters
     places = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD and p.name not in call.attributes]
     required = sum(p.default is p.empty for p in places)
     if not required <= len(call.inputs) <= len(places) or None in call.inputs[:required]:
@@ -384,18 +384,9 @@ def _from_row(call: Call, row: Row) -> Node:
         default = defaults.get(name, value)
         if isinstance(default, bool) and value in (0, 1):
             attributes[name] = bool(value)
-        elif name not in defaults or (default is not inspect.Parameter.empty and type(value) is not type(default)):
+        elif name not in defaults or (default is not Parameter.empty and type(value) is not type(default)):
             raise call.fail(f"attribute {name!r} is {value!r:.60}; {row.name} takes {', '.join(defaults) or 'none'}")
     return call.b.apply(row, *_aligned(call), **attributes)  # pyright: ignore[reportArgumentType]
-
-
-def _parameters(row: Row) -> list[inspect.Parameter]:
-    """The parameters of the function that defines a row: its inputs in order, then its attributes."""
-    if isinstance(row, Composite):
-        return list(inspect.signature(row.lower).parameters.values())[1:]  # without the builder
-    assert isinstance(row, (Elementwise, Nest, Opaque, View))
-    function = row.body if isinstance(row, Elementwise) else row.shapes if isinstance(row, Opaque) else row.shape
-    return list(inspect.signature(function).parameters.values())
 
 
 def _is_old(call: Call) -> bool:

@@ -7,12 +7,11 @@ not bytes.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from inspect import Signature
 from typing import Any, Final, TypeAlias
 
-from ..ops import SIZES, Region, Result, Row, find_row
+from ..ops import SIZES, Elementwise, Region, Result, find_row
 from ..shapes import Dim, Shape, Size, at_least, deferring, product, show
 from .program import Buffer, Copy, Host, Loop, Place, ProgramData, Step, walk
 
@@ -38,7 +37,8 @@ def _check_op(p: ProgramData, s: Host, need: Need) -> None:
     inputs, outputs = [p.buffers[i] for i in s.inputs], [p.buffers[i] for i in s.outputs]
     what = f"a step runs {s.op!r} over {', '.join(map(_show, inputs))}"
     try:
-        _parameters(row).bind(*inputs, **{k: v for k, v in s.attrs.items() if k != SIZES})
+        if not isinstance(row, Elementwise):  # which says itself what it takes
+            Signature(row.parameters).bind(*inputs, **{k: v for k, v in s.attrs.items() if k != SIZES})
         with deferring():
             results = list(row.results(inputs, s.attrs))
         fits = len(results) == len(outputs) and all(map(_agree, results, outputs))
@@ -50,13 +50,6 @@ def _check_op(p: ProgramData, s: Host, need: Need) -> None:
 
 def _show(b: Buffer) -> str:
     return f"{b.dtype}{show(b.shape)}"
-
-
-@cache
-def _parameters(row: Row) -> inspect.Signature:
-    """The inputs and attributes that a row takes."""
-    declared = row.declared_by and getattr(row, row.declared_by)
-    return inspect.signature(declared if declared else lambda *inputs, **attrs: None)
 
 
 def _agree(result: tuple[Sequence[Dim | None], Any], b: Buffer) -> bool:

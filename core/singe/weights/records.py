@@ -7,7 +7,6 @@ node, with the names of its rows, and rebuilt when it is read: shapes and dtypes
 from __future__ import annotations
 
 import hashlib
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -391,8 +390,7 @@ def _kinds(row: Row) -> Mapping[str, str]:
     if isinstance(row, Region):
         kinds = {"then": "Graph", "otherwise": "Graph"} if row.name == "if" else LOOP
         return {**kinds, SIZES: "tuple[str, ...]"}
-    parameters = inspect.signature(getattr(row, row.declared_by)).parameters
-    kinds = {k: p.annotation for k, p in parameters.items()}
+    kinds = {p.name: p.annotation for p in row.parameters}
     return {k: v.__name__ if isinstance(v, type) else str(v) for k, v in kinds.items()} | {SIZES: "tuple[str, ...]"}
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from inspect import Parameter, signature
 from typing import Any, ClassVar, Final, Protocol, TypeAlias
 
 import numpy as np
@@ -57,11 +59,12 @@ class Row:
     """What all rows have. onnx: the ONNX op with exactly this meaning ("domain.Op" outside ONNX's own domain). reference: an independent oracle for tests.
 
     tolerance: the error that tests allow, in units in the last place of the result. floor: an absolute error that is
-    always allowed. declared_by: the field whose function has the row's inputs and attributes as parameters. wgsl: the
-    shader for inputs of these shapes and dtypes, and attributes; None if there is none for them.
+    always allowed. declared_by: the field whose function has the row's inputs and attributes as parameters, after
+    `before` others. wgsl: the shader for inputs of these shapes and dtypes, and attributes; None if there is none for them.
     """
 
-    declared_by: ClassVar[str] = ""
+    declared_by: ClassVar[str]
+    before: ClassVar[int] = 0
 
     name: str
     onnx: str | None = None
@@ -72,6 +75,11 @@ class Row:
     floor: float = 1e-6
     doc: str = ""
     wgsl: Callable[..., Wgsl | None] | None = None
+
+    @cached_property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """The row's inputs in order, then its attributes."""
+        return tuple(signature(getattr(self, self.declared_by)).parameters.values())[self.before :]
 
     def infer(self, inputs: Sequence[Shaped], attrs: Attrs) -> tuple[Shape, DType]:
         """The shape and dtype of the only result; ShapeError or DTypeError if the inputs do not fit."""

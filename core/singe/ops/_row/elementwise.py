@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache, partial
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -29,6 +29,7 @@ class Elementwise(Row):
     "to" if the attribute `to` decides. domain: the range from which tests sample floats.
     """
 
+    declared_by: ClassVar = "body"
     body: Callable[..., Expr]
     takes: Sequence[str] = ()
     gives: str = "T"
@@ -36,12 +37,12 @@ class Elementwise(Row):
 
     @cached_property
     def arity(self) -> int:
-        return sum(p.kind is p.POSITIONAL_OR_KEYWORD for p in inspect.signature(self.body).parameters.values())
+        return sum(p.kind is p.POSITIONAL_OR_KEYWORD for p in self.parameters)
 
     @cached_property
     def defaults(self) -> dict[str, Any]:
         """The attributes and their defaults."""
-        return {p.name: p.default for p in inspect.signature(self.body).parameters.values() if p.kind is p.KEYWORD_ONLY}
+        return {p.name: p.default for p in self.parameters if p.kind is p.KEYWORD_ONLY}
 
     def _kinds(self) -> Sequence[str]:
         return self.takes or ("T",) * self.arity

@@ -96,5 +96,6 @@ class Composite(Row):
     """lower: the op as other rows, built with the builder it is given."""
 
     declared_by: ClassVar = "lower"
+    before: ClassVar = 1  # the builder
     lower: Callable[..., Any]
     domain: tuple[float, float] = (-4.0, 4.0)

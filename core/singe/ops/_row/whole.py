@@ -87,6 +87,7 @@ class Update(Row):
 class Running(Row):
     """A fold with `word` along the attribute `axis` that keeps every step; with `reverse` it begins at the end."""
 
+    declared_by: ClassVar = "whole"
     word: str
     whole: Callable[..., np.ndarray] = field(kw_only=True)
 
@@ -107,6 +108,7 @@ class Region(Row):
     The graphs read outer values only through the inputs of the node.
     """
 
+    declared_by: ClassVar = "given"
     given: Callable[..., Results]
 
     def results(self, inputs: Sequence[Shaped], attrs: Attrs) -> Results:
