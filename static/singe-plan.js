@@ -48,7 +48,7 @@ const STEPS = {
     row: { size: IS.text, buffer: orNull(IS.count), dim: orNull(IS.dimension) },
     names: (s) => (s.buffer === null ? [] : [s.buffer]),
   },
-  check: { row: { dim: IS.dimension, text: IS.text }, names: () => [] },
+  check: { row: { dim: (dim) => isDim(dim), text: IS.text }, names: () => [] },
 };
 
 function namesIn(dim) {
@@ -383,7 +383,7 @@ export async function carryOut(step, plan, machine) {
   if (step.do === "check") {
     if (evaluate(step.dim, plan.sizes) >= 0) return;
     const told = [...new Set(namesIn(step.dim))].map((name) => `${name} = ${plan.sizes[name]}`);
-    throw new SingeError("input", `${step.text} (got ${told.join(", ")})`);
+    throw new SingeError("input", told.length ? `${step.text} (got ${told.join(", ")})` : step.text);
   }
   const { buffers } = plan.program;
   const inputs = [];

@@ -71,7 +71,7 @@ class PythonGpu {
       adapter: description || architecture,
       vendor,
       software: isFallbackAdapter ?? architecture === "swiftshader",
-      features: [...features].sort(),
+      features: [...features, ...(globalThis.navigator?.gpu?.wgslLanguageFeatures ?? [])].sort(),
       limits: {
         buffer: limits.maxBufferSize,
         binding: limits.maxStorageBufferBindingSize,

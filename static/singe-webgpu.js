@@ -30,7 +30,8 @@ export async function open(target, files, given) {
 
 async function loadProgram({ program, modules, weights }, files, gpu) {
   const { features } = gpu.device;
-  const able = features.has(MATRICES) ? (await import("./singe-matrices.js")).abilities(gpu.device) : features;
+  const able = new Set(features.has(MATRICES) ? (await import("./singe-matrices.js")).abilities(gpu.device) : features);
+  globalThis.navigator?.gpu?.wgslLanguageFeatures?.forEach((word) => able.add(word));
   const variants = program.kernels.map((kernel) => chooseVariant(kernel, able));
   files.expect([modules, ...weights]);
   const size = sumOf(weights) + 16;
@@ -225,7 +226,6 @@ class Device {
   }
 }
 
-/** A run at given sizes. */
 class Recording {
   #device;
   #sizes;
@@ -278,7 +278,6 @@ class Recording {
     return [this.bind({ step, pipeline, layout, resources, groups: spreadGroups(groups, limit, kernel.label) })];
   }
 
-  /** A step with its bind group. */
   bind(step) {
     const { layout, resources } = step;
     const entries = resources.map((resource, binding) => ({ binding, resource }));
@@ -314,7 +313,6 @@ class Recording {
     return { buffer, targets: starts.map((offset) => ({ buffer, offset })) };
   }
 
-  /** Run; the outputs, in these arrays. */
   async read(steps = this.steps, into = []) {
     const { device } = this.gpu;
     const { buffer, targets } = (this.#staging ??= this.#stage());
@@ -331,7 +329,6 @@ class Recording {
   }
 }
 
-/** Steps as one command buffer. */
 function encoded(device, steps) {
   const commands = device.createCommandEncoder();
   let pass;

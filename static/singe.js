@@ -1,5 +1,5 @@
 /**
- * Singe's runner: a bundle, run in a page, a worker or node.
+ * Singe's runner: a bundle in a page, a worker or node.
  *
  * Contract: `load` returns a model that is ready to run, or fails with a SingeError and holds nothing. A model's runs
  * happen in the order of the calls, and each reads its inputs when its turn comes. See singe.d.ts and
@@ -25,7 +25,7 @@ export async function load(url, given) {
     signal?.addEventListener ?? !signal,
     gpuDevice?.createBuffer ?? !gpuDevice,
   ];
-  if (!fits.every(Boolean)) throw (await import("./singe-refused.js")).refused(folder, url, options);
+  if (!fits.every(Boolean)) throw (await import("./singe-refused.js")).refused(fits, { ...options, url });
   if (!worker) return loadHere(folder, options);
   const { loadInWorker } = await import("./singe-remote.js");
   return (await loadInWorker(folder, options)) ?? loadHere(folder, options);

@@ -1,4 +1,4 @@
-"""The devices that tests run on: a table, and a fixture that loops over it.
+"""Fixtures that loop over the devices on which tests run.
 
 A missing device is a skip with its reason. Use -k to run one device, as in `pytest -k interpret`.
 """
@@ -9,27 +9,12 @@ import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any
-
-import numpy as np
 import pytest
-from devices import run_array, run_interpreted, run_model
+from devices import DEVICES, Run
 
 from singe.errors import DeviceError
 from singe.runtime.devices import device as open_device
 
-Run = Callable[[Any, Sequence[np.ndarray]], list[np.ndarray]]
-"""(graph, arrays) ↦ the graph's outputs."""
-
-DEVICES: dict[str, Run] = {
-    "array": run_array,
-    "interpret": run_interpreted,
-    "numpy": partial(run_model, "numpy"),
-    "wasm": partial(run_model, "wasm"),
-    "webgpu": partial(run_model, "webgpu"),
-}
 NEED_NOTHING = ("array", "interpret")
 
 

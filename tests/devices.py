@@ -1,13 +1,17 @@
 """Ways to run a Graph in tests: node by node on whole arrays, as Kernels under the slow interpreter, and compiled.
 
-All take the graph before rewriting, with its symbolic sizes, and NumPy arrays for its inputs in order.
+All take the graph before rewriting, with its symbolic sizes, and NumPy arrays for its inputs in order. Below them: marks
+for tests that run on some devices only, or on some of them only in `make test`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
+import pytest
 
 from singe.compiler.fuse._assemble import Maker
 from singe.compiler.fuse._growth import Growth
@@ -119,3 +123,36 @@ def run_model(device: str, graph: Graph, arrays: Arrays) -> list[np.ndarray]:
         return runnable.run([given[p.name] for p in runnable.inputs])
     finally:
         runnable.dispose()
+
+
+Run = Callable[[Graph, Arrays], list[np.ndarray]]
+"""(graph, arrays) ↦ the graph's outputs."""
+
+DEVICES: dict[str, Run] = {
+    "array": run_array,
+    "interpret": run_interpreted,
+    "numpy": partial(run_model, "numpy"),
+    "wasm": partial(run_model, "wasm"),
+    "webgpu": partial(run_model, "webgpu"),
+}
+
+
+# --- which devices a test runs on -------------------------------------------------------------------------------------
+
+
+def slow(*values: Any) -> list[Any]:
+    """Parameters of a test that `make quick` leaves out."""
+    return [pytest.param(value, marks=pytest.mark.slow) for value in values]
+
+
+def runners(*names: Any) -> pytest.MarkDecorator:
+    """A test's loop over these devices, instead of all: some may be `slow`."""
+    return pytest.mark.parametrize("device_name", names, indirect=True)
+
+
+RUNNERS = runners("numpy", "wasm", *slow("webgpu"))
+"""The devices that compile in one way; a driver without a GPU takes long to compile each shader."""
+ONCE_EACH = pytest.mark.parametrize(
+    "on", ["numpy", "fusion-wasm", *slow("fusion-numpy", "wasm", "webgpu", "fusion-webgpu")], indirect=True
+)
+"""For Tensors in many ways: `make quick` takes one device eagerly, and one under Fusion."""

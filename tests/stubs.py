@@ -33,8 +33,8 @@ from ..runtime.device import Device, DeviceValue
 from ..shapes import Dim
 from .methods.order import Ordered
 from .methods.selection import Places
-from .shaping import Axis
-from .spatial import Ints, Padding
+from .nodes.shaping import Axis, Count
+from .nodes.spatial import Ints, Padding
 
 _bool = bool
 _complex = complex
@@ -57,7 +57,7 @@ def stub() -> str:
     shown = [text for text in shown if text]
     doc = f'"""{inspect.cleandoc(Tensor.__doc__ or "")}"""'
     body = "\n".join([doc, "", "__array_ufunc__: None", "_device: Device", "_value: Any", "", *shown])
-    functions = [_function(name, getattr(module, name)) for name in ("apply", "home_of", "value_on")]
+    functions = [_function(name, getattr(module, name)) for name in ("apply", "destination", "home_of", "value_on")]
     return "\n".join([HEAD, "class Tensor:", textwrap.indent(body, "    "), *functions])
 
 

@@ -47,29 +47,36 @@ from .errors import SingeError as SingeError
 from .errors import UnsupportedOp as UnsupportedOp
 from .errors import ValueNeeded as ValueNeeded
 from .frontend.creation import arange as arange
+from .frontend.creation import as_tensor as as_tensor
+from .frontend.creation import asarray as asarray
 from .frontend.creation import cat as cat
 from .frontend.creation import concat as concat
+from .frontend.creation import empty as empty
+from .frontend.creation import empty_like as empty_like
 from .frontend.creation import eye as eye
+from .frontend.creation import from_numpy as from_numpy
 from .frontend.creation import full as full
 from .frontend.creation import full_like as full_like
+from .frontend.creation import hstack as hstack
 from .frontend.creation import linspace as linspace
 from .frontend.creation import meshgrid as meshgrid
 from .frontend.creation import ones as ones
 from .frontend.creation import ones_like as ones_like
 from .frontend.creation import stack as stack
 from .frontend.creation import tensor as tensor
+from .frontend.creation import vstack as vstack
 from .frontend.creation import where as where
 from .frontend.creation import zeros as zeros
 from .frontend.creation import zeros_like as zeros_like
 from .frontend.own import op as op
 from .frontend.products import einsum as einsum
 from .frontend.tensor import Tensor as Tensor
+from .model.compiling import compile as compile
+from .model.files import load as load
+from .model.files import load_async as load_async
+from .model.files import save as save
 from .model.model import Model as Model
-from .model.model import Program
-from .model.model import compile as compile
-from .model.model import load as load
-from .model.model import load_async as load_async
-from .model.model import save as save
+from .model.program import Program
 from .model.session import Session as Session
 from .ops import Wgsl as Wgsl
 from .runtime.decorators import Fusion as Fusion
@@ -92,24 +99,31 @@ from .weights import read_weights as read_weights
 __all__ = [
     "Bundle", "CompileError", "DType", "DTypeError", "Device", "DeviceError", "DeviceLost", "FormatError", "Fusion", "ImportFailure", "InputError",
     "Model", "Numpy", "PictureSpec", "Program", "Session", "ShapeError", "SingeError", "Tensor", "UnsupportedOp", "ValueNeeded", "Wasm", "WebGpu",
-    "Weights", "WeightsReport", "Wgsl", "__version__", "arange", "bfloat16", "bool_", "cat", "compile", "complex64", "complex128", "concat", "device",
-    "device_async", "devices", "dtype", "einsum", "export", "export_freestanding", "eye", "float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn",
-    "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float16", "float32", "float64", "full", "full_like",
-    "int2", "int4", "int8", "int16", "int32", "int64", "linspace", "load", "load_async", "load_weights", "meshgrid", "nn", "ones", "ones_like", "op",
-    "read_weights", "save", "stack", "string", "tensor", "uint2", "uint4", "uint8", "uint16", "uint32", "uint64", "where", "zeros", "zeros_like",
+    "Weights", "WeightsReport", "Wgsl", "__version__", "arange", "as_tensor", "asarray", "bfloat16", "bool_", "cat", "compile", "complex64", "complex128",
+    "concat", "device", "device_async", "devices", "dtype", "einsum", "empty", "empty_like", "export", "export_freestanding", "eye", "float4_e2m1fn",
+    "float6_e2m3fn", "float6_e3m2fn", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float16", "float32",
+    "float64", "from_numpy", "full", "full_like", "hstack", "int2", "int4", "int8", "int16", "int32", "int64", "linspace", "load", "load_async",
+    "load_weights", "meshgrid", "nn", "ones", "ones_like", "op", "read_weights", "save", "stack", "string", "tensor", "uint2", "uint4", "uint8", "uint16",
+    "uint32", "uint64", "vstack", "where", "zeros", "zeros_like",
 ]  # fmt: skip
 
 
 _LAZY = ("array_api", "random")
 """Submodules that are imported when they are first used."""
+_RANDOM = ("manual_seed", "rand", "rand_like", "randint", "randn", "randn_like", "randperm")
+"""Functions of `random` that PyTorch has at the top, too."""
 
 
 def __getattr__(name: str) -> _typing.Any:
-    """A submodule of _LAZY, or a method of Tensor as a function: `singe.topk(x, 3)`."""
+    """A submodule of _LAZY, a function of _RANDOM, or a method of Tensor as a function: `singe.topk(x, 3)`."""
     if name in _LAZY:
         from importlib import import_module  # noqa: PLC0415
 
         return import_module(f"singe.{name}")
+    if name in _RANDOM:
+        from . import random  # noqa: PLC0415
+
+        return getattr(random, name)
     if name.startswith("_") or not callable(getattr(Tensor, name, None)):
         raise AttributeError(f"module 'singe' has no attribute {name!r}", name=name)
     return getattr(Tensor, name)

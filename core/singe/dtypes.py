@@ -1,6 +1,6 @@
 """Element types: one table with a row for each, and the promotions between them.
 
-A DType is compared by identity; `dtype("float32")` finds one by name, NumPy dtype or DType. Types that NumPy lacks
+There is one DType of each name, so code compares them with `is`; `dtype("float32")` finds one by name, NumPy dtype or DType. Types that NumPy lacks
 (bfloat16, float8, float4, int4, int2) are structured arrays of one field, named after the dtype: NumPy moves the bits, and
 `widened` and `narrowed` convert from and to the compute type. Strings are in such a field too, as Python strings,
 because plain object arrays hold Sizes. Callers give and get strings in object arrays (`own`, `outward`).
@@ -20,7 +20,7 @@ from .errors import DTypeError
 
 @dataclass(frozen=True)
 class Coding:
-    """The bits of a float that NumPy lacks, from the top: a sign (if signed), the exponent, the mantissa.
+    """The bits of a narrow float, from the top: a sign (if signed), the exponent, the mantissa.
 
     most is the code of the largest number, infinity that of infinity (None: there is none), nan one of those of NaN. With
     subnormals the least exponent encodes subnormal numbers, as in IEEE 754; otherwise it is one more power of two. If all
@@ -62,8 +62,8 @@ class DType:
 
     kind is "bool", "int", "uint", "float", "complex" or "string"; bits is the width of a value. computed names the compute
     type, which a load gives and a store takes: a load widens, a store keeps the low bits of integers and rounds floats to
-    nearest even. For a type that NumPy lacks, held names the NumPy type of its bits, and coding says what the bits of a
-    float mean. An element takes `size` bytes in arrays, files and device memory. On a device without bytes it takes four,
+    nearest even. For a type that NumPy lacks, held names the NumPy type of its bits. For a float of at most 16 bits,
+    coding says what its bits mean. An element takes `size` bytes in arrays, files and device memory. On a device without bytes it takes four,
     as `wide`, unless the dtype is `packed` there.
     """
 
@@ -110,9 +110,31 @@ class DType:
 
     @property
     def most(self) -> float:
-        """The largest number of a float type that NumPy lacks."""
+        """The largest number of a narrow float type."""
+        return self._number("most")
+
+    @property
+    def beyond(self) -> float:
+        """What numbers above the largest become in a narrow float type: infinity, NaN or the largest."""
+        return self._number("overflow")
+
+    @property
+    def wrong(self) -> float:
+        """What NaN becomes in a narrow float type: NaN, if the type has it."""
+        return self._number("nan")
+
+    def _number(self, code: str) -> float:
         assert self.coding is not None
-        return float(_numbers(self)[self.coding.most])
+        return float(_numbers(self)[getattr(self.coding, code)])
+
+    def __eq__(self, other: object) -> bool:
+        """Whether `other` is this dtype, or a name, a NumPy dtype or a type that stands for it."""
+        if other.__class__ is DType:
+            return other is self
+        named = isinstance(other, (str, np.dtype)) or (isinstance(other, type) and issubclass(other, _TYPES))
+        return named and _found(other) is self
+
+    __hash__ = object.__hash__
 
     def __repr__(self) -> str:
         return self.name
@@ -129,6 +151,7 @@ _E4M3FNUZ: Final = Coding(3, 8, most=0x7F, nan=0x80, signed_zero=False)
 _E5M2: Final = Coding(2, 15, most=0x7B, nan=0x7E, infinity=0x7C)
 _E5M2FNUZ: Final = Coding(2, 16, most=0x7F, nan=0x80, signed_zero=False)
 _E8M0: Final = Coding(0, 127, most=0xFE, nan=0xFF, signed=False, subnormals=False)
+_FLOAT16: Final = Coding(10, 15, most=0x7BFF, nan=0x7E00, infinity=0x7C00, bits=16)
 _BFLOAT16: Final = Coding(7, 127, most=0x7F7F, nan=0x7FC0, infinity=0x7F80, bits=16)
 
 DTYPES: Final = {d.name: d for d in (
@@ -153,7 +176,7 @@ DTYPES: Final = {d.name: d for d in (
     DType("float8_e5m2", "float", 8, "float32", held="uint8", coding=_E5M2),
     DType("float8_e5m2fnuz", "float", 8, "float32", held="uint8", coding=_E5M2FNUZ),
     DType("float8_e8m0fnu", "float", 8, "float32", held="uint8", coding=_E8M0),
-    DType("float16", "float", 16, "float32", packed=True),
+    DType("float16", "float", 16, "float32", coding=_FLOAT16, packed=True),
     DType("bfloat16", "float", 16, "float32", held="uint16", coding=_BFLOAT16),
     DType("float32", "float", 32, "float32"),
     DType("float64", "float", 64, "float64"),
@@ -209,19 +232,30 @@ TEXT: Final = "OUT"
 """The kinds of NumPy's arrays of strings: objects, those of fixed width, and NumPy 2's own."""
 
 
+_TYPES: Final = (np.generic, bool, int, float, complex, str)
+"""Classes that stand for dtypes in comparisons."""
+
+
 def dtype(given: Any) -> DType:
     """The DType that a name, a NumPy dtype or a DType stands for."""
+    found = _found(given)
+    if found is None:
+        raise DTypeError(f"dtype {given!r} is not supported; use one of {', '.join(DTYPES)}")
+    return found
+
+
+def _found(given: Any) -> DType | None:
     if isinstance(given, DType):
         return given
     if isinstance(given, str) and given in DTYPES:
         return DTYPES[given]
     try:
         found = np.dtype(given)
-        if found.kind in TEXT:
-            return string
-        return DTYPES[found.names[0] if found.names and len(found.names) == 1 else found.name]
-    except (KeyError, TypeError):
-        raise DTypeError(f"dtype {given!r} is not supported; use one of {', '.join(DTYPES)}") from None
+    except TypeError:
+        return None
+    if found.kind in TEXT:
+        return string
+    return DTYPES.get(found.names[0] if found.names and len(found.names) == 1 else found.name)
 
 
 def promote(*dtypes: DType) -> DType:

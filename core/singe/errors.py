@@ -5,6 +5,7 @@ SingeError
 │   └── SizeNeeded          open sizes that must be numbers before the Graph can be built
 ├── DTypeError          an element type that an op does not take
 ├── InputError          a value, name or file from the caller that cannot be used
+│   └── OutOfRange          an index beyond the axis that it indexes
 ├── FormatError         a malformed file: the message names the file and the place in it
 │   └── ImportFailure   a well-formed model that cannot be turned into a Graph
 │       ├── UnsupportedOp   ops that Singe lacks; all such ops of a model are listed at once
@@ -40,6 +41,10 @@ class DTypeError(SingeError, TypeError):
 
 class InputError(SingeError, ValueError):
     """A value, name or file from the caller that cannot be used."""
+
+
+class OutOfRange(InputError, IndexError):
+    """An index beyond the axis that it indexes."""
 
 
 class FormatError(SingeError, ValueError):

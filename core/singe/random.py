@@ -20,6 +20,8 @@ from .dtypes import DType, float32, int64, uint32
 from .dtypes import dtype as dtype_of
 from .errors import InputError
 from .frontend.creation import tensor
+from .frontend.methods.attach import both_spellings
+from .frontend.nodes.shaping import given_sizes
 from .frontend.tensor import Tensor
 from .ir.scalar import Number
 from .runtime.device import Device
@@ -141,24 +143,39 @@ def next_key() -> int:
     return int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0])
 
 
-def _shape(given: tuple[Any, ...]) -> Shape:
-    """A shape given as numbers or as one sequence."""
-    return given[0] if len(given) == 1 and isinstance(given[0], Sequence) else given
+@both_spellings
+def rand(*shape: Any, dtype: Any = float32, device: str | Device | None = None) -> Tensor:
+    """Numbers from 0 to 1, with the next key: rand(2, 3) or rand((2, 3))."""
+    return uniform(next_key(), given_sizes(shape, "rand"), dtype=dtype, device=device)
 
 
-def rand(*shape: int | Shape, dtype: Any = float32, device: str | Device | None = None) -> Tensor:
-    """Numbers from 0 to 1, with the next key."""
-    return uniform(next_key(), _shape(shape), dtype=dtype, device=device)
+@both_spellings
+def randn(*shape: Any, dtype: Any = float32, device: str | Device | None = None) -> Tensor:
+    """Numbers of the normal distribution, with the next key: randn(2, 3) or randn((2, 3))."""
+    return normal(next_key(), given_sizes(shape, "randn"), dtype=dtype, device=device)
 
 
-def randn(*shape: int | Shape, dtype: Any = float32, device: str | Device | None = None) -> Tensor:
-    """Numbers of the normal distribution, with the next key."""
-    return normal(next_key(), _shape(shape), dtype=dtype, device=device)
+def rand_like(x: Tensor, dtype: Any = None) -> Tensor:
+    """`rand` with x's shape, device and (unless given) dtype."""
+    return rand(x.shape, dtype=dtype or x.dtype, device=x.device)
 
 
-def randint(low: int, high: int, shape: Shape, *, dtype: Any = int64, device: str | Device | None = None) -> Tensor:
-    """Integers from low to high − 1, with the next key."""
-    return integers(next_key(), shape, low, high, dtype=dtype, device=device)
+def randn_like(x: Tensor, dtype: Any = None) -> Tensor:
+    """`randn` with x's shape, device and (unless given) dtype."""
+    return randn(x.shape, dtype=dtype or x.dtype, device=x.device)
+
+
+@both_spellings
+def randint(
+    low: int, high: int | Shape | None = None, shape: Shape | None = None, *, dtype: Any = int64, device: str | Device | None = None
+) -> Tensor:  # fmt: skip
+    """Integers from low to high − 1, with the next key; randint(high, shape) starts at 0."""
+    if isinstance(high, Sequence):
+        high, shape = None, high
+    if shape is None:
+        raise InputError("randint: got no shape, expected one, as in randint(0, 10, (2, 3)) or randint(10, (2, 3))")
+    first, end = (0, low) if high is None else (low, high)
+    return integers(next_key(), shape, first, end, dtype=dtype, device=device)
 
 
 def randperm(n: int, *, device: str | Device | None = None) -> Tensor:

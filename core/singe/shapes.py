@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
+from types import FrameType
 from typing import Any, Final, TypeAlias, Union
 
 from .errors import ShapeError, SizeNeeded
@@ -25,6 +26,8 @@ Atom: TypeAlias = "str | tuple[str, Dim, Dim]"
 """A named size, or (word, a, b) with one of OPAQUE's words over two dimensions."""
 MAX_ELEMENTS: Final = 2**31 - 1
 """The most elements that a tensor may have, and so the largest size: kernels count in int32."""
+MAX_RANK: Final = 32
+"""The most axes of a tensor in a file."""
 MAX_ATOMS: Final = 4000
 """The most parts of a Size: its terms, and those of its different opaque atoms, at any depth."""
 
@@ -39,33 +42,30 @@ OPAQUE: Final = {
 class Size:
     """A symbolic dimension: a canonical sum of integer multiples of products of atoms."""
 
-    __slots__ = ("_hash", "_text", "atoms", "terms")
+    __slots__ = ("_hash", "_text", "atoms", "names", "terms")
 
     def __init__(self, terms: Mapping[tuple[Atom, ...], int]) -> None:
         inner = {atom for key in terms for atom in key if not isinstance(atom, str)}
         self.atoms: Final = len(terms) + sum(map(_atoms, inner))
+        self.names: Final = frozenset(name for key in terms for atom in key for name in _names(atom))
         if self.atoms > MAX_ATOMS:
-            sizes = frozenset(name for key in terms for atom in key for name in _names(atom))
             raise SizeNeeded(
-                f"a dimension is an expression of {', '.join(sorted(sizes))} with more than {MAX_ATOMS} parts", sizes
+                f"a dimension is an expression of {', '.join(sorted(self.names))} with more than {MAX_ATOMS} parts",
+                self.names,
             )
-        self.terms: Final = tuple(sorted(((k, v) for k, v in terms.items() if v), key=repr))
-        self._hash: Final = hash(self.terms)
+        shown = sorted(((repr(term), term) for term in terms.items() if term[1]), key=lambda pair: pair[0])
+        self.terms: Final = tuple(term for _, term in shown)
+        self._hash: Final = hash(tuple(text for text, _ in shown))  # those of the numbers -1 and -2 are equal
         self._text: str | None = None
 
     def __hash__(self) -> int:
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        """Whether the canonical forms are equal. In a function of the user's that is traced, it is an error to ask for
-        what depends on the run: `x.shape[0] == 3` must not be silently False."""
+        """Whether the canonical forms are equal; see `asking` for who asks something else by `==`."""
         if isinstance(other, Size) and self.terms == other.terms:
             return True
-        if _CHECKS.get() is None or not isinstance(other, (int, Size)) or _asked_by_singe():
-            return False
-        if self._hash == hash(
-            other
-        ):  # a dict compares its keys where their hashes are equal, as those of -1 and -2 are
+        if not _ASKING.get() or not isinstance(other, (int, Size)) or _is_ours(sys._getframe(1)):
             return False
         return equal(self, other, "comparison of sizes")
 
@@ -132,9 +132,30 @@ class Size:
     __index__ = __int__ = __float__ = _number
 
 
-def _asked_by_singe() -> bool:
-    """Whether the code that compares sizes is ours, which wants to know whether the forms are equal."""
-    return sys._getframe(2).f_globals.get("__name__", "").startswith("singe")
+_ASKING: Final[ContextVar[bool]] = ContextVar("asking", default=False)
+
+
+@contextmanager
+def asking() -> Iterator[None]:
+    """A context in which Python code other than Singe's asks by `==` whether dimensions are equal in all runs, and gets an
+    error if that depends on the run: `x.shape[0] == 3` in a function that is traced must not be silently False.
+
+    Singe itself asks whether two forms are the same. Both questions may come in one call (the function calls a layer, which
+    compares shapes), and by way of tuples, `in` and NumPy, so it is the module of the comparing Python code that tells them
+    apart. Dicts and sets compare the forms, because unequal ones have other hashes.
+    """
+    token = _ASKING.set(True)
+    try:
+        yield
+    finally:
+        _ASKING.reset(token)
+
+
+def _is_ours(frame: FrameType) -> bool:
+    return frame.f_globals.get("__name__", "").partition(".")[0] in _OURS
+
+
+_OURS: Final = frozenset({"singe", "singe_webgpu", "singe_wasm"})
 
 
 def size(name: str) -> Size:
@@ -171,9 +192,11 @@ def _opaque(word: str, a: Dim, b: Dim) -> Dim:
 
 
 def _divide_terms(a: Dim, b: Dim) -> tuple[Dim, Dim]:
-    """Split a into (the quotient of those terms that b, a single term, divides; the other terms)."""
+    """Split a into (the quotient of those terms that b divides; the other terms). A b of several terms divides all or
+    none."""
     if not isinstance(b, int) and len(b.terms) != 1:
-        return (1, 0) if a == b else (0, a)
+        whole = _long_division(a, b)
+        return (0, a) if whole is None else (whole, 0)
     ((divisor, scale),) = _terms(b)
     quotient: dict[tuple[Atom, ...], int] = {}
     rest: dict[tuple[Atom, ...], int] = {}
@@ -190,6 +213,24 @@ def _divide_terms(a: Dim, b: Dim) -> tuple[Dim, Dim]:
         else:
             quotient[tuple(left)] = value // scale
     return _canonical(quotient), _canonical(rest)
+
+
+def _long_division(a: Dim, b: Size) -> Dim | None:
+    """The polynomial q with a = q · b, if there is one of no more terms than a."""
+    left, total, steps = a, _canonical({}), len(a.terms) if isinstance(a, Size) else 0
+    first = max(b.terms, key=_order)
+    while isinstance(left, Size) and steps:
+        lead = max(left.terms, key=_order)
+        part, rest = _divide_terms(_canonical(dict([lead])), _canonical(dict([first])))
+        if rest != 0:
+            return None
+        total, left, steps = total + part, left - part * b, steps - 1
+    return total if left == 0 else None
+
+
+def _order(term: tuple[tuple[Atom, ...], int]) -> tuple[int, list[str]]:
+    """Orders terms by their degree, then by their atoms, so that products with one term keep the order."""
+    return len(term[0]), sorted(map(repr, term[0]))
 
 
 def divides(a: Dim, b: Dim) -> bool:
@@ -422,15 +463,9 @@ def symbols(dims: Dim | Iterable[Any]) -> frozenset[str]:
     """The names of all sizes in a dimension, a shape, or a nested sequence of them."""
     if isinstance(dims, (int, float, str)):
         return frozenset()
-    found: set[str] = set()
     if isinstance(dims, Size):
-        for key, _ in dims.terms:
-            for atom in key:
-                found |= _names(atom)
-        return frozenset(found)
-    for d in dims:
-        found |= symbols(d)
-    return frozenset(found)
+        return dims.names
+    return frozenset().union(*map(symbols, dims))
 
 
 def show_sizes(sizes: Mapping[str, Dim]) -> str:
@@ -449,6 +484,11 @@ def size_name(dim: Dim) -> str | None:
 
 def evaluate(dim: Dim, sizes: Mapping[str, Dim]) -> Dim:
     """The dimension with these sizes in place of their names; other names stay."""
+    return _evaluated(dim, sizes, {})
+
+
+def _evaluated(dim: Dim, sizes: Mapping[str, Dim], known: dict[Atom, Dim]) -> Dim:
+    """`evaluate`, which computes an atom once however many others have it as a part."""
     if isinstance(dim, int):
         return dim
     total: Dim = 0
@@ -457,9 +497,11 @@ def evaluate(dim: Dim, sizes: Mapping[str, Dim]) -> Dim:
         for atom in key:
             if isinstance(atom, str):
                 term = term * (sizes[atom] if atom in sizes else size(atom))
-            else:
-                a, b = evaluate(atom[1], sizes), evaluate(atom[2], sizes)
-                term = term * COMBINED[atom[0]](a, b)
+                continue
+            if atom not in known:
+                word, a, b = atom
+                known[atom] = COMBINED[word](_evaluated(a, sizes, known), _evaluated(b, sizes, known))
+            term = term * known[atom]
         total = total + term
     return total
 

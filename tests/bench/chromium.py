@@ -27,7 +27,7 @@ from ort_web import CHROMIUM, FLAGS, VERSION, package
 from playwright.sync_api import sync_playwright
 from products import ROOF_WORK, onnx_product, roof
 
-from singe.model.model import load
+from singe.model.files import load
 from singe.tools.export import export
 from singe.tools.serve import Server
 

@@ -22,7 +22,7 @@ from typing import Any, Final
 from ort_web import CHROMIUM, FLAGS, VERSION, package
 from playwright.sync_api import sync_playwright
 
-from singe.model.model import load
+from singe.model.files import load
 from singe.tools.export import export
 from singe.tools.serve import Server
 

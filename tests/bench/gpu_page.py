@@ -25,7 +25,8 @@ import numpy as np
 
 from singe.dtypes import float16, float32
 from singe.graph import Graph
-from singe.model.model import Model, load
+from singe.model.files import load
+from singe.model.model import Model
 from singe.runtime.devices import device
 from singe.tools.bench import gemm
 from singe.tools.export import export

@@ -19,7 +19,9 @@ import numpy as np
 from singe.dtypes import DType, float16, float32
 from singe.errors import DeviceError
 from singe.graph import Builder, Graph
-from singe.model.model import Model, Program, load
+from singe.model.files import load
+from singe.model.model import Model
+from singe.model.program import Program
 from singe.runtime.devices import EagerDevice
 from singe.runtime.devices import device as open_device
 from singe.tools.bench import elementwise_copy, gemm, kept_seconds, machine, peaks, random_arrays, timed_seconds

@@ -24,7 +24,7 @@ from singe.errors import DeviceError
 from singe.graph import Graph
 from singe.ir.contraction import Contraction, contraction
 from singe.ir.kernel import Kernel, Routine
-from singe.model.model import load
+from singe.model.files import load
 from singe.shapes import known, product
 from singe.tools.bench import gemm, machine
 from singe_webgpu.kernels.choice import RATES, Rate, print_cut, ranked, work

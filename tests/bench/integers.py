@@ -27,7 +27,7 @@ from ort_web import CHROMIUM, FLAGS
 from playwright.sync_api import sync_playwright
 
 from singe.compiler import build as compiled
-from singe.model.model import load
+from singe.model.files import load
 from singe.tools.export import MANIFEST, export
 from singe.tools.images import PictureSpec, read_picture
 from singe.tools.serve import Server

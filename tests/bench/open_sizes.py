@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from singe.graph import specialise
-from singe.model.model import Model, Program
+from singe.model.model import Model
+from singe.model.program import Program
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 

@@ -27,7 +27,7 @@ from ort_web import CHROMIUM, FLAGS
 from playwright.sync_api import sync_playwright
 from wasm_gemm import setup
 
-from singe.model.model import load
+from singe.model.files import load
 from singe.tools.export import export
 from singe.tools.serve import Server
 

@@ -23,7 +23,7 @@ import numpy as np
 import onnxruntime
 from ort_web import OrtWeb
 
-import singe.model.model as sg
+import singe as sg
 
 
 def first_items(folder: Path, name: str) -> dict[str, np.ndarray]:

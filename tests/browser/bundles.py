@@ -10,7 +10,8 @@ import numpy as np
 
 from singe.dtypes import bool_, dtype, float16, float32, int32, int64, uint8
 from singe.graph import Builder, Graph
-from singe.model.model import Model, load
+from singe.model.files import load
+from singe.model.model import Model
 from singe.shapes import size
 from singe.tools.export import export
 

@@ -25,7 +25,7 @@ from singe.onnx.source import OnnxSource
 from singe.ops import ROWS
 from singe.program.program import aligned
 from singe.runtime.devices import EagerDevice, _devices
-from singe.runtime.page import SCRIPTS
+from singe.runtime.files.page import SCRIPTS
 from singe.runtime.waiting import soon
 from singe.shapes import size
 

@@ -13,7 +13,8 @@ from pages import Page, node, open_page
 
 from singe.dtypes import bool_, float32
 from singe.graph import Builder, Graph
-from singe.model.model import Model, load
+from singe.model.files import load
+from singe.model.model import Model
 from singe.ops import ROWS
 from singe.shapes import deferring, size
 from singe.tools.export import export
@@ -44,6 +45,17 @@ def limited() -> Graph:
     return Graph((p, x), (b.node(ROWS["if"], p, x, **branches),), ("y",))
 
 
+def refused() -> Graph:
+    """p ? eˣ : a branch that cannot run."""
+    b = Builder()
+    p, x = b.input("p", (), bool_), b.input("x", (2, 3), float32)
+    inner = b.input("x", x.shape, float32)
+    otherwise = b.graph([inner], [b.expand(b.const(0, float32), shape=x.shape)], {-1: "p must hold"})
+    return Graph(
+        (p, x), (b.node(ROWS["if"], p, x, then=b.graph([inner], [b.exp(inner)]), otherwise=otherwise),), ("y",)
+    )
+
+
 def shortened() -> Graph:
     """p ? s · sᵀ : x · xᵀ, where s is eˣ without its last three columns: at fewer it would be of a negative length."""
     b, n, t = Builder(), size("N"), size("T")
@@ -71,6 +83,7 @@ def voice(rate: int, count: int, length: int) -> dict[str, np.ndarray]:
 
 CASES: Final = {
     "limited": [small(True, 2, 1), small(False, 3, 4), small(True, 1, 3), small(False, 2, 2)],
+    "refused": [small(True, 2, 3)],
     "shortened": [small(True, 2, 5), small(False, 3, 1), small(True, 1, 3), small(False, 2, 2)],
     "voice": [voice(r, n, c) for n in (1, 3) for r, c in ((16000, 512), (8000, 256), (16000, 576), (8000, 288))],
 }
@@ -79,6 +92,7 @@ WRONG: Final = {
         (small(True, 2, 5), "T must be at most 3 (got T = 5)"),
         (small(False, 2, 1), "T must be at least 2 (got T = 1)"),
     ],
+    "refused": [(small(False, 2, 3), "p must hold")],
     "shortened": [(small(True, 2, 2), "the dimension T - 3 must be at least 0 (got T = 2)")],
     "voice": [
         (voice(16000, 1, 1024), "must be 1 (got input.1 = 1024)"),
@@ -91,6 +105,7 @@ WRONG: Final = {
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("branches")
     export(Model(limited(), "numpy"), folder / "limited")
+    export(Model(refused(), "numpy"), folder / "refused")
     export(Model(shortened(), "numpy"), folder / "shortened")
     if VOICE.exists():
         export(load(VOICE, "numpy"), folder / "voice")
@@ -104,7 +119,7 @@ def chromium(root: Path) -> Iterator[Page]:
 
 
 def expected(name: str) -> list[dict[str, np.ndarray]]:
-    if name == "limited":
+    if name in ("limited", "refused"):
         return [{"y": np.exp(c["x"]) if c["p"] else -c["x"]} for c in CASES[name]]
     if name == "shortened":
         given = [np.exp(c["x"])[:, :-3].repeat(2, 1) if c["p"] else c["x"] for c in CASES[name]]

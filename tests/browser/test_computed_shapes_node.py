@@ -9,7 +9,7 @@ from bundles import assert_close, packed
 from computed_shapes import ASKED, IMPOSSIBLE, MODELS, asking
 from pages import node
 
-from singe.model.model import load
+from singe.model.files import load
 from singe.tools.export import export
 
 ort = pytest.importorskip("onnxruntime")

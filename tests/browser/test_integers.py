@@ -17,7 +17,8 @@ from pages import Page, node, open_page
 from singe.compiler.build import Options, compile_graph, compile_with_uses
 from singe.compiler.target import find_target
 from singe.graph import Builder, Graph
-from singe.model.model import Model, Program
+from singe.model.model import Model
+from singe.model.program import Program
 from singe.runtime.devices import device as open_device
 from singe.shapes import size
 from singe.tools.export import MANIFEST, export

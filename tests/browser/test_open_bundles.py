@@ -18,7 +18,8 @@ from open_networks import convolutional, encoder
 
 from singe.compiler.build import compile_graph
 from singe.graph import specialise
-from singe.model.model import Model, Program
+from singe.model.model import Model
+from singe.model.program import Program
 from singe.runtime.devices import device as open_device
 from singe.tools.export import export
 

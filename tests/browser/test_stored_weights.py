@@ -20,7 +20,8 @@ from sites import served
 from singe import load
 from singe.compiler.build import compile_graph, compile_with_uses
 from singe.compiler.target import find_target
-from singe.model.model import Model, Program
+from singe.model.model import Model
+from singe.model.program import Program
 from singe.runtime.devices import device as open_device
 from singe.tools.export import export, make_bundle, page_targets
 from singe.tools.storage import decode, encode, output_channels, read_piece

@@ -302,8 +302,10 @@ def window(n: Node, spaces: int, ceil: bool = False, dilate: bool = True) -> Non
         n.attributes["auto_pad"] = padding
         if padding.startswith("SAME"):
             n.attributes.pop("dilations", None)
-            if n.op == "LpPool":  # onnxruntime takes negative padding if a step is longer than the window
-                n.attributes.pop("strides", None)
+            # Of a pool whose step is longer than the window, onnxruntime takes negative padding or refuses it; of a Conv, none.
+            strides = n.attributes.get("strides", kernel)
+            if n.op.endswith("Pool") and any(s > k for s, k in zip(strides, kernel, strict=True)):
+                del n.attributes["strides"]
     if ceil and not padding.startswith(("SAME", "VALID")):
         n.maybe("ceil_mode", 1, 0.3)
 

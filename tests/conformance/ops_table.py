@@ -16,7 +16,6 @@ import numpy as np
 from test_onnx_nodes import cases
 
 from singe.compiler.build import Options, compile_graph
-from singe.compiler.host import BY_DESIGN
 from singe.compiler.target import find_target
 from singe.dtypes import DTYPES
 from singe.errors import SingeError
@@ -39,7 +38,7 @@ device unless a table says "host", with the reason. `singe inspect` says it for 
 
 "\\*": lengths, axes or positions that a run computes are read on the host first; the elements stay on the device.
 """
-SIZES: Final = BY_DESIGN["sizes"]
+SIZES: Final = ROWS["sizes"].host
 Where = dict[str, dict[str, set[str]]]
 """A device ↦ the element types of an op's inputs ↦ why it runs on the host; empty: it does not."""
 

@@ -8,7 +8,7 @@ from computed_shapes import ASKED, IMPOSSIBLE, MODELS, F, asking, best_of, model
 from onnx_devices import DEVICES, need
 
 from singe.errors import SingeError
-from singe.model.model import load
+from singe.model.files import load
 
 ort = pytest.importorskip("onnxruntime")
 

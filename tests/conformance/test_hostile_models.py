@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from singe.dtypes import strings
 from singe.errors import ImportFailure, InputError, UnsupportedOp
 from singe.onnx import importer
 from singe.onnx.importer import import_model
@@ -76,9 +77,9 @@ class Absurd:
     def model(self) -> OnnxModel:
         inputs = (name if value is not None else "" for name, value in self.constants.items())
         constants = {name: value for name, value in self.constants.items() if value is not None}
-        return model(
-            node(self.op, "x", *inputs, **self.attributes), shape=self.shape, constants=constants, opset=self.opset
-        )
+        domain, _, op = self.op.rpartition(".")
+        made = node(op, "x", *inputs, domain=domain, **self.attributes)
+        return model(made, shape=self.shape, constants=constants, opset=self.opset)
 
 
 KERNEL = {"w": np.zeros((4, 4, 3, 3), np.float32)}
@@ -178,6 +179,7 @@ ABSURD = [
     Absurd("LRN", {"size": 0}),
     Absurd("LRN", {"size": 2**40}),
     Absurd("LeakyRelu", {"alpha": "steep"}),
+    Absurd("LeakyRelu", {"alpha": OnnxRef("slope")}),
     Absurd("LeakyRelu", {"alpha": (0.1,)}),
     Absurd("HardSigmoid", {"gamma": 1.0}),
     Absurd("Relu", {}, {"again": np.zeros((1,), np.float32)}),
@@ -191,6 +193,24 @@ ABSURD = [
     Absurd("Relu", shape=(2**40,)),
     Absurd("Relu", shape=(2**20, 2**20)),
     Absurd("BatchNormalization"),
+    Absurd("BatchNormalization", {}, dict.fromkeys("abcd", np.array(1, np.float32))),
+    Absurd("BatchNormalization", {"training_mode": 1}, dict.fromkeys("abcd", np.ones(4, np.float32)), shape=(4,)),
+    Absurd("Constant", {"value_float": "forward"}),
+    Absurd("Constant", {"value_floats": 1.0}),
+    Absurd("Constant", {"value_ints": (0.5,)}),
+    Absurd("Constant", {"value_string": 7}),
+    Absurd("Constant", {"value_strings": "text"}),
+    Absurd("Gather", {}, {"i": strings(["0"])}),
+    Absurd("GridSample", {}, {"grid": np.zeros((1, 2, 2, 2), np.float32)}, shape=()),
+    Absurd("ReverseSequence", {}, {"lengths": np.array(1)}),
+    Absurd("TensorScatter", {}, {"part": np.zeros(IMAGE, np.float32), "starts": np.array(1)}, 24),
+    Absurd("SplitToSequence", {}, {"split": np.array(1)}, shape=(HUGE,)),
+    Absurd("SplitToSequence", shape=(HUGE,)),
+    Absurd("TfIdfVectorizer", {"pool_int64s": (1,), "ngram_indexes": (0,), "min_gram_length": 1, "max_gram_length": 1}, shape=(4,)),
+    Absurd("ai.onnx.ml.LinearRegressor", {"coefficients": (1.0,)}, shape=()),
+    Absurd("ai.onnx.ml.FeatureVectorizer", shape=()),
+    Absurd("ai.onnx.preview.training.Adam"),
+    Absurd("InstanceNormalization", {}, {"scale": np.ones(4, np.float32), "shift": np.ones(4, np.float32)}, shape=(4,)),
 ]  # fmt: skip
 
 
@@ -198,6 +218,54 @@ ABSURD = [
 def test_absurd_node_is_refused(absurd: Absurd) -> None:
     with pytest.raises(ImportFailure, match=r"^hostile\.onnx: (node 0 \(|a tensor of shape)"):
         import_model(absurd.model())
+
+
+@pytest.mark.parametrize(
+    ("attributes", "roi"),
+    [
+        ({"mode": "sinc"}, None),
+        ({"nearest_mode": "up"}, None),
+        ({"coordinate_transformation_mode": "centre"}, None),
+        ({"coordinate_transformation_mode": "tf_crop_and_resize"}, np.zeros(7, np.float32)),
+    ],
+)
+def test_absurd_resize_by_scales_that_a_run_computes(attributes: dict[str, Any], roi: np.ndarray | None) -> None:
+    resize = node("Resize", "picture", "" if roi is None else "roi", "x", **attributes)
+    constants = {"picture": np.zeros(IMAGE, np.float32), **({} if roi is None else {"roi": roi})}
+    with pytest.raises(ImportFailure, match="expected"):
+        import_model(model(resize, shape=(4,), constants=constants))
+
+
+@pytest.mark.parametrize("opset", [8, 9])
+def test_a_scan_over_a_scalar_is_refused(opset: int) -> None:
+    value = OnnxValue("v", None)
+    body = OnnxGraph("turn", (), {}, (value,), (value,), ())
+    inputs = ("", "x") if opset == 8 else ("x",)
+    scan = node("Scan", *inputs, body=body, num_scan_inputs=1)
+    for shape in ((),) if opset == 9 else ((), (2,)):
+        with pytest.raises(ImportFailure, match="hostile"):
+            import_model(model(scan, shape=shape, opset=opset))
+
+
+def test_a_change_of_scores_gives_one_tensor() -> None:
+    body = OnnxGraph("none", (), {}, (OnnxValue("scores", None),), (), ())
+    flex = node("FlexAttention", "x", "x", "x", domain="ai.onnx.preview", prob_mod=body)
+    with pytest.raises(ImportFailure, match=r"prob_mod gives \[\]"):
+        import_model(model(flex))
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "complaint"),
+    [
+        ("SequenceInsert", ("s",), "input 1 is missing"),
+        ("SequenceAt", ("s", "two"), "input [12] has 2 numbers"),
+        ("SequenceErase", ("s", "two"), "input [12] has 2 numbers"),
+    ],
+)
+def test_positions_and_elements_of_lists(op: str, inputs: tuple[str, ...], complaint: str) -> None:
+    nodes = node("SequenceConstruct", "x", "x", "x", outputs=("s",)), node(op, *inputs)
+    with pytest.raises(ImportFailure, match=complaint):
+        import_model(model(*nodes, constants={"two": ints(0, 1)}))
 
 
 def test_giant_constants_are_not_made() -> None:

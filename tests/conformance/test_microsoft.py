@@ -80,7 +80,16 @@ HALVES = dict.fromkeys(range(4), onnx.TensorProto.FLOAT16)
 EMBED = (
     ints(0, 9, 2, 4), ints(0, 2, 2, 4), f(9, 8), f(6, 8), f(2, 8), f(8), f(8), i32([1, 1, 1, 0], [1, 1, 0, 0]),
 )  # fmt: skip
+WORDS = i32(
+    [3, 1, 4, 1, 0, 0, 0], [5, 0, 0, 0, 0, 0, 0], [2, 6, 5, 3, 5, 8, 9], [1, 2, 3, 0, 0, 0, 0], [4, 0, 4, 4, 0, 0, 0]
+)
 CASES: dict[str, Case] = {
+    "word_conv": Case("WordConvEmbedding", (WORDS, f(6, 1, 3, 4), f(6), f(10, 4))),
+    "word_conv_sizes": Case(
+        "WordConvEmbedding",
+        (WORDS, f(2, 1, 7, 3), f(2), f(10, 3)),
+        {"embedding_size": 2, "conv_window_size": 7, "char_embedding_size": 3},
+    ),
     "unique": Case(
         "Unique",
         (np.array([2, 1, 1, 3, 4, 3], np.float32),),
@@ -341,6 +350,29 @@ def test_packed_inputs_of_another_width_are_refused(op: str, attributes: dict[st
     given = (packed, None, None, None, None, i32(0), i32(1)) if op.startswith("Group") else (packed,)
     with pytest.raises(ImportFailure, match=text):
         run(Case(op, given, attributes), "CPU")
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_word_without_characters_is_zeros(device: str) -> None:
+    """onnxruntime leaves what was in the memory."""
+    need(device)
+    case = CASES["word_conv"]
+    words = np.concatenate([np.zeros_like(WORDS[:1]), WORDS, np.array([[0, 3, 0, 0, 0, 0, 0]], np.int32)])
+    (y,), (wanted,) = run(replace(case, inputs=(words, *case.inputs[1:])), device), run(case, device)
+    np.testing.assert_array_equal(y[[0, -1]], 0)
+    check([y[1:-1]], [wanted], 0, 0)
+
+
+def test_word_vectors_of_another_size_are_refused() -> None:
+    for at, x, attributes, text in (
+        (3, f(10, 5), {}, "over characters"),
+        (1, f(6, 2, 3, 4), {}, "over characters"),
+        (0, WORDS, {"embedding_size": 5}, "embedding_size is 5"),
+    ):
+        case = CASES["word_conv"]
+        given = tuple(x if i == at else own for i, own in enumerate(case.inputs))
+        with pytest.raises(ImportFailure, match=text):
+            run(replace(case, inputs=given, attributes=attributes), "CPU")
 
 
 def test_keys_without_values_are_refused() -> None:

@@ -70,6 +70,18 @@ def test_a_function_over_lists(device: str) -> None:
     check([run(model(nodes, opsets(**{"": 18, "f": 1}), [joined]), device)], [np.concatenate([X, X])], 0, 0)
 
 
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_real_signal_may_lack_the_axis_of_its_parts(device: str) -> None:
+    """As PyTorch's exporter writes it, and onnxruntime takes it."""
+    constants = [
+        numpy_helper.from_array(np.array(value, np.int64), name) for name, value in (("step", 1), ("length", 2))
+    ]
+    nodes = [helper.make_node("STFT", ["x", "step", "", "length"], ["y"])]
+    parts = np.fft.rfft(np.stack([X[:, :2], X[:, 1:]], 1))
+    wanted = np.stack([parts.real, parts.imag], -1).astype(np.float32)
+    check([run(model(nodes, opsets(**{"": 18}), initializer=constants), device)], [wanted], 1e-6, 1e-6)
+
+
 def test_each_domain_has_its_version() -> None:
     """ "ai.onnx" is the same as ""; what Singe lacks is named with its domain."""
     nodes = [

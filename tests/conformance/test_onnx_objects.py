@@ -9,7 +9,7 @@ import pytest
 from onnx_devices import DEVICES, check, need
 
 import singe as sg
-from singe.errors import ImportFailure, InputError, SingeError
+from singe.errors import ImportFailure, InputError, ShapeError, SingeError
 from singe.tools.inspection import describe_model
 
 onnx = pytest.importorskip("onnx")
@@ -69,6 +69,25 @@ def test_elements_of_other_lengths_need_no_other_program(device: str) -> None:
         check([joined(given)], [np.concatenate(given)], 0, 0)
     assert found[0] is found[1]
     assert [p.name for p in found[0].inputs] == ["x.0", "x.1"]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_programs_for_lists_of_other_lengths_share_the_weights(device: str) -> None:
+    need(device)
+    w = np.arange(1 << 14, dtype=np.float32).reshape(1 << 7, 1 << 7)
+    nodes = [
+        helper.make_node("Constant", [], ["w"], value=helper.make_tensor("w", TensorProto.FLOAT, w.shape, w.ravel())),
+        node("ConcatFromSequence", "x", "whole", axis=0),
+        node("MatMul", "whole w", "y"),
+    ]
+    rows = helper.make_sequence_type_proto(helper.make_tensor_type_proto(TensorProto.FLOAT, (None, w.shape[0])))
+    model, own = loaded(nodes, {"x": rows}, {"y": FLOATS}, device), []
+    for count in (1, 2, 3):
+        bound, arrays = model.bound(([np.eye(1, w.shape[0], dtype=np.float32)] * count,), {})
+        own.append(bound.program({k: a.shape for k, a in arrays.items()}, arrays))
+        check([model([np.eye(1, w.shape[0], dtype=np.float32)] * count)], [w[[0] * count]], 0, 0)
+    assert own[0].data.weights.nbytes >= w.nbytes
+    assert all(program.data.weights.nbytes < w.nbytes for program in own[1:])
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -147,19 +166,144 @@ def test_a_loop_that_appends_to_a_list(device: str) -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_a_list_whose_length_only_a_run_finds_is_refused(device: str) -> None:
+def test_a_length_that_changes_from_turn_to_turn(device: str) -> None:
+    """It is refused if the elements may have other shapes."""
     need(device)
     inputs = {"k": NUMBER, "flag": FLAG, "x": LIST, "a": vector("n")}
     model = loaded([node("NonZero", "a", "i"), node("Size", "i", "n"), *growing()], inputs, {"y": LIST}, device)
-    assert len(model(np.int64(1), np.bool_(True), [], floats(3)[0])) == 2  # a value of an input decides it
+    assert len(model(np.int64(1), np.bool_(True), [], floats(3)[0])) == 2
     turns = graph(
         [node("Identity", "again", "on"), *growing(), node("SequenceLength", "y", "count")],
         {"n": NUMBER, "again": FLAG},
         {"on": FLAG, "count": NUMBER},
     )
     model = loaded([node("Loop", "k flag", "counts", body=turns)], inputs, {"counts": FLOATS}, device)
+    check([model(np.int64(3), np.bool_(True), [], floats(3)[0])], [np.arange(3)], 0, 0)
     with pytest.raises(SingeError, match="changes from turn to turn"):
-        model(np.int64(1), np.bool_(True), [], floats(3)[0])
+        model(np.int64(1), np.bool_(True), floats(2), floats(3)[0])
+
+
+def appending(*more: Any, insert: str = "s row") -> list[Any]:
+    """A Loop of `n` turns that adds a row of `a`, times the turn's number, to a list that begins empty."""
+    body = graph(
+        [
+            node("Identity", "again", "on"),
+            node("Cast", "turn", "number", to=TensorProto.FLOAT),
+            node("Mul", "a number", "row"),
+            *more,
+            node("SequenceInsert", insert, "longer"),
+        ],
+        {"turn": NUMBER, "again": FLAG, "s": LIST},
+        {"on": FLAG, "longer": LIST},
+    )
+    return [node("SequenceEmpty", "", "none"), node("Loop", "n flag none", "y", body=body)]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_list_of_equal_elements_may_have_a_length_that_a_run_finds(device: str) -> None:
+    """One Program for every number of turns."""
+    need(device)
+    inputs = {"n": NUMBER, "flag": FLAG, "a": vector("m")}
+    nodes = [
+        *appending(), node("SequenceLength", "y", "count"), node("ConcatFromSequence", "y", "whole", axis=0),
+        node("ConcatFromSequence", "y", "table", axis=1, new_axis=1), node("Constant", "", "last", value_int=-1),
+        node("SequenceAt", "y last", "end"), node("SequenceErase", "y", "shorter"), node("SequenceInsert", "shorter a", "other"),
+    ]  # fmt: skip
+    outputs = {"y": LIST, "count": NUMBER, "whole": FLOATS, "table": FLOATS, "end": FLOATS, "other": LIST}
+    model, programs = loaded(nodes, inputs, outputs, device), set()
+    assert not model.needed
+    for turns, size in ((1, 3), (4, 3), (2, 5)):
+        a = floats(size)[0]
+        found = model(np.int64(turns), np.bool_(True), a)
+        wanted = [a * np.float32(k) for k in range(turns)]
+        check([found["y"], found["other"]], [wanted, [*wanted[:-1], a]], 0, 0)
+        check(
+            [found[k] for k in ("whole", "table", "end")],
+            [np.concatenate(wanted), np.stack(wanted, 1), wanted[-1]],
+            0,
+            0,
+        )
+        assert found["count"] == turns
+        programs.add(model.program({"n": (), "flag": (), "a": a.shape}))
+    assert len(programs) == 1
+    with pytest.raises(ShapeError, match="is empty"):
+        model(np.int64(0), np.bool_(True), floats(3)[0])
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_list_grows_until_a_condition_fails(device: str) -> None:
+    """What the turns compute decides how many there are; a list that the caller gives is carried too."""
+    need(device)
+    body = graph(
+        [
+            node("Add", "v v", "w"), node("ReduceSum", "w", "sum", keepdims=0), node("Less", "sum limit", "on"),
+            node("SequenceInsert", "s w", "longer"), node("Identity", "s", "same"),
+        ],
+        {"turn": NUMBER, "again": FLAG, "v": vector("n"), "s": LIST}, {"on": FLAG, "w": vector("n"), "longer": LIST},
+    )  # fmt: skip
+    nodes = [
+        node("SequenceConstruct", "a", "begun"),
+        helper.make_node("Loop", ["", "flag", "a", "begun"], ["last", "y"], body=body),
+    ]
+    scalar = helper.make_tensor_type_proto(TensorProto.FLOAT, ())
+    model = loaded(nodes, {"flag": FLAG, "a": vector("n"), "limit": scalar}, {"last": FLOATS, "y": LIST}, device)
+    assert not model.needed
+    for limit, turns in ((10.0, 1), (100.0, 5), (7.0, 1)):
+        (a,) = floats(4)
+        found = model(np.bool_(True), a, np.float32(limit))
+        wanted = [a * np.float32(2**k) for k in range(turns + 1)]
+        check([found["y"], found["last"]], [wanted, wanted[-1]], 0, 0)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_list_grows_from_its_front(device: str) -> None:
+    need(device)
+    start = node("Constant", "", "at", value_int=0)
+    model = loaded(
+        appending(start, insert="s row at"), {"n": NUMBER, "flag": FLAG, "a": vector("m")}, {"y": LIST}, device
+    )
+    assert not model.needed
+    (a,) = floats(2)
+    for turns in (4, 0):
+        check([model(np.int64(turns), np.bool_(True), a)], [[a * np.float32(k) for k in reversed(range(turns))]], 0, 0)
+    assert model(np.int64(4), np.bool_(False), a) == []
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("kept", [0, 1])
+def test_an_open_axis_in_parts_of_one(device: str, kept: int) -> None:
+    """One Program, also with what a SequenceMap makes of the parts."""
+    need(device)
+    body = graph(
+        [node("Mul", "p b", "q"), node("ReduceSum", "p", "r", keepdims=0)],
+        {"p": FLOATS, "b": FLOATS},
+        {"q": FLOATS, "r": FLOATS},
+    )
+    nodes = [
+        node("SplitToSequence", "x", "parts", axis=1, keepdims=kept), node("SequenceMap", "parts b", "q r", body=body),
+        node("ConcatFromSequence", "q", "y", axis=1, new_axis=1 - kept),
+    ]  # fmt: skip
+    x, b = (
+        helper.make_tensor_type_proto(TensorProto.FLOAT, (2, "W", 3)),
+        helper.make_tensor_type_proto(TensorProto.FLOAT, (3,)),
+    )
+    model = loaded(nodes, {"x": x, "b": b}, {"parts": LIST, "q": LIST, "r": LIST, "y": FLOATS}, device)
+    assert not model.needed
+    for width in (1, 4, 2):
+        given, by = np.arange(6 * width, dtype=np.float32).reshape(2, width, 3), floats(3)[0]
+        found = model(given, by)
+        parts = [given[:, k : k + 1] if kept else given[:, k] for k in range(width)]
+        check([found[k] for k in ("parts", "q", "r")], [parts, [p * by for p in parts], [p.sum() for p in parts]], 0, 0)
+        check([found["y"]], [given * by], 0, 0)
+
+
+def test_a_body_that_gives_fewer_values_than_it_takes_is_refused() -> None:
+    body = graph([node("Identity", "again", "on")], {"turn": NUMBER, "again": FLAG, "s": LIST}, {"on": FLAG})
+    nodes = [node("SequenceEmpty", "", "none"), node("Loop", "n flag none", "y", body=body)]
+    model = loaded(nodes, {"n": NUMBER, "flag": FLAG}, {"y": LIST}, "CPU")
+    for turns in (1, 2):
+        with pytest.raises(ImportFailure, match="Loop"):
+            model(np.int64(turns), np.bool_(True))
 
 
 def test_what_a_list_holds_must_be_known_before_a_run() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from onnx_devices import DEVICES, MODELS, check, check_relative, need
 from test_onnx_control import BOOL, INT64, constant, floats, graph, model, node, on_devices, runtime, value
 
-from singe import Model, ShapeError, UnsupportedOp, load
+from singe import Model, ShapeError, UnsupportedOp, load, save
 from singe.errors import SizeNeeded
 from singe.graph import Builder
 from singe.onnx.choice import at_least_zero
@@ -186,6 +187,45 @@ def test_ops_that_are_lacking_are_listed_before_any_branch_is_tried() -> None:
     assert sorted(e.value.ops) == ["NoSuch", "NorThis"]
 
 
+@on_devices
+@pytest.mark.parametrize("fits", [True, False])
+@pytest.mark.parametrize("rows", ["N", 3])
+def test_only_a_run_that_takes_a_branch_that_cannot_run_is_refused(
+    device: str, fits: bool, rows: Any, tmp_path: Path
+) -> None:
+    """fits: the value of the condition for which the branch fits; its result may have a length that a run finds."""
+    need(device)
+    sound = graph([node("NonZero", "x", "places"), node("Cast", "places", "a", to=1)], [], [value("a", None)])
+    unfit = graph([node("Gemm", "wide weight", "b")], [], [value("b", None)])  # of three axes
+    branches = (sound, unfit) if fits else (unfit, sound)
+    nodes = [
+        *NUMBERS, node("Unsqueeze", "x axes", "wide"), node("Neg", "x", "minus"),
+        node("If", "p", "y", then_branch=branches[0], else_branch=branches[1]),
+    ]  # fmt: skip
+    made = model(nodes, [value("p", [], BOOL), value("x", [rows, 4])], [value("y", None), value("minus", None)])
+    ours = load(made.SerializeToString(), device=DEVICES[device])
+    assert not ours.needed
+    save(ours, tmp_path / "m.singe")
+    x = floats(3, 4).round()
+    for loaded in (ours, load(tmp_path / "m.singe", device=DEVICES[device])):
+        check(list(loaded(np.array(fits), x).values()), [np.array(x.nonzero(), np.float32), -x], 0, 0)
+        with pytest.raises(
+            ShapeError, match=rf"^If 'y': its condition is {str(not fits).lower()}, and that .*\(Gemm\)"
+        ):
+            loaded(np.array(not fits), x)
+        programs = {id(loaded.program({"p": (), "x": (n, 4)})) for n in ((3,) if rows == 3 else (3, 4, 5))}
+        assert len(programs) == 1
+
+
+def test_where_both_branches_can_run_and_differ_in_rank_the_condition_must_be_known() -> None:
+    branches = graph([node("Squeeze", "x axes", "s")], [], [value("s", None)]), graph([node("Identity", "x", "w")], [], [value("w", None)])  # fmt: skip
+    nodes = [*NUMBERS, node("If", "p", "y", then_branch=branches[0], else_branch=branches[1])]
+    made = model(nodes, [value("p", [], BOOL), value("x", [3, 1, 4])], [value("y", None)])
+    ours, x = load(made.SerializeToString(), device="numpy"), floats(3, 1, 4)
+    assert [*ours.needed.inputs] == ["p"]
+    check([ours(np.array(True), x), ours(np.array(False), x)], [x[:, 0], x], 0, 0)
+
+
 CONDITIONS = {
     "not": ([node("Equal", "z_width one", "q"), node("Not", "q", "p"), node("Not", "p", "z_narrow")], "W must be 1"),
     "less": ([node("Less", "z_width two", "z_narrow")], "W must be less than 2"),
@@ -257,3 +297,20 @@ def test_a_voice_detector_is_one_program(device: str) -> None:
     for rate, length in ((16000, 1024), (8000, 512)):
         with pytest.raises(ShapeError, match=rf"If_0.*decoder/If.*must be 1 \(got input\.1 = {length}\)"):
             ours(input=floats(1, length), state=floats(2, 1, 128), sr=np.array(rate))
+
+
+@on_devices
+@pytest.mark.parametrize(("rate", "length", "other"), [(16000, 512, 8000), (8000, 288, 16000)])
+def test_a_voice_detector_of_fixed_shapes_runs_at_its_rate(device: str, rate: int, length: int, other: int) -> None:
+    need(device)
+    if not VOICE.exists():
+        pytest.skip(f"{VOICE.name} is absent: it belongs in {MODELS}")
+    shapes = {"input": (1, length), "state": (2, 1, 128)}
+    theirs, ours = runtime.InferenceSession(VOICE), load(VOICE, DEVICES[device], shapes)
+    assert not ours.needed
+    given = {"input": 0.3 * floats(1, length), "state": floats(2, 1, 128), "sr": np.array(rate)}
+    wanted = dict(zip(("output", "stateN"), theirs.run(None, given), strict=True))
+    check_relative(ours.program()(given), wanted, 1e-4)
+    if length == 512:
+        with pytest.raises(ShapeError, match=r"^If 'If_0_outputs_0': its condition is false, .*\(LSTM\)"):
+            ours({**given, "sr": np.array(other)})

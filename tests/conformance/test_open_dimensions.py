@@ -11,7 +11,7 @@ from singe.errors import SizeNeeded, ValueNeeded
 from singe.graph import Graph
 from singe.onnx.importer import import_model
 from singe.onnx.model import OnnxGraph, OnnxModel, OnnxNode, OnnxType, OnnxValue
-from singe.shapes import dim_max, dim_min, size
+from singe.shapes import dim_max, dim_min, known, size
 
 N, H = size("N"), size("H")
 
@@ -68,6 +68,51 @@ def test_shape_arithmetic_leaves_no_nodes() -> None:
     )
     assert made.ops() == {"reshape": 1}
     assert made.outputs[0].shape == (N, 3 * H)
+
+
+def test_a_quotient_as_pytorch_rounds_it_down_leaves_no_nodes() -> None:
+    """The quotient toward zero, less one where the signs differ and something is left."""
+    made = graph(
+        node("Shape", "x", outputs=("shape",)),
+        node("Gather", "shape", "zero", outputs=("n",)),
+        node("Div", "n", "by", outputs=("quotient",)),
+        node("Less", "n", "zero", outputs=("below",)),
+        node("Less", "by", "zero", outputs=("by_below",)),
+        node("Xor", "below", "by_below", outputs=("differ",)),
+        node("Mod", "n", "by", outputs=("left",)),
+        node("Equal", "left", "zero", outputs=("even",)),
+        node("Not", "even", outputs=("odd",)),
+        node("And", "differ", "odd", outputs=("fix",)),
+        node("Cast", "fix", outputs=("one",), to=7),
+        node("Sub", "quotient", "one", outputs=("rounded",)),
+        node("Unsqueeze", "rounded", "first", outputs=("target",)),
+        node("Abs", "target", outputs=("size",)),
+        node("Expand", "y0", "size"),
+        inputs={"x": ("N",), "y0": (1,)},
+        constants={"zero": np.array(0), "by": np.array(4), "first": ints(0)},
+    )
+    assert made.ops() == {"expand": 1}
+    assert made.outputs[0].shape == (N // 4,)
+
+
+def test_padding_to_a_multiple_is_known_to_be_one() -> None:
+    """(w − n mod w) mod w more rows can be cut into windows of w, and those be counted."""
+    made = graph(
+        node("Shape", "x", outputs=("shape",)),
+        node("Mod", "shape", "w", outputs=("over",)),
+        node("Sub", "w", "over", outputs=("under",)),
+        node("Mod", "under", "w", outputs=("more",)),
+        node("Concat", "none", "more", outputs=("pads",), axis=0),
+        node("Pad", "x", "pads", outputs=("whole",)),
+        node("Concat", "open", "w", outputs=("target",), axis=0),
+        node("Reshape", "whole", "target", outputs=("windows",)),
+        node("Reshape", "windows", "flat"),
+        inputs={"x": ("N",)},
+        constants={"w": ints(4), "none": ints(0), "open": ints(-1), "flat": ints(-1)},
+    )
+    assert made.ops() == {"pad": 1, "reshape": 2}
+    assert made.outputs[0].shape == (4 * N - 4 * (3 * N // 4),)
+    assert [known(made.outputs[0].shape[0], {"N": n}) for n in range(9)] == [0, 4, 4, 4, 4, 8, 8, 8, 8]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,8 @@ from onnx_devices import MODELS
 from singe.compiler.build import compile_graph
 from singe.compiler.target import find_target
 from singe.graph import specialise
-from singe.model.model import Program, load
+from singe.model.files import load
+from singe.model.program import Program
 from singe.program.program import ProgramData
 from singe_webgpu.target import WgslTarget
 

@@ -24,6 +24,12 @@ ELSEWHERE = ("lstm", "gru", "rnn", "bit_cast")
 """Rows of several results: see test_recurrent.py; and one whose attribute must fit the dtype: see test_dtypes.py."""
 SAMPLED: list[Row] = [row for row in ROWS.values() if not isinstance(row, NOT_SAMPLED) and row.name not in ELSEWHERE]
 
+DEAR = {
+    "attention", "conv", "conv_last", "conv_transpose", "deform_conv", "det", "dft", "einsum", "grid_sample", "inverse", "resize",
+    "roi_align",
+}  # fmt: skip
+"""Rows with a slow reference, or with many kernels, of which WebGPU compiles each."""
+
 SHAPES: dict[int, list[tuple[Any, ...]]] = {
     1: [((2, 3, 5),), ((),), ((0,),), ((300,),), ((N, 4),)],
     2: [((40, 3), (40, 3)), ((2, 3), ()), ((3, 1), (1, 4)), ((), ()), ((0, 2), (2,)), ((N, 3), (3,)), ((N, 1), (N, 4))],

@@ -48,6 +48,7 @@ SPELLINGS = scalar.complete(
         "and": between("&"), "or": between("|"), "xor": between("^"), "not": lambda e, a: f"(!{a})" if e.dtype is bool_ else f"(~{a})",
         "shl": between("<<"), "shr": between(">>"),
         "select": lambda e, c, a, b: f"({c} ? {a} : {b})", "cast": lambda e, a: f"({TYPES[e.dtype]}){a}",
+        "rounded": lambda e, a: f"(float)(_Float16){a}",
         "const": lambda e: f"u2f({int.from_bytes(struct.pack('<f', e.value), 'little')}u)" if e.dtype is float32 else str(int(e.value)),
         "var": lambda e: e.value[0],
     },

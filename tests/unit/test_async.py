@@ -16,8 +16,8 @@ from onnx import helper
 import singe as sg
 from singe import device as device_function
 from singe.runtime.devices import EagerDevice
+from singe.runtime.files.page import fetch, is_url, stem_of
 from singe.runtime.numpy_backend import NumpyBackend
-from singe.runtime.page import fetch, is_url, stem_of
 from singe.runtime.waiting import finished, now, soon, then, together
 
 TWIN = "await something_async()"
@@ -211,7 +211,7 @@ def test_a_page_loads_from_every_url_that_it_can_fetch(url: str, monkeypatch: py
 
     monkeypatch.setitem(sys.modules, "js", SimpleNamespace(fetch=answer))
     monkeypatch.delenv("HF_ENDPOINT", raising=False)
-    for module in ("runtime.page", "runtime.download", "model.model"):
+    for module in ("runtime.files.page", "runtime.files.download", "model.files"):
         monkeypatch.setattr(sys.modules[f"singe.{module}"], "IN_PAGE", True)
     model = asyncio.run(sg.load_async(url, device="numpy"))
     assert asked == ["https://huggingface.co/o/r/resolve/main/net.onnx" if url.startswith("hf:") else url]

@@ -19,7 +19,8 @@ from singe.dtypes import bool_, float16, float32, int64
 from singe.errors import DeviceError, InputError
 from singe.graph import Builder, Graph
 from singe.model.arguments import TensorSpec
-from singe.model.model import Model, Program
+from singe.model.model import Model
+from singe.model.program import Program
 from singe.ops import find_row
 from singe.program.program import Dispatch, If, Loop, ProgramData, walk
 from singe.runtime.backend import Executable, Span, TimedExecutable, Timeline

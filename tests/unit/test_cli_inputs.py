@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
+from test_cli import run
 
-from singe.tools import cli
 from singe.tools.sounds import resample
 from singe.tools.texts import pieces
 
@@ -26,15 +26,6 @@ VOCABULARY = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "fox", "##es", ",", "ca
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("singe.tools.commands.PATIENCE", 600.0)
-
-
-def run(capsys: pytest.CaptureFixture[str], *args: object) -> tuple[int, str, str]:
-    """The exit code, standard output and standard error of a command."""
-    try:
-        code = cli.main([str(a) for a in args])
-    except SystemExit as e:
-        code = int(e.code or 0)
-    return code, *capsys.readouterr()
 
 
 @pytest.fixture

@@ -208,10 +208,8 @@ def test_a_carried_value_may_grow(on: Runner, turns: int) -> None:
     np.testing.assert_array_equal(got[0], 3 * np.tile(np.array([1, 2], np.float32), turns + 1))
 
 
-def test_loops_and_ifs_nest(on: Runner) -> None:
-    """In every third turn of a loop an inner loop adds the turn's number three times."""
-    b = Builder()
-    x, long = b.input("x", (), int64), b.input("n", (N,), float32)
+def nested(b: Builder, x: Node, count: Any) -> tuple[Node, ...]:
+    """x and the number of turns after a loop in which, in every third turn, an inner loop adds its number three times."""
     v, t = b.input("v", (), int64), b.input("t", (), int64)
     w, k = b.input("w", (), int64), b.input("k", (), int64)
     cv, ct = b.input("cv", (), int64), b.input("ct", (), int64)
@@ -221,7 +219,13 @@ def test_loops_and_ifs_nest(on: Runner) -> None:
     third = b.equal(b.sub(t, b.mul(b.div(t, b.const(3)), b.const(3))), b.const(0))
     chosen = b.apply(IF, third, v, t, then=then, otherwise=otherwise)
     body = Graph((v, t), (b.const(True), chosen, b.add(t, b.const(1))), ("c", "v", "t"))
-    got = on(Graph((x, long), counted(b, body, N, x, b.const(0)), ("v", "t")), np.array(10), np.zeros(8, np.float32))
+    return counted(b, body, count, x, b.const(0))
+
+
+def test_loops_and_ifs_nest(on: Runner) -> None:
+    b = Builder()
+    x, long = b.input("x", (), int64), b.input("n", (N,), float32)
+    got = on(Graph((x, long), nested(b, x, N), ("v", "t")), np.array(10), np.zeros(8, np.float32))
     assert (got[0].item(), got[1].item()) == (10 + 3 * (0 + 3 + 6), 8)
 
 

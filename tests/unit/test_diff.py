@@ -10,7 +10,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import singe as sg
-from singe.model.model import load
+from singe.model.files import load
 from singe.runtime.devices import device
 from singe.tools import cli
 from singe.tools.diff import compare, describe, relative_error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from devices import RUNNERS
 from direct import evaluate
 from draw_flow import FLOW_STEPS, draw
 from drawn import check, kinds_on
@@ -15,7 +16,6 @@ from singe.ops import ROWS
 from singe.shapes import size
 
 N = size("N")
-DEVICES = pytest.mark.parametrize("device_name", ["numpy", "wasm", "webgpu"], indirect=True)
 
 
 def test_rows_are_evaluated_by_their_references_and_rounded_once() -> None:
@@ -82,7 +82,7 @@ def test_every_kind_of_step_is_drawn() -> None:
     assert len(STEPS) > len(FLOW_STEPS) > 5
 
 
-@DEVICES
+@RUNNERS
 def test_random_graphs_agree_on_devices(device_name: str) -> None:
     for seed in range(1000, 1006):
         check(device_name, draw(seed, kinds_on(device_name)))

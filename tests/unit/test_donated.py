@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from devices import RUNNERS
 
 import singe as sg
 from singe.compiler.build import Options, compile_graph
@@ -24,7 +25,6 @@ from singe.shapes import size
 from singe.tools import cli
 from singe.tools.inspection import describe_program
 
-RUNNERS = pytest.mark.parametrize("device_name", ["numpy", "wasm", "webgpu"], indirect=True)
 IF, LOOP = ROWS["if"], ROWS["loop"]
 LENGTH, WIDTH = 2048, 1024
 

@@ -20,8 +20,8 @@ from onnx import TensorProto, external_data_helper, helper, numpy_helper
 
 import singe as sg
 from singe import nn
-from singe.runtime import download
-from singe.runtime.download import address_of, local_file
+from singe.runtime.files import download
+from singe.runtime.files.download import address_of, local_file
 
 DATA = np.random.default_rng(0).bytes(600_000)
 

@@ -10,6 +10,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from devices import RUNNERS
 from row_samples import random_values
 
 import singe as sg
@@ -31,7 +32,7 @@ from singe.dtypes import (
     string,
 )
 from singe.dtypes import widened as widen
-from singe.errors import CompileError, DTypeError, SingeError
+from singe.errors import CompileError, DTypeError
 from singe.graph import Builder, Graph
 from singe.ir.scalar import convert
 from singe.model.model import Model
@@ -45,16 +46,6 @@ COMPARISON = ("less", "less_equal", "equal", "greater")
 FUNCTIONS = (
     "exp", "log", "sin", "cos", "sinh", "cosh", "tanh", "asin", "acos", "atan", "asinh", "acosh", "atanh", "sqrt",
 )  # fmt: skip
-DEVICES = {"numpy": None, "wasm": "wasm", "webgpu": "wgsl"}
-
-
-@pytest.fixture(params=DEVICES)
-def place(request: pytest.FixtureRequest) -> str:
-    try:
-        sg.device(request.param)
-    except SingeError as e:
-        pytest.skip(f"no {request.param} here: {e}")
-    return request.param
 
 
 def twin(kind: DType) -> np.dtype[Any]:
@@ -165,10 +156,11 @@ def test_documents_and_scripts_have_the_same_table() -> None:
 # --- on devices ------------------------------------------------------------------------------------------------------
 
 
-def test_arrays_come_back_from_a_device_as_they_went(place: str) -> None:
+@RUNNERS
+def test_arrays_come_back_from_a_device_as_they_went(device_name: str) -> None:
     for kind in ALL:
         for x in (values(kind), values(kind)[:3].reshape(3, 1), values(kind)[:0]):
-            back = sg.tensor(x, kind, device=place).numpy()
+            back = sg.tensor(x, kind, device=device_name).numpy()
             assert back.dtype == (kind.numpy if kind is not string else object)
             assert back.shape == x.shape
             if kind is string:
@@ -177,7 +169,8 @@ def test_arrays_come_back_from_a_device_as_they_went(place: str) -> None:
                 assert back.tobytes() == x.tobytes(), kind
 
 
-def test_casts_between_all_types(place: str) -> None:
+@RUNNERS
+def test_casts_between_all_types(device_name: str) -> None:
     """Casts agree with NumPy where it has them; floats beyond an integer type or a float8 saturate."""
     numbers = [d for d in ALL if d is not string]
     for source in numbers:
@@ -185,7 +178,7 @@ def test_casts_between_all_types(place: str) -> None:
         outputs = [d for d in numbers if d is not source]
         for start in range(0, len(outputs), 6):
             part = outputs[start : start + 6]
-            got = run(place, [x], lambda b, n, part=part: [b.cast(n, to=d) for d in part])
+            got = run(device_name, [x], lambda b, n, part=part: [b.cast(n, to=d) for d in part])
             for to, y in zip(part, got, strict=True):
                 same(y, cast(x, source, to), to, f"{source} to {to}")
 
@@ -212,7 +205,8 @@ def cast(x: np.ndarray, source: DType, to: DType) -> np.ndarray:
         )
 
 
-def test_movement_of_every_type(place: str) -> None:
+@RUNNERS
+def test_movement_of_every_type(device_name: str) -> None:
     """Gather, concat, pad, where and transpose give the same elements back."""
     index = np.array([3, -1, 0, 5], np.int64)
     chosen = np.arange(12).reshape(3, 4) % 3 == 0
@@ -231,12 +225,15 @@ def test_movement_of_every_type(place: str) -> None:
         padded = np.full((4, 6), fill, kind.numpy)
         padded[1:, :4] = x
         want = [x.reshape(12)[index], np.concatenate([x, y], 1), padded, np.where(chosen, x, y), x.T]
-        for number, (got, wanted) in enumerate(zip(run(place, [x, y, fill, index, chosen], build), want, strict=True)):
+        for number, (got, wanted) in enumerate(
+            zip(run(device_name, [x, y, fill, index, chosen], build), want, strict=True)
+        ):
             same(own(got), wanted, kind, f"{kind}: movement {number}")
 
 
+@RUNNERS
 @pytest.mark.parametrize("kinds", [INTS, FLOATS], ids=["integers", "floats"])
-def test_arithmetic_comparison_and_reductions(place: str, kinds: tuple[DType, ...]) -> None:
+def test_arithmetic_comparison_and_reductions(device_name: str, kinds: tuple[DType, ...]) -> None:
     """In the type that each is computed in, wrapped or rounded once at the end."""
     for kind in kinds:
         rng = np.random.default_rng(7)
@@ -249,15 +246,17 @@ def test_arithmetic_comparison_and_reductions(place: str, kinds: tuple[DType, ..
         y = np.where(widen(y) == 0, convert(np.array(3), kind.numpy), y)
         if kind.kind == "int":  # the quotient of the least number by −1 is beyond the type
             y = np.where(y == -1, kind.numpy.type(3), y)
-        got = run(place, [x, y], lambda b, p, q: [getattr(b, r)(p, q) for r in ARITHMETIC])
-        got += run(place, [x, y], lambda b, p, q: [getattr(b, r)(p, q) for r in COMPARISON])
+        got = run(device_name, [x, y], lambda b, p, q: [getattr(b, r)(p, q) for r in ARITHMETIC])
+        got += run(device_name, [x, y], lambda b, p, q: [getattr(b, r)(p, q) for r in COMPARISON])
         wide = [widen(a).astype(np.float64) if kind.is_float else a for a in (x, y)]
         for row, found in zip((*ARITHMETIC, *COMPARISON), got, strict=True):
             with np.errstate(all="ignore"):
                 wanted = np.asarray(ROWS[row].reference(*wide))  # pyright: ignore[reportOptionalCall]
             to = sg.bool_ if wanted.dtype == bool else kind
             same(found, convert(wanted, to.numpy), to, f"{kind}: {row}", rtol=2e-2 if kind.bits == 16 else 1e-6)
-        sums = run(place, [x], lambda b, p: [getattr(b, f"reduce_{r}")(p, axes=(1,)) for r in ("sum", "max", "min")])
+        sums = run(
+            device_name, [x], lambda b, p: [getattr(b, f"reduce_{r}")(p, axes=(1,)) for r in ("sum", "max", "min")]
+        )
         for function, found in zip((np.sum, np.max, np.min), sums, strict=True):
             wanted = function(
                 wide[0], axis=1, keepdims=True, **({"dtype": wide[0].dtype} if function is np.sum else {})
@@ -266,7 +265,8 @@ def test_arithmetic_comparison_and_reductions(place: str, kinds: tuple[DType, ..
             same(found, convert(wanted, kind.numpy), kind, f"{kind}: {function.__name__}", rtol=tolerance)
 
 
-def test_order_selection_and_scattered_sums(place: str) -> None:
+@RUNNERS
+def test_order_selection_and_scattered_sums(device_name: str) -> None:
     """Every ordered type is sorted by the values of its elements, not by their bits."""
     at = np.array([0, 3, 3, -1], np.int64)
     for kind in NUMBERS:
@@ -284,12 +284,13 @@ def test_order_selection_and_scattered_sums(place: str) -> None:
         added = numbers.copy()
         np.add.at(added, at, numbers[:4])
         want = [numbers[last], last, numbers[order], order, numbers.nonzero()[0][None], np.unique(numbers), added]
-        for number, (got, wanted) in enumerate(zip(run(place, [x, at], build), want, strict=True)):
+        for number, (got, wanted) in enumerate(zip(run(device_name, [x, at], build), want, strict=True)):
             to = sg.int64 if number in (1, 3, 4) else kind
             same(got, convert(np.asarray(wanted), to.numpy), to, f"{kind}: result {number}")
 
 
-def test_functions_of_every_float(place: str) -> None:
+@RUNNERS
+def test_functions_of_every_float(device_name: str) -> None:
     rows = [row for row in map(ROWS.get, FUNCTIONS) if isinstance(row, Elementwise)]
     for kind in FLOATS:
         rng = np.random.default_rng(3)
@@ -297,25 +298,27 @@ def test_functions_of_every_float(place: str) -> None:
             convert(rng.uniform(max(0.1, low), min(3, high), 100), kind.numpy)
             for low, high in (row.domain for row in rows)
         ]
-        every = run(place, xs, lambda b, *ns: [b.apply(row, n) for row, n in zip(rows, ns, strict=True)])
+        every = run(device_name, xs, lambda b, *ns: [b.apply(row, n) for row, n in zip(rows, ns, strict=True)])
         for row, x, found in zip(rows, xs, every, strict=True):
             wanted = row.reference(widen(x).astype(np.float64))  # pyright: ignore[reportOptionalCall]
             accuracy = {"float16": 1e-3, "bfloat16": 8e-3, "float32": 2e-6, "float64": 1e-14}[kind.name]
             same(found, convert(wanted, kind.numpy), kind, f"{kind}: {row.name}", rtol=accuracy)
 
 
-def test_integers_do_not_shrink_by_what_is_no_number(place: str) -> None:
+@RUNNERS
+def test_integers_do_not_shrink_by_what_is_no_number(device_name: str) -> None:
     x = np.arange(3, dtype=np.int32)
     with pytest.raises(DTypeError, match=r"shrink: lambd nan and bias 0\.0 for integers; expected finite numbers"):
-        run(place, [x], lambda b, n: [b.shrink(n, lambd=float("nan"))])
+        run(device_name, [x], lambda b, n: [b.shrink(n, lambd=float("nan"))])
 
 
-def test_a_bit_cast_keeps_all_bits(place: str) -> None:
+@RUNNERS
+def test_a_bit_cast_keeps_all_bits(device_name: str) -> None:
     row = ROWS["bit_cast"]
     for kind in row.dtypes:
         x = values(kind)
         others = [d for d in row.dtypes if d.bits == kind.bits and (d is not sg.bool_ or kind is sg.bool_)]
-        every = run(place, [x], lambda b, n, others=others: [b.bit_cast(n, to=d) for d in others])
+        every = run(device_name, [x], lambda b, n, others=others: [b.bit_cast(n, to=d) for d in others])
         for to, got in zip(others, every, strict=True):
             assert got.dtype == to.numpy
             want = narrowed(x[kind.name], to) if kind.held else x.view(to.numpy)
@@ -327,18 +330,20 @@ def test_a_bit_cast_keeps_all_bits(place: str) -> None:
         b.bit_cast(b.input("x", (2,), sg.float16), to=sg.int16)
 
 
-def test_a_float8_between_casts_is_rounded(place: str) -> None:
+@RUNNERS
+def test_a_float8_between_casts_is_rounded(device_name: str) -> None:
     """It is rounded even if one kernel could compute both casts: the values are as if stored in memory."""
     x = np.linspace(-500, 500, 101).astype(np.float32)
     for kind in (d for d in STORED if d.is_float):
-        (got,) = run(place, [x], lambda b, n, kind=kind: [b.add(b.cast(b.cast(n, to=kind), to=sg.float32), n)])
+        (got,) = run(device_name, [x], lambda b, n, kind=kind: [b.add(b.cast(b.cast(n, to=kind), to=sg.float32), n)])
         wanted = widen(own(cast(x, sg.float32, kind))) + x
         np.testing.assert_array_equal(got, wanted, kind.name)
 
 
-def test_what_a_target_does_not_compute_runs_on_the_host_and_says_so(place: str) -> None:
+@RUNNERS
+def test_what_a_target_does_not_compute_runs_on_the_host_and_says_so(device_name: str) -> None:
     """The rest of the graph stays on the device, and a graph may insist that all of it does."""
-    target = sg.device(place).target
+    target = sg.device(device_name).target
     lacking = [d for d in ALL if target is not None and d not in target.dtypes]
     assert bool(lacking) is (target is not None)
     x = np.array([[0.5, -1.5], [2.0, 3.0]], np.float32)
@@ -347,7 +352,7 @@ def test_what_a_target_does_not_compute_runs_on_the_host_and_says_so(place: str)
         n = b.input("x", (size("N"), 2), sg.float32)
         wide = b.mul(b.cast(b.exp(n), to=kind), b.const(2, kind))
         graph = Graph((n,), (b.reshape(wide, shape=(n.shape[0] * 2,)), b.relu(b.cast(wide, to=sg.float32))), ("w", "y"))
-        program = Model(graph, place).program()
+        program = Model(graph, device_name).program()
         assert program.data.facts["host"].keys() == {"cast", "mul"}
         assert kind.name in str(program.data.facts["host"])
         assert any(isinstance(s, Dispatch) for s in program.data.steps)
@@ -360,7 +365,8 @@ def test_what_a_target_does_not_compute_runs_on_the_host_and_says_so(place: str)
             compile_graph(graph, target, Options(fail_on_host=True))
 
 
-def test_complex_numbers(place: str) -> None:
+@RUNNERS
+def test_complex_numbers(device_name: str) -> None:
     for kind in COMPLEX:
         x, y = (np.array(v, kind.numpy) for v in ([1 + 2j, -3j, 0.5], [2, 1j, 4 - 1j]))
         rows = {"add": x + y, "sub": x - y, "mul": x * y, "div": x / y, "equal": x == y, "matmul": x @ y}
@@ -371,7 +377,7 @@ def test_complex_numbers(place: str) -> None:
             return found + [b.reshape(getattr(b, name)(p, axes=(0,)), shape=()) for name in folds]  # noqa: B023
 
         wanted = [-x, *rows.values(), *folds.values()]
-        for got, want in zip(run(place, [x, y], build), wanted, strict=True):
+        for got, want in zip(run(device_name, [x, y], build), wanted, strict=True):
             assert got.dtype == want.dtype
             np.testing.assert_allclose(got, want, rtol=1e-6)
 
@@ -380,3 +386,15 @@ def test_public_names_are_the_table() -> None:
     for name in DTYPES:
         assert getattr(sg, "bool_" if name == "bool" else name) is DTYPES[name]
     assert {*SINGLES} < {*FLOATS}
+
+
+def test_a_dtype_equals_what_stands_for_it() -> None:
+    kind = sg.ones((2,)).dtype
+    for same in ("float32", "f4", np.float32, np.dtype("float32"), sg.float32):
+        assert kind == same
+        assert same == kind
+    for other in ("float16", "no dtype", np.float64, float, None, sg.float64):
+        assert kind != other
+    for wide, of in ((sg.int64, int), (sg.bool_, bool), (sg.string, str)):
+        assert wide == of
+    assert {sg.float32: 1}[kind] == 1

@@ -19,11 +19,12 @@ from singe.compiler.target import find_target
 from singe.dtypes import float32, int64
 from singe.errors import InputError
 from singe.graph import Builder, Graph, specialise
-from singe.model.model import Model, load
+from singe.model.files import load
+from singe.model.model import Model
 from singe.program.container import ALIGN, encode_dim
 from singe.program.format import header
 from singe.program.program import ProgramData
-from singe.runtime.assets import static_folder
+from singe.runtime.files.assets import static_folder
 from singe.shapes import size
 from singe.tools import cli
 from singe.tools.export import MANIFEST, PIECE, Bundle, describe_bundle, export, make_bundle, page_targets

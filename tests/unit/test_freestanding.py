@@ -15,8 +15,9 @@ from typing import Any, Final
 import numpy as np
 import pytest
 import wasmtime
+from devices import slow
 from remembering import REMEMBERING
-from test_control import IF, counted
+from test_control import IF, counted, nested
 
 import singe as sg
 from singe.compiler.build import Options, compile_graph
@@ -136,17 +137,9 @@ def recurrent(device: Any) -> sg.Model:
 
 
 def loops(device: Any) -> sg.Model:
-    """In every third of eight turns, an inner loop adds the turn's number three times."""
     b = Builder()
-    x, v, t, w, k = (b.input(name, (), int64) for name in ("x", "v", "t", "w", "k"))
-    cv, ct = b.input("cv", (), int64), b.input("ct", (), int64)
-    inner = Graph((w, k), (b.const(True), b.add(w, k)), ("c", "w"))
-    (added,) = counted(b, inner, 3, cv, captures=[ct])
-    then, otherwise = Graph((cv, ct), (added,), ("y",)), Graph((cv, ct), (cv,), ("y",))
-    third = b.equal(b.sub(t, b.mul(b.div(t, b.const(3)), b.const(3))), b.const(0))
-    chosen = b.apply(IF, third, v, t, then=then, otherwise=otherwise)
-    body = Graph((v, t), (b.const(True), chosen, b.add(t, b.const(1))), ("c", "v", "t"))
-    return sg.Model(Graph((x,), counted(b, body, 8, x, b.const(0)), ("v", "t")), device)
+    x = b.input("x", (), int64)
+    return sg.Model(Graph((x,), nested(b, x, 8), ("v", "t")), device)
 
 
 def constant(device: Any) -> sg.Model:
@@ -191,8 +184,9 @@ def plain() -> sg.Wasm:
 # --- tests ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("weights", ["inside", "separate"])
+@pytest.mark.parametrize("weights", ["separate", *slow("inside")])
 @pytest.mark.parametrize("name", CASES)
 def test_every_engine_answers_as_the_device_does(
     name: str, weights: str, engine: str, plain: sg.Wasm, tmp_path: Path
@@ -243,6 +237,21 @@ def test_a_module_exports_what_is_documented_and_imports_nothing(tmp_path: Path)
     for name in ("input", "output"):
         assert instance(name, 0) % 256 == 0 < instance(name, 0)
         assert instance(name, 1) == instance(name, -1) == 0
+
+
+def test_a_run_that_takes_a_branch_that_cannot_run_is_refused(tmp_path: Path) -> None:
+    b = Builder()
+    p, x = b.input("p", (), bool_), b.input("x", (2, 3), float32)
+    inner = b.input("x", x.shape, float32)
+    then = b.graph([inner], [b.exp(inner)])
+    otherwise = b.graph([inner], [b.expand(b.const(0, float32), shape=x.shape)], {-1: "p must hold"})
+    model = sg.Model(Graph((p, x), (b.apply(IF, p, x, then=then, otherwise=otherwise),), ("y",)), "numpy")
+    export_freestanding(model, tmp_path / "a.wasm")
+    instance, given = Instance(tmp_path / "a.wasm"), np.arange(6, dtype=np.float32).reshape(2, 3)
+    for _ in range(2):
+        np.testing.assert_allclose(instance.run(np.array(True), given)[0], np.exp(given), rtol=1e-6)
+        with pytest.raises(RuntimeError, match=r"^p must hold$"):
+            instance.run(np.array(False), given)
 
 
 def test_weights_are_required_where_they_are_separate(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from devices import RUNNERS
 
 import singe as sg
 from singe.frontend.tracing import trace_call
@@ -25,16 +26,11 @@ from singe.runtime.devices import EagerDevice
 from singe.runtime.numpy_backend import NumpyBackend
 from singe.runtime.waiting import Later
 
-DEVICES: dict[str, Callable[[], Device]] = {"numpy": sg.Numpy, "wasm": sg.Wasm, "webgpu": sg.WebGpu}
 
-
-@pytest.fixture(params=DEVICES)
-def eager(request: pytest.FixtureRequest) -> EagerDevice:
-    """Each device in turn, with no compiled Programs."""
-    try:
-        found = DEVICES[request.param]()
-    except sg.DeviceError as e:
-        pytest.skip(f"no {request.param} here: {e}")
+@pytest.fixture
+def eager(device_name: str) -> EagerDevice:
+    """A device with no compiled Programs."""
+    found = sg.device(device_name)
     assert isinstance(found, EagerDevice)
     return EagerDevice(found.backend)
 
@@ -155,6 +151,7 @@ def trained(device: Device, steps: int) -> tuple[list[float], list[float], Weigh
     return losses, seconds, w
 
 
+@RUNNERS
 def test_a_training_step_is_one_graph_that_is_compiled_once(eager: EagerDevice) -> None:
     recording = Recording(eager)
     losses, _, w = trained(sg.Fusion(recording), 20)
@@ -170,6 +167,7 @@ def test_a_training_step_is_one_graph_that_is_compiled_once(eager: EagerDevice) 
 
 
 @pytest.mark.slow
+@RUNNERS
 def test_training_steps_take_flat_time_and_memory(eager: EagerDevice) -> None:
     class Counting(Decorator):
         """A device that counts the values that are alive when a Graph is run."""
@@ -207,6 +205,7 @@ def test_training_steps_take_flat_time_and_memory(eager: EagerDevice) -> None:
     assert held[1] - held[0] < 100_000, "a step's nodes, kept, are more than that"
 
 
+@RUNNERS
 def test_gradients_that_are_derived_are_those_by_hand(eager: EagerDevice) -> None:
     """The Graph of a traced function's gradients is run as any other: by a device, lazy or not."""
     (x, wanted), w = batches(1)[0], initial()

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from row_samples import SAMPLED, arrays_of, numbers, samples_of, shape_of
+from devices import runners, slow
+from row_samples import DEAR, SAMPLED, arrays_of, numbers, samples_of, shape_of
 from samples import BATCH, Sample, index, positive
 from samples import S as sample_of
 from samples.folds import pool
@@ -42,6 +43,7 @@ NOT_DIFFERENTIABLE = {
     "argmin",
     "hardmax",
     "cast",
+    "dot_blocks",
     "dot_int8",
     "conv_int8",
     "dot_integers",
@@ -49,14 +51,13 @@ NOT_DIFFERENTIABLE = {
 }
 """Rows over floats that have no gradient, whose results are not floats, or whose reference rounds."""
 
-DEAR = {"conv", "conv_last", "conv_transpose", "deform_conv", "grid_sample", "resize", "roi_align"}
-"""Rows with a slow reference: differences call it for each element of each input."""
 
 ZEROS_AND_NEGATIVES = [sample_of((3, 4), axes=(1,)), sample_of((2, 3, 2), axes=(0, -1))]
 MORE: dict[str, list[Sample]] = {"reduce_prod": ZEROS_AND_NEGATIVES}
 
 
 def differentiable() -> list[Any]:
+    """Differences call the reference for each element of each input."""
     rows = [r for r in SAMPLED if float32 in r.dtypes and r.name not in NOT_DIFFERENTIABLE]
     return [pytest.param(r, id=r.name, marks=[pytest.mark.slow] * (r.name in DEAR)) for r in rows]
 
@@ -130,6 +131,7 @@ def cases(name: str) -> list[Case]:
     return out
 
 
+@runners("array", *slow("wasm", "interpret", "numpy", "webgpu"))
 @pytest.mark.parametrize("row", differentiable())
 def test_gradient(row: Row, run_graph: Any) -> None:
     for case in cases(row.name):

@@ -8,21 +8,22 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from devices import RUNNERS, runners
 from onnx import helper
 
 import singe as sg
 from singe.compiler.build import compile_graph
-from singe.compiler.host import BY_DESIGN, IN_SCRIPTS, beyond_scripts
+from singe.compiler.host import IN_SCRIPTS, beyond_scripts
 from singe.compiler.target import find_target
 from singe.dtypes import NUMBERS, float32, float64, int64, widened
-from singe.errors import HostNeeded, InputError, SingeError
+from singe.errors import HostNeeded, InputError
 from singe.graph import Builder, Graph
 from singe.ir.scalar import convert
 from singe.model.model import Model
 from singe.onnx import backend
 from singe.ops import ROWS, Opaque
 from singe.program.program import Buffer, Check, Copy, Dispatch, Host, Loop, ProgramData
-from singe.runtime.assets import static_folder
+from singe.runtime.files.assets import static_folder
 from singe.shapes import known, size
 from singe.tools import cli
 from singe.tools.export import make_bundle
@@ -72,7 +73,7 @@ def test_ops_on_the_host_are_reported_with_the_reason() -> None:
     graph = mixed()
     assert "host" not in compile_graph(graph, None).facts
     wasm = compile_graph(graph, find_target("wasm")).facts["host"]
-    drawn = {"random_uniform": {BY_DESIGN["random_uniform"]: 1}}
+    drawn = {"random_uniform": {"its generator draws one number after the other, from a seed on the host": 1}}
     assert wasm == drawn
     wgsl = compile_graph(graph, find_target("wgsl")).facts["host"]
     lacks = {"wgsl does not compute float64": 1}
@@ -132,13 +133,9 @@ def test_onnx_s_backend_reports_where_ops_run(device: str) -> None:
             backend.prepare(model, device, fail_on_host=True)
 
 
-@pytest.mark.parametrize("device", ["wasm", "webgpu"])
-def test_short_sorts_run_on_the_device(device: str) -> None:
+@runners("wasm", "webgpu")
+def test_short_sorts_run_on_the_device(device_name: str) -> None:
     """Equal elements stay in their order, NaN is the largest, and zeros keep their sign, as in NumPy."""
-    try:
-        sg.device(device)
-    except SingeError as e:
-        pytest.skip(f"no {device} here: {e}")
     rng = np.random.default_rng(0)
     longest = find_target("wasm").counted
     for length, axis in ((1, 1), (7, 1), (longest, -2), (longest + 1, 1)):
@@ -147,7 +144,7 @@ def test_short_sorts_run_on_the_device(device: str) -> None:
         outputs = [y for how in (False, True) for y in b.sort(x, axis=axis, descending=how)]
         outputs += [y for how in (False, True) for y in b.top_k(x, axis=axis, k=(length + 1) // 2, largest=how)]
         graph = Graph((x,), tuple(outputs), tuple("abcdefgh"))
-        program, expected = Model(graph, device).program(), Model(graph, "numpy").program()
+        program, expected = Model(graph, device_name).program(), Model(graph, "numpy").program()
         assert "host" not in program.data.facts
         for count in (0, 1, 3):
             given = rng.choice(np.array([-2, -0.0, 0, 1, np.nan, np.inf], np.float32), (count, length, 2))
@@ -158,14 +155,11 @@ def test_short_sorts_run_on_the_device(device: str) -> None:
                     np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
 
 
-@pytest.mark.parametrize("device", ["numpy", "wasm", "webgpu"])
-def test_sorts_along_long_and_open_axes(device: str) -> None:
+@RUNNERS
+def test_sorts_along_long_and_open_axes(device_name: str) -> None:
     """They stay on the device, for every type that it computes and within regions too; on webgpu one kernel is a turn of
     all stages, whatever the length, and wasm has a function."""
-    try:
-        target = sg.device(device).target
-    except SingeError as e:
-        pytest.skip(f"no {device} here: {e}")
+    target = sg.device(device_name).target
     rng = np.random.default_rng(0)
     for kind in (k for k in NUMBERS if target is None or k in target.dtypes):
         b = Builder()
@@ -174,8 +168,8 @@ def test_sorts_along_long_and_open_axes(device: str) -> None:
         outputs = [y for how in (False, True) for y in b.sort(x, axis=1, descending=how)]
         outputs += b.top_k(x, axis=1, k=b.size_of(k), largest=True)
         names = tuple(f"y{i}" for i in range(6))
-        program = Model(Graph((x, k), tuple(outputs), names, b.bound), device).program()
-        assert device == "numpy" or not {"sort", "top_k"} & program.data.facts.get("host", {}).keys()
+        program = Model(Graph((x, k), tuple(outputs), names, b.bound), device_name).program()
+        assert device_name == "numpy" or not {"sort", "top_k"} & program.data.facts.get("host", {}).keys()
         for count, length in ((1, 0), (2, 1), (0, 5), (3, 2), (2, 100), (1, 1025)):
             given = rng.choice([-2, -0.0, 0, 1, np.nan, np.inf] if kind.is_float else np.arange(9), (count, length, 2))
             given = convert(given.astype(np.float64 if kind.is_float else np.int64), kind.numpy)

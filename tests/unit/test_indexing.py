@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from devices import slow
 
 import singe as sg
 
@@ -39,7 +40,7 @@ def drawn_key(rng: np.random.Generator, shape: tuple[int, ...]) -> tuple[Any, ..
     return tuple(key)
 
 
-@pytest.mark.parametrize("wrapped", [False, True], ids=["arrays", "tensors"])
+@pytest.mark.parametrize("wrapped", [*slow(False), True], ids=["arrays", "tensors"])
 def test_random_keys(wrapped: bool) -> None:
     rng = np.random.default_rng(29)
     tried = 0
@@ -79,3 +80,35 @@ def test_a_mask_beside_other_items_has_the_shape_of_its_axes(place: Callable[[An
         x[key]
     with pytest.raises(sg.ShapeError, match="mask of shape"):
         x.at[key].set(0)
+
+
+BEYOND: dict[str, Callable[[sg.Tensor, Any], Any]] = {
+    "key": lambda x, i: x[i],
+    "key beside another": lambda x, i: x[i, [0, 1]],
+    "replaced": lambda x, i: x.at[i].set(0.0),
+    "take": lambda x, i: x.take(i, 0),
+    "index_select": lambda x, i: x.index_select(0, i),
+    "gather": lambda x, i: x.gather(0, sg.tensor(i).reshape(2, 1)),
+    "take_along_dim": lambda x, i: x.take_along_dim(sg.tensor(i).reshape(2, 1), 0),
+    "scatter": lambda x, i: x.scatter(0, sg.tensor(i).reshape(2, 1), 1.0),
+    "embedding": lambda x, i: sg.nn.Embedding(3, 2)(sg.tensor(i)),
+}
+
+
+@pytest.mark.parametrize("name", BEYOND)
+@pytest.mark.parametrize("kind", [list, np.array, sg.tensor])
+def test_known_indices_beyond_an_axis_are_an_index_error(name: str, kind: Callable[[Any], Any]) -> None:
+    x = sg.tensor(np.arange(12.0).reshape(3, 4))
+    for indices in ([0, 3], [-4, 0]):
+        with pytest.raises(IndexError, match="expected from -3 to 2"):
+            BEYOND[name](x, kind(indices))
+    BEYOND[name](x, kind([-3, 2]))
+
+
+def test_indices_on_a_device_count_from_the_end_and_stay_within_the_axis(on: sg.Device) -> None:
+    rows = np.arange(12.0, dtype=np.float32).reshape(3, 4)
+    x = sg.tensor(rows, device=on)
+    check = x[sg.tensor([-1, -3, 2], device=on)]
+    np.testing.assert_array_equal(check.numpy(), rows[[-1, -3, 2]])
+    if on.target is not None:
+        np.testing.assert_array_equal(x[sg.tensor([3, -4], device=on)].numpy(), rows[[2, 0]])

@@ -5,12 +5,15 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
+from devices import ONCE_EACH, RUNNERS
 
 import singe as sg
+from singe.shapes import deferring, size
 
 RNG = np.random.default_rng(11)
 A = RNG.normal(size=(3, 4)).astype(np.float32)
@@ -142,6 +145,7 @@ METHODS: dict[str, Case] = {
 }  # fmt: skip
 
 
+@ONCE_EACH
 @pytest.mark.parametrize("name", METHODS)
 def test_method(name: str, on: sg.Device) -> None:
     method, reference, arrays = METHODS[name]
@@ -172,13 +176,11 @@ OPEN: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@RUNNERS
 @pytest.mark.parametrize("name", OPEN)
-@pytest.mark.parametrize("device", ["numpy", "wasm", "webgpu"])
-def test_methods_take_open_sizes(name: str, device: str) -> None:
-    if isinstance(sg.devices()[device], sg.DeviceError):
-        pytest.skip(f"no {device} here")
+def test_methods_take_open_sizes(name: str, device_name: str) -> None:
     method = OPEN[name]
-    program = sg.Model.of(method, {"x": ("N", 4)}, device)
+    program = sg.Model.of(method, {"x": ("N", 4)}, device_name)
     for array in (A, CUBE[:2, 0, :4] - 3):
         found = program(array)
         np.testing.assert_allclose(
@@ -224,6 +226,22 @@ def test_a_comparison_that_depends_on_the_run_is_an_error() -> None:
 
     program = sg.Model.of(decided, {"x": ("N", 4)}, "numpy")
     np.testing.assert_array_equal(np.asarray(program(A)), A * 2)
+
+
+def test_only_a_function_that_is_traced_is_asked_to_decide() -> None:
+    def unequal_forms(x: sg.Tensor) -> sg.Tensor:
+        n, m = x.shape
+        return x * 2 if n - m == n - 2 * m else x  # whose forms differ in -1 and -2, the hashes of which are equal
+
+    with pytest.raises(sg.ShapeError, match="depends on the run"):
+        sg.Model.of(unequal_forms, {"x": ("N", "M")})
+    module = ModuleType("singer")  # another package than ours
+    exec("def branching(x):\n    return x * 2 if x.shape[0] == 3 else x", module.__dict__)
+    with pytest.raises(sg.ShapeError, match="whether N is 3 depends on the run"):
+        sg.Model.of(module.branching, {"x": ("N", 4)})
+    with deferring():  # as a target does that is not ours, while it compiles
+        assert size("N") != 3
+        assert size("N") not in (1, 2)
 
 
 def test_what_needs_elements_cannot_be_traced() -> None:

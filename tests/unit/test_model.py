@@ -9,21 +9,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+from devices import RUNNERS
 
 import singe as sg
 from singe.dtypes import float32, int64
 from singe.errors import InputError, ShapeError, ValueNeeded
 from singe.graph import Builder, Graph
 from singe.model.model import PROGRAMS, Model
-from singe.model.model import Program as RunnableProgram
+from singe.model.program import Program as RunnableProgram
 from singe.onnx.model import OnnxGraph, OnnxModel, OnnxNode, OnnxType, OnnxValue
 from singe.onnx.source import OnnxSource
 from singe.program.format import from_bytes, to_bytes
 from singe.program.program import Host
 from singe.runtime.devices import EagerDevice
 from singe.shapes import deferring, size
-
-RUNNERS = pytest.mark.parametrize("device_name", ["numpy", "wasm", "webgpu"], indirect=True)
 
 
 def classifier() -> Graph:

@@ -304,3 +304,51 @@ def test_what_cannot_be_traced_says_so() -> None:
     assert repr(leaked[0]) == "tensor(…, shape=(2, 3), dtype=float32, device=tracing)"
     with pytest.raises(sg.DeviceError, match="trace of another function"):
         trace(lambda x: x + leaked[0], spec)
+
+
+class Forgetful(nn.Linear):
+    def __init__(self) -> None:
+        self.extra = 1
+
+
+class Trained(nn.Module):
+    def forward(self, x: sg.Tensor) -> sg.Tensor:
+        return x if self.training else -x  # pyright: ignore[reportAttributeAccessIssue]
+
+
+@pytest.mark.parametrize(
+    ("module", "message"),
+    [
+        (Forgetful(), r"Forgetful has no 'weight', a field of Linear; does __init__ call super\(\).__init__"),
+        (Trained(), "Trained has no 'training'; set self.training = False in __init__"),
+    ],
+)
+def test_a_field_that_is_not_set_says_what_to_do(module: nn.Module, message: str) -> None:
+    with pytest.raises(AttributeError, match=message):
+        module(sg.ones((2, 3)))
+
+
+def test_layers_can_be_derived_from() -> None:
+    x = sg.tensor([[-1.0, 2.0, 3.0]])
+    for layer in (nn.LeakyReLU, nn.BatchNorm1d, nn.GRU, nn.MaxPool1d, nn.MaxUnpool1d, nn.TransformerEncoderLayer):
+        assert type("Derived", (layer,), {}).__name__ == "Derived"
+    np.testing.assert_array_equal(type("Derived", (nn.LeakyReLU,), {})(0.5)(x).numpy(), [[-0.5, 2, 3]])
+
+
+def test_to_takes_devices_and_dtypes() -> None:
+    net = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2))
+    for half in (net.to(sg.float16), net.to("float16"), net.to("numpy", sg.float16), net.half()):
+        kinds = {name: t.dtype.name for name, t in half.state_dict().items()}
+        assert kinds["0.weight"] == "float16"
+        assert kinds["1.num_batches_tracked"] == "int64"
+    assert net.half().float()(sg.ones((1, 3))).dtype == "float32"
+
+
+@pytest.mark.parametrize(
+    ("layer", "shape"),
+    [(nn.Dropout1d, (4,)), (nn.Dropout2d, (3, 4)), (nn.Dropout3d, (2, 3, 4)), (nn.FeatureAlphaDropout, (2, 3, 4))],
+)
+def test_dropout_of_channels_refuses_inputs_without_channels(layer: type[nn.Dropout2d], shape: tuple[int, ...]) -> None:
+    with pytest.raises(sg.ShapeError, match="expected \\(batch, channels, …\\)"):
+        layer().train()(sg.ones(shape))
+    assert layer().train()(sg.ones((2, *shape))).shape == (2, *shape)

@@ -10,6 +10,7 @@ from typing import Any
 import nn_references as ref
 import numpy as np
 import pytest
+from devices import RUNNERS
 
 import singe as sg
 from singe import nn
@@ -261,14 +262,11 @@ def test_layers_compute_what_pytorch_documents(name: str) -> None:
     close(found.numpy(), case.wanted(*case.inputs, weights=case.state))
 
 
-@pytest.mark.parametrize("device", ["numpy", "wasm", pytest.param("webgpu", marks=pytest.mark.slow)])
+@RUNNERS
 @pytest.mark.parametrize("name", CASES)
-def test_layers_are_compiled_with_an_open_batch(name: str, device: str) -> None:
+def test_layers_are_compiled_with_an_open_batch(name: str, device_name: str) -> None:
     case = CASES[name]
-    try:
-        on = sg.device(device)
-    except sg.DeviceError as e:
-        pytest.skip(f"no {device} here: {e}")
+    on = sg.device(device_name)
     shapes = {f"x{k}": ("N" if case.open else x.shape[0], *x.shape[1:]) for k, x in enumerate(case.inputs)}
     kinds = {f"x{k}": x.dtype for k, x in enumerate(case.inputs)}
     model = sg.Model.of(case.module, shapes, on, dtypes=kinds)

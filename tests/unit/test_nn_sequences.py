@@ -8,6 +8,7 @@ from typing import Any
 import nn_references as ref
 import numpy as np
 import pytest
+from devices import RUNNERS, runners, slow
 
 import singe as sg
 from singe import nn
@@ -82,12 +83,9 @@ def test_cells(kind: str) -> None:
     assert net(sg.tensor(x[0]))[0].shape == ((4,) if kind == "lstm" else ())
 
 
-@pytest.mark.parametrize("device", ["wasm", pytest.param("webgpu", marks=pytest.mark.slow)])
-def test_recurrent_layers_are_compiled(device: str) -> None:
-    try:
-        on = sg.device(device)
-    except sg.DeviceError as e:
-        pytest.skip(f"no {device} here: {e}")
+@runners("wasm", *slow("webgpu"))
+def test_recurrent_layers_are_compiled(device_name: str) -> None:
+    on = sg.device(device_name)
     net, state = randomised(nn.LSTM(3, 4, 2, bidirectional=True, batch_first=True))
     model = sg.Model.of(lambda x: net(x)[0], {"x": (2, "L", 3)}, on)
     x, zeros = draw(2, 7, 3), np.zeros((4, 2, 4))
@@ -188,13 +186,10 @@ def test_transformers(first: bool) -> None:
     np.testing.assert_allclose(np.concatenate(found, 1), wanted, rtol=2e-4, atol=2e-5)
 
 
-@pytest.mark.parametrize("device", ["numpy", "wasm", pytest.param("webgpu", marks=pytest.mark.slow)])
-def test_a_cache_is_the_state_of_a_model(device: str) -> None:
+@RUNNERS
+def test_a_cache_is_the_state_of_a_model(device_name: str) -> None:
     """An encoder with a causal mask, as decoders without a memory are built, compiled once for steps of one element."""
-    try:
-        on = sg.device(device)
-    except sg.DeviceError as e:
-        pytest.skip(f"no {device} here: {e}")
+    on = sg.device(device_name)
     layer = nn.TransformerEncoderLayer(8, 2, 12, activation="gelu", batch_first=True, norm_first=True, rng=0)
     net, _ = randomised(nn.TransformerEncoder(layer, 2, nn.LayerNorm(8)))
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from devices import RUNNERS
 from drawn import compare
 
+from singe.compiler.build import compile_graph
 from singe.compiler.rewrite import rewrite
 from singe.dtypes import bfloat16, bool_, float8_e5m2, float32, int4, int64, uint64
 from singe.graph import Builder, Graph, GraphState, Node, all_nodes
 from singe.ir.scalar import convert
 from singe.ops import ROWS
+from singe.runtime.devices import device as open_device
 from singe.shapes import size
 
 IF, LOOP = ROWS["if"], ROWS["loop"]
 N = size("N")
-DEVICES = pytest.mark.parametrize("device_name", ["numpy", "wasm", "webgpu"], indirect=True)
 
 
 def numbers(*shape: int) -> np.ndarray:
@@ -29,7 +31,7 @@ def growing(b: Builder, x: Node, count: int) -> Node:
     return b.apply(LOOP, x, x, body=body, carried=1, conditional=False, count=count)
 
 
-@DEVICES
+@RUNNERS
 def test_a_value_that_grows_in_a_loop_may_be_an_output(device_name: str) -> None:
     b = Builder()
     x, held = b.input("x", (N, 2), float32), b.input("held", (2,), float32)
@@ -38,7 +40,7 @@ def test_a_value_that_grows_in_a_loop_may_be_an_output(device_name: str) -> None
     compare(device_name, graph, [[numbers(n, 2)] for n in (3, 1, 0, 5)])
 
 
-@DEVICES
+@RUNNERS
 def test_a_result_of_an_op_on_the_host_may_be_an_output_of_another_shape(device_name: str) -> None:
     b = Builder()
     x = b.input("x", (N, 4), float32)
@@ -48,7 +50,7 @@ def test_a_result_of_an_op_on_the_host_may_be_an_output_of_another_shape(device_
     compare(device_name, Graph((x,), outputs, ("i", "p"), b.bound), [[numbers(n, 4)] for n in (3, 0, 1)])
 
 
-@DEVICES
+@RUNNERS
 def test_an_output_stays_when_another_step_on_the_host_has_its_size(device_name: str) -> None:
     b = Builder()
     x = b.input("x", (N, 6), bool_)
@@ -58,7 +60,7 @@ def test_an_output_stays_when_another_step_on_the_host_has_its_size(device_name:
     compare(device_name, graph, [[numbers(n, 6) > 0] for n in (4, 1, 5, 5)])
 
 
-@DEVICES
+@RUNNERS
 def test_a_kernel_of_two_found_sizes_sees_the_first_change_when_the_second_does_not(device_name: str) -> None:
     b = Builder()
     x, y = b.input("x", (8,), float32), b.input("y", (), int64)
@@ -71,7 +73,7 @@ def test_a_kernel_of_two_found_sizes_sees_the_first_change_when_the_second_does_
     compare(device_name, graph, [[given, np.array(-4)] for given in (few, many, few)])
 
 
-@DEVICES
+@RUNNERS
 def test_an_op_on_the_host_reads_an_input_under_another_shape(device_name: str) -> None:
     b = Builder()
     x = b.input("x", (N, 4, 3), int64)
@@ -82,7 +84,7 @@ def test_an_op_on_the_host_reads_an_input_under_another_shape(device_name: str) 
 
 @pytest.mark.parametrize("turns", [0, 1])
 @pytest.mark.parametrize("taken", [True, False])
-@DEVICES
+@RUNNERS
 def test_sizes_that_are_known_before_the_run_go_by_other_names(device_name: str, taken: bool, turns: int) -> None:
     """What a known branch or a loop of no turns leaves has the dimensions of its inputs, in regions too."""
     b = Builder()
@@ -118,7 +120,7 @@ def test_no_value_is_known_of_what_hangs_on_a_size() -> None:
 
 
 @pytest.mark.parametrize("kind", [bfloat16, float8_e5m2], ids=str)
-@DEVICES
+@RUNNERS
 def test_a_scalar_of_a_type_that_numpy_lacks(device_name: str, kind: object) -> None:
     b = Builder()
     x = b.input("x", (), kind)  # pyright: ignore[reportArgumentType]
@@ -126,7 +128,7 @@ def test_a_scalar_of_a_type_that_numpy_lacks(device_name: str, kind: object) -> 
     compare(device_name, Graph((x,), (y,), ("y",)), [[np.zeros((), kind.numpy)]])  # pyright: ignore
 
 
-@DEVICES
+@RUNNERS
 def test_the_condition_of_a_loop_may_be_carried_too(device_name: str) -> None:
     """Under two shapes: it is still there when it is copied a second time."""
     b = Builder()
@@ -137,7 +139,7 @@ def test_the_condition_of_a_loop_may_be_carried_too(device_name: str) -> None:
     compare(device_name, Graph((x,), (y,), ("y",)), [[np.array([v], np.float32)] for v in (1, 2)])
 
 
-@DEVICES
+@RUNNERS
 def test_a_size_as_an_element_of_a_type_that_numpy_lacks(device_name: str) -> None:
     b = Builder()
     x = b.input("x", (N,), float32)
@@ -146,7 +148,24 @@ def test_a_size_as_an_element_of_a_type_that_numpy_lacks(device_name: str) -> No
     compare(device_name, graph, [[numbers(n)] for n in (3, 0)])
 
 
-@DEVICES
+@RUNNERS
+def test_places_in_the_order_of_sizes(device_name: str) -> None:
+    """The places are counted, and read the constant of sizes under two shapes."""
+    b = Builder()
+    x = b.input("x", (N, 3), float32)
+    _, places = b.sort(b.const(np.array([N, 1, 3], object), int64), axis=0)
+    compare(device_name, Graph((x,), (places,), ("y",)), [[numbers(n, 3)] for n in (5, 2, 0)])
+
+
+@RUNNERS
+def test_a_product_with_no_weights(device_name: str) -> None:
+    b = Builder()
+    x = b.input("x", (0, 3, 6), float32)
+    y = b.matmul(x, b.const(np.zeros((0, 6, 4), np.float32)))
+    compare(device_name, Graph((x,), (y,), ("y",)), [[numbers(0, 3, 6)]])
+
+
+@RUNNERS
 def test_indices_may_be_uint64(device_name: str) -> None:
     b = Builder()
     x, index = b.input("x", (4,), float32), b.input("i", (N,), uint64)
@@ -154,10 +173,24 @@ def test_indices_may_be_uint64(device_name: str) -> None:
     compare(device_name, graph, [[numbers(4), np.array([3, 0, 1], np.uint64)]])
 
 
-@DEVICES
+@RUNNERS
 def test_a_factor_goes_into_weights_of_bfloat16(device_name: str) -> None:
     b = Builder()
     x = b.input("x", (N, 4), bfloat16)
     w = b.cast(b.const(numbers(4, 3)), to=bfloat16)
     graph = Graph((x,), (b.div(b.dot(x, w), b.const(2.0, bfloat16)),), ("y",))
     compare(device_name, graph, [[convert(numbers(n, 4), bfloat16.numpy)] for n in (2, 0)])
+
+
+@RUNNERS
+def test_a_constant_index_beyond_the_range_reads_the_nearest_element(device_name: str) -> None:
+    backend = open_device(device_name).backend  # pyright: ignore[reportAttributeAccessIssue]
+    x = numbers(3, 4)
+    for shape in ((3, 4), (N, 4)):
+        b = Builder()
+        given = b.input("x", shape, float32)
+        outputs = tuple(b.neg(b.gather(given, b.const(k), axis=0)) for k in (5, -9, -1, 0, 1))
+        program = backend.prepare(compile_graph(Graph((given,), outputs, tuple("abcde")), backend.target))
+        found = [backend.download(y) for y in program.run([backend.upload(x)])]
+        np.testing.assert_array_equal(found, -x[[2, 0, 2, 0, 1]])
+        program.dispose()

@@ -180,6 +180,7 @@ def test_deep_types_are_refused() -> None:
     refused(b"\x08\x08" + tag_len(7, tag_len(11, tag_len(2, kind))), "deep", limit=8 << 20)
 
 
+@pytest.mark.slow
 def test_time_and_memory_are_linear() -> None:
     """Many tiny runs, each of which a careless reader would join to all that came before."""
     tiny = with_tensor(dims(1) + tag_len(4, bytes(4)) * 100_000)

@@ -181,12 +181,12 @@ def test_every_dtype_agrees(name: str, raw: bool) -> None:
 
 
 @pytest.mark.parametrize("name", NATIVE + OWN)
-@pytest.mark.parametrize("shape", [(), (0,), (2, 0, 3), (1,), (1, 1)])
-def test_scalars_and_empty_tensors_agree(name: str, shape: tuple[int, ...]) -> None:
-    proto = numpy_helper.from_array(np.ones(shape, helper.tensor_dtype_to_np_dtype(getattr(TensorProto, name))))
-    same_array(read_tensor(proto.SerializeToString()), proto)
-    typed = helper.make_tensor("t", getattr(TensorProto, name), shape, [1] * int(np.prod(shape)))
-    same_array(read_tensor(typed.SerializeToString()), typed)
+def test_scalars_and_empty_tensors_agree(name: str) -> None:
+    for shape in ((), (0,), (2, 0, 3), (1,), (1, 1)):
+        proto = numpy_helper.from_array(np.ones(shape, helper.tensor_dtype_to_np_dtype(getattr(TensorProto, name))))
+        same_array(read_tensor(proto.SerializeToString()), proto)
+        typed = helper.make_tensor("t", getattr(TensorProto, name), shape, [1] * int(np.prod(shape)))
+        same_array(read_tensor(typed.SerializeToString()), typed)
 
 
 def test_strings_agree_and_other_bytes_stay_bytes() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from devices import RUNNERS
 from open_networks import convolutional, encoder
 
 import singe as sg
@@ -20,7 +21,8 @@ from singe.dtypes import bool_, float32
 from singe.errors import DeviceError, InputError, ShapeError
 from singe.graph import Builder, Graph, specialise
 from singe.model import model as models
-from singe.model.model import Model, Program
+from singe.model.model import Model
+from singe.model.program import Program
 from singe.model.sizes import without_bounds
 from singe.ops import ROWS
 from singe.program.format import from_bytes, to_bytes
@@ -28,7 +30,6 @@ from singe.program.program import ProgramData
 from singe.runtime.devices import device as open_device
 from singe.shapes import deferring, size
 
-RUNNERS = pytest.mark.parametrize("device_name", ["numpy", "wasm", "webgpu"], indirect=True)
 CLOSE = 1e-4
 """The largest allowed difference, relative to the largest value: the order of sums may differ."""
 
@@ -102,6 +103,7 @@ def test_one_program_serves_all_sizes(name: str, device_name: str, monkeypatch: 
 # --- steps for particular sizes ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @RUNNERS
 @EACH
 def test_specialised_sizes_share_the_weights_and_the_program(name: str, device_name: str) -> None:

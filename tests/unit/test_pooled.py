@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
-from devices import run_array
+from devices import RUNNERS, Run, run_array
 
 from singe.compiler.build import compile_graph
 from singe.dtypes import DType, float16, float32
@@ -17,7 +17,6 @@ from singe_wasm.target import WasmTarget
 from singe_webgpu.target import WgslTarget
 
 N = size("N")
-Run = Callable[[Graph, Sequence[np.ndarray]], list[np.ndarray]]
 TARGETS = {"wasm": WasmTarget, "wgsl": WgslTarget}
 IN_STEP = {(2, 2), (1, 2), (2, 1), (4, 1)}
 """Windows that both targets fuse into a convolution."""
@@ -53,6 +52,7 @@ def poolings(graph: Graph, target: str) -> list[bool]:
     return [any("conv" in op for op in ops) for ops in fused if any("pool" in op for op in ops)]
 
 
+@RUNNERS
 @pytest.mark.parametrize("op", ["max_pool", "pool_sum"])
 @pytest.mark.parametrize("window", [*IN_STEP, (1, 4), (3, 3), (2, 3)], ids=str)
 def test_answers_are_those_of_both_apart(run_graph: Run, window: tuple[int, int], op: str) -> None:
@@ -63,6 +63,7 @@ def test_answers_are_those_of_both_apart(run_graph: Run, window: tuple[int, int]
     np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
 
 
+@RUNNERS
 @pytest.mark.parametrize("shape", [(1, 4, 28, 28), (3, 8, 7, 7), (1, 16, 2, 2), (1, 3, 9, 8), (1, 8, 1, 20)], ids=str)
 @pytest.mark.parametrize("outputs", [8, 7, 1])
 def test_every_shape(run_graph: Run, shape: tuple[int, ...], outputs: int) -> None:

@@ -16,12 +16,13 @@ import pytest
 from containers import flipped, joined, split, with_hostile_values
 
 from singe.compiler.build import compile_graph
-from singe.compiler.target import HOST, find_target
+from singe.compiler.target import find_target
 from singe.dtypes import bool_, float32, int64
 from singe.errors import DeviceError, FormatError, InputError
 from singe.graph import Builder, Graph
 from singe.program.format import from_bytes, header, read_program, to_bytes, write_program
 from singe.program.program import (
+    HOST,
     Bind,
     Buffer,
     Check,
@@ -237,6 +238,7 @@ def test_flipped_bytes_in_the_block_are_noticed() -> None:
             from_bytes(damaged)
 
 
+@pytest.mark.slow
 def test_every_value_replaced_by_hostile_ones() -> None:
     """The hash is corrected, so that only the other checks can refuse the file."""
     for data in with_hostile_values(to_bytes(every_step())):

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from containers import split
+from devices import RUNNERS
 from remembering import REMEMBERING
 from row_samples import SAMPLED, samples_of
 from test_records_damage import sound_flow
@@ -32,7 +33,6 @@ from singe.weights.records import model_record, read_graph, read_weights, weight
 
 DOCUMENT = Path(sg.__file__).parent / "weights" / "README.md"
 SHARED = Path(__file__).parents[2].parent / "shared" / "models"
-RUNNERS = pytest.mark.parametrize("device_name", ["numpy", "wasm", "webgpu"], indirect=True)
 
 
 class Net(nn.Module):

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from devices import RUNNERS, slow
 
 from singe.dtypes import DTYPES, dtype, float32
-from singe.errors import DeviceError, ShapeError
+from singe.errors import ShapeError
 from singe.graph import Builder, Graph
 from singe.model.model import Model
 from singe.ops import ROWS
@@ -57,15 +58,12 @@ def built(op: str, given: tuple[str, ...], attrs: dict[str, Any], kind: str) -> 
     return Graph(tuple(nodes), results, names), arrays
 
 
-@pytest.mark.parametrize("device", ["numpy", "wasm", "webgpu"])
-@pytest.mark.parametrize("kind", ["float32", "float16"])
+@RUNNERS
+@pytest.mark.parametrize("kind", ["float32", *slow("float16")])
 @pytest.mark.parametrize(("op", "given", "attrs"), CASES, ids=lambda v: v if isinstance(v, str) else None)
-def test_recurrent(op: str, given: tuple[str, ...], attrs: dict[str, Any], kind: str, device: str) -> None:
+def test_recurrent(op: str, given: tuple[str, ...], attrs: dict[str, Any], kind: str, device_name: str) -> None:
     graph, arrays = built(op, given, attrs, kind)
-    try:
-        model = Model(graph, device)
-    except DeviceError as e:
-        pytest.skip(f"no {device} here: {e}")
+    model = Model(graph, device_name)
     got = model(*arrays)
     reference = ROWS[op].reference
     assert reference is not None
@@ -89,10 +87,10 @@ def test_records_keep_recurrent_rows(op: str, given: tuple[str, ...], attrs: dic
         np.testing.assert_array_equal(found[name], expected[name])
 
 
-@pytest.mark.parametrize("device", ["numpy", "wasm", "webgpu"])
+@RUNNERS
 @pytest.mark.parametrize("length", [size("T"), 0], ids=["open", "known"])
 @pytest.mark.parametrize("op", GATES)
-def test_of_no_steps_the_initial_state_is_left(op: str, length: Any, device: str) -> None:
+def test_of_no_steps_the_initial_state_is_left(op: str, length: Any, device_name: str) -> None:
     b = Builder()
     arrays: dict[str, np.ndarray] = {
         "x": np.zeros((0, BATCH, FEATURES), np.float32),
@@ -103,10 +101,7 @@ def test_of_no_steps_the_initial_state_is_left(op: str, length: Any, device: str
     nodes = [b.input(k, (length, *a.shape[1:]) if k == "x" else a.shape, float32) for k, a in arrays.items()]
     activations = PLAIN[op] * 2
     results = b.apply(ROWS[op], *nodes, given=("state",), activations=activations, direction="bidirectional")
-    try:
-        model = Model(Graph(tuple(nodes), results, tuple(f"y{k}" for k in range(len(results)))), device)
-    except DeviceError as e:
-        pytest.skip(f"no {device} here: {e}")
+    model = Model(Graph(tuple(nodes), results, tuple(f"y{k}" for k in range(len(results)))), device_name)
     for _ in range(2):
         got = model(*arrays.values())
         assert got["y0"].shape == (0, 2, BATCH, HIDDEN)

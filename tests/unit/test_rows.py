@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
-from row_samples import SAMPLED, SAMPLES, arrays_of, numbers, samples_of, shape_of
+from devices import DEVICES
+from row_samples import DEAR, SAMPLED, SAMPLES, arrays_of, numbers, samples_of, shape_of
 from samples import Sample
 
 from singe.dtypes import DTYPES, DType, dtype, float16, float32, uint8
@@ -21,11 +23,24 @@ from singe.shapes import size
 SPECIAL = (np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-40, -1e-40, 1.2e-38, 1.0, -1.0, 0.5, 1.5, 2.5, -2.5, 100.0, -100.0)
 KINDS = [DTYPES[name] for name in ("bool", "uint8", "int32", "int64", "float16", "float32")]
 """One dtype for each way of computing and storing; test_dtypes.py tests all dtypes, on a few rows."""
-CASES = [pytest.param(row, kind, id=f"{row.name}-{kind}") for row in SAMPLED for kind in KINDS if kind in row.dtypes]
+
+
+def row_cases() -> list[Any]:
+    """Each row in each dtype on each device; `make quick` runs it in its last dtype, float32 for most."""
+    cases = []
+    for device, row in product(DEVICES, SAMPLED):
+        kinds = [kind for kind in KINDS if kind in row.dtypes]
+        for kind in kinds:
+            quick = kind is kinds[-1] and not (device == "webgpu" and row.name in DEAR)
+            marks = [] if quick else [pytest.mark.slow]
+            cases.append(pytest.param(row, kind, device, marks=marks, id=f"{device}-{row.name}-{kind}"))
+    return cases
+
+
 NORMAL = tuple(v for v in SPECIAL if not 0 < abs(v) < np.finfo(np.float32).tiny)
 """The values for WebGPU, which may treat subnormal numbers as zeros: a GPU does, a software driver does not."""
 FLOAT_CASES = [
-    pytest.param(row, kind, id=f"{row.name}-{kind}")
+    pytest.param(row, kind, id=f"{row.name}-{kind}", marks=[pytest.mark.slow] * (kind is not float32))
     for row in SAMPLED
     for kind in KINDS
     if kind.is_float and kind in row.dtypes and isinstance(row, Elementwise)
@@ -86,7 +101,7 @@ def sampled(row: Row, sample: Sample, rng: np.random.Generator, kind: DType) -> 
     return arrays
 
 
-@pytest.mark.parametrize(("row", "kind"), CASES)
+@pytest.mark.parametrize(("row", "kind", "device_name"), row_cases(), indirect=["device_name"])
 def test_row(row: Row, kind: DType, run_graph: Any) -> None:
     rng = seed_of(row, kind)
     for sample in samples_of(row):
@@ -145,13 +160,13 @@ def test_the_place_of_an_extreme_is_that_of_nan_if_there_is_one(run_graph: Any) 
             assert got[:, 0].tolist() == want, (name, attrs)
 
 
-@pytest.mark.parametrize("row", [pytest.param(r, id=r.name) for r in SAMPLED])
-def test_row_is_complete(row: Row) -> None:
+def test_row_is_complete() -> None:
     """Every row has an oracle, samples, and either a meaning as a loop nest or a lowering."""
-    assert row.reference is not None
-    assert samples_of(row)
-    assert row.tolerance > 0
-    assert isinstance(row, Elementwise) or row.doc
+    for row in SAMPLED:
+        assert row.reference is not None, row.name
+        assert samples_of(row), row.name
+        assert row.tolerance > 0, row.name
+        assert isinstance(row, Elementwise) or row.doc, row.name
 
 
 def test_samples_name_rows_only() -> None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
+from devices import runners, slow
 
 import singe as sg
 from singe.dtypes import NUMBERS, DType, float32, int32, int64, uint8, uint32, uint64, widened
-from singe.errors import SingeError
 from singe.graph import Builder, Graph
 from singe.ir.scalar import convert
 from singe.model.model import Model
@@ -52,19 +51,16 @@ def drawn(lengths: tuple[int, ...], kind: DType, index: DType, rng: np.random.Ge
     return [numbers(m, n, 3), numbers(k, p, 2), indices(k, p, 2), numbers(q, 3), indices(q, 2)]
 
 
-@pytest.mark.parametrize("device", ["wasm", "webgpu"])
-def test_scattered_sums_have_numpys_numbers(device: str) -> None:
-    try:
-        target = sg.device(device).target
-    except SingeError as e:
-        pytest.skip(f"no {device} here: {e}")
+@runners("wasm", *slow("webgpu"))
+def test_scattered_sums_have_numpys_numbers(device_name: str) -> None:
+    target = sg.device(device_name).target
     rng = np.random.default_rng(0)
     kinds = [(k, int64, word) for k in NUMBERS for word in REDUCTIONS]
     for kind, index, word in (*kinds, *((float32, i, "add") for i in (uint8, int32, uint32, uint64))):
         if target is None or kind not in target.dtypes:
             continue
         graph = scattered(tuple(map(size, "MNKPQ")), kind, index, word)
-        program, expected = Model(graph, device).program(), Model(graph, "numpy").program()
+        program, expected = Model(graph, device_name).program(), Model(graph, "numpy").program()
         assert "host" not in program.data.facts
         for lengths in SIZES:
             given = drawn(lengths, kind, index, rng)
@@ -72,16 +68,12 @@ def test_scattered_sums_have_numpys_numbers(device: str) -> None:
                 assert same(got, want), f"{kind} {word} at {index}: {lengths}"
 
 
-@pytest.mark.parametrize("device", ["wasm", "webgpu"])
-def test_scattered_sums_of_known_lengths(device: str) -> None:
+@runners("wasm", "webgpu")
+def test_scattered_sums_of_known_lengths(device_name: str) -> None:
     """Among them 0, for which a code generator may have constants that no shader can divide by."""
-    try:
-        sg.device(device)
-    except SingeError as e:
-        pytest.skip(f"no {device} here: {e}")
     for lengths in SIZES:
         graph = scattered(lengths, float32, int64, "add")
         given = drawn(lengths, float32, int64, np.random.default_rng(1))
-        program, expected = Model(graph, device).program(), Model(graph, "numpy").program()
+        program, expected = Model(graph, device_name).program(), Model(graph, "numpy").program()
         for got, want in zip(program.run(given), expected.run(given), strict=True):
             assert same(got, want), str(lengths)

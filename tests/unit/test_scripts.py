@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from singe.errors import DeviceError
-from singe.runtime.assets import static_folder
-from singe.runtime.page import data_url
+from singe.runtime.files.assets import static_folder
+from singe.runtime.files.page import data_url
 
 IMPORT = re.compile(r"""\b(?:from|import)\s*\(?\s*["']\./([^"']+)["']""")
 """Static and dynamic imports of another script in the folder."""

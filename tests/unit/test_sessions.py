@@ -9,15 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from devices import RUNNERS
 from onnx import TensorProto, helper
 from remembering import COUNTED, COUNTER, DESCENT, REMEMBERING
 
 import singe as sg
 from singe.compiler.build import compile_graph
-from singe.model import model as models
+from singe.model import program as programs
 from singe.tools import cli
-
-RUNNERS = pytest.mark.parametrize("device_name", ["numpy", "wasm", "webgpu"], indirect=True)
 
 
 def outputs_of(model: sg.Model, found: Any) -> dict[str, np.ndarray]:
@@ -92,7 +91,7 @@ def test_sessions_share_what_writes_and_copies_states(
         compiled.append(compile_graph(*args))
         return compiled[-1]
 
-    monkeypatch.setattr(models, "compile_graph", counted)
+    monkeypatch.setattr(programs, "compile_graph", counted)
     for k, session in enumerate(sessions):
         session.write("count", [k, 10 * k])
     assert len(compiled) == 1
@@ -297,6 +296,7 @@ def test_pairs_that_are_no_states_are_refused(tmp_path: Path) -> None:
             sg.load(file, "numpy", shapes, states=states).program()
 
 
+@pytest.mark.slow
 def test_the_command_line_makes_states(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     given = [str(recurrent(tmp_path / "r.onnx")), "--state", "h=h2", "--input-shape", "x=1x2", "--input-shape", "h=1x3"]
     assert cli.main(["inspect", *given, "--device", "wasm"]) == 0

@@ -6,18 +6,19 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from devices import RUNNERS
 
 from singe.compiler.build import Options, compile_graph
 from singe.compiler.target import find_target
 from singe.dtypes import float32
 from singe.graph import Builder, Graph, Node, specialise
-from singe.model.model import Model, Program
+from singe.model.model import Model
+from singe.model.program import Program
 from singe.program.program import ProgramData, walk
 from singe.runtime.devices import device as open_device
 from singe.shapes import Dim, size
 from singe.tools.export import make_bundle
 
-RUNNERS = pytest.mark.parametrize("device_name", ["numpy", "wasm", "webgpu"], indirect=True)
 TARGETS = pytest.mark.parametrize("target", ["wasm", "wgsl"])
 ACTIVATIONS = pytest.mark.parametrize("activations", ["float32", "int8"])
 SIZES = (0, 1, 2, 3, 4, 5, 17)

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from devices import RUNNERS
 from onnx import TensorProto, helper
 
 import singe as sg
 from singe.dtypes import own, string, strings
-from singe.errors import DTypeError, FormatError, HostNeeded, ImportFailure, InputError, SingeError
+from singe.errors import DTypeError, FormatError, HostNeeded, ImportFailure, InputError
 from singe.graph import Builder, Graph, GraphState, leaf
 from singe.model.model import Model
 from singe.onnx import backend
@@ -22,16 +23,7 @@ from singe.shapes import size
 from singe.tools.export import make_bundle
 
 WORDS = np.array([["one", "two", "três"], ["", "fünf", "one"]], object)
-DEVICES = {"numpy": "CPU", "wasm": "WASM", "webgpu": "WEBGPU"}
-
-
-@pytest.fixture(params=DEVICES)
-def place(request: pytest.FixtureRequest) -> str:
-    try:
-        sg.device(request.param)
-    except SingeError as e:
-        pytest.skip(f"no {request.param} here: {e}")
-    return request.param
+ONNX_NAMES = {"numpy": "CPU", "wasm": "WASM", "webgpu": "WEBGPU"}
 
 
 def onnx_model(nodes: list[Any], inputs: dict[str, Any], outputs: list[str], opset: int = 21) -> Any:
@@ -49,8 +41,8 @@ def onnx_model(nodes: list[Any], inputs: dict[str, Any], outputs: list[str], ops
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
 
 
-def run(place: str, nodes: list[Any], inputs: dict[str, Any], outputs: list[str]) -> list[np.ndarray]:
-    prepared = backend.prepare(onnx_model(nodes, inputs, outputs), DEVICES[place])
+def run(device_name: str, nodes: list[Any], inputs: dict[str, Any], outputs: list[str]) -> list[np.ndarray]:
+    prepared = backend.prepare(onnx_model(nodes, inputs, outputs), ONNX_NAMES[device_name])
     return list(prepared.run(list(inputs.values())))
 
 
@@ -64,7 +56,8 @@ def constant(name: str, values: list[Any], shape: list[int] | None = None) -> An
     return node("Constant", "", name, value=helper.make_tensor(name, kind, dims, values))
 
 
-def test_movement_of_open_shapes(place: str) -> None:
+@RUNNERS
+def test_movement_of_open_shapes(device_name: str) -> None:
     nodes = [
         node("Identity", "x", "same"),
         constant("at", [1, 0]),
@@ -94,12 +87,13 @@ def test_movement_of_open_shapes(place: str) -> None:
         want = [x, x[:, [1, 0]], x.ravel(), np.concatenate([x, x]), x[None], x, x.T, x[:, 1:], x == "else", x == "one"]
         different, counts = np.unique(x, return_counts=True)
         want += [np.where(x == "one", x, "else"), np.tile(x, (2, 1)), different, counts]
-        for name, got, wanted in zip(outputs, run(place, nodes, {"x": x}, outputs), want, strict=True):
+        for name, got, wanted in zip(outputs, run(device_name, nodes, {"x": x}, outputs), want, strict=True):
             assert got.dtype == wanted.dtype, name
             np.testing.assert_array_equal(got, wanted, name)
 
 
-def test_casts(place: str) -> None:
+@RUNNERS
+def test_casts(device_name: str) -> None:
     numbers = np.array([0.1, -2.5, 1e-7, np.inf, -np.inf, np.nan], np.float32)
     text = np.array([" 3.5", "-1e3", "INF", "NaN"], object)
     whole = np.array(["12", "-7"], object)
@@ -113,17 +107,18 @@ def test_casts(place: str) -> None:
     ]
     given = {"numbers": numbers, "text": text, "whole": whole}
     shown, back, read, ints, again, alike = run(
-        place, nodes, given, ["shown", "back", "read", "ints", "again", "alike"]
+        device_name, nodes, given, ["shown", "back", "read", "ints", "again", "alike"]
     )
     assert shown.tolist() == ["0.1", "-2.5", "1e-07", "inf", "-inf", "nan"] == alike.tolist()
     np.testing.assert_array_equal(back, numbers)
     np.testing.assert_array_equal(read, np.array([3.5, -1000, np.inf, np.nan], np.float16))
     assert (ints.dtype, ints.tolist(), again.tolist()) == (np.int64, [12, -7], ["12", "-7"])
     with pytest.raises(InputError, match="the string 'twelve' is not a number of the type int64"):
-        run(place, nodes, {**given, "whole": np.array(["twelve"], object)}, ["ints"])
+        run(device_name, nodes, {**given, "whole": np.array(["twelve"], object)}, ["ints"])
 
 
-def test_parts_of_strings_meet_numbers(place: str) -> None:
+@RUNNERS
+def test_parts_of_strings_meet_numbers(device_name: str) -> None:
     """The number of parts is found in the run; numbers parsed from the parts go through a kernel."""
     nodes = [
         node("StringSplit", "x", "parts counts", delimiter=","),
@@ -135,7 +130,7 @@ def test_parts_of_strings_meet_numbers(place: str) -> None:
         node("RegexFullMatch", "parts", "small", pattern=r"\d"),
     ]
     for x in (np.array(["1,22", "3,40"], object), np.array(["1,2,3"], object)):
-        got = run(place, nodes, {"x": x}, ["sum", "doubled", "weights", "small"])
+        got = run(device_name, nodes, {"x": x}, ["sum", "doubled", "weights", "small"])
         parts = np.array([text.split(",") for text in x])
         assert got[0] == parts.astype(np.float32).sum()
         np.testing.assert_array_equal(got[1], np.full(len(x), 2 * parts.shape[1]))
@@ -143,7 +138,8 @@ def test_parts_of_strings_meet_numbers(place: str) -> None:
         np.testing.assert_array_equal(got[3], np.char.str_len(parts) == 1)
 
 
-def test_regions_carry_strings(place: str) -> None:
+@RUNNERS
+def test_regions_carry_strings(device_name: str) -> None:
     """An If chooses between two strings; a Loop appends to a string and collects its values."""
 
     def value(name: str, kind: int = TensorProto.STRING) -> Any:
@@ -170,7 +166,9 @@ def test_regions_carry_strings(place: str) -> None:
         [value("x"), helper.make_tensor_value_info("c", TensorProto.BOOL, []), helper.make_tensor_value_info("n", TensorProto.INT64, [])],
         [helper.make_empty_tensor_value_info(name) for name in ("chosen", "last", "all")],
     )  # fmt: skip
-    prepared = backend.prepare(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)]), DEVICES[place])
+    prepared = backend.prepare(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)]), ONNX_NAMES[device_name]
+    )
     x = np.array(["ab"], object)
     for flag, turns in ((True, 3), (False, 1), (True, 0)):
         chosen, last, every = prepared.run([x, np.array(flag), np.array(turns)])
@@ -195,47 +193,51 @@ def check_greeting(found: dict[str, np.ndarray]) -> None:
     assert found["end"].tolist() == "end"
 
 
-def test_programs_and_records_with_constants_of_strings(place: str, tmp_path: Path) -> None:
+@RUNNERS
+def test_programs_and_records_with_constants_of_strings(device_name: str, tmp_path: Path) -> None:
     names = ["Ada", "Cy"]
-    model = Model(greeting(), place)
+    model = Model(greeting(), device_name)
     check_greeting(model(np.array(names)))
     program = model.program()
     program.save(tmp_path / "p.program")
-    check_greeting(sg.Program.load(tmp_path / "p.program", place)(names))
+    check_greeting(sg.Program.load(tmp_path / "p.program", device_name)(names))
     sg.save(model, tmp_path / "m.singe")
-    check_greeting(sg.load(tmp_path / "m.singe", place)(x=np.array(names, object)))
+    check_greeting(sg.load(tmp_path / "m.singe", device_name)(x=np.array(names, object)))
     assert program.data.weights.size == 0
-    if place != "numpy":
+    if device_name != "numpy":
         assert {"string_concat", "equal"} <= program.data.facts["host"].keys()
         assert {s.op for s in walk(program.data.steps) if isinstance(s, Host)} >= {"strings", "string_concat", "equal"}
 
 
-def test_strings_that_go_through_are_reported_and_can_be_refused(place: str) -> None:
+@RUNNERS
+def test_strings_that_go_through_are_reported_and_can_be_refused(device_name: str) -> None:
     b = Builder()
     words = b.input("words", (size("N"),), string)
     for shape in ((size("N"),), (1, size("N"))):
         graph = Graph((words,), (b.reshape(words, shape=shape),), ("same",))
-        assert Model(graph, place)(["a"]).ravel().tolist() == ["a"]
-        if place == "numpy":
+        assert Model(graph, device_name)(["a"]).ravel().tolist() == ["a"]
+        if device_name == "numpy":
             continue
-        assert Model(graph, place).program().data.facts["host"] == {"copy": {"strings lie on the host": 1}}
+        assert Model(graph, device_name).program().data.facts["host"] == {"copy": {"strings lie on the host": 1}}
         with pytest.raises(HostNeeded, match=r"would run on the host: copy \(strings lie on the host\)"):
-            Model(graph, place, fail_on_host=True).program()
+            Model(graph, device_name, fail_on_host=True).program()
 
 
-def test_runs_leave_nothing_of_the_last_one(place: str) -> None:
+@RUNNERS
+def test_runs_leave_nothing_of_the_last_one(device_name: str) -> None:
     """Also of shapes, and where strings go through unchanged."""
     b = Builder()
     x = b.input("x", (size("N"),), string)
-    model = Model(Graph((x,), (x, b.string_concat(x, x)), ("same", "twice")), place)
+    model = Model(Graph((x,), (x, b.string_concat(x, x)), ("same", "twice")), device_name)
     for given in (["a", "b"], ["c"], [], ["d", "e"]):
         found = model(np.array(given, object))
         assert found["same"].tolist() == given
         assert found["twice"].tolist() == [text * 2 for text in given]
 
 
-def test_tensors_of_strings(place: str) -> None:
-    x = sg.tensor([["a", "b"], ["c", "a"]], device=place)
+@RUNNERS
+def test_tensors_of_strings(device_name: str) -> None:
+    x = sg.tensor([["a", "b"], ["c", "a"]], device=device_name)
     assert (x.dtype, x.shape) == (string, (2, 2))
     assert sg.concat([x, x.transpose(1, 0)]).numpy().tolist() == [["a", "b"], ["c", "a"], ["a", "c"], ["b", "a"]]
     assert (x == np.array("a")).tolist() == [[True, False], [False, True]]
@@ -243,7 +245,7 @@ def test_tensors_of_strings(place: str) -> None:
     with pytest.raises(DTypeError, match="exp: got string"):
         x.exp()
     with pytest.raises(DTypeError, match="string"):
-        sg.concat([x, sg.tensor([[1.0, 2.0]], device=place)])
+        sg.concat([x, sg.tensor([[1.0, 2.0]], device=device_name)])
 
 
 def test_what_is_no_string_is_refused() -> None:
@@ -267,12 +269,13 @@ def test_what_is_no_string_is_refused() -> None:
         sg.load(graph.SerializeToString()).graph()
 
 
-def test_strings_are_no_states_nor_weights(place: str) -> None:
+@RUNNERS
+def test_strings_are_no_states_nor_weights(device_name: str) -> None:
     x, held = leaf((2,), string, "x"), leaf((2,), string, "held")
     graph = Graph((x,), (held,), ("y",), states=(GraphState(held, "held", None, x),))
     with pytest.raises(DTypeError, match="state 'held' is string"):
-        Model(graph, place).program()
-    data = Model(greeting(), place).program().data
+        Model(graph, device_name).program()
+    data = Model(greeting(), device_name).program().data
     buffers = tuple(replace(b, place=("weights", 0)) if b.place[0] == "slot" else b for b in data.buffers)
     with pytest.raises(FormatError, match="holds strings, which cannot be weights"):
         from_bytes(to_bytes(replace(data, buffers=buffers)))

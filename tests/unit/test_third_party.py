@@ -168,6 +168,7 @@ def test_export_says_that_a_page_does_not_run_it(tmp_path: Path, capsys: pytest.
     assert set(make_bundle(net()).manifest["targets"]) == {"wasm", "webgpu"}
 
 
+@pytest.mark.slow
 def test_python_that_starts_with_the_package_there_finds_it(tmp_path: Path) -> None:
     path = os.pathsep.join([str(tmp_path / "site"), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(

@@ -170,7 +170,11 @@ EXTREMES = {
 
 def _word_cases() -> list[tuple[str, object]]:
     return [
-        (w, d) for w, row in s.WORDS.items() if w not in ("cast", "select") for d in EXTREMES if s._KINDS[row.kinds](d)
+        (w, d)
+        for w, row in s.WORDS.items()
+        if w not in ("cast", "rounded", "select")
+        for d in EXTREMES
+        if s._KINDS[row.kinds](d)
     ]
 
 

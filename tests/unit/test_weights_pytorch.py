@@ -534,6 +534,7 @@ def test_mutated_pickles_are_read_or_refused(layout: str, count: int) -> None:
     assert read
 
 
+@pytest.mark.slow
 def test_a_pickle_that_is_only_steps_ends() -> None:
     start = time.process_time()
     with pytest.raises(sg.FormatError, match="more than 4,000,000 steps"):

@@ -122,6 +122,7 @@ def test_open_sizes(gpu: WebGpuBackend) -> None:
     assert gpu.tuner.searched == 1
 
 
+@pytest.mark.slow
 def test_all_candidates_are_timed_and_answer_alike(gpu: WebGpuBackend) -> None:
     routine, c = product(gemm(40, 36, 52))
     order = ranked(routine, c, {})

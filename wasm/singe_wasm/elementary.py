@@ -22,6 +22,7 @@ WHOLE, WHOLE_BITS = 12582912.0, 0x4B400000
 _LN2_HIGH, _LN2_LOW = 0.693359375, -2.12194440e-4
 _HALF_PI_HIGH, _HALF_PI_LOW = 1.5707963267341256, 6.077100506506192e-11
 _EXP: Final = (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1)
+_EXP2: Final = (1.3264727e-3, 9.6715128e-3, 5.5507337e-2, 2.4022242e-1, 6.9314698e-1, 1.0)  # from −½ to ½: within 1e-7
 _LOG: Final = (0.24279078841, 0.28498786688, 0.40000972152, 0.66666662693)
 _SIN: Final = (2.7181216275e-6, -1.9839334836e-4, 8.3333293855e-3, -1.6666666641e-1)
 _COS: Final = (2.4390448796e-5, -1.3887316255e-3, 4.1666645683e-2, -0.5)
@@ -51,6 +52,18 @@ def _exp() -> Function:
     # Scale by 2^k in two steps: 2^k itself may not be a float though the result is.
     half = w.i32x4(k >> 1)
     return w.finish(value * _power_of_two(half) * _power_of_two(k - half))
+
+
+def falling_exp(w: Writer, x: F32x4) -> F32x4:
+    """The exponential of a local with numbers up to 0, without a call; 0 where it would be subnormal."""
+    w.set(x, (x * _LOG2E).within(-127.0, 0.0))
+    rounded = w.f32x4(x + WHOLE)
+    w.set(x, x - (rounded - WHOLE))
+    power, *others = (w.f32x4(c) for c in _EXP2)
+    for c in others:
+        w.multiply_add(c, power, x)
+        power = c
+    return power * _power_of_two(rounded.integers() - WHOLE_BITS)
 
 
 def _log() -> Function:

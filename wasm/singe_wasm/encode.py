@@ -98,7 +98,7 @@ OPS: Final[Mapping[str, bytes]] = (
     {name: bytes([code]) for name, code in _PLAIN.items()}
     | {name: b"\xfc" + unsigned_leb(code) for name, code in _SATURATING.items()}
     | {name: b"\xfd" + unsigned_leb(code) for name, code in _SIMD.items()}
-    | {"select.v128": b"\x1c\x01" + TYPES["v128"], "memory.copy": b"\xfc\x0a\x00\x00"}
+    | {"select.v128": b"\x1c\x01" + TYPES["v128"], "memory.copy": b"\xfc\x0a\x00\x00", "memory.fill": b"\xfc\x0b\x00"}
 )
 """Instructions that only use the stack, and the opcodes of those that also take a memory offset or a lane."""
 

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from singe.extension import DeviceError, Place, Plan, ProgramData, align, bytes_text, choose_variant
+from singe.extension import Check, DeviceError, Place, Plan, ProgramData, align, bytes_text, choose_variant
 
 from .driver import NAME, function_number
 from .encode import (
@@ -45,11 +45,11 @@ MARK: Final = 8
 """The bytes of the mark at the end of a file of weights."""
 NO_WEIGHTS: Final = "the weights are missing, or are another module's"
 ERRORS: Final = ("", NO_WEIGHTS)
-"""The texts of what `run` returns."""
+"""The texts of what `run` returns. Behind them come those of the Program's checks, by the planner's numbers."""
+STOPPED: Final = 8
+"""Where the number of a step for the caller is, in bytes from where the words stop."""
 _PAGE: Final = 1 << 16
 _MOST: Final = 1 << 32
-_COPY: Final = b"\xfc\x0a\x00\x00"
-_FILL: Final = b"\xfc\x0b\x00"
 
 
 def freestanding(program: ProgramData, facts: Mapping[str, Any], separate: bool) -> tuple[bytes, bytes]:
@@ -79,10 +79,10 @@ def freestanding(program: ProgramData, facts: Mapping[str, Any], separate: bool)
     for state in program.states:
         here, count = address(state.buffer), plan.bytes(state.buffer)
         if state.initial is None:
-            reset.add(i32(here) + i32(0) + i32(count) + _FILL)
+            reset.add(i32(here) + i32(0) + i32(count) + OPS["memory.fill"])
         else:
             layout.put(here, program.view(program.buffers[state.initial]).tobytes())
-            reset.add(i32(here) + i32(address(state.initial)) + i32(count) + _COPY)
+            reset.add(i32(here) + i32(address(state.initial)) + i32(count) + OPS["memory.copy"])
     words = as_words(plan.words)
     for word in plan.named:
         words[word] = address(plan.words[word])
@@ -158,7 +158,7 @@ def _description(plan: Plan, facts: Mapping[str, Any], weights: int) -> bytes:
         "outputs": described(plan.outputs),
         "states": [s.name for s in plan.program.states],
         "weights": weights,
-        "errors": ERRORS,
+        "errors": [*ERRORS, *(s.text for s in plan.stops if isinstance(s, Check))],
     }
     return json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode() + b"\0"
 
@@ -194,7 +194,13 @@ def _run(start: int, end: int, marked: int, mark: bytes) -> Function:
             body.add(i32(ERRORS.index(NO_WEIGHTS)) + OPS["return"])
     body.add(i32(start) + i32(end))
     body.call(NAME)
-    body.op("drop")  # where the words stopped: at their end, since no step is for a caller
+    at = body.local("i32")
+    body.set(at)
+    body.get(at)
+    body.add(i32(end) + OPS["i32.ne"])
+    with body.when():  # at a check that does not hold: no other step is for a caller
+        body.get(at)
+        body.add(memory("i32.load", STOPPED) + i32(len(ERRORS)) + OPS["i32.add"] + OPS["return"])
     body.add(i32(0))
     return body.finish()
 

@@ -1,4 +1,5 @@
 """Conversions between float32 and bfloat16 or narrower floats, which engines lack. (library.py has those of float16.)
+Rounding to them, and to float16, of four floats.
 
 dtypes.py defines their codes. Widening moves exponent and mantissa to their positions in float32, and multiplies
 by a power of two for the difference of the biases; narrowing rounds to nearest even, and values that are too large become
@@ -10,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from singe.extension import STORED, Coding
+import numpy as np
+
+from singe.extension import DTYPES, STORED, Coding, DType
 
 from .encode import Body, Function
-from .values import F32, I32, select
+from .values import F32, I32, F32x4, I32x4, select
 from .writer import Writer
 
 _NAN: Final = 0x7FC00000
@@ -70,8 +73,44 @@ def _from_float(c: Coding) -> Function:
     return w.finish(code | (sign if c.signed_zero else select(code, sign, 0)))
 
 
+def _bits(number: float) -> int:
+    return int(np.float32(number).view(np.int32))
+
+
+def _rounded(d: DType) -> Function:
+    """Four floats, each as the nearest number of a narrower type."""
+    c = d.coding
+    assert c is not None
+    w, x = Writer(Body(["v128"], ["v128"])), F32x4(number=0)
+    size, shift = w.i32x4(x.integers() & 0x7FFFFFFF), 23 - c.mantissa
+    half = size + ((size >> shift) & 1) + ((1 << shift - 1) - 1) if c.mantissa else size + (1 << shift - 1)
+    value = w.i32x4(half & -1 << shift)
+    if c.subnormals:  # the last place of a sum with `least` is the smallest number
+        least = 2.0 ** (c.least_power - c.mantissa + 23)
+        small = size.floats() + least - least
+    else:
+        small = size.above((3 << 21) - 1).choose(_constant(2.0 ** (c.least_power + 1)), _constant(2.0**c.least_power))
+    is_normal = size.above((127 + c.least_power + (not c.subnormals) << 23) - 1)
+    w.set(value, is_normal.choose(value.floats(), small).integers())
+    w.set(value, value.above(_bits(d.most)).choose(_constant(d.beyond), value.floats()).integers())
+    if c.signed:
+        sign = w.i32x4(x.integers() & -1 << 31)
+        if not c.signed_zero:
+            w.set(sign, sign.with_("v128.and", value.above(0)))
+        w.set(value, value | sign)
+    wrong = size.above(_INFINITY) if c.signed else size.above(_INFINITY) | (x < 0.0)
+    return w.finish(wrong.choose(_constant(d.wrong), value.floats()))
+
+
+def _constant(number: float) -> F32x4:
+    return I32x4.of(_bits(number)).floats()
+
+
+NARROW: Final = tuple(d for d in DTYPES.values() if d.coding)
+"""The floats narrower than float32."""
 MINIFLOATS: Final[Mapping[str, Function]] = {
     "float_to_bfloat16": _float_to_bfloat16(),
     **{f"{d}_to_float": _to_float(d.coding) for d in STORED if d.coding},
     **{f"float_to_{d}": _from_float(d.coding) for d in STORED if d.coding},
+    **{f"rounded_to_{d}": _rounded(d) for d in NARROW},
 }

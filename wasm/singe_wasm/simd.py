@@ -13,6 +13,7 @@ from typing import Final
 from singe.extension import DType, bool_, float32, float64, int32, int64, scalar, uint32, uint64
 
 from .encode import OPS, Body, Spelling, Type, f32, f32x4, f64, i32, i32x4, i64, lane, ops
+from .minifloats import NARROW
 
 VALUE: Final[Mapping[DType, Type]] = {
     bool_: "i32", int32: "i32", uint32: "i32", int64: "i64", uint64: "i64", float32: "f32", float64: "f64",
@@ -181,6 +182,7 @@ SCALAR: Final[Mapping[str, Mapping[DType, Spelling]]] = scalar.complete("wasm", 
     "shr": _integers("shr", signs=True),
     "select": dict.fromkeys(VALUE, OPS["select"]),
     "cast": {},  # CASTS
+    "rounded": {},  # ROUNDINGS
 })  # fmt: skip
 """word → type of its first argument (of select: the second) → instructions."""
 
@@ -254,6 +256,7 @@ _VECTOR: Final[Mapping[str, Mapping[DType, Spelling]]] = {
     "shr": {},
     "select": dict.fromkeys(LANES, OPS["v128.bitselect"]),
     "cast": {},
+    "rounded": {},
 }
 VECTOR_CASTS: Final[Mapping[tuple[DType, DType], Spelling]] = {
     (bool_, int32): OPS["i32x4.neg"],
@@ -269,6 +272,9 @@ VECTOR_CASTS: Final[Mapping[tuple[DType, DType], Spelling]] = {
     (float32, int32): OPS["i32x4.trunc_sat_f32x4_s"],
     (float32, uint32): OPS["i32x4.trunc_sat_f32x4_u"],
 }
+ROUNDINGS: Final = {d: _scalar_call(f"rounded_to_{d}") for d in NARROW}
+VECTOR_ROUNDINGS: Final = {d: _call(f"rounded_to_{d}") for d in NARROW}
+"""Narrower float → instructions that round to it."""
 SHIFT_BY_ONE_AMOUNT: Final = {
     ("shl", int32): OPS["i32x4.shl"], ("shl", uint32): OPS["i32x4.shl"],
     ("shr", int32): OPS["i32x4.shr_s"], ("shr", uint32): OPS["i32x4.shr_u"],

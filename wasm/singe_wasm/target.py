@@ -10,14 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any, Final
 
-from singe.extension import Dim, DType, Kernel, Packer, Printed, Routine, Shape, Variant, collapse
+from singe.extension import Dim, DType, Kernel, Packer, Printed, Routine, Shape, Variant, attention, collapse
 
 from .driver import NAME, driver
 from .encode import Function, module
-from .kernels import contraction, depthwise, integers, order, planar, scatter, tiles, winograd
+from .kernels import attention as strips
+from .kernels import blocks, contraction, depthwise, integers, order, planar, scatter, tiles, winograd
 from .kernels.kept import keep
 from .kernels.lower import MissingSize
 from .kernels.memory import ELEMENTS
@@ -67,6 +68,9 @@ class WasmTarget:
         if op in order.OPS:
             sort = order.schedule_sort(attrs, inputs, results)
             return _printed((), lambda sizes, _: order.print_sort(sort, sizes), scratch=sort.scratch, alike=True)
+        if op == "attention":
+            found = attention(attrs, inputs)
+            return None if found is None or strips.is_short(found) else _attention(strips.Strips(found))
         if op in scatter.OPS:
             return _printed((), lambda sizes, _: scatter.print_scatter(op, attrs, inputs, sizes), alike=True)
         return None
@@ -84,6 +88,11 @@ class WasmTarget:
 
 def _variants(name: str) -> tuple[Variant, ...]:
     return tuple(Variant(f"{level}:{name}", requires) for level, requires in LEVELS.items())
+
+
+@lru_cache(maxsize=256)
+def _attention(cut: strips.Strips) -> Printed:
+    return _printed((), partial(strips.print_strips, cut), scratch=cut.scratch)
 
 
 def _contraction(routine: Routine, constants: Collection[int]) -> Printed | None:
@@ -120,8 +129,17 @@ def _integers(routine: Routine, constants: Collection[int]) -> Printed | None:
     return _printed(routine.kernel.sizes, write, {made.weights: made.pack}, made.floats.scratch)
 
 
+def _blocks(routine: Routine, constants: Collection[int]) -> Printed | None:
+    made = blocks.schedule_blocks(routine, constants)
+    if made is None:
+        return None
+    write = partial(blocks.print_blocks, made)
+    return _printed(routine.kernel.sizes, write, made.packers, made.floats.scratch)
+
+
 _ROUTINES: Final = {
     "matmul": _contraction,
+    "matmul_blocks": _blocks,
     "conv": _conv,
     **dict.fromkeys(("matmul_int8", "conv_int8", "matmul_integers", "conv_integers"), _integers),
 }

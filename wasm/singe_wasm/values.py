@@ -493,6 +493,10 @@ class I32x4(V128):
     def lane(self, number: int) -> I32:
         return I32(*_joined(encode.lane("i32x4.extract_lane", number), self))
 
+    def above(self, other: int) -> I32x4:
+        """Signed."""
+        return self.with_("i32x4.gt_s", other)
+
     def dot_add(self, sevens: I32x4, total: I32x4) -> I32x4:
         """total + the products of its bytes by others of 7 bits, four to a lane: relaxed SIMD."""
         return I32x4(*_joined("i32x4.relaxed_dot_i8x16_i7x16_add_s", self, sevens, total))

@@ -63,8 +63,9 @@ def _power(exponent: int) -> str:
     return f"bitcast<f32>({127 + exponent << 23}u)"
 
 
-def _widen(name: str, c: Coding) -> str:
+def _widen(name: str, c: Coding | None) -> str:
     """The bits of a narrow float to f32; by sums of exponents, since devices may flush subnormal numbers to zero."""
+    assert c is not None
     if not c.signed:
         number = f"bitcast<f32>(select(code << 23u, {1 << 22}u, code == 0u))"
         return f"fn f32_of_{name}(code: u32) -> f32 {{ return select({number}, nan(), code == {c.nan}u); }}"
@@ -114,5 +115,11 @@ CONVERSIONS: Final = (
   return select(rounded, (bits >> 16u) | 0x7fc0u, (bits & 0x7fffffffu) > 0x7f800000u);
 }""",
     *(write(d.name, d.coding) for d in STORED if d.coding for write in (_widen, _narrowing)),
+    _widen(float16.name, float16.coding),
 )
 """WGSL functions, each a text."""
+ROUNDINGS: Final = {
+    float16: "f32_of_float16(half_bits({0}))",
+    **{d: e.load.format(e.store) for d, e in ELEMENTS.items() if d.is_float and d not in (float16, float32)},
+}
+"""Narrower float → an f32 rounded to it, by its bits: WGSL leaves open how a conversion to f16 rounds."""

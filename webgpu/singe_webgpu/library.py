@@ -45,6 +45,11 @@ fn half_of(pair: u32, index: i32) -> f32 { return unpack2x16float(pair >> (16u *
 
 fn four_halves(pairs: vec2<u32>) -> vec4<f32> { return vec4<f32>(unpack2x16float(pairs.x), unpack2x16float(pairs.y)); }
 
+fn packed_bytes(x: vec4<i32>) -> u32 {
+  let bytes = vec4<u32>(x & vec4<i32>(255i)) << vec4<u32>(0u, 8u, 16u, 24u);
+  return bytes.x | bytes.y | bytes.z | bytes.w;
+}
+
 fn pair_of(x: f32, y: f32) -> u32 { return half_bits(x) | (half_bits(y) << 16u); }
 
 fn half_bits(x: f32) -> u32 {

@@ -24,7 +24,7 @@ from singe.extension import DeviceError, DeviceLost
 
 from .memory import LEAST, Binding, Command, Handle, Launch, Limits, Timed, Transfer, size_class
 from .runtime import WebGpuRuntime
-from .shader import ENTRY, SUBGROUPS, bindings
+from .shader import ENTRY, PACKED_DOTS, SUBGROUPS, bindings
 from .target import WgslTarget
 from .tune import Tuner, wanted
 from .variants import FEATURES
@@ -142,7 +142,8 @@ class NativeGpu:
     def __init__(self, adapter: Any) -> None:
         self._adapter = adapter
         names = {_NAMES.get(name, name) for name in adapter.features}
-        self.features: frozenset[str] = frozenset(FEATURES).intersection(names)
+        # wgpu lists no features of the language, but has this one.
+        self.features: frozenset[str] = frozenset(FEATURES).intersection(names) | {PACKED_DOTS}
         with _translated("opening the device"):
             self.device = adapter.request_device_sync(
                 label="singe",

@@ -23,6 +23,8 @@ SHADER_F16: Final = "shader-f16"
 SUBGROUPS: Final = "subgroups"
 SUBGROUP_MATRIX: Final = "subgroup-matrix-f16-f32-16x16x16"
 """A kind of subgroup matrix, listed among the features; static/README.md says what it guarantees."""
+PACKED_DOTS: Final = "packed_4x8_integer_dot_product"
+"""A feature of the language, not of the device: WGSL's instructions on four bytes in a word."""
 ENTRY: Final = "main"
 
 _ENABLES: Final = {

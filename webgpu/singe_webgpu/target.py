@@ -7,10 +7,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from singe.extension import CompileError, DType, Kernel, Printed, Routine, Shape, Variant, collapse
+from singe.extension import CompileError, DType, Kernel, Printed, Routine, Shape, Variant, attention, collapse
 
 from .elements import ELEMENTS
 from .kernels import scatter
+from .kernels.attention import print_attention
 from .kernels.choice import has_template, product_of
 from .kernels.cuts import Choose, choose, print_product
 from .kernels.nest import print_kernel, styles
@@ -66,6 +67,9 @@ class WgslTarget:
     ) -> Printed | None:
         if op in scatter.OPS:
             return scatter.print_scatter(op, attrs, inputs)
+        if op == "attention":
+            found = attention(attrs, inputs)
+            return None if found is None else print_attention(found)
         return print_own(op, attrs, inputs, results, self.max_ports)
 
     def link(self, printed: Sequence[Printed]) -> tuple[Mapping[str, str | bytes], Sequence[Sequence[Variant]]]:

@@ -13,10 +13,10 @@ from typing import Final, TypeAlias
 
 from singe.extension import Dim, Port, Printed, Variant
 
-from .shader import ENTRY, SHADER_F16, SUBGROUP_MATRIX, SUBGROUPS, Shader, Text
+from .shader import ENTRY, PACKED_DOTS, SHADER_F16, SUBGROUP_MATRIX, SUBGROUPS, Shader, Text
 
 FEATURES: Final = (SHADER_F16, SUBGROUPS)
-"""The features that a variant may require, the more useful one first."""
+"""The features of devices that a variant may require, the more useful one first."""
 Print: TypeAlias = Callable[[Shader], Text]
 """Prints a kernel into a shader, with the features of that shader."""
 
@@ -40,6 +40,6 @@ def for_all_sizes(printed: Iterable[Printed]) -> Printed:
 
 def _abilities(gains: Iterable[str]) -> list[tuple[str, ...]]:
     """The sets of features to print for, the best first. Matrices need all features."""
-    features = [word for word in FEATURES if word in gains]
+    features = [word for word in (PACKED_DOTS, *FEATURES) if word in gains]
     some = [tuple(compress(features, chosen)) for chosen in product((True, False), repeat=len(features))]
     return [(*FEATURES, SUBGROUP_MATRIX)] * (SUBGROUP_MATRIX in gains) + some[:-1]

@@ -19,6 +19,8 @@ import numpy as np
 
 from singe.extension import CompileError, DType, Expr, affine, bool_, float32, int32, int64, scalar, uint32, uint64
 
+from .elements import ROUNDINGS
+
 if TYPE_CHECKING:
     from .shader import Shader
 
@@ -29,6 +31,9 @@ TYPES: Final[Mapping[DType, str]] = {
 
 INLINE_LIMIT: Final = 120
 """A longer text is bound to a name even if it is used once: compilers limit the depth of expressions."""
+
+
+LARGEST: Final = float(np.finfo(np.float32).max)
 
 
 def literal(value: bool | int | float, dtype: DType) -> str:
@@ -47,7 +52,10 @@ def literal(value: bool | int | float, dtype: DType) -> str:
         return "inf()" if value > 0 else "(-inf())"
     if 0 < abs(value) < 1.1754944e-38:  # subnormal numbers, which parsers treat differently
         return f"bitcast<f32>({int(np.float32(value).view(np.uint32))}u)"
-    return f"{np.float32(value)!s}f"
+    text = str(np.float32(value))
+    if abs(float(text)) > LARGEST:  # the shortest text of the largest number is beyond it, which Chromium refuses
+        text = repr(float(np.float32(value)))
+    return f"{text}f"
 
 
 Spelling: TypeAlias = "str | Callable[[Expr, Sequence[str]], str]"
@@ -184,6 +192,7 @@ SPELLINGS: Final[Mapping[str, Mapping[DType, Spelling]]] = scalar.complete("wgsl
     "shr": {int32: "({0} >> (bitcast<u32>({1}) & 31u))", uint32: "({0} >> ({1} & 31u))", int64: "shr_i64({0}, {1})", uint64: "shr_u64({0}, {1})"},
     "select": dict.fromkeys(TYPES, "select({2}, {1}, {0})"),
     "cast": dict.fromkeys(TYPES, _cast),
+    "rounded": {float32: lambda e, args: ROUNDINGS[e.value].format(*args)},
 })  # fmt: skip
 """word → type of its (last) argument → spelling."""
 

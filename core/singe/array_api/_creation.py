@@ -11,7 +11,7 @@ from ..dtypes import dtype as dtype_of
 from ..errors import InputError
 from ..frontend import creation
 from ..frontend.host import on_device
-from ..frontend.meet import plain_array
+from ..frontend.nodes.meet import plain_array
 from ..frontend.tensor import Tensor
 from ..runtime.devices import DEFAULT
 from ..runtime.devices import device as find_device

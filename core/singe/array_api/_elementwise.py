@@ -33,19 +33,23 @@ def _one(name: str, row: str) -> Callable[..., Tensor]:
     def function(x: Tensor, /) -> Tensor:
         return compute(row, x)
 
-    return _named(function, name)
+    return named(name, function, _DOC)
 
 
 def _two(name: str, row: str) -> Callable[..., Tensor]:
     def function(x1: Any, x2: Any, /) -> Tensor:
         return compute(row, x1, x2)
 
-    return _named(function, name)
+    return named(name, function, _DOC)
 
 
-def _named(function: Callable[..., Tensor], name: str) -> Callable[..., Tensor]:
+_DOC: Final = "{} of each element, as the standard defines it."
+
+
+def named(name: str, function: Callable[..., Tensor], doc: str) -> Callable[..., Tensor]:
+    """The function under a name of the standard, which is put into its docstring."""
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{name.replace('_', ' ')} of each element, as the standard defines it."
+    function.__doc__ = doc.format(name.replace("_", " "))
     return function
 
 
@@ -65,7 +69,7 @@ def positive(x: Tensor, /) -> Tensor:
 
 def square(x: Tensor, /) -> Tensor:
     """x · x."""
-    return compute("mul", x, x)
+    return x.square()
 
 
 def sign(x: Tensor, /) -> Tensor:

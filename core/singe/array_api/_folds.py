@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ..dtypes import DType, bool_, dtype, int64, uint64
+from ..dtypes import DType, dtype, int64, uint64
 from ..errors import InputError
 from ..frontend import creation
 from ..frontend.host import hosted, on_device
@@ -47,13 +47,11 @@ def _sum_type(x: Tensor, given: Any) -> DType:
 
 
 def sum(x: Tensor, /, *, axis: Axes = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    kind = _sum_type(x, dtype)
-    return x.cast(kind).sum(axis, keepdims).cast(kind)
+    return x.sum(axis, keepdims, _sum_type(x, dtype))
 
 
 def prod(x: Tensor, /, *, axis: Axes = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    kind = _sum_type(x, dtype)
-    return x.cast(kind).prod(axis, keepdims).cast(kind)
+    return x.prod(axis, keepdims, _sum_type(x, dtype))
 
 
 def mean(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
@@ -71,11 +69,11 @@ def std(x: Tensor, /, *, axis: Axes = None, correction: float = 0.0, keepdims: b
 
 
 def max(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    return x.max(axis, keepdims)
+    return x.amax(axis, keepdims)
 
 
 def min(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    return x.min(axis, keepdims)
+    return x.amin(axis, keepdims)
 
 
 def cumulative_sum(
@@ -96,7 +94,7 @@ def _cumulative(x: Tensor, method: str, first: int, axis: int | None, given: Any
             raise InputError(f"{method}: the array has {x.ndim} axes; name one")
         axis = 0
     kind = _sum_type(x, given)
-    y = getattr(x.cast(kind), method)(axis).cast(kind)
+    y = getattr(x, method)(axis, kind)
     if not include_initial:
         return y
     shape = [1 if i == axis % x.ndim else d for i, d in enumerate(x.shape)]
@@ -123,13 +121,7 @@ def diff(
     x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Tensor | None = None, append: Tensor | None = None
 ) -> Tensor:  # fmt: skip
     """The differences between neighbours along an axis, taken n times."""
-    parts = [part for part in (prepend, x, append) if part is not None]
-    y = creation.concat(parts, axis) if len(parts) > 1 else x
-    whole = (slice(None),) * (axis % x.ndim)
-    for _ in range(n):
-        high, low = y[(*whole, slice(1, None))], y[(*whole, slice(None, -1))]
-        y = high ^ low if y.dtype is bool_ else high - low
-    return y
+    return x.diff(n, axis, prepend, append)
 
 
 # searching

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..errors import InputError, ShapeError
 from ..frontend import creation
-from ..frontend.shaping import squeezed
+from ..frontend.nodes.shaping import squeezed
 from ..frontend.tensor import Tensor
 from ..shapes import axis_of, broadcast, show
 from ._types import result_type

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
-from ..dtypes import COMPLEX, DTYPES, DType, bool_, complex64, complex128, float32, float64, int64, promote
+from ..dtypes import DTYPES, DType, promote
 from ..dtypes import dtype as dtype_of
 from ..errors import DTypeError, InputError
+from ..frontend.nodes.meet import PLAIN, common_type
 from ..frontend.tensor import Tensor
 
 NAMES: Final = (
@@ -27,10 +27,6 @@ KINDS: Final = {
     "numeric": ("int", "uint", "float", "complex"),
 }
 """The standard's kinds ↦ the kinds of our dtypes."""
-_RANK: Final = {bool: 0, int: 1, float: 2, complex: 3}
-_LOWEST: Final = {"bool": 0, "int": 1, "uint": 1, "float": 2, "complex": 3}
-DEFAULTS: Final = {bool: bool_, int: int64, float: float32, complex: complex64}
-"""The dtype of a Python number if no array gives one."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +79,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     if isinstance(kind, tuple):
         return any(isdtype(dtype, k) for k in kind)
     own = dtype_of(dtype)
-    if (isinstance(kind, str) and kind not in DTYPES) or kind == "bool":
+    if isinstance(kind, str) and (kind not in DTYPES or kind == "bool"):
         if kind not in KINDS:
             raise InputError(f"isdtype: got the kind {kind!r}, expected a dtype or one of {', '.join(KINDS)}")
         return own.kind in KINDS[kind]
@@ -92,17 +88,9 @@ def isdtype(dtype: Any, kind: Any) -> bool:
 
 def result_type(*arrays_and_dtypes: Any) -> DType:
     """The dtype of an operation on arrays, dtypes and Python's numbers."""
-    kinds = [_type(x) for x in arrays_and_dtypes if type(x) not in _RANK]
-    numbers = [type(x) for x in arrays_and_dtypes if type(x) in _RANK]
-    if not kinds:
-        if not numbers:
-            raise InputError("result_type: got nothing, expected at least one array or dtype")
-        return DEFAULTS[max(numbers, key=_RANK.__getitem__)]
-    found = promote(*kinds)
-    for number in numbers:
-        if _RANK[number] > _LOWEST[found.kind]:
-            found = promote(found, complex64) if number is complex and found.is_float else DEFAULTS[number]
-    return found
+    if not arrays_and_dtypes:
+        raise InputError("result_type: got nothing, expected at least one array or dtype")
+    return common_type([x if type(x) in PLAIN else _type(x) for x in arrays_and_dtypes])
 
 
 def can_cast(from_: Any, to: Any, /) -> bool:
@@ -118,17 +106,3 @@ def astype(x: Tensor, dtype: Any, /, *, copy: bool = True, device: Any = None) -
     """The elements in another dtype. `copy` has no meaning: an array does not change."""
     moved = x if device is None else x.to(device)
     return moved.cast(dtype)
-
-
-def is_real(kind: DType) -> bool:
-    return kind not in COMPLEX
-
-
-def complex_of(kind: DType) -> DType:
-    """The complex dtype whose parts have this float dtype."""
-    return complex128 if kind in (float64, complex128) else complex64
-
-
-def check_kinds(what: str, x: Tensor, kinds: Sequence[str]) -> None:
-    if x.dtype.kind not in kinds:
-        raise DTypeError(f"{what}: got {x.dtype}, expected a dtype of the kinds {', '.join(kinds)}")

@@ -3,73 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
+from ..dtypes import complex64, complex128, float32, float64
 from ..dtypes import dtype as dtype_of
-from ..dtypes import float32
 from ..errors import DTypeError, InputError
 from ..frontend.host import elements, on_device
 from ..frontend.tensor import Tensor
 from ..runtime.devices import DEFAULT
 from ..runtime.devices import device as find_device
-from ._types import complex_of
+from ._elementwise import named
+
+ALONG_AXIS: Final = {
+    "fft": np.fft.fft, "ifft": np.fft.ifft, "rfft": np.fft.rfft, "irfft": np.fft.irfft, "hfft": np.fft.hfft, "ihfft": np.fft.ihfft,
+}  # fmt: skip
+"""The transforms along one axis: f(x, n=None, axis=-1, norm="backward")."""
+ALONG_AXES: Final = {
+    "fftn": np.fft.fftn, "ifftn": np.fft.ifftn, "rfftn": np.fft.rfftn, "irfftn": np.fft.irfftn,
+}  # fmt: skip
+"""Those along several axes: f(x, s=None, axes=None, norm="backward")."""
+OF_REALS: Final = ("rfft", "rfftn", "ihfft")
+GIVE_REALS: Final = ("irfft", "irfftn", "hfft")
 
 
-def _transformed(what: str, function: Callable[..., Any], x: Tensor, real: bool, **options: Any) -> Tensor:
+def _transformed(what: str, function: Callable[..., Any], x: Tensor, **options: Any) -> Tensor:
     if x.dtype.kind not in ("float", "complex"):
         raise DTypeError(f"{what}: got {x.dtype}, expected a floating-point dtype; cast it first")
-    if what in ("rfft", "rfftn", "ihfft") and x.dtype.kind == "complex":
+    if what in OF_REALS and x.dtype.kind == "complex":
         raise DTypeError(f"{what}: got {x.dtype}, expected a real dtype")
-    wide = complex_of(x.dtype)
-    kind = dtype_of("float64" if wide.name == "complex128" else "float32") if real else wide
-    return on_device(function(elements(x, what), **options), x.device, kind)
+    wide = x.dtype in (float64, complex128)
+    kind = (float32, float64) if what in GIVE_REALS else (complex64, complex128)
+    return on_device(function(elements(x, what), **options), x.device, kind[wide])
 
 
-def fft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Any = "backward") -> Tensor:
-    return _transformed("fft", np.fft.fft, x, False, n=n, axis=axis, norm=norm)
+def _along_axis(name: str, function: Callable[..., Any]) -> Callable[..., Tensor]:
+    def transform(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Any = "backward") -> Tensor:
+        return _transformed(name, function, x, n=n, axis=axis, norm=norm)
+
+    return named(name, transform, "The transform {} along an axis, as the standard defines it.")
 
 
-def ifft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Any = "backward") -> Tensor:
-    return _transformed("ifft", np.fft.ifft, x, False, n=n, axis=axis, norm=norm)
+def _along_axes(name: str, function: Callable[..., Any]) -> Callable[..., Tensor]:
+    def transform(x: Tensor, /, *, s: Any = None, axes: Any = None, norm: Any = "backward") -> Tensor:
+        if axes is None and s is not None:  # the last ones
+            axes = tuple(range(x.ndim - len(s), x.ndim))
+        return _transformed(name, function, x, s=s, axes=axes, norm=norm)
+
+    return named(name, transform, "The transform {} along several axes, as the standard defines it.")
 
 
-def fftn(x: Tensor, /, *, s: Any = None, axes: Any = None, norm: Any = "backward") -> Tensor:
-    return _transformed("fftn", np.fft.fftn, x, False, s=s, axes=_axes(x, s, axes), norm=norm)
-
-
-def ifftn(x: Tensor, /, *, s: Any = None, axes: Any = None, norm: Any = "backward") -> Tensor:
-    return _transformed("ifftn", np.fft.ifftn, x, False, s=s, axes=_axes(x, s, axes), norm=norm)
-
-
-def rfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Any = "backward") -> Tensor:
-    return _transformed("rfft", np.fft.rfft, x, False, n=n, axis=axis, norm=norm)
-
-
-def irfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Any = "backward") -> Tensor:
-    return _transformed("irfft", np.fft.irfft, x, True, n=n, axis=axis, norm=norm)
-
-
-def rfftn(x: Tensor, /, *, s: Any = None, axes: Any = None, norm: Any = "backward") -> Tensor:
-    return _transformed("rfftn", np.fft.rfftn, x, False, s=s, axes=_axes(x, s, axes), norm=norm)
-
-
-def irfftn(x: Tensor, /, *, s: Any = None, axes: Any = None, norm: Any = "backward") -> Tensor:
-    return _transformed("irfftn", np.fft.irfftn, x, True, s=s, axes=_axes(x, s, axes), norm=norm)
-
-
-def hfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Any = "backward") -> Tensor:
-    return _transformed("hfft", np.fft.hfft, x, True, n=n, axis=axis, norm=norm)
-
-
-def ihfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Any = "backward") -> Tensor:
-    return _transformed("ihfft", np.fft.ihfft, x, False, n=n, axis=axis, norm=norm)
-
-
-def _axes(x: Tensor, s: Any, axes: Any) -> Any:
-    """The axes that are transformed: the last ones, if only lengths are given."""
-    return tuple(range(x.ndim - len(s), x.ndim)) if axes is None and s is not None else axes
+globals().update({name: _along_axis(name, function) for name, function in ALONG_AXIS.items()})
+globals().update({name: _along_axes(name, function) for name, function in ALONG_AXES.items()})
 
 
 def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
@@ -89,11 +75,14 @@ def _frequencies(function: Callable[..., Any], n: int, d: float, dtype: Any, dev
 
 def fftshift(x: Tensor, /, *, axes: Any = None) -> Tensor:
     """The elements with those of frequency 0 moved to the middle."""
-    named = range(x.ndim) if axes is None else [axes] if isinstance(axes, int) else axes
-    return x.roll([x.shape[a] // 2 for a in named], list(named)) if x.ndim else x
+    return _shifted(x, axes, lambda length: length // 2)
 
 
 def ifftshift(x: Tensor, /, *, axes: Any = None) -> Tensor:
     """What undoes fftshift."""
-    named = range(x.ndim) if axes is None else [axes] if isinstance(axes, int) else axes
-    return x.roll([-(x.shape[a] // 2) for a in named], list(named)) if x.ndim else x
+    return _shifted(x, axes, lambda length: -(length // 2))
+
+
+def _shifted(x: Tensor, axes: Any, by: Callable[[Any], Any]) -> Tensor:
+    which = range(x.ndim) if axes is None else [axes] if isinstance(axes, int) else axes
+    return x.roll([by(x.shape[a]) for a in which], list(which)) if x.ndim else x

@@ -79,20 +79,17 @@ def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     """The sum of the products of elements along an axis; those of x1 are conjugated."""
     _check_numbers("vecdot", x1, x2)
     kind = result_type(x1, x2)
-    return (x1.cast(kind).conj() * x2.cast(kind)).sum(axis).cast(kind)
+    return (x1.cast(kind).conj() * x2.cast(kind)).sum(axis, dtype=kind)
 
 
 def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
-    return x1.unsqueeze(-1) * x2
+    return x1.outer(x2)
 
 
 def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     """The cross products of vectors of three elements along an axis."""
-    if x1.shape[axis] != 3 or x2.shape[axis] != 3:
-        raise ShapeError(f"cross: axis {axis} of {show(x1.shape)} and {show(x2.shape)}, expected three elements")
     kind = result_type(x1, x2)
-    a, b = (x.cast(kind).movedim(axis, -1) for x in (x1, x2))
-    return (a.roll(-1, -1) * b.roll(1, -1) - a.roll(1, -1) * b.roll(-1, -1)).movedim(-1, axis)
+    return x1.cast(kind).cross(x2.cast(kind), axis)
 
 
 def matrix_power(x: Tensor, n: int, /) -> Tensor:
@@ -105,7 +102,7 @@ def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
 
 def trace(x: Tensor, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
     kind = _sum_type(x, dtype)
-    return x.diagonal(offset).cast(kind).sum(-1).cast(kind)
+    return x.diagonal(offset).sum(-1, dtype=kind)
 
 
 def _check_numbers(what: str, *given: Tensor) -> None:
@@ -130,17 +127,9 @@ def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: Any = "fro") -> Te
 # decompositions
 
 
-def _decomposition(name: str, function: Callable[..., Any], kind: Any = None) -> Callable[..., Any]:
-    def found(x: Tensor, *more: Any, **options: Any) -> Any:
-        _check_floating(name, x)
-        result = hosted(name, lambda *arrays: _plain(function(*arrays, **options)), x, *more)
-        return kind(*result) if kind else result
-
-    return found
-
-
-def _plain(result: Any) -> Any:
-    return tuple(result) if isinstance(result, tuple) else result
+def _decomposed(what: str, function: Callable[..., Any], x: Tensor, **options: Any) -> Any:
+    _check_floating(what, x)
+    return hosted(what, function, x, **options)
 
 
 def _check_floating(what: str, x: Tensor) -> None:
@@ -150,24 +139,24 @@ def _check_floating(what: str, x: Tensor) -> None:
 
 def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
     """The triangular matrix whose product with its conjugate transpose is x."""
-    lower = _decomposition("cholesky", np.linalg.cholesky)(x)
+    lower = _decomposed("cholesky", np.linalg.cholesky, x)
     return lower.mT.conj() if upper else lower
 
 
 def det(x: Tensor, /) -> Tensor:
-    return _decomposition("det", np.linalg.det)(x)
+    return _decomposed("det", np.linalg.det, x)
 
 
 def eigh(x: Tensor, /) -> EighResult:
-    return _decomposition("eigh", np.linalg.eigh, EighResult)(x)
+    return EighResult(*_decomposed("eigh", np.linalg.eigh, x))
 
 
 def eigvalsh(x: Tensor, /) -> Tensor:
-    return _decomposition("eigvalsh", np.linalg.eigvalsh)(x)
+    return _decomposed("eigvalsh", np.linalg.eigvalsh, x)
 
 
 def inv(x: Tensor, /) -> Tensor:
-    return _decomposition("inv", np.linalg.inv)(x)
+    return _decomposed("inv", np.linalg.inv, x)
 
 
 def matrix_rank(x: Tensor, /, *, rtol: Any = None) -> Tensor:
@@ -177,21 +166,20 @@ def matrix_rank(x: Tensor, /, *, rtol: Any = None) -> Tensor:
         limit = size.max(-1, keepdims=True, initial=0) * np.asarray(least)[..., None]
         return np.asarray((size > limit).sum(-1), np.int64)
 
-    _check_floating("matrix_rank", x)
-    return hosted("matrix_rank", found, x)
+    return _decomposed("matrix_rank", found, x)
 
 
 def pinv(x: Tensor, /, *, rtol: Any = None) -> Tensor:
     least = max(x.shape[-2:]) * np.finfo(dtype_of(x.dtype).numpy).eps if rtol is None else _elements(rtol)
-    return _decomposition("pinv", lambda array: np.linalg.pinv(array, rcond=least))(x)
+    return _decomposed("pinv", np.linalg.pinv, x, rcond=least)
 
 
 def qr(x: Tensor, /, *, mode: str = "reduced") -> QRResult:
-    return _decomposition("qr", np.linalg.qr, QRResult)(x, mode=mode)
+    return QRResult(*_decomposed("qr", np.linalg.qr, x, mode=mode))
 
 
 def slogdet(x: Tensor, /) -> SlogdetResult:
-    return _decomposition("slogdet", np.linalg.slogdet, SlogdetResult)(x)
+    return SlogdetResult(*_decomposed("slogdet", np.linalg.slogdet, x))
 
 
 def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
@@ -205,11 +193,11 @@ def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
 
 
 def svd(x: Tensor, /, *, full_matrices: bool = True) -> SVDResult:
-    return _decomposition("svd", np.linalg.svd, SVDResult)(x, full_matrices=full_matrices)
+    return SVDResult(*_decomposed("svd", np.linalg.svd, x, full_matrices=full_matrices))
 
 
 def svdvals(x: Tensor, /) -> Tensor:
-    return _decomposition("svdvals", np.linalg.svd)(x, compute_uv=False)
+    return _decomposed("svdvals", np.linalg.svd, x, compute_uv=False)
 
 
 def _elements(x: Any) -> Any:

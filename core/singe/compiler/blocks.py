@@ -20,7 +20,7 @@ import numpy as np
 from ..dtypes import DType, bool_, string, uint8
 from ..graph import Graph, Node, bare
 from ..ir.kernel import Kernel, Routine
-from ..ops import Elementwise, Opaque, Region, Result, Row, Update
+from ..ops import SIZES, Elementwise, Opaque, Region, Result, Row, Update, without_sizes
 from ..program.program import Bind, Buffer, Check, Copy, Dispatch, Host, If, Loop, Step
 from ..shapes import Checks, Shape, Size, deferring, repeating, require, symbols
 from .fuse import Group, fuse
@@ -129,6 +129,7 @@ class Blocks:
             for d in (d for shape, _ in n.results for d in shape if not symbols(d) <= checked):
                 require(d, f"{n.op}: the dimension {d} must be at least 0")
         self._known = outside.union(symbols([x.shape for x in graph.leaves]))
+        b.steps += [Check(dim, text) for dim, text in checks.items() if isinstance(dim, int)]
         self._check(b, checked)
         for i, item in enumerate(items):
             dying = [n for n in dict.fromkeys(self._reads(item)) if b.last[n] == i and n in b.held]
@@ -181,7 +182,7 @@ class Blocks:
             groups = {g.outputs[-1]: g for g in found}
         told: dict[Node, list[str]] = {}
         for s, n in graph.found.items():
-            if s not in n.attrs.get("found", ()):
+            if s not in n.attrs.get(SIZES, ()):
                 told.setdefault(n, []).append(s)
         stepped = (Opaque, Region) if self.target is not None else Row
         items: list[_Item] = []
@@ -451,7 +452,7 @@ class Blocks:
         assert n.row is not None
         inputs = [self._buffer(b, x) for x in n.inputs]
         outputs, free = self._results(b, n)
-        attrs = {k: v for k, v in n.attrs.items() if k != "found"}
+        attrs = without_sizes(n.attrs)
         printed = None
         if self.target is not None and not lacking(n, self.target):
             given = tuple((x.shape, x.dtype) for x in n.inputs)
@@ -557,4 +558,4 @@ def _found_by(item: _Item) -> Sequence[str]:
     """The sizes that a run finds at an item."""
     if isinstance(item, _Tell):
         return (item.size,)
-    return () if isinstance(item, Group) else [s for s in item.attrs.get("found", ()) if s]
+    return () if isinstance(item, Group) else [s for s in item.attrs.get(SIZES, ()) if s]

@@ -19,7 +19,7 @@ from ..graph import Graph, checks_at
 from ..ir import scalar
 from ..ir.kernel import Kernel, Routine, Store
 from ..program.block import BlockWriter, SharedBlocks
-from ..program.program import Buffer, Code, Dispatch, Host, ProgramData, Specialised, State, Step, replaced, walk
+from ..program.program import HOST, Buffer, Code, Dispatch, Host, ProgramData, Specialised, State, Step, replaced, walk
 from ..shapes import Checks, Dim, deferring, product, show, size, size_name, symbols
 from .blocks import Blocks, WeightUse, Work
 from .host import hosted_ops
@@ -28,7 +28,7 @@ from .layout import Layout
 from .own import own_kernels
 from .rewrite import rewrite
 from .rewrite.integers import in_integers
-from .target import HOST, Target
+from .target import Target
 
 ACTIVATIONS: Final = ("float32", "int8")
 

@@ -1,6 +1,6 @@
 """The ops that run on the host although the target is a device, for one of these reasons:
 
-* By design: the ops of BY_DESIGN, on every device.
+* By design: the row says why (`Opaque.host`), and it is so on every device.
 * Element types: the target lacks an element type of the node. `on_host` makes such nodes opaque, so that each becomes a
   separate step; their values are on the device as bytes.
 * No function: the target has no function for an opaque op.
@@ -19,20 +19,6 @@ from ..program.program import Host, ProgramData, walk
 from .order import is_ordered
 from .target import Target
 
-BY_DESIGN: Final[Mapping[str, str]] = {
-    **dict.fromkeys(
-        ("nonzero", "unique", "compress", "non_max_suppression", "mel_weight_matrix", "string_split", "string_normalize"),
-        "the shape of its result depends on data",
-    ),
-    "decode_image": "pictures are decoded by a library",
-    "random_uniform": "its generator draws one number after the other, from a seed on the host",
-    **dict.fromkeys(
-        ("sizes", "signed_sizes", "reshaped_sizes", "expanded_sizes", "range_size", "axes_sizes", "moved_last",
-         "slice_places", "resize_tables"),
-        "shapes depend on the values that it reads",
-    ),
-}  # fmt: skip
-"""Ops that run on the host by design ↦ the reason."""
 IN_SCRIPTS: Final = frozenset((
     "axes_sizes", "compress", "dimensions", "expanded_sizes", "moved_last", "non_max_suppression", "nonzero",
     "random_uniform", "range_size", "reshaped_sizes", "running_max", "running_prod", "running_sum", "scatter_elements",
@@ -85,8 +71,8 @@ def hosted_ops(graph: Graph, target: Target, steps: Mapping[str, int]) -> dict[s
 
 def _reasons(n: Node, target: Target, steps: Collection[str]) -> list[str]:
     """The reasons why a node runs on the host; empty if it does not."""
-    if n.op in BY_DESIGN:
-        return [BY_DESIGN[n.op]]
+    if isinstance(n.row, Opaque) and n.row.host:
+        return [n.row.host]
     types = lacking(n, target)
     if types:
         return [] if _is_free(n) else [f"{target.name} does not compute {names(types)}"]

@@ -7,14 +7,14 @@ from typing import Any
 
 from ..dtypes import string
 from ..graph import Builder, Graph, Node, contents, rebuild
-from ..ops import Opaque, Region, Update, find_row
+from ..ops import SIZES, Opaque, Region, Update, find_row
 from ..ops.control import open_dimensions
 from ..shapes import symbols
 
 
 def named(n: Node) -> list[tuple[int, int, str]]:
     """The dimensions of a node's results that are sizes found in mid-run: (result, axis, name)."""
-    names = iter(n.attrs.get("found") or ())
+    names = iter(n.attrs.get(SIZES, ()))
     every = [(k, axis) for k, (shape, _) in enumerate(n.results) for axis in range(len(shape))]
     return [(k, axis, name) for (k, axis), name in zip(every, names, strict=False) if name]
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ..dtypes import DType
-from ..errors import CompileError
+from ..errors import CompileError, ShapeError
 from ..graph import Node
 from ..program.block import BlockWriter
 from ..program.program import Buffer, Place, to_stored
-from ..shapes import Dim, Shape, evaluate, product, symbols
+from ..shapes import Dim, Shape, known, product, symbols
 from .target import Packer, Target
 
 
@@ -129,7 +130,9 @@ def bytes_of(shape: Shape, kind: DType) -> Dim:
 
 
 def weight(dim: Dim) -> int:
-    """A dimension as a number to compare by, with 8 for every size in it."""
-    value = evaluate(dim, dict.fromkeys(symbols(dim), 8))
-    assert isinstance(value, int)
-    return value
+    """A dimension as a number to compare by, with one number for every size in it."""
+    for size in (8, 1 << 10, 1 << 20):
+        # A short input may leave nothing that a dimension could be divided by.
+        with suppress(ShapeError):
+            return known(dim, dict.fromkeys(symbols(dim), size))
+    return 0

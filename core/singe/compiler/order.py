@@ -21,6 +21,7 @@ from ..dtypes import int32, int64
 from ..graph import Builder, Graph, Node, rebuild
 from ..ops import Result
 from ..ops.control import repeated
+from ..ops.movement.move import numbered_along
 from ..shapes import Dim, axis_of, dim_max, dim_min, product
 from .target import Target
 
@@ -79,10 +80,6 @@ def _ordered(b: Any, n: Node, counted: bool) -> tuple[Node, Node]:
     return each if axis == rank - 1 else tuple(b.transpose(y, perm=back) for y in each)  # pyright: ignore[reportReturnType]
 
 
-def _numbers(b: Any, many: Any, shape: tuple[Any, ...]) -> Node:
-    return b.reshape(b.arange(b.const(0, int32), b.const(1, int32), count=many), shape=shape)
-
-
 def _before(b: Any, p: Node, q: Node, at: Node, other: Node, descending: bool) -> Node:
     """Whether element p at index `at` comes before q at index `other`; equal elements keep their order."""
 
@@ -102,12 +99,12 @@ def _before(b: Any, p: Node, q: Node, at: Node, other: Node, descending: bool) -
 def _counted(b: Any, rows: Node, count: Dim, descending: bool) -> tuple[Node, Node]:
     outer, length = rows.shape
     mine, other = b.reshape(rows, shape=(outer, length, 1)), b.reshape(rows, shape=(outer, 1, length))
-    own, others = _numbers(b, length, (length, 1)), _numbers(b, length, (1, length))
+    own, others = numbered_along(b, (length, 1), 0), numbered_along(b, (1, length), 1)
     before = b.cast(_before(b, other, mine, others, own, descending), to=int32)
     ranks = b.reshape(b.reduce_sum(before, axes=(2,)), shape=(outer, 1, length))
-    found = b.where(b.equal(ranks, _numbers(b, count, (count, 1))), others, b.const(0, int32))
+    found = b.where(b.equal(ranks, numbered_along(b, (count, 1), 0)), others, b.const(0, int32))
     places = b.reshape(b.reduce_sum(found, axes=(2,)), shape=(outer, count))
-    base = b.mul(_numbers(b, outer, (outer, 1)), b.const(length, int32))
+    base = b.mul(numbered_along(b, (outer, 1), 0), b.const(length, int32))
     return b.gather(b.reshape(rows, shape=(outer * length,)), b.add(places, base), axis=0), places
 
 
@@ -120,13 +117,13 @@ def _network(b: Any, rows: Node, count: Dim, descending: bool) -> tuple[Node, No
     masks = [(2 << s) - 1 if d == s else 1 << d for s in range(stages) for d in range(s, -1, -1)]
 
     flat = b.reshape(rows, shape=(outer * length,))
-    base = b.mul(_numbers(b, outer, (outer, 1)), b.const(length, int32))
+    base = b.mul(numbered_along(b, (outer, 1), 0), b.const(length, int32))
 
     def turn(before: Any, captured: Any) -> Any:
         """Only the indices are carried, so that a turn is one kernel with one result."""
         own, number = before
         elements, base = captured
-        here = _numbers(b, length, (1, length))
+        here = numbered_along(b, (1, length), 1)
         there = b.bitwise_xor(here, b.gather(b.const(np.array(masks, np.int32)), number, axis=0))
         others = b.gather(b.reshape(own, shape=(outer * length,)), b.add(there, base), axis=0)
         mine, other = (b.gather(elements, b.add(at, base), axis=0) for at in (own, others))
@@ -134,7 +131,7 @@ def _network(b: Any, rows: Node, count: Dim, descending: bool) -> tuple[Node, No
         swapped = b.logical_and(swapped, b.less(there, b.const(length, int32)))
         return b.where(swapped, others, own), b.add(number, b.const(1, int32))
 
-    places = b.expand(_numbers(b, length, (1, length)), shape=(outer, length))
+    places = b.expand(numbered_along(b, (1, length), 1), shape=(outer, length))
     places, _ = repeated(b, turns, (places, b.const(np.zeros((1, 1), np.int32))), (flat, base), turn)
     if count != length:
         places = b.slice(places, starts=(0, 0), steps=(1, 1), sizes=(outer, count))

@@ -1,4 +1,4 @@
-"""Composites for which a user wrote a shader: on a target that takes it they are one step, elsewhere they are lowered."""
+"""Composites for which a target has a function, or a user wrote a shader: there they are one step, elsewhere they are lowered."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..graph import Builder, Node, evaluate_node, postorder
-from ..ops import Opaque, Row
+from ..ops import Composite, Opaque, Row
 from .host import lacking
 from .target import Target
 
@@ -19,7 +19,9 @@ def own_kernels(target: Target | None) -> Callable[[Node], Row | None]:
 
     def whole(n: Node) -> Row | None:
         row = n.row
-        if target is None or row is None or row.wgsl is None or isinstance(row, Opaque) or lacking(n, target):
+        if target is None or not isinstance(row, Composite) or lacking(n, target):
+            return None
+        if row.wgsl is None and not row.function:
             return None
         given = tuple((x.shape, x.dtype) for x in n.inputs)
         return None if target.print_opaque(n.op, n.attrs, given, n.results) is None else _opaque(row)
@@ -47,4 +49,4 @@ def _opaque(row: Row) -> Opaque:
         found = tuple(values[x] for x in made.lowered)
         return found[0] if len(found) == 1 else found
 
-    return Opaque(name=row.name, doc=row.doc, dtypes=row.dtypes, shapes=shapes, whole=computed, wgsl=row.wgsl)
+    return Opaque(name=row.name, doc=row.doc, shapes=shapes, whole=computed, wgsl=row.wgsl)

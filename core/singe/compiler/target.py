@@ -15,12 +15,10 @@ import numpy as np
 from ..dtypes import DType
 from ..ir.kernel import Kernel, Routine
 from ..plugins import check_plugin, load_plugin
-from ..program.program import Variant
+from ..program.program import HOST, Variant
 from ..shapes import Dim, Shape
 
 GROUP: Final = "singe.targets"
-HOST: Final = "host"
-"""The name of the target in Programs of host steps, which need no code generator."""
 Packer: TypeAlias = Callable[[np.ndarray], np.ndarray]
 """An array of weights (or of their channel numbers) ↦ its elements in the order in which a kernel reads them."""
 

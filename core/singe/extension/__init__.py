@@ -17,6 +17,7 @@ from ..compiler.host import beyond_scripts as beyond_scripts
 from ..compiler.target import Packer as Packer
 from ..compiler.target import Printed as Printed
 from ..compiler.target import Target as Target
+from ..dtypes import DTYPES as DTYPES
 from ..dtypes import LEAST_NORMAL as LEAST_NORMAL
 from ..dtypes import STORED as STORED
 from ..dtypes import Coding as Coding
@@ -44,6 +45,8 @@ from ..errors import FormatError as FormatError
 from ..errors import InputError as InputError
 from ..ir import affine as affine
 from ..ir import scalar as scalar
+from ..ir.attention import Attention as Attention
+from ..ir.attention import attention as attention
 from ..ir.contraction import Contraction as Contraction
 from ..ir.contraction import contraction as contraction
 from ..ir.kernel import Kernel as Kernel
@@ -73,6 +76,7 @@ from ..program.format import header as header
 from ..program.planner import Found as Found
 from ..program.planner import Plan as Plan
 from ..program.program import Buffer as Buffer
+from ..program.program import Check as Check
 from ..program.program import Code as Code
 from ..program.program import Place as Place
 from ..program.program import ProgramData as ProgramData
@@ -91,10 +95,10 @@ from ..runtime.decorators import Decorator as Decorator
 from ..runtime.device import Device as Device
 from ..runtime.donated import check_donated as check_donated
 from ..runtime.donated import writable as writable
+from ..runtime.files.page import device_error as device_error
+from ..runtime.files.page import js_errors as js_errors
+from ..runtime.files.page import scripts as scripts
 from ..runtime.host import run_stop as run_stop
-from ..runtime.page import device_error as device_error
-from ..runtime.page import js_errors as js_errors
-from ..runtime.page import scripts as scripts
 from ..runtime.recent import Recent as Recent
 from ..runtime.registry import BackendFactory as BackendFactory
 from ..runtime.waiting import Later as Later

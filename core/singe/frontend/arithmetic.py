@@ -6,18 +6,19 @@ host. Results follow NumPy and the Python array API standard.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
-from ..dtypes import DType, bool_, float32
+from ..dtypes import SINGLES, DType, bool_, float32
 from ..errors import DTypeError
 from ..ops import ROWS, Elementwise
 from .calls import elementwise, operand
 from .host import hosted
-from .meet import PLAIN, common_type
+from .nodes.meet import PLAIN, common_type
 from .tensor import Tensor, home_of, value_on
 
 REAL: Final = ("float",)
@@ -32,7 +33,7 @@ ANY: Final = ("bool", "int", "uint", "float", "complex")
 class Function:
     """numpy: the function over arrays. row: the name of the row, where there is one. kinds: those of the operands that
     it takes; with `widens`, integers become float32 first. same: kinds of which each element is its own result.
-    bools: the row for bools, if that is another one."""
+    bools: the row for bools, if that is another one. composed: the function of float32, of others that are rows."""
 
     numpy: Callable[..., Any]
     row: str = ""
@@ -40,14 +41,30 @@ class Function:
     widens: bool = False
     same: tuple[str, ...] = ()
     bools: str = ""
+    composed: Callable[..., Any] | None = None
 
 
-def _floating(numpy: Callable[..., Any], row: str = "", kinds: tuple[str, ...] = FLOATING) -> Function:
-    return Function(numpy, row, kinds, widens=True)
+def _floating(
+    numpy: Callable[..., Any], row: str = "", kinds: tuple[str, ...] = FLOATING, composed: Any = None
+) -> Function:
+    return Function(numpy, row, kinds, widens=True, composed=composed)
 
 
-def _rounding(numpy: Callable[..., Any], row: str = "", kinds: tuple[str, ...] = REALS) -> Function:
-    return Function(numpy, row, kinds, same=("int", "uint"))
+def _rounding(
+    numpy: Callable[..., Any], row: str = "", kinds: tuple[str, ...] = REALS, composed: Any = None
+) -> Function:
+    return Function(numpy, row, kinds, same=("int", "uint"), composed=composed)
+
+
+def _expm1(x: Any) -> Any:
+    """eˣ − 1 without the cancellation near 0: of t = tanh(x / 2), 2 · t / (1 − t)."""
+    t = (x * 0.5).tanh()
+    return (2 * t / (1 - t)).where(abs(x) < 1, x.exp() - 1)
+
+
+def _log1p(x: Any) -> Any:
+    """log(1 + x) without the cancellation near 0: 2 · atanh(x / (2 + x))."""
+    return (2 * (x / (2 + x)).atanh()).where(abs(x) < 0.5, (1 + x).log())
 
 
 def _sign(x: Any) -> Any:
@@ -62,40 +79,40 @@ FUNCTIONS: Final = {
     "asin": _floating(np.arcsin, "asin"),
     "asinh": _floating(np.arcsinh, "asinh"),
     "atan": _floating(np.arctan, "atan"),
-    "atan2": _floating(np.arctan2, "atan2", REAL),
+    "atan2": _floating(np.arctan2, "", REAL),
     "atanh": _floating(np.arctanh, "atanh"),
     "bitwise_and": Function(np.bitwise_and, "bitwise_and", WHOLE, bools="logical_and"),
-    "bitwise_left_shift": Function(np.left_shift, "", WHOLE),
+    "bitwise_left_shift": Function(np.left_shift, "bitwise_left_shift", WHOLE),
     "bitwise_not": Function(np.invert, "bitwise_not", WHOLE, bools="logical_not"),
     "bitwise_or": Function(np.bitwise_or, "bitwise_or", WHOLE, bools="logical_or"),
-    "bitwise_right_shift": Function(np.right_shift, "", WHOLE),
+    "bitwise_right_shift": Function(np.right_shift, "bitwise_right_shift", WHOLE),
     "bitwise_xor": Function(np.bitwise_xor, "bitwise_xor", WHOLE, bools="logical_xor"),
     "ceil": _rounding(np.ceil, "ceil"),
     "conj": Function(np.conj, same=("bool", "int", "uint", "float")),
-    "copysign": _floating(np.copysign, "copysign", REAL),
+    "copysign": _floating(np.copysign, "", REAL),
     "cos": _floating(np.cos, "cos"),
     "cosh": _floating(np.cosh, "cosh"),
     "div": _floating(np.divide, "div"),
     "equal": Function(np.equal, "equal", (*ANY, "string")),
     "exp": _floating(np.exp, "exp"),
-    "expm1": _floating(np.expm1, "expm1"),
+    "expm1": _floating(np.expm1, composed=_expm1),
     "floor": _rounding(np.floor, "floor"),
-    "floor_divide": Function(np.floor_divide, "floor_divide", REALS),
+    "floor_divide": Function(np.floor_divide, "", REALS),
     "fmod": Function(np.fmod, "fmod", REALS),
     "greater": Function(np.greater, "greater", REALS),
     "greater_equal": Function(np.greater_equal, "greater_equal", REALS),
-    "hypot": _floating(np.hypot, "hypot", REAL),
+    "hypot": _floating(np.hypot, "", REAL),
     "imag": Function(np.imag, "", ("complex",)),
-    "isfinite": Function(np.isfinite, "is_finite"),
+    "isfinite": Function(np.isfinite, composed=lambda x: abs(x) < math.inf),
     "isinf": Function(np.isinf, "is_inf"),
     "isnan": Function(np.isnan, "is_nan"),
     "less": Function(np.less, "less", REALS),
     "less_equal": Function(np.less_equal, "less_equal", REALS),
     "log": _floating(np.log, "log"),
-    "log10": _floating(np.log10, "log10"),
-    "log1p": _floating(np.log1p, "log1p"),
-    "log2": _floating(np.log2, "log2"),
-    "logaddexp": _floating(np.logaddexp, "logaddexp", REAL),
+    "log10": _floating(np.log10, composed=lambda x: x.log() / math.log(10)),
+    "log1p": _floating(np.log1p, composed=_log1p),
+    "log2": _floating(np.log2, composed=lambda x: x.log() / math.log(2)),
+    "logaddexp": _floating(np.logaddexp, "", REAL),
     "logical_and": Function(np.logical_and, "logical_and", ANY),
     "logical_not": Function(np.logical_not, "logical_not", ANY),
     "logical_or": Function(np.logical_or, "logical_or", ANY),
@@ -115,11 +132,10 @@ FUNCTIONS: Final = {
     "sin": _floating(np.sin, "sin"),
     "sinh": _floating(np.sinh, "sinh"),
     "sqrt": _floating(np.sqrt, "sqrt"),
-    "square": Function(np.square),
     "sub": Function(np.subtract, "sub"),
     "tan": _floating(np.tan, "tan"),
     "tanh": _floating(np.tanh, "tanh"),
-    "trunc": _rounding(np.trunc, "trunc"),
+    "trunc": _rounding(np.trunc, composed=lambda x: x.ceil().where(x < 0, x.floor())),
 }
 """The table, by the names of Tensor's methods."""
 
@@ -139,6 +155,9 @@ def compute(name: str, *operands: Any) -> Tensor:
         return given[0]
     if name == "floor_divide" and kind.is_float:
         return compute("floor", compute("div", *given))
+    if function.composed and kind in SINGLES:
+        made = function.composed(*(_cast(x, float32) for x in given))
+        return made if made.dtype is bool_ else made.cast(kind)
     row = ROWS.get(function.bools if kind is bool_ and function.bools else function.row)
     if isinstance(row, Elementwise) and kind in row.dtypes:
         return elementwise(row, [_cast(x, kind) for x in given])

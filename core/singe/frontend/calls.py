@@ -11,7 +11,7 @@ import numpy as np
 from ..dtypes import int64
 from ..errors import InputError, SingeError
 from ..ops import Composite, Elementwise, Row
-from .meet import PLAIN, as_type, common_type
+from .nodes.meet import PLAIN, as_type, common_type
 from .tensor import Tensor, TensorLike, apply
 
 

@@ -16,8 +16,9 @@ from ..runtime.devices import DEFAULT
 from ..runtime.devices import device as find_device
 from ..shapes import Dim, Size, ceildiv, dim_max, show
 from .calls import call_row
-from .meet import NATURAL, as_type, common_type, plain_array
 from .methods.attach import both_spellings
+from .nodes.meet import NATURAL, as_type, common_type, plain_array
+from .nodes.shaping import given_sizes, unpacked
 from .tensor import Tensor, TensorLike, apply
 
 
@@ -42,13 +43,13 @@ def full(
     shape: Sequence[Dim] | Dim, value: Number | complex | Size, dtype: Any = None, device: str | Device | None = None
 ) -> Tensor:
     """A tensor filled with one value; the default dtype is that of the value."""
-    dims = (shape,) if isinstance(shape, (int, Size)) else tuple(shape)
+    dims = given_sizes((shape,), "full")
     if any(isinstance(d, int) and d < 0 for d in dims):
         raise ShapeError(f"full: the shape is {show(dims)}, expected no negative dimensions")
     if any(isinstance(d, Size) for d in (*dims, value)):
         kind = _kind(dtype) or NATURAL[type(value)]
         return _traced(lambda b: b.expand(as_type(b, value, kind), shape=dims))
-    return tensor(np.full(shape, value), dtype, device)
+    return tensor(np.full(dims, value), dtype, device)
 
 
 def _traced(build: Callable[[Any], Any]) -> Tensor:
@@ -59,21 +60,50 @@ def _traced(build: Callable[[Any], Any]) -> Tensor:
     return Tensor(on, on.apply(build, ())[0])
 
 
-def _one_shape(name: str, shape: Any, *others: Any) -> None:
-    """Refuse dimensions as separate arguments, as in zeros(2, 3)."""
-    if dims := [d for d in others if isinstance(d, (int, Size))]:
-        wanted = ", ".join(map(str, (shape, *dims)))
-        raise InputError(f"{name}: the shape is one argument; write {name}(({wanted}))")
+def _asked(what: str, given: tuple[Any, ...], dtype: Any, device: Any) -> tuple[Any, Any, Any]:
+    """The shape, dtype and device of sizes one by one, as PyTorch takes them, or of a shape, and a dtype and a device
+    behind it, as NumPy takes them."""
+    if given and all(isinstance(d, (int, Size)) for d in given):
+        return given, dtype, device
+    if not 1 <= len(given) <= 3:
+        raise InputError(f"{what}: got {given}, expected a shape, as in {what}(2, 3) or {what}((2, 3), dtype='int32')")
+    return (*given, dtype, device)[:3] if len(given) != 2 else (*given, device)
 
 
-def zeros(shape: Sequence[Dim] | Dim, dtype: Any = float32, device: str | Device | None = None) -> Tensor:
-    _one_shape("zeros", shape, dtype, device)
-    return full(shape, 0, dtype, device)
+@both_spellings
+def zeros(*shape: Any, dtype: Any = float32, device: str | Device | None = None) -> Tensor:
+    """Zeros of a shape: zeros(2, 3) or zeros((2, 3))."""
+    sizes, dtype, device = _asked("zeros", shape, dtype, device)
+    return full(sizes, 0, dtype, device)
 
 
-def ones(shape: Sequence[Dim] | Dim, dtype: Any = float32, device: str | Device | None = None) -> Tensor:
-    _one_shape("ones", shape, dtype, device)
-    return full(shape, 1, dtype, device)
+@both_spellings
+def ones(*shape: Any, dtype: Any = float32, device: str | Device | None = None) -> Tensor:
+    """Ones of a shape: ones(2, 3) or ones((2, 3))."""
+    sizes, dtype, device = _asked("ones", shape, dtype, device)
+    return full(sizes, 1, dtype, device)
+
+
+@both_spellings
+def empty(*shape: Any, dtype: Any = float32, device: str | Device | None = None) -> Tensor:
+    """Any elements of a shape: zeros."""
+    sizes, dtype, device = _asked("empty", shape, dtype, device)
+    return full(sizes, 0, dtype, device)
+
+
+def asarray(data: Any, dtype: Any = None, device: str | Device | None = None) -> Tensor:
+    """A tensor of what `tensor` takes; a tensor as it is."""
+    return tensor(data, dtype, device)
+
+
+as_tensor = asarray
+
+
+def from_numpy(array: np.ndarray) -> Tensor:
+    """A tensor with a copy of an array's elements, in the array's dtype."""
+    if not isinstance(array, np.ndarray):
+        raise InputError(f"from_numpy: got {array!r:.80}, expected an array; use tensor")
+    return tensor(array, array.dtype)
 
 
 def full_like(x: Tensor, value: Number | complex | Size, dtype: Any = None) -> Tensor:
@@ -88,6 +118,9 @@ def zeros_like(x: Tensor, dtype: Any = None) -> Tensor:
 
 def ones_like(x: Tensor, dtype: Any = None) -> Tensor:
     return full_like(x, 1, dtype)
+
+
+empty_like = zeros_like
 
 
 def arange(
@@ -135,18 +168,28 @@ cat = concat
 """PyTorch's name of concat."""
 
 
+def hstack(tensors: Sequence[Tensor]) -> Tensor:
+    """Tensors joined along axis 1, vectors along axis 0."""
+    return concat(tensors, 1 if tensors and tensors[0].ndim > 1 else 0)
+
+
+def vstack(tensors: Sequence[Tensor]) -> Tensor:
+    """Tensors joined along axis 0; vectors are rows."""
+    return concat([x if x.ndim > 1 else x.reshape(1, -1) for x in tensors])
+
+
 @both_spellings
 def stack(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
     """Tensors joined along a new axis."""
     return concat([x.unsqueeze(axis) for x in tensors], axis)
 
 
-def meshgrid(*tensors: Tensor, indexing: str = "ij") -> tuple[Tensor, ...]:
+def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     """For vectors of coordinates, the coordinates of every point of the grid that they span. indexing: "ij", or "xy" to
-    have the first two axes exchanged, as in pictures."""
+    have the first two axes exchanged, as in pictures. The vectors may be in a list."""
     if indexing not in ("ij", "xy"):
         raise InputError(f"meshgrid: the indexing is {indexing!r}, expected 'ij' or 'xy'")
-    vectors = [x.reshape(-1) for x in tensors]
+    vectors = [x.reshape(-1) if isinstance(x, Tensor) else tensor(x).reshape(-1) for x in unpacked(tensors)]
     order = list(range(len(vectors)))
     if indexing == "xy" and len(order) > 1:
         order[0], order[1] = 1, 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .meet import as_type, common_type
+from .nodes.meet import as_type, common_type
 from .tensor import Tensor, TensorLike, apply
 
 

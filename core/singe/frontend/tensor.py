@@ -5,7 +5,7 @@ tracing). This file has what a handle needs; the other methods are functions in 
 Every row of `singe.ops` is a method, too: `x.exp()`, `x.hard_sigmoid(alpha=0.3)`. `tensor.pyi`, which tests/stubs.py
 writes, lists all methods for editors and type checkers.
 
-meet.py defines how operands of different types are combined. A NumPy array is uploaded to the device as by `tensor()`.
+nodes/meet.py defines how operands of different types are combined. A NumPy array is uploaded to the device as by `tensor()`.
 Tensors of different devices cannot be combined: that is a DeviceError.
 """
 
@@ -16,8 +16,9 @@ from typing import Any, TypeAlias, Union
 
 import numpy as np
 
-from ..dtypes import DType, widened
-from ..errors import DeviceError, DTypeError, ShapeError, SizeNeeded
+from ..dtypes import DTYPES, DType, widened
+from ..dtypes import dtype as dtype_of
+from ..errors import DeviceError, DTypeError, InputError, ShapeError, SizeNeeded
 from ..ir.scalar import Number
 from ..runtime.device import Device, DeviceValue
 from ..runtime.devices import DEFAULT
@@ -25,7 +26,8 @@ from ..runtime.devices import device as find_device
 from ..runtime.waiting import soon
 from ..shapes import Size, product, show, symbols
 from . import printing
-from .meet import plain_array
+from .nodes.meet import plain_array
+from .nodes.shaping import Count
 
 TensorLike: TypeAlias = Union["Tensor", np.ndarray, Number]
 
@@ -61,8 +63,14 @@ class Tensor:
         return len(self.shape)
 
     @property
-    def size(self) -> int:
-        return product(self.shape)  # pyright: ignore[reportReturnType]
+    def size(self) -> Count:
+        """The number of elements. PyTorch's calls work, too: size() is the shape, size(0) the length of an axis."""
+        count = product(self.shape)
+        if isinstance(count, Size):
+            return count  # pyright: ignore[reportReturnType]
+        found = Count(count)
+        found.shape = self.shape
+        return found
 
     def __len__(self) -> int:
         if not self.shape:
@@ -177,10 +185,17 @@ class Tensor:
             raise DTypeError(f"an index must be an integer, this tensor is {self.dtype}")
         return int(self.item())
 
-    def to(self, device: str | Device) -> Tensor:
-        """The tensor on another device; itself if it is on that device already."""
-        target = find_device(device)
-        return self if target is self.device else Tensor(target, target.upload(self.numpy()))
+    def to(self, *targets: Any, device: str | Device | None = None, dtype: Any = None) -> Tensor:
+        """The tensor on another device, or in another dtype, or both: to("wasm"), to(sg.float16), to("wasm", sg.float16), or
+        those of another tensor, to(x)."""
+        device, dtype = destination("to", targets, device, dtype)
+        x = self if dtype is None else self.cast(dtype)  # pyright: ignore[reportAttributeAccessIssue]
+        target = x.device if device is None else find_device(device)
+        return x if target is x.device else Tensor(target, target.upload(x.numpy()))
+
+    def cpu(self) -> Tensor:
+        """The tensor on the device "numpy"."""
+        return self.to(DEFAULT)
 
     def to_device(self, device: str | Device, /, *, stream: Any = None) -> Tensor:
         """`to`, under the name of the array API standard."""
@@ -210,6 +225,18 @@ def apply(build: Callable[..., Any], *operands: TensorLike | None) -> Any:
 
     found = tuple(Tensor(home, v) for v in home.apply(built, [value_on(home, x) for x in placed.values()]))
     return found[0] if len(found) == 1 else found
+
+
+def destination(what: str, targets: Sequence[Any], device: Any, dtype: Any) -> tuple[Any, Any]:
+    """The device and the dtype, or None, that the arguments of `to` name."""
+    for given in targets:
+        both = (given.device, given.dtype) if isinstance(given, Tensor) else (None, given)
+        if isinstance(given, Device) or (isinstance(given, str) and given not in DTYPES):
+            both = given, None
+        if (both[0] and device) or (both[1] and dtype):
+            raise InputError(f"{what}: got {targets}, expected a device and a dtype, at most one of each")
+        device, dtype = both[0] or device, both[1] or dtype
+    return device, None if dtype is None else dtype_of(dtype)
 
 
 def home_of(operands: Sequence[Any]) -> Device:

@@ -11,8 +11,8 @@ from ..runtime.device import Device, DeviceValue
 from ..shapes import Dim
 from .methods.order import Ordered
 from .methods.selection import Places
-from .shaping import Axis
-from .spatial import Ints, Padding
+from .nodes.shaping import Axis, Count
+from .nodes.spatial import Ints, Padding
 
 _bool = bool
 _complex = complex
@@ -50,7 +50,7 @@ class Tensor:
     def __format__(self, how: str) -> str: ...
     def __ge__(self, other: Any) -> Tensor: ...
     def __getitem__(self, key: Any) -> Tensor:
-        """Elements by integers, slices, None, ..., integer arrays and masks; see indexing.py."""
+        """Elements by integers, slices, None, ..., integer arrays and masks; see nodes/indexing.py."""
     def __gt__(self, other: Any) -> Tensor: ...
     def __index__(self) -> _int: ...
     def __init__(self, device: Device, value: DeviceValue) -> None: ...
@@ -101,32 +101,50 @@ class Tensor:
         """Means over windows, of about equal sizes, that give the requested output size."""
     def add(self, other: TensorLike) -> Tensor:
         """add of each element"""
+    def addcdiv(self, tensor1: TensorLike, tensor2: TensorLike, value: Number = 1) -> Tensor:
+        """x + value · tensor1 / tensor2."""
+    def addcmul(self, tensor1: TensorLike, tensor2: TensorLike, value: Number = 1) -> Tensor:
+        """x + value · tensor1 · tensor2."""
+    def addmm(self, mat1: TensorLike, mat2: TensorLike, beta: Number = 1, alpha: Number = 1) -> Tensor:
+        """beta · x + alpha · (mat1 @ mat2)."""
+    def addmv(self, mat1: TensorLike, mat2: TensorLike, beta: Number = 1, alpha: Number = 1) -> Tensor:
+        """beta · x + alpha · (mat1 @ mat2)."""
     def affine_grid(self, *, space: Any, align_corners: Any = False) -> Any:
         """the grid with which grid_sample computes an affine map; theta (batch, axes, axes + 1)"""
     def all(self, axis: Axis = None, keepdims: _bool = False) -> Tensor:
         """Whether no element over axes is zero."""
+    def allclose(self, other: TensorLike, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False) -> _bool:
+        """Whether all elements are close, as `isclose` says."""
     def amax(self, axis: Axis = None, keepdims: _bool = False) -> Tensor:
         """The largest element over axes."""
     def amin(self, axis: Axis = None, keepdims: _bool = False) -> Tensor:
         """The least element over axes."""
+    def aminmax(self, axis: _int | None = None, keepdims: _bool = False) -> tuple[Tensor, Tensor]:
+        """The least and the largest element, of all or along an axis."""
     def any(self, axis: Axis = None, keepdims: _bool = False) -> Tensor:
         """Whether an element over axes is not zero."""
     def arange(self, step: TensorLike, *, count: Any) -> Any:
         """count numbers: start, start + step, start + 2 · step, …"""
     def arccos(self) -> Tensor:
         """acos of each element"""
+    def arccosh(self) -> Tensor:
+        """acosh of each element"""
     def arcsin(self) -> Tensor:
         """asin of each element"""
+    def arcsinh(self) -> Tensor:
+        """asinh of each element"""
     def arctan(self) -> Tensor:
         """atan of each element"""
     def arctan2(self, other: TensorLike) -> Tensor:
         """atan2 of each element"""
+    def arctanh(self) -> Tensor:
+        """atanh of each element"""
     def argmax(self, axis: _int | None = None, keepdims: _bool = False) -> Tensor:
         """The index of the largest element along an axis (the first, if several are equal), as int64;
         without an axis, the index in the flat tensor."""
     def argmin(self, axis: _int | None = None, keepdims: _bool = False) -> Tensor:
         """The index of the least element, as `argmax` gives that of the largest."""
-    def argsort(self, axis: _int = -1, descending: _bool = False) -> Tensor:
+    def argsort(self, axis: _int = -1, descending: _bool = False, stable: _bool = True) -> Tensor:
         """The indices that put the elements in order along an axis."""
     def asin(self) -> Tensor:
         """asin of each element"""
@@ -143,13 +161,15 @@ class Tensor:
         """atan2 of each element"""
     def atanh(self) -> Tensor:
         """atanh of each element"""
-    def attention(self, k: TensorLike, v: TensorLike, mask: TensorLike | None = None, *, scale: Any = 0.0, causal: Any = False, past: Any = 0, softcap: Any = 0.0) -> Any:
-        """softmax(scale · q · kᵀ + mask) · v for each head (…, heads, length, size); scale 0: 1 / √size. causal: a query sees no later keys; past: how many keys precede the first query. softcap: scores are kept within ±softcap"""
+    def attention(self, k: TensorLike, v: TensorLike, mask: TensorLike | None = None, *, scale: Any = 0.0, causal: Any = False, past: Any = 0, softcap: Any = 0.0, keys: Any = None) -> Any:
+        """softmax(scale · q · kᵀ + mask) · v for each head (…, heads, length, size); scale 0: 1 / √size. causal: a query sees no later keys; past: how many keys precede the first query. softcap: scores are kept within ±softcap; keys: how many of the first keys are in use"""
     def avg_pool(self, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0, ceil_mode: _bool = False, count_include_pad: _bool = True) -> Tensor:
         """The mean of each window."""
     def axes_sizes(self, *, what: Any, shape: Any, change: Any) -> Any:
         """a shape after computed axes are dropped, added or made 1"""
     def backward(self) -> Any: ...
+    def baddbmm(self, mat1: TensorLike, mat2: TensorLike, beta: Number = 1, alpha: Number = 1) -> Tensor:
+        """beta · x + alpha · (mat1 @ mat2)."""
     def batch_norm(self, scale: TensorLike, shift: TensorLike, mean: TensorLike, variance: TensorLike, *, epsilon: Any = 1e-05) -> Any:
         """normalisation along axis 1 with given mean and variance"""
     def bfloat16(self) -> Tensor:
@@ -171,7 +191,7 @@ class Tensor:
     def bitwise_xor(self, other: TensorLike) -> Tensor:
         """bitwise_xor of each element"""
     def bmm(self, other: TensorLike) -> Tensor:
-        """The product of two vectors; of matrices, as matmul."""
+        """The product of matrices, stacks of matrices, or vectors, with NumPy's meaning."""
     def bool(self) -> Tensor:
         """The elements as bool."""
     def broadcast_to(self, *shape: Any) -> Tensor:
@@ -186,10 +206,16 @@ class Tensor:
         """ceil of each element"""
     def celu(self, *, alpha: Any = 1.0) -> Tensor:
         """celu of each element"""
+    def char(self) -> Tensor:
+        """The elements as int8."""
     def chunk(self, chunks: _int, axis: _int = 0) -> tuple[Tensor, ...]:
         """Up to `chunks` pieces of equal size along an axis; the last may be smaller."""
     def clamp(self, min: TensorLike | None = None, max: TensorLike | None = None) -> Tensor:
         """Elements clipped to the range from min to max (None: no limit)."""
+    def clamp_max(self, max: TensorLike) -> Tensor:
+        """Elements, or the limit where they are larger."""
+    def clamp_min(self, min: TensorLike) -> Tensor:
+        """Elements, or the limit where they are less."""
     def clip(self, low: TensorLike | None = None, high: TensorLike | None = None) -> Tensor:
         """Elements clipped to the range from low to high (None: no limit)."""
     def clone(self) -> Tensor:
@@ -220,14 +246,20 @@ class Tensor:
         """cosh of each element"""
     def count_nonzero(self, axis: Axis = None, keepdims: _bool = False) -> Tensor:
         """How many elements over axes are not zero."""
+    def cpu(self) -> Tensor:
+        """The tensor on the device "numpy"."""
+    def cross(self, other: TensorLike, axis: _int = -1) -> Tensor:
+        """The cross products of vectors of three elements along an axis."""
     def cross_entropy(self, target: TensorLike, weight: TensorLike | None = None, *, reduction: Any = 'mean', ignore_index: Any = -100) -> Any:
         """minus the logarithm of the softmax at each place's class, times the weight of the class"""
-    def cumprod(self, axis: _int) -> Tensor:
+    def cumprod(self, axis: _int, dtype: Any = None) -> Tensor:
         """The product of all elements up to each one along an axis; integers are multiplied as int64."""
-    def cumsum(self, axis: _int) -> Tensor:
+    def cumsum(self, axis: _int, dtype: Any = None) -> Tensor:
         """The sum of all elements up to each one along an axis; integers are summed as int64."""
     def deform_conv(self, w: TensorLike, offset: TensorLike, bias: TensorLike | None = None, mask: TensorLike | None = None, *, strides: Any, dilations: Any, before: Any, after: Any, group: Any, offset_group: Any) -> Any:
         """convolution of which every element read is moved by an offset, and weighted by a mask"""
+    def deg2rad(self) -> Tensor:
+        """Degrees as radians."""
     def det(self) -> Any:
         """the determinant of each matrix in the last two axes"""
     def detach(self) -> Tensor:
@@ -238,8 +270,12 @@ class Tensor:
         """discrete Fourier transforms along an axis; the last axis has the real and the imaginary part"""
     def diag(self, diagonal: _int = 0) -> Tensor:
         """The diagonal of a matrix, or the matrix with a vector on its diagonal."""
+    def diag_embed(self, offset: _int = 0) -> Tensor:
+        """Matrices with the vectors along the last axis on a diagonal; zeros elsewhere."""
     def diagonal(self, offset: _int = 0, axis1: _int = -2, axis2: _int = -1) -> Tensor:
         """The elements of a diagonal of each matrix, as a new last axis."""
+    def diff(self, n: _int = 1, axis: _int = -1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
+        """The differences between neighbours along an axis, taken n times; of bools, whether they differ."""
     def dim(self) -> _int:
         """The number of axes."""
     def dimensions(self, kind: TensorLike) -> Any:
@@ -249,7 +285,9 @@ class Tensor:
     def divide(self, other: TensorLike) -> Tensor:
         """div of each element"""
     def dot(self, other: TensorLike) -> Tensor:
-        """The product of two vectors; of matrices, as matmul."""
+        """The product of two vectors, or matrices. For more axes NumPy's dot is not matmul, and PyTorch has none."""
+    def dot_blocks(self, w: TensorLike, scale: TensorLike, zero: TensorLike, *, bits: Any, block: Any) -> Any:
+        """product with weights of 4 or 8 bits, which share scales and zeros in blocks"""
     def dot_int8(self, w: TensorLike, scale: TensorLike) -> Any:
         """product of float rows and a matrix of 8-bit weights, summed in integers"""
     def dot_integers(self, b: TensorLike) -> Any:
@@ -260,16 +298,22 @@ class Tensor:
     def dtype(self) -> DType: ...
     def einsum(self, *xs: TensorLike, equation: Any) -> Any:
         """sums of products of elements, in the notation of NumPy: equation="ij,jk->ik" is a product of matrices"""
+    def element_size(self) -> _int:
+        """How many bytes an element takes."""
     def elu(self, *, alpha: Any = 1.0) -> Tensor:
         """elu of each element"""
     def eq(self, other: TensorLike) -> Tensor:
         """equal of each element"""
-    def equal(self, other: TensorLike) -> Tensor:
-        """equal of each element"""
+    def equal(self, other: TensorLike) -> _bool:
+        """Whether two tensors have the same shape and elements; `eq` compares element by element."""
     def erf(self) -> Tensor:
         """erf of each element"""
+    def erfc(self) -> Tensor:
+        """1 − erf(x)."""
     def exp(self) -> Tensor:
         """exp of each element"""
+    def exp2(self) -> Tensor:
+        """2 to the power of each element."""
     def expand(self, *shape: Any) -> Tensor:
         """Like broadcast_to; -1 keeps a dimension."""
     def expand_as(self, other: Tensor) -> Tensor:
@@ -278,10 +322,16 @@ class Tensor:
         """the shape to which a tensor and a given shape broadcast"""
     def expm1(self) -> Tensor:
         """expm1 of each element"""
+    def fix(self) -> Tensor:
+        """trunc of each element"""
     def flatten(self, start: _int = 0, end: _int = -1) -> Tensor:
         """The axes from start to end (inclusive) merged into one."""
     def flip(self, *axis: Any) -> Tensor:
         """The elements in reverse order along axes (all, if none is given)."""
+    def fliplr(self) -> Tensor:
+        """The columns (axis 1) in reverse order."""
+    def flipud(self) -> Tensor:
+        """The rows (axis 0) in reverse order."""
     def float(self) -> Tensor:
         """The elements as float32."""
     def floor(self) -> Tensor:
@@ -290,6 +340,8 @@ class Tensor:
         """floor_divide of each element"""
     def fmod(self, other: TensorLike) -> Tensor:
         """fmod of each element"""
+    def frac(self) -> Tensor:
+        """Elements without their whole part; the sign stays."""
     def gather(self, axis: _int, index: TensorLike) -> Tensor:
         """For each index the element at it along an axis; its other coordinates are those of the index."""
     def gather_elements(self, index: TensorLike, *, axis: Any) -> Any:
@@ -345,12 +397,18 @@ class Tensor:
         nearest, nearest-exact, linear, bilinear, trilinear, bicubic."""
     def inverse(self) -> Any:
         """the inverse of each matrix in the last two axes; that of a singular one is not finite"""
+    def is_complex(self) -> _bool:
+        """Whether the dtype is complex."""
     def is_floating_point(self) -> _bool:
         """Whether the dtype is a float."""
     def is_inf(self, *, detect_negative: Any = True, detect_positive: Any = True) -> Tensor:
         """is_inf of each element"""
     def is_nan(self) -> Tensor:
         """is_nan of each element"""
+    def is_signed(self) -> _bool:
+        """Whether the dtype has negative numbers."""
+    def isclose(self, other: TensorLike, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False) -> Tensor:
+        """Whether elements differ by at most atol + rtol · |other|; infinities are close to themselves only."""
     def isfinite(self) -> Tensor:
         """isfinite of each element"""
     def isinf(self) -> Tensor:
@@ -359,6 +417,8 @@ class Tensor:
         """isnan of each element"""
     def item(self) -> Number:
         """The only element as a Python number."""
+    def kthvalue(self, k: _int, axis: _int = -1, keepdims: _bool = False) -> Ordered:
+        """The k-th smallest element along an axis (1: the smallest), and its index."""
     def layer_norm(self, scale: TensorLike | None = None, shift: TensorLike | None = None, *, axis: Any = -1, epsilon: Any = 1e-05) -> Any:
         """(x − mean) / √(variance + epsilon) · scale + shift over the axes from `axis` on"""
     def le(self, other: TensorLike) -> Tensor:
@@ -391,6 +451,8 @@ class Tensor:
         """logical_or of each element"""
     def logical_xor(self, other: TensorLike) -> Tensor:
         """logical_xor of each element"""
+    def logit(self, eps: _float | None = None) -> Tensor:
+        """log(x / (1 − x)), the inverse of sigmoid; eps: x is clipped to eps … 1 − eps before."""
     def logsumexp(self, axis: Axis = None, keepdims: _bool = False) -> Tensor:
         """The logarithm of the sum of exponentials over axes."""
     def long(self) -> Tensor:
@@ -408,7 +470,9 @@ class Tensor:
         """The elements where a mask holds, as a vector."""
     def matmul(self, other: TensorLike) -> Tensor:
         """The product of matrices, stacks of matrices, or vectors, with NumPy's meaning."""
-    def max(self, axis: Axis = None, keepdims: _bool = False) -> Tensor: ...
+    def max(self, axis: _int | Tensor | np.ndarray | None = None, keepdims: _bool = False) -> Any:
+        """The largest element; along an axis, the largest elements and their indices (`amax` gives the elements alone); beside
+        another tensor, the larger one of each pair."""
     def max_pool(self, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0, dilation: Ints = 1, ceil_mode: _bool = False) -> Tensor:
         """The largest element of each window; the default stride is the window's size."""
     def max_pool_index(self, *, column_major: Any = False, **facts: Any) -> Any:
@@ -417,17 +481,20 @@ class Tensor:
         """the largest elements of the parts into which regions of pictures are divided"""
     def maximum(self, other: TensorLike) -> Tensor:
         """maximum of each element"""
-    def mean(self, axis: Axis = None, keepdims: _bool = False) -> Tensor:
+    def mean(self, axis: Axis = None, keepdims: _bool = False, dtype: Any = None) -> Tensor:
         """The mean over axes; integers become float32 first."""
+    def median(self, axis: _int | None = None, keepdims: _bool = False) -> Any:
+        """The middle element, the lower one of two; along an axis, the middle elements and their indices."""
     def mel_weight_matrix(self, length: TensorLike, rate: TensorLike, low: TensorLike, high: TensorLike) -> Any:
         """weights that make bins on the mel scale of the frequencies of a transform"""
-    def min(self, axis: Axis = None, keepdims: _bool = False) -> Tensor: ...
+    def min(self, axis: _int | Tensor | np.ndarray | None = None, keepdims: _bool = False) -> Any:
+        """The least element; along an axis, or beside another tensor, as `max`."""
     def minimum(self, other: TensorLike) -> Tensor:
         """minimum of each element"""
     def mish(self) -> Tensor:
         """mish of each element"""
     def mm(self, other: TensorLike) -> Tensor:
-        """The product of two vectors; of matrices, as matmul."""
+        """The product of matrices, stacks of matrices, or vectors, with NumPy's meaning."""
     def moveaxis(self, source: Axis, destination: Axis) -> Tensor:
         """Axes moved to other positions; the others keep their order."""
     def moved_last(self, *, what: Any, shape: Any) -> Any:
@@ -439,17 +506,23 @@ class Tensor:
     def multiply(self, other: TensorLike) -> Tensor:
         """mul of each element"""
     def mv(self, other: TensorLike) -> Tensor:
-        """The product of two vectors; of matrices, as matmul."""
+        """The product of matrices, stacks of matrices, or vectors, with NumPy's meaning."""
+    def nan_to_num(self, nan: _float = 0.0, posinf: _float | None = None, neginf: _float | None = None) -> Tensor:
+        """Numbers in place of NaN and infinities: by default 0, and the largest and the least of the dtype."""
     def narrow(self, axis: _int, start: _int, length: _int) -> Tensor:
         """The elements from `start` to `start + length` along an axis."""
     @property
     def ndim(self) -> _int: ...
+    def ndimension(self) -> _int:
+        """The number of axes."""
     def ne(self, other: TensorLike) -> Tensor:
         """Whether elements differ."""
     def neg(self) -> Tensor:
         """neg of each element"""
     def negative(self) -> Tensor:
         """neg of each element"""
+    def nelement(self) -> _int:
+        """The number of elements."""
     def nextafter(self, other: TensorLike) -> Tensor:
         """nextafter of each element"""
     def nll_loss(self, target: TensorLike, weight: TensorLike | None = None, *, reduction: Any = 'mean', ignore_index: Any = -100) -> Any:
@@ -481,14 +554,17 @@ class Tensor:
         """The tensor with elements added before and after its axes. width: one number for all axes, (before, after) for each
         axis, or PyTorch's flat sequence of numbers, which begins with the last axis. mode: "constant" (of `value`),
         "reflect", "edge" (or "replicate") or "wrap" (or "circular")."""
-    def permute(self, *order: Any) -> Tensor:
+    def permute(self, *axis: Any) -> Tensor:
         """The axes in another order."""
     def pool_sum(self, *, window: Any, strides: Any, dilations: Any, before: Any, after: Any) -> Any:
         """the sum of each window"""
     def pow(self, exponent: TensorLike) -> Tensor:
         """Elements to a power. Whole exponents and halves up to 16 are products and roots; integers to a negative power
         become float32."""
-    def prod(self, axis: Axis = None, keepdims: _bool = False) -> Tensor: ...
+    def prod(self, axis: Axis = None, keepdims: _bool = False, dtype: Any = None) -> Tensor:
+        """The product over axes, as `sum`."""
+    def rad2deg(self) -> Tensor:
+        """Radians as degrees."""
     def random_bits(self, *, shape: Any, stream: Any = 0) -> Any:
         """random uint32 numbers in a given shape, from a key of two"""
     def random_normal(self, *, shape: Any) -> Any:
@@ -521,7 +597,7 @@ class Tensor:
         """relu of each element"""
     def remainder(self, other: TensorLike) -> Tensor:
         """remainder of each element"""
-    def repeat(self, *times: Any) -> Tensor:
+    def repeat(self, *repeats: Any) -> Tensor:
         """The tensor repeated as a whole along each axis; more numbers than axes add leading axes."""
     def repeat_interleave(self, repeats: _int | Sequence[_int] | Tensor, axis: _int | None = None) -> Tensor:
         """Every element, or every slice along an axis, repeated by itself. repeats: a number, or one for each."""
@@ -533,7 +609,7 @@ class Tensor:
         """the shape to which a tensor is reshaped, by the rules of ONNX's Reshape"""
     def resize(self, *, sizes: Any, scales: Any = ..., mode: Any = 'nearest', coordinates: Any = 'half_pixel', nearest: Any = 'round_prefer_floor', cubic: Any = -0.75, exclude_outside: Any = False, extrapolation: Any = 0.0, roi: Any = ..., antialias: Any = False) -> Any:
         """resampled along every axis whose size changes; attributes as ONNX's Resize"""
-    def resize_tables(self, roi: TensorLike, *, shape: Any, axes: Any, policy: Any, **options: Any) -> Any:
+    def resize_tables(self, roi: TensorLike, *, shape: Any, axes: Any, policy: Any, mode: Any, coordinates: Any, nearest: Any, **options: Any) -> Any:
         """for each output index along each axis: the input indices that it reads, and their weights"""
     def rms_norm(self, scale: TensorLike | None = None, *, axis: Any = -1, epsilon: Any = 1e-05) -> Any:
         """x / √(mean of x² + epsilon) · scale over the axes from `axis` on"""
@@ -543,6 +619,8 @@ class Tensor:
         """regions of pictures, each resampled to the same size; batches: the picture of each region"""
     def roll(self, shifts: _int | Sequence[_int], axis: Axis = None) -> Tensor:
         """Elements moved along axes; those that leave at one end come back at the other. Without axes, in the flat tensor."""
+    def rot90(self, k: _int = 1, axis: Sequence[_int] = ...) -> Tensor:
+        """The plane of two axes turned k times by 90 degrees, from the first towards the second."""
     def rotary_embedding(self, cos: TensorLike, sin: TensorLike, *, interleaved: Any = False) -> Any:
         """pairs of elements of the last axis turned by angles with these cosines and sines: an element of the first half and one of the second, or interleaved: neighbours"""
     def round(self) -> Tensor:
@@ -574,6 +652,8 @@ class Tensor:
         """The indices in a vector in order at which values would be inserted to keep the order."""
     def select(self, axis: _int, index: _int) -> Tensor:
         """The slice at an index along an axis, without the axis."""
+    def sgn(self) -> Tensor:
+        """sign of each element"""
     @property
     def shape(self) -> tuple[_int, ...]:
         """The lengths of the axes. While a function is traced, an open one is a Size, which counts as an int in types."""
@@ -596,7 +676,8 @@ class Tensor:
     def sinh(self) -> Tensor:
         """sinh of each element"""
     @property
-    def size(self) -> _int: ...
+    def size(self) -> Count:
+        """The number of elements. PyTorch's calls work, too: size() is the shape, size(0) the length of an axis."""
     def sizes(self, *, what: Any, total: Any = None, most: Any = None) -> Any:
         """integers as sizes, each at most `most`; their sum is `total`"""
     def slice(self, *, starts: Any, steps: Any, sizes: Any) -> Any:
@@ -607,8 +688,8 @@ class Tensor:
         """exp(x), divided by its sum along an axis."""
     def softplus(self) -> Tensor:
         """softplus of each element"""
-    def sort(self, axis: _int = -1, descending: _bool = False) -> Ordered:
-        """The elements in order along an axis, and their indices. Equal elements keep their order; NaN is the largest."""
+    def sort(self, axis: _int = -1, descending: _bool = False, stable: _bool = True) -> Ordered:
+        """The elements in order along an axis, and their indices. Equal elements always keep their order; NaN is the largest."""
     def split(self, sizes: _int | Sequence[_int], axis: _int = 0) -> tuple[Tensor, ...]:
         """Pieces along an axis: of the given sizes, or all of one size, where the last may be smaller."""
     def sqrt(self) -> Tensor:
@@ -635,8 +716,8 @@ class Tensor:
         """sub of each element"""
     def subtract(self, other: TensorLike) -> Tensor:
         """sub of each element"""
-    def sum(self, axis: Axis = None, keepdims: _bool = False) -> Tensor:
-        """The sum over axes (all, if none is given); integers are summed as int64."""
+    def sum(self, axis: Axis = None, keepdims: _bool = False, dtype: Any = None) -> Tensor:
+        """The sum over axes (all, if none is given); integers are summed as int64. dtype: of the elements before."""
     def swapaxes(self, axis0: _int, axis1: _int) -> Tensor:
         """The tensor with two axes exchanged."""
     def swapdims(self, axis0: _int, axis1: _int) -> Tensor:
@@ -645,8 +726,8 @@ class Tensor:
         """x · sigmoid(alpha · x), times a second tensor"""
     def t(self) -> Tensor:
         """A matrix transposed; a vector as it is."""
-    def take(self, index: Tensor | np.ndarray | Sequence[_int], axis: _int = 0) -> Tensor:
-        """The slices along an axis at the given indices; negative ones count from the end."""
+    def take(self, index: Tensor | np.ndarray | Sequence[_int], axis: _int | None = None) -> Tensor:
+        """The slices along an axis at the given indices; without an axis, the elements of the flat tensor."""
     def take_along_dim(self, index: TensorLike, axis: _int = -1) -> Tensor:
         """Like gather; the other axes broadcast."""
     def tan(self) -> Tensor:
@@ -655,20 +736,21 @@ class Tensor:
         """tanh of each element"""
     def thresholded_relu(self, *, alpha: Any = 1.0) -> Tensor:
         """thresholded_relu of each element"""
-    def tile(self, *times: Any) -> Tensor:
+    def tile(self, *axis: Any) -> Tensor:
         """The tensor repeated as a whole along its last axes."""
-    def to(self, device: str | Device) -> Tensor:
-        """The tensor on another device; itself if it is on that device already."""
+    def to(self, *targets: Any, device: str | Device | None = None, dtype: Any = None) -> Tensor:
+        """The tensor on another device, or in another dtype, or both: to("wasm"), to(sg.float16), to("wasm", sg.float16), or
+        those of another tensor, to(x)."""
     def to_device(self, device: str | Device, *, stream: Any = None) -> Tensor:
         """`to`, under the name of the array API standard."""
     def tolist(self) -> Any: ...
-    def top_k(self, k: Dim, axis: _int = -1, largest: _bool = True) -> Ordered:
-        """The k largest (or smallest) elements along an axis, in order, and their indices."""
-    def topk(self, k: Dim, axis: _int = -1, largest: _bool = True) -> Ordered:
-        """The k largest (or smallest) elements along an axis, in order, and their indices."""
+    def top_k(self, k: Dim, axis: _int = -1, largest: _bool = True, sorted: _bool = True) -> Ordered:
+        """The k largest (or smallest) elements along an axis, always in order, and their indices."""
+    def topk(self, k: Dim, axis: _int = -1, largest: _bool = True, sorted: _bool = True) -> Ordered:
+        """The k largest (or smallest) elements along an axis, always in order, and their indices."""
     def trace(self) -> Tensor:
         """The sum of the diagonal of a matrix."""
-    def transpose(self, *axes: Any) -> Tensor:
+    def transpose(self, axis0: Any = None, axis1: _int | None = None, *more: _int) -> Tensor:
         """Two axes exchanged, as in transpose(1, 2); the axes in the order of a tuple; reversed if none is given."""
     def tree_steps(self, x: TensorLike, *table: TensorLike, steps: Any) -> Any:
         """steps downwards in decision trees. Inputs: where each example is in each tree; the features; the feature of each tree node, its threshold, the next node if the feature is at most that, the next node otherwise, and (if given) whether NaN goes where smaller features go"""
@@ -680,15 +762,19 @@ class Tensor:
         """div of each element"""
     def trunc(self) -> Tensor:
         """trunc of each element"""
+    def type(self, dtype: Any) -> Tensor:
+        """The elements as another dtype."""
     def type_as(self, other: Tensor) -> Tensor:
         """The elements in the dtype of another tensor."""
     def unbind(self, axis: _int = 0) -> tuple[Tensor, ...]:
         """The slices along an axis, without it."""
+    def unflatten(self, axis: _int, sizes: Sequence[Any]) -> Tensor:
+        """An axis divided into several; one of the sizes may be -1."""
     def unfold(self, axis: _int, size: _int, step: _int = 1) -> Tensor:
         """All windows of `size` elements along an axis, `step` apart; their elements are a new last axis."""
-    def unique(self, axis: _int | None = None, ordered: _bool = True) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """The distinct elements (or slices along an axis) in order, the first index of each, the index of every element's
-        value among them, and counts."""
+    def unique(self, ordered: _bool = True, return_inverse: _bool = False, return_counts: _bool = False, axis: _int | None = None, *, return_index: _bool = False) -> Any:
+        """The distinct elements (or slices along an axis), in order or as they come first. With more results, a tuple: the
+        first index of each, the index of every element's value among them, how often each occurs."""
     def unsqueeze(self, axis: _int) -> Tensor:
         """The tensor with a new axis of length 1 at this position of the result."""
     def update_slice(self, part: TensorLike, *starts: Any) -> Tensor:
@@ -707,6 +793,8 @@ def apply(build: Callable[..., Any], *operands: TensorLike | None) -> Any:
     """The tensor of `build(builder, *operands)`, or a tuple of tensors if that makes several nodes.
 
     `build` gets nodes for tensors, arrays and lists; numbers and None are passed unchanged."""
+def destination(what: str, targets: Sequence[Any], device: Any, dtype: Any) -> tuple[Any, Any]:
+    """The device and the dtype, or None, that the arguments of `to` name."""
 def home_of(operands: Sequence[Any]) -> Device:
     """The device on which an operation runs: that of its tensors. A device that adopts other devices' values comes first."""
 def value_on(home: Device, x: Tensor | np.ndarray) -> Any:

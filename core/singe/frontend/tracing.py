@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final, TypeAlias
 
@@ -27,8 +28,8 @@ from ..graph import Builder, Graph, GraphState, Node, inline
 from ..program.program import ProgramData
 from ..runtime.backend import Executable
 from ..runtime.device import Build, Device, nodes_of
-from ..shapes import Dim, deferring, show
-from .meet import plain_array
+from ..shapes import Dim, asking, deferring, show
+from .nodes.meet import plain_array
 from .tensor import Tensor, value_on
 
 Spec: TypeAlias = tuple[str, Sequence[Dim], DType]
@@ -111,6 +112,17 @@ def tracer() -> Tracer:
     return found
 
 
+@contextmanager
+def _tracing(on: Tracer) -> Iterator[None]:
+    """A context for a call of the function that is traced."""
+    token = _TRACER.set(on)
+    try:
+        with asking():
+            yield
+    finally:
+        _TRACER.reset(token)
+
+
 def trace(function: Callable[..., Any], specs: Sequence[Spec], states: Mapping[str, Any] | None = None) -> Graph:
     """The Graph of a function of Tensors that returns a Tensor, several in a tuple or list, or a dict of them by name.
 
@@ -125,11 +137,8 @@ def trace(function: Callable[..., Any], specs: Sequence[Spec], states: Mapping[s
     leaves = {name: on.input((name, shape, kind)) for name, (shape, kind, _) in first.items()}
     with deferring():  # the checks are dropped here: compiling the graph finds them again
         _check_call(function, arguments, leaves)
-        token = _TRACER.set(on)
-        try:
+        with _tracing(on):
             result = function(*arguments, **leaves)
-        finally:
-            _TRACER.reset(token)
         outputs, updated = _and_states(result, leaves) if leaves else (result, {})
         named = _named(outputs)
     kept = tuple(
@@ -144,11 +153,8 @@ def within(builder: Builder, function: Callable[..., Any], nodes: Sequence[Node 
     """The nodes that a function of Tensors makes of nodes of a Builder. The function returns a Tensor, or several in a
     tuple or list; a value may be None."""
     on = Tracer(builder)
-    token = _TRACER.set(on)
-    try:
+    with _tracing(on):
         result = function(*(None if x is None else Tensor(on, x) for x in nodes))
-    finally:
-        _TRACER.reset(token)
     several = result if isinstance(result, (tuple, list)) else (result,)
     for x in several:
         if x is not None and not isinstance(x, Tensor):

@@ -14,11 +14,13 @@ from .node import bare as bare
 from .node import contents as contents
 from .node import evaluate_node as evaluate_node
 from .node import leaf as leaf
+from .node import parts as parts
 from .node import postorder as postorder
 from .node import symbols_of as symbols_of
 from .objects import Kind as Kind
 from .objects import Pairs as Pairs
 from .objects import Part as Part
+from .objects import Stack as Stack
 from .objects import Table as Table
 from .objects import Value as Value
 from .transform import all_nodes as all_nodes

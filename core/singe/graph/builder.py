@@ -16,6 +16,7 @@ from ..errors import CompileError, ShapeError, SizeNeeded
 from ..ir.scalar import convert, exact
 from ..ops import (
     ROWS,
+    SIZES,
     Composite,
     Elementwise,
     Nest,
@@ -27,6 +28,7 @@ from ..ops import (
     Update,
     elementwise_vjp,
     narrow,
+    without_sizes,
 )
 from ..shapes import Dim, Size, product, repetitions, size, symbols
 from .graph import Graph
@@ -152,13 +154,13 @@ class Builder:
     def _plain(self, row: Row, given: tuple[Node, ...], attrs: dict[str, Any]) -> Node:
         """A node of any other row. Dimensions that only a run can find get names."""
         results = row.results(given, attrs)
-        names = attrs.get("found", ())
+        names = attrs.get(SIZES, ())
         if not names and all(d is not None for shape, _ in results for d in shape):
             return Node(row, given, attrs, tuple((tuple(shape), kind) for shape, kind in results))  # pyright: ignore[reportArgumentType]
         # A dimension keeps its name even after its number becomes known: other nodes use the name.
         dims = [d for shape, _ in results for d in shape]
         names = names or tuple(self.fresh(row.name) if d is None else "" for d in dims)
-        attrs["found"] = names
+        attrs[SIZES] = names
         whole = iter(size(name) if name else d for name, d in zip(names, dims, strict=True))
         n = Node(row, given, attrs, tuple((tuple(next(whole) for _ in shape), kind) for shape, kind in results))  # pyright: ignore[reportArgumentType]
         self.bound.update((name, n) for name in names if name)
@@ -185,7 +187,7 @@ class Builder:
     def _value_of(self, x: Node) -> Any:
         """Like `value_of`, but also a tuple of arrays for a node of several results."""
         if x not in self._values:
-            for n in postorder([x], lambda m: m.lowered or m.inputs):
+            for n in postorder([x], lambda m: () if m in self._values else m.lowered or m.inputs):
                 if n not in self._values:
                     self._values[n] = n.value if n.is_const else None if n.is_input else self._evaluate(n)
         return self._values[x]
@@ -195,6 +197,10 @@ class Builder:
             found = tuple(self._values[x] for x in n.lowered)
             return None if any(v is None for v in found) else found[0] if len(n.results) == 1 else found
         values = [self._values[x] for x in n.inputs]
+        if n.op in _DECIDES and any(
+            v is not None and v.shape == n.shape and (v == _DECIDES[n.op]).all() for v in values
+        ):
+            return np.full(n.shape, _DECIDES[n.op])
         counts = [product(shape) for shape, _ in n.results]
         if any(isinstance(count, int) and count > MAX_VALUE for count in counts):
             return None
@@ -218,9 +224,11 @@ class Builder:
             return elementwise_vjp(self, row, g, y.inputs, y.attrs)
         if row is None or row.vjp is None:
             raise CompileError(f"{y.op} has no gradient")
-        return row.vjp(self, g, y.inputs, y, **{k: v for k, v in y.attrs.items() if k != "found"})
+        return row.vjp(self, g, y.inputs, y, **without_sizes(y.attrs))
 
 
+_DECIDES: Final = {"logical_and": False, "logical_or": True}
+"""An op ↦ the operand that decides its result, whatever the other is."""
 MAX_VALUE: Final = 1 << 20
 """The most elements of a result that is computed to find a value."""
 _RESULT: Final = ROWS["result"]

@@ -30,7 +30,8 @@ class Graph:
 
     bound: each size that no input gives ↦ the node that gives it in a run (see Builder.bound): an integer node of one
     element, or a node with results of that size. Nodes that need the size come after that node.
-    checks: dimensions that must be at least 0 wherever the graph runs ↦ the error's text if one is not.
+    checks: dimensions that must be at least 0 wherever the graph runs ↦ the error's text if one is not. That of a region
+    which can never run is −1.
     results: of a model whose results are not all tensors, each result's name ↦ the tree of its outputs' names (see
     objects.py); otherwise empty.
     """
@@ -92,6 +93,11 @@ class Graph:
         for n in self.nodes:
             needed |= symbols_of(n)
         return needed - self.found.keys()
+
+    @property
+    def refuses(self) -> bool:
+        """Whether it has a region that can never run."""
+        return -1 in self.checks or any(g.refuses for n in self.nodes for g in regions(n).values())
 
     def ops(self) -> dict[str, int]:
         """How many nodes there are of each op, including nodes of regions."""

@@ -99,6 +99,13 @@ def postorder(roots: Iterable[Node], inputs_of: Callable[[Node], Sequence[Node]]
     return list(order)
 
 
+def parts(n: Node) -> list[Node]:
+    """The nodes of which a composite consists when all in it is lowered; its inputs are none of them."""
+    return [
+        m for m in postorder(n.lowered, lambda m: () if m in n.inputs else m.lowered or m.inputs) if m not in n.inputs
+    ]
+
+
 def bare(n: Node) -> Node:
     """The node whose memory this node shares: the first one below it that is not a reshape."""
     while n.row is not None and n.row.name == "reshape":

@@ -1,8 +1,8 @@
 """Values of models that are no tensors: trees with tensors at their leaves.
 
-A tuple is a sequence, None an optional that holds nothing, `Pairs` a dict, and `Table` a list of dicts with the same keys. An
-optional that holds a value is that value. A Graph has only the leaves, as separate inputs and outputs; element k of the
-sequence `x` is called "x.k".
+A tuple is a sequence, `Stack` one of equal elements whose length a run may find, None an optional that holds nothing, `Pairs`
+a dict, and `Table` a list of dicts with the same keys. An optional that holds a value is that value. A Graph has only the
+leaves, as separate inputs and outputs; element k of the sequence `x` is called "x.k".
 """
 
 from __future__ import annotations
@@ -32,7 +32,14 @@ class Table:
     rows: Any
 
 
-Value: TypeAlias = "Node | tuple[Value, ...] | Pairs | Table | None"
+@dataclass(frozen=True)
+class Stack:
+    """A sequence of tensors of one shape: element k is row k of a tensor."""
+
+    rows: Any
+
+
+Value: TypeAlias = "Node | tuple[Value, ...] | Stack | Pairs | Table | None"
 """A tree of Nodes."""
 
 
@@ -68,7 +75,7 @@ def leaves(tree: Any) -> Iterator[Any]:
     elif isinstance(tree, Pairs):
         yield tree.keys
         yield tree.values
-    elif isinstance(tree, Table):
+    elif isinstance(tree, (Stack, Table)):
         yield tree.rows
     elif tree is not None:
         yield tree
@@ -80,6 +87,8 @@ def mapped(function: Callable[[Any], Any], tree: Any) -> Any:
         return tuple(mapped(function, part) for part in tree)
     if isinstance(tree, Pairs):
         return Pairs(function(tree.keys), function(tree.values))
+    if isinstance(tree, Stack):
+        return Stack(function(tree.rows))
     if isinstance(tree, Table):
         return Table(tree.keys, function(tree.rows))
     return None if tree is None else function(tree)
@@ -91,6 +100,8 @@ def named(name: str, tree: Any) -> Any:
         return tuple(named(f"{name}.{k}", part) for k, part in enumerate(tree))
     if isinstance(tree, Pairs):
         return Pairs(f"{name}.keys", f"{name}.values")
+    if isinstance(tree, Stack):
+        return Stack(name)
     if isinstance(tree, Table):
         return Table(tree.keys, name)
     return None if tree is None else name
@@ -100,6 +111,8 @@ def described(tree: Any) -> str:
     """A tree's kind, for people."""
     if isinstance(tree, tuple):
         return f"a sequence of {len(tree)}"
+    if isinstance(tree, Stack):
+        return f"a sequence of {tree.rows.shape[0]}"
     if isinstance(tree, (Pairs, Table)):
         return "a map" if isinstance(tree, Pairs) else "a sequence of maps"
     return "an optional that holds nothing" if tree is None else f"a tensor ({tree.dtype})"

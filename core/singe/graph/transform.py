@@ -70,10 +70,13 @@ def specialise(graph: Graph, sizes: Mapping[str, Dim]) -> Graph:
 
 
 def checks_at(checks: Mapping[Dim, str], sizes: Mapping[str, Dim]) -> dict[Dim, str]:
-    """A graph's checks with these dimensions for sizes; ShapeError if one never holds."""
+    """A graph's checks with these dimensions for sizes; ShapeError if one of sizes never holds."""
     with shapes.deferring() as found:
         for dim, text in checks.items():
-            shapes.require(shapes.evaluate(dim, sizes), text)
+            if isinstance(dim, int):
+                found[dim] = text
+            else:
+                shapes.require(shapes.evaluate(dim, sizes), text)
     return found
 
 

@@ -85,7 +85,7 @@ def contraction(routine: Routine, images: bool = False) -> Contraction | None:
         return None
     if first.value.word != "mul" or first.value.dtype not in (float32, int32):
         return None
-    if routine.kind == "matmul":
+    if routine.kind in ("matmul", "matmul_blocks", "matmul_integers"):
         return _matmul(routine.kernel)
     return _conv(routine, images) if routine.kind == "conv" else None
 

@@ -41,6 +41,7 @@ _PARTIALS: Mapping[str, Callable[..., tuple[Expr | None, ...]]] = {
     "sin": lambda a, y: (cos(a),),
     "cos": lambda a, y: (neg(sin(a)),),
     "tanh": lambda a, y: (sub(1.0, mul(y, y)),),
+    "rounded": lambda a, y: (const(1, y.dtype),),
 }
 
 

@@ -42,9 +42,7 @@ def interpret(kernel: Kernel | Routine, buffers: Sequence[np.ndarray], sizes: Ma
                 held = buffers[x.value]
                 taken = held[args[0]] if held.size else np.zeros(np.shape(args[0]), held.dtype)
                 return scalar.convert(taken, x.dtype.numpy)
-            if x.word == "cast":
-                return scalar.convert(args[0], x.dtype.numpy)
-            return np.asarray(NUMPY[x.word](*args))
+            return np.asarray(scalar.function(x)(*args))
 
         return scalar.fold([e], step)[0]
 

@@ -240,6 +240,9 @@ ROUTINES: Final = {
     "conv_int8": "as matmul_int8, with the grid, the inner loops and the facts of conv; group is 1.",
     "matmul_integers": "grid and inner as in matmul. Stage 0 adds mul(cast(x), w) in int32, where x is float32, a whole number, "
     "those of a sum within 255 of each other and of 0, and w is a plain load of int8. facts: none.",
+    "matmul_blocks": "as matmul, with b = mul(sub(cast(q), zero), scale): q is and(shr(w, rem(k, 32 / bits) · bits), 2^bits − 1), where "
+    "w is a load of int32 at div(k, 32 / bits) and n; scale is a load at div(k, block) and n, and so is zero, or a constant. facts: "
+    "bits, block.",
     "conv_integers": "as matmul_integers, with the grid, the inner loops and the facts of conv; group is 1.",
 }
 """What each kind of Routine guarantees. The last stage is the only Store, outside the inner loops. The stages before it

@@ -16,6 +16,7 @@ Meaning of the words, binding for every target:
   bits of_bits       the bits of a float as a signed integer of its width, and back.
   cast               to bool: is not zero (NaN is true); float to integer: toward zero, saturating, NaN gives 0;
                      integer to integer: wraps.
+  rounded            to the nearest number of a narrower float type, ties to even, as a store to that type rounds.
   select             (condition, if true, if false).
   isnan              of floats; must work even if the compiler assumes that there are no NaNs.
 
@@ -45,14 +46,15 @@ ExprLike: TypeAlias = Union["Expr", bool, int, float]
 COMPUTE: Final = {d: d.compute for d in DTYPES.values()}
 """Element type in a buffer → type of the value that a load gives and a store takes.
 
-So a float16 or bfloat16 value is not rounded between the ops of one kernel, only when it is stored.
+So a float16 or bfloat16 value is not rounded between the ops of one kernel, only when it is stored, or where a model
+casts to its type.
 """
 
 
 @dataclass(frozen=True)
 class Word:
     """One word: how many arguments it takes, of which kinds, and the kind of its result ("same": the arguments' type;
-    "int", "float": of the same width)."""
+    "int", "float": of the same width; "given": the word has a type besides its arguments)."""
 
     arity: int
     kinds: str  # the kind of the arguments that must agree: "num", "float", "logic" (bool or integer), "int", "signed"
@@ -72,13 +74,14 @@ WORDS: Final[Mapping[str, Word]] = {
     "not": Word(1, "logic"), "shl": Word(2, "int"), "shr": Word(2, "int"),
     "bits": Word(1, "float", "int"), "of_bits": Word(1, "signed", "float"),
     "select": Word(3, "any"), "cast": Word(1, "any", "given"),
+    "rounded": Word(1, "float", "given"),
 }  # fmt: skip
-DEAR_WORDS: Final = {"exp": 8, "log": 8, "sin": 8, "cos": 8, "tanh": 8, "sqrt": 4, "div": 2, "rem": 4}
+DEAR_WORDS: Final = {"exp": 8, "log": 8, "sin": 8, "cos": 8, "tanh": 8, "sqrt": 4, "div": 2, "rem": 4, "rounded": 8}
 """The words that cost more than one addition, and their costs in additions."""
 LEAVES: Final = ("const", "var", "size", "load")
 """const: `value` is a Python number. var: `value` is (name, bound): a loop variable runs over 0 … bound − 1; bound is
 None for other variables (arguments of a row's body, accumulators). size: `value` is a Dim. load: `value` is the number
-of a buffer, and the only argument is the flat int32 index."""
+of a buffer, and the only argument is the flat int32 index. (The `value` of a rounded is the type to which it rounds.)"""
 
 _KINDS: Final = {
     "num": lambda d: d is not bool_,
@@ -237,7 +240,7 @@ def _apply(word: str, *given: ExprLike) -> Expr:
 
 
 def result_of(word: str, given: DType) -> DType:
-    """The type of a word's result, but for cast, from that of its (first) argument."""
+    """The type of a word's result from that of its (first) argument, unless the word is given a type."""
     kind = WORDS[word].result
     return bool_ if kind == "bool" else given if kind == "same" else DTYPES[f"{kind}{given.bits}"]
 
@@ -344,6 +347,21 @@ def cast(a: Expr, to: DType) -> Expr:
     return _make("cast", (a,), to)
 
 
+def rounded(a: Expr, to: DType) -> Expr:
+    """A value of the compute type of `to`, rounded to `to` if that is a narrower float type."""
+    if not to.is_float or COMPUTE[to] is to or (a.word == "rounded" and a.value is to):
+        return a
+    if a.dtype is not COMPUTE[to]:
+        raise DTypeError(f"rounded takes a value of {COMPUTE[to]} for {to}, got {a.dtype}")
+    e = _make("rounded", (a,), a.dtype, to)
+    return const(function(e)(np.asarray(a.value, a.dtype.numpy)).item(), a.dtype) if a.word == "const" else e
+
+
+def unrounded(e: Expr, stored: DType) -> Expr:
+    """The value without roundings that a store to `stored` does too."""
+    return e.args[0] if e.word == "rounded" and e.value is stored else e
+
+
 def wrap(e: Expr, stored: DType) -> Expr:
     """A value of the compute type of `stored`, wrapped to the width of `stored` if that is an integer type."""
     spare = 8 * stored.compute.size - stored.bits
@@ -362,6 +380,8 @@ def make(word: str, args: tuple[Expr, ...], dtype: DType, value: Any = None) -> 
         return const(value, dtype) if word == "const" else _make(word, args, dtype, value)
     if word == "cast":
         return cast(args[0], dtype)
+    if word == "rounded":
+        return rounded(args[0], value)
     return select(*args) if word == "select" else _apply(word, *args)
 
 
@@ -487,7 +507,16 @@ def complete(target: str, spellings: Mapping[str, T]) -> Mapping[str, T]:
     return spellings
 
 
-complete("numpy", {**NUMPY, "cast": convert})
+complete("numpy", {**NUMPY, "cast": convert, "rounded": convert})
+
+
+def function(e: Expr) -> Callable[..., Any]:
+    """A word in NumPy, as a function of its arguments."""
+    if e.word == "cast":
+        return lambda a: convert(np.asarray(a), e.dtype.numpy)
+    if e.word == "rounded":
+        return lambda a: convert(convert(np.asarray(a), e.value.numpy), e.dtype.numpy)
+    return NUMPY[e.word]
 
 
 # --- text and data ---------------------------------------------------------------------------------------------------
@@ -513,6 +542,7 @@ def text(e: Expr) -> str:
             return f"{{{x.value}}}"
         if x.word == "load":
             return f"b{x.value}[{args[0]}]"
-        return f"{x.word if x.word != 'cast' else x.dtype.name}({', '.join(args)})"
+        name = {"cast": x.dtype, "rounded": x.value}.get(x.word, x.word)
+        return f"{name}({', '.join(args)})"
 
     return fold([e], step)[0]

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..dtypes import DType, outward
 from ..errors import InputError
-from ..graph import Kind, Pairs, Part, Table
+from ..graph import Kind, Pairs, Part, Stack, Table
 from ..shapes import size
 from .arguments import TensorSpec, as_array
 
@@ -49,6 +49,9 @@ def whole(tree: Any, arrays: Mapping[str, np.ndarray]) -> Any:
     """A result, from the tree of its tensors' names."""
     if isinstance(tree, tuple):
         return [whole(part, arrays) for part in tree]
+    if isinstance(tree, Stack):
+        rows = arrays[tree.rows]
+        return [rows[k, ...] for k in range(len(rows))]
     if isinstance(tree, Pairs):
         keys, values = (outward(arrays[name]).tolist() for name in (tree.keys, tree.values))
         return dict(zip(keys, values, strict=True))

@@ -23,7 +23,7 @@ from ..shapes import show
 from .arguments import TensorSpec, as_array
 
 if TYPE_CHECKING:
-    from .model import Program
+    from .program import Program
 
 
 class Session:

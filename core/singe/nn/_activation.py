@@ -6,7 +6,6 @@ PyTorch's argument `inplace` is accepted and has no effect: tensors are immutabl
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final
 
@@ -24,10 +23,11 @@ class Activation(Module):
     _call: ClassVar[Callable[..., Tensor]]
     _defaults: ClassVar[Mapping[str, Any]]
 
-    def __init_subclass__(cls, call: Callable[..., Tensor], **defaults: Any) -> None:
+    def __init_subclass__(cls, call: Callable[..., Tensor] | None = None, **defaults: Any) -> None:
         super().__init_subclass__()
-        cls._call = staticmethod(call)
-        cls._defaults = defaults
+        if call is not None:
+            cls._call = staticmethod(call)
+            cls._defaults = defaults
 
     def __init__(self, *values: Any, inplace: bool = False, **named: Any) -> None:
         given = dict(zip(self._defaults, values, strict=False)) | named
@@ -49,9 +49,7 @@ SELU_SCALE: Final = 1.0507009873554805
 def _gelu(x: Tensor, approximate: str) -> Tensor:
     if approximate not in ("none", "tanh"):
         raise InputError(f"GELU: approximate is {approximate!r}, expected 'none' or 'tanh'")
-    if approximate == "none":
-        return x.gelu()
-    return 0.5 * x * (1 + (math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)).tanh())
+    return x.gelu() if approximate == "none" else x.gelu_tanh()
 
 
 def _softplus(x: Tensor, beta: float, threshold: float) -> Tensor:
@@ -92,7 +90,7 @@ class ELU(Activation, call=lambda x, alpha: x.elu(alpha=alpha), alpha=1.0):
     """x if x ≥ 0, otherwise alpha · (eˣ − 1)."""
 
 
-class CELU(Activation, call=lambda x, alpha: (x / alpha).elu() * alpha, alpha=1.0):
+class CELU(Activation, call=lambda x, alpha: x.celu(alpha=alpha), alpha=1.0):
     """x if x ≥ 0, otherwise alpha · (exp(x / alpha) − 1)."""
 
 
@@ -128,11 +126,11 @@ class SiLU(Activation, call=lambda x: x.silu()):
     """x · sigmoid(x)."""
 
 
-class Hardswish(Activation, call=lambda x: x * x.hard_sigmoid(alpha=1 / 6, beta=0.5)):
+class Hardswish(Activation, call=lambda x: x.hard_swish()):
     """x · Hardsigmoid(x)."""
 
 
-class Mish(Activation, call=lambda x: x * x.softplus().tanh()):
+class Mish(Activation, call=lambda x: x.mish()):
     """x · tanh(softplus(x))."""
 
 

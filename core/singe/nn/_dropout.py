@@ -19,6 +19,7 @@ from ..shapes import Shape
 from ._activation import SELU_ALPHA, SELU_SCALE
 from ._init import Rng
 from ._module import Module
+from ._space.conv import check_axes
 
 
 class _Random(Module):
@@ -63,8 +64,10 @@ class _Dropout(_Random):
 
     def _kept(self, x: Tensor) -> Tensor:
         """True for what stays."""
-        shape = x.shape if self._spaces is None else x.shape[: -self._spaces] + (1,) * self._spaces
-        return self._drawn(x, shape) >= self.p
+        if self._spaces is None:
+            return self._drawn(x, x.shape) >= self.p
+        check_axes(x, self._spaces, self)
+        return self._drawn(x, x.shape[: -self._spaces] + (1,) * self._spaces) >= self.p
 
     def _dropped(self, x: Tensor, kept: Tensor) -> Tensor:
         return x * kept.cast(x.dtype) * (1 / (1 - self.p) if self.p < 1 else 0.0)

@@ -7,17 +7,18 @@ of it stays valid. Methods that change something return a new module (`with_stat
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar, Final, Protocol, Self, TypeAlias
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self, TypeAlias
 
 import numpy as np
 
-from ..dtypes import dtype, own
+from ..dtypes import dtype, float16, float32, own
 from ..errors import InputError, ShapeError
-from ..frontend.tensor import Tensor
+from ..frontend.tensor import Tensor, destination
 from ..ir.scalar import convert
 from ..runtime.device import Device
 from ..shapes import show
+from ._report import compared
 
 
 class HeldArray(Protocol):
@@ -63,6 +64,20 @@ class Module(metaclass=_Frozen):
         if "_frozen" in self.__dict__:
             raise AttributeError(f"{type(self).__name__} is frozen: use module = module.replace({name}=…)")
         object.__setattr__(self, name, value)
+
+    if not TYPE_CHECKING:  # which would take every name for a field
+
+        def __getattr__(self, name: str) -> Any:
+            """The error for a field that is not set."""
+            made = type(self)
+            bases = [c for c in made.__mro__ if name in vars(c).get("__annotations__", {})]
+            if name == "training" and not bases:
+                hint = "; set self.training = False in __init__, and train() and eval() will set it"
+            elif bases and bases[-1] is not made:
+                hint = f", a field of {bases[-1].__name__}; does __init__ call super().__init__(…)?"
+            else:
+                hint = f"; its fields are {', '.join(self.fields()) or 'none yet'}"
+            raise AttributeError(f"{made.__name__} has no {name!r}{hint}", name=name, obj=self)
 
     def __delattr__(self, name: str) -> None:
         raise AttributeError(f"{type(self).__name__}.{name} cannot be deleted; set it to None with replace")
@@ -122,18 +137,12 @@ class Module(metaclass=_Frozen):
         strict: the names must be the same on both sides; otherwise only common names are used. PyTorch's
         load_state_dict changes the module; this method returns a new one, so no thread sees half of the new weights.
         """
-        own = self.state_dict()
-        shapes = {k: tuple(state[k].shape) for k in own if k in state}
-        misfits = [
-            f"{k} is {show(shape)}, expected {show(own[k].shape)}"
-            for k, shape in shapes.items()
-            if shape != own[k].shape
-        ]
-        missing, unknown = [k for k in own if k not in state], [k for k in state if k not in own]
-        absent = [(what, names) for what, names in (("missing", missing), ("unknown", unknown)) if names and strict]
-        if misfits or absent:
-            faults = [*absent, *([("of another shape", misfits)] if misfits else [])]
-            text = f"state dict: {'; '.join(f'{what}: {_listed(names)}' for what, names in faults)}"
+        told = compared(state, self.state_dict())
+        names = (("missing", told.missing), ("unknown", told.left_over)) if strict else ()
+        absent = [(what, found) for what, found in names if found]
+        if told.misfits or absent:
+            faults = [*absent, *([("of another shape", told.misfits)] if told.misfits else [])]
+            text = f"state dict: {'; '.join(f'{what}: {_listed(found)}' for what, found in faults)}"
             raise (
                 InputError(f"{text}. With strict=False only the names in common are used")
                 if absent
@@ -152,9 +161,19 @@ class Module(metaclass=_Frozen):
 
         return self._mapped(once)
 
-    def to(self, device: str | Device) -> Self:
-        """The module on another device."""
-        return self.map(lambda t: t.to(device))
+    def to(self, *targets: Any, device: str | Device | None = None, dtype: Any = None) -> Self:
+        """The module on another device, or with its float tensors in another float type, or both, as `Tensor.to`."""
+        device, dtype = destination("to", targets, device, dtype)
+        module = self if dtype is None else self.cast(dtype)
+        return module if device is None else module.map(lambda t: t.to(device))
+
+    def half(self) -> Self:
+        """The module with its float tensors in float16."""
+        return self.cast(float16)
+
+    def float(self) -> Self:
+        """The module with its float tensors in float32."""
+        return self.cast(float32)
 
     def cast(self, to: Any) -> Self:
         """The module with its float tensors in another float type; integers are unchanged."""
@@ -252,7 +271,7 @@ def _like(value: Tensor | np.ndarray | HeldArray, old: Tensor) -> Tensor:
     return Tensor(old.device, old.device.upload(convert(own(array), old.dtype.numpy)))
 
 
-def _listed(names: list[str]) -> str:
+def _listed(names: Sequence[str]) -> str:
     rest = len(names) - SHOWN
     return ", ".join(names[:SHOWN]) + (f" and {rest} more" if rest > 0 else "")
 

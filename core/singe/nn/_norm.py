@@ -40,15 +40,9 @@ def observing() -> Iterator[dict[Module, Module]]:
         _seen.reset(token)
 
 
-def _affine(y: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
-    y = y if weight is None else y * weight
-    return y if bias is None else y + bias
-
-
-def _normalised(x: Tensor, axes: Sequence[int], eps: float) -> Tensor:
-    """(x − mean) / √(variance + eps) over these axes."""
-    centred = x - x.mean(axes, keepdims=True)
-    return centred / ((centred * centred).mean(axes, keepdims=True) + eps).sqrt()
+def _normalised(x: Tensor, axis: int, eps: float, *affine: Tensor | None) -> Tensor:
+    """(x − mean) / √(variance + eps) · weight + bias over the axes from `axis` on."""
+    return call_row(ROWS["layer_norm"], (x, *(t for t in affine if t is not None)), axis=axis, epsilon=eps)
 
 
 class _Running(Module, buffers=("running_mean", "running_var", "num_batches_tracked")):
@@ -68,20 +62,30 @@ class _Running(Module, buffers=("running_mean", "running_var", "num_batches_trac
         super().__init_subclass__(**kwargs)
         cls._ranks = ranks or cls._ranks
 
-    def _set(self, channels: int, eps: float, momentum: float | None, affine: bool, tracked: bool) -> None:
-        self.weight = ones(channels) if affine else None
-        self.bias = zeros(channels) if affine else None
-        self.running_mean = zeros(channels) if tracked else None
-        self.running_var = ones(channels) if tracked else None
-        self.num_batches_tracked = tensor(0) if tracked else None
+    def __init__(
+        self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
+        track_running_stats: bool = True,
+    ) -> None:  # fmt: skip
+        self.weight = ones(num_features) if affine else None
+        self.bias = zeros(num_features) if affine else None
+        self.running_mean = zeros(num_features) if track_running_stats else None
+        self.running_var = ones(num_features) if track_running_stats else None
+        self.num_batches_tracked = tensor(0) if track_running_stats else None
         self.eps, self.momentum = eps, momentum
         self.training = False
 
-    def _check(self, x: Tensor) -> None:
+    def forward(self, x: Tensor) -> Tensor:
         if x.ndim not in self._ranks:
             raise ShapeError(
                 f"{type(self).__name__}: got {show(x.shape)}, expected {' or '.join(map(str, self._ranks))} axes"
             )
+        if self.training or self.running_mean is None or self.running_var is None:
+            return self._by_own(x)
+        return self._by(x, self.running_mean, self.running_var)
+
+    def _by_own(self, x: Tensor) -> Tensor:
+        """x normalised by its own statistics."""
+        raise NotImplementedError
 
     def _by(self, x: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
         weight = ones_like(mean) if self.weight is None else self.weight
@@ -112,16 +116,7 @@ class _BatchNorm(_Running):
     """(x − mean) / √(variance + eps) · weight + bias for each channel: by running statistics, or in training (and without
     track_running_stats) by the batch's own. momentum: the share of a batch in them; None: all batches count the same."""
 
-    def __init__(
-        self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
-        track_running_stats: bool = True,
-    ) -> None:  # fmt: skip
-        self._set(num_features, eps, momentum, affine, track_running_stats)
-
-    def forward(self, x: Tensor) -> Tensor:
-        self._check(x)
-        if not self.training and self.running_mean is not None and self.running_var is not None:
-            return self._by(x, self.running_mean, self.running_var)
+    def _by_own(self, x: Tensor) -> Tensor:
         axes = tuple(a for a in range(x.ndim) if a != 1)
         mean = x.mean(axes, keepdims=True)
         variance = ((x - mean) ** 2).mean(axes)
@@ -149,25 +144,22 @@ class _InstanceNorm(_Running):
         self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = False,
         track_running_stats: bool = False,
     ) -> None:  # fmt: skip
-        self._set(num_features, eps, momentum, affine, track_running_stats)
+        super().__init__(num_features, eps, momentum, affine, track_running_stats)
 
     def forward(self, x: Tensor) -> Tensor:
-        self._check(x)
-        if x.ndim == min(self._ranks):
-            return self._instances(x.unsqueeze(0)).squeeze(0)
-        return self._instances(x)
+        alone = x.ndim == min(self._ranks)
+        y = super().forward(x.unsqueeze(0) if alone else x)
+        return y.squeeze(0) if alone else y
 
-    def _instances(self, x: Tensor) -> Tensor:
-        if not self.training and self.running_mean is not None and self.running_var is not None:
-            return self._by(x, self.running_mean, self.running_var)
+    def _by_own(self, x: Tensor) -> Tensor:
         axes = tuple(range(2, x.ndim))
         if self.running_mean is not None:
             mean = x.mean(axes, keepdims=True)
             variance = ((x - mean) ** 2).mean(axes)
             self._observe(mean.mean(0).flatten(), variance.mean(0), math.prod(x.shape[2:]))
-        ones_after = (1,) * len(axes)
-        weight, bias = (None if t is None else t.reshape(-1, *ones_after) for t in (self.weight, self.bias))
-        return _affine(_normalised(x, axes, self.eps), weight, bias)
+        after = (1,) * len(axes)
+        affine = (None if t is None else t.reshape(-1, *after) for t in (self.weight, self.bias))
+        return _normalised(x, 2, self.eps, *affine)
 
 
 class InstanceNorm1d(_InstanceNorm, ranks=(2, 3)):
@@ -187,14 +179,20 @@ class _LastAxes(Module):
 
     weight: Tensor | None
     normalized_shape: tuple[int, ...]
+    eps: Any
 
-    def _axes(self, x: Tensor) -> tuple[int, ...]:
-        count = len(self.normalized_shape)
-        if x.shape[x.ndim - count :] != self.normalized_shape:
+    def _set(self, normalized_shape: int | Sequence[int], eps: Any, affine: bool) -> None:
+        shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        self.normalized_shape, self.eps = shape, eps
+        self.weight = ones(shape) if affine else None
+
+    def _first_axis(self, x: Tensor) -> int:
+        first = x.ndim - len(self.normalized_shape)
+        if x.shape[first:] != self.normalized_shape:
             raise ShapeError(
                 f"{type(self).__name__}: got {show(x.shape)}, expected the last axes to be {self.normalized_shape}"
             )
-        return tuple(range(x.ndim - count, x.ndim))
+        return first
 
 
 class LayerNorm(_LastAxes):
@@ -205,14 +203,11 @@ class LayerNorm(_LastAxes):
     def __init__(
         self, normalized_shape: int | Sequence[int], eps: float = 1e-5, elementwise_affine: bool = True, bias: bool = True
     ) -> None:  # fmt: skip
-        shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
-        self.normalized_shape, self.eps = shape, eps
-        self.weight = ones(shape) if elementwise_affine else None
-        self.bias = zeros(shape) if elementwise_affine and bias else None
+        self._set(normalized_shape, eps, elementwise_affine)
+        self.bias = zeros(self.normalized_shape) if elementwise_affine and bias else None
 
     def forward(self, x: Tensor) -> Tensor:
-        given = [t for t in (self.weight, self.bias) if t is not None]
-        return call_row(ROWS["layer_norm"], (x, *given), axis=self._axes(x)[0], epsilon=self.eps)
+        return _normalised(x, self._first_axis(x), self.eps, self.weight, self.bias)
 
 
 class RMSNorm(_LastAxes):
@@ -221,14 +216,12 @@ class RMSNorm(_LastAxes):
     def __init__(
         self, normalized_shape: int | Sequence[int], eps: float | None = None, elementwise_affine: bool = True
     ) -> None:
-        shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
-        self.normalized_shape, self.eps = shape, eps
-        self.weight = ones(shape) if elementwise_affine else None
+        self._set(normalized_shape, eps, elementwise_affine)
 
     def forward(self, x: Tensor) -> Tensor:
         eps = float(np.finfo(x.dtype.compute.numpy).eps) if self.eps is None else self.eps
         given = () if self.weight is None else (self.weight,)
-        return call_row(ROWS["rms_norm"], (x, *given), axis=self._axes(x)[0], epsilon=eps)
+        return call_row(ROWS["rms_norm"], (x, *given), axis=self._first_axis(x), epsilon=eps)
 
 
 class GroupNorm(Module):
@@ -247,10 +240,10 @@ class GroupNorm(Module):
     def forward(self, x: Tensor) -> Tensor:
         if x.ndim < 2 or x.shape[1] != self.num_channels:
             raise ShapeError(f"GroupNorm: got {show(x.shape)}, expected {self.num_channels} channels on axis 1")
-        grouped = x.reshape(x.shape[0], self.num_groups, -1)
-        y = _normalised(grouped, (2,), self.eps).reshape(*x.shape)
-        after = (1,) * (x.ndim - 2)
-        return _affine(y, *(None if t is None else t.reshape(-1, *after) for t in (self.weight, self.bias)))
+        each = (self.num_groups, self.num_channels // self.num_groups)
+        space = x.shape[2:]
+        affine = (None if t is None else t.reshape(*each, *(1,) * len(space)) for t in (self.weight, self.bias))
+        return _normalised(x.reshape(x.shape[0], *each, *space), 2, self.eps, *affine).reshape(*x.shape)
 
 
 class LocalResponseNorm(Module):

@@ -13,7 +13,8 @@ from typing import Any, Final
 import numpy as np
 
 from ..errors import CompileError, DeviceError, HostNeeded, ImportFailure, InputError, ShapeError, UnsupportedOp
-from ..model.model import Model, Program
+from ..model.model import Model
+from ..model.program import Program
 from ..runtime.device import Device
 from ..runtime.devices import DEFAULT
 from ..runtime.devices import device as open_device

@@ -63,8 +63,14 @@ def at_least_zero(b: Builder, condition: Node) -> Dim | None:
         if condition.op == "logical_not":
             return -first - 1
         return (dim_min if condition.op == "logical_and" else dim_max)(first, found[1])  # pyright: ignore[reportArgumentType]
+    holds = known_flag(b, condition)
+    return None if holds is None else int(holds) - 1
+
+
+def known_flag(b: Builder, condition: Node) -> bool | None:
+    """Whether a condition holds; None if only a run, or a size, decides it."""
     known = b.value_of(condition)
-    return None if known is None or known.dtype != bool or known.size != 1 else int(known.reshape(-1)[0]) - 1
+    return None if known is None or known.dtype == object or known.size != 1 else bool(known.reshape(-1)[0])
 
 
 def requirement(b: Builder, condition: Node, holds: bool) -> str:

@@ -19,7 +19,8 @@ from typing import Any, Final
 
 from ..errors import FormatError, ImportFailure, InputError
 from ..runtime.files import mapped, reason
-from .tensors import MAX_RANK, MESSAGES, STRING, Files, OnnxSparse, OnnxTensor, element_type
+from ..shapes import MAX_RANK
+from .tensors import MESSAGES, STRING, Files, OnnxSparse, OnnxTensor, element_type
 from .wire import FLOAT, INT32, INT64, TEXT, TOP, Constructor, Fields, Format, Position, Schema, many, one
 
 OnnxFile = str | os.PathLike[str] | bytes | bytearray | memoryview

@@ -110,6 +110,9 @@ class Scope:
 
     def resolved(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """A node's attributes, with references to the function's caller resolved."""
+        for k, v in given.items() if self.attributes is None else ():
+            if isinstance(v, OnnxRef):
+                raise ImportFailure(f"attribute {k!r} is that of a caller, {v.name!r}, but the node is in no function")
         caller = self.attributes or {}
         out = {k: caller.get(v.name) if isinstance(v, OnnxRef) else v for k, v in given.items()}
         return {k: v for k, v in out.items() if v is not None}

@@ -19,13 +19,13 @@ import numpy as np
 from ..dtypes import DTYPES, DType, bool_, narrowed, strings
 from ..errors import FormatError, ImportFailure
 from ..runtime.files import inside, mapped, reason
+from ..shapes import MAX_RANK
 from .wire import BYTES, DOUBLE, FLOAT, INT32, INT64, LEN, TEXT, UINT64, Fields, Kind, Position, Schema, many, one
 
 MAX_FOLDED: Final = 1 << 20
 """The most elements of a tensor that is computed while a model is imported."""
 MAX_SPARSE: Final = 256
 """The most elements of a large sparse tensor for each value in the file."""
-MAX_RANK: Final = 32
 
 
 OnnxTensor: TypeAlias = np.ndarray

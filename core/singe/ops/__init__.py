@@ -17,8 +17,10 @@ from ._row import Shaped as Shaped
 from ._row import Update as Update
 from ._row import View as View
 from ._row import Wgsl as Wgsl
+from ._row import as_dtype as as_dtype
 from ._row import derivative_row as derivative_row
 from ._row import elementwise_vjp as elementwise_vjp
 from ._row import find_row as find_row
 from ._row import narrow as narrow
 from ._row import register as register
+from ._row import without_sizes as without_sizes

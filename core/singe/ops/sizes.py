@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from ..dtypes import bool_, dtype, int64
 from ..errors import ShapeError
 from ..ir.scalar import convert
 from ..shapes import Dim, axis_of, show
-from ._row import Opaque, Results, Shaped, register
+from ._row import GIVES_SHAPES, Opaque, Results, Shaped, register
 
 _SIZE: Final = ((None, 0), bool_)
 _FAR: Final = 1 << 40
@@ -202,15 +202,19 @@ def _slice(
     return tuple(found)
 
 
+def _row(name: str, doc: str, **facts: Any) -> Opaque:
+    return Opaque(name=name, doc=doc, host=GIVES_SHAPES, **facts)
+
+
 register(
-    Opaque(name="sizes", doc="integers as sizes, each at most `most`; their sum is `total`", shapes=_sizes_shapes, whole=_sizes),
-    Opaque(name="signed_sizes", doc="each integer n as two sizes: max(n, 0) and max(−n, 0)", shapes=_signed_shapes, whole=_signed),
-    Opaque(name="reshaped_sizes", doc="the shape to which a tensor is reshaped, by the rules of ONNX's Reshape", shapes=_reshaped_shapes, whole=_reshaped),
-    Opaque(name="expanded_sizes", doc="the shape to which a tensor and a given shape broadcast", shapes=_expanded_shapes, whole=_expanded),
-    Opaque(name="range_size", doc="how many numbers a range from a start to a limit by a step has", shapes=_range_shapes, whole=_range,
-           index_inputs=(0, 1, 2)),
-    Opaque(name="axes_sizes", doc="a shape after computed axes are dropped, added or made 1", shapes=_axes_shapes, whole=_axes),
-    Opaque(name="moved_last", doc="flat indices that move computed axes of a tensor to the end, and those that move them back", shapes=_last_shapes,
-           whole=_last),
-    Opaque(name="slice_places", doc="the indices along each axis that a slice with computed ends selects", shapes=_slice_shapes, whole=_slice),
+    _row("sizes", "integers as sizes, each at most `most`; their sum is `total`", shapes=_sizes_shapes, whole=_sizes),
+    _row("signed_sizes", "each integer n as two sizes: max(n, 0) and max(−n, 0)", shapes=_signed_shapes, whole=_signed),
+    _row("reshaped_sizes", "the shape to which a tensor is reshaped, by the rules of ONNX's Reshape", shapes=_reshaped_shapes, whole=_reshaped),
+    _row("expanded_sizes", "the shape to which a tensor and a given shape broadcast", shapes=_expanded_shapes, whole=_expanded),
+    _row("range_size", "how many numbers a range from a start to a limit by a step has", shapes=_range_shapes, whole=_range,
+         index_inputs=(0, 1, 2)),
+    _row("axes_sizes", "a shape after computed axes are dropped, added or made 1", shapes=_axes_shapes, whole=_axes),
+    _row("moved_last", "flat indices that move computed axes of a tensor to the end, and those that move them back", shapes=_last_shapes,
+         whole=_last),
+    _row("slice_places", "the indices along each axis that a slice with computed ends selects", shapes=_slice_shapes, whole=_slice),
 )  # fmt: skip

@@ -11,13 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from inspect import Signature
 from typing import Any, Final, TypeAlias
 
-from ..ops import SIZES, Elementwise, Region, Result, find_row
+from ..ops import Elementwise, Region, Result, find_row, without_sizes
 from ..shapes import Dim, Shape, Size, at_least, deferring, product, show
-from .program import Buffer, Copy, Host, Loop, Place, ProgramData, Step, walk
+from .program import HOST, Buffer, Copy, Host, Loop, Place, ProgramData, Step, walk
 
 Need: TypeAlias = Callable[[bool, str], None]
 """FormatError with this text unless it holds."""
-HOST: Final = "host"
 
 
 def check_hosted(p: ProgramData, need: Need) -> None:
@@ -38,7 +37,7 @@ def _check_op(p: ProgramData, s: Host, need: Need) -> None:
     what = f"a step runs {s.op!r} over {', '.join(map(_show, inputs))}"
     try:
         if not isinstance(row, Elementwise):  # which says itself what it takes
-            Signature(row.parameters).bind(*inputs, **{k: v for k, v in s.attrs.items() if k != SIZES})
+            Signature(row.parameters).bind(*inputs, **without_sizes(s.attrs))
         with deferring():
             results = list(row.results(inputs, s.attrs))
         fits = len(results) == len(outputs) and all(map(_agree, results, outputs))

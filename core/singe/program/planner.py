@@ -204,9 +204,9 @@ class Plan:
 
     def _set(self, at: int, dim: Dim) -> bool:
         """Write a dimension if its sizes are known; returns whether they are."""
-        value = evaluate(dim, self.sizes)
-        if not isinstance(value, int):
+        if not symbols(dim) <= self.sizes.keys():
             return False
+        value = known(dim, self.sizes)
         self.words[at] = max(0, min(value, MAX_ELEMENTS)) if at in self._counts else value
         return True
 

@@ -34,6 +34,8 @@ from ..shapes import (
 )
 from .container import ALIGN, align
 
+HOST: Final = "host"
+"""The name of the target in Programs of host steps, which need no code generator."""
 PLACES: Final = ("weights", "slot", "input", "output", "state")
 Place: TypeAlias = tuple[str, int]
 """Where a buffer lies: ("weights", byte offset), ("slot", number), ("input", number), ("output", number) or
@@ -406,7 +408,9 @@ class ProgramData:
     def _inner(self) -> tuple[tuple[Dim, str], ...]:
         """The checks among the steps that depend on the inputs' sizes alone."""
         return tuple(
-            (s.dim, s.text) for s in walk(self.steps) if isinstance(s, Check) and symbols(s.dim) <= self.symbols
+            (s.dim, s.text)
+            for s in walk(self.steps)
+            if isinstance(s, Check) and symbols(s.dim) and symbols(s.dim) <= self.symbols
         )
 
     @cached_property

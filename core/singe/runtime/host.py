@@ -61,7 +61,7 @@ def check(step: Check, sizes: Mapping[str, int]) -> None:
     """Refuse sizes that do not fit."""
     if known(step.dim, sizes) < 0:
         own = {name: sizes[name] for name in sorted(symbols(step.dim))}
-        raise ShapeError(f"{step.text} (got {show_sizes(own)})")
+        raise ShapeError(f"{step.text} (got {show_sizes(own)})" if own else step.text)
 
 
 def row_of(step: Host) -> Row:

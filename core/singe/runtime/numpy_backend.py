@@ -16,11 +16,11 @@ from weakref import WeakSet
 import numpy as np
 
 from .. import shapes
-from ..compiler.target import HOST
 from ..dtypes import dtype, outward
 from ..errors import DeviceError, InputError, SingeError
 from ..ops import Elementwise, Opaque, Row, Update, View
 from ..program.program import (
+    HOST,
     Bind,
     Check,
     Copy,

@@ -18,7 +18,8 @@ from ..dtypes import DType, float32
 from ..errors import DeviceError, InputError
 from ..graph import Builder, Graph
 from ..model.arguments import TensorSpec
-from ..model.model import Model, Program
+from ..model.model import Model
+from ..model.program import Program
 from ..runtime.device import Device
 from ..shapes import Size, bytes_text, show
 from .profiling import Peaks, Profile, describe_profile, profile_data, timed_executable

@@ -20,7 +20,7 @@ from typing import Any, Final
 import numpy as np
 
 from ..compiler.build import compile_graph
-from ..compiler.target import HOST, find_target
+from ..compiler.target import find_target
 from ..dtypes import widened
 from ..errors import (
     CompileError,
@@ -32,10 +32,12 @@ from ..errors import (
     SingeError,
     UnsupportedOp,
 )
-from ..model.model import Model, Program, load
+from ..model.files import load
+from ..model.model import Model
+from ..model.program import Program
 from ..program.container import PROGRAM, format_of
 from ..program.format import write_program
-from ..program.program import ProgramData
+from ..program.program import HOST, ProgramData
 from ..runtime.devices import DEFAULT
 from ..runtime.devices import device as open_device
 from ..runtime.devices import devices as all_devices

@@ -30,13 +30,14 @@ from ..compiler.host import beyond_scripts
 from ..compiler.target import Target, find_target
 from ..errors import InputError, SingeError
 from ..graph import Graph, Node
-from ..model.model import Model, Program
+from ..model.model import Model
+from ..model.program import Program
 from ..program.container import ALIGN, encode_dim
 from ..program.container import PROGRAM as FORMAT
 from ..program.format import header
 from ..program.program import ProgramData
-from ..runtime.assets import static_folder
 from ..runtime.devices import Numpy
+from ..runtime.files.assets import static_folder
 from ..runtime.registry import factories
 from ..shapes import bytes_text
 from .images import PictureSpec

@@ -6,12 +6,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from ..compiler.target import HOST
 from ..graph import Kind, Needed
 from ..model.arguments import TensorSpec
 from ..model.model import Model
 from ..program.format import STEPS
-from ..program.program import Copy, Dispatch, Host, ProgramData, Specialised, Step, walk
+from ..program.program import HOST, Copy, Dispatch, Host, ProgramData, Specialised, Step, walk
 from ..shapes import Dim, Size, bytes_text, dim_max, known, show, symbols
 from .report import LEFT, RIGHT, fields, quantity, seconds, table
 

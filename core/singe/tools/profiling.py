@@ -19,7 +19,7 @@ from ..compiler.fuse import fuse
 from ..errors import CompileError, DeviceError, ShapeError
 from ..graph import Builder, Graph
 from ..ir.kernel import Routine
-from ..model.model import Program
+from ..model.program import Program
 from ..ops import View, find_row
 from ..program.program import Bind, Check, Copy, Dispatch, Host, ProgramData, Step, walk
 from ..runtime.backend import Span, TimedExecutable, Timeline

@@ -19,6 +19,11 @@ ZIP: Final = b"PK\x03\x04"
 _EXPANSION: Final = 1032
 """Deflate makes at most this many bytes of one."""
 _HEADER: Final = 30
+_FOREIGN: Final = "is compressed or encrypted in a way that this format does not have"
+
+
+def _is_stored(entry: zipfile.ZipInfo) -> bool:
+    return entry.compress_type == zipfile.ZIP_STORED
 
 
 class _Reader(io.RawIOBase):
@@ -47,10 +52,14 @@ class _Reader(io.RawIOBase):
         return len(part)
 
 
-class Archive:
-    """A ZIP archive in memory. `compressed`: whether compressed entries are accepted."""
+def is_archive(data: memoryview) -> bool:
+    return data[: len(ZIP)] == ZIP
 
-    def __init__(self, data: memoryview, name: str, compressed: bool) -> None:
+
+class Archive:
+    """A ZIP archive in memory, whose entries are stored, or compressed by the method Deflate."""
+
+    def __init__(self, data: memoryview, name: str) -> None:
         self._data, self._name = data, name
         try:
             self._zip = zipfile.ZipFile(io.BufferedReader(_Reader(data)))
@@ -66,15 +75,25 @@ class Archive:
             parts = i.filename.split("/")
             if ".." in parts or parts[0] == "" or "\\" in i.filename:
                 raise FormatError(f"{what} leads out of it")
-            stored = i.compress_type == zipfile.ZIP_STORED and i.compress_size == i.file_size
-            if i.flag_bits & 1 or not (stored or (compressed and i.compress_type == zipfile.ZIP_DEFLATED)):
-                raise FormatError(f"{what} is compressed or encrypted in a way that this format does not have")
+            stored = _is_stored(i) and i.compress_size == i.file_size
+            if i.flag_bits & 1 or not (stored or i.compress_type == zipfile.ZIP_DEFLATED):
+                raise FormatError(f"{what} {_FOREIGN}")
             if i.file_size > _EXPANSION * i.compress_size + 64 or i.file_size < 0:
                 raise FormatError(f"{what} cannot expand from {i.compress_size} to {i.file_size} bytes")
             taken += i.compress_size
         # Overlapping entries are how a small archive expands to a huge one.
         if taken > len(data):
             raise FormatError(f"{name}: the archive's entries are larger than the file")
+
+    def __len__(self) -> int:
+        """The archive's bytes."""
+        return len(self._data)
+
+    def refuse_compressed(self) -> None:
+        """For formats that never compress."""
+        for i in self.entries.values():
+            if not _is_stored(i):
+                raise FormatError(f"{self._name}: the archive's entry {i.filename!r:.80} {_FOREIGN}")
 
     def size(self, entry: str) -> int:
         return self.entries[entry].file_size
@@ -83,7 +102,7 @@ class Archive:
         """The bytes of an entry, after a comparison with their checksum."""
         info = self.entries[entry]
         what = f"{self._name}: the archive's entry {entry!r:.80}"
-        if info.compress_type == zipfile.ZIP_STORED:
+        if _is_stored(info):
             start = info.header_offset
             head = self._data[start : start + _HEADER]
             if len(head) < _HEADER or head[:4] != ZIP:

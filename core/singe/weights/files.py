@@ -4,52 +4,23 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from ..errors import FormatError, InputError, ShapeError
 from ..nn import Module
-from ..runtime.download import local_file
+from ..nn._report import WeightsReport, compared
 from ..runtime.files import mapped, reason
-from ..shapes import show
+from ..runtime.files.download import local_file
 from . import gguf, npz, pytorch, records, safetensors
-from .archive import ZIP, Archive
+from .archive import Archive, is_archive
 from .stored import StoredArray, Weights, present
 
 M = TypeVar("M", bound=Module)
 
 MAX_INDEX: Final = 100_000_000
 """The most bytes of an index of shards."""
-SHOWN: Final = 12
-"""The most names of a kind that a report prints."""
-
-
-@dataclass(frozen=True)
-class WeightsReport:
-    """What `load_weights` found: the names in the module and in the file, after renaming; print it to read it."""
-
-    loaded: tuple[str, ...]
-    missing: tuple[str, ...]
-    """In the module, and not in the file."""
-    left_over: tuple[str, ...]
-    """In the file, and not in the module."""
-    misshapen: Mapping[str, tuple[Any, Any]]
-    """In both, but of different shapes: name ↦ (the file's, the module's)."""
-
-    def __str__(self) -> str:
-        misfits = [f"{k} is {show(given)}, expected {show(own)}" for k, (given, own) in self.misshapen.items()]
-        kinds = {"missing": self.missing, "left over": self.left_over, "of another shape": misfits}
-        lines = [f"{what}: {len(names)}{_listed(names)}" for what, names in kinds.items() if names]
-        return "\n".join(
-            [f"loaded: {len(self.loaded)} of {len(self.loaded) + len(self.missing) + len(misfits)}", *lines]
-        )
-
-
-def _listed(names: Any) -> str:
-    shown = "".join(f"\n  {name}" for name in names[:SHOWN])
-    return f"{shown}\n  and {len(names) - SHOWN} more" if len(names) > SHOWN else shown
 
 
 def load_weights(
@@ -68,26 +39,14 @@ def load_weights(
     """
     name = "weights" if isinstance(path, bytes) else str(path)
     weights = read_weights(path, key)
-    own = {k: t.shape for k, t in module.state_dict().items()}
     try:
         found = renamed(weights.stored, rename or {})
-        told = compared(found, own)
+        told = compared(found, module.state_dict())
         if report is not None:
             report(told)
         return module.with_state(found if strict else {k: found[k] for k in told.loaded}, strict)
     except (InputError, ShapeError) as e:
         raise type(e)(f"{name}: {e}") from None
-
-
-def compared(found: Mapping[str, StoredArray], own: Mapping[str, Any]) -> WeightsReport:
-    """What of a file fits tensors of these shapes."""
-    misshapen = {k: (found[k].shape, shape) for k, shape in own.items() if k in found and found[k].shape != shape}
-    return WeightsReport(
-        tuple(k for k in own if k in found and k not in misshapen),
-        tuple(k for k in own if k not in found),
-        tuple(k for k in found if k not in own),
-        misshapen,
-    )
 
 
 def renamed(stored: Mapping[str, StoredArray], rules: Mapping[str, str]) -> dict[str, StoredArray]:
@@ -138,15 +97,9 @@ def _mapped(path: Path, name: str) -> memoryview:
 
 def _read(data: memoryview, name: str, path: str | Path | None, key: str | None) -> Weights:
     """path: of a file, beside which others may be."""
-    if data[: len(ZIP)] == ZIP:
-        archive = Archive(data, name, compressed=True)
-        if npz.is_npz(archive):
-            return _without_key(npz.read_npz(archive, name), name, key)
-    if data[: len(ZIP)] == ZIP or pytorch.is_stream(data):
-        return _present(pytorch.read_pytorch(data, name, key))
-    for fits, reader in READERS:
+    for _, fits, reader in FORMATS:
         if fits(data):
-            return _without_key(reader(data, name), name, key)
+            return reader(data, name, key)
     if data[:1] == b"{":
         return _without_key(_read_shards(data, name, path), name, key)
     raise FormatError(
@@ -155,36 +108,44 @@ def _read(data: memoryview, name: str, path: str | Path | None, key: str | None)
     )
 
 
+def _read_archive(data: memoryview, name: str, key: str | None) -> Weights:
+    archive = Archive(data, name)
+    if npz.is_npz(archive):
+        return _without_key(npz.read_npz(archive, name), name, key)
+    return _present(pytorch.read_pytorch(archive, name, key))
+
+
 def _present(arrays: Mapping[str, Any]) -> Weights:
     return Weights({k: present(a) for k, a in arrays.items()})
-
-
-READERS: Final = (
-    (records.is_container, lambda data, name: _present(records.read_weights(data, name))),
-    (gguf.is_gguf, gguf.read_gguf),
-    (safetensors.is_safetensors, safetensors.read_safetensors),
-)
-"""Whether a file is of a format, and what reads it; archives and streams of PyTorch's come before these."""
-
-
-KINDS: Final = (
-    ("safetensors", safetensors.is_safetensors),
-    ("GGUF", gguf.is_gguf),
-    ("an archive as of NumPy's .npz or PyTorch", lambda data: data[: len(ZIP)] == ZIP),
-    ("PyTorch's older layout", pytorch.is_stream),
-)
-"""Formats that have weights alone, and whether bytes begin like one."""
-
-
-def kind_of(data: memoryview) -> str | None:
-    """The format of KINDS that these bytes begin like, for errors of who expects something else."""
-    return next((kind for kind, fits in KINDS if fits(data)), None)
 
 
 def _without_key(weights: Weights, name: str, key: str | None) -> Weights:
     if key is not None:
         raise InputError(f"{name}: only files of PyTorch hold several state dicts, got key={key!r}")
     return weights
+
+
+Reader: TypeAlias = Callable[[memoryview, str, "str | None"], Weights]
+"""(bytes, name for errors, key of a state dict) ↦ weights."""
+
+
+def _keyless(reader: Callable[[memoryview, str], Weights]) -> Reader:
+    return lambda data, name, key: _without_key(reader(data, name), name, key)
+
+
+FORMATS: Final[Sequence[tuple[str, Callable[[memoryview], bool], Reader]]] = (
+    ("an archive as of NumPy's .npz or PyTorch", is_archive, _read_archive),
+    ("PyTorch's older layout", pytorch.is_stream, lambda *given: _present(pytorch.read_pytorch(*given))),
+    ("a record", records.is_container, _keyless(lambda *given: _present(records.read_weights(*given)))),
+    ("GGUF", gguf.is_gguf, _keyless(gguf.read_gguf)),
+    ("safetensors", safetensors.is_safetensors, _keyless(safetensors.read_safetensors)),
+)
+"""The formats: what each is called, whether bytes begin like it, and what reads them."""
+
+
+def kind_of(data: memoryview) -> str | None:
+    """The format that these bytes begin like, for errors of who expects something else."""
+    return next((kind for kind, fits, _ in FORMATS if fits(data)), None)
 
 
 def _read_shards(data: memoryview, name: str, path: str | Path | None) -> Weights:

@@ -18,7 +18,7 @@ import numpy as np
 
 from ..dtypes import DTYPES, DType
 from ..errors import FormatError, InputError
-from ..shapes import bytes_text
+from ..shapes import MAX_RANK, bytes_text
 from .archive import Archive
 from .pickles import Instance, Machine, shown
 from .stored import elements
@@ -29,7 +29,6 @@ LEGACY_VERSION: Final = 1001
 SHARING: Final = 8
 """Tensors may share storages; all arrays together take at most this many times the file's bytes."""
 SHOWN: Final = 8
-_RANK: Final = 32
 MOST_PARTS: Final = 1_000_000
 MAX_DEPTH: Final = 100
 """How many parts a TorchScript module may have, and how deep one may be in others."""
@@ -40,15 +39,19 @@ def is_stream(data: memoryview) -> bool:
     return data[: len(LEGACY)] == LEGACY
 
 
-def read_pytorch(data: memoryview | bytes, name: str = "weights", key: str | None = None) -> dict[str, np.ndarray]:
+def read_pytorch(
+    data: memoryview | bytes | Archive, name: str = "weights", key: str | None = None
+) -> dict[str, np.ndarray]:
     """The tensors of a state dict by name, in its order. Contiguous ones are views of the data.
 
     key: the key of the state dict in the file's dict; needed only if several entries are state dicts.
     """
-    view = memoryview(data)
-    file = _Stream(view, name) if is_stream(view) else _Zip(view, name)
+    if not isinstance(data, Archive):
+        view = memoryview(data)
+        data = view if is_stream(view) else Archive(view, name)
+    file = _Zip(data, name) if isinstance(data, Archive) else _Stream(data, name)
     state = _state(file.root, name, key)
-    return _TensorReader(file, len(view), name).arrays(state)
+    return _TensorReader(file, len(data), name).arrays(state)
 
 
 # --- the values of a pickle -------------------------------------------------------------------------------------------
@@ -94,8 +97,8 @@ def _count(value: Any, what: str) -> int:
 
 
 def _counts(value: Any, what: str) -> tuple[int, ...]:
-    if not isinstance(value, (tuple, list)) or len(value) > _RANK:
-        raise ValueError(f"{what} is {shown(value)}, expected at most {_RANK} counts")
+    if not isinstance(value, (tuple, list)) or len(value) > MAX_RANK:
+        raise ValueError(f"{what} is {shown(value)}, expected at most {MAX_RANK} counts")
     return tuple(_count(v, what) for v in value)
 
 
@@ -237,9 +240,9 @@ def _machine(data: memoryview, at: int, name: str, known: Callable[[str], Any] =
 class _Zip:
     """A ZIP archive: X/data.pkl, and storages by key in X/data/. PyTorch never compresses; compressed files are refused."""
 
-    def __init__(self, data: memoryview, name: str) -> None:
-        self._name = name
-        self._archive = archive = Archive(data, name, compressed=False)
+    def __init__(self, archive: Archive, name: str) -> None:
+        archive.refuse_compressed()
+        self._name, self._archive = name, archive
         roots = [n[: -len("data.pkl")] for n in archive.entries if n == "data.pkl" or n.endswith("/data.pkl")]
         if len(roots) != 1:
             raise FormatError(

@@ -38,13 +38,12 @@ from ..program.container import (
     read,
     string,
 )
-from ..shapes import MAX_ELEMENTS, Size, deferring, product, size_name, symbols
+from ..shapes import MAX_ELEMENTS, MAX_RANK, Size, deferring, product, size_name, symbols
 
 WEIGHTS: Final = "weights"
 MODEL: Final = "model"
 READERS: Final = {WEIGHTS: "singe.load_weights(module, path)", MODEL: "singe.load(path)"}
 """What a record holds ↦ the call that reads it."""
-MAX_RANK: Final = 32
 MAX_DEPTH: Final = 16
 """The greatest depth of nested graphs."""
 MAX_DERIVATIVES: Final = 2

@@ -9,15 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from ..dtypes import DType, dtype
 from ..errors import FormatError
-from ..shapes import MAX_ELEMENTS
-
-MAX_RANK: Final = 32
+from ..shapes import MAX_ELEMENTS, MAX_RANK
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from singe.dtypes import bool_, int8, uint8
+from singe.dtypes import bool_, int8, int32, uint8
 
 from . import Filled, N, S, Sample, positive
 
@@ -87,6 +87,29 @@ DOT_INT8 = [
     S((2, 0), *stored(0, 3)),
     S((0, 3), *stored(3, 2)),
 ]
+
+
+def blocks(depth: int, n: int, bits: int, block: int, one: bool = False) -> tuple[Filled, Filled, Filled]:
+    """Packed weights, their scales, and their zeros or one of them."""
+    zero = () if one else (-(-depth // block), n)
+    scales = Filled((-(-depth // block), n), make=lambda x: np.abs(x) / 2**bits + 0.001)
+    return (
+        Filled((-(-depth * bits // 32), n), int32, -(2**31), 2**31),
+        scales,
+        Filled(zero, make=lambda x: x + 2.0 ** (bits - 1)),
+    )
+
+
+DOT_BLOCKS = [
+    S((3, 64), *blocks(64, 24, 4, 32), bits=4, block=32),
+    S((1, 100), *blocks(100, 40, 4, 32, one=True), bits=4, block=32),
+    S((2, 3, 37), *blocks(37, 9, 4, 16), bits=4, block=16),
+    S((N, 48), *blocks(48, 33, 8, 16), bits=8, block=16),
+    S((N, 3, 70), *blocks(70, 16, 4, 128, one=True), bits=4, block=128),
+    S((9, 21), *blocks(21, 20, 8, 8), bits=8, block=8),
+    S((0, 16), *blocks(16, 2, 4, 16), bits=4, block=16),
+    S((2, 0), *blocks(0, 3, 4, 16), bits=4, block=16),
+]
 CONV_INT8 = [
     S((2, 6, 5, 3), *stored(3, 2, 3, 4), **conv_int8(2)),
     S((N, 6, 6, 3), *stored(3, 3, 3, 5), **conv_int8(2, (2, 2), None, (0, 0), (1, 1))),
@@ -155,6 +178,7 @@ ATTENTION = [
     S((1, 4, N, 2), (1, 2, N, 2), (1, 2, N, 2), causal=True),
     S((2, 3, 4), (2, 0, 4), (2, 0, 3)),
     S((3, 4), (5, 4), (5, 2)),
+    S((2, 4, 3, 4), (2, 2, 7, 4), (2, 2, 7, 3), (3, 5), causal=True, past=2, keys=5),
 ]
 
 SAMPLES: dict[str, list[Sample]] = {
@@ -176,6 +200,7 @@ SAMPLES: dict[str, list[Sample]] = {
     ],
     "conv_last": CONV_LAST,
     "conv": CONV,
+    "dot_blocks": DOT_BLOCKS,
     "dot_int8": DOT_INT8,
     "conv_int8": CONV_INT8,
     "dot_integers": DOT_INTEGERS,

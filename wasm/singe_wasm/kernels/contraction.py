@@ -22,7 +22,7 @@ from ..writer import Writer
 from .feeds import Evaluated, Feed, Gathered, InPlace, Lines, PanelWriter, panels
 from .lower import Lowering
 from .nest import lane_cost
-from .product import Product, RegisterTile, choose_tile, panels_across, turns
+from .product import Product, RegisterTile, choose_tile, panels_across
 from .share import begin, choose_loop, first_alone, loop
 
 LONG: Final = 64
@@ -100,7 +100,9 @@ class Schedule:
         return out
 
     def pack(self, contents: np.ndarray) -> np.ndarray:
-        """B's panels."""
+        """B's panels; none if B has a batch of no matrices."""
+        if 0 in contents.shape:
+            return np.zeros(0, np.float32)
         made = [panels(m, self.columns) for m in self.matrices(contents.astype(np.float32, copy=False))]
         return np.stack(made) if self.b_batch else made[0]
 
@@ -220,7 +222,7 @@ class Template:
         """The function's code."""
         s, c, w = self.s, self.c, self.w
         batch = list(zip(c.batch_vars, c.batch, strict=True))
-        shared = choose_loop([*c.batch, *turns(self.product.c, self.product.tile, self.feed.in_place)])
+        shared = choose_loop([*c.batch, *self.product.turns(self.feed.in_place)])
         b_vars = [v for v, _ in s.b_batch]
         pack_at = max((level for level, (v, _) in enumerate(batch, 1) if v in b_vars), default=0)
         with ExitStack() as stack:

@@ -315,6 +315,8 @@ def _constant(e: Expr) -> bytes:
 def _scalar_spelling(e: Expr) -> Spelling:
     if e.word == "cast":
         return simd.CASTS[e.args[0].dtype, e.dtype]
+    if e.word == "rounded":
+        return simd.ROUNDINGS[e.value]
     if e.word in ("div", "rem") and e.dtype.is_int and e.args[1].word == "const" and e.args[1].value > 0:
         return ops(f"{simd.VALUE[e.dtype]}.{e.word}_{'s' if e.dtype.kind == 'int' else 'u'}")
     return simd.SCALAR[e.word][e.args[-1].dtype]
@@ -323,6 +325,8 @@ def _scalar_spelling(e: Expr) -> Spelling:
 def _vector_spelling(e: Expr) -> Spelling:
     if e.word == "cast":
         return simd.VECTOR_CASTS[e.args[0].dtype, e.dtype]
+    if e.word == "rounded":
+        return simd.VECTOR_ROUNDINGS[e.value]
     if (
         e.word in simd.AGAINST_NUMBER
         and e.dtype is float32

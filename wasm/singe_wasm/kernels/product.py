@@ -142,12 +142,6 @@ def block_columns(c: Contraction, tile: RegisterTile) -> int | None:
     return -(-panels // blocks) * tile.columns
 
 
-def turns(c: Contraction, tile: RegisterTile, in_place: bool) -> list[Dim]:
-    """How many turns a product's two loops have, the outer one first: what `share.choose_loop` chooses from."""
-    both = [row_turns(c.rows, tile.rows), ceildiv(c.columns, tile.columns)]
-    return both if rows_outside(c, in_place) else both[::-1]
-
-
 class Product:
     """Writes the loops over rows and panels of one product."""
 
@@ -195,10 +189,19 @@ class Product:
         """The number of panels that a tile with this many rows spans."""
         return self.across.get(rows, 1)
 
+    def rows_outside(self, in_place: bool) -> bool:
+        """Whether the loop over rows is the outer one; in_place: whether the feed reads rows in place."""
+        return rows_outside(self.c, in_place)
+
+    def turns(self, in_place: bool) -> list[Dim]:
+        """How many turns the two loops have, the outer one first: what `share.choose_loop` chooses from."""
+        both = [row_turns(self.c.rows, self.tile.rows), ceildiv(self.c.columns, self.tile.columns)]
+        return both if self.rows_outside(in_place) else both[::-1]
+
     def write(self, feed: Feed, b: Tree, shared: int | None) -> None:
         """The whole product; `b` is the address of the first panel. shared: which loop the parts share, 0 the outer one."""
         w, tile = self.w, self.tile
-        outside = rows_outside(self.c, feed.in_place)
+        outside = self.rows_outside(feed.in_place)
         if shared is not None and (shared == 0) == outside:
             count = row_turns(self.c.rows, tile.rows)
             whole = count if isinstance(count, int) else None

@@ -18,8 +18,9 @@ from typing import Final, TypeAlias, TypeVar
 
 from singe.extension import Contraction, Routine, collapse, contraction, known, product
 
-from ..shader import SUBGROUP_MATRIX, Shader, Text
+from ..shader import PACKED_DOTS, SUBGROUP_MATRIX, Shader, Text
 from .gemm import Cut, Thin, Tile, print_contraction, quads_of
+from .integers import print_integers
 from .matrix import MatrixCut, fits, print_matrix, suits
 from .nest import print_kernel
 
@@ -130,7 +131,7 @@ def work(cut: Cut | MatrixCut, batch: int, rows: int, columns: int, depth: int) 
 def _suits(routine: Routine, c: Contraction, cut: Cut, quads: bool) -> bool:
     # Tiles do not suit a single column. There are no rates for sums that one invocation computes alone.
     if c.columns == 1 or cut is None:
-        return cut is None and (c.columns == 1 or routine.kind == "matmul")
+        return cut is None and (c.columns == 1 or routine.kind.startswith("matmul"))
     if cut.rows % c.window:
         return False
     # Many loads of single elements in an invocation would make the text slow to compile.
@@ -141,6 +142,10 @@ def print_at(routine: Routine, c: Contraction, cut: Cut, sizes: Sizes, shader: S
     """A product in this cut; or on subgroup matrices, in one that suits the sizes."""
     if SUBGROUP_MATRIX in shader.able:
         return print_matrix(c, _on_matrices(c, sizes), shader)
+    if routine.kind == "matmul_integers":
+        if PACKED_DOTS in shader.able:
+            return print_integers(c, shader)
+        shader.gains.add(PACKED_DOTS)
     if cut is not None and suits(c):
         shader.gains.add(SUBGROUP_MATRIX)
     return print_cut(routine, c, cut, shader)

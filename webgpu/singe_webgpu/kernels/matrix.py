@@ -81,11 +81,13 @@ def fits(c: Contraction, cut: MatrixCut) -> bool:
 
 
 def _exact(e: Expr, c: Contraction) -> bool:
-    """Whether an operand is only float16 loads, or constants that float16 represents."""
+    """Whether an operand is only float16 loads, values rounded to float16, or constants that float16 represents."""
     if e.word == "load":
         return c.kernel.ports[e.value].dtype is float16
     if e.word == "const":
         return float(np.float16(e.value)) == e.value
+    if e.word == "rounded":
+        return e.value is float16
     return e.word == "select" and all(_exact(x, c) for x in e.args[1:])
 
 

@@ -33,7 +33,7 @@ from ...ops import Elementwise, Nest, Opaque, Region, Result, Running, Update, V
 from ...shapes import product
 from ._assemble import Group as Group
 from ._assemble import Maker
-from ._growth import MAX_MEMBERS, Growth, rounds
+from ._growth import MAX_MEMBERS, Growth
 from ._join import joined
 
 MAX_DEPTH: Final = 48
@@ -52,7 +52,8 @@ def fuse(graph: Graph, max_ports: int, takes: Takes = lambda _: False, repeated:
     max_ports and repeated are facts of the target; see compiler/target.py.
     """
     graph = _split_wide(graph, max_ports)
-    return graph, joined(graph, _Fuser(graph, max_ports, takes, repeated).run(), max_ports)
+    groups = joined(graph, _Fuser(graph, max_ports, takes, repeated).run(), max_ports)
+    return graph, [group.without_roundings() for group in groups]
 
 
 def _split_wide(graph: Graph, max_ports: int) -> Graph:
@@ -82,9 +83,7 @@ def _own_work(n: Node) -> int:
     """The scalar operations of a node, without its inputs."""
     if isinstance(n.row, Elementwise):
         return _elementwise_cost(n.row, tuple(x.dtype for x in n.inputs), tuple(n.attrs.items()))
-    if n.op == "tree_steps":
-        return 8 * n.attrs["steps"]
-    return {"pad": 3, "concat": 2 * len(n.inputs), "gather": 4}.get(n.op, 0)
+    return n.row.work(*n.inputs, **n.attrs) if isinstance(n.row, View) else 0
 
 
 @dataclass(frozen=True)
@@ -159,8 +158,7 @@ class _Fuser:
             if not any(x in growth.coords for x in n.inputs):
                 continue
             # The first reader that cannot join ends the group, so no value leaves it and comes back.
-            rounded = any(x in growth.coords and rounds(x) for x in n.inputs)
-            if n in self.members or n in self.updates or rounded or not self._room(n, growth) or not growth.add(n):
+            if n in self.members or n in self.updates or not self._room(n, growth) or not growth.add(n):
                 break
             if bare(n) is n:
                 leaving = dict.fromkeys(bare(m) for m in growth.coords if self._leaves(m, growth))
@@ -238,7 +236,7 @@ class _Fuser:
         are kept later.
         """
         for n in self.graph.nodes:
-            if n not in self.members and n.row is not None and (rounds(n) or self.cost(n).depth > MAX_DEPTH):
+            if n not in self.members and n.row is not None and self.cost(n).depth > MAX_DEPTH:
                 self._keep(bare(n))
         roots: dict[Node, set[Any]] = {}
         for n in reversed(self.graph.nodes):
@@ -271,7 +269,7 @@ class _Fuser:
         if isinstance(u.row, Nest) and u in self.members:
             if (u.row.routine or "").startswith("conv"):
                 return True
-            if u.row.name.startswith("reduce_"):  # each stage computes the elements that it reads
+            if u.row.over_axes:  # each stage computes the elements that it reads
                 return cost.again > 2 * CHEAP and sum(v in self.members for v in self.users[n]) > 1
             return cost.work > CHEAP or cost.loads > 2
         return cost.again > CHEAP and not _is_movement(n) and product(n.shape) != product(u.shape)

@@ -65,6 +65,18 @@ class Group:
         kernel = self.kernel.in_place(self.inputs.index(heir), self.port(output))
         return replace(self, kernel=kernel, inputs=tuple(n for n in self.inputs if n is not heir))
 
+    def without_roundings(self) -> Group:
+        """The group without roundings of values that are then stored: a store rounds."""
+        nest = self.kernel.kernel if isinstance(self.kernel, Routine) else self.kernel
+        stages = tuple(
+            replace(s, value=scalar.unrounded(s.value, nest.ports[s.port].dtype)) if isinstance(s, Store) else s
+            for s in nest.stages
+        )
+        if stages == nest.stages:
+            return self
+        nest = replace(nest, stages=stages)
+        return replace(self, kernel=replace(self.kernel, kernel=nest) if isinstance(self.kernel, Routine) else nest)
+
 
 class Maker:
     """Makes the Kernel or Routine of one group."""
@@ -226,7 +238,7 @@ class Maker:
         if (
             base is not n
             and (base in self.kept or base.row is None)
-            and not (base.value is not None and base.value.size == 1)
+            and not (base.value is not None and (base.value.size == 1 or base.value.dtype == object))
         ):
             return self._load(base, n.shape, coords)
         return self._inlined(n, coords)
@@ -249,7 +261,7 @@ class Maker:
         assert isinstance(anchor.row, Nest)
         kind = anchor.row.routine or ""
         if kind.startswith("matmul"):
-            if kind == "matmul" and matmul_operands(kernel) is None:
+            if kind in ("matmul", "matmul_blocks") and matmul_operands(kernel) is None:
                 return None
             return Routine(kind, collapse(kernel, keep=1, least=2), facts)
         x, w = (bare(i) for i in anchor.inputs[:2])

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from ...dtypes import STORED
 from ...graph import Node
 from ...ir.kernel import loop_vars
 from ...ir.scalar import Expr
@@ -35,7 +34,7 @@ class Growth:
         self.space: Shape = ()
         self.pool: Node | None = None
         self._pools = pools and isinstance(anchor.row, Nest) and anchor.row.routine == "conv"
-        if self.anchored and anchor.op.startswith("reduce_"):
+        if isinstance(anchor.row, Nest) and anchor.row.over_axes:
             self.axes = tuple(sorted(anchor.attrs["axes"]))
             self.space = anchor.inputs[0].shape
             inner = iter(loop_vars("r", tuple(self.space[a] for a in self.axes)))
@@ -72,7 +71,7 @@ class Growth:
         elif (
             self.axes
             and isinstance(n.row, Nest)
-            and n.op.startswith("reduce_")
+            and n.row.over_axes
             and inside[0] in self.full
             and tuple(sorted(n.attrs["axes"])) == self.axes
         ):
@@ -108,8 +107,3 @@ class Growth:
         places = {self.coords[x] for x in inside if x.shape == n.shape and x not in self.full}
         same = all(x.shape == n.shape and x not in self.full for x in inside)
         return places.pop() if same and len(places) == 1 else None
-
-
-def rounds(n: Node) -> bool:
-    """Whether a node's value must be stored: it is a cast to a float type to which only stores round (float8, float4)."""
-    return n.op == "cast" and n.dtype.is_float and n.dtype in STORED

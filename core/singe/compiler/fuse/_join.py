@@ -23,7 +23,7 @@ from ...ops import Opaque, Region
 from ...shapes import Shape
 from ..layout import bytes_of, weight
 from ._assemble import Group
-from ._growth import MAX_MEMBERS, rounds
+from ._growth import MAX_MEMBERS
 
 
 @dataclass(frozen=True)
@@ -195,11 +195,7 @@ def _both(x: Group, y: Group, outputs: Sequence[Node], max_ports: int) -> Group 
         k.renumbered({port: number[n] for port, n in enumerate((*g.inputs, *g.outputs))}, ports)
         for k, g in ((a, x), (b, y))
     )
-    stored = {
-        scalar.load(s.port, s.index, ports[s.port].dtype): s.value
-        for s in a.stages
-        if isinstance(s, Store) and not rounds(values[s.port])
-    }
+    stored = {scalar.load(s.port, s.index, ports[s.port].dtype): s.value for s in a.stages if isinstance(s, Store)}
     b = b.with_roots((scalar.substitute(e, stored) for e in b.roots), b.grid)
     if any(ports[port].written for port, _ in _loads(b)):
         return None

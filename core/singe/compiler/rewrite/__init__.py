@@ -3,7 +3,7 @@
 `Rewriter.make` makes every node again and applies the rules of its row until none fits. Nodes that a rule builds are
 simplified the same way, so one pass over the graph is enough. The Builder interns equal nodes, and nodes that no output
 needs are dropped. The rules are tables: those of simplify.py simplify, those of layout.py move transposes,
-those of quantised.py choose how quantised numbers are multiplied.
+those of quantised.py choose how quantised numbers are multiplied. Before all that, attention.py recognises attention.
 subnormals.py comes last, because rules could make subnormal weights again. Each region is rewritten as its own graph.
 """
 
@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from ...graph import Graph, Node
 from ...ops import Row
 from ._rewriter import Rewriter, Rule
+from .attention import with_attention
 from .layout import LAYOUT, LAYOUT_ELEMENTWISE
 from .quantised import FLOAT_SUMS, INTEGER_SUMS, kept_narrow
 from .simplify import SIMPLIFY, SIMPLIFY_ELEMENTWISE
@@ -33,4 +34,5 @@ def rewrite(graph: Graph, integers: bool = False, whole: Callable[[Node], Row | 
     """See the module's docstring. integers: whether products in 8-bit integers are faster than those in float32. whole:
     the row with which a composite stays one node; None: it is lowered."""
     begin = kept_narrow if integers else None
+    graph = with_attention(graph, whole)
     return Rewriter(graph, RULES[integers], ELEMENTWISE, without_subnormals, begin, whole=whole).run()

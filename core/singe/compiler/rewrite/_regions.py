@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ...graph import Graph, Node, postorder, spliced
+from ...ops import SIZES
 from ...shapes import Dim, deferring, repeating
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ class Regions:
 
     def _names(self) -> list[tuple[str, ...]]:
         """For each dimension of each result, the name of its size if only a run can find it; otherwise ""."""
-        names = iter(self.node.attrs.get("found") or ("",) * sum(len(shape) for shape, _ in self.node.results))
+        names = iter(self.node.attrs.get(SIZES) or ("",) * sum(len(shape) for shape, _ in self.node.results))
         return [tuple(next(names) for _ in shape) for shape, _ in self.node.results]
 
     def _rewritten(self, graph: Graph, inputs: Sequence[Node], first: int) -> Graph:
@@ -121,8 +122,8 @@ class Regions:
         """The results of the node over new inputs; `results` are their numbers in the old node."""
         names = self._names()
         sizes = tuple(name for k in results for name in names[k])
-        attrs.pop("found", None)
-        made = self.r.builder.node(self.node.row, *inputs, **attrs, **({"found": sizes} if any(sizes) else {}))  # pyright: ignore[reportArgumentType]
+        attrs.pop(SIZES, None)
+        made = self.r.builder.node(self.node.row, *inputs, **attrs, **({SIZES: sizes} if any(sizes) else {}))  # pyright: ignore[reportArgumentType]
         self.bound.update((s, made) for s in sizes if s)
         return self.r.builder.results_of(made)
 
@@ -137,7 +138,7 @@ class Regions:
     def _tell(self, shapes: Sequence[Sequence[Dim]]) -> None:
         """Record that the sizes of the node's results are these dimensions."""
         dims = [d for shape in shapes for d in shape]
-        names = self.node.attrs.get("found") or ("",) * len(dims)
+        names = self.node.attrs.get(SIZES) or ("",) * len(dims)
         self.told.update((s, d) for s, d in zip(names, dims, strict=True) if s)
 
 

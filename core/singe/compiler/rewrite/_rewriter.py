@@ -22,11 +22,13 @@ from ...graph import (
     attribute_symbols,
     checks_at,
     evaluate_node,
+    parts,
+    postorder,
     renamed,
     sized,
     with_sizes,
 )
-from ...ops import Elementwise, Region, Result, Row, View, find_row
+from ...ops import Composite, Elementwise, Nest, Region, Result, Row, View, find_row
 from ...shapes import Dim, product
 from ._regions import Regions
 
@@ -67,6 +69,8 @@ class Rewriter:
         self._graph = graph
         self._known = dict(known or {})
         self._whole = whole
+        self._rows: dict[Node, Row | None] = {}  # what `whole` gave
+        self._opened: set[Node] = set()  # composites that are lowered because other nodes read their parts
         self._made: dict[Node, Node] = {}
         self._uses: dict[Node, int] = {}
         self._origins: dict[
@@ -76,6 +80,7 @@ class Rewriter:
 
     def run(self) -> Graph:
         graph = self._graph
+        self._opened = self._shared()
         done: dict[Node, Node] = {x: self.builder.const(c.value, c.dtype) for x, c in self._known.items()}
         for x in (*graph.roots, *graph.found.values()):
             self._lowered(x, done)
@@ -119,6 +124,21 @@ class Rewriter:
         """A region, rewritten by the same rules."""
         return Rewriter(graph, self._rules, self._elementwise, self._finish, self._begin, known, self._whole).run()
 
+    def _shared(self) -> set[Node]:
+        """The composites whose parts cost much and are computed for other nodes too, for example for a gradient."""
+        needed = postorder((*self._graph.roots, *self._graph.found.values()), self._below)
+        seen, found = set(needed), set[Node]()
+        for n in needed:
+            if not isinstance(n.row, Composite) or not n.row.function or self._row_of(n) is None:
+                continue
+            if any(isinstance(m.row, Nest) and m in seen for m in parts(n)):
+                found.add(n)
+        return found
+
+    def _below(self, n: Node) -> Sequence[Node]:
+        """The nodes that must be computed before a node, or those to which it is lowered."""
+        return n.lowered if n.lowered and self._row_of(n) is None else self._graph.needs(n)
+
     def _lowered(self, root: Node, done: dict[Node, Node]) -> None:
         """Add the node, lowered to primitive rows, to `done`, with all nodes that it needs."""
         stack = [root]
@@ -128,8 +148,7 @@ class Rewriter:
                 stack.pop()
                 continue
             row = self._row_of(n)
-            below = n.lowered if n.lowered and row is None else self._graph.needs(n)
-            waiting = [x for x in below if x not in done]
+            waiting = [x for x in self._below(n) if x not in done]
             if waiting:
                 stack += waiting
                 continue
@@ -146,8 +165,10 @@ class Rewriter:
         if not n.lowered:
             return n.row
         if isinstance(n.row, Result):
-            return None if self._whole(n.inputs[0]) is None else n.row
-        return self._whole(n)
+            return None if self._row_of(n.inputs[0]) is None else n.row
+        if n not in self._rows:
+            self._rows[n] = self._whole(n)
+        return None if n in self._opened else self._rows[n]
 
     def make(self, row: Any, *inputs: Node, **attrs: Any) -> Node:
         """A node of a row (or its name), simplified."""

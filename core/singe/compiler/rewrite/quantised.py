@@ -18,7 +18,8 @@ import numpy as np
 
 from ...dtypes import float32, int8, int32
 from ...graph import Builder, Graph, Node, rebuild
-from ...ops import Elementwise
+from ...ops import Elementwise, as_dtype
+from ...ops.products.blocks import BITS, WORD, packed, unpacked
 from ...ops.products.integers import MOST
 from ...shapes import product
 from ._rewriter import CONTRACTIONS, Rewriter, Rule, is_row, number
@@ -32,7 +33,9 @@ FEWER: Final = {"strides": (1, 1), "dilations": (1, 1)}
 """Convolutions with windows of 3 × 3 and these attributes take fewer multiplications in floats (Winograd's), which are
 faster."""
 LARGE: Final = 1 << 12
-"""The fewest elements of a table whose integers are gathered before they are converted."""
+"""The fewest elements of a table whose integers are gathered before they are converted, or of weights that stay packed."""
+BLOCKS: Final = (256, 128, 64, 32, 16)
+"""The lengths of blocks with a scale for each that are looked for."""
 _MOVED: Final = frozenset({"reshape", "transpose", "expand", "slice", "pad"})
 """Rows whose elements are those of their first input, or a constant."""
 _INT8: Final = int8.limits
@@ -56,7 +59,7 @@ def kept_narrow(graph: Graph, builder: Builder) -> Graph:
 def _rule(b: Builder, n: Node, given: tuple[Node, ...]) -> Node | None:
     if n.op == "gather":
         return _gathered(b, given[0], given[1], n.attrs["axis"] % len(given[0].shape)) if _table(given[0]) else None
-    return _scaled_sums(b, n, given)
+    return _scaled_sums(b, n, given) or _kept_packed(b, n, given)
 
 
 def _scaled_sums(b: Builder, n: Node, given: tuple[Node, ...]) -> Node | None:
@@ -79,6 +82,44 @@ def _scaled_sums(b: Builder, n: Node, given: tuple[Node, ...]) -> Node | None:
     return b.mul(b.cast(sums, to=float32), scale)
 
 
+def _kept_packed(b: Builder, n: Node, given: tuple[Node, ...]) -> Node | None:
+    """A product of floats with weights of 8 bits or fewer, which stay packed."""
+    if n.op != "dot" or n.dtype is not float32:
+        return None
+    x, w = given
+    if len(w.shape) != 2 or 0 in w.shape:
+        return None
+    found = _quantity(b, w)
+    if found is None:
+        return None
+    whole, scale = b.value_of(found.whole), b.value_of(found.scale)
+    if whole is None or scale is None or whole.size < LARGE:
+        return None
+    scales = np.broadcast_to(scale.reshape(() if scale.size == 1 else scale.shape), whole.shape)
+    longest = WORD * -(-len(whole) // WORD)
+    block = next((size for size in (longest, *BLOCKS) if _same_in_blocks(scales, size)), None)
+    if block is None:
+        return None
+    first = np.arange(0, len(whole), block)
+    least, most = np.minimum.reduceat(whole, first), np.maximum.reduceat(whole, first)
+    bits = next((bits for bits in BITS if (most - least).max() < 1 << bits), None)
+    if bits is None:
+        return None
+    starts = (-(1 << bits - 1), 0)  # of integers with a sign, and without
+    one = next((s for s in starts if s <= least.min() and most.max() < s + (1 << bits)), None)
+    zero = np.asarray(np.float32(-one)) if one is not None else -least.astype(np.float32)
+    words = packed(whole - (one if one is not None else np.repeat(least, block, axis=0)[: len(whole)]), bits)
+    stored = words, np.ascontiguousarray(scales[::block]), zero
+    if x.shape[-1] != w.shape[0]:  # open sizes may spell the depth otherwise
+        x = b.reshape(x, shape=(*x.shape[:-1], w.shape[0]))
+    return b.dot_blocks(x, *(b.const(a) for a in stored), bits=bits, block=block)
+
+
+def _same_in_blocks(scales: np.ndarray, size: int) -> bool:
+    """Whether all rows of each block have the scales of its first row."""
+    return bool((scales == np.repeat(scales[::size], size, axis=0)[: len(scales)]).all())
+
+
 def _pays(n: Node, w: Node) -> bool:
     depth, columns = LEAST[n.op]
     known = [d for d in w.shape if isinstance(d, int)]
@@ -97,7 +138,7 @@ def _quantity(b: Builder, n: Node) -> _Quantity | None:
     if is_row(n, "mul"):
         for value, scale in (n.inputs, n.inputs[::-1]):
             if is_row(value, "cast") and value.shape == n.shape and _within(value.inputs[0]):
-                return _Quantity(_as(b, value.inputs[0]), scale)
+                return _Quantity(as_dtype(b, value.inputs[0], int32), scale)
         return None
     if n.op not in _MOVED or any(number(x) != 0 for x in n.inputs[1:]):
         return None
@@ -112,10 +153,6 @@ def _quantity(b: Builder, n: Node) -> _Quantity | None:
     if fill:
         return None
     return _Quantity(whole, b.apply(n.row, b.expand(found.scale, shape=found.whole.shape), **n.attrs))
-
-
-def _as(b: Builder, n: Node) -> Node:
-    return n if n.dtype is int32 else b.cast(n, to=int32)
 
 
 # --- tables of integers ----------------------------------------------------------------------------------------------
@@ -161,9 +198,9 @@ def _bounds(n: Node) -> tuple[int, int] | None:
     """The least and the largest value that integers of a node may have; None if nothing is known."""
     if not n.dtype.is_int:
         return None
-    if n.value is not None:
+    if n.value is not None and n.value.dtype.kind in "iuO":
         v = n.value
-        return (int(v.min()), int(v.max())) if v.size and v.dtype.kind in "iu" else None
+        return (int(v.min()), int(v.max())) if v.size and v.dtype != object else None
     if n.dtype.bits <= 8:
         return n.dtype.limits
     if n.op in ("cast", *_MOVED):
@@ -247,6 +284,15 @@ def _in_floats(r: Rewriter, n: Node) -> Node | None:
     return r.make(x.row, *(r.make("cast", v, to=float32) for v in x.inputs), **x.attrs)
 
 
-FLOAT_SUMS: Final[Mapping[str, Sequence[Rule]]] = {"cast": (_in_floats,)}
-INTEGER_SUMS: Final[Mapping[str, Sequence[Rule]]] = {**FLOAT_SUMS, **dict.fromkeys(CONTRACTIONS, (_exact,))}
+def _unpacked(r: Rewriter, n: Node) -> Node | None:
+    """A product with packed weights as one with floats."""
+    x, w, scale, zero = n.inputs
+    depth = x.shape[-1]
+    if w.value is None or scale.value is None or zero.value is None or not isinstance(depth, int):
+        return None
+    return r.make("dot", x, r.builder.const(unpacked(w.value, scale.value, zero.value, **n.attrs)[:depth]))
+
+
+FLOAT_SUMS: Final[Mapping[str, Sequence[Rule]]] = {"cast": (_in_floats,), "dot_blocks": (_unpacked,)}
+INTEGER_SUMS: Final[Mapping[str, Sequence[Rule]]] = {"cast": (_in_floats,), **dict.fromkeys(CONTRACTIONS, (_exact,))}
 """row ↦ the rules where products of integers are faster."""

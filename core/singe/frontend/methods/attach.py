@@ -5,6 +5,7 @@ Some parameters, such as NumPy's `axis` and `keepdims`, may be given by PyTorch'
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, Final, TypeVar
@@ -15,13 +16,13 @@ from ..tensor import Tensor
 F = TypeVar("F")
 C = TypeVar("C", bound=Callable[..., Any])
 SPELLINGS: Final = {
-    "dim": "axis",
-    "keepdim": "keepdims",
-    "scale_factor": "scale",
-    "start_dim": "start",
-    "end_dim": "end",
-}
-"""PyTorch's names of parameters ↦ ours."""
+    "dim": "axis", "dims": "axis", "dimension": "axis", "dim0": "axis0", "dim1": "axis1", "dim2": "axis2", "keepdim": "keepdims",
+    "unbiased": "correction", "ddof": "correction", "size": "shape", "indices": "index", "split_size": "sizes", "min": "low", "max": "high",
+    "sorted": "ordered", "scale_factor": "scale", "start_dim": "start", "end_dim": "end",
+}  # fmt: skip
+"""PyTorch's and NumPy's names of parameters ↦ ours."""
+PASSED_BY_NUMPY: Final = ("out", "dtype")
+"""What functions such as np.sum pass to the method of this name, as None."""
 
 
 def method(function: F) -> F:
@@ -38,20 +39,27 @@ def alias(name: str, function: Any) -> None:
 
 
 def both_spellings(function: C) -> C:
-    """The function, with the names of SPELLINGS for its parameters."""
+    """The function, with the names of SPELLINGS for its parameters, and that of `*parameter` for all of it."""
     code = function.__code__
-    taken = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    names = {other: own for other, own in SPELLINGS.items() if own in taken and other not in taken}
-    if not names:
+    count = code.co_argcount + code.co_kwonlyargcount
+    taken = code.co_varnames[:count]
+    rest = code.co_varnames[count] if code.co_flags & inspect.CO_VARARGS else ""
+    names = {other: own for other, own in SPELLINGS.items() if own in (*taken, rest) and other not in taken}
+    if not names and not rest:
         return function
 
     @wraps(function)
     def spelled(*args: Any, **named: Any) -> Any:
-        for other, own in names.items():
-            if other in named:
-                if own in named:
-                    raise InputError(f"{function.__name__}: got {other} and {own}, which mean the same; pass one")
-                named[own] = named.pop(other)
-        return function(*args, **named)
+        if not named:
+            return function(*args)
+        for other in names.keys() & named.keys():
+            own = names[other]
+            if own in named:
+                raise InputError(f"{function.__name__}: got {other} and {own}, which mean the same; pass one")
+            named[own] = named.pop(other)
+        if rest in named:
+            args = (*args, named.pop(rest))
+        unset = [name for name in PASSED_BY_NUMPY if name not in taken and named.get(name, name) is None]
+        return function(*args, **{name: value for name, value in named.items() if name not in unset})
 
     return spelled  # pyright: ignore[reportReturnType]

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
 
+from ...ir.scalar import Number
 from ...ops import ROWS
-from ..arithmetic import FUNCTIONS, compute
+from ..arithmetic import FUNCTIONS, compute, placed
 from ..calls import call_row, operand
-from ..meet import PLAIN, is_small_power, matmul_nodes, power
+from ..nodes.meet import PLAIN, is_small_power, matmul_nodes, power
 from ..tensor import Tensor, TensorLike, apply
 from .attach import alias, method
 
 ALSO: Final = {
-    "absolute": "abs", "arccos": "acos", "arcsin": "asin", "arctan": "atan", "arctan2": "atan2", "divide": "div", "eq": "equal", "ge": "greater_equal",
+    "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan", "arctan2": "atan2",
+    "arctanh": "atanh", "fix": "trunc", "sgn": "sign", "divide": "div", "eq": "equal", "ge": "greater_equal",
     "gt": "greater", "le": "less_equal", "lt": "less", "multiply": "mul", "negative": "neg", "subtract": "sub", "true_divide": "div",
 }  # fmt: skip
 """Other names of the functions ↦ their names in the table."""
@@ -78,6 +81,98 @@ def ne(x: Tensor, other: TensorLike) -> Tensor:
 
 
 alias("not_equal", ne)
+
+
+@method
+def equal(x: Tensor, other: TensorLike) -> bool:
+    """Whether two tensors have the same shape and elements; `eq` compares element by element."""
+    return x.shape == np.shape(other) and bool(compute("equal", x, other).all())
+
+
+@method
+def isclose(
+    x, other: TensorLike, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> Tensor:  # fmt: skip
+    """Whether elements differ by at most atol + rtol · |other|; infinities are close to themselves only."""
+    y = placed(x, other)[1]
+    near = (x == y) | ((abs(x - y) <= atol + rtol * abs(y)) & (abs(y) < math.inf))
+    return near | (x != x) & (y != y) if equal_nan else near
+
+
+@method
+def allclose(x, other: TensorLike, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
+    """Whether all elements are close, as `isclose` says."""
+    return bool(x.isclose(other, rtol, atol, equal_nan).all())
+
+
+@method
+def nan_to_num(x: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
+    """Numbers in place of NaN and infinities: by default 0, and the largest and the least of the dtype."""
+    if not x.dtype.is_float:
+        return x
+    most = x.dtype.most if x.dtype.coding else float(np.finfo(x.dtype.numpy).max)
+    high, low = most if posinf is None else posinf, -most if neginf is None else neginf
+    finite = call_row(ROWS["where"], (x == math.inf, high, call_row(ROWS["where"], (x == -math.inf, low, x))))
+    return call_row(ROWS["where"], (x != x, nan, finite))
+
+
+@method
+def addcmul(x: Tensor, tensor1: TensorLike, tensor2: TensorLike, value: Number = 1) -> Tensor:
+    """x + value · tensor1 · tensor2."""
+    return x + value * (tensor1 * tensor2)
+
+
+@method
+def addcdiv(x: Tensor, tensor1: TensorLike, tensor2: TensorLike, value: Number = 1) -> Tensor:
+    """x + value · tensor1 / tensor2."""
+    return x + value * (tensor1 / tensor2)
+
+
+@method
+def addmm(x: Tensor, mat1: TensorLike, mat2: TensorLike, beta: Number = 1, alpha: Number = 1) -> Tensor:
+    """beta · x + alpha · (mat1 @ mat2)."""
+    return beta * x + alpha * (mat1 @ mat2)  # pyright: ignore[reportOperatorIssue]
+
+
+for _name in ("baddbmm", "addmv"):
+    alias(_name, addmm)
+
+
+@method
+def exp2(x: Tensor) -> Tensor:
+    """2 to the power of each element."""
+    return 2.0**x
+
+
+@method
+def frac(x: Tensor) -> Tensor:
+    """Elements without their whole part; the sign stays."""
+    return x.fmod(1)
+
+
+@method
+def logit(x: Tensor, eps: float | None = None) -> Tensor:
+    """log(x / (1 − x)), the inverse of sigmoid; eps: x is clipped to eps … 1 − eps before."""
+    y = x if eps is None else x.clip(eps, 1 - eps)
+    return (y / (1 - y)).log()
+
+
+@method
+def erfc(x: Tensor) -> Tensor:
+    """1 − erf(x)."""
+    return 1 - x.erf()
+
+
+@method
+def rad2deg(x: Tensor) -> Tensor:
+    """Radians as degrees."""
+    return x * (180 / math.pi)
+
+
+@method
+def deg2rad(x: Tensor) -> Tensor:
+    """Degrees as radians."""
+    return x * (math.pi / 180)
 
 
 @method
@@ -148,6 +243,10 @@ def matmul(x: Tensor, other: TensorLike) -> Tensor:
     return apply(matmul_nodes, x, other)
 
 
+for _name in ("mm", "bmm", "mv"):
+    alias(_name, matmul)
+
+
 @method
 def clip(x: Tensor, low: TensorLike | None = None, high: TensorLike | None = None) -> Tensor:
     """Elements clipped to the range from low to high (None: no limit)."""
@@ -161,6 +260,18 @@ def clip(x: Tensor, low: TensorLike | None = None, high: TensorLike | None = Non
 def clamp(x: Tensor, min: TensorLike | None = None, max: TensorLike | None = None) -> Tensor:
     """Elements clipped to the range from min to max (None: no limit)."""
     return x.clip(min, max)
+
+
+@method
+def clamp_min(x: Tensor, min: TensorLike) -> Tensor:
+    """Elements, or the limit where they are less."""
+    return x.clip(min)
+
+
+@method
+def clamp_max(x: Tensor, max: TensorLike) -> Tensor:
+    """Elements, or the limit where they are larger."""
+    return x.clip(None, max)
 
 
 @method

@@ -3,67 +3,115 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 import numpy as np
 
-from ...dtypes import COMPLEX, bool_, float32, uint8
-from ...errors import InputError
+from ...dtypes import COMPLEX, INTS, bool_, float32, int64, uint8
+from ...errors import InputError, ShapeError
 from ...ops import ROWS
-from ...shapes import Size, axis_of, product
-from .. import shaping
+from ...shapes import Size, axis_of, product, show
+from ..arithmetic import compute
 from ..calls import call_row
 from ..host import hosted
-from ..reductions import SUM_TYPES, place_of, reduced
-from ..shaping import Axis
+from ..nodes import shaping
+from ..nodes.shaping import Axis
 from ..tensor import Tensor, TensorLike, apply
-from .attach import alias, method
+from .attach import method
+from .order import Ordered
+
+SUM_TYPES: Final = {bool_: int64, **{d: int64 for d in INTS if d.bits < 64}}
+"""The dtype in which `sum` and `prod` fold integers, as in NumPy and PyTorch."""
 
 
 @method
-def sum(x: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """The sum over axes (all, if none is given); integers are summed as int64."""
-    return _reduced(x.cast(SUM_TYPES.get(x.dtype, x.dtype)), "reduce_sum", axis, keepdims)
+def sum(x: Tensor, axis: Axis = None, keepdims: bool = False, dtype: Any = None) -> Tensor:
+    """The sum over axes (all, if none is given); integers are summed as int64. dtype: of the elements before."""
+    return _reduced(_wide(x, dtype), "reduce_sum", axis, keepdims)
 
 
 @method
-def prod(x: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    return _reduced(x.cast(SUM_TYPES.get(x.dtype, x.dtype)), "reduce_prod", axis, keepdims)
+def prod(x: Tensor, axis: Axis = None, keepdims: bool = False, dtype: Any = None) -> Tensor:
+    """The product over axes, as `sum`."""
+    return _reduced(_wide(x, dtype), "reduce_prod", axis, keepdims)
+
+
+def _wide(x: Tensor, given: Any) -> Tensor:
+    return x.cast(SUM_TYPES.get(x.dtype, x.dtype) if given is None else given)
 
 
 @method
-def mean(x: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
+def mean(x: Tensor, axis: Axis = None, keepdims: bool = False, dtype: Any = None) -> Tensor:
     """The mean over axes; integers become float32 first."""
-    return _reduced(x if x.dtype.is_float else x.cast(float32), "reduce_mean", axis, keepdims)
+    y = x if dtype is None else x.cast(dtype)
+    return _reduced(y if y.dtype.is_float else y.cast(float32), "reduce_mean", axis, keepdims)
 
 
 @method
-def max(x: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    return _extreme(x, "reduce_max", axis, keepdims)
+def amax(x: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """The largest element over axes."""
+    return _extreme(_some(x, axis, "amax"), "reduce_max", axis, keepdims)
 
 
 @method
-def min(x: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    return _extreme(x, "reduce_min", axis, keepdims)
+def amin(x: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """The least element over axes."""
+    return _extreme(_some(x, axis, "amin"), "reduce_min", axis, keepdims)
+
+
+@method
+def max(x: Tensor, axis: int | Tensor | np.ndarray | None = None, keepdims: bool = False) -> Any:
+    """The largest element; along an axis, the largest elements and their indices (`amax` gives the elements alone); beside
+    another tensor, the larger one of each pair."""
+    return _most(x, "max", axis, keepdims)
+
+
+@method
+def min(x: Tensor, axis: int | Tensor | np.ndarray | None = None, keepdims: bool = False) -> Any:
+    """The least element; along an axis, or beside another tensor, as `max`."""
+    return _most(x, "min", axis, keepdims)
+
+
+def _most(x: Tensor, name: str, axis: Any, keepdims: bool) -> Any:
+    if isinstance(axis, (Tensor, np.ndarray)):
+        return compute(f"{name}imum", x, axis)
+    if axis is not None and not isinstance(axis, (int, np.integer)):
+        raise InputError(f"{name}: got the axes {axis!r}, expected one, along which there are indices; use a{name}")
+    values = getattr(x, f"a{name}")(axis, keepdims)
+    return values if axis is None else Ordered(values, getattr(x, f"arg{name}")(axis, keepdims))
+
+
+@method
+def aminmax(x: Tensor, axis: int | None = None, keepdims: bool = False) -> tuple[Tensor, Tensor]:
+    """The least and the largest element, of all or along an axis."""
+    return x.amin(axis, keepdims), x.amax(axis, keepdims)
 
 
 @method
 def argmax(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """The index of the largest element along an axis (the first, if several are equal), as int64;
     without an axis, the index in the flat tensor."""
-    return _place_of(x, "argmax", axis, keepdims)
+    return _place_of(_some(x, axis, "argmax"), "argmax", axis, keepdims)
 
 
 @method
 def argmin(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """The index of the least element, as `argmax` gives that of the largest."""
-    return _place_of(x, "argmin", axis, keepdims)
+    return _place_of(_some(x, axis, "argmin"), "argmin", axis, keepdims)
+
+
+def _some(x: Tensor, axis: Axis, what: str) -> Tensor:
+    """x, which has elements along these axes as far as that is known."""
+    empty = [a for a in shaping.chosen_axes(axis, x.ndim, what) if isinstance(x.shape[a], int) and x.shape[a] == 0]
+    if empty:
+        raise ShapeError(f"{what}: axis {empty[0]} of {show(x.shape)} is empty: among no elements none is an extreme")
+    return x
 
 
 def _reduced(x: Tensor, row: str, axis: Axis, keepdims: bool) -> Tensor:
     axes = shaping.chosen_axes(axis, x.ndim, row.removeprefix("reduce_"))
-    return apply(lambda b, x: reduced(b, x, row, axes, keepdims), x) if axes else x
+    return _folded(x, row, axes, keepdims, {"axes": axes}) if axes else x
 
 
 def _extreme(x: Tensor, row: str, axis: Axis, keepdims: bool) -> Tensor:
@@ -77,7 +125,18 @@ def _place_of(x: Tensor, row: str, axis: int | None, keepdims: bool) -> Tensor:
         place = _place_of(x.flatten(), row, 0, keepdims=False)
         return place.reshape((1,) * x.ndim) if keepdims else place
     at = axis_of(axis, x.ndim, row)
-    return apply(lambda b, x: place_of(b, x, row, at, keepdims), x)
+    x = x.cast(uint8) if x.dtype is bool_ else x
+    return _folded(x, row, (at,), keepdims, {"axis": at})
+
+
+def _folded(x: Tensor, row: str, axes: Sequence[int], keepdims: bool, attrs: Mapping[str, Any]) -> Tensor:
+    """A row over these axes, with or without them."""
+
+    def build(b: Any, n: Any) -> Any:
+        y = getattr(b, row)(n, **attrs)
+        return y if keepdims else b.reshape(y, shape=tuple(d for i, d in enumerate(n.shape) if i not in axes))
+
+    return apply(build, x)
 
 
 @method
@@ -90,18 +149,6 @@ def softmax(x: Tensor, axis: int = -1) -> Tensor:
 def log_softmax(x: Tensor, axis: int = -1) -> Tensor:
     """The logarithm of `softmax`."""
     return call_row(ROWS["log_softmax"], (x,), axis=axis)
-
-
-@method
-def amax(x: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """The largest element over axes."""
-    return x.max(axis, keepdims)
-
-
-@method
-def amin(x: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """The least element over axes."""
-    return x.min(axis, keepdims)
 
 
 @method
@@ -156,7 +203,7 @@ def norm(x: Tensor, p: float | str = 2, axis: Axis = None, keepdims: bool = Fals
         )
     size = x.abs() if x.dtype.is_float or x.dtype in COMPLEX else x.cast(float32).abs()
     if math.isinf(p):
-        return size.max(axis, keepdims) if p > 0 else size.min(axis, keepdims)
+        return size.amax(axis, keepdims) if p > 0 else size.amin(axis, keepdims)
     if p == 0:
         return (size != 0).cast(size.dtype).sum(axis, keepdims)
     if p == 1:
@@ -169,28 +216,28 @@ def norm(x: Tensor, p: float | str = 2, axis: Axis = None, keepdims: bool = Fals
 @method
 def logsumexp(x: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """The logarithm of the sum of exponentials over axes."""
-    most = x.max(axis, keepdims=True)
+    most = _reduced(x, "reduce_max", axis, keepdims=True)
     top = call_row(ROWS["where"], (most.abs() < math.inf, most, 0.0))
     sums = (x - top).exp().sum(axis, keepdims=True).log() + top
-    return sums if keepdims else sums.reshape(x.max(axis).shape)
+    axes = shaping.chosen_axes(axis, x.ndim, "logsumexp")
+    return sums if keepdims else sums.reshape([d for i, d in enumerate(x.shape) if i not in axes])
 
 
 @method
-def cumsum(x: Tensor, axis: int) -> Tensor:
+def cumsum(x: Tensor, axis: int, dtype: Any = None) -> Tensor:
     """The sum of all elements up to each one along an axis; integers are summed as int64."""
-    return _running(x, axis, "running_sum", np.cumsum)
+    return _running(_wide(x, dtype), axis, "running_sum", np.cumsum)
 
 
 @method
-def cumprod(x: Tensor, axis: int) -> Tensor:
+def cumprod(x: Tensor, axis: int, dtype: Any = None) -> Tensor:
     """The product of all elements up to each one along an axis; integers are multiplied as int64."""
-    return _running(x, axis, "running_prod", np.cumprod)
+    return _running(_wide(x, dtype), axis, "running_prod", np.cumprod)
 
 
 def _running(x: Tensor, axis: int, row: str, function: Callable[..., Any]) -> Tensor:
     at = axis_of(axis, x.ndim, row)
-    y = x.cast(SUM_TYPES.get(x.dtype, x.dtype))
-    return hosted(row, function, y, axis=at) if y.dtype in COMPLEX else call_row(ROWS[row], (y,), axis=at)
+    return hosted(row, function, x, axis=at) if x.dtype in COMPLEX else call_row(ROWS[row], (x,), axis=at)
 
 
 # products
@@ -198,18 +245,19 @@ def _running(x: Tensor, axis: int, row: str, function: Callable[..., Any]) -> Te
 
 @method
 def dot(x: Tensor, other: TensorLike) -> Tensor:
-    """The product of two vectors; of matrices, as matmul."""
+    """The product of two vectors, or matrices. For more axes NumPy's dot is not matmul, and PyTorch has none."""
+    if x.ndim > 2 or np.ndim(other) > 2:
+        raise ShapeError(
+            f"dot: got {show(x.shape)} and {show(np.shape(other))}, expected vectors or matrices; use matmul"
+        )
     return x.matmul(other)
-
-
-alias("mm", dot)
-alias("bmm", dot)
-alias("mv", dot)
 
 
 @method
 def outer(x: Tensor, other: TensorLike) -> Tensor:
     """The products of each element of a vector with each of another."""
+    if x.ndim != 1 or np.ndim(other) != 1:
+        raise ShapeError(f"outer: got {show(x.shape)} and {show(np.shape(other))}, expected two vectors")
     return x.unsqueeze(-1) * other
 
 

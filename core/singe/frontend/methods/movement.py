@@ -8,17 +8,17 @@ from typing import Any, Final
 
 import numpy as np
 
-from ...dtypes import int64
+from ...dtypes import bool_
 from ...errors import InputError, ShapeError, SizeNeeded
 from ...ir.scalar import Number
 from ...ops import ROWS
-from ...ops.movement.move import amount
-from ...shapes import axis_of, dim_max, dim_min, floordiv, show, symbols
-from .. import shaping
+from ...shapes import axis_of, show, symbols
+from ..arithmetic import placed
 from ..calls import call_row
 from ..host import elements
-from ..shaping import Axis, unpacked
-from ..tensor import Tensor, apply
+from ..nodes import shaping
+from ..nodes.shaping import Axis, unpacked
+from ..tensor import Tensor, TensorLike, apply
 from .attach import alias, method
 
 PAD_MODES: Final = {"replicate": "edge", "circular": "wrap"}
@@ -28,7 +28,7 @@ PAD_MODES: Final = {"replicate": "edge", "circular": "wrap"}
 @method
 def reshape(x: Tensor, *shape: Any) -> Tensor:
     """The same elements in row-major order under another shape, in which one dimension may be -1."""
-    wanted = unpacked(shape)
+    wanted = shaping.given_sizes(shape, "reshape")
     return apply(lambda b, x: b.reshape(x, shape=shaping.inferred_shape(x.shape, wanted)), x)
 
 
@@ -52,18 +52,20 @@ def unsqueeze(x: Tensor, axis: int) -> Tensor:
 
 
 @method
-def permute(x: Tensor, *order: Any) -> Tensor:
+def permute(x: Tensor, *axis: Any) -> Tensor:
     """The axes in another order."""
-    axes = tuple(axis_of(p, x.ndim, "permute") for p in unpacked(order))
+    axes = tuple(axis_of(p, x.ndim, "permute") for p in shaping.given_sizes(axis, "permute"))
     return call_row(ROWS["transpose"], (x,), perm=axes)
 
 
 @method
-def transpose(x: Tensor, *axes: Any) -> Tensor:
+def transpose(x: Tensor, axis0: Any = None, axis1: int | None = None, *more: int) -> Tensor:
     """Two axes exchanged, as in transpose(1, 2); the axes in the order of a tuple; reversed if none is given."""
-    if len(axes) == 2:
-        return x.swapaxes(*axes)
-    return x.permute(unpacked(axes) or tuple(reversed(range(x.ndim))))
+    if axis0 is None:
+        return x.permute(range(x.ndim)[::-1])
+    if axis1 is None:
+        return x.permute(axis0)
+    return x.permute(axis0, axis1, *more) if more else x.swapaxes(axis0, axis1)
 
 
 @method
@@ -84,13 +86,13 @@ def mT(x: Tensor) -> Tensor:
 @method
 def broadcast_to(x: Tensor, *shape: Any) -> Tensor:
     """The tensor repeated along axes of length 1, and along new leading axes."""
-    return call_row(ROWS["expand"], (x,), shape=unpacked(shape))
+    return call_row(ROWS["expand"], (x,), shape=shaping.given_sizes(shape, "broadcast_to"))
 
 
 @method
 def expand(x: Tensor, *shape: Any) -> Tensor:
     """Like broadcast_to; -1 keeps a dimension."""
-    return x.broadcast_to(shaping.expanded(x.shape, unpacked(shape)))
+    return x.broadcast_to(shaping.expanded(x.shape, shaping.given_sizes(shape, "expand")))
 
 
 @method
@@ -144,19 +146,7 @@ def narrow(x: Tensor, axis: int, start: int, length: int) -> Tensor:
 @method
 def unfold(x: Tensor, axis: int, size: int, step: int = 1) -> Tensor:
     """All windows of `size` elements along an axis, `step` apart; their elements are a new last axis."""
-    at = axis_of(axis, x.ndim, "unfold")
-    if size < 0 or step < 1:
-        raise ShapeError(
-            f"unfold: windows of {size}, {step} apart; expected a size of at least 0 and a step of at least 1"
-        )
-    count = dim_max(floordiv(x.shape[at] - size, step) + 1, 0)
-
-    def build(b: Any, n: Any) -> Any:
-        starts = b.reshape(b.arange(b.const(0), b.const(step), count=count), shape=(count, 1))
-        places = b.add(starts, b.arange(b.const(0), b.const(1), count=size))
-        return b.gather(n, places, axis=at)
-
-    return apply(build, x).movedim(at + 1, -1)
+    return call_row(ROWS["unfold"], (x,), axis=axis, length=size, step=step)
 
 
 # order of axes and elements
@@ -229,18 +219,18 @@ def roll(x: Tensor, shifts: int | Sequence[int], axis: Axis = None) -> Tensor:
 
 
 @method
-def repeat(x: Tensor, *times: Any) -> Tensor:
+def repeat(x: Tensor, *repeats: Any) -> Tensor:
     """The tensor repeated as a whole along each axis; more numbers than axes add leading axes."""
-    by = unpacked(times)
+    by = shaping.given_sizes(repeats, "repeat")
     if len(by) < x.ndim:
         raise ShapeError(f"repeat: {len(by)} numbers for {x.ndim} axes; use tile, or give one for each")
     return x.tile(by)
 
 
 @method
-def tile(x: Tensor, *times: Any) -> Tensor:
+def tile(x: Tensor, *axis: Any) -> Tensor:
     """The tensor repeated as a whole along its last axes."""
-    by = unpacked(times)
+    by = shaping.given_sizes(axis, "tile")
     by = (1,) * (x.ndim - len(by)) + tuple(by)
     old = (1,) * (len(by) - x.ndim) + x.shape
     pairs = [d for n, o in zip(by, old, strict=True) for d in (n, o)]
@@ -268,43 +258,27 @@ def repeat_interleave(x: Tensor, repeats: int | Sequence[int] | Tensor, axis: in
 @method
 def tril(x: Tensor, diagonal: int = 0) -> Tensor:
     """The elements on and below a diagonal of each matrix; zeros elsewhere."""
-    return _triangle(x, diagonal, below=True)
+    return call_row(ROWS["tril"], (x,), diagonal=diagonal)
 
 
 @method
 def triu(x: Tensor, diagonal: int = 0) -> Tensor:
     """The elements on and above a diagonal of each matrix; zeros elsewhere."""
-    return _triangle(x, diagonal, below=False)
-
-
-def _triangle(x: Tensor, diagonal: int, below: bool) -> Tensor:
-    if x.ndim < 2:
-        raise ShapeError(f"{'tril' if below else 'triu'}: got {show(x.shape)}, expected at least two axes")
-    rows, columns = x.shape[-2:]
-
-    def build(b: Any, n: Any) -> Any:
-        down = b.reshape(b.arange(b.const(diagonal), b.const(1), count=rows), shape=(rows, 1))
-        across = b.arange(b.const(0), b.const(1), count=columns)
-        kept = b.less_equal(across, down) if below else b.greater_equal(across, down)
-        return b.where(kept, n, b.const(0, n.dtype))
-
-    return apply(build, x)
+    return call_row(ROWS["triu"], (x,), diagonal=diagonal)
 
 
 @method
 def diagonal(x: Tensor, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Tensor:
     """The elements of a diagonal of each matrix, as a new last axis."""
-    y = x.movedim((axis1, axis2), (-2, -1))
-    rows, columns = y.shape[-2:]
-    first = max(-offset, 0) * columns + max(offset, 0)
-    count = dim_max(dim_min(rows - max(-offset, 0), columns - max(offset, 0)), 0)
-    flat = y.reshape(*y.shape[:-2], rows * columns)
+    return call_row(ROWS["diagonal"], (x,), offset=offset, axis1=axis1, axis2=axis2)
 
-    def build(b: Any, n: Any) -> Any:
-        places = b.add(b.arange(b.const(0), amount(b, columns + 1, int64), count=count), amount(b, first, int64))
-        return b.gather(n, places, axis=len(n.shape) - 1)
 
-    return apply(build, flat)
+@method
+def diag_embed(x: Tensor, offset: int = 0) -> Tensor:
+    """Matrices with the vectors along the last axis on a diagonal; zeros elsewhere."""
+    n = x.shape[-1] + abs(offset)
+    wide = x.pad([(0, 0)] * (x.ndim - 1) + [(max(offset, 0), max(-offset, 0))])
+    return wide.unsqueeze(-2).broadcast_to(*x.shape[:-1], n, n).tril(offset).triu(offset)
 
 
 @method
@@ -314,9 +288,59 @@ def diag(x: Tensor, diagonal: int = 0) -> Tensor:
         return x.diagonal(diagonal)
     if x.ndim != 1:
         raise ShapeError(f"diag: got {show(x.shape)}, expected a vector or a matrix")
-    n = x.shape[0] + abs(diagonal)
-    wide = x.pad([(max(diagonal, 0), max(-diagonal, 0))]).broadcast_to(n, n)
-    return _triangle(_triangle(wide, diagonal, below=True), diagonal, below=False)
+    return x.diag_embed(diagonal)
+
+
+@method
+def fliplr(x: Tensor) -> Tensor:
+    """The columns (axis 1) in reverse order."""
+    return x.flip(1)
+
+
+@method
+def flipud(x: Tensor) -> Tensor:
+    """The rows (axis 0) in reverse order."""
+    return x.flip(0)
+
+
+@method
+def rot90(x: Tensor, k: int = 1, axis: Sequence[int] = (0, 1)) -> Tensor:
+    """The plane of two axes turned k times by 90 degrees, from the first towards the second."""
+    first, second = axis
+    turned = (x, x.transpose(first, second).flip(first), x.flip(first, second), x.flip(first).transpose(first, second))
+    return turned[k % 4]
+
+
+@method
+def unflatten(x: Tensor, axis: int, sizes: Sequence[Any]) -> Tensor:
+    """An axis divided into several; one of the sizes may be -1."""
+    at = axis_of(axis, x.ndim, "unflatten")
+    return x.reshape(*x.shape[:at], *shaping.inferred_shape((x.shape[at],), tuple(sizes)), *x.shape[at + 1 :])
+
+
+@method
+def diff(
+    x, n: int = 1, axis: int = -1, prepend: Tensor | None = None, append: Tensor | None = None
+) -> Tensor:  # fmt: skip
+    """The differences between neighbours along an axis, taken n times; of bools, whether they differ."""
+    at = axis_of(axis, x.ndim, "diff")
+    parts = [part.cast(x.dtype) for part in (prepend, x, append) if part is not None]
+    y = apply(lambda b, *nodes: b.concat(*nodes, axis=at), *parts) if len(parts) > 1 else x
+    whole = (slice(None),) * at
+    for _ in range(n):
+        high, low = y[(*whole, slice(1, None))], y[(*whole, slice(None, -1))]
+        y = high ^ low if y.dtype is bool_ else high - low
+    return y
+
+
+@method
+def cross(x: Tensor, other: TensorLike, axis: int = -1) -> Tensor:
+    """The cross products of vectors of three elements along an axis."""
+    given = placed(x, other)
+    if any(y.shape[axis_of(axis, y.ndim, "cross")] != 3 for y in given):
+        raise ShapeError(f"cross: axis {axis} of {' and '.join(show(y.shape) for y in given)}, expected three elements")
+    a, b = (y.movedim(axis, -1) for y in given)
+    return (a.roll(-1, -1) * b.roll(1, -1) - a.roll(1, -1) * b.roll(-1, -1)).movedim(-1, axis)
 
 
 # PyTorch's other names

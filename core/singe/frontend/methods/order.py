@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...dtypes import bool_, int64, uint8
-from ...errors import InputError
+from ...errors import InputError, ShapeError
 from ...ops import ROWS
-from ...shapes import Dim, axis_of
+from ...ops.movement.move import numbered
+from ...shapes import Dim, axis_of, show
 from ..calls import call_row
 from ..host import hosted
 from ..tensor import Tensor, apply
@@ -24,8 +25,8 @@ class Ordered(NamedTuple):
 
 
 @method
-def sort(x: Tensor, axis: int = -1, descending: bool = False) -> Ordered:
-    """The elements in order along an axis, and their indices. Equal elements keep their order; NaN is the largest."""
+def sort(x: Tensor, axis: int = -1, descending: bool = False, stable: bool = True) -> Ordered:
+    """The elements in order along an axis, and their indices. Equal elements always keep their order; NaN is the largest."""
     at = axis_of(axis, x.ndim, "sort")
     if x.dtype is bool_:
         values, indices = x.cast(uint8).sort(at, descending)
@@ -34,14 +35,14 @@ def sort(x: Tensor, axis: int = -1, descending: bool = False) -> Ordered:
 
 
 @method
-def argsort(x: Tensor, axis: int = -1, descending: bool = False) -> Tensor:
+def argsort(x: Tensor, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """The indices that put the elements in order along an axis."""
     return x.sort(axis, descending).indices
 
 
 @method
-def topk(x: Tensor, k: Dim, axis: int = -1, largest: bool = True) -> Ordered:
-    """The k largest (or smallest) elements along an axis, in order, and their indices."""
+def topk(x: Tensor, k: Dim, axis: int = -1, largest: bool = True, sorted: bool = True) -> Ordered:
+    """The k largest (or smallest) elements along an axis, always in order, and their indices."""
     return Ordered(*call_row(ROWS["top_k"], (x,), axis=axis_of(axis, x.ndim, "topk"), k=k, largest=largest))
 
 
@@ -55,10 +56,17 @@ def nonzero(x: Tensor) -> Tensor:
 
 
 @method
-def unique(x: Tensor, axis: int | None = None, ordered: bool = True) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The distinct elements (or slices along an axis) in order, the first index of each, the index of every element's
-    value among them, and counts."""
-    return call_row(ROWS["unique"], (x,), axis=axis, ordered=ordered)
+def unique(
+    x, ordered: bool = True, return_inverse: bool = False, return_counts: bool = False, axis: int | None = None, *,
+    return_index: bool = False,
+) -> Any:  # fmt: skip
+    """The distinct elements (or slices along an axis), in order or as they come first. With more results, a tuple: the
+    first index of each, the index of every element's value among them, how often each occurs."""
+    values, first, inverse, counts = call_row(ROWS["unique"], (x,), axis=axis, ordered=ordered)
+    inverse = inverse.reshape(x.shape) if axis is None else inverse
+    asked = ((first, return_index), (inverse, return_inverse), (counts, return_counts))
+    more = [result for result, wanted in asked if wanted]
+    return (values, *more) if more else values
 
 
 @method
@@ -76,10 +84,37 @@ def one_hot(x: Tensor, num_classes: int = -1) -> Tensor:
     count = num_classes if num_classes >= 0 else int(x.max()) + 1
 
     def build(b: Any, n: Any) -> Any:
-        classes = b.arange(b.const(0), b.const(1), count=count)
+        classes = numbered(b, count, int64)
         return b.cast(b.equal(b.cast(n, to=int64), classes), to=int64)
 
     return apply(build, x.unsqueeze(-1))
+
+
+@method
+def kthvalue(x: Tensor, k: int, axis: int = -1, keepdims: bool = False) -> Ordered:
+    """The k-th smallest element along an axis (1: the smallest), and its index."""
+    at = axis_of(axis, x.ndim, "kthvalue")
+    length = x.shape[at]
+    if k < 1 or (isinstance(length, int) and k > length):
+        raise InputError(f"kthvalue: got {k}, expected from 1 to {length}, the length of axis {at} of {show(x.shape)}")
+    found = x.sort(at)
+    return Ordered(*(y.narrow(at, k - 1, 1) if keepdims else y.select(at, k - 1) for y in found))
+
+
+@method
+def median(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Any:
+    """The middle element, the lower one of two; along an axis, the middle elements and their indices."""
+    if axis is None:
+        return x.flatten().median(0).values
+    at = axis_of(axis, x.ndim, "median")
+    length = x.shape[at]
+    if not isinstance(length, int) or not length:
+        raise ShapeError(f"median: axis {at} of {show(x.shape)} has {length} elements, expected a number above 0")
+    found = x.kthvalue((length + 1) // 2, at, keepdims)
+    if not x.dtype.is_float:
+        return found
+    last = x.kthvalue(length, at, keepdims)  # NaN, if there is one
+    return Ordered(*(wrong.where(last.values.isnan(), y) for wrong, y in zip(last, found, strict=True)))
 
 
 @method

@@ -18,7 +18,9 @@ def row_method(row: Row) -> Any:
     """A row as a method."""
 
     def method(x: Tensor, *others: Any, **attrs: Any) -> Any:
-        return call_row(row, (x, *others), **{SPELLINGS.get(name, name): value for name, value in attrs.items()})
+        own = [p.name for p in row.parameters] if attrs else ()
+        named = {name if name in own else SPELLINGS.get(name, name): value for name, value in attrs.items()}
+        return call_row(row, (x, *others), **named)
 
     method.__name__ = row.name
     method.__qualname__ = f"Tensor.{row.name}"

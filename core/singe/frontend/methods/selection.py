@@ -7,13 +7,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from ...dtypes import bool_
+from ...dtypes import bool_, widened
 from ...errors import InputError, ShapeError
 from ...ops import ROWS
 from ...shapes import Shape, axis_of, show
-from .. import indexing, shaping
 from ..calls import call_row
-from ..shaping import unpacked
+from ..nodes import indexing, shaping
+from ..nodes.shaping import unpacked
 from ..tensor import Tensor, TensorLike, apply
 from .attach import method
 
@@ -25,7 +25,7 @@ REDUCTIONS: Final = {
 
 @method
 def __getitem__(x: Tensor, key: Any) -> Tensor:
-    """Elements by integers, slices, None, ..., integer arrays and masks; see indexing.py."""
+    """Elements by integers, slices, None, ..., integer arrays and masks; see nodes/indexing.py."""
     places, arrays = _parsed(key, x.shape)
     return apply(lambda b, n, *given: indexing.select(b, n, places, given), x, *arrays)
 
@@ -43,7 +43,20 @@ def _parsed(key: Any, shape: Shape) -> tuple[list[Any], list[Any]]:
             items[at : at + 1] = np.nonzero(item.numpy())
         elif isinstance(item, (np.ndarray, list)) and np.asarray(item).dtype == np.bool_:
             items[at : at + 1] = np.nonzero(item)
-    return indexing.without_arrays(tuple(items), Tensor)
+    return indexing.without_arrays(tuple(items), Tensor, _held)
+
+
+def _held(x: TensorLike | Sequence[Any]) -> np.ndarray | None:
+    """Indices, if the host has them: those of a device that computes later, or elsewhere, would have to be waited for."""
+    if not isinstance(x, Tensor):
+        return np.asarray(x)
+    on = x.device
+    return widened(x.numpy()) if not on.adopts and on.eager is on and on.target is None else None
+
+
+def _check(name: str, x: Tensor, axis: int, index: TensorLike) -> None:
+    """Refuse indices beyond an axis, if they are known."""
+    indexing.check_range(_held(index), x.shape[axis], f"{name}: axis {axis} of {show(x.shape)}")
 
 
 def _check_masks(items: Sequence[Any], shape: Shape) -> None:
@@ -88,8 +101,10 @@ def __iter__(x: Tensor) -> Iterator[Tensor]:
 
 
 @method
-def take(x: Tensor, index: Tensor | np.ndarray | Sequence[int], axis: int = 0) -> Tensor:
-    """The slices along an axis at the given indices; negative ones count from the end."""
+def take(x: Tensor, index: Tensor | np.ndarray | Sequence[int], axis: int | None = None) -> Tensor:
+    """The slices along an axis at the given indices; without an axis, the elements of the flat tensor."""
+    if axis is None:
+        return x.flatten().take(index, 0)
     at = axis_of(axis, x.ndim, "take")
     return x[(slice(None),) * at + (index if isinstance(index, (Tensor, np.ndarray)) else list(index),)]
 
@@ -104,6 +119,7 @@ def index_select(x: Tensor, axis: int, index: Tensor | np.ndarray | Sequence[int
 def gather(x: Tensor, axis: int, index: TensorLike) -> Tensor:
     """For each index the element at it along an axis; its other coordinates are those of the index."""
     at = axis_of(axis, x.ndim, "gather")
+    _check("gather", x, at, index)
     return apply(lambda b, n, i: indexing.gather_elements(b, n, i, at), x, index)
 
 
@@ -143,6 +159,7 @@ def scatter(x: Tensor, axis: int, index: TensorLike, src: TensorLike, reduce: st
     """The tensor with the elements of `src` (or one value) at indices along an axis; where an index has an element,
     its other coordinates are those of the index. reduce: "add" or "multiply", to combine them with what is there."""
     at = axis_of(axis, x.ndim, "scatter")
+    _check("scatter", x, at, index)
     combined = None if reduce is None else _reduction(reduce)
     return apply(lambda b, n, i, s: indexing.scatter(b, n, i, s, at, combined), x, index, src)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from ...dtypes import DType, bfloat16, bool_, dtype, float16, float32, float64, int16, int32, int64, uint8
+from ...dtypes import DType, bfloat16, bool_, dtype, float16, float32, float64, int8, int16, int32, int64, uint8
 from ...ops import ROWS
+from ...shapes import product
 from ..calls import call_row
 from ..tensor import Tensor
 from .attach import alias, method
@@ -22,7 +23,8 @@ def cast(x: Tensor, to: Any) -> Tensor:
 alias("astype", cast)
 
 SHORT: Final = {
-    "bool": bool_, "byte": uint8, "short": int16, "int": int32, "long": int64, "half": float16, "bfloat16": bfloat16, "float": float32, "double": float64,
+    "bool": bool_, "byte": uint8, "char": int8, "short": int16, "int": int32, "long": int64, "half": float16, "bfloat16": bfloat16,
+    "float": float32, "double": float64,
 }  # fmt: skip
 """PyTorch's method ↦ the dtype that it casts to."""
 
@@ -46,21 +48,51 @@ def type_as(x: Tensor, other: Tensor) -> Tensor:
 
 
 @method
+def type(x: Tensor, dtype: Any) -> Tensor:
+    """The elements as another dtype."""
+    return x.cast(dtype)
+
+
+@method
 def is_floating_point(x: Tensor) -> bool:
     """Whether the dtype is a float."""
     return x.dtype.is_float
 
 
 @method
+def is_complex(x: Tensor) -> bool:
+    """Whether the dtype is complex."""
+    return x.dtype.kind == "complex"
+
+
+@method
+def is_signed(x: Tensor) -> bool:
+    """Whether the dtype has negative numbers."""
+    return x.dtype.kind in ("int", "float", "complex")
+
+
+@method
 def numel(x: Tensor) -> int:
     """The number of elements."""
-    return x.size
+    return product(x.shape)  # pyright: ignore[reportReturnType]
+
+
+alias("nelement", numel)
+
+
+@method
+def element_size(x: Tensor) -> int:
+    """How many bytes an element takes."""
+    return x.dtype.size
 
 
 @method
 def dim(x: Tensor) -> int:
     """The number of axes."""
     return x.ndim
+
+
+alias("ndimension", dim)
 
 
 @method

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import spatial
-from ..spatial import Ints, Padding
+from ..nodes import spatial
+from ..nodes.spatial import Ints, Padding
 from ..tensor import Tensor, TensorLike, apply
 from .attach import method
 

@@ -19,6 +19,7 @@ from ...errors import ImportFailure, SizeNeeded, ValueNeeded
 from ...graph import Builder, Node, Value, postorder, symbols_of
 from ...ops import find_row
 from ...shapes import Dim, Size, axis_of, product, symbols
+from ..model import OnnxGraph
 from ..scope import Scope
 from ..tensors import MAX_FOLDED
 
@@ -192,6 +193,13 @@ class Call:
             raise self.fail(f"attribute {name!r} is {value!r:.60}; expected a list of {kind.__name__}")
         return value
 
+    def subgraph(self, name: str) -> OnnxGraph:
+        """An attribute that is a graph."""
+        graph = self.attributes.get(name)
+        if not isinstance(graph, OnnxGraph):
+            raise self.fail(f"the graph {name!r} is missing")
+        return graph
+
     def flag(self, name: str, default: bool = False) -> bool:
         return self.attr(name, int(default)) != 0
 
@@ -214,6 +222,10 @@ class Call:
     def is_computed(self, *inputs: int) -> bool:
         """Whether only a run computes some of these inputs."""
         return any(self.maybe(i) is not None and self.known(i) is None for i in inputs)
+
+    def is_found(self, name: str, i: int) -> bool:
+        """Whether only a run computes the integers that are attribute `name` in older versions and input i in newer ones."""
+        return name not in self.attributes and self.is_computed(i)
 
     def lengths(self, shape: Sequence[Dim]) -> tuple[Dim, ...]:
         """A shape that the model gives, after a check that no length is negative."""

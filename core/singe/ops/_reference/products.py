@@ -50,6 +50,40 @@ def conv_transpose(
     return out if bias is None else out + bias.reshape(-1, *(1,) * (x.ndim - 2))
 
 
+def _int8(row: np.ndarray, column: np.ndarray) -> float:
+    """The sum over a row, in 7 bits, and a column of stored weights. The row's step and its roundings are in float32, as the
+    op defines them."""
+    row = row.astype(np.float32)
+    high, low = np.float32(max([0, *row])), np.float32(min([0, *row]))
+    step = np.float32(high * np.float32(1 / 127)) - np.float32(low * np.float32(1 / 127))
+    inverse = np.float32(1) / step if step > 0 else np.float32(0)
+    zero = round(float(-low * inverse))
+    q = [min(127, max(0, round(float(v * inverse)) + zero)) for v in row]
+    return sum((a - zero) * (int(w) - 128) for a, w in zip(q, column, strict=True)) * float(step)
+
+
+def dot_int8(x: np.ndarray, w: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    shape = (*x.shape[:-1], w.shape[1])
+    return each(shape, float, lambda at: _int8(x[at[:-1]], w[:, at[-1]]) * scale[at[-1]])
+
+
+def conv_int8(
+    x: np.ndarray, w: np.ndarray, scale: np.ndarray, strides: Any, dilations: Any, before: Any, after: Any
+) -> np.ndarray:
+    """Elements of the padding are 0, which is exact and within every row's range."""
+    *taps, _, outputs = w.shape
+    space = x.shape[1:-1]
+    shape = [places(*facts) for facts in zip(space, taps, strides, dilations, before, after, strict=True)]
+
+    def element(at: Index) -> Any:
+        n, *where, o = at
+        met = list(window(tuple(where), space, taps, strides, dilations, before))
+        row, column = [x[(n, *place)] for _, place in met], [w[(*tap, slice(None), o)] for tap, _ in met]
+        return _int8(np.array(row).ravel(), np.array(column).ravel()) * scale[o]
+
+    return each((x.shape[0], *shape, outputs), float, element)
+
+
 def gemm(
     x: np.ndarray,
     y: np.ndarray,
@@ -134,12 +168,13 @@ def recurrent(op: str) -> Callable[..., tuple[np.ndarray, ...]]:
 
 def attention(
     q: np.ndarray, k: np.ndarray, v: np.ndarray, mask: Any = None, *,
-    scale: float = 0.0, causal: bool = False, past: int = 0, softcap: float = 0.0,
+    scale: float = 0.0, causal: bool = False, past: int = 0, softcap: float = 0.0, keys: int | None = None,
 ) -> np.ndarray:  # fmt: skip
     """One query after the other, over the keys that it sees."""
+    k, v = k[..., :keys, :], v[..., :keys, :]
     *outer, queries, size = q.shape
-    keys, group = k.shape[-2], (q.shape[-3] // k.shape[-3] if q.ndim > 2 and k.shape[-3] else 1)
-    allowed = np.ones((*outer, queries, keys), bool)
+    count, group = k.shape[-2], (q.shape[-3] // k.shape[-3] if q.ndim > 2 and k.shape[-3] else 1)
+    allowed = np.ones((*outer, queries, count), bool)
     bias = np.zeros(allowed.shape)
     if mask is not None:
         allowed, bias = (allowed & mask, bias) if mask.dtype == bool else (allowed, bias + mask)
@@ -148,7 +183,7 @@ def attention(
     def element(at: Index) -> Any:
         *where, i, column = at
         head = (*where[:-1], where[-1] // group) if where else ()
-        seen = [j for j in range(keys) if allowed[(*where, i, j)] and not (causal and j > i + past)]
+        seen = [j for j in range(count) if allowed[(*where, i, j)] and not (causal and j > i + past)]
         scores = np.array([q[(*where, i)] @ k[(*head, j)] * (scale or 1 / np.sqrt(size)) for j in seen])
         scores = (np.tanh(scores / softcap) * softcap if softcap else scores) + bias[(*where, i)][seen]
         e = np.exp(scores - scores.max(initial=-np.inf))

@@ -34,9 +34,12 @@ from .structured import Composite as Composite
 from .structured import Folds as Folds
 from .structured import Nest as Nest
 from .structured import View as View
+from .whole import GIVES_SHAPES as GIVES_SHAPES
+from .whole import OPEN_RESULT as OPEN_RESULT
 from .whole import SIZES as SIZES
 from .whole import Opaque as Opaque
 from .whole import Region as Region
 from .whole import Result as Result
 from .whole import Running as Running
 from .whole import Update as Update
+from .whole import without_sizes as without_sizes

@@ -17,7 +17,7 @@ from ...errors import DTypeError, ShapeError, SizeNeeded
 from ...ir import scalar
 from ...ir.derivative import derivative
 from ...ir.scalar import COMPUTE, Expr, const
-from ...shapes import Shape, Size, at_least, broadcast, dim_max, dim_min, equal, floordiv, symbols
+from ...shapes import Dim, Shape, Size, at_least, broadcast, dim_max, dim_min, divides, equal, floordiv, symbols
 from .base import ROWS, Attrs, Row, Shaped, sum_to
 
 
@@ -26,7 +26,8 @@ class Elementwise(Row):
     """body: the expression, over compute types; its keyword-only parameters are the op's attributes.
 
     takes: for each argument "T" (the common type) or the name of a fixed dtype. gives: "T", the name of a dtype, or
-    "to" if the attribute `to` decides. domain: the range from which tests sample floats.
+    "to" if the attribute `to` decides. domain: the range from which tests sample floats. dims: the same of dimensions,
+    for a body that compares what only a run knows.
     """
 
     declared_by: ClassVar = "body"
@@ -34,6 +35,7 @@ class Elementwise(Row):
     takes: Sequence[str] = ()
     gives: str = "T"
     domain: tuple[float, float] = (-4.0, 4.0)
+    dims: Callable[..., Dim] | None = None
 
     @cached_property
     def arity(self) -> int:
@@ -149,7 +151,7 @@ def _calls(row: Elementwise, dtypes: tuple[DType, ...], attrs: tuple[tuple[str, 
     params = tuple(scalar.var(f"x{i}", COMPUTE[d]) for i, d in enumerate(dtypes))
     given = dict(attrs)
     gives = row.result(dtypes, given)
-    e = row.value(params, gives, given)
+    e = scalar.unrounded(row.value(params, gives, given), gives)
     order = scalar.postorder([e])
     constants = [x for x in order if x.word == "const"]
     number = {x: i for i, x in enumerate((*params, *constants))}
@@ -158,15 +160,10 @@ def _calls(row: Elementwise, dtypes: tuple[DType, ...], attrs: tuple[tuple[str, 
     for x in order:
         if x.args:
             number[x] = len(params) + len(constants) + len(steps)
-            function = partial(_convert, to=x.dtype.numpy) if x.word == "cast" else scalar.NUMPY[x.word]
             last = {number[a] for a in x.args if final[a] is x and a.dtype is x.dtype}
-            steps.append((function, tuple(number[a] for a in x.args), tuple(last)))
+            steps.append((scalar.function(x), tuple(number[a] for a in x.args), tuple(last)))
     values = [x.dtype.numpy.type(x.value) for x in constants]
     return _Calls(gives.numpy, values, steps, number[e], e.dtype is gives)
-
-
-def _convert(array: Any, to: np.dtype[Any]) -> Any:
-    return scalar.convert(np.asarray(array), to)
 
 
 def _less(a: Any, b: Any) -> bool:
@@ -181,13 +178,19 @@ def _quotient(a: Any, b: Any) -> Any:
     """The quotient, rounded toward zero as integer division is at run time."""
     if isinstance(a, int) and isinstance(b, int):
         return scalar.div(const(a, int64), const(b, int64)).value
+    if divides(a, b):
+        return floordiv(a, b)
     if at_least(b, 0):
         return floordiv(dim_max(a, 0), b) - floordiv(dim_max(-a, 0), b)
     raise SizeNeeded(f"{a} / {b} depends on the sign of a size", symbols([a, b]))
 
 
+def _size(a: Any) -> Any:
+    return abs(a) if isinstance(a, int) else dim_max(a, -a)
+
+
 _SYMBOLIC: Final[Mapping[str, Callable[..., Any]]] = {
-    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": _quotient, "neg": operator.neg,
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": _quotient, "neg": operator.neg, "abs": _size,
     "min": dim_min, "max": dim_max, "eq": partial(equal, what="equal"), "lt": _less, "le": lambda a, b: not _less(b, a),
     "and": lambda a, b: a and b, "or": lambda a, b: a or b, "not": operator.not_, "select": lambda c, a, b: a if c else b,
 }  # fmt: skip
@@ -203,6 +206,9 @@ def _symbolic(row: Elementwise, arrays: Sequence[np.ndarray], attrs: Attrs) -> n
     whole = [np.broadcast_to(a, shape).ravel().tolist() for a in arrays]
     out = np.empty(int(np.prod(shape)), object)
     for i in range(out.size):
+        if row.dims is not None:
+            out[i] = row.dims(*(values[i] for values in whole))
+            continue
 
         def step(x: Expr, args: tuple[Any, ...], i: int = i) -> Any:
             if x.word == "const":

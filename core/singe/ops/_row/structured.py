@@ -21,7 +21,8 @@ class View(Row):
     the same over whole arrays.
 
     forward: maps coordinates in the input to coordinates in the output. Only rows that move each input element to
-    exactly one output element and reverse no axis have it (reshape, transpose).
+    exactly one output element and reverse no axis have it (reshape, transpose). work: about how many scalar operations
+    choose or compute an element, from the inputs and attributes.
     """
 
     declared_by: ClassVar = "shape"
@@ -29,6 +30,7 @@ class View(Row):
     value: Callable[..., Expr]
     whole: Callable[..., np.ndarray]
     forward: Callable[..., Sequence[Expr]] | None = None
+    work: Callable[..., int] = field(default=lambda *inputs, **attrs: 0)
     index_inputs: Sequence[int] = ()  # inputs that hold indices, and so may have another dtype
 
     def infer(self, inputs: Sequence[Shaped], attrs: Attrs) -> tuple[Shape, DType]:
@@ -62,7 +64,8 @@ class Nest(Row):
     """nest: the Folds of an output element, by its coordinates. routine: the kind of Routine, if there is a template;
     facts: its facts, from the inputs and attributes (None: use the plain loop nest). takes: the dtype of each input, if
     they differ; otherwise all have the same one of `dtypes`. windows: the window's length along each axis, if windows
-    do not overlap and lie within the input; otherwise None."""
+    do not overlap and lie within the input; otherwise None. over_axes: whether it folds its only input along the axes of the
+    attribute `axes`, which get length 1."""
 
     declared_by: ClassVar = "shape"
     shape: Callable[..., Shape]
@@ -73,6 +76,7 @@ class Nest(Row):
     routine: str | None = None
     facts: Callable[..., Attrs | None] = field(default=lambda *inputs, **attrs: {})
     windows: Callable[..., Sequence[int] | None] = field(default=lambda **attrs: None)
+    over_axes: bool = False
 
     def infer(self, inputs: Sequence[Shaped], attrs: Attrs) -> tuple[Shape, DType]:
         if self.takes:
@@ -93,9 +97,11 @@ class Nest(Row):
 
 @dataclass(frozen=True, kw_only=True)
 class Composite(Row):
-    """lower: the op as other rows, built with the builder it is given."""
+    """lower: the op as other rows, built with the builder it is given. function: targets may have a function for the whole
+    op (`Target.print_opaque`)."""
 
     declared_by: ClassVar = "lower"
     before: ClassVar = 1  # the builder
     lower: Callable[..., Any]
+    function: bool = False
     domain: tuple[float, float] = (-4.0, 4.0)

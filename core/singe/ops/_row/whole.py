@@ -19,6 +19,11 @@ SIZES: Final = "found"
 name of such a size, or "". The Builder chooses the names."""
 
 
+OPEN_RESULT: Final = "the shape of its result depends on data"
+GIVES_SHAPES: Final = "shapes depend on the values that it reads"
+"""Reasons for `Opaque.host`."""
+
+
 def without_sizes(attrs: Attrs) -> Attrs:
     """A node's attributes without SIZES."""
     return {k: v for k, v in attrs.items() if k != SIZES}
@@ -29,13 +34,15 @@ class Opaque(Row):
     """shapes: the shape and dtype of each result, from the inputs and attributes; None for a dimension that depends on
     data. whole: the results over whole arrays; a tuple if there are several.
 
-    A target may have a function for the row (`Target.print_opaque`); otherwise the op is a step on the host.
+    A target may have a function for the row (`Target.print_opaque`); otherwise the op is a step on the host. host: why the
+    op is one by design, whatever the target.
     """
 
     declared_by: ClassVar = "shapes"
     shapes: Callable[..., Results]
     whole: Callable[..., Any]
     index_inputs: Sequence[int] = ()  # inputs that hold indices, counts or flags, and so may have another dtype
+    host: str = ""
 
     def results(self, inputs: Sequence[Shaped], attrs: Attrs) -> Results:
         data = [x for i, x in enumerate(inputs) if not self.is_index(i)]

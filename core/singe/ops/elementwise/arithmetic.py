@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 
 from ...dtypes import COMPLEX, FLOATS, NUMBERS
+from ...errors import SizeNeeded
 from ...ir import scalar
 from ...ir.scalar import Expr, clip, const, exp, log, maximum, minimum, select, sqrt
+from ...shapes import Dim, floordiv, symbols
 from .._reference import elementwise as reference
 from .._row import Elementwise, register, sum_to
 
@@ -52,6 +54,13 @@ def _remainder(a: Expr, b: Expr) -> Expr:
     return select(none, zero, moved)
 
 
+def _remainder_of_dims(a: Dim, b: Dim) -> Dim:
+    """By the quotient, so that a + (-a) % b is known to be a multiple of b."""
+    if b == 0:
+        raise SizeNeeded(f"{a} % 0 is no dimension", symbols([a]))
+    return a - floordiv(a, b) * b
+
+
 def _remainder_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any) -> list[Any]:
     """y is a − q · c for a whole q, which is constant between jumps."""
     a, c = inputs
@@ -71,7 +80,9 @@ register(
     Elementwise(name="mul", body=lambda a, b: a * b, reference=np.multiply, onnx="Mul", dtypes=(*NUMBERS, *COMPLEX)),
     Elementwise(name="div", body=lambda a, b: a / b, reference=reference.divide, onnx="Div", dtypes=(*NUMBERS, *COMPLEX)),
     Elementwise(name="fmod", body=scalar.rem, reference=reference.fmod, vjp=_remainder_vjp, dtypes=NUMBERS),
-    Elementwise(name="remainder", body=_remainder, reference=reference.remainder, vjp=_remainder_vjp, dtypes=NUMBERS),
+    Elementwise(
+        name="remainder", body=_remainder, reference=reference.remainder, vjp=_remainder_vjp, dtypes=NUMBERS, dims=_remainder_of_dims,
+    ),
     Elementwise(name="minimum", body=minimum, reference=np.minimum, dtypes=NUMBERS),
     Elementwise(name="maximum", body=maximum, reference=np.maximum, dtypes=NUMBERS),
     Elementwise(name="neg", body=lambda x: -x, reference=np.negative, onnx="Neg", dtypes=(*NUMBERS, *COMPLEX)),

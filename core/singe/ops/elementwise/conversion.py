@@ -20,7 +20,7 @@ WHOLE: Final = (bool_, *INTS, *(d for d in STORED if d.is_int), float32, float64
 def _cast(x: Expr, *, to: DType, saturate: bool = True) -> Expr:
     """saturate: a number beyond the range of a float of 8 bits or less becomes the largest, not infinity or NaN."""
     value = scalar.cast(x, scalar.COMPUTE[to])
-    return clip(value, -to.most, to.most) if saturate and to.is_float and to in STORED else value
+    return scalar.rounded(clip(value, -to.most, to.most) if saturate and to.is_float and to in STORED else value, to)
 
 
 def _cast_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, to: DType, saturate: bool = True) -> list[Any]:

@@ -9,6 +9,7 @@ from ...errors import DTypeError, ShapeError
 from ...shapes import Shape, same, show
 from .._reference import folds as reference
 from .._row import Composite, as_dtype, register
+from ..movement.move import numbered_along
 from .reduce import wide
 
 REDUCTIONS: Final = ("none", "sum", "mean")
@@ -41,7 +42,7 @@ def _nll(
     zero, every = b.const(0, x.dtype), tuple(range(rank - 1))
     target = as_dtype(b, target, int64)
     along = (1, classes, *(1,) * (rank - 2))
-    numbers = b.reshape(b.arange(b.const(0, int64), b.const(1, int64), count=classes), shape=along)
+    numbers = numbered_along(b, x.shape, 1, int64)
     hit = b.equal(b.reshape(target, shape=(*x.shape[:1], 1, *x.shape[2:])), numbers)
     hit = b.logical_and(hit, b.logical_not(b.equal(numbers, b.const(ignore_index, int64))))
 

@@ -15,6 +15,7 @@ from ...ir.scalar import COMPUTE, Expr, const, select
 from ...shapes import Shape, axis_of, show
 from .._reference import folds as reference
 from .._row import Composite, Folds, Nest, Read, Shaped, register
+from ..movement.move import numbered_along
 
 
 def _shape(x: Shaped, axis: int, last: bool = False) -> Shape:
@@ -58,8 +59,7 @@ def _whole(function: Callable[..., Any]) -> Callable[..., np.ndarray]:
 
 def _hardmax(b: Any, x: Any, *, axis: int = -1) -> Any:
     axis = axis_of(axis, len(x.shape), "hardmax")
-    numbers = b.arange(b.const(0, int64), b.const(1, int64), count=x.shape[axis])
-    numbers = b.reshape(numbers, shape=tuple(d if i == axis else 1 for i, d in enumerate(x.shape)))
+    numbers = numbered_along(b, x.shape, axis, int64)
     return b.cast(b.equal(numbers, b.argmax(x, axis=axis)), to=x.dtype)
 
 

@@ -125,16 +125,16 @@ def _running_sum_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, axis: int, r
 
 
 register(
-    Nest(name="reduce_sum", doc="the sum over axes", shape=_shape, nest=_nest("add"), whole=_whole("add"), dtypes=(*NUMBERS, *COMPLEX),
+    Nest(name="reduce_sum", doc="the sum over axes", shape=_shape, over_axes=True, nest=_nest("add"), whole=_whole("add"), dtypes=(*NUMBERS, *COMPLEX),
          vjp=lambda b, g, inputs, y, axes: [b.expand(g, shape=inputs[0].shape)],
          reference=lambda x, axes: x.sum(axes, keepdims=True, dtype=np.float64 if x.dtype.kind == "f" else x.dtype), tolerance=64, floor=1e-5),
-    Nest(name="reduce_prod", doc="the product over axes", shape=_shape, nest=_nest("mul"), whole=_whole("mul"), dtypes=(*NUMBERS, *COMPLEX),
+    Nest(name="reduce_prod", doc="the product over axes", shape=_shape, over_axes=True, nest=_nest("mul"), whole=_whole("mul"), dtypes=(*NUMBERS, *COMPLEX),
          vjp=_prod_vjp,
          reference=lambda x, axes: x.prod(axes, keepdims=True, dtype=np.float64 if x.dtype.kind == "f" else x.dtype), tolerance=64),
     Nest(name="reduce_max", doc="the largest element over axes", shape=_shape, nest=_nest("max"), whole=_whole("max"), dtypes=NUMBERS, vjp=_extreme_vjp,
-         reference=reference.extreme(np.maximum, lambda d: -np.inf if d.kind == "f" else np.iinfo(d).min)),
+         over_axes=True, reference=reference.extreme(np.maximum, lambda d: -np.inf if d.kind == "f" else np.iinfo(d).min)),
     Nest(name="reduce_min", doc="the least element over axes", shape=_shape, nest=_nest("min"), whole=_whole("min"), dtypes=NUMBERS, vjp=_extreme_vjp,
-         reference=reference.extreme(np.minimum, lambda d: np.inf if d.kind == "f" else np.iinfo(d).max)),
+         over_axes=True, reference=reference.extreme(np.minimum, lambda d: np.inf if d.kind == "f" else np.iinfo(d).max)),
     Composite(name="reduce_mean", doc="the mean over axes; integers are rounded toward zero", dtypes=(*NUMBERS, *COMPLEX), lower=wide(_mean),
               reference=reference.mean, tolerance=64, floor=1e-5),
     Composite(name="softmax", doc="exponentials that sum to 1 along an axis", dtypes=FLOATS, lower=wide(_softmax), reference=reference.softmax, tolerance=32),

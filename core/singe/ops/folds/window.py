@@ -157,9 +157,10 @@ def _fold_taps(x: np.ndarray, fill: Any, function: Any, facts: dict[str, Any]) -
     return out
 
 
-def _wide(x: np.ndarray) -> np.ndarray:
+def wide_floats(x: np.ndarray) -> np.ndarray:
+    """Floats in their compute type; other numbers as they are."""
     kind = dtype(x.dtype)
-    return scalar.convert(x, COMPUTE[kind].numpy) if kind.held or kind.is_float else x
+    return scalar.convert(x, kind.compute.numpy) if kind.is_float else x
 
 
 def _least(x: np.ndarray) -> Any:
@@ -167,12 +168,12 @@ def _least(x: np.ndarray) -> Any:
 
 
 def _max_whole(x: np.ndarray, **facts: Any) -> np.ndarray:
-    wide = _wide(x)
+    wide = wide_floats(x)
     return scalar.convert(_fold_taps(wide, _least(wide), np.maximum, facts), x.dtype)
 
 
 def _sum_whole(x: np.ndarray, **facts: Any) -> np.ndarray:
-    wide = _wide(x)
+    wide = wide_floats(x)
     return scalar.convert(_fold_taps(wide, 0, np.add, facts), x.dtype)
 
 
@@ -181,7 +182,7 @@ def _max_index_whole(x: np.ndarray, *, column_major: bool = False, **facts: Any)
     numbers = np.arange(x.size, dtype=np.int64).reshape(order)
     if column_major:
         numbers = numbers.transpose(0, 1, *reversed(range(2, x.ndim)))
-    rank, wide = x.ndim, _wide(x)
+    rank, wide = x.ndim, wide_floats(x)
     values = _windows(wide, _least(wide), **facts)
     indices = _windows(numbers, np.iinfo(np.int64).max, **facts)
     best = values.max(tuple(range(rank, 2 * rank)), keepdims=True)

@@ -16,8 +16,8 @@ from ...ir.scalar import Expr, const
 from ...shapes import Shape, axis_of, product, require, same, show
 from .._reference import movement as reference
 from .._row import Read, Shaped, View, register
-from ..whole.opaque import check_room, wrapped
-from .update import index_at
+from .indices import check_room, index_at, wrapped
+from .move import numbered_along
 
 # --- gather_elements -------------------------------------------------------------------------------------------------
 
@@ -96,11 +96,7 @@ def _nd_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, batch: int) -> list[A
     """Slices are added where they came from; the indices name the batch, too."""
     x, index = inputs
     shape = (*index.shape[:-1], 1)
-    own = []
-    for axis in range(batch):
-        numbers = b.arange(b.const(0, int64), b.const(1, int64), count=x.shape[axis])
-        along = b.reshape(numbers, shape=tuple(d if i == axis else 1 for i, d in enumerate(shape)))
-        own.append(b.expand(along, shape=shape))
+    own = [b.expand(numbered_along(b, shape, axis, int64), shape=shape) for axis in range(batch)]
     places = b.concat(*own, b.cast(index, to=int64), axis=len(shape) - 1)
     zeros = b.expand(b.const(0, x.dtype), shape=x.shape)
     return [b.scatter_nd_reduce(zeros, g, places, reduction="add"), None]

@@ -16,9 +16,10 @@ from ...errors import ShapeError
 from ...ir import affine, scalar
 from ...ir.affine import flatten, unflatten
 from ...ir.scalar import COMPUTE, Expr, const, select, size
-from ...shapes import Dim, Shape, at_least, axis_of, broadcast, ceildiv, dim_max, dim_min, product, require, same, show
+from ...shapes import Dim, Shape, axis_of, broadcast, ceildiv, dim_max, product, require, same, show
 from .._reference import movement as reference
 from .._row import Read, Shaped, View, register, sum_to
+from .indices import check_room, index_at, wrapped
 
 PAD_MODES: Final = ("constant", "reflect", "edge", "wrap")
 
@@ -191,7 +192,7 @@ def _pad_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, before: Any, after: 
     for axis, (d, lo, hi) in enumerate(zip(x.shape, before, after, strict=True)):
         if lo == 0 and hi == 0:
             continue
-        source = b.pad(_numbered(b, d), b.const(0, int32), before=(lo,), after=(hi,), mode=mode)
+        source = b.pad(numbered(b, d), b.const(0, int32), before=(lo,), after=(hi,), mode=mode)
         perm = (*(i for i in range(len(x.shape)) if i != axis), axis)
         g = b.transpose(b.matmul(b.transpose(g, perm=perm), _one_hot(b, source, d, g.dtype)), perm=inverse(perm))
     return [g, None]
@@ -265,13 +266,18 @@ def _arange_whole(start: np.ndarray, step: np.ndarray, count: int) -> np.ndarray
 
 
 def _arange_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, count: Dim) -> list[Any]:
-    turns = b.cast(_numbered(b, count), to=g.dtype)
+    turns = b.cast(numbered(b, count), to=g.dtype)
     return [sum_to(b, g, ()), sum_to(b, b.mul(g, turns), ())]
 
 
-def _numbered(b: Any, d: Dim) -> Any:
-    """0, 1, … d − 1."""
-    return b.arange(b.const(0, int32), b.const(1, int32), count=d)
+def numbered(b: Any, count: Dim, kind: DType = int32) -> Any:
+    """0, 1, … count − 1."""
+    return b.arange(b.const(0, kind), b.const(1, kind), count=count)
+
+
+def numbered_along(b: Any, shape: Shape, axis: int, kind: DType = int32) -> Any:
+    """0, 1, … along an axis of a shape; of length 1 along the others."""
+    return b.reshape(numbered(b, shape[axis], kind), shape=tuple(d if i == axis else 1 for i, d in enumerate(shape)))
 
 
 def amount(b: Any, d: Dim, kind: DType) -> Any:
@@ -282,39 +288,27 @@ def amount(b: Any, d: Dim, kind: DType) -> Any:
 def _one_hot(b: Any, index: Any, d: Dim, kind: DType) -> Any:
     """For each index a row of d elements: 1 at the index, 0 elsewhere."""
     rows = b.reshape(index, shape=(*index.shape, 1))
-    return b.cast(b.equal(rows, _numbered(b, d)), to=kind)
+    return b.cast(b.equal(rows, numbered(b, d)), to=kind)
 
 
 def _gather_shape(x: Shaped, index: Shaped, axis: int) -> Shape:
     axis = axis_of(axis, len(x.shape), "gather")
     if not index.dtype.is_int:
         raise ShapeError(f"gather: the indices are {index.dtype}, expected an integer type")
-    count, d = product(index.shape), x.shape[axis]
-    if not at_least(d, 1):
-        # If the axis is empty there must be no index: then the first term is 0. Otherwise it exceeds every count.
-        text = f"gather: axis {axis} of {show(x.shape)} is empty: every index is out of range"
-        require(dim_min(d, 1) * (1 << 31) - count, text)
+    text = f"gather: axis {axis} of {show(x.shape)} is empty: every index is out of range"
+    check_room(text, x.shape[axis], product(index.shape))
     return (*x.shape[:axis], *index.shape, *x.shape[axis + 1 :])
 
 
 def _gather_value(coords: Sequence[Expr], read: Read, x: Shaped, index: Shaped, axis: int) -> Expr:
     axis = axis_of(axis, len(x.shape), "gather")
     rank = len(index.shape)
-    at = scalar.cast(read(1, coords[axis : axis + rank]), int32)
-    d = size(x.shape[axis])
-    if at.word != "const":
-        at = scalar.clip(
-            select(at < 0, at + d, at), 0, d - 1
-        )  # an index out of range reads the nearest element, never outside the buffer
-    elif at.value < 0:
-        at = at + d
+    at = index_at(read(1, coords[axis : axis + rank]), x.shape[axis])
     return read(0, [*coords[:axis], at, *coords[axis + rank :]])
 
 
 def _gather_whole(x: np.ndarray, index: np.ndarray, axis: int) -> np.ndarray:
-    d, index = x.shape[axis], index.astype(np.int64)
-    wrapped = np.where(index < 0, index + d, index)
-    return np.take(x, np.clip(wrapped, 0, max(d - 1, 0)), axis=axis)
+    return np.take(x, wrapped(index.astype(np.int64), x.shape[axis]), axis=axis)
 
 
 def _gather_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, axis: int) -> list[Any]:
@@ -351,14 +345,15 @@ register(
          shape=_slice_shape, value=_slice_value,
          whole=_slice_whole, reference=reference.slice_, vjp=_slice_vjp),
     View(name="pad", doc="elements added before and after every axis: a constant, reflected, repeated at the edge, or wrapped round",
-         shape=_pad_shape, value=_pad_value, whole=_pad_whole, reference=reference.pad, vjp=_pad_vjp),
+         shape=_pad_shape, value=_pad_value, whole=_pad_whole, reference=reference.pad, vjp=_pad_vjp,
+         work=lambda *inputs, **attrs: 3),
     View(name="concat", doc="inputs one after another along an axis",
          shape=_concat_shape, value=_concat_value, whole=lambda *xs, axis: np.concatenate(xs, axis),
-         reference=reference.concat, vjp=_concat_vjp),
+         reference=reference.concat, vjp=_concat_vjp, work=lambda *xs, axis: 2 * len(xs)),
     View(name="arange", doc="count numbers: start, start + step, start + 2 · step, …", dtypes=NUMBERS,
          shape=_arange_shape, value=_arange_value, whole=_arange_whole, vjp=_arange_vjp,
          reference=lambda start, step, count: np.array([start + i * step for i in range(count)], start.dtype)),
     View(name="gather", doc="slices of the first input along an axis, chosen by the second; negative indices count from the end",
          shape=_gather_shape, value=_gather_value, whole=_gather_whole, reference=reference.gather,
-         vjp=_gather_vjp, index_inputs=(1,)),
+         vjp=_gather_vjp, index_inputs=(1,), work=lambda *inputs, axis: 4),
 )  # fmt: skip

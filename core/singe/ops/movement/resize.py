@@ -18,7 +18,7 @@ from ...dtypes import NUMBERS, bool_, float32, int32, int64
 from ...errors import ShapeError
 from ...shapes import Dim, Shape, dim_max, dim_min, floordiv, known, product, same, show
 from .._reference import movement as reference
-from .._row import ROWS, Composite, Opaque, Results, Shaped, as_dtype, register
+from .._row import GIVES_SHAPES, ROWS, Composite, Opaque, Results, Shaped, as_dtype, register
 
 Transformation = Callable[[Dim, Dim, Dim, Dim], tuple[Dim, Dim, Dim]]
 
@@ -228,11 +228,7 @@ def _weight(b: Any, far: Any, options: Mapping[str, Any]) -> Any:
     return b.where(b.less_equal(far, one), near, polynomial(a, -5 * a, 8 * a, -4 * a))
 
 
-def _resize(
-    b: Any, x: Any, *, sizes: Shape, scales: tuple[float, ...] = (), mode: str = "nearest", coordinates: str = "half_pixel",
-    nearest: str = "round_prefer_floor", cubic: float = -0.75, exclude_outside: bool = False, extrapolation: float = 0.0,
-    roi: tuple[float, ...] = (), antialias: bool = False,
-) -> Any:  # fmt: skip
+def _check_names(mode: str, coordinates: str, nearest: str) -> None:
     for what, given, allowed in (
         ("mode", mode, ("nearest", *FILTERS)),
         ("coordinates", coordinates, (*TRANSFORMATIONS, CROP)),
@@ -240,6 +236,14 @@ def _resize(
     ):
         if given not in allowed:
             raise ShapeError(f"resize: {what} {given!r}, expected one of {', '.join(allowed)}")
+
+
+def _resize(
+    b: Any, x: Any, *, sizes: Shape, scales: tuple[float, ...] = (), mode: str = "nearest", coordinates: str = "half_pixel",
+    nearest: str = "round_prefer_floor", cubic: float = -0.75, exclude_outside: bool = False, extrapolation: float = 0.0,
+    roi: tuple[float, ...] = (), antialias: bool = False,
+) -> Any:  # fmt: skip
+    _check_names(mode, coordinates, nearest)
     rank = len(x.shape)
     if len(sizes) != rank or len(scales) not in (0, rank):
         raise ShapeError(f"resize: sizes and scales must name all {rank} axes of {show(x.shape)}")
@@ -333,11 +337,17 @@ POLICIES: Final[Mapping[str, Callable[..., float] | None]] = {"stretch": None, "
 
 
 def _tables_shapes(
-    wanted: Shaped, roi: Shaped, shape: Shape, axes: tuple[int, ...], policy: str, **options: Any
-) -> Results:
+    wanted: Shaped, roi: Shaped, shape: Shape, axes: tuple[int, ...], policy: str, *, mode: str, coordinates: str, nearest: str,
+    **options: Any,
+) -> Results:  # fmt: skip
+    _check_names(mode, coordinates, nearest)
     if len(wanted.shape) != 1 or not same(wanted.shape[0], len(axes), "resize") or policy not in POLICIES:
         raise ShapeError(
             f"resize: got {show(wanted.shape)} numbers for the axes {axes} and policy {policy!r}, expected one for each axis"
+        )
+    if coordinates == CROP and (len(roi.shape) != 1 or not same(roi.shape[0], 2 * len(axes), "resize")):
+        raise ShapeError(
+            f"resize: a region of {show(roi.shape)} numbers, expected a start and an end for the axes {axes}"
         )
     return tuple(r for _ in axes for r in (((None, None), int64), ((None, None), float32), ((None,), bool_)))
 
@@ -410,6 +420,6 @@ def by_tables(b: Any, x: Any, tables: Any, axes: tuple[int, ...], extrapolation:
 register(
     Composite(name="resize", doc="resampled along every axis whose size changes; attributes as ONNX's Resize", dtypes=NUMBERS, lower=_resize,
               reference=reference.resize, tolerance=64, floor=1e-5),
-    Opaque(name="resize_tables", doc="for each output index along each axis: the input indices that it reads, and their weights",
+    Opaque(name="resize_tables", doc="for each output index along each axis: the input indices that it reads, and their weights", host=GIVES_SHAPES,
            shapes=_tables_shapes, whole=_tables),
 )  # fmt: skip

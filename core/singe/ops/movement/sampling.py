@@ -12,12 +12,12 @@ from functools import reduce
 from itertools import product as combinations
 from typing import Any, Final
 
-from ...dtypes import FLOATS, NUMBERS, DType, bool_, float32, int32
+from ...dtypes import FLOATS, NUMBERS, bool_, float32, int32
 from ...errors import DTypeError, ShapeError
 from ...shapes import Dim, Shape, product, same, show, strides
 from .._reference import sampling as reference
 from .._row import Composite, as_dtype, register
-from .move import amount
+from .move import amount, numbered
 
 CUBIC: Final = -0.75
 """The coefficient of cubic weights, as PyTorch and ONNX have it."""
@@ -159,7 +159,7 @@ def _grid_sample(
     if not fits or not same(grid.shape[-1], len(space), "grid_sample"):
         raise ShapeError(
             f"grid_sample: x {show(x.shape)} with the grid {show(grid.shape)}; "
-            f"expected ({x.shape[0]}, …space, {len(space)})"
+            f"expected (batch, channels, …space) with (batch, …space, {len(space)})"
         )
     if mode not in MODES or padding not in PADDINGS:
         raise ShapeError(
@@ -206,7 +206,7 @@ def _affine_grid(b: Any, theta: Any, *, space: Shape, align_corners: bool = Fals
 
     total = factor(axes)
     for axis, d in enumerate(space):
-        numbers = b.cast(b.arange(b.const(0, int32), b.const(1, int32), count=d), to=theta.dtype)
+        numbers = numbered(b, d, theta.dtype)
         if align_corners:  # the only element of an axis of length 1 is at −1
             last = b.maximum(amount(b, d - 1, theta.dtype), one)
             place = b.sub(b.div(b.mul(two, numbers), last), one)
@@ -297,10 +297,6 @@ def _check_regions(x: Any, rois: Any, batches: Any, columns: int, size: Sequence
         raise ShapeError(f"{what}: regions of {tuple(size)} parts, expected two numbers of at least 1")
 
 
-def _numbered(b: Any, count: Dim, kind: DType) -> Any:
-    return b.cast(b.arange(b.const(0, int32), b.const(1, int32), count=count), to=kind)
-
-
 def _spans(b: Any, rois: Any, scale: float, half_pixel: bool) -> list[tuple[Any, Any]]:
     """The start and the length of each region along the axes."""
     half, one = _numbers(b, rois, 0.5, 1.0)
@@ -351,8 +347,8 @@ def _roi_align(
         each = b.minimum(_count(b, length, parts), limit) if adaptive else b.expand(limit, shape=(regions,))
         start, length, each = (b.reshape(v, shape=(regions, 1, 1)) for v in (start, length, each))
         part = b.div(length, b.const(parts, rois.dtype))
-        number = b.reshape(_numbered(b, most, rois.dtype), shape=(1, 1, most))
-        turn = b.reshape(_numbered(b, parts, rois.dtype), shape=(1, parts, 1))
+        number = b.reshape(numbered(b, most, rois.dtype), shape=(1, 1, most))
+        turn = b.reshape(numbered(b, parts, rois.dtype), shape=(1, parts, 1))
         within = b.div(b.mul(b.add(number, half), part), b.maximum(each, one))
         place = b.add(start, b.add(b.mul(turn, part), within))
         inside = b.logical_and(b.greater_equal(place, b.neg(one)), b.less_equal(place, amount(b, d, rois.dtype)))
@@ -404,8 +400,8 @@ def _max_roi_pool(b: Any, x: Any, rois: Any, batches: Any, *, size: tuple[int, i
         start, end = _last(b, ends, 1 - axis), _last(b, ends, 3 - axis)
         part = b.div(b.maximum(b.add(b.sub(end, start), one), one), b.const(parts, kind))
         start, part = (b.reshape(v, shape=(regions, 1, 1)) for v in (start, part))
-        turn = b.reshape(_numbered(b, parts, kind), shape=(1, parts, 1))
-        place = b.reshape(_numbered(b, d, kind), shape=(1, 1, d))
+        turn = b.reshape(numbered(b, parts, kind), shape=(1, parts, 1))
+        place = b.reshape(numbered(b, d, kind), shape=(1, 1, d))
         begins = b.greater_equal(place, b.add(start, b.floor(b.mul(turn, part))))
         ends_later = b.less(place, b.add(start, b.ceil(b.mul(b.add(turn, one), part))))
         masks.append(b.logical_and(begins, ends_later))

@@ -16,7 +16,8 @@ from ...ir.scalar import COMPUTE, Expr, const, select, size
 from ...shapes import Dim, Shape, axis_of, ceildiv, dim_max, dim_min, floordiv, require, show
 from .._reference import movement as reference
 from .._row import Folds, Nest, Read, Shaped, View, register
-from .move import inverse
+from .move import inverse, numbered
+from .triangle import diagonals
 
 # --- diagonal --------------------------------------------------------------------------------------------------------
 
@@ -53,10 +54,11 @@ def _diagonal_vjp(
     *others, length = y.shape
     if length == 0:
         return [b.expand(b.const(0, g.dtype), shape=x.shape)]
-    row, column = (b.arange(b.const(0, int32), b.const(1, int32), count=d) for d in (rows, columns))
-    at = b.clip(b.sub(row, b.const(max(-offset, 0), int32)), b.const(0, int32), b.const(length - 1, int32))
+    at = b.clip(
+        b.sub(numbered(b, rows), b.const(max(-offset, 0), int32)), b.const(0, int32), b.const(length - 1, int32)
+    )
     g = b.reshape(b.gather(g, at, axis=len(others)), shape=(*others, rows, 1))
-    hit = b.equal(b.reshape(b.add(row, b.const(offset, int32)), shape=(rows, 1)), b.reshape(column, shape=(1, columns)))
+    hit = b.equal(diagonals(b, rows, columns), b.const(offset, int32))
     full = b.where(hit, g, b.const(0, g.dtype))
     rest = [i for i in range(len(x.shape)) if i not in (first, second)]
     return [b.transpose(full, perm=inverse((*rest, first, second)))]

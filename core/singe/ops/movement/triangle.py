@@ -10,13 +10,13 @@ from ...dtypes import COMPLEX, NUMBERS, bool_, int32
 from ...errors import ShapeError
 from ...shapes import Dim, show
 from .._row import Composite, register
+from .move import numbered_along
 
 
 def diagonals(b: Any, rows: Dim, columns: Dim) -> Any:
     """A matrix of the numbers of its diagonals, as int32: 0 on the main one, and more to the right of it."""
-    zero, one = b.const(0, int32), b.const(1, int32)
-    across = b.reshape(b.arange(zero, one, count=columns), shape=(1, columns))
-    return b.sub(across, b.reshape(b.arange(zero, one, count=rows), shape=(rows, 1)))
+    row, column = (numbered_along(b, (rows, columns), axis) for axis in (0, 1))
+    return b.sub(column, row)
 
 
 def triangle(b: Any, x: Any, diagonal: Any, upper: bool) -> Any:

@@ -11,18 +11,12 @@ import numpy as np
 from ...dtypes import int32, int64
 from ...errors import ShapeError
 from ...ir import scalar
-from ...ir.scalar import Expr, const, select, size
-from ...shapes import Dim, axis_of, product, require, show
+from ...ir.scalar import Expr, const, size
+from ...shapes import axis_of, product, require, show
 from .._reference import movement as reference
 from .._row import Read, Shaped, Update, register
-from ..whole.opaque import check_elements, check_nd, grid_of, wrapped
-
-
-def index_at(at: Expr, d: Dim) -> Expr:
-    """An index into an axis of length d: negative ones count from the end, others are clipped to the valid range."""
-    at = scalar.cast(at, int32)
-    return scalar.clip(select(at < 0, at + size(d), at), 0, size(d) - 1)
-
+from .indices import check_elements, check_nd, grid_of, index_at, wrapped
+from .move import numbered
 
 # --- update_slice ----------------------------------------------------------------------------------------------------
 
@@ -61,7 +55,7 @@ def _slice_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any) -> list[Any]:
     for axis, start in enumerate(starts):
         limit = b.sub(b.const(x.shape[axis], int64), b.const(part.shape[axis], int64))
         at = b.minimum(b.maximum(b.cast(b.reshape(start, shape=()), to=int64), b.const(0, int64)), limit)
-        places = b.add(b.arange(b.const(0, int64), b.const(1, int64), count=part.shape[axis]), at)
+        places = b.add(numbered(b, part.shape[axis], int64), at)
         dpart = b.gather(dpart, places, axis=axis)
     return [b.update_slice(g, zeros, *starts), dpart, *[None] * len(starts)]
 

@@ -17,7 +17,7 @@ from ...errors import ShapeError, SizeNeeded
 from ...shapes import Dim, require, show, symbols
 from .._reference import products as reference
 from .._row import Composite, as_dtype, register
-from ..movement.move import amount
+from ..movement.move import amount, numbered, numbered_along
 
 
 class Attended(NamedTuple):
@@ -34,15 +34,17 @@ class Attended(NamedTuple):
 def attend(
     b: Any, q: Any, k: Any, v: Any, mask: Any = None, *,
     scale: float = 0.0, causal: bool = False, past: Dim = 0, softcap: float = 0.0, sink: Any = None,
-    precision: DType | None = None,
+    precision: DType | None = None, keys: Dim | None = None,
 ) -> Attended:  # fmt: skip
     """Attention with its steps. sink: scores (…, heads, 1, 1) of one more key, which has no value. The softmax is computed
-    in `precision`, a compute type; by default in that of q."""
+    in `precision`, a compute type; by default in that of q. keys: how many of the first keys are in use; None for all."""
     for what, x in (("queries", q), ("keys", k), ("values", v)):
         if len(x.shape) < 2 or x.dtype not in FLOATS:
             raise ShapeError(
                 f"attention: got {what} {x.dtype}{show(x.shape)}; expected floats (…, heads, length, size)"
             )
+    if keys is not None:
+        k, v = (_first(b, x, keys) for x in (k, v))
     wide = precision or q.dtype.compute
     scores = as_dtype(b, grouped_dot(b, scaled(b, q, scale, q.shape[-1]), _turned(b, k)), wide)
     capped = scores
@@ -67,7 +69,7 @@ def seen_keys(b: Any, queries: Dim, keys: Dim, past: Any, before: int | None = N
 
     past: how many keys precede the first query, a dimension, or integers that broadcast to (…, queries, keys).
     """
-    at = b.reshape(numbered(b, queries), shape=(queries, 1))
+    at = numbered_along(b, (queries, keys), 0)
     past = past if hasattr(past, "dtype") else amount(b, past, int32)
     at, key = b.add(at, as_dtype(b, past, int32)), numbered(b, keys)
     seen = b.less_equal(key, b.add(at, b.const(after, int32))) if after is not None else None
@@ -75,11 +77,6 @@ def seen_keys(b: Any, queries: Dim, keys: Dim, past: Any, before: int | None = N
         return seen
     near = b.less_equal(b.sub(at, b.const(before, int32)), key)
     return near if seen is None else b.logical_and(near, seen)
-
-
-def numbered(b: Any, count: Dim) -> Any:
-    """0, 1, … count − 1."""
-    return b.arange(b.const(0, int32), b.const(1, int32), count=count)
 
 
 def scaled(b: Any, x: Any, scale: float, size: Dim) -> Any:
@@ -116,6 +113,15 @@ def grouped_dot(b: Any, x: Any, y: Any) -> Any:
     return b.reshape(product, shape=(*product.shape[:-3], heads, length, product.shape[-1]))
 
 
+def _first(b: Any, x: Any, count: Dim) -> Any:
+    """The first places of the last axis but one."""
+    *outer, length, size = x.shape
+    if length == count:
+        return x
+    require(length - count, f"attention: {count} keys of {show(x.shape)}")
+    return b.slice(x, starts=(0,) * len(x.shape), steps=(1,) * len(x.shape), sizes=(*outer, count, size))
+
+
 def _turned(b: Any, x: Any) -> Any:
     rank = len(x.shape)
     return b.transpose(x, perm=(*range(rank - 2), rank - 1, rank - 2))
@@ -123,9 +129,9 @@ def _turned(b: Any, x: Any) -> Any:
 
 def _attention(
     b: Any, q: Any, k: Any, v: Any, mask: Any = None, *,
-    scale: float = 0.0, causal: bool = False, past: Dim = 0, softcap: float = 0.0,
+    scale: float = 0.0, causal: bool = False, past: Dim = 0, softcap: float = 0.0, keys: Dim | None = None,
 ) -> Any:  # fmt: skip
-    return attend(b, q, k, v, mask, scale=scale, causal=causal, past=past, softcap=softcap).y
+    return attend(b, q, k, v, mask, scale=scale, causal=causal, past=past, softcap=softcap, keys=keys).y
 
 
 def _rotary_embedding(b: Any, x: Any, cos: Any, sin: Any, *, interleaved: bool = False) -> Any:
@@ -159,8 +165,9 @@ def _rotary_embedding(b: Any, x: Any, cos: Any, sin: Any, *, interleaved: bool =
 
 register(
     Composite(name="attention", doc="softmax(scale · q · kᵀ + mask) · v for each head (…, heads, length, size); scale 0: 1 / √size. "
-              "causal: a query sees no later keys; past: how many keys precede the first query. softcap: scores are kept within ±softcap",
-              lower=_attention, reference=reference.attention, dtypes=FLOATS, tolerance=64, floor=1e-5),
+              "causal: a query sees no later keys; past: how many keys precede the first query. softcap: scores are kept within ±softcap; "
+              "keys: how many of the first keys are in use",
+              lower=_attention, function=True, reference=reference.attention, dtypes=FLOATS, tolerance=64, floor=1e-5),
     Composite(name="rotary_embedding", doc="pairs of elements of the last axis turned by angles with these cosines and sines: an element of "
               "the first half and one of the second, or interleaved: neighbours", lower=_rotary_embedding,
               reference=reference.rotary_embedding, dtypes=FLOATS, tolerance=16),

@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from ...dtypes import COMPLEX, FLOATS, NUMBERS, dtype, float32, int32
+from ...dtypes import COMPLEX, FLOATS, NUMBERS, float32, int32
 from ...errors import ShapeError
 from ...ir import affine, scalar
 from ...ir.scalar import COMPUTE, Expr, const, select, size
 from ...shapes import Dim, Shape, at_least, broadcast, product, same, show
 from .._reference import products as reference
 from .._row import Composite, Folds, Nest, Read, Shaped, as_dtype, register, sum_to
-from ..folds.window import window_size
+from ..folds.window import wide_floats, window_size
 from ..movement.move import project
 
 # --- dot -------------------------------------------------------------------------------------------------------------
@@ -49,13 +49,8 @@ def _dot_nest(coords: Sequence[Expr], read: Read, a: Shaped, b: Shaped) -> Folds
     return Folds((depth,), [("add", value)])
 
 
-def _wide(x: np.ndarray) -> np.ndarray:
-    kind = dtype(x.dtype)
-    return scalar.convert(x, kind.compute.numpy) if kind.is_float else x
-
-
 def _dot_whole(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    x, y = _wide(a), _wide(b)
+    x, y = wide_floats(a), wide_floats(b)
     if y.ndim == 2 and x.ndim > 2:  # one large product instead of a stack of small ones
         out = (
             (x.reshape(-1, x.shape[-1]) @ y).reshape(*x.shape[:-1], y.shape[-1])
@@ -209,7 +204,7 @@ def _conv_whole(
     group: int,
 ) -> np.ndarray:
     kind = x.dtype
-    x, w = _wide(x), _wide(w)
+    x, w = wide_floats(x), wide_floats(w)
     if any(before) or any(after):
         x = np.pad(x, [(0, 0), *zip(before, after, strict=True), (0, 0)])
     *window, per_group, outputs = w.shape
@@ -413,6 +408,8 @@ def _conv_transpose(
 def _batch_norm(b: Any, x: Any, scale: Any, shift: Any, mean: Any, variance: Any, *, epsilon: float = 1e-5) -> Any:
     """(x − mean) / √(variance + ε) · scale + shift along axis 1, computed as one multiplication and one addition."""
     kind, wide = x.dtype, x.dtype.compute
+    if len(scale.shape) != 1:
+        raise ShapeError(f"batch_norm: a scale of shape {show(scale.shape)}, expected one number for each channel")
     scale, shift, mean, variance = (as_dtype(b, p, wide) for p in (scale, shift, mean, variance))
     factor = b.div(scale, b.sqrt(b.add(variance, b.const(epsilon, wide))))
     shape = (scale.shape[0], *(1,) * (len(x.shape) - 2))

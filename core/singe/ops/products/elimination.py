@@ -15,6 +15,7 @@ from ...errors import ShapeError
 from ...shapes import product, same, show
 from .._row import Composite, as_dtype, register
 from ..control import repeated
+from ..movement.move import numbered_along
 
 MOST_STEPS: Final = 6
 """The most rows of a matrix that is eliminated without a loop."""
@@ -30,7 +31,7 @@ def _swapped(b: Any, k: Any, x: Any) -> tuple[Any, Any, Any]:
     """The matrices (batch, rows, columns) with row k and the row below it of the largest element in column k exchanged;
     that row (batch, 1, columns); and whether it is another row (batch, 1, 1)."""
     batch, rows, columns = x.shape
-    numbers = b.reshape(b.arange(b.const(0, int32), b.const(1, int32), count=rows), shape=(1, rows, 1))
+    numbers = numbered_along(b, x.shape, 1)
     size = b.where(b.less(numbers, k), b.const(-1, x.dtype), b.abs(b.gather(x, b.reshape(k, shape=(1,)), axis=2)))
     largest = b.equal(size, b.reduce_max(size, axes=(1,)))
     place = b.reduce_min(b.where(largest, numbers, b.const(rows, int32)), axes=(1,))
@@ -46,7 +47,7 @@ def _det_turn(b: Any, k: Any, x: Any, total: Any) -> tuple[Any, Any]:
     at = b.reshape(k, shape=(1,))
     pivot = b.gather(row, at, axis=2)
     zero, one = b.const(0, x.dtype), b.const(1, x.dtype)
-    numbers = b.reshape(b.arange(b.const(0, int32), b.const(1, int32), count=x.shape[1]), shape=(1, x.shape[1], 1))
+    numbers = numbered_along(b, x.shape, 1)
     factor = b.div(b.gather(x, at, axis=2), b.where(b.equal(pivot, zero), one, pivot))
     x = b.sub(x, b.mul(b.where(b.greater(numbers, k), factor, zero), row))
     return x, b.mul(total, b.mul(pivot, b.where(other, b.const(-1, x.dtype), one)))
@@ -57,7 +58,7 @@ def _inverse_turn(b: Any, k: Any, x: Any, total: Any) -> tuple[Any, Any]:
     x, row, _ = _swapped(b, k, x)
     at = b.reshape(k, shape=(1,))
     row = b.div(row, b.gather(row, at, axis=2))
-    numbers = b.reshape(b.arange(b.const(0, int32), b.const(1, int32), count=x.shape[1]), shape=(1, x.shape[1], 1))
+    numbers = numbered_along(b, x.shape, 1)
     return b.where(b.equal(numbers, k), row, b.sub(x, b.mul(b.gather(x, at, axis=2), row))), total
 
 
@@ -96,9 +97,7 @@ def _inverse(b: Any, x: Any) -> Any:
     _square(x, "inverse")
     n, kind = x.shape[-1], x.dtype
     wide = b.reshape(as_dtype(b, x, kind.compute), shape=(product(x.shape[:-2]), n, n))
-    row, column = (
-        b.reshape(b.arange(b.const(0, int32), b.const(1, int32), count=n), shape=s) for s in ((n, 1), (1, n))
-    )
+    row, column = (numbered_along(b, (n, n), axis) for axis in (0, 1))
     unit = b.expand(b.cast(b.equal(row, column), to=wide.dtype), shape=wide.shape)
     both, _ = _eliminated(b, b.concat(wide, unit, axis=2), _inverse_turn)
     found = b.slice(both, starts=(0, 0, n), steps=(1, 1, 1), sizes=wide.shape)

@@ -17,8 +17,8 @@ from ...dtypes import FLOATS, float32, int32
 from ...errors import ShapeError
 from ...shapes import Dim, Shape, axis_of, dim_min, floordiv, product, require, show
 from .._reference import fourier as reference
-from .._row import Composite, Opaque, Results, Shaped, as_dtype, register
-from ..movement.move import amount
+from .._row import OPEN_RESULT, Composite, Opaque, Results, Shaped, as_dtype, register
+from ..movement.move import amount, numbered
 from ..movement.move import inverse as undone
 
 DIRECT: Final = 128
@@ -113,7 +113,7 @@ def _by_convolution(b: Any, x: Any, sign: int) -> Any:
 
 def _open(b: Any, x: Any, sign: int) -> Any:
     rows, length, parts = x.shape
-    numbers = b.arange(b.const(0, int32), b.const(1, int32), count=length)
+    numbers = numbered(b, length)
     turns = b.mul(b.reshape(numbers, shape=(length, 1)), numbers)
     turns = b.sub(turns, b.mul(b.div(turns, b.const(length, int32)), b.const(length, int32)))
     # As sines of angles up to a right one, so that zeros are exact: turns / length is a part of a whole turn.
@@ -227,5 +227,6 @@ register(
               dtypes=FLOATS, lower=_dft, reference=reference.dft, tolerance=64, floor=2e-4),
     Composite(name="stft", doc="the transforms of overlapping parts of signals, each part weighted by a window", dtypes=FLOATS,
               lower=_stft, reference=reference.stft, tolerance=64, floor=2e-4),
-    Opaque(name="mel_weight_matrix", doc="weights that make bins on the mel scale of the frequencies of a transform", shapes=_mel_shapes, whole=_mel),
+    Opaque(name="mel_weight_matrix", doc="weights that make bins on the mel scale of the frequencies of a transform", host=OPEN_RESULT,
+           shapes=_mel_shapes, whole=_mel),
 )  # fmt: skip

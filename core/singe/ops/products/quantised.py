@@ -23,6 +23,7 @@ from ...errors import ShapeError
 from ...ir import scalar
 from ...ir.scalar import Expr, const
 from ...shapes import Shape, same, show
+from .._reference import products as reference
 from .._row import ROWS, Folds, Nest, Read, Shaped, register
 from ..movement.move import project
 from . import contract  # noqa: F401 (registers conv_last)
@@ -139,7 +140,7 @@ def quantise_weights(w: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     return (np.clip(np.rint(whole), -TOP, TOP) + OFFSET).astype(np.uint8), steps
 
 
-# --- shapes, references, rows ----------------------------------------------------------------------------------------
+# --- shapes, rows ----------------------------------------------------------------------------------------------------
 
 
 def _check(w: Shaped, scale: Shaped, depth: Shape) -> None:
@@ -167,50 +168,12 @@ def _conv_facts(x: Shaped, w: Shaped, scale: Shaped, **facts: Any) -> Mapping[st
     return _FLOATS.facts(x, w, **facts, group=1)
 
 
-def _reference(rows: np.ndarray, w: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """One row after the other. A row's step and its roundings are in float32, as the op defines them."""
-    out = np.empty((len(rows), w.shape[1]))
-    for number, row in enumerate(rows.astype(np.float32)):
-        high, low = np.float32(max([0, *row])), np.float32(min([0, *row]))
-        step = np.float32(high * np.float32(1 / 127)) - np.float32(low * np.float32(1 / 127))
-        inverse = np.float32(1) / step if step > 0 else np.float32(0)
-        zero = round(float(-low * inverse))
-        q = [min(127, max(0, round(float(v * inverse)) + zero)) for v in row]
-        weights = w.astype(int) - 128
-        out[number] = [
-            sum((a - zero) * int(b) for a, b in zip(q, column, strict=True)) * float(step) for column in weights.T
-        ]
-    return out * scale
-
-
-def _dot_reference(x: np.ndarray, w: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    return _reference(x.reshape(math.prod(x.shape[:-1]), x.shape[-1]), w, scale).reshape(*x.shape[:-1], w.shape[-1])
-
-
-def _conv_reference(
-    x: np.ndarray, w: np.ndarray, scale: np.ndarray, strides: Any, dilations: Any, before: Any, after: Any
-) -> np.ndarray:
-    x = np.pad(x, [(0, 0), *zip(before, after, strict=True), (0, 0)])
-    window = w.shape[:-2]
-    reach = [d * (k - 1) + 1 for k, d in zip(window, dilations, strict=True)]
-    space = [(n - r) // s + 1 for n, r, s in zip(x.shape[1:-1], reach, strides, strict=True)]
-    rows = [
-        x[
-            (n, *(slice(p * s, p * s + r, d) for p, s, r, d in zip(place, strides, reach, dilations, strict=True)))
-        ].ravel()
-        for n in range(len(x))
-        for place in np.ndindex(*space)
-    ]
-    flat = np.array(rows).reshape(len(rows), math.prod(w.shape[:-1]))
-    return _reference(flat, w.reshape(-1, w.shape[-1]), scale).reshape(len(x), *space, w.shape[-1])
-
-
 _TAKES: Final = (float32, uint8, float32)
 register(
     Nest(name="dot_int8", doc="product of float rows and a matrix of 8-bit weights, summed in integers", routine="matmul_int8",
          dtypes=(float32,), takes=_TAKES, gives=float32, shape=_dot_shape, nest=_dot_nest, whole=_dot_whole,
-         reference=_dot_reference, tolerance=16, floor=1e-5),
+         reference=reference.dot_int8, tolerance=16, floor=1e-5),
     Nest(name="conv_int8", doc="convolution, channels last, with 8-bit weights, summed in integers", routine="conv_int8",
          dtypes=(float32,), takes=_TAKES, gives=float32, shape=_conv_shape, nest=_conv_nest, whole=_conv_whole,
-         facts=_conv_facts, reference=_conv_reference, tolerance=16, floor=1e-5),
+         facts=_conv_facts, reference=reference.conv_int8, tolerance=16, floor=1e-5),
 )  # fmt: skip

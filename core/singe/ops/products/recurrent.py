@@ -18,7 +18,7 @@ from ...dtypes import FLOATS, int64
 from ...errors import ShapeError
 from ...shapes import Dim, same, show
 from .._reference import products as reference
-from .._row import Composite, register
+from .._row import Composite, as_dtype, register
 from ..control import repeated
 
 OPTIONAL: Final = ("bias", "lengths", "state", "cell", "peepholes")
@@ -215,9 +215,7 @@ def _direction(
         parameters["peepholes"] = b.reshape(own(named["peepholes"]), shape=(1, 3 * hidden))
     if "lengths" in named:
         lengths = named["lengths"]
-        parameters["lengths"] = b.reshape(
-            lengths if lengths.dtype is int64 else b.cast(lengths, to=int64), shape=(batch, 1)
-        )
+        parameters["lengths"] = b.reshape(as_dtype(b, lengths, int64), shape=(batch, 1))
     parameters["x"] = b.reshape(projected, shape=(length, batch, rows))
     zero = b.const(0, x.dtype)
     empty = b.expand(zero, shape=(batch, hidden))

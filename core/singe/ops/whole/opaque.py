@@ -12,8 +12,9 @@ import numpy as np
 from ...dtypes import INTS, NUMBERS, bool_, dtype, float32, int64, narrowed, string, widened
 from ...errors import DTypeError, ShapeError
 from ...ir.scalar import convert
-from ...shapes import Dim, Shape, at_least, axis_of, dim_min, product, require, same, show
-from .._row import Opaque, Results, Shaped, register
+from ...shapes import Dim, Shape, axis_of, product, require, same, show
+from .._row import OPEN_RESULT, Opaque, Results, Shaped, register
+from ..movement.indices import check_elements, check_nd, grid_of, wrapped
 
 REDUCTIONS: Final = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
 """How elements that are scattered to the same place may be combined."""
@@ -159,61 +160,30 @@ def _nms(
         low, high = corner - half, corner + half
     else:
         low, high = np.minimum(boxes[..., :2], boxes[..., 2:]), np.maximum(boxes[..., :2], boxes[..., 2:])
-    area = np.prod(high - low, axis=-1)
-    for batch in range(scores.shape[0]):
-        for kind in range(scores.shape[1]):
-            mine = scores[batch, kind]
-            waiting = [int(i) for i in np.argsort(-mine, kind="stable") if mine[i] > floor]
-            kept: list[int] = []
-            while waiting and len(kept) < most:
-                best, *waiting = waiting
-                kept.append(best)
-                sides = np.minimum(high[batch, best], high[batch, waiting]) - np.maximum(
-                    low[batch, best], low[batch, waiting]
-                )
-                shared = np.prod(np.maximum(sides, 0), axis=-1)
-                union = area[batch, best] + area[batch, waiting] - shared
-                part = np.divide(shared, union, out=np.zeros_like(shared), where=union > 0)
-                waiting = [i for i, p in zip(waiting, part, strict=True) if p <= threshold]
-            found += [(batch, kind, i) for i in kept]
+    for batch, kind in np.ndindex(*scores.shape[:2]):
+        mine = scores[batch, kind]
+        order = np.argsort(-mine, kind="stable")
+        order = order[mine[order] > floor]
+        (x0, y0), (x1, y1) = low[batch, order].T.copy(), high[batch, order].T.copy()
+        area = (x1 - x0) * (y1 - y0)
+        waits = np.ones(order.size, bool)
+        kept: list[int] = []
+        while len(kept) < most and waits.any():
+            best = int(waits.argmax())
+            kept.append(int(order[best]))
+            rest = slice(best + 1, None)
+            width = np.minimum(x1[best], x1[rest]) - np.maximum(x0[best], x0[rest])
+            height = np.minimum(y1[best], y1[rest]) - np.maximum(y0[best], y0[rest])
+            shared = np.maximum(width, 0) * np.maximum(height, 0)
+            union = area[best] + area[rest] - shared
+            part = np.divide(shared, union, out=np.zeros_like(shared), where=union > 0)
+            waits[best] = False
+            waits[rest] &= part <= threshold
+        found += [(batch, kind, i) for i in kept]
     return np.array(found, np.int64).reshape(-1, 3)
 
 
 # --- scattered sums --------------------------------------------------------------------------------------------------
-
-
-def check_elements(what: str, x: Shaped, part: Shaped, indices: Shaped, axis: int) -> None:
-    """Check that `part` fits x: its elements go to `indices` along an axis, and keep their index along the others."""
-    axis = axis_of(axis, len(x.shape), what)
-    text = f"{what}: part {show(part.shape)} and indices {show(indices.shape)} into {show(x.shape)}"
-    if len(part.shape) != len(x.shape) or len(indices.shape) != len(x.shape):
-        raise ShapeError(f"{text}: expected the same number of axes")
-    for i, (d, p, k) in enumerate(zip(x.shape, part.shape, indices.shape, strict=True)):
-        if not same(p, k, text):
-            raise ShapeError(f"{text}: expected an index for each element of the part")
-        if i == axis:
-            check_room(f"{text}: axis {i} is empty", d, product(part.shape))
-        else:
-            require(d - p, f"{text}: axis {i} of the part is too long")
-
-
-def check_nd(what: str, x: Shaped, part: Shaped, indices: Shaped) -> None:
-    """Check that `part` fits x: its slices go to the places in x that the last axis of the indices names."""
-    text = f"{what}: part {show(part.shape)} and indices {show(indices.shape)} into {show(x.shape)}"
-    rank = indices.shape[-1] if indices.shape else None
-    if not isinstance(rank, int) or not 0 < rank <= len(x.shape):
-        raise ShapeError(f"{text}: the last axis of the indices must name 1 to {len(x.shape)} axes")
-    wanted = (*indices.shape[:-1], *x.shape[rank:])
-    if len(part.shape) != len(wanted) or not all(same(a, b, text) for a, b in zip(part.shape, wanted, strict=True)):
-        raise ShapeError(f"{text}: expected a part {show(wanted)}")
-    for d in x.shape[:rank]:
-        check_room(f"{text}: an axis is empty", d, product(part.shape))
-
-
-def check_room(text: str, d: Dim, count: Dim) -> None:
-    """If axis d is empty, `count` elements to write must be 0."""
-    if not at_least(d, 1):
-        require(dim_min(d, 1) * (1 << 31) - count, text)
 
 
 def _check_reduction(what: str, reduction: str) -> None:
@@ -231,18 +201,6 @@ def _reduce_nd_shapes(x: Shaped, part: Shaped, indices: Shaped, reduction: str) 
     _check_reduction("scatter_nd_reduce", reduction)
     check_nd("scatter_nd_reduce", x, part, indices)
     return ((x.shape, x.dtype),)
-
-
-def grid_of(indices: np.ndarray, axis: int) -> tuple[np.ndarray, ...]:
-    """A NumPy index of the places in x that the indices along an axis name."""
-    places: list[Any] = list(np.indices(indices.shape, sparse=True))
-    places[axis] = indices
-    return tuple(places)
-
-
-def wrapped(indices: np.ndarray, d: Any) -> np.ndarray:
-    """Indices as 0 to d − 1: negative ones count from the end, others are clipped to the range."""
-    return np.clip(np.where(indices < 0, indices + d, indices), 0, np.maximum(np.asarray(d) - 1, 0))
 
 
 def _reduce_elements(x: np.ndarray, part: np.ndarray, indices: np.ndarray, axis: int, reduction: str) -> np.ndarray:
@@ -281,17 +239,18 @@ register(
            shapes=lambda values, kind: (((len(values),), kind),)),
     Opaque(name="sort", doc="the elements sorted along an axis, and their indices", dtypes=NUMBERS,
            shapes=_sort_shapes, whole=_wide(_sort), vjp=_sort_vjp),
-    Opaque(name="nonzero", doc="the coordinates of all nonzero elements, one column each", shapes=_nonzero_shapes,
+    Opaque(name="nonzero", doc="the coordinates of all nonzero elements, one column each", host=OPEN_RESULT, shapes=_nonzero_shapes,
            whole=_wide(lambda x: np.array(np.nonzero(x), np.int64).reshape(x.ndim, -1))),
-    Opaque(name="compress", doc="the slices along an axis where a condition holds", shapes=_compress_shapes, index_inputs=(1,),
+    Opaque(name="compress", doc="the slices along an axis where a condition holds", host=OPEN_RESULT, shapes=_compress_shapes, index_inputs=(1,),
            whole=lambda x, condition, axis: np.compress(condition, x, axis=axis)),
-    Opaque(name="unique", doc="the distinct elements or slices, the first index of each, the index of every element's value, and counts",
+    Opaque(name="unique", doc="the distinct elements or slices, the first index of each, the index of every element's value, and counts", host=OPEN_RESULT,
            dtypes=(*NUMBERS, string), shapes=_unique_shapes, whole=_wide(_unique)),
     Opaque(name="non_max_suppression", doc="the best boxes of each class, without those that overlap a better box too much", dtypes=(float32,),
-           shapes=_nms_shapes, whole=_nms, index_inputs=(2,)),
+           host=OPEN_RESULT, shapes=_nms_shapes, whole=_nms, index_inputs=(2,)),
     Opaque(name="scatter_elements_reduce", doc="elements added to (or multiplied, maximum, minimum with) those at indices along an axis",
            shapes=_reduce_elements_shapes, dtypes=NUMBERS, whole=_wide(_reduce_elements), index_inputs=(2,)),
     Opaque(name="scatter_nd_reduce", doc="slices added to (or multiplied, maximum, minimum with) those at indices", shapes=_reduce_nd_shapes, dtypes=NUMBERS,
            whole=_wide(_reduce_nd), index_inputs=(2,)),
-    Opaque(name="random_uniform", doc="random numbers from 0 to 1 in a given shape, from a seed", dtypes=INTS, shapes=_random_shapes, whole=_uniform),
+    Opaque(name="random_uniform", doc="random numbers from 0 to 1 in a given shape, from a seed", dtypes=INTS, shapes=_random_shapes, whole=_uniform,
+           host="its generator draws one number after the other, from a seed on the host"),
 )  # fmt: skip

@@ -14,7 +14,7 @@ import numpy as np
 from ...dtypes import bool_, int64, string, strings, widened
 from ...errors import InputError, ShapeError
 from ...shapes import Shape, broadcast, product, show
-from .._row import Opaque, Results, Shaped, register
+from .._row import OPEN_RESULT, Opaque, Results, Shaped, register
 
 CASES: Final = {"NONE": str, "LOWER": str.lower, "UPPER": str.upper}
 """The changes of case."""
@@ -128,8 +128,9 @@ register(
     _row("strings", "a constant array of strings", shapes=_constant_shapes, whole=_constant),
     _row("string_concat", "each string followed by another",
          shapes=lambda x, y: ((broadcast([x.shape, y.shape], "string_concat"), string),), whole=_concat),
-    _row("string_split", "the parts of each string, and their number", shapes=_split_shapes, whole=_split),
-    _row("string_normalize", "strings in upper or lower case, without stopwords", shapes=_normalise_shapes, whole=_normalise),
+    _row("string_split", "the parts of each string, and their number", shapes=_split_shapes, whole=_split, host=OPEN_RESULT),
+    _row("string_normalize", "strings in upper or lower case, without stopwords", shapes=_normalise_shapes, whole=_normalise,
+         host=OPEN_RESULT),
     _row("string_places", "the place of each string among the keys; their number if it is none of them",
          shapes=lambda x, keys: ((x.shape, int64),), whole=_places),
     _row("string_tokens", "the parts of each string that a regular expression matches, or those between", shapes=_tokens_shapes, whole=_tokens),

@@ -21,6 +21,7 @@ import numpy as np
 from ...dtypes import DType
 from ...errors import SingeError
 from ...graph import Builder, Graph, Node, inline, postorder
+from ...ops import SIZES
 from ..device import Build, Device, nodes_of
 from ..waiting import Later
 from .decorator import Decorator
@@ -114,7 +115,7 @@ class Fusion(Decorator):
         outputs = tuple(dict.fromkeys(v.node for v in values))
         nodes = postorder(outputs)
         leaves = tuple(n for n in nodes if isinstance(n, Leaf))
-        bound = {size: n for n in nodes for size in n.attrs.get("found", ()) if size}
+        bound = {size: n for n in nodes for size in n.attrs.get(SIZES, ()) if size}
         graph = Graph(leaves, outputs, tuple(f"y{k}" for k in range(len(outputs))), bound)
         found = self.inner.run(graph, [n.held for n in leaves])
         computed = {n: self._leaf(held) for n, held in zip(outputs, found, strict=True)}

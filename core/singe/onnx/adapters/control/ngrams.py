@@ -51,7 +51,7 @@ def _tf_idf(call: Call) -> Node:
     ends = [*starts[1:], len(pool)]
     if not 1 <= least <= most or skips < 0 or (most - least + 1) * (skips + 1) > MAX_SPANS or not len(columns):
         raise call.fail(f"n-grams of {least} to {most} tokens with up to {skips} skipped, for {len(columns)} columns")
-    if any(
+    if not starts or any(
         not 0 <= at <= end <= len(pool) or (end - at) % (k + 1)
         for k, (at, end) in enumerate(zip(starts, ends, strict=True))
     ):

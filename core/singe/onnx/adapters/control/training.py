@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 from ....graph import Node
 from .._call import ADAPTERS, Call
+from ..elementwise.basic import cast
 
 Step: TypeAlias = "Callable[[Call, Node, Node, Node, Node, Sequence[Node]], Sequence[Node]]"
 """(the node, rate, count, tensor, gradient, states) ↦ the next tensor and states."""
@@ -25,10 +26,6 @@ def _number(call: Call, name: str, default: float, x: Node) -> Node:
 def _decayed(call: Call, x: Node, gradient: Node) -> Node:
     """The gradient of the loss with the penalty for the tensor's square added."""
     return call.b.add(call.b.mul(_number(call, "norm_coefficient", 0.0, x), x), gradient)
-
-
-def _as(call: Call, x: Node, other: Node) -> Node:
-    return x if x.dtype is other.dtype else call.b.cast(x, to=other.dtype)
 
 
 def _momentum(call: Call, rate: Node, count: Node, x: Node, g: Node, states: Sequence[Node]) -> Sequence[Node]:
@@ -46,7 +43,7 @@ def _momentum(call: Call, rate: Node, count: Node, x: Node, g: Node, states: Seq
 def _adagrad(call: Call, rate: Node, count: Node, x: Node, g: Node, states: Sequence[Node]) -> Sequence[Node]:
     b, (h,) = call.b, states
     g, one = _decayed(call, x, g), b.const(1.0, x.dtype)
-    rate = b.div(rate, b.add(one, b.mul(_as(call, count, x), _number(call, "decay_factor", 0.0, x))))
+    rate = b.div(rate, b.add(one, b.mul(cast(call, count, x.dtype), _number(call, "decay_factor", 0.0, x))))
     h = b.add(h, b.mul(g, g))
     return b.sub(x, b.div(b.mul(rate, g), b.add(b.sqrt(h), _number(call, "epsilon", 0.0, x)))), h
 
@@ -57,7 +54,7 @@ def _adam(call: Call, rate: Node, count: Node, x: Node, g: Node, states: Sequenc
     alpha, beta = _number(call, "alpha", 0.9, x), _number(call, "beta", 0.999, x)
     v = b.add(b.mul(alpha, v), b.mul(b.sub(one, alpha), g))
     h = b.add(b.mul(beta, h), b.mul(b.sub(one, beta), b.mul(g, g)))
-    turn = _as(call, count, x)
+    turn = cast(call, count, x.dtype)
     scale = b.div(b.sqrt(b.sub(one, b.pow(beta, turn))), b.sub(one, b.pow(alpha, turn)))
     rate = b.where(b.greater(count, b.const(0, count.dtype)), b.mul(rate, scale), rate)
     x = b.sub(x, b.div(b.mul(rate, v), b.add(b.sqrt(h), _number(call, "epsilon", 0.0, x))))
@@ -65,14 +62,15 @@ def _adam(call: Call, rate: Node, count: Node, x: Node, g: Node, states: Sequenc
 
 
 def _optimise(states: int, step: Step, call: Call) -> list[Node]:
-    rate, count, *given = call.all()
-    each, left = divmod(len(given), states + 2)
-    if left or not each:
-        raise call.fail(f"got {len(given)} tensors; expected a multiple of {states + 2}, and one at least")
+    inputs = call.all()
+    each, left = divmod(len(inputs) - 2, states + 2)
+    if left or each < 1:
+        raise call.fail(f"got {len(inputs)} tensors; expected 2, and a multiple of {states + 2}")
+    rate, count, *given = inputs
     made: list[Any] = []
     for k in range(each):
         x, g, *own = given[k::each]
-        own_rate = _as(call, call.b.reshape(rate, shape=()), x)
+        own_rate = cast(call, call.b.reshape(rate, shape=()), x.dtype)
         made.append(step(call, own_rate, call.b.reshape(count, shape=()), x, g, own))
     return [part[k] for k in range(states + 1) for part in made]
 

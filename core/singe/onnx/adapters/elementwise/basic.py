@@ -4,8 +4,9 @@ optional inputs, any number of inputs, old attributes."""
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from functools import reduce
-from typing import Any
+from typing import Any, Final
 from zlib import crc32
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from ....dtypes import DTYPES, STORED, DType, bool_, dtype, float8_e8m0fnu, float32, strings, widened
 from ....graph import Node, Value
 from ....ir.scalar import convert
+from ....ops import as_dtype
 from ....shapes import broadcast, ceildiv, dim_max, product
 from ...tensors import ELEMENTS, UNTYPED, OnnxSparse, dense, is_typed
 from .._call import MAX_FOLDED, Call, adapter
@@ -28,17 +30,17 @@ def tensor_node(call: Call, tensor: Any) -> Node:
     raise call.fail(f"the constant is {kind}")
 
 
-CONSTANTS = {
-    "value": lambda v: v,
-    "sparse_value": lambda v: v,
-    "value_float": lambda v: np.array(v, np.float32),
-    "value_floats": lambda v: np.array(v, np.float32),
-    "value_int": lambda v: np.array(v, np.int64),
-    "value_ints": lambda v: np.array(v, np.int64),
-    "value_string": strings,
-    "value_strings": strings,
+CONSTANTS: Final[Mapping[str, Callable[[Call], Any]]] = {
+    "value": lambda call: call.attributes["value"],
+    "sparse_value": lambda call: call.attributes["sparse_value"],
+    "value_float": lambda call: np.array(call.attr("value_float", 0.0), np.float32),
+    "value_floats": lambda call: np.array(call.items("value_floats", float), np.float32),
+    "value_int": lambda call: np.array(call.attr("value_int", 0), np.int64),
+    "value_ints": lambda call: np.array(call.items("value_ints", int), np.int64),
+    "value_string": lambda call: strings(call.attr("value_string", "")),
+    "value_strings": lambda call: strings(call.items("value_strings", str)),
 }
-"""The attributes that may hold the value of a Constant ↦ how to make it a tensor."""
+"""The attributes that may hold the value of a Constant ↦ the tensor that one gives."""
 
 
 @adapter("Constant")
@@ -48,7 +50,7 @@ def _constant(call: Call) -> Node:
         raise call.fail(
             f"a Constant must have one of {', '.join(CONSTANTS)}; got {', '.join(call.attributes) or 'none'}"
         )
-    return tensor_node(call, CONSTANTS[given[0]](call.attributes[given[0]]))
+    return tensor_node(call, CONSTANTS[given[0]](call))
 
 
 @adapter("Identity", objects=True)
@@ -88,7 +90,7 @@ def dtype_of_code(call: Call, code: int) -> DType:
 
 
 def cast(call: Call, x: Node, to: DType) -> Node:
-    return x if x.dtype is to else call.b.cast(x, to=to)
+    return as_dtype(call.b, x, to)
 
 
 def saturating(call: Call, x: Node, to: DType) -> Node:

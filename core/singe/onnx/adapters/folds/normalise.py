@@ -1,4 +1,4 @@
-"""Normalisations: softmax and its variants, batch, instance and local response normalisation, norms along an axis."""
+"""Normalisations: softmax and its variants, batch, instance and local response normalisation."""
 
 from __future__ import annotations
 
@@ -31,6 +31,11 @@ def _log_softmax(call: Call) -> Node:
     return along_axis(call, "log_softmax")
 
 
+def _check_channels(call: Call, x: Node) -> None:
+    if len(x.shape) < 2:
+        raise call.fail(f"input 0 is {x!r}; expected at least 2 axes, of which the second is for channels")
+
+
 @adapter("BatchNormalization")
 def _batch_norm(call: Call) -> list[Node]:
     x, *parameters = (call.x(i) for i in range(5))
@@ -61,6 +66,7 @@ def _normalised(call: Call, x: Node, parameters: list[Node], epsilon: float) -> 
 def _batch_norm_training(call: Call, x: Node, parameters: list[Node], epsilon: float) -> list[Node]:
     """Normalise a batch with its own statistics, and move the running statistics towards these."""
     b = call.b
+    _check_channels(call, x)
     wide = cast(call, x, float32)
     axes = tuple(i for i in range(len(x.shape)) if i != 1)
     mean = b.reduce_mean(wide, axes=axes)
@@ -79,6 +85,7 @@ def _batch_norm_training(call: Call, x: Node, parameters: list[Node], epsilon: f
 @adapter("InstanceNormalization")
 def _instance_norm(call: Call) -> Node:
     x, scale, shift, b = call.x(), call.x(1), call.x(2), call.b
+    _check_channels(call, x)
     axes = tuple(range(2, len(x.shape)))
     mean = b.reduce_mean(x, axes=axes)
     off = b.sub(x, mean)

@@ -47,7 +47,7 @@ def _operand(call: Call) -> tuple[Node, tuple[int, ...], Shape]:
     noop_with_empty_axes. Axes that a run computes are moved behind the others."""
     x, kept = call.x(), call.flag("keepdims", True)
     rank = len(x.shape)
-    if "axes" not in call.attributes and call.is_computed(1) and (count := len(call.elements(call.vector(1)))):
+    if call.is_found("axes", 1) and (count := len(call.elements(call.vector(1)))):
         moved, _ = last(call, x, 1)
         shape = call.found("axes_sizes", call.vector(1), shape=x.shape, change="kept") if kept else moved.shape[:-count]
         return moved, tuple(range(rank - count, rank)), shape

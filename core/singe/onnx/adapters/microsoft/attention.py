@@ -7,10 +7,11 @@ from typing import Any, Final
 
 from ....dtypes import bool_, int32
 from ....graph import Node
-from ....ops.products.attention import numbered
+from ....ops.movement.move import numbered
 from ....shapes import Dim, show
 from .._call import Call, adapter
 from ..elementwise.basic import cast
+from ..movement.shapes import part
 from ..products.attention import appended, attended
 from ..products.transformer import merged_heads, split_heads
 from .fused import total
@@ -19,18 +20,9 @@ FILTER: Final = -10000.0
 """By default, what is added to the score of a masked key."""
 
 
-def part(call: Call, x: Node, axis: int, start: Dim, count: Dim) -> Node:
-    """`count` elements of an axis, from `start` on."""
-    rank = len(x.shape)
-    starts = tuple(start if i == axis else 0 for i in range(rank))
-    return call.b.slice(
-        x, starts=starts, steps=(1,) * rank, sizes=tuple(count if i == axis else d for i, d in enumerate(x.shape))
-    )
-
-
 def picked(call: Call, x: Node, axis: int, place: int) -> Node:
     """One place of an axis, without the axis."""
-    y = part(call, x, axis, place, 1)
+    y = part(call.b, x, axis, place, 1)
     return call.b.reshape(y, shape=(*x.shape[:axis], *x.shape[axis + 1 :]))
 
 
@@ -38,7 +30,7 @@ def parts(call: Call, x: Node, sizes: Sequence[Dim]) -> list[Node]:
     """Neighbouring parts of the last axis."""
     out, start = [], 0
     for size in sizes:
-        out.append(part(call, x, len(x.shape) - 1, start, size))
+        out.append(part(call.b, x, len(x.shape) - 1, start, size))
         start = start + size
     return out
 
@@ -59,7 +51,7 @@ def attention_bias(call: Call, mask: Node | None, bias: Node | None, queries: Di
     elif rank == 3:
         seen = b.reshape(mask, shape=(mask.shape[0], 1, *mask.shape[1:]))
     elif rank == 4:
-        seen = part(call, part(call, mask, 2, keys - queries, queries), 3, 0, keys)
+        seen = part(b, part(b, mask, 2, keys - queries, queries), 3, 0, keys)
     else:
         raise call.fail(f"the mask is {show(mask.shape)}; expected one to four axes")
     seen = seen if seen.dtype is bool_ else b.logical_not(b.equal(seen, b.const(0, seen.dtype)))
@@ -79,7 +71,7 @@ def _halves(call: Call, mask: Node, count: Dim, batch: Dim) -> list[Node]:
     if count == batch:
         return [mask]
     if count == 2 * batch:
-        return [part(call, mask, 0, 0, batch), part(call, mask, 0, batch, batch)]
+        return [part(call.b, mask, 0, 0, batch), part(call.b, mask, 0, batch, batch)]
     raise call.fail(f"the mask has {count} elements for {batch} sequences; expected one or two for each")
 
 

@@ -6,13 +6,15 @@ from __future__ import annotations
 
 from ....dtypes import int32
 from ....graph import Node
-from ....ops.products.attention import numbered, seen_keys
+from ....ops.movement.move import numbered
+from ....ops.products.attention import seen_keys
 from ....shapes import Dim, dim_max
 from .._call import Call, adapter
 from ..elementwise.basic import cast
+from ..movement.shapes import part
 from ..products.attention import appended, attended, both
 from ..products.transformer import merged_heads, rotated, split_heads
-from .attention import attention_bias, part, parts, refuse, with_bias
+from .attention import attention_bias, parts, refuse, with_bias
 
 
 @adapter("com.microsoft.GroupQueryAttention")
@@ -34,7 +36,6 @@ def _group_query_attention(call: Call) -> list[Node]:
         q, k = (rotated(call, x, cos, sin, cos.shape[-1] * 2, call.flag("rotary_interleaved")) for x in (q, k))
     keys = call.length(6)
     k, v = (_placed(call, _cache(call, i), x, first, keys) for i, x in ((3, k), (4, v)))
-    own_k, own_v = (x if x.shape[2] == keys else part(call, x, 2, 0, keys) for x in (k, v))
     first, ends = (b.reshape(x, shape=(batch, 1, 1, 1)) for x in (first, ends))
     window = call.attr("local_window_size", -1)
     if call.flag("causal", True):
@@ -42,14 +43,14 @@ def _group_query_attention(call: Call) -> list[Node]:
     else:
         seen = seen_keys(b, 1, keys, b.sub(ends, b.const(1, int32)))
     bias = call.maybe(10)
-    mask = seen if bias is None else both(call, part(call, bias, 3, 0, keys), seen)
+    mask = seen if bias is None else both(call, part(b, bias, 3, 0, keys), seen)
     sink = call.maybe(11)
     if sink is not None:
         sink = b.reshape(sink, shape=(sink.shape[0], 1, 1))
     elif call.attr("smooth_softmax", 0) == 1:
         sink = b.const(0, q.dtype)
     steps = attended(
-        call, q, own_k, own_v, mask, scale=call.attr("scale", 0.0), softcap=call.attr("softcap", 0.0), sink=sink
+        call, q, k, v, mask, scale=call.attr("scale", 0.0), softcap=call.attr("softcap", 0.0), sink=sink, keys=keys
     )  # fmt: skip
     scores = b.where(seen, steps.masked, b.const(0, steps.masked.dtype))
     shown = steps.weights if call.attr("qk_output", 0) == 2 else scores
@@ -92,6 +93,10 @@ def _placed(call: Call, cache: Node | None, x: Node, first: Node, keys: Dim) -> 
     if cache is None and length == keys:
         return x
     room = keys if cache is None else dim_max(keys, cache.shape[2])
+    if cache is not None and room == cache.shape[2]:  # in place, if the cache is not needed afterwards
+        whole = b.reshape(cache, shape=(batch, heads, room, size))
+        places = b.reshape(b.add(numbered(b, length), first), shape=(batch, 1, length, 1))
+        return b.scatter_elements(whole, x, b.expand(places, shape=x.shape), axis=2)
     place = b.sub(numbered(b, room), first)  # (batch, room)
     count = b.cast(b.const(length), to=int32)
     is_new = b.logical_and(b.less_equal(b.const(0, int32), place), b.less(place, count))
@@ -131,6 +136,5 @@ def _decoder_masked(call: Call) -> list[Node]:
     if seen is not None:
         seen = seen_keys(b, 1, keys, seen)
         bias = seen if bias is None else both(call, bias, seen)
-    own_k, own_v = (x if x.shape[2] == keys else part(call, x, 2, 0, keys) for x in (k, v))
-    steps = attended(call, q, own_k, own_v, bias, scale=call.attr("scale", 0.0))
+    steps = attended(call, q, k, v, bias, scale=call.attr("scale", 0.0), keys=keys)
     return [merged_heads(call, steps.y), k, v, cast(call, steps.masked, q.dtype)]

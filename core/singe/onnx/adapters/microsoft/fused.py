@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from functools import reduce
-from typing import Any, Final
 
 from ....dtypes import int32
 from ....graph import Node
 from ....ops.elementwise.gated import swish
-from ....ops.products.attention import numbered
+from ....ops.movement.move import numbered
 from ....ops.products.recurrent import ACTIVATIONS
+from ....shapes import same
 from .._call import ADAPTERS, Call, adapter
 from ..elementwise.basic import cast
+from ..movement.shapes import part
+from ..products.recurrent import parameters
 from ..products.transformer import layer_norm, merged_heads, rms_norm, rotated, split_heads
 
 # --- activations -----------------------------------------------------------------------------------------------------
@@ -45,26 +47,17 @@ def total(call: Call, *xs: Node | None) -> Node:
 
 # --- products and convolutions with an activation --------------------------------------------------------------------
 
-PARAMETERS: Final[Mapping[str, Sequence[float]]] = {
-    "Elu": (1.0,), "HardSigmoid": (0.2, 0.5), "LeakyRelu": (0.01,), "ScaledTanh": (1.0, 1.0), "ThresholdedRelu": (1.0,),
-    "Relu": (), "Sigmoid": (), "Softplus": (), "Softsign": (), "Tanh": (), "Clip": (),
-}  # fmt: skip
-"""The activations, with the default values of their parameters."""
-
 
 def _activated(call: Call, x: Node, given: Sequence[float]) -> Node:
     name, b = call.attr("activation", ""), call.b
     if not name:
         return x
-    if name not in PARAMETERS:
-        raise call.fail(f"the activation {name!r} is unknown; expected one of {', '.join(PARAMETERS)}")
     if name == "Clip":
         if len(given) != 2:
             raise call.fail(f"Clip has {len(given)} parameters; expected two bounds")
         return b.clip(x, *(b.const(v, x.dtype) for v in given))
-    alpha, beta, *_ = (*given, *PARAMETERS[name][len(given) :], 0.0, 0.0)
-    function: Callable[..., Any] = ACTIVATIONS[name.lower()]
-    return function(b, x, alpha, beta)
+    alpha, beta, *_ = (*given, *parameters(call, name.lower())[len(given) :], 0.0, 0.0)
+    return ACTIVATIONS[name.lower()](b, x, alpha, beta)
 
 
 @adapter("com.microsoft.FusedConv")
@@ -143,6 +136,36 @@ def _embed_layer_norm(call: Call) -> list[Node]:
         is_word = cast(call, b.equal(mask, b.const(1, mask.dtype)), int32)
         count = b.reshape(b.reduce_sum(is_word, axes=(1,)), shape=(batch,))
     return [layer_norm(call, x, call.x(5), call.x(6), 1e-12)[0], count, x]
+
+
+# --- words of characters ----------------------------------------------------------------------------------------------
+
+
+@adapter("com.microsoft.WordConvEmbedding")
+def _word_conv_embedding(call: Call) -> Node:
+    """Words, rows of characters of which those behind the word are 0, as vectors: for each filter the largest of the tanh of
+    its products with the windows that begin within the word. A word without characters gives zeros."""
+    b, words, filters, table = call.b, call.ranked(0, 2), call.ranked(1, 4), call.ranked(3, 2)
+    count, _, width, size = call.known_shape(filters, "the filters' shape")
+    for name, own in (("embedding_size", count), ("conv_window_size", width), ("char_embedding_size", size)):
+        if call.attr(name, own) != own:
+            raise call.fail(f"{name} is {call.attr(name, own)}, and the filters have {own}")
+    if filters.shape[1] != 1 or not same(table.shape[1], size, call.op):
+        raise call.fail(
+            f"filters {filters!r} over characters {table!r}; expected (filters, 1, window, size) and (characters, size)"
+        )
+    chars = b.transpose(b.gather(table, words, axis=0), perm=(0, 2, 1))
+    kernel = b.transpose(b.reshape(filters, shape=(count, width, size)), perm=(0, 2, 1))
+    y = b.tanh(b.conv(chars, kernel, call.x(2), strides=(1,), dilations=(1,), before=(0,), after=(0,), group=1))
+    zero = b.const(0, words.dtype)
+    is_char = b.greater(words, zero)
+    length = b.reduce_sum(cast(call, is_char, int32), axes=(1,))
+    is_word = b.reshape(part(b, is_char, 1, 0, 1), shape=(words.shape[0], 1, 1))
+    windows = b.reshape(b.sub(length, b.const(width - 1, int32)), shape=(words.shape[0], 1, 1))
+    # The first window counts in a word that is shorter than a window.
+    seen = b.less(numbered(b, y.shape[2]), b.maximum(windows, b.const(1, int32)))
+    best = b.reduce_max(b.where(seen, y, b.const(-1, y.dtype)), axes=(2,))
+    return b.reshape(b.where(is_word, best, b.const(0, y.dtype)), shape=(words.shape[0], count))
 
 
 # --- rotary positions ------------------------------------------------------------------------------------------------

@@ -9,13 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
+
+import numpy as np
 
 from ....dtypes import float32, uint8
 from ....graph import Node
+from ....ir import scalar
+from ....ops.products.blocks import BITS, WORD
 from ....shapes import axis_of, ceildiv, show
 from .._call import ADAPTERS, Call, adapter, tensors_of
 from ..elementwise.basic import cast
+from ..movement.shapes import part
 from ..products.quantise import centred, dequantised, each_of_block, narrowed, quantised_dynamically
 from ..products.quantised import of_rows, product
 
@@ -210,12 +215,31 @@ def _unpacked(call: Call, x: Node, bits: int) -> Node:
     return b.reshape(beside, shape=(*x.shape[:-1], x.shape[-1] * len(numbers)))
 
 
-def _first_of(call: Call, x: Node, count: Any) -> Node:
-    """The first `count` elements along the last axis."""
-    rank = len(x.shape)
-    if x.shape[-1] == count:
-        return x
-    return call.b.slice(x, starts=(0,) * rank, steps=(1,) * rank, sizes=(*x.shape[:-1], count))
+def _kept_packed(
+    call: Call, packed: Node, scale: Node, zeros: Node | None, bits: int, block: int
+) -> tuple[Node, Node, Node] | None:
+    """Constant weights (columns, blocks, bytes) and their scales and zeros as `dot_blocks` takes them; None if they are
+    not constant, or not of whole words."""
+    columns, blocks = call.attr("N", 0), -(-call.attr("K", 0) // block)
+    stored, scales = packed.value, scale.value
+    if bits not in BITS or block * bits % WORD or stored is None or scales is None:
+        return None
+    if zeros is None:
+        middle = np.asarray(np.float32(1 << bits - 1))
+    elif zeros.value is None:
+        return None
+    elif zeros.dtype is uint8:
+        places = np.arange(0, 8, bits, dtype=np.uint8)
+        numbers = zeros.value.reshape(columns, -1, 1) >> places & np.uint8((1 << bits) - 1)
+        middle = numbers.reshape(columns, -1)[:, :blocks].T
+    else:
+        middle = zeros.value.reshape(columns, blocks).T
+    words = np.ascontiguousarray(stored).reshape(columns, -1).view(np.int32)
+    words = words[:, : -(-call.attr("K", 0) * bits // WORD)].T
+    floats = (scalar.convert(a, float32.numpy) for a in (scales.reshape(columns, blocks).T, middle))
+    # The words stay a view of the file: packing copies them.
+    scale, zero = (call.b.const(np.array(a, order="C")) for a in floats)
+    return call.b.const(words), scale, zero
 
 
 @adapter("com.microsoft.MatMulNBits")
@@ -232,18 +256,23 @@ def _matmul_n_bits(call: Call) -> Node:
     if packed.shape != (columns, blocks, block * bits // 8):
         raise call.fail(f"weights {show(packed.shape)}; expected {(columns, blocks, block * bits // 8)}")
     zeros = call.maybe(3)
+    kept = _kept_packed(call, packed, call.x(2), zeros, bits, block)
+    if kept is not None:
+        rows = x if len(x.shape) > 1 else b.reshape(x, shape=(1, *x.shape))
+        y = cast(call, b.dot_blocks(cast(call, rows, float32), *kept, bits=bits, block=block), x.dtype)
+        return _with_bias(call, y if rows is x else b.reshape(y, shape=(columns,)), 5)
     if zeros is None:
         middle = b.const(1 << bits - 1, uint8)
     elif zeros.dtype is uint8:
         rows = b.reshape(zeros, shape=(columns, ceildiv(blocks * bits, 8)))
-        middle = b.reshape(_first_of(call, _unpacked(call, rows, bits), blocks), shape=(columns, blocks, 1))
+        middle = b.reshape(part(b, _unpacked(call, rows, bits), 1, 0, blocks), shape=(columns, blocks, 1))
     else:
         middle = b.reshape(zeros, shape=(columns, blocks, 1))
     numbers = _unpacked(call, packed, bits)
     numbers = numbers if middle.dtype is uint8 else cast(call, numbers, float32)
     scales = b.reshape(call.x(2), shape=(columns, blocks, 1))
     weights = b.reshape(dequantised(call, numbers, scales, middle), shape=(columns, blocks * block))
-    weights = cast(call, b.transpose(_first_of(call, weights, depth), perm=(1, 0)), x.dtype)
+    weights = cast(call, b.transpose(part(b, weights, 1, 0, depth), perm=(1, 0)), x.dtype)
     return _with_bias(call, b.matmul(x, weights), 5)
 
 
@@ -270,7 +299,7 @@ def _gather_blocks(call: Call) -> Node:
         numbers = _unpacked(call, numbers, bits)
         middle = b.const(1 << bits - 1, uint8) if middle is None else _unpacked(call, middle, bits)
         if middle.shape:
-            middle = _first_of(call, middle, scale.shape[-1])
+            middle = part(b, middle, len(middle.shape) - 1, 0, scale.shape[-1])
     along = blocks + (len(indices.shape) - 1 if blocks > axis else 0)
     block = call.attr("block_size", 128)
     each = each_of_block(call, scale, numbers.shape, along, block)

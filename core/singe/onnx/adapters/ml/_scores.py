@@ -10,20 +10,27 @@ import numpy as np
 
 from ....dtypes import DType, float32, float64, int64, strings
 from ....graph import Node
+from ....ops.movement.move import numbered
 from ....shapes import product
 from .._call import Call
+from ..elementwise.basic import cast
 
 Post: TypeAlias = "Callable[[Any, Node], Node]"
 
 
+def rows(call: Call, x: Node) -> Node:
+    """Features as a matrix: a vector is one example, and the first of several axes is for examples."""
+    if not x.shape:
+        raise call.fail(f"the features are {x!r}; expected at least one axis")
+    if len(x.shape) == 2:
+        return x
+    return call.b.reshape(x, shape=(1, *x.shape) if len(x.shape) == 1 else (x.shape[0], product(x.shape[1:])))
+
+
 def matrix(call: Call, x: Node) -> Node:
-    """Features as a matrix of floats: a vector is one example. float64 stays, all other types are float32."""
+    """Features as a matrix of floats. float64 stays, all other types are float32."""
     kind: DType = float64 if x.dtype is float64 else float32
-    if len(x.shape) == 1:
-        x = call.b.reshape(x, shape=(1, x.shape[0]))
-    if len(x.shape) != 2:
-        x = call.b.reshape(x, shape=(x.shape[0], product(x.shape[1:])))
-    return x if x.dtype is kind else call.b.cast(x, to=kind)
+    return cast(call, rows(call, x), kind)
 
 
 def table(call: Call, given: Any, kind: DType) -> Node:
@@ -89,7 +96,7 @@ def labels(call: Call, texts: str = "classlabels_strings", numbers: str = "class
 def largest(call: Call, x: Node) -> Node:
     """The place of the largest score of each row; of equal ones the first."""
     b, count = call.b, x.shape[1]
-    places = b.reshape(b.arange(b.const(0, int64), b.const(1, int64), count=count), shape=(1, count))
+    places = b.reshape(numbered(b, count, int64), shape=(1, count))
     best = b.equal(x, b.reduce_max(x, axes=(1,)))
     # A row with NaN has no largest score: its label is the first.
     found = b.reduce_min(b.where(best, places, b.const(count, int64)), axes=(1,))

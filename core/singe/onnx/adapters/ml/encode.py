@@ -14,6 +14,7 @@ from ....errors import ImportFailure
 from ....graph import Node, Pairs, Table, Value
 from ....graph.objects import described
 from .._call import Call, adapter
+from ..elementwise.basic import cast
 
 KINDS: Final = {"strings": str, "int64s": int, "floats": float}
 DEFAULTS: Final[dict[str, Any]] = {"strings": "_Unused", "int64s": -1, "floats": -0.0}
@@ -38,11 +39,11 @@ def places(call: Call, x: Node, keys: np.ndarray) -> Node:
     if keys.dtype == string.numpy:
         raise call.fail(f"the input is {x.dtype}, and the keys are strings")
     with np.errstate(all="ignore"):
-        cast = keys.astype(x.dtype.numpy)
-        kept = np.flatnonzero((cast.astype(keys.dtype) == keys) | (keys != keys))  # the others equal no element
+        own = keys.astype(x.dtype.numpy)
+        kept = np.flatnonzero((own.astype(keys.dtype) == keys) | (keys != keys))  # the others equal no element
     if not len(kept):
         return b.expand(b.const(count, int64), shape=x.shape)
-    keys, known = keys[kept], b.const(cast[kept])
+    keys, known = keys[kept], b.const(own[kept])
     one = b.reshape(x, shape=(*x.shape, 1))
     same = b.equal(one, known)
     if call.version >= 4 and keys.dtype.kind == "f" and np.isnan(keys).any():
@@ -113,7 +114,7 @@ def _one_hot(call: Call) -> Node:
     if keys is None:
         raise call.fail("there are no categories")
     if x.dtype is not string:
-        x = b.cast(x, to=int64)
+        x = cast(call, x, int64)
     place = places(call, x, keys[0])
     same = b.equal(b.reshape(place, shape=(*x.shape, 1)), b.const(np.arange(len(keys[0]))))
     return b.cast(same, to=float32)
@@ -182,4 +183,4 @@ def _cast_map(call: Call) -> Node:
     else:
         _, order = b.top_k(given.keys, axis=0, k=count, largest=False)
         values = b.reshape(b.gather(values, order, axis=0), shape=(1, count))
-    return values if values.dtype is CASTS[to] else b.cast(values, to=CASTS[to])
+    return cast(call, values, CASTS[to])

@@ -11,6 +11,8 @@ from ....graph import Node
 from ....ops.control import repeated
 from ....shapes import Dim
 from .._call import Call, adapter
+from ..elementwise.basic import cast
+from ..movement.shapes import part
 from ._scores import chosen, labels, largest, matrix, table, transformed
 
 TURNS = 100
@@ -19,8 +21,7 @@ TURNS = 100
 
 def _features(call: Call) -> tuple[Node, int]:
     """The features as float32, and their number."""
-    x = matrix(call, call.x())
-    x = x if x.dtype is float32 else call.b.cast(x, to=float32)
+    x = cast(call, matrix(call, call.x()), float32)
     return x, call.number(x.shape[1], "the number of features")
 
 
@@ -188,14 +189,14 @@ def _probabilities(call: Call, decisions: Node, classes: int) -> Node:
             return b.reduce_sum(b.mul(x, y), axes=(1,))
 
         def column(x: Node, k: int) -> Node:
-            return b.slice(x, starts=(0, k), steps=(1, 1), sizes=(rows, 1))
+            return part(b, x, 1, k, 1)
 
         square = b.reshape(q, shape=(rows, classes * classes))
         qp = b.reshape(b.matmul(q, b.reshape(p, shape=(rows, classes, 1))), shape=(rows, classes))
         pqp, first = dot(p, qp), p
         error = b.reduce_max(b.abs(b.sub(qp, pqp)), axes=(1,))
         for k in range(classes):
-            own_row = b.slice(square, starts=(0, k * classes), steps=(1, 1), sizes=(rows, classes))
+            own_row = part(b, square, 1, k * classes, classes)
             least, now = column(own_row, k), column(qp, k)
             step = b.div(b.sub(pqp, now), least)
             whole = b.add(number(1.0), step)

@@ -17,6 +17,7 @@ from ....graph import Node
 from ....ops.control import repeated
 from ....shapes import ceildiv
 from .._call import Call, adapter
+from ..elementwise.basic import cast
 from ._scores import chosen, labels, largest, matrix, table, transformed
 
 MODES: Final = {
@@ -368,7 +369,7 @@ def _regressor(call: Call) -> Node:
     post = call.attr("post_transform", "NONE")
     if targets == 1 and post != "PROBIT":
         post = "NONE"  # as onnxruntime: the others are transforms of several scores
-    return call.b.cast(transformed(call, y, post), to=float32)
+    return cast(call, transformed(call, y, post), float32)
 
 
 @adapter("ai.onnx.ml.TreeEnsemble")
@@ -381,7 +382,7 @@ def _ensemble(call: Call) -> Node:
         raise call.fail(f"aggregate_function is {aggregate}, post_transform {post}; expected 0 to 3 and 0 to 4")
     y = _sums(call, f, x, call.attr("n_targets", 1), AGGREGATES[aggregate])
     y = transformed(call, y, ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")[post])
-    return y if y.dtype is given.dtype else call.b.cast(y, to=given.dtype)
+    return cast(call, y, given.dtype)
 
 
 @adapter("ai.onnx.ml.TreeEnsembleClassifier")
@@ -413,4 +414,4 @@ def _classifier(call: Call) -> list[Node]:
     else:
         scores = _added(call, _sums(call, f, x, classes, "SUM"))
         place = largest(call, scores)
-    return [chosen(call, names, place), b.cast(transformed(call, scores, post), to=float32)]
+    return [chosen(call, names, place), cast(call, transformed(call, scores, post), float32)]

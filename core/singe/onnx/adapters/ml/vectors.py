@@ -10,10 +10,8 @@ from ....dtypes import float32, int32, int64
 from ....graph import Node
 from ....shapes import product
 from .._call import Call, adapter
-
-
-def _floats(call: Call, x: Node) -> Node:
-    return x if x.dtype is float32 else call.b.cast(x, to=float32)
+from ..elementwise.basic import cast
+from ._scores import rows
 
 
 def _per_feature(call: Call, name: str, x: Node) -> Node:
@@ -28,7 +26,7 @@ def _per_feature(call: Call, name: str, x: Node) -> Node:
 
 @adapter("ai.onnx.ml.Scaler")
 def _scaler(call: Call) -> Node:
-    x = _floats(call, call.x())
+    x = cast(call, call.x(), float32)
     if "offset" in call.attributes:
         x = call.b.sub(x, _per_feature(call, "offset", x))
     return call.b.mul(x, _per_feature(call, "scale", x)) if "scale" in call.attributes else x
@@ -37,7 +35,7 @@ def _scaler(call: Call) -> Node:
 @adapter("ai.onnx.ml.Normalizer")
 def _normalizer(call: Call) -> Node:
     """Each row divided by its norm; a row whose norm is 0 stays."""
-    b, x, norm = call.b, _floats(call, call.x()), call.attr("norm", "MAX")
+    b, x, norm = call.b, cast(call, call.x(), float32), call.attr("norm", "MAX")
     axes = (len(x.shape) - 1,)
     if norm == "MAX":
         size = b.reduce_max(x, axes=axes)
@@ -71,11 +69,7 @@ def _binarizer(call: Call) -> Node:
 
 @adapter("ai.onnx.ml.FeatureVectorizer")
 def _feature_vectorizer(call: Call) -> Node:
-    parts = []
-    for x in call.all():
-        x = _floats(call, x)
-        shape = (1, x.shape[0]) if len(x.shape) == 1 else (x.shape[0], product(x.shape[1:]))
-        parts.append(call.b.reshape(x, shape=shape))
+    parts = [rows(call, cast(call, x, float32)) for x in call.all()]
     return parts[0] if len(parts) == 1 else call.b.concat(*parts, axis=1)
 
 

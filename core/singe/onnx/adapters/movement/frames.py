@@ -27,7 +27,7 @@ def _center_crop_pad(call: Call) -> Node:
         more = dim_max(length - d, 0)
         before[axis] = floordiv(more, 2)
         after[axis] = more - before[axis]
-    x = slice_axes(call, x, cuts)
+    x = slice_axes(b, x, cuts)
     if not any((*before, *after)):
         return x
     return b.pad(x, b.const(0, x.dtype), before=tuple(before), after=tuple(after), mode="constant")
@@ -51,7 +51,7 @@ def _col_to_im(call: Call) -> Node:
         rank = len(x.shape)
         x = b.transpose(x, perm=(*(i for i in range(rank) if i != 2 + k), 2 + k))
         x = b.overlap_add(x, axis=2 + 2 * k, length=padded[k], step=steps[k], dilation=dilations[k])
-    return slice_axes(call, x, {2 + k: (pads[k], 1, image[k]) for k in range(axes)})
+    return slice_axes(b, x, {2 + k: (pads[k], 1, image[k]) for k in range(axes)})
 
 
 @adapter("MaxUnpool")

@@ -9,6 +9,7 @@ from typing import Final
 
 from ....dtypes import float32, float64, int32, int64
 from ....graph import Node
+from ....ops.movement.move import numbered
 from ....ops.movement.triangle import diagonals, number_of_diagonal, triangle
 from ....shapes import Size, show
 from .._call import ADAPTERS, Call, adapter
@@ -52,7 +53,7 @@ def _window(coefficients: Sequence[float], call: Call) -> Node:
     to = dtype_of_code(call, call.attr("output_datatype", 1))
     kind = float64 if to is float64 else float32
     turn = b.const(count if call.flag("periodic", True) else count - 1, int64)
-    places = b.arange(b.const(0.0, kind), b.const(1.0, kind), count=count)
+    places = numbered(b, count, kind)
     part = b.div(places, cast(call, turn, kind))
     total = b.const(coefficients[0], kind)
     for k, factor in enumerate(coefficients[1:], 1):

@@ -72,7 +72,7 @@ def _bounded(call: Call, x: Node, sizes: list[Dim]) -> tuple[Dim, ...]:
 @adapter("Upsample")
 def _upsample(call: Call) -> Node:
     x = call.x()
-    if "scales" not in call.attributes and call.is_computed(1):
+    if call.is_found("scales", 1):
         return _old_by_tables(call, x)
     scales = call.items("scales", float) if "scales" in call.attributes else _floats(call, 1)
     sizes, factors = _targets(call, x, tuple(range(len(x.shape))), scales, None)

@@ -9,7 +9,7 @@ from ....shapes import Dim, same, show
 from .._call import Call, adapter
 from ..elementwise.basic import cast
 from ..products.windows import weights_of, window_of
-from .shapes import slice_axes
+from .shapes import part
 
 
 @adapter("GatherElements")
@@ -77,7 +77,7 @@ def _max_roi_pool(call: Call) -> Node:
     x, rois, b = call.x(), call.x(1), call.b
     if len(rois.shape) != 2 or not same(rois.shape[1], 5, "MaxRoiPool"):
         raise call.fail(f"the regions are {show(rois.shape)}; expected (regions, 5)")
-    picture, corners = (slice_axes(call, rois, {1: (at, 1, count)}) for at, count in ((0, 1), (1, 4)))
+    picture, corners = (part(b, rois, 1, at, count) for at, count in ((0, 1), (1, 4)))
     picture = cast(call, b.reshape(picture, shape=(rois.shape[0],)), int64)
     size = call.items("pooled_shape", int) or ()
     return b.max_roi_pool(x, corners, picture, size=size, scale=call.attr("spatial_scale", 1.0))

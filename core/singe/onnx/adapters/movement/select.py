@@ -9,6 +9,7 @@ import numpy as np
 
 from ....dtypes import float32, int64
 from ....graph import Node
+from ....ops.movement.move import numbered
 from ....shapes import Dim, axis_of, product, require, show
 from .._call import ADAPTERS, Call, adapter
 from ..elementwise.basic import cast
@@ -94,12 +95,10 @@ ADAPTERS["CumProd"] = partial(_running, "running_prod", 1)
 # --- places ----------------------------------------------------------------------------------------------------------
 
 
-def _numbered(call: Call, count: Dim) -> Node:
-    return call.b.arange(call.b.const(0, int64), call.b.const(1, int64), count=count)
-
-
 def _along(call: Call, x: Node, axis: int, rank: int) -> Node:
     """A vector reshaped to `rank` axes, along `axis`; the other axes have length 1."""
+    if len(x.shape) != 1:
+        raise call.fail(f"{x!r} in place of a vector")
     return call.b.reshape(x, shape=tuple(x.shape[0] if i == axis else 1 for i in range(rank)))
 
 
@@ -134,7 +133,7 @@ def _tensor_scatter(call: Call) -> Node:
     axis = call.axis(-2, rank)
     if mode not in ("linear", "circular") or axis == 0 or len(part.shape) != rank:
         raise call.fail(f"mode {mode!r} along axis {axis} of {show(x.shape)} with the update {show(part.shape)}")
-    index = _along(call, _numbered(call, part.shape[axis]), axis, rank)
+    index = _along(call, numbered(b, part.shape[axis], int64), axis, rank)
     if starts is not None:
         index = b.add(index, _along(call, cast(call, starts, int64), 0, rank))
     if mode == "circular":
@@ -157,9 +156,9 @@ def _reverse_sequence(call: Call) -> Node:
     perm = (batch, time, *(i for i in range(rank) if i not in (batch, time)))
     count, turns = x.shape[batch], x.shape[time]
     lengths = _along(call, cast(call, call.x(1), int64), 0, 2)
-    place = _along(call, _numbered(call, turns), 1, 2)
+    place = _along(call, numbered(b, turns, int64), 1, 2)
     place = b.where(b.less(place, lengths), b.sub(b.sub(lengths, b.const(1, int64)), place), place)
-    place = b.add(place, b.mul(_along(call, _numbered(call, count), 0, 2), b.const(turns, int64)))
+    place = b.add(place, b.mul(_along(call, numbered(b, count, int64), 0, 2), b.const(turns, int64)))
     moved = b.transpose(x, perm=perm)
     rows = b.gather(b.reshape(moved, shape=(count * turns, *moved.shape[2:])), place, axis=0)
     return b.transpose(rows, perm=tuple(perm.index(i) for i in range(rank)))
@@ -175,4 +174,4 @@ def _one_hot(call: Call) -> Node:
     index = b.where(b.less(index, b.const(0, int64)), b.add(index, b.const(depth, int64)), index)
     index = b.reshape(index, shape=(*index.shape[:axis], 1, *index.shape[axis:]))
     off, on = (b.reshape(b.slice(values, starts=(k,), steps=(1,), sizes=(1,)), shape=()) for k in range(2))
-    return b.where(b.equal(index, _along(call, _numbered(call, depth), axis, rank)), on, off)
+    return b.where(b.equal(index, _along(call, numbered(b, depth, int64), axis, rank)), on, off)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import accumulate
 from typing import TypeGuard
 
 import numpy as np
 
 from ....dtypes import float32, int64
-from ....graph import Node
+from ....graph import Builder, Node
 from ....ops import find_row
+from ....ops.movement.move import numbered
 from ....ops.sizes import FAR
 from ....shapes import (
     Dim,
+    Shape,
     at_least,
     axes_of,
     axis_of,
@@ -26,7 +29,7 @@ from ....shapes import (
     same,
     show,
 )
-from .._call import MAX_FOLDED, Call, adapter
+from .._call import ADAPTERS, MAX_FOLDED, Call, adapter
 from ..elementwise.basic import cast, tensor_node
 
 # --- shapes as values ------------------------------------------------------------------------------------------------
@@ -65,7 +68,7 @@ def _constant_of_shape(call: Call) -> Node:
 @adapter("Reshape")
 def _reshape(call: Call) -> Node:
     x = call.x()
-    if "shape" not in call.attributes and call.is_computed(1):
+    if call.is_found("shape", 1):
         wanted = call.vector(1)
         found = call.found("reshaped_sizes", wanted, shape=x.shape, allow_zero=call.flag("allowzero"))
         known = call.elements(wanted)
@@ -98,12 +101,7 @@ def _flatten(call: Call) -> Node:
     return call.b.reshape(x, shape=(product(x.shape[:at]), product(x.shape[at:])))
 
 
-@adapter("Squeeze")
-def _squeeze(call: Call) -> Node:
-    x = call.x()
-    if "axes" not in call.attributes and call.is_computed(1):
-        return call.b.reshape(x, shape=call.found("axes_sizes", call.vector(1), shape=x.shape, change="dropped"))
-    asked = call.numbers("axes", 1)
+def _dropped(call: Call, x: Node, asked: Sequence[int] | None) -> Shape:
     if asked is None:
         call.known_shape(x, "an axis that may have the length 1")
         axes = tuple(i for i, d in enumerate(x.shape) if d == 1)
@@ -111,21 +109,30 @@ def _squeeze(call: Call) -> Node:
         axes = axes_of(asked, len(x.shape), "squeeze")
     if not all(same(x.shape[a], 1, "squeeze") for a in axes):
         raise call.fail(f"squeeze: the axes {axes} of {show(x.shape)} are not all of length 1")
-    return call.b.reshape(x, shape=tuple(d for i, d in enumerate(x.shape) if i not in axes))
+    return tuple(d for i, d in enumerate(x.shape) if i not in axes)
 
 
-@adapter("Unsqueeze")
-def _unsqueeze(call: Call) -> Node:
-    x = call.x()
-    if "axes" not in call.attributes and call.is_computed(1):
-        return call.b.reshape(x, shape=call.found("axes_sizes", call.vector(1), shape=x.shape, change="added"))
-    asked = call.numbers("axes", 1)
+def _added(call: Call, x: Node, asked: Sequence[int] | None) -> Shape:
     if asked is None:
         raise call.fail("the axes are missing")
     shape = list(x.shape)
     for a in axes_of(asked, len(x.shape) + len(asked), "unsqueeze"):
         shape.insert(a, 1)
-    return call.b.reshape(x, shape=tuple(shape))
+    return tuple(shape)
+
+
+def _with_axes(change: str, shape: Callable[[Call, Node, Sequence[int] | None], Shape], call: Call) -> Node:
+    """x with axes of length 1 dropped or added. shape: what it is if the axes are known."""
+    x = call.x()
+    if call.is_found("axes", 1):
+        made = call.found("axes_sizes", call.vector(1), shape=x.shape, change=change)
+    else:
+        made = shape(call, x, call.numbers("axes", 1))
+    return call.b.reshape(x, shape=made)
+
+
+ADAPTERS["Squeeze"] = partial(_with_axes, "dropped", _dropped)
+ADAPTERS["Unsqueeze"] = partial(_with_axes, "added", _added)
 
 
 @adapter("Transpose")
@@ -150,7 +157,7 @@ def _expand(call: Call) -> Node:
         elif isinstance(d, int) or e in (1, d):
             shape[-axis] = d
         else:  # an axis of open length: if it is 1 in a run, it is repeated like any other axis of length 1
-            places = b.arange(b.const(0, int64), b.const(1, int64), count=found[-axis])
+            places = numbered(b, found[-axis], int64)
             x = b.gather(x, b.minimum(places, b.const(d - 1, int64)), axis=len(x.shape) - axis)
     return b.expand(x, shape=tuple(shape))
 
@@ -195,7 +202,13 @@ def _gather(call: Call) -> Node:
     x, index = call.x(), call.x(1)
     axis = call.axis(0, len(x.shape))
     d = x.shape[axis]
-    if isinstance(d, int) and index.value is not None and index.value.dtype != object and index.value.size:
+    if (
+        isinstance(d, int)
+        and index.dtype.is_int
+        and index.value is not None
+        and index.value.dtype != object
+        and index.value.size
+    ):
         low, high = int(index.value.min()), int(index.value.max())
         if low < -d or high >= d:
             raise call.fail(f"indices from {low} to {high} into axis {axis} of {show(x.shape)}")
@@ -226,11 +239,16 @@ def _end(v: Dim, d: Dim) -> Dim:
     return v + dim_min(dim_max(-v, 0), 1) * d
 
 
-def slice_axes(call: Call, x: Node, cuts: dict[int, tuple[Dim, int, Dim]]) -> Node:
+def part(b: Builder, x: Node, axis: int, start: Dim, count: Dim) -> Node:
+    """`count` elements of an axis, from `start` on."""
+    return slice_axes(b, x, {axis: (start, 1, count)})
+
+
+def slice_axes(b: Builder, x: Node, cuts: Mapping[int, tuple[Dim, int, Dim]]) -> Node:
     """x with some axes sliced to (first, step, number of elements)."""
     whole = [cuts.get(i, (0, 1, d)) for i, d in enumerate(x.shape)]
     starts, steps, sizes = zip(*whole, strict=True) if whole else ((), (), ())
-    return x if sizes == x.shape and set(steps) <= {1} else call.b.slice(x, starts=starts, steps=steps, sizes=sizes)
+    return x if sizes == x.shape and set(steps) <= {1} else b.slice(x, starts=starts, steps=steps, sizes=sizes)
 
 
 @adapter("Slice")
@@ -251,7 +269,7 @@ def _slice(call: Call) -> Node:
     if 0 in steps:
         raise call.fail("a step is 0")
     return slice_axes(
-        call, x, {a: _cut(s, e, by, x.shape[a]) for a, s, e, by in zip(places, starts, ends, steps, strict=True)}
+        call.b, x, {a: _cut(s, e, by, x.shape[a]) for a, s, e, by in zip(places, starts, ends, steps, strict=True)}
     )
 
 
@@ -276,10 +294,10 @@ def _split(call: Call) -> list[Node]:
     x = call.x()
     axis = call.axis(0, len(x.shape))
     d = x.shape[axis]
-    if "split" not in call.attributes and call.is_computed(1):
+    if call.is_found("split", 1):
         lengths = call.dims(1, total=d)
         ends = [0, *accumulate(lengths)]
-        return [slice_axes(call, x, {axis: (at, 1, n)}) for at, n in zip(ends, lengths, strict=False)]
+        return [part(call.b, x, axis, at, n) for at, n in zip(ends, lengths, strict=False)]
     lengths = call.listed("split", 1)
     if lengths is None:
         parts = call.attr("num_outputs", len(call.outputs))
@@ -288,7 +306,7 @@ def _split(call: Call) -> list[Node]:
         each = ceildiv(d, parts)
         (last,) = call.lengths((d - each * (parts - 1),))
         named = ((each * k, each if k < parts - 1 else last) for k in range(len(call.outputs)))
-        return [slice_axes(call, x, {axis: (at, 1, n)}) for at, n in named]
+        return [part(call.b, x, axis, at, n) for at, n in named]
     lengths = call.lengths(lengths)
     ends: list[Dim] = [0, *accumulate(lengths)]
     text = f"the parts {show(lengths)} add up to {ends[-1]}, but axis {axis} of {show(x.shape)} has {d}"
@@ -298,7 +316,7 @@ def _split(call: Call) -> list[Node]:
         if not isinstance(gap, int):
             call.scope.checks.setdefault(gap, f"{call.op}: {text}")
     named = zip(ends, lengths[: len(call.outputs)], strict=False)
-    return [slice_axes(call, x, {axis: (at, 1, n)}) for at, n in named]
+    return [part(call.b, x, axis, at, n) for at, n in named]
 
 
 @adapter("Pad")
@@ -326,7 +344,7 @@ def _pad(call: Call) -> Node:
             count = x.shape[axis] - lo - hi
             cuts[axis] = (lo, 1, call.lengths([count])[0])
             before[axis], after[axis] = (0 if lo else before[axis]), (0 if hi else after[axis])
-    x = slice_axes(call, x, cuts)
+    x = slice_axes(b, x, cuts)
     if not any((*before, *after)):
         return x
     given = call.maybe(2)
@@ -350,7 +368,7 @@ def _cropped(call: Call, x: Node) -> tuple[Node, tuple[Dim, ...]]:
     cuts: dict[int, tuple[Dim, int, Dim]] = {}
     for axis, low, high in zip(axes, less, less[len(less) // 2 :], strict=False):
         cuts[axis] = (low, 1, x.shape[axis] - low - high)
-    return slice_axes(call, x, cuts), more
+    return slice_axes(b, x, cuts), more
 
 
 def _blocks(call: Call) -> tuple[Node, int, Dim, Dim, Dim, Dim]:

@@ -9,7 +9,6 @@ from ....dtypes import DType, bool_, int32
 from ....graph import Node
 from ....ops.products.attention import Attended, attend, grouped_dot, seen_keys
 from ....shapes import Dim, require, show
-from ...model import OnnxGraph
 from .._call import Call, adapter, tensors_of
 from ..elementwise.basic import cast, dtype_of_code
 from .transformer import merged_heads, split_heads
@@ -122,12 +121,9 @@ def _flex_attention(call: Call) -> Node:
 
 
 def _changed(call: Call, name: str, x: Node) -> Node:
-    graph = call.attributes.get(name)
-    if graph is None:
+    if name not in call.attributes:
         return x
-    if not isinstance(graph, OnnxGraph):
-        raise call.fail(f"attribute {name!r} is {graph!r:.60}; expected a graph")
-    (y,) = tensors_of(call.scope.within(None).outputs(graph, [x]))
-    if (y.shape, y.dtype) != (x.shape, x.dtype):
-        raise call.fail(f"{name} gives {y!r}; expected {x!r}")
-    return y
+    made = tensors_of(call.scope.within(None).outputs(call.subgraph(name), [x]))
+    if [(y.shape, y.dtype) for y in made] != [(x.shape, x.dtype)]:
+        raise call.fail(f"{name} gives {made}; expected {x!r}")
+    return made[0]

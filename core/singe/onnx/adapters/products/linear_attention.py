@@ -11,6 +11,7 @@ from ....ops.products.attention import grouped_dot, scaled
 from ....shapes import Dim, same, show
 from .._call import Call, adapter
 from ..elementwise.basic import cast
+from ..movement.shapes import part
 
 RULES = ("linear", "gated", "delta", "gated_delta")
 
@@ -96,5 +97,5 @@ def _causal_conv(call: Call) -> list[Node]:
     y = b.conv(
         whole, w, call.maybe(2), strides=(1,), dilations=(1,), before=(0,), after=(0,), group=channels
     )  # fmt: skip
-    state = b.slice(whole, starts=(0, 0, x.shape[2]), steps=(1, 1, 1), sizes=kept)
+    state = part(b, whole, 2, x.shape[2], window - 1)
     return [y if activation == "none" else b.silu(y), state]

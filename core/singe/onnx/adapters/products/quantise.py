@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from ....dtypes import DType, float32, int32, uint8
 from ....graph import Node
-from ....shapes import Dim, Shape, ceildiv, same, show
+from ....shapes import Shape, ceildiv, same, show
 from .._call import Call, adapter
 from ..elementwise.basic import cast, dtype_of_code, saturating
+from ..movement.shapes import part
 
 
 def spread(call: Call, p: Node, x: Node) -> Node:
@@ -38,8 +39,7 @@ def each_of_block(call: Call, p: Node, shape: Shape, axis: int, block: int) -> N
     before, after = p.shape[:axis], p.shape[axis + 1 :]
     each = b.expand(b.reshape(p, shape=(*before, count, 1, *after)), shape=(*before, count, block, *after))
     every = b.reshape(each, shape=(*before, count * block, *after))
-    sizes: tuple[Dim, ...] = tuple(length if k == axis else d for k, d in enumerate(every.shape))
-    return b.slice(every, starts=(0,) * rank, steps=(1,) * rank, sizes=sizes)
+    return part(b, every, axis, 0, length)
 
 
 def centred(call: Call, x: Node, zero: Node | None) -> Node:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ....graph import Node
@@ -9,14 +10,20 @@ from ....ops import ROWS
 from ....ops.products.recurrent import DIRECTIONS, OPTIONAL
 from .._call import Call, adapter
 
-ALPHA: Final = {
-    "affine": 1.0, "elu": 1.0, "hardsigmoid": 0.2, "leakyrelu": 0.01, "scaledtanh": 1.0, "thresholdedrelu": 1.0,
+PARAMETERS: Final[Mapping[str, Sequence[float]]] = {
+    "affine": (1.0, 0.0), "elu": (1.0,), "hardsigmoid": (0.2, 0.5), "leakyrelu": (0.01,), "relu": (), "scaledtanh": (1.0, 1.0),
+    "sigmoid": (), "softplus": (), "softsign": (), "tanh": (), "thresholdedrelu": (1.0,),
 }  # fmt: skip
-"""The activations that have a first parameter, and its default value."""
-BETA: Final = {"affine": 0.0, "hardsigmoid": 0.5, "scaledtanh": 1.0}
-PLAIN: Final = ("relu", "sigmoid", "softplus", "softsign", "tanh")
+"""The activations, with the default values of their parameters."""
 DEFAULT: Final = {"LSTM": ("Sigmoid", "Tanh", "Tanh"), "GRU": ("Sigmoid", "Tanh"), "RNN": ("Tanh",)}
 """The default activations of a direction."""
+
+
+def parameters(call: Call, name: str) -> Sequence[float]:
+    """The default values of an activation's parameters."""
+    if name not in PARAMETERS:
+        raise call.fail(f"the activation {name!r} is unknown; expected one of {', '.join(PARAMETERS)}")
+    return PARAMETERS[name]
 
 
 def _activations(call: Call, directions: int) -> tuple[tuple[str, float, float], ...]:
@@ -29,12 +36,8 @@ def _activations(call: Call, directions: int) -> tuple[tuple[str, float, float],
     given = [list(call.items(name, float) or ()) for name in ("activation_alpha", "activation_beta")]
     out = []
     for name in map(str.lower, names):
-        if name not in ALPHA and name not in PLAIN:
-            raise call.fail(f"the activation {name!r} is unknown; expected one of {', '.join((*ALPHA, *PLAIN))}")
-        alpha, beta = (
-            (own.pop(0) if own else table[name]) if name in table else 0.0
-            for own, table in zip(given, (ALPHA, BETA), strict=True)
-        )
+        defaults = parameters(call, name)
+        alpha, beta, *_ = (*(own.pop(0) if own else v for own, v in zip(given, defaults, strict=False)), 0.0, 0.0)
         out.append((name, alpha, beta))
     return tuple(out)
 

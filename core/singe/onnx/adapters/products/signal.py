@@ -28,6 +28,8 @@ def _number(call: Call, i: int) -> int:
 @adapter("STFT")
 def _stft(call: Call) -> Node:
     x, window = call.x(), call.maybe(2)
+    if len(x.shape) == 2:  # PyTorch's exporter leaves out the axis of the parts of a real signal
+        x = call.b.reshape(x, shape=(*x.shape, 1))
     if len(x.shape) != 3 or (window is not None and len(window.shape) != 1):
         raise call.fail(f"the signal is {show(x.shape)}; expected (batch, numbers, parts), and a vector as its window")
     length = call.length(3) if call.maybe(3) is not None else x.shape[1] if window is None else window.shape[0]

@@ -1,0 +1,118 @@
+"""The shapes, axes and sizes that arguments of Tensor methods mean."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ...errors import InputError, ShapeError
+from ...shapes import Dim, Shape, Size, axes_of, axis_of, divides, floordiv, product, show
+
+Axis: TypeAlias = int | Sequence[int] | None
+
+
+class Count(int):
+    """How many elements a tensor has; called as PyTorch's method `size`, its shape, or the length of an axis."""
+
+    shape: Shape
+
+    def __call__(self, axis: int | None = None) -> Any:
+        return self.shape if axis is None else self.shape[axis_of(axis, len(self.shape), "size")]
+
+
+def unpacked(given: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments, so that f(2, 3) and f((2, 3)) mean the same."""
+    return tuple(given[0]) if len(given) == 1 and isinstance(given[0], (tuple, list)) else given
+
+
+def given_sizes(given: tuple[Any, ...], what: str) -> tuple[Any, ...]:
+    """Integers and sizes, given one by one or in a sequence."""
+    sizes = given[0] if len(given) == 1 and isinstance(given[0], Iterable) else given
+    try:
+        return tuple(d if isinstance(d, Size) else operator.index(d) for d in sizes)
+    except TypeError:
+        raise InputError(
+            f"{what}: got {given!r:.80}, expected integers, as in {what}(2, 3) or {what}((2, 3))"
+        ) from None
+
+
+def chosen_axes(axis: Axis, rank: int, what: str) -> tuple[int, ...]:
+    """The axes that an argument names; all, if it is None."""
+    if axis is None:
+        return tuple(range(rank))
+    return axes_of([axis] if isinstance(axis, int) else axis, rank, what)
+
+
+def inferred_shape(old: Shape, wanted: Sequence[Dim]) -> Shape:
+    """The requested shape, with -1 replaced by a number or a Size."""
+    if sum(d == -1 for d in wanted) > 1:
+        raise ShapeError(f"reshape: {show(wanted)} has more than one -1")
+    if -1 not in wanted:
+        return tuple(wanted)
+    rest, total = product(d for d in wanted if d != -1), product(old)
+    if rest == 0 or not divides(total, rest):
+        raise ShapeError(f"reshape: the {total} elements of {show(old)} cannot be divided into {show(wanted)}")
+    return tuple(floordiv(total, rest) if d == -1 else d for d in wanted)
+
+
+def flattened(shape: Shape, start: int, end: int) -> Shape:
+    """The shape with the axes from start to end (inclusive) merged into one."""
+    if not shape:
+        return (1,)
+    first, last = (axis_of(a, len(shape), "flatten") for a in (start, end))
+    if first > last:
+        raise ShapeError(
+            f"flatten: from axis {first} to axis {last} of {show(shape)}: expected an end at or after the start"
+        )
+    return (*shape[:first], product(shape[first : last + 1]), *shape[last + 1 :])
+
+
+def squeezed(shape: Shape, axis: Axis) -> Shape:
+    """The shape without these axes, which have length 1; if None, without all of length 1."""
+    ones = [i for i, d in enumerate(shape) if d == 1]
+    axes = ones if axis is None else chosen_axes(axis, len(shape), "squeeze")
+    long = [i for i in axes if i not in ones]
+    if long:
+        raise ShapeError(f"squeeze: axis {long[0]} of {show(shape)} has length {shape[long[0]]}, expected 1")
+    return tuple(d for i, d in enumerate(shape) if i not in axes)
+
+
+def expanded(shape: Shape, wanted: Shape) -> Shape:
+    """The requested shape, with -1 replaced by the dimension that is there."""
+    old = (1,) * (len(wanted) - len(shape)) + shape
+    return tuple(o if d == -1 else d for o, d in zip(old, wanted, strict=True)) if len(old) == len(wanted) else wanted
+
+
+def pad_widths(width: int | Sequence[Any], rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """How many elements are added before and after every axis: one number, (before, after) for each axis, or pairs of
+    numbers in a flat sequence, which begins with the last axis."""
+    if isinstance(width, int):
+        pairs = [(width, width)] * rank
+    elif len(width) and all(isinstance(w, int) for w in width) and len(width) % 2 == 0:
+        last = [(width[i], width[i + 1]) for i in range(0, len(width), 2)]
+        pairs = [(0, 0)] * (rank - len(last)) + last[::-1]
+    else:
+        pairs = list(width)
+    if len(pairs) != rank or any(not isinstance(p, Sequence) or len(p) != 2 for p in pairs):
+        raise ShapeError(
+            f"pad: got {width!r}, expected one number, {rank} pairs (before, after), or up to {2 * rank} numbers from the last axis on"
+        )
+    return tuple(p[0] for p in pairs), tuple(p[1] for p in pairs)
+
+
+def split_slices(sizes: int | Sequence[int], shape: Shape, axis: int) -> list[slice]:
+    """The pieces of an axis: of the given sizes, or all of one size, where the last may be smaller."""
+    length = operator.index(shape[axis])
+    if isinstance(sizes, int):
+        if sizes < 1:
+            raise ShapeError(f"split: pieces of size {sizes}, expected at least 1")
+        sizes = [min(sizes, length - start) for start in range(0, length, sizes)]
+    if sum(sizes) != length:
+        raise ShapeError(
+            f"split: the sizes {tuple(sizes)} add up to {sum(sizes)}, axis {axis} of {show(shape)} has {length}"
+        )
+    ends = np.cumsum(sizes).tolist()
+    return [slice(end - n, end) for end, n in zip(ends, sizes, strict=True)]

@@ -1,0 +1,57 @@
+"""`compile`: a Program from a Model, a Graph or a function of Tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..graph import Graph
+from ..runtime.device import Device
+from ..runtime.devices import device as open_device
+from .model import Model
+from .program import Program
+
+
+def compile(
+    what: Model | Graph | Callable[..., Any],
+    *examples: Any,
+    device: str | Device = "auto",
+    activations: str | None = None,
+    fail_on_host: bool | None = None,
+    states: Mapping[str, Any] | None = None,
+    donate: Sequence[str] = (),
+) -> Program:
+    """A Program from a Model, a Graph, or a function of Tensors and examples of its arguments.
+
+    states, donate: only for a function, as in `Model.of`. The inputs of a function are called "x0", "x1", ….
+
+    activations="int8" computes products and convolutions with constant weights in 8-bit integers: faster on `wasm`, and
+    less accurate. Other devices give the same results, but slowly. fail_on_host refuses ops that cannot run on the device.
+    An option that is not given stays as the Model has it.
+    """
+    given = {"activations": activations, "fail_on_host": fail_on_host}
+    chosen: dict[str, Any] = {k: v for k, v in given.items() if v is not None}
+    if isinstance(what, Graph):
+        what = Model(what, device, donate=donate)
+        donate = ()
+    if isinstance(what, Model):
+        if states is not None:
+            raise InputError("compile: states are given with a function of Tensors; a model has its own already")
+        if donate:
+            raise InputError("compile: donate is given with a function of Tensors; a model has its own already")
+        shapes = None if not examples else {p.name: np.shape(x) for p, x in zip(what.inputs, examples, strict=True)}
+        on = what.device if device == "auto" else open_device(device)
+        options = replace(what.options, **chosen)
+        if (on, options) != (what.device, what.options):
+            what = what.on(on, options)
+        return what.program(shapes)
+    from ..frontend.tracing import trace_call  # noqa: PLC0415
+
+    shapes = {f"x{i}": np.shape(x) for i, x in enumerate(examples)}
+    graph = trace_call(what, examples, states)
+    model = Model(graph, device, donate=donate, **chosen)
+    return model.program(shapes)

@@ -1,0 +1,154 @@
+"""Models from files and URLs, and what is written to files: `load` and `save`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from ..errors import FormatError, InputError
+from ..graph import Graph, specialise
+from ..nn import Module
+from ..program.container import MAGIC
+from ..runtime.device import Device
+from ..runtime.devices import device_async
+from ..runtime.files import mapped, write
+from ..runtime.files.download import fetched, local_file
+from ..runtime.files.page import is_url, stem_of
+from ..runtime.waiting import IN_PAGE
+from ..shapes import show
+from ..weights.files import kind_of
+from ..weights.records import is_container, model_record, read_graph, stored_as, weights_record
+from ..weights.safetensors import SAFETENSORS, write_safetensors
+from .model import Model
+from .sizes import without_bounds
+from .source import GraphSource, Source
+from .states import PairedSource
+
+OTHERS: Final = frozenset(
+    {".bin", ".ckpt", ".gguf", ".h5", ".npy", ".npz", ".onnx", ".pb", ".pickle", ".pkl", ".pt", ".pth"}
+)
+"""Suffixes of formats that `save` does not write."""
+
+
+def load(
+    path: str | Path | bytes,
+    device: str | Device = "auto",
+    input_shapes: Mapping[str, Sequence[int | str]] | None = None,
+    name: str | None = None,
+    states: Mapping[str, str] | None = None,
+    *,
+    fail_on_host: bool = False,
+    donate: Sequence[str] = (),
+) -> Model:
+    """A Model from an ONNX file or a record that `save` wrote: a path, bytes, or a URL, such as hf://owner/repo/file, which
+    is kept in a cache folder (singe/runtime/files/download.py). input_shapes gives numbers, or names, for dimensions that it
+    leaves open. "L<=512" in place of the name L also limits it: memory for 512 is allocated once, and larger runs are
+    refused.
+
+    states: each input and the output that is its next value, as in {"past": "present"}: the Model keeps them from run to
+    run, starting with zeros (see `session`). fail_on_host: compiling fails if an op would run on the host. donate: inputs
+    in whose memory outputs may be computed, as in `Model.of`.
+    """
+    url = path if isinstance(path, str) and is_url(path) else None
+    if url is not None:
+        path, name = local_file(url), name or stem_of(url)
+    name = name or (Path(path).stem if isinstance(path, (str, Path)) else "model")
+    shapes, bounds = without_bounds(input_shapes)
+    record = _record(path)
+    if record is not None:
+        source: Source = GraphSource(
+            _closed(read_graph(record, str(path) if isinstance(path, (str, Path)) else name), shapes)
+        )
+    else:
+        from ..onnx.model import read_model  # noqa: PLC0415 (`import singe` pays for no importer)
+        from ..onnx.source import OnnxSource  # noqa: PLC0415
+
+        fetch = None if url is None else partial(local_file, url)
+        try:
+            read = read_model(path, name=url, fetch=fetch)
+        except FormatError as e:
+            kind = kind_of(memoryview(path) if isinstance(path, bytes) else mapped(Path(path)))
+            if kind is None:
+                raise
+            raise FormatError(
+                f"{url or (name if isinstance(path, bytes) else path)}: these are weights without a model ({kind}): "
+                "singe.load_weights(module, path) reads them"
+            ) from e
+        source = OnnxSource(read, shapes)
+    source = PairedSource(source, states) if states else source
+    return Model(source, device, name, fail_on_host=fail_on_host, bounds=bounds, donate=donate)
+
+
+def _record(path: str | Path | bytes) -> bytes | None:
+    """The bytes of a file of Singe; None if it is another file, or cannot be read (the ONNX reader reports that)."""
+    if isinstance(path, bytes):
+        return path if is_container(path) else None
+    try:
+        with Path(path).open("rb") as file:
+            if not is_container(file.read(len(MAGIC))):
+                return None
+            file.seek(0)
+            return file.read()
+    except OSError:
+        return None
+
+
+def _closed(graph: Graph, shapes: Mapping[str, Sequence[int | str]]) -> Graph:
+    """The graph with the numbers that these shapes give for its sizes."""
+    inputs = {x.name: x for x in graph.inputs}
+    sizes: dict[str, int] = {}
+    for name, shape in shapes.items():
+        if name not in inputs:
+            raise InputError(f"a shape is given for {name!r}; the inputs are {', '.join(inputs) or 'none'}")
+        own = inputs[name].shape
+        for d, n in zip(own, shape, strict=len(own) == len(shape)):
+            known = d if isinstance(d, int) else sizes.setdefault(str(d), n) if isinstance(n, int) else n
+            if len(own) != len(shape) or known != n:
+                raise InputError(f"the input {name!r} has the shape {show(own)}, got {tuple(shape)}")
+    return specialise(graph, sizes) if sizes else graph
+
+
+def save(what: Model | Module, path: str | Path, dtype: str | None = None, shard_bytes: int | None = None) -> None:
+    """Write a record: a Model, which `load` reads, or the weights of a Module, which `load_weights` reads. Weights are written
+    as safetensors if the path ends so; shard_bytes then splits them into files of about that size, with an index. A record's
+    path ends in .singe, or as the caller likes, but not in the suffix of another format.
+
+    dtype="float16" stores float32s in half the bytes; reading widens them again.
+    """
+    if not isinstance(what, (Model, Module)):
+        raise InputError(f"save: got a {type(what).__name__}, expected a Model or a Module; a Program has save(path)")
+    suffix, stem = Path(path).suffix.lower(), Path(path).stem
+    if isinstance(what, Model):
+        if suffix in OTHERS or suffix == SAFETENSORS:
+            raise InputError(f"save: {path}: a Model is written as a record, {stem}.singe, not as {suffix}")
+        return write(Path(path), [model_record(what.graph(), dtype)])
+    if suffix in OTHERS:
+        raise InputError(
+            f"save: {path}: the weights of a Module are written as {stem}{SAFETENSORS}, or as a record, {stem}.singe, not as {suffix}"
+        )
+    state = {name: t.numpy() for name, t in what.state_dict().items()}
+    if suffix == SAFETENSORS:
+        return write_safetensors(Path(path), {k: stored_as(a, dtype) for k, a in state.items()}, shard_bytes)
+    if shard_bytes is not None:
+        raise InputError(f"save: {path} is one file; only {SAFETENSORS} files are split by shard_bytes")
+    return write(Path(path), [weights_record(state, dtype)])
+
+
+async def load_async(
+    path: str | Path | bytes,
+    device: str | Device = "auto",
+    input_shapes: Mapping[str, Sequence[int | str]] | None = None,
+    name: str | None = None,
+    states: Mapping[str, str] | None = None,
+    *,
+    fail_on_host: bool = False,
+    donate: Sequence[str] = (),
+) -> Model:
+    """`load` for a page, where a device must be awaited; there, a URL is fetched by the browser, which keeps it in its own cache."""
+    on = await device_async(device)
+    if IN_PAGE and isinstance(path, str) and is_url(path):
+        url, path = path, await fetched(path)
+        name = name or stem_of(url)
+    return load(path, on, input_shapes, name, states, fail_on_host=fail_on_host, donate=donate)

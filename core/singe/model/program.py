@@ -1,0 +1,127 @@
+"""Program: compiled code on a device, called with NumPy arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from ..compiler.build import compile_graph
+from ..compiler.target import name_of
+from ..errors import DeviceError
+from ..program.format import read_program, write_program
+from ..program.program import ProgramData
+from ..runtime.backend import DirectExecutable, Executable
+from ..runtime.device import Device
+from ..runtime.devices import device as open_device
+from ..runtime.devices import device_for
+from ..runtime.waiting import Later, now, soon, then, together
+from .arguments import TensorSpec, bind, unwrap
+from .session import Session, copies
+
+
+class Program:
+    """Compiled code on a device, called with NumPy arrays; `save` writes it, `Program.load` reads it."""
+
+    def __init__(self, data: ProgramData, on: Device, results: Mapping[str, Any] | None = None) -> None:
+        """results: see Graph. Only the Model makes lists and dicts of the outputs."""
+        self.data: Final = data
+        self.device: Final = on
+        self.results: Final = results or {}
+        self.executable: Final[Executable] = on.eager.prepare(data)
+        self._direct: Final = self.executable if isinstance(self.executable, DirectExecutable) else None
+        self._copies: Final[dict[tuple[int, ...], Executable]] = {}  # by the numbers of states
+
+    @property
+    def inputs(self) -> tuple[TensorSpec, ...]:
+        return self._ports(self.data.inputs)
+
+    @property
+    def outputs(self) -> tuple[TensorSpec, ...]:
+        return self._ports(self.data.outputs)
+
+    @property
+    def states(self) -> tuple[TensorSpec, ...]:
+        return self._ports([s.buffer for s in self.data.states])
+
+    def session(self) -> Session:
+        """A new session: runs called through it keep their own states, and share the weights."""
+        return Session(self.states, self._called, lambda: self)
+
+    @cached_property
+    def _own(self) -> Session:
+        return self.session()
+
+    def copy_into(self, session: Session, arrays: Mapping[int, Any]) -> None:
+        """Copy arrays of the device into states of a session; the keys are the states' numbers."""
+        on, which = self.device.eager, tuple(arrays)
+        with on.lock:
+            if which not in self._copies:
+                graph = copies([self.states[k] for k in which])
+                self._copies[which] = on.prepare(compile_graph(graph, on.target))
+            held = session.held(self)
+            self._copies[which].run(list(arrays.values()), [held[k] for k in which])
+
+    def _ports(self, numbers: Sequence[int]) -> tuple[TensorSpec, ...]:
+        return tuple(TensorSpec(b.name, b.dtype, b.shape) for b in (self.data.buffers[i] for i in numbers))
+
+    @property
+    def memory(self) -> Mapping[str, int]:
+        """Bytes held on the device."""
+        with self.device.eager.lock:
+            return self.executable.memory()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run it: arrays in order or by name (or one dict of them) → the output's array, or a dict of several by name."""
+        return now(self._called(args, kwargs), "await program.run_async(…)")
+
+    async def run_async(self, *args: Any, **kwargs: Any) -> Any:
+        """A call for a page, where results must be awaited."""
+        return await soon(self._called(args, kwargs))
+
+    def _called(self, args: Sequence[Any], kwargs: Mapping[str, Any], session: Session | None = None) -> Later[Any]:
+        arrays = bind(self.inputs, args, kwargs)
+        names = [p.name for p in self.outputs]
+        outputs = self.start([arrays[p.name] for p in self.inputs], session)
+        return then(outputs, lambda found: unwrap(found, names))
+
+    def run(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Run it with checked arrays, in the order of the inputs; threads take turns."""
+        return now(self.start(arrays), "await program.run_async(…)")
+
+    def start(self, arrays: Sequence[np.ndarray], session: Session | None = None) -> Later[list[np.ndarray]]:
+        """Start a run over the states of a session (None: the Program's own); `run` waits for its results."""
+        on = self.device.eager
+        with on.lock:
+            states = (session or self._own).held(self) if self.data.states else ()
+            if self._direct is not None:
+                return self._direct.call(arrays, states)
+            return together([on.fetch(v) for v in self.executable.run([on.upload(a) for a in arrays], states)])
+
+    def save(self, path: str | Path) -> None:
+        write_program(self.data, path)
+
+    @staticmethod
+    def load(path: str | Path, device: str | Device | None = None) -> Program:
+        """A Program from a file, on a device that runs its target (by default the most preferred one)."""
+        return _on_device(read_program(path), device)
+
+    def dispose(self) -> None:
+        """Free its memory; it cannot be used any more."""
+        with self.device.eager.lock:
+            for held in (self.executable, *self._copies.values()):
+                held.dispose()
+            self._copies.clear()
+
+
+def _on_device(data: ProgramData, given: str | Device | None) -> Program:
+    on = device_for(data.target) if given is None else open_device(given)
+    target = name_of(on.target)
+    if target != data.target:
+        raise DeviceError(
+            f"the program was compiled for {data.target!r}, and {on!r} runs {target!r}; compile it again for this device"
+        )
+    return Program(data, on)

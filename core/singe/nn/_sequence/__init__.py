@@ -1,0 +1,1 @@
+"""Layers over sequences: embeddings and positions, recurrence, attention."""

@@ -1,0 +1,1 @@
+"""Layers over images, sounds and volumes: (batch, channels, …space)."""

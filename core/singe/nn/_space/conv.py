@@ -1,0 +1,163 @@
+"""Convolution and transposed convolution: (batch, channels, …space), where the batch may be left out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Final
+
+import numpy as np
+
+from ...errors import InputError, ShapeError
+from ...frontend.nodes.spatial import Ints, Padding, per_axis
+from ...frontend.tensor import Tensor
+from ...shapes import Dim, show
+from .._init import Rng, kaiming_uniform
+from .._module import Module
+
+PADDING_MODES: Final = {"zeros": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+"""PyTorch's name ↦ the mode of `Tensor.pad`."""
+
+
+def check_axes(x: Tensor, spaces: int, layer: Module) -> None:
+    """Refuse an x that has other axes than (batch, channels, …space) or (channels, …space)."""
+    if x.ndim not in (spaces + 1, spaces + 2):
+        raise ShapeError(
+            f"{type(layer).__name__}: got {show(x.shape)}, expected (batch, channels, …) with {spaces} axes of space, or without the batch"
+        )
+
+
+def in_batches(x: Tensor, spaces: int, layer: Module, call: Callable[[Tensor], Tensor]) -> Tensor:
+    """call(x); an x without a batch gets one of length 1 for the call."""
+    check_axes(x, spaces, layer)
+    return call(x.unsqueeze(0)).squeeze(0) if x.ndim == spaces + 1 else call(x)
+
+
+class _Windowed(Module):
+    """A convolution with `spaces` axes of space."""
+
+    weight: Tensor
+    bias: Tensor | None
+    stride: Ints
+    dilation: Ints
+    groups: int
+    _spaces: ClassVar[int]
+
+    def __init_subclass__(cls, spaces: int | None = None, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if spaces is not None:
+            cls._spaces = spaces
+
+    def _weights(
+        self, channels: tuple[int, int], kernel_size: Ints, groups: int, bias: bool, turned: bool, rng: Rng
+    ) -> None:
+        """Set weight and bias for (inputs, outputs) channels; turned: the weight has the inputs first."""
+        inputs, outputs = channels
+        if inputs % groups or outputs % groups:
+            raise ShapeError(
+                f"{type(self).__name__}: {inputs} channels in and {outputs} out cannot be divided into {groups} groups"
+            )
+        rng = np.random.default_rng(rng)
+        window = per_axis(kernel_size, self._spaces, "kernel_size")
+        first, second = (inputs, outputs // groups) if turned else (outputs, inputs // groups)
+        fan_in = second * math.prod(window)
+        self.weight = kaiming_uniform(rng, (first, second, *window), fan_in)
+        self.bias = kaiming_uniform(rng, (outputs,), fan_in) if bias else None
+        self.groups = groups
+
+
+class _Conv(_Windowed):
+    """weight is (outputs, channels per group, …window). padding: numbers, "same" (for stride 1) or "valid"; padding_mode:
+    "zeros", "reflect", "replicate" or "circular"."""
+
+    padding: Padding
+    padding_mode: str
+
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size: Ints, stride: Ints = 1, padding: Padding = 0, dilation: Ints = 1,
+        groups: int = 1, bias: bool = True, padding_mode: str = "zeros", *, rng: Rng = None,
+    ) -> None:  # fmt: skip
+        if padding_mode not in PADDING_MODES:
+            raise InputError(f"padding_mode is {padding_mode!r}, expected one of {', '.join(PADDING_MODES)}")
+        self._weights((in_channels, out_channels), kernel_size, groups, bias, False, rng)
+        self.stride, self.padding, self.dilation, self.padding_mode = stride, padding, dilation, padding_mode
+
+    def forward(self, x: Tensor) -> Tensor:
+        return in_batches(x, self._spaces, self, self._convolved)
+
+    def _convolved(self, x: Tensor) -> Tensor:
+        padding = self.padding
+        if self.padding_mode != "zeros" and padding != "valid":
+            x = x.pad([(0, 0), (0, 0), *self._widths()], PADDING_MODES[self.padding_mode])
+            padding = 0
+        return x.conv(
+            self.weight, self.bias, stride=self.stride, padding=padding, dilation=self.dilation, groups=self.groups
+        )
+
+    def _widths(self) -> list[tuple[Dim, Dim]]:
+        """How much is added before and after each axis of space."""
+        if self.padding != "same":
+            return [(n, n) for n in per_axis(self.padding, self._spaces, "padding")]  # pyright: ignore[reportArgumentType]
+        dilations = per_axis(self.dilation, self._spaces, "dilation")
+        total = [d * (w - 1) for w, d in zip(self.weight.shape[2:], dilations, strict=True)]
+        return [(t // 2, t - t // 2) for t in total]
+
+
+class Conv1d(_Conv, spaces=1):
+    """Convolution of (batch, channels, length)."""
+
+
+class Conv2d(_Conv, spaces=2):
+    """Convolution of (batch, channels, height, width)."""
+
+
+class Conv3d(_Conv, spaces=3):
+    """Convolution of (batch, channels, depth, height, width)."""
+
+
+class _ConvTranspose(_Windowed):
+    """weight is (channels, outputs per group, …window). output_padding lengthens the output at its end."""
+
+    padding: Ints
+    output_padding: Ints
+
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size: Ints, stride: Ints = 1, padding: Ints = 0, output_padding: Ints = 0,
+        groups: int = 1, bias: bool = True, dilation: Ints = 1, *, rng: Rng = None,
+    ) -> None:  # fmt: skip
+        self._weights((in_channels, out_channels), kernel_size, groups, bias, True, rng)
+        self.stride, self.padding, self.output_padding, self.dilation = stride, padding, output_padding, dilation
+
+    def forward(self, x: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
+        """output_size: of the axes of space, in place of output_padding."""
+        extra = self.output_padding if output_size is None else self._extra(x, output_size)
+        return in_batches(x, self._spaces, self, lambda x: x.conv_transpose(
+            self.weight, self.bias, stride=self.stride, padding=self.padding, output_padding=extra, dilation=self.dilation,
+            groups=self.groups,
+        ))  # fmt: skip
+
+    def _extra(self, x: Tensor, output_size: Sequence[int]) -> tuple[int, ...]:
+        facts = [per_axis(v, self._spaces, "ConvTranspose") for v in (self.stride, self.padding, self.dilation)]  # pyright: ignore[reportArgumentType]
+        space, wanted = x.shape[-self._spaces :], tuple(output_size)[-self._spaces :]
+        least = [
+            (d - 1) * s - 2 * p + r * (w - 1) + 1
+            for d, w, s, p, r in zip(space, self.weight.shape[2:], *facts, strict=True)
+        ]
+        most = [n + s - 1 for n, s in zip(least, facts[0], strict=True)]
+        if len(wanted) != self._spaces or not all(a <= n <= z for a, n, z in zip(least, wanted, most, strict=True)):
+            raise ShapeError(
+                f"{type(self).__name__}: output_size {wanted}, expected from {tuple(least)} to {tuple(most)}"
+            )
+        return tuple(n - a for n, a in zip(wanted, least, strict=True))
+
+
+class ConvTranspose1d(_ConvTranspose, spaces=1):
+    """Transposed convolution of (batch, channels, length)."""
+
+
+class ConvTranspose2d(_ConvTranspose, spaces=2):
+    """Transposed convolution of (batch, channels, height, width)."""
+
+
+class ConvTranspose3d(_ConvTranspose, spaces=3):
+    """Transposed convolution of (batch, channels, depth, height, width)."""

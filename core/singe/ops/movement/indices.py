@@ -1,0 +1,72 @@
+"""Indices into axes. Negative ones count from the end, and others beyond the range name the nearest element. An axis that is
+empty has no element to name: then there must be no index."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...dtypes import int32
+from ...errors import ShapeError
+from ...ir import scalar
+from ...ir.scalar import Expr, select, size
+from ...shapes import Dim, at_least, axis_of, dim_min, product, require, same, show
+from .._row import Shaped
+
+
+def index_at(at: Expr, d: Dim) -> Expr:
+    """An index as 0 to d − 1: negative ones count from the end, others are clipped to the range."""
+    at = scalar.cast(at, int32)
+    if at.word == "const" and (
+        isinstance(d, int) or at.value in (0, -1)
+    ):  # plain coordinates, where there are elements
+        place = at.value + d if at.value < 0 else at.value
+        return size(min(max(place, 0), max(d - 1, 0)) if isinstance(d, int) else place)
+    return scalar.clip(select(at < 0, at + size(d), at), 0, size(d) - 1)
+
+
+def grid_of(indices: np.ndarray, axis: int) -> tuple[np.ndarray, ...]:
+    """A NumPy index of the places in x that the indices along an axis name."""
+    places: list[Any] = list(np.indices(indices.shape, sparse=True))
+    places[axis] = indices
+    return tuple(places)
+
+
+def wrapped(indices: np.ndarray, d: Any) -> np.ndarray:
+    """Indices as 0 to d − 1: negative ones count from the end, others are clipped to the range."""
+    return np.clip(np.where(indices < 0, indices + d, indices), 0, np.maximum(np.asarray(d) - 1, 0))
+
+
+def check_room(text: str, d: Dim, count: Dim) -> None:
+    """If axis d is empty, there must be no index: `count` must be 0."""
+    if not at_least(d, 1):  # if d is 0, so is the first term; otherwise it exceeds every count
+        require(dim_min(d, 1) * (1 << 31) - count, text)
+
+
+def check_elements(what: str, x: Shaped, part: Shaped, indices: Shaped, axis: int) -> None:
+    """Check that `part` fits x: its elements go to `indices` along an axis, and keep their index along the others."""
+    axis = axis_of(axis, len(x.shape), what)
+    text = f"{what}: part {show(part.shape)} and indices {show(indices.shape)} into {show(x.shape)}"
+    if len(part.shape) != len(x.shape) or len(indices.shape) != len(x.shape):
+        raise ShapeError(f"{text}: expected the same number of axes")
+    for i, (d, p, k) in enumerate(zip(x.shape, part.shape, indices.shape, strict=True)):
+        if not same(p, k, text):
+            raise ShapeError(f"{text}: expected an index for each element of the part")
+        if i == axis:
+            check_room(f"{text}: axis {i} is empty", d, product(part.shape))
+        else:
+            require(d - p, f"{text}: axis {i} of the part is too long")
+
+
+def check_nd(what: str, x: Shaped, part: Shaped, indices: Shaped) -> None:
+    """Check that `part` fits x: its slices go to the places in x that the last axis of the indices names."""
+    text = f"{what}: part {show(part.shape)} and indices {show(indices.shape)} into {show(x.shape)}"
+    rank = indices.shape[-1] if indices.shape else None
+    if not isinstance(rank, int) or not 0 < rank <= len(x.shape):
+        raise ShapeError(f"{text}: the last axis of the indices must name 1 to {len(x.shape)} axes")
+    wanted = (*indices.shape[:-1], *x.shape[rank:])
+    if len(part.shape) != len(wanted) or not all(same(a, b, text) for a, b in zip(part.shape, wanted, strict=True)):
+        raise ShapeError(f"{text}: expected a part {show(wanted)}")
+    for d in x.shape[:rank]:
+        check_room(f"{text}: an axis is empty", d, product(part.shape))

@@ -1,0 +1,119 @@
+"""The row that multiplies by weights of a few bits: `dot_blocks`, as `dot` with weights that are stored in blocks.
+
+A weight is (q − zero) · scale: q is an integer without a sign, of 4 or 8 bits, and `block` neighbours along the depth
+share the scale and the zero, which need not be whole. A word of int32 holds 32 / bits neighbours along the depth, the
+first in the lowest bits. So w is (words, n), and scale is (blocks, n); zero is as scale, or one number for all weights.
+The last words and the last block may hold more weights than the depth has. Where x is not finite, so are its products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from ...dtypes import float32, int32
+from ...errors import ShapeError
+from ...ir import affine, scalar
+from ...ir.scalar import Expr, const
+from ...shapes import Shape, ceildiv, show
+from .._row import Folds, Nest, Read, Shaped, register
+from ..movement.move import project
+
+WORD: Final = 32
+"""Bits of a word."""
+BITS: Final = (4, 8)
+SLICE: Final = 1 << 20
+"""How many weights are unpacked at once over whole arrays."""
+
+
+def packed(numbers: np.ndarray, bits: int) -> np.ndarray:
+    """Integers (depth, n) as words (words, n); those beyond the depth are 0."""
+    each = WORD // bits
+    depth, n = numbers.shape
+    padded = np.zeros((-(-depth // each), each, n), np.uint32)
+    padded.reshape(-1, n)[:depth] = numbers
+    words = np.zeros((len(padded), n), np.uint32)
+    for k in range(each):
+        words |= padded[:, k] << np.uint32(bits * k)
+    return words.view(np.int32)
+
+
+def unpacked(w: np.ndarray, scale: np.ndarray, zero: np.ndarray, bits: int, block: int) -> np.ndarray:
+    """The weights as float32 (depth, n), where the depth is that of all words."""
+    places = np.arange(0, WORD, bits, dtype=np.uint32)[:, None]
+    numbers = w.view(np.uint32)[:, None] >> places & np.uint32((1 << bits) - 1)
+    numbers = numbers.reshape(-1, w.shape[1]).astype(np.float32)
+    blocks = np.arange(len(numbers)) // block
+    last = len(scale) - 1
+    return (numbers - (zero if zero.ndim == 0 else zero[np.minimum(blocks, last)])) * scale[np.minimum(blocks, last)]
+
+
+def _shape(x: Shaped, w: Shaped, scale: Shaped, zero: Shaped, *, bits: int, block: int) -> Shape:
+    if len(x.shape) < 2 or len(w.shape) != 2 or bits not in BITS or block < 1 or block % (WORD // bits):
+        raise ShapeError(
+            f"dot_blocks: got {show(x.shape)} and {show(w.shape)} with {bits} bits in blocks of {block}, expected (…, m, k) "
+            "and (words, n) with 4 or 8 bits in blocks of whole words"
+        )
+    depth, n = x.shape[-1], w.shape[1]
+    fits = w.shape[0] == ceildiv(depth, WORD // bits) and scale.shape == (ceildiv(depth, block), n)
+    if not fits or zero.shape not in ((), scale.shape):
+        raise ShapeError(
+            f"dot_blocks: got words {show(w.shape)}, scales {show(scale.shape)} and zeros {show(zero.shape)} for a depth of "
+            f"{show((depth,))} in blocks of {block}"
+        )
+    return (*x.shape[:-1], n)
+
+
+def _nest(
+    coords: Sequence[Expr], read: Read, x: Shaped, w: Shaped, scale: Shaped, zero: Shaped, *, bits: int, block: int
+) -> Folds:
+    *batch, m, n = coords
+    each = WORD // bits
+
+    def value(inner: Sequence[Expr], _: Sequence[Expr]) -> Expr:
+        (k,) = inner
+        word, place = affine.index_div(k, each), affine.index_rem(k, each)
+        q = scalar.shr(read(1, [word, n]), place * bits) & const((1 << bits) - 1, int32)
+        at = [affine.index_div(k, block), n]
+        weight = (scalar.cast(q, float32) - read(3, at[: len(zero.shape)])) * read(2, at)
+        return read(0, [*project(batch, x.shape[:-2]), m, k]) * weight
+
+    return Folds((x.shape[-1],), [("add", value)])
+
+
+def _whole(x: np.ndarray, w: np.ndarray, scale: np.ndarray, zero: np.ndarray, *, bits: int, block: int) -> np.ndarray:
+    depth, n = x.shape[-1], w.shape[1]
+    count = max(SLICE // max(n, 1) // block, 1)
+    out = np.zeros((*x.shape[:-1], n), np.float32)
+    for first in range(0, len(scale), count):
+        part = slice(first, first + count)
+        words = w[first * block * bits // WORD : (first + count) * block * bits // WORD]
+        matrix = unpacked(words, scale[part], zero if zero.ndim == 0 else zero[part], bits, block)
+        inside = slice(first * block, min((first + count) * block, depth))
+        out += x[..., inside] @ matrix[: inside.stop - inside.start]
+    return out
+
+
+def _reference(
+    x: np.ndarray, w: np.ndarray, scale: np.ndarray, zero: np.ndarray, *, bits: int, block: int
+) -> np.ndarray:
+    out = np.zeros((*x.shape[:-1], w.shape[1]))
+    for k in range(x.shape[-1]):
+        place = k * bits
+        q = w[place // WORD].astype(np.int64) >> place % WORD & (1 << bits) - 1
+        middle = zero if zero.ndim == 0 else zero[k // block]
+        out += x[..., k, None] * ((q - middle) * scale[k // block])
+    return out
+
+
+def _facts(*inputs: Shaped, bits: int, block: int) -> Mapping[str, Any]:
+    return {"bits": bits, "block": block}
+
+
+register(
+    Nest(name="dot_blocks", doc="product with weights of 4 or 8 bits, which share scales and zeros in blocks", routine="matmul_blocks",
+         dtypes=(float32,), takes=(float32, int32, float32, float32), gives=float32, shape=_shape, nest=_nest, whole=_whole,
+         facts=_facts, reference=_reference, tolerance=64, floor=1e-5),
+)  # fmt: skip

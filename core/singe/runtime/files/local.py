@@ -1,0 +1,57 @@
+"""Files as read-only memory, files that replace others which may be mapped, and files that another file names."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import stat
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Any
+
+from ...errors import FormatError
+
+
+def mapped(path: Path) -> memoryview:
+    """The bytes of a regular file, mapped where the file system can map; it must not change while they are used."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise ValueError("it is not a regular file")
+    with path.open("rb") as file:
+        try:
+            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        except (OSError, ValueError):  # an empty file, or a file system that cannot map
+            return memoryview(file.read())
+
+
+def inside(folder: Path, name: str) -> Path:
+    """Where the file of this relative name is, or would be, in a folder. The name was read from a file, and is not trusted:
+    a FormatError if it is no relative name of a file on every system, or if it or a link leads out of the folder."""
+    forms = PurePosixPath(name), PureWindowsPath(name)
+    text = "\0" not in name and not any("\ud800" <= c <= "\udfff" for c in name)
+    if not text or any(not p.parts or p.anchor or ".." in p.parts for p in forms):
+        raise FormatError(f"{name!r:.200} is not a path inside the folder of the file that names it")
+    try:
+        try:
+            found = (folder / name).resolve(strict=True)
+        except FileNotFoundError:
+            found = (folder / name).resolve()
+        within = found.is_relative_to(folder.resolve())
+    except (OSError, ValueError, RuntimeError) as e:  # RuntimeError: a cycle of links, before Python 3.13
+        raise FormatError(f"{name!r:.200} cannot be read: {reason(e)}") from None
+    if not within:
+        raise FormatError(f"{name!r:.200} leads out of the folder of the file that names it")
+    return found
+
+
+def reason(error: Exception) -> str:
+    """Why a file cannot be read."""
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
+
+
+def write(path: Path, pieces: Iterable[Any]) -> None:
+    """Write a file from consecutive bytes. One that was there stays as it is for those who have mapped it."""
+    part = path.with_name(path.name + ".part")
+    with part.open("wb") as file:
+        for piece in pieces:
+            file.write(piece)
+    os.replace(part, path)

@@ -1,0 +1,109 @@
+"""Products with packed weights on WebAssembly: for any number of rows, sizes that fill no tile, and both levels of SIMD."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from singe.compiler.build import compile_graph, compile_with_uses
+from singe.dtypes import float32
+from singe.graph import Builder, Graph
+from singe.ops.products.blocks import packed, unpacked
+from singe.program.program import ProgramData
+from singe.shapes import size
+
+pytest.importorskip("wasmtime")
+from singe_wasm.kernels.blocks import FEW
+from singe_wasm.native import WasmBackend
+from singe_wasm.target import LEVELS, WasmTarget
+
+N = size("N")
+CASES = [
+    # rows, depth, columns, bits, block, one zero
+    (1, 64, 64, 4, 32, True),
+    (1, 100, 37, 4, 32, False),
+    (1, 7, 20, 4, 16, False),
+    (2, 96, 24, 4, 32, False),
+    (3, 77, 33, 8, 16, True),
+    (FEW, 129, 40, 4, 64, False),
+    (FEW + 1, 129, 40, 4, 64, False),
+    (40, 50, 19, 8, 32, False),
+    (33, 40, 3, 4, 8, True),
+    (50, 600, 400, 4, 256, True),
+]
+
+
+def made(rows: Any, depth: int, columns: int, bits: int, block: int, one: bool) -> tuple[Graph, np.ndarray]:
+    """A product with a bias, and the matrix that its weights stand for."""
+    rng = np.random.default_rng(depth)
+    words = packed(rng.integers(0, 1 << bits, (depth, columns)), bits)
+    scale = rng.uniform(0.01, 0.1, (-(-depth // block), columns)).astype(np.float32)
+    zero = np.float32(1 << bits - 1) if one else rng.uniform(0, 1 << bits, scale.shape).astype(np.float32)
+    bias = rng.normal(size=columns).astype(np.float32)
+    b = Builder()
+    x = b.input("x", (rows, depth), float32)
+    y = b.dot_blocks(x, *(b.const(a) for a in (words, scale, np.asarray(zero))), bits=bits, block=block)
+    matrix = unpacked(words, scale, np.asarray(zero), bits, block)[:depth]
+    return Graph((x,), (b.add(y, b.const(bias)),), ("y",)), np.concatenate([matrix, bias[None]])
+
+
+def at_level(program: ProgramData, level: str) -> ProgramData:
+    kernels = tuple(
+        replace(k, variants=tuple(v for v in k.variants if v.entry.startswith(f"{level}:"))) for k in program.kernels
+    )
+    return replace(program, kernels=kernels)
+
+
+def run(program: ProgramData, x: np.ndarray) -> np.ndarray:
+    backend = WasmBackend()
+    (out,) = backend.prepare(program).run([backend.upload(x)])
+    return backend.download(out)
+
+
+@pytest.mark.parametrize(("rows", "depth", "columns", "bits", "block", "one"), CASES)
+@pytest.mark.parametrize("opened", [False, True], ids=["fixed", "open"])
+def test_products_are_those_of_the_unpacked_matrix(
+    rows: int, depth: int, columns: int, bits: int, block: int, one: bool, opened: bool
+) -> None:
+    graph, matrix = made(N if opened else rows, depth, columns, bits, block, one)
+    x = np.random.default_rng(rows).normal(size=(rows, depth)).astype(np.float32)
+    wanted = np.concatenate([x, np.ones((rows, 1), np.float32)], 1).astype(np.float64) @ matrix
+    program, uses = compile_with_uses(graph, WasmTarget())
+    assert sum(use.packer is not None for use in uses) == (2 if one else 3), "printed as the plain nest"
+    for level in LEVELS:
+        error = np.abs(run(at_level(program, level), x) - wanted).max()
+        assert error < 3e-6 * np.abs(wanted).max() * max(depth, 16) ** 0.5, level
+
+
+def test_sums_of_a_few_rows_do_not_depend_on_the_height_of_a_tile() -> None:
+    graph, _ = made(N, 100, 40, 4, 32, False)
+    x = np.random.default_rng(5).normal(size=(FEW, 100)).astype(np.float32)
+    program = compile_graph(graph, WasmTarget())
+    together = run(program, x)
+    for rows in (2, 4, 8):
+        np.testing.assert_array_equal(run(program, x[:rows]), together[:rows])
+
+
+def test_a_kernel_around_the_product_stays_one() -> None:
+    """A prologue is evaluated into a panel of floats, and the store has an epilogue."""
+    rng = np.random.default_rng(2)
+    words = packed(rng.integers(0, 16, (64, 24)), 4)
+    scale, zero = rng.uniform(0.01, 0.1, (2, 24)).astype(np.float32), np.asarray(np.float32(8))
+    b = Builder()
+    x = b.input("x", (3, 64), float32)
+    y = b.dot_blocks(
+        b.transpose(b.reshape(x, shape=(64, 3)), perm=(1, 0)),
+        b.const(words),
+        b.const(scale),
+        b.const(zero),
+        bits=4,
+        block=32,
+    )
+    program = compile_graph(Graph((x,), (b.relu(y),), ("y",)), WasmTarget())
+    given = rng.normal(size=(3, 64)).astype(np.float32)
+    wanted = np.maximum(given.reshape(64, 3).T.astype(np.float64) @ unpacked(words, scale, zero, 4, 32), 0)
+    np.testing.assert_allclose(run(program, given), wanted, rtol=1e-5, atol=1e-5)
+    assert len(program.kernels) == 1

@@ -1,0 +1,472 @@
+"""Attention: strips of queries over blocks of keys; see core/singe/ir/attention.py.
+
+The keys and the values of a head are packed as panels of COLUMNS, [panel][k][key] and [panel][key][column], filled up with
+zeros. A strip's queries, times the scale, are copied too. A block's scores lie in scratch while they become weights, and
+the strip's sums of values do until they are stored: of float16 all this is float32. The parts of a run share the strips.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from singe.extension import Attention, Dim, DType, Port, bool_, ceildiv, float32
+
+from ..elementary import falling_exp
+from ..encode import Body, Function, integers, ops
+from ..values import F32, I32, F32x4, I32x4, Int, maximum, minimum
+from ..writer import Writer
+from . import memory as elements
+from .lower import Lowering
+from .product import LAST, RELAXED, SIMD, STEPS
+from .share import divide
+
+ROWS: Final = 24
+"""The queries of a strip."""
+BLOCK: Final = 256
+"""The most keys of a block."""
+COLUMNS: Final = RELAXED.columns
+FEW: Final = 8
+"""For fewer queries, packing the keys and the values costs as much as the products."""
+LINE: Final = 4 * (BLOCK + 16)
+"""Bytes from one row of scores to the next."""
+LEAST: Final = -3.4028234663852886e38
+_MAX: Final = ops("f32x4.pmax")  # keeps the first one if the second is NaN, which the weights then are
+_MAX_ONE: Final = ops("f32.max")
+
+
+def is_short(a: Attention) -> bool:
+    """Whether products and a softmax are faster than strips."""
+    return isinstance(a.rows, int) and a.rows < FEW
+
+
+@dataclass(frozen=True)
+class Strips:
+    """How an attention is cut, and its layout of scratch in bytes."""
+
+    a: Attention
+
+    @cached_property
+    def ports(self) -> tuple[Port, ...]:
+        a = self.a
+        mask = () if a.mask_dtype is None else (Port(a.mask_dtype),)
+        return (*(Port(a.dtype) for _ in range(3)), *mask, Port(a.dtype, True))
+
+    @cached_property
+    def count(self) -> Dim:
+        """The strips of a head of keys."""
+        return ceildiv(self.a.rows, ROWS)
+
+    @cached_property
+    def padded(self) -> Dim:
+        """The keys of all panels."""
+        return ceildiv(self.a.keys, COLUMNS) * COLUMNS
+
+    @property
+    def wide(self) -> int:
+        """The width of all panels of values."""
+        return -(-self.a.width // COLUMNS) * COLUMNS
+
+    # The layout: rows of queries, rows of scores, rows of sums, each row's largest score and sum; then the panels.
+
+    @property
+    def scores(self) -> int:
+        return 4 * ROWS * self.a.size
+
+    @property
+    def sums(self) -> int:
+        return self.scores + ROWS * LINE
+
+    @property
+    def tops(self) -> int:
+        return self.sums + 4 * ROWS * self.wide
+
+    @property
+    def panels(self) -> int:
+        return self.tops + 8 * ROWS + 15 & -16
+
+    @cached_property
+    def values(self) -> Dim:
+        return self.padded * (4 * self.a.size) + self.panels
+
+    @cached_property
+    def scratch(self) -> Dim:
+        return self.values + self.padded * (4 * self.wide)
+
+
+def print_strips(s: Strips, sizes: Sequence[Dim], relaxed: bool) -> Function:
+    """The function, with the ports of the inputs and of the result, and the scratch memory."""
+    return _Template(s, sizes, relaxed).function()
+
+
+class _Template:
+    """The function under construction."""
+
+    def __init__(self, s: Strips, sizes: Sequence[Dim], relaxed: bool) -> None:
+        self.s: Final = s
+        self.a: Final = s.a
+        self.low: Final = Lowering(s.ports, sizes, scratch=True)
+        self.w: Final = Writer(Body(integers(len(s.ports) + 1 + len(sizes) + 2)))
+        self.tile: Final = RELAXED if relaxed else SIMD
+        self.at: Final = I32(number=len(s.ports))  # scratch
+
+    def function(self) -> Function:
+        w, s, low, a = self.w, self.s, self.low, self.a
+        strips = w.simple(low.size(s.count))
+        self.keys, self.rows = (w.simple(low.size(d)) for d in (a.keys, a.rows))
+        strip, packed, (first, last) = w.i32(), w.i32(-1), divide(w, low, low.size(s.count * a.points))
+        with w.loop(strip, last, start=first):
+            point, row = w.i32(strip // strips), w.i32(strip % strips * ROWS)
+            with w.when(point.differs(packed)):
+                w.set(packed, point)
+                self._pack_keys(point)
+                self._pack_values(point)
+            count = w.i32(self.rows - row)
+            w.set(count, minimum(count, ROWS))
+            self._strip(point, row, count)
+        return w.finish()
+
+    # --- packing
+
+    def _load(self, at: I32, dtype: DType, offset: int = 0) -> F32:
+        """An element as float32."""
+        return F32(at.push, elements.load(dtype, offset))
+
+    def _copy(self, to: I32, source: I32, count: int, scale: float = 1.0) -> None:
+        """Copy neighbours, times a scale, as float32; both locals move on."""
+        w, dtype = self.w, self.a.dtype
+        fours, rest = divmod(count, 4) if dtype is float32 else (0, count)
+        turn = w.i32()
+        if fours:
+            with w.loop(turn, fours, start=0):
+                w.store(to, source.f32x4() * scale if scale != 1 else source.f32x4())
+                w.add(to, 16)
+                w.add(source, 16)
+        if rest:
+            with w.loop(turn, rest, start=0):
+                value = self._load(source, dtype)
+                w.store(to, value * scale if scale != 1 else value)
+                w.add(to, 4)
+                w.add(source, dtype.size)
+
+    def _pack_keys(self, point: I32) -> None:
+        """[panel][k][key], four keys by four elements at a time."""
+        w, a, size = self.w, self.a, self.a.size * self.a.dtype.size
+        with w.scope():
+            key, to = w.i32(), w.i32(self.at + self.s.panels)
+            start = w.i32(I32(number=1) + point * self.low.size(a.room) * size)
+            fours = a.size // 4 if a.dtype is float32 else 0
+            with w.loop(key, self.keys, COLUMNS, start=0):
+                for half in range(0, COLUMNS, 4):
+                    # Beyond the last key, it is read again; its scores count for nothing.
+                    lines = [w.i32(self.keys - 1) for _ in range(4)]
+                    for i, line in enumerate(lines):
+                        own = w.i32(key + half + i)
+                        w.set(line, start + minimum(own, line) * size)
+                    put, turn = w.i32(to + 4 * half), w.i32()
+                    if fours:
+                        with w.loop(turn, fours, start=0):
+                            for k, column in enumerate(_turned(w, [line.i32x4() for line in lines])):
+                                w.store(put, column, 4 * COLUMNS * k)
+                            for line in lines:
+                                w.add(line, 16)
+                            w.add(put, 16 * COLUMNS)
+                    if a.size - 4 * fours:
+                        with w.loop(turn, a.size - 4 * fours, start=0):
+                            for i, line in enumerate(lines):
+                                w.store(put, self._load(line, a.dtype), 4 * i)
+                                w.add(line, a.dtype.size)
+                            w.add(put, 4 * COLUMNS)
+                w.add(to, 4 * COLUMNS * a.size)
+
+    def _pack_values(self, point: I32) -> None:
+        """[panel][key][column]."""
+        w, s, a = self.w, self.s, self.a
+        padded = w.simple(self.low.size(s.padded))
+        with w.scope():
+            start = w.i32(self.at + self.low.size(s.values))
+            line = w.i32(I32(number=2) + point * self.low.size(a.room) * (a.width * a.dtype.size))
+            key, panel = w.i32(), w.i32(padded * (4 * COLUMNS))
+            with w.loop(key, self.keys, start=0):
+                to = w.i32(start + key * (4 * COLUMNS))
+                for column in range(0, a.width, COLUMNS):
+                    count, put = min(COLUMNS, a.width - column), w.i32(to)
+                    if count < COLUMNS:
+                        self._zeros(put, 4 * COLUMNS)
+                    if count == COLUMNS and a.dtype is float32:
+                        for offset in (0, 16):
+                            w.store(put, line.f32x4(4 * column + offset), offset)
+                    else:
+                        source = w.i32(line + column * a.dtype.size)
+                        self._copy(put, source, count)
+                    w.add(to, panel)
+                w.add(line, a.width * a.dtype.size)
+            with w.loop(key, padded):
+                to = w.i32(start + key * (4 * COLUMNS))
+                for _ in range(0, a.width, COLUMNS):
+                    self._zeros(to, 4 * COLUMNS)
+                    w.add(to, panel)
+
+    def _zeros(self, to: I32, size: int) -> None:
+        """Fill whole vectors with zeros."""
+        for offset in range(0, size, 16):
+            self.w.store(to, F32x4.of(0.0), offset)
+
+    # --- a strip
+
+    def _strip(self, point: I32, row: I32, count: I32) -> None:
+        w, s, a, at = self.w, self.s, self.a, self.at
+        source = w.i32(I32(number=0) + (point * self.rows + row) * (a.size * a.dtype.size))
+        to, turn = w.i32(at), w.i32()
+        with w.loop(turn, count, start=0):
+            self._copy(to, source, a.size, a.scale)
+        w.set(to, at + s.sums)
+        with w.loop(turn, count * (s.wide // 4), start=0):
+            w.store(to, F32x4.of(0.0))
+            w.add(to, 16)
+        w.set(to, at + s.tops)
+        with w.loop(turn, count, start=0):
+            w.store(to, F32.of(LEAST))
+            w.store(to, F32.of(0.0), 4)
+            w.add(to, 8)
+        base, end = w.i32(0), w.i32(self.keys)
+        if a.causal:
+            self._limit(row, count, end)
+        with w.loop(base, end, BLOCK):
+            keys = w.i32(end - base)
+            w.set(keys, minimum(keys, BLOCK))
+            panels = w.i32((keys + (COLUMNS - 1)) // COLUMNS)
+            self._scores(base, panels, count)
+            with w.loop(turn, count, start=0):
+                self._weights(point, row, turn, base, keys, panels)
+            self._add_values(base, panels, count)
+        self._store(point, row, count)
+
+    def _limit(self, row: I32, count: I32, end: I32) -> None:
+        """The end of the keys that some row of the strip sees."""
+        w, low, a = self.w, self.low, self.a
+        queries = w.simple(low.size(a.queries))
+        last = w.i32(row + count - 1)
+        seen = w.i32(queries - 1)
+        with w.when((row // queries).equals(last // queries)):
+            w.set(seen, last % queries)
+        w.add(seen, low.size(a.past) + 1)
+        w.set(seen, maximum(seen, 0))
+        w.set(end, minimum(seen, end))
+
+    @contextmanager
+    def _tiles(self, count: I32, height: int, row: I32) -> Iterator[None]:
+        with self.w.loop(row, count - (height - 1), height):
+            yield
+
+    def _scores(self, base: I32, panels: I32, count: I32) -> None:
+        """The scores of a block: queries by panels of keys."""
+        w, s, size = self.w, self.s, self.a.size
+        with w.scope():
+            panel, row, start = w.i32(), w.i32(), w.i32(self.at + s.panels + base * (4 * size))
+            to = w.i32(self.at + s.scores)
+            with w.loop(panel, panels, start=0):
+                w.set(row, 0)
+                for height in (self.tile.rows, *LAST):
+                    with self._tiles(count, height, row):
+                        put = w.i32(to + row * LINE)
+                        total = _zero(w, height)
+                        self._sum(total, w.i32(self.at + row * (4 * size)), 4 * size, w.i32(start), size)
+                        _put(w, total, put, LINE)
+                w.add(start, 4 * COLUMNS * size)
+                w.add(to, 4 * COLUMNS)
+
+    def _add_values(self, base: I32, panels: I32, count: I32) -> None:
+        """Add a block's weights by panels of values."""
+        w, s = self.w, self.s
+        with w.scope():
+            padded = w.simple(self.low.size(s.padded))
+            row, column, start = w.i32(), w.i32(), w.i32(self.at + self.low.size(s.values) + base * (4 * COLUMNS))
+            with w.loop(column, 4 * s.wide, 4 * COLUMNS, start=0):
+                w.set(row, 0)
+                for height in (self.tile.rows, *LAST):
+                    with self._tiles(count, height, row):
+                        put = w.i32(self.at + s.sums + column + row * (4 * s.wide))
+                        total = [[w.f32x4(put.f32x4(4 * s.wide * i + 16 * j)) for j in range(2)] for i in range(height)]
+                        self._sum(total, w.i32(self.at + s.scores + row * LINE), LINE, w.i32(start), panels)
+                        _put(w, total, put, 4 * s.wide)
+                w.add(start, padded * (4 * COLUMNS))
+
+    def _sum(self, total: Sequence[Sequence[F32x4]], a: I32, line: int, b: I32, depth: Int) -> None:
+        """Add the products of some rows with a panel; depth: how many, or a local with how many times COLUMNS."""
+        whole = depth // STEPS * STEPS if isinstance(depth, int) else 0
+        if not isinstance(depth, int):
+            with self._until(b, b + depth * (4 * COLUMNS * COLUMNS)):
+                self._steps(total, a, line, b, COLUMNS)
+        elif whole:
+            with self._until(b, b + whole * (4 * COLUMNS)):
+                self._steps(total, a, line, b, STEPS)
+        if isinstance(depth, int) and depth - whole:
+            self._steps(total, a, line, b, depth - whole)
+
+    @contextmanager
+    def _until(self, b: I32, end: I32) -> Iterator[None]:
+        limit = self.w.i32(end)
+        with self.w.repeat_while(b.below(limit)):
+            yield
+
+    def _steps(self, total: Sequence[Sequence[F32x4]], a: I32, line: int, b: I32, count: int) -> None:
+        w = self.w
+        for k in range(count):
+            with w.scope():
+                columns = [w.f32x4(b.f32x4(4 * COLUMNS * k + 16 * j)) for j in range(2)]
+                one = w.f32x4()
+                for i, sums in enumerate(total):
+                    w.set(one, a.f32x4(line * i + 4 * k, "v128.load32_splat"))
+                    for into, column in zip(sums, columns, strict=True):
+                        w.multiply_add(into, one, column)
+        w.add(a, 4 * count)
+        w.add(b, 4 * COLUMNS * count)
+
+    # --- weights
+
+    def _weights(self, point: I32, row: I32, number: I32, base: I32, keys: I32, panels: I32) -> None:
+        """One row's scores of a block become weights; its sums so far are scaled down."""
+        w, s, a, at = self.w, self.s, self.a, self.at
+        line = w.i32(at + s.scores + number * LINE)
+        end = w.i32(line + panels * (4 * COLUMNS))
+        here = w.i32()
+        if a.cap:
+            self._vectors(line, end, lambda p, i: w.store(p, _tanh(p.f32x4(16 * i) / a.cap) * a.cap, 16 * i))
+        limit = w.i32(line + keys * 4)
+        query = w.i32((row + number) % self.low.size(a.queries)) if a.causal or a.mask is not None else None
+        if a.causal and query is not None:
+            seen = w.i32(query + self.low.size(a.past) + 1 - base)
+            w.set(seen, maximum(seen, 0))
+            w.set(seen, line + seen * 4)
+            w.set(limit, minimum(limit, seen))
+        if a.mask is not None and query is not None:
+            self._mask(point, row + number, query, base, line, limit)
+        w.set(here, limit)
+        with w.loop(here, end, 4):
+            w.store(here, F32.of(float("-inf")))
+        most = [w.f32x4(LEAST) for _ in range(2)]
+        self._vectors(line, end, lambda p, i: w.fold(most[i], p.f32x4(16 * i), _MAX))
+        w.fold(most[0], most[1], _MAX)
+        tops = w.i32(at + s.tops + number * 8)
+        old, top = w.f32(tops.f32()), w.f32(tops.f32())
+        for lane in range(4):
+            w.set(top, _max(top, most[0].lane(lane)))
+        w.store(tops, top)
+        total, wide = [w.f32x4(0.0) for _ in range(2)], w.f32x4(top.splat())
+
+        def weigh(p: I32, i: int) -> None:
+            with w.scope():
+                x = w.f32x4(p.f32x4(16 * i) - wide)
+                w.set(x, falling_exp(w, x))
+                w.store(p, x, 16 * i)
+                w.set(total[i], total[i] + x)
+
+        self._vectors(line, end, weigh)
+        sums = w.f32(tops.f32(4))
+        with w.when(old.differs(top)):
+            down = w.f32x4((old - top).splat())
+            w.set(down, falling_exp(w, down))
+            w.set(sums, sums * down.lane(0))
+            start = w.i32(at + s.sums + number * (4 * s.wide))
+            self._vectors(start, w.i32(start + 4 * s.wide), lambda p, i: w.store(p, p.f32x4(16 * i) * down, 16 * i))
+        w.set(total[0], total[0] + total[1])
+        for lane in range(4):
+            w.set(sums, sums + total[0].lane(lane))
+        w.store(tops, sums, 4)
+
+    def _vectors(self, start: I32, end: I32, each: Callable[[I32, int], None]) -> None:
+        """Do something with both vectors of each COLUMNS from a start to an end."""
+        with self.w.scope():
+            at = self.w.i32(start)
+            with self.w.loop(at, end, 4 * COLUMNS):
+                for i in range(2):
+                    each(at, i)
+
+    def _mask(self, point: I32, row: I32, query: I32, base: I32, line: I32, limit: I32) -> None:
+        """Add the mask to a row's scores up to a limit, or set those that it hides to −∞."""
+        w, low, a = self.w, self.low, self.a
+        assert a.mask is not None
+        assert a.mask_dtype is not None
+        *outer, head, step_q, step = a.mask
+        kind = a.mask_dtype
+        index = w.i32(query * low.size(step_q) + base * low.size(step))
+        if head != 0:
+            w.add(index, (point % low.size(a.heads) * a.group + row // low.size(a.queries)) * low.size(head))
+        after: Dim = a.heads
+        for d, by in reversed(list(zip(a.outer, outer, strict=True))):
+            if by != 0:
+                w.add(index, point // low.size(after) % low.size(d) * low.size(by))
+            after = after * d
+        mask, at = w.i32(I32(number=3) + index * kind.size), w.i32(line)
+        if step == 1 and kind in (float32, bool_):
+            with w.loop(at, limit - 15, 16):
+                if kind is bool_:
+                    seen = I32x4(mask.push, elements.load_lanes(bool_, 0))
+                    w.store(at, seen.choose(at.f32x4(), F32x4.of(float("-inf"))))
+                else:
+                    w.store(at, at.f32x4() + mask.f32x4())
+                w.add(mask, 4 * kind.size)
+        with w.loop(at, limit, 4):
+            if kind is bool_:
+                with w.when(I32(mask.push, elements.load(bool_, 0)).zero):
+                    w.store(at, F32.of(float("-inf")))
+            else:
+                w.store(at, at.f32() + self._load(mask, kind))
+            if step != 0:
+                w.add(mask, kind.size)
+
+    # --- results
+
+    def _store(self, point: I32, row: I32, count: I32) -> None:
+        w, s, a, at = self.w, self.s, self.a, self.at
+        number = w.i32()
+        to = w.i32(I32(number=len(s.ports) - 1) + (point * self.rows + row) * (a.width * a.dtype.size))
+        with w.loop(number, count, start=0):
+            source = w.i32(at + s.sums + number * (4 * s.wide))
+            share = w.f32(w.i32(at + s.tops + number * 8).f32(4))
+            w.set(share, 1.0 / _max(share, F32.of(1.0)))  # at least 1 if the row sees any key
+            wide, turn = w.f32x4(share.splat()), w.i32()
+            fours, rest = divmod(a.width, 4) if a.dtype is float32 else (0, a.width)
+            if fours:
+                with w.loop(turn, fours, start=0):
+                    w.store(to, source.f32x4() * wide)
+                    w.add(to, 16)
+                    w.add(source, 16)
+            if rest:
+                with w.loop(turn, rest, start=0):
+                    to.push(w.body)
+                    (source.f32() * share).push(w.body)
+                    w.body.apply(elements.store(a.dtype, 0))
+                    w.add(to, a.dtype.size)
+                    w.add(source, 4)
+
+
+def _max(a: F32, b: F32) -> F32:
+    """The larger one; NaN if one is."""
+    return F32(a.push, b.push, _MAX_ONE)
+
+
+def _tanh(x: F32x4) -> F32x4:
+    return F32x4(x.push, lambda body: body.call("tanh"))
+
+
+def _zero(w: Writer, rows: int) -> list[list[F32x4]]:
+    return [[w.f32x4(0.0) for _ in range(2)] for _ in range(rows)]
+
+
+def _put(w: Writer, total: Sequence[Sequence[F32x4]], to: I32, line: int) -> None:
+    for i, sums in enumerate(total):
+        for j, value in enumerate(sums):
+            w.store(to, value, line * i + 16 * j)
+
+
+def _turned(w: Writer, rows: Sequence[I32x4]) -> list[I32x4]:
+    """A square of 4 × 4 elements, turned."""
+    a, b, c, d = (w.i32x4(row) for row in rows)
+    low = [w.i32x4(x.shuffled(y, 0, 4, 1, 5)) for x, y in ((a, b), (c, d))]
+    high = [w.i32x4(x.shuffled(y, 2, 6, 3, 7)) for x, y in ((a, b), (c, d))]
+    return [x.shuffled(y, *lanes) for x, y in (low, high) for lanes in ((0, 1, 4, 5), (2, 3, 6, 7))]

@@ -1,0 +1,359 @@
+"""The Routine "matmul_blocks": the template of contraction.py with weights of 4 or 8 bits, which stay packed in memory.
+
+A panel of B is the words of its columns, [word][column], and the panels of scales and zeros are [block][column]. A tile of
+few rows unpacks a word's weights in registers, for all of its rows: the sum of a block is scaled and added to the tile's
+sums. For many rows, the panels of a few columns are unpacked into scratch, as floats, and multiplied as any product is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from singe.extension import Contraction, Dim, Expr, Kernel, Packer, Port, Reduce, Routine, affine, float32, scalar
+
+from ..encode import Function
+from ..values import I32, F32x4, I32x4, minimum
+from ..writer import Tree, Writer
+from .contraction import Schedule, Template, schedule
+from .feeds import Feed
+from .product import Product, panels_across
+
+FEW: Final = 12
+"""The most rows for which weights are unpacked for each tile."""
+ACROSS: Final = {1: 16, 2: 16}
+"""A small number of rows ↦ the columns of their tile."""
+UNPACKED: Final = 1 << 19
+"""Bytes of panels that are unpacked at once."""
+WORD: Final = 32
+
+
+@dataclass(frozen=True)
+class BlockSchedule:
+    """The schedule of a product of floats with the same rows and store, and where the weights are.
+
+    zero: the port of the zeros, or the one number.
+    """
+
+    floats: Schedule
+    weights: int
+    scale: int
+    zero: int | float
+    bits: int
+    block: int
+
+    @property
+    def each(self) -> int:
+        """Weights of a word."""
+        return WORD // self.bits
+
+    @property
+    def depth(self) -> int:
+        depth = self.floats.c.depth
+        assert isinstance(depth, int)
+        return depth
+
+    @property
+    def words(self) -> int:
+        """Words of a column."""
+        return -(-self.depth // self.each)
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of a column."""
+        return -(-self.depth // self.block)
+
+    @property
+    def unpacked(self) -> int:
+        """The columns whose panels are unpacked at once."""
+        width = self.floats.columns
+        return max(UNPACKED // (4 * width * self.depth), 1) * width
+
+    def pack(self, contents: np.ndarray) -> np.ndarray:
+        """Words, scales or zeros as panels."""
+        rows, n = contents.shape
+        width = self.floats.columns
+        count = -(-n // width)
+        padded = np.zeros((rows, count * width), contents.dtype)
+        padded[:, :n] = contents
+        return np.ascontiguousarray(padded.reshape(rows, count, width).transpose(1, 0, 2))
+
+    @property
+    def packers(self) -> Mapping[int, Packer]:
+        ports = (self.weights, self.scale, *((self.zero,) if isinstance(self.zero, int) else ()))
+        return dict.fromkeys(ports, self.pack)
+
+
+def schedule_blocks(routine: Routine, constants: Collection[int]) -> BlockSchedule | None:
+    """How the template computes the Routine; None if it cannot."""
+    kernel = routine.kernel
+    first = kernel.stages[0]
+    if not isinstance(first, Reduce) or first.value.word != "mul":
+        return None
+    x, weight = first.value.args
+    found = _ports(weight)
+    if found is None:
+        return None
+    w, scale, zero = found
+    ports = {w, scale, *((zero,) if isinstance(zero, int) else ())}
+    rest = [x, *(e for e in kernel.roots[1:])]
+    strays = any(e.word == "load" and e.value in ports for e in scalar.postorder(rest))
+    n = kernel.grid[-1]
+    depth = kernel.inner[0]
+    if strays or not ports <= set(constants) or not isinstance(n, int) or not isinstance(depth, int) or 0 in (n, depth):
+        return None
+    k, column = kernel.inner_vars[0], kernel.grid_vars[-1]
+    ports_of_floats = tuple(Port(float32) if i == w else p for i, p in enumerate(kernel.ports))
+    product = replace(first, value=x * scalar.load(w, affine.flatten((k, column), (depth, n)), float32))
+    twin = Kernel(ports_of_floats, kernel.grid, kernel.inner, (product, *kernel.stages[1:]), kernel.name)
+    floats = schedule(Routine("matmul", twin), constants)
+    if floats is None or not floats.packed or floats.b_batch:
+        return None
+    made = BlockSchedule(replace(floats, as_open=True), w, scale, zero, routine.facts["bits"], routine.facts["block"])
+    panels = 4 * made.unpacked * depth
+    return replace(made, floats=replace(made.floats, spare=panels)) if _many(made) else made
+
+
+def _ports(weight: Expr) -> tuple[int, int, int | float] | None:
+    """The ports of (q − zero) · scale: of the words, the scales, and the zeros or the one number."""
+    if weight.word != "mul" or weight.args[1].word != "load":
+        return None
+    centred, scale = weight.args
+    if centred.word == "sub":
+        number, zero = centred.args
+    else:
+        number, zero = centred, scalar.const(0.0, float32)
+    loads = {e.value for e in scalar.postorder([number]) if e.word == "load"}
+    if len(loads) != 1 or zero.word not in ("load", "const"):
+        return None
+    return loads.pop(), scale.value, zero.value
+
+
+def _many(s: BlockSchedule) -> bool:
+    """Whether there may be more than a few rows."""
+    rows = s.floats.c.rows
+    return not isinstance(rows, int) or rows > FEW
+
+
+def print_blocks(s: BlockSchedule, sizes: Sequence[Dim], relaxed: bool) -> Function:
+    """The function of a scheduled Routine."""
+    rows = s.floats.c.rows
+    if isinstance(rows, int):
+        return _Blocks(s, sizes, relaxed, rows <= FEW).function()
+    w = s.floats.begin(sizes)
+    few = _Blocks(s, sizes, relaxed, True, w)
+    with w.when(few.low.size(rows) <= FEW):
+        few.write()
+        w.otherwise()
+        _Blocks(s, sizes, relaxed, False, w).write()
+    return w.finish()
+
+
+class _Blocks(Template):
+    """few: whether weights are unpacked for each tile."""
+
+    def __init__(
+        self, s: BlockSchedule, sizes: Sequence[Dim], relaxed: bool, few: bool, w: Writer | None = None
+    ) -> None:
+        self.blocks: Final = s
+        self.few: Final = few
+        super().__init__(s.floats, sizes, relaxed, w)
+
+    def make_product(self) -> Product:
+        return (_FewRows if self.few else _ManyRows)(self)
+
+
+class _BlockProduct(Product):
+    """What both products have: the walk along the packed weights of some columns."""
+
+    def __init__(self, job: _Blocks, c: Contraction, across: Mapping[int, int]) -> None:
+        super().__init__(job.w, job.low, job.edge, c, job.s.tile(job.relaxed), job.depth, job.low.scratch(0), across)
+        self.job: Final = job
+        self.s: Final = job.blocks
+        self.width: Final = self.tile.columns  # of a panel
+        self.scale, self.zero = self.w.i32(), self.w.i32()
+
+    def _begin(self, words: I32, column: I32) -> None:
+        """Set the pointers to the panels of a column, a multiple of the width."""
+        w, s, low = self.w, self.s, self.job.low
+        w.set(words, w.value(low.pointer(s.weights)) + column * (4 * s.words))
+        w.set(self.scale, w.value(low.pointer(s.scale)) + column * (4 * s.blocks))
+        if isinstance(s.zero, int):
+            w.set(self.zero, w.value(low.pointer(s.zero)) + column * (4 * s.blocks))
+
+    def _each_block(self, words: I32, write: Callable[[int], None]) -> None:
+        """`write` for each block, with the number of its weights; it moves the pointer to the words."""
+        w, s = self.w, self.s
+        whole, rest = divmod(s.depth, s.block)
+
+        def block(count: int) -> None:
+            with w.scope():
+                write(count)
+            for pointer in (self.scale, self.zero) if isinstance(s.zero, int) else (self.scale,):
+                w.add(pointer, 4 * self.width)
+
+        if whole:
+            with w.repeat_while(words.below(w.i32(words + whole * s.block // s.each * 4 * self.width))):
+                block(s.block)
+        if rest:
+            block(rest)
+
+    def _each_word(self, words: I32, count: int, write: Callable[[int], None]) -> None:
+        """`write` for each word of a block, with the number of its weights."""
+        w, s = self.w, self.s
+        whole, rest = divmod(count, s.each)
+        if whole:
+            with w.repeat_while(words.below(w.i32(words + whole * 4 * self.width))):
+                write(s.each)
+                w.add(words, 4 * self.width)
+        if rest:
+            write(rest)
+            w.add(words, 4 * self.width)
+
+    def _zeros(self, offsets: Sequence[int]) -> Sequence[F32x4]:
+        """The zeros of a block, by the places of the vectors."""
+        if not isinstance(self.s.zero, int):
+            return [F32x4.of(self.s.zero)] * len(offsets)
+        return [self.w.local(self.zero.f32x4(at)) for at in offsets]
+
+    def _number(self, word: I32x4, place: int, zero: F32x4) -> F32x4:
+        """q − zero of the weights at a place of a word."""
+        bits = self.s.bits
+        return ((word >> bits * place if place else word) & (1 << bits) - 1).as_floats() - zero
+
+
+class _FewRows(_BlockProduct):
+    """Weights are unpacked in registers."""
+
+    def __init__(self, job: _Blocks) -> None:
+        c = replace(job.c, depth=job.blocks.words)
+        super().__init__(job, c, panels_across(c, job.s.tile(job.relaxed), ACROSS))
+        self.sums: Final = [[self.w.f32x4() for _ in line] for line in self.accumulators]
+
+    def _places(self, vectors: int, rows: int) -> list[int]:
+        """Bytes from the first panel's words, or scales, to the vectors of a tile; a panel has that many rows."""
+        each = self.width // 4
+        return [(j // each * rows * each + j % each) * 16 for j in range(vectors)]
+
+    def sum(self, feed: Feed, rows: int, panels: int = 1) -> None:
+        w, s = self.w, self.s
+        vectors = panels * self.width // 4
+        for local in (x for line in self.accumulators[:rows] for x in line[:vectors]):
+            w.set(local, 0.0)
+        with w.scope():
+            pointers = self.pointers(feed, rows)
+            self._begin(self.b, self.column)
+            self._each_block(self.b, lambda count: self._block(pointers, feed.step, vectors, count))
+        if panels > 1:
+            w.add(self.b, (panels - 1) * s.words * 4 * self.width)
+
+    def _block(self, pointers: Sequence[I32], step: int, vectors: int, count: int) -> None:
+        w, places = self.w, self._places(vectors, self.s.blocks)
+        sums = [line[:vectors] for line in self.sums[: len(pointers)]]
+        for local in (x for line in sums for x in line):
+            w.set(local, 0.0)
+        if len(sums) == 1:
+            whole = w.f32x4(0.0)
+            self._each_word(self.b, count, lambda inside: self._word(pointers[0], step, sums[0], whole, inside))
+            for into, zero in zip(sums[0], self._zeros(places), strict=True):
+                w.set(into, into - zero * whole)
+        else:
+            zeros = self._zeros(places)
+            self._each_word(self.b, count, lambda inside: self._rows(pointers, step, sums, zeros, inside))
+        for j, at in enumerate(places):
+            scale = w.local(self.scale.f32x4(at))
+            for total, line in zip(self.accumulators, sums, strict=False):
+                w.multiply_add(total[j], line[j], scale)
+
+    def _word(self, pointer: I32, step: int, sums: Sequence[F32x4], whole: F32x4, count: int) -> None:
+        """The products of a word's weights, without their zeros, and one row's elements, whose sum is added to `whole`.
+
+        The weights of half a word are not shifted: the elements are divided by the powers of two instead.
+        """
+        w, bits = self.w, self.s.bits
+        half = max(self.s.each // 2, 1)
+        with w.scope():
+            elements = [w.local(pointer.f32x4(turn * step, "v128.load32_splat")) for turn in range(count)]
+            for one in elements:
+                w.set(whole, whole + one)
+            for turn, one in enumerate(elements):
+                if turn % half:
+                    w.set(one, one * 2.0 ** -(bits * (turn % half)))
+            for into, at in zip(sums, self._places(len(sums), self.s.words), strict=True):
+                word = w.local(self.b.i32x4(at))
+                for turn, one in enumerate(elements):
+                    if turn == half:
+                        w.set(word, word >> bits * half)
+                    number = word & ((1 << bits) - 1) << bits * (turn % half)
+                    w.multiply_add(into, number.as_floats(), one)
+        w.add(pointer, count * step)
+
+    def _rows(
+        self, pointers: Sequence[I32], step: int, sums: Sequence[Sequence[F32x4]], zeros: Sequence[F32x4], count: int
+    ) -> None:
+        """The products of a word's weights and several rows' elements."""
+        w = self.w
+        with w.scope():
+            words = [w.local(self.b.i32x4(at)) for at in self._places(len(zeros), self.s.words)]
+            for turn in range(count):
+                with w.scope():
+                    held = [w.local(self._number(word, turn, zero)) for word, zero in zip(words, zeros, strict=True)]
+                    one = w.f32x4()
+                    for pointer, line in zip(pointers, sums, strict=True):
+                        w.set(one, pointer.f32x4(turn * step, "v128.load32_splat"))
+                        for into, weight in zip(line, held, strict=True):
+                            w.multiply_add(into, weight, one)
+        for pointer in pointers:
+            w.add(pointer, count * step)
+
+
+class _ManyRows(_BlockProduct):
+    """The panels of a few columns are unpacked, then multiplied by all rows."""
+
+    def __init__(self, job: _Blocks) -> None:
+        super().__init__(job, job.c, {})
+
+    def rows_outside(self, in_place: bool) -> bool:
+        return True
+
+    @contextmanager
+    def _blocks(self, start: I32, first: I32, limit: I32) -> Iterator[tuple[I32, I32]]:
+        w = self.w
+        at, stop = w.i32(), w.i32()
+        with w.loop(at, limit, self.s.unpacked, start=first):
+            w.set(stop, at + self.s.unpacked)
+            w.set(stop, minimum(stop, limit))
+            w.set(start, w.value(self._unpacked()))
+            self._unpack(start, at, stop)
+            yield at, stop
+
+    def _unpacked(self) -> Tree:
+        """The address of the unpacked panels."""
+        return self.job.low.scratch(self.s.floats.scratch - self.s.floats.spare)
+
+    def _unpack(self, to: I32, first: I32, limit: I32) -> None:
+        """Unpack the panels of some columns."""
+        w, places = self.w, range(0, 4 * self.width, 16)
+        with w.scope():
+            words, column, out = w.i32(), w.i32(), w.i32(to)
+
+            def block(count: int) -> None:
+                scales = [w.local(self.scale.f32x4(at)) for at in places]
+                zeros = self._zeros(places)
+
+                def word(inside: int) -> None:
+                    held = [w.local(words.i32x4(at)) for at in places]
+                    for turn in range(inside):
+                        for at, one, zero, scale in zip(places, held, zeros, scales, strict=True):
+                            w.store(out, self._number(one, turn, zero) * scale, turn * 4 * self.width + at)
+                    w.add(out, inside * 4 * self.width)
+
+                self._each_word(words, count, word)
+
+            with w.loop(column, limit, self.width, start=first):
+                self._begin(words, column)
+                self._each_block(words, block)

@@ -1,0 +1,80 @@
+"""Products of 8-bit integers: four products of bytes in one instruction, where WGSL has it (see PACKED_DOTS).
+
+x is a whole number from −255 to 255, which no byte holds: it is taken as 2 · (x >> 1) + (x & 1), of which both parts are
+bytes with a sign. So the sum is 2 · h + o, where h and o are sums of products of bytes, and exact, as int32 wraps. A word
+holds four neighbours along the depth. A workgroup computes a tile of the output from tiles of words in workgroup memory;
+each invocation packs its share of them, then computes four rows by four columns.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from singe.extension import Contraction
+
+from ..shader import Shader, Text
+from ..wgsl import Statements
+from .gemm import arguments, place, put_functions
+from .quads import PARTS, SIDE, in_fours
+
+TILE: Final = 32
+"""Rows and columns of a workgroup's tile."""
+WORDS: Final = 8
+"""Words of the depth in a tile."""
+ACROSS: Final = TILE // SIDE
+"""Vectors of four in a side of the tile."""
+
+
+def print_integers(c: Contraction, shader: Shader) -> Text:
+    """The contraction in words of four bytes."""
+    quads = frozenset("c" if in_fours((c.store,), c.n, shader, (c.a, c.b)) else "")
+    put_functions(shader, c, TILE, TILE, SIDE * WORDS, quads)
+    for name in ("halves", "odds", "weights"):
+        shader.shared(name, f"array<vec4<u32>, {ACROSS}>", WORDS)
+    out = Statements(shader)
+    total = place(out, c, TILE, TILE)
+    out.put(f"let x = i32(lane) % {ACROSS}i;")
+    out.put(f"let y = i32(lane) / {ACROSS}i;")
+    for i in range(SIDE):
+        out.put(f"var h{i} = vec4<i32>();")
+        out.put(f"var o{i} = vec4<i32>();")
+    with out.scope(f"for (var base = 0i; base < {shader.dim(c.depth)}; base += {SIDE * WORDS}i)") as step:
+        _fill(step, c)
+        step.put("workgroupBarrier();")
+        with step.scope(f"for (var word = 0i; word < {WORDS}i; word++)") as turn:
+            turn.put("let half = halves[word][y];")
+            turn.put("let odd = odds[word][y];")
+            turn.put("let weight = weights[word][x];")
+            for i, row in enumerate(PARTS):
+                for sums, left in (("h", "half"), ("o", "odd")):
+                    dots = (f"dot4I8Packed({left}.{row}, weight.{column})" for column in PARTS)
+                    turn.put(f"{sums}{i} += vec4<i32>({', '.join(dots)});")
+        step.put("workgroupBarrier();")
+    for i in range(SIDE):
+        out.put(f"let c{i} = h{i} * 2i + o{i};")
+        at = f"{arguments(c)}row + y * {SIDE}i + {i}i, column + x * {SIDE}i"
+        if "c" in quads:
+            out.put(f"store_c({at}, c{i});")
+        else:
+            for j, part in enumerate(PARTS):
+                out.put(f"store_c({at} + {j}i, c{i}.{part});")
+    return shader.text(out.lines, ACROSS * ACROSS, total)
+
+
+def _fill(out: Statements, c: Contraction) -> None:
+    """Pack a word of four rows, and one of four columns: neighbouring invocations read neighbours in memory."""
+    given = arguments(c)
+
+    def four(name: str, fixed: str, deep: str, swapped: bool) -> str:
+        places = (f"{deep} + {k}i" for k in range(SIDE))
+        calls = (f"load_{name}({given}{f'{at}, {fixed}' if swapped else f'{fixed}, {at}'})" for at in places)
+        return f"vec4<i32>({', '.join(calls)})"
+
+    for i, part in enumerate(PARTS):
+        text = four("a", f"row + y * {SIDE}i + {i}i", f"base + x * {SIDE}i", swapped=False)
+        out.put(f"let a{i} = {text};")
+        out.put(f"halves[x][y].{part} = packed_bytes(a{i} >> vec4<u32>(1u));")
+        out.put(f"odds[x][y].{part} = packed_bytes(a{i} & vec4<i32>(1i));")
+    for i, part in enumerate(PARTS):
+        text = four("b", f"column + x * {SIDE}i + {i}i", f"base + y * {SIDE}i", swapped=True)
+        out.put(f"weights[y][x].{part} = packed_bytes({text});")
