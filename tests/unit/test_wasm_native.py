@@ -14,10 +14,12 @@ from singe.errors import DeviceError
 from singe.extension import align
 from singe.graph import Builder, Graph
 from singe.program.block import SHARED
+from singe_wasm.driver import NAME
 
 native = pytest.importorskip("singe_wasm.native", reason="wasmtime is not installed")
 
 
+@pytest.mark.slow
 def test_modules_that_nobody_runs_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
     """Arrays and programs in use do not change when the engine moves to another store."""
     monkeypatch.setattr(native, "_SPARE", 0)
@@ -33,7 +35,7 @@ def test_modules_that_nobody_runs_are_let_go(monkeypatch: pytest.MonkeyPatch) ->
 
     numbers = np.arange(6, dtype=np.float32)
     array, used = backend.upload(numbers), plus(1000)
-    module = max(len(code) for code in used.program.modules.values() if isinstance(code, bytes))
+    module = native._MODULE + max(len(code) for code in used.program.modules.values() if isinstance(code, bytes))
     most = 0
     for k in range(400):
         (made,) = plus(k).run([array])
@@ -42,6 +44,20 @@ def test_modules_that_nobody_runs_are_let_go(monkeypatch: pytest.MonkeyPatch) ->
     assert engine._store is not first
     np.testing.assert_array_equal(backend.download(used.run([array])[0]), numbers + 1000)
     assert most < engine.describe()["memory"] + 8 * module
+
+
+@pytest.mark.slow
+def test_any_number_of_modules_come_and_go() -> None:
+    """Even in a store with so much memory that their bytes are no reason to move it."""
+    engine = native.WasmtimeEngine()
+    b = Builder()
+    x = b.input("x", (6,), float32)
+    program = compile_graph(Graph((x,), (b.neg(x),), ("y",)), native.WasmBackend().target)
+    code = next(code for code in program.modules.values() if isinstance(code, bytes))
+    engine.take(1 << 28)
+    for _ in range(10_500):
+        module = engine.link(code)
+    assert engine.arguments(module, NAME) == 2
 
 
 def test_memory_that_is_released_while_memory_is_taken_is_given_once(monkeypatch: pytest.MonkeyPatch) -> None:

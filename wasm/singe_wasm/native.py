@@ -24,6 +24,8 @@ _PAGE: Final = 1 << 16
 _MOST_PAGES: Final = 1 << 16
 _SPARE: Final = 1 << 22
 """The bytes of unused modules that a store may hold, whatever the size of the memory."""
+_MODULE: Final = 20_000
+"""The bytes that wasmtime keeps for a module, beside those of its code."""
 _PROBES: Final = 101
 """Calls of an empty function, whose median time is the overhead of a call."""
 
@@ -108,6 +110,7 @@ class WasmtimeEngine:
 
     def _opened(self, pages: int) -> tuple[wasmtime.Store, wasmtime.Memory]:
         store = wasmtime.Store(self._engine)
+        store.set_limits(instances=2**31 - 1)  # `link` bounds their bytes; wasmtime would stop at 10,000
         return store, wasmtime.Memory(store, wasmtime.MemoryType(wasmtime.Limits(pages, _MOST_PAGES)))
 
     def _grow(self, count: int) -> None:
@@ -152,7 +155,7 @@ class WasmtimeEngine:
         try:
             if self._held > 2 * used + self._linear.data_len(self._store) + _SPARE:
                 self._move()
-            linked = Linked(wasmtime.Module(self._engine, binary), len(binary))
+            linked = Linked(wasmtime.Module(self._engine, binary), _MODULE + len(binary))
             self._exports(linked)
         except (wasmtime.Trap, wasmtime.WasmtimeError) as e:
             raise DeviceError(f"wasm: the module does not load: {e}") from None
