@@ -1,0 +1,1 @@
+"""Training: what a Learner tells of a run."""

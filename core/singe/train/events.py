@@ -1,0 +1,103 @@
+"""What a Learner tells while it trains: a stream of small frozen values, which a listener takes one at a time.
+
+One fit is: RunBegan; for each epoch EpochBegan, the BatchEnded of "train", then those of "valid", EpochEnded, and
+CheckpointSaved whenever one is written; at the end Stopped, whatever the reason. Epochs and batches count from 1.
+
+A listener is called in the thread that trains, so it must return at once: what takes time is done in a thread of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+Phase: TypeAlias = Literal["train", "valid"]
+Reason: TypeAlias = Literal["finished", "patience", "asked", "interrupted", "failed"]
+"""All epochs are done; a metric has not improved for too long; `Learner.stop()`; Ctrl-C; an exception."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunBegan:
+    """Training begins, or goes on from a checkpoint if `epoch` is above 1 or `batch` above 0."""
+
+    run: str
+    """The run's name."""
+    epochs: int
+    """The last epoch, if nothing stops the run before it."""
+    batches: Mapping[Phase, int | None]
+    """Batches in an epoch; None where the loader does not know it; no "valid" where nothing is validated."""
+    device: str
+    """The device in words: "wasm (wasmtime 50.0.1)"."""
+    epoch: int = 1
+    """The first epoch that is trained."""
+    batch: int = 0
+    """How many batches of that epoch are done already."""
+    folder: str | None = None
+    """The run's folder."""
+    settings: Mapping[str, object] = field(default_factory=dict)
+    """What the run was started with, by name: the optimiser, its rate, the seed, the size of a batch."""
+    best: tuple[str, Literal["least", "most"]] = ("loss", "least")
+    """The metric by which the best epoch is chosen, and whether its least or its most is the best."""
+
+
+@dataclass(frozen=True, slots=True)
+class EpochBegan:
+    """An epoch begins."""
+
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class BatchEnded:
+    """A batch has been trained on or validated."""
+
+    epoch: int
+    phase: Phase
+    batch: int
+    values: Mapping[str, float]
+    """The loss and the metrics of this batch; without those that were not read from the device."""
+    seconds: float
+    """Since the batch before it in this phase, waiting for data included."""
+    items: int = 0
+    """Samples in the batch."""
+    memory: int | None = None
+    """Bytes in use on the device, where that is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class EpochEnded:
+    """An epoch is trained and validated; `values` are those over all of its batches."""
+
+    epoch: int
+    values: Mapping[Phase, Mapping[str, float]]
+    seconds: float
+    items: int = 0
+    """Samples trained on."""
+    best: bool = False
+    """Whether this epoch is the best so far."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointSaved:
+    """A checkpoint is on disk, whole."""
+
+    epoch: int
+    path: str
+    best: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """The last event of a run."""
+
+    reason: Reason
+    epoch: int
+    """The last epoch that was begun."""
+    seconds: float
+    message: str = ""
+    """More about the reason, in one line: "no better valid loss for 5 epochs", or the text of the exception."""
+
+
+Event: TypeAlias = RunBegan | EpochBegan | BatchEnded | EpochEnded | CheckpointSaved | Stopped
+Listener: TypeAlias = Callable[[Event], None]
