@@ -11,7 +11,17 @@ import pytest
 
 LIMIT = 250
 """Milliseconds of CPU time beyond NumPy's own import; the goal is 100, but a busy machine is slow."""
-LAZY = ("importlib.metadata", "wgpu", "wasmtime", "singe.onnx", "singe.array_api", "singe.random", "PIL", "difflib")
+LAZY = (
+    "importlib.metadata",
+    "wgpu",
+    "wasmtime",
+    "singe.onnx",
+    "singe.array_api",
+    "singe.random",
+    "singe.train",
+    "PIL",
+    "difflib",
+)
 
 SCRIPT = """
 import time, sys

@@ -1,7 +1,8 @@
 """What a Learner tells while it trains: a stream of small frozen values, which a listener takes one at a time.
 
 One fit is: RunBegan; for each epoch EpochBegan, the BatchEnded of "train", then those of "valid", EpochEnded, and
-CheckpointSaved whenever one is written; at the end Stopped, whatever the reason. Epochs and batches count from 1.
+CheckpointSaved whenever one is written; at the end Stopped, whatever the reason. A Note may come at any time. Epochs,
+batches and steps count from 1; steps are counted through all epochs.
 
 A listener is called in the thread that trains, so it must return at once: what takes time is done in a thread of its own.
 """
@@ -63,6 +64,8 @@ class BatchEnded:
     """Samples in the batch."""
     memory: int | None = None
     """Bytes in use on the device, where that is known."""
+    step: int = 0
+    """Batches trained on since training began."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,8 @@ class EpochEnded:
     """Samples trained on."""
     best: bool = False
     """Whether this epoch is the best so far."""
+    step: int = 0
+    """Batches trained on since training began."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +90,14 @@ class CheckpointSaved:
     epoch: int
     path: str
     best: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something that a person should read: a checkpoint that could not be written because the disk is full, one that is damaged
+    and was passed over. Training goes on."""
+
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,5 +112,5 @@ class Stopped:
     """More about the reason, in one line: "no better valid loss for 5 epochs", or the text of the exception."""
 
 
-Event: TypeAlias = RunBegan | EpochBegan | BatchEnded | EpochEnded | CheckpointSaved | Stopped
+Event: TypeAlias = RunBegan | EpochBegan | BatchEnded | EpochEnded | CheckpointSaved | Note | Stopped
 Listener: TypeAlias = Callable[[Event], None]
