@@ -40,6 +40,7 @@ from ._dropout import Dropout1d as Dropout1d
 from ._dropout import Dropout2d as Dropout2d
 from ._dropout import Dropout3d as Dropout3d
 from ._dropout import FeatureAlphaDropout as FeatureAlphaDropout
+from ._dropout import GaussianNoise as GaussianNoise
 from ._dropout import RReLU as RReLU
 from ._linear import Bilinear as Bilinear
 from ._linear import Linear as Linear
@@ -55,6 +56,8 @@ from ._norm import LayerNorm as LayerNorm
 from ._norm import LocalResponseNorm as LocalResponseNorm
 from ._norm import RMSNorm as RMSNorm
 from ._norm import observing as observing
+from ._random import drawing as drawing
+from ._random import next_key as next_key
 from ._sequence.attention import MultiheadAttention as MultiheadAttention
 from ._sequence.embedding import Embedding as Embedding
 from ._sequence.embedding import EmbeddingBag as EmbeddingBag
@@ -125,7 +128,7 @@ __all__ = [
     "AdaptiveMaxPool2d", "AdaptiveMaxPool3d", "AlphaDropout", "AvgPool1d", "AvgPool2d", "AvgPool3d", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d",
     "Bilinear", "ChannelShuffle", "CircularPad1d", "CircularPad2d", "CircularPad3d", "ConstantPad1d", "ConstantPad2d", "ConstantPad3d", "Conv1d",
     "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "CosineSimilarity", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d",
-    "Embedding", "EmbeddingBag", "FeatureAlphaDropout", "Flatten", "Fold", "GRUCell", "GroupNorm", "Hardshrink", "Hardsigmoid", "Hardswish",
+    "Embedding", "EmbeddingBag", "FeatureAlphaDropout", "Flatten", "Fold", "GRUCell", "GaussianNoise", "GroupNorm", "Hardshrink", "Hardsigmoid", "Hardswish",
     "Hardtanh", "Identity", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "LPPool1d", "LPPool2d", "LPPool3d", "LSTMCell", "LayerNorm",
     "LeakyReLU", "Linear", "LocalResponseNorm", "LogSigmoid", "LogSoftmax", "MaxPool1d", "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d",
     "MaxUnpool3d", "Mish", "Module", "ModuleDict", "ModuleList", "MultiheadAttention", "PReLU", "PairwiseDistance", "PixelShuffle", "PixelUnshuffle",
@@ -133,5 +136,5 @@ __all__ = [
     "ReplicationPad3d", "RotaryEmbedding", "Sequential", "SiLU", "Sigmoid", "SinusoidalPositions", "Softmax", "Softmax2d", "Softmin", "Softplus",
     "Softshrink", "Softsign", "Tanh", "Tanhshrink", "Threshold", "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder",
     "TransformerEncoderLayer", "Unflatten", "Unfold", "Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d", "ZeroPad1d", "ZeroPad2d",
-    "ZeroPad3d", "observing",
+    "ZeroPad3d", "drawing", "next_key", "observing",
 ]  # fmt: skip

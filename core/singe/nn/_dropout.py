@@ -1,49 +1,19 @@
-"""Layers that draw random numbers in training, and do nothing else.
-
-The device makes the numbers of a key, which comes from a generator in the layer (`rng`: a generator, or a seed). The key is
-drawn when `forward` is called, so a function in which it is drawn cannot be compiled: every run would get the same one.
-"""
+"""Layers that change their inputs at random in training, and do nothing else; `_random.py` says where keys come from."""
 
 from __future__ import annotations
 
 import math
 from typing import Any, ClassVar
 
-import numpy as np
-
 from ..errors import InputError
-from ..frontend.creation import tensor
 from ..frontend.tensor import Tensor
-from ..frontend.tracing import Tracer
-from ..shapes import Shape
 from ._activation import SELU_ALPHA, SELU_SCALE
 from ._init import Rng
-from ._module import Module
+from ._random import Random
 from ._space.conv import check_axes
 
 
-class _Random(Module):
-    """A layer with a generator; `training` is set by train() and eval()."""
-
-    rng: np.random.Generator
-    training: bool
-
-    def _seed(self, rng: Rng) -> None:
-        self.rng = np.random.default_rng(rng)
-        self.training = False
-
-    def _drawn(self, x: Tensor, shape: Shape) -> Tensor:
-        """Numbers from 0 to 1, on the device of x."""
-        if isinstance(x.device, Tracer):
-            raise InputError(
-                f"{type(self).__name__}: in training it draws random numbers, of which a compiled function would have the same "
-                "in every run; compile module.eval()"
-            )
-        key = tensor(self.rng.integers(1 << 32, size=2, dtype=np.uint32), device=x.device)
-        return key.random_unit(shape=shape)
-
-
-class _Dropout(_Random):
+class _Dropout(Random):
     """Drops elements, or whole channels of an input with `spaces` axes behind them, with the probability p."""
 
     p: float
@@ -104,7 +74,7 @@ class FeatureAlphaDropout(AlphaDropout, spaces=3):
     """AlphaDropout of whole channels of (batch, channels, depth, height, width)."""
 
 
-class RReLU(_Random):
+class RReLU(Random):
     """x if x ≥ 0, otherwise x times a number from lower to upper: drawn in training, the middle otherwise."""
 
     lower: float
@@ -119,3 +89,20 @@ class RReLU(_Random):
             return x.leaky_relu(alpha=(self.lower + self.upper) / 2)
         slope = self.lower + (self.upper - self.lower) * self._drawn(x, x.shape)
         return x.relu() - (-x).relu() * slope.cast(x.dtype)
+
+
+class GaussianNoise(Random):
+    """x plus normally distributed numbers of mean 0 and standard deviation `std`."""
+
+    std: float
+
+    def __init__(self, std: float = 0.1, *, rng: Rng = None) -> None:
+        if std < 0:
+            raise InputError(f"GaussianNoise: std is {std}, expected no negative number")
+        self.std = std
+        self._seed(rng)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.training or self.std == 0:
+            return x
+        return x + (self._new_key(x).random_normal(shape=x.shape) * self.std).cast(x.dtype)

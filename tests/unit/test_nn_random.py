@@ -1,0 +1,112 @@
+"""Layers that draw random numbers: from the key of `nn.drawing`, anew for each draw, in compiled functions too."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import singe as sg
+import singe.random
+from singe import nn
+
+X = np.random.default_rng(3).normal(size=(4, 8)).astype(np.float32)
+
+
+def network() -> nn.Sequential:
+    return nn.Sequential(nn.Linear(8, 8, rng=0), nn.Dropout(0.4), nn.GaussianNoise(0.5), nn.RReLU()).train()
+
+
+def with_key(model: nn.Module, x: sg.Tensor, key: int | sg.Tensor) -> sg.Tensor:
+    with nn.drawing(key):
+        return model(x)
+
+
+def test_equal_keys_give_equal_numbers_on_every_device(on: sg.Device) -> None:
+    model = network()
+    want = with_key(model, sg.tensor(X), 5).numpy()
+    x = sg.tensor(X, device=on)
+    np.testing.assert_allclose(with_key(model.to(on), x, 5).numpy(), want, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(with_key(model.to(on), x, sg.random.key(5)).numpy(), want, rtol=1e-4, atol=1e-5)
+    assert not np.allclose(with_key(model.to(on), x, 6).numpy(), want)
+
+
+def test_a_compiled_function_draws_new_numbers_of_each_key(on: sg.Device) -> None:
+    model = network()
+    program = sg.compile(lambda x, key: with_key(model, x, key), sg.tensor(X), sg.random.key(0), device=on)
+    for seed in (1, 2, 1):
+        got = program(X, np.array([0, seed], np.uint32))
+        np.testing.assert_allclose(np.asarray(got), with_key(model, sg.tensor(X), seed).numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_each_draw_has_its_own_numbers_and_neighbouring_keys_share_none() -> None:
+    ones = sg.ones((64,))
+    layer = nn.Dropout(0.5).train()
+    seen = set[bytes]()
+    for key in range(8):
+        with nn.drawing(key):
+            seen |= {layer(ones).numpy().tobytes() for _ in range(8)}
+    assert len(seen) == 64
+
+
+def test_the_inner_of_two_blocks_counts_and_the_outer_goes_on() -> None:
+    layer, x = nn.Dropout(0.5).train(), sg.ones((64,))
+    with nn.drawing(1):
+        first, second = layer(x).numpy(), layer(x).numpy()
+    with nn.drawing(1):
+        np.testing.assert_array_equal(layer(x).numpy(), first)
+        with nn.drawing(1):
+            np.testing.assert_array_equal(layer(x).numpy(), first)
+        np.testing.assert_array_equal(layer(x).numpy(), second)
+
+
+@pytest.mark.parametrize(
+    "layer", [nn.LSTM(8, 8, num_layers=2, dropout=0.5), nn.TransformerEncoderLayer(8, 2, 16, dropout=0.5)]
+)
+def test_dropout_inside_other_layers_draws_of_the_key(layer: nn.Module) -> None:
+    layer, x = layer.train(), sg.tensor(X).reshape(2, 2, 8)
+
+    def run(x: sg.Tensor, key: int | sg.Tensor) -> sg.Tensor:
+        y = with_key(layer, x, key)
+        return y[0] if isinstance(y, tuple) else y
+
+    want = run(x, 1).numpy()
+    assert not np.allclose(run(x, 2).numpy(), want)
+    np.testing.assert_array_equal(run(x, 1).numpy(), want)
+    got = sg.compile(run, x, sg.random.key(0), device="numpy")(x, sg.random.key(1))
+    np.testing.assert_allclose(np.asarray(got), want, rtol=1e-5, atol=1e-6)
+
+
+def test_a_layer_of_ones_own_draws_by_next_key() -> None:
+    x = sg.ones((3,))
+    with nn.drawing(1):
+        first, second = nn.next_key(x).tolist(), nn.next_key(x).tolist()
+    assert first != second
+    with pytest.raises(sg.InputError, match=r"no block `with nn\.drawing"):
+        nn.next_key(x)
+
+
+def test_a_trace_without_a_key_among_its_inputs_is_refused() -> None:
+    model, x = network(), sg.tensor(X)
+    with pytest.raises(
+        sg.InputError, match=r"Dropout: in training .* pass the key as an input .* or compile module.eval"
+    ):
+        sg.compile(model, x)
+    with nn.drawing(1), pytest.raises(sg.InputError, match="not an input of the function that is traced"):
+        sg.compile(model, x)
+    sg.compile(model.eval(), x)
+
+
+@pytest.mark.parametrize("key", ["1", 1.5, True, sg.ones(2), sg.random.key(1).reshape(1, 2)])
+def test_other_keys_are_refused(key: object) -> None:
+    with pytest.raises(sg.InputError, match=r"expected .*two uint32 numbers"), nn.drawing(key):  # pyright: ignore[reportArgumentType]
+        pass
+
+
+def test_gaussian_noise_has_its_deviation_and_is_still_out_of_training() -> None:
+    x = sg.zeros((100, 100))
+    y = nn.GaussianNoise(0.3, rng=0).train()(x).numpy()
+    assert abs(y.mean()) < 0.01
+    assert abs(y.std() - 0.3) < 0.01
+    assert nn.GaussianNoise(0.3)(x) is x
+    with pytest.raises(sg.InputError, match="expected no negative number"):
+        nn.GaussianNoise(-1)
