@@ -44,6 +44,28 @@ from ._dropout import GaussianNoise as GaussianNoise
 from ._dropout import RReLU as RReLU
 from ._linear import Bilinear as Bilinear
 from ._linear import Linear as Linear
+from ._loss.classes import BCELoss as BCELoss
+from ._loss.classes import BCEWithLogitsLoss as BCEWithLogitsLoss
+from ._loss.classes import CrossEntropyLoss as CrossEntropyLoss
+from ._loss.classes import MultiLabelMarginLoss as MultiLabelMarginLoss
+from ._loss.classes import MultiLabelSoftMarginLoss as MultiLabelSoftMarginLoss
+from ._loss.classes import MultiMarginLoss as MultiMarginLoss
+from ._loss.classes import NLLLoss as NLLLoss
+from ._loss.classes import SoftMarginLoss as SoftMarginLoss
+from ._loss.pairs import CosineEmbeddingLoss as CosineEmbeddingLoss
+from ._loss.pairs import HingeEmbeddingLoss as HingeEmbeddingLoss
+from ._loss.pairs import MarginRankingLoss as MarginRankingLoss
+from ._loss.pairs import TripletMarginLoss as TripletMarginLoss
+from ._loss.pairs import TripletMarginWithDistanceLoss as TripletMarginWithDistanceLoss
+from ._loss.regression import GaussianNLLLoss as GaussianNLLLoss
+from ._loss.regression import GramMatrixLoss as GramMatrixLoss
+from ._loss.regression import HuberLoss as HuberLoss
+from ._loss.regression import KLDivLoss as KLDivLoss
+from ._loss.regression import L1Loss as L1Loss
+from ._loss.regression import LpLoss as LpLoss
+from ._loss.regression import MSELoss as MSELoss
+from ._loss.regression import PoissonNLLLoss as PoissonNLLLoss
+from ._loss.regression import SmoothL1Loss as SmoothL1Loss
 from ._module import Module as Module
 from ._norm import BatchNorm1d as BatchNorm1d
 from ._norm import BatchNorm2d as BatchNorm2d
@@ -125,16 +147,19 @@ from ._space.shape import UpsamplingNearest2d as UpsamplingNearest2d
 
 __all__ = [
     "CELU", "ELU", "GELU", "GLU", "GRU", "LSTM", "RNN", "SELU", "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d",
-    "AdaptiveMaxPool2d", "AdaptiveMaxPool3d", "AlphaDropout", "AvgPool1d", "AvgPool2d", "AvgPool3d", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d",
-    "Bilinear", "ChannelShuffle", "CircularPad1d", "CircularPad2d", "CircularPad3d", "ConstantPad1d", "ConstantPad2d", "ConstantPad3d", "Conv1d",
-    "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "CosineSimilarity", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d",
-    "Embedding", "EmbeddingBag", "FeatureAlphaDropout", "Flatten", "Fold", "GRUCell", "GaussianNoise", "GroupNorm", "Hardshrink", "Hardsigmoid", "Hardswish",
-    "Hardtanh", "Identity", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "LPPool1d", "LPPool2d", "LPPool3d", "LSTMCell", "LayerNorm",
-    "LeakyReLU", "Linear", "LocalResponseNorm", "LogSigmoid", "LogSoftmax", "MaxPool1d", "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d",
-    "MaxUnpool3d", "Mish", "Module", "ModuleDict", "ModuleList", "MultiheadAttention", "PReLU", "PairwiseDistance", "PixelShuffle", "PixelUnshuffle",
-    "RMSNorm", "RNNCell", "RReLU", "ReLU", "ReLU6", "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad2d",
-    "ReplicationPad3d", "RotaryEmbedding", "Sequential", "SiLU", "Sigmoid", "SinusoidalPositions", "Softmax", "Softmax2d", "Softmin", "Softplus",
-    "Softshrink", "Softsign", "Tanh", "Tanhshrink", "Threshold", "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder",
-    "TransformerEncoderLayer", "Unflatten", "Unfold", "Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d", "ZeroPad1d", "ZeroPad2d",
-    "ZeroPad3d", "drawing", "next_key", "observing",
+    "AdaptiveMaxPool2d", "AdaptiveMaxPool3d", "AlphaDropout", "AvgPool1d", "AvgPool2d", "AvgPool3d", "BCELoss", "BCEWithLogitsLoss", "BatchNorm1d",
+    "BatchNorm2d", "BatchNorm3d", "Bilinear", "ChannelShuffle", "CircularPad1d", "CircularPad2d", "CircularPad3d", "ConstantPad1d", "ConstantPad2d",
+    "ConstantPad3d", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "CosineEmbeddingLoss", "CosineSimilarity",
+    "CrossEntropyLoss", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "Embedding", "EmbeddingBag", "FeatureAlphaDropout", "Flatten", "Fold",
+    "GRUCell", "GaussianNLLLoss", "GaussianNoise", "GramMatrixLoss", "GroupNorm", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh",
+    "HingeEmbeddingLoss", "HuberLoss", "Identity", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "KLDivLoss", "L1Loss", "LPPool1d",
+    "LPPool2d", "LPPool3d", "LSTMCell", "LayerNorm", "LeakyReLU", "Linear", "LocalResponseNorm", "LogSigmoid", "LogSoftmax", "LpLoss", "MSELoss",
+    "MarginRankingLoss", "MaxPool1d", "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d", "Mish", "Module", "ModuleDict",
+    "ModuleList", "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss", "MultiMarginLoss", "MultiheadAttention", "NLLLoss", "PReLU", "PairwiseDistance",
+    "PixelShuffle", "PixelUnshuffle", "PoissonNLLLoss", "RMSNorm", "RNNCell", "RReLU", "ReLU", "ReLU6", "ReflectionPad1d", "ReflectionPad2d",
+    "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d", "RotaryEmbedding", "Sequential", "SiLU", "Sigmoid",
+    "SinusoidalPositions", "SmoothL1Loss", "SoftMarginLoss", "Softmax", "Softmax2d", "Softmin", "Softplus", "Softshrink", "Softsign", "Tanh",
+    "Tanhshrink", "Threshold", "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer",
+    "TripletMarginLoss", "TripletMarginWithDistanceLoss", "Unflatten", "Unfold", "Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d",
+    "ZeroPad1d", "ZeroPad2d", "ZeroPad3d", "drawing", "next_key", "observing",
 ]  # fmt: skip

@@ -1,0 +1,139 @@
+"""Losses and their gradients equal PyTorch's, recorded by record_losses.py, on every device."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from devices import RUNNERS, Run
+from loss_cases import CASES, Case
+
+import singe as sg
+from singe import nn
+from singe.dtypes import dtype
+from singe.errors import DTypeError, InputError, ShapeError
+from singe.frontend.tracing import trace
+from singe.graph import Builder, Graph, gradient, inline
+
+TOLERANCE = {"numpy": 1e-5, "wasm": 1e-5, "webgpu": 1e-4}
+"""The error allowed, relative to the largest value."""
+GROUPS = {
+    loss: [name for name, case in CASES.items() if case.loss == loss]
+    for loss in sorted({c.loss for c in CASES.values()})
+}
+
+
+@cache
+def recorded() -> dict[str, np.ndarray]:
+    with np.load(Path(__file__).parent / "recorded" / "losses.npz") as found:
+        return dict(found)
+
+
+def loss_of(case: Case) -> Any:
+    """The case's loss as a function of its inputs."""
+    module = getattr(nn, case.loss)(**case.options)
+
+    def function(first: sg.Tensor, *rest: sg.Tensor) -> sg.Tensor:
+        if case.after == "log_softmax":
+            first = first.log_softmax(min(1, first.ndim - 1))
+        return module(first, *rest)
+
+    return function
+
+
+def with_gradients(function: Any, arrays: list[np.ndarray], by: tuple[int, ...]) -> Graph:
+    """A graph of a function's value and of the gradients of its sum by some of its inputs."""
+    specs = [(f"x{k}", a.shape, dtype(a.dtype)) for k, a in enumerate(arrays)]
+    traced = trace(function, specs)
+    b = Builder()
+    inputs = [b.input(*spec) for spec in specs]
+    (value,) = inline(traced, b, inputs)
+    seed = b.expand(b.const(1.0, value.dtype), shape=value.shape)
+    whole = Graph(tuple(inputs), (value,), ("value",))
+    parts = gradient(whole, b, [seed], [inputs[k] for k in by])
+    return Graph(tuple(inputs), (value, *parts), ("value", *(f"by{k}" for k in by)))
+
+
+def close(got: np.ndarray, want: np.ndarray, tolerance: float, what: str) -> None:
+    assert got.shape == want.shape, what
+    scale = max(1e-6, float(np.abs(want).max(initial=0)))
+    np.testing.assert_allclose(got, want, rtol=0, atol=tolerance * scale, err_msg=what)
+
+
+def compared(names: list[str], run_graph: Run, device: str) -> None:
+    want = recorded()
+    for name in names:
+        case = CASES[name]
+        arrays = [np.asarray(x) for x in case.inputs]
+        got = run_graph(with_gradients(loss_of(case), arrays, case.by), arrays)
+        for part, value in zip(("value", *(f"by{k}" for k in case.by)), got, strict=True):
+            close(value, want[f"{name}/{part}"], TOLERANCE[device], f"{name}: {part}")
+
+
+@RUNNERS
+@pytest.mark.parametrize("loss", GROUPS)
+def test_values_and_gradients_are_pytorchs(loss: str, run_graph: Run, device_name: str) -> None:
+    compared(GROUPS[loss], run_graph, device_name)
+
+
+@RUNNERS
+def test_one_program_serves_every_batch(device_name: str) -> None:
+    """With an open number of examples, and for the losses of each kind."""
+    rng = np.random.default_rng(1)
+    losses = [
+        (nn.CrossEntropyLoss(label_smoothing=0.1), lambda n: (rng.normal(size=(n, 5)), rng.integers(0, 5, n))),
+        (nn.MSELoss(), lambda n: (rng.normal(size=(n, 3)), rng.normal(size=(n, 3)))),
+        (nn.KLDivLoss(reduction="batchmean"), lambda n: (rng.normal(size=(n, 3)), rng.uniform(0.1, 1, (n, 3)))),
+        (nn.TripletMarginLoss(), lambda n: [rng.normal(size=(n, 3)) for _ in range(3)]),
+    ]
+    for loss, drawn in losses:
+        examples = {f"x{k}": a for k, a in enumerate(_narrow(drawn(2)))}
+        model = sg.Model.of(
+            loss,
+            {name: ("N", *a.shape[1:]) for name, a in examples.items()},
+            device=device_name,
+            dtypes={name: a.dtype for name, a in examples.items()},
+        )
+        for count in (1, 4):
+            given = _narrow(drawn(count))
+            want = loss(*(sg.tensor(x) for x in given))
+            close(np.asarray(model(*given)), want.numpy(), TOLERANCE[device_name], repr(loss))
+
+
+def _narrow(arrays: Any) -> list[np.ndarray]:
+    return [a.astype(np.float32) if a.dtype.kind == "f" else a for a in arrays]
+
+
+X = sg.zeros((4, 3))
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "text"),
+    [
+        (lambda: nn.MSELoss(reduction="avg"), InputError, "reduction is 'avg', expected one of 'none', 'mean', 'sum'"),
+        (lambda: nn.MSELoss()(X, sg.zeros((4, 1))), ShapeError, r"the target is \(4, 1\), expected \(4, 3\)"),
+        (lambda: nn.L1Loss()(X.cast("int32"), X), DTypeError, "input is int32, expected floats"),
+        (lambda: nn.CrossEntropyLoss()(X, sg.zeros((4,))), ShapeError, r"the target is \(4,\), expected \(4, 3\)"),
+        (lambda: nn.CrossEntropyLoss()(X, np.zeros((3,), int)), ShapeError, r"the target is \(3,\), expected \(4,\)"),
+        (lambda: nn.CrossEntropyLoss([1, 2])(X, np.zeros(4, int)), ShapeError, r"weight is \(2,\), expected \(3,\)"),
+        (lambda: nn.CrossEntropyLoss(label_smoothing=2), InputError, "label_smoothing is 2, expected a number from 0 to 1"),
+        (lambda: nn.NLLLoss()(X, sg.zeros((4,))), DTypeError, "the target is float32, expected the numbers of classes"),
+        (lambda: nn.MultiMarginLoss(p=3), InputError, "p is 3, expected 1 or 2"),
+        (lambda: nn.HuberLoss(delta=0), InputError, "delta is 0, expected a number above 0"),
+        (lambda: nn.GaussianNLLLoss()(X, X, sg.zeros((3,))), ShapeError, r"var is \(3,\), expected \(4, 3\)"),
+        (lambda: nn.CosineEmbeddingLoss()(X, X, X), ShapeError, r"the target is \(4, 3\), expected \(4,\)"),
+        (lambda: nn.GramMatrixLoss(layer_weights=[1, 1])(X, X), InputError, "1 and 1 layers of features and 2 weights"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_refused(call: Any, kind: type[Exception], text: str) -> None:
+    with pytest.raises(kind, match=text):
+        call()
+
+
+def test_weights_are_buffers_and_not_learned() -> None:
+    loss = nn.BCEWithLogitsLoss(weight=[1, 2], pos_weight=[3, 4])
+    assert [name for name, _ in loss.named_parameters()] == []
+    assert [name for name, _ in loss.named_buffers()] == ["weight", "pos_weight"]
