@@ -34,6 +34,8 @@ class RunBegan:
     """The first epoch that is trained."""
     batch: int = 0
     """How many batches of that epoch are done already."""
+    step: int = 0
+    """Batches trained on before."""
     folder: str | None = None
     """The run's folder."""
     settings: Mapping[str, object] = field(default_factory=dict)

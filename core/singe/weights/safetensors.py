@@ -125,9 +125,9 @@ def write_safetensors(path: Path, arrays: Mapping[str, np.ndarray], shard_bytes:
     return write(path.with_name(path.name + ".index.json"), [json.dumps(index, indent=1).encode()])
 
 
-def safetensors_pieces(arrays: Mapping[str, np.ndarray]) -> list[Any]:
-    """The bytes of a file, in consecutive pieces."""
-    head: dict[str, Any] = {METADATA: {"format": "pt"}}  # names and layouts are PyTorch's, which other readers ask for
+def safetensors_pieces(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str] | None = None) -> list[Any]:
+    """The bytes of a file, in consecutive pieces: the header, then the elements of all arrays."""
+    head: dict[str, Any] = {METADATA: {"format": "pt", **(metadata or {})}}  # other readers ask for PyTorch's format
     pieces: list[Any] = []
     end = 0
     for name in sorted(arrays, key=lambda k: (-dtype(arrays[k].dtype).size, k)):

@@ -7,9 +7,12 @@ import os
 import stat
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import Any
+from typing import Any, Final
 
 from ...errors import FormatError
+
+PART: Final = ".part"
+"""What the name of a file ends with while it is being written."""
 
 
 def mapped(path: Path) -> memoryview:
@@ -48,10 +51,26 @@ def reason(error: Exception) -> str:
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
-def write(path: Path, pieces: Iterable[Any]) -> None:
-    """Write a file from consecutive bytes. One that was there stays as it is for those who have mapped it."""
-    part = path.with_name(path.name + ".part")
-    with part.open("wb") as file:
-        for piece in pieces:
-            file.write(piece)
-    os.replace(part, path)
+def write(path: Path, pieces: Iterable[Any], durable: bool = False) -> None:
+    """Write a file from consecutive bytes. One that was there stays as it is for those who have mapped it, and if writing fails.
+
+    durable: the bytes are on the disk when this returns; after a loss of power, too, the path has the old file or the new one.
+    """
+    part = path.with_name(path.name + PART)
+    try:
+        with part.open("wb") as file:
+            for piece in pieces:
+                file.write(piece)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        os.replace(part, path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+    if durable and os.name == "posix":  # elsewhere a folder cannot be opened
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)

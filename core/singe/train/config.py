@@ -1,0 +1,82 @@
+"""Settings as plain dataclasses: saved as JSON beside the weights, read again, and checked.
+
+A field is a bool, int, float, str, a tuple or list of these, one of these or None, or another such dataclass.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import types
+import typing
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ..errors import FormatError, InputError
+from ..runtime.files import reason, write
+
+C = TypeVar("C")
+
+
+def write_config(path: Path, config: object) -> None:
+    """Write a dataclass, or a dict of plain values, as JSON."""
+    write(path, [json.dumps(plain(config), indent=1).encode(), b"\n"])
+
+
+def plain(config: object) -> dict[str, Any]:
+    """The fields of a dataclass by name, as JSON has them; a path is a string."""
+    if dataclasses.is_dataclass(config) and not isinstance(config, type):
+        config = dataclasses.asdict(config)
+    if not isinstance(config, Mapping):
+        raise InputError(f"config: got a {type(config).__name__}, expected a dataclass or a dict")
+    return json.loads(json.dumps(dict(config), default=str))
+
+
+def read_config(path: Path, kind: type[C]) -> C:
+    """The dataclass that a file of `write_config` holds; fields that it lacks have their defaults."""
+    try:
+        found = json.loads(path.read_bytes())
+    except OSError as e:
+        raise InputError(f"cannot read {path}: {reason(e)}") from e
+    except ValueError as e:
+        raise FormatError(f"{path}: not JSON: {e}") from None
+    return _made(kind, found, str(path))
+
+
+def field_types(kind: type[Any]) -> dict[str, Any]:
+    """The type of each field of a dataclass."""
+    hints = typing.get_type_hints(kind)
+    return {f.name: hints[f.name] for f in dataclasses.fields(kind) if f.init}
+
+
+def _made(kind: Any, found: Any, where: str) -> Any:
+    """The value of a type that JSON stands for."""
+    if dataclasses.is_dataclass(kind) and isinstance(kind, type):
+        if not isinstance(found, dict):
+            raise FormatError(f"{where}: got {found!r:.40}, expected the fields of {kind.__name__}")
+        types_of = field_types(kind)
+        unknown = [name for name in found if name not in types_of]
+        if unknown:
+            raise FormatError(
+                f"{where}: {kind.__name__} has no field {', '.join(unknown)}; it has {', '.join(types_of)}"
+            )
+        return kind(**{name: _made(types_of[name], value, f"{where}: {name}") for name, value in found.items()})
+    origin, parts = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (typing.Union, types.UnionType):
+        if found is None and type(None) in parts:
+            return None
+        return _made(next(p for p in parts if p is not type(None)), found, where)
+    if origin is typing.Literal:
+        if found not in parts:
+            raise FormatError(f"{where}: got {found!r:.40}, expected one of {', '.join(map(str, parts))}")
+        return found
+    if origin in (tuple, list):
+        if not isinstance(found, list):
+            raise FormatError(f"{where}: got {found!r:.40}, expected a list")
+        return origin(_made(parts[0], value, where) for value in found)
+    if kind is float and type(found) is int:
+        return float(found)
+    if type(found) is not kind:
+        raise FormatError(f"{where}: got {found!r:.40}, expected {getattr(kind, '__name__', kind)}")
+    return found

@@ -1,0 +1,5 @@
+"""What a run's folder records: listeners that write events to files."""
+
+from .tables import CsvLog as CsvLog
+from .tables import SqliteLog as SqliteLog
+from .tensorboard import TensorBoardLog as TensorBoardLog
