@@ -19,38 +19,12 @@ from samples.folds import pool
 from singe.dtypes import dtype, float16, float32
 from singe.errors import CompileError, DTypeError
 from singe.graph import Builder, Graph, Node, gradient
-from singe.ops import ROWS, Elementwise, Row, find_row
+from singe.ops import NO_GRADIENT, ROWS, Elementwise, Row, find_row
 from singe.shapes import size
 
 STEP = 1e-6
 TOLERANCE = 2e-4
 """The allowed error relative to the largest gradient: rounding in float32, over sums of a few dozen terms."""
-
-NOT_DIFFERENTIABLE = {
-    "running_prod",
-    "running_max",
-    "scatter_elements",
-    "scatter_nd",
-    "equal",
-    "less",
-    "less_equal",
-    "greater",
-    "greater_equal",
-    "is_nan",
-    "is_inf",
-    "max_pool_index",
-    "argmax",
-    "argmin",
-    "hardmax",
-    "cast",
-    "dot_blocks",
-    "dot_int8",
-    "conv_int8",
-    "dot_integers",
-    "conv_integers",
-}
-"""Rows over floats that have no gradient, whose results are not floats, or whose reference rounds."""
-
 
 ZEROS_AND_NEGATIVES = [sample_of((3, 4), axes=(1,)), sample_of((2, 3, 2), axes=(0, -1))]
 MORE: dict[str, list[Sample]] = {"reduce_prod": ZEROS_AND_NEGATIVES}
@@ -58,7 +32,7 @@ MORE: dict[str, list[Sample]] = {"reduce_prod": ZEROS_AND_NEGATIVES}
 
 def differentiable() -> list[Any]:
     """Differences call the reference for each element of each input."""
-    rows = [r for r in SAMPLED if float32 in r.dtypes and r.name not in NOT_DIFFERENTIABLE]
+    rows = [r for r in SAMPLED if float32 in r.dtypes and r.name not in NO_GRADIENT and r.name != "cast"]
     return [pytest.param(r, id=r.name, marks=[pytest.mark.slow] * (r.name in DEAR)) for r in rows]
 
 

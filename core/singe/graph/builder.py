@@ -11,10 +11,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..dtypes import DType, dtype, holds_strings, int64, own, string, strings
+from ..dtypes import FLOATS, DType, dtype, holds_strings, int64, own, string, strings
 from ..errors import CompileError, ShapeError, SizeNeeded
 from ..ir.scalar import convert, exact
 from ..ops import (
+    NO_GRADIENT,
     ROWS,
     SIZES,
     Composite,
@@ -220,11 +221,15 @@ class Builder:
     def gradients(self, y: Node, g: Any) -> Sequence[Node | None]:
         """The gradients of a node's inputs, from its own gradient g (a sequence if it has several results)."""
         row = y.row
-        if isinstance(row, Elementwise) and row.vjp is None:
-            return elementwise_vjp(self, row, g, y.inputs, y.attrs)
-        if row is None or row.vjp is None:
-            raise CompileError(f"{y.op} has no gradient")
-        return row.vjp(self, g, y.inputs, y, **without_sizes(y.attrs))
+        if not any(x.dtype in FLOATS for x in y.inputs):
+            return [None] * len(y.inputs)
+        if y.op not in NO_GRADIENT and row is not None:
+            if row.vjp is not None:
+                return row.vjp(self, g, y.inputs, y, **without_sizes(y.attrs))
+            if isinstance(row, Elementwise):
+                return elementwise_vjp(self, row, g, y.inputs, y.attrs)
+        why = NO_GRADIENT.get(y.op, "its row gives none")
+        raise CompileError(f"{y.op} has no gradient: {why}; where its input counts as a constant, detach it")
 
 
 _DECIDES: Final = {"logical_and": False, "logical_or": True}

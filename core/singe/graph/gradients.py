@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ..dtypes import FLOATS
 from ..errors import DTypeError
@@ -14,7 +14,9 @@ from .node import Node, postorder
 
 def gradient(graph: Graph, builder: Builder, seeds: Sequence[Node], by: Sequence[Node]) -> list[Node]:
     """The gradients of Σ seed · output with respect to the nodes `by`; zeros for a node on which no output depends."""
-    order = postorder(graph.outputs, lambda n: n.lowered if _opened(n) else n.inputs)
+    order = postorder(graph.outputs, _below)
+    stops = frozenset(by)
+    moved = dependents(order, by)
     adjoint: dict[Node, Node] = {}
     parts: dict[Node, dict[int, Node]] = {}  # for a node of several results, the adjoint of each result
 
@@ -27,7 +29,7 @@ def gradient(graph: Graph, builder: Builder, seeds: Sequence[Node], by: Sequence
             raise DTypeError(f"gradient: an output is {y.dtype}, expected a float type")
         give(y, g)
     for n in reversed(order):
-        if n.row is None or n in by:
+        if n.row is None or n in stops or n not in moved:
             continue
         g = parts.get(n) if len(n.results) > 1 else adjoint.get(n)
         if g is None:
@@ -41,6 +43,19 @@ def gradient(graph: Graph, builder: Builder, seeds: Sequence[Node], by: Sequence
             for x, part in zip(n.inputs, builder.gradients(n, given), strict=True):
                 give(x, part)
     return [adjoint.get(x) or builder.expand(builder.const(0, x.dtype), shape=x.shape) for x in by]
+
+
+def dependents(order: Sequence[Node], by: Iterable[Node]) -> set[Node]:
+    """The nodes of an order, inputs before users, that change with the nodes `by`; those included."""
+    found = set(by)
+    for n in order:
+        if any(x in found for x in _below(n)):
+            found.add(n)
+    return found
+
+
+def _below(n: Node) -> Sequence[Node]:
+    return n.lowered if _opened(n) else n.inputs
 
 
 def _opened(n: Node) -> bool:

@@ -82,6 +82,12 @@ def _gelu_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any) -> list[Any]:
     return [b.mul(g, b.add(below, b.mul(x, density)))]
 
 
+def _relu_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any) -> list[Any]:
+    """Nothing at 0, as in PyTorch."""
+    zero = b.const(0, y.dtype)
+    return [b.where(b.greater(y, zero), g, zero)]
+
+
 def _sigmoid_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any) -> list[Any]:
     return [b.mul(g, b.mul(y, b.sub(b.const(1.0, y.dtype), y)))]
 
@@ -97,7 +103,7 @@ def _softplus_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any) -> list[Any]:
 
 register(
     Elementwise(name="erf", body=_erf, reference=reference.erf, vjp=_erf_vjp, onnx="Erf", dtypes=SINGLES, tolerance=8),
-    Elementwise(name="relu", body=lambda x: maximum(x, const(0, x.dtype)), reference=lambda x: np.maximum(x, 0), onnx="Relu", dtypes=NUMBERS),
+    Elementwise(name="relu", body=lambda x: maximum(x, const(0, x.dtype)), reference=lambda x: np.maximum(x, 0), vjp=_relu_vjp, onnx="Relu", dtypes=NUMBERS),
     Elementwise(name="sigmoid", body=_sigmoid, reference=reference.sigmoid, vjp=_sigmoid_vjp, onnx="Sigmoid", dtypes=FLOATS, tolerance=16),
     Elementwise(name="silu", body=lambda x: x * _sigmoid(x), reference=lambda x: x * reference.sigmoid(x), vjp=_silu_vjp, dtypes=FLOATS, tolerance=16),
     Elementwise(name="hard_sigmoid", body=lambda x, *, alpha=0.2, beta=0.5: clip(x * alpha + beta, 0.0, 1.0),

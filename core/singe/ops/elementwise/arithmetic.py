@@ -6,7 +6,7 @@ To add an op, add a row: README.md in the folder above says how.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from ...ir import scalar
 from ...ir.scalar import Expr, clip, const, exp, log, maximum, minimum, select, sqrt
 from ...shapes import Dim, floordiv, symbols
 from .._reference import elementwise as reference
-from .._row import Elementwise, register, sum_to
+from .._row import ROWS, Elementwise, register, sum_to
 
 
 def _pow(x: Expr, y: Expr) -> Expr:
@@ -69,9 +69,28 @@ def _remainder_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any) -> list[Any]:
 
 
 def _pow_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any) -> list[Any]:
+    """Of zeros, where the logarithm and negative powers are infinite, powers are constant."""
     x, exponent = inputs
-    slope = b.mul(exponent, b.pow(x, b.sub(exponent, b.const(1.0, x.dtype))))
-    return [sum_to(b, b.mul(g, slope), x.shape), sum_to(b, b.mul(g, b.mul(y, b.log(x))), exponent.shape)]
+    zero, one = b.const(0, x.dtype), b.const(1, x.dtype)
+    constant = b.equal(exponent, zero)
+    slope = b.mul(exponent, b.pow(x, b.sub(b.where(constant, one, exponent), one)))
+    by_base = b.where(constant, zero, b.mul(g, slope))
+    nothing = b.logical_and(b.equal(x, zero), b.greater_equal(exponent, zero))
+    grown = b.mul(y, b.log(b.where(nothing, one, x)))
+    return [sum_to(b, by_base, x.shape), sum_to(b, b.where(nothing, zero, b.mul(g, grown)), exponent.shape)]
+
+
+def _extreme_vjp(greater: str) -> Callable[..., list[Any]]:
+    """To the larger (or lesser) of two; if they are equal, half to each, as in PyTorch."""
+
+    def vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any) -> list[Any]:
+        left, right = inputs
+        zero, half = b.const(0, g.dtype), b.mul(g, b.const(0.5, g.dtype))
+        tied, first = b.equal(left, right), b.apply(ROWS[greater], left, right)
+        parts = b.where(first, g, zero), b.where(first, zero, g)
+        return [sum_to(b, b.where(tied, half, part), x.shape) for part, x in zip(parts, inputs, strict=True)]
+
+    return vjp
 
 
 register(
@@ -83,11 +102,11 @@ register(
     Elementwise(
         name="remainder", body=_remainder, reference=reference.remainder, vjp=_remainder_vjp, dtypes=NUMBERS, dims=_remainder_of_dims,
     ),
-    Elementwise(name="minimum", body=minimum, reference=np.minimum, dtypes=NUMBERS),
-    Elementwise(name="maximum", body=maximum, reference=np.maximum, dtypes=NUMBERS),
+    Elementwise(name="minimum", body=minimum, reference=np.minimum, vjp=_extreme_vjp("less"), dtypes=NUMBERS),
+    Elementwise(name="maximum", body=maximum, reference=np.maximum, vjp=_extreme_vjp("greater"), dtypes=NUMBERS),
     Elementwise(name="neg", body=lambda x: -x, reference=np.negative, onnx="Neg", dtypes=(*NUMBERS, *COMPLEX)),
     Elementwise(name="abs", body=scalar.absolute, reference=np.abs, onnx="Abs", dtypes=NUMBERS),
-    Elementwise(name="sign", body=_sign, reference=np.sign, onnx="Sign", dtypes=NUMBERS),
+    Elementwise(name="sign", body=_sign, reference=np.sign, vjp=lambda b, g, inputs, y: [None], onnx="Sign", dtypes=NUMBERS),
     Elementwise(name="reciprocal", body=lambda x: 1.0 / x, reference=lambda x: 1 / x, onnx="Reciprocal", dtypes=FLOATS),
     Elementwise(name="floor", body=scalar.floor, reference=np.floor, onnx="Floor", dtypes=FLOATS),
     Elementwise(name="ceil", body=scalar.ceil, reference=np.ceil, onnx="Ceil", dtypes=FLOATS),

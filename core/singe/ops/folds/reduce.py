@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from ...dtypes import COMPLEX, FLOATS, NUMBERS, dtype
+from ...dtypes import COMPLEX, FLOATS, NUMBERS, dtype, int32
 from ...ir import scalar
 from ...ir.kernel import IDENTITY
 from ...ir.scalar import COMPUTE, Expr
-from ...shapes import Shape, axes_of, product
+from ...shapes import Shape, axes_of, axis_of, product
 from .._reference import folds as reference
-from .._row import Composite, Folds, Nest, Read, Running, Shaped, register
-from ..movement.move import amount
+from .._row import Composite, Folds, Nest, Read, Running, Shaped, as_dtype, register
+from ..movement.move import amount, numbered_along
 
 
 def _shape(x: Shaped, axes: Sequence[int]) -> Shape:
@@ -124,6 +124,37 @@ def _running_sum_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, axis: int, r
     return [b.running_sum(g, axis=axis, reverse=not reverse)]
 
 
+def _running_prod_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, axis: int, reverse: bool = False) -> list[Any]:
+    """The sum over later products of g · product / x. Products with the first zero have no other zero in them only up to
+    the second; elements after the first zero have no gradient."""
+    (x,) = inputs
+    zero, one = b.const(0, x.dtype), b.const(1, x.dtype)
+    is_zero = b.equal(x, zero)
+    count = b.running_sum(b.cast(is_zero, to=int32), axis=axis, reverse=reverse)
+    first = b.logical_and(is_zero, b.equal(count, b.const(1, int32)))
+    others = b.running_prod(b.where(first, one, x), axis=axis, reverse=reverse)
+
+    def later(products: Any) -> Any:
+        return b.running_sum(b.mul(g, products), axis=axis, reverse=not reverse)
+
+    rest = b.where(is_zero, zero, b.div(later(y), b.where(is_zero, one, x)))
+    return [b.where(first, later(others), rest)]
+
+
+def _running_max_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, axis: int, reverse: bool = False) -> list[Any]:
+    """Each gradient goes to the last of the largest elements so far."""
+    (x,) = inputs
+    axis = axis_of(axis, len(x.shape), "running_max")
+    numbers = numbered_along(b, x.shape, axis)
+    last = amount(b, x.shape[axis] - 1, int32)
+    turn = b.sub(last, numbers) if reverse else numbers  # in the order of the fold
+    place = b.running_max(b.where(b.equal(x, y), turn, b.const(0, int32)), axis=axis, reverse=reverse)
+    place = b.sub(last, place) if reverse else place
+    wide = as_dtype(b, g, x.dtype.compute)
+    zeros = b.expand(b.const(0, wide.dtype), shape=x.shape)
+    return [as_dtype(b, b.scatter_elements_reduce(zeros, wide, place, axis=axis, reduction="add"), x.dtype)]
+
+
 register(
     Nest(name="reduce_sum", doc="the sum over axes", shape=_shape, over_axes=True, nest=_nest("add"), whole=_whole("add"), dtypes=(*NUMBERS, *COMPLEX),
          vjp=lambda b, g, inputs, y, axes: [b.expand(g, shape=inputs[0].shape)],
@@ -147,7 +178,7 @@ register(
     Running(name="running_sum", doc="the sum of all elements up to each one along an axis", word="add", whole=_accumulated("add"),
             dtypes=NUMBERS, vjp=_running_sum_vjp, reference=reference.running(np.cumsum), tolerance=64, floor=1e-5),
     Running(name="running_prod", doc="the product of all elements up to each one along an axis", word="mul", whole=_accumulated("mul"),
-            dtypes=NUMBERS, reference=reference.running(np.cumprod), tolerance=64, floor=1e-5),
+            dtypes=NUMBERS, vjp=_running_prod_vjp, reference=reference.running(np.cumprod), tolerance=64, floor=1e-5),
     Running(name="running_max", doc="the largest element up to each one along an axis", word="max", whole=_accumulated("max"),
-            dtypes=NUMBERS, reference=reference.running(np.maximum.accumulate)),
+            dtypes=NUMBERS, vjp=_running_max_vjp, reference=reference.running(np.maximum.accumulate)),
 )  # fmt: skip

@@ -1,4 +1,5 @@
-"""Rows that read elements at computed places: single elements (gather_elements), and slices by coordinates (gather_nd).
+"""Rows that read elements at computed places: slices along an axis (gather), single elements (gather_elements), and
+slices by coordinates (gather_nd).
 
 Negative indices count from the end; indices beyond the range read the nearest element.
 """
@@ -6,7 +7,7 @@ Negative indices count from the end; indices beyond the range read the nearest e
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -15,9 +16,85 @@ from ...errors import ShapeError
 from ...ir.scalar import Expr, const
 from ...shapes import Shape, axis_of, product, require, same, show
 from .._reference import movement as reference
-from .._row import Read, Shaped, View, register
+from .._row import Read, Shaped, View, as_dtype, register
 from .indices import check_room, index_at, wrapped
-from .move import numbered_along
+from .move import amount, numbered_along
+
+# --- gather ----------------------------------------------------------------------------------------------------------
+
+MOST_TAPS: Final = 8
+"""The most slices with the same known index for which the gradient of gather is a sum of gathers."""
+
+
+def _gather_shape(x: Shaped, index: Shaped, axis: int) -> Shape:
+    axis = axis_of(axis, len(x.shape), "gather")
+    if not index.dtype.is_int:
+        raise ShapeError(f"gather: the indices are {index.dtype}, expected an integer type")
+    text = f"gather: axis {axis} of {show(x.shape)} is empty: every index is out of range"
+    check_room(text, x.shape[axis], product(index.shape))
+    return (*x.shape[:axis], *index.shape, *x.shape[axis + 1 :])
+
+
+def _gather_value(coords: Sequence[Expr], read: Read, x: Shaped, index: Shaped, axis: int) -> Expr:
+    axis = axis_of(axis, len(x.shape), "gather")
+    rank = len(index.shape)
+    at = index_at(read(1, coords[axis : axis + rank]), x.shape[axis])
+    return read(0, [*coords[:axis], at, *coords[axis + rank :]])
+
+
+def _gather_whole(x: np.ndarray, index: np.ndarray, axis: int) -> np.ndarray:
+    return np.take(x, wrapped(index.astype(np.int64), x.shape[axis]), axis=axis)
+
+
+def _gather_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, axis: int) -> list[Any]:
+    """The slices are added where they came from."""
+    x, index = inputs
+    axis = axis_of(axis, len(x.shape), "gather")
+    rank, d, count = len(index.shape), x.shape[axis], product(index.shape)
+    zeros = b.expand(b.const(0, g.dtype), shape=x.shape)
+    if count == 1:
+        at = b.reshape(b.cast(index, to=int64), shape=())
+        at = b.where(b.less(at, b.const(0)), b.add(at, amount(b, d, int64)), at)
+        starts = [at if i == axis else b.const(0) for i in range(len(x.shape))]
+        return [b.update_slice(zeros, b.reshape(g, shape=(*x.shape[:axis], 1, *x.shape[axis + 1 :])), *starts), None]
+    known = b.value_of(index) if isinstance(d, int) and 0 not in (d, count) else None
+    if known is not None and known.dtype != object:
+        flat = b.reshape(g, shape=(*x.shape[:axis], count, *x.shape[axis + 1 :]))
+        taps = _taps(wrapped(known.reshape(-1).astype(np.int64), d), d)
+        if len(taps) <= MOST_TAPS:
+            return [_summed(b, flat, taps, axis), None]
+    ends = (*range(axis), *range(axis + rank, len(y.shape)))
+    perm = (*range(axis, axis + rank), *ends)
+    back = (*range(1, axis + 1), 0, *range(axis + 1, len(x.shape)))
+    first = (axis, *(i for i in range(len(x.shape)) if i != axis))
+    wide = as_dtype(b, b.transpose(g, perm=perm), g.dtype.compute)
+    room = b.expand(b.const(0, wide.dtype), shape=tuple(x.shape[i] for i in first))
+    places = b.reshape(index, shape=(*index.shape, 1))
+    summed = b.scatter_nd_reduce(room, wide, places, reduction="add")
+    return [as_dtype(b, b.transpose(summed, perm=back), g.dtype), None]
+
+
+def _taps(index: np.ndarray, d: int) -> np.ndarray:
+    """For each place of an axis of length d, the numbers of the indices that name it, one in each row; −1: no more."""
+    order = np.argsort(index, kind="stable")
+    counts = np.bincount(index, minlength=d)
+    taps = np.full((counts.max(), d), -1)
+    turn = np.arange(index.size) - np.repeat(np.cumsum(counts) - counts, counts)
+    taps[turn, index[order]] = order
+    return taps
+
+
+def _summed(b: Any, g: Any, taps: np.ndarray, axis: int) -> Any:
+    """The sum over rows of `taps` of the slices of g that it names."""
+    total: Any = None
+    for row in taps:
+        part = b.gather(g, b.const(np.maximum(row, 0)), axis=axis)
+        if (row < 0).any():
+            shape = tuple(-1 if i == axis else 1 for i in range(len(g.shape)))
+            part = b.where(b.const((row >= 0).reshape(shape)), part, b.const(0, g.dtype))
+        total = part if total is None else b.add(total, part)
+    return total
+
 
 # --- gather_elements -------------------------------------------------------------------------------------------------
 
@@ -56,8 +133,9 @@ def _elements_whole(x: np.ndarray, index: np.ndarray, axis: int) -> np.ndarray:
 
 def _elements_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, axis: int) -> list[Any]:
     x, index = inputs
-    zeros = b.expand(b.const(0, x.dtype), shape=x.shape)
-    return [b.scatter_elements_reduce(zeros, g, index, axis=axis, reduction="add"), None]
+    wide = as_dtype(b, g, g.dtype.compute)
+    zeros = b.expand(b.const(0, wide.dtype), shape=x.shape)
+    return [as_dtype(b, b.scatter_elements_reduce(zeros, wide, index, axis=axis, reduction="add"), x.dtype), None]
 
 
 # --- gather_nd -------------------------------------------------------------------------------------------------------
@@ -98,11 +176,15 @@ def _nd_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, batch: int) -> list[A
     shape = (*index.shape[:-1], 1)
     own = [b.expand(numbered_along(b, shape, axis, int64), shape=shape) for axis in range(batch)]
     places = b.concat(*own, b.cast(index, to=int64), axis=len(shape) - 1)
-    zeros = b.expand(b.const(0, x.dtype), shape=x.shape)
-    return [b.scatter_nd_reduce(zeros, g, places, reduction="add"), None]
+    wide = as_dtype(b, g, g.dtype.compute)
+    zeros = b.expand(b.const(0, wide.dtype), shape=x.shape)
+    return [as_dtype(b, b.scatter_nd_reduce(zeros, wide, places, reduction="add"), x.dtype), None]
 
 
 register(
+    View(name="gather", doc="slices of the first input along an axis, chosen by the second; negative indices count from the end",
+         shape=_gather_shape, value=_gather_value, whole=_gather_whole, reference=reference.gather,
+         vjp=_gather_vjp, index_inputs=(1,), work=lambda *inputs, axis: 4),
     View(name="gather_elements", doc="for each index the element at it along an axis; its other coordinates are those of the index",
          shape=_elements_shape, value=_elements_value, whole=_elements_whole, vjp=_elements_vjp, index_inputs=(1,),
          reference=reference.gather_elements),

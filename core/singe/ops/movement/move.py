@@ -19,7 +19,6 @@ from ...ir.scalar import COMPUTE, Expr, const, select, size
 from ...shapes import Dim, Shape, axis_of, broadcast, ceildiv, dim_max, product, require, same, show
 from .._reference import movement as reference
 from .._row import Read, Shaped, View, register, sum_to
-from .indices import check_room, index_at, wrapped
 
 PAD_MODES: Final = ("constant", "reflect", "edge", "wrap")
 
@@ -188,13 +187,12 @@ def _pad_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, before: Any, after: 
     if mode == "constant":
         dx = b.slice(g, starts=tuple(before), steps=(1,) * len(x.shape), sizes=x.shape)
         return [dx, b.sub(sum_to(b, g, ()), sum_to(b, dx, ()))]
-    # Axis by axis: a product with the 0/1 matrix that says which input each output came from.
-    for axis, (d, lo, hi) in enumerate(zip(x.shape, before, after, strict=True)):
+    for axis, (d, lo, hi) in enumerate(zip(x.shape, before, after, strict=True)):  # each axis is a gather
         if lo == 0 and hi == 0:
             continue
         source = b.pad(numbered(b, d), b.const(0, int32), before=(lo,), after=(hi,), mode=mode)
-        perm = (*(i for i in range(len(x.shape)) if i != axis), axis)
-        g = b.transpose(b.matmul(b.transpose(g, perm=perm), _one_hot(b, source, d, g.dtype)), perm=inverse(perm))
+        one = b.expand(b.const(0, g.dtype), shape=(*g.shape[:axis], d, *g.shape[axis + 1 :]))
+        g = b.vjp(b.gather(one, source, axis=axis), one, g)
     return [g, None]
 
 
@@ -241,7 +239,7 @@ def _concat_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, axis: int) -> lis
     return out
 
 
-# --- arange, gather --------------------------------------------------------------------------------------------------
+# --- arange ----------------------------------------------------------------------------------------------------------
 
 
 def _arange_shape(start: Shaped, step: Shaped, count: Dim) -> Shape:
@@ -285,47 +283,6 @@ def amount(b: Any, d: Dim, kind: DType) -> Any:
     return b.const(d, kind) if isinstance(d, int) else b.cast(b.const(d, int64), to=kind)
 
 
-def _one_hot(b: Any, index: Any, d: Dim, kind: DType) -> Any:
-    """For each index a row of d elements: 1 at the index, 0 elsewhere."""
-    rows = b.reshape(index, shape=(*index.shape, 1))
-    return b.cast(b.equal(rows, numbered(b, d)), to=kind)
-
-
-def _gather_shape(x: Shaped, index: Shaped, axis: int) -> Shape:
-    axis = axis_of(axis, len(x.shape), "gather")
-    if not index.dtype.is_int:
-        raise ShapeError(f"gather: the indices are {index.dtype}, expected an integer type")
-    text = f"gather: axis {axis} of {show(x.shape)} is empty: every index is out of range"
-    check_room(text, x.shape[axis], product(index.shape))
-    return (*x.shape[:axis], *index.shape, *x.shape[axis + 1 :])
-
-
-def _gather_value(coords: Sequence[Expr], read: Read, x: Shaped, index: Shaped, axis: int) -> Expr:
-    axis = axis_of(axis, len(x.shape), "gather")
-    rank = len(index.shape)
-    at = index_at(read(1, coords[axis : axis + rank]), x.shape[axis])
-    return read(0, [*coords[:axis], at, *coords[axis + rank :]])
-
-
-def _gather_whole(x: np.ndarray, index: np.ndarray, axis: int) -> np.ndarray:
-    return np.take(x, wrapped(index.astype(np.int64), x.shape[axis]), axis=axis)
-
-
-def _gather_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, axis: int) -> list[Any]:
-    """The sum of the gradients at equal indices, as a product with the one-hot rows of the indices."""
-    x, index = inputs
-    axis = axis_of(axis, len(x.shape), "gather")
-    d, rank, count = x.shape[axis], len(index.shape), product(index.shape)
-    flat = b.reshape(b.cast(index, to=int32), shape=(count,))
-    flat = b.where(b.less(flat, b.const(0, int32)), b.add(flat, amount(b, d, int32)), flat)
-    perm = (*range(axis), *range(axis + rank, len(y.shape)), *range(axis, axis + rank))
-    outside = (*x.shape[:axis], *x.shape[axis + 1 :])
-    summed = b.matmul(b.reshape(b.transpose(g, perm=perm), shape=(*outside, count)), _one_hot(b, flat, d, g.dtype))
-    back = list(range(len(outside)))
-    back.insert(axis, len(outside))
-    return [b.transpose(summed, perm=tuple(back)), None]
-
-
 register(
     View(name="reshape", doc="the same elements in row-major order under another shape",
          shape=_reshape_shape, value=lambda c, read, x, shape: read(0, unflatten(flatten(c, shape), x.shape)),
@@ -353,7 +310,4 @@ register(
     View(name="arange", doc="count numbers: start, start + step, start + 2 · step, …", dtypes=NUMBERS,
          shape=_arange_shape, value=_arange_value, whole=_arange_whole, vjp=_arange_vjp,
          reference=lambda start, step, count: np.array([start + i * step for i in range(count)], start.dtype)),
-    View(name="gather", doc="slices of the first input along an axis, chosen by the second; negative indices count from the end",
-         shape=_gather_shape, value=_gather_value, whole=_gather_whole, reference=reference.gather,
-         vjp=_gather_vjp, index_inputs=(1,), work=lambda *inputs, axis: 4),
 )  # fmt: skip

@@ -12,7 +12,7 @@ from ...dtypes import int32, int64
 from ...errors import ShapeError
 from ...ir import scalar
 from ...ir.scalar import Expr, const, size
-from ...shapes import axis_of, product, require, show
+from ...shapes import Shape, axis_of, product, require, show
 from .._reference import movement as reference
 from .._row import Read, Shaped, Update, register
 from .indices import check_elements, check_nd, grid_of, index_at, wrapped
@@ -49,15 +49,21 @@ def _slice_into(out: np.ndarray, part: np.ndarray, *starts: np.ndarray) -> None:
 
 
 def _slice_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any) -> list[Any]:
-    x, part, *starts = inputs
+    _, part, *starts = inputs
     zeros = b.expand(b.const(0, part.dtype), shape=part.shape)
-    dpart = g
-    for axis, start in enumerate(starts):
-        limit = b.sub(b.const(x.shape[axis], int64), b.const(part.shape[axis], int64))
+    return [b.update_slice(g, zeros, *starts), slice_at(b, g, part.shape, starts), *[None] * len(starts)]
+
+
+def slice_at(b: Any, x: Any, shape: Shape, starts: Sequence[Any]) -> Any:
+    """The slice of x of a shape that update_slice with these starts would replace."""
+    for axis, (start, d, n) in enumerate(zip(starts, x.shape, shape, strict=True)):
+        if d == n:
+            continue
+        limit = b.sub(b.const(d, int64), b.const(n, int64))
         at = b.minimum(b.maximum(b.cast(b.reshape(start, shape=()), to=int64), b.const(0, int64)), limit)
-        places = b.add(numbered(b, part.shape[axis], int64), at)
-        dpart = b.gather(dpart, places, axis=axis)
-    return [b.update_slice(g, zeros, *starts), dpart, *[None] * len(starts)]
+        places = b.reshape(at, shape=(1,)) if n == 1 else b.add(numbered(b, n, int64), at)
+        x = b.gather(x, places, axis=axis)
+    return x
 
 
 # --- scatter ---------------------------------------------------------------------------------------------------------
@@ -79,6 +85,12 @@ def _elements_into(out: np.ndarray, part: np.ndarray, indices: np.ndarray, axis:
     out[grid_of(wrapped(indices.astype(np.int64), out.shape[axis]), axis % out.ndim)] = part
 
 
+def _elements_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, axis: int) -> list[Any]:
+    _, part, indices = inputs
+    zeros = b.expand(b.const(0, part.dtype), shape=part.shape)
+    return [b.scatter_elements(g, zeros, indices, axis=axis), b.gather_elements(g, indices, axis=axis), None]
+
+
 def _nd_check(x: Shaped, part: Shaped, indices: Shaped) -> None:
     check_nd("scatter_nd", x, part, indices)
 
@@ -96,11 +108,17 @@ def _nd_into(out: np.ndarray, part: np.ndarray, indices: np.ndarray) -> None:
     out[tuple(np.moveaxis(places, -1, 0))] = part
 
 
+def _nd_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any) -> list[Any]:
+    _, part, indices = inputs
+    zeros = b.expand(b.const(0, part.dtype), shape=part.shape)
+    return [b.scatter_nd(g, zeros, indices), b.gather_nd(g, indices, batch=0), None]
+
+
 register(
     Update(name="update_slice", doc="a tensor with a slice replaced; a start is moved so that the slice fits",
            check=_slice_check, where=_slice_where, into=_slice_into, vjp=_slice_vjp, reference=reference.update_slice),
     Update(name="scatter_elements", doc="a tensor with elements at indices along an axis replaced",
-           check=_elements_check, where=_elements_where, into=_elements_into, reference=reference.scatter_elements),
+           check=_elements_check, where=_elements_where, into=_elements_into, vjp=_elements_vjp, reference=reference.scatter_elements),
     Update(name="scatter_nd", doc="a tensor with slices at indices replaced",
-           check=_nd_check, where=_nd_where, into=_nd_into, reference=reference.scatter_nd),
+           check=_nd_check, where=_nd_where, into=_nd_into, vjp=_nd_vjp, reference=reference.scatter_nd),
 )  # fmt: skip

@@ -17,9 +17,9 @@ from ...dtypes import float32, int32
 from ...errors import ShapeError
 from ...ir import affine, scalar
 from ...ir.scalar import Expr, const
-from ...shapes import Shape, ceildiv, show
-from .._row import Folds, Nest, Read, Shaped, register
-from ..movement.move import project
+from ...shapes import Shape, ceildiv, product, show
+from .._row import Folds, Nest, Read, Shaped, register, sum_to
+from ..movement.move import numbered, project
 
 WORD: Final = 32
 """Bits of a word."""
@@ -108,6 +108,32 @@ def _reference(
     return out
 
 
+def _vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, *, bits: int, block: int) -> list[Any]:
+    """That of a plain product with the unpacked weights."""
+    x, w, scale, zero = inputs
+    each, n, depth = WORD // bits, w.shape[1], x.shape[-1]
+    words, blocks = w.shape[0], scale.shape[0]
+    places = b.reshape(b.const(np.arange(0, WORD, bits), int32), shape=(1, each, 1))
+    q = b.bitwise_right_shift(b.reshape(w, shape=(words, 1, n)), places)
+    q = b.reshape(b.bitwise_and(q, b.const((1 << bits) - 1, int32)), shape=(words * each, n))
+    number = b.div(numbered(b, depth), b.const(block, int32))
+    q = b.cast(b.slice(q, starts=(0, 0), steps=(1, 1), sizes=(depth, n)), to=float32)
+    zeros = b.gather(b.expand(zero, shape=(blocks, n)), number, axis=0)
+    weights = b.mul(b.sub(q, zeros), b.gather(scale, number, axis=0))
+    rows = product(x.shape[:-1])
+    flat = b.reshape(x, shape=(rows, depth)), b.reshape(g, shape=(rows, n))
+    turned = [b.transpose(v, perm=(1, 0)) for v in (weights, flat[0])]
+    by_weight = b.dot(turned[1], flat[1])
+    by_scale, by_zero = b.mul(by_weight, b.sub(q, zeros)), b.neg(b.mul(by_weight, b.gather(scale, number, axis=0)))
+
+    def summed(v: Any) -> Any:
+        room = b.expand(b.const(0, float32), shape=(blocks, n))
+        return b.scatter_nd_reduce(room, v, b.reshape(number, shape=(depth, 1)), reduction="add")
+
+    by_x = b.reshape(b.dot(flat[1], turned[0]), shape=x.shape)
+    return [by_x, None, summed(by_scale), sum_to(b, summed(by_zero), zero.shape)]
+
+
 def _facts(*inputs: Shaped, bits: int, block: int) -> Mapping[str, Any]:
     return {"bits": bits, "block": block}
 
@@ -115,5 +141,5 @@ def _facts(*inputs: Shaped, bits: int, block: int) -> Mapping[str, Any]:
 register(
     Nest(name="dot_blocks", doc="product with weights of 4 or 8 bits, which share scales and zeros in blocks", routine="matmul_blocks",
          dtypes=(float32,), takes=(float32, int32, float32, float32), gives=float32, shape=_shape, nest=_nest, whole=_whole,
-         facts=_facts, reference=_reference, tolerance=64, floor=1e-5),
+         facts=_facts, vjp=_vjp, reference=_reference, tolerance=64, floor=1e-5),
 )  # fmt: skip

@@ -15,6 +15,7 @@ from ...ir.scalar import convert
 from ...shapes import Dim, Shape, axis_of, product, require, same, show
 from .._row import OPEN_RESULT, Opaque, Results, Shaped, register
 from ..movement.indices import check_elements, check_nd, grid_of, wrapped
+from ..movement.move import amount
 
 REDUCTIONS: Final = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
 """How elements that are scattered to the same place may be combined."""
@@ -104,6 +105,19 @@ def _compress_shapes(x: Shaped, condition: Shaped, axis: int) -> Results:
             f"compress: the condition is {condition.dtype} of shape {show(condition.shape)}, expected a vector of bool"
         )
     return ((tuple(None if i == axis else d for i, d in enumerate(x.shape)), x.dtype),)
+
+
+def _compress_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, axis: int) -> list[Any]:
+    """A slice that was kept has the gradient at its number among those kept; the others have that of a row of zeros."""
+    x, condition = inputs
+    axis = _along(x, axis, "compress")
+    rest = x.shape[axis] - condition.shape[0]
+    kept = b.pad(condition, b.const(False), before=(0,), after=(rest,), mode="constant")
+    none = (0,) * len(x.shape)
+    last = tuple(1 if i == axis else 0 for i in range(len(x.shape)))
+    g = b.pad(g, b.const(0, g.dtype), before=none, after=last, mode="constant")
+    place = b.sub(b.running_sum(b.cast(kept, to=int64), axis=0), b.const(1))
+    return [b.gather(g, b.where(kept, place, amount(b, y.shape[axis], int64)), axis=axis), None]
 
 
 def _unique_shapes(x: Shaped, axis: int | None = None, ordered: bool = True) -> Results:
@@ -219,6 +233,42 @@ def _reduce_nd(x: np.ndarray, part: np.ndarray, indices: np.ndarray, reduction: 
     return out
 
 
+def _picked(b: Any, indices: Any, axis: int | None) -> Callable[[Any], Any]:
+    """A function of x that reads the elements (along the axis) or the slices (None) at the indices."""
+    if axis is None:
+        return lambda x: b.gather_nd(x, indices, batch=0)
+    return lambda x: b.gather_elements(x, indices, axis=axis)
+
+
+def _folded(b: Any, indices: Any, axis: int | None) -> Callable[[Any, Any, str], Any]:
+    """The scattered sum of (x, part, reduction) at the indices."""
+    if axis is None:
+        return lambda x, part, word: b.scatter_nd_reduce(x, part, indices, reduction=word)
+    return lambda x, part, word: b.scatter_elements_reduce(x, part, indices, axis=axis, reduction=word)
+
+
+def _reduce_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, reduction: str, axis: int | None = None) -> list[Any]:
+    x, part, indices = inputs
+    read, fold = _picked(b, indices, axis), _folded(b, indices, axis)
+    if reduction == "add":
+        return [g, read(g), None]
+    zero, one = b.const(0, x.dtype), b.const(1, x.dtype)
+    if reduction in ("max", "min"):  # equal elements share the gradient
+        hits, part_hits = (b.cast(b.equal(v, found), to=x.dtype) for v, found in ((x, y), (part, read(y))))
+        each = b.div(g, b.maximum(fold(hits, part_hits, "add"), one))
+        return [b.mul(hits, each), b.mul(part_hits, read(each)), None]
+    # The product of all others: of all but the zeros, where there is no other zero.
+    is_zero, part_zero = b.equal(x, zero), b.equal(part, zero)
+    whole, part_whole = b.where(is_zero, one, x), b.where(part_zero, one, part)
+    product = b.mul(g, fold(whole, part_whole, "mul"))
+    count = fold(b.cast(is_zero, to=x.dtype), b.cast(part_zero, to=x.dtype), "add")
+
+    def slope(count: Any, own: Any, product: Any, factor: Any) -> Any:
+        return b.where(b.equal(count, b.cast(own, to=x.dtype)), b.div(product, factor), zero)
+
+    return [slope(count, is_zero, product, whole), slope(read(count), part_zero, read(product), part_whole), None]
+
+
 # --- random numbers --------------------------------------------------------------------------------------------------
 # By NumPy's MT19937, which gives the same numbers for the same seed everywhere.
 
@@ -242,15 +292,15 @@ register(
     Opaque(name="nonzero", doc="the coordinates of all nonzero elements, one column each", host=OPEN_RESULT, shapes=_nonzero_shapes,
            whole=_wide(lambda x: np.array(np.nonzero(x), np.int64).reshape(x.ndim, -1))),
     Opaque(name="compress", doc="the slices along an axis where a condition holds", host=OPEN_RESULT, shapes=_compress_shapes, index_inputs=(1,),
-           whole=lambda x, condition, axis: np.compress(condition, x, axis=axis)),
+           whole=lambda x, condition, axis: np.compress(condition, x, axis=axis), vjp=_compress_vjp),
     Opaque(name="unique", doc="the distinct elements or slices, the first index of each, the index of every element's value, and counts", host=OPEN_RESULT,
            dtypes=(*NUMBERS, string), shapes=_unique_shapes, whole=_wide(_unique)),
     Opaque(name="non_max_suppression", doc="the best boxes of each class, without those that overlap a better box too much", dtypes=(float32,),
            host=OPEN_RESULT, shapes=_nms_shapes, whole=_nms, index_inputs=(2,)),
     Opaque(name="scatter_elements_reduce", doc="elements added to (or multiplied, maximum, minimum with) those at indices along an axis",
-           shapes=_reduce_elements_shapes, dtypes=NUMBERS, whole=_wide(_reduce_elements), index_inputs=(2,)),
+           shapes=_reduce_elements_shapes, dtypes=NUMBERS, whole=_wide(_reduce_elements), index_inputs=(2,), vjp=_reduce_vjp),
     Opaque(name="scatter_nd_reduce", doc="slices added to (or multiplied, maximum, minimum with) those at indices", shapes=_reduce_nd_shapes, dtypes=NUMBERS,
-           whole=_wide(_reduce_nd), index_inputs=(2,)),
+           whole=_wide(_reduce_nd), index_inputs=(2,), vjp=_reduce_vjp),
     Opaque(name="random_uniform", doc="random numbers from 0 to 1 in a given shape, from a seed", dtypes=INTS, shapes=_random_shapes, whole=_uniform,
            host="its generator draws one number after the other, from a seed on the host"),
 )  # fmt: skip
