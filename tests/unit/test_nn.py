@@ -203,7 +203,7 @@ def test_with_state_refuses_what_does_not_fit() -> None:
 # --- plain data ------------------------------------------------------------------------------------------------------
 
 
-def test_a_module_is_frozen() -> None:
+def test_a_module_cannot_be_changed() -> None:
     layer = nn.Linear(3, 2)
     with pytest.raises(AttributeError, match=r"module\.replace\(bias=…\)"):
         layer.bias = None
@@ -223,7 +223,7 @@ def test_copies_compute_the_same(copy: Any) -> None:
     assert other[3] is not model[3]
     assert repr(other) == repr(model)
     np.testing.assert_array_equal(other(sg.tensor(X)).numpy(), model(sg.tensor(X)).numpy())
-    with pytest.raises(AttributeError, match="frozen"):
+    with pytest.raises(AttributeError, match="cannot be changed"):
         other.layers = ()
 
 

@@ -281,7 +281,7 @@ def test_every_layer_is_tested() -> None:
         "Dropout3d", "AlphaDropout", "FeatureAlphaDropout", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d", "RNN", "LSTM", "GRU", "RNNCell",
         "LSTMCell", "GRUCell", "MultiheadAttention", "TransformerEncoderLayer", "TransformerEncoder", "TransformerDecoderLayer",
         "TransformerDecoder", "Transformer",
-        "GaussianNoise", "drawing", "next_key",
+        "GaussianNoise", "drawing", "init", "next_key",
     }  # fmt: skip
     activations = {c.__name__ for c in nn.ReLU.__base__.__subclasses__()}  # pyright: ignore[reportOptionalMemberAccess]
     assert set(nn.__all__) == tested | elsewhere | activations

@@ -1,5 +1,6 @@
 """Layers, and Module for writing your own; see README.md in this folder."""
 
+from . import init as init
 from ._activation import CELU as CELU
 from ._activation import ELU as ELU
 from ._activation import GELU as GELU
@@ -161,5 +162,5 @@ __all__ = [
     "SinusoidalPositions", "SmoothL1Loss", "SoftMarginLoss", "Softmax", "Softmax2d", "Softmin", "Softplus", "Softshrink", "Softsign", "Tanh",
     "Tanhshrink", "Threshold", "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer",
     "TripletMarginLoss", "TripletMarginWithDistanceLoss", "Unflatten", "Unfold", "Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d",
-    "ZeroPad1d", "ZeroPad2d", "ZeroPad3d", "drawing", "next_key", "observing",
+    "ZeroPad1d", "ZeroPad2d", "ZeroPad3d", "drawing", "init", "next_key", "observing",
 ]  # fmt: skip

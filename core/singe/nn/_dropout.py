@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 from ..errors import InputError
 from ..frontend.tensor import Tensor
 from ._activation import SELU_ALPHA, SELU_SCALE
-from ._init import Rng
 from ._random import Random
 from ._space.conv import check_axes
+from .init import Rng
 
 
 class _Dropout(Random):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..frontend.tensor import Tensor
-from ._init import Rng, kaiming_uniform
 from ._module import Module
+from .init import Rng, by_inputs
 
 
 class Linear(Module):
@@ -17,8 +17,8 @@ class Linear(Module):
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True, *, rng: Rng = None) -> None:
         rng = np.random.default_rng(rng)
-        self.weight = kaiming_uniform(rng, (out_features, in_features), in_features)
-        self.bias = kaiming_uniform(rng, (out_features,), in_features) if bias else None
+        self.weight = by_inputs((out_features, in_features), in_features, rng=rng)
+        self.bias = by_inputs((out_features,), in_features, rng=rng) if bias else None
 
     def forward(self, x: Tensor) -> Tensor:
         return projected(x, self.weight, self.bias)
@@ -34,8 +34,8 @@ class Bilinear(Module):
         self, in1_features: int, in2_features: int, out_features: int, bias: bool = True, *, rng: Rng = None
     ) -> None:
         rng = np.random.default_rng(rng)
-        self.weight = kaiming_uniform(rng, (out_features, in1_features, in2_features), in1_features)
-        self.bias = kaiming_uniform(rng, (out_features,), in1_features) if bias else None
+        self.weight = by_inputs((out_features, in1_features, in2_features), in1_features, rng=rng)
+        self.bias = by_inputs((out_features,), in1_features, rng=rng) if bias else None
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
         outputs, first, second = self.weight.shape

@@ -1,6 +1,6 @@
 """Module: a layer is plain data. Its fields hold tensors, numbers, other modules, and lists or dicts of them.
 
-Nothing is registered: a module is just its fields. It is frozen after `__init__`, so threads may share it, and a trace
+Nothing is registered: a module is just its fields. It cannot be changed after `__init__`, so threads may share it, and a trace
 of it stays valid. Methods that change something return a new module (`with_state`, `map`, `to`, `train`, `replace`).
 """
 
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self, TypeAlias
 
 import numpy as np
@@ -35,16 +37,16 @@ SHOWN: Final = 8
 """The most names that an error lists."""
 
 
-class _Frozen(type):
-    """Freezes each instance when its `__init__` returns."""
+class _Closed(type):
+    """Closes each instance to changes when its `__init__` returns."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         module = super().__call__(*args, **kwargs)
-        module.__dict__["_frozen"] = True
+        module.__dict__["_closed"] = True
         return module
 
 
-class Module(metaclass=_Frozen):
+class Module(metaclass=_Closed):
     """The base of all layers; README.md in this folder says how to write one.
 
     Tensors in fields are parameters, unless the class names the field among its buffers:
@@ -54,6 +56,8 @@ class Module(metaclass=_Frozen):
 
     _buffers: ClassVar[frozenset[str]] = frozenset()
     _inline: ClassVar[str | None] = None
+    _frozen: frozenset[str] = frozenset()
+    """The paths, from this module, of its own tensors that `freeze` made buffers."""
 
     def __init_subclass__(cls, buffers: tuple[str, ...] = (), inline: str | None = None, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -61,8 +65,8 @@ class Module(metaclass=_Frozen):
         cls._inline = inline or cls._inline
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if "_frozen" in self.__dict__:
-            raise AttributeError(f"{type(self).__name__} is frozen: use module = module.replace({name}=…)")
+        if "_closed" in self.__dict__:
+            raise AttributeError(f"{type(self).__name__} cannot be changed: use module = module.replace({name}=…)")
         object.__setattr__(self, name, value)
 
     if not TYPE_CHECKING:  # which would take every name for a field
@@ -93,7 +97,7 @@ class Module(metaclass=_Frozen):
 
     def fields(self) -> dict[str, Any]:
         """The fields by name, in the order in which they were set."""
-        return {name: value for name, value in self.__dict__.items() if name != "_frozen"}
+        return {name: value for name, value in self.__dict__.items() if name not in NO_FIELDS}
 
     def named_modules(self) -> Iterator[tuple[str, Module]]:
         """This module, named "", and all modules inside it."""
@@ -161,6 +165,37 @@ class Module(metaclass=_Frozen):
 
         return self._mapped(once)
 
+    def map_parameters(self, function: Callable[[str, Tensor], Tensor | np.ndarray]) -> Self:
+        """The module with function(path, parameter) for every parameter, converted to its dtype and device, as in
+        `model.map_parameters(lambda path, t: nn.init.kaiming_normal(t.shape) if path.endswith("weight") else t)`."""
+        made: dict[Tensor, Tensor] = {}
+        for path, old in self.named_parameters():
+            new = function(path, old)
+            if tuple(new.shape) != tuple(old.shape):
+                raise ShapeError(f"map_parameters: {path} became {show(new.shape)}, expected {show(old.shape)}")
+            made[old] = _like(new, old)
+        return self.map(lambda t: made.get(t, t))
+
+    def freeze(self, *patterns: str) -> Self:
+        """The module in which parameters count as buffers, which training does not learn: those whose paths match a
+        pattern ("backbone.*", "*.bias") or begin with it ("backbone"); without patterns all."""
+        return _frozen_as(self, _frozen_in(self) | self._matching("freeze", patterns))
+
+    def unfreeze(self, *patterns: str) -> Self:
+        """The module in which what `freeze` made buffers are parameters again; patterns as there."""
+        return _frozen_as(self, _frozen_in(self) - self._matching("unfreeze", patterns))
+
+    def _matching(self, verb: str, patterns: Sequence[str]) -> set[str]:
+        """The paths of the tensors that patterns choose, and other paths of the same tensors."""
+        state = self.state_dict()
+        chosen: set[Tensor] = set() if patterns else set(state.values())
+        for pattern in patterns:
+            found = [t for path, t in state.items() if fnmatchcase(path, pattern) or path.startswith(f"{pattern}.")]
+            if not found:
+                raise InputError(f"{verb}: no tensor matches {pattern!r}; there are {_listed(list(state))}")
+            chosen.update(found)
+        return {path for path, t in state.items() if t in chosen}
+
     def to(self, *targets: Any, device: str | Device | None = None, dtype: Any = None) -> Self:
         """The module on another device, or with its float tensors in another float type, or both, as `Tensor.to`."""
         device, dtype = destination("to", targets, device, dtype)
@@ -218,6 +253,8 @@ class Module(metaclass=_Frozen):
 # --- walking over modules, lists and dicts ---------------------------------------------------------------------------
 
 CONTAINERS: Final = (Module, list, tuple, dict)
+NO_FIELDS: Final = ("_closed", "_frozen")
+"""What a module's `__dict__` holds beside its fields."""
 
 
 def _parts(value: Any, path: str) -> Iterator[tuple[Any, str, Any]]:
@@ -225,15 +262,50 @@ def _parts(value: Any, path: str) -> Iterator[tuple[Any, str, Any]]:
     inline = value._inline if isinstance(value, Module) else None
     items = value.fields().items() if isinstance(value, Module) else value.items() if isinstance(value, dict) else ()
     for key, part in enumerate(value) if isinstance(value, (list, tuple)) else items:
-        yield key, path if key == inline else f"{path}.{key}" if path else str(key), part
+        yield key, path if key == inline else _joined(path, str(key)), part
 
 
-def _walk(value: Any, path: str = "", is_buffer: bool = False) -> Iterator[tuple[str, Any, bool]]:
+def _walk(
+    value: Any, path: str = "", is_buffer: bool = False, frozen: AbstractSet[str] = frozenset()
+) -> Iterator[tuple[str, Any, bool]]:
     """(path, part, whether it is a buffer) of everything inside, outermost first."""
     yield path, value, is_buffer
+    if isinstance(value, Module):
+        frozen = {_joined(path, own) for own in value._frozen}
     buffers = value._buffers if isinstance(value, Module) else ()
     for key, at, part in _parts(value, path):
-        yield from _walk(part, at, key in buffers or (is_buffer and not isinstance(part, Module)))
+        kept = key in buffers or at in frozen or (is_buffer and not isinstance(part, Module))
+        yield from _walk(part, at, kept, frozen)
+
+
+def _joined(path: str, key: str) -> str:
+    return f"{path}.{key}" if path else key
+
+
+def _frozen_in(module: Module) -> set[str]:
+    """The paths of all frozen tensors."""
+    return {_joined(path, own) for path, part in module.named_modules() for own in part._frozen}
+
+
+def _frozen_as(value: Any, frozen: AbstractSet[str], path: str = "") -> Any:
+    """A copy of a container in which the tensors at these paths, and no others, are frozen."""
+    parts = {
+        key: _frozen_as(part, frozen, at) if isinstance(part, CONTAINERS) else part
+        for key, at, part in _parts(value, path)
+    }
+    made = _remade(value, parts)
+    if isinstance(value, Module):
+        vars(made)["_frozen"] = frozenset(own for own in _own_tensors(value) if _joined(path, own) in frozen)
+    return made
+
+
+def _own_tensors(value: Any, path: str = "") -> Iterator[str]:
+    """The paths of the tensors in a value that are not in a module inside it."""
+    for _, at, part in _parts(value, path):
+        if isinstance(part, Tensor):
+            yield at
+        elif not isinstance(part, Module):
+            yield from _own_tensors(part, at)
 
 
 def _rebuilt(value: Any, rule: Callable[[str, Any, Any], Any], path: str = "") -> Any:

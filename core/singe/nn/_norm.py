@@ -1,11 +1,13 @@
 """Normalisation over batches, groups, layers and instances.
 
-A layer is frozen, so training cannot update running statistics in place. They are collected, and used to make a new
+A layer cannot be changed, so training cannot update running statistics in place. They are collected, and used to make a new
 module:
 
     with nn.observing() as seen:
         y = model(x)                  # the model is in training mode
     model = model.with_modules(seen)  # its running statistics are updated
+
+In a function that is traced they are tensors of the trace, which it returns: `dict(model.with_modules(seen).named_buffers())`.
 """
 
 from __future__ import annotations
@@ -20,10 +22,10 @@ import numpy as np
 
 from ..errors import InputError, ShapeError
 from ..frontend.calls import call_row
-from ..frontend.creation import ones, ones_like, tensor, zeros, zeros_like
+from ..frontend.creation import full, ones, ones_like, tensor, zeros, zeros_like
 from ..frontend.tensor import Tensor
 from ..ops import ROWS
-from ..shapes import Dim, show
+from ..shapes import Dim, Size, show
 from ._module import Module
 
 _seen: Final[ContextVar[dict[Module, Module] | None]] = ContextVar("seen", default=None)
@@ -92,19 +94,30 @@ class _Running(Module, buffers=("running_mean", "running_var", "num_batches_trac
         bias = zeros_like(mean) if self.bias is None else self.bias
         return x.batch_norm(weight, bias, mean, variance, epsilon=self.eps)
 
+    def _counted(self, x: Tensor, axes: Sequence[int]) -> Dim:
+        """How many elements on these axes are normalised together: of one alone nothing would be left."""
+        count = math.prod(x.shape[a] for a in axes)
+        if self.training and isinstance(count, int) and count < 2:
+            raise ShapeError(
+                f"{type(self).__name__}: got {show(x.shape)}, in training expected two elements or more of each channel"
+            )
+        return count
+
     def _observe(self, mean: Tensor, variance: Tensor, count: Dim) -> None:
-        """Report the statistics of `count` elements of each channel to `observing`; none are seen while the batch is open."""
+        """Report the statistics of `count` elements of each channel to `observing`."""
         seen = _seen.get()
-        if seen is None or self.running_mean is None or not isinstance(count, int):
+        if seen is None or self.running_mean is None:
             return
-        unbiased = variance * (count / max(count - 1, 1))
+        number_of = full((), count, self.running_mean.dtype, mean.device) if isinstance(count, Size) else float(count)
+        mean, variance = mean.cast(self.running_mean.dtype), variance.cast(self.running_mean.dtype)
+        unbiased = variance * (number_of / (number_of - 1))
         before = seen.get(self, self)
         assert isinstance(before, _Running)
         number, old_mean, old_variance = before.num_batches_tracked, before.running_mean, before.running_var
         assert number is not None
         assert old_mean is not None
         assert old_variance is not None
-        share = 1 / (number.item() + 1) if self.momentum is None else self.momentum
+        share = 1 / (number + 1).cast(mean.dtype) if self.momentum is None else self.momentum
         seen[self] = before.replace(
             running_mean=old_mean + (mean - old_mean) * share,
             running_var=old_variance + (unbiased - old_variance) * share,
@@ -118,9 +131,10 @@ class _BatchNorm(_Running):
 
     def _by_own(self, x: Tensor) -> Tensor:
         axes = tuple(a for a in range(x.ndim) if a != 1)
+        count = self._counted(x, axes)
         mean = x.mean(axes, keepdims=True)
         variance = ((x - mean) ** 2).mean(axes)
-        self._observe(mean.flatten(), variance, math.prod(x.shape[a] for a in axes))
+        self._observe(mean.flatten(), variance, count)
         return self._by(x, mean.flatten(), variance)
 
 
@@ -154,9 +168,10 @@ class _InstanceNorm(_Running):
     def _by_own(self, x: Tensor) -> Tensor:
         axes = tuple(range(2, x.ndim))
         if self.running_mean is not None:
+            count = self._counted(x, axes)
             mean = x.mean(axes, keepdims=True)
             variance = ((x - mean) ** 2).mean(axes)
-            self._observe(mean.mean(0).flatten(), variance.mean(0), math.prod(x.shape[2:]))
+            self._observe(mean.mean(0).flatten(), variance.mean(0), count)
         after = (1,) * len(axes)
         affine = (None if t is None else t.reshape(-1, *after) for t in (self.weight, self.bias))
         return _normalised(x, 2, self.eps, *affine)

@@ -29,8 +29,8 @@ from ..frontend.tensor import Tensor
 from ..frontend.tracing import Tracer
 from ..runtime.device import Device
 from ..shapes import Shape
-from ._init import Rng
 from ._module import Module
+from .init import Rng
 
 _SALT: Final = 0x9E3779B9
 """Times the number of a draw, it is added to the first word of the key, so that the draws of key 5 are not those of 6."""

@@ -14,9 +14,9 @@ from ...frontend.tensor import Tensor
 from ...ops import ROWS
 from ...shapes import show
 from .._dropout import Dropout
-from .._init import Rng, normal, xavier_uniform
 from .._linear import Linear, projected
 from .._module import Module
+from ..init import Rng, normal, xavier_uniform
 
 
 def attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -72,15 +72,15 @@ class MultiheadAttention(Module):
         )
         sizes = embed_dim, kdim or embed_dim, vdim or embed_dim
         apart = sizes != (embed_dim,) * 3
-        self.in_proj_weight = None if apart else xavier_uniform(rng, (3 * embed_dim, embed_dim))
-        weights = [xavier_uniform(rng, (embed_dim, n)) for n in sizes] if apart else [None] * 3
+        self.in_proj_weight = None if apart else xavier_uniform((3 * embed_dim, embed_dim), rng=rng)
+        weights = [xavier_uniform((embed_dim, n), rng=rng) for n in sizes] if apart else [None] * 3
         self.q_proj_weight, self.k_proj_weight, self.v_proj_weight = weights
         self.in_proj_bias = zeros(3 * embed_dim) if bias else None
         self.out_proj = Linear(embed_dim, embed_dim, bias, rng=rng)
         if bias:
             self.out_proj = self.out_proj.replace(bias=zeros(embed_dim))
-        self.bias_k = normal(rng, (1, 1, embed_dim)) if add_bias_kv else None
-        self.bias_v = normal(rng, (1, 1, embed_dim)) if add_bias_kv else None
+        self.bias_k = normal((1, 1, embed_dim), rng=rng) if add_bias_kv else None
+        self.bias_v = normal((1, 1, embed_dim), rng=rng) if add_bias_kv else None
         self.dropout = Dropout(dropout, rng=rng)
 
     def forward(

@@ -10,15 +10,15 @@ from ...errors import InputError, ShapeError
 from ...frontend.creation import arange, tensor, where
 from ...frontend.tensor import Tensor
 from ...shapes import show
-from .._init import Rng, normal
 from .._module import Module
+from ..init import Rng, normal
 
 MODES: Final = ("sum", "mean", "max")
 
 
 def _table(count: int, size: int, padding_idx: int | None, rng: Rng) -> Tensor:
     """A random table; the row of the padding is zero."""
-    made = normal(rng, (count, size))
+    made = normal((count, size), rng=rng)
     if padding_idx is None:
         return made
     rows = made.numpy()

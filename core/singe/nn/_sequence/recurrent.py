@@ -13,9 +13,9 @@ from ...frontend.tensor import Tensor
 from ...ops import ROWS
 from ...shapes import show
 from .._dropout import Dropout
-from .._init import Rng, uniform
 from .._linear import projected
 from .._module import Module
+from ..init import Rng, uniform
 
 GATES: Final = {"rnn": (0,), "gru": (1, 0, 2), "lstm": (0, 3, 1, 2)}
 """For each row, where PyTorch has the gates that the row takes in ONNX's order."""
@@ -51,7 +51,7 @@ class _Recurrent(Module):
                 shapes = {"weight_ih": (rows, inputs), "weight_hh": (rows, hidden_size)}
                 shapes |= {"bias_ih": (rows,), "bias_hh": (rows,)} if bias else {}
                 for name, shape in shapes.items():
-                    setattr(self, f"{name}_l{layer}{end}", uniform(rng, shape, bound))
+                    setattr(self, f"{name}_l{layer}{end}", uniform(shape, -bound, bound, rng=rng))
         self.between = Dropout(dropout, rng=rng)
 
     def _ends(self) -> tuple[str, ...]:
@@ -165,10 +165,10 @@ class _Cell(Module):
     def _set(self, gates: int, input_size: int, hidden_size: int, bias: bool, rng: Rng) -> None:
         rng, bound, rows = np.random.default_rng(rng), hidden_size**-0.5, gates * hidden_size
         self.hidden_size = hidden_size
-        self.weight_ih = uniform(rng, (rows, input_size), bound)
-        self.weight_hh = uniform(rng, (rows, hidden_size), bound)
-        self.bias_ih = uniform(rng, (rows,), bound) if bias else None
-        self.bias_hh = uniform(rng, (rows,), bound) if bias else None
+        self.weight_ih = uniform((rows, input_size), -bound, bound, rng=rng)
+        self.weight_hh = uniform((rows, hidden_size), -bound, bound, rng=rng)
+        self.bias_ih = uniform((rows,), -bound, bound, rng=rng) if bias else None
+        self.bias_hh = uniform((rows,), -bound, bound, rng=rng) if bias else None
 
     def _gates(self, x: Tensor, h: Tensor) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
         """What x and what the state contribute to each gate."""

@@ -20,10 +20,10 @@ from ...frontend.creation import zeros
 from ...frontend.tensor import Tensor
 from .._activation import Activation
 from .._dropout import Dropout
-from .._init import Rng
 from .._linear import Linear
 from .._module import Module
 from .._norm import LayerNorm
+from ..init import Rng
 from .attention import MultiheadAttention, additive, causal_mask
 
 Cache = Mapping[str, Tensor]

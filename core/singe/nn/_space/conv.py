@@ -12,8 +12,8 @@ from ...errors import InputError, ShapeError
 from ...frontend.nodes.spatial import Ints, Padding, per_axis
 from ...frontend.tensor import Tensor
 from ...shapes import Dim, show
-from .._init import Rng, kaiming_uniform
 from .._module import Module
+from ..init import Rng, by_inputs
 
 PADDING_MODES: Final = {"zeros": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 """PyTorch's name ↦ the mode of `Tensor.pad`."""
@@ -61,8 +61,8 @@ class _Windowed(Module):
         window = per_axis(kernel_size, self._spaces, "kernel_size")
         first, second = (inputs, outputs // groups) if turned else (outputs, inputs // groups)
         fan_in = second * math.prod(window)
-        self.weight = kaiming_uniform(rng, (first, second, *window), fan_in)
-        self.bias = kaiming_uniform(rng, (outputs,), fan_in) if bias else None
+        self.weight = by_inputs((first, second, *window), fan_in, rng=rng)
+        self.bias = by_inputs((outputs,), fan_in, rng=rng) if bias else None
         self.groups = groups
 
 
