@@ -18,6 +18,7 @@ LAZY = (
     "singe.onnx",
     "singe.array_api",
     "singe.random",
+    "singe.data",
     "singe.train",
     "PIL",
     "difflib",

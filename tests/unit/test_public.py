@@ -11,12 +11,12 @@ from types import ModuleType
 import pytest
 
 import singe
-from singe import extension, nn
+from singe import data, extension, nn
 
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("module", [singe, nn])
+@pytest.mark.parametrize("module", [singe, nn, data])
 def test_all_is_what_is_importable(module: ModuleType) -> None:
     public = {
         name for name, value in vars(module).items() if not name.startswith("_") and not isinstance(value, ModuleType)
@@ -66,8 +66,8 @@ def demo_files(*suffixes: str) -> list[Path]:
 
 
 def test_demos_use_public_names_only() -> None:
-    """Python of the demos imports `singe` and `singe.nn`, and of them what `__all__` lists; so does Python in scripts."""
-    names = {"singe": set(singe.__all__), "singe.nn": set(nn.__all__)}
+    """Python of the demos imports `singe`, `singe.nn` and `singe.data`, and of them what `__all__` lists; so does Python in scripts."""
+    names = {"singe": {*singe.__all__, "data"}, "singe.nn": set(nn.__all__), "singe.data": set(data.__all__)}
     used: set[str] = set()
     for path in demo_files(".py"):
         for node in ast.walk(ast.parse(path.read_text())):

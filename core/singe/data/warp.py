@@ -1,0 +1,201 @@
+"""Images sampled at other places: affine and elastic changes, for a whole batch at once.
+
+Where output pixel p reads is linear in a few functions of p: its coordinates for an affine map, smooth bumps for an
+elastic one. So the places of all pixels of many images are one product of matrices, and a chain of affine maps that ends
+in an elastic one reads the images once.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+
+from ..errors import InputError
+from .draws import Draws
+from .steps import Step, span
+
+_PIXELS: Final = 48 * 1024
+"""Pixels that are computed at a time: their intermediate values fit into a core's cache."""
+_KEPT: Final = 0.999
+"""The part of the variance of a smooth field that its few numbers carry."""
+
+
+class Warp(Step):
+    """A step that samples images at other places, linearly between pixels. `fill` is read outside."""
+
+    fill: float
+
+    def apply(self, images: np.ndarray, draws: Draws) -> np.ndarray:
+        return warped(images, draws, [self])
+
+    @abstractmethod
+    def coefficients(self, draws: Draws, size: tuple[int, int]) -> np.ndarray:
+        """For each image how x and y of the places depend on the rows of `basis` (images, 2, rows)."""
+
+    @abstractmethod
+    def basis(self, size: tuple[int, int]) -> np.ndarray:
+        """Functions of the pixels (rows, pixels). The first three are x and y, from the centre of the image, and 1."""
+
+
+@dataclass(frozen=True)
+class RandomAffine(Warp):
+    """Rotate, scale, shear and shift about the centre, as torchvision's class of this name.
+
+    degrees: the range of angles, clockwise, or one number for (−n, n). translate: the most that x and y shift, as parts of
+    the width and the height. scale: the range of factors. shear: the range of angles in x, or four numbers for x and y.
+    """
+
+    degrees: float | Sequence[float] = 0.0
+    translate: Sequence[float] | None = None
+    scale: Sequence[float] | None = None
+    shear: float | Sequence[float] | None = None
+    fill: float = 0.0
+
+    def __post_init__(self) -> None:
+        span("degrees", self.degrees)
+        if self.translate is not None and (len(self.translate) != 2 or not all(0 <= t <= 1 for t in self.translate)):
+            raise InputError(f"RandomAffine: got translate={self.translate}, expected two parts from 0 to 1")
+        if self.scale is not None and (len(self.scale) != 2 or not 0 < self.scale[0] <= self.scale[1]):
+            raise InputError(f"RandomAffine: got scale={self.scale}, expected a range above 0")
+        self._shears()
+
+    def _shears(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        if isinstance(self.shear, Sequence) and len(self.shear) == 4:
+            return span("shear", self.shear[:2]), span("shear", self.shear[2:])
+        return span("shear", 0.0 if self.shear is None else self.shear), (0.0, 0.0)
+
+    def coefficients(self, draws: Draws, size: tuple[int, int]) -> np.ndarray:
+        height, width = size
+        right, down = self.translate or (0.0, 0.0)
+        ranges = (
+            span("degrees", self.degrees), (-right * width, right * width), (-down * height, down * height),
+            tuple(self.scale or (1.0, 1.0)), *self._shears(),
+        )  # fmt: skip
+        low, high = (np.array(ends, np.float32) for ends in zip(*ranges, strict=True))
+        return inverse_affine(*(low + draws.uniform(shape=(len(ranges),)) * (high - low)).T)
+
+    def basis(self, size: tuple[int, int]) -> np.ndarray:
+        return _plane(size)
+
+
+@dataclass(frozen=True)
+class ElasticTransform(Warp):
+    """Displace pixels by a smooth random field, as torchvision's class of this name: by noise from −1 to 1, blurred with
+    the deviation `sigma`, times alpha / 2. The field has the same distribution, but is drawn by few numbers."""
+
+    alpha: float = 50.0
+    sigma: float = 5.0
+    fill: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.alpha) and 0 < self.sigma < 1e4):
+            raise InputError(f"ElasticTransform: got alpha={self.alpha} and sigma={self.sigma}, expected sigma above 0")
+
+    def coefficients(self, draws: Draws, size: tuple[int, int]) -> np.ndarray:
+        bumps = len(_field(size, self.sigma))
+        field = draws.normal((2, bumps)) * np.float32(self.alpha / 2)
+        still = np.broadcast_to(np.eye(2, 3, dtype=np.float32), (len(draws), 2, 3))
+        return np.concatenate([still, field], axis=2)
+
+    def basis(self, size: tuple[int, int]) -> np.ndarray:
+        return np.concatenate([_plane(size), _field(size, self.sigma)])
+
+
+def inverse_affine(
+    angle: np.ndarray, right: np.ndarray, down: np.ndarray, scale: np.ndarray, shear_x: np.ndarray, shear_y: np.ndarray
+) -> np.ndarray:
+    """For affine maps of images the places that pixels read (images, 2, 3). Angles are in degrees, shifts in pixels."""
+    turn, sx, sy = (np.deg2rad(v) for v in (angle, shear_x, shear_y))
+    a, b = np.cos(turn - sy) / np.cos(sy), -np.cos(turn - sy) * np.tan(sx) / np.cos(sy) - np.sin(turn)
+    c, d = np.sin(turn - sy) / np.cos(sy), -np.sin(turn - sy) * np.tan(sx) / np.cos(sy) + np.cos(turn)
+    linear = np.stack([d, -b, -c, a], axis=-1).reshape(-1, 2, 2) / scale[:, None, None]
+    shift = -linear @ np.stack([right, down], axis=-1)[:, :, None]
+    return np.concatenate([linear, shift], axis=2).astype(np.float32)
+
+
+def warped(images: np.ndarray, draws: Draws, chain: Sequence[Warp]) -> np.ndarray:
+    """Images after a chain of warps, all but the last of which are affine."""
+    size = images.shape[-2:]
+    *maps, places = [step.coefficients(draws, size) for step in chain]
+    for outer in reversed(maps):
+        places = outer[:, :, :2] @ places
+        places[:, :, 2] += outer[:, :, 2]
+    return sampled(images, places, chain[-1].basis(size), chain[-1].fill)
+
+
+def sampled(images: np.ndarray, coefficients: np.ndarray, basis: np.ndarray, fill: float = 0.0) -> np.ndarray:
+    """Images (n, …, height, width) at the places coefficients @ basis, from the centre, linearly between four pixels."""
+    height, width = images.shape[-2:]
+    pixels, wide = height * width, width + 3
+    count, planes = len(images), int(np.prod(images.shape[1:-2], dtype=np.int64))
+    given = images.reshape(count, planes, height, width)
+    made = np.empty((count, planes, pixels), images.dtype)
+    coefficients = coefficients.copy()
+    coefficients[:, :, 2] += np.array([(width - 1) / 2 + 1, (height - 1) / 2 + 1], np.float32)
+    step = max(1, _PIXELS // max(pixels, 1))
+    # A pixel of `fill` above and left, and two below and right: a place at the far edge reads one more.
+    frame = np.full((min(step, count), height + 3, wide), fill, np.float32)
+    begins = (np.arange(len(frame)) * frame[0].size)[:, None]
+    for start in range(0, count, step):
+        part = slice(start, min(start + step, count))
+        n = part.stop - part.start
+        places = (coefficients[part].reshape(2 * n, -1) @ basis).reshape(n, 2, pixels)
+        x, y = places[:, 0], places[:, 1]
+        np.clip(x, 0, width + 1, out=x)
+        np.clip(y, 0, height + 1, out=y)
+        whole = places.astype(np.int32)
+        places -= whole
+        top = whole[:, 1].astype(np.intp)
+        top *= wide
+        top += whole[:, 0]
+        top += begins[:n]
+        for plane in range(planes):
+            frame[:n, 1:-2, 1:-2] = given[part, plane]
+            source = frame.reshape(-1)
+            upper = _between(source, top, x)
+            upper += (_between(source, top + wide, x) - upper) * y
+            made[part, plane] = upper if made.dtype.kind == "f" else np.rint(upper, out=upper)
+    return made.reshape(images.shape)
+
+
+def _between(source: np.ndarray, at: np.ndarray, part: np.ndarray) -> np.ndarray:
+    """Between the values at these indices and the next ones."""
+    left = source.take(at, mode="clip")
+    right = source.take(at + 1, mode="clip")
+    right -= left
+    right *= part
+    left += right
+    return left
+
+
+@lru_cache(8)
+def _plane(size: tuple[int, int]) -> np.ndarray:
+    height, width = size
+    y, x = np.mgrid[:height, :width].astype(np.float32)
+    return np.stack([x - (width - 1) / 2, y - (height - 1) / 2, np.ones_like(x)]).reshape(3, -1)
+
+
+@lru_cache(8)
+def _field(size: tuple[int, int], sigma: float) -> np.ndarray:
+    """Bumps (bumps, pixels) whose sum, each times a normal number, is blurred uniform noise of variance 1/3."""
+    down, right = (_bumps(length, sigma) for length in size)
+    return (np.einsum("iy,jx->ijyx", down, right).reshape(len(down) * len(right), -1) / np.sqrt(3)).astype(np.float32)
+
+
+def _bumps(length: int, sigma: float) -> np.ndarray:
+    """The same in one dimension: the directions of blurred noise, by their variances, largest first."""
+    reach = int(np.ceil(4 * sigma))
+    kernel = np.exp(-0.5 * (np.arange(-reach, reach + 1) / sigma) ** 2)
+    kernel /= kernel.sum()
+    blur = np.zeros((length, length + 2 * reach))
+    for i in range(length):
+        blur[i, i : i + len(kernel)] = kernel
+    variance, direction = np.linalg.eigh(blur @ blur.T)
+    variance, direction = np.maximum(variance[::-1], 0), direction[:, ::-1]
+    kept = 1 + int(np.searchsorted(np.cumsum(variance), _KEPT * variance.sum()))
+    return (direction[:, :kept] * np.sqrt(variance[:kept])).T
