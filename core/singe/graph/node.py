@@ -10,7 +10,7 @@ import numpy as np
 from .. import shapes
 from ..dtypes import DType, outward
 from ..errors import CompileError
-from ..ops import Row, narrow
+from ..ops import Result, Row, narrow
 from ..shapes import Shape, Size, show
 
 
@@ -104,6 +104,26 @@ def parts(n: Node) -> list[Node]:
     return [
         m for m in postorder(n.lowered, lambda m: () if m in n.inputs else m.lowered or m.inputs) if m not in n.inputs
     ]
+
+
+def dependents(order: Sequence[Node], by: Iterable[Node]) -> set[Node]:
+    """The nodes of an order, inputs before users, that change with the nodes `by`; those included."""
+    found = set(by)
+    for n in order:
+        if any(x in found for x in below(n)):
+            found.add(n)
+    return found
+
+
+def below(n: Node) -> Sequence[Node]:
+    """The nodes through which the gradient of a node is computed."""
+    return n.lowered if opened(n) else n.inputs
+
+
+def opened(n: Node) -> bool:
+    """Whether the gradient is computed through the nodes that this node is lowered to."""
+    maker = n.inputs[0] if isinstance(n.row, Result) else n
+    return bool(n.lowered) and maker.row is not None and maker.row.vjp is None
 
 
 def bare(n: Node) -> Node:
