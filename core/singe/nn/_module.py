@@ -17,6 +17,7 @@ import numpy as np
 from ..dtypes import dtype, float16, float32, own
 from ..errors import InputError, ShapeError
 from ..frontend.tensor import Tensor, destination
+from ..frontend.tracing import Tracer
 from ..ir.scalar import convert
 from ..runtime.device import Device
 from ..shapes import show
@@ -337,7 +338,8 @@ def _remade(value: Any, parts: dict[Any, Any]) -> Any:
 def _like(value: Tensor | np.ndarray | HeldArray, old: Tensor) -> Tensor:
     """A value in the dtype and on the device of the tensor that it replaces."""
     if isinstance(value, Tensor):
-        return value.to(old.device).cast(old.dtype)
+        traced = isinstance(value.device, Tracer)  # a trace takes tensors of other devices beside it
+        return (value if traced else value.to(old.device)).cast(old.dtype)
     # An array that the caller may change is copied; what a file holds is not.
     array = np.array(value) if isinstance(value, np.ndarray) else np.asarray(value)
     return Tensor(old.device, old.device.upload(convert(own(array), old.dtype.numpy)))
