@@ -103,7 +103,8 @@ def show(ways: set[str], pause: float) -> None:
                     raise RuntimeError("the 20th batch fails")
                 if asked and "stubborn" not in ways:
                     listener(Stopped("asked", event.epoch, time.monotonic() - began))
-                    return
+                    break
+    print("mnist has ended")
 
 
 if __name__ == "__main__":

@@ -79,8 +79,7 @@ def test_keys_choose_a_metric_and_stop_after_a_question(tmux: Tmux) -> None:
     tmux.keys("n")
     tmux.wait(lambda text: "q stop" in text)
     tmux.keys("q", "y")
-    text = tmux.wait(lambda text: "stopped when asked after" in text)
-    assert "mnist: stopped when asked after 0:0" in text
+    tmux.wait(lambda text: "mnist has ended" in text)
     assert tmux.given_back() == "0 1 1"
 
 
@@ -126,7 +125,7 @@ def test_a_run_that_is_suspended_gives_the_terminal_back_until_it_goes_on(tmux: 
     tmux.keys("fg", "Enter")
     tmux.wait(lambda text: "q stop" in text and "──" in text)
     tmux.keys("q", "y")
-    tmux.wait(lambda text: "stopped when asked" in text)
+    tmux.wait(lambda text: "mnist has ended" in text)
     assert tmux.given_back() == "0 1 1"
 
 
@@ -134,8 +133,8 @@ def test_what_is_printed_meanwhile_comes_when_the_terminal_is_given_back(tmux: T
     tmux.run("print")
     tmux.wait(lambda text: "line 1 on standard error" in text and "q stop" in text)
     tmux.keys("q", "y")
-    text = tmux.wait(lambda text: "stopped when asked" in text)
-    assert "line 1 on standard output\nline 1 on standard error\nmnist: stopped" in text
+    text = tmux.wait(lambda text: "mnist has ended" in text)
+    assert "line 1 on standard output\nline 1 on standard error\nmnist has ended" in text
 
 
 def test_in_the_background_and_in_a_pipe_there_are_lines(tmux: Tmux) -> None:

@@ -64,12 +64,17 @@ def labels(values: Sequence[float]) -> list[str]:
     gap = abs(values[1] - values[0]) if len(values) > 1 else abs(values[0]) or 1.0
     most = max(abs(v) for v in values)
     if most >= 1e6 or 0 < gap < 1e-4:
-        digits = max(0, math.ceil(math.log10(most / gap) - 1e-9)) if most else 0
-        return [f"{v:.{min(digits, 6)}e}".replace("e-0", "e-").replace("e+0", "e") if v else "0" for v in values]
-    digits = 0
-    while digits < 6 and any(abs(round(v, digits) - v) > gap * 1e-3 for v in values):
-        digits += 1
-    return [f"{round(v, digits) + 0.0:,.{digits}f}" for v in values]
+        digits = _digits(values, gap, "e")
+        return [f"{v:.{digits}e}".replace("e-0", "e-").replace("e+0", "e") if v else "0" for v in values]
+    return [f"{v + 0.0:,.{_digits(values, gap, 'f')}f}" for v in values]
+
+
+def _digits(values: Sequence[float], gap: float, form: str) -> int:
+    """The least number of digits with which every value is written exactly, compared with the gap between them."""
+    for digits in range(7):
+        if all(abs(float(f"{v:.{digits}{form}}") - v) <= gap * 1e-3 for v in values):
+            return digits
+    return 7
 
 
 def number(value: float) -> str:

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 from ...errors import InputError
 from ..events import Listener
 from .dashboard import Dashboard
-from .plain import Progress
+from .plain import Lines
 from .terminal import usable
 
 Kind: TypeAlias = Literal["auto", "terminal", "plain"]
@@ -24,7 +24,7 @@ def dashboard(kind: Kind, stop: Callable[[], None]) -> AbstractContextManager[Li
     """
     there = usable(sys.stdout, sys.stdin)
     if kind == "plain" or (kind == "auto" and not there):
-        return Progress()
+        return Lines()
     if kind not in ("auto", "terminal"):
         raise InputError(f'dashboard is {kind!r}, expected "auto", "terminal" or "plain"')
     if not there:

@@ -19,7 +19,6 @@ from typing import Any, Final, TextIO, cast
 
 from ..events import Event
 from .history import History
-from .plain import end_line
 from .screen import SCALES, SPANS, View, draw, names, selected
 from .terminal import Terminal
 
@@ -36,7 +35,6 @@ class Dashboard:
     def __init__(self, stop: Callable[[], None], screen: TextIO, keyboard: TextIO) -> None:
         self.history, self.view = History(), View()
         self._stop = stop
-        self._screen = screen
         self._terminal = Terminal(screen, keyboard)
         self._events: deque[Event] = deque()
         self._printed = _Printed(self.view)
@@ -69,8 +67,6 @@ class Dashboard:
         if not self._thread.is_alive():
             for file in self._wake:
                 os.close(file)
-        if self.history.run:
-            print(end_line(self.history), file=self._screen, flush=True)
 
     # --- the thread that draws --------------------------------------------------------------------------------------
 
@@ -84,6 +80,7 @@ class Dashboard:
             now = time.monotonic()
             size = self._terminal.size()
             if self._take() or pressed or size != shown or now - drawn >= QUIET:
+                self.history.resident = resident()
                 self._terminal.show(draw(self.history, self.view, *size).lines(self._colours), size)
                 drawn, shown = time.monotonic(), size
             pause = max(1 / RATE, SHARE * (time.monotonic() - now))
@@ -94,6 +91,15 @@ class Dashboard:
         for _ in range(count):
             self.history(self._events.popleft())
         return count
+
+
+def resident() -> int | None:
+    """Bytes of memory that this process has in use, where the system tells."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return None
 
 
 def press(

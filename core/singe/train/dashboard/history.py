@@ -113,6 +113,9 @@ class History:
     batch: int = 0
     """Batches of the present phase that have ended."""
     memory: int | None = None
+    """Bytes in use on the device, if it tells."""
+    resident: int | None = None
+    """Bytes that this process has in use."""
     best: int | None = None
     """The best epoch."""
     saved: int | None = None

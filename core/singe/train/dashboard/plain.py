@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping
 from typing import Final, TextIO
 
-from ..events import BatchEnded, CheckpointSaved, EpochEnded, Event, Note, RunBegan, Stopped
+from ..events import BatchEnded, EpochEnded, Event, Note, RunBegan
 from ..scales import duration, number
 from .history import History
 
 SECONDS: Final = 0.2
 """From one state of the moving line to the next."""
 BAR: Final = 20
-ENDS: Final = {
-    "finished": "finished",
-    "patience": "stopped early",
-    "asked": "stopped when asked",
-    "interrupted": "interrupted",
-    "failed": "failed",
-}
 
 
-class Progress:
+class Lines:
     """A listener that prints."""
 
     def __init__(self, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic) -> None:
@@ -33,7 +27,7 @@ class Progress:
         self._shown = 0.0
         self.history = History(clock)
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> Lines:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -53,9 +47,7 @@ class Progress:
                 self._print(epoch_line(event, self.history.epochs))
             case Note():
                 self._print(f"note: {event.text}")
-            case Stopped():
-                self._print(end_line(self.history))
-            case CheckpointSaved() | _:
+            case _:
                 pass
 
     def _print(self, text: str, end: str = "\n") -> None:
@@ -77,8 +69,6 @@ class Progress:
             parts.append(f"{number(speed[0]) if speed[0] < 100 else f'{speed[0]:,.0f}'} {speed[1]}")
         if left is not None:
             parts.append(f"{duration(left)} left")
-        import shutil  # noqa: PLC0415
-
         return "  ".join(parts)[: shutil.get_terminal_size().columns - 1]
 
 
@@ -101,18 +91,3 @@ def epoch_line(event: EpochEnded, epochs: int) -> str:
 
 def _values(values: Mapping[str, float]) -> str:
     return " ".join(f"{name} {number(value)}" for name, value in values.items())
-
-
-def end_line(history: History) -> str:
-    """How a run ended."""
-    stopped = history.stopped
-    if stopped is None:
-        return f"{history.run}: ended in epoch {history.epoch}"
-    parts = [f"{history.run}: {ENDS[stopped.reason]} after {duration(stopped.seconds)}, in epoch {stopped.epoch}"]
-    if stopped.message:
-        parts[0] += f": {stopped.message}"
-    metric = history.metrics.get(history.chosen[0])
-    if metric is not None and metric.best is not None:
-        phase = "valid" if metric.curves["valid"].recent else "train"
-        parts.append(f"best {phase} {history.chosen[0]} {number(metric.best[0])} in epoch {metric.best[1]}")
-    return "; ".join(parts)

@@ -96,8 +96,9 @@ def _head(canvas: Canvas, history: History) -> None:
     speed = history.speed()
     if speed is not None:
         facts.append(f"{number(speed[0]) if speed[0] < 100 else f'{speed[0]:,.0f}'} {speed[1]}")
-    if history.memory is not None:
-        facts.append(f"{history.memory / 1e6:,.0f} MB")
+    for count, where in ((history.memory, " on the device"), (history.resident, "")):
+        if count is not None:
+            facts.append(f"{count / 1e6:,.0f} MB{where}")
     facts.append(f"{duration(history.elapsed())} so far")
     if history.saved is not None:
         facts.append(f"saved after epoch {history.saved}")
