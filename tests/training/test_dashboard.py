@@ -17,11 +17,12 @@ from singe.errors import InputError
 from singe.train.dashboard import dashboard
 from singe.train.dashboard.canvas import Canvas, Plot
 from singe.train.dashboard.dashboard import press
-from singe.train.dashboard.history import BUCKETS, RECENT, Curve, History, better
+from singe.train.dashboard.history import BUCKETS, RECENT, Curve, History
 from singe.train.dashboard.plain import Lines
 from singe.train.dashboard.screen import View, draw
 from singe.train.dashboard.terminal import keys_of
 from singe.train.events import BatchEnded, EpochBegan, EpochEnded, Note, RunBegan
+from singe.train.judging import best_mode
 from singe.train.scales import duration, labels, limits, number, powers, ticks
 
 SCREENS = Path(__file__).parent / "screens"
@@ -123,7 +124,7 @@ def test_a_run_of_unknown_length_has_no_end_to_wait_for() -> None:
     ],
 )  # fmt: skip
 def test_the_best_of_a_metric_is_judged_by_its_name(name: str, way: str | None) -> None:
-    assert better(name, ("chosen", "least")) == way
+    assert best_mode(name, {"chosen": "least"}) == way
 
 
 def test_keys_choose_what_is_shown_and_ask_before_they_stop() -> None:

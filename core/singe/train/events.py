@@ -42,6 +42,8 @@ class RunBegan:
     """What the run was started with, by name: the optimiser, its rate, the seed, the size of a batch."""
     best: tuple[str, Literal["least", "most"]] = ("loss", "least")
     """The metric by which the best epoch is chosen, and whether its least or its most is the best."""
+    modes: Mapping[str, Literal["least", "most"]] = field(default_factory=dict)
+    """The same of other metrics; one that is not named is judged by its name."""
 
 
 @dataclass(frozen=True, slots=True)

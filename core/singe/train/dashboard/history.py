@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import re
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal, TypeAlias
+from typing import Final, TypeAlias
 
 from ..events import (
     BatchEnded,
@@ -21,6 +20,7 @@ from ..events import (
     RunBegan,
     Stopped,
 )
+from ..judging import Mode, best_mode
 
 Point: TypeAlias = tuple[float, float]
 PHASES: Final[tuple[Phase, ...]] = ("train", "valid")
@@ -30,21 +30,6 @@ BUCKETS: Final = 2048
 """Buckets that hold the whole of a curve; when all are full, neighbours are joined."""
 WINDOW: Final = 200
 """Batches over which a speed is measured."""
-LEAST: Final = ("loss", "error", "perplexity", "mse", "mae", "cer", "wer", "distance", "fid", "entropy")
-"""Words in the names of metrics of which the least value is the best."""
-NEITHER: Final = ("lr", "rate", "norm", "scale", "momentum", "seconds")
-"""Words in the names of values that are neither good nor bad."""
-Better: TypeAlias = Literal["least", "most"]
-
-
-def better(name: str, chosen: tuple[str, Better]) -> Better | None:
-    """Which value of a metric is the best: as the run says of the metric that it chooses by, else judged by the name."""
-    if name == chosen[0]:
-        return chosen[1]
-    words = set(re.split(r"[^a-z]+", name.lower()))
-    if words & set(NEITHER):
-        return None
-    return "least" if any(word.endswith(LEAST) for word in words) else "most"
 
 
 class Curve:
@@ -104,8 +89,9 @@ class History:
     folder: str | None = None
     epochs: int = 0
     batches: Mapping[Phase, int | None] = field(default_factory=dict)
-    chosen: tuple[str, Better] = ("loss", "least")
+    chosen: str = "loss"
     """The metric by which the best epoch is chosen."""
+    modes: Mapping[str, Mode] = field(default_factory=dict)
     epoch: int = 0
     ended: int = 0
     """The epoch that ended last."""
@@ -135,7 +121,8 @@ class History:
         match event:
             case RunBegan():
                 self.run, self.device, self.folder = event.run, event.device, event.folder
-                self.epochs, self.batches, self.chosen = event.epochs, event.batches, event.best
+                self.epochs, self.batches, self.chosen = event.epochs, event.batches, event.best[0]
+                self.modes = {**event.modes, self.chosen: event.best[1]}
                 self.epoch, self.batch, self._began = event.epoch, event.batch, self.clock()
                 self._first = self.progress() or 0.0
             case EpochBegan():
@@ -169,7 +156,7 @@ class History:
                 metric.batches = True
                 length = self.batches.get("train") or event.batch
                 metric.curves["train"].add(event.epoch - 1 + event.batch / length, value)
-            judged = better(name, self.chosen) is not None
+            judged = best_mode(name, self.modes) is not None
             metric.latest[event.phase] = (total + value) / (count + 1) if judged else value
 
     def _epoch(self, event: EpochEnded) -> None:
@@ -184,7 +171,7 @@ class History:
                     metric.curves[phase].add(event.epoch, value)
         judged = event.values.get("valid") or event.values.get("train") or {}
         for name, value in judged.items():
-            best, way = self.metrics[name].best, better(name, self.chosen)
+            best, way = self.metrics[name].best, best_mode(name, self.modes)
             if (
                 way
                 and math.isfinite(value)

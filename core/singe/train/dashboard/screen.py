@@ -42,7 +42,7 @@ class View:
 
 def names(history: History) -> list[str]:
     """The metrics in the order in which they are listed: the one that chooses first, then as they came."""
-    chosen = history.chosen[0]
+    chosen = history.chosen
     return sorted(history.metrics, key=lambda name: name != chosen)
 
 

@@ -1,5 +1,6 @@
 """What a run's folder records: listeners that write events to files."""
 
+from .facts import FactsLog as FactsLog
 from .tables import CsvLog as CsvLog
 from .tables import SqliteLog as SqliteLog
 from .tensorboard import TensorBoardLog as TensorBoardLog
