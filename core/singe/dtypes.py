@@ -250,12 +250,17 @@ def _found(given: Any) -> DType | None:
     if isinstance(given, str) and given in DTYPES:
         return DTYPES[given]
     try:
-        found = np.dtype(given)
+        return _of_numpy(np.dtype(given))
     except TypeError:
         return None
-    if found.kind in TEXT:
+
+
+@lru_cache(maxsize=256)
+def _of_numpy(given: np.dtype[Any]) -> DType | None:
+    """Cached, as a run asks it for every array."""
+    if given.kind in TEXT:
         return string
-    return DTYPES.get(found.names[0] if found.names and len(found.names) == 1 else found.name)
+    return DTYPES.get(given.names[0] if given.names and len(given.names) == 1 else given.name)
 
 
 def promote(*dtypes: DType) -> DType:

@@ -104,6 +104,46 @@ def _all() -> list[Case]:
     each("TripletMarginWithDistanceLoss", normal(6, 4), normal(6, 4), normal(6, 4), by=(0, 1, 2), margin=0.5)
     for p in (1.0, 2.0, 3.0, 1.5):
         each("LpLoss", normal(4, 3), normal(4, 3), by=(0, 1), p=p)
+    last = "log_softmax of the last axis"
+    lengths = np.array([9, 7, 9]), np.array([4, 3, 0])
+    padded = np.array([[1, 2, 2, 5], [3, 3, 1, -1], [-1, -1, -1, -1]])
+    each("CTCLoss", normal(9, 3, 6, scale=2), padded, *lengths, after=last)
+    each("CTCLoss", normal(9, 3, 6), np.array([0, 2, 2, 4, 3, 3, 1]), *lengths, after=last, blank=5)
+    each("CTCLoss", normal(7, 6), np.array([2, 2, 1]), np.array(6), np.array(3), after=last)
+    short = np.array([[1, 1, 1], [1, 2, 3]]), np.array([4, 4]), np.array([3, 3])  # the first one needs five steps
+    each("CTCLoss", normal(4, 2, 5), *short, after=last, zero_infinity=True)
+    found.append(
+        Case(
+            "CTCLoss",
+            (normal(5, 2, 4, scale=200), np.array([[1, 2], [3, 3]]), np.array([5, 5]), np.array([2, 2])),
+            after=last,
+            note="large",
+        )
+    )
+    each(
+        "RNNTLoss",
+        normal(3, 5, 4, 6),
+        np.array([[1, 2, 2], [0, 4, 1], [3, 0, 0]]),
+        np.array([5, 4, 1]),
+        np.array([3, 2, 0]),
+    )
+    each(
+        "RNNTLoss",
+        normal(2, 3, 5, 4, scale=3),
+        np.array([[1, 2, 2, 3], [3, 1, 0, 0]]),
+        np.array([3, 2]),
+        np.array([4, 3]),
+        blank=0,
+    )
+    each(
+        "RNNTLoss",
+        normal(2, 4, 3, 5),
+        np.array([[1, 2], [3, 0]]),
+        np.array([4, 3]),
+        np.array([2, 1]),
+        after=last,
+        fused_log_softmax=False,
+    )
     each("GramMatrixLoss", normal(2, 3, 4, 2), normal(2, 3, 4, 2), by=(0, 1), layer_weights=[0.5])
     return found
 

@@ -39,7 +39,37 @@ class GramMatrixLoss(torch.nn.Module):
         return reduced(loss * self.weight, self.reduction)
 
 
-OURS = {"LpLoss": LpLoss, "GramMatrixLoss": GramMatrixLoss}
+class RNNTLoss(torch.nn.Module):
+    """Graves, "Sequence transduction with recurrent neural networks", 2012: equation 16, and the loss that follows it."""
+
+    def __init__(self, reduction: str, blank: int = -1, fused_log_softmax: bool = True) -> None:
+        super().__init__()
+        self.blank, self.fused, self.reduction = blank, fused_log_softmax, reduction
+
+    def forward(
+        self, x: torch.Tensor, targets: torch.Tensor, steps: torch.Tensor, lengths: torch.Tensor
+    ) -> torch.Tensor:
+        x = x.log_softmax(-1) if self.fused else x
+        losses = [
+            -self.total(*each) for each in zip(x, targets.tolist(), steps.tolist(), lengths.tolist(), strict=True)
+        ]
+        return reduced(torch.stack(losses), self.reduction)
+
+    def total(self, x: torch.Tensor, target: list[int], steps: int, length: int) -> torch.Tensor:
+        sums: dict[tuple[int, int], torch.Tensor] = {(0, 0): x.new_zeros(())}
+        for t in range(steps):
+            for u in range(length + 1):
+                ways = []
+                if t:
+                    ways.append(sums[t - 1, u] + x[t - 1, u, self.blank])
+                if u:
+                    ways.append(sums[t, u - 1] + x[t, u - 1, target[u - 1]])
+                if ways:
+                    sums[t, u] = torch.logsumexp(torch.stack(ways), 0)
+        return sums[steps - 1, length] + x[steps - 1, length, self.blank]
+
+
+OURS = {"RNNTLoss": RNNTLoss, "LpLoss": LpLoss, "GramMatrixLoss": GramMatrixLoss}
 """Losses that PyTorch lacks."""
 
 
@@ -53,6 +83,8 @@ def recorded(name: str, case: Case) -> dict[str, np.ndarray]:
     first = inputs[0]
     if case.after == "log_softmax":
         first = first.log_softmax(min(1, first.ndim - 1))
+    if case.after == "log_softmax of the last axis":
+        first = first.log_softmax(-1)
     made = OURS.get(case.loss) or getattr(torch.nn, case.loss)
     loss = made(**options)(first, *inputs[1:])
     loss.sum().backward()

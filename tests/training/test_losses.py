@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache
+from itertools import combinations_with_replacement, groupby, product
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +41,8 @@ def loss_of(case: Case) -> Any:
     def function(first: sg.Tensor, *rest: sg.Tensor) -> sg.Tensor:
         if case.after == "log_softmax":
             first = first.log_softmax(min(1, first.ndim - 1))
+        if case.after == "log_softmax of the last axis":
+            first = first.log_softmax(-1)
         return module(first, *rest)
 
     return function
@@ -107,7 +111,62 @@ def _narrow(arrays: Any) -> list[np.ndarray]:
     return [a.astype(np.float32) if a.dtype.kind == "f" else a for a in arrays]
 
 
+def test_ctc_is_the_sum_over_all_ways_to_write_the_target() -> None:
+    logs = _narrow([np.log(np.random.default_rng(3).dirichlet(np.ones(3), 5))])[0]
+    for target in ([1, 2], [1, 1], [2], []):
+        total = 0.0
+        for path in product(range(3), repeat=len(logs)):
+            if [c for c, _ in groupby(path) if c] == target:
+                total += math.exp(sum(logs[t, c] for t, c in enumerate(path)))
+        loss = nn.CTCLoss(reduction="none")(sg.tensor(logs), np.array(target, int), [5], [len(target)])
+        assert loss.item() == pytest.approx(-math.log(total), rel=1e-5)
+
+
+def test_rnnt_is_the_sum_over_all_paths() -> None:
+    """Each path writes the target's classes at some time steps, and ends each step with a blank."""
+    logs = _narrow([np.log(np.random.default_rng(4).dirichlet(np.ones(4), (4, 3)))])[0]
+    target, blank = [2, 0], 3
+    total = 0.0
+    for writes in combinations_with_replacement(range(4), len(target)):  # the time at which each class is written
+        path = [logs[t, u, target[u]] for u, t in enumerate(writes)]
+        path += [logs[t, sum(w <= t for w in writes), blank] for t in range(4)]
+        total += math.exp(sum(path))
+    loss = nn.RNNTLoss(fused_log_softmax=False)(sg.tensor(logs[None]), np.array([target]), [4], [2])
+    assert loss.item() == pytest.approx(-math.log(total), rel=1e-5)
+
+
+@RUNNERS
+def test_alignments_serve_every_length(device_name: str) -> None:
+    rng = np.random.default_rng(5)
+    ctc, rnnt = nn.CTCLoss(), nn.RNNTLoss()
+    lengths = {"a": ("N",), "b": ("N",)}
+    kinds = {"dtypes": dict.fromkeys(("t", "a", "b"), "int64"), "device": device_name}
+    first = sg.Model.of(ctc, {"x": ("T", "N", 5), "t": ("N", "S"), **lengths}, **kinds)
+    second = sg.Model.of(rnnt, {"x": ("N", "T", "U", 5), "t": ("N", "S"), **lengths}, **kinds)
+    for count, time, longest in ((1, 4, 2), (3, 6, 3)):
+        targets = rng.integers(1, 4, (count, longest))
+        both = [rng.integers(most - 1, most + 1, count) for most in (time, longest)]
+        for model, loss, shape in (
+            (first, ctc, (time, count, 5)),
+            (second, rnnt, (count, time, longest + 1, 5)),
+        ):
+            x = np.log(rng.dirichlet(np.ones(5), shape[:-1])).astype(np.float32)
+            want = loss(sg.tensor(x), targets, *both).numpy()
+            close(np.asarray(model(x, targets, *both)), want, TOLERANCE[device_name], repr(loss))
+
+
+def test_targets_that_do_not_fit_are_infinite_and_probabilities_of_zero_are_no_nan() -> None:
+    logs = sg.full((3, 1, 4), math.log(0.25))
+    assert nn.CTCLoss()(logs, np.array([[1, 1]]), [2], [2]).item() == math.inf
+    assert nn.CTCLoss(zero_infinity=True)(logs, np.array([[1, 1]]), [2], [2]).item() == 0
+    never = sg.tensor(np.array([[[math.log(0.5), math.log(0.5), -math.inf]]] * 3, np.float32))
+    assert nn.CTCLoss()(never, np.array([[2]]), [3], [1]).item() == math.inf
+    assert nn.CTCLoss()(never, np.array([[1]]), [3], [1]).item() < 2
+
+
 X = sg.zeros((4, 3))
+LOGITS = sg.zeros((2, 3, 4, 5))
+TWO = np.array([2, 2])
 
 
 @pytest.mark.parametrize(
@@ -125,6 +184,12 @@ X = sg.zeros((4, 3))
         (lambda: nn.HuberLoss(delta=0), InputError, "delta is 0, expected a number above 0"),
         (lambda: nn.GaussianNLLLoss()(X, X, sg.zeros((3,))), ShapeError, r"var is \(3,\), expected \(4, 3\)"),
         (lambda: nn.CosineEmbeddingLoss()(X, X, X), ShapeError, r"the target is \(4, 3\), expected \(4,\)"),
+        (lambda: nn.CTCLoss()(X, np.array([1]), 5, 1), InputError, "input_lengths are 5, expected numbers from 0 to 4"),
+        (lambda: nn.CTCLoss(blank=3)(X, np.array([1]), 4, 1), InputError, "blank is 3, expected a class from 0 to 2"),
+        (lambda: nn.CTCLoss()(X, np.array([1.0]), 4, 1), DTypeError, "targets are float64|targets are float32"),
+        (lambda: nn.CTCLoss()(sg.zeros((4, 2, 3)), np.array([1]), TWO, [1, 1]), ShapeError, "1 targets, expected 2"),
+        (lambda: nn.RNNTLoss()(X, X, TWO, TWO), ShapeError, r"logits are \(4, 3\), expected \(batch, time"),
+        (lambda: nn.RNNTLoss()(LOGITS, np.zeros((2, 4), int), TWO, TWO), ShapeError, r"\(2, 4\), expected \(2, 3\)"),
         (lambda: nn.GramMatrixLoss(layer_weights=[1, 1])(X, X), InputError, "1 and 1 layers of features and 2 weights"),
     ],
 )  # fmt: skip

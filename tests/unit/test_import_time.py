@@ -17,6 +17,7 @@ LAZY = (
     "wasmtime",
     "singe.onnx",
     "singe.array_api",
+    "singe.metrics",
     "singe.random",
     "singe.data",
     "singe.train",

@@ -554,6 +554,8 @@ class Tensor:
         """The tensor with elements added before and after its axes. width: one number for all axes, (before, after) for each
         axis, or PyTorch's flat sequence of numbers, which begins with the last axis. mode: "constant" (of `value`),
         "reflect", "edge" (or "replicate") or "wrap" (or "circular")."""
+    def path_sums(self, *steps: TensorLike) -> Any:
+        """the logarithms of the sums over all paths to each state (batch, states), after each step. Inputs: logarithms at first; those of the weights of each step (steps, batch, states), by which a state is reached from itself, then from the one before it, then from the one before that, …"""
     def permute(self, *axis: Any) -> Tensor:
         """The axes in another order."""
     def pool_sum(self, *, window: Any, strides: Any, dilations: Any, before: Any, after: Any) -> Any:
