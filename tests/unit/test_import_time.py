@@ -18,6 +18,7 @@ LAZY = (
     "singe.onnx",
     "singe.array_api",
     "singe.metrics",
+    "singe.optim",
     "singe.random",
     "singe.data",
     "singe.train",

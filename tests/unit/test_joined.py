@@ -181,6 +181,33 @@ def test_a_training_step_updates_each_weight_by_one_kernel(device_name: str) -> 
         assert (len(steps), copies(program)) == (2, 0)
 
 
+def wide(b: Builder, x: Node, y: Node, *states: Node) -> Any:
+    """Five states, each updated from the one before it: twelve buffers, of which five are both read and stored."""
+    updated: list[Node] = []
+    for k, state in enumerate(states):
+        updated.append(b.add(b.mul(state, b.const(0.5)), updated[-1] if k else b.mul(x, y)))
+    return (), updated
+
+
+def read_later(b: Builder, x: Node, y: Node, *states: Node) -> Any:
+    """The same, and a sum over the old value of one state and the new one of another: the former is updated after it."""
+    _, updated = wide(b, x, y, *states)
+    return (b.reduce_sum(b.mul(states[1], b.tanh(updated[3])), axes=(0,)),), updated
+
+
+@RUNNERS
+@pytest.mark.parametrize(("build", "counts"), [(wide, {1}), (read_later, {2, 3, 4, 5})])
+def test_states_that_are_computed_in_place_count_once(
+    build: Callable[..., Any], counts: set[int], device_name: str
+) -> None:
+    """A kernel of WebGPU may bind eight buffers."""
+    graph = graph_of(build, SHAPES["odd"], states=("p", "q", "r", "s", "t"))
+    program = compare(device_name, graph, runs(graph, 1, 1, 1), tolerance=2e-6)
+    if device_name != "numpy":
+        assert kernels(program) in counts
+        assert build is read_later or copies(program) == 0
+
+
 # --- kernels that are not joined --------------------------------------------------------------------------------------
 
 

@@ -12,7 +12,7 @@ import threading
 import weakref
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeAlias
 from weakref import WeakSet
 
@@ -198,12 +198,13 @@ class WasmRuntime:
 @dataclass(frozen=True)
 class Placed:
     """A Plan with its words as the driver takes them. where: a place whose address differs from run to run ↦ the words
-    that hold its address."""
+    that hold its address. last: the address that they hold now."""
 
     plan: Plan
     words: np.ndarray  # uint32
     where: Mapping[Place, Sequence[int]]
     starts: Sequence[int]  # of the slots
+    last: dict[Place, int] = field(default_factory=dict)
 
 
 class WasmExecutable:
@@ -404,9 +405,12 @@ class _Run:
 
     def put(self, place: Place, address: int) -> None:
         self._at[place] = address
-        where = self._placed.where.get(place)
-        if where is not None:
-            self._placed.words[where] = address
+        placed = self._placed
+        if placed.last.get(place) != address:  # most states and slots stay where they are
+            placed.last[place] = address
+            where = placed.where.get(place)
+            if where is not None:
+                placed.words[where] = address
 
     def make_outputs(self, buffers: Sequence[int]) -> None:
         """Allocate the outputs in these buffers whose sizes are known and that have memory of their own."""

@@ -51,7 +51,11 @@ class _Joining:
         self.states: dict[Node, list[Node]] = {}  # a state's next value ↦ the nodes that read the state
         for s in graph.states:
             self.states.setdefault(bare(s.updated), []).append(s.leaf)
-        self.roots = {bare(n) for n in graph.roots}
+        roots = [bare(n) for n in graph.roots]
+        self.roots = set(roots)
+        # The states that are outputs in no other way, so that their next value may be computed in their memory.
+        self.own = {s.leaf for s in graph.states if roots.count(bare(s.updated)) == 1 and s.leaf not in self.roots}
+        self.settled: dict[Node, Node] = {}  # states of which a group counts on computing the next value in place ↦ it
         self.groups = {g.outputs[-1]: g for g in groups}
         self.maker = {n: g.outputs[-1] for g in groups for n in g.outputs}
         self.readers: dict[Node, set[Node]] = {n: set() for n in graph.nodes}
@@ -105,8 +109,8 @@ class _Joining:
         x, y = self.groups[first], self.groups[second]
         outputs = (*y.outputs, *x.outputs) if place is first else (*x.outputs, *y.outputs)
         needed = [n for n in outputs if n is place or n in self.roots or self.readers[n] - {first, second}]
-        both = None if place is None else _both(x, y, needed, self.max_ports)
-        if place is None or both is None:
+        both = None if place is None else _both(x, y, needed)
+        if place is None or both is None or not self._fits(both, place, first, second):
             return None
         del self.groups[first], self.groups[second]
         self.groups[place] = both
@@ -134,6 +138,37 @@ class _Joining:
         needed = (*(n for n in y.inputs if n not in x.outputs), *told)
         ready = all(self._made(n) < self.number[first] for n in needed)
         return first if ready and self._early(first, second) else None
+
+    def _fits(self, both: Group, place: Node, first: Node, second: Node) -> bool:
+        """Whether a joined group binds no more buffers than the target allows, and leaves to others what they count on."""
+        at = self.number[place]
+        for leaf in both.inputs:
+            updated = self.settled.get(leaf)
+            if updated is None:
+                continue
+            if updated in both.outputs:
+                if not self._alone(leaf, at, first, second):
+                    return False
+            elif at > self.number[self.maker[updated]]:
+                return False
+        excess = len(both.kernel.ports) - self.max_ports
+        if excess <= 0:
+            return True
+        # A value that is computed in the memory of a state is read and stored through one port.
+        free = {
+            leaf: n
+            for n in both.outputs
+            for leaf in self.states.get(n, ())
+            if leaf in self.own and leaf in both.replaceable(n) and self._alone(leaf, at, first, second)
+        }
+        if len(free) < excess:
+            return False
+        self.settled.update(free)
+        return True
+
+    def _alone(self, leaf: Node, at: int, *apart: Node) -> bool:
+        """Whether all readers of a state, but for the groups `apart`, run before a position."""
+        return all(k < at for k in self._read(leaf, *apart))
 
     def _late(self, first: Node, second: Node) -> bool:
         """Whether running the first group later needs no more memory, although its inputs are held longer."""
@@ -178,7 +213,7 @@ def _loads(kernel: Kernel) -> list[tuple[int, Expr]]:
     return [(e.value, e.args[0]) for e in scalar.postorder(kernel.roots) if e.word == "load"]
 
 
-def _both(x: Group, y: Group, outputs: Sequence[Node], max_ports: int) -> Group | None:
+def _both(x: Group, y: Group, outputs: Sequence[Node]) -> Group | None:
     """Two groups as one, x before y, that stores only these outputs; None if it would be too large."""
     a, b = x.kernel, y.kernel
     assert isinstance(a, Kernel)
@@ -186,7 +221,7 @@ def _both(x: Group, y: Group, outputs: Sequence[Node], max_ports: int) -> Group 
     inputs = tuple(dict.fromkeys((*x.inputs, *(n for n in y.inputs if n not in x.outputs))))
     members = tuple(dict.fromkeys((*x.members, *y.members)))
     count = len(inputs) + len(outputs)
-    if count > max_ports or len(members) > MAX_MEMBERS or _unusual(a) != _unusual(b):
+    if len(members) > MAX_MEMBERS or _unusual(a) != _unusual(b):
         return None
     values = tuple(dict.fromkeys((*inputs, *outputs, *x.outputs, *y.outputs)))
     number = {n: port for port, n in enumerate(values)}

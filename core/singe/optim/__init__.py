@@ -1,0 +1,35 @@
+"""Optimisers, schedules of learning rates, and what is done with gradients; see README.md in this folder."""
+
+from ._accumulated import Accumulated as Accumulated
+from ._adam import Adam as Adam
+from ._adam import AdamW as AdamW
+from ._adam import Adan as Adan
+from ._gradients import clip_norm as clip_norm
+from ._gradients import clip_value as clip_value
+from ._gradients import global_norm as global_norm
+from ._gradients import mean_gradients as mean_gradients
+from ._lbfgs import LBFGS as LBFGS
+from ._muon import Muon as Muon
+from ._optimizer import Optimizer as Optimizer
+from ._rms import Adagrad as Adagrad
+from ._rms import RMSprop as RMSprop
+from ._schedule import ChainedScheduler as ChainedScheduler
+from ._schedule import ConstantLR as ConstantLR
+from ._schedule import CosineAnnealingLR as CosineAnnealingLR
+from ._schedule import CosineAnnealingWarmRestarts as CosineAnnealingWarmRestarts
+from ._schedule import ExponentialLR as ExponentialLR
+from ._schedule import LinearLR as LinearLR
+from ._schedule import MultiStepLR as MultiStepLR
+from ._schedule import NoamLR as NoamLR
+from ._schedule import PolynomialLR as PolynomialLR
+from ._schedule import Schedule as Schedule
+from ._schedule import SequentialLR as SequentialLR
+from ._schedule import StepLR as StepLR
+from ._schedule import WarmUp as WarmUp
+from ._sgd import SGD as SGD
+
+__all__ = [
+    "LBFGS", "SGD", "Accumulated", "Adagrad", "Adam", "AdamW", "Adan", "ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts",
+    "ExponentialLR", "LinearLR", "MultiStepLR", "Muon", "NoamLR", "Optimizer", "PolynomialLR", "RMSprop", "Schedule", "SequentialLR", "StepLR", "WarmUp",
+    "clip_norm", "clip_value", "global_norm", "mean_gradients",
+]  # fmt: skip

@@ -1,0 +1,57 @@
+"""Accumulated: several batches make one update, with the average of their gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from ..errors import InputError
+from ..frontend.creation import where, zeros
+from ..frontend.tensor import Tensor
+from ._gradients import gradient_of
+from ._optimizer import COUNT, Held, Optimizer, State, held, key, wide
+
+M = TypeVar("M")
+BATCHES: Final = "batches"
+"""The name in the state of how many gradients were taken since the last update."""
+SUM: Final = "gradient_sum"
+
+
+@dataclass(frozen=True)
+class Accumulated:
+    """An optimiser that updates the model in each `every`-th step, with the average of the gradients of these steps.
+
+    In the other steps the model stays as it is. The optimiser counts updates, and so do its schedules. The choice is made by
+    tensors, so that one Program serves all steps.
+    """
+
+    optimizer: Optimizer
+    every: int
+
+    def __post_init__(self) -> None:
+        if self.every < 1:
+            raise InputError(f"Accumulated: got every={self.every!r}, expected at least 1")
+
+    def init(self, model: Any) -> State:
+        state = self.optimizer.init(model)
+        for path, p in Held(model).named_parameters():
+            state[key(SUM, path)] = zeros(p.shape, dtype=wide(p.dtype), device=p.device)
+        return {**state, BATCHES: zeros((), dtype="int32", device=state[COUNT].device)}
+
+    def step(self, model: M, grads: Any, state: Mapping[str, Tensor]) -> tuple[M, State]:
+        """The model and the state after one batch; see Optimizer.step."""
+        batches = held(state, BATCHES) + 1
+        due = batches == self.every
+        sums: dict[str, Tensor] = {}
+        for path, p in Held(model).named_parameters():
+            g = gradient_of(grads, path, p)
+            if g is not None:
+                sums[path] = held(state, key(SUM, path)) + g.cast(wide(p.dtype))
+        updated, after = self.optimizer.step(model, {path: total / self.every for path, total in sums.items()}, state)
+        old, new = Held(model).state_dict(), Held(updated).state_dict()
+        chosen = {path: x if old[path] is x else where(due, x, old[path]) for path, x in new.items()}
+        state = {name: x if state[name] is x else where(due, x, state[name]) for name, x in after.items()}
+        state |= {key(SUM, path): where(due, 0, total) for path, total in sums.items()}
+        replaced = {x: chosen[path] for path, x in new.items()}
+        return Held(updated).map(lambda t: replaced[t]).model, {**state, BATCHES: where(due, 0, batches)}

@@ -1,0 +1,70 @@
+"""What is done with gradients before an update: clipping, averaging. Gradients are a dict of tensors by path, or Gradients."""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from ..dtypes import float32
+from ..errors import InputError
+from ..frontend.creation import where
+from ..frontend.tensor import Tensor
+
+G = TypeVar("G")
+"""Gradients, or a dict of path ↦ gradient."""
+
+
+def global_norm(grads: Any, norm_type: float = 2.0) -> Tensor:
+    """The norm of all gradients as one vector: a float32 scalar. norm_type=math.inf: the largest absolute value."""
+    values = [g.cast(float32) for _, g in grads.items()]
+    if not values:
+        raise InputError("global_norm: got no gradients")
+    if norm_type == math.inf:
+        return functools.reduce(_larger, (g.abs().amax() for g in values))
+    if not norm_type > 0:
+        raise InputError(f"global_norm: got norm_type={norm_type!r}, expected a positive number or math.inf")
+    if norm_type == 2:
+        return functools.reduce(operator.add, ((g * g).sum() for g in values)).sqrt()
+    return functools.reduce(operator.add, ((g.abs() ** norm_type).sum() for g in values)) ** (1 / norm_type)
+
+
+def clip_norm(grads: G, max_norm: float, norm_type: float = 2.0) -> G:
+    """The gradients, scaled down together if their norm is over max_norm; as torch.nn.utils.clip_grad_norm_ does it."""
+    ratio = max_norm / (global_norm(grads, norm_type) + 1e-6)
+    factor = where(ratio < 1, ratio, 1.0)
+    return mapped(grads, lambda g: (g * factor).cast(g.dtype))
+
+
+def clip_value(grads: G, clip_value: float) -> G:
+    """The gradients, each element within ±clip_value; as torch.nn.utils.clip_grad_value_ does it."""
+    return mapped(grads, lambda g: g.clamp(-clip_value, clip_value))
+
+
+def mean_gradients(several: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
+    """The average of the gradients of several batches, by path. All have the same paths."""
+    if not several:
+        raise InputError("mean_gradients: got no gradients")
+    first = dict(several[0].items())
+    for k, other in enumerate(several):
+        if dict(other.items()).keys() != first.keys():
+            raise InputError(f"mean_gradients: gradients 0 and {k} are of different parameters")
+    return {name: functools.reduce(operator.add, (g[name] for g in several)) / len(several) for name in first}
+
+
+def mapped(grads: Any, function: Callable[[Tensor], Tensor]) -> Any:
+    """Gradients of the same kind, with function(g) in place of each."""
+    if isinstance(grads, Mapping):
+        return {name: function(g) for name, g in grads.items()}
+    return grads.map(function)
+
+
+def gradient_of(grads: Any, path: str, parameter: Tensor) -> Tensor | None:
+    """The gradient of a parameter, if there is one."""
+    return grads.get(path) if isinstance(grads, Mapping) else grads.get(parameter)
+
+
+def _larger(x: Tensor, y: Tensor) -> Tensor:
+    return where(x > y, x, y)

@@ -1,0 +1,192 @@
+"""Optimizer: what all optimisers share: which options a parameter has, and how models, gradients and states are walked.
+
+An optimiser is its options, and nothing else; what it remembers is a dict of tensors that the caller keeps:
+
+    opt = sg.optim.AdamW(lr=1e-3, groups={"head.*": {"lr": 1e-2, "weight_decay": 0}})
+    state = opt.init(model)
+    model, state = opt.step(model, grads, state)
+
+`step` is Tensor operations only, so that it can be traced into one Program, of which the state and the weights are states.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from fnmatch import fnmatchcase
+from typing import Any, Final, Self, TypeVar
+
+from ..dtypes import DType, float32, float64
+from ..errors import InputError, ShapeError
+from ..frontend.creation import full, zeros
+from ..frontend.tensor import Tensor
+from ..nn import Module
+from ..shapes import show
+from ._gradients import gradient_of
+from ._schedule import Rate, rate_at
+
+M = TypeVar("M")
+"""A Module, or a Tensor, or a list, tuple or dict of them."""
+
+State = dict[str, Tensor]
+COUNT: Final = "step"
+"""The name in the state of the number of updates made."""
+
+
+class Held(Module, inline="model"):
+    """A model that may be a Tensor or a container, as a Module: parameters keep their paths in it."""
+
+    model: Any
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+
+@dataclass(frozen=True)
+class Optimizer(ABC):
+    """The base of the optimisers that treat each parameter by itself.
+
+    groups: other options for some parameters: a pattern of paths, as in "head.*" or "*.bias", ↦ options. All patterns that
+    match a path count; later ones come first.
+    """
+
+    groups: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, kw_only=True)
+
+    def __post_init__(self) -> None:
+        names = [f.name for f in fields(self) if f.name != "groups"]
+        for pattern, options in self.groups.items():
+            unknown = [name for name in options if name not in names]
+            if unknown:
+                raise InputError(
+                    f"{type(self).__name__}: the group {pattern!r} has {', '.join(map(repr, unknown))}; "
+                    f"expected some of {', '.join(names)}"
+                )
+            self._with(options)
+        self._check()
+
+    # --- what callers use ---
+
+    def init(self, model: Any) -> State:
+        """The state before the first update: the number of updates made, and moments of each parameter."""
+        state: State = {}
+        for path, parameter, own in self._parameters(model):
+            if not state:
+                state[COUNT] = zeros((), dtype="int32", device=parameter.device)
+            for name, value in own._moments(parameter).items():
+                state[key(name, path)] = full(
+                    parameter.shape, value, dtype=wide(parameter.dtype), device=parameter.device
+                )
+        return state
+
+    def step(self, model: M, grads: Any, state: Mapping[str, Tensor]) -> tuple[M, State]:
+        """The model after one update, and the state after it.
+
+        grads: Gradients, or a dict of them by path. A parameter without a gradient stays as it is, and so do its moments.
+        """
+        count = held(state, COUNT)
+        after = {**state, COUNT: count + 1}
+        shared: dict[tuple[str, ...], Any] = {}
+        new: dict[Tensor, Tensor] = {}
+        parameters = self._parameters(model)
+        if isinstance(grads, Mapping) and (unknown := grads.keys() - Held(model).state_dict().keys()):
+            raise InputError(f"there are gradients of {listed(sorted(unknown))}, which the model does not have")
+        for path, parameter, own in parameters:
+            g = gradient_of(grads, path, parameter)
+            if g is None:
+                continue
+            if g.shape != parameter.shape:
+                raise ShapeError(
+                    f"the gradient of {path!r} has the shape {show(g.shape)}, expected {show(parameter.shape)}"
+                )
+            kind = wide(parameter.dtype)
+            moments = {name: held(state, key(name, path)) for name in own._moments(parameter)}
+            matching = self._matching(path)
+            if matching not in shared:
+                shared[matching] = own._factors(count)
+            value, moments = own._update(parameter.cast(kind), g.cast(kind), moments, shared[matching])
+            new[parameter] = value.cast(parameter.dtype)
+            after |= {key(name, path): x for name, x in moments.items()}
+        return Held(model).map(lambda t: new.get(t, t)).model, after
+
+    def rate(self, step: Any) -> Any:
+        """The learning rate of the update that follows `step` updates, for parameters of no group."""
+        return rate_at(self.lr, step)
+
+    # --- what an optimiser defines ---
+
+    lr: Rate
+
+    @abstractmethod
+    def _check(self) -> None:
+        """Refuse options that make no sense."""
+
+    @abstractmethod
+    def _moments(self, parameter: Tensor) -> Mapping[str, float]:
+        """The names of what is remembered of a parameter, and the number with which each is filled at first."""
+
+    def _factors(self, count: Tensor) -> Any:
+        """What all parameters with the same options share, from the number of updates made before."""
+        return self.rate(count)
+
+    @abstractmethod
+    def _update(self, x: Tensor, g: Tensor, m: Mapping[str, Tensor], factors: Any) -> tuple[Tensor, dict[str, Tensor]]:
+        """The new value of a parameter, and its new moments, from its value, its gradient and its moments."""
+
+    # --- groups ---
+
+    def _parameters(self, model: Any) -> list[tuple[str, Tensor, Self]]:
+        """(path, parameter, the optimiser with the options of its groups) of each parameter."""
+        found = list(Held(model).named_parameters())
+        if not found:
+            raise InputError(f"the model has no parameters to optimise: got {model!r:.80}")
+        idle = [pattern for pattern in self.groups if not any(fnmatchcase(path, pattern) for path, _ in found)]
+        if idle:
+            raise InputError(
+                f"groups: {', '.join(map(repr, idle))} matches no parameter; there are {listed([p for p, _ in found])}"
+            )
+        by_patterns: dict[tuple[str, ...], Self] = {}
+        for path, _ in found:
+            matching = self._matching(path)
+            if matching not in by_patterns:
+                options = {name: value for p in matching for name, value in self.groups[p].items()}
+                by_patterns[matching] = self._with(options)
+        return [(path, parameter, by_patterns[self._matching(path)]) for path, parameter in found]
+
+    def _matching(self, path: str) -> tuple[str, ...]:
+        return tuple(pattern for pattern in self.groups if fnmatchcase(path, pattern))
+
+    def _with(self, options: Mapping[str, Any]) -> Self:
+        return replace(self, groups={}, **options)
+
+    def _within(self, name: str, low: float, high: float | None = None) -> None:
+        """Refuse an option outside low ≤ x < high; a function, such as a schedule, is not looked at."""
+        given = getattr(self, name)
+        for x in given if isinstance(given, (tuple, list)) else [given]:
+            if not callable(x) and not (isinstance(x, (int, float)) and low <= x and (high is None or x < high)):
+                expected = f"at least {low}" + ("" if high is None else f" and less than {high}")
+                raise InputError(f"{type(self).__name__}: got {name}={given!r}, expected {expected}")
+
+
+def key(name: str, path: str) -> str:
+    """The name in the state of a moment of a parameter."""
+    return f"{name}.{path}" if path else name
+
+
+def wide(kind: DType) -> DType:
+    """The type in which parameters of a type are updated, and that of their moments."""
+    return float64 if kind is float64 else float32
+
+
+def held(state: Mapping[str, Tensor], name: str) -> Tensor:
+    if name not in state:
+        raise InputError(
+            f"the state has no {name!r}; it has {listed(list(state))}. opt.init(model) makes one for this optimiser"
+        )
+    return state[name]
+
+
+def listed(names: list[str], most: int = 8) -> str:
+    return (", ".join(map(repr, names[:most])) or "nothing") + (
+        f" and {len(names) - most} more" if len(names) > most else ""
+    )
