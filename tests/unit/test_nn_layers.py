@@ -281,7 +281,8 @@ def test_every_layer_is_tested() -> None:
         "Dropout3d", "AlphaDropout", "FeatureAlphaDropout", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d", "RNN", "LSTM", "GRU", "RNNCell",
         "LSTMCell", "GRUCell", "MultiheadAttention", "TransformerEncoderLayer", "TransformerEncoder", "TransformerDecoderLayer",
         "TransformerDecoder", "Transformer",
-        "GaussianNoise", "drawing", "init", "next_key",
+        "GaussianNoise", "drawing", "init", "next_key", "LoRA", "WeightNorm", "lora", "merged", "weight_norm",
     }  # fmt: skip
     activations = {c.__name__ for c in nn.ReLU.__base__.__subclasses__()}  # pyright: ignore[reportOptionalMemberAccess]
-    assert set(nn.__all__) == tested | elsewhere | activations
+    losses = {name for name in nn.__all__ if name.endswith("Loss")}  # tests/training/test_losses.py
+    assert set(nn.__all__) == tested | elsewhere | activations | losses

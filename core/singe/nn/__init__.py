@@ -83,6 +83,11 @@ from ._norm import RMSNorm as RMSNorm
 from ._norm import observing as observing
 from ._random import drawing as drawing
 from ._random import next_key as next_key
+from ._reparametrized import LoRA as LoRA
+from ._reparametrized import WeightNorm as WeightNorm
+from ._reparametrized import lora as lora
+from ._reparametrized import merged as merged
+from ._reparametrized import weight_norm as weight_norm
 from ._sequence.attention import MultiheadAttention as MultiheadAttention
 from ._sequence.embedding import Embedding as Embedding
 from ._sequence.embedding import EmbeddingBag as EmbeddingBag
@@ -156,13 +161,14 @@ __all__ = [
     "CosineSimilarity", "CrossEntropyLoss", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "Embedding", "EmbeddingBag", "FeatureAlphaDropout",
     "Flatten", "Fold", "GRUCell", "GaussianNLLLoss", "GaussianNoise", "GramMatrixLoss", "GroupNorm", "Hardshrink", "Hardsigmoid", "Hardswish",
     "Hardtanh", "HingeEmbeddingLoss", "HuberLoss", "Identity", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "KLDivLoss", "L1Loss",
-    "LPPool1d", "LPPool2d", "LPPool3d", "LSTMCell", "LayerNorm", "LeakyReLU", "Linear", "LocalResponseNorm", "LogSigmoid", "LogSoftmax", "LpLoss",
-    "MSELoss", "MarginRankingLoss", "MaxPool1d", "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d", "Mish", "Module",
+    "LPPool1d", "LPPool2d", "LPPool3d", "LSTMCell", "LayerNorm", "LeakyReLU", "Linear", "LoRA", "LocalResponseNorm", "LogSigmoid", "LogSoftmax",
+    "LpLoss", "MSELoss", "MarginRankingLoss", "MaxPool1d", "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d", "Mish", "Module",
     "ModuleDict", "ModuleList", "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss", "MultiMarginLoss", "MultiheadAttention", "NLLLoss", "PReLU",
     "PairwiseDistance", "PixelShuffle", "PixelUnshuffle", "PoissonNLLLoss", "RMSNorm", "RNNCell", "RNNTLoss", "RReLU", "ReLU", "ReLU6",
     "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d", "RotaryEmbedding",
     "Sequential", "SiLU", "Sigmoid", "SinusoidalPositions", "SmoothL1Loss", "SoftMarginLoss", "Softmax", "Softmax2d", "Softmin", "Softplus",
     "Softshrink", "Softsign", "Tanh", "Tanhshrink", "Threshold", "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder",
     "TransformerEncoderLayer", "TripletMarginLoss", "TripletMarginWithDistanceLoss", "Unflatten", "Unfold", "Upsample", "UpsamplingBilinear2d",
-    "UpsamplingNearest2d", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d", "drawing", "next_key", "observing",
+    "UpsamplingNearest2d", "WeightNorm", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d", "drawing", "init", "lora", "merged", "next_key", "observing",
+    "weight_norm",
 ]  # fmt: skip

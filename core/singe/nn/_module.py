@@ -22,6 +22,7 @@ from ..ir.scalar import convert
 from ..runtime.device import Device
 from ..shapes import show
 from ._report import compared
+from ._summary import Row, Summary, called, results_of, row
 
 
 class HeldArray(Protocol):
@@ -92,7 +93,9 @@ class Module(metaclass=_Closed):
         raise NotImplementedError(f"{type(self).__name__} has no forward")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.forward(*args, **kwargs)
+        result = self.forward(*args, **kwargs)
+        called(self, result)
+        return result
 
     # --- what is in it ---
 
@@ -179,8 +182,9 @@ class Module(metaclass=_Closed):
 
     def freeze(self, *patterns: str) -> Self:
         """The module in which parameters count as buffers, which training does not learn: those whose paths match a
-        pattern ("backbone.*", "*.bias") or begin with it ("backbone"); without patterns all."""
-        return _frozen_as(self, _frozen_in(self) | self._matching("freeze", patterns))
+        pattern ("*.bias"), or are inside of what does ("backbone"); without patterns all."""
+        buffers = {path for path, _, is_buffer in _walk(self) if is_buffer}
+        return _frozen_as(self, _frozen_in(self) | (self._matching("freeze", patterns) - buffers))
 
     def unfreeze(self, *patterns: str) -> Self:
         """The module in which what `freeze` made buffers are parameters again; patterns as there."""
@@ -191,7 +195,7 @@ class Module(metaclass=_Closed):
         state = self.state_dict()
         chosen: set[Tensor] = set() if patterns else set(state.values())
         for pattern in patterns:
-            found = [t for path, t in state.items() if fnmatchcase(path, pattern) or path.startswith(f"{pattern}.")]
+            found = [t for path, t in state.items() if fnmatchcase(path, pattern) or fnmatchcase(path, f"{pattern}.*")]
             if not found:
                 raise InputError(f"{verb}: no tensor matches {pattern!r}; there are {_listed(list(state))}")
             chosen.update(found)
@@ -250,6 +254,27 @@ class Module(metaclass=_Closed):
     def __repr__(self) -> str:
         return _tree(self)
 
+    def summary(self, *examples: Any) -> Summary:
+        """The tree of layers with parameters, memory, what is frozen, and for examples of its inputs the shapes that each
+        layer gives; print it. An example is a tensor, an array, or a shape of floats: `model.summary(("N", 3, 32, 32))`."""
+        still = self.eval()  # which draws no random numbers
+        results: dict[int, list[Any]] = {}
+        for part, result in results_of(still, examples) if examples else ():
+            results.setdefault(id(part), []).append(result)
+        frozen = _frozen_in(still)
+        held = [(path, (part, b, path in frozen)) for path, part, b in _walk(still) if isinstance(part, Tensor)]
+        rows: list[Row] = []
+        above: list[str] = []  # what the paths inside begin with, of each module that the present one is in
+        for path, part in still.named_modules():
+            while above and not path.startswith(above[-1]):
+                above.pop()
+            begin = f"{path}." if path else ""
+            inside = [facts for at, facts in held if at.startswith(begin)]
+            name = path[len(above[-1]) :] if above else path
+            rows.append(row(path, len(above), name, type(part).__name__, inside, results.get(id(part), ())))
+            above.append(begin)
+        return Summary(tuple(rows))
+
 
 # --- walking over modules, lists and dicts ---------------------------------------------------------------------------
 
@@ -296,17 +321,17 @@ def _frozen_as(value: Any, frozen: AbstractSet[str], path: str = "") -> Any:
     }
     made = _remade(value, parts)
     if isinstance(value, Module):
-        vars(made)["_frozen"] = frozenset(own for own in _own_tensors(value) if _joined(path, own) in frozen)
+        vars(made)["_frozen"] = frozenset(own for own in own_tensors(value) if _joined(path, own) in frozen)
     return made
 
 
-def _own_tensors(value: Any, path: str = "") -> Iterator[str]:
+def own_tensors(value: Any, path: str = "") -> Iterator[str]:
     """The paths of the tensors in a value that are not in a module inside it."""
     for _, at, part in _parts(value, path):
         if isinstance(part, Tensor):
             yield at
         elif not isinstance(part, Module):
-            yield from _own_tensors(part, at)
+            yield from own_tensors(part, at)
 
 
 def _rebuilt(value: Any, rule: Callable[[str, Any, Any], Any], path: str = "") -> Any:

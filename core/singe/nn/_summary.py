@@ -1,0 +1,143 @@
+"""A model as a tree of layers, with what each gives, and what it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from ..dtypes import DType, dtype, float32
+from ..errors import InputError
+from ..frontend.nodes.meet import plain_array
+from ..frontend.tensor import Tensor
+from ..frontend.tracing import trace
+from ..shapes import Dim, show, size
+
+UNITS: Final = ("B", "kB", "MB", "GB", "TB")
+
+
+class Layer(Protocol):
+    """What is said of a module's calls."""
+
+    def __call__(self, *args: Any) -> Any: ...
+
+
+_calls: Final[ContextVar[list[tuple[Layer, Any]] | None]] = ContextVar("calls", default=None)
+
+
+def called(layer: Layer, result: Any) -> None:
+    """Each call of a module comes here."""
+    calls = _calls.get()
+    if calls is not None:
+        calls.append((layer, result))
+
+
+@contextmanager
+def _listening() -> Iterator[list[tuple[Layer, Any]]]:
+    calls: list[tuple[Layer, Any]] = []
+    token = _calls.set(calls)
+    try:
+        yield calls
+    finally:
+        _calls.reset(token)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A layer. Its numbers count what is in the layers inside it too."""
+
+    path: str
+    depth: int
+    name: str
+    """The path from the module that it is in."""
+    kind: str
+    outputs: tuple[tuple[Dim, ...], ...]
+    """The shapes that it gives: those of the first call, if examples were given."""
+    parameters: int
+    """How many numbers its parameters hold, frozen ones too."""
+    frozen: int
+    """How many of these are frozen."""
+    bytes: int
+    """Of parameters and buffers."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The layers of a module, outermost first; print it to read it."""
+
+    rows: tuple[Row, ...]
+
+    def __str__(self) -> str:
+        shown = any(row.outputs for row in self.rows)
+        lines = [("layer", *(("output",) if shown else ()), "parameters", "memory", "")]
+        for row in self.rows:
+            name = "  " * row.depth + (f"{row.name}: {row.kind}" if row.name else row.kind)
+            outputs = (", ".join(map(show, row.outputs)),) if shown else ()
+            note = "" if not row.frozen else "frozen" if row.frozen == row.parameters else f"{row.frozen:,} frozen"
+            lines.append((name, *outputs, f"{row.parameters:,}" if row.parameters else "", _bytes(row.bytes), note))
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        left = 2 if shown else 1
+        table = ["  ".join(
+            text.ljust(width) if k < left or k == len(widths) - 1 else text.rjust(width)
+            for k, (text, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip() for line in lines]  # fmt: skip
+        whole = self.rows[0]
+        rule = "─" * max(map(len, table))
+        end = f"{whole.parameters:,} parameters, of which {whole.parameters - whole.frozen:,} are learned; {_bytes(whole.bytes) or '0 B'}"
+        return "\n".join([table[0], rule, *table[1:], rule, end])
+
+    __repr__ = __str__
+
+
+def row(
+    path: str, depth: int, name: str, kind: str, parts: Sequence[tuple[Tensor, bool, bool]], results: Sequence[Any]
+) -> Row:
+    """parts: the tensors in a layer, whether each is a buffer, and whether it is frozen; results: of its calls."""
+    held = {id(part[0]): part for part in parts}.values()  # a shared tensor counts once
+    learned = sum(t.size for t, is_buffer, _ in held if not is_buffer)
+    frozen = sum(t.size for t, _, is_frozen in held if is_frozen)
+    memory = sum(-(-t.size * t.dtype.bits // 8) for t, _, _ in held)
+    outputs = tuple(t.shape for t in _tensors(results[0])) if results else ()
+    return Row(path, depth, name, kind, outputs, learned + frozen, frozen, memory)
+
+
+def results_of(layer: Layer, examples: Sequence[Any]) -> list[tuple[Layer, Any]]:
+    """The calls of a module and of those inside it, with what they give, which is not computed."""
+
+    def first(*arguments: Tensor) -> Tensor:
+        found = next(_tensors(layer(*arguments)), None)
+        if found is None:
+            raise InputError(f"summary: {type(layer).__name__} gives no tensor")
+        return found
+
+    with _listening() as calls:
+        trace(first, [(f"x{k}", *_spec(example)) for k, example in enumerate(examples)])
+    return calls
+
+
+def _spec(example: Any) -> tuple[Sequence[Dim], DType]:
+    """The shape and the dtype of an example, or of a shape, in which names are open dimensions."""
+    if isinstance(example, (tuple, list)) and all(isinstance(d, (int, str)) for d in example):
+        return [size(d) if isinstance(d, str) else d for d in example], float32
+    array = example if isinstance(example, Tensor) else plain_array(example)
+    return array.shape, dtype(array.dtype)
+
+
+def _tensors(value: Any) -> Iterator[Tensor]:
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, (tuple, list)):
+        for part in value:
+            yield from _tensors(part)
+    elif isinstance(value, dict):
+        yield from _tensors(list(value.values()))
+
+
+def _bytes(count: int) -> str:
+    """A number of bytes, for people."""
+    if not count:
+        return ""
+    power = min((len(str(count)) - 1) // 3, len(UNITS) - 1)
+    return f"{count / 1000**power:.1f} {UNITS[power]}" if power else f"{count} B"
