@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from singe.errors import InputError
+from singe.runtime.files.pictures import MAX_PIXELS
 from singe.shapes import size
-from singe.tools.images import MAX_PIXELS, PictureSpec, layout_of, picture_for, read_picture
+from singe.tools.images import PictureSpec, layout_of, picture_for, read_picture
 
 Image = pytest.importorskip("PIL.Image", reason="Pillow is not here")
 PLAIN = {"mean": (0.0,), "std": (1.0,)}

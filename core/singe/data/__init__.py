@@ -9,6 +9,16 @@ from .dataset import concat as concat
 from .dataset import zipped as zipped
 from .draws import Draws as Draws
 from .loader import Loader as Loader
+from .sources.arrow import ArrowTable as ArrowTable
+from .sources.cifar import CIFAR10 as CIFAR10
+from .sources.cifar import CIFAR100 as CIFAR100
+from .sources.folders import ImageFolder as ImageFolder
+from .sources.folders import TextFolder as TextFolder
+from .sources.idx import MNIST as MNIST
+from .sources.idx import FashionMNIST as FashionMNIST
+from .sources.idx import read_idx as read_idx
+from .sources.tables import CSV as CSV
+from .sources.tables import SQLite as SQLite
 from .steps import Normalize as Normalize
 from .steps import RandomCrop as RandomCrop
 from .steps import RandomErasing as RandomErasing
@@ -19,6 +29,7 @@ from .warp import ElasticTransform as ElasticTransform
 from .warp import RandomAffine as RandomAffine
 
 __all__ = [
-    "ArrayDataset", "Augment", "Dataset", "Draws", "ElasticTransform", "Loader", "Normalize", "PadCollate", "RandomAffine", "RandomCrop",
-    "RandomErasing", "RandomHorizontalFlip", "RandomVerticalFlip", "Step", "collate", "concat", "zipped",
+    "CIFAR10", "CIFAR100", "CSV", "MNIST", "ArrayDataset", "ArrowTable", "Augment", "Dataset", "Draws", "ElasticTransform", "FashionMNIST",
+    "ImageFolder", "Loader", "Normalize", "PadCollate", "RandomAffine", "RandomCrop", "RandomErasing", "RandomHorizontalFlip",
+    "RandomVerticalFlip", "SQLite", "Step", "TextFolder", "collate", "concat", "read_idx", "zipped",
 ]  # fmt: skip

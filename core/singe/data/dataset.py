@@ -171,7 +171,7 @@ class ArrayDataset(Dataset):
         return mapped(lambda column: column[at], self.columns)
 
     def batch(self, indices: Sequence[int] | np.ndarray) -> Any:
-        places = _inside(indices, self)
+        places = inside(indices, self)
         return mapped(
             lambda c: c[places] if isinstance(c, np.ndarray) else collate([c[i] for i in places]), self.columns
         )
@@ -204,7 +204,7 @@ class _Map(Dataset):
 
 class _Selection(Dataset):
     def __init__(self, of: Dataset, indices: Sequence[int] | np.ndarray) -> None:
-        found = _inside(indices, of)
+        found = inside(indices, of)
         if isinstance(of, _Selection):
             of, found = of._of, of._indices[found]
         self._of, self._indices = of, found
@@ -216,10 +216,10 @@ class _Selection(Dataset):
         return self._of[int(self._indices[self._at(index)])]
 
     def items(self, indices: Sequence[int] | np.ndarray) -> list[Any]:
-        return self._of.items(self._indices[_inside(indices, self)])
+        return self._of.items(self._indices[inside(indices, self)])
 
     def batch(self, indices: Sequence[int] | np.ndarray) -> Any:
-        return self._of.batch(self._indices[_inside(indices, self)])
+        return self._of.batch(self._indices[inside(indices, self)])
 
     def column(self, field: Field) -> Any:
         whole = self._of.column(field)
@@ -273,7 +273,7 @@ class _Zip(Dataset):
         return tuple(part.batch(indices) for part in self._parts)
 
 
-def _inside(indices: Sequence[int] | np.ndarray, of: Dataset) -> np.ndarray:
+def inside(indices: Sequence[int] | np.ndarray, of: Dataset) -> np.ndarray:
     """Indices of a dataset's items as ones from 0: negative ones count from the end."""
     given = np.asarray(indices)
     if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):

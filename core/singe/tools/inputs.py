@@ -14,6 +14,7 @@ import numpy as np
 from ..errors import InputError
 from ..model.arguments import TensorSpec, bind
 from ..model.model import Model
+from ..runtime.files.pictures import SUFFIXES
 from ..weights.files import read_weights
 from . import images, sounds
 from .texts import read_texts
@@ -70,7 +71,7 @@ def _read(path: str, spec: TensorSpec, args: Namespace) -> np.ndarray:
         return _member(path, spec.name)
     if suffix == sounds.SUFFIX:
         return _sound(path, spec, args.rate)
-    if suffix in images.SUFFIXES:
+    if suffix in SUFFIXES:
         values = images.read_picture(path, _picture_spec(args, spec))
         kind = spec.dtype.numpy
         if spec.dtype.is_int:
@@ -78,7 +79,7 @@ def _read(path: str, spec: TensorSpec, args: Namespace) -> np.ndarray:
             values = np.clip(np.rint(values), limits.min, limits.max)
         return values.astype(kind)
     if suffix != ".npy":
-        known = ", ".join(sorted(images.SUFFIXES))
+        known = ", ".join(sorted(SUFFIXES))
         raise InputError(f"{path}: expected an .npy file, an .npz file, a .wav file or a picture ({known})")
     try:
         # Mapped first: a header that claims more data than the file has is refused before memory is allocated.

@@ -31,7 +31,8 @@ class Machine:
 
     known(name) is the value pushed for a name, or None if it is not allowed. call(value, arguments) implements REDUCE for such a value,
     persistent(id) resolves a persistent id, new(value) makes an Instance for NEWOBJ. Keys of dicts are strings and ints.
-    BUILD, which would set attributes, sets those of Instances, is ignored for dicts, and refused for all else.
+    BUILD, which would set attributes, sets those of Instances, is ignored for dicts, is done by build(value, attributes) if
+    that returns True, and is refused for all else. Strings of Python 2 that are not UTF-8 are bytes.
     """
 
     def __init__(
@@ -43,8 +44,9 @@ class Machine:
         call: Callable[[Any, tuple[Any, ...]], Any],
         persistent: Callable[[Any], Any],
         new: Callable[[Any], Any] | None = None,
+        build: Callable[[Any, Any], bool] = lambda value, attributes: False,
     ) -> None:
-        self._known, self._call, self._persistent, self._new = known, call, persistent, new
+        self._known, self._call, self._persistent, self._new, self._build = known, call, persistent, new, build
         self._data, self.at, self._name = data, at, name
         self._stack: list[Any] = []
         self._memo: dict[int, Any] = {}
@@ -80,6 +82,13 @@ class Machine:
             return self.take(self.number(layout)).decode()
         except UnicodeDecodeError:
             raise ValueError("a string is not UTF-8") from None
+
+    def old_text(self, layout: str) -> str | bytes:
+        found = self.take(self.number(layout))
+        try:
+            return found.decode()
+        except UnicodeDecodeError:
+            return found
 
     def line(self) -> str:
         length = bytes(self._data[self.at : self.at + 256]).find(b"\n")
@@ -190,7 +199,7 @@ class Machine:
             if not isinstance(attributes, dict) or target.attributes:
                 raise ValueError("sets attributes of an object twice, or to something other than a dict")
             target.attributes.update(attributes)
-        elif not isinstance(target, dict):
+        elif not isinstance(target, dict) and not self._build(target, attributes):
             raise ValueError(f"sets attributes of {shown(target)}, expected an OrderedDict")
 
     def persistent(self) -> None:
@@ -216,8 +225,8 @@ OPCODES: Final[Mapping[int, Callable[[Machine], None]]] = {
         "X": lambda m: m.push(m.text("I")),
         "C": lambda m: m.push(m.take(m.number("B"))),
         "B": lambda m: m.push(m.take(m.number("I"))),
-        "U": lambda m: m.push(m.text("B")),  # Python 2's strings
-        "T": lambda m: m.push(m.text("I")),
+        "U": lambda m: m.push(m.old_text("B")),  # Python 2's strings
+        "T": lambda m: m.push(m.old_text("I")),
         "}": lambda m: m.push({}),
         "]": lambda m: m.push([]),
         ")": lambda m: m.push(()),

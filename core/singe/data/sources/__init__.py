@@ -1,0 +1,1 @@
+"""Data sets in files: of pictures, tables and texts."""
