@@ -31,6 +31,7 @@ from ..dtypes import DType
 from ..ir.scalar import Number
 from ..runtime.device import Device, DeviceValue
 from ..shapes import Dim
+from .gradients import Gradients
 from .methods.order import Ordered
 from .methods.selection import Places
 from .nodes.shaping import Axis, Count

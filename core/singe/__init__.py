@@ -68,9 +68,13 @@ from .frontend.creation import vstack as vstack
 from .frontend.creation import where as where
 from .frontend.creation import zeros as zeros
 from .frontend.creation import zeros_like as zeros_like
+from .frontend.gradients import Gradients as Gradients
 from .frontend.own import op as op
 from .frontend.products import einsum as einsum
 from .frontend.tensor import Tensor as Tensor
+from .gradients import checkpoint as checkpoint
+from .gradients import grad as grad
+from .gradients import value_and_grad as value_and_grad
 from .model.compiling import compile as compile
 from .model.files import load as load
 from .model.files import load_async as load_async
@@ -79,6 +83,7 @@ from .model.model import Model as Model
 from .model.program import Program
 from .model.session import Session as Session
 from .ops import Wgsl as Wgsl
+from .runtime.decorators import Autodiff as Autodiff
 from .runtime.decorators import Fusion as Fusion
 from .runtime.device import Device as Device
 from .runtime.devices import Numpy as Numpy
@@ -97,14 +102,103 @@ from .weights import load_weights as load_weights
 from .weights import read_weights as read_weights
 
 __all__ = [
-    "Bundle", "CompileError", "DType", "DTypeError", "Device", "DeviceError", "DeviceLost", "FormatError", "Fusion", "ImportFailure", "InputError",
-    "Model", "Numpy", "PictureSpec", "Program", "Session", "ShapeError", "SingeError", "Tensor", "UnsupportedOp", "ValueNeeded", "Wasm", "WebGpu",
-    "Weights", "WeightsReport", "Wgsl", "__version__", "arange", "as_tensor", "asarray", "bfloat16", "bool_", "cat", "compile", "complex64", "complex128",
-    "concat", "device", "device_async", "devices", "dtype", "einsum", "empty", "empty_like", "export", "export_freestanding", "eye", "float4_e2m1fn",
-    "float6_e2m3fn", "float6_e3m2fn", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float16", "float32",
-    "float64", "from_numpy", "full", "full_like", "hstack", "int2", "int4", "int8", "int16", "int32", "int64", "linspace", "load", "load_async",
-    "load_weights", "meshgrid", "nn", "ones", "ones_like", "op", "read_weights", "save", "stack", "string", "tensor", "uint2", "uint4", "uint8", "uint16",
-    "uint32", "uint64", "vstack", "where", "zeros", "zeros_like",
+    "Autodiff",
+    "Bundle",
+    "CompileError",
+    "DType",
+    "DTypeError",
+    "Device",
+    "DeviceError",
+    "DeviceLost",
+    "FormatError",
+    "Fusion",
+    "Gradients",
+    "ImportFailure",
+    "InputError",
+    "Model",
+    "Numpy",
+    "PictureSpec",
+    "Program",
+    "Session",
+    "ShapeError",
+    "SingeError",
+    "Tensor",
+    "UnsupportedOp",
+    "ValueNeeded",
+    "Wasm",
+    "WebGpu",
+    "Weights",
+    "WeightsReport",
+    "Wgsl",
+    "__version__",
+    "arange",
+    "as_tensor",
+    "asarray",
+    "bfloat16",
+    "bool_",
+    "cat",
+    "checkpoint",
+    "compile",
+    "complex64",
+    "complex128",
+    "concat",
+    "device",
+    "device_async",
+    "devices",
+    "dtype",
+    "einsum",
+    "empty",
+    "empty_like",
+    "export",
+    "export_freestanding",
+    "eye",
+    "float4_e2m1fn",
+    "float6_e2m3fn",
+    "float6_e3m2fn",
+    "float8_e4m3fn",
+    "float8_e4m3fnuz",
+    "float8_e5m2",
+    "float8_e5m2fnuz",
+    "float8_e8m0fnu",
+    "float16",
+    "float32",
+    "float64",
+    "from_numpy",
+    "full",
+    "full_like",
+    "grad",
+    "hstack",
+    "int2",
+    "int4",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "linspace",
+    "load",
+    "load_async",
+    "load_weights",
+    "meshgrid",
+    "nn",
+    "ones",
+    "ones_like",
+    "op",
+    "read_weights",
+    "save",
+    "stack",
+    "string",
+    "tensor",
+    "uint2",
+    "uint4",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "value_and_grad",
+    "vstack",
+    "where",
+    "zeros",
+    "zeros_like",
 ]  # fmt: skip
 
 

@@ -32,7 +32,11 @@ MORE: dict[str, list[Sample]] = {"reduce_prod": ZEROS_AND_NEGATIVES}
 
 def differentiable() -> list[Any]:
     """Differences call the reference for each element of each input."""
-    rows = [r for r in SAMPLED if float32 in r.dtypes and r.name not in NO_GRADIENT and r.name != "cast"]
+    rows = [
+        r
+        for r in SAMPLED
+        if float32 in r.dtypes and r.name not in NO_GRADIENT and r.name not in ("cast", "stop_gradient")
+    ]
     return [pytest.param(r, id=r.name, marks=[pytest.mark.slow] * (r.name in DEAR)) for r in rows]
 
 

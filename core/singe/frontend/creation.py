@@ -22,17 +22,21 @@ from .nodes.shaping import given_sizes, unpacked
 from .tensor import Tensor, TensorLike, apply
 
 
-def tensor(data: Any, dtype: Any = None, device: str | Device | None = None) -> Tensor:
+def tensor(data: Any, dtype: Any = None, device: str | Device | None = None, *, requires_grad: bool = False) -> Tensor:
     """A tensor of numbers, nested lists, a NumPy array or another tensor; the data is copied.
+
+    requires_grad: `backward` gives its gradient; on a device `sg.Autodiff(…)` only.
 
     Python's floats become float32, integers int64, bools bool. A NumPy array keeps its dtype, except that float64, which
     is NumPy's default for floats, becomes float32. Pass dtype to choose another.
     """
     if isinstance(data, Tensor):
         moved = data if device is None else data.to(device)
-        return moved if dtype is None else moved.cast(dtype)
-    on = find_device(device or DEFAULT)
-    return Tensor(on, on.upload(plain_array(data, _kind(dtype))))
+        made = moved if dtype is None else moved.cast(dtype)
+    else:
+        on = find_device(device or DEFAULT)
+        made = Tensor(on, on.upload(plain_array(data, _kind(dtype))))
+    return made.require_grad() if requires_grad else made
 
 
 def _kind(given: Any) -> DType | None:

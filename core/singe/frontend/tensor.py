@@ -12,7 +12,7 @@ Tensors of different devices cannot be combined: that is a DeviceError.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias, Union
+from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from ..shapes import Size, product, show, symbols
 from . import printing
 from .nodes.meet import plain_array
 from .nodes.shaping import Count
+
+if TYPE_CHECKING:
+    from .gradients import Gradients
 
 TensorLike: TypeAlias = Union["Tensor", np.ndarray, Number]
 
@@ -201,8 +204,28 @@ class Tensor:
         """`to`, under the name of the array API standard."""
         return self.to(device)
 
-    def backward(self) -> Any:
-        raise DeviceError(f"backward: {self.device!r} does not record gradients; no device does yet")
+    # gradients
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether `backward` goes through this tensor: it, or one that it was computed from, asks for its gradient."""
+        return self._device.is_recorded(self._value)
+
+    def require_grad(self) -> Tensor:
+        """The same elements as a tensor that asks for its gradient; on a device `sg.Autodiff(…)` only."""
+        return Tensor(self._device, self._device.watched(self._value))
+
+    def detach(self) -> Tensor:
+        """The same elements as a tensor through which no gradient goes."""
+        return Tensor(self._device, self._device.detached(self._value))
+
+    def backward(self, *, create_graph: bool = False) -> Gradients:
+        """The gradients of this number, for each tensor that asked for its gradient. No tensor changes, and it may be called
+        again. create_graph: the gradients can be differentiated, too."""
+        from .gradients import Gradients  # noqa: PLC0415
+
+        found = self._device.backward(self._value, create_graph)
+        return Gradients([(Tensor(self._device, x), Tensor(self._device, g)) for x, g in found.items()])
 
 
 def _restored(device: Device, array: np.ndarray) -> Tensor:

@@ -9,6 +9,7 @@ from ..dtypes import DType
 from ..ir.scalar import Number
 from ..runtime.device import Device, DeviceValue
 from ..shapes import Dim
+from .gradients import Gradients
 from .methods.order import Ordered
 from .methods.selection import Places
 from .nodes.shaping import Axis, Count
@@ -167,7 +168,9 @@ class Tensor:
         """The mean of each window."""
     def axes_sizes(self, *, what: Any, shape: Any, change: Any) -> Any:
         """a shape after computed axes are dropped, added or made 1"""
-    def backward(self) -> Any: ...
+    def backward(self, *, create_graph: _bool = False) -> Gradients:
+        """The gradients of this number, for each tensor that asked for its gradient. No tensor changes, and it may be called
+        again. create_graph: the gradients can be differentiated, too."""
     def baddbmm(self, mat1: TensorLike, mat2: TensorLike, beta: Number = 1, alpha: Number = 1) -> Tensor:
         """beta · x + alpha · (mat1 @ mat2)."""
     def batch_norm(self, scale: TensorLike, shift: TensorLike, mean: TensorLike, variance: TensorLike, *, epsilon: Any = 1e-05) -> Any:
@@ -263,7 +266,7 @@ class Tensor:
     def det(self) -> Any:
         """the determinant of each matrix in the last two axes"""
     def detach(self) -> Tensor:
-        """The tensor itself, which does not change."""
+        """The same elements as a tensor through which no gradient goes."""
     @property
     def device(self) -> Device: ...
     def dft(self, *, axis: Any = -2, length: Any = None, inverse: Any = False, onesided: Any = False) -> Any:
@@ -583,6 +586,8 @@ class Tensor:
         """real of each element"""
     def reciprocal(self) -> Tensor:
         """reciprocal of each element"""
+    def recomputed(self) -> Tensor:
+        """the same elements as a value of its own, so that what is computed from it is not shared with what is computed from the original"""
     def reduce_max(self, *, axes: Any) -> Any:
         """the largest element over axes"""
     def reduce_mean(self, *, axes: Any) -> Any:
@@ -603,6 +608,11 @@ class Tensor:
         """The tensor repeated as a whole along each axis; more numbers than axes add leading axes."""
     def repeat_interleave(self, repeats: _int | Sequence[_int] | Tensor, axis: _int | None = None) -> Tensor:
         """Every element, or every slice along an axis, repeated by itself. repeats: a number, or one for each."""
+    def require_grad(self) -> Tensor:
+        """The same elements as a tensor that asks for its gradient; on a device `sg.Autodiff(…)` only."""
+    @property
+    def requires_grad(self) -> _bool:
+        """Whether `backward` goes through this tensor: it, or one that it was computed from, asks for its gradient."""
     def reshape(self, *shape: Any) -> Tensor:
         """The same elements in row-major order under another shape, in which one dimension may be -1."""
     def reshape_as(self, other: Tensor) -> Tensor:
@@ -704,6 +714,8 @@ class Tensor:
         """The square root of `var`."""
     def stft(self, window: TensorLike | None = None, *, length: Any, step: Any, onesided: Any = True) -> Any:
         """the transforms of overlapping parts of signals, each part weighted by a window"""
+    def stop_gradient(self) -> Tensor:
+        """the same elements, through which no gradient goes"""
     def string_concat(self, y: TensorLike) -> Any:
         """each string followed by another"""
     def string_normalize(self, *, case: Any, stopwords: Any, sensitive: Any) -> Any:

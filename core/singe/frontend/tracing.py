@@ -43,7 +43,7 @@ class Tracer(Device):
 
     def __init__(self, builder: Builder | None = None) -> None:
         self.lock = threading.RLock()
-        self._builder: Final = builder or Builder()
+        self.builder: Final = builder or Builder()
         self._adopted: Final[dict[int, tuple[Any, Node]]] = {}  # id ↦ the value (keeps the id in use) and its node
 
     @property
@@ -54,10 +54,10 @@ class Tracer(Device):
         raise DeviceError("a tensor of a function that is being traced cannot be copied or pickled")
 
     def input(self, spec: Spec) -> Tensor:
-        return Tensor(self, self._builder.input(*spec))
+        return Tensor(self, self.builder.input(*spec))
 
     def upload(self, array: np.ndarray) -> Node:
-        return self._builder.const(array)
+        return self.builder.const(array)
 
     def adopt(self, value: Any, source: Device) -> Node:
         """The value as a constant; adopting a value again gives the same node."""
@@ -70,18 +70,21 @@ class Tracer(Device):
         return self._adopted[id(value)][1]
 
     def apply(self, build: Build, values: Sequence[Node]) -> tuple[Node, ...]:
-        return nodes_of(build(self._builder, *values))
+        return nodes_of(build(self.builder, *values))
 
     def run(self, graph: Graph, values: Sequence[Node]) -> tuple[Node, ...]:
-        return inline(graph, self._builder, values)
+        return inline(graph, self.builder, values)
 
     def fetch(self, value: Node) -> np.ndarray:
-        known = self._builder.value_of(value)
+        known = self.builder.value_of(value)
         if known is None or known.dtype == object:
             raise DeviceError(
                 "a tensor's elements are not known while a function is traced; choose with where(condition, x, y)"
             )
         return np.array(known)
+
+    def detached(self, value: Node) -> Node:
+        return self.builder.stop_gradient(value)
 
     def synchronize(self) -> None:
         """There is nothing to wait for."""
@@ -99,6 +102,22 @@ class Tracer(Device):
         raise DeviceError("no Program can run while a function is traced: run it before, and pass its results")
 
 
+class Lifting(Tracer):
+    """A Tracer to which the tensors of other devices are inputs of the Graph, not constants. lifted: the tensors, and the
+    inputs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lifted: Final[dict[Tensor, Node]] = {}
+
+    def adopt(self, value: Any, source: Device) -> Node:
+        if id(value) not in self._adopted:
+            node = self.builder.input(f"x{len(self.lifted)}", value.shape, value.dtype)
+            self._adopted[id(value)] = value, node
+            self.lifted[Tensor(source, value)] = node
+        return self._adopted[id(value)][1]
+
+
 _TRACER: Final[ContextVar[Tracer | None]] = ContextVar("tracer", default=None)
 
 
@@ -113,7 +132,7 @@ def tracer() -> Tracer:
 
 
 @contextmanager
-def _tracing(on: Tracer) -> Iterator[None]:
+def tracing(on: Tracer) -> Iterator[None]:
     """A context for a call of the function that is traced."""
     token = _TRACER.set(on)
     try:
@@ -137,7 +156,7 @@ def trace(function: Callable[..., Any], specs: Sequence[Spec], states: Mapping[s
     leaves = {name: on.input((name, shape, kind)) for name, (shape, kind, _) in first.items()}
     with deferring():  # the checks are dropped here: compiling the graph finds them again
         _check_call(function, arguments, leaves)
-        with _tracing(on):
+        with tracing(on):
             result = function(*arguments, **leaves)
         outputs, updated = _and_states(result, leaves) if leaves else (result, {})
         named = _named(outputs)
@@ -153,7 +172,7 @@ def within(builder: Builder, function: Callable[..., Any], nodes: Sequence[Node 
     """The nodes that a function of Tensors makes of nodes of a Builder. The function returns a Tensor, or several in a
     tuple or list; a value may be None."""
     on = Tracer(builder)
-    with _tracing(on):
+    with tracing(on):
         result = function(*(None if x is None else Tensor(on, x) for x in nodes))
     several = result if isinstance(result, (tuple, list)) else (result,)
     for x in several:

@@ -3,6 +3,7 @@
 from .builder import INTERNED_BYTES as INTERNED_BYTES
 from .builder import WHOLE as WHOLE
 from .builder import Builder as Builder
+from .checkpoint import checkpointed as checkpointed
 from .gradients import gradient as gradient
 from .graph import Graph as Graph
 from .graph import GraphState as GraphState

@@ -22,8 +22,8 @@ def gradient(
 ) -> list[Node]:
     """The gradients of Σ seed · output with respect to the nodes `by`; zeros for a node on which no output depends.
     sums: nodes to which the gradients of some of these are added."""
-    order = postorder(graph.outputs, below)
     stops = frozenset(by)
+    order = postorder(graph.outputs, lambda n: () if n in stops else below(n))
     moved = dependents(order, by)
     adjoint: dict[Node, Node] = dict(sums or {})
     parts: dict[Node, dict[int, Node]] = {}  # for a node of several results, the adjoint of each result

@@ -334,6 +334,16 @@ def own_tensors(value: Any, path: str = "") -> Iterator[str]:
             yield from own_tensors(part, at)
 
 
+def tensors_in(value: Any) -> Iterator[tuple[str, Tensor, bool]]:
+    """(path, tensor, whether it is a buffer) of a tensor, or of each in a module, list, tuple or dict."""
+    return ((path, part, is_buffer) for path, part, is_buffer in _walk(value) if isinstance(part, Tensor))
+
+
+def with_parts(value: Any, rule: Callable[[Any], Any]) -> Any:
+    """rule(value), or a copy of a module, list, tuple or dict with rule(part) for each part that is none of these."""
+    return _rebuilt(value, lambda path, key, part: rule(part)) if isinstance(value, CONTAINERS) else rule(value)
+
+
 def _rebuilt(value: Any, rule: Callable[[str, Any, Any], Any], path: str = "") -> Any:
     """A copy of a container, in which rule(path, key, part) replaces each item that is not a container."""
     new: dict[Any, Any] = {}

@@ -2,6 +2,7 @@
 
     EagerDevice(backend)   runs an op when it is called                 devices.py
     Fusion(device)         runs what a value needs when it is read      decorators/fusion.py
+    Autodiff(device)       records ops for gradients                    decorators/autodiff.py
     Tracer()               runs nothing: it records a Graph             ../frontend/tracing.py
 
 A decorator is a Device that wraps another. It uses the inner device only through these methods, so decorators compose
@@ -96,6 +97,24 @@ class Device(ABC):
     @abstractmethod
     def describe(self) -> Mapping[str, Any]:
         """Facts about the device for people: adapter, features, limits."""
+
+    # gradients (see decorators/autodiff.py)
+
+    def watched(self, value: Any) -> Any:
+        """The same elements as a value by which can be differentiated."""
+        raise DeviceError(f"{self!r} does not record gradients; use the device sg.Autodiff(…) around it")
+
+    def detached(self, value: Any) -> Any:
+        """The same elements as a value through which no gradient goes."""
+        return value
+
+    def is_recorded(self, value: Any) -> bool:
+        """Whether the value depends on a watched one."""
+        return False
+
+    def backward(self, value: Any, keep: bool) -> Mapping[Any, Any]:
+        """The gradients of a number: each watched value on which it depends ↦ the gradient. keep: they are recorded, too."""
+        raise DeviceError(f"backward: {self!r} does not record gradients; use the device sg.Autodiff(…) around it")
 
     # Programs
 

@@ -101,5 +101,4 @@ def clone(x: Tensor) -> Tensor:
     return x
 
 
-for _name in ("contiguous", "detach"):
-    alias(_name, clone)
+alias("contiguous", clone)

@@ -1,4 +1,5 @@
 """Devices that wrap a device."""
 
+from .autodiff import Autodiff as Autodiff
 from .decorator import Decorator as Decorator
 from .fusion import Fusion as Fusion

@@ -51,6 +51,18 @@ class Decorator(Device):
     def describe(self) -> Mapping[str, Any]:
         return self.inner.describe()
 
+    def watched(self, value: Any) -> Any:
+        return self.inner.watched(value)
+
+    def detached(self, value: Any) -> Any:
+        return self.inner.detached(value)
+
+    def is_recorded(self, value: Any) -> bool:
+        return self.inner.is_recorded(value)
+
+    def backward(self, value: Any, keep: bool) -> Mapping[Any, Any]:
+        return self.inner.backward(value, keep)
+
     @property
     def eager(self) -> Device:
         below = self.inner.eager

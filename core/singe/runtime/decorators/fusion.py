@@ -19,7 +19,7 @@ from typing import Any, Final
 import numpy as np
 
 from ...dtypes import DType
-from ...errors import SingeError
+from ...errors import DeviceError, SingeError
 from ...graph import Builder, Graph, Node, inline, postorder
 from ...ops import SIZES
 from ..device import Build, Device, nodes_of
@@ -70,6 +70,16 @@ class Fusion(Decorator):
     @property
     def eager(self) -> Device:
         return self.inner.eager
+
+    # Its values are its own, so it cannot pass them to a device inside that records gradients.
+    detached = Device.detached
+    is_recorded = Device.is_recorded
+
+    def watched(self, value: LazyValue) -> Any:
+        raise DeviceError(f"{self!r} does not record gradients; use sg.Autodiff(sg.Fusion(device)), in this order")
+
+    def backward(self, value: LazyValue, keep: bool) -> Any:
+        return self.watched(value)
 
     def upload(self, array: np.ndarray) -> LazyValue:
         with self.lock:

@@ -1,0 +1,169 @@
+"""Autodiff: a decorator that records what is computed from watched values, so that gradients can be computed.
+
+`backward` goes through the record from the last op to the first. For each op, a Graph of its gradient is run on the device
+inside, with the op's inputs, so a device that is lazy (`Autodiff(Fusion(device))`) compiles the forward and the backward
+pass, and what is done with the gradients, as one Program.
+
+The record belongs to the values: it is freed with them, and is not changed by `backward`. So threads may share watched
+values, and a number may be differentiated twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from ...dtypes import FLOATS, DType
+from ...errors import DTypeError, ShapeError
+from ...graph import Builder, Graph, gradient, inline, leaf
+from ...shapes import show
+from ..device import Build, Device, nodes_of
+from ..waiting import Later
+from .decorator import Decorator
+
+
+class RecordedOp:
+    """What was computed from values of which at least one is recorded."""
+
+    __slots__ = ("build", "inputs", "outputs")
+
+    def __init__(self, build: Build, inputs: tuple[RecordedValue, ...], outputs: int) -> None:
+        self.build: Final = build
+        self.inputs: Final = inputs
+        self.outputs: Final = outputs
+
+
+class RecordedValue:
+    """A value of the device inside, with the op that made it if that is recorded."""
+
+    __slots__ = ("__weakref__", "held", "index", "origin", "watched")
+
+    def __init__(self, held: Any, origin: RecordedOp | None = None, index: int = 0, watched: bool = False) -> None:
+        self.held: Final = held
+        self.origin: Final = origin
+        self.index: Final = index
+        self.watched: Final = watched
+
+    @property
+    def shape(self) -> Any:
+        return self.held.shape
+
+    @property
+    def dtype(self) -> DType:
+        return self.held.dtype
+
+    @property
+    def recorded(self) -> bool:
+        return self.watched or self.origin is not None
+
+
+class Autodiff(Decorator):
+    """See the module's docstring."""
+
+    def __init__(self, inner: Device) -> None:
+        super().__init__(inner)
+
+    @property
+    def eager(self) -> Device:
+        return self.inner.eager
+
+    def upload(self, array: np.ndarray) -> RecordedValue:
+        return RecordedValue(self.inner.upload(array))
+
+    def fetch(self, value: RecordedValue) -> Later[np.ndarray]:
+        return self.inner.fetch(value.held)
+
+    def apply(self, build: Build, values: Sequence[RecordedValue]) -> tuple[RecordedValue, ...]:
+        made = self.inner.apply(build, [v.held for v in values])
+        if not any(v.recorded for v in values):
+            return tuple(map(RecordedValue, made))
+        op = RecordedOp(build, tuple(values), len(made))
+        return tuple(RecordedValue(held, op, k) for k, held in enumerate(made))
+
+    def run(self, graph: Graph, values: Sequence[RecordedValue]) -> tuple[RecordedValue, ...]:
+        return self.apply(lambda builder, *nodes: inline(graph, builder, nodes), values)
+
+    def watched(self, value: RecordedValue) -> RecordedValue:
+        if value.dtype not in FLOATS:
+            raise DTypeError(f"a tensor of {value.dtype} has no gradient; expected a float type")
+        return RecordedValue(value.held, watched=True)
+
+    def detached(self, value: RecordedValue) -> RecordedValue:
+        return RecordedValue(value.held) if value.recorded else value
+
+    def is_recorded(self, value: RecordedValue) -> bool:
+        return value.recorded
+
+    def backward(self, value: RecordedValue, keep: bool) -> Mapping[RecordedValue, RecordedValue]:
+        if value.shape not in ((), (1,)) or value.dtype not in FLOATS:
+            raise ShapeError(
+                f"backward: got {value.dtype} of shape {show(value.shape)}, expected one number of a float type: "
+                "use mean() or sum() first"
+            )
+        with self.lock:
+            return self._gradients(value, self if keep else _Unrecorded(self.inner))
+
+    def _gradients(self, value: RecordedValue, on: Device) -> Mapping[RecordedValue, RecordedValue]:
+        """`on` computes the gradients; its values are those of this device."""
+        (one,) = on.apply(lambda b: b.expand(b.const(1, value.dtype), shape=value.shape), ())
+        watched: dict[RecordedValue, RecordedValue] = {}
+        parts: dict[RecordedOp, dict[int, RecordedValue]] = {}  # for an op, the gradient of each of its outputs
+
+        def give(x: RecordedValue, g: RecordedValue) -> None:
+            into, key = (watched, x) if x.origin is None else (parts.setdefault(x.origin, {}), x.index)
+            into: dict[Any, RecordedValue]
+            into[key] = on.apply(lambda b, u, v: b.add(u, v), [into[key], g])[0] if key in into else g
+
+        if value.recorded:
+            give(value, one)
+        for op in reversed(_ops_below(value)):
+            seeds = parts.pop(op, {})
+            wanted = [k for k, x in enumerate(op.inputs) if x.recorded and x.dtype in FLOATS]
+            if not seeds or not wanted:
+                continue
+            graph = _backward(op, tuple(seeds), wanted)
+            found = on.run(graph, [*op.inputs, *seeds.values()])
+            for k, g in zip(wanted, found, strict=True):
+                give(op.inputs[k], g)
+        return watched
+
+
+class _Unrecorded(Decorator):
+    """Runs ops over recorded values without recording them."""
+
+    def apply(self, build: Build, values: Sequence[RecordedValue]) -> tuple[RecordedValue, ...]:
+        return tuple(map(RecordedValue, self.inner.apply(build, [v.held for v in values])))
+
+    def run(self, graph: Graph, values: Sequence[RecordedValue]) -> tuple[RecordedValue, ...]:
+        return tuple(map(RecordedValue, self.inner.run(graph, [v.held for v in values])))
+
+
+def _ops_below(value: RecordedValue) -> list[RecordedOp]:
+    """The recorded ops on which a value depends, each after those that it depends on."""
+    order: list[RecordedOp] = []
+    seen: set[RecordedOp] = set()
+    stack = [(value.origin, False)]
+    while stack:
+        op, ready = stack.pop()
+        if op is None or (op in seen and not ready):
+            continue
+        if ready:
+            order.append(op)
+            continue
+        seen.add(op)
+        stack.append((op, True))
+        stack.extend((x.origin, False) for x in op.inputs)
+    return order
+
+
+def _backward(op: RecordedOp, outputs: Sequence[int], wanted: Sequence[int]) -> Graph:
+    """The Graph that computes, from the inputs of an op and the gradients of some outputs, those of the inputs `wanted`."""
+    b = Builder()
+    inputs = [leaf(x.shape, x.dtype, f"x{k}") for k, x in enumerate(op.inputs)]
+    made = nodes_of(op.build(b, *inputs))
+    of = [made[k] for k in outputs]
+    seeds = [leaf(y.shape, y.dtype, f"g{k}") for k, y in zip(outputs, of, strict=True)]
+    found = gradient(Graph(tuple(inputs), tuple(of), ("",) * len(of), b.bound), b, seeds, [inputs[k] for k in wanted])
+    return Graph((*inputs, *seeds), tuple(found), tuple(f"d{k}" for k in wanted), b.bound)
