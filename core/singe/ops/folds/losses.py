@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ...dtypes import FLOATS, int64
+from ...dtypes import FLOATS, int32, int64
 from ...errors import DTypeError, ShapeError
 from ...shapes import Shape, same, show
 from .._reference import folds as reference
 from .._row import Composite, as_dtype, register
-from ..movement.move import numbered_along
+from ..movement.move import amount, numbered_along
 from .reduce import wide
 
 REDUCTIONS: Final = ("none", "sum", "mean")
@@ -41,16 +41,19 @@ def _nll(
     rank, classes = len(x.shape), x.shape[1]
     zero, every = b.const(0, x.dtype), tuple(range(rank - 1))
     target = as_dtype(b, target, int64)
+    counts = b.logical_not(b.equal(target, b.const(ignore_index, int64)))
+    within = b.logical_and(b.less(target, amount(b, classes, int64)), b.greater_equal(target, b.const(0, int64)))
     along = (1, classes, *(1,) * (rank - 2))
-    numbers = numbered_along(b, x.shape, 1, int64)
-    hit = b.equal(b.reshape(target, shape=(*x.shape[:1], 1, *x.shape[2:])), numbers)
-    hit = b.logical_and(hit, b.logical_not(b.equal(numbers, b.const(ignore_index, int64))))
+    # One comparison of narrow integers for each class: what is no class becomes −1.
+    place = b.cast(b.where(b.logical_and(counts, within), target, b.const(-1, int64)), to=int32)
+    place = b.reshape(place, shape=(*x.shape[:1], 1, *x.shape[2:]))
+    hit = b.equal(place, numbered_along(b, x.shape, 1))
 
     def chosen(values: Any) -> Any:
         return b.reshape(b.reduce_sum(b.where(hit, values, zero), axes=(1,)), shape=target.shape)
 
     if weight is None:
-        weights = b.cast(b.logical_not(b.equal(target, b.const(ignore_index, int64))), to=x.dtype)
+        weights = b.cast(counts, to=x.dtype)
         loss = b.neg(chosen(x))
     else:
         spread = b.reshape(as_dtype(b, weight, x.dtype), shape=along)
