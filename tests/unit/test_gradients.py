@@ -49,16 +49,18 @@ def away_from_kinks(x: np.ndarray) -> np.ndarray:
     return np.asarray(spread, x.dtype)
 
 
-def differences(loss: Callable[[Sequence[np.ndarray]], float], arrays: list[np.ndarray], k: int) -> np.ndarray:
+def differences(
+    loss: Callable[[Sequence[np.ndarray]], float], arrays: list[np.ndarray], k: int, step: float = STEP
+) -> np.ndarray:
     """The gradient of a loss by array number k, by differences, element by element."""
     out = np.zeros(arrays[k].shape)
     for place in np.ndindex(*out.shape):
         at = []
-        for step in (STEP, -STEP):
+        for move in (step, -step):
             moved = [a.copy() for a in arrays]
-            moved[k][place] += step
+            moved[k][place] += move
             at.append(loss(moved))
-        out[place] = (at[0] - at[1]) / (2 * STEP)
+        out[place] = (at[0] - at[1]) / (2 * step)
     return out
 
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from devices import RUNNERS, Run
+from devices import RUNNERS, Run, run_model
 from test_gradients import differences
 
 from singe.dtypes import float32
 from singe.errors import ShapeError
-from singe.graph import Builder, Graph, gradient
+from singe.graph import Builder, Graph, gradient, inline
 from singe.ops import ROWS
 from singe.ops.folds.paths import IMPOSSIBLE
 from singe.shapes import size
@@ -85,6 +85,26 @@ def test_states_without_a_path_have_no_gradient_and_no_nan(run_graph: Run) -> No
     np.testing.assert_allclose(y[:, 0], [[0, 0, IMPOSSIBLE, IMPOSSIBLE], [0, np.log(2), 0, IMPOSSIBLE]], atol=1e-6)
     np.testing.assert_allclose(parts[0], [[1, 0, 0, 0]])
     assert all(np.isfinite(p).all() for p in parts)
+
+
+def test_the_gradient_has_a_gradient() -> None:
+    rng = np.random.default_rng(8)
+    arrays = drawn(rng, 1, 3, 3, 2)
+    graph = graph_of(1, 3, 3, 2)
+    b = Builder()
+    inputs = [b.input(x.name, x.shape, x.dtype) for x in graph.inputs]
+    slope = inline(graph, b, inputs)[2]
+    squares = b.mul(slope, slope)
+    ones = b.expand(b.const(1.0), shape=slope.shape)
+    (found,) = gradient(Graph(tuple(inputs), (squares,), ("y",)), b, [ones], [inputs[2]])
+    (got,) = run_model("numpy", Graph(tuple(inputs), (found,), ("dd",)), arrays)
+
+    def loss(given: Any) -> float:
+        once = Graph(graph.inputs, (graph.outputs[2],), ("d",))
+        return float((run_model("numpy", once, [np.float32(a) for a in given])[0].astype(float) ** 2).sum())
+
+    want = differences(loss, [a.astype(np.float64) for a in arrays], 2, step=1e-2)
+    np.testing.assert_allclose(got, want, atol=1e-3)
 
 
 def test_shapes_that_do_not_fit_are_refused() -> None:
