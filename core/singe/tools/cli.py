@@ -1,4 +1,5 @@
-"""The command line: parses `singe run`, `inspect`, `compile`, `export`, `diff`, `bench`, `serve`, `devices`, `completion`;
+"""The command line: parses `singe run`, `inspect`, `compile`, `export`, `diff`, `bench`, `serve`, `devices`,
+`runs`, `completion`;
 commands.py runs them.
 
 Options that take NAME=VALUE are given once per name and are split at the last "=". Exit codes: 0; 1 if `diff` finds a difference; 2 for an error that
@@ -218,6 +219,15 @@ def parser() -> argparse.ArgumentParser:
     )
 
     command("devices", "Show which devices are available, and why others are not.")
+
+    runs = command("runs", "List and compare training runs, or write a report of some as a page.")
+    text = "the folder in which runs are, or that of a run (default: runs)"
+    runs.add_argument("folder", metavar="FOLDER", nargs="?", default="runs", help=text)
+    text = "the runs of a report, by name or folder: one, or several whose curves are to be compared"
+    runs.add_argument("--report", metavar="RUN", nargs="+", help=text)
+    runs.add_argument(
+        "-o", "--out", metavar="FILE.html", help="with --report: the file to write (default: report.html)"
+    )
 
     completion = command("completion", 'Print what makes a shell complete commands: eval "$(singe completion bash)".')
     completion.add_argument("shell", metavar="SHELL", choices=tuple(SHELLS), help=f"the shell: {' or '.join(SHELLS)}")

@@ -56,6 +56,7 @@ from .inspection import describe_layers, describe_model, describe_program
 from .peer import peer_values
 from .profiling import profile, trace_data
 from .report import LEFT, RIGHT, fields, seconds, table
+from .runs import describe_runs, write_report
 from .serve import serve_folder
 
 PATIENCE: Final = 1.0
@@ -363,6 +364,20 @@ def diff(args: Namespace) -> int:
         found = compare(model, devices, arrays, args.tolerance, reference, tell)
     print(describe_comparison(found, args.against))
     return 1 if any(c.differing for c in found) else 0
+
+
+# --- runs -------------------------------------------------------------------------------------------------------------
+
+
+def runs(args: Namespace) -> None:
+    """List runs, or write a report of some."""
+    folder = Path(args.folder)
+    if args.report:
+        print(write_report(folder, args.report, Path(args.out or "report.html")))
+        return
+    if args.out:
+        raise InputError("-o needs --report")
+    print(describe_runs(folder))
 
 
 # --- bench ------------------------------------------------------------------------------------------------------------

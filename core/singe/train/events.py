@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 Phase: TypeAlias = Literal["train", "valid"]
+PHASES: Final[tuple[Phase, ...]] = ("train", "valid")
 Reason: TypeAlias = Literal["finished", "patience", "asked", "interrupted", "failed"]
 """All epochs are done; a metric has not improved for too long; `Learner.stop()`; Ctrl-C; an exception."""
 

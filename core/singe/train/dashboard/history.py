@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from ..events import (
+    PHASES,
     BatchEnded,
     CheckpointSaved,
     EpochBegan,
@@ -23,7 +24,6 @@ from ..events import (
 from ..judging import Mode, best_mode
 
 Point: TypeAlias = tuple[float, float]
-PHASES: Final[tuple[Phase, ...]] = ("train", "valid")
 RECENT: Final = 400
 """Points of a curve that are kept one by one."""
 BUCKETS: Final = 2048

@@ -6,9 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
+from ..events import PHASES
 from ..scales import duration, labels, limits, number, powers, ticks
 from .canvas import Canvas, Plot, Point, columns
-from .history import PHASES, History, Metric
+from .history import History, Metric
 
 Span: TypeAlias = Literal["whole", "recent"]
 SPANS: Final[tuple[Span, ...]] = ("whole", "recent")

@@ -31,7 +31,7 @@ class FactsLog:
     def __call__(self, event: Event) -> None:
         match event:
             case RunBegan():
-                now = datetime.now().astimezone().isoformat(timespec="seconds")
+                now = datetime.now().astimezone().isoformat(timespec="milliseconds")
                 old = self._old() if event.step or event.epoch > 1 or event.batch else {}
                 self._start, self._before = time.monotonic(), old.get("seconds", 0.0)
                 self._facts = {
@@ -56,6 +56,6 @@ class FactsLog:
 
     def _write(self, reason: str, message: str) -> None:
         seconds = round(self._before + time.monotonic() - self._start, 3)
-        ended = datetime.now().astimezone().isoformat(timespec="seconds")
+        ended = datetime.now().astimezone().isoformat(timespec="milliseconds")
         facts = {**self._facts, "ended": ended, "seconds": seconds, "reason": reason, "message": message}
         write(self.path, [json.dumps(facts, indent=1, default=str).encode(), b"\n"])

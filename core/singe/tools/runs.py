@@ -1,0 +1,72 @@
+"""`singe runs`: a table that compares training runs, and reports of some as a page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..errors import InputError
+from ..runtime.files import reason
+from ..train.reports import Run, differing, find_runs, is_run, read_run, report, titles
+from ..train.scales import duration, number
+from .report import LEFT, RIGHT, Column, fields, table
+
+
+def describe_runs(folder: Path) -> str:
+    """A table of the runs in a folder: their best values, and the settings in which they differ."""
+    runs = find_runs(folder)
+    if not runs:
+        return f"no runs in {folder}"
+    judged = list(dict.fromkeys(metric for run in runs for metric in run.metrics if run.best(metric)))
+    settings = differing(runs)
+    columns: list[Column] = [
+        ("run", LEFT),
+        ("began", LEFT),
+        ("device", LEFT),
+        ("epochs", RIGHT),
+        ("time", RIGHT),
+        ("end", LEFT),
+        *((f"best {metric} (epoch)", RIGHT) for metric in judged),
+        *((name, LEFT) for name in settings),
+    ]
+    rows = [
+        [
+            name,
+            f"{run.began:%Y-%m-%d %H:%M}" if run.began else "",
+            run.device,
+            f"{len(run.epochs)}/{run.planned}" if run.planned else len(run.epochs),
+            duration(run.seconds),
+            run.reason,
+            *(_best(run, metric) for metric in judged),
+            *(run.settings.get(setting, "") for setting in settings),
+        ]
+        for run, name in zip(runs, titles(runs), strict=True)
+    ]
+    return table(columns, rows)
+
+
+def _best(run: Run, metric: str) -> str:
+    best = run.best(metric)
+    return "" if best is None else f"{number(best[0])} ({best[1]})"
+
+
+def write_report(folder: Path, names: Sequence[str], out: Path) -> str:
+    """Write the page of one run, or that which compares several; returns what there is to say of it."""
+    page = report([_named(folder, name) for name in names])
+    try:
+        out.write_text(page, "utf-8")
+    except OSError as e:
+        raise InputError(f"cannot write {out}: {reason(e)}") from e
+    return fields([("wrote", out), ("runs", len(names))])
+
+
+def _named(folder: Path, name: str) -> Run:
+    for path in (Path(name), folder / name):
+        if is_run(path):
+            return read_run(path)
+    found = find_runs(folder) if folder.is_dir() else []
+    chosen = [run for run, title in zip(found, titles(found), strict=True) if title == name]
+    if chosen:
+        return chosen[0]
+    there = ", ".join(titles(found)) or "none"
+    raise InputError(f"{name}: no such run; {folder} has {there}")
