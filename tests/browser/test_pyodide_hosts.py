@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -96,6 +98,30 @@ def test_donated_inputs(host: Host, device: str) -> None:
 
 def test_modules(host: Host, device: str) -> None:
     assert host.call("trained_layers", device) < BOUND
+
+
+def loaded() -> list[Any]:
+    """Batches of two epochs, the second of which is resumed; sent to Python in the page as it is."""
+    import numpy as np  # noqa: PLC0415
+
+    from singe import data  # noqa: PLC0415
+
+    images = (np.arange(10 * 28 * 28).reshape(10, 1, 28, 28) % 251).astype(np.uint8)
+    augment = data.Augment(data.RandomAffine(20, (0.1, 0.1), (0.8, 1.2)), data.ElasticTransform(30, 4))
+    make = lambda: data.Loader((images, np.arange(10)), 4, shuffle=True, seed=3, workers=2, transform=augment)
+    first, second = make(), make()
+    made = [*first, next(iter(first))]
+    second.resume(first.state())
+    return [[labels.tolist(), float(changed.mean())] for changed, labels in [*made, *second]]
+
+
+def test_data_is_loaded_without_threads(host: Host) -> None:
+    found = json.loads(
+        host.python(f"from typing import Any\n{inspect.getsource(loaded)}\njson.dumps(loaded())", plain=True)
+    )
+    expected = loaded()
+    assert [labels for labels, _ in found] == [labels for labels, _ in expected]
+    assert [mean for _, mean in found] == pytest.approx([mean for _, mean in expected], abs=0.05)
 
 
 def test_who_asks_for_a_device_gets_the_same(host: Host, device: str) -> None:

@@ -197,5 +197,7 @@ def _bumps(length: int, sigma: float) -> np.ndarray:
         blur[i, i : i + len(kernel)] = kernel
     variance, direction = np.linalg.eigh(blur @ blur.T)
     variance, direction = np.maximum(variance[::-1], 0), direction[:, ::-1]
+    first = np.argmax(np.abs(direction) > 0.1 * np.abs(direction).max(0), axis=0)
+    direction = direction * np.sign(direction[first, range(length)])  # which LAPACK leaves open
     kept = 1 + int(np.searchsorted(np.cumsum(variance), _KEPT * variance.sum()))
     return (direction[:, :kept] * np.sqrt(variance[:kept])).T
