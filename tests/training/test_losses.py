@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from devices import RUNNERS, Run
+from devices import RUNNERS, Run, runners, slow
 from loss_cases import CASES, Case
 
 import singe as sg
@@ -77,7 +77,7 @@ def compared(names: list[str], run_graph: Run, device: str) -> None:
             close(value, want[f"{name}/{part}"], TOLERANCE[device], f"{name}: {part}")
 
 
-@RUNNERS
+@runners("numpy", *slow("wasm", "webgpu"))
 @pytest.mark.parametrize("loss", GROUPS)
 def test_values_and_gradients_are_pytorchs(loss: str, run_graph: Run, device_name: str) -> None:
     compared(GROUPS[loss], run_graph, device_name)

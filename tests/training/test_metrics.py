@@ -149,6 +149,13 @@ def test_tensors_and_arrays_give_the_same() -> None:
             np.testing.assert_allclose(got, metric(x, target.astype(np.float32) if target.dtype == float else target))
 
 
+def test_types_that_numpy_lacks_are_read_as_numbers() -> None:
+    scores = sg.tensor(np.round(data.CLASS_SCORES * 4) / 4)
+    assert Accuracy()(scores.cast("bfloat16"), data.CLASSES) == Accuracy()(scores, data.CLASSES)
+    numbers = sg.tensor(np.round(data.NUMBERS))
+    assert MAE()(numbers.cast("bfloat16"), numbers + 1) == 1
+
+
 def test_classes_as_numbers_are_the_same_as_scores() -> None:
     guess = data.CLASS_SCORES.argmax(1)
     for make in (Precision, Recall, IoU, ConfusionMatrix):
@@ -232,6 +239,7 @@ def test_what_lacks_examples_is_nan_and_equal_pictures_are_perfect() -> None:
         (lambda: Recall(average="mean"), InputError, "average is 'mean', expected one of 'micro'"),  # pyright: ignore
         (lambda: MAE()(np.zeros(3), np.zeros((3, 1))), ShapeError, r"the predictions are \(3,\), the targets \(3, 1\)"),
         (lambda: Perplexity()(np.zeros((2, 9, 4)), np.zeros((2, 4), int)), ShapeError, "the vocabulary is the last axis"),
+        (lambda: Perplexity()(np.zeros((2, 4)), np.array([1, -100])), InputError, "classes from -100 to 1, expected 0 to 3"),
         (lambda: WER()(["a"], ["a", "b"]), InputError, "1 texts and 2 references"),
         (lambda: SSIM()(np.zeros((1, 1, 8, 8)), np.zeros((1, 1, 8, 8))), ShapeError, "expected more than 10 rows"),
         (lambda: MSSSIM()(np.zeros((1, 1, 64, 64)), np.zeros((1, 1, 64, 64))), ShapeError, "at least 176 rows"),

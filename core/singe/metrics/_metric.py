@@ -89,9 +89,9 @@ def joined(first: Mapping[str, np.ndarray], second: Mapping[str, np.ndarray]) ->
 
 
 def array(x: Any) -> np.ndarray:
-    """A Tensor, an array or numbers as an array; floats as float64, in which sums are exact enough."""
+    """A Tensor, an array or numbers as an array of numbers; what NumPy lacks, such as bfloat16, as float32."""
     found = np.asarray(x)
-    return found.astype(np.float64) if found.dtype.kind not in "biu" else found
+    return np.asarray(x, np.float32) if found.dtype.names else found
 
 
 def ratio(part: Any, whole: Any) -> float:

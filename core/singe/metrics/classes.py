@@ -45,37 +45,41 @@ def many_classes(what: str, x: np.ndarray, y: np.ndarray, num_classes: int | Non
     return x.dtype.kind in "iu"
 
 
-def hits(
-    what: str, prediction: Any, target: Any, num_classes: int | None, threshold: float, ignore_index: int | None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Whether each class is predicted, and whether it is right: two arrays of bools (places, classes)."""
-    x, y = array(prediction), numbers(what, array(target))
-    several = many_classes(what, x, y, num_classes)
-    kept = np.ones(y.shape, bool) if ignore_index is None else y != ignore_index
-    if not several:
-        chosen = x if x.dtype == bool else x > threshold
-        if y.ndim == 1:
-            return chosen[kept].reshape(-1, 1), (y[kept] == 1).reshape(-1, 1)
-        # An ignored label counts as a class that is neither predicted nor right: no score of a class changes by it.
-        labels = y.shape[1]
-        pair = (chosen & kept, (y == 1) & kept)
-        return tuple(np.moveaxis(z, 1, -1).reshape(-1, labels) for z in pair)  # pyright: ignore[reportReturnType]
+def chosen_classes(
+    what: str, x: np.ndarray, y: np.ndarray, num_classes: int | None, ignore_index: int | None
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """The predicted class and the right one of each place that counts, and how many classes there are."""
     classes = x.shape[1] if x.ndim > y.ndim else num_classes
     assert classes is not None
     guess = x.argmax(1) if x.ndim > y.ndim else x
-    guess, y = guess[kept], y[kept]
-    _check_classes(what, guess, y, classes)
-    every = np.arange(classes)
-    return guess.reshape(-1, 1) == every, y.reshape(-1, 1) == every
+    if ignore_index is not None:
+        kept = y != ignore_index
+        guess, y = guess[kept], y[kept]
+    check_classes(what, "predictions", guess, classes)
+    check_classes(what, "targets", y, classes)
+    return guess.ravel(), y.ravel(), classes
 
 
-def _check_classes(what: str, guess: np.ndarray, y: np.ndarray, classes: int) -> None:
-    for name, z in (("predictions", guess), ("targets", y)):
-        if z.size and not (z.min() >= 0 and z.max() < classes):
-            raise InputError(
-                f"{what}: the {name} are classes from {z.min()} to {z.max()}, expected 0 to {classes - 1}; "
-                "ignore_index=… leaves one out"
-            )
+def chosen_labels(
+    x: np.ndarray, y: np.ndarray, threshold: float, ignore_index: int | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Whether each label is predicted, and whether it is right: two arrays of bools (places, labels)."""
+    guess, right = x if x.dtype == bool else x > threshold, y == 1
+    kept = np.ones(y.shape, bool) if ignore_index is None else y != ignore_index
+    if y.ndim == 1:
+        return guess[kept].reshape(-1, 1), right[kept].reshape(-1, 1)
+    # An ignored label counts as neither predicted nor right: that changes no count of positives.
+    guess, right = (np.moveaxis(z & kept, 1, -1).reshape(-1, y.shape[1]) for z in (guess, right))
+    return guess, right
+
+
+def check_classes(what: str, name: str, z: np.ndarray, classes: int) -> None:
+    """Refuse numbers that are no classes."""
+    if z.size and not (z.min() >= 0 and z.max() < classes):
+        raise InputError(
+            f"{what}: the {name} are classes from {z.min()} to {z.max()}, expected 0 to {classes - 1}; "
+            "ignore_index=… leaves one out"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,14 +99,18 @@ class _Score(Metric):
         one_of(type(self).__name__, "average", self.average, AVERAGES)
 
     def count(self, prediction: Any, target: Any) -> State:
-        guess, right = hits(
-            type(self).__name__, prediction, target, self.num_classes, self.threshold, self.ignore_index
-        )
-        true = (guess & right).sum(0)
+        what = type(self).__name__
+        x, y = array(prediction), numbers(what, array(target))
+        if many_classes(what, x, y, self.num_classes):
+            guess, y, classes = chosen_classes(what, x, y, self.num_classes, self.ignore_index)
+            true, guessed, right = (np.bincount(z, minlength=classes) for z in (y[guess == y], guess, y))
+        else:
+            guess, y = chosen_labels(x, y, self.threshold, self.ignore_index)
+            true, guessed, right = (z.sum(0) for z in (guess & y, guess, y))
         return {
             "true_positive": true,
-            "false_positive": guess.sum(0) - true,
-            "false_negative": right.sum(0) - true,
+            "false_positive": guessed - true,
+            "false_negative": right - true,
             "places": np.full(true.shape, len(guess)),
         }
 
@@ -257,12 +265,15 @@ class ConfusionMatrix(Metric):
         one_of("ConfusionMatrix", "normalize", self.normalize, ("true", "pred", "all", None))
 
     def count(self, prediction: Any, target: Any) -> State:
-        guess, right = hits("ConfusionMatrix", prediction, target, self.num_classes, self.threshold, self.ignore_index)
-        if guess.shape[1] == 1:
-            guess, right = (np.concatenate([~z, z], 1) for z in (guess, right))
-        elif not (right.sum(1) == 1).all():
+        x, y = array(prediction), numbers("ConfusionMatrix", array(target))
+        if many_classes("ConfusionMatrix", x, y, self.num_classes):
+            guess, y, classes = chosen_classes("ConfusionMatrix", x, y, self.num_classes, self.ignore_index)
+        elif y.ndim > 1:
             raise ShapeError("ConfusionMatrix: got several labels for each example, expected one class")
-        return {"matrix": right.T.astype(np.int64) @ guess.astype(np.int64)}
+        else:
+            guess, y = (z[:, 0] for z in chosen_labels(x, y, self.threshold, self.ignore_index))
+            classes = 2
+        return {"matrix": np.bincount(y * classes + guess, minlength=classes**2).reshape(classes, classes)}
 
     def value(self, state: State) -> np.ndarray:
         matrix = state["matrix"]

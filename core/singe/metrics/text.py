@@ -7,15 +7,17 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 import numpy as np
 
 from ..errors import InputError, ShapeError
 from ._metric import Metric, State, array, one_of, ratio
-from .classes import numbers
+from .classes import check_classes, numbers
 
 Texts: TypeAlias = "str | Sequence[str]"
+ROWS: Final = 64
+"""How many rows of logits are widened at once: a vocabulary is large."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,16 +29,22 @@ class Perplexity(Metric):
     ignore_index: int | None = None
 
     def count(self, prediction: Any, target: Any) -> State:
-        x, y = np.asarray(array(prediction), np.float64), numbers("Perplexity", array(target))
+        x, y = array(prediction), numbers("Perplexity", array(target))
         if x.shape[:-1] != y.shape:
             raise ShapeError(
                 f"Perplexity: logits {x.shape} and targets {y.shape}, expected (…, vocabulary) and (…): the vocabulary is the last axis"
             )
         kept = np.ones(y.shape, bool) if self.ignore_index is None else y != self.ignore_index
-        x, y = x[kept], y[kept]
-        most = x.max(-1, initial=-np.inf)
-        logs = x[np.arange(len(y)), y] - most - np.log(np.exp(x - most[:, None]).sum(-1))
-        return {"sum": np.asarray(-logs.sum()), "tokens": np.asarray(len(y))}
+        x, y, places = x.reshape(-1, x.shape[-1]), y.ravel(), np.flatnonzero(kept)
+        check_classes("Perplexity", "targets", y[places], x.shape[-1])
+        total = 0.0
+        for start in range(0, len(places), ROWS):
+            at = places[start : start + ROWS]
+            logits = x[at].astype(np.float64)
+            most = logits.max(1)
+            sums = np.log(np.exp(logits - most[:, None]).sum(1)) + most
+            total += float((sums - logits[np.arange(len(at)), y[at]]).sum())
+        return {"sum": np.asarray(total), "tokens": np.asarray(len(places))}
 
     def value(self, state: State) -> float:
         return math.exp(ratio(state["sum"], state["tokens"]))
