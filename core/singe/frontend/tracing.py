@@ -36,10 +36,13 @@ Spec: TypeAlias = tuple[str, Sequence[Dim], DType]
 """An argument: its name, its shape, which may hold Sizes, and its dtype."""
 
 
+_TRACER: Final[ContextVar[Tracer | None]] = ContextVar("tracer", default=None)
+
+
 class Tracer(Device):
     """A device that records ops as nodes of one Graph and runs none. Its values are the nodes."""
 
-    adopts = True
+    adopts = 1
 
     def __init__(self, builder: Builder | None = None) -> None:
         self.lock = threading.RLock()
@@ -108,6 +111,8 @@ class Lifting(Tracer):
 
     def __init__(self) -> None:
         super().__init__()
+        outer = _TRACER.get()
+        self.adopts = 1 if outer is None else outer.adopts + 1
         self.lifted: Final[dict[Tensor, Node]] = {}
 
     def adopt(self, value: Any, source: Device) -> Node:
@@ -116,9 +121,6 @@ class Lifting(Tracer):
             self._adopted[id(value)] = value, node
             self.lifted[Tensor(source, value)] = node
         return self._adopted[id(value)][1]
-
-
-_TRACER: Final[ContextVar[Tracer | None]] = ContextVar("tracer", default=None)
 
 
 def tracer() -> Tracer:

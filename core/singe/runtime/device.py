@@ -44,8 +44,8 @@ class DeviceValue(Protocol):
 class Device(ABC):
     """See the module's docstring."""
 
-    adopts = False
-    """Whether operations may mix its values with those of other devices; it takes over the others with `adopt`."""
+    adopts = 0
+    """If not 0, operations may mix its values with those of devices with a smaller number, which it takes over with `adopt`."""
     lock: threading.RLock
     """Held while the device, or a device that it wraps, does something."""
 

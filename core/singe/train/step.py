@@ -1,0 +1,272 @@
+"""TrainStep: a step of training as one Program: forward, loss, gradients, clipping and the update of the weights.
+
+    step = sg.train.TrainStep(model, sg.optim.AdamW(1e-3), loss, device="wasm")
+    for x, y in loader:
+        value = step(x, y)
+    model = step.model
+
+Weights, moments and running statistics are states of the Program: they stay on the device, where each run changes them in
+place. Batches of another shape have a Program of their own, over the same states.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import numpy as np
+
+from ..dtypes import float16, float32, uint32
+from ..errors import DTypeError, InputError, ShapeError
+from ..frontend.creation import stack, tensor, where
+from ..frontend.gradients import Gradients
+from ..frontend.tensor import Tensor
+from ..gradients import value_and_grad
+from ..model.compiling import compile
+from ..model.program import Program
+from ..model.session import Session
+from ..nn import Module, drawing, observing
+from ..nn._module import with_parts
+from ..optim import Accumulated, clip_norm
+from ..runtime.device import Device
+from ..runtime.devices import device as open_device
+from ..runtime.waiting import Later, now, soon, then
+from ..shapes import show
+
+Loss = Callable[..., Any]
+"""loss(model, *batch) ↦ a tensor of one number, or a pair of it and a dict of tensors that a step gives, too."""
+Precision = Literal["float32", "float16"]
+
+MODEL: Final = "model."
+OPTIMIZER: Final = "optimizer."
+KEY: Final = "key"
+"""The state of random numbers: the seed, and how many steps were made."""
+SCALE: Final = "scale"
+"""With float16: the number by which the loss is multiplied, and for how many steps no gradient has overflowed."""
+FIRST_SCALE: Final = 2.0**16
+GROWTH: Final = 2000
+"""After so many steps without an overflow the scale is doubled."""
+
+
+class TrainStep:
+    """See the module's docstring. Calling it gives the loss as a number, or (loss, dict of arrays) if the loss function gives
+    a pair.
+
+    clip: the largest norm of all gradients together. accumulate: how many batches make one update. seed: of what layers draw.
+    precision="float16": the model computes in float16; weights and updates stay in float32, and the loss is scaled so that
+    small gradients do not vanish. A step whose gradients overflow changes no weight.
+    """
+
+    def __init__(
+        self,
+        model: Module,
+        optimizer: Any,
+        loss: Loss,
+        *,
+        device: str | Device = "auto",
+        clip: float | None = None,
+        accumulate: int = 1,
+        seed: int = 0,
+        precision: Precision = "float32",
+    ) -> None:
+        if precision not in ("float32", "float16"):
+            raise InputError(f"TrainStep: got precision={precision!r}, expected 'float32' or 'float16'")
+        self.device: Final = open_device(device)
+        self._template: Final = model
+        self._loss: Final = loss
+        self._optimizer: Final = _optimizer(optimizer, clip, accumulate)
+        self._half: Final = precision == "float16"
+        self._names: Final = _names(model)
+        self._first: Final = self._initial(model, seed)
+        self._programs: Final[dict[Any, Program]] = {}
+        self._session: Session | None = None
+
+    def __call__(self, *batch: Any) -> Any:
+        """Train on a batch: arrays or Tensors, in the order in which the loss function takes them."""
+        return now(self._run(batch), "await step.run_async(…)")
+
+    async def run_async(self, *batch: Any) -> Any:
+        """A step in a page, where results must be awaited."""
+        return await soon(self._run(batch))
+
+    @property
+    def model(self) -> Module:
+        """The model with its present weights."""
+        state = self.state()
+        return self._template.with_state({path: state[MODEL + name] for path, name in self._paths().items()})
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Copies of all that the next step depends on, by name: weights, moments, counts."""
+        session = self._session
+        return {name: x.copy() if session is None else session.read(name) for name, x in self._first.items()}
+
+    def resume(self, state: Mapping[str, np.ndarray]) -> None:
+        """Go on from a `state`."""
+        missing, unknown = self._first.keys() - state.keys(), state.keys() - self._first.keys()
+        if missing or unknown:
+            raise InputError(
+                f"resume: the state is not one of this step: missing {_some(missing)}, unknown {_some(unknown)}; "
+                "the model, the optimiser and the precision must be the same"
+            )
+        for name, old in self._first.items():
+            given = np.asarray(state[name])
+            if given.shape != old.shape:
+                raise ShapeError(f"resume: {name!r} has the shape {show(given.shape)}, expected {show(old.shape)}")
+            if given.dtype != old.dtype:
+                raise DTypeError(f"resume: {name!r} is {given.dtype}, expected {old.dtype}")
+        for name in self._first:
+            if self._session is None:
+                self._first[name] = np.array(state[name])
+            else:
+                self._session.write(name, state[name])
+
+    def program(self, *batch: Any) -> Program:
+        """The Program of a step on batches of these shapes and types."""
+        arrays = [x.numpy() if isinstance(x, Tensor) else np.asarray(x) for x in batch]
+        key = tuple((a.shape, a.dtype) for a in arrays)
+        if key not in self._programs:
+            self._programs[key] = compile(self._step, *arrays, device=self.device, states=self._first)
+        return self._programs[key]
+
+    # --- what runs ---
+
+    def _run(self, batch: Sequence[Any]) -> Later[Any]:
+        arrays = [x.numpy() if isinstance(x, Tensor) else np.asarray(x) for x in batch]
+        program = self.program(*arrays)
+        if self._session is None:
+            self._session = program.session()
+        names = [p.name for p in program.outputs]
+        # An array's type is that of its Tensor in the trace: float64 is float32 there.
+        given = [a.astype(p.dtype.numpy, copy=False) for a, p in zip(arrays, program.inputs, strict=True)]
+        return then(program.start(given, self._session), lambda found: _told(dict(zip(names, found, strict=True))))
+
+    def _step(self, *batch: Tensor, **states: Tensor) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """The function of which the Program is a trace."""
+        model = self._placed(lambda name: states[MODEL + name])
+        before = {k.removeprefix(OPTIMIZER): x for k, x in states.items() if k.startswith(OPTIMIZER)}
+        with drawing(states[KEY]):
+            ((_, (told, seen)), grads) = value_and_grad(self._objective, has_aux=True)(model, batch, states.get(SCALE))
+        updated, after = self._optimizer.step(seen, _unscaled(grads, states.get(SCALE)), before)
+        new = {MODEL + name: x for name, x in _by_name(updated, self._paths()).items()}
+        new |= {OPTIMIZER + name: x for name, x in after.items()}
+        new[KEY] = states[KEY] + tensor([0, 1], uint32)
+        if self._half:
+            finite = _finite(grads)
+            new = {name: where(finite, x, states[name]) if name != KEY else x for name, x in new.items()}
+            new[SCALE] = _next_scale(states[SCALE], finite)
+        return told, new
+
+    def _objective(self, model: Module, batch: Sequence[Tensor], scale: Tensor | None) -> tuple[Tensor, Any]:
+        """The loss that is differentiated, and (what a step tells, the model with new running statistics)."""
+        computing = model.cast(float16) if self._half else model
+        given = [x.cast(float16) if self._half and x.dtype is float32 else x for x in batch]
+        with observing() as seen:
+            found = self._loss(computing, *given)
+        value, told = found if isinstance(found, tuple) and len(found) == 2 else (found, {})
+        if not isinstance(value, Tensor) or not isinstance(told, Mapping) or "loss" in told:
+            raise InputError(
+                f"the loss function returned {found!r:.80}, expected a Tensor of one number, or a pair of it and a dict of "
+                'tensors, of which none is called "loss"'
+            )
+        value = value.cast(float32)
+        after = _with_buffers(model, computing.with_modules(seen))
+        return value if scale is None else value * scale[0], ({"loss": value, **told}, after)
+
+    # --- states ---
+
+    def _initial(self, model: Module, seed: int) -> dict[str, np.ndarray]:
+        found = {MODEL + name: np.array(t.numpy()) for name, t in _by_name(model, self._paths()).items()}
+        for name, t in self._optimizer.init(model.to("numpy")).items():
+            found[OPTIMIZER + name] = t.numpy()
+        found[KEY] = np.array([seed & 0xFFFFFFFF, 0], np.uint32)
+        if self._half:
+            found[SCALE] = np.array([FIRST_SCALE, 0], np.float32)
+        return found
+
+    def _paths(self) -> dict[str, str]:
+        """Each path of a tensor in the model ↦ the name of its state: a shared tensor has several paths and one state."""
+        return self._names
+
+    def _placed(self, place: Callable[[str], Tensor]) -> Module:
+        """The model with place(name) for each of its tensors."""
+        names = {id(t._value): self._names[path] for path, t in self._template.state_dict().items()}
+        return with_parts(
+            self._template, lambda part: place(names[id(part._value)]) if isinstance(part, Tensor) else part
+        )
+
+
+def _names(model: Module) -> dict[str, str]:
+    first: dict[int, str] = {}
+    return {path: first.setdefault(id(t._value), path) for path, t in model.state_dict().items()}
+
+
+def _by_name(model: Module, names: Mapping[str, str]) -> dict[str, Tensor]:
+    return {names[path]: t for path, t in model.state_dict().items()}
+
+
+def _with_buffers(model: Module, other: Module) -> Module:
+    """The model with the buffers of another one of the same structure, in its own types."""
+    parameters = {path for path, _ in model.named_parameters()}
+    new = {path: t for path, t in other.state_dict().items() if path not in parameters}
+    return model.with_state(new, strict=False) if new else model
+
+
+def _told(found: dict[str, np.ndarray]) -> Any:
+    loss = float(found.pop("loss"))
+    return (loss, found) if found else loss
+
+
+def _some(names: Sequence[str] | set[str]) -> str:
+    return ", ".join(map(repr, sorted(names)[:5])) or "nothing"
+
+
+# --- the optimiser with its extras ---
+
+
+@dataclass(frozen=True)
+class _Clipped:
+    """An optimiser that gets gradients of a limited norm."""
+
+    optimizer: Any
+    most: float
+
+    def init(self, model: Any) -> Any:
+        return self.optimizer.init(model)
+
+    def step(self, model: Any, grads: Any, state: Any) -> Any:
+        return self.optimizer.step(model, clip_norm(grads, self.most), state)
+
+
+def _optimizer(given: Any, clip: float | None, accumulate: int) -> Any:
+    if clip is not None and not (clip > 0 and math.isfinite(clip)):
+        raise InputError(f"TrainStep: got clip={clip!r}, expected a positive number, or None")
+    clipped = given if clip is None else _Clipped(given, clip)
+    return clipped if accumulate == 1 else Accumulated(clipped, accumulate)  # pyright: ignore[reportArgumentType]
+
+
+# --- scaling of the loss ---
+
+
+def _unscaled(grads: Gradients, scale: Tensor | None) -> Gradients:
+    return grads if scale is None else grads.map(lambda g: g / scale[0])
+
+
+def _finite(grads: Gradients) -> Tensor:
+    """Whether all gradients are finite: one bool."""
+    worst = None
+    for g in grads.values():
+        sums = (g * 0).sum()  # NaN if any element is infinite or NaN
+        worst = sums if worst is None else worst + sums
+    assert worst is not None
+    return worst == 0
+
+
+def _next_scale(scale: Tensor, finite: Tensor) -> Tensor:
+    """Half of the scale after an overflow, and twice as much after GROWTH steps without one."""
+    value, count = scale[0], scale[1] + 1
+    grown = count >= GROWTH
+    value = where(finite, where(grown, value * 2, value), value / 2)
+    count = where(finite, where(grown, 0.0, count), 0.0)
+    return stack([value, count])

@@ -1,0 +1,142 @@
+"""TrainStep: one Program gives the losses of a loop over Tensors, on every device; its state is all that it depends on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import singe as sg
+from singe import nn
+from singe.train.step import TrainStep
+
+on_devices = pytest.mark.parametrize("device_name", ["numpy", "wasm", "webgpu"], indirect=True)
+
+
+def network() -> nn.Module:
+    rng = np.random.default_rng(0)
+    return nn.Sequential(
+        nn.Conv2d(1, 4, 3, padding=1, bias=False, rng=rng), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
+        nn.Linear(4 * 3 * 3, 5, rng=rng),
+    ).train()  # fmt: skip
+
+
+def loss(model: Any, x: Any, y: Any) -> Any:
+    return nn.CrossEntropyLoss()(model(x), y)
+
+
+def batches(count: int, size: int = 6) -> list[tuple[np.ndarray, np.ndarray]]:
+    rng = np.random.default_rng(1)
+    return [(rng.standard_normal((size, 1, 6, 6)).astype(np.float32), rng.integers(0, 5, size)) for _ in range(count)]
+
+
+def by_hand(optimizer: Any, data: Any) -> tuple[list[float], nn.Module]:
+    """The same training, op by op."""
+    model: Any = network()
+    state = optimizer.init(model)
+    losses = []
+    for x, y in data:
+
+        def observed(model: Any, x: Any, y: Any) -> Any:
+            with nn.observing() as seen:
+                value = loss(model, x, y)
+            return value, model.with_modules(seen)
+
+        ((value, model), grads) = sg.value_and_grad(observed, has_aux=True)(model, x, y)
+        model, state = optimizer.step(model, grads, state)
+        losses.append(value.item())
+    return losses, model
+
+
+@on_devices
+def test_a_step_is_what_a_loop_does(device_name: str) -> None:
+    optimizer, data = sg.optim.AdamW(lr=0.01), batches(4)
+    wanted, model = by_hand(optimizer, data)
+    step = TrainStep(network(), optimizer, loss, device=device_name)
+    np.testing.assert_allclose([step(x, y) for x, y in data], wanted, rtol=1e-4)
+    for path, t in step.model.state_dict().items():
+        np.testing.assert_allclose(t.numpy(), model.state_dict()[path].numpy(), rtol=1e-3, atol=1e-4, err_msg=path)
+    assert len(step._programs) == 1
+
+
+@on_devices
+def test_weights_stay_where_they_are(device_name: str) -> None:
+    """A run copies no state, and batches of another size use the same states."""
+    step = TrainStep(network(), sg.optim.SGD(lr=0.1, momentum=0.9), loss, device=device_name)
+    for x, y in (*batches(2), *batches(1, 3), *batches(1)):
+        step(x, y)
+    assert step.state()["key"].tolist() == [0, 4]
+    assert step.state()["optimizer.step"] == 4
+
+
+def test_a_state_is_all_that_a_step_depends_on() -> None:
+    def made(seed: int) -> TrainStep:
+        model = nn.Sequential(nn.Flatten(), nn.Dropout(0.5), nn.Linear(36, 5, rng=0)).train()
+        return TrainStep(model, sg.optim.Adam(lr=0.01), loss, device="wasm", seed=seed, clip=0.5)
+
+    data = batches(6)
+    first, second, third = made(3), made(0), made(4)
+    losses = [first(*b) for b in data[:3]]
+    second.resume(first.state())
+    rest = [first(*b) for b in data[3:]]
+    assert [second(*b) for b in data[3:]] == rest
+    assert [third(*b) for b in data[:3]] != losses
+
+
+def test_accumulated_batches_make_one_update() -> None:
+    data = batches(4)
+    step = TrainStep(network(), sg.optim.SGD(lr=0.1), loss, device="numpy", accumulate=2, clip=1.0)
+    before = step.state()
+    step(*data[0])
+    between = step.state()
+    step(*data[1])
+    after = step.state()
+    weight = "model.0.weight"
+    assert np.array_equal(before[weight], between[weight])
+    assert not np.array_equal(before[weight], after[weight])
+
+
+def test_what_a_loss_tells() -> None:
+    def telling(model: Any, x: Any, y: Any) -> Any:
+        prediction = model(x)
+        return nn.CrossEntropyLoss()(prediction, y), {"prediction": prediction}
+
+    value, told = TrainStep(network(), sg.optim.SGD(lr=0.1), telling, device="numpy")(*batches(1)[0])
+    assert value > 0
+    assert told["prediction"].shape == (6, 5)
+
+
+@on_devices
+def test_half_precision_learns_and_skips_what_overflows(device_name: str) -> None:
+    data = batches(1) * 8
+    step = TrainStep(network(), sg.optim.AdamW(lr=0.01), loss, device=device_name, precision="float16")
+    losses = [step(x, y) for x, y in data]
+    assert losses[-1] < 0.8 * losses[0]
+    before = step.state()
+    x, y = data[0]
+    step(x * 1e4, y)
+    after = step.state()
+    assert after["scale"][0] == before["scale"][0] / 2
+    assert np.array_equal(before["model.0.weight"], after["model.0.weight"])
+
+
+def test_a_frozen_part_stays() -> None:
+    model: Any = network().freeze("0.*")
+    step = TrainStep(model, sg.optim.SGD(lr=0.1), loss, device="numpy")
+    before = step.state()
+    step(*batches(1)[0])
+    after = step.state()
+    assert np.array_equal(before["model.0.weight"], after["model.0.weight"])
+    assert not np.array_equal(before["model.5.weight"], after["model.5.weight"])
+
+
+def test_a_state_of_another_step_is_refused() -> None:
+    step = TrainStep(network(), sg.optim.SGD(lr=0.1), loss, device="numpy")
+    other = TrainStep(network(), sg.optim.Adam(lr=0.1), loss, device="numpy").state()
+    with pytest.raises(sg.InputError, match="unknown 'optimizer"):
+        step.resume(other)
+    with pytest.raises(sg.ShapeError, match="shape"):
+        step.resume({**step.state(), "key": np.zeros(3, np.uint32)})
+    with pytest.raises(sg.InputError, match="precision"):
+        TrainStep(network(), sg.optim.SGD(lr=0.1), loss, precision="float8")  # pyright: ignore[reportArgumentType]
