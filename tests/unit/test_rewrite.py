@@ -125,6 +125,18 @@ def pool(b: Builder, row: str, x: Node) -> Node:
     return getattr(b, row)(x, window=(1, 2, 1), strides=(1, 2, 1), dilations=ones, before=none, after=none)
 
 
+def windows(axis: int) -> dict[str, Any]:
+    """The attributes of windows of two along an axis, side by side."""
+    ones, none = (1,) * 3, (0,) * 3
+    two = tuple(2 if i == axis else 1 for i in range(3))
+    return {"window": two, "strides": two, "dilations": ones, "before": none, "after": none,
+            "numbers": tuple(int(i == axis) for i in range(3))}  # fmt: skip
+
+
+def places(b: Builder, x: Node) -> Node:
+    return b.cast(x, to=int32)
+
+
 def cut(b: Builder, x: Node, start: int, step: int, count: int) -> Node:
     return b.slice(x, starts=(0, start), steps=(1, step), sizes=(x.shape[0], count))
 
@@ -229,6 +241,25 @@ CASES: dict[str, Case] = {
         lambda b, x, row=row: pool(b, row, b.transpose(x, perm=(0, 2, 1))), f"{row}(transpose(x, perm 0 2 1), before 0 0 0)",
         f"transpose({row}(x, before 0 0 0), perm 0 2 1)", lambda b, x, row=row: pool(b, row, x), CUBE)
        for row in ("max_pool", "pool_sum")},
+    "pool_place: _sink_first": Case(
+        lambda b, x: b.pool_place(b.transpose(x, perm=(0, 2, 1)), **windows(1)), "pool_place(transpose(x, perm 0 2 1), before 0 0 0)",
+        "transpose(pool_place(x, before 0 0 0), perm 0 2 1)", lambda b, x: b.pool_place(x, **windows(1)), CUBE),
+    "unpool_sum: _sink_first": Case(
+        lambda b, x: b.unpool_sum(b.transpose(x, perm=(0, 2, 1)), sizes=(N, 6, 4), **windows(1)),
+        "unpool_sum(transpose(x, perm 0 2 1), sizes N 6 4, before 0 0 0)",
+        "transpose(unpool_sum(x, sizes N 4 6, before 0 0 0), perm 0 2 1)",
+        lambda b, x: b.unpool_sum(x, sizes=(N, 8, 3), **windows(1)), CUBE),
+    "pool_pick: _sink_place": Case(
+        lambda b, x, y: b.pool_pick(x, b.transpose(places(b, y), perm=(0, 2, 1)), **windows(1)),
+        "pool_pick(x, transpose(cast(y, to int32), perm 0 2 1), before 0 0 0)",
+        "transpose(pool_pick(transpose(x, perm 0 2 1), cast(y, to int32), before 0 0 0), perm 0 2 1)",
+        lambda b, x, y: b.pool_pick(b.transpose(x, perm=(0, 2, 1)), places(b, y), **windows(2)), ((N, 6, 4), (N, 4, 3))),
+    "unpool_pick: _sink_place": Case(
+        lambda b, x, y: b.unpool_pick(x, b.transpose(places(b, y), perm=(0, 2, 1)), sizes=(N, 6, 4), **windows(1)),
+        "unpool_pick(x, transpose(cast(y, to int32), perm 0 2 1), sizes N 6 4, before 0 0 0)",
+        "transpose(unpool_pick(transpose(x, perm 0 2 1), cast(y, to int32), sizes N 4 6, before 0 0 0), perm 0 2 1)",
+        lambda b, x, y: b.unpool_pick(b.transpose(x, perm=(0, 2, 1)), places(b, y), sizes=(N, 4, 6), **windows(2)),
+        ((N, 3, 4), (N, 4, 3))),
     **{f"{row}: _sink_first": Case(
         lambda b, x, row=row: getattr(b, row)(b.transpose(x, perm=(1, 2, 0)), axes=(0,)), f"{row}(transpose(x, perm 1 2 0), axes 0)",
         f"transpose({row}(x, axes 1), perm 1 2 0)", lambda b, x, row=row: getattr(b, row)(x, axes=(0,)), ((2, 4, 3),))

@@ -561,6 +561,10 @@ class Tensor:
         """the logarithms of the sums over all paths to each state (batch, states), after each step. Inputs: logarithms at first; those of the weights of each step (steps, batch, states), by which a state is reached from itself, then from the one before it, then from the one before that, …"""
     def permute(self, *axis: Any) -> Tensor:
         """The axes in another order."""
+    def pool_pick(self, place: TensorLike, *, numbers: Any, **facts: Any) -> Any:
+        """the element of each window at the place of that number"""
+    def pool_place(self, *, numbers: Any, **facts: Any) -> Any:
+        """the number of the place in each window of its largest element, the first if several are equal"""
     def pool_sum(self, *, window: Any, strides: Any, dilations: Any, before: Any, after: Any) -> Any:
         """the sum of each window"""
     def pow(self, exponent: TensorLike) -> Tensor:
@@ -789,6 +793,10 @@ class Tensor:
     def unique(self, ordered: _bool = True, return_inverse: _bool = False, return_counts: _bool = False, axis: _int | None = None, *, return_index: _bool = False) -> Any:
         """The distinct elements (or slices along an axis), in order or as they come first. With more results, a tuple: the
         first index of each, the index of every element's value among them, how often each occurs."""
+    def unpool_pick(self, place: TensorLike, *, sizes: Any, **facts: Any) -> Any:
+        """for each element the sum over the windows in which it is at the place of that number"""
+    def unpool_sum(self, *, sizes: Any, **facts: Any) -> Any:
+        """for each element the sum over the windows that have it"""
     def unsqueeze(self, axis: _int) -> Tensor:
         """The tensor with a new axis of length 1 at this position of the result."""
     def update_slice(self, part: TensorLike, *starts: Any) -> Tensor:

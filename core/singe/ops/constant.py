@@ -11,7 +11,7 @@ _ROUNDS: Final = "it rounds its input to 8 bits"
 
 NO_GRADIENT: Final[Mapping[str, str]] = {
     **dict.fromkeys(("equal", "less", "less_equal", "greater", "greater_equal", "is_nan", "is_inf"), _WHOLE),
-    **dict.fromkeys(("argmax", "argmin", "max_pool_index", "nonzero", "non_max_suppression"), _WHOLE),
+    **dict.fromkeys(("argmax", "argmin", "max_pool_index", "pool_place", "nonzero", "non_max_suppression"), _WHOLE),
     **dict.fromkeys(("dot_integers", "conv_integers"), _WHOLE),
     **dict.fromkeys(("sizes", "signed_sizes", "reshaped_sizes", "expanded_sizes", "range_size", "axes_sizes"), _SIZES),
     **dict.fromkeys(("moved_last", "slice_places", "dimensions", "resize_tables"), _SIZES),

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import N, S, Sample, index, positive
+from singe.dtypes import int32
+from singe.ops.folds.window import numbers_of, window_size
+
+from . import Filled, N, S, Sample, index, positive
 
 
 def pool(
@@ -63,6 +66,21 @@ PLACE = [
     S((3, 40), axis=1),
 ]
 
+
+def pooled(s: Sample) -> tuple[Any, ...]:
+    """The shape of the windows of a sample of pooling."""
+    names = ("window", "strides", "dilations", "before", "after")
+    return tuple(window_size(*facts) for facts in zip(s.inputs[0], *(s.attrs[k] for k in names), strict=True))
+
+
+def places(shape: tuple[Any, ...], most: int) -> Filled:
+    return index(shape, 0, most, int32)
+
+
+def numbered(s: Sample) -> dict[str, Any]:
+    return {**s.attrs, "numbers": numbers_of(s.attrs["window"])}
+
+
 CLASSES = [
     S((4, 5), index((4,), 0, 5)),
     S((2, 3, 4), index((2, 4), 0, 3), reduction="none"),
@@ -107,6 +125,10 @@ SAMPLES: dict[str, list[Sample]] = {
     "max_pool": POOL,
     "max_pool_index": [*POOL, *(S(*s.inputs, **s.attrs, column_major=True) for s in POOL[:1] + POOL[4:5])],
     "pool_sum": POOL,
+    "pool_place": [S(*s.inputs, **numbered(s)) for s in POOL],
+    "pool_pick": [S(*s.inputs, places(pooled(s), 4), **numbered(s)) for s in POOL],
+    "unpool_pick": [S(pooled(s), places(pooled(s), 4), sizes=s.inputs[0], **numbered(s)) for s in POOL],
+    "unpool_sum": [S(pooled(s), sizes=s.inputs[0], **numbered(s)) for s in POOL],
     "running_sum": RUNNING,
     "running_prod": RUNNING,
     "running_max": RUNNING,

@@ -59,6 +59,16 @@ def _sink_first(move: Callable[[Mapping[str, Any], Sequence[int]], dict[str, Any
     return rule
 
 
+def _sink_place(r: Rewriter, n: Node) -> Node | None:
+    """op(x, transpose(place)) is transpose(op'(transpose(x), place)): what gave the places is laid out so."""
+    x, place = n.inputs
+    if not is_row(place, "transpose"):
+        return None
+    perm = place.attrs["perm"]
+    moved = r.make("transpose", x, perm=inverse(perm))
+    return r.make("transpose", r.make(n.row, moved, place.inputs[0], **_all_moved(n.attrs, perm)), perm=perm)
+
+
 def _axes_moved(attrs: Mapping[str, Any], perm: Sequence[int]) -> dict[str, Any]:
     return {"axes": tuple(sorted(perm[a] for a in attrs["axes"]))}
 
@@ -147,7 +157,8 @@ LAYOUT: Final[Mapping[str, Sequence[Rule]]] = {
     "reshape": (_sink_reshape,),
     "expand": (_sink_expand,),
     "concat": (_sink_concat,),
-    **dict.fromkeys(("slice", "pad", "max_pool", "pool_sum"), (_sink_first(_all_moved),)),
+    **dict.fromkeys(("slice", "pad", "max_pool", "pool_sum", "pool_place", "unpool_sum"), (_sink_first(_all_moved),)),
+    **dict.fromkeys(("pool_pick", "unpool_pick"), (_sink_place,)),
     **dict.fromkeys(("reduce_sum", "reduce_max", "reduce_min", "reduce_prod"), (_sink_first(_axes_moved),)),
 }
 """row ↦ the rules that move a transpose from before it to after it."""

@@ -103,6 +103,50 @@ pool_sum: Final = _pool(lambda x, met: sum(x[p] for p in met))
 max_pool_index: Final = _pool(_first_largest, np.int64)
 
 
+def _numbered(shape: Any, facts: Any, numbers: Any) -> Callable[[Index], list[tuple[Index, int]]]:
+    """For the place of a window its elements' places, each with the number of its place in the window."""
+    taps, strides, dilations, before = (facts[k] for k in ("window", "strides", "dilations", "before"))
+    return lambda at: [
+        (place, int(np.dot(tap, numbers))) for tap, place in window(at, shape, taps, strides, dilations, before)
+    ]
+
+
+def _places(shape: Any, facts: Any) -> list[int]:
+    names = ("window", "strides", "dilations", "before", "after")
+    return [places(*every) for every in zip(shape, *(facts[k] for k in names), strict=True)]
+
+
+def pool_place(x: np.ndarray, *, numbers: Any, **facts: Any) -> np.ndarray:
+    met = _numbered(x.shape, facts, numbers)
+
+    def first(at: Index) -> int:
+        top = max(x[p] for p, _ in met(at))
+        return min(number for p, number in met(at) if x[p] == top)
+
+    return each(_places(x.shape, facts), np.int32, first)
+
+
+def pool_pick(x: np.ndarray, place: np.ndarray, *, numbers: Any, **facts: Any) -> np.ndarray:
+    met = _numbered(x.shape, facts, numbers)
+    return each(place.shape, x.dtype, lambda at: sum(x[p] for p, number in met(at) if number == place[at]))
+
+
+def unpool_pick(g: np.ndarray, place: np.ndarray, *, sizes: Any, numbers: Any, **facts: Any) -> np.ndarray:
+    met, out = _numbered(sizes, facts, numbers), np.zeros(sizes, g.dtype)
+    for at in np.ndindex(*g.shape):
+        for p, number in met(at):
+            out[p] += g[at] if number == place[at] else 0
+    return out
+
+
+def unpool_sum(g: np.ndarray, *, sizes: Any, numbers: Any, **facts: Any) -> np.ndarray:
+    met, out = _numbered(sizes, facts, numbers), np.zeros(sizes, g.dtype)
+    for at in np.ndindex(*g.shape):
+        for p, _ in met(at):
+            out[p] += g[at]
+    return out
+
+
 def layer_norm(x: np.ndarray, scale: Any = 1.0, shift: Any = 0.0, axis: int = -1, epsilon: float = 1e-5) -> np.ndarray:
     axes = tuple(range(axis % x.ndim, x.ndim))
     return (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + epsilon) * scale + shift

@@ -77,6 +77,7 @@ class Nest(Row):
     facts: Callable[..., Attrs | None] = field(default=lambda *inputs, **attrs: {})
     windows: Callable[..., Sequence[int] | None] = field(default=lambda **attrs: None)
     over_axes: bool = False
+    index_inputs: Sequence[int] = ()  # inputs that hold indices, and so may have another dtype
 
     def infer(self, inputs: Sequence[Shaped], attrs: Attrs) -> tuple[Shape, DType]:
         if self.takes:
@@ -84,12 +85,16 @@ class Nest(Row):
                 if x.dtype is not kind:
                     raise DTypeError(f"{self.name}: input {k} is {x.dtype}, expected {kind}; cast it first")
             return self.shape(*inputs, **attrs), self.gives or inputs[0].dtype
-        self.check_dtypes(inputs)
-        if len({x.dtype for x in inputs}) > 1:
+        data = [x for k, x in enumerate(inputs) if not self.is_index(k)]
+        self.check_dtypes(data)
+        if len({x.dtype for x in data}) > 1:
             raise DTypeError(
-                f"{self.name}: the dtypes {', '.join(x.dtype.name for x in inputs)} differ; cast them to one"
+                f"{self.name}: the dtypes {', '.join(x.dtype.name for x in data)} differ; cast them to one"
             )
         return self.shape(*inputs, **attrs), self.gives or inputs[0].dtype
+
+    def is_index(self, k: int) -> bool:
+        return k in self.index_inputs
 
     def array(self, *arrays: np.ndarray, **attrs: Any) -> np.ndarray:
         return self.whole(*arrays, **attrs)

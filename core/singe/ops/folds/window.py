@@ -36,7 +36,7 @@ def ceiling(d: Dim, reach: int, stride: int, before: Dim, after: Dim) -> Dim:
     return dim_max((places - 1) * stride + reach - d - before, 0)
 
 
-def _shape(
+def pool_shape(
     x: Shaped,
     window: Sequence[int],
     strides: Sequence[int],
@@ -55,10 +55,10 @@ def _shape(
 
 
 def _index_shape(x: Shaped, *, column_major: bool = False, **facts: Any) -> Shape:
-    return _shape(x, **facts)
+    return pool_shape(x, **facts)
 
 
-def _reader(
+def reader(
     coords: Sequence[Expr], read: Read, x: Shaped, window: Any, strides: Any, dilations: Any, before: Any, after: Any
 ) -> Any:
     """A function of the inner variables that gives: whether the place is inside the input (None: always), the element,
@@ -84,7 +84,7 @@ def _reader(
     return at
 
 
-def _inner(window: Sequence[int]) -> Shape:
+def inner_of(window: Sequence[int]) -> Shape:
     return tuple(w for w in window if w > 1)
 
 
@@ -95,21 +95,21 @@ def _windows_apart(
     return tuple(window) if apart else None
 
 
-def _max_nest(coords: Sequence[Expr], read: Read, x: Shaped, **facts: Any) -> Folds:
-    at = _reader(coords, read, x, **facts)
+def max_nest(coords: Sequence[Expr], read: Read, x: Shaped, **facts: Any) -> Folds:
+    at = reader(coords, read, x, **facts)
 
     def value(inner: Sequence[Expr], _: Sequence[Expr]) -> Expr:
         inside, v, _place = at(inner)
         return v if inside is None else select(inside, v, const(IDENTITY["max"](v.dtype), v.dtype))
 
-    return Folds(_inner(facts["window"]), [("max", value)])
+    return Folds(inner_of(facts["window"]), [("max", value)])
 
 
 def _max_index_nest(
     coords: Sequence[Expr], read: Read, x: Shaped, *, column_major: bool = False, **facts: Any
 ) -> Folds:
-    at = _reader(coords, read, x, **facts)
-    first = _max_nest(coords, read, x, **facts)
+    at = reader(coords, read, x, **facts)
+    first = max_nest(coords, read, x, **facts)
     last = IDENTITY["min"](int32)
 
     def value(inner: Sequence[Expr], accumulators: Sequence[Expr]) -> Expr:
@@ -124,16 +124,16 @@ def _max_index_nest(
 
 
 def _sum_nest(coords: Sequence[Expr], read: Read, x: Shaped, **facts: Any) -> Folds:
-    at = _reader(coords, read, x, **facts)
+    at = reader(coords, read, x, **facts)
 
     def value(inner: Sequence[Expr], _: Sequence[Expr]) -> Expr:
         inside, v, _place = at(inner)
         return v if inside is None else select(inside, v, const(0, v.dtype))
 
-    return Folds(_inner(facts["window"]), [("add", value)])
+    return Folds(inner_of(facts["window"]), [("add", value)])
 
 
-def _windows(
+def windows_of(
     x: np.ndarray, fill: Any, window: Any, strides: Any, dilations: Any, before: Any, after: Any
 ) -> np.ndarray:
     """Every window of the padded input: axes of places, then axes within the window."""
@@ -147,7 +147,7 @@ def _windows(
 
 def _fold_taps(x: np.ndarray, fill: Any, function: Any, facts: dict[str, Any]) -> np.ndarray:
     """The fold over the window: one whole-array operation for each place of the window."""
-    windows = _windows(x, fill, **facts)
+    windows = windows_of(x, fill, **facts)
     rank = x.ndim
     out: np.ndarray | None = None
     for tap in np.ndindex(windows.shape[rank:]):
@@ -183,45 +183,35 @@ def _max_index_whole(x: np.ndarray, *, column_major: bool = False, **facts: Any)
     if column_major:
         numbers = numbers.transpose(0, 1, *reversed(range(2, x.ndim)))
     rank, wide = x.ndim, wide_floats(x)
-    values = _windows(wide, _least(wide), **facts)
-    indices = _windows(numbers, np.iinfo(np.int64).max, **facts)
+    values = windows_of(wide, _least(wide), **facts)
+    indices = windows_of(numbers, np.iinfo(np.int64).max, **facts)
     best = values.max(tuple(range(rank, 2 * rank)), keepdims=True)
     hits = np.where((values == best) & (indices < x.size), indices, np.iinfo(np.int32).max)
     return hits.min(tuple(range(rank, 2 * rank)))
 
 
-def _taps_vjp(b: Any, x: Any, facts: dict[str, Any], part: Any) -> Any:
-    """The gradient of a pooling op. For each place of the window, part(slice of the padded x) is the gradient of that
-    slice; all of them are added where the slices came from."""
-    window, strides, dilations, before, after = (
-        facts[k] for k in ("window", "strides", "dilations", "before", "after")
-    )
-    padded = b.pad(x, b.const(-np.inf, x.dtype), before=tuple(before), after=tuple(after), mode="constant")
-    places = _shape(x, **{k: facts[k] for k in ("window", "strides", "dilations", "before", "after")})
-    total = None
-    for tap in np.ndindex(*window):
-        starts = tuple(int(t) * d for t, d in zip(tap, dilations, strict=True))
-        cut = b.slice(padded, starts=starts, steps=tuple(strides), sizes=places)
-        back = b.vjp(cut, padded, part(cut))
-        total = back if total is None else b.add(total, back)
-    return b.slice(total, starts=tuple(before), steps=(1,) * len(x.shape), sizes=x.shape)
+def numbers_of(window: Sequence[int]) -> tuple[int, ...]:
+    """What a step along each axis of a window adds to the number of a place in it, in row-major order."""
+    return tuple(int(np.prod(window[i + 1 :], dtype=int)) if w > 1 else 0 for i, w in enumerate(window))
 
 
 def _max_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, **facts: Any) -> list[Any]:
-    """The gradient goes to every element that equals the largest (ties are rare in float; each then gets all of it)."""
-    return [_taps_vjp(b, inputs[0], facts, lambda cut: b.where(b.equal(cut, y), g, b.const(0, g.dtype)))]
+    """The gradient goes to the first of the largest elements of each window."""
+    facts |= {"numbers": numbers_of(facts["window"])}
+    (x,) = inputs
+    return [b.unpool_pick(g, b.pool_place(x, **facts), sizes=x.shape, **facts)]
 
 
 def _sum_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, **facts: Any) -> list[Any]:
-    return [_taps_vjp(b, inputs[0], facts, lambda cut: g)]
+    return [b.unpool_sum(g, sizes=inputs[0].shape, numbers=numbers_of(facts["window"]), **facts)]
 
 
 register(
-    Nest(name="max_pool", doc="the largest element of each window", shape=_shape, nest=_max_nest, whole=_max_whole,
+    Nest(name="max_pool", doc="the largest element of each window", shape=pool_shape, nest=max_nest, whole=_max_whole,
          reference=reference.max_pool, dtypes=NUMBERS, vjp=_max_vjp, windows=_windows_apart),
     Nest(name="max_pool_index", doc="the flat index of the largest element of each window, the first if several are equal", gives=int64, dtypes=NUMBERS,
          shape=_index_shape, nest=_max_index_nest, whole=_max_index_whole,
          reference=reference.max_pool_index),
-    Nest(name="pool_sum", doc="the sum of each window", shape=_shape, nest=_sum_nest, whole=_sum_whole,
+    Nest(name="pool_sum", doc="the sum of each window", shape=pool_shape, nest=_sum_nest, whole=_sum_whole,
          reference=reference.pool_sum, dtypes=FLOATS, vjp=_sum_vjp, windows=_windows_apart, tolerance=32, floor=1e-5),
 )  # fmt: skip

@@ -19,7 +19,7 @@ from ...dtypes import COMPLEX, FLOATS, NUMBERS, float32, int32
 from ...errors import ShapeError
 from ...ir import affine, scalar
 from ...ir.scalar import COMPUTE, Expr, const, select, size
-from ...shapes import Dim, Shape, at_least, broadcast, product, same, show
+from ...shapes import Dim, Shape, at_least, broadcast, dim_max, product, same, show
 from .._reference import products as reference
 from .._row import Composite, Folds, Nest, Read, Shaped, as_dtype, register, sum_to
 from ..folds.window import wide_floats, window_size
@@ -322,7 +322,14 @@ def transposed_last(
     phases = math.prod(strides)
     w = b.reshape(w, shape=(*turns, per_group, group * phases * outputs))
     reach = tuple(t - 1 for t in turns)
-    y = conv_or_dot(b, x, w, strides=(1,) * spaces, dilations=(1,) * spaces, before=reach, after=reach, group=group)
+    low, high = reach, reach
+    if phases == 1:  # one place for each output: padding leaves out those that are not wanted
+        ends = [n + lo - d for n, lo, d in zip(sizes, before, x.shape[1:-1], strict=True)]
+        fits = all(r >= lo for r, lo in zip(reach, before, strict=True)) and all(at_least(n, 1) for n in sizes)
+        if fits and all(at_least(end, 0) for end in ends):
+            low, high = tuple(r - lo for r, lo in zip(reach, before, strict=True)), tuple(ends)
+            before = (0,) * spaces
+    y = conv_or_dot(b, x, w, strides=(1,) * spaces, dilations=(1,) * spaces, before=low, after=high, group=group)
     places = y.shape[1:-1]
     y = b.reshape(y, shape=(y.shape[0], *places, group, *strides, outputs))
     y = b.transpose(y, perm=(0, *(p for i in axes for p in (1 + i, 2 + spaces + i)), 1 + spaces, 2 + 2 * spaces))
@@ -351,6 +358,8 @@ def _conv_vjp(
     turned = b.transpose(turned, perm=(*range(spaces), spaces + 1, spaces + 2, spaces))
     turned = b.reshape(turned, shape=(*window, outputs, per_group))
     dx = transposed_last(b, g, turned, strides, dilations, before, x.shape[1:-1], group)
+    if all(isinstance(d, int) and d > 0 for d in g.shape[1:-1]):
+        return [dx, _by_weights(b, g, x, w, strides, dilations, before, after, group)]
     # The gradient of w: for each place of the window, the inputs read there times the gradients of the outputs.
     padded = b.pad(x, b.const(0, x.dtype), before=(0, *before, 0), after=(0, *after, 0), mode="constant")
     rows = product(g.shape[:-1])
@@ -362,6 +371,34 @@ def _conv_vjp(
         right = b.transpose(b.reshape(g, shape=(rows, group, outputs // group)), perm=(1, 0, 2))
         taps.append(b.reshape(b.transpose(b.dot(left, right), perm=(1, 0, 2)), shape=(1, per_group, outputs)))
     return [dx, b.reshape(b.concat(*taps, axis=0), shape=w.shape)]
+
+
+def _by_weights(
+    b: Any, g: Any, x: Any, w: Any, strides: Any, dilations: Any, before: Any, after: Any, group: int
+) -> Any:
+    """The gradient of the weights: a convolution over x with the window g, where the batch takes the place of the channels,
+    and strides that of dilations."""
+    batch, *space, _ = x.shape
+    *window, per_group, _ = w.shape
+    spaces = len(space)
+    places = g.shape[1:-1]
+    turned = b.reshape(x, shape=(batch, *space, group, per_group))
+    turned = b.transpose(turned, perm=(spaces + 2, *range(1, spaces + 1), spaces + 1, 0))
+    turned = b.reshape(turned, shape=(per_group, *space, group * batch))
+    # Where the last windows leave out elements, the padding after x is cut so that no more places fit.
+    ends = [
+        s * (n - 1) + r * (k - 1) + 1 - d - lo
+        for s, n, r, k, d, lo in zip(strides, places, dilations, window, space, before, strict=True)
+    ]
+    for axis, (end, hi) in enumerate(zip(ends, after, strict=True)):
+        if end != hi and isinstance(end, int) and end < 0:
+            turned = _resized(b, turned, axis + 1, 0, space[axis] + end)
+    reach = [hi if end == hi else dim_max(end, 0) for end, hi in zip(ends, after, strict=True)]
+    y = b.conv_last(
+        turned, b.transpose(g, perm=(*range(1, spaces + 1), 0, spaces + 1)),
+        strides=tuple(dilations), dilations=tuple(strides), before=tuple(before), after=tuple(reach), group=group,
+    )  # fmt: skip
+    return b.transpose(y, perm=(*range(1, spaces + 1), 0, spaces + 1))
 
 
 # --- convolution, as ONNX and PyTorch spell it -----------------------------------------------------------------------
