@@ -16,7 +16,7 @@ from made_runs import events
 from singe.errors import FormatError, InputError
 from singe.tools.cli import main
 from singe.train.events import BatchEnded, EpochEnded, Listener, RunBegan, Stopped
-from singe.train.logs import CsvLog, FactsLog, SqliteLog
+from singe.train.logs import CsvLog, FactsLog, ReportLog, SqliteLog
 from singe.train.reports import differing, find_runs, read_run, report, titles
 
 PACES = {"slow": 0.4, "quick": 1.6}
@@ -181,6 +181,17 @@ def test_a_page_has_a_plot_of_each_metric_and_loads_nothing(runs: Path) -> None:
     assert len(loss.findall("circle")) == 12
     assert len(loss.findall("path[@class='faint c0']")) == 1
     assert [c.findtext("title") for c in loss.findall("circle")][-1] == "valid, epoch 6: 0.1184 (best)"
+
+
+def test_a_run_that_ends_leaves_its_page(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    tell = [*listeners(folder), ReportLog(folder / "report.html")]
+    for event in events(2, 10):
+        assert not (folder / "report.html").exists()
+        for listener in tell:
+            listener(event)
+    assert (folder / "report.html").read_text("utf-8") == report([read_run(folder)])
 
 
 def test_a_comparison_has_the_curves_of_all_runs(runs: Path) -> None:

@@ -1,7 +1,7 @@
 """The dashboard: a listener that shows a run on the whole of a terminal, in a thread of its own.
 
 The thread that trains puts each event into a queue and goes on. The other thread takes them out, draws at most `RATE` times a
-second and no more than a twentieth of the time, and reads the keys. What the program prints meanwhile is kept, and printed when
+second and for no more than a twentieth of the processor's time, and reads the keys. What the program prints meanwhile is kept, and printed when
 the terminal is given back.
 """
 
@@ -24,7 +24,7 @@ from .terminal import Terminal
 
 RATE: Final = 8.0
 SHARE: Final = 20.0
-"""A frame is followed by a pause of this many times its own time."""
+"""A frame is followed by a pause of this many times the processor's time that it took."""
 QUIET: Final = 1.0
 """Seconds after which the time is drawn anew even if nothing happened."""
 
@@ -77,13 +77,13 @@ class Dashboard:
             pressed = self._terminal.keys(pause, self._wake[0])
             for key in pressed:
                 press(key, self.history, self.view, self._stop, self._terminal.repaint)
-            now = time.monotonic()
+            now, worked = time.monotonic(), time.thread_time()
             size = self._terminal.size()
             if self._take() or pressed or size != shown or now - drawn >= QUIET:
                 self.history.resident = resident()
                 self._terminal.show(draw(self.history, self.view, *size).lines(self._colours), size)
                 drawn, shown = time.monotonic(), size
-            pause = max(1 / RATE, SHARE * (time.monotonic() - now))
+            pause = max(1 / RATE, SHARE * (time.thread_time() - worked))
 
     def _take(self) -> int:
         """Take the events out of the queue; returns how many there were."""
