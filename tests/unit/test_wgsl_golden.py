@@ -119,6 +119,14 @@ def test_text_is_golden(name: str) -> None:
             _compare("_".join((name, *[f"other{number}"] * (number > 0), *variant.requires)), code)
 
 
+def test_attention_with_split_keys_is_golden() -> None:
+    shape = (1, 3, 197, 64)
+    first = WgslTarget().print_opaque("attention", {}, [(shape, float32)] * 3, [(shape, float32)])
+    assert first is not None
+    for name, printed in zip(("attention", "attention_joined"), (first, *first.others), strict=True):
+        _compare(name, printed.code[-1])
+
+
 def test_reductions_have_a_variant_for_subgroups() -> None:
     printed = WgslTarget().print(CASES["softmax"], ())
     assert [v.requires for v in printed.variants] == [("subgroups",), ()]

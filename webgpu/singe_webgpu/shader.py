@@ -120,8 +120,12 @@ class Shader:
 
     def load_vector(self, port: int, index: str) -> str:
         """Four elements of a port from an index that is a multiple of four; all reads of the port must then be vectors."""
+        return self.load_four(port, f"{index} / 4i")
+
+    def load_four(self, port: int, number: str) -> str:
+        """The same, by the number of the vector."""
         self.vectors[port] = 4
-        text = f"b{port}[{index} / 4i]"
+        text = f"b{port}[{number}]"
         if self._pairs(port):
             return f"four_halves({text})"
         return f"vec4<f32>({text})" if self.ports[port].dtype is float16 else text

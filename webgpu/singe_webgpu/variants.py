@@ -21,15 +21,16 @@ Print: TypeAlias = Callable[[Shader], Text]
 """Prints a kernel into a shader, with the features of that shader."""
 
 
-def variants(ports: Sequence[Port], write: Print, when: Dim = 1) -> Printed:
-    """A kernel in all its variants. when: a dimension that is 1 at the sizes at which a run uses it, otherwise 0."""
+def variants(ports: Sequence[Port], write: Print, when: Dim = 1, scratch: Dim = 0) -> Printed:
+    """A kernel in all its variants. when: a dimension that is 1 at the sizes at which a run uses it, otherwise 0. scratch:
+    the bytes of a workspace, which is the last port."""
     sizes: list[Dim] = []
     plain = Shader(ports, frozenset(), sizes)
     last = write(plain)
     some = _abilities(plain.gains)
     texts = [*(write(Shader(ports, frozenset(able), sizes)) for able in some), last]
     found = [Variant(ENTRY, able, (t.groups * when, 1, 1)) for able, t in zip((*some, ()), texts, strict=True)]
-    return Printed(tuple(t.code for t in texts), tuple(found), tuple(sizes), when=when)
+    return Printed(tuple(t.code for t in texts), tuple(found), tuple(sizes), scratch=scratch, when=when)
 
 
 def for_all_sizes(printed: Iterable[Printed]) -> Printed:

@@ -29,9 +29,10 @@ class Printed:
 
     code: in a form of the target's own (text, the body of a function); equal code is stored once. packers: for ports whose
     buffer is a constant, the function that lays out its elements as the code reads them. scratch: the bytes of a
-    workspace, which the code takes as one more port, after the others. others: versions of the code for other values of
-    the open sizes, dispatched after this one. At all sizes, exactly one version has `when` 1 and does the work; those
-    with 0 have no workgroups. sharing: other code for the same ports, over weights packed as for open sizes;
+    workspace, which the code takes as one more port, after the others. others: more code, dispatched after this one, with
+    the same ports; `when` is 1 at the sizes at which it does work, otherwise 0, and then it has no workgroups. So there
+    are versions for other values of the open sizes, and work in two steps: the second reads what the first left in
+    the workspace, which all kernels of a Program share. sharing: other code for the same ports, over weights packed as for open sizes;
     steps for particular sizes use it if those weights are there already.
     """
 

@@ -1,0 +1,71 @@
+"""Chooses how an attention is computed: which template does it, and into how many parts the keys are split.
+
+The numbers fit times on an H200, of 2¹⁵ to 2²⁷ scores with 32 to 128 elements in a head.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from singe.extension import Attention, Dim, ceildiv, dim_max, dim_min
+
+from .few import Few
+from .parts import power, vectors
+from .tiles import Tile
+
+Way: TypeAlias = "Tile | Few"
+MOST_FEW: Final = 4
+"""The most rows of a head of keys that the template for few rows takes."""
+LARGE: Final = 128
+"""So many large tiles × blocks of keys keep a device busy; if there are fewer, tiles are small."""
+MOST_SPLITS: Final = 64
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A way, into how many parts the keys are split, and a dimension that is 1 at the sizes for which this is chosen,
+    otherwise 0."""
+
+    way: Way
+    splits: Dim = 1
+    when: Dim = 1
+
+
+def chosen(a: Attention) -> list[Cut]:
+    """The cuts: one for known sizes, at most three for open ones. Of these, exactly one is chosen at any sizes."""
+    # Where the number of queries is open, the template for few rows is printed for one query, as when a text grows.
+    few = Few(power(a.rows if isinstance(a.rows, int) else a.group))
+    is_few = 1 - dim_min(a.rows // (few.rows + 1), 1) if few.rows <= MOST_FEW else 0
+    large, small = tiles(a)
+    is_large = (1 - is_few) * dim_min(groups(a, large) * blocks(a, large) // LARGE, 1)
+    found = [
+        Cut(few, splits(a, few, 512), is_few),  # small workgroups with few registers: several run at once
+        Cut(large, splits(a, large, 264), is_large),
+        Cut(small, splits(a, small, 160), 1 - is_few - is_large),
+    ]
+    return [cut for cut in found if cut.when != 0]
+
+
+def tiles(a: Attention) -> tuple[Tile, Tile]:
+    """The large and the small tile for a width."""
+    wide, small = vectors(a.width), Tile(16, 8, 2, 4)
+    if wide <= 16:
+        return Tile(8, 16, 8, 8), small
+    return Tile(16, 8, 8, 8) if wide <= 32 else Tile(16, 8, 4, 4), small
+
+
+def groups(a: Attention, way: Way) -> Dim:
+    """The workgroups, if the keys are not split."""
+    return ceildiv(a.rows, way.rows) * a.points
+
+
+def blocks(a: Attention, way: Way) -> Dim:
+    return dim_max(ceildiv(a.keys, way.block), 1)
+
+
+def splits(a: Attention, way: Way, busy: int) -> Dim:
+    """Into how many parts the keys are split: there are about `busy` workgroups then, and each has as many blocks."""
+    wanted = dim_min(dim_max(busy // dim_max(groups(a, way), 1), 1), MOST_SPLITS)
+    count = blocks(a, way)
+    return ceildiv(count, ceildiv(count, wanted))
