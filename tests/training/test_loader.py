@@ -141,6 +141,24 @@ def test_a_loop_that_is_left_leaves_no_thread(workers: int) -> None:
     assert not threads()
 
 
+def test_an_iteration_may_be_collected_by_a_worker() -> None:
+    """A cycle of references is collected in whichever thread allocates."""
+    inner = data.Loader(ITEMS, 1, workers=1)
+    left = [iter(inner)]
+    next(left[0])
+
+    def collect(item: Any) -> Any:
+        if left:
+            left.clear()  # ends the inner iteration here, in a worker of the outer one
+        return item
+
+    assert len(list(data.Loader(ITEMS.map(collect), 4, workers=1))) == 6
+    deadline = time.monotonic() + 5
+    while threads() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not threads()
+
+
 def test_workers_make_batches_ahead_and_at_once() -> None:
     meet = threading.Barrier(2, timeout=5)  # passes only if two items are read at the same time
     loader = data.Loader(data.Dataset.of(range(4)).map(lambda x: (meet.wait(), x)[1]), 1, workers=2)

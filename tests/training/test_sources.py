@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gzip
 import hashlib
 import io
@@ -291,6 +292,39 @@ def test_damaged_archives_and_records_are_refused(tmp_path: Path) -> None:
             data.CIFAR10(path)
     with pytest.raises(InputError, match="no-such"):
         data.CIFAR10(tmp_path / "no-such")
+
+
+@pytest.mark.slow
+def test_any_damage_is_a_format_error(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    path = tmp_path / "a.tar.gz"
+    path.write_bytes(b"")
+    packed = gzip.decompress(archive(CIFAR10_FILES["binary"]))
+    cases = [
+        (idx_bytes(PICTURES[:, :3, :3]), 16, lambda b: idx.parse_idx(b, "a")),
+        (gzip.compress(idx_bytes(PICTURES)), 400, lambda b: idx.parse_idx(b, "a")),
+        (old_pickle(PIXELS[0], labels=FINE[0]), 250, lambda b: cifar.read_pickle(b, "a", "labels")),
+        (new_pickle(PIXELS[0], labels=FINE[0]), 250, lambda b: cifar.read_pickle(b, "a", "labels")),
+        (packed, 600, lambda b: (path.write_bytes(gzip.compress(b, 1)), data.CIFAR10(path))),
+    ]
+    for whole, head, read in cases:
+        for _ in range(300):
+            damaged = bytearray(whole)
+            for at in rng.integers(0, head, rng.integers(1, 4)):
+                damaged[at] = rng.integers(256)
+            with contextlib.suppress(FormatError, InputError):
+                read(bytes(damaged[: rng.integers(1, len(whole))] if rng.random() < 0.2 else damaged))
+
+
+def test_an_archive_that_expands_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cifar, "MOST", 1 << 20)
+    path = tmp_path / "a.tar.gz"
+    for kind in (tarfile.REGTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.XHDTYPE):
+        header = tarfile.TarInfo("data_batch_1.bin")
+        header.size, header.type = 1 << 30, kind
+        path.write_bytes(gzip.compress(header.tobuf() + bytes(1 << 24)))
+        with pytest.raises(FormatError, match="more than 1048576 bytes"):
+            data.CIFAR10(path)
 
 
 # --- folders ---------------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from singe import data
+from singe.data.sources import tables
 from singe.errors import FormatError, InputError
 
 TEXT = 'name,age,height,member,city\nAda,36,1.65,yes,London\nBob,41,NA,no,Paris\n"O\'Neil, C.",7,1.2e0,1,London\n'
@@ -129,6 +130,17 @@ def test_wrong_queries_are_refused(query: str, key: str | None, message: str, da
     with pytest.raises(InputError) as error:
         data.SQLite(database, query, key=key)
     assert message in str(error.value) or message == "InputError"
+
+
+def test_a_query_without_an_end_is_refused(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "MOST_ROWS", 1000)
+    for key in (None, "i"):
+        with pytest.raises(InputError, match="more than 1000 rows"):
+            data.SQLite(
+                database,
+                "WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c LIMIT 5000) SELECT i FROM c",
+                key=key,
+            )
 
 
 def test_files_that_are_no_database_are_refused(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ The batches depend on the dataset, the seed and the epoch alone: not on how many
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -19,6 +20,8 @@ from .draws import Draws, as_seed, permutation
 
 Transform: TypeAlias = Callable[[Any, Draws], Any]
 """A batch, and the random numbers of its items ↦ a batch."""
+_THREADS: Final = "singe-loader"
+"""What the names of workers begin with."""
 
 
 class Loader:
@@ -122,17 +125,18 @@ class Loader:
                 yield self._make(order, epoch, number)
             return
         pending: deque[Future[Any]] = deque()
-        with ThreadPoolExecutor(self.workers, "singe-loader") as pool:
-            try:
-                for number in numbers:
-                    pending.append(pool.submit(self._make, order, epoch, number))
-                    if len(pending) > self.prefetch:
-                        yield pending.popleft().result()
-                while pending:
+        pool = ThreadPoolExecutor(self.workers, _THREADS)
+        try:
+            for number in numbers:
+                pending.append(pool.submit(self._make, order, epoch, number))
+                if len(pending) > self.prefetch:
                     yield pending.popleft().result()
-            finally:
-                for future in pending:
-                    future.cancel()
+            while pending:
+                yield pending.popleft().result()
+        finally:
+            # The garbage collector may end an iteration in any thread, also in one that would wait for itself.
+            outside = not threading.current_thread().name.startswith(_THREADS)
+            pool.shutdown(wait=outside, cancel_futures=True)
 
     def _make(self, order: np.ndarray, epoch: int, number: int) -> Any:
         indices = order[number * self.batch_size : (number + 1) * self.batch_size]

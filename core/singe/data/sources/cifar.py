@@ -6,6 +6,7 @@ pickle is read by the machine of weights/pickles.py, which executes nothing of i
 
 from __future__ import annotations
 
+import gzip
 import io
 import tarfile
 import zlib
@@ -23,7 +24,7 @@ from .labelled import LabelledPictures, Read
 
 PIXELS: Final = 3 * 32 * 32
 MOST: Final = 1 << 28
-"""The most bytes of a file in an archive; the largest is 154 MB."""
+"""The most bytes of a file, and of what an archive has; the largest archive has 185 MB."""
 MOST_MEMBERS: Final = 64
 
 
@@ -148,7 +149,7 @@ class CIFAR10(LabelledPictures):
         names = self._names(train)
         try:
             if folder.is_file():
-                found = _members(folder.read_bytes(), str(folder), names)
+                found = _members(_bounded(folder), str(folder), names)
             else:
                 places = [folder, *sorted(p for p in folder.iterdir() if p.is_dir())]
                 paths = [p / name for p in places for name in names if (p / name).is_file()]
@@ -199,25 +200,40 @@ def _bounded(path: Path) -> bytes:
     return path.read_bytes()
 
 
+class _Limited:
+    """A stream of at most MOST bytes: the headers of an archive, too, may claim any size."""
+
+    def __init__(self, file: gzip.GzipFile, name: str) -> None:
+        self._file, self._name, self._left = file, name, MOST
+
+    def read(self, count: int) -> bytes:
+        found = self._file.read(min(count, self._left + 1))
+        self._left -= len(found)
+        if self._left < 0:
+            raise FormatError(f"{self._name}: the archive has more than {MOST} bytes")
+        return found
+
+
 def _members(data: bytes, name: str, wanted: tuple[str, ...]) -> dict[str, bytes]:
     """Files of an archive by their names without folders. Nothing is written to the disk."""
     found: dict[str, bytes] = {}
+    stream: Any = _Limited(gzip.GzipFile(fileobj=io.BytesIO(data)), name)
     try:
-        with tarfile.open(fileobj=io.BytesIO(data), mode="r:gz") as archive:
+        with tarfile.open(fileobj=stream, mode="r|") as archive:
             for number, member in enumerate(archive):
-                if number >= MOST_MEMBERS or not 0 <= member.size <= MOST:
-                    raise FormatError(f"{name}: more or larger files than these data sets have")
+                if number >= MOST_MEMBERS:
+                    raise FormatError(f"{name}: more files than these data sets have")
                 plain = member.name.rpartition("/")[2]
                 if plain in wanted and member.isreg():
                     if plain in found:
                         raise FormatError(f"{name}: two files are named {plain}")
                     file = archive.extractfile(member)
-                    content = file.read(member.size) if file else b""
+                    content = file.read() if file else b""
                     if len(content) < member.size:
                         raise FormatError(f"{name}: ends within {plain}")
                     found[plain] = content
+    except FormatError:
+        raise
     except (tarfile.TarError, OSError, EOFError, zlib.error, ValueError) as e:
-        if isinstance(e, FormatError):
-            raise
         raise FormatError(f"{name}: the archive is damaged: {e}") from None
     return found

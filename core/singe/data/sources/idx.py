@@ -22,16 +22,20 @@ _GZIP: Final = b"\x1f\x8b"
 _EXPANSION: Final = 1032
 """Deflate makes at most this many bytes of one."""
 MOST: Final = 1 << 30
-"""The most bytes of an array."""
+"""The most bytes of a file, and of an array."""
 _PARTS: Final = {True: "train", False: "t10k"}
 
 
 def read_idx(path: str | Path) -> np.ndarray:
     """The array in an IDX file, which may be compressed by gzip."""
     try:
-        return parse_idx(Path(path).read_bytes(), str(path))
+        with Path(path).open("rb") as file:
+            found = file.read(MOST + 1)
     except OSError as e:
         raise InputError(f"{path}: cannot be read: {reason(e)}") from None
+    if len(found) > MOST:
+        raise FormatError(f"{path}: more than the {MOST} bytes that are read")
+    return parse_idx(found, str(path))
 
 
 def parse_idx(data: bytes, name: str) -> np.ndarray:

@@ -21,6 +21,8 @@ from ..dataset import ArrayDataset, Dataset, Field
 
 MISSING: Final = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
 """What stands for a missing value, if the caller does not say otherwise."""
+MOST_ROWS: Final = 10_000_000
+"""The most rows of a query: a database may have views without an end."""
 _INT: Final = re.compile(r"\s*[+-]?[0-9]{1,18}\s*")
 _FLOAT: Final = re.compile(
     r"\s*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?\s*|\s*[+-]?inf(?:inity)?\s*", re.I
@@ -204,10 +206,12 @@ class SQLite(Dataset):
             if self._key is None:
                 found = connection.execute(self._query, self._parameters)
                 names = [column[0] for column in found.description or ()]
-                rows = found.fetchall()
+                rows = found.fetchmany(MOST_ROWS + 1)
             else:
                 asked = f"SELECT {self._key} FROM ({self._query}) ORDER BY 1"
-                names, rows = [], connection.execute(asked, self._parameters).fetchall()
+                names, rows = [], connection.execute(asked, self._parameters).fetchmany(MOST_ROWS + 1)
+        if len(rows) > MOST_ROWS:
+            raise InputError(f"SQLite: the query has more than {MOST_ROWS} rows; a LIMIT in it takes a part")
         if self._key is None:
             if not names or len(set(names)) < len(names):
                 raise InputError(f"SQLite: the query has the columns {names}, expected different names; see AS in SQL")
