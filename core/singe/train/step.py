@@ -11,7 +11,9 @@ place. Batches of another shape have a Program of their own, over the same state
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
@@ -255,12 +257,7 @@ def _unscaled(grads: Gradients, scale: Tensor | None) -> Gradients:
 
 def _finite(grads: Gradients) -> Tensor:
     """Whether all gradients are finite: one bool."""
-    worst = None
-    for g in grads.values():
-        sums = (g * 0).sum()  # NaN if any element is infinite or NaN
-        worst = sums if worst is None else worst + sums
-    assert worst is not None
-    return worst == 0
+    return functools.reduce(operator.and_, (g.isfinite().all() for g in grads.values()))
 
 
 def _next_scale(scale: Tensor, finite: Tensor) -> Tensor:
