@@ -87,6 +87,8 @@ def _all() -> list[Case]:
     each("GaussianNLLLoss", normal(4, 3), normal(4, 3), unit(4, 3), by=(0, 1, 2))
     each("GaussianNLLLoss", normal(4, 3), normal(4, 3), unit(4, 1), by=(0, 2), full=True)
     each("GaussianNLLLoss", normal(4, 3), normal(4, 3), unit(4))
+    small = np.array([[1e-9, 0.5, 0.02], [0.3, 1e-8, 0.01]], np.float32)
+    each("GaussianNLLLoss", normal(2, 3), normal(2, 3), small, by=(0, 2), eps=0.05)
     each("CosineEmbeddingLoss", normal(6, 4), normal(6, 4), signs(6), by=(0, 1), margin=0.1)
     each("CosineEmbeddingLoss", normal(4), normal(4), np.array(1, np.float32), by=(0, 1))
     each("HingeEmbeddingLoss", normal(4, 3), signs(4, 3), margin=0.7)

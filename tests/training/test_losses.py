@@ -107,6 +107,37 @@ def test_one_program_serves_every_batch(device_name: str) -> None:
             close(np.asarray(model(*given)), want.numpy(), TOLERANCE[device_name], repr(loss))
 
 
+@runners(*slow("numpy", "wasm", "webgpu"))
+@pytest.mark.parametrize("loss", GROUPS)
+def test_every_loss_takes_open_batches(loss: str, device_name: str) -> None:
+    name = GROUPS[loss][0]
+    arrays = {f"x{k}": np.asarray(x) for k, x in enumerate(CASES[name].inputs)}
+    axes = [int(loss == "CTCLoss"), *[0] * (len(arrays) - 1)]
+    count = arrays["x0"].shape[axes[0]]
+    found = {
+        k: tuple("N" if i == axis and d == count else d for i, d in enumerate(x.shape))
+        for (k, x), axis in zip(arrays.items(), axes, strict=True)
+    }
+    dtypes = {k: x.dtype for k, x in arrays.items()}
+    model = sg.Model.of(loss_of(CASES[name]), found, device=device_name, dtypes=dtypes)
+    close(np.asarray(model(arrays)), recorded()[f"{name}/value"], TOLERANCE[device_name], name)
+
+
+@pytest.mark.parametrize("loss", ["CrossEntropyLoss", "BCEWithLogitsLoss", "CTCLoss", "RNNTLoss"])
+@pytest.mark.parametrize("device", ["numpy", "wasm"])
+def test_gradients_of_tensors_are_the_same(loss: str, device: str) -> None:
+    """By value_and_grad, and by backward on a device that records."""
+    want = recorded()
+    name = next(n for n in GROUPS[loss] if CASES[n].options["reduction"] == "mean")
+    function, (first, *rest) = loss_of(CASES[name]), CASES[name].inputs
+    x = sg.tensor(first, device=device)
+    value, gradients = sg.value_and_grad(lambda x: function(x, *rest))(x)
+    close(value.numpy(), want[f"{name}/value"], 1e-5, name)
+    close(gradients[x].numpy(), want[f"{name}/by0"], 1e-5, name)
+    x = sg.tensor(first, device=sg.Autodiff(sg.device(device)), requires_grad=True)
+    close(function(x, *rest).backward()[x].numpy(), want[f"{name}/by0"], 1e-5, f"{name}: backward")
+
+
 def _narrow(arrays: Any) -> list[np.ndarray]:
     return [a.astype(np.float32) if a.dtype.kind == "f" else a for a in arrays]
 

@@ -114,7 +114,7 @@ class PoissonNLLLoss(Loss):
 
 
 class GaussianNLLLoss(Loss):
-    """½ (log var + (x − target)² / var), where var is at least eps; full: adds ½ log 2π.
+    """½ (log var + (x − target)² / var), where var counts as eps if it is less, but for its gradient; full: adds ½ log 2π.
 
     var has the shape of x, or the same shape with 1 as the last axis, or without it: one variance for all elements of a row.
     """
@@ -133,7 +133,8 @@ class GaussianNLLLoss(Loss):
                     f"GaussianNLLLoss: var is {show(var.shape)}, expected {show(input.shape)}, {show((*rows, 1))} or {show(rows)}"
                 )
             var = var.reshape(*rows, 1)
-        var = var.maximum(self.eps)
+        missing: Any = (self.eps - var).relu()
+        var = var + missing.stop_gradient()  # so that a variance that is too small grows again
         gap = input - target
         loss = 0.5 * (var.log() + gap * gap / var)
         return self._reduced(loss + 0.5 * math.log(2 * math.pi) if self.full else loss)
