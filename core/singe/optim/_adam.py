@@ -39,22 +39,23 @@ class Adam(Optimizer):
         return {"moment1": 0.0, "moment2": 0.0} | ({"largest2": 0.0} if self.amsgrad else {})
 
     def _factors(self, count: Tensor) -> Any:
-        """The learning rate, it over the weight of the first moment, and 1 / √ of the weight of the second."""
-        rate = self.rate(count)
-        return rate, rate / begun(self.betas[0], count), begun(self.betas[1], count) ** -0.5
+        """The learning rate; it and eps, both times the root of the weight of the second moment, and the former over the
+        weight of the first: the elements themselves then need no correction."""
+        rate, root = self.rate(count), begun(self.betas[1], count) ** 0.5
+        return rate, rate * root / begun(self.betas[0], count), self.eps * root
 
     def _decayed(self, x: Tensor, g: Tensor, rate: Any) -> tuple[Tensor, Tensor]:
         return x, g + self.weight_decay * x if self.weight_decay else g
 
     def _update(self, x: Tensor, g: Tensor, m: Mapping[str, Tensor], factors: Any) -> tuple[Tensor, dict[str, Tensor]]:
-        rate, size, scale = factors
+        rate, size, eps = factors
         x, g = self._decayed(x, g, rate)
         moment1 = self.betas[0] * m["moment1"] + (1 - self.betas[0]) * g
         moment2 = self.betas[1] * m["moment2"] + (1 - self.betas[1]) * (g * g)
         after = {"moment1": moment1, "moment2": moment2}
         if self.amsgrad:
             after["largest2"] = moment2 = where(m["largest2"] > moment2, m["largest2"], moment2)
-        return x - size * (moment1 / (moment2.sqrt() * scale + self.eps)), after
+        return x - size * (moment1 / (moment2.sqrt() + eps)), after
 
 
 @dataclass(frozen=True)
@@ -87,19 +88,15 @@ class Adan(Optimizer):
         return {"moment1": 0.0, "difference": 0.0, "moment2": 0.0, "gradient": 0.0}
 
     def _factors(self, count: Tensor) -> Any:
-        """The learning rate, those for the two moments, 1 / √ of the weight of the third, and whether a gradient is known."""
-        rate = self.rate(count)
+        """The learning rate, those for the two moments, eps, as in Adam, and whether a gradient was seen before."""
         weights = [begun(beta, count) for beta in self.betas]
-        return (
-            rate,
-            rate / weights[0],
-            rate * self.betas[1] / weights[1],
-            weights[2] ** -0.5,
-            where(count > 0, 1.0, 0.0),
-        )
+        rate, root = self.rate(count), weights[2] ** 0.5
+        size = rate * root
+        sizes = size / weights[0], size * self.betas[1] / weights[1]
+        return rate, *sizes, self.eps * root, where(count > 0, 1.0, 0.0)
 
     def _update(self, x: Tensor, g: Tensor, m: Mapping[str, Tensor], factors: Any) -> tuple[Tensor, dict[str, Tensor]]:
-        rate, size, size_of_difference, scale, known = factors
+        rate, size, size_of_difference, eps, known = factors
         change = (g - m["gradient"]) * known
         ahead = g + self.betas[1] * change
         after = {
@@ -108,9 +105,7 @@ class Adan(Optimizer):
                 ("moment1", "difference", "moment2"), self.betas, (g, change, ahead * ahead), strict=True
             )
         }
-        moved = (size * after["moment1"] + size_of_difference * after["difference"]) / (
-            after["moment2"].sqrt() * scale + self.eps
-        )
+        moved = (size * after["moment1"] + size_of_difference * after["difference"]) / (after["moment2"].sqrt() + eps)
         decay = rate * self.weight_decay if self.weight_decay else 0.0
         x = x * (1 - decay) - moved if self.no_prox else (x - moved) / (1 + decay)
         return x, after | {"gradient": g}
