@@ -263,7 +263,7 @@ def destination(what: str, targets: Sequence[Any], device: Any, dtype: Any) -> t
 
 
 def home_of(operands: Sequence[Any]) -> Device:
-    """The device on which an operation runs: that of its tensors. A device that adopts other devices' values comes first."""
+    """The device on which an operation runs: that of its tensors. A device that adopts the others' values comes first."""
     devices = [x.device for x in operands if isinstance(x, Tensor)]
     if not devices:
         return find_device(DEFAULT)
