@@ -110,6 +110,19 @@ def test_a_gradient_is_part_of_a_compiled_function(device_name: str) -> None:
     np.testing.assert_allclose(program(X), 2 * X, rtol=1e-6)
 
 
+def test_a_gradient_within_a_trace_takes_tensors_of_that_trace() -> None:
+    """As arguments and from around the function, on either side of an operator, and in a gradient of a gradient."""
+
+    def slopes(x: Any, y: Any) -> Any:
+        once = lambda w, z: sg.grad(lambda w: (z * w**3 + y * w + w * y).sum())(w)[""]
+        return once(x + 1, x), sg.grad(lambda w: (y * once(w, y)).sum())(x)[""]
+
+    program = sg.compile(slopes, X, 2 * X, device="numpy")
+    once, twice = program(X, 2 * X).values()
+    np.testing.assert_allclose(once, 3 * X * (X + 1) ** 2 + 4 * X, rtol=1e-5)
+    np.testing.assert_allclose(twice, 2 * X * 6 * (2 * X) * X, rtol=1e-5)
+
+
 @on_devices
 def test_a_frozen_value_has_no_gradient(device_name: str) -> None:
     x = sg.tensor(X, device=device_name)

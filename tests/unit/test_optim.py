@@ -218,7 +218,7 @@ def test_an_optimiser_is_data(name: str) -> None:
 
 
 def test_groups_give_other_options_to_the_paths_that_match() -> None:
-    groups = {"*.weight": {"weight_decay": 0.5}, "heads.*": {"lr": 0.0}, "heads.1.*": {"lr": 1.0}}
+    groups = {"*.weight": {"weight_decay": 0.5}, "heads.*": {"lr": 0.0}, "heads.1": {"lr": 1.0}}
     model = Net()
     after, _ = optim.SGD(0.25, groups=groups).step(model, ones(model), optim.SGD(0.25).init(model))
     new = after.state_dict()
@@ -288,6 +288,66 @@ def test_a_state_can_be_saved_and_continued(tmp_path: Any) -> None:
         np.testing.assert_array_equal(
             twice.body.weight.numpy(), opt.step(once, ones(once), state)[0].body.weight.numpy()
         )
+
+
+# --- with gradients that are computed ---------------------------------------------------------------------------------
+
+
+def fit(model: Any, x: sg.Tensor, y: sg.Tensor) -> sg.Tensor:
+    return ((model(x) - y) ** 2).mean()
+
+
+def two_layers() -> nn.Sequential:
+    return nn.Sequential(nn.Linear(3, 8, rng=0), nn.Tanh(), nn.Linear(8, 2, rng=1))
+
+
+def batch(on: Any) -> tuple[sg.Tensor, sg.Tensor]:
+    x = np.random.default_rng(5).normal(size=(16, 3))
+    return sg.tensor(x, dtype="float32", device=on), sg.tensor(np.sin(x[:, :2]), dtype="float32", device=on)
+
+
+@ONCE_EACH
+@pytest.mark.parametrize("name", ["AdamW", *slow(*[name for name in OPTIMISERS if name != "AdamW"])])
+def test_both_ways_to_gradients_train_alike(name: str, on: sg.Device) -> None:
+    """`value_and_grad`, and `backward` on a device with Autodiff, on which parameters keep asking for their gradients."""
+    opt, recording = OPTIMISERS[name](), sg.Autodiff(on)
+    model, recorded_model = two_layers().to(on), two_layers().to(recording).map(sg.Tensor.require_grad)
+    (x, y), (u, v) = batch(on), batch(recording)
+    state, other = opt.init(model), opt.init(recorded_model)
+    losses: list[float] = []
+    for _ in range(6):
+        loss, grads = sg.value_and_grad(fit)(model, x, y)
+        model, state = opt.step(model, optim.clip_norm(grads, 0.5), state)
+        grads = fit(recorded_model, u, v).backward()
+        recorded_model, other = opt.step(recorded_model, optim.clip_norm(grads, 0.5), other)
+        losses.append(loss.item())
+    assert losses[-1] < losses[0]
+    assert not any(p.requires_grad for p in other.values())
+    for (path, p), q in zip(model.named_parameters(), recorded_model.parameters(), strict=True):
+        assert q.requires_grad
+        compare(q, p.numpy(), path, 1e-5)
+
+
+def test_gradients_are_averaged_in_their_kind() -> None:
+    model = two_layers()
+    x, y = batch("numpy")
+    halves = [sg.grad(fit)(model, x[k : k + 8], y[k : k + 8]) for k in (0, 8)]
+    mean, whole = optim.mean_gradients(halves), sg.grad(fit)(model, x, y)
+    for name, g in whole.items():
+        compare(mean[name], g.numpy(), name)
+    with pytest.raises(InputError, match="different parameters"):
+        optim.mean_gradients([dict(mean.items()), {"0.weight": mean["0.weight"]}])
+
+
+def test_frozen_parameters_stay() -> None:
+    model = two_layers()
+    model = model.freeze("0.*")
+    opt = optim.AdamW()
+    state = opt.init(model)
+    assert not [name for name in state if ".0." in name]
+    after, _ = opt.step(model, sg.grad(fit)(model, *batch("numpy")), state)
+    assert after.state_dict()["0.weight"] is model.state_dict()["0.weight"]
+    assert after.state_dict()["2.weight"] is not model.state_dict()["2.weight"]
 
 
 # --- refusals ---------------------------------------------------------------------------------------------------------

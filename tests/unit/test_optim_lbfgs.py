@@ -87,6 +87,27 @@ def test_a_module_of_several_parameters_is_fitted() -> None:
     assert state["loss"].item() < 1e-8
 
 
+@pytest.mark.parametrize("recorded_by", [False, True])
+def test_gradients_may_come_from_either_way(recorded_by: bool) -> None:
+    on = sg.Autodiff(sg.Numpy()) if recorded_by else sg.Numpy()
+    x = sg.tensor(np.random.default_rng(0).normal(size=(30, 3)), dtype="float32", device=on)
+    model = nn.Linear(3, 1, rng=0).to(on)
+
+    def loss(model: nn.Linear) -> sg.Tensor:
+        return ((model(x) - x.sum(1, keepdim=True)) ** 2).mean()
+
+    def backward(model: nn.Linear) -> Any:
+        value = loss(model)
+        return value, value.backward()
+
+    model = model.map(sg.Tensor.require_grad) if recorded_by else model
+    opt = optim.LBFGS(line_search_fn="strong_wolfe")
+    model, state = opt.step(model, backward if recorded_by else sg.value_and_grad(loss), opt.init(model))
+    np.testing.assert_allclose(model.weight.numpy(), [[1, 1, 1]], atol=1e-4)
+    assert model.weight.requires_grad == recorded_by
+    assert state["loss"].item() < 1e-8
+
+
 def test_a_state_continues_where_it_was() -> None:
     """As PyTorch's: the history of one step serves the next one. A state that went through a file is the same state."""
     opt = optim.LBFGS(max_iter=3, max_eval=20, history_size=2, line_search_fn="strong_wolfe")

@@ -54,9 +54,9 @@ class Gradients:
         """(name, gradient) for each name."""
         return ((name, self[x]) for name, x in self._names.items() if x in self)
 
-    def map(self, function: Callable[[Tensor], Tensor]) -> Gradients:
-        """The same container with function(gradient) for every gradient."""
-        return Gradients([(x, function(g)) for x, g in self._of.values()], self._names)
+    def map(self, function: Callable[..., Tensor], *others: Gradients) -> Gradients:
+        """The same container with function(gradient, those of the same tensor in the others) for every gradient."""
+        return Gradients([(x, function(g, *(other[x] for other in others))) for x, g in self._of.values()], self._names)
 
     def __repr__(self) -> str:
         shown = ", ".join(self._names) if self._names else ", ".join(show(x.shape) for x in self)

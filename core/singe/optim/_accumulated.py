@@ -10,7 +10,7 @@ from ..errors import InputError
 from ..frontend.creation import where, zeros
 from ..frontend.tensor import Tensor
 from ._gradients import gradient_of
-from ._optimizer import COUNT, Held, Optimizer, State, held, key, wide
+from ._optimizer import COUNT, Held, Optimizer, State, elements, held, key, successor, wide
 
 M = TypeVar("M")
 BATCHES: Final = "batches"
@@ -47,10 +47,13 @@ class Accumulated:
         for path, p in Held(model).named_parameters():
             g = gradient_of(grads, path, p)
             if g is not None:
-                sums[path] = held(state, key(SUM, path)) + g.cast(wide(p.dtype))
+                sums[path] = held(state, key(SUM, path)) + elements(g)
         updated, after = self.optimizer.step(model, {path: total / self.every for path, total in sums.items()}, state)
         old, new = Held(model).state_dict(), Held(updated).state_dict()
-        chosen = {path: x if old[path] is x else where(due, x, old[path]) for path, x in new.items()}
+        chosen = {
+            path: x if old[path] is x else successor(x, where(due, x.detach(), old[path].detach()))
+            for path, x in new.items()
+        }
         state = {name: x if state[name] is x else where(due, x, state[name]) for name, x in after.items()}
         state |= {key(SUM, path): where(due, 0, total) for path, total in sums.items()}
         replaced = {x: chosen[path] for path, x in new.items()}

@@ -19,7 +19,7 @@ G = TypeVar("G")
 
 def global_norm(grads: Any, norm_type: float = 2.0) -> Tensor:
     """The norm of all gradients as one vector: a float32 scalar. norm_type=math.inf: the largest absolute value."""
-    values = [g.cast(float32) for _, g in grads.items()]
+    values = [g.detach().cast(float32) for g in grads.values()]
     if not values:
         raise InputError("global_norm: got no gradients")
     if norm_type == math.inf:
@@ -33,8 +33,7 @@ def global_norm(grads: Any, norm_type: float = 2.0) -> Tensor:
 
 def clip_norm(grads: G, max_norm: float, norm_type: float = 2.0) -> G:
     """The gradients, scaled down together if their norm is over max_norm; as torch.nn.utils.clip_grad_norm_ does it."""
-    ratio = max_norm / (global_norm(grads, norm_type) + 1e-6)
-    factor = where(ratio < 1, ratio, 1.0)
+    factor = (max_norm / (global_norm(grads, norm_type) + 1e-6)).clamp(max=1.0)
     return mapped(grads, lambda g: (g * factor).cast(g.dtype))
 
 
@@ -43,22 +42,21 @@ def clip_value(grads: G, clip_value: float) -> G:
     return mapped(grads, lambda g: g.clamp(-clip_value, clip_value))
 
 
-def mean_gradients(several: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
-    """The average of the gradients of several batches, by path. All have the same paths."""
+def mean_gradients(several: Sequence[G]) -> G:
+    """The average of the gradients of several batches, all of the same parameters."""
     if not several:
         raise InputError("mean_gradients: got no gradients")
-    first = dict(several[0].items())
-    for k, other in enumerate(several):
-        if dict(other.items()).keys() != first.keys():
-            raise InputError(f"mean_gradients: gradients 0 and {k} are of different parameters")
-    return {name: functools.reduce(operator.add, (g[name] for g in several)) / len(several) for name in first}
+    return mapped(several[0], lambda *same: functools.reduce(operator.add, same) / len(same), *several[1:])
 
 
-def mapped(grads: Any, function: Callable[[Tensor], Tensor]) -> Any:
-    """Gradients of the same kind, with function(g) in place of each."""
-    if isinstance(grads, Mapping):
-        return {name: function(g) for name, g in grads.items()}
-    return grads.map(function)
+def mapped(grads: Any, function: Callable[..., Tensor], *others: Any) -> Any:
+    """Gradients of the same kind, with function(g, those of the others) in place of each."""
+    if not isinstance(grads, Mapping):
+        return grads.map(function, *others)
+    for other in others:
+        if other.keys() != grads.keys():
+            raise InputError(f"gradients of different parameters: {sorted(grads)} and {sorted(other)}")
+    return {name: function(g, *(other[name] for other in others)) for name, g in grads.items()}
 
 
 def gradient_of(grads: Any, path: str, parameter: Tensor) -> Tensor | None:

@@ -21,7 +21,7 @@ from ..errors import InputError
 from ..frontend.creation import cat, tensor, zeros
 from ..frontend.tensor import Tensor
 from ._gradients import gradient_of
-from ._optimizer import COUNT, Held, State, held, wide
+from ._optimizer import COUNT, Held, State, elements, held, successor
 from ._wolfe import Place, search
 
 M = TypeVar("M")
@@ -107,16 +107,15 @@ class _Line:
         self._model: Final = model
         self._evaluate: Final = evaluate
         self._parameters: Final = dict(Held(model).named_parameters())
-        self._kind: Final = wide(next(iter(self._parameters.values())).dtype)
 
     def vector(self, model: Any) -> Tensor:
-        return cat([p.reshape(-1).cast(self._kind) for p in Held(model).parameters()])
+        return cat([elements(p).reshape(-1) for p in Held(model).parameters()])
 
     def model(self, x: Tensor) -> Any:
         new: dict[Tensor, Tensor] = {}
         at = 0
         for p in self._parameters.values():
-            new[p] = x[at : at + p.size].reshape(p.shape).cast(p.dtype)
+            new[p] = successor(p, x[at : at + p.size].reshape(p.shape))
             at += p.size
         return Held(self._model).map(lambda t: new.get(t, t)).model
 
@@ -125,11 +124,11 @@ class _Line:
         model = self.model(x)
         loss, grads = self._evaluate(model)
         parts = [
-            zeros(p.shape, dtype=self._kind, device=p.device) if g is None else g
+            zeros(p.shape, dtype=p.dtype, device=p.device) if g is None else g
             for path, p in Held(model).named_parameters()
             for g in [gradient_of(grads, path, p)]
         ]
-        return loss.item(), cat([g.reshape(-1).cast(self._kind) for g in parts])
+        return loss.item(), cat([elements(g).reshape(-1) for g in parts])
 
 
 class _Moves:

@@ -48,7 +48,7 @@ class Optimizer(ABC):
     """The base of the optimisers that treat each parameter by itself.
 
     groups: other options for some parameters: a pattern of paths, as in "head.*" or "*.bias", ↦ options. All patterns that
-    match a path count; later ones come first.
+    match a path count; of two that give the same option, the later one.
     """
 
     groups: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, kw_only=True)
@@ -99,13 +99,12 @@ class Optimizer(ABC):
                 raise ShapeError(
                     f"the gradient of {path!r} has the shape {show(g.shape)}, expected {show(parameter.shape)}"
                 )
-            kind = wide(parameter.dtype)
             moments = {name: held(state, key(name, path)) for name in own._moments(parameter)}
             matching = self._matching(path)
             if matching not in shared:
                 shared[matching] = own._factors(count)
-            value, moments = own._update(parameter.cast(kind), g.cast(kind), moments, shared[matching])
-            new[parameter] = value.cast(parameter.dtype)
+            value, moments = own._update(elements(parameter), elements(g), moments, shared[matching])
+            new[parameter] = successor(parameter, value)
             after |= {key(name, path): x for name, x in moments.items()}
         return Held(model).map(lambda t: new.get(t, t)).model, after
 
@@ -140,7 +139,7 @@ class Optimizer(ABC):
         found = list(Held(model).named_parameters())
         if not found:
             raise InputError(f"the model has no parameters to optimise: got {model!r:.80}")
-        idle = [pattern for pattern in self.groups if not any(fnmatchcase(path, pattern) for path, _ in found)]
+        idle = [pattern for pattern in self.groups if not any(matches(path, pattern) for path, _ in found)]
         if idle:
             raise InputError(
                 f"groups: {', '.join(map(repr, idle))} matches no parameter; there are {listed([p for p, _ in found])}"
@@ -154,7 +153,7 @@ class Optimizer(ABC):
         return [(path, parameter, by_patterns[self._matching(path)]) for path, parameter in found]
 
     def _matching(self, path: str) -> tuple[str, ...]:
-        return tuple(pattern for pattern in self.groups if fnmatchcase(path, pattern))
+        return tuple(pattern for pattern in self.groups if matches(path, pattern))
 
     def _with(self, options: Mapping[str, Any]) -> Self:
         return replace(self, groups={}, **options)
@@ -168,9 +167,25 @@ class Optimizer(ABC):
                 raise InputError(f"{type(self).__name__}: got {name}={given!r}, expected {expected}")
 
 
+def matches(path: str, pattern: str) -> bool:
+    """Whether a path matches a pattern ("*.bias"), or is inside of what does ("head"); as for `Module.freeze`."""
+    return fnmatchcase(path, pattern) or fnmatchcase(path, f"{pattern}.*")
+
+
 def key(name: str, path: str) -> str:
     """The name in the state of a moment of a parameter."""
     return f"{name}.{path}" if path else name
+
+
+def elements(x: Tensor) -> Tensor:
+    """The elements of a parameter or a gradient as updates compute with them: wide, and not part of a gradient."""
+    return x.detach().cast(wide(x.dtype))
+
+
+def successor(parameter: Tensor, value: Tensor) -> Tensor:
+    """A new value of a parameter: of its dtype, and asking for its gradient if the parameter does."""
+    value = value.cast(parameter.dtype)
+    return value.require_grad() if parameter.requires_grad else value
 
 
 def wide(kind: DType) -> DType:
