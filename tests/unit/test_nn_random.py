@@ -110,3 +110,60 @@ def test_gaussian_noise_has_its_deviation_and_is_still_out_of_training() -> None
     assert nn.GaussianNoise(0.3)(x) is x
     with pytest.raises(sg.InputError, match="expected no negative number"):
         nn.GaussianNoise(-1)
+
+
+# --- with gradients --------------------------------------------------------------------------------------------------
+
+
+def mean_of(model: nn.Module, x: sg.Tensor, key: sg.Tensor) -> sg.Tensor:
+    return with_key(model, x, key).square().mean()
+
+
+def test_gradients_are_of_what_was_drawn(on: sg.Device) -> None:
+    """A key outside of the function, a number inside of it, and one that is its argument draw the same."""
+    model, x = nn.Sequential(nn.Linear(8, 4, rng=0), nn.Dropout(0.5)).train().to(on), sg.tensor(X, device=on)
+    kept = with_key(nn.Dropout(0.5).train(), sg.ones((4, 4), device=on), 3).numpy()
+    y = X @ model.state_dict()["0.weight"].numpy().T + model.state_dict()["0.bias"].numpy()
+    want = (2 * y * kept**2).T @ X / y.size
+    with nn.drawing(3):
+        first = sg.grad(lambda m: m(x).square().mean())(model)
+    second = sg.grad(lambda m: with_key(m, x, 3).square().mean())(model)
+    third = sg.grad(mean_of)(model, x, sg.random.key(3, on))
+    for gradients in (first, second, third):
+        np.testing.assert_allclose(gradients["0.weight"].numpy(), want, rtol=1e-4, atol=1e-5)
+
+
+def test_without_a_key_each_call_draws_anew() -> None:
+    model, x = nn.Sequential(nn.Linear(8, 4, rng=0), nn.Dropout(0.5, rng=0)).train(), sg.tensor(X)
+    step = sg.value_and_grad(lambda m, x: m(x).sum())
+    assert len({float(step(model, x)[0]) for _ in range(4)}) == 4
+
+
+def test_a_compiled_step_with_gradients_draws_of_its_key() -> None:
+    model, x = network(), sg.tensor(X)
+
+    def outer(x: sg.Tensor, key: sg.Tensor) -> sg.Tensor:
+        return sg.value_and_grad(mean_of)(model, x, key)[0]
+
+    def around(x: sg.Tensor, key: sg.Tensor) -> sg.Tensor:
+        with nn.drawing(key):
+            return sg.value_and_grad(lambda m, x: sg.checkpoint(m)(x).square().mean())(model, x)[0]
+
+    for function in (outer, around):
+        program = sg.compile(function, x, sg.random.key(0), device="numpy")
+        for k in (1, 2):
+            got = np.asarray(program(X, np.array([0, k], np.uint32)))
+            np.testing.assert_allclose(got, mean_of(model, x, sg.random.key(k)).numpy(), rtol=1e-5)
+    with nn.drawing(1), pytest.raises(sg.InputError, match="not an input of the function that is traced"):
+        sg.compile(lambda x: sg.value_and_grad(lambda m, x: m(x).sum())(model, x)[0], x)
+    with pytest.raises(sg.InputError, match=r"Dropout: in training"):
+        sg.compile(lambda x: sg.value_and_grad(lambda m, x: m(x).sum())(model, x)[0], x)
+
+
+def test_gradients_of_backward_draw_too() -> None:
+    device = sg.Autodiff(sg.Fusion(sg.Numpy()))
+    model, x = network().to(device).map_parameters(lambda path, t: t.require_grad()), sg.tensor(X, device=device)
+    want = sg.grad(mean_of)(network(), sg.tensor(X), sg.random.key(3))
+    found = mean_of(model, x, sg.random.key(3)).backward()
+    for name, t in model.named_parameters():
+        np.testing.assert_allclose(found[t].numpy(), want[name].numpy(), rtol=1e-4, atol=1e-6)

@@ -111,8 +111,8 @@ class Lifting(Tracer):
 
     def __init__(self) -> None:
         super().__init__()
-        outer = _TRACER.get()
-        self.adopts = 1 if outer is None else outer.adopts + 1
+        self.outer: Final = _TRACER.get()
+        self.adopts = 1 if self.outer is None else self.outer.adopts + 1
         self.lifted: Final[dict[Tensor, Node]] = {}
 
     def adopt(self, value: Any, source: Device) -> Node:
@@ -121,6 +121,16 @@ class Lifting(Tracer):
             self._adopted[id(value)] = value, node
             self.lifted[Tensor(source, value)] = node
         return self._adopted[id(value)][1]
+
+
+def runs_again(on: Device) -> bool:
+    """Whether what a device traces runs later and more than once, so that constants are the same in every run. What a
+    Lifting traces runs once, unless it becomes part of another trace."""
+    while isinstance(on, Lifting):
+        if on.outer is None:
+            return False
+        on = on.outer
+    return isinstance(on, Tracer)
 
 
 def tracer() -> Tracer:

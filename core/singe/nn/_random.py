@@ -17,7 +17,7 @@ import operator
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, SupportsIndex
 
 import numpy as np
@@ -25,8 +25,8 @@ import numpy as np
 from ..dtypes import uint32
 from ..errors import InputError
 from ..frontend.creation import tensor
-from ..frontend.tensor import Tensor
-from ..frontend.tracing import Tracer
+from ..frontend.tensor import Tensor, home_of, value_on
+from ..frontend.tracing import Lifting, Tracer, runs_again
 from ..runtime.device import Device
 from ..shapes import Shape
 from ._module import Module
@@ -44,6 +44,8 @@ class _Draws:
 
     key: Tensor
     count: int = 0
+    placed: dict[Device, Tensor] = field(default_factory=dict)
+    """The key on each device where it was used."""
 
 
 _draws: Final[ContextVar[_Draws | None]] = ContextVar("draws", default=None)
@@ -85,15 +87,24 @@ def _next(device: Device, who: str) -> Tensor | None:
     draws = _draws.get()
     if draws is None:
         return None
-    traced = isinstance(draws.key.device, Tracer)
-    if isinstance(device, Tracer) and not traced:
+    if runs_again(device) and not isinstance(draws.key.device, Tracer):
         raise InputError(
             f"{who}: the key of nn.drawing is not an input of the function that is traced, which would draw the same numbers in "
             f"every run; {_PASS_KEY}"
         )
+    if device not in draws.placed:
+        draws.placed[device] = _placed(draws.key, device)
     draws.count += 1
-    key = draws.key if traced else draws.key.to(device)
-    return key + tensor([draws.count * _SALT & _WORD, 0], uint32, key.device if not traced else None)
+    return draws.placed[device] + np.array([draws.count * _SALT & _WORD, 0], np.uint32)
+
+
+def _placed(key: Tensor, device: Device) -> Tensor:
+    """A key for draws on a device, which may be a trace."""
+    if isinstance(device, Lifting):
+        if not isinstance(key.device, Tracer):
+            key = key.to(home_of(list(device.lifted)))
+        return Tensor(device, value_on(device, key))
+    return key if isinstance(key.device, Tracer) else key.to(device)
 
 
 class Random(Module):
@@ -112,12 +123,12 @@ class Random(Module):
         key = _next(x.device, name)
         if key is not None:
             return key
-        if isinstance(x.device, Tracer):
+        if runs_again(x.device):
             raise InputError(
                 f"{name}: in training it draws random numbers, of which a compiled function would have the same in every run; "
                 f"{_PASS_KEY}, or compile module.eval()"
             )
-        return tensor(self.rng.integers(1 << 32, size=2, dtype=np.uint32), device=x.device)
+        return _placed(tensor(self.rng.integers(1 << 32, size=2, dtype=np.uint32)), x.device)
 
     def _drawn(self, x: Tensor, shape: Shape) -> Tensor:
         """Numbers from 0 to 1, on the device of x."""
