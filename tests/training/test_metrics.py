@@ -139,6 +139,8 @@ def test_values_are_those_of_other_packages(name: str) -> None:
         if last:
             break
     np.testing.assert_allclose(np.ravel(tally.value()), want, rtol=2e-6, atol=1e-12, err_msg="in batches")
+    assert tally.state is not None
+    assert all(isinstance(x, np.ndarray) for x in tally.state.values())
 
 
 def test_tensors_and_arrays_give_the_same() -> None:

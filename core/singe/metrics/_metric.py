@@ -40,7 +40,7 @@ class Metric(ABC):
 
     def merge(self, first: State, second: State) -> State:
         """The state of what both have counted."""
-        return {name: array + second[name] for name, array in first.items()}
+        return {name: np.asarray(array + second[name]) for name, array in first.items()}
 
     @abstractmethod
     def value(self, state: State) -> Any:

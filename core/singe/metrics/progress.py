@@ -24,7 +24,7 @@ class Mean(Metric):
 
     def count(self, value: Any, examples: int = 1) -> State:
         mean = float(np.asarray(value, np.float64).mean())
-        return {"sum": np.float64(mean * examples), "count": np.int64(examples)}  # pyright: ignore[reportReturnType]
+        return {"sum": np.asarray(mean * examples), "count": np.asarray(examples)}
 
     def value(self, state: State) -> float:
         return ratio(state["sum"], state["count"])

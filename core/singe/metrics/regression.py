@@ -74,7 +74,7 @@ class R2(Metric):
         n, m = first["count"], second["count"]
         gap = second["mean"] - first["mean"]
         return {
-            "count": n + m,
+            "count": np.asarray(n + m),
             "mean": first["mean"] + gap * (m / (n + m)),
             "spread": first["spread"] + second["spread"] + gap**2 * (n * m / (n + m)),
             "error": first["error"] + second["error"],

@@ -71,6 +71,11 @@ class CrossEntropyLoss(_OfClasses):
     def forward(self, input: Tensor, target: Any) -> Tensor:
         target = given(input, target)
         if target.dtype.is_float:
+            if target.ndim < input.ndim:
+                raise DTypeError(
+                    f"CrossEntropyLoss: the target is {target.dtype} of shape {show(target.shape)}, expected the numbers of classes "
+                    f"as integers, or probabilities of shape {show(input.shape)}"
+                )
             return self._of_probabilities(input, self._paired(input, target))
         x, classes = self._numbers(input, target)
         logs = x.log_softmax(1)

@@ -39,14 +39,21 @@ def _jumped(b: Any, x: Any, jump: int, back: bool = False) -> Any:
     return b.slice(wide, starts=starts, steps=(1,) * rank, sizes=x.shape)
 
 
-def _sum(b: Any, parts: Sequence[Any]) -> Any:
-    """The logarithm of the sum of exponentials, element by element."""
+def _weighed(b: Any, parts: Sequence[Any]) -> tuple[list[Any], Any, Any]:
+    """Exponentials of the parts over that of the largest one, element by element; their sum; the largest part."""
     most = parts[0]
     for x in parts[1:]:
         most = b.maximum(most, x)
-    total = b.exp(b.sub(parts[0], most))
-    for x in parts[1:]:
-        total = b.add(total, b.exp(b.sub(x, most)))
+    each = [b.exp(b.sub(x, most)) for x in parts]
+    total = each[0]
+    for x in each[1:]:
+        total = b.add(total, x)
+    return each, total, most
+
+
+def _sum(b: Any, parts: Sequence[Any]) -> Any:
+    """The logarithm of the sum of exponentials, element by element."""
+    _, total, most = _weighed(b, parts)
     return b.maximum(b.add(most, b.log(total)), b.const(IMPOSSIBLE, most.dtype))
 
 
@@ -78,9 +85,9 @@ def _path_sums_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any) -> list[Any]:
     count, batch, states = y.shape
     start = b.reshape(first, shape=(1, batch, states))
     before = b.slice(b.concat(start, y, axis=0), starts=(0, 0, 0), steps=(1, 1, 1), sizes=y.shape)
-    shares = [
-        b.exp(b.sub(b.add(_jumped(b, before, jump), x), y)) for jump, x in enumerate(steps)
-    ]  # of each jump in the state at which it ends
+    # The shares of the jumps that end in a state sum to 1, whatever was rounded in their sum: no gradient is lost on the way.
+    each, total, _ = _weighed(b, [b.add(_jumped(b, before, jump), x) for jump, x in enumerate(steps)])
+    shares = [b.div(x, total) for x in each]
 
     def turn(carried: Sequence[Any], captured: Sequence[Any]) -> list[Any]:
         at, found, behind = carried
