@@ -61,6 +61,11 @@ class RemoteModel {
     return outputs === "data" ? answers : (await import("./singe-outputs.js")).filled(answers, outputs);
   }
 
+  /** A step of training is a run. */
+  step(batch, options) {
+    return this.run(batch, options);
+  }
+
   session() {
     if (this.#disposed) throw new SingeError("disposed", "the model was disposed of");
     if (!this.states.length) throw new SingeError("input", "this model has no states");
@@ -104,6 +109,10 @@ class RemoteSession {
   #call(method, given = [], transfer = []) {
     if (this.#disposed) throw new SingeError("disposed", "the session was disposed of");
     return this.#link.call("session", { number: this.#number, method, given }, transfer);
+  }
+
+  step(batch, options) {
+    return this.run(batch, options);
   }
 
   async run(inputs, { outputs = "data" } = {}) {

@@ -18,6 +18,8 @@ export class Sessions {
   constructor(model, state) {
     Object.assign(this, { model, state, states: describeStates(state.now.program) });
     this.own = this.open();
+    /** A step of training is a run. */
+    model.step = (batch, options) => model.run(batch, options);
   }
 
   open() {
@@ -67,6 +69,10 @@ class Session {
   async run(inputs, options) {
     this.#check();
     return this.#all.model.run(inputs, options, this);
+  }
+
+  async step(batch, options) {
+    return this.run(batch, options);
   }
 
   /** Set all states to their initial values. */

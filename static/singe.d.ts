@@ -158,6 +158,8 @@ export interface Runs {
  */
 export interface Session extends Runs {
   readonly states: State[];
+  /** A step of training with a bundle that has one: the same as `run`. */
+  step: Runs["run"];
   /** Start again from the initial values. */
   reset(): Promise<void>;
   /** A copy of a state's elements. */
@@ -187,6 +189,8 @@ export interface Model extends Runs {
 
   /** What a session keeps from run to run; empty if the model has no states. */
   readonly states: State[];
+  /** A step of training with a bundle that has states: the same as `run`, which changes them. */
+  step: Runs["run"];
 
   /**
    * A new session with the initial values of the states; an error if the model has none. Sessions share the weights, and

@@ -12,6 +12,7 @@ place. Batches of another shape have a Program of their own, over the same state
 from __future__ import annotations
 
 import functools
+import inspect
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
@@ -24,9 +25,10 @@ from ..dtypes import float16, float32, uint32
 from ..errors import DTypeError, InputError, ShapeError
 from ..frontend.creation import stack, tensor, where
 from ..frontend.gradients import Gradients
+from ..frontend.nodes.meet import plain_array
 from ..frontend.tensor import Tensor
 from ..gradients import value_and_grad
-from ..model.compiling import compile
+from ..model.model import Model
 from ..model.program import Program
 from ..model.session import Session
 from ..nn import Module, drawing, observing
@@ -126,16 +128,27 @@ class TrainStep:
 
     def program(self, *batch: Any) -> Program:
         """The Program of a step on batches of these shapes and types."""
-        arrays = [x.numpy() if isinstance(x, Tensor) else np.asarray(x) for x in batch]
+        arrays = _arrays(batch)
         key = tuple((a.shape, a.dtype) for a in arrays)
         if key not in self._programs:
-            self._programs[key] = compile(self._step, *arrays, device=self.device, states=self._first)
+            self._programs[key] = self._traced(arrays, self._first).program()
         return self._programs[key]
+
+    def as_model(self, *batch: Any) -> Model:
+        """A step on batches of these shapes as a Model, which starts with the present states: `sg.export` writes its bundle,
+        and in a page `model.step({x, y})` trains. The inputs are called like the parameters of the loss function."""
+        return self._traced(_arrays(batch), self.state())
+
+    def _traced(self, arrays: Sequence[np.ndarray], states: Mapping[str, np.ndarray]) -> Model:
+        names = _parameters(self._loss, len(arrays))
+        shapes = {name: a.shape for name, a in zip(names, arrays, strict=True)}
+        kinds = {name: plain_array(a).dtype for name, a in zip(names, arrays, strict=True)}
+        return Model.of(self._step, shapes, self.device, dtypes=kinds, states=states, name="step")
 
     # --- what runs ---
 
     def _run(self, batch: Sequence[Any]) -> Later[Any]:
-        arrays = [x.numpy() if isinstance(x, Tensor) else np.asarray(x) for x in batch]
+        arrays = _arrays(batch)
         program = self.program(*arrays)
         if self._session is None:
             self._session = program.session()
@@ -213,6 +226,23 @@ def _with_buffers(model: Module, other: Module) -> Module:
     parameters = {path for path, _ in model.named_parameters()}
     new = {path: t for path, t in other.state_dict().items() if path not in parameters}
     return model.with_state(new, strict=False) if new else model
+
+
+def _arrays(batch: Sequence[Any]) -> list[np.ndarray]:
+    return [x.numpy() if isinstance(x, Tensor) else np.asarray(x) for x in batch]
+
+
+def _parameters(loss: Loss, count: int) -> list[str]:
+    """Names for the parts of a batch: those of the loss function's parameters behind the model, if it names them."""
+    try:
+        named = [
+            p.name
+            for p in inspect.signature(loss).parameters.values()
+            if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+        ]
+    except (TypeError, ValueError):
+        named = []
+    return named[1 : count + 1] if len(named) > count else [f"x{k}" for k in range(count)]
 
 
 def _told(found: dict[str, np.ndarray]) -> Any:
