@@ -106,12 +106,12 @@ def test_a_full_disk_leaves_the_last_checkpoint(tmp_path: Path, monkeypatch: pyt
 
 
 def test_the_best_value_is_the_first_of_the_best() -> None:
-    least, most = Watch("valid.loss", "min"), Watch("valid.accuracy", "max", min_delta=0.1)
+    least, most = Watch("valid.loss", "least"), Watch("valid.accuracy", "most", min_delta=0.1)
     seen = [least.see(k, {"valid.loss": v}) for k, v in enumerate([3.0, 2.0, 2.0, float("nan"), 1.0], 1)]
     assert seen == [True, True, False, False, True]
     assert (least.best, least.epoch) == (1.0, 5)
     assert [most.see(k, {"valid.accuracy": v}) for k, v in enumerate([0.5, 0.55, 0.7], 1)] == [True, False, True]
-    again = Watch("valid.loss", "min")
+    again = Watch("valid.loss", "least")
     again.resume(least.state())
     assert not again.see(6, {"valid.loss": 1.0})
     with pytest.raises(InputError, match=r"no value 'valid.loss'.*train.loss"):

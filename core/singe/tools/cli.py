@@ -1,4 +1,4 @@
-"""The command line: parses `singe run`, `inspect`, `compile`, `export`, `diff`, `bench`, `serve`, `devices`,
+"""The command line: parses `singe run`, `inspect`, `compile`, `export`, `diff`, `bench`, `serve`, `train`, `devices`,
 `runs`, `completion`;
 commands.py runs them.
 
@@ -47,7 +47,8 @@ class _Parser(argparse.ArgumentParser):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command that the arguments give; returns the exit code."""
-    args = parser().parse_args(argv)
+    given = sys.argv[1:] if argv is None else list(argv)
+    args = parser(examples=given[:1] == ["train"]).parse_args(given)
     try:
         from . import commands  # noqa: PLC0415 (`singe --help` need not wait for what commands import)
 
@@ -72,8 +73,8 @@ def _line(e: SingeError | OSError) -> str:
     return "".join(c if c.isprintable() else "?" for c in " ".join(text.split())) or type(e).__name__
 
 
-def parser() -> argparse.ArgumentParser:
-    """All commands with their options."""
+def parser(examples: bool) -> argparse.ArgumentParser:
+    """All commands with their options. examples: `train` has its examples, too, which must be imported for that."""
     devices = ("auto", *backend_names())
     root = _Parser(
         prog="singe",
@@ -217,6 +218,12 @@ def parser() -> argparse.ArgumentParser:
         default="127.0.0.1",
         help="the address to listen on (default: 127.0.0.1, for this machine only)",
     )
+
+    trained = command("train", "Train an example, and keep its weights; without NAME, list the examples.")
+    if examples:
+        from .training import add_examples  # noqa: PLC0415
+
+        add_examples(trained, devices)
 
     command("devices", "Show which devices are available, and why others are not.")
 

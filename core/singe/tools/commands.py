@@ -458,6 +458,16 @@ def _progress() -> Iterator[Callable[[str], None]]:
         print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
+# --- train ------------------------------------------------------------------------------------------------------------
+
+
+def train(args: Namespace) -> None:
+    """Run an example of singe.train."""
+    from .training import train as train_example  # noqa: PLC0415 (other commands need no training)
+
+    train_example(args)
+
+
 # --- devices ----------------------------------------------------------------------------------------------------------
 
 
@@ -485,4 +495,4 @@ def _plain(value: Any) -> str:
 
 def completion(args: Namespace) -> None:
     """Print a shell's function."""
-    print(script(parser(), args.shell), end="")
+    print(script(parser(examples=True), args.shell), end="")

@@ -1,3 +1,20 @@
-"""Training: what a Learner tells of a run."""
+"""Training: `singe.train.Learner` and its parts."""
 
+from .checkpoints import Checkpoint as Checkpoint
+from .checkpoints import CheckpointFolder as CheckpointFolder
+from .checkpoints import Checkpoints as Checkpoints
+from .config import read_config as read_config
+from .config import write_config as write_config
+from .events import BatchEnded as BatchEnded
+from .events import CheckpointSaved as CheckpointSaved
+from .events import EpochBegan as EpochBegan
+from .events import EpochEnded as EpochEnded
+from .events import Event as Event
+from .events import Listener as Listener
+from .events import Note as Note
+from .events import RunBegan as RunBegan
+from .events import Stopped as Stopped
+from .learner import Learner as Learner
 from .step import TrainStep as TrainStep
+from .summary import Summary as Summary
+from .watching import EarlyStopping as EarlyStopping

@@ -21,7 +21,7 @@ import numpy as np
 from ..errors import FormatError, InputError
 from ..runtime.files import PART, mapped, reason, write
 from ..weights.safetensors import is_safetensors, read_safetensors, safetensors_pieces
-from .watching import Mode
+from .judging import Mode
 
 FORMAT: Final = "singe-checkpoint/1"
 BEST: Final = "best.safetensors"
@@ -42,7 +42,7 @@ class Checkpoints:
     best: str = "valid.loss"
     """The value whose best epoch's weights are kept as best.safetensors; without validation data, the train.loss is taken."""
     mode: Mode | None = None
-    """Whether less ("min") or more ("max") is better; by default what is right for the value's name."""
+    """Which value is the best; by default what the metric or its name says (judging.py)."""
 
     def __post_init__(self) -> None:
         for name in ("every", "steps", "keep"):

@@ -44,6 +44,11 @@ def read_config(path: Path, kind: type[C]) -> C:
     return _made(kind, found, str(path))
 
 
+def setting(default: Any, text: str) -> Any:
+    """A field with a text that says what it means, for who asks for help: `rate: float = setting(0.1, "the learning rate")`."""
+    return dataclasses.field(default=default, metadata={"text": text})
+
+
 def field_types(kind: type[Any]) -> dict[str, Any]:
     """The type of each field of a dataclass."""
     hints = typing.get_type_hints(kind)

@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from ..errors import InputError
-
-Mode: TypeAlias = Literal["min", "max"]
-"""Whether the least or the largest value is the best."""
+from .judging import Mode
 
 
 @dataclass(frozen=True)
@@ -21,7 +19,7 @@ class EarlyStopping:
     """The name of a value, with "train." or "valid." before it."""
     patience: int = 5
     mode: Mode | None = None
-    """By default what is right for the value's name."""
+    """Which value is the best; by default what the metric or its name says (judging.py)."""
     min_delta: float = 0.0
     """A value is better only if it is better by more than this."""
 
@@ -34,7 +32,8 @@ class Watch:
     """A value, epoch by epoch: the best so far, and how many epochs ago it was."""
 
     def __init__(self, value: str, mode: Mode, min_delta: float = 0.0) -> None:
-        self.value, self.mode, self.min_delta = value, mode, min_delta
+        self.value, self.min_delta = value, min_delta
+        self.mode: Mode = mode
         self.best: float | None = None
         self.epoch = 0
         """Of the best value; 0 if there is none."""
@@ -44,7 +43,7 @@ class Watch:
         if self.value not in values:
             raise InputError(f"there is no value {self.value!r} to watch; there are {', '.join(values) or 'none'}")
         new = values[self.value]
-        gain = math.inf if self.best is None else (self.best - new) * (1 if self.mode == "min" else -1)
+        gain = math.inf if self.best is None else (self.best - new) * (1 if self.mode == "least" else -1)
         if math.isnan(new) or not gain > self.min_delta:
             return False
         self.best, self.epoch = new, epoch

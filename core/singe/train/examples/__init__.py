@@ -1,0 +1,46 @@
+"""Trainings that `singe train NAME` runs: modules with three things.
+
+Config            a frozen dataclass of settings, each of which is an option of the command; among them epochs and seed
+QUICK             settings with which it takes seconds
+train(config, run)  trains, and returns the Learner and its Summary
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Protocol, cast
+
+from ..dashboard import Kind
+from ..learner import Learner
+from ..summary import Summary
+
+EXAMPLES: Final[Mapping[str, str]] = {
+    "mnist": "Read handwritten digits: a small convolutional network, 99.4% of the test images in minutes",
+}
+"""The modules in this folder, and what they train."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """Where and how an example is run, whatever it trains."""
+
+    folder: Path
+    device: str = "auto"
+    resume: bool = False
+    dashboard: Kind | None = "auto"
+
+
+class Example(Protocol):
+    """What such a module has."""
+
+    Config: type[Any]
+    QUICK: Mapping[str, Any]
+
+    def train(self, config: Any, run: Run) -> tuple[Learner, Summary]: ...
+
+
+def example(name: str) -> Example:
+    return cast(Example, importlib.import_module(f"{__name__}.{name}"))

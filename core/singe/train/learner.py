@@ -1,0 +1,422 @@
+"""Learner: trains a model with an optimiser, a loss and data, and keeps what is worth keeping.
+
+    learner = sg.train.Learner(model, sg.optim.AdamW(1e-3), nn.CrossEntropyLoss(), [sg.metrics.Accuracy()], run="runs/first")
+    summary = learner.fit(train, valid, epochs=10)
+    model = learner.best
+
+What happens is told to listeners as events (events.py): the dashboard, the logs in the run's folder, and `hooks`. The same
+pieces serve in a loop of one's own: TrainStep, the tallies of metrics, the Loader.
+"""
+
+from __future__ import annotations
+
+import math
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from ..errors import InputError
+from ..metrics import Metric
+from ..nn import Module
+from ..runtime.device import Device
+from ..runtime.devices import device as open_device
+from ..runtime.files import reason as why
+from ..runtime.waiting import IN_PAGE
+from .checkpoints import BEST, Checkpoint, CheckpointFolder, Checkpoints, read_arrays, write_arrays
+from .config import plain, write_config
+from .dashboard import Kind, dashboard
+from .events import (
+    BatchEnded,
+    CheckpointSaved,
+    EpochBegan,
+    EpochEnded,
+    Event,
+    Listener,
+    Note,
+    Phase,
+    Reason,
+    RunBegan,
+    Stopped,
+)
+from .judging import Mode, best_mode
+from .logs import Log, logs_of
+from .objective import Evaluation, Loss, objective
+from .progress import Progress
+from .step import TrainStep
+from .summary import Row, Summary, flat
+from .tallies import LOSS, Tallies
+from .watching import EarlyStopping, Watch
+
+CONFIG: Final = "config.json"
+CHECKPOINTS: Final = "checkpoints"
+STEP: Final = "step/"
+TALLIES: Final = "epoch/"
+"""How the names of arrays in a checkpoint begin: those of TrainStep, and what the present epoch has counted."""
+
+
+class Learner:
+    """Trains a model. See the module's docstring; README.md in this folder has examples.
+
+    loss: a Module, called as loss(model(*inputs), target), where the target is the last field of a batch; or a function
+    loss(model, *batch) that returns a number, or (a number, dict). The numbers in the dict are shown, too; metrics take its
+    "prediction", and its "target" where that is not the last field of the batch.
+
+    run: a folder in which checkpoints, logs and the configuration are kept; nothing is written without one. checkpoints: when,
+    and which stay. early_stopping: ends training when a value does not get better. clip: the largest norm of all gradients
+    together. accumulate: how many batches make one update. seed: of what layers draw at random; the Loader has its own for
+    the order of the data. hooks: functions that are called with every event. config: a dataclass (or a dict) that is written
+    beside the weights. dashboard: "auto", "terminal", "plain", or None for silence.
+    """
+
+    def __init__(
+        self,
+        model: Module,
+        optimizer: Any,
+        loss: Loss,
+        metrics: Sequence[Metric] = (),
+        *,
+        device: str | Device = "auto",
+        run: str | Path | None = None,
+        checkpoints: Checkpoints | None = None,
+        early_stopping: EarlyStopping | None = None,
+        clip: float | None = None,
+        accumulate: int = 1,
+        seed: int = 0,
+        hooks: Sequence[Listener] = (),
+        config: object = None,
+        dashboard: Kind | None = "auto",
+    ) -> None:
+        if checkpoints is not None and run is None:
+            raise InputError("Learner: checkpoints need a folder; give run=…")
+        self.device: Final = open_device(device)
+        self.folder: Final = None if run is None else Path(run)
+        self.metrics: Final = tuple(metrics)
+        self.checkpoints: Final = checkpoints or Checkpoints()
+        self._objective = objective(loss, predictions=bool(self.metrics))
+        self._step = TrainStep(
+            model.train(), optimizer, self._objective, device=self.device, clip=clip, accumulate=accumulate, seed=seed
+        )
+        self._rate = rate_of(optimizer, accumulate)
+        self._tallies = Tallies(self.metrics)
+        self._progress = Progress()
+        self._modes: dict[str, Mode] = {m.name: m.best for m in self.metrics}
+        best = self.checkpoints.best
+        self._best = Watch(best, self.checkpoints.mode or self._mode(best))
+        self._best_state: Mapping[str, np.ndarray] | None = None
+        stop = self._stopping = early_stopping
+        self._patience = stop and Watch(stop.value, stop.mode or self._mode(stop.value), stop.min_delta)
+        self._files = self.folder and CheckpointFolder(self.folder / CHECKPOINTS, self.checkpoints.keep)
+        self._settings = plain(config) if config is not None else {
+            "optimizer": repr(optimizer), "clip": clip, "accumulate": accumulate, "seed": seed
+        }  # fmt: skip
+        self._config, self._hooks = config, tuple(hooks)
+        self._dashboard: Kind | None = dashboard
+        self._listeners: list[Listener] = []
+        self._asked: Reason | None = None
+
+    # --- what callers use --------------------------------------------------------------------------------------------
+
+    @property
+    def model(self) -> Module:
+        """The model with its present weights, in inference mode."""
+        return self._step.model.eval()
+
+    @property
+    def best(self) -> Module:
+        """The model with the weights of the best epoch; with its present ones if no epoch has ended."""
+        if self._best_state is None and self._best.epoch and self.folder is not None:  # of a run that was resumed
+            self._best_state = read_arrays(self.folder / BEST)[0]
+        return self.model if self._best_state is None else self.model.with_state(self._best_state)
+
+    @property
+    def epoch(self) -> int:
+        """How many epochs are done."""
+        return self._progress.done
+
+    @property
+    def step(self) -> int:
+        """How many batches were trained on."""
+        return self._progress.step
+
+    def stop(self) -> None:
+        """Ask `fit` to end after the present batch; from any thread."""
+        self._asked = self._asked or "asked"
+
+    def fit(
+        self, train: Iterable[Any], valid: Iterable[Any] | None = None, epochs: int = 1, *, resume: bool = False
+    ) -> Summary:
+        """Train until `epochs` epochs are done, those of earlier calls and runs included.
+
+        train, valid: Loaders, or other iterables that give the batches of an epoch each time that they are iterated over; a
+        batch is a tuple of arrays. resume: go on from the newest whole checkpoint in the run's folder, if there is one: with
+        the same data and settings, training goes on exactly as if it had not been interrupted.
+
+        Ctrl-C ends training after the present batch, with a checkpoint, and `fit` returns as usual; a second Ctrl-C ends it at
+        once, and the last checkpoint is what stays.
+        """
+        self._asked = None
+        if valid is None and self._stopping and self._stopping.value.startswith("valid."):
+            raise InputError(f"fit: early stopping watches {self._stopping.value!r}, and there is no validation data")
+        notes = self._begin(train, resume)
+        reason: Reason = "failed"
+        message = ""
+        start = time.perf_counter()
+        with ExitStack() as stack:
+            self._listeners = [*self._logs(), *self._hooks]
+            if self._dashboard is not None:
+                self._listeners.append(stack.enter_context(dashboard(self._dashboard, self.stop)))
+            self._tell(self._began(train, valid, epochs))
+            for text in notes:
+                self._tell(Note(text))
+            try:
+                with self._interruptible():
+                    reason, message = self._epochs(train, valid, epochs)
+            except KeyboardInterrupt:
+                reason = "interrupted"
+            except BaseException as e:
+                message = f"{type(e).__name__}: {e}"
+                raise
+            finally:
+                self._tell(Stopped(reason, self._progress.epoch, time.perf_counter() - start, message))
+        now = self._progress
+        summary = Summary(reason, message, now.step, now.seconds, tuple(now.rows), self._modes, self.folder)
+        if self._dashboard is not None:
+            print(summary)
+        return summary
+
+    def evaluate(self, data: Iterable[Any]) -> dict[str, float]:
+        """The loss and the metrics of the present model on data."""
+        return self._measured(data, None)
+
+    # --- the loops ---------------------------------------------------------------------------------------------------
+
+    def _epochs(self, train: Iterable[Any], valid: Iterable[Any] | None, epochs: int) -> tuple[Reason, str]:
+        now = self._progress
+        while now.done < epochs:
+            epoch = now.done + 1
+            start = time.perf_counter() - now.epoch_seconds
+            before = now.seconds - now.epoch_seconds
+            self._tell(EpochBegan(epoch))
+            values: dict[Phase, dict[str, float]] = {}
+            if not now.trained:
+                self._train(train, epoch, start, before)
+            if valid is not None and not self._asked:
+                values["valid"] = self._measured(valid, epoch)
+            now.epoch_seconds = time.perf_counter() - start
+            now.seconds = before + now.epoch_seconds
+            if self._asked:
+                self._save()
+                return self._asked, ""
+            self._end_epoch({"train": self._tallies.values(), **values}, last=epoch == epochs)
+            waited = epoch - self._patience.epoch if self._patience else 0
+            if self._stopping and waited >= self._stopping.patience and now.done < epochs:
+                self._save()
+                return "patience", f"no better {self._stopping.value} for {waited} epoch{'s' * (waited > 1)}"
+        return "finished", ""
+
+    def _train(self, train: Iterable[Any], epoch: int, start: float, before: float) -> None:
+        """The rest of an epoch; it may end early, as `_asked` says."""
+        now, steps = self._progress, self.checkpoints.steps
+        last = time.perf_counter()
+        # A loader stands where the last batch that was trained on left it; of other data, that which was seen is left out.
+        rest = iter(train) if now.loader is not None else islice(train, now.batch, None)
+        for batch in rest:
+            fields = fields_of(batch)
+            found = self._step(*fields)
+            loss, told = found if isinstance(found, tuple) else (found, {})
+            items = len(fields[0])
+            values = self._tallies.update(loss, told, fields[-1], items)
+            if self._rate is not None:
+                values["lr"] = self._rate(now.step)
+            now.batch, now.step, now.items, now.loader = now.batch + 1, now.step + 1, now.items + items, position(train)
+            now.trained = now.batch == length(train)
+            ended = time.perf_counter()
+            self._tell(BatchEnded(epoch, "train", now.batch, values, ended - last, items, step=now.step))
+            last = ended
+            if not math.isfinite(values[LOSS]):
+                self._tell(Note(f"the loss of step {now.step} is {values[LOSS]}"))
+            if self._asked:
+                return
+            if steps and now.step % steps == 0:
+                now.epoch_seconds = last - start
+                now.seconds = before + now.epoch_seconds
+                self._save()
+        if not now.batch:
+            raise InputError("fit: the training data gave no batch")
+        now.trained = True
+
+    def _measured(self, data: Iterable[Any], epoch: int | None) -> dict[str, float]:
+        """The values over data. epoch: tell the batches as those of its validation, and end early if that is asked."""
+        tallies = Tallies(self.metrics)
+        evaluation = Evaluation(self._objective, self.model, self.device)
+        last = time.perf_counter()
+        for k, batch in enumerate(data, 1):
+            fields = fields_of(batch)
+            loss, told = evaluation(*fields)
+            values = tallies.update(loss, told, fields[-1], len(fields[0]))
+            ended = time.perf_counter()
+            if epoch is not None:
+                self._tell(BatchEnded(epoch, "valid", k, values, ended - last, len(fields[0]), step=self.step))
+                if self._asked:
+                    break
+            last = ended
+        return tallies.values()
+
+    def _end_epoch(self, values: Mapping[Phase, Mapping[str, float]], last: bool) -> None:
+        now = self._progress
+        row = Row(now.done + 1, now.step, now.epoch_seconds, values)
+        watched = flat(values)
+        if "valid" not in values and self._best.value not in watched:
+            watched[self._best.value] = watched.get(self._best.value.replace("valid.", "train.", 1), math.nan)
+        best = self._best.see(row.epoch, watched)
+        if self._patience:
+            self._patience.see(row.epoch, watched)
+        items = now.items
+        now.end_epoch(row)
+        self._tallies = Tallies(self.metrics)
+        self._tell(EpochEnded(row.epoch, values, row.seconds, items, best, row.step))
+        if best:
+            self._keep_best()
+        if last or row.epoch % self.checkpoints.every == 0:
+            self._save()
+
+    # --- what is kept ------------------------------------------------------------------------------------------------
+
+    def _keep_best(self) -> None:
+        self._best_state = {name: np.array(t.numpy()) for name, t in self._step.model.state_dict().items()}
+        if self.folder is not None:
+            facts = {"epoch": self._best.epoch, self._best.value: self._best.best}
+            self._written(self.folder / BEST, lambda path: write_arrays(path, self._best_state or {}, facts))
+
+    def _save(self) -> None:
+        """Write a checkpoint, if there is a folder and this step has none yet."""
+        files, now = self._files, self._progress
+        if files is None:
+            return
+        arrays = {STEP + name: array for name, array in self._step.state().items()}
+        arrays |= {TALLIES + name: array for name, array in self._tallies.arrays().items()}
+        facts = {
+            "progress": now.facts(),
+            "best": self._best.state(),
+            "patience": self._patience.state() if self._patience else None,
+        }
+        if self._written(files.path(now.step), lambda _: files.write(Checkpoint(now.step, arrays, facts))):
+            best = self._best.epoch == now.done and not now.batch
+            self._tell(CheckpointSaved(now.epoch, str(files.path(now.step)), best))
+
+    def _written(self, path: Path, write: Callable[[Path], object]) -> bool:
+        """Whether a file could be written; if not, a note says so, and training goes on."""
+        try:
+            write(path)
+        except OSError as e:
+            self._tell(Note(f"{path} could not be written, and training goes on without it: {why(e)}"))
+            return False
+        return True
+
+    def _begin(self, train: Iterable[Any], resume: bool) -> list[str]:
+        """Bring all to where training begins or goes on; returns notes about damaged checkpoints."""
+        notes: list[str] = []
+        now = self._progress
+        if resume and self._files is None:
+            raise InputError("fit: resume=True needs the folder of a run; give run=… to the Learner")
+        if self._files is not None and not now.step:
+            found = self._files.newest(notes.append) if resume else None
+            if found is not None:
+                self._resume(found)
+            elif self._files.steps():
+                what = "are damaged" if resume else "are there already; resume=True goes on from the newest"
+                raise InputError(
+                    f"fit: checkpoints in {self._files.folder} {what}, and another folder begins a new run"
+                )
+        loader = getattr(train, "resume", None)
+        if loader is not None and self._progress.loader is not None and (resume or self._progress.batch):
+            loader(self._progress.loader)
+        if self.folder is not None:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            if self._config is not None:
+                write_config(self.folder / CONFIG, self._config)
+        return notes
+
+    def _resume(self, found: Checkpoint) -> None:
+        self._step.resume({k.removeprefix(STEP): a for k, a in found.arrays.items() if k.startswith(STEP)})
+        self._tallies.resume({k.removeprefix(TALLIES): a for k, a in found.arrays.items() if k.startswith(TALLIES)})
+        self._progress = Progress.of(found.facts["progress"])
+        self._best.resume(found.facts["best"])
+        if self._patience and found.facts["patience"]:
+            self._patience.resume(found.facts["patience"])
+
+    # --- who is told -------------------------------------------------------------------------------------------------
+
+    def _tell(self, event: Event) -> None:
+        for listener in self._listeners:
+            listener(event)
+
+    def _logs(self) -> list[Log]:
+        return [] if self.folder is None else logs_of(self.folder, lambda text: self._tell(Note(text)))
+
+    def _began(self, train: Iterable[Any], valid: Iterable[Any] | None, epochs: int) -> RunBegan:
+        now = self._progress
+        batches: dict[Phase, int | None] = {"train": length(train)}
+        if valid is not None:
+            batches["valid"] = length(valid)
+        name = self._best.value.partition(".")[2]
+        folder = self.folder
+        return RunBegan(
+            folder.name if folder else "training", epochs, batches, str(self.device.name), now.done + 1, now.batch, now.step,
+            str(folder) if folder else None, self._settings, (name, self._best.mode), self._modes,
+        )  # fmt: skip
+
+    def _mode(self, value: str) -> Mode:
+        """Which value is the best, of one such as "valid.accuracy"."""
+        return best_mode(value.partition(".")[2], self._modes) or "least"
+
+    @contextmanager
+    def _interruptible(self) -> Iterator[None]:
+        """In this block, Ctrl-C asks for an end; the second time it is a KeyboardInterrupt."""
+        main = threading.current_thread() is threading.main_thread()
+        if IN_PAGE or not main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+            yield
+            return
+
+        def ask(*_: Any) -> None:
+            if self._asked == "interrupted":
+                raise KeyboardInterrupt
+            self._asked = "interrupted"
+
+        signal.signal(signal.SIGINT, ask)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def fields_of(batch: Any) -> tuple[Any, ...]:
+    """A batch as the arguments of a loss function."""
+    fields = tuple(batch) if isinstance(batch, (tuple, list)) else (batch,)
+    if not fields or not hasattr(fields[0], "__len__"):
+        raise InputError(f"a batch is {batch!r:.60}, expected an array or a tuple of arrays")
+    return fields
+
+
+def rate_of(optimizer: Any, accumulate: int) -> Callable[[int], float] | None:
+    """The learning rate of the step that follows a number of steps, if a schedule gives it."""
+    if not callable(getattr(optimizer, "lr", None)):
+        return None
+    return lambda step: float(optimizer.rate(step // accumulate))
+
+
+def position(data: Iterable[Any]) -> dict[str, Any] | None:
+    """Where a Loader is."""
+    state = getattr(data, "state", None)
+    return None if state is None else state()
+
+
+def length(data: Iterable[Any]) -> int | None:
+    return len(data) if hasattr(data, "__len__") else None  # pyright: ignore[reportArgumentType]

@@ -1,0 +1,111 @@
+"""`singe train`: examples as commands, whose options are the fields of their settings."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import singe as sg
+from singe.tools import cli
+from singe.train import read_config
+from singe.train.examples import EXAMPLES, example
+from singe.train.examples.mnist import Config, Digits
+
+
+def run(capsys: pytest.CaptureFixture[str], *args: object) -> tuple[int, str, str]:
+    """The exit code, standard output and standard error of a command."""
+    try:
+        code = cli.main(["train", *map(str, args)])
+    except SystemExit as e:
+        code = int(e.code or 0)
+    return code, *capsys.readouterr()
+
+
+@pytest.fixture
+def digits(tmp_path: Path) -> Path:
+    """A folder with MNIST's files, of a few images: those of digit d have a bar in row 2 d."""
+    folder = tmp_path / "digits"
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+    for part, count in (("train", 96), ("t10k", 40)):
+        labels = np.arange(count, dtype=np.uint8) % 10
+        images = rng.integers(0, 50, (count, 28, 28), dtype=np.uint8)
+        images[np.arange(count), 4 + 2 * labels, 4:24] = 255
+        for name, array in ((f"{part}-images-idx3-ubyte", images), (f"{part}-labels-idx1-ubyte", labels)):
+            head = struct.pack(f">BBBB{array.ndim}I", 0, 0, 8, array.ndim, *array.shape)
+            (folder / f"{name}.gz").write_bytes(gzip.compress(head + array.tobytes()))
+    return folder
+
+
+def test_the_examples_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys)
+    assert code == 0
+    assert all(name in out for name in EXAMPLES)
+    for name in EXAMPLES:
+        config = example(name).Config(**example(name).QUICK)
+        assert config.epochs > 0
+        assert isinstance(config.seed, int)
+
+
+def test_an_example_shows_its_settings(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "mnist", "--help")
+    assert code == 0
+    for option in ("--device", "--epochs", "--resume", "--run", "--seed", "--quick", "--batch-size", "--lr"):
+        assert option in out
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("mnst",), "invalid choice: 'mnst'"),
+        (("mnist", "--lr", "fast"), "argument --lr: invalid float value"),
+        (("mnist", "--lrr", "1"), "unrecognized arguments: --lrr"),
+        (("mnist", "--resume"), "there is no run of mnist with checkpoints"),
+        (("mnist", "--data", "nowhere"), "nowhere"),
+    ],
+)
+def test_wrong_options_end_with_a_line(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    args: tuple[str, ...],
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, _, errors = run(capsys, *args)
+    assert code == 2
+    assert message in errors
+    assert len(errors.strip().splitlines()) == 1
+
+
+def test_a_run_is_kept_and_resumed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, digits: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    given = ("mnist", "--data", digits, "--device", "numpy", "--plain", "--batch-size", 32)
+    code, out, errors = run(capsys, *given, "--quick", "--lr", 0.01)
+    assert (code, errors) == (0, "")
+    assert "1 epoch, 3 steps in" in out
+    folder = tmp_path / "runs" / "mnist-1"
+    config = read_config(folder / "config.json", Config)
+    assert (config.lr, config.batch_size, config.epochs, config.items) == (0.01, 32, 1, 1000)
+    code, out, errors = run(capsys, "mnist", "--resume", "--epochs", 2, "--device", "numpy", "--plain")
+    assert (code, errors) == (0, "")
+    assert "2 epochs, 6 steps in" in out
+    assert read_config(folder / "config.json", Config).lr == 0.01
+    with (folder / "epochs.csv").open() as file:
+        assert [row["epoch"] for row in csv.DictReader(file)] == ["1", "2"]
+    trained = sg.load_weights(Digits(np.random.default_rng(1)), folder / "mnist.safetensors")
+    assert trained(sg.zeros((1, 1, 28, 28))).shape == (1, 10)
+    assert trained.parameter_count <= 150_000
+    code, out, _ = run(capsys, *given, "--quick")
+    assert code == 0
+    assert (tmp_path / "runs" / "mnist-2" / "mnist.safetensors").is_file()
+    code, _, errors = run(capsys, *given, "--quick", "--run", folder)
+    assert code == 2
+    assert "resume=True" in errors
