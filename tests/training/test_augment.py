@@ -23,19 +23,27 @@ STEPS = [
 def test_affine_maps_are_torchvisions(case: int) -> None:
     images, expected = RECORDED["images"], RECORDED[f"affine{case}"]
     places = warp.inverse_affine(*(np.full(len(images), v, np.float32) for v in RECORDED["cases"][case]))
-    basis = warp.RandomAffine().basis((11, 14))
-    np.testing.assert_allclose(warp.sampled(images, places, basis), expected, atol=1e-4)
+    np.testing.assert_allclose(warp.sampled(images, places, warp.RandomAffine()), expected, atol=1e-4)
     # Not torchvision's, which mixes `fill` with pixels at the edge that are darkened already.
-    np.testing.assert_allclose(warp.sampled(images - 3, places, basis, -3), expected - 3, atol=1e-4)
+    np.testing.assert_allclose(warp.sampled(images - 3, places, warp.RandomAffine(fill=-3)), expected - 3, atol=1e-4)
 
 
 @pytest.mark.parametrize("sigma", [3, 5])
 def test_elastic_fields_have_the_covariances_of_torchvisions(sigma: int) -> None:
     step, size = data.ElasticTransform(40, sigma), (28, 28)
-    places = step.coefficients(data.Draws(0, np.arange(4000)), size) @ step.basis(size)
-    moved = (places - data.RandomAffine().basis(size)[:2]).reshape(8000, 28, 28)[:, 10:18, 10:18]
+    found = step.coefficients(data.Draws(0, np.arange(4000)), size)
+    moved = (step.places(found, size) - data.RandomAffine().places(found, size)).reshape(8000, 28, 28)[:, 10:18, 10:18]
     found = [(moved[:, :, lag:] * moved[:, :, : 8 - lag]).mean() for lag in range(8)]
     np.testing.assert_allclose(found, RECORDED[f"elastic{sigma}"], atol=0.06 * RECORDED[f"elastic{sigma}"][0])
+
+
+def test_elastic_fields_of_any_size_have_one_variance() -> None:
+    for size in ((20, 44), (5, 3), (1, 90)):
+        step = data.ElasticTransform(30, 4)
+        found = step.coefficients(data.Draws(0, range(600)), size)
+        moved = step.places(found, size) - data.RandomAffine().places(found, size)
+        assert moved.shape == (600, 2, size[0] * size[1])
+        assert moved.std(0).mean() == pytest.approx(15 * (1 / 3 / (4 * np.pi * 16)) ** 0.5, rel=0.04)
 
 
 def test_erased_parts_are_as_large_as_torchvisions() -> None:

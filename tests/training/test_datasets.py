@@ -36,7 +36,7 @@ def arrays() -> data.Dataset:
 @pytest.mark.parametrize(
     ("values", "last"),
     [([1, 2, 3], 3), (np.arange(3), 2), ((np.arange(3), ["a", "b", "c"]), (2, "c")), ({"x": np.arange(3), "y": [4, 5, 6]}, {"x": 2, "y": 6}),
-     (range(5, 8), 7), ({"x": (np.arange(3), np.arange(3) + 1)}, {"x": (2, 3)})],
+     (range(5, 8), 7), ((sg.arange(3), np.arange(3)), (2, 2)), ({"x": (np.arange(3), np.arange(3) + 1)}, {"x": (2, 3)})],
 )  # fmt: skip
 def test_values_in_memory_are_datasets(values: Any, last: Any) -> None:
     made = data.Dataset.of(values)
@@ -48,7 +48,7 @@ def test_values_in_memory_are_datasets(values: Any, last: Any) -> None:
 
 
 def test_values_that_are_no_dataset_are_refused() -> None:
-    for values in (iter([1]), 3, "text", (np.arange(3), np.arange(4)), {}):
+    for values in (iter([1]), 3, "text", (np.arange(3), np.arange(4)), {}, ("a", "b"), (1, 2), np.array(3)):
         with pytest.raises(InputError):
             data.Dataset.of(values)
 

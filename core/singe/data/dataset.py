@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..errors import InputError, OutOfRange
+from ..frontend.tensor import Tensor
 from .collate import collate, mapped
 from .draws import permutation, with_replacement
 
@@ -286,7 +287,12 @@ def inside(indices: Sequence[int] | np.ndarray, of: Dataset) -> np.ndarray:
 
 
 def _as_column(values: Any) -> Any:
-    return values if isinstance(values, (np.ndarray, list)) else np.asarray(values)
+    if isinstance(values, list):
+        return values
+    found = values.numpy() if isinstance(values, Tensor) else np.asarray(values)
+    if not found.ndim:
+        raise InputError(f"a dataset of arrays: got {values!r:.60}, expected arrays or lists of one length")
+    return found
 
 
 def _field(item: Any, field: Field) -> Any:
@@ -311,9 +317,11 @@ def _place(x: float, length: int) -> int:
 
 def _counts(parts: Sequence[float], length: int) -> list[int]:
     """How many items each part has: fractions are rounded such that their sum is."""
-    if not parts or any(isinstance(p, bool) or not isinstance(p, (int, float)) or not p >= 0 for p in parts):
+    if not parts or any(
+        isinstance(p, bool) or not isinstance(p, (int, float, np.integer)) or not p >= 0 for p in parts
+    ):
         raise InputError(f"split: got {parts!r:.80}, expected counts as ints, or fractions as floats")
-    if all(isinstance(p, int) for p in parts):
+    if not any(isinstance(p, float) for p in parts):
         counts = [int(p) for p in parts]
     elif math.fsum(parts) > 1 + 1e-9:
         raise InputError(f"split: the fractions {parts} are together {math.fsum(parts):g}, expected at most 1")

@@ -52,10 +52,12 @@ class Loader:
         transform: Transform | None = None,
     ) -> None:
         for name, value, least in (("batch_size", batch_size, 1), ("workers", workers, 0), ("prefetch", prefetch, 1)):
-            if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < least):
+            if value is not None and (
+                not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least
+            ):
                 raise InputError(f"Loader: got {name}={value!r:.40}, expected an integer from {least}")
         self.dataset: Final = Dataset.of(dataset)
-        self.batch_size: Final = batch_size
+        self.batch_size: Final = int(batch_size)
         self.shuffle: Final = shuffle
         self.seed: Final = as_seed(seed)
         self.drop_last: Final = drop_last

@@ -1,8 +1,8 @@
 """Images sampled at other places: affine and elastic changes, for a whole batch at once.
 
 Where output pixel p reads is linear in a few functions of p: its coordinates for an affine map, smooth bumps for an
-elastic one. So the places of all pixels of many images are one product of matrices, and a chain of affine maps that ends
-in an elastic one reads the images once.
+elastic one. So the places of all pixels of many images are products of matrices, and a chain of affine maps that ends in
+an elastic one reads the images once.
 """
 
 from __future__ import annotations
@@ -35,11 +35,12 @@ class Warp(Step):
 
     @abstractmethod
     def coefficients(self, draws: Draws, size: tuple[int, int]) -> np.ndarray:
-        """For each image how x and y of the places depend on the rows of `basis` (images, 2, rows)."""
+        """For each image how x and y of the places depend on functions of the pixels (images, 2, functions). The first
+        three functions are x and y, from the centre of the image, and 1."""
 
-    @abstractmethod
-    def basis(self, size: tuple[int, int]) -> np.ndarray:
-        """Functions of the pixels (rows, pixels). The first three are x and y, from the centre of the image, and 1."""
+    def places(self, coefficients: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+        """Where the pixels read, from the centre of the image (images, 2, pixels)."""
+        return (coefficients[:, :, :3].reshape(-1, 3) @ _plane(size)).reshape(len(coefficients), 2, -1)
 
 
 @dataclass(frozen=True)
@@ -79,9 +80,6 @@ class RandomAffine(Warp):
         low, high = (np.array(ends, np.float32) for ends in zip(*ranges, strict=True))
         return inverse_affine(*(low + draws.uniform(shape=(len(ranges),)) * (high - low)).T)
 
-    def basis(self, size: tuple[int, int]) -> np.ndarray:
-        return _plane(size)
-
 
 @dataclass(frozen=True)
 class ElasticTransform(Warp):
@@ -97,13 +95,16 @@ class ElasticTransform(Warp):
             raise InputError(f"ElasticTransform: got alpha={self.alpha} and sigma={self.sigma}, expected sigma above 0")
 
     def coefficients(self, draws: Draws, size: tuple[int, int]) -> np.ndarray:
-        bumps = len(_field(size, self.sigma))
-        field = draws.normal((2, bumps)) * np.float32(self.alpha / 2)
+        down, right = (_bumps(length, self.sigma) for length in size)
+        field = draws.normal((2, len(down) * len(right))) * np.float32(self.alpha / 2)
         still = np.broadcast_to(np.eye(2, 3, dtype=np.float32), (len(draws), 2, 3))
         return np.concatenate([still, field], axis=2)
 
-    def basis(self, size: tuple[int, int]) -> np.ndarray:
-        return np.concatenate([_plane(size), _field(size, self.sigma)])
+    def places(self, coefficients: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+        down, right = (_bumps(length, self.sigma) for length in size)
+        along = coefficients[:, :, 3:].reshape(-1, len(right)) @ right
+        field = down.T @ along.reshape(-1, len(down), size[1])
+        return super().places(coefficients, size) + field.reshape(len(coefficients), 2, -1)
 
 
 def inverse_affine(
@@ -125,11 +126,11 @@ def warped(images: np.ndarray, draws: Draws, chain: Sequence[Warp]) -> np.ndarra
     for outer in reversed(maps):
         places = outer[:, :, :2] @ places
         places[:, :, 2] += outer[:, :, 2]
-    return sampled(images, places, chain[-1].basis(size), chain[-1].fill)
+    return sampled(images, places, chain[-1])
 
 
-def sampled(images: np.ndarray, coefficients: np.ndarray, basis: np.ndarray, fill: float = 0.0) -> np.ndarray:
-    """Images (n, …, height, width) at the places coefficients @ basis, from the centre, linearly between four pixels."""
+def sampled(images: np.ndarray, coefficients: np.ndarray, warp: Warp) -> np.ndarray:
+    """Images (n, …, height, width) at the places of a warp's coefficients, linearly between four pixels."""
     height, width = images.shape[-2:]
     pixels, wide = height * width, width + 3
     count, planes = len(images), int(np.prod(images.shape[1:-2], dtype=np.int64))
@@ -139,12 +140,12 @@ def sampled(images: np.ndarray, coefficients: np.ndarray, basis: np.ndarray, fil
     coefficients[:, :, 2] += np.array([(width - 1) / 2 + 1, (height - 1) / 2 + 1], np.float32)
     step = max(1, _PIXELS // max(pixels, 1))
     # A pixel of `fill` above and left, and two below and right: a place at the far edge reads one more.
-    frame = np.full((min(step, count), height + 3, wide), fill, np.float32)
+    frame = np.full((min(step, count), height + 3, wide), warp.fill, np.float32)
     begins = (np.arange(len(frame)) * frame[0].size)[:, None]
     for start in range(0, count, step):
         part = slice(start, min(start + step, count))
         n = part.stop - part.start
-        places = (coefficients[part].reshape(2 * n, -1) @ basis).reshape(n, 2, pixels)
+        places = warp.places(coefficients[part], (height, width))
         x, y = places[:, 0], places[:, 1]
         np.clip(x, 0, width + 1, out=x)
         np.clip(y, 0, height + 1, out=y)
@@ -180,15 +181,10 @@ def _plane(size: tuple[int, int]) -> np.ndarray:
     return np.stack([x - (width - 1) / 2, y - (height - 1) / 2, np.ones_like(x)]).reshape(3, -1)
 
 
-@lru_cache(8)
-def _field(size: tuple[int, int], sigma: float) -> np.ndarray:
-    """Bumps (bumps, pixels) whose sum, each times a normal number, is blurred uniform noise of variance 1/3."""
-    down, right = (_bumps(length, sigma) for length in size)
-    return (np.einsum("iy,jx->ijyx", down, right).reshape(len(down) * len(right), -1) / np.sqrt(3)).astype(np.float32)
-
-
+@lru_cache(16)
 def _bumps(length: int, sigma: float) -> np.ndarray:
-    """The same in one dimension: the directions of blurred noise, by their variances, largest first."""
+    """Functions along an axis (bumps, length). The sum of products of those of both axes, each product times a normal
+    number, is uniform noise from −1 to 1 that was blurred: they are its directions, by their variances, largest first."""
     reach = int(np.ceil(4 * sigma))
     kernel = np.exp(-0.5 * (np.arange(-reach, reach + 1) / sigma) ** 2)
     kernel /= kernel.sum()
@@ -200,4 +196,5 @@ def _bumps(length: int, sigma: float) -> np.ndarray:
     first = np.argmax(np.abs(direction) > 0.1 * np.abs(direction).max(0), axis=0)
     direction = direction * np.sign(direction[first, range(length)])  # which LAPACK leaves open
     kept = 1 + int(np.searchsorted(np.cumsum(variance), _KEPT * variance.sum()))
-    return (direction[:, :kept] * np.sqrt(variance[:kept])).T
+    third = 3**-0.25  # of the variance of the noise, half for each axis
+    return (direction[:, :kept] * np.sqrt(variance[:kept]) * third).T.astype(np.float32)
