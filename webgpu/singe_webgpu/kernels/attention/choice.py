@@ -20,6 +20,7 @@ MOST_FEW: Final = 4
 LARGE: Final = 128
 """So many large tiles × blocks of keys keep a device busy; if there are fewer, tiles are small."""
 MOST_SPLITS: Final = 64
+"""The most parts of the keys: the second kernel reads a result for each."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from .parts import LEAST, SIDE, Parts, power, vectors
 
 @dataclass(frozen=True)
 class Few:
-    """How many rows each invocation has, and how many there are."""
+    """`threads` invocations have all `rows`; a block has `block` keys, each read by `lanes` invocations."""
 
     rows: int
     threads: int = 128
